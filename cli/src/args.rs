@@ -1,0 +1,150 @@
+//! The words of the command line.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Parser, Subcommand, ValueEnum};
+
+/// The options that every command shares: there are none but clap's own.
+#[derive(Debug, Parser)]
+#[command(name = "weald", version = VERSION.as_str(), about, long_about = None)]
+#[command(about = "Lightweight processes with mailboxes, measured")]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// The version with the commit, made once because clap keeps a reference to it.
+static VERSION: std::sync::LazyLock<String> = std::sync::LazyLock::new(weald_lab::version);
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Measure Weald, and its rivals if asked for
+    #[command(after_help = EXAMPLES)]
+    Bench(Bench),
+    /// Run one workload once and print its metrics
+    #[command(hide = true)]
+    BenchOne(BenchOne),
+}
+
+const EXAMPLES: &str = "Examples:
+  weald bench                          all workloads on Weald, a few minutes
+  weald bench --quick                  small sizes, well under a minute
+  weald bench --only ring,spawn        two workloads
+  weald bench --rivals=go,erlang       beside Go and Erlang
+  weald bench --full --rivals --report report.html
+  weald bench --json | jq .median      one record a line";
+
+/// What is measured, and what becomes of it.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Bench {
+    /// Small sizes and few runs
+    #[arg(long, conflicts_with = "full")]
+    pub(crate) quick: bool,
+    /// At least five runs of every row, with every number of workers (hours with rivals)
+    #[arg(long)]
+    pub(crate) full: bool,
+    /// Only these workloads, separated by commas
+    #[arg(long, value_delimiter = ',', value_name = "NAMES")]
+    pub(crate) only: Vec<String>,
+    /// Only this number of workers [default: 1, and the cores that the machine allows]
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    pub(crate) workers: Option<usize>,
+    /// So many runs of every row [default: 5; fewer for long rows, unless --full is given]
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    pub(crate) runs: Option<usize>,
+    /// Measure rivals as well; all that can be built here, or only these
+    #[arg(long, value_name = "NAMES", num_args = 0..=1, require_equals = true)]
+    #[arg(default_missing_value = "", value_delimiter = ',')]
+    pub(crate) rivals: Option<Vec<String>>,
+    /// The folder with the rivals' sources [default: lab/rivals of the checkout]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) rivals_dir: Option<PathBuf>,
+    /// The folder for what is built of the rivals [default: target/rivals of the checkout]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) rivals_out: Option<PathBuf>,
+    /// Print one JSON record a line instead of a table
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Write the results to this file as a page
+    #[arg(long, value_name = "FILE")]
+    pub(crate) report: Option<PathBuf>,
+    /// How long one run of one system may take, in seconds
+    #[arg(long, value_name = "S", default_value = "120", value_parser = seconds)]
+    pub(crate) timeout: Duration,
+    /// Whether to use colours on stderr
+    #[arg(long, value_enum, value_name = "WHEN", default_value_t = Colour::Auto)]
+    pub(crate) color: Colour,
+}
+
+/// When to use colours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Colour {
+    /// On a terminal, unless NO_COLOR is set
+    Auto,
+    /// Always
+    Always,
+    /// Never
+    Never,
+}
+
+/// The measured program's words.
+#[derive(Debug, clap::Args)]
+pub(crate) struct BenchOne {
+    /// The workload
+    pub(crate) workload: String,
+    /// Its parameters as key=value
+    pub(crate) words: Vec<String>,
+}
+
+fn at_least_one(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(n) if n > 0 => Ok(n),
+        _ => Err("it must be a whole number above zero".to_owned()),
+    }
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let value: f64 = text
+        .parse()
+        .map_err(|_| "it must be a number of seconds".to_owned())?;
+    match Duration::try_from_secs_f64(value) {
+        Ok(duration) if !duration.is_zero() => Ok(duration),
+        _ => Err("it must be a number of seconds above zero".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    fn bench(words: &[&str]) -> Bench {
+        let words = ["weald", "bench"].iter().chain(words);
+        match Args::try_parse_from(words).unwrap().command {
+            Command::Bench(bench) => bench,
+            Command::BenchOne(_) => unreachable!("the words say bench"),
+        }
+    }
+
+    #[test]
+    fn the_definition_holds_together() {
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn rivals_may_stand_alone_or_with_names() {
+        assert_eq!(bench(&[]).rivals, None);
+        assert_eq!(bench(&["--rivals"]).rivals, Some(vec![String::new()]));
+        let named = bench(&["--rivals=go,erlang", "--json"]).rivals.unwrap();
+        assert_eq!(named, ["go", "erlang"]);
+    }
+
+    #[test]
+    fn senseless_numbers_are_refused() {
+        for words in [["--runs", "0"], ["--workers", "-1"], ["--timeout", "0"]] {
+            let words = ["weald", "bench"].iter().chain(&words);
+            assert_eq!(Args::try_parse_from(words).unwrap_err().exit_code(), 2);
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! `weald`: the program of the project. It measures Weald and its rivals.
+//!
+//! Results go to stdout, everything else to stderr. Exit codes: 0 all went well, 1 a failure,
+//! 2 wrong words on the command line. Whoever stops reading stdout ends the program quietly.
+
+mod args;
+mod bench;
+mod output;
+mod progress;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use weald_lab::bench_one;
+use weald_lab::error::Error;
+
+use args::{Args, BenchOne, Command};
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    let result = match args.command {
+        Command::Bench(bench) => bench::run(&bench),
+        Command::BenchOne(one) => measure(&one).map(|()| ExitCode::SUCCESS),
+    };
+    match result {
+        Ok(code) => code,
+        Err(Error::Closed) => ExitCode::SUCCESS,
+        Err(error) => {
+            output::complain(&error.to_string());
+            ExitCode::from(exit_code(&error))
+        }
+    }
+}
+
+/// The measured program: one workload, once, as the protocol of `weald_lab::bench_one` says.
+fn measure(one: &BenchOne) -> Result<(), Error> {
+    let metrics = bench_one::run(&one.workload, &one.words)?;
+    bench_one::print(&metrics, &mut std::io::stdout().lock()).map_err(output::closed_or_failed)
+}
+
+fn exit_code(error: &Error) -> u8 {
+    match error {
+        Error::Usage(_) => 2,
+        _ => 1,
+    }
+}

@@ -1,0 +1,26 @@
+//! Words to stdout and stderr. A reader that has gone away is not an error but an end.
+
+use std::io::{self, ErrorKind, Write};
+
+use weald_lab::error::Error;
+
+/// Prints a result on stdout at once, so that a pipe sees every row when it is finished.
+pub(crate) fn print(text: &str) -> Result<(), Error> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes())
+        .and_then(|()| out.flush())
+        .map_err(closed_or_failed)
+}
+
+/// What a failed write to stdout means.
+pub(crate) fn closed_or_failed(error: io::Error) -> Error {
+    match error.kind() {
+        ErrorKind::BrokenPipe => Error::Closed,
+        _ => Error::file("write to", "stdout")(error),
+    }
+}
+
+/// Prints a sentence on stderr; with nobody there to read it, there is nobody to tell.
+pub(crate) fn complain(sentence: &str) {
+    let _unheard = writeln!(io::stderr().lock(), "weald: {sentence}");
+}

@@ -1,0 +1,82 @@
+//! Progress on stderr: one line that moves, and only on a terminal.
+//!
+//! It is redrawn between runs and never during one, so that it takes no time from what is measured.
+
+use std::io::IsTerminal;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use weald_lab::alternate::Turn;
+
+use crate::args::Colour;
+
+/// A line on stderr, or nothing.
+#[derive(Debug)]
+pub(crate) struct Progress {
+    bar: ProgressBar,
+    colour: bool,
+}
+
+impl Progress {
+    /// A line that moves if stderr is a terminal.
+    pub(crate) fn new(colour: Colour) -> Self {
+        let terminal = std::io::stderr().is_terminal();
+        let bar = ProgressBar::no_length();
+        let target = if terminal {
+            ProgressDrawTarget::stderr()
+        } else {
+            ProgressDrawTarget::hidden()
+        };
+        bar.set_draw_target(target);
+        let colour = match colour {
+            Colour::Always => true,
+            Colour::Never => false,
+            Colour::Auto => terminal && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty()),
+        };
+        Self { bar, colour }
+    }
+
+    /// Says what is being prepared.
+    pub(crate) fn step(&self, words: &str) {
+        self.bar.set_style(style("{msg}"));
+        self.bar.set_message(words.to_owned());
+        self.bar.tick();
+    }
+
+    /// So many children will run.
+    pub(crate) fn planned(&self, children: usize) {
+        let bar = if self.colour {
+            "{wide_bar:.green}"
+        } else {
+            "{wide_bar}"
+        };
+        self.bar
+            .set_style(style(&format!("{{pos}}/{{len}} {bar} {{msg}}")));
+        self.bar.set_length(children as u64);
+        self.bar.set_position(0);
+    }
+
+    /// A child is about to run.
+    pub(crate) fn turn(&self, turn: Turn<'_>) {
+        let (row, lane) = (turn.row, turn.lane);
+        self.bar.set_message(format!(
+            "{} {}: {} on {}, run {} of {}",
+            row.workload.name, row.params, lane.system.name, lane.workers, turn.round, turn.rounds
+        ));
+        self.bar.inc(1);
+        self.bar.tick();
+    }
+
+    /// Takes the line away while something else is printed.
+    pub(crate) fn aside<T>(&self, print: impl FnOnce() -> T) -> T {
+        self.bar.suspend(print)
+    }
+
+    /// Takes the line away for good.
+    pub(crate) fn end(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+fn style(template: &str) -> ProgressStyle {
+    ProgressStyle::with_template(template).expect("the templates of this file are valid")
+}

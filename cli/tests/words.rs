@@ -1,0 +1,143 @@
+//! What the program says and how it ends: exit codes, stdout for results, quiet pipes.
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test ends at the first thing that goes wrong"
+)]
+
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Command, Output, Stdio};
+
+fn weald(words: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_weald"));
+    command.args(words).stdin(Stdio::null());
+    command
+}
+
+fn end(words: &[&str]) -> (i32, String, String) {
+    let Output {
+        status,
+        stdout,
+        stderr,
+    } = weald(words).output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (status.code().unwrap(), text(stdout), text(stderr))
+}
+
+#[test]
+fn the_version_goes_to_stdout() {
+    let (code, out, err) = end(&["--version"]);
+    assert_eq!((code, err.as_str()), (0, ""));
+    assert!(out.starts_with("weald "), "{out}");
+}
+
+#[test]
+fn wrong_words_end_with_two_and_a_suggestion() {
+    for words in [
+        &["bench", "--only", "sprawn"][..],
+        &["bench", "--runs", "0"],
+        &["bench", "--quick", "--full"],
+        &["bench", "--rivals", "--rivals-dir", "/nowhere"],
+        &["bench-one", "spwan", "n=1", "workers=1"],
+        &["bench-one", "spawn", "n=1"],
+        &["bnech"],
+        &[],
+    ] {
+        let (code, out, err) = end(words);
+        assert_eq!((code, out.as_str()), (2, ""), "{words:?}: {err}");
+        assert!(!err.is_empty());
+    }
+    let (_, _, err) = end(&["bench", "--only", "ring,sprawn"]);
+    assert!(
+        err.contains("Did you mean 'spawn'?") && err.contains("fan-in"),
+        "{err}"
+    );
+}
+
+#[test]
+fn a_measured_program_prints_metrics_and_nothing_else() {
+    let (code, out, err) = end(&["bench-one", "ping-pong", "rounds=100", "workers=1"]);
+    assert_eq!((code, err.as_str()), (0, ""));
+    let words: Vec<&str> = out.split_whitespace().collect();
+    assert_eq!(words[0], "ns_per_round_trip");
+    assert!(
+        words[1].parse::<f64>().unwrap() > 0.0 && words.len() == 2,
+        "{out}"
+    );
+}
+
+#[test]
+fn records_are_alone_on_stdout() {
+    let words = [
+        "bench",
+        "--quick",
+        "--only",
+        "ping-pong,fan-in",
+        "--runs",
+        "1",
+        "--json",
+    ];
+    let (code, out, err) = end(&words);
+    assert_eq!((code, err.as_str()), (0, ""), "a pipe is quiet");
+    assert!(out.lines().count() >= 2);
+    for line in out.lines() {
+        assert!(
+            line.starts_with(r#"{"workload":""#) && line.ends_with('}'),
+            "{line}"
+        );
+    }
+}
+
+#[test]
+fn a_page_is_written_and_holds_the_row() {
+    let page = std::env::temp_dir().join(format!("weald-page-{}.html", std::process::id()));
+    let path = page.to_str().unwrap();
+    let words = [
+        "bench", "--quick", "--only", "fan-in", "--runs", "1", "--report", path,
+    ];
+    let (code, out, err) = end(&words);
+    let html = std::fs::read_to_string(&page).unwrap();
+    std::fs::remove_file(&page).unwrap();
+    assert_eq!(code, 0, "{err}");
+    assert!(
+        out.contains("Processor") && out.contains("ns_per_message"),
+        "{out}"
+    );
+    assert!(
+        html.contains("fan-in senders=100 messages=1000"),
+        "the row's table is there"
+    );
+    assert!(html.trim_end().ends_with("</html>"));
+    assert!(!html.contains("<script") && !html.contains("http-equiv"));
+}
+
+#[test]
+fn a_page_that_cannot_be_written_is_said_before_anything_is_measured() {
+    let (code, out, err) = end(&["bench", "--report", "/nowhere/page.html"]);
+    assert_eq!((code, out.as_str()), (1, ""));
+    assert!(err.contains("/nowhere/page.html"), "{err}");
+}
+
+#[test]
+fn a_reader_that_goes_away_ends_it_quietly() {
+    let mut child = weald(&["bench", "--quick", "--only", "ping-pong", "--runs", "1"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    // One line is read, then the pipe is dropped while rows are still to come.
+    BufReader::new(child.stdout.take().unwrap())
+        .read_line(&mut line)
+        .unwrap();
+    let mut errors = String::new();
+    child
+        .stderr
+        .take()
+        .unwrap()
+        .read_to_string(&mut errors)
+        .unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0), "{errors}");
+    assert_eq!(errors, "");
+    assert!(!line.is_empty());
+}

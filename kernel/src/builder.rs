@@ -1,0 +1,221 @@
+//! Settings of a runtime, each with its default.
+
+use std::{fs, io, thread, time::Duration};
+
+use crate::runtime::Runtime;
+
+/// What a runtime was built with.
+#[derive(Clone, Debug)]
+pub(crate) struct Config {
+    pub(crate) workers: usize,
+    pub(crate) name: String,
+    pub(crate) process_limit: usize,
+    pub(crate) stuck_after: Duration,
+    pub(crate) stand_ins: usize,
+    pub(crate) retire_after: Duration,
+    pub(crate) poll_budget: u32,
+    pub(crate) next_slot_runs: u32,
+    pub(crate) thread_stack: usize,
+    pub(crate) shutdown_deadline: Duration,
+}
+
+impl Config {
+    pub(crate) fn new() -> Config {
+        Config {
+            workers: available_workers(),
+            name: "weald".to_owned(),
+            process_limit: 1 << 24,
+            stuck_after: Duration::from_millis(10),
+            stand_ins: 512,
+            retire_after: Duration::from_secs(10),
+            poll_budget: 128,
+            next_slot_runs: 32,
+            thread_stack: 2 << 20,
+            shutdown_deadline: Duration::from_secs(5),
+        }
+    }
+}
+
+/// Settings for a [`Runtime`].
+///
+/// ```
+/// use std::time::Duration;
+///
+/// let runtime = weald_kernel::Runtime::builder()
+///     .workers(2)
+///     .name("ingest")
+///     .stuck_after(Duration::from_millis(50))
+///     .build()?;
+/// # drop(runtime);
+/// # Ok::<(), weald_kernel::BuildError>(())
+/// ```
+#[derive(Clone, Debug)]
+#[must_use = "a builder does nothing until build() is called"]
+pub struct Builder {
+    config: Config,
+}
+
+impl Builder {
+    pub(crate) fn new() -> Builder {
+        Builder { config: Config::new() }
+    }
+
+    /// How many jobs run at once. Default: [`available_workers`].
+    pub fn workers(mut self, workers: usize) -> Builder {
+        self.config.workers = workers;
+        self
+    }
+
+    /// The beginning of the names of the runtime's threads. Default: `weald`.
+    pub fn name(mut self, name: impl Into<String>) -> Builder {
+        self.config.name = name.into();
+        self
+    }
+
+    /// How many processes may live at once. Default: 2^24. Below 65,536 the limit is exact; above, it
+    /// may refuse up to 512 processes a worker too early.
+    pub fn process_limit(mut self, limit: usize) -> Builder {
+        self.config.process_limit = limit;
+        self
+    }
+
+    /// How long a worker may stay in one poll before another thread takes over its queue and the job
+    /// is reported. Default: 10 ms.
+    pub fn stuck_after(mut self, bound: Duration) -> Builder {
+        self.config.stuck_after = bound;
+        self
+    }
+
+    /// How many threads may exist beyond the workers, in place of those that block. Default: 512.
+    pub fn stand_ins(mut self, bound: usize) -> Builder {
+        self.config.stand_ins = bound;
+        self
+    }
+
+    /// How long a thread stands by before it ends. Default: 10 s.
+    pub fn retire_after(mut self, time: Duration) -> Builder {
+        self.config.retire_after = time;
+        self
+    }
+
+    /// How many Weald operations a job may complete in one poll before it goes to the end of the
+    /// queue. Default: 128.
+    pub fn poll_budget(mut self, reductions: u32) -> Builder {
+        self.config.poll_budget = reductions;
+        self
+    }
+
+    /// How many jobs in a row may come from the next slot while others wait in the queue. Default: 32.
+    pub fn next_slot_runs(mut self, runs: u32) -> Builder {
+        self.config.next_slot_runs = runs;
+        self
+    }
+
+    /// Stack size of the runtime's threads in bytes, of which only touched pages cost memory. Default:
+    /// 2 MiB.
+    pub fn thread_stack(mut self, bytes: usize) -> Builder {
+        self.config.thread_stack = bytes;
+        self
+    }
+
+    /// How long dropping the runtime may take. Default: 5 s.
+    pub fn shutdown_deadline(mut self, deadline: Duration) -> Builder {
+        self.config.shutdown_deadline = deadline;
+        self
+    }
+
+    /// Starts the runtime.
+    ///
+    /// # Errors
+    /// If a setting cannot work, if panics abort the program, or if the system refuses a thread.
+    pub fn build(self) -> Result<Runtime, BuildError> {
+        Runtime::start(self.check()?)
+    }
+
+    pub(crate) fn check(self) -> Result<Config, BuildError> {
+        if cfg!(panic = "abort") {
+            return Err(BuildError::PanicAbort);
+        }
+        let config = self.config;
+        if !(1..=MAX_WORKERS).contains(&config.workers) {
+            return Err(BuildError::Workers(config.workers));
+        }
+        for (name, value) in [
+            ("process_limit", config.process_limit),
+            ("poll_budget", config.poll_budget as usize),
+            ("next_slot_runs", config.next_slot_runs as usize),
+        ] {
+            if value == 0 {
+                return Err(BuildError::Zero(name));
+            }
+        }
+        if config.stuck_after < Duration::from_millis(1) {
+            return Err(BuildError::StuckAfter(config.stuck_after));
+        }
+        Ok(config)
+    }
+}
+
+/// The most workers a runtime may have.
+const MAX_WORKERS: usize = 4096;
+
+/// Why a runtime could not be built.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BuildError {
+    /// The program is built so that a panic ends it.
+    #[error(
+        "this program is built with panic = \"abort\", so a crash of one process would end all of \
+         them; remove that line from the profile in Cargo.toml"
+    )]
+    PanicAbort,
+    /// The number of workers is out of range.
+    #[error("a runtime needs 1 to {MAX_WORKERS} workers, not {0}")]
+    Workers(usize),
+    /// A setting is zero with which nothing could run.
+    #[error("the setting {0} must be at least 1")]
+    Zero(&'static str),
+    /// The monitor's bound is shorter than it can measure.
+    #[error("stuck_after must be at least 1 ms, not {0:?}")]
+    StuckAfter(Duration),
+    /// The system refused a thread.
+    #[error("the system refused a thread for the runtime: {0}")]
+    Thread(#[source] io::Error),
+    /// There are too many runtimes in this program.
+    #[error("this program has 32,767 runtimes already; drop some, or share one")]
+    TooManyRuntimes,
+}
+
+/// The cores that this program may use: the scheduling affinity and the cgroup's quota, whichever is
+/// less; at least 1.
+pub fn available_workers() -> usize {
+    let affinity = thread::available_parallelism().map_or(1, usize::from);
+    quota("/sys/fs/cgroup/cpu.max").map_or(affinity, |quota| affinity.min(quota)).max(1)
+}
+
+/// The cores of a version-2 cgroup's quota, rounded up; the standard library reads it too, but not
+/// where the program sees its own cgroup as the root.
+fn quota(path: &str) -> Option<usize> {
+    let text = fs::read_to_string(path).ok()?;
+    parse_quota(&text)
+}
+
+fn parse_quota(text: &str) -> Option<usize> {
+    let mut words = text.split_whitespace();
+    let quota: usize = words.next()?.parse().ok()?;
+    let period: usize = words.next()?.parse().ok()?;
+    (period > 0).then(|| quota.div_ceil(period))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quota_is_rounded_up_and_max_means_none() {
+        assert_eq!(parse_quota("150000 100000\n"), Some(2));
+        assert_eq!(parse_quota("50000 100000"), Some(1));
+        assert_eq!(parse_quota("max 100000"), None);
+        assert_eq!(parse_quota(""), None);
+    }
+}

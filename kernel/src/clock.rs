@@ -1,0 +1,69 @@
+//! The time by which a runtime's timers run: the system's monotonic clock, or a virtual one.
+
+use std::time::{Duration, Instant};
+
+use crate::sys::{AtomicU64, Ordering};
+
+/// One tick of the timer wheels, and the time after which a neighbour takes what lies overdue.
+pub(crate) const TICK: Duration = Duration::from_millis(1);
+
+/// A clock; ticks are counted from its start.
+pub(crate) struct Clock {
+    start: Instant,
+    /// Nanoseconds that a virtual clock has moved since the start; unused by a real one.
+    moved: AtomicU64,
+    kind: Kind,
+}
+
+/// Who moves the clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// The system.
+    Real,
+    /// The test runtime, when nothing can run before the next deadline.
+    Virtual,
+}
+
+impl Clock {
+    pub(crate) fn new(kind: Kind) -> Clock {
+        Clock { start: Instant::now(), moved: AtomicU64::new(0), kind }
+    }
+
+    pub(crate) fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// The present. Costs 35 to 50 ns on a real clock: never per message.
+    pub(crate) fn now(&self) -> Instant {
+        match self.kind {
+            Kind::Real => Instant::now(),
+            Kind::Virtual => {
+                self.start + Duration::from_nanos(self.moved.load(Ordering::Acquire))
+            }
+        }
+    }
+
+    /// The tick that `instant` lies in.
+    pub(crate) fn tick_at(&self, instant: Instant) -> u64 {
+        let since = instant.saturating_duration_since(self.start).as_nanos();
+        u64::try_from(since / TICK.as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    /// The first tick that begins at or after `instant`.
+    pub(crate) fn tick_after(&self, instant: Instant) -> u64 {
+        let since = instant.saturating_duration_since(self.start).as_nanos();
+        u64::try_from(since.div_ceil(TICK.as_nanos())).unwrap_or(u64::MAX)
+    }
+
+    /// When `tick` begins; at most a century after the start.
+    pub(crate) fn start_of(&self, tick: u64) -> Instant {
+        let century = 100 * 365 * 24 * 3600 * 1000;
+        self.start + Duration::from_millis(tick.min(century))
+    }
+
+    /// Moves a virtual clock on to the beginning of `tick`.
+    pub(crate) fn move_to(&self, tick: u64) {
+        let nanos = u64::try_from(TICK.as_nanos()).expect("a tick is short");
+        self.moved.fetch_max(tick.saturating_mul(nanos), Ordering::AcqRel);
+    }
+}

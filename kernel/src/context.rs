@@ -1,0 +1,196 @@
+//! What the calling OS thread is to Weald at this moment: the right it holds, the job it runs.
+//!
+//! Every field is written by its own thread only. A foreign thread has the same context, with nothing
+//! in it. There is no destructor, so that an access is one load from the thread's base register.
+
+#![allow(unsafe_code)]
+
+use std::{cell::Cell, ptr, sync::Arc, task::Waker};
+
+use crate::{
+    gate::Epoch,
+    job::{JobPtr, JobRef},
+    local::Home,
+    runtime::Shared,
+    waker,
+    worker::Worker,
+};
+
+/// The runtime number that no runtime has.
+pub(crate) const NO_RUNTIME: u16 = 0;
+
+pub(crate) struct Context {
+    /// The runtime whose right the thread holds, else [`NO_RUNTIME`].
+    runtime: Cell<u16>,
+    /// The right's tenure; meaningful while a right is held.
+    epoch: Cell<Option<Epoch>>,
+    worker: Cell<*const Worker>,
+    /// The runtime that the thread works for: that of its right, or the one it was relieved in, or
+    /// the one whose `block_on` it is in. Valid while set: whoever sets it keeps the runtime alive.
+    shared: Cell<*const Shared>,
+    /// The queue of jobs that may run on this thread only. Valid while set, as above.
+    home: Cell<*const Home>,
+    /// The job that the thread runs.
+    job: Cell<Option<JobPtr>>,
+    /// Reductions left in this poll.
+    budget: Cell<u32>,
+    /// Whether the job waits for a post, among other things.
+    listening: Cell<bool>,
+    /// Whether the job wants to run again without being woken: it yielded.
+    yielded: Cell<bool>,
+}
+
+thread_local! {
+    static CONTEXT: Context = const {
+        Context {
+            runtime: Cell::new(NO_RUNTIME),
+            epoch: Cell::new(None),
+            worker: Cell::new(ptr::null()),
+            shared: Cell::new(ptr::null()),
+            home: Cell::new(ptr::null()),
+            job: Cell::new(None),
+            budget: Cell::new(0),
+            listening: Cell::new(false),
+            yielded: Cell::new(false),
+        }
+    };
+}
+
+/// Runs `act` with the calling thread's context.
+#[inline(always)]
+pub(crate) fn with<R>(act: impl FnOnce(&Context) -> R) -> R {
+    CONTEXT.with(act)
+}
+
+impl Context {
+    /// The worker whose right the thread holds, if it belongs to `runtime`, and the tenure.
+    #[inline(always)]
+    pub(crate) fn worker_of(&self, runtime: u16) -> Option<(&Worker, Epoch)> {
+        if self.runtime.get() != runtime {
+            return None;
+        }
+        self.worker()
+    }
+
+    /// The worker whose right the thread holds, and the tenure.
+    #[inline(always)]
+    pub(crate) fn worker(&self) -> Option<(&Worker, Epoch)> {
+        let epoch = self.epoch.get()?;
+        // SAFETY: `hold` set it, and its caller keeps the runtime alive until `lose`.
+        Some((unsafe { &*self.worker.get() }, epoch))
+    }
+
+    /// The thread now holds the right to `worker`.
+    pub(crate) fn hold(&self, shared: &Shared, worker: &Worker, epoch: Epoch) {
+        self.worker.set(worker);
+        self.epoch.set(Some(epoch));
+        self.runtime.set(shared.id());
+    }
+
+    /// The thread no longer holds a right.
+    pub(crate) fn lose(&self) {
+        self.runtime.set(NO_RUNTIME);
+        self.epoch.set(None);
+    }
+
+    /// The runtime that the thread works for.
+    pub(crate) fn shared(&self) -> Option<&Shared> {
+        // SAFETY: whoever set it keeps it alive until it is replaced.
+        unsafe { self.shared.get().as_ref() }
+    }
+
+    /// Sets the runtime that the thread works for; returns the one before.
+    pub(crate) fn set_shared(&self, shared: *const Shared) -> *const Shared {
+        self.shared.replace(shared)
+    }
+
+    /// The queue of jobs bound to this thread, as a reference of its own.
+    pub(crate) fn home(&self) -> Option<Arc<Home>> {
+        let home = self.home.get();
+        if home.is_null() {
+            return None;
+        }
+        // SAFETY: it came from an `Arc` that whoever set it keeps until it is replaced.
+        unsafe { Arc::increment_strong_count(home) };
+        // SAFETY: the count was just taken.
+        Some(unsafe { Arc::from_raw(home) })
+    }
+
+    /// Sets the queue of jobs bound to this thread; returns the one before.
+    pub(crate) fn set_home(&self, home: *const Home) -> *const Home {
+        self.home.replace(home)
+    }
+
+    /// A run of `job` begins with a fresh budget.
+    #[inline(always)]
+    pub(crate) fn begin_run(&self, job: JobPtr, budget: u32) {
+        self.job.set(Some(job));
+        self.budget.set(budget);
+        self.listening.set(false);
+        self.yielded.set(false);
+    }
+
+    /// Sets the job that runs; returns the one before.
+    #[inline(always)]
+    pub(crate) fn set_job(&self, job: Option<JobPtr>) -> Option<JobPtr> {
+        self.job.replace(job)
+    }
+
+    /// The job that the thread runs.
+    #[inline(always)]
+    pub(crate) fn job(&self) -> Option<JobPtr> {
+        self.job.get()
+    }
+
+    /// The job that the thread runs, as a counted reference.
+    pub(crate) fn job_ref(&self) -> Option<JobRef> {
+        // SAFETY: the thread that runs a job holds its runnable, so the job is alive.
+        self.job.get().map(|job| unsafe { JobRef::new_for(job) })
+    }
+
+    /// The job waits for a post, among other things.
+    #[inline(always)]
+    pub(crate) fn listen(&self) {
+        self.listening.set(true);
+    }
+
+    #[inline(always)]
+    pub(crate) fn is_listening(&self) -> bool {
+        self.listening.get()
+    }
+
+    /// Whoever polls with `waker` gives way: the job goes to the end of the queue when its poll ends.
+    #[inline(always)]
+    pub(crate) fn yield_run(&self, waker: &Waker) {
+        match self.job.get() {
+            Some(job) if waker::is_of(waker, job) => self.yielded.set(true),
+            _ => waker.wake_by_ref(),
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn has_yielded(&self) -> bool {
+        self.yielded.get()
+    }
+
+    /// One completed operation, awaited with `waker`. False if the budget of this poll is used up:
+    /// the operation must then not complete, and has already arranged to be polled again.
+    #[inline(always)]
+    pub(crate) fn spend(&self, waker: &Waker) -> bool {
+        let left = self.budget.get();
+        if left > 0 {
+            self.budget.set(left - 1);
+            return true;
+        }
+        if self.job.get().is_none() {
+            return true;
+        }
+        self.yield_run(waker);
+        false
+    }
+
+    /// Gives the running job a fresh budget: its thread is about to wait in the middle of a poll.
+    pub(crate) fn refill(&self, budget: u32) {
+        self.budget.set(budget);
+    }
+}

@@ -1,0 +1,145 @@
+//! Who sleeps, and who is woken: no lost wake-up, and no needless one.
+//!
+//! A worker without work is *searching* (looks at its victims and the injector), then *sleeps*.
+//! The counts of both are one word, so that a thread that made work visible decides with one load.
+//!
+//! Protocol:
+//! - publisher: put the job where others can see it; light fence; load the counts; if somebody sleeps
+//!   and nobody searches, wake one sleeper, which counts as searching from then on.
+//! - sleeper: move itself from searching to sleeping; heavy fence; look for visible work once more; if
+//!   there is some, take itself back, else park.
+//!
+//! Why none is lost: by the two fences either the publisher sees the sleeper, or the sleeper's last
+//! look sees the job. If the publisher saw a searcher instead, that searcher either finds the job or
+//! becomes a sleeper, whose last look comes after its move.
+//!
+//! Why few are needless: the next slot is not visible work, so a single hop wakes nobody; and one
+//! searcher at a time is enough, since a searcher that found work wakes the next if more is left.
+
+use crate::sys::{AtomicUsize, Mutex, Ordering, barrier, lock};
+
+const SEARCHING: usize = 1 << 32;
+const SLEEPING: usize = 1;
+const SLEEPING_MASK: usize = SEARCHING - 1;
+
+/// The book of sleepers; `S` is what it takes to wake one.
+pub(crate) struct Idle<S> {
+    /// Searching workers in the upper half, sleeping ones in the lower.
+    counts: AtomicUsize,
+    sleepers: Mutex<Vec<(usize, S)>>,
+    workers: usize,
+}
+
+impl<S> Idle<S> {
+    /// All workers run at first.
+    pub(crate) fn new(workers: usize) -> Idle<S> {
+        Idle {
+            counts: AtomicUsize::new(0),
+            sleepers: Mutex::new(Vec::with_capacity(workers)),
+            workers,
+        }
+    }
+
+    /// Called after work became visible: whom to wake, if anyone. Any thread.
+    #[inline(always)]
+    #[must_use]
+    pub(crate) fn notify(&self) -> Option<S> {
+        barrier::light();
+        let counts = self.counts.load(Ordering::Relaxed);
+        if counts >= SEARCHING || counts & SLEEPING_MASK == 0 {
+            return None;
+        }
+        self.wake_one()
+    }
+
+    #[cold]
+    fn wake_one(&self) -> Option<S> {
+        let mut sleepers = lock(&self.sleepers);
+        if self.counts.load(Ordering::Relaxed) >= SEARCHING {
+            return None;
+        }
+        let (_, sleeper) = sleepers.pop()?;
+        self.counts.fetch_add(SEARCHING - SLEEPING, Ordering::SeqCst);
+        Some(sleeper)
+    }
+
+    /// That worker, if it sleeps: something concerns it alone, such as an earlier timer.
+    #[must_use]
+    pub(crate) fn notify_worker(&self, worker: usize) -> Option<S> {
+        let mut sleepers = lock(&self.sleepers);
+        let place = sleepers.iter().position(|(other, _)| *other == worker)?;
+        self.counts.fetch_add(SEARCHING - SLEEPING, Ordering::SeqCst);
+        Some(sleepers.remove(place).1)
+    }
+
+    /// Everyone who sleeps, for news that concerns all (shutdown, trim). They count as searching.
+    #[must_use]
+    pub(crate) fn notify_all(&self) -> Vec<S> {
+        let mut sleepers = lock(&self.sleepers);
+        let count = sleepers.len();
+        self.counts.fetch_add(count * SEARCHING - count * SLEEPING, Ordering::SeqCst);
+        sleepers.drain(..).map(|(_, sleeper)| sleeper).collect()
+    }
+
+    /// Whether the calling worker may search now: at most half of them do, rounded up.
+    pub(crate) fn start_search(&self) -> bool {
+        let searching = self.counts.load(Ordering::Relaxed) / SEARCHING;
+        if 2 * searching >= self.workers {
+            return false;
+        }
+        self.counts.fetch_add(SEARCHING, Ordering::SeqCst);
+        true
+    }
+
+    /// The calling worker found work. True if it was the last searcher: it then calls
+    /// [`Idle::notify`] if it sees that more work is left.
+    #[must_use]
+    pub(crate) fn end_search(&self) -> bool {
+        self.counts.fetch_sub(SEARCHING, Ordering::SeqCst) / SEARCHING == 1
+    }
+
+    /// The calling worker is about to sleep. It must then look for visible work once more, and after
+    /// that either call [`Idle::retract`] or park until [`Idle::is_asleep`] is false.
+    pub(crate) fn announce(&self, worker: usize, sleeper: S, from: Before) {
+        let mut sleepers = lock(&self.sleepers);
+        sleepers.push((worker, sleeper));
+        match from {
+            Before::Searching => {
+                self.counts.fetch_sub(SEARCHING - SLEEPING, Ordering::SeqCst);
+            }
+            Before::Running => {
+                self.counts.fetch_add(SLEEPING, Ordering::SeqCst);
+            }
+        }
+        drop(sleepers);
+        barrier::heavy();
+    }
+
+    /// The calling worker does not sleep (any longer); it counts as searching from now on, whether
+    /// it took itself back or was woken.
+    pub(crate) fn retract(&self, worker: usize) {
+        let mut sleepers = lock(&self.sleepers);
+        let Some(place) = sleepers.iter().position(|(other, _)| *other == worker) else { return };
+        sleepers.remove(place);
+        self.counts.fetch_add(SEARCHING - SLEEPING, Ordering::SeqCst);
+    }
+
+    /// Whether nobody has woken the calling worker yet.
+    pub(crate) fn is_asleep(&self, worker: usize) -> bool {
+        lock(&self.sleepers).iter().any(|(other, _)| *other == worker)
+    }
+
+    /// How many workers slept a moment ago.
+    pub(crate) fn sleeping(&self) -> usize {
+        self.counts.load(Ordering::Relaxed) & SLEEPING_MASK
+    }
+}
+
+/// What a worker that is about to sleep did until now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Before {
+    /// It searched, and is counted as doing so.
+    Searching,
+    /// It ran jobs; others searched enough.
+    Running,
+}

@@ -1,0 +1,409 @@
+//! A job: the unit that the kernel schedules, in one allocation of header and body.
+//!
+//! # Safety
+//!
+//! The argument is made here once, by situation; the blocks below point to it.
+//!
+//! - **alive**: a block lives while its reference count is above zero. Each [`JobRef`] holds one
+//!   count; one more belongs to the job itself from spawn until [`Runnable::complete`].
+//! - **one runner**: the body (future, then output) is touched only by the holder of the one
+//!   [`Runnable`], which the state word hands from thread to thread with release and acquire.
+//! - **output**: once the job is done, the body belongs to whom the state says: to the join handle
+//!   while `HANDLE` is set at completion, else to the thread that completed it.
+//! - **not Send**: the future of a local job is polled and dropped on its home thread only: every
+//!   wake sends its runnable there ([`crate::local`]), and a runnable that cannot get there leaks.
+//! - **layout**: `JobCell<F>` is `repr(C)` and begins with its header, so a pointer to the one,
+//!   made from the allocation's own pointer, is a pointer to the other.
+
+#![allow(unsafe_code)]
+
+use std::{
+    alloc::Layout,
+    any::Any,
+    mem,
+    panic::{AssertUnwindSafe, Location, catch_unwind},
+    ptr::{self, NonNull},
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use crate::{
+    body::{Failure, HasVTable, JobCell, Outcome, VTable, set_stage, stage},
+    extras::ExtrasWord,
+    local::Home,
+    memory::{self, Kind},
+    state::{Completed, Inbox, State},
+    sys::{AtomicPtr, AtomicU8, AtomicU16, AtomicU32, Ordering},
+};
+
+/// Beyond this many references the program aborts: a count that wraps would free a job in use. It
+/// lies far enough from the wrap that as many threads as fit on a machine may overshoot it at once.
+pub(crate) const MAX_REFS: u32 = u32::MAX / 2;
+
+/// The part of a job that does not depend on its future's type.
+#[repr(C)]
+pub(crate) struct Header {
+    /// Where the job is. Anyone.
+    pub(crate) state: State,
+    /// What to do with the body; never changes.
+    vtable: &'static VTable,
+    /// The job behind this one in an injector. Only the holder of the runnable.
+    next: AtomicPtr<Header>,
+    /// How many references there are. Zero exactly while the block holds no job: whoever looks through
+    /// all blocks ([`JobRef::from_block`]) reads it of free and of new blocks too.
+    refs: AtomicU32,
+    /// Which runtime the job belongs to, and whether it is local; never changes.
+    runtime: AtomicU16,
+    /// What lies in the body. Only the holder of the runnable, then the owner of the output.
+    stage: AtomicU8,
+    /// Whether the job counts against the process limit; never changes.
+    counted: bool,
+    /// The name of the wait that the job is in, for reports. Written by its runner.
+    waits_for: AtomicPtr<&'static str>,
+    /// What only some jobs have. Anyone.
+    pub(crate) extras: ExtrasWord,
+}
+
+/// Set in a job's runtime number when the job may run on its home thread only.
+const LOCAL: u16 = 1 << 15;
+
+/// What a job is made of, besides its future.
+pub(crate) struct Spec {
+    pub(crate) runtime: u16,
+    pub(crate) site: &'static Location<'static>,
+    pub(crate) inbox: Inbox,
+    /// The job's home, if it may run on one thread only.
+    pub(crate) home: Option<Arc<Home>>,
+    /// Whether the job counts against the process limit.
+    pub(crate) counted: bool,
+    /// How many [`JobRef`]s are made at once, so that none needs counting one by one.
+    pub(crate) refs: u32,
+}
+
+/// Makes a job. The caller gets its runnable and `spec.refs` uncounted claims to references, each of
+/// which it turns into a [`JobRef`] by [`Runnable::claim_ref`]. `make` makes the future, and may
+/// already use the job's address. If it panics, the job is cancelled and the panic goes on.
+#[inline]
+pub(crate) fn new<F: Future>(spec: Spec, make: impl FnOnce(&Runnable) -> F) -> Runnable {
+    let block = memory::alloc(Kind::Job, Layout::new::<JobCell<F>>());
+    let job = block.cast::<Header>();
+    let header = Header {
+        state: State::new(spec.inbox),
+        vtable: HasVTable::<F>::TABLE,
+        next: AtomicPtr::new(ptr::null_mut()),
+        refs: AtomicU32::new(0),
+        runtime: AtomicU16::new(match spec.home {
+            Some(_) => spec.runtime | LOCAL,
+            None => spec.runtime,
+        }),
+        stage: AtomicU8::new(stage::NOTHING),
+        counted: spec.counted,
+        waits_for: AtomicPtr::new(ptr::null_mut()),
+        extras: ExtrasWord::new(spec.site),
+    };
+    if let Some(home) = spec.home {
+        header.extras.parts().home = Some(home);
+    }
+    // SAFETY: the block is new, and has the cell's layout.
+    unsafe { job.write(header) };
+    // SAFETY: the header was written above. Release: pairs with the exchange in `from_block`: who
+    // finds a count finds the header complete.
+    unsafe { job.as_ref() }.refs.store(1 + spec.refs, Ordering::Release);
+    let runnable = Runnable(JobPtr(job));
+    let future = make(&runnable);
+    // SAFETY: one runner: the body is still empty, and the runnable is here.
+    unsafe { JobCell::<F>::body(job).cast::<F>().write(future) };
+    set_stage(job, stage::FUTURE);
+    runnable
+}
+
+/// The address of a job, with the calls that its body needs. No claim to anything.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct JobPtr(NonNull<Header>);
+
+// SAFETY: an address; whoever uses it answers for what it does.
+unsafe impl Send for JobPtr {}
+// SAFETY: as above.
+unsafe impl Sync for JobPtr {}
+
+impl JobPtr {
+    pub(crate) fn from_raw(job: NonNull<Header>) -> JobPtr {
+        JobPtr(job)
+    }
+
+    pub(crate) fn as_raw(self) -> NonNull<Header> {
+        self.0
+    }
+
+    /// # Safety
+    /// The job is alive for as long as the answer is used.
+    #[inline(always)]
+    pub(crate) unsafe fn header<'a>(self) -> &'a Header {
+        // SAFETY: the caller's promise.
+        unsafe { self.0.as_ref() }
+    }
+}
+
+impl Header {
+    /// The number of the job's runtime; for a local job, a number that no runtime has.
+    #[inline(always)]
+    pub(crate) fn runtime_if_not_local(&self) -> u16 {
+        self.runtime.load(Ordering::Relaxed)
+    }
+
+    /// The number of the job's runtime.
+    pub(crate) fn runtime(&self) -> u16 {
+        self.runtime_if_not_local() & !LOCAL
+    }
+
+    /// Where the job must run, if it may run on one thread only.
+    pub(crate) fn home(&self) -> Option<Arc<Home>> {
+        match self.runtime_if_not_local() & LOCAL {
+            0 => None,
+            _ => self.extras.parts().home.clone(),
+        }
+    }
+
+    /// Whether the job counts against the process limit.
+    pub(crate) fn is_counted(&self) -> bool {
+        self.counted
+    }
+
+    /// The name that the job was given, if any.
+    pub(crate) fn name(&self) -> Option<String> {
+        self.extras.existing().and_then(|parts| parts.name.as_deref().map(str::to_owned))
+    }
+
+    pub(crate) fn set_stage(&self, stage: u8) {
+        self.stage.store(stage, Ordering::Relaxed);
+    }
+
+    pub(crate) fn type_name(&self) -> &'static str {
+        (self.vtable.type_name)()
+    }
+
+    /// Notes what the job is about to wait for. Called by its runner.
+    #[inline(always)]
+    pub(crate) fn set_waits_for(&self, what: &'static &'static str) {
+        self.waits_for.store(ptr::from_ref(what).cast_mut(), Ordering::Relaxed);
+    }
+
+    /// What the job noted last.
+    pub(crate) fn waits_for(&self) -> Option<&'static str> {
+        let what = self.waits_for.load(Ordering::Relaxed);
+        // SAFETY: null, or the address of a static that `set_waits_for` was given.
+        (!what.is_null()).then(|| unsafe { *what })
+    }
+}
+
+/// A counted reference to a job's header. The body may be long gone.
+pub(crate) struct JobRef(JobPtr);
+
+impl JobRef {
+    #[inline(always)]
+    pub(crate) fn header(&self) -> &Header {
+        // SAFETY: alive: this is one of the counts.
+        unsafe { self.0.header() }
+    }
+
+    pub(crate) fn ptr(&self) -> JobPtr {
+        self.0
+    }
+
+    /// Gives the count to whoever keeps the pointer.
+    pub(crate) fn into_ptr(self) -> JobPtr {
+        let job = self.0;
+        mem::forget(self);
+        job
+    }
+
+    /// # Safety
+    /// The caller owns a count that it now gives to the new reference.
+    pub(crate) unsafe fn from_ptr(job: JobPtr) -> JobRef {
+        JobRef(job)
+    }
+
+    /// # Safety
+    /// The job is alive during the call.
+    pub(crate) unsafe fn new_for(job: JobPtr) -> JobRef {
+        // SAFETY: the caller's promise.
+        let refs = &unsafe { job.header() }.refs;
+        // Relaxed: a new reference is always made from one that orders the access already.
+        if refs.fetch_add(1, Ordering::Relaxed) > MAX_REFS {
+            too_many_references();
+        }
+        JobRef(job)
+    }
+
+    /// A reference to the job in `block`, if it holds one.
+    ///
+    /// # Safety
+    /// `block` is a job block, which stays mapped; it may be free.
+    pub(crate) unsafe fn from_block(block: NonNull<u8>) -> Option<JobRef> {
+        let job = block.cast::<Header>();
+        // SAFETY: the caller's promise; the count is only ever accessed as an atomic, but for the
+        // zero that a new header brings to where a zero was.
+        let refs = unsafe { &*(&raw const (*job.as_ptr()).refs) };
+        let more = |refs: u32| (refs > 0).then(|| refs + 1);
+        let taken = refs.fetch_update(Ordering::Acquire, Ordering::Relaxed, more);
+        taken.is_ok().then_some(JobRef(JobPtr(job)))
+    }
+
+    /// Moves the output of a job that is done to the caller.
+    ///
+    /// # Safety
+    /// The caller owns the output, and `T` is the type of the job's output.
+    pub(crate) unsafe fn take_output<T>(&self) -> Outcome<T> {
+        let mut place = mem::MaybeUninit::<Outcome<T>>::uninit();
+        let take = self.header().vtable.take_output;
+        // SAFETY: output: the caller's promise; the place has the output's type.
+        unsafe { take(self.0.0, place.as_mut_ptr().cast()) };
+        // SAFETY: `take_output` wrote it.
+        unsafe { place.assume_init() }
+    }
+
+    /// Drops the output of a job that is done, if it is still there.
+    ///
+    /// # Safety
+    /// The caller owns the output.
+    pub(crate) unsafe fn drop_output(&self) {
+        if self.header().stage.load(Ordering::Relaxed) == stage::OUTPUT {
+            let drop_output = self.header().vtable.drop_output;
+            // SAFETY: output: the caller's promise.
+            unsafe { drop_output(self.0.0) };
+        }
+    }
+}
+
+impl Clone for JobRef {
+    fn clone(&self) -> JobRef {
+        // SAFETY: alive: `self` is one of the counts.
+        unsafe { JobRef::new_for(self.0) }
+    }
+}
+
+impl Drop for JobRef {
+    #[inline]
+    fn drop(&mut self) {
+        // Release: this thread's last accesses come before the free. Acquire: the free comes after
+        // the last accesses of all others.
+        if self.header().refs.fetch_sub(1, Ordering::AcqRel) == 1 {
+            // SAFETY: alive: that was the last count, and the body was dropped at completion, which
+            // comes before the job's own count goes.
+            unsafe { free(self.0) };
+        }
+    }
+}
+
+#[cold]
+fn too_many_references() -> ! {
+    // An abort and not a panic: the count must not be seen at its edge by anyone who goes on.
+    eprintln!(
+        "weald: a job has more than {MAX_REFS} references; pids or wakers are being forgotten"
+    );
+    std::process::abort()
+}
+
+#[inline(never)]
+unsafe fn free(job: JobPtr) {
+    // SAFETY: alive: the caller holds the last count.
+    let layout = unsafe { job.header() }.vtable.layout;
+    // SAFETY: nobody else has access any more.
+    unsafe { ptr::drop_in_place(&raw mut (*job.0.as_ptr()).extras) };
+    // SAFETY: `new` took the block from the same kind and layout.
+    unsafe { memory::free(Kind::Job, layout, job.0.cast()) };
+}
+
+/// The right to run a job once. There is never more than one for a job.
+#[must_use = "a runnable that is dropped cancels its job"]
+pub(crate) struct Runnable(JobPtr);
+
+impl Runnable {
+    /// # Safety
+    /// The caller has just been told [`Owes::Schedule`](crate::state::Owes) or an equal answer for
+    /// this job, and makes only this one runnable of it.
+    #[inline(always)]
+    pub(crate) unsafe fn new(job: JobPtr) -> Runnable {
+        Runnable(job)
+    }
+
+    pub(crate) fn header(&self) -> &Header {
+        // SAFETY: alive: a job that has a runnable is not done, and so still owns its own count.
+        unsafe { self.0.header() }
+    }
+
+    pub(crate) fn ptr(&self) -> JobPtr {
+        self.0
+    }
+
+    /// Keeps the right in a queue that stores pointers.
+    #[inline(always)]
+    pub(crate) fn into_ptr(self) -> JobPtr {
+        let job = self.0;
+        mem::forget(self);
+        job
+    }
+
+    /// One of the references that [`Spec::refs`] asked for.
+    ///
+    /// # Safety
+    /// Called at most `spec.refs` times for a job.
+    pub(crate) unsafe fn claim_ref(&self) -> JobRef {
+        JobRef(self.0)
+    }
+
+    /// Polls the future once. A panic in it comes back as the error.
+    #[inline(always)]
+    pub(crate) fn poll(&self, cx: &mut Context<'_>) -> Result<Poll<()>, Box<dyn Any + Send>> {
+        let poll = self.header().vtable.poll;
+        // SAFETY: one runner: `self` is the runnable, and the job is not done.
+        catch_unwind(AssertUnwindSafe(|| unsafe { poll(self.0.0, cx) }))
+    }
+
+    /// Drops the future, if it is still there, and puts `failure` in its place. A panic of the
+    /// future's destructor becomes the failure.
+    pub(crate) fn fail(&self, failure: Failure) {
+        let mut failure = failure;
+        let header = self.header();
+        if header.stage.load(Ordering::Relaxed) == stage::FUTURE {
+            let drop_future = header.vtable.drop_future;
+            // SAFETY: one runner: `self` is the runnable.
+            let dropped = catch_unwind(AssertUnwindSafe(|| unsafe { drop_future(self.0.0) }));
+            if let Err(payload) = dropped {
+                failure = Failure::Panicked(payload);
+            }
+        }
+        // SAFETY: one runner; the body holds nothing now.
+        unsafe { (header.vtable.fail)(self.0.0, failure) };
+    }
+
+    /// Makes the job done; its output or failure lies in place. Returns the job's own reference.
+    pub(crate) fn complete(self) -> (Completed, JobRef) {
+        let completed = self.header().state.complete();
+        (completed, JobRef(self.into_ptr()))
+    }
+}
+
+impl Drop for Runnable {
+    /// A runnable that nobody will run cancels its job, here and now.
+    fn drop(&mut self) {
+        crate::run::cancel(Runnable(self.0));
+    }
+}
+
+impl crate::injector::Linked for Header {
+    fn next(&self) -> &AtomicPtr<Header> {
+        &self.next
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_header_has_48_bytes_and_its_count_is_not_in_the_first_word() {
+        assert_eq!(size_of::<Header>(), 48);
+        assert!(mem::offset_of!(Header, refs) >= 8, "the first word of a free block is a link");
+    }
+}

@@ -1,0 +1,220 @@
+//! The join handle: the right to a job's output, and the error when there is none.
+
+#![allow(unsafe_code)]
+
+use std::{
+    any::Any,
+    fmt,
+    marker::PhantomData,
+    pin::Pin,
+    sync::Mutex,
+    task::{Context, Poll},
+};
+
+use crate::{
+    body::{Failure, Outcome},
+    context,
+    job::{JobRef, Runnable},
+    report::JobName,
+    state::Owes,
+};
+
+/// Why a job has no output.
+#[non_exhaustive]
+pub enum JoinError {
+    /// It panicked; the payload.
+    Panicked(Panic),
+    /// It was cancelled, or its runtime shut down.
+    Cancelled,
+}
+
+/// A panic's payload.
+pub struct Panic {
+    message: String,
+    // A payload is `Send` but not `Sync`; the mutex makes the error fit where errors must be both.
+    payload: Mutex<Box<dyn Any + Send>>,
+}
+
+impl Panic {
+    /// The text that the panic was raised with.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// The payload, for [`resume_unwind`](std::panic::resume_unwind).
+    pub fn into_payload(self) -> Box<dyn Any + Send> {
+        self.payload.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Panic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Panic").field(&self.message).finish()
+    }
+}
+
+impl JoinError {
+    fn of(failure: Failure) -> JoinError {
+        match failure {
+            Failure::Cancelled => JoinError::Cancelled,
+            Failure::Panicked(payload) => JoinError::Panicked(Panic {
+                message: crate::run::panic_message(payload.as_ref()),
+                payload: Mutex::new(payload),
+            }),
+        }
+    }
+
+    /// Whether the job was cancelled.
+    pub fn is_cancelled(&self) -> bool {
+        matches!(self, JoinError::Cancelled)
+    }
+
+    /// Whether the job panicked.
+    pub fn is_panic(&self) -> bool {
+        matches!(self, JoinError::Panicked(_))
+    }
+}
+
+impl fmt::Debug for JoinError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            JoinError::Panicked(panic) => f.debug_tuple("Panicked").field(&panic.message).finish(),
+            JoinError::Cancelled => f.write_str("Cancelled"),
+        }
+    }
+}
+
+impl fmt::Display for JoinError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            JoinError::Panicked(panic) => write!(f, "the job panicked: {}", panic.message),
+            JoinError::Cancelled => f.write_str("the job was cancelled before it ended"),
+        }
+    }
+}
+
+impl std::error::Error for JoinError {}
+
+static JOIN: &str = "another job's end";
+
+/// The right to a job's output: a future of it. Dropping the handle lets the job go on.
+///
+/// Cancel-safe: dropping the future that awaits `&mut handle` loses nothing.
+///
+/// Once it was ready, polling it again says [`Cancelled`](JoinError::Cancelled): the output is gone.
+#[must_use = "a handle that is dropped detaches its job; call detach() to say so"]
+pub struct JoinHandle<T> {
+    // None once the output was taken.
+    job: Option<JobRef>,
+    output: PhantomData<fn() -> T>,
+}
+
+impl<T> JoinHandle<T> {
+    /// # Safety
+    /// This is the job's only handle, and `T` is its output.
+    pub(crate) unsafe fn new(job: JobRef) -> JoinHandle<T> {
+        JoinHandle { job: Some(job), output: PhantomData }
+    }
+
+    /// A handle to no job: its job was refused, because the runtime shuts down.
+    pub(crate) fn refused() -> JoinHandle<T> {
+        JoinHandle { job: None, output: PhantomData }
+    }
+
+    /// Asks the job to end: at its next wait its future is dropped, and joining it says
+    /// [`Cancelled`](JoinError::Cancelled). A job that already ended stays as it is.
+    pub fn cancel(&self) {
+        if let Some(job) = &self.job {
+            cancel(job);
+        }
+    }
+
+    /// Whether the job has ended.
+    pub fn is_finished(&self) -> bool {
+        self.job.as_ref().is_none_or(|job| job.header().state.is_done())
+    }
+
+    /// Lets the job go on by itself. If it panics, that is reported through `tracing`.
+    pub fn detach(self) {}
+
+    /// The job's name, for messages.
+    pub fn name(&self) -> Option<JobName> {
+        self.job.as_ref().map(|job| JobName::of(job.header()))
+    }
+
+    pub(crate) fn job(&self) -> Option<&JobRef> {
+        self.job.as_ref()
+    }
+
+    fn take(&mut self) -> Result<T, JoinError> {
+        let job = self.job.take().expect("the caller has seen the job");
+        // SAFETY: the job is done, and the only handle takes the output exactly here.
+        let outcome: Outcome<T> = unsafe { job.take_output() };
+        outcome.map_err(JoinError::of)
+    }
+}
+
+/// Asks `job` to end.
+pub(crate) fn cancel(job: &JobRef) {
+    match job.header().state.cancel() {
+        // SAFETY: the state said that this caller owes the schedule.
+        Owes::Schedule => crate::ready::ready_last(unsafe { Runnable::new(job.ptr()) }),
+        Owes::Unblock => {
+            let parts = job.header().extras.existing();
+            if let Some(thread) = parts.and_then(|parts| parts.blocked.clone()) {
+                thread.unpark();
+            }
+        }
+        Owes::Nothing => {}
+    }
+}
+
+impl<T> Future for JoinHandle<T> {
+    type Output = Result<T, JoinError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let Some(job) = &self.job else { return Poll::Ready(Err(JoinError::Cancelled)) };
+        let header = job.header();
+        if !header.state.is_done() {
+            // The waker may only be written while the completion is not told to take it.
+            if header.state.unawait_done() {
+                header.extras.parts().joiner = Some(cx.waker().clone());
+                if header.state.await_done() {
+                    note_wait(&JOIN);
+                    return Poll::Pending;
+                }
+            }
+        }
+        if !context::with(|cx_here| cx_here.spend(cx.waker())) {
+            return Poll::Pending;
+        }
+        Poll::Ready(self.take())
+    }
+}
+
+impl<T> Drop for JoinHandle<T> {
+    fn drop(&mut self) {
+        let Some(job) = &self.job else { return };
+        if job.header().state.drop_handle() {
+            // SAFETY: the job is done, and the only handle has not taken the output.
+            unsafe { job.drop_output() };
+        }
+    }
+}
+
+impl<T> fmt::Debug for JoinHandle<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("JoinHandle").field("job", &self.name()).finish()
+    }
+}
+
+/// Notes what the running job waits for, for reports.
+#[inline(always)]
+pub(crate) fn note_wait(what: &'static &'static str) {
+    context::with(|cx| {
+        if let Some(job) = cx.job() {
+            // SAFETY: the thread that runs a job keeps it alive.
+            unsafe { job.header() }.set_waits_for(what);
+        }
+    });
+}

@@ -1,0 +1,258 @@
+//! A job's mailbox: typed posts into its word, and the end that receives them.
+//!
+//! Steps of a message: [`Address::post`] puts a node on the stack in the job's word, and makes the job
+//! runnable if it listens; the receiver takes the whole stack at once, turns it round, and hands out
+//! messages in the order in which they were posted. So messages of one sender keep their order, and a
+//! burst costs one exchange for all of it.
+
+#![allow(unsafe_code)]
+
+use std::{
+    marker::PhantomData,
+    task::{Context, Poll},
+};
+
+use crate::{
+    context,
+    job::{JobRef, Runnable},
+    join::{self, note_wait},
+    post::{Chain, Mark, Post},
+    ready::ready,
+    report::JobName,
+    state::Posted,
+    waker,
+};
+
+static RECEIVE: &str = "a message";
+
+/// Where messages `M` for one job go. A counted reference of 8 bytes; any thread.
+pub struct Address<M> {
+    job: JobRef,
+    message: PhantomData<fn(M)>,
+}
+
+// SAFETY: an address only moves messages into the mailbox, which needs them to be `Send`; the job's
+// header may be used from any thread.
+unsafe impl<M: Send> Send for Address<M> {}
+// SAFETY: as above.
+unsafe impl<M: Send> Sync for Address<M> {}
+
+impl<M> Clone for Address<M> {
+    fn clone(&self) -> Address<M> {
+        Address::new(self.job.clone())
+    }
+}
+
+impl<M> PartialEq for Address<M> {
+    fn eq(&self, other: &Address<M>) -> bool {
+        self.job.ptr() == other.job.ptr()
+    }
+}
+
+impl<M> Eq for Address<M> {}
+
+impl<M> std::hash::Hash for Address<M> {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.job.ptr().as_raw().hash(state);
+    }
+}
+
+impl<M> Address<M> {
+    pub(crate) fn new(job: JobRef) -> Address<M> {
+        Address { job, message: PhantomData }
+    }
+
+    /// Puts a message into the mailbox. Never waits. Any thread; lock-free.
+    ///
+    /// # Errors
+    /// The message comes back if the mailbox is closed: its job has ended, or dropped the mailbox.
+    #[inline]
+    pub fn post(&self, message: M) -> Result<(), M> {
+        let link = Post::new(message).into_link();
+        // SAFETY: the post is new, and given away unless it comes back below.
+        match unsafe { self.job.header().state.post(link.as_ptr()) } {
+            Posted::Queued => Ok(()),
+            Posted::Schedule => {
+                // SAFETY: the state just said so.
+                ready(unsafe { Runnable::new(self.job.ptr()) });
+                Ok(())
+            }
+            Posted::WakeReceiver => {
+                self.wake_receiver();
+                Ok(())
+            }
+            // SAFETY: the state did not take it.
+            Posted::Closed => Err(unsafe { Post::<M>::from_link(link) }.into_value()),
+        }
+    }
+
+    #[cold]
+    fn wake_receiver(&self) {
+        let receiver = self.job.header().extras.parts().receiver.take();
+        if let Some(receiver) = receiver {
+            receiver.wake();
+        }
+    }
+
+    /// Asks the job to end at its next wait.
+    pub fn cancel(&self) {
+        join::cancel(&self.job);
+    }
+
+    /// Whether the job has ended.
+    pub fn is_done(&self) -> bool {
+        self.job.header().state.is_done()
+    }
+
+    /// The job's name, for messages.
+    pub fn name(&self) -> JobName {
+        JobName::of(self.job.header())
+    }
+}
+
+/// The end that receives. There is one for each job; dropping it closes the mailbox and drops what
+/// was not received.
+///
+/// It may be used by others than its job (another executor, a thread in `wait()`); a job that receives
+/// from its own mailbox pays no more than a store for its wait.
+pub struct Mailbox<M> {
+    job: JobRef,
+    /// Received from the word, not yet handed out.
+    chain: Chain<M>,
+}
+
+// SAFETY: a mailbox owns messages, and moves between threads only if they may.
+unsafe impl<M: Send> Send for Mailbox<M> {}
+// SAFETY: a shared mailbox shows nothing of its messages.
+unsafe impl<M: Send> Sync for Mailbox<M> {}
+
+/// How far a selective receive has looked; see [`Mailbox::poll_receive_if`].
+pub struct Scan(Mark);
+
+impl<M> Mailbox<M> {
+    pub(crate) fn new(job: JobRef) -> Mailbox<M> {
+        Mailbox { job, chain: Chain::new() }
+    }
+
+    /// Where messages for this mailbox go.
+    pub fn address(&self) -> Address<M> {
+        Address::new(self.job.clone())
+    }
+
+    /// The oldest message, once there is one. Costs one reduction of the poll's budget.
+    ///
+    /// # Panics
+    /// If the mailbox was taken out of its job and the job has ended: nothing can arrive any more.
+    #[inline]
+    pub fn poll_receive(&mut self, cx: &mut Context<'_>) -> Poll<M> {
+        while self.chain.is_empty() {
+            self.refill();
+            if self.chain.is_empty() && self.register(cx) {
+                return Poll::Pending;
+            }
+        }
+        if !context::with(|here| here.spend(cx.waker())) {
+            return Poll::Pending;
+        }
+        Poll::Ready(self.chain.pop().expect("the loop above left a message"))
+    }
+
+    /// Begins a selective receive.
+    pub fn scan(&self) -> Scan {
+        Scan(self.chain.start())
+    }
+
+    /// The oldest message for which `wanted` is true, once there is one; the others keep their order.
+    /// What was looked at once is not looked at again in the same scan; between two polls of a scan
+    /// nothing may be received otherwise.
+    ///
+    /// # Panics
+    /// As [`Mailbox::poll_receive`].
+    pub fn poll_receive_if(
+        &mut self,
+        scan: &mut Scan,
+        mut wanted: impl FnMut(&M) -> bool,
+        cx: &mut Context<'_>,
+    ) -> Poll<M> {
+        if !context::with(|here| here.spend(cx.waker())) {
+            return Poll::Pending;
+        }
+        loop {
+            self.refill();
+            if let Some(message) = self.chain.take_if(&mut scan.0, &mut wanted) {
+                return Poll::Ready(message);
+            }
+            if self.register(cx) {
+                return Poll::Pending;
+            }
+        }
+    }
+
+    /// The oldest message, if there is one now.
+    pub fn try_receive(&mut self) -> Option<M> {
+        if self.chain.is_empty() {
+            self.refill();
+        }
+        self.chain.pop()
+    }
+
+    #[inline]
+    fn refill(&mut self) {
+        let stack = self.job.header().state.take_posts();
+        // SAFETY: posts to this job are made by `Address<M>` only, of the same `M`.
+        unsafe { self.chain.append_stack(stack) };
+    }
+
+    /// Arranges that the next post wakes the receiver. False if one may have come first.
+    #[inline]
+    fn register(&mut self, cx: &Context<'_>) -> bool {
+        let job = self.job.ptr();
+        let is_own = context::with(|here| {
+            let is_own = here.job() == Some(job) && waker::is_of(cx.waker(), job);
+            if is_own {
+                here.listen();
+            }
+            is_own
+        });
+        if is_own {
+            self.job.header().set_waits_for(&RECEIVE);
+            return true;
+        }
+        self.register_waker(cx)
+    }
+
+    #[cold]
+    fn register_waker(&mut self, cx: &Context<'_>) -> bool {
+        note_wait(&RECEIVE);
+        let header = self.job.header();
+        header.extras.parts().receiver = Some(cx.waker().clone());
+        if header.state.await_post() {
+            return true;
+        }
+        assert!(
+            !header.state.is_done(),
+            "nothing can be received any more: the job that this mailbox belongs to has ended"
+        );
+        false
+    }
+}
+
+impl<M> Drop for Mailbox<M> {
+    fn drop(&mut self) {
+        let stack = self.job.header().state.close_posts();
+        // SAFETY: as in `refill`; the chain then drops what it holds.
+        unsafe { self.chain.append_stack(stack) };
+    }
+}
+
+impl<M> std::fmt::Debug for Address<M> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Address").field(&self.name()).finish()
+    }
+}
+
+impl<M> std::fmt::Debug for Mailbox<M> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Mailbox").field(&JobName::of(self.job.header())).finish()
+    }
+}

@@ -1,0 +1,196 @@
+//! Free blocks that all threads share, in batches, and the chunks they were cut from.
+
+#![allow(unsafe_code)]
+
+use std::{
+    collections::HashMap,
+    ptr::{self, NonNull},
+    sync::{
+        Mutex,
+        atomic::{AtomicPtr, Ordering},
+    },
+};
+
+use super::{
+    class::{self, Class, Kind},
+    region::{self, CHUNK, SendPtr},
+};
+use crate::sys::lock;
+
+/// How many blocks migrate together.
+pub(super) const BATCH: u32 = 128;
+
+/// Blocks start here in a chunk, so that they keep the alignment of their size up to 64.
+const HEAD: usize = 64;
+
+/// The first word of a free block. An atomic, because whoever looks through all job blocks may read
+/// it as part of a job; only the batch's owner uses it as a link.
+pub(super) struct Free {
+    next: AtomicPtr<Free>,
+}
+
+/// A list of free blocks, owned by whoever holds this value.
+pub(super) struct Batch {
+    pub(super) head: Option<NonNull<Free>>,
+    pub(super) len: u32,
+}
+
+// SAFETY: the blocks of a batch are free: the batch is their only owner.
+unsafe impl Send for Batch {}
+
+impl Batch {
+    pub(super) const EMPTY: Batch = Batch { head: None, len: 0 };
+
+    #[inline(always)]
+    pub(super) fn push(&mut self, block: NonNull<Free>) {
+        let next = self.head.map_or(ptr::null_mut(), NonNull::as_ptr);
+        // SAFETY: the block is free and this batch becomes its only owner.
+        unsafe { block.as_ref() }.next.store(next, Ordering::Relaxed);
+        self.head = Some(block);
+        self.len += 1;
+    }
+
+    #[inline(always)]
+    pub(super) fn pop(&mut self) -> Option<NonNull<Free>> {
+        let block = self.head?;
+        // SAFETY: a block in a batch is free, and the batch its only owner.
+        self.head = NonNull::new(unsafe { block.as_ref() }.next.load(Ordering::Relaxed));
+        self.len -= 1;
+        Some(block)
+    }
+}
+
+/// The part of a chunk that no block was cut from yet.
+#[derive(Clone, Copy)]
+pub(super) struct Uncut {
+    start: SendPtr,
+    blocks: u32,
+}
+
+impl Uncut {
+    #[inline(always)]
+    pub(super) fn cut(&mut self, class: Class) -> Option<NonNull<Free>> {
+        self.blocks = self.blocks.checked_sub(1)?;
+        let block = self.start.0;
+        // SAFETY: the chunk had room for at least this one more block.
+        self.start.0 = unsafe { block.byte_add(class.size()) };
+        Some(block.cast())
+    }
+}
+
+struct Shelf {
+    batches: Vec<Batch>,
+    uncut: Vec<Uncut>,
+    chunks: Vec<SendPtr>,
+}
+
+static SHELVES: [Mutex<Shelf>; class::COUNT] = [const {
+    Mutex::new(Shelf { batches: Vec::new(), uncut: Vec::new(), chunks: Vec::new() })
+}; class::COUNT];
+
+/// What a thread whose cache ran dry gets.
+pub(super) enum Refill {
+    Batch(Batch),
+    Uncut(Uncut),
+}
+
+/// A batch that another thread freed, else room to cut blocks from.
+pub(super) fn refill(class: Class) -> Refill {
+    let mut shelf = lock(&SHELVES[class.index()]);
+    if let Some(batch) = shelf.batches.pop() {
+        return Refill::Batch(batch);
+    }
+    if let Some(uncut) = shelf.uncut.pop() {
+        return Refill::Uncut(uncut);
+    }
+    let chunk = region::take_chunk();
+    shelf.chunks.push(SendPtr(chunk));
+    // SAFETY: the chunk is longer than its head.
+    let start = SendPtr(unsafe { chunk.byte_add(HEAD) });
+    Refill::Uncut(Uncut { start, blocks: blocks_per_chunk(class) })
+}
+
+/// Takes a batch that a thread has no use for.
+pub(super) fn put(class: Class, batch: Batch) {
+    if batch.len > 0 {
+        lock(&SHELVES[class.index()]).batches.push(batch);
+    }
+}
+
+/// Takes the uncut rest of a chunk from a thread that ends.
+pub(super) fn put_uncut(class: Class, uncut: Uncut) {
+    if uncut.blocks > 0 {
+        lock(&SHELVES[class.index()]).uncut.push(uncut);
+    }
+}
+
+/// Removes all chunks whose every block lies in the depot, and returns them.
+pub(super) fn take_empty_chunks() -> Vec<SendPtr> {
+    let mut empty = Vec::new();
+    for class in Class::all() {
+        let mut shelf = lock(&SHELVES[class.index()]);
+        let free = count_free(&shelf);
+        let is_empty = |chunk: usize| free.get(&chunk) == Some(&blocks_per_chunk(class));
+        if !free.keys().any(|chunk| is_empty(*chunk)) {
+            continue;
+        }
+        let mut kept = Batch::EMPTY;
+        for mut batch in std::mem::take(&mut shelf.batches) {
+            while let Some(block) = batch.pop() {
+                if is_empty(chunk_of(block.cast())) {
+                    continue;
+                }
+                kept.push(block);
+                if kept.len == BATCH {
+                    shelf.batches.push(std::mem::replace(&mut kept, Batch::EMPTY));
+                }
+            }
+        }
+        if kept.len > 0 {
+            shelf.batches.push(kept);
+        }
+        shelf.uncut.retain(|uncut| !is_empty(chunk_of(uncut.start.0)));
+        empty.extend(shelf.chunks.extract_if(.., |chunk| is_empty(chunk_of(chunk.0))));
+    }
+    empty
+}
+
+/// How many blocks of each chunk lie on the shelf, cut or uncut.
+fn count_free(shelf: &Shelf) -> HashMap<usize, u32> {
+    let mut free = HashMap::new();
+    for batch in &shelf.batches {
+        let mut next = batch.head;
+        while let Some(block) = next {
+            *free.entry(chunk_of(block.cast())).or_default() += 1;
+            // SAFETY: blocks on the shelf are free and, under its lock, ours.
+            next = NonNull::new(unsafe { block.as_ref() }.next.load(Ordering::Relaxed));
+        }
+    }
+    for uncut in &shelf.uncut {
+        *free.entry(chunk_of(uncut.start.0)).or_default() += uncut.blocks;
+    }
+    free
+}
+
+/// Visits every block ever cut or still uncut, of all chunks of `kind`.
+pub(super) fn for_each_block(kind: Kind, visit: &mut dyn FnMut(NonNull<u8>)) {
+    for class in Class::all().filter(|class| class.kind() == kind) {
+        let chunks = lock(&SHELVES[class.index()]).chunks.clone();
+        for chunk in chunks {
+            for index in 0..blocks_per_chunk(class) as usize {
+                // SAFETY: the chunk has that many blocks behind its head.
+                visit(unsafe { chunk.0.byte_add(HEAD + index * class.size()) });
+            }
+        }
+    }
+}
+
+fn chunk_of(block: NonNull<u8>) -> usize {
+    // The uncut rest of a full chunk starts at the next one; it has no blocks and is never kept.
+    block.addr().get() & !(CHUNK - 1)
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "a chunk has 64 KiB")]
+fn blocks_per_chunk(class: Class) -> u32 {
+    ((CHUNK - HEAD) / class.size()) as u32
+}

@@ -1,0 +1,49 @@
+//! Blocks from the system's allocator: those too large or too strictly aligned for a class.
+
+#![allow(unsafe_code)]
+
+use std::{
+    alloc::{Layout, handle_alloc_error},
+    collections::BTreeSet,
+    ptr::{self, NonNull},
+    sync::Mutex,
+};
+
+use super::class::Kind;
+use crate::sys::lock;
+
+/// The addresses of all large job blocks.
+static JOBS: Mutex<BTreeSet<usize>> = Mutex::new(BTreeSet::new());
+
+pub(super) fn alloc(kind: Kind, layout: Layout) -> NonNull<u8> {
+    let layout = at_least_a_link(layout);
+    // SAFETY: the layout is not empty.
+    let block = unsafe { std::alloc::alloc_zeroed(layout) };
+    let Some(block) = NonNull::new(block) else { handle_alloc_error(layout) };
+    if kind == Kind::Job {
+        lock(&JOBS).insert(block.as_ptr().expose_provenance());
+    }
+    block
+}
+
+/// # Safety
+/// As [`super::free`].
+pub(super) unsafe fn free(kind: Kind, layout: Layout, block: NonNull<u8>) {
+    if kind == Kind::Job {
+        lock(&JOBS).remove(&block.addr().get());
+    }
+    // SAFETY: the caller's promise; `alloc` rounded the layout in the same way.
+    unsafe { std::alloc::dealloc(block.as_ptr(), at_least_a_link(layout)) };
+}
+
+pub(super) fn for_each_job(visit: &mut dyn FnMut(NonNull<u8>)) {
+    // Under the lock, so that none of them is freed during the visit.
+    for addr in lock(&JOBS).iter() {
+        visit(NonNull::new(ptr::with_exposed_provenance_mut(*addr)).expect("a block has an address"));
+    }
+}
+
+fn at_least_a_link(layout: Layout) -> Layout {
+    Layout::from_size_align(layout.size().max(8), layout.align().max(8))
+        .expect("a layout stays valid when it grows to a word")
+}

@@ -1,0 +1,69 @@
+//! What a runtime did, as plain numbers.
+
+use crate::{
+    runtime::Shared,
+    sys::{AtomicU64, Ordering},
+};
+
+/// Events too rare to be counted by each worker for itself.
+#[derive(Default)]
+pub(crate) struct Counters {
+    pub(crate) relieved: AtomicU64,
+    pub(crate) announced: AtomicU64,
+    pub(crate) overdue: AtomicU64,
+}
+
+/// A runtime's numbers at one moment; see [`Runtime::metrics`](crate::Runtime::metrics).
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Metrics {
+    /// Workers: how many jobs run at once.
+    pub workers: usize,
+    /// OS threads that serve workers, stand by, or are stuck in a job.
+    pub threads: usize,
+    /// Workers that sleep.
+    pub sleeping: usize,
+    /// Processes that live now, within 512 a worker where the limit is 65,536 or more.
+    pub processes: usize,
+    /// Jobs that ended on a worker since the start.
+    pub ended: u64,
+    /// Polls of jobs since the start.
+    pub polls: u64,
+    /// Jobs that wait to run: in the rings, the next slots, and the injector.
+    pub runnable: usize,
+    /// Timers that are pending, cancelled ones included that were not swept out yet.
+    pub timers: usize,
+    /// How often a stuck worker was relieved without having been announced.
+    pub relieved: u64,
+    /// How often a job announced that it would block.
+    pub announced: u64,
+    /// How often a woken job was taken from behind a busy one by an idle worker.
+    pub overdue: u64,
+}
+
+impl Metrics {
+    pub(crate) fn of(shared: &Shared) -> Metrics {
+        let mut metrics = Metrics {
+            workers: shared.workers.len(),
+            threads: shared.crew.threads(),
+            sleeping: shared.idle.sleeping(),
+            processes: shared.limit.limit() - shared.limit.free(),
+            ended: 0,
+            polls: 0,
+            runnable: shared.injector.len(),
+            timers: 0,
+            relieved: shared.counters.relieved.load(Ordering::Relaxed),
+            announced: shared.counters.announced.load(Ordering::Relaxed),
+            overdue: shared.counters.overdue.load(Ordering::Relaxed),
+        };
+        for worker in &shared.workers {
+            let inside = worker.gate.enter_outside();
+            metrics.processes = metrics.processes.saturating_sub(inside.places);
+            metrics.ended += inside.ended;
+            metrics.polls += inside.polls;
+            metrics.runnable += inside.ring.len() + usize::from(inside.next.is_some());
+            metrics.timers += inside.wheel.pending();
+        }
+        metrics
+    }
+}

@@ -1,0 +1,108 @@
+//! `ready`: the one down-call that makes a job runnable.
+//!
+//! Steps of a wake: the state says that the caller owes a schedule ([`crate::state`]); here the
+//! runnable is put where a worker finds it; [`crate::worker`] takes it and [`crate::run`] runs it.
+//!
+//! Where it goes: a job woken by a running job, to the next slot of that job's worker; one that
+//! yielded, was spawned, or was woken by a timer, to the end of the ring; one woken from outside a
+//! worker, to the injector; one that may run on one thread only, to its home.
+
+#![allow(unsafe_code)]
+
+use crate::{
+    context::{self, Context},
+    injector::Batch,
+    job::{Header, Runnable},
+    runtime::{self, Shared},
+};
+
+/// Makes a woken job runnable. Any thread.
+#[inline]
+pub(crate) fn ready(job: Runnable) {
+    context::with(|cx| {
+        let Some((worker, epoch)) = cx.worker_of(job.header().runtime_if_not_local()) else {
+            return outside(cx, job);
+        };
+        // Timers and completions of the system come in batches: they keep their order.
+        if cx.job().is_none() {
+            return last(cx, job);
+        }
+        let Ok(mut inside) = worker.gate.enter(epoch) else {
+            cx.lose();
+            return outside(cx, job);
+        };
+        let Some(displaced) = inside.next.replace(job.into_ptr()) else { return };
+        let overflow = inside.push_last(displaced);
+        drop(inside);
+        publish(cx, overflow);
+    });
+}
+
+/// Makes a job runnable that is in no hurry: behind all others. Any thread.
+#[inline]
+pub(crate) fn ready_last(job: Runnable) {
+    context::with(|cx| last(cx, job));
+}
+
+#[inline]
+fn last(cx: &Context, job: Runnable) {
+    let Some((worker, epoch)) = cx.worker_of(job.header().runtime_if_not_local()) else {
+        return outside(cx, job);
+    };
+    let Ok(mut inside) = worker.gate.enter(epoch) else {
+        cx.lose();
+        return outside(cx, job);
+    };
+    let overflow = inside.push_last(job.into_ptr());
+    drop(inside);
+    publish(cx, overflow);
+}
+
+/// Work became visible to others: tells a sleeper if there is one and nobody searches.
+#[inline]
+fn publish(cx: &Context, overflow: Option<Batch<Header>>) {
+    let Some(shared) = cx.shared() else { return };
+    if let Some(overflow) = overflow {
+        shared.injector.push(overflow);
+    }
+    if let Some(sleeper) = shared.idle.notify() {
+        sleeper.unpark();
+    }
+}
+
+/// For a thread that holds no right of the job's runtime.
+#[cold]
+fn outside(cx: &Context, job: Runnable) {
+    if let Some(home) = job.header().home() {
+        return home.push(job);
+    }
+    let runtime = job.header().runtime();
+    match cx.shared().filter(|shared| shared.id() == runtime) {
+        Some(shared) => inject(shared, job),
+        None => match runtime::find(runtime) {
+            Some(shared) => inject(&shared, job),
+            // The runtime is gone, and nobody will run the job: dropping the runnable cancels it.
+            None => drop(job),
+        },
+    }
+}
+
+/// Puts a job into the injector of its runtime. Any thread.
+pub(crate) fn inject(shared: &Shared, job: Runnable) {
+    let mut batch = Batch::new();
+    // SAFETY: the runnable's right goes into the batch.
+    unsafe { batch.push(job.into_ptr().as_raw().as_ptr()) };
+    inject_all(shared, batch);
+}
+
+/// Puts jobs into the injector of their runtime. Any thread.
+pub(crate) fn inject_all(shared: &Shared, batch: Batch<Header>) {
+    shared.injector.push(batch);
+    if let Some(sleeper) = shared.idle.notify() {
+        sleeper.unpark();
+    }
+    // After the push: a shutdown that drained the injector before it is seen here.
+    if shared.is_stopped() {
+        shared.cancel_injected();
+    }
+}

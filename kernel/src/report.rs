@@ -1,0 +1,117 @@
+//! What the kernel says through `tracing`, and how it names a job.
+
+use std::{fmt, io, panic::Location, time::Duration};
+
+use crate::{job::Header, runtime::Shared, shutdown::ShutdownReport};
+
+/// A job as reports name it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct JobName {
+    /// The name given at spawn, if any.
+    pub name: Option<String>,
+    /// The type of the job's future, which contains the path of the function that made it.
+    pub type_name: &'static str,
+    /// Where the job was spawned.
+    pub site: &'static Location<'static>,
+    /// What the job waited for last, if it said so.
+    pub waits_for: Option<&'static str>,
+}
+
+impl JobName {
+    pub(crate) fn of(job: &Header) -> JobName {
+        JobName {
+            name: job.name(),
+            type_name: job.type_name(),
+            site: job.extras.site(),
+            waits_for: job.waits_for(),
+        }
+    }
+}
+
+impl fmt::Display for JobName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.name {
+            Some(name) => write!(f, "`{name}` spawned at {}", self.site),
+            None => write!(f, "an unnamed job spawned at {}", self.site),
+        }
+    }
+}
+
+/// A job was relieved: its thread was stuck in it.
+pub(crate) fn stuck(job: &Header, stuck: Duration) {
+    let named = JobName::of(job);
+    tracing::warn!(
+        target: "weald::monitor",
+        job = named.name.as_deref().unwrap_or(""),
+        site = %named.site,
+        type_name = named.type_name,
+        stuck_ms = u64::try_from(stuck.as_millis()).unwrap_or(u64::MAX),
+        "{named} has blocked or computed for {stuck:.1?} without a wait; another thread now serves \
+         its worker. Wrap blocking calls in weald::blocking, or let long computations yield.",
+    );
+}
+
+/// All stand-ins are in use: names every job that holds a thread.
+pub(crate) fn no_stand_in(shared: &Shared) {
+    let stuck: Vec<String> = shared.stuck_jobs().iter().map(ToString::to_string).collect();
+    tracing::error!(
+        target: "weald::monitor",
+        bound = shared.config.stand_ins,
+        "all {} stand-in threads are in use, so a stuck worker stays stuck; the jobs that hold \
+         threads: {}. Raise Builder::stand_ins, or block less.",
+        shared.config.stand_ins,
+        stuck.join("; "),
+    );
+}
+
+/// The system refused a thread.
+pub(crate) fn no_thread(error: Option<&io::Error>) {
+    let cause = error.map_or_else(|| "the bound was reached".to_owned(), ToString::to_string);
+    tracing::error!(
+        target: "weald::monitor",
+        "no thread could be started for a worker ({cause}); trying again each round",
+    );
+}
+
+/// A job panicked and nobody will ever ask for its result.
+pub(crate) fn unobserved_panic(job: &Header, message: &str) {
+    let named = JobName::of(job);
+    tracing::error!(
+        target: "weald::panic",
+        job = named.name.as_deref().unwrap_or(""),
+        site = %named.site,
+        "{named} panicked, and nobody joins it: {message}",
+    );
+}
+
+/// A foreign waker panicked when it was woken.
+pub(crate) fn waker_panicked(message: &str) {
+    tracing::error!(target: "weald::panic", "a waker panicked: {message}");
+}
+
+/// A local job cannot be dropped, because its thread is gone.
+pub(crate) fn stranded(job: &Header) {
+    let named = JobName::of(job);
+    tracing::error!(
+        target: "weald::shutdown",
+        "{named} may run on one thread only, which has ended; its memory is leaked, and its \
+         destructors do not run",
+    );
+}
+
+/// A runtime was dropped, and not everything had ended by then.
+pub(crate) fn shutdown(report: &ShutdownReport) {
+    for job in &report.not_stopped {
+        tracing::error!(
+            target: "weald::shutdown",
+            "{job} did not stop when its runtime was dropped; its thread is left behind",
+        );
+    }
+}
+
+/// Something that the protocols exclude.
+#[cold]
+pub(crate) fn impossible(what: &str) -> ! {
+    panic!("weald broke its own rule: {what}; please report this")
+}

@@ -1,0 +1,136 @@
+//! The run queue of one worker: a bounded ring that the owner fills and thieves empty.
+//!
+//! Invariants:
+//! - `head <= tail <= head + CAPACITY`; both only grow, and 64 bits of them never wrap.
+//! - The owner alone writes `tail` and the slots in `tail..head + CAPACITY`.
+//! - A slot in `head..tail` holds a job; whoever moves `head` past it owns that job.
+//!
+//! Taking is one compare-and-swap of `head`, by the owner (one job) as by a thief (half of them): the
+//! values read before it count only if it succeeds. The shape is that of Go's local run queue; we
+//! differ in that the counters do not wrap, so that a thief that slept for hours cannot succeed.
+
+use std::{ptr, sync::Arc};
+
+use crate::sys::{AtomicPtr, AtomicU64, Ordering};
+
+/// Jobs that fit. loom models use fewer, so that overflow happens within few steps.
+#[cfg(not(loom))]
+pub(crate) const CAPACITY: usize = 256;
+#[cfg(loom)]
+pub(crate) const CAPACITY: usize = 4;
+
+struct Shared<T> {
+    /// The next job to take. Written by whoever takes.
+    head: AtomicU64,
+    /// The next slot to fill. Written by the owner.
+    tail: AtomicU64,
+    slots: [AtomicPtr<T>; CAPACITY],
+}
+
+/// The end that fills the ring and takes from it. There is one.
+pub(crate) struct Owner<T>(Arc<Shared<T>>);
+
+/// The end that only takes. There are many.
+pub(crate) struct Thief<T>(Arc<Shared<T>>);
+
+/// An empty ring.
+pub(crate) fn new<T>() -> (Owner<T>, Thief<T>) {
+    let shared = Arc::new(Shared {
+        head: AtomicU64::new(0),
+        tail: AtomicU64::new(0),
+        slots: std::array::from_fn(|_| AtomicPtr::new(ptr::null_mut())),
+    });
+    (Owner(shared.clone()), Thief(shared))
+}
+
+impl<T> Shared<T> {
+    #[expect(clippy::cast_possible_truncation, reason = "an index below a small capacity")]
+    fn slot(&self, index: u64) -> &AtomicPtr<T> {
+        &self.slots[index as usize % CAPACITY]
+    }
+
+    /// Moves `head` on by as many jobs as `amount` says for the number there is, after reading them
+    /// into `place`. Returns how many.
+    #[expect(clippy::cast_possible_truncation, reason = "at most the capacity")]
+    fn take(&self, place: &mut [*mut T], amount: impl Fn(u64) -> u64) -> usize {
+        loop {
+            // Acquire: pairs with the exchange below, so that `tail` is not older than `head`.
+            let head = self.head.load(Ordering::Acquire);
+            // Acquire: pairs with the owner's store in `push`; the slots up to it are filled.
+            let tail = self.tail.load(Ordering::Acquire);
+            let count = amount(tail - head).min(place.len() as u64);
+            if count == 0 {
+                return 0;
+            }
+            for offset in 0..count {
+                place[offset as usize] = self.slot(head + offset).load(Ordering::Relaxed);
+            }
+            // Release: the reads above come before the owner's load of `head` that lets it reuse the
+            // slots. Acquire: as for the load above.
+            let taken = self.head.compare_exchange(
+                head,
+                head + count,
+                Ordering::AcqRel,
+                Ordering::Relaxed,
+            );
+            if taken.is_ok() {
+                return count as usize;
+            }
+        }
+    }
+}
+
+impl<T> Owner<T> {
+    /// Puts `job` last. Gives it back if the ring is full.
+    #[inline]
+    pub(crate) fn push(&mut self, job: *mut T) -> Result<(), *mut T> {
+        let tail = self.0.tail.load(Ordering::Relaxed);
+        // Acquire: pairs with the exchange in `take`: the thief has read the slot we overwrite.
+        let head = self.0.head.load(Ordering::Acquire);
+        if tail - head == CAPACITY as u64 {
+            return Err(job);
+        }
+        self.0.slot(tail).store(job, Ordering::Relaxed);
+        // Release: pairs with the load in `take`: the slot is filled, and so is the job behind it.
+        self.0.tail.store(tail + 1, Ordering::Release);
+        Ok(())
+    }
+
+    /// Takes the first job.
+    #[inline]
+    pub(crate) fn pop(&mut self) -> Option<*mut T> {
+        let mut place = [ptr::null_mut()];
+        (self.0.take(&mut place, |there| there.min(1)) == 1).then_some(place[0])
+    }
+
+    /// Takes the older half of the jobs, for the injector, when the ring is full. Returns how many.
+    pub(crate) fn take_half(&mut self, place: &mut [*mut T; CAPACITY / 2]) -> usize {
+        self.0.take(place, |there| there / 2)
+    }
+
+    /// How many jobs there are; thieves can only make it fewer.
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+}
+
+impl<T> Thief<T> {
+    /// Takes the older half of the jobs, rounded up. Returns how many.
+    pub(crate) fn steal(&self, place: &mut [*mut T; CAPACITY / 2]) -> usize {
+        self.0.take(place, |there| there.div_ceil(2))
+    }
+
+    /// How many jobs there were a moment ago.
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+}
+
+impl<T> Shared<T> {
+    #[expect(clippy::cast_possible_truncation, reason = "at most the capacity")]
+    fn len(&self) -> usize {
+        let head = self.head.load(Ordering::Acquire);
+        let tail = self.tail.load(Ordering::Acquire);
+        tail.saturating_sub(head) as usize
+    }
+}

@@ -1,0 +1,181 @@
+//! `run`: the one up-call. Polls a job once, and settles what becomes of it.
+//!
+//! Steps of a run, in the order in which [`crate::worker`] takes them:
+//! 1. [`poll`]: the job's own code; the only place where its panics are caught.
+//! 2. [`finish`], if it ended: what ends with it is told, then whoever joins it.
+//! 3. [`park`], if it waits: the runnable is given up, or queued again if a wake came first.
+
+#![allow(unsafe_code)]
+
+use std::{
+    any::Any,
+    panic::{AssertUnwindSafe, catch_unwind},
+    task,
+};
+
+use crate::{
+    body::Failure,
+    context::{self, Context},
+    job::{Header, JobRef, Runnable},
+    limit,
+    local::Resident,
+    ready::ready_last,
+    report,
+    state::{Listening, Park, Start},
+    waker,
+};
+
+/// How a poll ended.
+pub(crate) enum Polled {
+    /// The job waits.
+    Waits,
+    /// The job has ended; with the message of its panic, if it panicked.
+    Ended(Option<String>),
+}
+
+/// The payload of the one unwinding by which a job leaves `wait()` when it is cancelled.
+pub(crate) struct CancelUnwind;
+
+/// Unwinds the running job because it is cancelled; the panic hook is not run.
+pub(crate) fn unwind_cancelled() -> ! {
+    std::panic::resume_unwind(Box::new(CancelUnwind))
+}
+
+/// Step 1. The caller holds the runnable and is on a thread that may run it.
+#[inline(always)]
+pub(crate) fn poll(cx: &Context, job: &Runnable, budget: u32) -> Polled {
+    cx.begin_run(job.ptr(), budget);
+    if job.header().state.start() == Start::Cancel {
+        return ended(job, Failure::Cancelled);
+    }
+    // SAFETY: the runnable keeps the job alive during the poll.
+    let waker = unsafe { waker::borrowed(job.ptr()) };
+    match job.poll(&mut task::Context::from_waker(&waker)) {
+        Ok(task::Poll::Pending) => Polled::Waits,
+        Ok(task::Poll::Ready(())) => Polled::Ended(None),
+        Err(payload) => ended(job, failure_of(payload)),
+    }
+}
+
+#[cold]
+fn ended(job: &Runnable, failure: Failure) -> Polled {
+    let message = match &failure {
+        Failure::Panicked(payload) => Some(panic_message(payload.as_ref())),
+        Failure::Cancelled => None,
+    };
+    job.fail(failure);
+    Polled::Ended(message)
+}
+
+fn failure_of(payload: Box<dyn Any + Send>) -> Failure {
+    match payload.is::<CancelUnwind>() {
+        true => Failure::Cancelled,
+        false => Failure::Panicked(payload),
+    }
+}
+
+/// What a panic's payload says.
+pub(crate) fn panic_message(payload: &(dyn Any + Send)) -> String {
+    if let Some(text) = payload.downcast_ref::<&'static str>() {
+        return (*text).to_owned();
+    }
+    match payload.downcast_ref::<String>() {
+        Some(text) => text.clone(),
+        None => "a panic whose payload is no text".to_owned(),
+    }
+}
+
+/// Step 2. Returns the job's own reference, so that the caller decides when the block is freed: the
+/// monitor may still be reading which job this thread ran.
+pub(crate) fn finish(job: Runnable, panic: Option<String>) -> JobRef {
+    let header = job.header();
+    let home = header.home();
+    tell_ends(header);
+    let (completed, own) = job.complete();
+    // Ends that were attached between the two are told now; see `ends::attach`.
+    tell_ends(own.header());
+    if completed.drop_output {
+        if let Some(message) = panic {
+            report::unobserved_panic(own.header(), &message);
+        }
+        // SAFETY: the completion gave the output to this thread: no handle wants it.
+        let dropped = catch_unwind(AssertUnwindSafe(|| unsafe { own.drop_output() }));
+        if let Err(payload) = dropped {
+            report::unobserved_panic(own.header(), &panic_message(payload.as_ref()));
+        }
+    }
+    if completed.wake_joiner {
+        wake(own.header().extras.parts().joiner.take());
+    }
+    if completed.wake_receiver {
+        wake(own.header().extras.parts().receiver.take());
+    }
+    if let Some(home) = home {
+        home.count_resident(Resident::MovesOut);
+    }
+    own
+}
+
+fn wake(waker: Option<task::Waker>) {
+    let Some(waker) = waker else { return };
+    // A foreign waker is user code.
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(|| waker.wake())) {
+        report::waker_panicked(&panic_message(payload.as_ref()));
+    }
+}
+
+fn tell_ends(header: &Header) {
+    loop {
+        // One at a time: an end may attach another.
+        let end = match header.extras.existing() {
+            Some(mut parts) if !parts.ends.is_empty() => parts.ends.remove(0).1,
+            _ => return,
+        };
+        if let Err(payload) = catch_unwind(AssertUnwindSafe(end)) {
+            report::unobserved_panic(header, &panic_message(payload.as_ref()));
+        }
+    }
+}
+
+/// Step 3. The caller gives up the runnable; it may not touch the job after this.
+#[inline(always)]
+pub(crate) fn park(cx: &Context, job: Runnable) {
+    if cx.has_yielded() {
+        return ready_last(job);
+    }
+    let listening = match cx.is_listening() {
+        true => Listening::Yes,
+        false => Listening::No,
+    };
+    match job.header().state.park(listening) {
+        Park::Parked => {
+            job.into_ptr();
+        }
+        Park::Again => ready_last(job),
+    }
+}
+
+/// A whole run on a thread without a right: that of a local job, inside `block_on`.
+pub(crate) fn run_outside(cx: &Context, job: Runnable, budget: u32) {
+    match poll(cx, &job, budget) {
+        Polled::Waits => park(cx, job),
+        Polled::Ended(panic) => limit::uncount(finish(job, panic).header()),
+    }
+    cx.set_job(None);
+}
+
+/// Ends a job that nobody will run: its future is dropped here and now.
+pub(crate) fn cancel(job: Runnable) {
+    if job.header().home().is_some_and(|home| !home.is_here()) {
+        report::stranded(job.header());
+        job.into_ptr();
+        return;
+    }
+    context::with(|cx| {
+        let before = cx.set_job(Some(job.ptr()));
+        job.fail(Failure::Cancelled);
+        let ended = finish(job, None);
+        limit::uncount(ended.header());
+        cx.set_job(before);
+    });
+}

@@ -1,0 +1,27 @@
+//! The run word: what the holder of a worker's right runs, in one word that others may load.
+
+use crate::job::{Header, JobPtr};
+
+/// A value of the run word: which job, and which run of this worker; all zero if none runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RunWord(pub(crate) usize);
+
+impl RunWord {
+    pub(crate) const NONE: RunWord = RunWord(0);
+    const ADDRESS_BITS: u32 = 48;
+
+    /// `job`, in the worker's run number `run`.
+    pub(crate) fn new(job: JobPtr, run: u64) -> RunWord {
+        let address = job.as_raw().as_ptr().expose_provenance();
+        #[expect(clippy::cast_possible_truncation, reason = "the low 16 bits tell runs apart")]
+        let run = (run as usize) << Self::ADDRESS_BITS;
+        RunWord(address | run)
+    }
+
+    /// The job, if one runs.
+    pub(crate) fn job(self) -> Option<JobPtr> {
+        let address = self.0 & ((1 << Self::ADDRESS_BITS) - 1);
+        let job = std::ptr::with_exposed_provenance_mut::<Header>(address);
+        std::ptr::NonNull::new(job).map(JobPtr::from_raw)
+    }
+}

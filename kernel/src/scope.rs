@@ -1,0 +1,133 @@
+//! A scope: jobs that cannot outlive it.
+
+use std::{
+    panic::Location,
+    sync::{Arc, Mutex},
+    task::{Poll, Waker},
+};
+
+use crate::{
+    ends,
+    job::JobRef,
+    join::{self, JoinHandle},
+    spawn::{on, with_current},
+    sys::lock,
+    wait::Wait,
+};
+
+#[derive(Default)]
+struct Children {
+    live: Vec<(u64, JobRef)>,
+    next: u64,
+    waiter: Option<Waker>,
+}
+
+/// Spawns jobs that end before the scope does; see [`scope`].
+#[derive(Clone)]
+pub struct Scope {
+    children: Arc<Mutex<Children>>,
+}
+
+/// Runs `body`, which may spawn jobs in the scope, and then waits for all of them. When it returns, no
+/// job of the scope is left: not after a value, not after a panic of the body, and not after a cancel.
+///
+/// Dropping the future that this returns cancels the children and waits, with the stack, until they
+/// have ended. A child's panic is its handle's to tell; it does not end the others.
+///
+/// ```
+/// # let runtime = weald_kernel::Runtime::builder().workers(2).build().unwrap();
+/// # runtime.block_on(async {
+/// let total = weald_kernel::scope(async |scope| {
+///     let a = scope.spawn(async { 1 });
+///     let b = scope.spawn(async { 2 });
+///     a.await.unwrap() + b.await.unwrap()
+/// })
+/// .await;
+/// assert_eq!(total, 3);
+/// # });
+/// ```
+pub async fn scope<R>(body: impl AsyncFnOnce(&Scope) -> R) -> R {
+    let scope = Scope { children: Arc::default() };
+    let guard = EndChildren(&scope);
+    let result = body(&scope).await;
+    scope.all_ended().await;
+    drop(guard);
+    result
+}
+
+impl Scope {
+    /// Spawns a job in the scope.
+    #[track_caller]
+    pub fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        let site = Location::caller();
+        let handle = with_current(|shared| on(shared, future, site));
+        if let Some(job) = handle.job() {
+            self.adopt(job.clone());
+        }
+        handle
+    }
+
+    /// Asks all jobs of the scope to end.
+    pub fn cancel(&self) {
+        let live: Vec<JobRef> = lock(&self.children).live.iter().map(|c| c.1.clone()).collect();
+        for job in live {
+            join::cancel(&job);
+        }
+    }
+
+    fn adopt(&self, job: JobRef) {
+        let number = {
+            let mut children = lock(&self.children);
+            let number = children.next;
+            children.next += 1;
+            children.live.push((number, job.clone()));
+            number
+        };
+        let children = self.children.clone();
+        let _kept = ends::attach(job, Box::new(move || forget(&children, number)));
+    }
+
+    async fn all_ended(&self) {
+        std::future::poll_fn(|cx| {
+            let mut children = lock(&self.children);
+            if children.live.is_empty() {
+                return Poll::Ready(());
+            }
+            children.waiter = Some(cx.waker().clone());
+            Poll::Pending
+        })
+        .await;
+    }
+}
+
+fn forget(children: &Mutex<Children>, number: u64) {
+    let waiter = {
+        let mut children = lock(children);
+        let place = children.live.iter().position(|child| child.0 == number);
+        let _ended = place.map(|place| children.live.swap_remove(place));
+        match children.live.is_empty() {
+            true => children.waiter.take(),
+            false => None,
+        }
+    };
+    if let Some(waiter) = waiter {
+        waiter.wake();
+    }
+}
+
+/// Fires unless the children have ended by themselves.
+struct EndChildren<'a>(&'a Scope);
+
+impl Drop for EndChildren<'_> {
+    fn drop(&mut self) {
+        if lock(&self.0.children).live.is_empty() {
+            return;
+        }
+        self.0.cancel();
+        self.0.all_ended().wait();
+    }
+}

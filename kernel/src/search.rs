@@ -1,0 +1,234 @@
+//! The steps of a worker that has no job at hand: look around, the injector, steal, sleep.
+//!
+//! Each is a leaf of [`Tenure`]'s loop and returns what it found. None runs a job.
+
+#![allow(unsafe_code)]
+
+use std::{
+    ptr::{self, NonNull},
+    task::Waker,
+    thread,
+    time::Duration,
+};
+
+use crate::{
+    clock::TICK,
+    gate::Lost,
+    injector::Batch,
+    job::{Header, JobPtr, Runnable},
+    memory, ring,
+    runtime::Shared,
+    sys::{Ordering, spin_loop},
+    timer::entry::{EntryPtr, Owes},
+    worker::{End, Inside, Tenure},
+};
+
+/// The most jobs that run between two looks around.
+const LOOK_EVERY_MAX: u32 = 64;
+/// The most timers that fire in one look.
+const TIMERS_PER_LOOK: usize = 128;
+/// How often a searching worker goes round its victims before it sleeps. A round is some tens of
+/// nanoseconds; all together are a few microseconds, about what waking a parked thread costs.
+const SEARCH_ROUNDS: usize = 40;
+/// With fewer cancelled timers than this in its wheel a worker does not sweep.
+const SWEEP_AT_LEAST: usize = 64;
+
+/// Looks around: what else is due than the jobs at hand. At least once a tick under load, because
+/// the number of jobs between two looks follows how long they take. Returns a job bound to this
+/// thread, if one can run.
+pub(crate) fn look(tenure: &mut Tenure<'_>) -> Result<Option<Runnable>, End> {
+    let shared = tenure.shared;
+    if shared.is_stopped() {
+        return Err(End::Stopped);
+    }
+    if shared.crew.is_wanted() {
+        return Err(End::Wanted);
+    }
+    if shared.trims.load(Ordering::Relaxed) != tenure.trims_seen {
+        tenure.trims_seen = shared.trims.load(Ordering::Acquire);
+        memory::flush();
+        shared.trims_done.fetch_add(1, Ordering::Release);
+    }
+    adapt(tenure);
+    fire_due(tenure)?;
+    if shared.injector.len() > 0 {
+        from_injector(tenure)?;
+    }
+    Ok(tenure.home.pop())
+}
+
+/// Halves the number of jobs between two looks if these took longer than half a tick, doubles it if
+/// they took less than an eighth.
+fn adapt(tenure: &mut Tenure<'_>) {
+    let now = tenure.shared.clock.now();
+    let took = now.saturating_duration_since(tenure.last_look);
+    tenure.last_look = now;
+    if took > TICK / 2 {
+        tenure.look_every = (tenure.look_every / 2).max(1);
+    } else if took < TICK / 8 {
+        tenure.look_every = (tenure.look_every * 2).min(LOOK_EVERY_MAX);
+    }
+}
+
+fn fire_due(tenure: &mut Tenure<'_>) -> Result<(), Lost> {
+    let now = tenure.shared.clock.tick_at(tenure.last_look);
+    let mut due = Vec::new();
+    let mut inside = tenure.worker.gate.enter(tenure.epoch)?;
+    inside.set_until_look(tenure.look_every);
+    if inside.wheel.pending() > 0 {
+        let cancelled = tenure.worker.cancelled_timers.load(Ordering::Relaxed);
+        if cancelled > SWEEP_AT_LEAST && cancelled > inside.wheel.pending() / 2 {
+            tenure.worker.cancelled_timers.store(0, Ordering::Relaxed);
+            // SAFETY: entries in the wheel are alive.
+            inside.wheel.sweep(|entry| unsafe { entry.get() }.state.is_cancelled(), &mut due);
+        }
+        if inside.wheel.advance(now, TIMERS_PER_LOOK, &mut due) {
+            inside.set_until_look(1);
+        }
+    }
+    let wakers = expire(&due);
+    drop(inside);
+    fire(due, wakers);
+    Ok(())
+}
+
+/// First half of firing, inside the gate: the entries are out of the wheel. Returns the wakers of
+/// those that fire; the rest are freed.
+pub(crate) fn expire(due: &[EntryPtr]) -> Vec<Option<(EntryPtr, Option<Waker>)>> {
+    let expire = |entry: &EntryPtr| {
+        // SAFETY: an entry that was in the wheel is alive until the wheel gives up its claim.
+        match unsafe { entry.get() }.state.expire() {
+            // SAFETY: the state just said so.
+            Owes::Fire => Some((*entry, unsafe { entry.take_waker() })),
+            _ => None,
+        }
+    };
+    due.iter().map(expire).collect()
+}
+
+/// Second half, outside the gate, because a waker may be foreign code.
+pub(crate) fn fire(due: Vec<EntryPtr>, wakers: Vec<Option<(EntryPtr, Option<Waker>)>>) {
+    for (entry, expired) in due.into_iter().zip(wakers) {
+        let Some((_, waker)) = expired else {
+            // SAFETY: the wheel gave it up, and its future had cancelled it before.
+            unsafe { entry.free() };
+            continue;
+        };
+        // SAFETY: expiring: the wheel's claim lasts until `fire`.
+        match unsafe { entry.get() }.state.fire() {
+            Owes::Wake => {
+                if let Some(waker) = waker {
+                    waker.wake();
+                }
+            }
+            // SAFETY: the state just said so.
+            _ => unsafe { entry.free() },
+        }
+    }
+}
+
+/// Moves a fair share of the injector's jobs to the ring. True if there were any.
+pub(crate) fn from_injector(tenure: &mut Tenure<'_>) -> Result<bool, Lost> {
+    let shared = tenure.shared;
+    let share = shared.injector.len() / shared.workers.len() + 1;
+    let batch = shared.injector.pop(share.min(ring::CAPACITY / 2));
+    if batch.len() == 0 {
+        return Ok(false);
+    }
+    match tenure.worker.gate.enter(tenure.epoch) {
+        Ok(mut inside) => {
+            let overflow = push_batch(&mut inside, batch);
+            drop(inside);
+            for batch in overflow {
+                shared.injector.push(batch);
+            }
+            Ok(true)
+        }
+        Err(lost) => {
+            crate::ready::inject_all(shared, batch);
+            Err(lost)
+        }
+    }
+}
+
+fn push_batch(inside: &mut Inside, mut batch: Batch<Header>) -> Vec<Batch<Header>> {
+    let mut overflow = Vec::new();
+    while let Some(job) = batch.pop() {
+        let job = NonNull::new(job).expect("a batch holds no null");
+        overflow.extend(inside.push_last(JobPtr::from_raw(job)));
+    }
+    overflow
+}
+
+/// Goes round the other workers, and takes half of the first ring that has jobs. True if it got some.
+pub(crate) fn steal(tenure: &mut Tenure<'_>) -> Result<bool, Lost> {
+    let shared = tenure.shared;
+    if !tenure.searching {
+        tenure.searching = shared.idle.start_search();
+    }
+    if !tenure.searching || shared.workers.len() == 1 {
+        return Ok(false);
+    }
+    for _ in 0..SEARCH_ROUNDS {
+        for distance in 1..shared.workers.len() {
+            let victim = (tenure.worker.index + distance) % shared.workers.len();
+            if steal_from(tenure, victim)? {
+                return Ok(true);
+            }
+        }
+        if shared.injector.len() > 0 {
+            return Ok(true);
+        }
+        spin_loop();
+    }
+    Ok(false)
+}
+
+fn steal_from(tenure: &Tenure<'_>, victim: usize) -> Result<bool, Lost> {
+    let thief = &tenure.shared.workers[victim].thief;
+    if thief.len() == 0 {
+        return Ok(false);
+    }
+    // The gate first: the jobs must not be in nobody's hands if the right is taken over.
+    let mut inside = tenure.worker.gate.enter(tenure.epoch)?;
+    let mut place = [ptr::null_mut(); ring::CAPACITY / 2];
+    let count = thief.steal(&mut place);
+    let mut overflow = Vec::new();
+    for job in place[..count].iter().copied().filter_map(NonNull::new) {
+        overflow.extend(inside.push_last(JobPtr::from_raw(job)));
+    }
+    drop(inside);
+    for batch in overflow {
+        tenure.shared.injector.push(batch);
+    }
+    Ok(count > 0)
+}
+
+/// Whether there is work that any worker could take.
+pub(crate) fn sees_work(shared: &Shared) -> bool {
+    shared.injector.len() > 0 || shared.workers.iter().any(|worker| worker.thief.len() > 0)
+}
+
+/// Sleeps until there is work, a timer is due, or the runtime has news. The worker searches after it.
+pub(crate) fn sleep(tenure: &mut Tenure<'_>) -> Result<(), Lost> {
+    let (shared, worker) = (tenure.shared, tenure.worker);
+    let news = || shared.is_stopped() || shared.crew.is_wanted() || tenure.home.has_runnable();
+    shared.idle.announce(worker.index, thread::current(), tenure.before_sleep());
+    // After the announcement: an earlier timer from outside finds this worker asleep and wakes it.
+    let deadline = worker.gate.enter(tenure.epoch)?.wheel.next_tick();
+    let deadline = deadline.map(|tick| shared.clock.start_of(tick));
+    if !sees_work(shared) && shared.trims.load(Ordering::Acquire) == tenure.trims_seen {
+        while shared.idle.is_asleep(worker.index) && !news() {
+            let left = deadline.map(|deadline| deadline.duration_since(shared.clock.now()));
+            match left {
+                None => thread::park(),
+                Some(Duration::ZERO) => break,
+                Some(left) => thread::park_timeout(left),
+            }
+        }
+    }
+    shared.idle.retract(worker.index);
+    tenure.searching = true;
+    shared.monitor.worker_woke();
+    Ok(())
+}

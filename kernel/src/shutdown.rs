@@ -1,0 +1,87 @@
+//! Shutdown that ends: close, drain, stop, and a list of what did not.
+//!
+//! Steps:
+//! 1. close: new jobs are refused (their handles say cancelled).
+//! 2. drain: jobs that are on their way to an end reach it; waits until all are done, or nothing
+//!    moves any more and only jobs that wait for an outsider are left, or the deadline.
+//! 3. stop: workers end between two jobs; every job that waits is cancelled, which runs its
+//!    destructors here; a job that holds its thread beyond the deadline is named and left behind.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use crate::{
+    job::JobRef,
+    metrics::Metrics,
+    report::JobName,
+    runtime::Shared,
+};
+
+/// How long a runtime must be without a poll and without a pending timer to count as drained.
+const QUIET: Duration = Duration::from_millis(2);
+
+/// How a shutdown went.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ShutdownReport {
+    /// Jobs that waited when the runtime stopped, and were cancelled.
+    pub cancelled: usize,
+    /// Jobs that still held a thread at the deadline. They go on, without a runtime, until they
+    /// return; a process that ends ends them.
+    pub not_stopped: Vec<JobName>,
+}
+
+/// Whether a shutdown waits for jobs that could still end by themselves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Drain {
+    Yes,
+    No,
+}
+
+/// Shuts `shared` down. Any thread; a second call finds nothing left to do.
+pub(crate) fn run(shared: &Arc<Shared>, deadline: Duration, drains: Drain) -> ShutdownReport {
+    let deadline = Instant::now() + deadline;
+    shared.close();
+    if drains == Drain::Yes {
+        drain(shared, deadline);
+    }
+    shared.stop();
+    shared.await_threads(deadline);
+    shared.cancel_injected();
+    let mut cancelled = 0;
+    let not_stopped = loop {
+        shared.cancel_in_workers();
+        let live = shared.live_jobs();
+        if live.is_empty() {
+            break Vec::new();
+        }
+        Shared::cancel_waiting(&live);
+        shared.cancel_injected();
+        let left: Vec<JobRef> =
+            live.iter().filter(|job| !job.header().state.is_done()).cloned().collect();
+        cancelled += live.len() - left.len();
+        // A destructor may have spawned nothing, but it may have woken others: look again, unless
+        // only jobs are left that hold a thread.
+        if left.len() == live.len() {
+            break left.iter().map(|job| JobName::of(job.header())).collect();
+        }
+    };
+    ShutdownReport { cancelled, not_stopped }
+}
+
+/// Waits until every job is done, or the rest waits for something that no worker will bring about.
+fn drain(shared: &Arc<Shared>, deadline: Instant) {
+    let mut last = None;
+    while Instant::now() < deadline {
+        let now = Metrics::of(shared);
+        let asleep = now.sleeping == now.workers && now.runnable == 0 && now.timers == 0;
+        let busy = !shared.stuck_jobs().is_empty();
+        if asleep && !busy && last == Some(now.polls) {
+            return;
+        }
+        last = Some(now.polls);
+        std::thread::sleep(QUIET);
+    }
+}

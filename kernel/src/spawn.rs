@@ -1,0 +1,319 @@
+//! Spawning: from a future to a job in a queue and a handle to its output.
+
+#![allow(unsafe_code)]
+
+use std::{borrow::Cow, panic::Location, sync::Arc};
+
+use crate::{
+    context, ends,
+    job::{self, JobRef, Runnable, Spec},
+    join::{self, JoinHandle},
+    limit,
+    local::{Home, Resident},
+    mailbox::{Address, Mailbox},
+    ready::ready_last,
+    runtime::{self, Runtime, Shared},
+    state::Inbox,
+};
+
+/// Spawns a job on the current runtime: the one that runs the caller, else the default one.
+///
+/// The job runs beside its spawner. Dropping the handle lets it go on.
+///
+/// ```
+/// # let runtime = weald_kernel::Runtime::builder().workers(1).build().unwrap();
+/// # runtime.block_on(async {
+/// let answer = weald_kernel::spawn(async { 6 * 7 });
+/// assert_eq!(answer.await.expect("it does not panic"), 42);
+/// # });
+/// ```
+#[track_caller]
+pub fn spawn<F>(future: F) -> JoinHandle<F::Output>
+where
+    F: Future + Send + 'static,
+    F::Output: Send + 'static,
+{
+    let site = Location::caller();
+    with_current(|shared| on(shared, future, site))
+}
+
+/// Spawns a job that may run on the calling thread only, so that its future need not be `Send`. On a
+/// worker's thread it lives as long as it wants; inside `block_on`, until that returns.
+///
+/// # Errors
+/// Outside of both there is no thread that would run it.
+#[track_caller]
+pub fn spawn_local<F>(future: F) -> Result<JoinHandle<F::Output>, SpawnError>
+where
+    F: Future + 'static,
+    F::Output: Send + 'static,
+{
+    Spawn::new().spawn_local(future)
+}
+
+/// Spawns a job that ends with the one that runs now: when that ends, in whichever way, the child is
+/// cancelled. Outside of a job it is [`spawn`].
+#[track_caller]
+pub fn spawn_child<F>(future: F) -> JoinHandle<F::Output>
+where
+    F: Future + Send + 'static,
+    F::Output: Send + 'static,
+{
+    let handle = spawn(future);
+    if let (Some(child), Some(parent)) = (handle.job(), context::with(|cx| cx.job_ref())) {
+        tie(child.clone(), parent);
+    }
+    handle
+}
+
+/// Makes `child` end with `parent`.
+fn tie(child: JobRef, parent: JobRef) {
+    let ended = child.clone();
+    let attached = ends::attach(parent, Box::new(move || join::cancel(&child)));
+    // The parent's list forgets a child that ended first. The token holds the parent alive, not more.
+    let _kept = ends::attach(
+        ended,
+        Box::new(move || {
+            let _was_told = !attached.detach();
+        }),
+    );
+}
+
+/// Settings for one spawn.
+///
+/// ```
+/// # let runtime = weald_kernel::Runtime::builder().workers(1).build().unwrap();
+/// # runtime.block_on(async {
+/// let job = weald_kernel::Spawn::new().name("reader").spawn(async { 1 });
+/// assert_eq!(job.name().unwrap().name.as_deref(), Some("reader"));
+/// # });
+/// ```
+#[derive(Clone, Debug, Default)]
+#[must_use = "settings do nothing until something is spawned with them"]
+pub struct Spawn {
+    name: Option<Cow<'static, str>>,
+}
+
+/// Why nothing was spawned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SpawnError {
+    /// As many processes live as the runtime allows.
+    #[error(
+        "the runtime's limit of {limit} processes is reached; raise Builder::process_limit, or let \
+         some end first"
+    )]
+    TooManyProcesses {
+        /// The limit.
+        limit: usize,
+    },
+    /// The runtime is shutting down.
+    #[error("the runtime is shutting down and takes nothing new")]
+    ShuttingDown,
+    /// The calling thread runs no jobs, so nothing can be bound to it.
+    #[error(
+        "this thread runs no jobs, so nothing can be spawned that is bound to it; spawn it inside a \
+         job or inside block_on"
+    )]
+    NoLocalThread,
+}
+
+impl Spawn {
+    /// No settings: an unnamed job.
+    pub fn new() -> Spawn {
+        Spawn::default()
+    }
+
+    /// The name by which reports call the job.
+    pub fn name(mut self, name: impl Into<Cow<'static, str>>) -> Spawn {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// Spawns on the current runtime, as [`spawn`].
+    #[track_caller]
+    pub fn spawn<F>(self, future: F) -> JoinHandle<F::Output>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        let site = Location::caller();
+        with_current(|shared| {
+            if shared.is_closing() {
+                return JoinHandle::refused();
+            }
+            let spec = plain(shared, site, 1);
+            let runnable = self.named(job::new(spec, |_| future));
+            finish(runnable)
+        })
+    }
+
+    /// Spawns on the calling thread, as [`spawn_local`].
+    ///
+    /// # Errors
+    /// As [`spawn_local`].
+    #[track_caller]
+    pub fn spawn_local<F>(self, future: F) -> Result<JoinHandle<F::Output>, SpawnError>
+    where
+        F: Future + 'static,
+        F::Output: Send + 'static,
+    {
+        let site = Location::caller();
+        let (shared, home) = here()?;
+        let spec = Spec { home: Some(home.clone()), ..plain(&shared, site, 1) };
+        home.count_resident(Resident::MovesIn);
+        let runnable = self.named(job::new(spec, |_| future));
+        Ok(finish(runnable))
+    }
+
+    /// Spawns a job with a mailbox for messages `M`, counted against the process limit.
+    ///
+    /// # Errors
+    /// If the limit is reached or the runtime shuts down.
+    #[track_caller]
+    #[inline]
+    pub fn spawn_with_mailbox<M, F, Fut>(
+        self,
+        make: F,
+    ) -> Result<(JoinHandle<Fut::Output>, Address<M>), SpawnError>
+    where
+        M: Send + 'static,
+        F: FnOnce(Mailbox<M>) -> Fut,
+        Fut: Future + Send + 'static,
+        Fut::Output: Send + 'static,
+    {
+        let site = Location::caller();
+        with_current(|shared| {
+            admit(shared)?;
+            let spec = Spec { inbox: Inbox::Open, counted: true, ..plain(shared, site, 3) };
+            Ok(self.finish_with_mailbox(spec, make))
+        })
+    }
+
+    /// As [`Spawn::spawn_with_mailbox`], bound to the calling thread as [`spawn_local`].
+    ///
+    /// # Errors
+    /// As both.
+    #[track_caller]
+    pub fn spawn_local_with_mailbox<M, F, Fut>(
+        self,
+        make: F,
+    ) -> Result<(JoinHandle<Fut::Output>, Address<M>), SpawnError>
+    where
+        M: Send + 'static,
+        F: FnOnce(Mailbox<M>) -> Fut,
+        Fut: Future + 'static,
+        Fut::Output: Send + 'static,
+    {
+        let site = Location::caller();
+        let (shared, home) = here()?;
+        admit(&shared)?;
+        home.count_resident(Resident::MovesIn);
+        let spec = Spec {
+            inbox: Inbox::Open,
+            counted: true,
+            home: Some(home),
+            ..plain(&shared, site, 3)
+        };
+        Ok(self.finish_with_mailbox(spec, make))
+    }
+
+    #[inline]
+    fn finish_with_mailbox<M, F, Fut>(
+        self,
+        spec: Spec,
+        make: F,
+    ) -> (JoinHandle<Fut::Output>, Address<M>)
+    where
+        M: Send + 'static,
+        F: FnOnce(Mailbox<M>) -> Fut,
+        Fut: Future + 'static,
+        Fut::Output: Send + 'static,
+    {
+        let mut rest = None;
+        let runnable = self.named(job::new(spec, |job| {
+            // SAFETY: the three references that the spec asked for. All are claimed before `make`
+            // runs, so that a panic in it drops them.
+            let [mailbox, address, handle] = std::array::from_fn(|_| unsafe { job.claim_ref() });
+            let future = make(Mailbox::new(mailbox));
+            rest = Some((address, handle));
+            future
+        }));
+        let (address, handle) = rest.expect("`job::new` ran its closure");
+        ready_last(runnable);
+        // SAFETY: the job's only handle, and `Fut::Output` is its output.
+        (unsafe { JoinHandle::new(handle) }, Address::new(address))
+    }
+
+    #[inline]
+    fn named(self, runnable: Runnable) -> Runnable {
+        if let Some(name) = self.name {
+            runnable.header().extras.parts().name = Some(name.into());
+        }
+        runnable
+    }
+}
+
+/// What a plain job is made of.
+#[inline]
+fn plain(shared: &Shared, site: &'static Location<'static>, refs: u32) -> Spec {
+    Spec { runtime: shared.id(), site, inbox: Inbox::None, home: None, counted: false, refs }
+}
+
+/// Takes a place under the process limit.
+#[inline]
+fn admit(shared: &Shared) -> Result<(), SpawnError> {
+    if shared.is_closing() {
+        return Err(SpawnError::ShuttingDown);
+    }
+    let limit = shared.limit.limit();
+    limit::count(shared).map_err(|limit::Reached| SpawnError::TooManyProcesses { limit })
+}
+
+/// Queues a job whose last claimable reference goes to its handle.
+#[inline]
+fn finish<T>(runnable: Runnable) -> JoinHandle<T> {
+    // SAFETY: the last of the references that the spec asked for.
+    let job = unsafe { runnable.claim_ref() };
+    ready_last(runnable);
+    // SAFETY: the job's only handle; callers pass the future whose output is `T`.
+    unsafe { JoinHandle::new(job) }
+}
+
+/// Spawns on `shared`, from any thread.
+pub(crate) fn on<F>(
+    shared: &Shared,
+    future: F,
+    site: &'static Location<'static>,
+) -> JoinHandle<F::Output>
+where
+    F: Future + Send + 'static,
+    F::Output: Send + 'static,
+{
+    if shared.is_closing() {
+        return JoinHandle::refused();
+    }
+    finish(job::new(plain(shared, site, 1), |_| future))
+}
+
+/// Runs `act` with the current runtime: the one that the calling thread works for, else the default.
+#[inline]
+pub(crate) fn with_current<R>(act: impl FnOnce(&Shared) -> R) -> R {
+    context::with(|cx| match cx.shared() {
+        Some(shared) => act(shared),
+        None => act(&Runtime::default_runtime().shared),
+    })
+}
+
+/// The runtime and the home of the calling thread.
+fn here() -> Result<(Arc<Shared>, Arc<Home>), SpawnError> {
+    context::with(|cx| {
+        let (Some(shared), Some(home)) = (cx.shared(), cx.home()) else {
+            return Err(SpawnError::NoLocalThread);
+        };
+        match runtime::find(shared.id()).filter(|shared| !shared.is_closing()) {
+            Some(shared) => Ok((shared, home)),
+            None => Err(SpawnError::ShuttingDown),
+        }
+    })
+}

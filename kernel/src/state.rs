@@ -1,0 +1,392 @@
+//! The word that says where a job is, and every transition of it.
+//!
+//! The word is one pointer: its middle bits are the head of a stack of *posts* (opaque nodes, newest
+//! first; the kernel never looks inside one), its other bits are the flags below. One word, so that
+//! one compare-and-swap both posts a message and tells the sender that it must schedule the job.
+//!
+//! Invariants:
+//! - At any moment a job is *parked* (`PARKED`), *done* (`DONE`), or *awake* (neither bit).
+//! - An awake job has exactly one [`Runnable`](crate::job::Runnable): whoever clears `PARKED` makes it.
+//! - `PARKED` is only set by the thread that holds the runnable, and never while a wake is owed.
+//! - `DONE` is never cleared; a job that is done takes no more posts.
+//!
+//! Orderings: each transition that gives the job away (park, complete, post) releases; each that
+//! obtains it (a wake that clears `PARKED`, taking posts, a join that finds `DONE`) acquires.
+
+#![allow(unsafe_code)]
+
+use std::ptr;
+
+use crate::sys::{AtomicPtr, Ordering};
+
+/// What a post looks like to the kernel: a link to the post before it. The rest belongs to the poster.
+#[repr(C)]
+#[derive(Debug)]
+pub(crate) struct Link {
+    pub(crate) next: *mut Link,
+}
+
+/// Set when the job gave its thread back and waits; never set while it is queued or runs.
+const PARKED: usize = 1 << 0;
+/// Set when an awake job is woken; never set on a parked one (that wake clears `PARKED` instead).
+const NOTIFIED: usize = 1 << 1;
+/// Set once, when the output (or failure) is in place and the future is gone.
+const DONE: usize = 1 << 2;
+/// Set together with `PARKED` when a post is one of the things the job waits for.
+const LISTENING: usize = 1 << 48;
+/// Set when posts are no longer taken: there is no inbox, or it was dropped, or the job is done.
+const CLOSED: usize = 1 << 49;
+/// Set when somebody asked the job to end; it does at its next run, before its future is polled.
+const CANCEL: usize = 1 << 50;
+/// Set while a join handle exists that may still take the output; the handle clears it.
+const HANDLE: usize = 1 << 51;
+/// Set when a waker for the join lies in the job's extras; only while `DONE` is unset.
+const JOINER: usize = 1 << 52;
+/// Set when a waker for the inbox lies in the job's extras: someone else than the job receives.
+const RECEIVER: usize = 1 << 53;
+/// Set while the job's own thread is blocked in `wait()`, so that a cancel must unpark it.
+const BLOCKED: usize = 1 << 54;
+
+const FLAGS: usize = PARKED
+    | NOTIFIED
+    | DONE
+    | LISTENING
+    | CLOSED
+    | CANCEL
+    | HANDLE
+    | JOINER
+    | RECEIVER
+    | BLOCKED;
+
+/// A value of the word.
+#[derive(Clone, Copy, PartialEq)]
+struct Word(*mut Link);
+
+impl Word {
+    fn has(self, flags: usize) -> bool {
+        self.0.addr() & flags != 0
+    }
+
+    fn with(self, flags: usize) -> Word {
+        Word(self.0.map_addr(|a| a | flags))
+    }
+
+    fn without(self, flags: usize) -> Word {
+        Word(self.0.map_addr(|a| a & !flags))
+    }
+
+    fn posts(self) -> *mut Link {
+        self.0.map_addr(|a| a & !FLAGS)
+    }
+
+    /// The same flags over another stack of posts.
+    fn over(self, posts: *mut Link) -> Word {
+        Word(posts.map_addr(|a| a | (self.0.addr() & FLAGS)))
+    }
+}
+
+/// What the caller of [`State::wake`] or [`State::cancel`] now owes.
+#[must_use]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Owes {
+    /// Nothing: the job is done, or whoever runs it will see the wake.
+    Nothing,
+    /// The caller made the job's runnable and must pass it to `ready`.
+    Schedule,
+    /// The job's thread is blocked in `wait()`: the caller must unpark it.
+    Unblock,
+}
+
+/// What the caller of [`State::post`] now owes.
+#[must_use]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Posted {
+    /// Nothing more: the post lies in the mailbox.
+    Queued,
+    /// The post lies in the mailbox; the caller made the job's runnable.
+    Schedule,
+    /// The post lies in the mailbox; the caller must wake the receiver whose waker is in the extras.
+    WakeReceiver,
+    /// The post was not taken and still belongs to the caller.
+    Closed,
+}
+
+/// What the thread that wanted to park a job finds.
+#[must_use]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Park {
+    /// Parked: the caller no longer owns the runnable and may not touch the job.
+    Parked,
+    /// A wake came first: the caller still owns the runnable and must queue it.
+    Again,
+}
+
+/// What a thread that is about to poll a job must do.
+#[must_use]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Start {
+    /// Poll its future.
+    Poll,
+    /// Drop its future: the job was cancelled.
+    Cancel,
+}
+
+/// What the thread that completed a job must do with its result.
+#[must_use]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Completed {
+    /// No handle will take the output: drop it.
+    pub(crate) drop_output: bool,
+    /// A waker for the join lies in the extras: wake it.
+    pub(crate) wake_joiner: bool,
+    /// A waker for the inbox lies in the extras: wake it, so that it learns of the end.
+    pub(crate) wake_receiver: bool,
+}
+
+/// The atomic word.
+pub(crate) struct State(AtomicPtr<Link>);
+
+impl State {
+    /// An awake job with a join handle. `inbox`: whether it takes posts.
+    pub(crate) fn new(inbox: Inbox) -> State {
+        let flags = match inbox {
+            Inbox::Open => HANDLE,
+            Inbox::None => HANDLE | CLOSED,
+        };
+        State(AtomicPtr::new(ptr::without_provenance_mut(flags)))
+    }
+
+    /// Called by anyone who holds a reference.
+    pub(crate) fn wake(&self) -> Owes {
+        self.wake_with(0)
+    }
+
+    /// Asks the job to end at its next wait. Called by anyone who holds a reference.
+    pub(crate) fn cancel(&self) -> Owes {
+        self.wake_with(CANCEL)
+    }
+
+    fn wake_with(&self, request: usize) -> Owes {
+        let mut owes = Owes::Nothing;
+        self.update(|word| {
+            if word.has(DONE) {
+                owes = Owes::Nothing;
+                return None;
+            }
+            if word.has(PARKED) {
+                owes = Owes::Schedule;
+                return Some(word.without(PARKED | LISTENING).with(request));
+            }
+            owes = match request {
+                CANCEL if word.has(BLOCKED) => Owes::Unblock,
+                _ => Owes::Nothing,
+            };
+            Some(word.with(NOTIFIED | request))
+        });
+        owes
+    }
+
+    /// Puts `post` on the stack. Called by anyone who holds a reference.
+    ///
+    /// # Safety
+    /// `post` is valid, is not linked anywhere, and stays untouched by the caller unless the answer
+    /// is [`Posted::Closed`].
+    pub(crate) unsafe fn post(&self, post: *mut Link) -> Posted {
+        let mut posted = Posted::Queued;
+        self.update(|word| {
+            if word.has(DONE | CLOSED) {
+                posted = Posted::Closed;
+                return None;
+            }
+            // SAFETY: the caller owns the post until the exchange succeeds.
+            unsafe { (*post).next = word.posts() };
+            let new = word.over(post);
+            if word.has(PARKED) && word.has(LISTENING) {
+                posted = Posted::Schedule;
+                return Some(new.without(PARKED | LISTENING));
+            }
+            posted = match word.has(RECEIVER) {
+                true => Posted::WakeReceiver,
+                false => Posted::Queued,
+            };
+            Some(new.without(RECEIVER))
+        });
+        posted
+    }
+
+    /// Takes all posts, newest first. Called by the owner of the inbox.
+    pub(crate) fn take_posts(&self) -> *mut Link {
+        let mut posts = ptr::null_mut();
+        self.update(|word| {
+            posts = word.posts();
+            (!posts.is_null()).then(|| word.over(ptr::null_mut()))
+        });
+        posts
+    }
+
+    /// Takes all posts and refuses further ones. Called by the owner of the inbox.
+    pub(crate) fn close_posts(&self) -> *mut Link {
+        let mut posts = ptr::null_mut();
+        self.update(|word| {
+            posts = word.posts();
+            Some(word.over(ptr::null_mut()).with(CLOSED).without(RECEIVER))
+        });
+        posts
+    }
+
+    /// Whether the next post shall wake the waker in the extras; false if a post is already there
+    /// or none will come. Called by the owner of the inbox after it stored that waker.
+    pub(crate) fn await_post(&self) -> bool {
+        let mut registered = false;
+        self.update(|word| {
+            registered = word.posts().is_null() && !word.has(DONE | CLOSED);
+            registered.then(|| word.with(RECEIVER))
+        });
+        registered
+    }
+
+    /// The first step of a run. Called by the holder of the runnable.
+    pub(crate) fn start(&self) -> Start {
+        // Relaxed: the queue that carried the runnable here has already ordered this thread after
+        // the wake; a flag that is set later is found when the job wants to park.
+        let word = Word(self.0.load(Ordering::Relaxed));
+        if !word.has(NOTIFIED | CANCEL) {
+            return Start::Poll;
+        }
+        self.update(|word| Some(word.without(NOTIFIED)));
+        match word.has(CANCEL) {
+            true => Start::Cancel,
+            false => Start::Poll,
+        }
+    }
+
+    /// The last step of a run that ended in a wait. Called by the holder of the runnable, which is
+    /// given up if the answer is [`Park::Parked`].
+    pub(crate) fn park(&self, listening: Listening) -> Park {
+        let mut park = Park::Parked;
+        self.update(|word| {
+            let unread = listening == Listening::Yes && !word.posts().is_null();
+            if word.has(NOTIFIED | CANCEL) || unread {
+                park = Park::Again;
+                return word.has(NOTIFIED).then(|| word.without(NOTIFIED));
+            }
+            park = Park::Parked;
+            Some(match listening {
+                Listening::Yes => word.with(PARKED | LISTENING),
+                Listening::No => word.with(PARKED),
+            })
+        });
+        park
+    }
+
+    /// Ends the job; its output lies in place. Called by the holder of the runnable.
+    pub(crate) fn complete(&self) -> Completed {
+        let word = self.update(|word| {
+            let flags = NOTIFIED | JOINER | RECEIVER | BLOCKED;
+            Some(word.with(DONE | CLOSED).without(flags))
+        });
+        Completed {
+            drop_output: !word.has(HANDLE),
+            wake_joiner: word.has(JOINER),
+            wake_receiver: word.has(RECEIVER),
+        }
+    }
+
+    /// Whether the completion shall wake the waker in the extras; false if the job is done. Called
+    /// by the join handle after it stored that waker.
+    pub(crate) fn await_done(&self) -> bool {
+        !self
+            .update(|word| (!word.has(DONE)).then(|| word.with(JOINER)))
+            .has(DONE)
+    }
+
+    /// Takes back the waker announced by [`State::await_done`]: false if the job is done.
+    pub(crate) fn unawait_done(&self) -> bool {
+        !self
+            .update(|word| (!word.has(DONE)).then(|| word.without(JOINER)))
+            .has(DONE)
+    }
+
+    /// Gives up the handle's right to the output. True if the output is there and the caller must
+    /// drop it.
+    #[must_use]
+    pub(crate) fn drop_handle(&self) -> bool {
+        self.update(|word| Some(word.without(HANDLE))).has(DONE)
+    }
+
+    /// Announces that the job's thread is about to block in `wait()`. False if it is cancelled.
+    #[must_use]
+    pub(crate) fn block(&self) -> bool {
+        !self
+            .update(|word| (!word.has(CANCEL)).then(|| word.with(BLOCKED)))
+            .has(CANCEL)
+    }
+
+    /// The job's thread goes on.
+    pub(crate) fn unblock(&self) {
+        self.update(|word| Some(word.without(BLOCKED)));
+    }
+
+    /// Whether the output is in place; acquires it.
+    pub(crate) fn is_done(&self) -> bool {
+        Word(self.0.load(Ordering::Acquire)).has(DONE)
+    }
+
+    /// Whether somebody asked the job to end.
+    pub(crate) fn is_cancelled(&self) -> bool {
+        Word(self.0.load(Ordering::Acquire)).has(CANCEL)
+    }
+
+    /// Applies `change` until it sticks; `None` leaves the word as it is. Returns the word before.
+    #[inline(always)]
+    fn update(&self, mut change: impl FnMut(Word) -> Option<Word>) -> Word {
+        let mut word = Word(self.0.load(Ordering::Acquire));
+        loop {
+            let Some(new) = change(word) else { return word };
+            // AcqRel: pairs with itself; see the head of this file for who hands what to whom.
+            let exchange = (Ordering::AcqRel, Ordering::Acquire);
+            match self.0.compare_exchange_weak(word.0, new.0, exchange.0, exchange.1) {
+                Ok(_) => return word,
+                Err(now) => word = Word(now),
+            }
+        }
+    }
+}
+
+impl std::fmt::Debug for State {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let word = Word(self.0.load(Ordering::Relaxed));
+        let names = [
+            (PARKED, "parked"),
+            (NOTIFIED, "notified"),
+            (DONE, "done"),
+            (LISTENING, "listening"),
+            (CLOSED, "closed"),
+            (CANCEL, "cancel"),
+            (HANDLE, "handle"),
+            (JOINER, "joiner"),
+            (RECEIVER, "receiver"),
+            (BLOCKED, "blocked"),
+        ];
+        let set = names.iter().filter(|(bit, _)| word.has(*bit)).map(|(_, name)| name);
+        f.debug_list().entries(set).finish()
+    }
+}
+
+/// Whether a job is made with an inbox, and so takes posts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Inbox {
+    /// It takes posts until its inbox is dropped.
+    Open,
+    /// It never takes posts.
+    None,
+}
+
+/// Whether a job that wants to park waits for a post among other things.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Listening {
+    /// A post wakes it, and one that is already there keeps it from parking.
+    Yes,
+    /// Posts pile up and do not wake it.
+    No,
+}

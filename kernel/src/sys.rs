@@ -1,0 +1,135 @@
+//! Chooses between `std` and loom, in this one place, and holds the asymmetric fence.
+//!
+//! Everything that a loom model explores takes its atomics, its mutex and its fences from here.
+
+#[cfg(loom)]
+pub(crate) use loom::{
+    hint::spin_loop,
+    sync::{
+        Mutex, MutexGuard,
+        atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU16, AtomicU32, AtomicU64, AtomicUsize},
+    },
+    thread::yield_now,
+};
+#[cfg(not(loom))]
+pub(crate) use std::{
+    hint::spin_loop,
+    sync::{
+        Mutex, MutexGuard,
+        atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU16, AtomicU32, AtomicU64, AtomicUsize},
+    },
+    thread::yield_now,
+};
+
+pub(crate) use std::sync::atomic::Ordering;
+
+/// A mutex of either world.
+pub(crate) trait Lock {
+    /// What holds it.
+    type Guard<'a>
+    where
+        Self: 'a;
+
+    /// See [`lock`].
+    fn lock_anyhow(&self) -> Self::Guard<'_>;
+}
+
+impl<T> Lock for std::sync::Mutex<T> {
+    type Guard<'a>
+        = std::sync::MutexGuard<'a, T>
+    where
+        T: 'a;
+
+    fn lock_anyhow(&self) -> Self::Guard<'_> {
+        self.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+#[cfg(loom)]
+impl<T> Lock for loom::sync::Mutex<T> {
+    type Guard<'a>
+        = loom::sync::MutexGuard<'a, T>
+    where
+        T: 'a;
+
+    fn lock_anyhow(&self) -> Self::Guard<'_> {
+        self.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+impl<M: Lock> Lock for std::sync::Arc<M> {
+    type Guard<'a>
+        = M::Guard<'a>
+    where
+        M: 'a;
+
+    fn lock_anyhow(&self) -> Self::Guard<'_> {
+        M::lock_anyhow(self)
+    }
+}
+
+/// Locks `mutex`, and goes on if a panic poisoned it: no critical section of the kernel runs user
+/// code, so that a poisoned lock can only mean that the panicking thread was past its last write.
+pub(crate) fn lock<M: Lock>(mutex: &M) -> M::Guard<'_> {
+    mutex.lock_anyhow()
+}
+
+/// A pair of fences that together order "store, then load" on two threads, where one side is hot.
+///
+/// Thread A runs `store x; light(); load y`, thread B runs `store y; heavy(); load x`. At least one
+/// of the two loads sees the other thread's store. `light` costs nothing: it only stops the
+/// compiler. `heavy` interrupts every other running thread of the program (3 to 5 µs with a running
+/// peer), and so belongs on paths that are about to sleep or to revoke a right.
+///
+/// The idea is the asymmetric barrier of `membarrier(2)`, as used by libfork and liburcu.
+pub(crate) mod barrier {
+    #[cfg(not(loom))]
+    mod choice {
+        use rustix::thread::{MembarrierCommand, MembarrierQuery, membarrier, membarrier_query};
+        use std::sync::atomic::{AtomicBool, Ordering, compiler_fence, fence};
+
+        /// Whether the kernel lacks the expedited private membarrier (old kernels, some sandboxes);
+        /// both sides then use the symmetric fence. Written once, before the first runtime starts.
+        static SYMMETRIC: AtomicBool = AtomicBool::new(false);
+
+        pub(crate) fn light() {
+            if SYMMETRIC.load(Ordering::Relaxed) {
+                fence(Ordering::SeqCst);
+            } else {
+                compiler_fence(Ordering::SeqCst);
+            }
+        }
+
+        pub(crate) fn heavy() {
+            fence(Ordering::SeqCst);
+            if !SYMMETRIC.load(Ordering::Relaxed) {
+                membarrier(MembarrierCommand::PrivateExpedited)
+                    .expect("the membarrier was registered before the first runtime started");
+            }
+        }
+
+        /// Registers the program with the kernel. Called before a runtime's first thread starts.
+        pub(crate) fn register() {
+            let known = membarrier_query().contains(MembarrierQuery::PRIVATE_EXPEDITED);
+            if !known || membarrier(MembarrierCommand::RegisterPrivateExpedited).is_err() {
+                SYMMETRIC.store(true, Ordering::SeqCst);
+            }
+        }
+    }
+
+    /// loom knows no membarrier; with two symmetric fences it explores the same outcomes.
+    #[cfg(loom)]
+    mod choice {
+        use loom::sync::atomic::{Ordering, fence};
+
+        pub(crate) fn light() {
+            fence(Ordering::SeqCst);
+        }
+
+        pub(crate) fn heavy() {
+            fence(Ordering::SeqCst);
+        }
+    }
+
+    pub(crate) use choice::*;
+}

@@ -1,0 +1,202 @@
+//! The test runtime: one thread, a seed, virtual time.
+//!
+//! The calling thread drives everything, so a run is a function of the program and the seed: which
+//! runnable job comes next is drawn from the seed, within the orders that workers could show, and time
+//! moves on to the next deadline exactly when nothing can run. A run that can no longer go on panics
+//! with the names of the jobs that wait.
+
+use std::{
+    cell::Cell,
+    pin::pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::{Context, Poll, Wake, Waker},
+};
+
+use crate::{
+    builder::{BuildError, Config},
+    clock, context,
+    gate::Epoch,
+    local::{self, Home},
+    report::JobName,
+    runtime::{Runtime, Shared},
+    shutdown::{self, Drain},
+    worker::{self, Tenure},
+};
+
+/// A runtime for tests; see [`Runtime::test`].
+#[derive(Debug)]
+pub struct TestRuntime {
+    shared: Arc<Shared>,
+    epoch: Epoch,
+    seed: u64,
+}
+
+thread_local! {
+    /// What the seed has become, and the tenure's epoch; for nested waits.
+    static DRIVE: Cell<Option<(u64, Epoch)>> = const { Cell::new(None) };
+}
+
+impl Runtime {
+    /// A runtime for tests: one worker on the calling thread, an order drawn from `seed`, and virtual
+    /// time, which moves when nothing else can.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// weald_kernel::Runtime::test(7).block_on(async {
+    ///     let before = weald_kernel::now();
+    ///     weald_kernel::sleep(Duration::from_secs(3600)).await;
+    ///     assert_eq!(weald_kernel::now() - before, Duration::from_secs(3600));
+    /// });
+    /// ```
+    ///
+    /// # Panics
+    /// If the program aborts on panic.
+    pub fn test(seed: u64) -> TestRuntime {
+        match TestRuntime::with_builder(Runtime::builder(), seed) {
+            Ok(runtime) => runtime,
+            Err(error) => panic!("the test runtime could not start: {error}"),
+        }
+    }
+}
+
+impl TestRuntime {
+    /// A test runtime with settings; those about threads have no effect.
+    ///
+    /// # Errors
+    /// As [`Builder::build`](crate::Builder::build).
+    pub fn with_builder(builder: crate::Builder, seed: u64) -> Result<TestRuntime, BuildError> {
+        let config = Config { workers: 1, ..builder.workers(1).check()? };
+        let (shared, rights) = Shared::new(config, clock::Kind::Virtual)?;
+        Ok(TestRuntime { shared, epoch: rights[0].epoch, seed })
+    }
+
+    /// Runs `future`, and whatever it spawns, until it is done.
+    ///
+    /// # Panics
+    /// If the future panics; inside another runtime; or if nothing can run any more, with the seed and
+    /// the names of the jobs that wait.
+    pub fn block_on<F: Future>(&self, future: F) -> F::Output {
+        let mut future = pin!(future);
+        let flag = Arc::new(Flag(AtomicBool::new(true)));
+        let waker = Waker::from(flag.clone());
+        let home = Arc::new(Home::new());
+        context::with(|cx| {
+            assert!(cx.shared().is_none(), "a test runtime cannot run inside another runtime");
+            cx.set_shared(Arc::as_ptr(&self.shared));
+            cx.set_home(Arc::as_ptr(&home));
+        });
+        let drive = Drive { runtime: self, home };
+        DRIVE.set(Some((self.seed, self.epoch)));
+        loop {
+            if flag.0.swap(false, Ordering::AcqRel)
+                && let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker))
+            {
+                drop(drive);
+                return output;
+            }
+            drive_nested(|| flag.0.load(Ordering::Acquire));
+        }
+    }
+}
+
+struct Flag(AtomicBool);
+
+impl Wake for Flag {
+    fn wake(self: Arc<Self>) {
+        self.0.store(true, Ordering::Release);
+    }
+}
+
+/// The calling thread's time as the driver.
+struct Drive<'a> {
+    runtime: &'a TestRuntime,
+    home: Arc<Home>,
+}
+
+impl Drop for Drive<'_> {
+    fn drop(&mut self) {
+        local::evict(&self.runtime.shared, &self.home);
+        DRIVE.set(None);
+        context::with(|cx| {
+            cx.lose();
+            cx.set_home(std::ptr::null());
+            cx.set_shared(std::ptr::null());
+        });
+    }
+}
+
+/// Runs jobs, and moves time, until `until` is true.
+///
+/// # Panics
+/// If nothing can run any more.
+pub(crate) fn drive_nested(until: impl Fn() -> bool) {
+    context::with(|cx| {
+        let (mut random, epoch) = DRIVE.get().expect("only a driver drives");
+        let (Some(shared), Some(home)) = (cx.shared(), cx.home()) else {
+            unreachable!("a driver has a runtime and a home");
+        };
+        let (job, seed) = (cx.set_job(None), random);
+        let mut tenure = Tenure::begin(cx, shared, (&shared.workers[0], epoch), &home);
+        while !until() {
+            random = next(random);
+            DRIVE.set(Some((random, epoch)));
+            if let Ok(mut inside) = shared.workers[0].gate.enter(epoch) {
+                inside.shuffle(&mut |below| draw(&mut random, below));
+            }
+            if !worker::step(&mut tenure) && !until() && !move_time(shared, epoch) {
+                stuck(shared, seed);
+            }
+        }
+        cx.set_job(job);
+    });
+}
+
+/// Moves time on to the next deadline. False if there is none.
+fn move_time(shared: &Shared, epoch: Epoch) -> bool {
+    let Ok(inside) = shared.workers[0].gate.enter(epoch) else { return false };
+    let next = inside.wheel.next_tick();
+    drop(inside);
+    let Some(tick) = next else { return false };
+    shared.clock.move_to(tick);
+    true
+}
+
+fn stuck(shared: &Shared, seed: u64) -> ! {
+    let names: Vec<String> = shared
+        .live_jobs()
+        .iter()
+        .map(|job| {
+            let named = JobName::of(job.header());
+            format!("{named} waits for {}", named.waits_for.unwrap_or("something unnamed"))
+        })
+        .collect();
+    panic!(
+        "nothing can run any more, and no timer is pending (drive state {seed}). Jobs that wait: {}",
+        if names.is_empty() { "none but the main future".to_owned() } else { names.join("; ") }
+    );
+}
+
+/// The next state of the generator (xorshift; Marsaglia 2003). Zero would stay zero.
+fn next(state: u64) -> u64 {
+    let mut x = state.wrapping_add(0x9e37_79b9_7f4a_7c15).max(1);
+    x ^= x << 13;
+    x ^= x >> 7;
+    x ^ (x << 17)
+}
+
+/// A number below `below`.
+#[expect(clippy::cast_possible_truncation, reason = "the remainder is below a usize")]
+fn draw(state: &mut u64, below: usize) -> usize {
+    *state = next(*state);
+    ((*state >> 33) % below as u64) as usize
+}
+
+impl Drop for TestRuntime {
+    fn drop(&mut self) {
+        let _report = shutdown::run(&self.shared, std::time::Duration::ZERO, Drain::No);
+    }
+}

@@ -1,0 +1,254 @@
+//! Waiting for time: sleep, timeout, interval.
+//!
+//! Deadlines are rounded up to the next tick of 1 ms, so that nothing is early. On the test runtime
+//! time is virtual: it moves when nothing else can.
+
+#![allow(unsafe_code)]
+
+use std::{
+    fmt,
+    pin::Pin,
+    task::{Context, Poll, Waker},
+    time::{Duration, Instant},
+};
+
+use crate::{
+    context,
+    join::note_wait,
+    runtime::{self, Shared},
+    spawn::with_current,
+    sys::Ordering,
+    timer::entry::{EntryPtr, Owes},
+};
+
+static SLEEP: &str = "a point in time";
+
+/// The present, by the clock of the current runtime.
+pub fn now() -> Instant {
+    with_current(|shared| shared.clock.now())
+}
+
+/// Waits until `duration` has passed since this call. Cancel-safe.
+pub fn sleep(duration: Duration) -> Sleep {
+    let now = now();
+    // A sleep beyond what the clock can count is one that does not end.
+    sleep_until(now.checked_add(duration).unwrap_or_else(|| now + FOREVER))
+}
+
+/// Waits until `deadline`. Cancel-safe.
+pub fn sleep_until(deadline: Instant) -> Sleep {
+    Sleep { deadline, armed: None }
+}
+
+/// A hundred years.
+const FOREVER: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
+
+/// A future that is ready at its deadline; see [`sleep`]. Runs under any executor; outside of a
+/// runtime it uses the default one's timers.
+#[must_use = "a sleep does nothing unless it is awaited"]
+pub struct Sleep {
+    deadline: Instant,
+    armed: Option<Armed>,
+}
+
+/// An entry in a wheel.
+struct Armed {
+    entry: EntryPtr,
+    runtime: u16,
+    /// What the entry's waker is, to see whether another one polls.
+    waker: (*const (), *const std::task::RawWakerVTable),
+}
+
+// SAFETY: the waker's address is only compared.
+unsafe impl Send for Armed {}
+// SAFETY: as above; the entry's protocol works from any thread.
+unsafe impl Sync for Armed {}
+
+fn identity(waker: &Waker) -> (*const (), *const std::task::RawWakerVTable) {
+    (waker.data(), waker.vtable())
+}
+
+impl Sleep {
+    /// When it is ready.
+    pub fn deadline(&self) -> Instant {
+        self.deadline
+    }
+
+    fn arm(&mut self, waker: &Waker) {
+        self.armed = Some(with_current(|shared| {
+            let deadline = shared.clock.tick_after(self.deadline);
+            let entry = insert(shared, deadline, waker.clone());
+            Armed { entry, runtime: shared.id(), waker: identity(waker) }
+        }));
+    }
+
+    fn disarm(&mut self) {
+        let Some(Armed { entry, runtime, .. }) = self.armed.take() else { return };
+        if remove_here(entry, runtime) {
+            // SAFETY: it was unlinked inside the gate.
+            return unsafe { entry.free() };
+        }
+        // SAFETY: this future has not given up its claim.
+        let (state, worker) = unsafe { (&entry.get().state, entry.get().worker) };
+        match state.cancel() {
+            // SAFETY: the state just said so.
+            Owes::Free => unsafe { entry.free() },
+            _ => {
+                if let Some(shared) = runtime::find(runtime) {
+                    shared.workers[worker].cancelled_timers.fetch_add(1, Ordering::Relaxed);
+                }
+            }
+        }
+    }
+}
+
+/// Links a new entry: into the calling worker's wheel, else into any.
+fn insert(shared: &Shared, deadline: u64, waker: Waker) -> EntryPtr {
+    context::with(|cx| {
+        if let Some((worker, epoch)) = cx.worker_of(shared.id()) {
+            if let Ok(mut inside) = worker.gate.enter(epoch) {
+                let entry = EntryPtr::new(worker.index, deadline, waker);
+                inside.wheel.insert(entry);
+                return entry;
+            }
+            cx.lose();
+        }
+        let index = usize::from(shared.thread_number() as u16) % shared.workers.len();
+        let entry = EntryPtr::new(index, deadline, waker);
+        let mut inside = shared.workers[index].gate.enter_outside();
+        inside.wheel.insert(entry);
+        drop(inside);
+        // It may sleep until a later timer.
+        if let Some(sleeper) = shared.idle.notify_worker(index) {
+            sleeper.unpark();
+        }
+        entry
+    })
+}
+
+/// Unlinks an entry of the calling worker's own wheel. False if it is not, or was taken out.
+fn remove_here(entry: EntryPtr, runtime: u16) -> bool {
+    // SAFETY: the caller's future has not given up its claim.
+    let entry_here = unsafe { entry.get() };
+    context::with(|cx| {
+        let Some((worker, epoch)) = cx.worker_of(runtime) else { return false };
+        if worker.index != entry_here.worker {
+            return false;
+        }
+        let Ok(mut inside) = worker.gate.enter(epoch) else { return false };
+        let linked = entry_here.state.is_linked();
+        if linked {
+            inside.wheel.remove(entry);
+        }
+        linked
+    })
+}
+
+impl Future for Sleep {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        // SAFETY: this future has not given up its claim.
+        let fired = |armed: &Armed| unsafe { armed.entry.get() }.state.has_fired();
+        let is_over = match &self.armed {
+            Some(armed) => fired(armed),
+            None => self.deadline <= now(),
+        };
+        if is_over {
+            if !context::with(|here| here.spend(cx.waker())) {
+                return Poll::Pending;
+            }
+            self.disarm();
+            return Poll::Ready(());
+        }
+        if self.armed.as_ref().is_none_or(|armed| armed.waker != identity(cx.waker())) {
+            self.disarm();
+            self.arm(cx.waker());
+        }
+        note_wait(&SLEEP);
+        Poll::Pending
+    }
+}
+
+impl Drop for Sleep {
+    fn drop(&mut self) {
+        self.disarm();
+    }
+}
+
+impl fmt::Debug for Sleep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sleep").field("deadline", &self.deadline).finish_non_exhaustive()
+    }
+}
+
+/// The deadline passed first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the deadline passed before the operation was done")]
+pub struct Elapsed;
+
+/// Waits for `future`, but at most for `duration`; then the future is dropped.
+///
+/// ```
+/// # use std::time::Duration;
+/// # let runtime = weald_kernel::Runtime::builder().workers(1).build().unwrap();
+/// # runtime.block_on(async {
+/// let never = std::future::pending::<()>();
+/// assert!(weald_kernel::timeout(Duration::from_millis(1), never).await.is_err());
+/// # });
+/// ```
+///
+/// # Errors
+/// [`Elapsed`] if the time was up first. A future that is ready in the same poll wins.
+pub async fn timeout<F: Future>(duration: Duration, future: F) -> Result<F::Output, Elapsed> {
+    let mut sleep = sleep(duration);
+    let mut future = std::pin::pin!(future);
+    std::future::poll_fn(move |cx| {
+        if let Poll::Ready(output) = future.as_mut().poll(cx) {
+            return Poll::Ready(Ok(output));
+        }
+        Pin::new(&mut sleep).poll(cx).map(|()| Err(Elapsed))
+    })
+    .await
+}
+
+/// A clock that ticks each `period`, for the first time one period from now.
+///
+/// # Panics
+/// If `period` is zero.
+pub fn interval(period: Duration) -> Interval {
+    assert!(!period.is_zero(), "an interval needs a period longer than zero");
+    Interval { next: now() + period, period }
+}
+
+/// See [`interval`].
+#[derive(Debug)]
+pub struct Interval {
+    next: Instant,
+    period: Duration,
+}
+
+impl Interval {
+    /// Waits for the next tick and returns when it was due. Ticks stay on their grid: lateness does not
+    /// add up, and ticks that were missed altogether are skipped. Cancel-safe.
+    pub async fn tick(&mut self) -> Instant {
+        sleep_until(self.next).await;
+        let due = self.next;
+        let behind = now().saturating_duration_since(due).as_nanos() / self.period.as_nanos();
+        self.next += self.period * u32::try_from(behind).unwrap_or(u32::MAX - 1).saturating_add(1);
+        due
+    }
+}
+
+/// Gives way: the job goes to the end of its worker's queue.
+pub async fn yield_now() {
+    let mut yielded = false;
+    std::future::poll_fn(move |cx| {
+        if std::mem::replace(&mut yielded, true) {
+            return Poll::Ready(());
+        }
+        context::with(|here| here.yield_run(cx.waker()));
+        Poll::Pending
+    })
+    .await;
+}

@@ -1,0 +1,270 @@
+//! A hierarchical timer wheel: six levels of 64 slots, a tick of 1 ms.
+//!
+//! Invariants:
+//! - `elapsed` only grows; every entry's deadline lies after it.
+//! - An entry is in the level of the highest digit (base 64) in which its deadline differs from
+//!   `elapsed`, in the slot that this digit names; so slots at or before the present one are empty.
+//! - Bit s of `occupied[l]` is set exactly if slot s of level l has an entry.
+//! - Entries of one deadline fire in the order of their insertion: slots are queues, and what cascades
+//!   into a slot was inserted before anything that enters it directly.
+//!
+//! Insert and cancel are O(1); an entry cascades at most five times. After Varghese and Lauck,
+//! "Hashed and Hierarchical Timing Wheels", 1987. Called inside the gate of the wheel's worker.
+
+#![allow(unsafe_code)]
+
+use super::entry::{EntryPtr, Links};
+
+const LEVELS: usize = 6;
+const SLOTS: usize = 64;
+const BITS: usize = 6;
+/// Deadlines further off than this (two years) wait in the last level and are looked at again.
+const HORIZON: u64 = 1 << (BITS * LEVELS);
+
+#[derive(Clone, Copy, Default)]
+struct Slot {
+    first: Option<EntryPtr>,
+    last: Option<EntryPtr>,
+}
+
+/// The wheel.
+pub(crate) struct Wheel {
+    elapsed: u64,
+    pending: usize,
+    occupied: [u64; LEVELS],
+    slots: Box<[Slot]>,
+}
+
+impl Wheel {
+    pub(crate) fn new() -> Wheel {
+        Wheel {
+            elapsed: 0,
+            pending: 0,
+            occupied: [0; LEVELS],
+            slots: vec![Slot::default(); LEVELS * SLOTS].into_boxed_slice(),
+        }
+    }
+
+    /// How many entries there are, cancelled ones included.
+    pub(crate) fn pending(&self) -> usize {
+        self.pending
+    }
+
+    /// Links an entry that is in no wheel.
+    pub(crate) fn insert(&mut self, entry: EntryPtr) {
+        let deadline = self.effective_deadline(entry);
+        let level = level_of(self.elapsed, deadline);
+        let slot = digit(deadline, level);
+        self.occupied[level] |= 1 << slot;
+        self.append(level * SLOTS + slot, entry);
+        self.pending += 1;
+    }
+
+    /// Unlinks an entry that is in this wheel.
+    pub(crate) fn remove(&mut self, entry: EntryPtr) {
+        let Links { next, prev, slot } = *links(entry);
+        match prev {
+            Some(prev) => links(prev).next = next,
+            None => self.slots[slot].first = next,
+        }
+        match next {
+            Some(next) => links(next).prev = prev,
+            None => self.slots[slot].last = prev,
+        }
+        if self.slots[slot].first.is_none() {
+            self.occupied[slot / SLOTS] &= !(1 << (slot % SLOTS));
+        }
+        self.pending -= 1;
+    }
+
+    /// A tick before which nothing fires; it may turn out that nothing fires then either.
+    pub(crate) fn next_tick(&self) -> Option<u64> {
+        (0..LEVELS).find_map(|level| self.next_in(level)).map(|(tick, _)| tick)
+    }
+
+    /// Moves time on to `now`, and unlinks the entries whose time has come, in the order of their
+    /// deadlines; stops soon after `due` has `limit` of them. True if there may be more.
+    pub(crate) fn advance(&mut self, now: u64, limit: usize, due: &mut Vec<EntryPtr>) -> bool {
+        while let Some((tick, slot)) = self.next_slot(now) {
+            if slot >= SLOTS {
+                self.cascade(tick, slot, due);
+                continue;
+            }
+            while let Some(entry) = self.slots[slot].first {
+                if due.len() >= limit {
+                    return true;
+                }
+                self.remove(entry);
+                due.push(entry);
+            }
+            self.elapsed = tick;
+        }
+        self.elapsed = self.elapsed.max(now);
+        false
+    }
+
+    /// Moves the entries of a slot of a higher level, which begins at `tick`, to lower levels.
+    fn cascade(&mut self, tick: u64, slot: usize, due: &mut Vec<EntryPtr>) {
+        let mut next = std::mem::take(&mut self.slots[slot]).first;
+        self.occupied[slot / SLOTS] &= !(1 << (slot % SLOTS));
+        self.elapsed = tick;
+        while let Some(entry) = next {
+            next = links(entry).next;
+            self.pending -= 1;
+            // SAFETY: a linked entry is alive.
+            if unsafe { entry.get() }.deadline <= tick {
+                due.push(entry);
+            } else {
+                self.insert(entry);
+            }
+        }
+    }
+
+    /// Unlinks every entry for which `unwanted` is true.
+    pub(crate) fn sweep(&mut self, unwanted: impl Fn(EntryPtr) -> bool, out: &mut Vec<EntryPtr>) {
+        for slot in 0..self.slots.len() {
+            let mut next = self.slots[slot].first;
+            while let Some(entry) = next {
+                next = links(entry).next;
+                if unwanted(entry) {
+                    self.remove(entry);
+                    out.push(entry);
+                }
+            }
+        }
+    }
+
+    fn next_slot(&self, now: u64) -> Option<(u64, usize)> {
+        let (tick, slot) = (0..LEVELS).find_map(|level| self.next_in(level))?;
+        (tick <= now).then_some((tick, slot))
+    }
+
+    /// The first occupied slot of a level, and the tick at which it begins.
+    fn next_in(&self, level: usize) -> Option<(u64, usize)> {
+        if self.occupied[level] == 0 {
+            return None;
+        }
+        // The present slot comes last: only the last level, which wraps, can have entries there, and
+        // they are a whole turn away.
+        let after = digit(self.elapsed, level) + 1;
+        #[expect(clippy::cast_possible_truncation, reason = "at most 64")]
+        let ahead = self.occupied[level].rotate_right(after as u32).trailing_zeros() as usize;
+        let slot = (after + ahead) % SLOTS;
+        let span = 1_u64 << (BITS * level);
+        let start = self.elapsed & !(span * SLOTS as u64 - 1);
+        let mut tick = start + slot as u64 * span;
+        if tick <= self.elapsed {
+            tick += span * SLOTS as u64;
+        }
+        Some((tick, level * SLOTS + slot))
+    }
+
+    fn effective_deadline(&self, entry: EntryPtr) -> u64 {
+        // SAFETY: the caller hands over an entry that is alive.
+        let deadline = unsafe { entry.get() }.deadline;
+        deadline.clamp(self.elapsed + 1, self.elapsed + HORIZON - 1)
+    }
+
+    fn append(&mut self, slot: usize, entry: EntryPtr) {
+        let last = self.slots[slot].last.replace(entry);
+        *links(entry) = Links { next: None, prev: last, slot };
+        match last {
+            Some(last) => links(last).next = Some(entry),
+            None => self.slots[slot].first = Some(entry),
+        }
+    }
+}
+
+fn digit(tick: u64, level: usize) -> usize {
+    #[expect(clippy::cast_possible_truncation, reason = "below 64")]
+    let digit = (tick >> (BITS * level)) as usize % SLOTS;
+    digit
+}
+
+fn level_of(elapsed: u64, deadline: u64) -> usize {
+    let differing = (elapsed ^ deadline) | (SLOTS as u64 - 1);
+    ((63 - differing.leading_zeros() as usize) / BITS).min(LEVELS - 1)
+}
+
+#[expect(clippy::mut_from_ref, reason = "the gate gives one thread access to all links")]
+fn links<'a>(entry: EntryPtr) -> &'a mut Links {
+    // SAFETY: callers pass entries that are in this wheel or about to be, which are alive.
+    let entry = unsafe { entry.get() };
+    // SAFETY: links are only touched inside the gate, and no two are held at once in this file.
+    unsafe { &mut *entry.links.get() }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{collections::BTreeMap, task::Waker};
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Insert(u64),
+        Cancel(usize),
+        Advance(u64),
+    }
+
+    fn steps() -> impl Strategy<Value = Vec<Step>> {
+        let far = prop_oneof![0..70_u64, 0..5_000_u64, 0..40_000_000_u64, 0..1_u64 << 40];
+        let step = prop_oneof![
+            far.clone().prop_map(Step::Insert),
+            (0..64_usize).prop_map(Step::Cancel),
+            far.prop_map(Step::Advance),
+        ];
+        prop::collection::vec(step, 1..200)
+    }
+
+    fn id(entry: EntryPtr) -> usize {
+        // SAFETY: test entries are freed at the end of the test only.
+        std::ptr::from_ref(unsafe { entry.get() }).addr()
+    }
+
+    proptest! {
+        /// Against a sorted map: the same entries fire at the same times in the same order.
+        #[test]
+        fn fires_what_a_sorted_map_fires(steps in steps()) {
+            let mut wheel = Wheel::new();
+            let mut naive = BTreeMap::new();
+            let mut made = Vec::new();
+            let mut now = 0;
+            for (order, step) in steps.into_iter().enumerate() {
+                match step {
+                    Step::Insert(after) => {
+                        let entry = EntryPtr::new(0, now + 1 + after, Waker::noop().clone());
+                        wheel.insert(entry);
+                        naive.insert((now + 1 + after, order), entry);
+                        made.push(entry);
+                    }
+                    Step::Cancel(which) => {
+                        if let Some(key) = naive.keys().nth(which).copied() {
+                            wheel.remove(naive.remove(&key).unwrap());
+                        }
+                    }
+                    Step::Advance(by) => {
+                        now += by;
+                        let mut due = Vec::new();
+                        let first = naive.keys().next().map(|(deadline, _)| *deadline);
+                        let promised = wheel.next_tick();
+                        prop_assert!(promised.is_none_or(|tick| first.is_some_and(|f| tick <= f)));
+                        while wheel.advance(now, due.len() + 3, &mut due) {}
+                        let later = naive.split_off(&(now + 1, 0));
+                        let expected: Vec<_> = naive.values().map(|entry| id(*entry)).collect();
+                        naive = later;
+                        let fired: Vec<_> = due.into_iter().map(id).collect();
+                        prop_assert_eq!(fired, expected);
+                    }
+                }
+                prop_assert_eq!(wheel.pending(), naive.len());
+            }
+            for entry in made {
+                // SAFETY: the wheel is not used again.
+                unsafe { entry.free() };
+            }
+        }
+    }
+}

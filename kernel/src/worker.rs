@@ -1,0 +1,396 @@
+//! The worker: the right to run jobs on one of the runtime's queues, and the loop that uses it.
+//!
+//! A worker is not a thread. It is a right, with a queue, a next slot and a timer wheel behind a
+//! [`Gate`]; an OS thread holds at most one. A thread that is stuck in a job loses its right to a
+//! stand-in ([`crate::monitor`]), learns of it at its next passage through the gate, and goes on
+//! without: what it makes runnable then enters through the injector.
+//!
+//! The loop, in the order in which the machine works ([`Tenure::serve`]):
+//! 1. find a job: look around (time, home, injector) when a look is due; next slot; ring; injector;
+//!    steal; sleep;
+//! 2. run it ([`crate::run`]); pass the gate, which hands out the next job; settle the first one; and
+//!    go on with the next, until none is at hand.
+//!
+//! The run word names the job that the holder runs. It is written inside the gate only, before the
+//! job runs and before it can be freed, so that an outsider inside the gate can rely on it: that job
+//! lives until the outsider leaves.
+//!
+//! A reactor belongs beside the wheel: polled in `look`, waited for in `sleep`.
+
+#![allow(unsafe_code)]
+
+use crate::{
+    context::{self, Context},
+    gate::{Epoch, Gate, Lost},
+    idle::Before,
+    injector::Batch,
+    job::{Header, JobPtr, JobRef, Runnable},
+    limit, report, ring,
+    run::{self, Polled},
+    run_word::RunWord,
+    runtime::Shared,
+    search,
+    sys::{AtomicU32, AtomicUsize, Ordering},
+    timer::wheel::Wheel,
+};
+
+/// The right's data.
+pub(crate) struct Worker {
+    pub(crate) index: usize,
+    pub(crate) gate: Gate<Inside>,
+    /// The end of the ring that other workers steal from.
+    pub(crate) thief: ring::Thief<Header>,
+    /// What the holder runs; see [`RunWord`].
+    run: AtomicUsize,
+    /// The system's number of the thread that holds the right. Written by the holder.
+    pub(crate) holder: AtomicU32,
+    /// Cancelled timers that still lie in the wheel. Anyone adds; a look resets.
+    pub(crate) cancelled_timers: AtomicUsize,
+}
+
+/// What only the holder, or an outsider inside the gate, may touch.
+pub(crate) struct Inside {
+    /// The job just woken by the running one.
+    pub(crate) next: Option<JobPtr>,
+    pub(crate) ring: ring::Owner<Header>,
+    pub(crate) wheel: Wheel,
+    /// Places under the process limit that this worker has in hand.
+    pub(crate) places: usize,
+    /// Jobs that ended here, for the metrics.
+    pub(crate) ended: u64,
+    /// Polls that began here, for the metrics.
+    pub(crate) polls: u64,
+    /// How many jobs in a row came from the next slot.
+    streak: u32,
+    /// How many jobs may still run before the next look around.
+    until_look: u32,
+}
+
+/// What the gate hands out.
+enum Next {
+    Job(Runnable),
+    /// A look around is due first.
+    Look,
+    /// Nothing is at hand.
+    Empty,
+}
+
+impl Worker {
+    /// The worker, and the epoch of its first holder.
+    pub(crate) fn new(index: usize) -> (Worker, Epoch) {
+        let (ring, thief) = ring::new();
+        let (gate, epoch) = Gate::new(Inside {
+            next: None,
+            ring,
+            wheel: Wheel::new(),
+            places: 0,
+            ended: 0,
+            polls: 0,
+            streak: 0,
+            until_look: 1,
+        });
+        let worker = Worker {
+            index,
+            gate,
+            thief,
+            run: AtomicUsize::new(0),
+            holder: AtomicU32::new(0),
+            cancelled_timers: AtomicUsize::new(0),
+        };
+        (worker, epoch)
+    }
+
+    /// What the holder runs. Exact inside the gate as an outsider; elsewhere a moment old.
+    pub(crate) fn running(&self) -> RunWord {
+        RunWord(self.run.load(Ordering::Relaxed))
+    }
+
+    /// The holder runs nothing, or there is no holder.
+    pub(crate) fn set_running_none(&self) {
+        self.run.store(RunWord::NONE.0, Ordering::Relaxed);
+    }
+
+    #[inline(always)]
+    fn set_running(&self, job: JobPtr, run: u64) {
+        self.run.store(RunWord::new(job, run).0, Ordering::Relaxed);
+    }
+}
+
+impl Inside {
+    /// Puts `job` at the end of the ring. If that is full, its older half comes back, with the job,
+    /// for the injector.
+    #[inline]
+    #[must_use]
+    pub(crate) fn push_last(&mut self, job: JobPtr) -> Option<Batch<Header>> {
+        let job = job.as_raw().as_ptr();
+        match self.ring.push(job) {
+            Ok(()) => None,
+            Err(job) => Some(self.overflow(job)),
+        }
+    }
+
+    #[cold]
+    fn overflow(&mut self, job: *mut Header) -> Batch<Header> {
+        let mut place = [std::ptr::null_mut(); ring::CAPACITY / 2];
+        let count = self.ring.take_half(&mut place);
+        let mut batch = Batch::new();
+        for job in place[..count].iter().copied().chain([job]) {
+            // SAFETY: the ring gave up the right to these jobs; the batch takes it.
+            unsafe { batch.push(job) };
+        }
+        batch
+    }
+
+    /// The next job, by the rules of order: the next slot, but not for ever; then the ring.
+    #[inline(always)]
+    fn take(&mut self, streak_limit: u32) -> Next {
+        if self.until_look == 0 {
+            return Next::Look;
+        }
+        let job = match self.next.take() {
+            Some(job) if self.streak < streak_limit => {
+                self.streak += 1;
+                job
+            }
+            slot => match self.take_after_streak(slot) {
+                Some(job) => job,
+                None => return Next::Empty,
+            },
+        };
+        self.until_look -= 1;
+        self.polls += 1;
+        // SAFETY: the queue held the job's right to run.
+        Next::Job(unsafe { Runnable::new(job) })
+    }
+
+    fn take_after_streak(&mut self, slot: Option<JobPtr>) -> Option<JobPtr> {
+        self.streak = 0;
+        let from_ring = self.ring.pop().and_then(std::ptr::NonNull::new).map(JobPtr::from_raw);
+        let (Some(waiting), Some(woken)) = (from_ring, slot) else { return from_ring.or(slot) };
+        // The ring has just lost a job, and only its owner fills it: there is room.
+        let kept = self.push_last(woken);
+        debug_assert!(kept.is_none());
+        Some(waiting)
+    }
+
+    /// Sets how many jobs may run before the next look.
+    pub(crate) fn set_until_look(&mut self, jobs: u32) {
+        self.until_look = jobs;
+    }
+
+    /// In a test runtime: changes the order by chance, within what a real one could show.
+    pub(crate) fn shuffle(&mut self, chance: &mut impl FnMut(usize) -> usize) {
+        if let Some(woken) = self.next.take_if(|_| chance(2) == 0) {
+            let overflow = self.push_last(woken);
+            debug_assert!(overflow.is_none() || self.ring.len() == 0);
+        }
+        for _ in 0..chance(self.ring.len().max(1)) {
+            if let Some(job) = self.ring.pop() {
+                let _room = self.ring.push(job);
+            }
+        }
+    }
+}
+
+/// Why a thread no longer serves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// The right was taken over while the thread was in a job.
+    Lost,
+    /// Another thread wants a right, for a job that may run there only; this one is given to it.
+    Wanted,
+    /// The runtime stops.
+    Stopped,
+}
+
+impl From<Lost> for End {
+    fn from(_: Lost) -> End {
+        End::Lost
+    }
+}
+
+/// A thread's time with a right.
+pub(crate) struct Tenure<'a> {
+    pub(crate) cx: &'a Context,
+    pub(crate) shared: &'a Shared,
+    pub(crate) worker: &'a Worker,
+    pub(crate) epoch: Epoch,
+    /// The jobs bound to this thread.
+    pub(crate) home: &'a crate::local::Home,
+    /// Whether this worker counts as searching.
+    pub(crate) searching: bool,
+    /// How many jobs may run between two looks around; follows how long they take.
+    pub(crate) look_every: u32,
+    /// The trim that this thread last took part in.
+    pub(crate) trims_seen: usize,
+    /// When the last look was.
+    pub(crate) last_look: std::time::Instant,
+    /// How many runs there were; tells apart runs of one job.
+    runs: u64,
+}
+
+impl<'a> Tenure<'a> {
+    /// The calling thread, whose context is `cx`, holds `worker`'s right since `epoch`.
+    pub(crate) fn begin(
+        cx: &'a Context,
+        shared: &'a Shared,
+        right: (&'a Worker, Epoch),
+        home: &'a crate::local::Home,
+    ) -> Tenure<'a> {
+        let (worker, epoch) = right;
+        worker.holder.store(shared.thread_number(), Ordering::Relaxed);
+        cx.hold(shared, worker, epoch);
+        Tenure {
+            cx,
+            shared,
+            worker,
+            epoch,
+            home,
+            searching: false,
+            look_every: 1,
+            trims_seen: shared.trims.load(Ordering::Acquire),
+            last_look: shared.clock.now(),
+            runs: 0,
+        }
+    }
+
+    /// The loop. Returns when the thread must stop serving; the context then holds no right.
+    pub(crate) fn serve(&mut self) -> End {
+        let end = loop {
+            let job = match self.find() {
+                Ok(job) => job,
+                Err(end) => break end,
+            };
+            if let Err(end) = self.run_from(job) {
+                break end;
+            }
+        };
+        if std::mem::take(&mut self.searching) {
+            let _last = self.shared.idle.end_search();
+        }
+        self.cx.lose();
+        end
+    }
+
+    /// Step 1: a job to run.
+    fn find(&mut self) -> Result<Runnable, End> {
+        loop {
+            if let Some(job) = search::look(self)? {
+                self.announce(&job)?;
+                return Ok(self.found(job));
+            }
+            match self.pass(None)? {
+                Next::Job(job) => return Ok(self.found(job)),
+                Next::Look => continue,
+                Next::Empty => {}
+            }
+            if search::from_injector(self)? || search::steal(self)? {
+                continue;
+            }
+            search::sleep(self)?;
+        }
+    }
+
+    /// A worker that found work no longer searches; the last one to find some wakes the next, if it
+    /// sees that more is left.
+    fn found(&mut self, job: Runnable) -> Runnable {
+        if std::mem::take(&mut self.searching)
+            && self.shared.idle.end_search()
+            && search::sees_work(self.shared)
+            && let Some(sleeper) = self.shared.idle.notify()
+        {
+            sleeper.unpark();
+        }
+        job
+    }
+
+    /// Step 2: runs `job`, and what the gate hands out after it, until that is nothing.
+    pub(crate) fn run_from(&mut self, job: Runnable) -> Result<(), End> {
+        let mut job = job;
+        let limits = (self.shared.config.poll_budget, self.shared.config.next_slot_runs);
+        loop {
+            self.runs += 1;
+            let next = match run::poll(self.cx, &job, limits.0) {
+                Polled::Waits => {
+                    // The gate before the parking: once parked, the job may be freed by another
+                    // thread, and until the gate the run word still names it.
+                    let next = self.pass(None);
+                    if next.is_err() {
+                        self.cx.lose();
+                    }
+                    run::park(self.cx, job);
+                    next
+                }
+                Polled::Ended(panic) => {
+                    let ended = run::finish(job, panic);
+                    let next = self.pass(Some(&ended));
+                    if next.is_err() {
+                        self.cx.lose();
+                        limit::uncount(ended.header());
+                    }
+                    drop(ended);
+                    next
+                }
+            };
+            self.cx.set_job(None);
+            match next? {
+                Next::Job(next) => job = next,
+                Next::Look | Next::Empty => return Ok(()),
+            }
+        }
+    }
+
+    /// A passage through the gate: takes the next job. `ended` is the job that ended here, if any.
+    /// After it the run word names the next job, or none.
+    #[inline(always)]
+    fn pass(&mut self, ended: Option<&JobRef>) -> Result<Next, Lost> {
+        let mut inside = self.worker.gate.enter(self.epoch)?;
+        if let Some(ended) = ended {
+            inside.ended += 1;
+            if ended.header().is_counted() {
+                inside.places += 1;
+                let keep = self.shared.limit.keep();
+                if inside.places > 2 * keep {
+                    self.shared.limit.put(inside.places - keep);
+                    inside.places = keep;
+                }
+            }
+        }
+        let next = inside.take(self.shared.config.next_slot_runs);
+        match &next {
+            Next::Job(job) => self.worker.set_running(job.ptr(), self.runs + 1),
+            Next::Look | Next::Empty => self.worker.set_running_none(),
+        }
+        Ok(next)
+    }
+
+    /// Names a job that came from elsewhere than the gate as the one that runs next.
+    fn announce(&mut self, job: &Runnable) -> Result<(), Lost> {
+        let _inside = self.worker.gate.enter(self.epoch)?;
+        self.worker.set_running(job.ptr(), self.runs + 1);
+        Ok(())
+    }
+
+    /// What the worker is counted as when it announces its sleep.
+    pub(crate) fn before_sleep(&self) -> Before {
+        match self.searching {
+            true => Before::Searching,
+            false => Before::Running,
+        }
+    }
+}
+
+/// Runs one step of a runtime that the calling thread drives: a job, if one is at hand.
+pub(crate) fn step(tenure: &mut Tenure<'_>) -> bool {
+    let found = match search::look(tenure) {
+        Ok(Some(job)) if tenure.announce(&job).is_ok() => Some(job),
+        Ok(_) => match tenure.pass(None) {
+            Ok(Next::Job(job)) => Some(job),
+            Ok(Next::Look | Next::Empty) => None,
+            Err(Lost) => report::impossible("a test runtime's right was taken over"),
+        },
+        Err(_) => None,
+    };
+    let Some(job) = found else { return false };
+    context::with(|_| tenure.run_from(job)).is_ok()
+}

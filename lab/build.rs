@@ -1,0 +1,34 @@
+//! Writes down which compiler and which commit the program was built from, for the machine's description.
+
+use std::path::Path;
+use std::process::Command;
+
+/// The answer of one command as one line; empty where the command is absent or fails.
+fn first_line(program: &str, arguments: &[&str]) -> String {
+    let output = Command::new(program).args(arguments).output();
+    let Ok(output) = output else {
+        return String::new();
+    };
+    if !output.status.success() {
+        return String::new();
+    }
+    let text = String::from_utf8_lossy(&output.stdout);
+    text.lines().next().unwrap_or_default().trim().to_owned()
+}
+
+fn main() {
+    let rustc = std::env::var("RUSTC").unwrap_or_else(|_| "rustc".to_owned());
+    println!(
+        "cargo::rustc-env=WEALD_RUSTC={}",
+        first_line(&rustc, &["--version"])
+    );
+    let commit = first_line("git", &["rev-parse", "--short", "HEAD"]);
+    println!("cargo::rustc-env=WEALD_COMMIT={commit}");
+    println!("cargo::rerun-if-changed=build.rs");
+    // A watched path that does not exist would rebuild the crate every time.
+    for watched in ["../.git/HEAD", "../.git/logs/HEAD"] {
+        if Path::new(watched).exists() {
+            println!("cargo::rerun-if-changed={watched}");
+        }
+    }
+}

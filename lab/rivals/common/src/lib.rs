@@ -1,0 +1,19 @@
+//! What every Rust rival shares: reading the arguments, memory figures, the traffic pattern, and
+//! printing metrics.
+//!
+//! Invariant: nothing here runs inside a measured section except [`Tally::count`] and
+//! [`Xorshift::next_below`]. Any rival of this workspace may call it; it starts no thread.
+
+mod args;
+mod measure;
+mod report;
+mod traffic;
+
+pub use args::{Call, Offender, Payload, Stall, Workload};
+pub use measure::{Tally, compute_for, rss_bytes};
+pub use report::{Lateness, bad_usage, fail, locked_versions, per, print_metrics};
+pub use traffic::{Xorshift, expected_counts, total_messages};
+
+#[cfg(feature = "mimalloc")]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

@@ -1,0 +1,64 @@
+//! What the rivals measure with: resident memory, a shared counter, and work without a wait.
+
+use std::hint::black_box;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::report::fail;
+
+/// The resident memory of this OS process in bytes: `RssAnon` and `RssShmem` of
+/// `/proc/self/status`.
+pub fn rss_bytes() -> u64 {
+    let Ok(status) = std::fs::read_to_string("/proc/self/status") else {
+        fail("/proc/self/status cannot be read: run this on Linux with /proc mounted.");
+    };
+    ["RssAnon:", "RssShmem:"]
+        .iter()
+        .map(|field| kilobytes(&status, field) * 1024)
+        .sum()
+}
+
+fn kilobytes(status: &str, field: &str) -> u64 {
+    let line = status.lines().find_map(|line| line.strip_prefix(field));
+    let number = line
+        .and_then(|line| line.split_whitespace().next())
+        .and_then(|n| n.parse().ok());
+    number.unwrap_or_else(|| fail("/proc/self/status has no RssAnon or RssShmem: use Linux 4.5."))
+}
+
+/// One shared counter that knows when it is full.
+#[derive(Debug)]
+pub struct Tally {
+    count: AtomicU64,
+    full: u64,
+}
+
+impl Tally {
+    /// A counter that is full at `full`.
+    pub fn new(full: usize) -> Self {
+        Self {
+            count: AtomicU64::new(0),
+            full: full as u64,
+        }
+    }
+
+    /// Counts one; true for the one that makes it full.
+    pub fn count(&self) -> bool {
+        self.count.fetch_add(1, Ordering::AcqRel) + 1 == self.full
+    }
+}
+
+/// Does arithmetic without a wait until `duration` has passed.
+pub fn compute_for(duration: Duration) {
+    let start = Instant::now();
+    let mut state = 7_u64;
+    while start.elapsed() < duration {
+        for _ in 0..1000 {
+            state = black_box(
+                state
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1),
+            );
+        }
+    }
+}

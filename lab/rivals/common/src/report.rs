@@ -1,0 +1,83 @@
+//! How a rival ends: metrics on stdout with exit code 0, or one sentence on stderr with exit code 1
+//! or 2.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::process::exit;
+use std::time::Duration;
+
+/// Prints one line per metric and ends the program, without waiting for processes that still live.
+pub fn print_metrics(metrics: &[(&str, f64)]) -> ! {
+    let mut lines = String::new();
+    for (name, value) in metrics {
+        writeln!(lines, "{name} {value:.3}").expect("a String takes any text");
+    }
+    match std::io::stdout().write_all(lines.as_bytes()) {
+        Ok(()) => exit(0),
+        Err(_) => fail("The metrics cannot be written: give the program a stdout."),
+    }
+}
+
+/// Ends the program because the rival cannot do what was asked.
+pub fn fail(sentence: &str) -> ! {
+    eprintln!("{sentence}");
+    exit(1)
+}
+
+/// Ends the program because it was called wrongly.
+pub fn bad_usage(sentence: &str) -> ! {
+    eprintln!("{sentence}");
+    exit(2)
+}
+
+/// Nanoseconds of `duration` per unit of `units`.
+pub fn per(duration: Duration, units: f64) -> f64 {
+    duration.as_secs_f64() * 1e9 / units
+}
+
+/// What `--version` prints: the named packages with their versions in the workspace's lock file, so
+/// that it cannot be stale, and the allocator if it is not the default one.
+pub fn locked_versions(names: &[&str]) -> String {
+    let mut versions: Vec<String> = names.iter().map(|name| locked_version(name)).collect();
+    if cfg!(feature = "mimalloc") {
+        versions.push(locked_version("mimalloc"));
+    }
+    versions.join(" with ")
+}
+
+fn locked_version(name: &str) -> String {
+    let lock = include_str!("../../Cargo.lock");
+    let header = format!("name = \"{name}\"\nversion = \"");
+    let version = lock
+        .split_once(&header)
+        .and_then(|(_, rest)| rest.split_once('"'));
+    let version = version.map_or("of unknown version", |(version, _)| version);
+    format!("{name} {version}")
+}
+
+/// How late a repeated event was, each time.
+#[derive(Debug, Default)]
+pub struct Lateness(Vec<Duration>);
+
+impl Lateness {
+    /// Adds one event.
+    pub fn add(&mut self, late: Duration) {
+        self.0.push(late);
+    }
+
+    /// How many events there were.
+    pub fn events(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The lateness in milliseconds below which the share `quantile` of the events is; 1 gives the
+    /// worst.
+    pub fn milliseconds(&mut self, quantile: f64) -> f64 {
+        self.0.sort_unstable();
+        let rank = (self.0.len() as f64 * quantile).ceil() as usize;
+        let index = rank.saturating_sub(1).min(self.0.len().saturating_sub(1));
+        self.0
+            .get(index)
+            .map_or(0.0, |late| late.as_secs_f64() * 1e3)
+    }
+}

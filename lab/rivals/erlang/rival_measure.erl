@@ -1,0 +1,45 @@
+%% What the workloads measure with: the clock, resident memory, a shared counter, and the lateness
+%% of events.
+-module(rival_measure).
+-export([now_ns/0, rss_bytes/0, gate/1, count/1, wait/1, milliseconds/2]).
+-export_type([gate/0]).
+
+-opaque gate() :: {atomics:atomics_ref(), pos_integer(), pid(), reference()}.
+
+now_ns() ->
+    erlang:monotonic_time(nanosecond).
+
+%% RssAnon and RssShmem of /proc/self/status.
+rss_bytes() ->
+    case file:read_file("/proc/self/status") of
+        {ok, Status} ->
+            {match, Found} = re:run(Status, "Rss(?:Anon|Shmem):\\s*(\\d+)",
+                                    [global, {capture, all_but_first, binary}]),
+            lists:sum([binary_to_integer(Kilobytes) * 1024 || [Kilobytes] <- Found]);
+        {error, _} ->
+            rival:fail("/proc/self/status cannot be read: run this on Linux with /proc mounted.")
+    end.
+
+%% A counter that sends its maker a message when it is full.
+-spec gate(pos_integer()) -> gate().
+gate(Full) ->
+    {atomics:new(1, []), Full, self(), make_ref()}.
+
+-spec count(gate()) -> ok.
+count({Counter, Full, Maker, Ref}) ->
+    case atomics:add_get(Counter, 1, 1) of
+        Full -> Maker ! Ref, ok;
+        _ -> ok
+    end.
+
+-spec wait(gate()) -> ok.
+wait({_, _, _, Ref}) ->
+    receive Ref -> ok end.
+
+%% The value in milliseconds below which that share of the values (in nanoseconds) is; 1 gives the
+%% greatest.
+milliseconds([], _) ->
+    0.0;
+milliseconds(Values, Share) ->
+    Rank = ceil(Share * length(Values)),
+    lists:nth(max(Rank, 1), lists:sort(Values)) / 1.0e6.

@@ -1,0 +1,75 @@
+{-# LANGUAGE MagicHash #-}
+{-# LANGUAGE UnboxedTuples #-}
+
+-- | What the workloads measure with: resident memory, a shared counter, metrics, and the pattern of
+-- the traffic.
+module Measure
+  ( Gate, newGate, count, wait
+  , badUsage, failWith, nextTarget, now, printMetrics, rssBytes
+  ) where
+
+import Control.Concurrent.MVar (MVar, newEmptyMVar, putMVar, takeMVar)
+import Control.Monad (when)
+import Data.Bits (shiftL, shiftR, xor)
+import Data.List (isPrefixOf)
+import Data.Word (Word64)
+import GHC.Clock (getMonotonicTimeNSec)
+import GHC.Exts
+import GHC.IO (IO (..))
+import Numeric (showFFloat)
+import System.Exit (ExitCode (..), exitWith)
+import System.IO (hPutStrLn, stderr)
+
+-- | A counter that wakes the main thread when it is full.
+data Gate = Gate (MutableByteArray# RealWorld) !Int !(MVar ())
+
+newGate :: Int -> IO Gate
+newGate full = do
+  opened <- newEmptyMVar
+  IO $ \s0 -> case newByteArray# 8# s0 of
+    (# s1, counter #) -> case writeIntArray# counter 0# 0# s1 of
+      s2 -> (# s2, Gate counter full opened #)
+
+-- | Counts one: a single atomic addition.
+count :: Gate -> IO ()
+count (Gate counter full opened) = do
+  before <- IO $ \s0 -> case fetchAddIntArray# counter 0# 1# s0 of
+    (# s1, old #) -> (# s1, I# old #)
+  when (before + 1 == full) (putMVar opened ())
+
+-- | Waits until all have counted; for the main thread alone.
+wait :: Gate -> IO ()
+wait (Gate _ _ opened) = takeMVar opened
+
+-- | Monotonic time in nanoseconds.
+now :: IO Double
+now = fromIntegral <$> getMonotonicTimeNSec
+
+-- | @RssAnon@ and @RssShmem@ of @/proc/self/status@, in bytes.
+rssBytes :: IO Double
+rssBytes = do
+  status <- readFile "/proc/self/status"
+  let wanted line = any (`isPrefixOf` line) ["RssAnon:", "RssShmem:"]
+      kilobytes = [read (words line !! 1) | line <- lines status, wanted line]
+  pure $! sum kilobytes * 1024
+
+printMetrics :: [(String, Double)] -> IO ()
+printMetrics metrics =
+  putStr (unlines [name ++ " " ++ showFFloat (Just 3) value "" | (name, value) <- metrics])
+
+-- | Ends the program because the rival cannot do what was asked.
+failWith :: String -> IO a
+failWith sentence = hPutStrLn stderr sentence >> exitWith (ExitFailure 1)
+
+-- | Ends the program because it was called wrongly.
+badUsage :: String -> IO a
+badUsage sentence = hPutStrLn stderr sentence >> exitWith (ExitFailure 2)
+
+-- | One step of xorshift64 (shifts 13, 7, 17): the next state, and the target below the limit.
+nextTarget :: Int -> Word64 -> (Word64, Int)
+nextTarget limit s0 = (s3, fromIntegral (s3 `rem` fromIntegral limit))
+  where
+    s1 = s0 `xor` (s0 `shiftL` 13)
+    s2 = s1 `xor` (s1 `shiftR` 7)
+    s3 = s2 `xor` (s2 `shiftL` 17)
+{-# INLINE nextTarget #-}

@@ -1,0 +1,138 @@
+// The rival Go: processes are goroutines, mailboxes are buffered channels.
+//
+// Invariants: GOMAXPROCS is the number of workers; metrics go to stdout, an error is one sentence
+// on stderr with exit code 1, or 2 for bad usage. main runs one workload and ends the program
+// without waiting for living goroutines.
+package main
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+)
+
+// keys are the key=value arguments that have not been asked for yet.
+type keys map[string]string
+
+// workloads are all that this rival can do.
+var workloads = map[string]func(keys) func(){
+	"spawn":        readOne("n", spawn),
+	"ring":         readRing,
+	"mailbox":      readMailbox,
+	"many-to-many": readManyToMany,
+	"fan-in":       readFanIn,
+	"ping-pong":    readOne("rounds", pingPong),
+	"stall":        readStall,
+	"handoff":      readOne("rounds", handoff),
+}
+
+func main() {
+	arguments := os.Args[1:]
+	if len(arguments) == 0 {
+		badUsage("No workload is given: call it as WORKLOAD key=value ..., or with --version.")
+	}
+	if arguments[0] == "--version" {
+		fmt.Println("Go", strings.TrimPrefix(runtime.Version(), "go"))
+		return
+	}
+	read, known := workloads[arguments[0]]
+	if !known {
+		badUsage("The workload `" + arguments[0] + "` is unknown: see the README.")
+	}
+	k := readKeys(arguments[1:])
+	workload := read(k)
+	workers := k.number("workers", 1)
+	k.finish()
+	runtime.GOMAXPROCS(workers)
+	workload()
+}
+
+func readKeys(pairs []string) keys {
+	k := keys{}
+	for _, pair := range pairs {
+		key, value, found := strings.Cut(pair, "=")
+		if !found {
+			badUsage("The argument `" + pair + "` is not of the form key=value.")
+		}
+		if _, twice := k[key]; twice {
+			badUsage("The key `" + key + "` is given twice: give it once.")
+		}
+		k[key] = value
+	}
+	return k
+}
+
+// readOne reads the only key of a workload.
+func readOne(key string, workload func(int)) func(keys) func() {
+	return func(k keys) func() {
+		number := k.number(key, 1)
+		return func() { workload(number) }
+	}
+}
+
+func readRing(k keys) func() {
+	n, m, tokens := k.number("n", 1), k.number("m", 1), k.number("tokens", 1)
+	if tokens > n {
+		badUsage("There are more tokens than processes: give tokens <= n.")
+	}
+	return func() { ring(n, m, tokens) }
+}
+
+func readMailbox(k keys) func() {
+	count, bytes := k.number("k", 1), k.number("bytes", 1)
+	fresh := k.word("payload", "shared", "fresh") == "fresh"
+	return func() { mailbox(count, bytes, fresh) }
+}
+
+func readManyToMany(k keys) func() {
+	processes, messages := k.number("processes", 1), k.number("messages", 1)
+	return func() { manyToMany(processes, messages) }
+}
+
+func readFanIn(k keys) func() {
+	senders, messages := k.number("senders", 1), k.number("messages", 1)
+	return func() { fanIn(senders, messages) }
+}
+
+func readStall(k keys) func() {
+	offender := k.word("offender", "none", "blocks", "computes")
+	offenders, pingers := k.number("offenders", 0), k.number("pingers", 0)
+	seconds := k.number("seconds", 1)
+	return func() { stall(offender, offenders, seconds, pingers) }
+}
+
+func (k keys) take(key string) string {
+	value, found := k[key]
+	if !found {
+		badUsage("The key `" + key + "` is missing: give it as " + key + "=VALUE.")
+	}
+	delete(k, key)
+	return value
+}
+
+func (k keys) number(key string, least int) int {
+	number, err := strconv.Atoi(k.take(key))
+	if err != nil || number < least {
+		badUsage(fmt.Sprintf("The key `%s` takes a whole number of at least %d.", key, least))
+	}
+	return number
+}
+
+func (k keys) word(key string, allowed ...string) string {
+	value := k.take(key)
+	for _, word := range allowed {
+		if value == word {
+			return value
+		}
+	}
+	badUsage("The key `" + key + "` takes one of: " + strings.Join(allowed, ", ") + ".")
+	return ""
+}
+
+func (k keys) finish() {
+	for key := range k {
+		badUsage("The key `" + key + "` does not belong to this workload: leave it out.")
+	}
+}

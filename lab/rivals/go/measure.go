@@ -1,0 +1,108 @@
+// What the workloads measure with: resident memory, metrics, lateness, the traffic pattern, work
+// without a wait.
+
+package main
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// metric is one line of the output.
+type metric struct {
+	name  string
+	value float64
+}
+
+func printMetrics(metrics ...metric) {
+	var lines strings.Builder
+	for _, m := range metrics {
+		fmt.Fprintf(&lines, "%s %.3f\n", m.name, m.value)
+	}
+	if _, err := os.Stdout.WriteString(lines.String()); err != nil {
+		fail("The metrics cannot be written: give the program a stdout.")
+	}
+}
+
+// fail ends the program because the rival cannot do what was asked.
+func fail(sentence string) {
+	fmt.Fprintln(os.Stderr, sentence)
+	os.Exit(1)
+}
+
+// badUsage ends the program because it was called wrongly.
+func badUsage(sentence string) {
+	fmt.Fprintln(os.Stderr, sentence)
+	os.Exit(2)
+}
+
+// per gives the nanoseconds of a duration per unit.
+func per(duration time.Duration, units ...int) float64 {
+	result := float64(duration.Nanoseconds())
+	for _, unit := range units {
+		result /= float64(unit)
+	}
+	return result
+}
+
+func milliseconds(duration time.Duration) float64 {
+	return float64(duration.Nanoseconds()) / 1e6
+}
+
+// rssBytes is the resident memory: RssAnon and RssShmem of /proc/self/status.
+func rssBytes() int {
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		fail("/proc/self/status cannot be read: run this on Linux with /proc mounted.")
+	}
+	total := 0
+	for _, line := range strings.Split(string(status), "\n") {
+		fields := strings.Fields(line)
+		if len(fields) == 3 && (fields[0] == "RssAnon:" || fields[0] == "RssShmem:") {
+			kilobytes, _ := strconv.Atoi(fields[1])
+			total += kilobytes * 1024
+		}
+	}
+	return total
+}
+
+// quantile gives the value below which that share of the values is; 1 gives the greatest.
+func quantile(values []time.Duration, share float64) time.Duration {
+	if len(values) == 0 {
+		return 0
+	}
+	slices.Sort(values)
+	rank := int(math.Ceil(share * float64(len(values))))
+	return values[max(rank, 1)-1]
+}
+
+// xorshift is the generator xorshift64 (shifts 13, 7, 17); process i is seeded with i + 1.
+type xorshift uint64
+
+func (x *xorshift) nextBelow(limit int) int {
+	s := uint64(*x)
+	s ^= s << 13
+	s ^= s >> 7
+	s ^= s << 17
+	*x = xorshift(s)
+	return int(s % uint64(limit))
+}
+
+// computed keeps the arithmetic of computeFor alive.
+var computed uint64
+
+// computeFor does arithmetic without a wait until the duration has passed.
+func computeFor(duration time.Duration) {
+	state := uint64(7)
+	for start := time.Now(); time.Since(start) < duration; {
+		for range 1000 {
+			state = state*6364136223846793005 + 1
+		}
+	}
+	computed = state
+}

@@ -1,0 +1,63 @@
+//! The rival smol: processes are tasks of one static async-executor, mailboxes are unbounded
+//! async-channels.
+//!
+//! Invariant: the measured work is itself a task of the executor; `workers` OS threads run it, and
+//! the timers have the thread that smol keeps for them.
+
+mod gate;
+mod mailbox;
+mod ring;
+mod spawn;
+mod stall;
+mod traffic;
+
+use async_executor::StaticExecutor;
+use common::{Call, Payload, Workload, fail, locked_versions};
+
+/// The executor that all workers run.
+static EXECUTOR: StaticExecutor = StaticExecutor::new();
+
+fn main() {
+    let version = locked_versions(&["smol", "async-executor"]);
+    let call = Call::from_env(&version);
+    for _ in 1..call.workers {
+        let work = || smol::block_on(EXECUTOR.run(std::future::pending::<()>()));
+        if std::thread::Builder::new().spawn(work).is_err() {
+            fail("A worker thread cannot be started: give fewer workers.");
+        }
+    }
+    smol::block_on(EXECUTOR.run(EXECUTOR.spawn(run(call))));
+}
+
+async fn run(call: Call) {
+    match call.workload {
+        Workload::Spawn { n } => spawn::run(n).await,
+        Workload::Ring { n, m, tokens } => ring::run(n, m, tokens).await,
+        Workload::Mailbox {
+            k,
+            bytes,
+            payload: Payload::Shared,
+        } => {
+            let text: &'static str = "x".repeat(bytes).leak();
+            mailbox::run(k, || text).await;
+        }
+        Workload::Mailbox {
+            k,
+            bytes,
+            payload: Payload::Fresh,
+        } => {
+            let text = "x".repeat(bytes);
+            mailbox::run(k, || Box::<str>::from(text.as_str())).await;
+        }
+        Workload::ManyToMany {
+            processes,
+            messages,
+        } => {
+            traffic::many_to_many(processes, messages).await;
+        }
+        Workload::FanIn { senders, messages } => traffic::fan_in(senders, messages).await,
+        Workload::PingPong { rounds } => traffic::ping_pong(rounds).await,
+        Workload::Stall(stall) => stall::run(stall).await,
+        Workload::Handoff { rounds } => stall::handoff(rounds).await,
+    }
+}

@@ -1,0 +1,260 @@
+//! Runs the systems of a group of rows in turns, A B C A B C, so that a machine that drifts drifts
+//! for all of them, and gathers what they printed.
+//!
+//! Invariants:
+//! - a system that fails becomes a cell with its sentence, and the others go on;
+//! - a system that was late, or refused the words, is not run again in that row: it would only be
+//!   late or refuse again;
+//! - a share of ticks is taken of the same system's calm run in the same round.
+
+use std::time::Duration;
+
+use crate::child;
+use crate::child::Failure;
+use crate::error::Error;
+use crate::metric::Metric;
+use crate::plan::{Group, Row};
+use crate::stats::Summary;
+use crate::system::{Part, System};
+
+/// One system with one number of workers.
+#[derive(Clone, Copy, Debug)]
+pub struct Lane<'a> {
+    /// The system.
+    pub system: &'a System,
+    /// Its number of workers.
+    pub workers: usize,
+}
+
+/// What all runs of one row on one lane came to.
+#[derive(Clone, Debug)]
+pub struct Cell {
+    /// The system's name.
+    pub system: String,
+    /// The system's version.
+    pub version: String,
+    /// Its number of workers.
+    pub workers: usize,
+    /// Every metric that was measured at least once, in the order of printing.
+    pub figures: Vec<(String, Summary)>,
+    /// Why figures are missing or rest on fewer runs than asked for; empty if all went well.
+    pub trouble: Option<String>,
+}
+
+/// A row with the cells of all systems.
+#[derive(Clone, Debug)]
+pub struct RowResult {
+    /// The row.
+    pub row: Row,
+    /// The cells, Weald's first.
+    pub cells: Vec<Cell>,
+}
+
+/// What is about to run, for whoever shows progress.
+#[derive(Clone, Copy, Debug)]
+pub struct Turn<'a> {
+    /// The row.
+    pub row: &'a Row,
+    /// The lane.
+    pub lane: Lane<'a>,
+    /// The round, counted from one.
+    pub round: usize,
+    /// The number of rounds.
+    pub rounds: usize,
+}
+
+/// How often and how long.
+#[derive(Clone, Copy, Debug)]
+pub struct Terms {
+    /// The number of rounds.
+    pub rounds: usize,
+    /// How long one child may take.
+    pub limit: Duration,
+}
+
+/// What one lane of one row yields, one entry for each round.
+struct Track<'a> {
+    lane: Lane<'a>,
+    rounds: Vec<Result<Vec<Metric>, Failure>>,
+}
+
+/// Measures a group; `lanes` holds the lanes of each of its rows, and `turn` hears of every child
+/// before it starts and may end the bench with an error.
+pub fn alternate<'a>(
+    group: &'a Group,
+    lanes: &[Vec<Lane<'a>>],
+    terms: Terms,
+    turn: &mut dyn FnMut(Turn<'_>) -> Result<(), Error>,
+) -> Result<Vec<RowResult>, Error> {
+    let mut tracks: Vec<Vec<Track<'a>>> = lanes.iter().map(|lanes| begin(lanes)).collect();
+    for round in 1..=terms.rounds {
+        for (row, tracks) in group.rows.iter().zip(&mut tracks) {
+            for track in tracks.iter_mut().filter(|track| track.goes_on(row)) {
+                turn(Turn {
+                    row,
+                    lane: track.lane,
+                    round,
+                    rounds: terms.rounds,
+                })?;
+                track.run(row, terms.limit);
+            }
+        }
+    }
+    derive_tick_shares(group, &mut tracks);
+    let results = group
+        .rows
+        .iter()
+        .zip(tracks)
+        .map(|(row, tracks)| RowResult {
+            row: row.clone(),
+            cells: tracks
+                .into_iter()
+                .filter_map(|track| track.cell(row, terms.rounds))
+                .collect(),
+        });
+    Ok(results.collect())
+}
+
+fn begin<'a>(lanes: &[Lane<'a>]) -> Vec<Track<'a>> {
+    lanes
+        .iter()
+        .map(|lane| Track {
+            lane: *lane,
+            rounds: Vec::new(),
+        })
+        .collect()
+}
+
+impl Track<'_> {
+    fn goes_on(&self, row: &Row) -> bool {
+        let hopeless = |failure: &Failure| !matches!(failure, Failure::Wrong(_));
+        let last = self.rounds.last().and_then(|round| round.as_ref().err());
+        !last.is_some_and(hopeless) && self.lane.system.part(row) == Part::Runs
+    }
+
+    fn run(&mut self, row: &Row, limit: Duration) {
+        let call = self.lane.system.invocation(row, self.lane.workers);
+        self.rounds
+            .push(child::measure(&call, &row.workload.printable(), limit));
+    }
+
+    /// Sums the rounds up; none for a system that has no program for the row.
+    fn cell(self, row: &Row, rounds: usize) -> Option<Cell> {
+        let trouble = match self.lane.system.part(row) {
+            Part::Absent => return None,
+            Part::TooLarge(sentence) => Some(sentence),
+            Part::Runs => self.trouble(rounds),
+        };
+        Some(Cell {
+            system: self.lane.system.name.clone(),
+            version: self.lane.system.version.clone(),
+            workers: self.lane.workers,
+            figures: self.figures(),
+            trouble,
+        })
+    }
+
+    fn figures(&self) -> Vec<(String, Summary)> {
+        let metrics: Vec<&Metric> = self.rounds.iter().flatten().flatten().collect();
+        let mut names: Vec<&str> = Vec::new();
+        for metric in &metrics {
+            if !names.contains(&metric.name.as_str()) {
+                names.push(&metric.name);
+            }
+        }
+        let summary = |name: &str| {
+            let values: Vec<f64> = metrics
+                .iter()
+                .filter(|metric| metric.name == name)
+                .map(|m| m.value)
+                .collect();
+            Summary::of(&values)
+        };
+        names
+            .into_iter()
+            .filter_map(|name| Some((name.to_owned(), summary(name)?)))
+            .collect()
+    }
+
+    fn trouble(&self, rounds: usize) -> Option<String> {
+        let good = self.rounds.iter().flatten().count();
+        let failure = self.rounds.iter().find_map(|round| round.as_ref().err())?;
+        if good == 0 {
+            return Some(failure.sentence().to_owned());
+        }
+        let bad = rounds - good;
+        Some(format!(
+            "{bad} of {rounds} runs gave no figures: {}",
+            failure.sentence()
+        ))
+    }
+}
+
+/// Adds `ticks_percent` to each row that has a calm row in its group.
+fn derive_tick_shares(group: &Group, tracks: &mut [Vec<Track<'_>>]) {
+    let Some(calm) = group.rows.iter().position(Row::is_calm) else {
+        return;
+    };
+    let ideals: Vec<(String, usize, Vec<Option<f64>>)> =
+        tracks[calm].iter().map(ticks_by_round).collect();
+    for (index, tracks) in tracks.iter_mut().enumerate() {
+        if index == calm {
+            continue;
+        }
+        for track in tracks {
+            let lane = track.lane;
+            let of_lane = |(name, workers, _): &&(String, usize, Vec<Option<f64>>)| {
+                *name == lane.system.name && *workers == lane.workers
+            };
+            if let Some((_, _, ideal)) = ideals.iter().find(of_lane) {
+                add_tick_share(&mut track.rounds, ideal);
+            }
+        }
+    }
+}
+
+fn ticks_by_round(track: &Track<'_>) -> (String, usize, Vec<Option<f64>>) {
+    let ticks = track
+        .rounds
+        .iter()
+        .map(|round| ticks(round.as_ref().ok()?))
+        .collect();
+    (track.lane.system.name.clone(), track.lane.workers, ticks)
+}
+
+fn ticks(metrics: &[Metric]) -> Option<f64> {
+    metrics
+        .iter()
+        .find(|metric| metric.name == "ticks")
+        .map(|metric| metric.value)
+}
+
+fn add_tick_share(rounds: &mut [Result<Vec<Metric>, Failure>], ideal: &[Option<f64>]) {
+    for (round, ideal) in rounds.iter_mut().zip(ideal) {
+        let (Ok(metrics), Some(ideal)) = (round, ideal) else {
+            continue;
+        };
+        if let Some(ticks) = ticks(metrics).filter(|_| *ideal > 0.0) {
+            metrics.insert(0, Metric::new("ticks_percent", 100.0 * ticks / ideal));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_is_taken_of_the_same_round() {
+        let run = |ticks: f64| Ok(vec![Metric::new("ticks", ticks)]);
+        let failed = || Err(Failure::Wrong("No.".to_owned()));
+        let mut rounds = [run(50.0), run(30.0), failed(), run(10.0)];
+        add_tick_share(&mut rounds, &[Some(100.0), Some(60.0), Some(100.0), None]);
+        let shares: Vec<Option<f64>> = rounds
+            .iter()
+            .map(|round| Some(round.as_ref().ok()?.first()?).filter(|m| m.name == "ticks_percent"))
+            .map(|metric| metric.map(|m| m.value))
+            .collect();
+        assert_eq!(shares, [Some(50.0), Some(50.0), None, None]);
+    }
+}

@@ -1,0 +1,308 @@
+//! One measured program, run once as a child process with a deadline, and what it printed.
+//!
+//! Invariants:
+//! - the measuring side sleeps in one `poll` until the child is gone, so it takes no time from it;
+//! - a child that is late is killed with everything it has started;
+//! - whatever a child does, the answer is its metrics or one sentence.
+
+use std::fs::File;
+use std::io::Read;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
+
+use crate::metric::Metric;
+
+/// What one metric line or error sentence may come to at most, all together.
+const OUTPUT_LIMIT: u64 = 64 << 10;
+/// The exit code for words that a program does not know.
+const USAGE: i32 = 2;
+/// How long the output of a dead child may take to arrive.
+const DRAIN: Duration = Duration::from_secs(2);
+
+/// A program with its arguments and surroundings.
+#[derive(Clone, Debug, Default)]
+pub struct Invocation {
+    /// The program and its arguments.
+    pub argv: Vec<String>,
+    /// Variables set for it beyond the inherited ones.
+    pub environment: Vec<(String, String)>,
+    /// Where it runs; here if none.
+    pub folder: Option<PathBuf>,
+}
+
+/// Why a child gave no figures.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// It was still running at its deadline; another attempt would take as long again.
+    Late(String),
+    /// It does not know these words; another attempt would find it as ignorant.
+    Refused(String),
+    /// It ended with an error or printed what is not a metric.
+    Wrong(String),
+}
+
+impl Failure {
+    /// The sentence for people.
+    #[must_use]
+    pub fn sentence(&self) -> &str {
+        match self {
+            Self::Late(sentence) | Self::Refused(sentence) | Self::Wrong(sentence) => sentence,
+        }
+    }
+}
+
+/// What a child left behind.
+struct Ended {
+    status: ExitStatus,
+    stdout: String,
+    stderr: String,
+}
+
+impl Ended {
+    /// Itself, unless its exit code says that it failed.
+    fn successful(self) -> Result<Self, Failure> {
+        match self.status.code() {
+            Some(0) => Ok(self),
+            Some(USAGE) => Err(Failure::Refused(failure_sentence(&self))),
+            _ => Err(Failure::Wrong(failure_sentence(&self))),
+        }
+    }
+}
+
+/// Runs a measured program and reads its metrics, of which only `known` ones are allowed.
+pub fn measure(
+    invocation: &Invocation,
+    known: &[&str],
+    limit: Duration,
+) -> Result<Vec<Metric>, Failure> {
+    let ended = run(invocation, limit)?.successful()?;
+    parse(&ended.stdout, known).map_err(Failure::Wrong)
+}
+
+/// Runs a program and returns the first line it prints, such as its version.
+pub fn first_line(invocation: &Invocation, limit: Duration) -> Result<String, Failure> {
+    let ended = run(invocation, limit)?.successful()?;
+    match ended.stdout.lines().next().map(str::trim) {
+        Some(line) if !line.is_empty() => Ok(line.to_owned()),
+        _ => Err(Failure::Wrong("It printed nothing.".to_owned())),
+    }
+}
+
+fn run(invocation: &Invocation, limit: Duration) -> Result<Ended, Failure> {
+    let wrong = |sentence: String| Failure::Wrong(sentence);
+    let mut child = start(invocation).map_err(wrong)?;
+    let stdout = collect(child.stdout.take());
+    let stderr = collect(child.stderr.take());
+    if !ends_within(&child, limit).map_err(wrong)? {
+        kill_with_descendants(&child);
+        let reaped = child.wait();
+        let seconds = limit.as_secs_f64();
+        debug_assert!(reaped.is_ok(), "a killed child can be reaped");
+        return Err(Failure::Late(format!(
+            "It was stopped after {seconds} s without an end."
+        )));
+    }
+    let status = child
+        .wait()
+        .map_err(|error| wrong(format!("It cannot be awaited: {error}.")))?;
+    let text = |from: Receiver<String>| from.recv_timeout(DRAIN).unwrap_or_default();
+    Ok(Ended {
+        status,
+        stdout: text(stdout),
+        stderr: text(stderr),
+    })
+}
+
+fn start(invocation: &Invocation) -> Result<Child, String> {
+    let (program, arguments) = invocation
+        .argv
+        .split_first()
+        .ok_or("There is no program to run.".to_owned())?;
+    let mut command = Command::new(program);
+    command
+        .args(arguments)
+        .envs(invocation.environment.iter().map(|(k, v)| (k, v)));
+    if let Some(folder) = &invocation.folder {
+        command.current_dir(folder);
+    }
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    command
+        .spawn()
+        .map_err(|error| format!("Cannot start '{program}': {error}."))
+}
+
+/// Reads a pipe to its end on a thread of its own, so that a full pipe never holds the child up.
+/// Whoever prints without end finds the pipe closed at the limit.
+fn collect(pipe: Option<impl Read + Send + 'static>) -> Receiver<String> {
+    let (sender, receiver) = channel();
+    let pipe = pipe.expect("both outputs were asked to be pipes");
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        // A read error ends the text; what is missing then shows as a missing metric.
+        let _end = pipe.take(OUTPUT_LIMIT).read_to_end(&mut bytes);
+        // Nobody listens any more if the child was late.
+        let _listener = sender.send(String::from_utf8_lossy(&bytes).into_owned());
+    });
+    receiver
+}
+
+/// Sleeps until the child has ended, or until the limit; says whether it has ended.
+fn ends_within(child: &Child, limit: Duration) -> Result<bool, String> {
+    let handle: OwnedFd = pidfd_open(pid_of(child), PidfdFlags::empty())
+        .map_err(|error| format!("It cannot be watched: {error}."))?;
+    let deadline = Instant::now() + limit;
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let left = Timespec::try_from(left).map_err(|_| "The timeout is too long.".to_owned())?;
+        let mut watched = [PollFd::new(&handle, PollFlags::IN)];
+        match poll(&mut watched, Some(&left)) {
+            Ok(0) => return Ok(false),
+            Ok(_) => return Ok(true),
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(format!("It cannot be watched: {error}.")),
+        }
+    }
+}
+
+fn pid_of(child: &Child) -> Pid {
+    let raw = i32::try_from(child.id()).expect("the kernel's pids are positive and fit an i32");
+    Pid::from_raw(raw).expect("a child's pid is not zero")
+}
+
+/// Kills the child and all that descend from it: launchers such as `sh` or `erl` leave the real
+/// program behind when only they are killed. A process group of its own would hide it from Ctrl-C.
+fn kill_with_descendants(child: &Child) {
+    let root = pid_of(child).as_raw_nonzero().get();
+    let parents = parents_of_all();
+    let mut doomed = vec![root];
+    let mut next = 0;
+    while next < doomed.len() {
+        let parent = doomed[next];
+        doomed.extend(
+            parents
+                .iter()
+                .filter(|(_, of)| *of == parent)
+                .map(|(pid, _)| *pid),
+        );
+        next += 1;
+    }
+    for pid in doomed.into_iter().filter_map(Pid::from_raw) {
+        // One that has ended meanwhile is as good as killed.
+        let _gone = kill_process(pid, Signal::KILL);
+    }
+}
+
+/// Every process with its parent, as `/proc` lists them now.
+fn parents_of_all() -> Vec<(i32, i32)> {
+    let Ok(entries) = std::fs::read_dir("/proc") else {
+        return Vec::new();
+    };
+    entries
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+        .filter_map(|pid: i32| {
+            let mut text = String::new();
+            File::open(format!("/proc/{pid}/stat"))
+                .ok()?
+                .read_to_string(&mut text)
+                .ok()?;
+            // The name in brackets may hold anything; state and parent follow the last bracket.
+            let parent = text
+                .rsplit_once(')')?
+                .1
+                .split_whitespace()
+                .nth(1)?
+                .parse()
+                .ok()?;
+            Some((pid, parent))
+        })
+        .collect()
+}
+
+/// What a failed program said, or how it ended if it said nothing.
+fn failure_sentence(ended: &Ended) -> String {
+    match ended
+        .stderr
+        .lines()
+        .map(str::trim)
+        .rfind(|line| !line.is_empty())
+    {
+        Some(line) => line.chars().take(300).collect(),
+        None => format!("It ended without a word ({}).", ended.status),
+    }
+}
+
+/// Reads lines of `METRIC VALUE`.
+fn parse(text: &str, known: &[&str]) -> Result<Vec<Metric>, String> {
+    let mut metrics: Vec<Metric> = Vec::new();
+    for line in text.lines().filter(|line| !line.trim().is_empty()) {
+        let shown: String = line.chars().take(60).collect();
+        let odd = || format!("It printed '{shown}', which is not a metric and its value.");
+        let (name, value) = line.trim().split_once(' ').ok_or_else(odd)?;
+        let value: f64 = value.trim().parse().map_err(|_| odd())?;
+        if !value.is_finite() || !known.contains(&name) {
+            return Err(odd());
+        }
+        if metrics.iter().any(|metric| metric.name == name) {
+            return Err(format!("It printed the metric '{name}' twice."));
+        }
+        metrics.push(Metric::new(name, value));
+    }
+    if metrics.is_empty() {
+        return Err("It printed no metric.".to_owned());
+    }
+    Ok(metrics)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KNOWN: &[&str] = &["ns_per_hop", "ms_with_setup"];
+
+    #[test]
+    fn reads_metric_lines() {
+        let metrics = parse("ns_per_hop 13.5\nms_with_setup 62\n\n", KNOWN).unwrap();
+        assert_eq!(
+            metrics,
+            [
+                Metric::new("ns_per_hop", 13.5),
+                Metric::new("ms_with_setup", 62.0)
+            ]
+        );
+    }
+
+    #[test]
+    fn refuses_everything_else() {
+        for wrong in [
+            "",
+            "hello",
+            "ns_per_hop",
+            "ns_per_hop fast",
+            "ns_per_hop NaN",
+            "ns_per_hop inf",
+            "ns_per_spawn 3",
+            "ns_per_hop 1\nns_per_hop 2",
+        ] {
+            assert!(parse(wrong, KNOWN).is_err(), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn knows_its_own_parent() {
+        let myself = i32::try_from(std::process::id()).unwrap();
+        assert!(
+            parents_of_all()
+                .iter()
+                .any(|(pid, parent)| *pid == myself && *parent > 0)
+        );
+    }
+}

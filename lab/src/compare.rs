@@ -1,0 +1,190 @@
+//! Weald beside its rivals in one row and one metric: who is best, and by how much.
+//!
+//! A rival's best number of workers and allocator counts; all of them are printed.
+
+use crate::alternate::{Cell, RowResult};
+use crate::metric::better;
+use crate::stats::{Ratio, Summary};
+use crate::system::WEALD;
+
+/// One system's figure for one metric.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry<'a> {
+    /// The system and its number of workers.
+    pub cell: &'a Cell,
+    /// What its runs came to.
+    pub summary: &'a Summary,
+}
+
+impl Entry<'_> {
+    /// As in "go on 2".
+    #[must_use]
+    pub fn label(&self) -> String {
+        label(self.cell)
+    }
+}
+
+/// A system with its number of workers, as in "go on 2".
+#[must_use]
+pub fn label(cell: &Cell) -> String {
+    format!("{} on {}", cell.system, cell.workers)
+}
+
+/// The system without its allocator, which follows a plus sign, as in "tokio+mimalloc".
+#[must_use]
+pub fn family(system: &str) -> &str {
+    system.split('+').next().unwrap_or(system)
+}
+
+/// All figures for one metric.
+#[derive(Clone, Debug)]
+pub struct Comparison<'a> {
+    /// The metric.
+    pub metric: &'a str,
+    /// Weald's figures, the best first.
+    pub weald: Vec<Entry<'a>>,
+    /// The rivals' figures, the best first.
+    pub rivals: Vec<Entry<'a>>,
+}
+
+impl<'a> Comparison<'a> {
+    /// How a figure of Weald's stands to the best rival's. Not judged are a bare number of ticks,
+    /// whose ideal is each system's own, and messages in a poll, which only explain a cost.
+    #[must_use]
+    pub fn ratio(&self, ours: &Entry<'_>) -> Option<Ratio> {
+        if ["ticks", "messages_per_poll"].contains(&self.metric) {
+            return None;
+        }
+        Ratio::of(
+            ours.summary,
+            self.rivals.first()?.summary,
+            better(self.metric),
+        )
+    }
+
+    /// How Weald's best figure stands to the best rival's.
+    #[must_use]
+    pub fn headline(&self) -> Option<Ratio> {
+        self.ratio(self.weald.first()?)
+    }
+
+    /// The best figure of each system, Weald's included, the best first; a system with another
+    /// allocator is not another system.
+    #[must_use]
+    pub fn best_of_each(&self) -> Vec<Entry<'a>> {
+        let all = self.weald.iter().chain(&self.rivals).copied().collect();
+        let mut best: Vec<Entry<'a>> = Vec::new();
+        for entry in sorted(self.metric, all) {
+            let name = family(&entry.cell.system);
+            if !best.iter().any(|other| family(&other.cell.system) == name) {
+                best.push(entry);
+            }
+        }
+        best
+    }
+}
+
+/// A comparison for each metric of a row, in the order in which the metrics were printed.
+#[must_use]
+pub fn comparisons(result: &RowResult) -> Vec<Comparison<'_>> {
+    let mut metrics: Vec<&str> = Vec::new();
+    for (metric, _) in result.cells.iter().flat_map(|cell| &cell.figures) {
+        if !metrics.contains(&metric.as_str()) {
+            metrics.push(metric);
+        }
+    }
+    metrics
+        .into_iter()
+        .map(|metric| compare(result, metric))
+        .collect()
+}
+
+fn compare<'a>(result: &'a RowResult, metric: &'a str) -> Comparison<'a> {
+    let entry = |cell: &'a Cell| {
+        let (_, summary) = cell.figures.iter().find(|(name, _)| name == metric)?;
+        Some(Entry { cell, summary })
+    };
+    let entries = result.cells.iter().filter_map(entry);
+    let (weald, rivals) = entries.partition(|entry: &Entry<'_>| entry.cell.system == WEALD);
+    Comparison {
+        metric,
+        weald: sorted(metric, weald),
+        rivals: sorted(metric, rivals),
+    }
+}
+
+/// The best first; equals keep their order.
+fn sorted<'a>(metric: &str, mut entries: Vec<Entry<'a>>) -> Vec<Entry<'a>> {
+    let direction = better(metric);
+    entries.sort_by(|a, b| {
+        b.summary
+            .beats(a.summary, direction)
+            .cmp(&a.summary.beats(b.summary, direction))
+    });
+    entries
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::params::Params;
+    use crate::plan::Row;
+
+    /// A cell with one figure whose runs all gave `value`.
+    pub(crate) fn cell(system: &str, workers: usize, metric: &str, value: f64) -> Cell {
+        Cell {
+            system: system.to_owned(),
+            version: "1".to_owned(),
+            workers,
+            figures: vec![(metric.to_owned(), Summary::of(&[value]).unwrap())],
+            trouble: None,
+        }
+    }
+
+    #[test]
+    fn the_best_rival_over_all_its_lanes_counts() {
+        let metric = "ns_per_hop";
+        let cells = vec![
+            cell("weald", 1, metric, 12.0),
+            cell("weald", 2, metric, 15.0),
+            cell("go", 1, metric, 60.0),
+            cell("go", 2, metric, 48.0),
+            cell("go+mimalloc", 1, metric, 50.0),
+            cell("erlang", 1, metric, 300.0),
+        ];
+        let params = Params::default()
+            .with("n", 1)
+            .with("m", 1)
+            .with("tokens", 1);
+        let result = RowResult {
+            row: Row::new("ring", params),
+            cells,
+        };
+        let all = comparisons(&result);
+        assert_eq!(all.len(), 1);
+        let labels: Vec<String> = all[0].rivals.iter().map(Entry::label).collect();
+        assert_eq!(
+            labels,
+            ["go on 2", "go+mimalloc on 1", "go on 1", "erlang on 1"]
+        );
+        assert_eq!(all[0].headline().unwrap().times_better, 4.0);
+        assert_eq!(all[0].ratio(&all[0].weald[1]).unwrap().times_better, 3.2);
+        let best: Vec<String> = all[0].best_of_each().iter().map(Entry::label).collect();
+        assert_eq!(best, ["weald on 1", "go on 2", "erlang on 1"]);
+    }
+
+    #[test]
+    fn more_ticks_are_better() {
+        let metric = "ticks_percent";
+        let cells = vec![
+            cell("weald", 2, metric, 99.0),
+            cell("tokio", 2, metric, 8.0),
+        ];
+        let params = Params::default().with("pingers", 1);
+        let result = RowResult {
+            row: Row::new("stall", params),
+            cells,
+        };
+        assert!(comparisons(&result)[0].headline().unwrap().times_better > 12.0);
+    }
+}

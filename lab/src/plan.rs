@@ -1,0 +1,349 @@
+//! Which rows are measured, at which sizes and how often: the documents' sizes and beyond.
+//!
+//! Rows that must be compared with each other inside one round of an alternation form a group: a
+//! stalled run is judged by the calm run of the same round.
+
+use crate::params::Params;
+use crate::workload::{self, Workload};
+
+/// How much is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Level {
+    /// Small sizes and few runs: does everything work? Well under a minute for Weald alone.
+    Quick,
+    /// All sizes; the long rows run once. A few minutes for Weald alone.
+    Usual,
+    /// All sizes, all worker counts, at least five runs of everything.
+    Full,
+}
+
+/// How long one run of a row takes, which decides how often it is run if nobody says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Weight {
+    Light,
+    Medium,
+    Heavy,
+}
+
+/// With which worker counts a row is run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lanes {
+    /// With all that the caller asks for.
+    All,
+    /// With the largest of those only, unless everything is wanted.
+    Largest,
+    /// Only with those that leave a worker idle.
+    AtLeastTwo,
+}
+
+/// One workload at one size.
+#[derive(Clone, Debug)]
+pub struct Row {
+    /// The workload.
+    pub workload: &'static Workload,
+    /// Its parameters, `workers` aside.
+    pub params: Params,
+    /// Rivals have no program for it.
+    pub only_weald: bool,
+    weight: Weight,
+    lanes: Lanes,
+}
+
+/// Rows that are run in the same rounds.
+#[derive(Clone, Debug)]
+pub struct Group {
+    /// The rows in the order of a round.
+    pub rows: Vec<Row>,
+}
+
+impl Row {
+    /// A row of the workload with this name, light and for everyone.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such workload: plans are written by us.
+    #[must_use]
+    pub fn new(workload: &str, params: Params) -> Self {
+        let workload = workload::find(workload).expect("a plan names known workloads");
+        Self {
+            workload,
+            params,
+            only_weald: false,
+            weight: Weight::Light,
+            lanes: Lanes::All,
+        }
+    }
+
+    fn weight(mut self, weight: Weight) -> Self {
+        self.weight = weight;
+        self
+    }
+
+    fn lanes(mut self, lanes: Lanes) -> Self {
+        self.lanes = lanes;
+        self
+    }
+
+    fn only_weald(mut self) -> Self {
+        self.only_weald = true;
+        self
+    }
+
+    /// How often this row is run if nobody says.
+    #[must_use]
+    pub fn runs(&self, level: Level) -> usize {
+        match (level, self.weight) {
+            (Level::Full, _) | (Level::Usual, Weight::Light) => 5,
+            (Level::Usual, Weight::Medium) | (Level::Quick, Weight::Light) => 3,
+            (Level::Usual, Weight::Heavy) | (Level::Quick, _) => 1,
+        }
+    }
+
+    /// Which of the worker counts on offer this row is run with.
+    #[must_use]
+    pub fn workers(&self, level: Level, offered: &[usize]) -> Vec<usize> {
+        let largest = offered.iter().copied().max();
+        let fits = |count: &usize| match self.lanes {
+            Lanes::All => true,
+            Lanes::Largest => level == Level::Full || Some(*count) == largest,
+            Lanes::AtLeastTwo => *count >= 2,
+        };
+        offered.iter().copied().filter(fits).collect()
+    }
+
+    /// Whether this is the calm run that the other rows of its group are judged by.
+    #[must_use]
+    pub fn is_calm(&self) -> bool {
+        self.params.get("offender") == Some("none")
+    }
+}
+
+/// The groups of all workloads that `only` names; of all, if it names none.
+#[must_use]
+pub fn plan(level: Level, only: &[&'static Workload]) -> Vec<Group> {
+    let groups = [
+        alone(spawn(level)),
+        alone(ring(level)),
+        alone(mailbox(level)),
+        alone(messages(level)),
+        vec![Group { rows: stall(level) }],
+        alone(vec![handoff(level), trim(level)]),
+    ];
+    groups
+        .into_iter()
+        .flatten()
+        .filter(|group| only.is_empty() || only.contains(&group.rows[0].workload))
+        .collect()
+}
+
+fn alone(rows: Vec<Row>) -> Vec<Group> {
+    rows.into_iter()
+        .map(|row| Group { rows: vec![row] })
+        .collect()
+}
+
+fn weight_of(count: usize) -> Weight {
+    match count {
+        0..1_000_000 => Weight::Light,
+        1_000_000..10_000_000 => Weight::Medium,
+        _ => Weight::Heavy,
+    }
+}
+
+fn spawn(level: Level) -> Vec<Row> {
+    let sizes: &[usize] = match level {
+        Level::Quick => &[1_000, 10_000, 100_000],
+        _ => &[
+            1_000, 5_000, 10_000, 50_000, 100_000, 200_000, 1_000_000, 10_000_000,
+        ],
+    };
+    let row = |n: usize| Row::new("spawn", Params::default().with("n", n)).weight(weight_of(n));
+    let mut rows: Vec<Row> = sizes.iter().map(|n| row(*n)).collect();
+    if level != Level::Quick {
+        let mut small_pages = row(1_000_000).only_weald();
+        small_pages.params = small_pages.params.with("huge", "off");
+        rows.push(small_pages);
+    }
+    rows
+}
+
+fn ring(level: Level) -> Vec<Row> {
+    let shapes: &[(usize, usize, usize)] = match level {
+        Level::Quick => &[(100, 1_000, 1), (1_000, 100, 1), (1_000, 10, 100)],
+        _ => &[
+            (100, 1_000, 1),
+            (1_000, 1_000, 1),
+            (10_000, 1_000, 1),
+            (10_000, 1, 1_000),
+        ],
+    };
+    shapes
+        .iter()
+        .map(|(n, m, tokens)| {
+            let params = Params::default()
+                .with("n", n)
+                .with("m", m)
+                .with("tokens", tokens);
+            Row::new("ring", params).weight(weight_of(n * m * tokens / 2))
+        })
+        .collect()
+}
+
+fn mailbox(level: Level) -> Vec<Row> {
+    let sizes: &[usize] = match level {
+        Level::Quick => &[100_000],
+        _ => &[100_000, 1_000_000, 10_000_000],
+    };
+    let mut rows = Vec::new();
+    for k in sizes {
+        for bytes in [20, 50] {
+            for payload in ["shared", "fresh"] {
+                let params = Params::default().with("k", k).with("bytes", bytes);
+                let row = Row::new("mailbox", params.with("payload", payload));
+                rows.push(row.weight(weight_of(*k)));
+            }
+        }
+    }
+    rows
+}
+
+fn messages(level: Level) -> Vec<Row> {
+    let (each, to_one, rounds) = match level {
+        Level::Quick => (100, 1_000, 100_000),
+        _ => (1_000, 10_000, 1_000_000),
+    };
+    let many = Params::default()
+        .with("processes", 1_000)
+        .with("messages", each);
+    let fan_in = Params::default()
+        .with("senders", 100)
+        .with("messages", to_one);
+    let ping_pong = Params::default().with("rounds", rounds);
+    vec![
+        Row::new("many-to-many", many),
+        Row::new("fan-in", fan_in),
+        Row::new("ping-pong", ping_pong),
+    ]
+}
+
+fn stall(level: Level) -> Vec<Row> {
+    let (pingers, seconds) = match level {
+        Level::Quick => (1_000, 2),
+        _ => (10_000, 10),
+    };
+    let mut kinds = vec![("none", 0)];
+    for offender in ["blocks", "computes"] {
+        kinds.extend([1, 2, 4].map(|offenders| (offender, offenders)));
+    }
+    let row = |(offender, offenders): (&str, usize)| {
+        let params = Params::default()
+            .with("offender", offender)
+            .with("offenders", offenders);
+        let params = params.with("pingers", pingers).with("seconds", seconds);
+        Row::new("stall", params)
+            .weight(Weight::Heavy)
+            .lanes(Lanes::Largest)
+    };
+    kinds.into_iter().map(row).collect()
+}
+
+fn handoff(level: Level) -> Row {
+    let rounds = match level {
+        Level::Quick => 10,
+        Level::Usual => 20,
+        Level::Full => 100,
+    };
+    Row::new("handoff", Params::default().with("rounds", rounds)).lanes(Lanes::AtLeastTwo)
+}
+
+fn trim(level: Level) -> Row {
+    let n = if level == Level::Quick {
+        100_000
+    } else {
+        1_000_000
+    };
+    Row::new("trim", Params::default().with("n", n))
+        .weight(weight_of(n))
+        .only_weald()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LEVELS: [Level; 3] = [Level::Quick, Level::Usual, Level::Full];
+
+    #[test]
+    fn every_row_has_the_keys_of_its_workload() {
+        for level in LEVELS {
+            for row in plan(level, &[]).iter().flat_map(|group| &group.rows) {
+                let params = row.params.clone().with("workers", 1);
+                row.workload.check(&params).unwrap();
+            }
+        }
+    }
+
+    #[test]
+    fn every_workload_is_planned_and_can_be_singled_out() {
+        for level in LEVELS {
+            for workload in &workload::ALL {
+                let groups = plan(level, &[workload]);
+                assert!(!groups.is_empty(), "{}", workload.name);
+                assert!(
+                    groups
+                        .iter()
+                        .flat_map(|g| &g.rows)
+                        .all(|row| row.workload == workload)
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_stall_group_begins_with_its_calm_run() {
+        for level in LEVELS {
+            let groups = plan(level, &[workload::find("stall").unwrap()]);
+            assert_eq!(groups.len(), 1);
+            assert!(groups[0].rows[0].is_calm());
+            assert_eq!(groups[0].rows.iter().filter(|row| row.is_calm()).count(), 1);
+        }
+    }
+
+    #[test]
+    fn the_documents_sizes_are_there() {
+        let text: Vec<String> = plan(Level::Usual, &[])
+            .iter()
+            .flat_map(|group| &group.rows)
+            .map(|row| format!("{} {}", row.workload.name, row.params))
+            .collect();
+        for wanted in [
+            "spawn n=200000",
+            "spawn n=10000000",
+            "spawn n=1000000 huge=off",
+            "ring n=10000 m=1000 tokens=1",
+            "mailbox k=10000000 bytes=50 payload=fresh",
+            "stall offender=computes offenders=4 pingers=10000 seconds=10",
+        ] {
+            assert!(
+                text.iter().any(|line| line == wanted),
+                "{wanted} is missing in {text:#?}"
+            );
+        }
+    }
+
+    #[test]
+    fn full_runs_everything_at_least_five_times() {
+        for row in plan(Level::Full, &[]).iter().flat_map(|group| &group.rows) {
+            assert!(row.runs(Level::Full) >= 5);
+        }
+    }
+
+    #[test]
+    fn lanes_follow_the_row() {
+        assert_eq!(handoff(Level::Quick).workers(Level::Quick, &[1, 2]), [2]);
+        assert!(handoff(Level::Quick).workers(Level::Quick, &[1]).is_empty());
+        assert_eq!(stall(Level::Quick)[0].workers(Level::Quick, &[1, 2]), [2]);
+        assert_eq!(stall(Level::Full)[0].workers(Level::Full, &[1, 2]), [1, 2]);
+        assert_eq!(trim(Level::Quick).workers(Level::Quick, &[1]), [1]);
+    }
+}

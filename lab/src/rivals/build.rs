@@ -1,0 +1,99 @@
+//! Builds one rival: are its tools there, and do its commands succeed?
+
+use std::fs::File;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use super::{Places, Rival};
+
+/// Fails with a sentence that names what is missing and how to get it.
+pub(super) fn require(rival: &Rival) -> Result<(), String> {
+    let missing: Vec<&str> = rival
+        .needs
+        .iter()
+        .map(String::as_str)
+        .filter(|tool| !on_path(tool))
+        .collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let advice = if rival.get.is_empty() {
+        String::new()
+    } else {
+        format!(" To get it: {}", rival.get.trim())
+    };
+    Err(format!(
+        "Not found on the path: {}.{advice}",
+        missing.join(", ")
+    ))
+}
+
+/// Whether the shell would find this program.
+fn on_path(tool: &str) -> bool {
+    let runnable = |path: &Path| {
+        path.metadata()
+            .is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0)
+    };
+    if tool.contains('/') {
+        return runnable(Path::new(tool));
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|folder| runnable(&folder.join(tool)))
+}
+
+/// A word of a command with the folder of what is built filled in.
+pub(super) fn fill(word: &str, places: &Places) -> String {
+    word.replace("{out}", &places.out.to_string_lossy())
+}
+
+/// Runs the build commands; what they print goes to a file beside what they build.
+pub(super) fn build(rival: &Rival, places: &Places) -> Result<(), String> {
+    let log = places.out.join(format!("{}.log", rival.name));
+    for words in &rival.build {
+        let argv: Vec<String> = words.iter().map(|word| fill(word, places)).collect();
+        run(&argv, places, &log).map_err(|reason| {
+            let (command, log) = (argv.join(" "), log.display());
+            format!("'{command}' {reason}; see {log}.")
+        })?;
+    }
+    Ok(())
+}
+
+fn run(argv: &[String], places: &Places, log: &Path) -> Result<(), String> {
+    let cannot_log = |error: std::io::Error| format!("cannot write its log: {error}");
+    let mut file = File::options()
+        .create(true)
+        .append(true)
+        .open(log)
+        .map_err(cannot_log)?;
+    writeln!(file, "$ {}", argv.join(" ")).map_err(cannot_log)?;
+    let errors = file.try_clone().map_err(cannot_log)?;
+    let status = Command::new(&argv[0])
+        .args(&argv[1..])
+        .current_dir(&places.sources)
+        .stdin(Stdio::null())
+        .stdout(file)
+        .stderr(errors)
+        .status()
+        .map_err(|error| format!("cannot be started: {error}"))?;
+    if status.success() {
+        Ok(())
+    } else {
+        Err(format!("failed ({status})"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_the_shell_and_nothing_that_is_not_there() {
+        assert!(on_path("sh"));
+        assert!(on_path("/bin/sh"));
+        assert!(!on_path("no-such-tool-anywhere"));
+        assert!(!on_path("/etc/passwd"), "a file that cannot be run");
+    }
+}

@@ -1,0 +1,184 @@
+//! Who is measured: Weald or one of its rivals, and how its measured program is called for a row.
+
+use std::path::Path;
+use std::time::Duration;
+
+use crate::child::{Failure, Invocation, first_line};
+use crate::error::Error;
+use crate::params::Params;
+use crate::plan::Row;
+
+/// The name of the system that the others are compared with.
+pub const WEALD: &str = "weald";
+
+/// How long a program may take to print its version.
+const VERSION_LIMIT: Duration = Duration::from_secs(30);
+
+/// One system under measurement.
+#[derive(Clone, Debug)]
+pub struct System {
+    /// The name in every record: `weald`, or the rival's.
+    pub name: String,
+    /// What the program answers to `--version`.
+    pub version: String,
+    /// The program with the arguments that precede the workload; may hold `{workers}`.
+    pub program: Invocation,
+    /// The workloads that it can run; `None` means all.
+    pub workloads: Option<Vec<String>>,
+    /// The largest size at which it can run a workload.
+    pub max_n: Vec<(String, u64)>,
+    /// What a reader should know about it.
+    pub note: String,
+}
+
+/// Whether a system takes part in a row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// It runs.
+    Runs,
+    /// It has no program for this workload; nothing is said.
+    Absent,
+    /// It could, but not at this size: the sentence says so.
+    TooLarge(String),
+}
+
+impl System {
+    /// Weald itself: this very program, called with `bench-one`.
+    #[must_use]
+    pub fn weald(program: &Path) -> Self {
+        let argv = vec![
+            program.to_string_lossy().into_owned(),
+            "bench-one".to_owned(),
+        ];
+        Self {
+            name: WEALD.to_owned(),
+            version: crate::version(),
+            program: Invocation {
+                argv,
+                ..Invocation::default()
+            },
+            workloads: None,
+            max_n: Vec::new(),
+            note: String::new(),
+        }
+    }
+
+    /// Asks a rival's program for its version.
+    pub fn ask_version(&mut self) -> Result<(), Failure> {
+        let mut call = self.call(1);
+        call.argv.push("--version".to_owned());
+        self.version = first_line(&call, VERSION_LIMIT)?;
+        Ok(())
+    }
+
+    /// Whether this is Weald.
+    #[must_use]
+    pub fn is_weald(&self) -> bool {
+        self.name == WEALD
+    }
+
+    /// Whether and why not this system takes part in a row.
+    #[must_use]
+    pub fn part(&self, row: &Row) -> Part {
+        let name = row.workload.name;
+        let able = self
+            .workloads
+            .as_ref()
+            .is_none_or(|known| known.iter().any(|k| k == name));
+        if !able || (row.only_weald && !self.is_weald()) {
+            return Part::Absent;
+        }
+        let limit = self
+            .max_n
+            .iter()
+            .find(|(workload, _)| workload == name)
+            .map(|(_, n)| *n);
+        match (limit, row.workload.size(&row.params)) {
+            (Some(limit), Some(size)) if size > limit => {
+                Part::TooLarge(format!("Not run: its limit for {name} is {limit}."))
+            }
+            _ => Part::Runs,
+        }
+    }
+
+    /// The call that measures one row with so many workers.
+    #[must_use]
+    pub fn invocation(&self, row: &Row, workers: usize) -> Invocation {
+        let mut call = self.call(workers);
+        call.argv.push(row.workload.name.to_owned());
+        call.argv.extend(row.params.words());
+        call.argv.push(format!("workers={workers}"));
+        call.environment.extend(environment(&row.params));
+        call
+    }
+
+    fn call(&self, workers: usize) -> Invocation {
+        let mut call = self.program.clone();
+        for word in &mut call.argv {
+            *word = word.replace("{workers}", &workers.to_string());
+        }
+        call
+    }
+}
+
+/// Huge pages are switched before a program starts, so the row's key becomes a variable.
+fn environment(params: &Params) -> Option<(String, String)> {
+    let switched = params.get("huge").filter(|value| *value == "off")?;
+    Some(("WEALD_HUGE_PAGES".to_owned(), switched.to_owned()))
+}
+
+/// The program that is running now, which is also Weald's measured program.
+pub fn this_program() -> Result<std::path::PathBuf, Error> {
+    std::env::current_exe().map_err(Error::file("find", "/proc/self/exe"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::Row;
+
+    fn rival() -> System {
+        let argv = ["tool", "+S", "{workers}"].map(str::to_owned).to_vec();
+        System {
+            name: "tool".to_owned(),
+            program: Invocation {
+                argv,
+                ..Invocation::default()
+            },
+            workloads: Some(vec!["spawn".to_owned()]),
+            max_n: vec![("spawn".to_owned(), 1000)],
+            ..System::weald(Path::new("x"))
+        }
+    }
+
+    fn spawn_row(n: usize) -> Row {
+        Row::new("spawn", Params::default().with("n", n))
+    }
+
+    #[test]
+    fn workers_are_filled_in_and_keys_follow() {
+        let call = rival().invocation(&spawn_row(10), 2);
+        assert_eq!(call.argv, ["tool", "+S", "2", "spawn", "n=10", "workers=2"]);
+        assert!(call.environment.is_empty());
+    }
+
+    #[test]
+    fn huge_pages_are_a_variable_too() {
+        let row = Row::new("spawn", Params::default().with("n", 1).with("huge", "off"));
+        let call = System::weald(Path::new("w")).invocation(&row, 1);
+        assert_eq!(
+            call.environment,
+            [("WEALD_HUGE_PAGES".to_owned(), "off".to_owned())]
+        );
+    }
+
+    #[test]
+    fn parts_follow_ability_and_size() {
+        let rival = rival();
+        assert_eq!(rival.part(&spawn_row(1000)), Part::Runs);
+        assert!(matches!(rival.part(&spawn_row(1001)), Part::TooLarge(_)));
+        let trim = Row::new("trim", Params::default().with("n", 1));
+        assert_eq!(rival.part(&trim), Part::Absent);
+        assert_eq!(System::weald(Path::new("w")).part(&trim), Part::Runs);
+    }
+}

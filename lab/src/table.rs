@@ -1,0 +1,214 @@
+//! The results as text for people: Weald's figure, the best rival's and the ratio, then all others.
+//!
+//! Rows that Weald loses are shown like the others and listed once more at the end.
+
+use std::fmt::Write;
+
+use crate::alternate::RowResult;
+use crate::compare::{Comparison, Entry, comparisons, label};
+use crate::figure::{span, with_unit};
+use crate::stats::Verdict;
+
+/// One row with all its metrics.
+#[must_use]
+pub fn row(result: &RowResult) -> String {
+    let mut text = format!("{} {}\n", result.row.workload.name, result.row.params);
+    for comparison in comparisons(result) {
+        push_metric(&mut text, &comparison);
+    }
+    for cell in &result.cells {
+        if let Some(trouble) = &cell.trouble {
+            push(&mut text, format_args!("  {}: {trouble}\n", label(cell)));
+        }
+    }
+    text
+}
+
+fn push(text: &mut String, piece: std::fmt::Arguments<'_>) {
+    text.write_fmt(piece)
+        .expect("a string takes all that is written");
+}
+
+fn push_metric(text: &mut String, comparison: &Comparison<'_>) {
+    let mut heading = comparison.metric;
+    for ours in &comparison.weald {
+        let verdict = against_best(comparison, ours);
+        let value = shown(comparison.metric, ours);
+        let line = format!("  {heading:<18} {:<10} {value:<34} {verdict}", ours.label());
+        push(text, format_args!("{}\n", line.trim_end()));
+        heading = "";
+    }
+    for rival in &comparison.rivals {
+        let value = shown(comparison.metric, rival);
+        push(
+            text,
+            format_args!("  {heading:<18}     {:<18} {value}\n", rival.label()),
+        );
+        heading = "";
+    }
+}
+
+/// A value with its span and, where it is not usual, its number of runs.
+fn shown(metric: &str, entry: &Entry<'_>) -> String {
+    let value = with_unit(metric, entry.summary.median);
+    match entry.summary.runs {
+        1 => format!("{value} (one run)"),
+        _ => format!("{value} ({})", span(entry.summary)),
+    }
+}
+
+fn against_best(comparison: &Comparison<'_>, ours: &Entry<'_>) -> String {
+    let (Some(ratio), Some(best)) = (comparison.ratio(ours), comparison.rivals.first()) else {
+        return String::new();
+    };
+    format!("{} than {}", ratio.words(), best.label())
+        .replace(", undecided than", " (undecided) than")
+}
+
+/// How many figures are better, worse and undecided, and which are the worse ones.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Verdicts {
+    /// Figures in which Weald's best beats the best rival.
+    pub better: usize,
+    /// Figures that are too close to call.
+    pub undecided: usize,
+    /// Figures that Weald loses.
+    pub worse: Vec<Lost>,
+}
+
+/// One figure that Weald loses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lost {
+    /// Workload and parameters.
+    pub row: String,
+    /// The metric.
+    pub metric: String,
+    /// Weald's figure.
+    pub ours: String,
+    /// How many times worse.
+    pub ratio: String,
+    /// Who has the best figure, and which.
+    pub best: String,
+}
+
+/// Counts over all rows, Weald's best number of workers against the best rival's.
+#[must_use]
+pub fn verdicts(results: &[RowResult]) -> Verdicts {
+    let mut verdicts = Verdicts::default();
+    for result in results {
+        for comparison in comparisons(result) {
+            match comparison.headline().map(|ratio| ratio.verdict) {
+                Some(Verdict::Better) => verdicts.better += 1,
+                Some(Verdict::Undecided) => verdicts.undecided += 1,
+                Some(Verdict::Worse) => verdicts.worse.push(lost(result, &comparison)),
+                None => {}
+            }
+        }
+    }
+    verdicts
+}
+
+fn lost(result: &RowResult, comparison: &Comparison<'_>) -> Lost {
+    let (ours, best) = (&comparison.weald[0], &comparison.rivals[0]);
+    let value = |entry: &Entry<'_>| with_unit(comparison.metric, entry.summary.median);
+    Lost {
+        row: format!("{} {}", result.row.workload.name, result.row.params),
+        metric: comparison.metric.to_owned(),
+        ours: value(ours),
+        ratio: comparison
+            .headline()
+            .map(|ratio| ratio.words())
+            .unwrap_or_default(),
+        best: format!("{} has {}", best.label(), value(best)),
+    }
+}
+
+/// The closing lines; empty where there was nobody to be compared with.
+#[must_use]
+pub fn closing(results: &[RowResult]) -> String {
+    let verdicts = verdicts(results);
+    let (better, undecided, worse) = (verdicts.better, verdicts.undecided, verdicts.worse.len());
+    if better + undecided + worse == 0 {
+        return String::new();
+    }
+    let mut text = format!(
+        "Weald's best against the best rival: {better} figures better, {undecided} undecided, \
+         {worse} worse.\n"
+    );
+    for Lost {
+        row,
+        metric,
+        ours,
+        ratio,
+        best,
+    } in &verdicts.worse
+    {
+        push(
+            &mut text,
+            format_args!("  {row}: {metric} {ours} is {ratio}, {best}\n"),
+        );
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compare::tests::cell;
+    use crate::params::Params;
+    use crate::plan::Row;
+
+    fn result() -> RowResult {
+        let mut late = cell("erlang", 2, "ns_per_round_trip", 900.0);
+        late.figures.clear();
+        late.trouble = Some("It was stopped after 60 s without an end.".to_owned());
+        RowResult {
+            row: Row::new("ping-pong", Params::default().with("rounds", 10)),
+            cells: vec![
+                cell("weald", 1, "ns_per_round_trip", 50.0),
+                cell("weald", 2, "ns_per_round_trip", 80.0),
+                cell("go", 2, "ns_per_round_trip", 200.0),
+                cell("may", 1, "ns_per_round_trip", 40.0),
+                late,
+            ],
+        }
+    }
+
+    #[test]
+    fn a_row_shows_everyone_and_every_trouble() {
+        let text = row(&result());
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[0], "ping-pong rounds=10");
+        assert!(lines[1].contains("weald on 1"), "{text}");
+        assert!(lines[1].ends_with("1.25x WORSE than may on 1"), "{text}");
+        assert!(lines[2].ends_with("2.00x WORSE than may on 1"), "{text}");
+        assert!(
+            lines[3].contains("may on 1") && lines[4].contains("go on 2"),
+            "{text}"
+        );
+        assert_eq!(
+            lines[5],
+            "  erlang on 2: It was stopped after 60 s without an end."
+        );
+    }
+
+    #[test]
+    fn lost_rows_are_listed_at_the_end() {
+        let text = closing(&[result()]);
+        assert!(
+            text.contains("0 figures better, 0 undecided, 1 worse"),
+            "{text}"
+        );
+        assert!(
+            text.contains("50.0 ns is 1.25x WORSE, may on 1 has 40.0 ns"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn nothing_is_closed_without_rivals() {
+        let mut alone = result();
+        alone.cells.truncate(2);
+        assert_eq!(closing(&[alone]), "");
+    }
+}

@@ -1,0 +1,248 @@
+//! The table of workloads: name, keys, metrics, and the function that does the work on Weald.
+//!
+//! Adding one is a new file below and one more line in [`ALL`]. The names of workloads and metrics
+//! are fixed, so that figures of different days and systems can be compared.
+
+mod fan_in;
+mod handoff;
+mod mailbox;
+mod many_to_many;
+mod ping_pong;
+mod ring;
+mod spawn;
+mod stall;
+mod trim;
+
+mod host;
+mod memory;
+mod tally;
+mod xorshift;
+
+use crate::error::Error;
+use crate::metric::Metric;
+use crate::nearest;
+use crate::params::Params;
+
+/// One workload: what it is called, what it takes, what it yields, and who does it.
+#[derive(Debug)]
+pub struct Workload {
+    /// The name on the command line and in every record.
+    pub name: &'static str,
+    /// What it asks, in one sentence for readers of the report.
+    pub question: &'static str,
+    /// The keys that must be given, `workers` aside; the first one is the size of a row.
+    pub keys: &'static [&'static str],
+    /// The keys that may be given.
+    pub optional: &'static [&'static str],
+    /// The metrics that a measured program prints, the most telling one first.
+    pub metrics: &'static [&'static str],
+    /// Metrics that explain the others and that only some systems print.
+    pub explaining: &'static [&'static str],
+    /// What a reader must know not to be misled by the figures; may be empty.
+    pub remark: &'static str,
+    /// Does the work on Weald, inside this operating-system process.
+    pub run: fn(&Params) -> Result<Vec<Metric>, Error>,
+}
+
+impl PartialEq for Workload {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+/// How many messages a process received each time it was polled.
+const POLLS: &[&str] = &["messages_per_poll"];
+
+/// The number of workers to run with, which every call gives.
+pub(crate) fn workers(params: &Params) -> Result<usize, Error> {
+    params.count("workers")
+}
+
+/// All workloads, in the order of the report.
+pub static ALL: [Workload; 9] = [
+    Workload {
+        name: "spawn",
+        question: "How light is a process, and does the cost stay flat as their number grows?",
+        keys: &["n"],
+        optional: &["huge"],
+        metrics: &["ns_per_spawn", "bytes_per_process", "ns_per_teardown"],
+        explaining: &[],
+        remark: "At small sizes the processes may lie in a huge page that was touched before: \
+                 bytes_per_process tells something from about 100,000 processes on. \
+                 Rows with huge=off run without huge pages.",
+        run: spawn::run,
+    },
+    Workload {
+        name: "ring",
+        question: "What does a message cost that wakes a parked process?",
+        keys: &["n", "m", "tokens"],
+        optional: &[],
+        metrics: &["ns_per_hop", "ms_with_setup"],
+        explaining: POLLS,
+        remark: "",
+        run: ring::run,
+    },
+    Workload {
+        name: "mailbox",
+        question: "What does a queued message cost in time and memory?",
+        keys: &["k", "bytes", "payload"],
+        optional: &[],
+        metrics: &["ns_per_send", "ns_per_receive", "bytes_per_message"],
+        explaining: &[],
+        remark: "shared: the text is one static string. fresh: each message owns a copy, \
+                 which the system's allocator makes and frees.",
+        run: mailbox::run,
+    },
+    Workload {
+        name: "many-to-many",
+        question: "What does a message cost when all send to all?",
+        keys: &["processes", "messages"],
+        optional: &[],
+        metrics: &["ns_per_message"],
+        explaining: POLLS,
+        remark: "",
+        run: many_to_many::run,
+    },
+    Workload {
+        name: "fan-in",
+        question: "What does a message cost when many send to one?",
+        keys: &["senders", "messages"],
+        optional: &[],
+        metrics: &["ns_per_message"],
+        explaining: POLLS,
+        remark: "",
+        run: fan_in::run,
+    },
+    Workload {
+        name: "ping-pong",
+        question: "How long is the way there and back between two processes?",
+        keys: &["rounds"],
+        optional: &[],
+        metrics: &["ns_per_round_trip"],
+        explaining: &[],
+        remark: "",
+        run: ping_pong::run,
+    },
+    Workload {
+        name: "stall",
+        question: "Does one unit that blocks or computes stop the others?",
+        keys: &["pingers", "offender", "offenders", "seconds"],
+        optional: &[],
+        metrics: &[
+            "ticks",
+            "lateness_p999_ms",
+            "lateness_worst_ms",
+            "ns_per_hop",
+        ],
+        explaining: &[],
+        remark: "ticks_percent is the share of the ticks that the same system made \
+                 without offenders in the same round. An offender sleeps 20 ms \
+                 and then holds its OS thread for 300 ms.",
+        run: stall::run,
+    },
+    Workload {
+        name: "handoff",
+        question: "How long does a woken process wait behind the one that woke it and computes on?",
+        keys: &["rounds"],
+        optional: &[],
+        metrics: &["lateness_worst_ms", "lateness_p50_ms"],
+        explaining: &[],
+        remark: "The waking process computes for 50 ms after each wake, \
+                 and another worker is idle.",
+        run: handoff::run,
+    },
+    Workload {
+        name: "trim",
+        question: "How much of the memory that processes took is kept after they ended?",
+        keys: &["n"],
+        optional: &[],
+        metrics: &["growth_kept_percent"],
+        explaining: &[],
+        remark: "",
+        run: trim::run,
+    },
+];
+
+/// The names of all workloads.
+#[must_use]
+pub fn names() -> Vec<&'static str> {
+    ALL.iter().map(|workload| workload.name).collect()
+}
+
+/// The workload of a name, or a sentence that suggests the nearest one.
+pub fn find(name: &str) -> Result<&'static Workload, Error> {
+    ALL.iter()
+        .find(|workload| workload.name == name)
+        .ok_or_else(|| Error::Usage(nearest::unknown("workload", name, &names())))
+}
+
+impl Workload {
+    /// Refuses keys that this workload does not know and demands those that it needs.
+    pub fn check(&self, params: &Params) -> Result<(), Error> {
+        for key in self.keys.iter().chain(&["workers"]) {
+            params.text(key)?;
+        }
+        for (key, _) in params.iter() {
+            let known =
+                key == "workers" || self.keys.contains(&key) || self.optional.contains(&key);
+            if !known {
+                return Err(Error::Usage(nearest::unknown("key", key, self.keys)));
+            }
+        }
+        Ok(())
+    }
+
+    /// All metrics that a measured program may print.
+    #[must_use]
+    pub fn printable(&self) -> Vec<&'static str> {
+        self.metrics
+            .iter()
+            .chain(self.explaining)
+            .copied()
+            .collect()
+    }
+
+    /// The size of a row, which is the value of the first key.
+    #[must_use]
+    pub fn size(&self, params: &Params) -> Option<u64> {
+        params.get(self.keys.first()?)?.parse().ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_found_and_near_misses_suggested() {
+        assert_eq!(find("ring").unwrap().name, "ring");
+        let sentence = find("many-to-mny").unwrap_err().to_string();
+        assert!(sentence.contains("'many-to-many'?"), "{sentence}");
+        assert!(sentence.contains("handoff"), "{sentence}");
+    }
+
+    #[test]
+    fn keys_are_checked() {
+        let ring = find("ring").unwrap();
+        let check = |words: &[&str]| ring.check(&Params::parse(words).unwrap());
+        assert!(check(&["n=1", "m=1", "tokens=1", "workers=2"]).is_ok());
+        assert!(
+            check(&["n=1", "m=1", "tokens=1"]).is_err(),
+            "workers is missing"
+        );
+        assert!(
+            check(&["n=1", "m=1", "workers=1"]).is_err(),
+            "tokens is missing"
+        );
+        assert!(
+            check(&["n=1", "m=1", "tokens=1", "workers=2", "x=1"]).is_err(),
+            "x is unknown"
+        );
+    }
+
+    #[test]
+    fn size_is_the_first_key() {
+        let params = Params::parse(&["m=3", "n=7", "tokens=1"]).unwrap();
+        assert_eq!(find("ring").unwrap().size(&params), Some(7));
+    }
+}

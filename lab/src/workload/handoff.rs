@@ -1,0 +1,70 @@
+//! `handoff`: how long does a woken process wait for the one that woke it, which computes on?
+//!
+//! Each round wakes a parked process and then computes for 50 ms without a wait, while another
+//! worker is idle. The woken one tells how long after the wake it started.
+
+use std::time::{Duration, Instant};
+
+use weald::process::{self, Inbox, Pid};
+
+use super::host::{alone, not_spawned};
+use super::stall::{compute, quantile};
+use crate::error::Error;
+use crate::metric::Metric;
+use crate::params::Params;
+
+/// How long the waking process computes.
+const COMPUTING: Duration = Duration::from_millis(50);
+
+/// What the woken process is sent.
+enum Wake {
+    /// Whom to tell the lateness.
+    Owner(Pid<Duration>),
+    /// Woken at this instant.
+    At(Instant),
+    /// No more will come.
+    Stop,
+}
+
+pub(super) fn run(params: &Params) -> Result<Vec<Metric>, Error> {
+    let rounds = params.count("rounds")?;
+    if super::workers(params)? < 2 {
+        return Err(Error::Usage(
+            "handoff needs a second worker; give workers=2.".into(),
+        ));
+    }
+    alone(params, 1, move |inbox| measure(inbox, rounds))
+}
+
+async fn measure(mut inbox: Inbox<Duration>, rounds: usize) -> Result<Vec<Metric>, Error> {
+    let woken = process::spawn(tell_lateness)
+        .map_err(|error| not_spawned(&error))?
+        .into_pid();
+    woken.send(Wake::Owner(inbox.pid()));
+    // It answers once before the first round, so that it is parked when that begins.
+    inbox.receive().await;
+    let mut lateness = Vec::with_capacity(rounds);
+    for _ in 0..rounds {
+        woken.send(Wake::At(Instant::now()));
+        compute(COMPUTING);
+        lateness.push(inbox.receive().await);
+    }
+    woken.send(Wake::Stop);
+
+    lateness.sort_unstable();
+    let milliseconds = |value: Option<Duration>| value.map_or(0.0, |v| v.as_secs_f64() * 1e3);
+    Ok(vec![
+        Metric::new("lateness_worst_ms", milliseconds(lateness.last().copied())),
+        Metric::new("lateness_p50_ms", milliseconds(quantile(&lateness, 0.5))),
+    ])
+}
+
+async fn tell_lateness(mut inbox: Inbox<Wake>) {
+    let Wake::Owner(owner) = inbox.receive().await else {
+        unreachable!("the owner is named first")
+    };
+    owner.send(Duration::ZERO);
+    while let Wake::At(woken) = inbox.receive().await {
+        owner.send(woken.elapsed());
+    }
+}

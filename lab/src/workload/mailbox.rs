@@ -1,0 +1,99 @@
+//! `mailbox`: what does a queued message cost? One process sends itself k messages, then receives
+//! them all.
+//!
+//! A message is a text, two integers and a float. `shared`: the text is one static string.
+//! `fresh`: every message owns a copy, allocated at sending and freed at receipt.
+
+use std::time::Instant;
+
+use weald::process::Inbox;
+
+use super::host::alone;
+use super::memory::{growth_per, resident};
+use crate::error::Error;
+use crate::metric::Metric;
+use crate::params::Params;
+
+/// The letters that texts are made of.
+const LETTERS: &str = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+
+/// One queued message.
+struct Message<T> {
+    text: T,
+    index: u64,
+    constant: u64,
+    ratio: f64,
+}
+
+pub(super) fn run(params: &Params) -> Result<Vec<Metric>, Error> {
+    let (k, bytes) = (params.count("k")?, params.count("bytes")?);
+    let text: &'static str = LETTERS
+        .chars()
+        .cycle()
+        .take(bytes)
+        .collect::<String>()
+        .leak();
+    match params.text("payload")? {
+        "shared" => alone(params, 1, move |inbox| measure(inbox, k, move || text)),
+        "fresh" => alone(params, 1, move |inbox| {
+            measure(inbox, k, move || Box::<str>::from(text))
+        }),
+        other => Err(Error::Usage(format!(
+            "payload={other} is neither shared nor fresh."
+        ))),
+    }
+}
+
+async fn measure<T, F>(
+    mut inbox: Inbox<Message<T>>,
+    k: usize,
+    text: F,
+) -> Result<Vec<Metric>, Error>
+where
+    T: AsRef<str> + Send + 'static,
+    F: Fn() -> T + Send + 'static,
+{
+    let myself = inbox.pid();
+    let length = text().as_ref().len();
+    let before = resident()?;
+
+    let clock = Instant::now();
+    for index in 0..k as u64 {
+        myself.send(Message {
+            text: text(),
+            index,
+            constant: 9_999_999,
+            ratio: 999_999.99,
+        });
+    }
+    let sending = clock.elapsed();
+
+    let bytes = growth_per(before, resident()?, k);
+
+    let clock = Instant::now();
+    for index in 0..k as u64 {
+        let message = inbox.receive().await;
+        check(&message, index, length)?;
+    }
+    let receiving = clock.elapsed();
+
+    Ok(vec![
+        Metric::new("ns_per_send", sending.as_nanos() as f64 / k as f64),
+        Metric::new("ns_per_receive", receiving.as_nanos() as f64 / k as f64),
+        Metric::new("bytes_per_message", bytes),
+    ])
+}
+
+/// Every field is read, so that none can be optimised away, and the order is checked on the way.
+fn check<T: AsRef<str>>(message: &Message<T>, index: u64, length: usize) -> Result<(), Error> {
+    let intact = message.index == index
+        && message.constant == 9_999_999
+        && message.ratio > 0.0
+        && message.text.as_ref().len() == length;
+    if intact {
+        return Ok(());
+    }
+    Err(Error::workload(format!(
+        "Message {index} came out of order or damaged."
+    )))
+}

@@ -1,0 +1,136 @@
+//! `many-to-many`: every process sends small integers to pseudo-random others, then receives its
+//! own share.
+//!
+//! How many each must receive is computed beforehand by running everybody's generator. The clock
+//! runs from the first start message until the last process has its share.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use weald::process::{self, Inbox, Pid};
+
+use super::host::{Size, alone_with_polls, not_spawned};
+use super::tally::Tally;
+use super::xorshift::Xorshift;
+use crate::error::Error;
+use crate::metric::Metric;
+use crate::params::Params;
+
+/// What a process is sent.
+enum Mail {
+    /// Begin to send, to these.
+    Start(Arc<Vec<Pid<Mail>>>),
+    /// One of the counted messages.
+    Value(u32),
+}
+
+/// What one process knows of its work before it starts.
+#[derive(Clone, Copy)]
+struct Share {
+    index: usize,
+    messages: usize,
+    expected: usize,
+}
+
+pub(super) fn run(params: &Params) -> Result<Vec<Metric>, Error> {
+    let (processes, messages) = (params.count("processes")?, params.count("messages")?);
+    let size = Size {
+        processes,
+        messages: processes * messages,
+    };
+    alone_with_polls(params, size, move |inbox| {
+        measure(inbox, processes, messages)
+    })
+}
+
+async fn measure(
+    mut inbox: Inbox<()>,
+    processes: usize,
+    messages: usize,
+) -> Result<Vec<Metric>, Error> {
+    let ready = Tally::leaked(processes, inbox.pid());
+    let done = Tally::leaked(processes, inbox.pid());
+    let mut pids = Vec::with_capacity(processes);
+    for (index, expected) in shares(processes, messages).into_iter().enumerate() {
+        pids.push(spawn_one(
+            Share {
+                index,
+                messages,
+                expected,
+            },
+            ready,
+            done,
+        )?);
+    }
+    inbox.receive().await;
+
+    let pids = Arc::new(pids);
+    let clock = Instant::now();
+    for pid in pids.iter() {
+        pid.send(Mail::Start(Arc::clone(&pids)));
+    }
+    inbox.receive().await;
+    let total = (processes * messages) as f64;
+    Ok(vec![Metric::new(
+        "ns_per_message",
+        clock.elapsed().as_nanos() as f64 / total,
+    )])
+}
+
+/// How many messages each process will be sent.
+fn shares(processes: usize, messages: usize) -> Vec<usize> {
+    let mut expected = vec![0; processes];
+    for index in 0..processes {
+        let mut generator = Xorshift::of(index);
+        for _ in 0..messages {
+            expected[generator.below(processes)] += 1;
+        }
+    }
+    expected
+}
+
+fn spawn_one(
+    share: Share,
+    ready: &'static Tally,
+    done: &'static Tally,
+) -> Result<Pid<Mail>, Error> {
+    let process = process::spawn(move |mut inbox: Inbox<Mail>| async move {
+        ready.count();
+        let mut missing = share.expected;
+        let mut started = false;
+        // Others may have started earlier, so values can come before the start message.
+        while missing > 0 || !started {
+            match inbox.receive().await {
+                Mail::Start(pids) => {
+                    send_all(share, &pids);
+                    started = true;
+                }
+                Mail::Value(value) => {
+                    std::hint::black_box(value);
+                    missing -= 1;
+                }
+            }
+        }
+        done.count();
+    });
+    Ok(process.map_err(|error| not_spawned(&error))?.into_pid())
+}
+
+fn send_all(share: Share, pids: &[Pid<Mail>]) {
+    let mut generator = Xorshift::of(share.index);
+    for value in (0..u32::MAX).cycle().take(share.messages) {
+        pids[generator.below(pids.len())].send(Mail::Value(value));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_add_up_to_what_is_sent() {
+        let shares = shares(10, 100);
+        assert_eq!(shares.iter().sum::<usize>(), 1000);
+        assert!(shares.iter().all(|share| *share > 0), "{shares:?}");
+    }
+}

@@ -1,0 +1,154 @@
+//! `ring`: how cheap is a message? Tokens go round a ring of processes that know their neighbour.
+//!
+//! The last process is told the first one's address by a message. A token is the number of hops
+//! that are left, the hop that delivers it included: whoever receives 1 reports the end.
+
+use std::time::{Duration, Instant};
+
+use weald::process::{self, Inbox, Pid};
+
+use super::host::{Size, alone_with_polls, not_spawned};
+use super::tally::Tally;
+use crate::error::Error;
+use crate::metric::Metric;
+use crate::params::Params;
+
+/// What goes round.
+enum Round {
+    /// Closes the ring: the address that follows the last process.
+    Neighbour(Pid<Round>),
+    /// A token with the hops that are left.
+    Token(u64),
+    /// Goes round once at the end, and everybody who passes it on ends.
+    Stop,
+}
+
+/// The size of a ring.
+#[derive(Clone, Copy)]
+struct Shape {
+    n: usize,
+    m: usize,
+    tokens: usize,
+}
+
+/// What the processes count: that they are ready, and tokens that have arrived.
+#[derive(Clone, Copy)]
+struct Tallies {
+    ready: &'static Tally,
+    arrived: &'static Tally,
+}
+
+pub(super) fn run(params: &Params) -> Result<Vec<Metric>, Error> {
+    let shape = Shape {
+        n: params.count("n")?,
+        m: params.count("m")?,
+        tokens: params.count("tokens")?,
+    };
+    if shape.tokens > shape.n {
+        return Err(Error::Usage(
+            "tokens must not be more than n, one start for each.".into(),
+        ));
+    }
+    let size = Size {
+        processes: shape.n,
+        messages: shape.n * shape.m * shape.tokens,
+    };
+    alone_with_polls(params, size, move |inbox| measure(inbox, shape))
+}
+
+async fn measure(mut inbox: Inbox<()>, shape: Shape) -> Result<Vec<Metric>, Error> {
+    let tallies = Tallies {
+        ready: Tally::leaked(shape.n, inbox.pid()),
+        arrived: Tally::leaked(shape.tokens, inbox.pid()),
+    };
+    let setup = Instant::now();
+    let starts = build_ring(shape, tallies)?;
+    inbox.receive().await;
+
+    let hops_each = (shape.n * shape.m) as u64;
+    let clock = Instant::now();
+    for start in &starts {
+        start.send(Round::Token(hops_each));
+    }
+    inbox.receive().await;
+    let (hopping, whole) = (clock.elapsed(), setup.elapsed());
+
+    starts[0].send(Round::Stop);
+    Ok(metrics(hops_each * shape.tokens as u64, hopping, whole))
+}
+
+fn metrics(hops: u64, hopping: Duration, whole: Duration) -> Vec<Metric> {
+    vec![
+        Metric::new("ns_per_hop", hopping.as_nanos() as f64 / hops as f64),
+        Metric::new("ms_with_setup", whole.as_secs_f64() * 1e3),
+    ]
+}
+
+/// Spawns the ring from its last process to its first and closes it; returns where tokens start.
+fn build_ring(shape: Shape, tallies: Tallies) -> Result<Vec<Pid<Round>>, Error> {
+    let last = spawn_last(tallies)?;
+    let mut starts = Vec::with_capacity(shape.tokens);
+    let mut first = last.clone();
+    for index in (0..shape.n).rev() {
+        if index + 1 < shape.n {
+            first = spawn_link(first, tallies)?;
+        }
+        if starts_a_token(index, shape) {
+            starts.push(first.clone());
+        }
+    }
+    last.send(Round::Neighbour(first));
+    starts.reverse();
+    Ok(starts)
+}
+
+/// Whether the process at `index` is one of those that stand n/tokens apart, the first included.
+fn starts_a_token(index: usize, shape: Shape) -> bool {
+    let apart = shape.n / shape.tokens;
+    index.is_multiple_of(apart) && index / apart < shape.tokens
+}
+
+fn spawn_link(neighbour: Pid<Round>, tallies: Tallies) -> Result<Pid<Round>, Error> {
+    let process = process::spawn(move |inbox| async move {
+        tallies.ready.count();
+        pass_on(inbox, neighbour, tallies.arrived).await;
+    });
+    Ok(process.map_err(|error| not_spawned(&error))?.into_pid())
+}
+
+fn spawn_last(tallies: Tallies) -> Result<Pid<Round>, Error> {
+    let process = process::spawn(move |mut inbox: Inbox<Round>| async move {
+        let Round::Neighbour(first) = inbox.receive().await else {
+            unreachable!("no token starts before the ring is closed")
+        };
+        tallies.ready.count();
+        pass_on(inbox, first, tallies.arrived).await;
+    });
+    Ok(process.map_err(|error| not_spawned(&error))?.into_pid())
+}
+
+/// The measured loop of every process.
+async fn pass_on(mut inbox: Inbox<Round>, neighbour: Pid<Round>, arrived: &'static Tally) {
+    loop {
+        match inbox.receive().await {
+            Round::Token(1) => arrived.count(),
+            Round::Token(left) => neighbour.send(Round::Token(left - 1)),
+            Round::Stop => return neighbour.send(Round::Stop),
+            Round::Neighbour(_) => unreachable!("only the last process is told its neighbour"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn as_many_starts_as_tokens() {
+        for (n, tokens) in [(10, 1), (10, 3), (10, 10), (1000, 7), (1, 1)] {
+            let shape = Shape { n, m: 1, tokens };
+            let starts = (0..n).filter(|index| starts_a_token(*index, shape)).count();
+            assert_eq!(starts, tokens, "n={n}");
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Every workload does its work on Weald at a small size and yields the metrics that it promises.
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test ends at the first thing that goes wrong"
+)]
+
+use weald_lab::bench_one;
+use weald_lab::metric::Metric;
+use weald_lab::workload;
+
+fn run(name: &str, words: &str) -> Vec<Metric> {
+    let words: Vec<String> = words.split(' ').map(str::to_owned).collect();
+    bench_one::run(name, &words).unwrap()
+}
+
+/// Runs a workload with one and with two workers and checks names and signs.
+fn check(name: &str, words: &str) {
+    for workers in [1, 2] {
+        let metrics = run(name, &format!("{words} workers={workers}"));
+        let mut printed: Vec<&str> = metrics.iter().map(|m| m.name.as_str()).collect();
+        let mut promised = workload::find(name).unwrap().printable();
+        printed.sort_unstable();
+        promised.sort_unstable();
+        assert_eq!(printed, promised, "{name} {words}");
+        for metric in &metrics {
+            let name = &metric.name;
+            let is_time = name.starts_with("ns_") || name.starts_with("ms_");
+            assert!(metric.value.is_finite(), "{metric:?}");
+            assert!(!is_time || metric.value > 0.0, "{metric:?}");
+        }
+    }
+}
+
+#[test]
+fn spawn() {
+    check("spawn", "n=2000");
+    check("spawn", "n=1");
+}
+
+#[test]
+fn ring() {
+    check("ring", "n=100 m=20 tokens=1");
+    check("ring", "n=100 m=3 tokens=7");
+    check("ring", "n=1 m=5 tokens=1");
+}
+
+#[test]
+fn mailbox() {
+    check("mailbox", "k=10000 bytes=20 payload=shared");
+    check("mailbox", "k=10000 bytes=50 payload=fresh");
+}
+
+#[test]
+fn many_to_many() {
+    check("many-to-many", "processes=50 messages=100");
+    check("many-to-many", "processes=1 messages=3");
+}
+
+#[test]
+fn fan_in() {
+    check("fan-in", "senders=10 messages=500");
+}
+
+#[test]
+fn ping_pong() {
+    check("ping-pong", "rounds=2000");
+}
+
+#[test]
+fn stall() {
+    for offender in ["none", "blocks", "computes"] {
+        check(
+            "stall",
+            &format!("offender={offender} offenders=1 seconds=1 pingers=10"),
+        );
+    }
+}
+
+#[test]
+fn handoff() {
+    let metrics = run("handoff", "rounds=3 workers=2");
+    assert_eq!(metrics.len(), 2);
+    assert!(
+        metrics.iter().all(|metric| metric.value >= 0.0),
+        "{metrics:?}"
+    );
+}
+
+#[test]
+fn trim() {
+    check("trim", "n=20000");
+}

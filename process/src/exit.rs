@@ -1,0 +1,36 @@
+//! Why a process ended.
+
+use std::fmt;
+
+use weald_kernel::JoinError;
+
+/// Why a process ended. Joining a process that ended by itself gives its value; these are the reasons
+/// to have none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ExitReason {
+    /// It was killed, or its runtime shut down.
+    Killed,
+    /// It panicked; the panic's message.
+    Crash(String),
+}
+
+impl ExitReason {
+    pub(crate) fn of(error: JoinError) -> ExitReason {
+        match error {
+            JoinError::Panicked(panic) => ExitReason::Crash(panic.message().to_owned()),
+            _ => ExitReason::Killed,
+        }
+    }
+}
+
+impl fmt::Display for ExitReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ExitReason::Killed => f.write_str("the process was killed"),
+            ExitReason::Crash(message) => write!(f, "the process crashed: {message}"),
+        }
+    }
+}
+
+impl std::error::Error for ExitReason {}

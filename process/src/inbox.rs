@@ -1,0 +1,139 @@
+//! The inbox: how a process receives.
+
+use std::{
+    fmt,
+    pin::Pin,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use weald_kernel::{Mailbox, Scan};
+
+use crate::pid::Pid;
+
+/// The receiving end of a process's mailbox. Dropping it closes the mailbox: what was not received is
+/// dropped, and the process counts as dead for its senders.
+#[derive(Debug)]
+pub struct Inbox<M>(pub(crate) Mailbox<M>);
+
+/// No message came in time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no message came before the deadline")]
+pub struct TimedOut;
+
+impl<M> Inbox<M> {
+    /// The pid of this process.
+    pub fn pid(&self) -> Pid<M> {
+        Pid(self.0.address())
+    }
+
+    /// Waits for the oldest message. Cancel-safe: dropping the future loses no message.
+    #[inline]
+    pub fn receive(&mut self) -> Receive<'_, M> {
+        Receive { inbox: self }
+    }
+
+    /// Waits for the oldest message for which `wanted` is true; the others stay, in their order.
+    /// Cancel-safe. Each message is looked at once in a receive, however long it waits.
+    ///
+    /// ```
+    /// # weald_kernel::Runtime::builder().workers(1).build().unwrap().block_on(async {
+    /// use weald_process as process;
+    ///
+    /// let process = process::spawn(async |mut inbox: process::Inbox<i32>| {
+    ///     let even = inbox.receive_if(|number| number % 2 == 0).await;
+    ///     (even, inbox.receive().await)
+    /// })?;
+    /// for number in [1, 3, 4] {
+    ///     process.pid().send(number);
+    /// }
+    /// assert_eq!(process.await, Ok((4, 1)));
+    /// # Ok::<(), weald_kernel::SpawnError>(())
+    /// # }).unwrap();
+    /// ```
+    pub fn receive_if<F: FnMut(&M) -> bool>(&mut self, wanted: F) -> ReceiveIf<'_, M, F> {
+        ReceiveIf {
+            scan: self.0.scan(),
+            inbox: self,
+            wanted,
+        }
+    }
+
+    /// The oldest message, if there is one now.
+    pub fn try_receive(&mut self) -> Option<M> {
+        self.0.try_receive()
+    }
+}
+
+/// The future of [`Inbox::receive`].
+#[must_use = "a receive does nothing unless it is awaited"]
+pub struct Receive<'a, M> {
+    inbox: &'a mut Inbox<M>,
+}
+
+impl<M> Receive<'_, M> {
+    /// Waits at most for `duration`; with zero it only looks.
+    ///
+    /// # Errors
+    /// [`TimedOut`] if no message came. A message that is there wins.
+    pub async fn after(self, duration: Duration) -> Result<M, TimedOut> {
+        weald_kernel::timeout(duration, self)
+            .await
+            .map_err(|_elapsed| TimedOut)
+    }
+}
+
+impl<M> Future for Receive<'_, M> {
+    type Output = M;
+
+    #[inline]
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<M> {
+        self.inbox.0.poll_receive(cx)
+    }
+}
+
+/// The future of [`Inbox::receive_if`].
+#[must_use = "a receive does nothing unless it is awaited"]
+pub struct ReceiveIf<'a, M, F> {
+    inbox: &'a mut Inbox<M>,
+    scan: Scan,
+    wanted: F,
+}
+
+// The closure is never pinned: it is only called.
+impl<M, F> Unpin for ReceiveIf<'_, M, F> {}
+
+impl<M, F: FnMut(&M) -> bool> ReceiveIf<'_, M, F> {
+    /// Waits at most for `duration`; with zero it only looks.
+    ///
+    /// # Errors
+    /// [`TimedOut`] if no such message came. A message that is there wins.
+    pub async fn after(self, duration: Duration) -> Result<M, TimedOut> {
+        weald_kernel::timeout(duration, self)
+            .await
+            .map_err(|_elapsed| TimedOut)
+    }
+}
+
+impl<M, F: FnMut(&M) -> bool> Future for ReceiveIf<'_, M, F> {
+    type Output = M;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<M> {
+        let this = &mut *self;
+        this.inbox
+            .0
+            .poll_receive_if(&mut this.scan, &mut this.wanted, cx)
+    }
+}
+
+impl<M, F> fmt::Debug for ReceiveIf<'_, M, F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ReceiveIf").finish_non_exhaustive()
+    }
+}
+
+impl<M> fmt::Debug for Receive<'_, M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Receive").finish_non_exhaustive()
+    }
+}

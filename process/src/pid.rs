@@ -1,0 +1,112 @@
+//! The pid: where messages for one process go.
+
+use std::fmt;
+
+use weald_kernel::{Address, JobName};
+
+/// The address of a process that takes messages `M`.
+///
+/// A pid is 8 bytes and counts as a reference: it never comes to mean another process, however long
+/// it is kept. Messages of one sender to one process arrive in the order in which they were sent.
+///
+/// ```
+/// # weald_kernel::Runtime::builder().workers(1).build().unwrap().block_on(async {
+/// use weald_process as process;
+///
+/// let adder = process::spawn(async |mut inbox: process::Inbox<u32>| {
+///     inbox.receive().await + inbox.receive().await
+/// })?;
+/// adder.pid().send(40);
+/// adder.pid().send(2);
+/// assert_eq!(adder.await, Ok(42));
+/// # Ok::<(), weald_kernel::SpawnError>(())
+/// # }).unwrap();
+/// ```
+pub struct Pid<M>(pub(crate) Address<M>);
+
+/// Why a message was not sent; it comes back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SendError<M> {
+    /// The process has ended, or has dropped its inbox.
+    Dead(M),
+}
+
+impl<M> SendError<M> {
+    /// The message.
+    pub fn into_message(self) -> M {
+        match self {
+            SendError::Dead(message) => message,
+        }
+    }
+}
+
+impl<M> fmt::Display for SendError<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SendError::Dead(_) => f.write_str("the process has ended and takes no more messages"),
+        }
+    }
+}
+
+impl<M: fmt::Debug> std::error::Error for SendError<M> {}
+
+impl<M> Pid<M> {
+    /// Sends a message. Never waits; lock-free; any thread. A message to a dead process is dropped, as
+    /// in Erlang: who must know uses [`Pid::try_send`], which tells what was so when it looked.
+    #[inline]
+    pub fn send(&self, message: M) {
+        drop(self.0.post(message));
+    }
+
+    /// Sends a message, if the process lives.
+    ///
+    /// # Errors
+    /// The message comes back with the reason.
+    #[inline]
+    pub fn try_send(&self, message: M) -> Result<(), SendError<M>> {
+        self.0.post(message).map_err(SendError::Dead)
+    }
+
+    /// Asks the process to end at its next wait, with the reason [`Killed`](crate::ExitReason::Killed).
+    /// Its destructors run. One that never waits goes on until it does; the monitor reports it.
+    pub fn kill(&self) {
+        self.0.cancel();
+    }
+
+    /// Whether the process had not ended a moment ago.
+    pub fn is_alive(&self) -> bool {
+        !self.0.is_done()
+    }
+
+    /// The process's name and spawn site, for messages.
+    pub fn name(&self) -> JobName {
+        self.0.name()
+    }
+}
+
+impl<M> Clone for Pid<M> {
+    fn clone(&self) -> Pid<M> {
+        Pid(self.0.clone())
+    }
+}
+
+impl<M> PartialEq for Pid<M> {
+    fn eq(&self, other: &Pid<M>) -> bool {
+        self.0 == other.0
+    }
+}
+
+impl<M> Eq for Pid<M> {}
+
+impl<M> std::hash::Hash for Pid<M> {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.0.hash(state);
+    }
+}
+
+impl<M> fmt::Debug for Pid<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Pid({})", self.name())
+    }
+}

@@ -1,0 +1,155 @@
+//! Spawning a process, and joining it.
+
+use std::{
+    borrow::Cow,
+    fmt,
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+use weald_kernel::{JoinHandle, Spawn, SpawnError};
+
+use crate::{exit::ExitReason, inbox::Inbox, pid::Pid};
+
+/// Spawns a process: runs `body` with an inbox of its own, beside the caller. The process ends when
+/// `body` does: with its value, by its panic, or killed at one of its waits.
+///
+/// # Errors
+/// [`SpawnError::TooManyProcesses`] at the runtime's limit, which leaves everything else usable.
+#[track_caller]
+#[inline]
+pub fn spawn<M, F, Fut>(body: F) -> Result<Process<M, Fut::Output>, SpawnError>
+where
+    M: Send + 'static,
+    F: FnOnce(Inbox<M>) -> Fut,
+    Fut: Future + Send + 'static,
+    Fut::Output: Send + 'static,
+{
+    Builder::new().spawn(body)
+}
+
+/// Spawns a process that stays on the calling thread, so that its future need not be `Send`. On a
+/// worker's thread it lives as long as it wants; inside `block_on`, until that returns.
+///
+/// # Errors
+/// As [`spawn`]; and [`SpawnError::NoLocalThread`] on a thread that runs no jobs.
+#[track_caller]
+pub fn spawn_local<M, F, Fut>(body: F) -> Result<Process<M, Fut::Output>, SpawnError>
+where
+    M: Send + 'static,
+    F: FnOnce(Inbox<M>) -> Fut,
+    Fut: Future + 'static,
+    Fut::Output: Send + 'static,
+{
+    Builder::new().spawn_local(body)
+}
+
+/// Settings for a process.
+#[derive(Clone, Debug, Default)]
+#[must_use = "settings do nothing until a process is spawned with them"]
+pub struct Builder {
+    settings: Spawn,
+}
+
+impl Builder {
+    /// No settings: an unnamed process.
+    pub fn new() -> Builder {
+        Builder::default()
+    }
+
+    /// The name by which reports call the process.
+    pub fn name(self, name: impl Into<Cow<'static, str>>) -> Builder {
+        Builder {
+            settings: self.settings.name(name),
+        }
+    }
+
+    /// Spawns the process; see [`spawn`].
+    ///
+    /// # Errors
+    /// As [`spawn`].
+    #[track_caller]
+    #[inline]
+    pub fn spawn<M, F, Fut>(self, body: F) -> Result<Process<M, Fut::Output>, SpawnError>
+    where
+        M: Send + 'static,
+        F: FnOnce(Inbox<M>) -> Fut,
+        Fut: Future + Send + 'static,
+        Fut::Output: Send + 'static,
+    {
+        let spawned = self
+            .settings
+            .spawn_with_mailbox(|mailbox| body(Inbox(mailbox)))?;
+        Ok(Process {
+            handle: spawned.0,
+            pid: Pid(spawned.1),
+        })
+    }
+
+    /// Spawns the process on the calling thread; see [`spawn_local`].
+    ///
+    /// # Errors
+    /// As [`spawn_local`].
+    #[track_caller]
+    pub fn spawn_local<M, F, Fut>(self, body: F) -> Result<Process<M, Fut::Output>, SpawnError>
+    where
+        M: Send + 'static,
+        F: FnOnce(Inbox<M>) -> Fut,
+        Fut: Future + 'static,
+        Fut::Output: Send + 'static,
+    {
+        let spawned = self
+            .settings
+            .spawn_local_with_mailbox(|mailbox| body(Inbox(mailbox)))?;
+        Ok(Process {
+            handle: spawned.0,
+            pid: Pid(spawned.1),
+        })
+    }
+}
+
+/// A spawned process: its pid, and the right to join it. Awaiting it gives the value of the process, or
+/// the reason why it has none. Dropping it lets the process go on.
+#[must_use = "a process that is dropped is detached; call into_pid() to say so"]
+pub struct Process<M, T> {
+    handle: JoinHandle<T>,
+    pid: Pid<M>,
+}
+
+impl<M, T> Process<M, T> {
+    /// Where messages for the process go.
+    pub fn pid(&self) -> &Pid<M> {
+        &self.pid
+    }
+
+    /// Lets the process go on unjoined, and keeps its pid. A crash is then reported through `tracing`.
+    pub fn into_pid(self) -> Pid<M> {
+        self.pid
+    }
+
+    /// Asks the process to end; see [`Pid::kill`].
+    pub fn kill(&self) {
+        self.pid.kill();
+    }
+
+    /// Whether the process has ended.
+    pub fn is_finished(&self) -> bool {
+        self.handle.is_finished()
+    }
+}
+
+impl<M, T> Future for Process<M, T> {
+    type Output = Result<T, ExitReason>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        Pin::new(&mut self.handle).poll(cx).map_err(ExitReason::of)
+    }
+}
+
+impl<M, T> fmt::Debug for Process<M, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Process")
+            .field("pid", &self.pid)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,160 @@
+//! The repository as it lies on this machine, and the commands that the routines run in it.
+//!
+//! - Every command runs in the root of the repository and prints as it goes.
+//! - A command that fails is a sentence, which names the command.
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+use std::{env, io};
+
+/// The root of the repository and the folder for build output.
+pub struct Checkout {
+    root: PathBuf,
+    target: PathBuf,
+}
+
+impl Checkout {
+    /// The repository that cargo runs this program in, or else the one it was built from.
+    pub fn here() -> Self {
+        let built_in = || env!("CARGO_MANIFEST_DIR").into();
+        let package = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(built_in));
+        let root = package
+            .parent()
+            .expect("xtask is a folder of the repository")
+            .to_owned();
+        let target = env::var_os("CARGO_TARGET_DIR").map_or("target".into(), PathBuf::from);
+        Self {
+            target: root.join(target),
+            root,
+        }
+    }
+
+    /// The root of the repository.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The command `cargo` with these arguments, separated by spaces.
+    pub fn cargo(&self, arguments: &str) -> Command {
+        self.command(&format!("cargo {arguments}"))
+    }
+
+    /// A command of which the words are separated by spaces.
+    pub fn command(&self, line: &str) -> Command {
+        let mut words = line.split_whitespace();
+        let mut command = Command::new(words.next().expect("a command has a name"));
+        command.args(words).current_dir(&self.root);
+        command
+    }
+
+    /// Makes a `cargo` command build with `flags`, apart from the builds without them.
+    ///
+    /// The flags are added to those of the environment; `name` is a folder of the build output.
+    pub fn build_apart(&self, mut command: Command, name: &str, flags: &str) -> Command {
+        for variable in ["RUSTFLAGS", "RUSTDOCFLAGS"] {
+            let given = env::var(variable).unwrap_or_default();
+            command.env(variable, format!("{given} {flags}").trim());
+        }
+        // Cargo would prefer these to the ones above.
+        command
+            .env_remove("CARGO_ENCODED_RUSTFLAGS")
+            .env_remove("CARGO_ENCODED_RUSTDOCFLAGS");
+        command.env("CARGO_TARGET_DIR", self.target.join(name));
+        command
+    }
+}
+
+/// Runs a command to its end.
+pub fn run(command: &mut Command) -> Result<(), String> {
+    let status = command.status();
+    judge(command, status)
+}
+
+/// Runs a command to its end, printing its output as it comes, and returns the output.
+pub fn run_and_keep(command: &mut Command) -> Result<String, String> {
+    let mut child = command
+        .stdout(Stdio::piped())
+        .spawn()
+        .map_err(|e| not_started(command, &e))?;
+    let output = child.stdout.take().expect("the output was asked for");
+    let mut kept = String::new();
+    for line in BufReader::new(output).split(b'\n') {
+        let line = line.map_err(|e| format!("The output of {command:?} broke off: {e}."))?;
+        let line = String::from_utf8_lossy(&line);
+        println!("{line}");
+        kept.push_str(&line);
+        kept.push('\n');
+    }
+    let status = child.wait();
+    judge(command, status)?;
+    Ok(kept)
+}
+
+/// Runs a command without a word and says whether it went well.
+pub fn succeeds(mut command: Command) -> bool {
+    let status = command.stdout(Stdio::null()).stderr(Stdio::null()).status();
+    status.is_ok_and(|status| status.success())
+}
+
+fn judge(command: &Command, status: io::Result<ExitStatus>) -> Result<(), String> {
+    let status = status.map_err(|e| not_started(command, &e))?;
+    if status.success() {
+        return Ok(());
+    }
+    Err(format!(
+        "The command `{}` failed: {status}.",
+        shown(command)
+    ))
+}
+
+fn not_started(command: &Command, error: &io::Error) -> String {
+    format!(
+        "The command `{}` could not be started: {error}.",
+        shown(command)
+    )
+}
+
+fn shown(command: &Command) -> String {
+    let words = [command.get_program()]
+        .into_iter()
+        .chain(command.get_args());
+    words
+        .map(|word| word.to_string_lossy())
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_that_fails_is_a_sentence_that_names_it() {
+        let here = Checkout::here();
+        let failed = run(&mut here.command("cargo no-such-routine"));
+        assert!(failed.is_err_and(|sentence| sentence.contains("`cargo no-such-routine` failed")));
+        let absent = run(&mut here.command("no-such-program-anywhere"));
+        assert!(absent.is_err_and(|sentence| sentence.contains("could not be started")));
+    }
+
+    #[test]
+    fn output_is_kept() {
+        let kept = run_and_keep(&mut Checkout::here().cargo("--version"));
+        assert!(kept.is_ok_and(|output| output.starts_with("cargo ")));
+    }
+
+    #[test]
+    fn flags_are_added_and_the_build_is_apart() {
+        let here = Checkout::here();
+        let command = here.build_apart(here.cargo("test"), "loom", "--cfg loom");
+        let value = |name: &str| {
+            let mut variables = command.get_envs().filter(|(key, _)| *key == name);
+            variables
+                .next()
+                .and_then(|(_, value)| Some(value?.to_string_lossy().into_owned()))
+        };
+        assert!(value("RUSTFLAGS").is_some_and(|flags| flags.ends_with("--cfg loom")));
+        assert!(value("CARGO_TARGET_DIR").is_some_and(|folder| folder.ends_with("loom")));
+    }
+}

@@ -1,0 +1,76 @@
+//! The routine `cargo xtask ci`: everything that has to pass before a change goes in.
+//!
+//! It needs a C compiler and rustup, or a toolchain that has rustfmt and clippy already.
+
+use std::process::ExitCode;
+
+use crate::checkout::{Checkout, run, run_and_keep, succeeds};
+use crate::steps::{Outcome, Tally, Verdict};
+use crate::{loom, smoke};
+
+/// Preemptions that each model explores; more find rarer races and belong to the soak.
+const PREEMPTIONS: u32 = 3;
+
+/// Runs every step and prints the count.
+pub fn ci(checkout: &Checkout) -> ExitCode {
+    let mut tally = Tally::default();
+    let cargo = |arguments: &str| passed(run(&mut checkout.cargo(arguments)));
+    tally.step("format", || {
+        need(checkout, RUSTFMT)?;
+        cargo("fmt --all --check")
+    });
+    tally.step("lints", || {
+        need(checkout, CLIPPY)?;
+        cargo("clippy --workspace --all-targets -- -D warnings")
+    });
+    tally.step("tests", || cargo("test --workspace"));
+    tally.step("documentation", || {
+        let mut doc = checkout.cargo("doc --workspace --no-deps");
+        passed(run(doc.env("RUSTDOCFLAGS", "-D warnings")))
+    });
+    tally.step("models", || loom::models(checkout, PREEMPTIONS));
+    tally.step("benchmark, quick", || {
+        let output = run_and_keep(&mut checkout.cargo("run --release -- bench --quick --json"))?;
+        passed(smoke::judge(&output))
+    });
+    tally.finish()
+}
+
+fn passed(result: Result<(), String>) -> Outcome {
+    result.map(|()| Verdict::Passed)
+}
+
+/// A part of the toolchain: the subcommand that it gives to cargo and its name for rustup.
+struct Component {
+    command: &'static str,
+    name: &'static str,
+}
+
+const RUSTFMT: Component = Component {
+    command: "fmt",
+    name: "rustfmt",
+};
+const CLIPPY: Component = Component {
+    command: "clippy",
+    name: "clippy",
+};
+
+/// Makes sure that the toolchain has a component, adding it if rustup can.
+fn need(checkout: &Checkout, component: Component) -> Result<(), String> {
+    let Component { command, name } = component;
+    let is_there = || succeeds(checkout.cargo(&format!("{command} --version")));
+    if is_there() {
+        return Ok(());
+    }
+    println!("{name} is missing and is added to the toolchain.");
+    let added = run(&mut checkout.command(&format!("rustup component add {name}")));
+    if is_there() {
+        return Ok(());
+    }
+    let why = added
+        .err()
+        .unwrap_or_else(|| "The toolchain still has none.".to_owned());
+    Err(format!(
+        "{name} is missing; install it as your toolchain provides it. {why}"
+    ))
+}

@@ -1,0 +1,65 @@
+//! The `cargo xtask` program: reads the command line and calls the routine that was named.
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use xtask::checkout::Checkout;
+
+/// The routines of this repository.
+#[derive(Parser)]
+#[command(name = "cargo xtask")]
+struct Arguments {
+    #[command(subcommand)]
+    routine: Routine,
+}
+
+#[derive(Subcommand)]
+enum Routine {
+    /// Check the rules of the repository that no compiler checks.
+    Tidy,
+    /// Run everything that has to pass before a change goes in.
+    Ci,
+    /// Run the longer proofs: stress tests, deeper loom models, AddressSanitizer.
+    Soak {
+        /// Minutes that the stress tests take together.
+        #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..))]
+        minutes: u64,
+    },
+    /// Measure Weald and its rivals and write `target/report.html`.
+    BenchReport,
+}
+
+fn main() -> ExitCode {
+    let checkout = Checkout::here();
+    match Arguments::parse().routine {
+        Routine::Tidy => tidy(&checkout),
+        Routine::Ci => xtask::ci::ci(&checkout),
+        Routine::Soak { minutes } => xtask::soak::soak(&checkout, minutes),
+        Routine::BenchReport => xtask::bench_report::bench_report(&checkout),
+    }
+}
+
+/// Prints what the tidy checks found, one sentence a line, and the count.
+fn tidy(checkout: &Checkout) -> ExitCode {
+    let findings = match xtask::tidy::tidy(checkout.root()) {
+        Ok(findings) => findings,
+        Err(sentence) => {
+            eprintln!("{sentence}");
+            return ExitCode::FAILURE;
+        }
+    };
+    for finding in &findings {
+        println!("{finding}");
+    }
+    let noun = if findings.len() == 1 {
+        "finding"
+    } else {
+        "findings"
+    };
+    println!("{} {noun}", findings.len());
+    if findings.is_empty() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
+}

@@ -1,0 +1,123 @@
+//! What the quick benchmark must have printed: every workload, each with numbers that can be.
+//!
+//! It is a smoke test: it says that the measurements run, and nothing about how fast.
+
+use serde_json::Value;
+
+const WORKLOADS: [&str; 9] = [
+    "spawn",
+    "ring",
+    "mailbox",
+    "many-to-many",
+    "fan-in",
+    "ping-pong",
+    "stall",
+    "handoff",
+    "trim",
+];
+
+/// Judges the output of `weald bench --json`, one measurement a line.
+pub fn judge(output: &str) -> Result<(), String> {
+    let mut workloads = Vec::new();
+    for line in output.lines().filter(|line| !line.trim().is_empty()) {
+        let workload = measurement(line).map_err(|why| format!("{why} The line is: {line}"))?;
+        workloads.push(workload);
+    }
+    let mut missing = WORKLOADS.to_vec();
+    missing.retain(|name| !workloads.iter().any(|workload| workload == name));
+    if missing.is_empty() {
+        return Ok(());
+    }
+    Err(format!(
+        "The benchmark measured nothing for {}.",
+        missing.join(", ")
+    ))
+}
+
+/// The workload of one measurement, if its median is a number that a measurement can have.
+fn measurement(line: &str) -> Result<String, String> {
+    let value: Value = serde_json::from_str(line)
+        .map_err(|error| format!("A line of the benchmark is no JSON: {error}."))?;
+    let text = |name: &str| match value.get(name).and_then(Value::as_str) {
+        Some(text) if !text.is_empty() => Ok(text.to_owned()),
+        _ => Err(format!("A measurement has no text `{name}`.")),
+    };
+    let (workload, metric) = (text("workload")?, text("metric")?);
+    text("system")?;
+    let median = value.get("median").and_then(Value::as_f64);
+    let median = median.ok_or("A measurement has no number `median`.")?;
+    let may_be_zero = metric.starts_with("lateness");
+    if median.is_finite() && (median > 0.0 || may_be_zero && median == 0.0) {
+        return Ok(workload);
+    }
+    Err(format!(
+        "The median of `{metric}` is {median}, which no measurement can be."
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(workload: &str, metric: &str, median: &str) -> String {
+        format!(
+            r#"{{"workload":"{workload}","system":"weald","metric":"{metric}","median":{median}}}"#
+        )
+    }
+
+    fn sound() -> Vec<String> {
+        WORKLOADS
+            .map(|workload| line(workload, "ns_per_hop", "13.5"))
+            .to_vec()
+    }
+
+    #[test]
+    fn every_workload_with_a_positive_median_passes() {
+        assert_eq!(judge(&sound().join("\n")), Ok(()));
+    }
+
+    #[test]
+    fn only_lateness_may_be_zero() {
+        let with = |metric, median| {
+            judge(
+                &[sound(), vec![line("stall", metric, median)]]
+                    .concat()
+                    .join("\n"),
+            )
+        };
+        assert_eq!(with("lateness_worst_ms", "0"), Ok(()));
+        assert!(with("lateness_worst_ms", "-1").is_err());
+        for median in ["0", "0.0", "-2.5", "null", "\"1\"", "1e999"] {
+            assert!(with("ns_per_hop", median).is_err(), "{median}");
+        }
+    }
+
+    #[test]
+    fn each_workload_that_is_missing_is_named() {
+        for (at, name) in WORKLOADS.iter().enumerate() {
+            let mut lines = sound();
+            lines.remove(at);
+            let judged = judge(&lines.join("\n"));
+            assert!(
+                judged.is_err_and(|sentence| sentence.contains(name)),
+                "{name}"
+            );
+        }
+        assert!(judge("").is_err());
+    }
+
+    #[test]
+    fn a_line_that_is_no_measurement_is_an_error() {
+        for bad in [
+            "spawn 12",
+            "[]",
+            "{}",
+            r#"{"workload":"ring","metric":"x","median":1}"#,
+        ] {
+            assert!(
+                judge(&[sound(), vec![bad.to_owned()]].concat().join("\n")).is_err(),
+                "{bad}"
+            );
+        }
+    }
+}

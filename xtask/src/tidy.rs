@@ -1,0 +1,137 @@
+//! The rules of the repository that no compiler checks, one check per file below `tidy/`.
+//!
+//! - A check reads the loaded repository and returns its findings; it prints and changes nothing.
+//! - Every check has tests in its file on a made-up repository: one that passes, some that fail.
+//! - `lab/rivals` keeps the rules of the other ecosystems; of ours it keeps heads and places.
+
+mod architecture;
+mod repository;
+mod rust;
+
+mod cfgs;
+mod crates;
+mod heads;
+mod lengths;
+mod lints;
+mod modules;
+mod paths;
+mod places;
+mod ratchet;
+mod unsafety;
+mod words;
+
+#[cfg(test)]
+pub(crate) mod made_up;
+
+use std::fmt;
+use std::path::Path;
+
+use repository::Repository;
+
+/// One broken rule, at one place, with a sentence that says what to do.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Finding {
+    path: String,
+    line: usize,
+    sentence: String,
+}
+
+impl Finding {
+    fn new(path: &str, line: usize, sentence: impl Into<String>) -> Self {
+        Self {
+            path: path.to_owned(),
+            line,
+            sentence: sentence.into(),
+        }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}:{} {}", self.path, self.line, self.sentence)
+    }
+}
+
+/// Runs every check on the repository at `root` and returns the findings, ordered by place.
+///
+/// An error is a sentence that says which file could not be read.
+pub fn tidy(root: &Path) -> Result<Vec<Finding>, String> {
+    let repository = Repository::load(root)?;
+    let checks: [fn(&Repository) -> Vec<Finding>; 10] = [
+        crates::check,
+        lints::check,
+        paths::check,
+        heads::check,
+        modules::check,
+        unsafety::check,
+        lengths::check,
+        cfgs::check,
+        words::check,
+        places::check,
+    ];
+    let mut findings: Vec<Finding> = checks.iter().flat_map(|check| check(&repository)).collect();
+    findings.sort();
+    findings.dedup();
+    Ok(findings)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::made_up::MadeUp;
+    use super::*;
+
+    #[test]
+    fn a_small_repository_that_keeps_every_rule_has_no_findings() {
+        let made_up = MadeUp::sound();
+        assert_eq!(tidy(made_up.root()), Ok(vec![]));
+    }
+
+    #[test]
+    fn findings_of_different_checks_come_ordered_by_place() {
+        let made_up = MadeUp::sound();
+        made_up.write("kernel/src/zoo.rs", "fn headless() {}\n");
+        made_up.write(
+            "kernel/src/ant.rs",
+            "//! An ant.\n#[cfg(feature = \"x\")]\nfn f() {}\n",
+        );
+        let findings = tidy(made_up.root()).expect("the made-up repository can be read");
+        let places: Vec<String> = findings
+            .iter()
+            .map(|f| format!("{}:{}", f.path, f.line))
+            .collect();
+        assert_eq!(places, ["kernel/src/ant.rs:2", "kernel/src/zoo.rs:1"]);
+    }
+
+    #[test]
+    fn every_check_is_run() {
+        let word = format!("//! The kernel.\nstruct {}tor;\n", "Ac");
+        let place = format!("See {}/a.\n", concat!("/wo", "rk"));
+        let long = format!("//! A leaf.\n{}", "// Line.\n".repeat(400));
+        for (path, text) in [
+            ("kernel/src/lib.rs", "fn headless() {}\n"),
+            ("kernel/src/a/mod.rs", "//! A module without a name.\n"),
+            ("kernel/src/lib.rs", "//! The kernel.\nunsafe fn f() {}\n"),
+            ("kernel/src/lib.rs", &long),
+            (
+                "kernel/src/lib.rs",
+                "//! The kernel.\n#[cfg(feature = \"x\")]\nmod a;\n",
+            ),
+            ("kernel/src/lib.rs", &word),
+            ("kernel/Cargo.toml", "[package]\nname = \"weald-kernel\"\n"),
+            ("Cargo.toml", "[workspace]\nmembers = [\"kernel\"]\n"),
+            ("README.md", "See `kernel/src/gone.rs`.\n"),
+            ("NOTES.txt", &place),
+        ] {
+            let made_up = MadeUp::sound();
+            made_up.write(path, text);
+            let found = tidy(made_up.root()).expect("the made-up repository can be read");
+            assert_eq!(found.len(), 1, "{path}: {text}\n{found:#?}");
+        }
+    }
+
+    #[test]
+    fn a_finding_reads_as_place_and_sentence() {
+        let finding = Finding::new("a/b.rs", 7, "Say why.");
+        assert_eq!(finding.to_string(), "a/b.rs:7 Say why.");
+    }
+}

@@ -1,0 +1,245 @@
+//! Check: the arrows between the crates are those of the table in ARCHITECTURE.md.
+//!
+//! Dependencies of the build and of a platform count; those of tests and examples do not, because
+//! no crate passes them on.
+
+use std::collections::BTreeMap;
+
+use toml::{Table, Value};
+
+use super::Finding;
+use super::architecture::{self, PAGE, Row};
+use super::repository::Repository;
+
+/// One crate of the workspace as its manifest has it.
+pub(super) struct Member {
+    pub(super) folder: String,
+    pub(super) manifest: String,
+    pub(super) table: Table,
+}
+
+pub(super) fn check(repository: &Repository) -> Vec<Finding> {
+    let (members, mut findings) = members(repository);
+    let rows = match architecture::crates(repository) {
+        Ok(rows) => rows,
+        Err(finding) => return [findings, vec![finding]].concat(),
+    };
+    for member in &members {
+        match rows.iter().find(|row| row.folder == member.folder) {
+            Some(row) => findings.extend(compare(row, &arrows(repository, &members, member))),
+            None => findings.push(Finding::new(&member.manifest, 1, no_row(&member.folder))),
+        }
+    }
+    for row in rows
+        .iter()
+        .filter(|row| members.iter().all(|m| m.folder != row.folder))
+    {
+        let sentence = format!(
+            "`{}` is no crate of the workspace; take the row out.",
+            row.folder
+        );
+        findings.push(Finding::new(PAGE, row.line, sentence));
+    }
+    findings
+}
+
+fn no_row(folder: &str) -> String {
+    format!("The crate `{folder}` is not in the table of crates in {PAGE}; add a row for it.")
+}
+
+fn compare(row: &Row, arrows: &[String]) -> Vec<Finding> {
+    let folder = &row.folder;
+    let undeclared = arrows.iter().filter(|arrow| !row.depends_on.contains(arrow)).map(|arrow| {
+        format!("`{folder}` depends on `{arrow}`, and the table does not say so; a new arrow needs a decision.")
+    });
+    let unused = row
+        .depends_on
+        .iter()
+        .filter(|arrow| !arrows.contains(arrow))
+        .map(|arrow| {
+            format!(
+                "The table says that `{folder}` depends on `{arrow}`, and its manifest does not."
+            )
+        });
+    undeclared
+        .chain(unused)
+        .map(|sentence| Finding::new(PAGE, row.line, sentence))
+        .collect()
+}
+
+/// The crates of the workspace; a manifest that is missing or malformed is a finding.
+pub(super) fn members(repository: &Repository) -> (Vec<Member>, Vec<Finding>) {
+    let root = match manifest(repository, "Cargo.toml") {
+        Ok(root) => root,
+        Err(finding) => return (vec![], vec![finding]),
+    };
+    let folders = root
+        .get("workspace")
+        .and_then(|w| w.get("members"))
+        .and_then(Value::as_array);
+    let folders = folders.into_iter().flatten().filter_map(Value::as_str);
+    let (mut members, mut findings) = (Vec::new(), Vec::new());
+    for folder in folders {
+        let path = format!("{folder}/Cargo.toml");
+        match manifest(repository, &path) {
+            Ok(table) => members.push(Member {
+                folder: folder.to_owned(),
+                manifest: path,
+                table,
+            }),
+            Err(finding) => findings.push(finding),
+        }
+    }
+    if members.is_empty() && findings.is_empty() {
+        findings.push(Finding::new(
+            "Cargo.toml",
+            1,
+            "The workspace has no members to check.",
+        ));
+    }
+    (members, findings)
+}
+
+fn manifest(repository: &Repository, path: &str) -> Result<Table, Finding> {
+    let Some(file) = repository.file(path) else {
+        return Err(Finding::new(
+            path,
+            1,
+            "This manifest of the workspace is missing.",
+        ));
+    };
+    file.text.parse().map_err(|error: toml::de::Error| {
+        let before = error.span().map_or("", |span| &file.text[..span.start]);
+        let line = before.matches('\n').count() + 1;
+        Finding::new(
+            path,
+            line,
+            format!("The manifest is malformed: {}.", error.message()),
+        )
+    })
+}
+
+/// The folders of the crates that `member` depends on, in order.
+fn arrows(repository: &Repository, members: &[Member], member: &Member) -> Vec<String> {
+    let aliases = manifest(repository, "Cargo.toml").unwrap_or_default();
+    let aliases = aliases.get("workspace").and_then(|w| w.get("dependencies"));
+    let folders: BTreeMap<&str, &str> = members
+        .iter()
+        .filter_map(|m| {
+            Some((
+                m.table.get("package")?.get("name")?.as_str()?,
+                m.folder.as_str(),
+            ))
+        })
+        .collect();
+    let platforms = member.table.get("target").and_then(Value::as_table);
+    let platforms = platforms
+        .into_iter()
+        .flat_map(|t| t.values())
+        .filter_map(Value::as_table);
+    let mut arrows: Vec<String> = [&member.table]
+        .into_iter()
+        .chain(platforms)
+        .flat_map(|table| [table.get("dependencies"), table.get("build-dependencies")])
+        .filter_map(|dependencies| dependencies?.as_table())
+        .flatten()
+        .filter_map(|(key, value)| folders.get(package(key, value, aliases)))
+        .map(|folder| (*folder).to_owned())
+        .collect();
+    arrows.sort();
+    arrows.dedup();
+    arrows
+}
+
+/// The package that a dependency names: its key, unless it was renamed here or in the workspace.
+fn package<'a>(key: &'a str, value: &'a Value, aliases: Option<&'a Value>) -> &'a str {
+    let alias = aliases
+        .and_then(|aliases| aliases.get(key))
+        .filter(|_| value.get("workspace").is_some());
+    let renamed = value.get("package").or_else(|| alias?.get("package"));
+    renamed.and_then(Value::as_str).unwrap_or(key)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::made_up::MadeUp;
+    use super::*;
+
+    #[test]
+    fn the_graph_of_the_table_passes() {
+        MadeUp::sound().assert_none(check);
+    }
+
+    #[test]
+    fn an_arrow_that_the_table_does_not_have_is_found() {
+        for arrow in [
+            "[dependencies]\nweald-process.path = \"../process\"\n",
+            "[build-dependencies]\nweald-process.path = \"../process\"\n",
+            "[target.'cfg(unix)'.dependencies]\nweald-process.path = \"../process\"\n",
+            "[dependencies]\np = { path = \"../process\", package = \"weald-process\" }\n",
+        ] {
+            let made_up = MadeUp::sound();
+            made_up.write(
+                "kernel/Cargo.toml",
+                &format!("package.name = \"weald-kernel\"\n{arrow}"),
+            );
+            made_up.assert_one(check, "ARCHITECTURE.md:7", "`kernel` depends on `process`");
+        }
+    }
+
+    #[test]
+    fn a_dependency_renamed_in_the_workspace_is_followed() {
+        let made_up = MadeUp::sound();
+        let root = "[workspace]\nmembers = [\"kernel\", \"process\"]\n[workspace.dependencies]\n\
+                    k = { path = \"kernel\", package = \"weald-kernel\" }\n";
+        made_up.write("Cargo.toml", root);
+        let process = "[package]\nname = \"weald-process\"\n[dependencies]\nk.workspace = true\n";
+        made_up.write("process/Cargo.toml", process);
+        made_up.assert_none(check);
+    }
+
+    #[test]
+    fn an_arrow_that_the_manifest_does_not_have_is_found() {
+        let made_up = MadeUp::sound();
+        made_up.write(
+            "process/Cargo.toml",
+            "[package]\nname = \"weald-process\"\n",
+        );
+        made_up.assert_one(check, "ARCHITECTURE.md:8", "its manifest does not");
+    }
+
+    #[test]
+    fn a_dependency_of_the_tests_is_no_arrow() {
+        let made_up = MadeUp::sound();
+        let text =
+            "package.name = \"weald-kernel\"\n[dev-dependencies]\nweald-process.path = \"x\"\n";
+        made_up.write("kernel/Cargo.toml", text);
+        made_up.assert_none(check);
+    }
+
+    #[test]
+    fn a_crate_without_a_row_and_a_row_without_a_crate_are_found() {
+        let made_up = MadeUp::sound();
+        made_up.write(
+            "Cargo.toml",
+            "[workspace]\nmembers = [\"kernel\", \"process\", \"lab\"]\n",
+        );
+        made_up.write("lab/Cargo.toml", "[package]\nname = \"weald-lab\"\n");
+        made_up.assert_one(check, "lab/Cargo.toml:1", "`lab` is not in the table");
+        made_up.write("Cargo.toml", "[workspace]\nmembers = [\"kernel\"]\n");
+        made_up.assert_one(check, "ARCHITECTURE.md:8", "`process` is no crate");
+    }
+
+    #[test]
+    fn a_manifest_that_is_missing_or_malformed_is_found() {
+        let made_up = MadeUp::sound();
+        made_up.write(
+            "Cargo.toml",
+            "[workspace]\nmembers = [\"kernel\", \"process\", \"gone\"]\n",
+        );
+        made_up.assert_one(check, "gone/Cargo.toml:1", "missing");
+        let made_up = MadeUp::sound();
+        made_up.write("Cargo.toml", "[workspace]\nmembers = [\n");
+        assert!(made_up.found(check)[0].contains("malformed"));
+    }
+}
