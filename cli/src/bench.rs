@@ -41,6 +41,7 @@ pub(crate) fn run(args: &Bench) -> Result<ExitCode, Error> {
     let mut shown = Shown {
         progress: &progress,
         json: args.json,
+        workload: "",
     };
     shown.heading()?;
     let results = bench::run(&options, &systems, &mut shown)?;
@@ -169,6 +170,8 @@ fn weald_failed(results: &[RowResult]) -> bool {
 struct Shown<'a> {
     progress: &'a Progress,
     json: bool,
+    /// The workload whose remark was printed last.
+    workload: &'static str,
 }
 
 impl Shown<'_> {
@@ -179,6 +182,16 @@ impl Shown<'_> {
         }
         self.progress
             .aside(|| print(&format!("{}\n", machine::text())))
+    }
+
+    /// A remark stands once, before the first row of its workload.
+    fn remark(&mut self, row: &RowResult) -> Result<(), Error> {
+        let workload = row.row.workload;
+        if workload.name == self.workload || workload.remark.is_empty() {
+            return Ok(());
+        }
+        self.workload = workload.name;
+        print(&format!("{}: {}\n\n", workload.name, workload.remark))
     }
 
     fn rows_as_records(rows: &[RowResult]) -> Result<(), Error> {
@@ -209,12 +222,15 @@ impl Listener for Shown<'_> {
     }
 
     fn finished(&mut self, rows: &[RowResult]) -> Result<(), Error> {
-        self.progress.aside(|| {
+        let progress = self.progress;
+        progress.aside(|| {
             if self.json {
                 return Self::rows_as_records(rows);
             }
-            rows.iter()
-                .try_for_each(|row| print(&format!("{}\n", table::row(row))))
+            rows.iter().try_for_each(|row| {
+                self.remark(row)?;
+                print(&format!("{}\n", table::row(row)))
+            })
         })
     }
 }

@@ -84,19 +84,29 @@ impl<F: Future> JobCell<F> {
         let future = Self::body(job).cast::<F>();
         // SAFETY: one runner; the stage is FUTURE; the body never moves before it is dropped.
         let pinned = unsafe { Pin::new_unchecked(&mut *future) };
-        let Poll::Ready(output) = pinned.poll(cx) else { return Poll::Pending };
+        let Poll::Ready(output) = pinned.poll(cx) else {
+            return Poll::Pending;
+        };
         set_stage(job, stage::NOTHING);
         // SAFETY: one runner; the stage above keeps anyone from dropping it again if this panics.
         unsafe { ptr::drop_in_place(future) };
         // SAFETY: one runner; the body holds nothing and has room for either member.
-        unsafe { Self::body(job).cast::<Outcome<F::Output>>().write(Ok(output)) };
+        unsafe {
+            Self::body(job)
+                .cast::<Outcome<F::Output>>()
+                .write(Ok(output))
+        };
         set_stage(job, stage::OUTPUT);
         Poll::Ready(())
     }
 
     unsafe fn fail(job: NonNull<Header>, failure: Failure) {
         // SAFETY: one runner; the body holds nothing.
-        unsafe { Self::body(job).cast::<Outcome<F::Output>>().write(Err(failure)) };
+        unsafe {
+            Self::body(job)
+                .cast::<Outcome<F::Output>>()
+                .write(Err(failure))
+        };
         set_stage(job, stage::OUTPUT);
     }
 

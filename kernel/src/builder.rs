@@ -57,7 +57,9 @@ pub struct Builder {
 
 impl Builder {
     pub(crate) fn new() -> Builder {
-        Builder { config: Config::new() }
+        Builder {
+            config: Config::new(),
+        }
     }
 
     /// How many jobs run at once. Default: [`available_workers`].
@@ -190,7 +192,9 @@ pub enum BuildError {
 /// less; at least 1.
 pub fn available_workers() -> usize {
     let affinity = thread::available_parallelism().map_or(1, usize::from);
-    quota("/sys/fs/cgroup/cpu.max").map_or(affinity, |quota| affinity.min(quota)).max(1)
+    quota("/sys/fs/cgroup/cpu.max")
+        .map_or(affinity, |quota| affinity.min(quota))
+        .max(1)
 }
 
 /// The cores of a version-2 cgroup's quota, rounded up; the standard library reads it too, but not

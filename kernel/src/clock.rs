@@ -26,7 +26,11 @@ pub(crate) enum Kind {
 
 impl Clock {
     pub(crate) fn new(kind: Kind) -> Clock {
-        Clock { start: Instant::now(), moved: AtomicU64::new(0), kind }
+        Clock {
+            start: Instant::now(),
+            moved: AtomicU64::new(0),
+            kind,
+        }
     }
 
     pub(crate) fn kind(&self) -> Kind {
@@ -37,9 +41,7 @@ impl Clock {
     pub(crate) fn now(&self) -> Instant {
         match self.kind {
             Kind::Real => Instant::now(),
-            Kind::Virtual => {
-                self.start + Duration::from_nanos(self.moved.load(Ordering::Acquire))
-            }
+            Kind::Virtual => self.start + Duration::from_nanos(self.moved.load(Ordering::Acquire)),
         }
     }
 
@@ -64,6 +66,7 @@ impl Clock {
     /// Moves a virtual clock on to the beginning of `tick`.
     pub(crate) fn move_to(&self, tick: u64) {
         let nanos = u64::try_from(TICK.as_nanos()).expect("a tick is short");
-        self.moved.fetch_max(tick.saturating_mul(nanos), Ordering::AcqRel);
+        self.moved
+            .fetch_max(tick.saturating_mul(nanos), Ordering::AcqRel);
     }
 }

@@ -62,7 +62,11 @@ pub(crate) struct NoThread {
 impl Crew {
     pub(crate) fn new() -> Crew {
         Crew {
-            inner: Mutex::new(Inner { spares: Vec::new(), wanting: Vec::new(), threads: 0 }),
+            inner: Mutex::new(Inner {
+                spares: Vec::new(),
+                wanting: Vec::new(),
+                threads: 0,
+            }),
             wanted: AtomicUsize::new(0),
         }
     }
@@ -158,8 +162,13 @@ pub(crate) fn hand_over(shared: &Arc<Shared>, right: Right) -> Result<(), NoThre
         Ok(_detached) => Ok(()),
         Err(error) => {
             lock(&shared.crew.inner).threads -= 1;
-            let right = lock(&place).take().expect("the thread that would take it never started");
-            Err(NoThread { right, error: Some(error) })
+            let right = lock(&place)
+                .take()
+                .expect("the thread that would take it never started");
+            Err(NoThread {
+                right,
+                error: Some(error),
+            })
         }
     }
 }
@@ -210,7 +219,10 @@ pub(crate) fn renew(shared: &Shared, worker: usize, epoch: Epoch) -> Option<Righ
         return None;
     }
     shared.workers[worker].set_running_none();
-    Some(Right { worker, epoch: outsider.take_over() })
+    Some(Right {
+        worker,
+        epoch: outsider.take_over(),
+    })
 }
 
 /// Stands by until a right is offered. None: the thread retires.

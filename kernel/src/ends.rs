@@ -39,7 +39,10 @@ impl Attached {
 
     fn take(&self) -> Option<End> {
         let mut parts = self.job.header().extras.existing()?;
-        let place = parts.ends.iter().position(|(number, _)| *number == self.number)?;
+        let place = parts
+            .ends
+            .iter()
+            .position(|(number, _)| *number == self.number)?;
         Some(parts.ends.remove(place).1)
     }
 }

@@ -70,10 +70,17 @@ impl ExtrasWord {
     /// The parts, made now if the job had none.
     pub(crate) fn parts(&self) -> MutexGuard<'_, Parts> {
         let word = self.0.load(Ordering::Acquire);
-        let Some(site) = as_site(word) else { return lock(&extras(word).parts) };
-        let made = Box::into_raw(Box::new(Extras { site, parts: Mutex::default() }));
+        let Some(site) = as_site(word) else {
+            return lock(&extras(word).parts);
+        };
+        let made = Box::into_raw(Box::new(Extras {
+            site,
+            parts: Mutex::default(),
+        }));
         // AcqRel: publishes the box, or acquires the one that another thread published first.
-        let won = self.0.compare_exchange(word, made.cast(), Ordering::AcqRel, Ordering::Acquire);
+        let won = self
+            .0
+            .compare_exchange(word, made.cast(), Ordering::AcqRel, Ordering::Acquire);
         match won {
             Ok(_) => lock(&extras(made.cast()).parts),
             Err(other) => {

@@ -104,7 +104,11 @@ impl<T> Gate<T> {
         while self.busy.load(Ordering::Acquire) {
             yield_now();
         }
-        Outsider { gate: self, leave_at: epoch, _guard: guard }
+        Outsider {
+            gate: self,
+            leave_at: epoch,
+            _guard: guard,
+        }
     }
 }
 

@@ -59,7 +59,8 @@ impl<S> Idle<S> {
             return None;
         }
         let (_, sleeper) = sleepers.pop()?;
-        self.counts.fetch_add(SEARCHING - SLEEPING, Ordering::SeqCst);
+        self.counts
+            .fetch_add(SEARCHING - SLEEPING, Ordering::SeqCst);
         Some(sleeper)
     }
 
@@ -68,7 +69,8 @@ impl<S> Idle<S> {
     pub(crate) fn notify_worker(&self, worker: usize) -> Option<S> {
         let mut sleepers = lock(&self.sleepers);
         let place = sleepers.iter().position(|(other, _)| *other == worker)?;
-        self.counts.fetch_add(SEARCHING - SLEEPING, Ordering::SeqCst);
+        self.counts
+            .fetch_add(SEARCHING - SLEEPING, Ordering::SeqCst);
         Some(sleepers.remove(place).1)
     }
 
@@ -77,7 +79,8 @@ impl<S> Idle<S> {
     pub(crate) fn notify_all(&self) -> Vec<S> {
         let mut sleepers = lock(&self.sleepers);
         let count = sleepers.len();
-        self.counts.fetch_add(count * SEARCHING - count * SLEEPING, Ordering::SeqCst);
+        self.counts
+            .fetch_add(count * SEARCHING - count * SLEEPING, Ordering::SeqCst);
         sleepers.drain(..).map(|(_, sleeper)| sleeper).collect()
     }
 
@@ -105,7 +108,8 @@ impl<S> Idle<S> {
         sleepers.push((worker, sleeper));
         match from {
             Before::Searching => {
-                self.counts.fetch_sub(SEARCHING - SLEEPING, Ordering::SeqCst);
+                self.counts
+                    .fetch_sub(SEARCHING - SLEEPING, Ordering::SeqCst);
             }
             Before::Running => {
                 self.counts.fetch_add(SLEEPING, Ordering::SeqCst);
@@ -119,14 +123,19 @@ impl<S> Idle<S> {
     /// it took itself back or was woken.
     pub(crate) fn retract(&self, worker: usize) {
         let mut sleepers = lock(&self.sleepers);
-        let Some(place) = sleepers.iter().position(|(other, _)| *other == worker) else { return };
+        let Some(place) = sleepers.iter().position(|(other, _)| *other == worker) else {
+            return;
+        };
         sleepers.remove(place);
-        self.counts.fetch_add(SEARCHING - SLEEPING, Ordering::SeqCst);
+        self.counts
+            .fetch_add(SEARCHING - SLEEPING, Ordering::SeqCst);
     }
 
     /// Whether nobody has woken the calling worker yet.
     pub(crate) fn is_asleep(&self, worker: usize) -> bool {
-        lock(&self.sleepers).iter().any(|(other, _)| *other == worker)
+        lock(&self.sleepers)
+            .iter()
+            .any(|(other, _)| *other == worker)
     }
 
     /// How many workers slept a moment ago.

@@ -30,7 +30,11 @@ unsafe impl<T: Linked> Send for Batch<T> {}
 
 impl<T: Linked> Batch<T> {
     pub(crate) const fn new() -> Batch<T> {
-        Batch { first: ptr::null_mut(), last: ptr::null_mut(), len: 0 }
+        Batch {
+            first: ptr::null_mut(),
+            last: ptr::null_mut(),
+            len: 0,
+        }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -92,7 +96,10 @@ pub(crate) struct Injector<T: Linked> {
 
 impl<T: Linked> Injector<T> {
     pub(crate) fn new() -> Injector<T> {
-        Injector { jobs: Mutex::new(Batch::new()), len: AtomicUsize::new(0) }
+        Injector {
+            jobs: Mutex::new(Batch::new()),
+            len: AtomicUsize::new(0),
+        }
     }
 
     /// Puts `batch` last. Any thread. The caller then tells the sleepers

@@ -108,7 +108,9 @@ pub(crate) fn new<F: Future>(spec: Spec, make: impl FnOnce(&Runnable) -> F) -> R
     unsafe { job.write(header) };
     // SAFETY: the header was written above. Release: pairs with the exchange in `from_block`: who
     // finds a count finds the header complete.
-    unsafe { job.as_ref() }.refs.store(1 + spec.refs, Ordering::Release);
+    unsafe { job.as_ref() }
+        .refs
+        .store(1 + spec.refs, Ordering::Release);
     let runnable = Runnable(JobPtr(job));
     let future = make(&runnable);
     // SAFETY: one runner: the body is still empty, and the runnable is here.
@@ -171,7 +173,9 @@ impl Header {
 
     /// The name that the job was given, if any.
     pub(crate) fn name(&self) -> Option<String> {
-        self.extras.existing().and_then(|parts| parts.name.as_deref().map(str::to_owned))
+        self.extras
+            .existing()
+            .and_then(|parts| parts.name.as_deref().map(str::to_owned))
     }
 
     pub(crate) fn set_stage(&self, stage: u8) {
@@ -185,7 +189,8 @@ impl Header {
     /// Notes what the job is about to wait for. Called by its runner.
     #[inline(always)]
     pub(crate) fn set_waits_for(&self, what: &'static &'static str) {
-        self.waits_for.store(ptr::from_ref(what).cast_mut(), Ordering::Relaxed);
+        self.waits_for
+            .store(ptr::from_ref(what).cast_mut(), Ordering::Relaxed);
     }
 
     /// What the job noted last.
@@ -246,7 +251,8 @@ impl JobRef {
         let refs = unsafe { &*(&raw const (*job.as_ptr()).refs) };
         let more = |refs: u32| (refs > 0).then(|| refs + 1);
         let taken = refs.fetch_update(Ordering::Acquire, Ordering::Relaxed, more);
-        taken.is_ok().then_some(JobRef(JobPtr(job)))
+        // Made only now: a reference that is dropped gives a count back.
+        taken.ok().map(|_| JobRef(JobPtr(job)))
     }
 
     /// Moves the output of a job that is done to the caller.
@@ -404,6 +410,9 @@ mod tests {
     #[test]
     fn a_header_has_48_bytes_and_its_count_is_not_in_the_first_word() {
         assert_eq!(size_of::<Header>(), 48);
-        assert!(mem::offset_of!(Header, refs) >= 8, "the first word of a free block is a link");
+        assert!(
+            mem::offset_of!(Header, refs) >= 8,
+            "the first word of a free block is a link"
+        );
     }
 }

@@ -43,7 +43,9 @@ impl Panic {
 
     /// The payload, for [`resume_unwind`](std::panic::resume_unwind).
     pub fn into_payload(self) -> Box<dyn Any + Send> {
-        self.payload.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner)
+        self.payload
+            .into_inner()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }
 
@@ -113,12 +115,18 @@ impl<T> JoinHandle<T> {
     /// # Safety
     /// This is the job's only handle, and `T` is its output.
     pub(crate) unsafe fn new(job: JobRef) -> JoinHandle<T> {
-        JoinHandle { job: Some(job), output: PhantomData }
+        JoinHandle {
+            job: Some(job),
+            output: PhantomData,
+        }
     }
 
     /// A handle to no job: its job was refused, because the runtime shuts down.
     pub(crate) fn refused() -> JoinHandle<T> {
-        JoinHandle { job: None, output: PhantomData }
+        JoinHandle {
+            job: None,
+            output: PhantomData,
+        }
     }
 
     /// Asks the job to end: at its next wait its future is dropped, and joining it says
@@ -131,7 +139,9 @@ impl<T> JoinHandle<T> {
 
     /// Whether the job has ended.
     pub fn is_finished(&self) -> bool {
-        self.job.as_ref().is_none_or(|job| job.header().state.is_done())
+        self.job
+            .as_ref()
+            .is_none_or(|job| job.header().state.is_done())
     }
 
     /// Lets the job go on by itself. If it panics, that is reported through `tracing`.
@@ -173,7 +183,9 @@ impl<T> Future for JoinHandle<T> {
     type Output = Result<T, JoinError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let Some(job) = &self.job else { return Poll::Ready(Err(JoinError::Cancelled)) };
+        let Some(job) = &self.job else {
+            return Poll::Ready(Err(JoinError::Cancelled));
+        };
         let header = job.header();
         if !header.state.is_done() {
             // The waker may only be written while the completion is not told to take it.
@@ -204,7 +216,9 @@ impl<T> Drop for JoinHandle<T> {
 
 impl<T> fmt::Debug for JoinHandle<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("JoinHandle").field("job", &self.name()).finish()
+        f.debug_struct("JoinHandle")
+            .field("job", &self.name())
+            .finish()
     }
 }
 

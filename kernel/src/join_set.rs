@@ -45,14 +45,20 @@ pub struct JoinSet<T> {
 
 impl std::fmt::Debug for Ended {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Ended").field("numbers", &self.numbers).finish_non_exhaustive()
+        f.debug_struct("Ended")
+            .field("numbers", &self.numbers)
+            .finish_non_exhaustive()
     }
 }
 
 impl<T: Send + 'static> JoinSet<T> {
     /// An empty set.
     pub fn new() -> JoinSet<T> {
-        JoinSet { handles: HashMap::new(), next: 0, ended: Arc::default() }
+        JoinSet {
+            handles: HashMap::new(),
+            next: 0,
+            ended: Arc::default(),
+        }
     }
 
     /// Spawns a job into the set.
@@ -110,8 +116,13 @@ impl<T: Send + 'static> JoinSet<T> {
             }
         };
         // A job tells its ends just before it is done; the handle waits for the rest.
-        let handle = self.handles.get_mut(&first).expect("an ended job is joined once");
-        let Poll::Ready(result) = Pin::new(handle).poll(cx) else { return Poll::Pending };
+        let handle = self
+            .handles
+            .get_mut(&first)
+            .expect("an ended job is joined once");
+        let Poll::Ready(result) = Pin::new(handle).poll(cx) else {
+            return Poll::Pending;
+        };
         lock(&self.ended).numbers.pop_front();
         self.handles.remove(&first);
         Poll::Ready(Some(result))

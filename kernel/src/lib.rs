@@ -12,45 +12,45 @@ compile_error!("Weald runs on Linux only: it needs membarrier(2) and /proc");
 
 mod sys;
 
-mod state;
+mod body;
 mod extras;
 mod job;
-mod body;
-mod post;
 mod mailbox;
+mod post;
+mod state;
 
-mod ready;
-mod injector;
-mod ring;
+mod context;
 mod gate;
-mod worker;
+mod injector;
+mod ready;
+mod ring;
+mod run;
 mod run_word;
 mod search;
-mod run;
 mod waker;
-mod context;
+mod worker;
 
-mod idle;
 mod crew;
+mod idle;
 mod monitor;
 mod report;
 
 mod clock;
-mod timer;
 mod time;
+mod timer;
 
-mod spawn;
-mod local;
-mod limit;
-mod join;
 mod ends;
+mod join;
 mod join_set;
+mod limit;
+mod local;
 mod scope;
+mod spawn;
 mod wait;
 
 mod builder;
-mod runtime;
 mod metrics;
+mod runtime;
 mod shutdown;
 mod testing;
 
@@ -70,7 +70,5 @@ pub use scope::{Scope, scope};
 pub use shutdown::ShutdownReport;
 pub use spawn::{Spawn, SpawnError, spawn, spawn_child, spawn_local};
 pub use testing::TestRuntime;
-pub use time::{
-    Elapsed, Interval, Sleep, interval, now, sleep, sleep_until, timeout, yield_now,
-};
+pub use time::{Elapsed, Interval, Sleep, interval, now, sleep, sleep_until, timeout, yield_now};
 pub use wait::{Wait, block_on, blocking};

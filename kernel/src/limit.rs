@@ -27,7 +27,10 @@ pub(crate) struct Reached;
 
 impl Limit {
     pub(crate) fn new(limit: usize) -> Limit {
-        Limit { free: AtomicUsize::new(limit), limit }
+        Limit {
+            free: AtomicUsize::new(limit),
+            limit,
+        }
     }
 
     pub(crate) fn limit(&self) -> usize {
@@ -50,9 +53,11 @@ impl Limit {
     /// Takes up to `most` places; at least one.
     fn take(&self, most: usize) -> Result<usize, Reached> {
         // Relaxed: it is a count, and guards no other memory.
-        let before = self.free.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |free| {
-            (free > 0).then(|| free - free.min(most))
-        });
+        let before = self
+            .free
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |free| {
+                (free > 0).then(|| free - free.min(most))
+            });
         before.map(|free| free.min(most)).map_err(|_| Reached)
     }
 

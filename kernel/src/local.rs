@@ -111,7 +111,11 @@ impl Home {
 pub(crate) fn evict(shared: &Shared, home: &Arc<Home>) {
     home.close();
     while home.has_residents() {
-        let here = |job: &JobRef| job.header().home().is_some_and(|other| Arc::ptr_eq(&other, home));
+        let here = |job: &JobRef| {
+            job.header()
+                .home()
+                .is_some_and(|other| Arc::ptr_eq(&other, home))
+        };
         for job in shared.live_jobs().into_iter().filter(here) {
             join::cancel(&job);
         }

@@ -59,7 +59,10 @@ impl<M> std::hash::Hash for Address<M> {
 
 impl<M> Address<M> {
     pub(crate) fn new(job: JobRef) -> Address<M> {
-        Address { job, message: PhantomData }
+        Address {
+            job,
+            message: PhantomData,
+        }
     }
 
     /// Puts a message into the mailbox. Never waits. Any thread; lock-free.
@@ -131,7 +134,10 @@ pub struct Scan(Mark);
 
 impl<M> Mailbox<M> {
     pub(crate) fn new(job: JobRef) -> Mailbox<M> {
-        Mailbox { job, chain: Chain::new() }
+        Mailbox {
+            job,
+            chain: Chain::new(),
+        }
     }
 
     /// Where messages for this mailbox go.
@@ -253,6 +259,8 @@ impl<M> std::fmt::Debug for Address<M> {
 
 impl<M> std::fmt::Debug for Mailbox<M> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Mailbox").field(&JobName::of(self.job.header())).finish()
+        f.debug_tuple("Mailbox")
+            .field(&JobName::of(self.job.header()))
+            .finish()
     }
 }

@@ -87,7 +87,11 @@ mod tests {
         let mut blocks: Vec<_> = (0..10_000).map(|_| alloc(Kind::Node, layout)).collect();
         assert!(blocks.iter().all(|block| block.addr().get() % 32 == 0));
         blocks.sort();
-        assert!(blocks.windows(2).all(|pair| pair[1].addr().get() - pair[0].addr().get() >= 96));
+        assert!(
+            blocks
+                .windows(2)
+                .all(|pair| pair[1].addr().get() - pair[0].addr().get() >= 96)
+        );
         for block in blocks {
             // SAFETY: it was allocated above with this layout and is not used again.
             unsafe { free(Kind::Node, layout, block) };
@@ -106,7 +110,9 @@ mod tests {
             }
         });
         for _ in 0..100_000 {
-            sender.send(alloc(Kind::Node, layout).as_ptr().expose_provenance()).unwrap();
+            sender
+                .send(alloc(Kind::Node, layout).as_ptr().expose_provenance())
+                .unwrap();
         }
         drop(sender);
         freeing.join().unwrap();

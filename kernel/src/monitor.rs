@@ -54,7 +54,10 @@ pub(crate) struct Monitor {
 
 impl Monitor {
     pub(crate) fn new() -> Monitor {
-        Monitor { asleep: AtomicBool::new(false), thread: Mutex::new(None) }
+        Monitor {
+            asleep: AtomicBool::new(false),
+            thread: Mutex::new(None),
+        }
     }
 
     /// Called by a worker that has just stopped sleeping.
@@ -92,10 +95,13 @@ fn all_sleep(shared: &Shared) -> bool {
 pub(crate) fn start(shared: &Arc<Shared>) -> std::io::Result<()> {
     let watched = shared.clone();
     let name = format!("{}-monitor", shared.config.name);
-    let handle = thread::Builder::new().name(name).stack_size(256 << 10).spawn(move || {
-        watch(&watched);
-        watched.thread_ended();
-    })?;
+    let handle = thread::Builder::new()
+        .name(name)
+        .stack_size(256 << 10)
+        .spawn(move || {
+            watch(&watched);
+            watched.thread_ended();
+        })?;
     *lock(&shared.monitor.thread) = Some(handle.thread().clone());
     Ok(())
 }
@@ -161,7 +167,12 @@ fn pause(shared: &Shared) -> Duration {
 fn observe(shared: &Arc<Shared>, worker: &Worker, watched: &mut Watched) {
     let running = worker.running();
     if running != watched.running || running.job().is_none() {
-        *watched = Watched { running, since: Instant::now(), accounts: None, at_bound: false };
+        *watched = Watched {
+            running,
+            since: Instant::now(),
+            accounts: None,
+            at_bound: false,
+        };
         return;
     }
     let stuck = watched.since.elapsed();
@@ -199,7 +210,9 @@ fn take_overdue(shared: &Shared, worker: &Worker, running: RunWord) {
 
 /// Whether the thread is blocked, or was on a core most of the time, rather than waiting for one.
 fn is_really_stuck(shared: &Shared, worker: &Worker, watched: &Watched) -> bool {
-    let (Some(then), Some(now)) = (watched.accounts, accounts(worker)) else { return true };
+    let (Some(then), Some(now)) = (watched.accounts, accounts(worker)) else {
+        return true;
+    };
     // The first account is a round younger than the run, and a running thread's own lags by a tick.
     now.is_blocked || now.ran.saturating_sub(then.ran) >= shared.config.stuck_after / 2
 }
@@ -211,7 +224,10 @@ fn accounts(worker: &Worker) -> Option<Accounts> {
     let stat = fs::read_to_string(format!("{thread}/stat")).ok()?;
     // The state is the first word behind the name, which is in parentheses and may contain some.
     let state = stat.rsplit_once(')')?.1.trim_start().chars().next()?;
-    Some(Accounts { ran: Duration::from_nanos(ran), is_blocked: state != 'R' })
+    Some(Accounts {
+        ran: Duration::from_nanos(ran),
+        is_blocked: state != 'R',
+    })
 }
 
 /// Step 2. Takes the right away from the stuck thread and gives it to a stand-in.
@@ -222,11 +238,16 @@ fn relieve(shared: &Arc<Shared>, worker: &Worker, watched: &mut Watched) {
         }
         return;
     }
-    let Some((job, epoch)) = take_over(worker, watched.running) else { return };
+    let Some((job, epoch)) = take_over(worker, watched.running) else {
+        return;
+    };
     shared.counters.relieved.fetch_add(1, Ordering::Relaxed);
     report::stuck(job.header(), watched.since.elapsed());
     lock(&shared.relieved).push((worker.holder.load(Ordering::Relaxed), job));
-    let right = Right { worker: worker.index, epoch };
+    let right = Right {
+        worker: worker.index,
+        epoch,
+    };
     if let Err(refused) = crew::hand_over(shared, right) {
         report::no_thread(refused.error.as_ref());
         lock(&shared.orphans).push(refused.right);

@@ -21,7 +21,12 @@ pub(crate) struct Post<T>(Owned<Node<T>>);
 impl<T> Post<T> {
     #[inline(always)]
     pub(crate) fn new(value: T) -> Post<T> {
-        Post(Owned::new(Node { link: Link { next: std::ptr::null_mut() }, value }))
+        Post(Owned::new(Node {
+            link: Link {
+                next: std::ptr::null_mut(),
+            },
+            value,
+        }))
     }
 
     #[inline(always)]
@@ -76,7 +81,10 @@ fn set_next(link: *mut Link, next: *mut Link) {
 
 impl<T> Chain<T> {
     pub(crate) const fn new() -> Chain<T> {
-        Chain { last: std::ptr::null_mut(), values: PhantomData }
+        Chain {
+            last: std::ptr::null_mut(),
+            values: PhantomData,
+        }
     }
 
     #[inline(always)]

@@ -31,7 +31,9 @@ pub(crate) fn ready(job: Runnable) {
             cx.lose();
             return outside(cx, job);
         };
-        let Some(displaced) = inside.next.replace(job.into_ptr()) else { return };
+        let Some(displaced) = inside.next.replace(job.into_ptr()) else {
+            return;
+        };
         let overflow = inside.push_last(displaced);
         drop(inside);
         publish(cx, overflow);

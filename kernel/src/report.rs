@@ -54,7 +54,11 @@ pub(crate) fn stuck(job: &Header, stuck: Duration) {
 
 /// All stand-ins are in use: names every job that holds a thread.
 pub(crate) fn no_stand_in(shared: &Shared) {
-    let stuck: Vec<String> = shared.stuck_jobs().iter().map(ToString::to_string).collect();
+    let stuck: Vec<String> = shared
+        .stuck_jobs()
+        .iter()
+        .map(ToString::to_string)
+        .collect();
     tracing::error!(
         target: "weald::monitor",
         bound = shared.config.stand_ins,

@@ -44,7 +44,10 @@ pub(crate) fn new<T>() -> (Owner<T>, Thief<T>) {
 }
 
 impl<T> Shared<T> {
-    #[expect(clippy::cast_possible_truncation, reason = "an index below a small capacity")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "an index below a small capacity"
+    )]
     fn slot(&self, index: u64) -> &AtomicPtr<T> {
         &self.slots[index as usize % CAPACITY]
     }
@@ -67,12 +70,9 @@ impl<T> Shared<T> {
             }
             // Release: the reads above come before the owner's load of `head` that lets it reuse the
             // slots. Acquire: as for the load above.
-            let taken = self.head.compare_exchange(
-                head,
-                head + count,
-                Ordering::AcqRel,
-                Ordering::Relaxed,
-            );
+            let taken =
+                self.head
+                    .compare_exchange(head, head + count, Ordering::AcqRel, Ordering::Relaxed);
             if taken.is_ok() {
                 return count as usize;
             }

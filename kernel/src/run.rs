@@ -104,11 +104,14 @@ pub(crate) fn finish(job: Runnable, panic: Option<String>) -> JobRef {
             report::unobserved_panic(own.header(), &panic_message(payload.as_ref()));
         }
     }
+    // The wakers leave the lock before they are woken: a waker is user code.
     if completed.wake_joiner {
-        wake(own.header().extras.parts().joiner.take());
+        let joiner = own.header().extras.parts().joiner.take();
+        wake(joiner);
     }
     if completed.wake_receiver {
-        wake(own.header().extras.parts().receiver.take());
+        let receiver = own.header().extras.parts().receiver.take();
+        wake(receiver);
     }
     if let Some(home) = home {
         home.count_resident(Resident::MovesOut);

@@ -13,7 +13,10 @@ impl RunWord {
     /// `job`, in the worker's run number `run`.
     pub(crate) fn new(job: JobPtr, run: u64) -> RunWord {
         let address = job.as_raw().as_ptr().expose_provenance();
-        #[expect(clippy::cast_possible_truncation, reason = "the low 16 bits tell runs apart")]
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "the low 16 bits tell runs apart"
+        )]
         let run = (run as usize) << Self::ADDRESS_BITS;
         RunWord(address | run)
     }

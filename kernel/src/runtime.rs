@@ -72,7 +72,9 @@ const MAX_ID: usize = (1 << 15) - 1;
 
 /// The runtime with this number, if it still exists.
 pub(crate) fn find(id: u16) -> Option<Arc<Shared>> {
-    let runtimes = RUNTIMES.read().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let runtimes = RUNTIMES
+        .read()
+        .unwrap_or_else(std::sync::PoisonError::into_inner);
     runtimes.get(usize::from(id))?.upgrade()
 }
 
@@ -83,7 +85,9 @@ impl Shared {
         clock: clock::Kind,
     ) -> Result<(Arc<Shared>, Vec<Right>), BuildError> {
         barrier::register();
-        let mut runtimes = RUNTIMES.write().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut runtimes = RUNTIMES
+            .write()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
         if runtimes.is_empty() {
             runtimes.push(Weak::new());
         }
@@ -125,7 +129,10 @@ impl Shared {
 
     /// The system's number of the calling thread.
     pub(crate) fn thread_number(&self) -> u32 {
-        rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs()
+        rustix::thread::gettid()
+            .as_raw_nonzero()
+            .get()
+            .unsigned_abs()
     }
 
     /// Whether one thread drives everything, in virtual time.
@@ -181,7 +188,9 @@ impl Shared {
     /// Cancels what lies in the injector. Only once the runtime is stopped.
     pub(crate) fn cancel_injected(&self) {
         loop {
-            let Some(job) = self.injector.pop(1).pop() else { return };
+            let Some(job) = self.injector.pop(1).pop() else {
+                return;
+            };
             let job = JobPtr::from_raw(std::ptr::NonNull::new(job).expect("a queued job"));
             // SAFETY: the injector held the job's right to run.
             drop(unsafe { Runnable::new(job) });
@@ -194,7 +203,9 @@ impl Shared {
         let mut jobs = Vec::new();
         memory::for_each_job_block(|block| {
             // SAFETY: job blocks stay mapped.
-            let Some(job) = (unsafe { JobRef::from_block(block) }) else { return };
+            let Some(job) = (unsafe { JobRef::from_block(block) }) else {
+                return;
+            };
             jobs.push(job);
         });
         jobs.retain(|job| job.header().runtime() == self.id && !job.header().state.is_done());
@@ -230,7 +241,10 @@ impl Shared {
 
     /// The jobs that hold a thread at this moment, by name.
     pub(crate) fn stuck_jobs(&self) -> Vec<JobName> {
-        lock(&self.relieved).iter().map(|(_, job)| JobName::of(job.header())).collect()
+        lock(&self.relieved)
+            .iter()
+            .map(|(_, job)| JobName::of(job.header()))
+            .collect()
     }
 }
 
@@ -254,7 +268,9 @@ pub struct Runtime {
 
 impl std::fmt::Debug for Shared {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Runtime").field("workers", &self.workers.len()).finish_non_exhaustive()
+        f.debug_struct("Runtime")
+            .field("workers", &self.workers.len())
+            .finish_non_exhaustive()
     }
 }
 
@@ -290,7 +306,9 @@ impl Runtime {
         let runtime = Runtime { shared };
         for right in rights {
             crew::hand_over(&runtime.shared, right).map_err(|refused| {
-                let cause = refused.error.unwrap_or_else(|| std::io::Error::other("no thread"));
+                let cause = refused
+                    .error
+                    .unwrap_or_else(|| std::io::Error::other("no thread"));
                 BuildError::Thread(cause)
             })?;
         }
@@ -337,7 +355,8 @@ impl Runtime {
         }
         // Those that slept answer at once; a bound, because one of them may find work first.
         let give_up = Instant::now() + Duration::from_millis(20);
-        while self.shared.trims_done.load(Ordering::Acquire) < expected && Instant::now() < give_up {
+        while self.shared.trims_done.load(Ordering::Acquire) < expected && Instant::now() < give_up
+        {
             std::thread::yield_now();
         }
         memory::trim()
@@ -356,7 +375,11 @@ impl Runtime {
 impl Drop for Runtime {
     fn drop(&mut self) {
         if !self.shared.is_stopped() {
-            let report = shutdown::run(&self.shared, self.shared.config.shutdown_deadline, Drain::No);
+            let report = shutdown::run(
+                &self.shared,
+                self.shared.config.shutdown_deadline,
+                Drain::No,
+            );
             report::shutdown(&report);
         }
     }

@@ -47,7 +47,9 @@ pub struct Scope {
 /// # });
 /// ```
 pub async fn scope<R>(body: impl AsyncFnOnce(&Scope) -> R) -> R {
-    let scope = Scope { children: Arc::default() };
+    let scope = Scope {
+        children: Arc::default(),
+    };
     let guard = EndChildren(&scope);
     let result = body(&scope).await;
     scope.all_ended().await;
@@ -73,7 +75,11 @@ impl Scope {
 
     /// Asks all jobs of the scope to end.
     pub fn cancel(&self) {
-        let live: Vec<JobRef> = lock(&self.children).live.iter().map(|c| c.1.clone()).collect();
+        let live: Vec<JobRef> = lock(&self.children)
+            .live
+            .iter()
+            .map(|c| c.1.clone())
+            .collect();
         for job in live {
             join::cancel(&job);
         }

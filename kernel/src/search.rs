@@ -80,7 +80,10 @@ fn fire_due(tenure: &mut Tenure<'_>) -> Result<(), Lost> {
         if cancelled > SWEEP_AT_LEAST && cancelled > inside.wheel.pending() / 2 {
             tenure.worker.cancelled_timers.store(0, Ordering::Relaxed);
             // SAFETY: entries in the wheel are alive.
-            inside.wheel.sweep(|entry| unsafe { entry.get() }.state.is_cancelled(), &mut due);
+            inside.wheel.sweep(
+                |entry| unsafe { entry.get() }.state.is_cancelled(),
+                &mut due,
+            );
         }
         if inside.wheel.advance(now, TIMERS_PER_LOOK, &mut due) {
             inside.set_until_look(1);
@@ -213,7 +216,9 @@ pub(crate) fn sees_work(shared: &Shared) -> bool {
 pub(crate) fn sleep(tenure: &mut Tenure<'_>) -> Result<(), Lost> {
     let (shared, worker) = (tenure.shared, tenure.worker);
     let news = || shared.is_stopped() || shared.crew.is_wanted() || tenure.home.has_runnable();
-    shared.idle.announce(worker.index, thread::current(), tenure.before_sleep());
+    shared
+        .idle
+        .announce(worker.index, thread::current(), tenure.before_sleep());
     // After the announcement: an earlier timer from outside finds this worker asleep and wakes it.
     let deadline = worker.gate.enter(tenure.epoch)?.wheel.next_tick();
     let deadline = deadline.map(|tick| shared.clock.start_of(tick));

@@ -12,12 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::{
-    job::JobRef,
-    metrics::Metrics,
-    report::JobName,
-    runtime::Shared,
-};
+use crate::{job::JobRef, metrics::Metrics, report::JobName, runtime::Shared};
 
 /// How long a runtime must be without a poll and without a pending timer to count as drained.
 const QUIET: Duration = Duration::from_millis(2);
@@ -59,8 +54,11 @@ pub(crate) fn run(shared: &Arc<Shared>, deadline: Duration, drains: Drain) -> Sh
         }
         Shared::cancel_waiting(&live);
         shared.cancel_injected();
-        let left: Vec<JobRef> =
-            live.iter().filter(|job| !job.header().state.is_done()).cloned().collect();
+        let left: Vec<JobRef> = live
+            .iter()
+            .filter(|job| !job.header().state.is_done())
+            .cloned()
+            .collect();
         cancelled += live.len() - left.len();
         // A destructor may have spawned nothing, but it may have woken others: look again, unless
         // only jobs are left that hold a thread.
@@ -68,7 +66,10 @@ pub(crate) fn run(shared: &Arc<Shared>, deadline: Duration, drains: Drain) -> Sh
             break left.iter().map(|job| JobName::of(job.header())).collect();
         }
     };
-    ShutdownReport { cancelled, not_stopped }
+    ShutdownReport {
+        cancelled,
+        not_stopped,
+    }
 }
 
 /// Waits until every job is done, or the rest waits for something that no worker will bring about.

@@ -160,7 +160,10 @@ impl Spawn {
     {
         let site = Location::caller();
         let (shared, home) = here()?;
-        let spec = Spec { home: Some(home.clone()), ..plain(&shared, site, 1) };
+        let spec = Spec {
+            home: Some(home.clone()),
+            ..plain(&shared, site, 1)
+        };
         home.count_resident(Resident::MovesIn);
         let runnable = self.named(job::new(spec, |_| future));
         Ok(finish(runnable))
@@ -185,7 +188,11 @@ impl Spawn {
         let site = Location::caller();
         with_current(|shared| {
             admit(shared)?;
-            let spec = Spec { inbox: Inbox::Open, counted: true, ..plain(shared, site, 3) };
+            let spec = Spec {
+                inbox: Inbox::Open,
+                counted: true,
+                ..plain(shared, site, 3)
+            };
             Ok(self.finish_with_mailbox(spec, make))
         })
     }
@@ -257,7 +264,14 @@ impl Spawn {
 /// What a plain job is made of.
 #[inline]
 fn plain(shared: &Shared, site: &'static Location<'static>, refs: u32) -> Spec {
-    Spec { runtime: shared.id(), site, inbox: Inbox::None, home: None, counted: false, refs }
+    Spec {
+        runtime: shared.id(),
+        site,
+        inbox: Inbox::None,
+        home: None,
+        counted: false,
+        refs,
+    }
 }
 
 /// Takes a place under the process limit.

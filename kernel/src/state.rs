@@ -47,16 +47,8 @@ const RECEIVER: usize = 1 << 53;
 /// Set while the job's own thread is blocked in `wait()`, so that a cancel must unpark it.
 const BLOCKED: usize = 1 << 54;
 
-const FLAGS: usize = PARKED
-    | NOTIFIED
-    | DONE
-    | LISTENING
-    | CLOSED
-    | CANCEL
-    | HANDLE
-    | JOINER
-    | RECEIVER
-    | BLOCKED;
+const FLAGS: usize =
+    PARKED | NOTIFIED | DONE | LISTENING | CLOSED | CANCEL | HANDLE | JOINER | RECEIVER | BLOCKED;
 
 /// A value of the word.
 #[derive(Clone, Copy, PartialEq)]
@@ -345,7 +337,10 @@ impl State {
             let Some(new) = change(word) else { return word };
             // AcqRel: pairs with itself; see the head of this file for who hands what to whom.
             let exchange = (Ordering::AcqRel, Ordering::Acquire);
-            match self.0.compare_exchange_weak(word.0, new.0, exchange.0, exchange.1) {
+            match self
+                .0
+                .compare_exchange_weak(word.0, new.0, exchange.0, exchange.1)
+            {
                 Ok(_) => return word,
                 Err(now) => word = Word(now),
             }
@@ -368,7 +363,10 @@ impl std::fmt::Debug for State {
             (RECEIVER, "receiver"),
             (BLOCKED, "blocked"),
         ];
-        let set = names.iter().filter(|(bit, _)| word.has(*bit)).map(|(_, name)| name);
+        let set = names
+            .iter()
+            .filter(|(bit, _)| word.has(*bit))
+            .map(|(_, name)| name);
         f.debug_list().entries(set).finish()
     }
 }

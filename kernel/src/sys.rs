@@ -41,7 +41,8 @@ impl<T> Lock for std::sync::Mutex<T> {
         T: 'a;
 
     fn lock_anyhow(&self) -> Self::Guard<'_> {
-        self.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        self.lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }
 
@@ -53,7 +54,8 @@ impl<T> Lock for loom::sync::Mutex<T> {
         T: 'a;
 
     fn lock_anyhow(&self) -> Self::Guard<'_> {
-        self.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        self.lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }
 

@@ -69,9 +69,16 @@ impl TestRuntime {
     /// # Errors
     /// As [`Builder::build`](crate::Builder::build).
     pub fn with_builder(builder: crate::Builder, seed: u64) -> Result<TestRuntime, BuildError> {
-        let config = Config { workers: 1, ..builder.workers(1).check()? };
+        let config = Config {
+            workers: 1,
+            ..builder.workers(1).check()?
+        };
         let (shared, rights) = Shared::new(config, clock::Kind::Virtual)?;
-        Ok(TestRuntime { shared, epoch: rights[0].epoch, seed })
+        Ok(TestRuntime {
+            shared,
+            epoch: rights[0].epoch,
+            seed,
+        })
     }
 
     /// Runs `future`, and whatever it spawns, until it is done.
@@ -85,11 +92,17 @@ impl TestRuntime {
         let waker = Waker::from(flag.clone());
         let home = Arc::new(Home::new());
         context::with(|cx| {
-            assert!(cx.shared().is_none(), "a test runtime cannot run inside another runtime");
+            assert!(
+                cx.shared().is_none(),
+                "a test runtime cannot run inside another runtime"
+            );
             cx.set_shared(Arc::as_ptr(&self.shared));
             cx.set_home(Arc::as_ptr(&home));
         });
-        let drive = Drive { runtime: self, home };
+        let drive = Drive {
+            runtime: self,
+            home,
+        };
         DRIVE.set(Some((self.seed, self.epoch)));
         loop {
             if flag.0.swap(false, Ordering::AcqRel)
@@ -157,7 +170,9 @@ pub(crate) fn drive_nested(until: impl Fn() -> bool) {
 
 /// Moves time on to the next deadline. False if there is none.
 fn move_time(shared: &Shared, epoch: Epoch) -> bool {
-    let Ok(inside) = shared.workers[0].gate.enter(epoch) else { return false };
+    let Ok(inside) = shared.workers[0].gate.enter(epoch) else {
+        return false;
+    };
     let next = inside.wheel.next_tick();
     drop(inside);
     let Some(tick) = next else { return false };
@@ -171,12 +186,19 @@ fn stuck(shared: &Shared, seed: u64) -> ! {
         .iter()
         .map(|job| {
             let named = JobName::of(job.header());
-            format!("{named} waits for {}", named.waits_for.unwrap_or("something unnamed"))
+            format!(
+                "{named} waits for {}",
+                named.waits_for.unwrap_or("something unnamed")
+            )
         })
         .collect();
     panic!(
         "nothing can run any more, and no timer is pending (drive state {seed}). Jobs that wait: {}",
-        if names.is_empty() { "none but the main future".to_owned() } else { names.join("; ") }
+        if names.is_empty() {
+            "none but the main future".to_owned()
+        } else {
+            names.join("; ")
+        }
     );
 }
 
@@ -189,7 +211,10 @@ fn next(state: u64) -> u64 {
 }
 
 /// A number below `below`.
-#[expect(clippy::cast_possible_truncation, reason = "the remainder is below a usize")]
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "the remainder is below a usize"
+)]
 fn draw(state: &mut u64, below: usize) -> usize {
     *state = next(*state);
     ((*state >> 33) % below as u64) as usize

@@ -37,7 +37,10 @@ pub fn sleep(duration: Duration) -> Sleep {
 
 /// Waits until `deadline`. Cancel-safe.
 pub fn sleep_until(deadline: Instant) -> Sleep {
-    Sleep { deadline, armed: None }
+    Sleep {
+        deadline,
+        armed: None,
+    }
 }
 
 /// A hundred years.
@@ -78,12 +81,18 @@ impl Sleep {
         self.armed = Some(with_current(|shared| {
             let deadline = shared.clock.tick_after(self.deadline);
             let entry = insert(shared, deadline, waker.clone());
-            Armed { entry, runtime: shared.id(), waker: identity(waker) }
+            Armed {
+                entry,
+                runtime: shared.id(),
+                waker: identity(waker),
+            }
         }));
     }
 
     fn disarm(&mut self) {
-        let Some(Armed { entry, runtime, .. }) = self.armed.take() else { return };
+        let Some(Armed { entry, runtime, .. }) = self.armed.take() else {
+            return;
+        };
         if remove_here(entry, runtime) {
             // SAFETY: it was unlinked inside the gate.
             return unsafe { entry.free() };
@@ -95,7 +104,9 @@ impl Sleep {
             Owes::Free => unsafe { entry.free() },
             _ => {
                 if let Some(shared) = runtime::find(runtime) {
-                    shared.workers[worker].cancelled_timers.fetch_add(1, Ordering::Relaxed);
+                    shared.workers[worker]
+                        .cancelled_timers
+                        .fetch_add(1, Ordering::Relaxed);
                 }
             }
         }
@@ -131,11 +142,15 @@ fn remove_here(entry: EntryPtr, runtime: u16) -> bool {
     // SAFETY: the caller's future has not given up its claim.
     let entry_here = unsafe { entry.get() };
     context::with(|cx| {
-        let Some((worker, epoch)) = cx.worker_of(runtime) else { return false };
+        let Some((worker, epoch)) = cx.worker_of(runtime) else {
+            return false;
+        };
         if worker.index != entry_here.worker {
             return false;
         }
-        let Ok(mut inside) = worker.gate.enter(epoch) else { return false };
+        let Ok(mut inside) = worker.gate.enter(epoch) else {
+            return false;
+        };
         let linked = entry_here.state.is_linked();
         if linked {
             inside.wheel.remove(entry);
@@ -161,7 +176,11 @@ impl Future for Sleep {
             self.disarm();
             return Poll::Ready(());
         }
-        if self.armed.as_ref().is_none_or(|armed| armed.waker != identity(cx.waker())) {
+        if self
+            .armed
+            .as_ref()
+            .is_none_or(|armed| armed.waker != identity(cx.waker()))
+        {
             self.disarm();
             self.arm(cx.waker());
         }
@@ -178,7 +197,9 @@ impl Drop for Sleep {
 
 impl fmt::Debug for Sleep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Sleep").field("deadline", &self.deadline).finish_non_exhaustive()
+        f.debug_struct("Sleep")
+            .field("deadline", &self.deadline)
+            .finish_non_exhaustive()
     }
 }
 
@@ -217,8 +238,14 @@ pub async fn timeout<F: Future>(duration: Duration, future: F) -> Result<F::Outp
 /// # Panics
 /// If `period` is zero.
 pub fn interval(period: Duration) -> Interval {
-    assert!(!period.is_zero(), "an interval needs a period longer than zero");
-    Interval { next: now() + period, period }
+    assert!(
+        !period.is_zero(),
+        "an interval needs a period longer than zero"
+    );
+    Interval {
+        next: now() + period,
+        period,
+    }
 }
 
 /// See [`interval`].
@@ -235,7 +262,10 @@ impl Interval {
         sleep_until(self.next).await;
         let due = self.next;
         let behind = now().saturating_duration_since(due).as_nanos() / self.period.as_nanos();
-        self.next += self.period * u32::try_from(behind).unwrap_or(u32::MAX - 1).saturating_add(1);
+        self.next += self.period
+            * u32::try_from(behind)
+                .unwrap_or(u32::MAX - 1)
+                .saturating_add(1);
         due
     }
 }

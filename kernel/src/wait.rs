@@ -82,8 +82,12 @@ pub fn blocking<R>(f: impl FnOnce() -> R) -> R {
 /// Gives the right of the calling thread, which runs `job`, to a stand-in, if it still has it.
 fn release(job: JobRef) {
     context::with(|cx| {
-        let Some((worker, epoch)) = cx.worker() else { return };
-        let Some(shared) = cx.shared().map(Shared::id).and_then(crate::runtime::find) else { return };
+        let Some((worker, epoch)) = cx.worker() else {
+            return;
+        };
+        let Some(shared) = cx.shared().map(Shared::id).and_then(crate::runtime::find) else {
+            return;
+        };
         if shared.is_driven() {
             return;
         }
@@ -116,7 +120,10 @@ struct ThreadWaker {
 
 impl ThreadWaker {
     fn new() -> Arc<ThreadWaker> {
-        Arc::new(ThreadWaker { thread: thread::current(), woken: AtomicBool::new(true) })
+        Arc::new(ThreadWaker {
+            thread: thread::current(),
+            woken: AtomicBool::new(true),
+        })
     }
 
     /// Whether there was a wake since the last call.
@@ -149,7 +156,10 @@ fn wait_in_job<F: Future>(job: &JobRef, mut future: Pin<&mut F>) -> F::Output {
         unwind_if_cancelled(job);
         if signal.take() {
             context::with(|cx| {
-                cx.refill(cx.shared().map_or(u32::MAX, |shared| shared.config.poll_budget));
+                cx.refill(
+                    cx.shared()
+                        .map_or(u32::MAX, |shared| shared.config.poll_budget),
+                );
             });
             if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
                 return output;
@@ -218,9 +228,16 @@ impl<'a> Visit<'a> {
     fn begin(shared: &'a Arc<Shared>) -> Visit<'a> {
         let home = Arc::new(Home::new());
         let before = context::with(|cx| {
-            (cx.set_shared(Arc::as_ptr(shared)), cx.set_home(Arc::as_ptr(&home)))
+            (
+                cx.set_shared(Arc::as_ptr(shared)),
+                cx.set_home(Arc::as_ptr(&home)),
+            )
         });
-        Visit { shared, home, before }
+        Visit {
+            shared,
+            home,
+            before,
+        }
     }
 }
 

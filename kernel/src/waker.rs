@@ -34,7 +34,8 @@ pub(crate) unsafe fn borrowed(job: JobPtr) -> ManuallyDrop<Waker> {
 /// Whether `waker` wakes `job` and nothing else.
 #[inline(always)]
 pub(crate) fn is_of(waker: &Waker, job: JobPtr) -> bool {
-    std::ptr::eq(waker.data(), job.as_raw().as_ptr().cast()) && std::ptr::eq(waker.vtable(), &VTABLE)
+    std::ptr::eq(waker.data(), job.as_raw().as_ptr().cast())
+        && std::ptr::eq(waker.vtable(), &VTABLE)
 }
 
 /// Makes `job` runnable, if it waits. The one path by which any wait ends.

@@ -165,8 +165,14 @@ impl Inside {
 
     fn take_after_streak(&mut self, slot: Option<JobPtr>) -> Option<JobPtr> {
         self.streak = 0;
-        let from_ring = self.ring.pop().and_then(std::ptr::NonNull::new).map(JobPtr::from_raw);
-        let (Some(waiting), Some(woken)) = (from_ring, slot) else { return from_ring.or(slot) };
+        let from_ring = self
+            .ring
+            .pop()
+            .and_then(std::ptr::NonNull::new)
+            .map(JobPtr::from_raw);
+        let (Some(waiting), Some(woken)) = (from_ring, slot) else {
+            return from_ring.or(slot);
+        };
         // The ring has just lost a job, and only its owner fills it: there is room.
         let kept = self.push_last(woken);
         debug_assert!(kept.is_none());
@@ -238,7 +244,9 @@ impl<'a> Tenure<'a> {
         home: &'a crate::local::Home,
     ) -> Tenure<'a> {
         let (worker, epoch) = right;
-        worker.holder.store(shared.thread_number(), Ordering::Relaxed);
+        worker
+            .holder
+            .store(shared.thread_number(), Ordering::Relaxed);
         cx.hold(shared, worker, epoch);
         Tenure {
             cx,
@@ -307,7 +315,10 @@ impl<'a> Tenure<'a> {
     /// Step 2: runs `job`, and what the gate hands out after it, until that is nothing.
     pub(crate) fn run_from(&mut self, job: Runnable) -> Result<(), End> {
         let mut job = job;
-        let limits = (self.shared.config.poll_budget, self.shared.config.next_slot_runs);
+        let limits = (
+            self.shared.config.poll_budget,
+            self.shared.config.next_slot_runs,
+        );
         loop {
             self.runs += 1;
             let next = match run::poll(self.cx, &job, limits.0) {

@@ -36,11 +36,16 @@ pub fn family(system: &str) -> &str {
     system.split('+').next().unwrap_or(system)
 }
 
+/// Memory comes in huge pages of 2 MiB; a growth of fewer than four of them is mostly rounding.
+const TELLING_GROWTH: f64 = (8 << 20) as f64;
+
 /// All figures for one metric.
 #[derive(Clone, Debug)]
 pub struct Comparison<'a> {
     /// The metric.
     pub metric: &'a str,
+    /// The size of the row: what costs in each process or message add up over.
+    pub size: Option<u64>,
     /// Weald's figures, the best first.
     pub weald: Vec<Entry<'a>>,
     /// The rivals' figures, the best first.
@@ -48,11 +53,10 @@ pub struct Comparison<'a> {
 }
 
 impl<'a> Comparison<'a> {
-    /// How a figure of Weald's stands to the best rival's. Not judged are a bare number of ticks,
-    /// whose ideal is each system's own, and messages in a poll, which only explain a cost.
+    /// How a figure of Weald's stands to the best rival's; none where that cannot be judged.
     #[must_use]
     pub fn ratio(&self, ours: &Entry<'_>) -> Option<Ratio> {
-        if ["ticks", "messages_per_poll"].contains(&self.metric) {
+        if !self.can_be_judged(ours) {
             return None;
         }
         Ratio::of(
@@ -60,6 +64,17 @@ impl<'a> Comparison<'a> {
             self.rivals.first()?.summary,
             better(self.metric),
         )
+    }
+
+    /// Not judged are a bare number of ticks, whose ideal is each system's own; messages in a poll,
+    /// which only explain a cost; and memory that grew by so few huge pages that it was rounded.
+    fn can_be_judged(&self, ours: &Entry<'_>) -> bool {
+        let grown = ours.summary.median * self.size.unwrap_or(0) as f64;
+        match self.metric {
+            "ticks" | "messages_per_poll" => false,
+            memory if memory.starts_with("bytes_per_") => grown >= TELLING_GROWTH,
+            _ => true,
+        }
     }
 
     /// How Weald's best figure stands to the best rival's.
@@ -108,6 +123,7 @@ fn compare<'a>(result: &'a RowResult, metric: &'a str) -> Comparison<'a> {
     let (weald, rivals) = entries.partition(|entry: &Entry<'_>| entry.cell.system == WEALD);
     Comparison {
         metric,
+        size: result.row.workload.size(&result.row.params),
         weald: sorted(metric, weald),
         rivals: sorted(metric, rivals),
     }
@@ -171,6 +187,24 @@ pub(crate) mod tests {
         assert_eq!(all[0].ratio(&all[0].weald[1]).unwrap().times_better, 3.2);
         let best: Vec<String> = all[0].best_of_each().iter().map(Entry::label).collect();
         assert_eq!(best, ["weald on 1", "go on 2", "erlang on 1"]);
+    }
+
+    #[test]
+    fn memory_of_few_pages_is_shown_but_not_judged() {
+        let metric = "bytes_per_process";
+        for (n, judged) in [(1_000, false), (1_000_000, true)] {
+            let cells = vec![
+                cell("weald", 1, metric, 100.0),
+                cell("go", 1, metric, 2_600.0),
+            ];
+            let row = Row::new("spawn", Params::default().with("n", n));
+            let result = RowResult { row, cells };
+            assert_eq!(
+                comparisons(&result)[0].headline().is_some(),
+                judged,
+                "n={n}"
+            );
+        }
     }
 
     #[test]

@@ -67,8 +67,8 @@ pub static ALL: [Workload; 9] = [
         optional: &["huge"],
         metrics: &["ns_per_spawn", "bytes_per_process", "ns_per_teardown"],
         explaining: &[],
-        remark: "At small sizes the processes may lie in a huge page that was touched before: \
-                 bytes_per_process tells something from about 100,000 processes on. \
+        remark: "At small sizes the processes may lie in a huge page that was touched before, so \
+                 memory that grew by less than 8 MiB is shown but not judged. \
                  Rows with huge=off run without huge pages.",
         run: spawn::run,
     },

@@ -88,13 +88,25 @@ mod tests {
                     let Some(class) = of(kind, layout) else {
                         panic!("{layout:?} has no class")
                     };
-                    assert!(class.size() >= size && class.size() % align == 0, "{layout:?}");
+                    assert!(
+                        class.size() >= size && class.size() % align == 0,
+                        "{layout:?}"
+                    );
                     assert!(class.size() < size.max(1) + COARSE_STEP.max(align));
                     assert_eq!(class.kind(), kind);
                 }
             }
         }
-        assert_eq!(of(Kind::Job, Layout::from_size_align(COARSE_MAX + 1, 8).unwrap()), None);
-        assert_eq!(of(Kind::Job, Layout::from_size_align(8, 128).unwrap()), None);
+        assert_eq!(
+            of(
+                Kind::Job,
+                Layout::from_size_align(COARSE_MAX + 1, 8).unwrap()
+            ),
+            None
+        );
+        assert_eq!(
+            of(Kind::Job, Layout::from_size_align(8, 128).unwrap()),
+            None
+        );
     }
 }

@@ -45,7 +45,9 @@ impl Batch {
     pub(super) fn push(&mut self, block: NonNull<Free>) {
         let next = self.head.map_or(ptr::null_mut(), NonNull::as_ptr);
         // SAFETY: the block is free and this batch becomes its only owner.
-        unsafe { block.as_ref() }.next.store(next, Ordering::Relaxed);
+        unsafe { block.as_ref() }
+            .next
+            .store(next, Ordering::Relaxed);
         self.head = Some(block);
         self.len += 1;
     }
@@ -85,7 +87,11 @@ struct Shelf {
 }
 
 static SHELVES: [Mutex<Shelf>; class::COUNT] = [const {
-    Mutex::new(Shelf { batches: Vec::new(), uncut: Vec::new(), chunks: Vec::new() })
+    Mutex::new(Shelf {
+        batches: Vec::new(),
+        uncut: Vec::new(),
+        chunks: Vec::new(),
+    })
 }; class::COUNT];
 
 /// What a thread whose cache ran dry gets.
@@ -107,7 +113,10 @@ pub(super) fn refill(class: Class) -> Refill {
     shelf.chunks.push(SendPtr(chunk));
     // SAFETY: the chunk is longer than its head.
     let start = SendPtr(unsafe { chunk.byte_add(HEAD) });
-    Refill::Uncut(Uncut { start, blocks: blocks_per_chunk(class) })
+    Refill::Uncut(Uncut {
+        start,
+        blocks: blocks_per_chunk(class),
+    })
 }
 
 /// Takes a batch that a thread has no use for.
@@ -142,15 +151,23 @@ pub(super) fn take_empty_chunks() -> Vec<SendPtr> {
                 }
                 kept.push(block);
                 if kept.len == BATCH {
-                    shelf.batches.push(std::mem::replace(&mut kept, Batch::EMPTY));
+                    shelf
+                        .batches
+                        .push(std::mem::replace(&mut kept, Batch::EMPTY));
                 }
             }
         }
         if kept.len > 0 {
             shelf.batches.push(kept);
         }
-        shelf.uncut.retain(|uncut| !is_empty(chunk_of(uncut.start.0)));
-        empty.extend(shelf.chunks.extract_if(.., |chunk| is_empty(chunk_of(chunk.0))));
+        shelf
+            .uncut
+            .retain(|uncut| !is_empty(chunk_of(uncut.start.0)));
+        empty.extend(
+            shelf
+                .chunks
+                .extract_if(.., |chunk| is_empty(chunk_of(chunk.0))),
+        );
     }
     empty
 }

@@ -19,7 +19,9 @@ pub(super) fn alloc(kind: Kind, layout: Layout) -> NonNull<u8> {
     let layout = at_least_a_link(layout);
     // SAFETY: the layout is not empty.
     let block = unsafe { std::alloc::alloc_zeroed(layout) };
-    let Some(block) = NonNull::new(block) else { handle_alloc_error(layout) };
+    let Some(block) = NonNull::new(block) else {
+        handle_alloc_error(layout)
+    };
     if kind == Kind::Job {
         lock(&JOBS).insert(block.as_ptr().expose_provenance());
     }
@@ -39,7 +41,9 @@ pub(super) unsafe fn free(kind: Kind, layout: Layout, block: NonNull<u8>) {
 pub(super) fn for_each_job(visit: &mut dyn FnMut(NonNull<u8>)) {
     // Under the lock, so that none of them is freed during the visit.
     for addr in lock(&JOBS).iter() {
-        visit(NonNull::new(ptr::with_exposed_provenance_mut(*addr)).expect("a block has an address"));
+        visit(
+            NonNull::new(ptr::with_exposed_provenance_mut(*addr)).expect("a block has an address"),
+        );
     }
 }
 

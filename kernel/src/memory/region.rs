@@ -35,7 +35,10 @@ pub(super) struct SendPtr(pub(super) NonNull<u8>);
 // SAFETY: it is an address; whoever uses it answers for the access.
 unsafe impl Send for SendPtr {}
 
-static REGIONS: Mutex<Regions> = Mutex::new(Regions { empty: Vec::new(), rest: None });
+static REGIONS: Mutex<Regions> = Mutex::new(Regions {
+    empty: Vec::new(),
+    rest: None,
+});
 
 /// A chunk of zeroes that nobody else has.
 pub(super) fn take_chunk() -> NonNull<u8> {

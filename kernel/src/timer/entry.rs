@@ -123,7 +123,11 @@ impl EntryPtr {
     pub(crate) fn new(worker: usize, deadline: u64, waker: Waker) -> EntryPtr {
         let entry = Entry {
             state: EntryState::new(),
-            links: UnsafeCell::new(Links { next: None, prev: None, slot: 0 }),
+            links: UnsafeCell::new(Links {
+                next: None,
+                prev: None,
+                slot: 0,
+            }),
             deadline,
             worker,
             waker: UnsafeCell::new(Some(waker)),

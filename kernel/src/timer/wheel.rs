@@ -79,7 +79,9 @@ impl Wheel {
 
     /// A tick before which nothing fires; it may turn out that nothing fires then either.
     pub(crate) fn next_tick(&self) -> Option<u64> {
-        (0..LEVELS).find_map(|level| self.next_in(level)).map(|(tick, _)| tick)
+        (0..LEVELS)
+            .find_map(|level| self.next_in(level))
+            .map(|(tick, _)| tick)
     }
 
     /// Moves time on to `now`, and unlinks the entries whose time has come, in the order of their
@@ -148,7 +150,9 @@ impl Wheel {
         // they are a whole turn away.
         let after = digit(self.elapsed, level) + 1;
         #[expect(clippy::cast_possible_truncation, reason = "at most 64")]
-        let ahead = self.occupied[level].rotate_right(after as u32).trailing_zeros() as usize;
+        let ahead = self.occupied[level]
+            .rotate_right(after as u32)
+            .trailing_zeros() as usize;
         let slot = (after + ahead) % SLOTS;
         let span = 1_u64 << (BITS * level);
         let start = self.elapsed & !(span * SLOTS as u64 - 1);
@@ -167,7 +171,11 @@ impl Wheel {
 
     fn append(&mut self, slot: usize, entry: EntryPtr) {
         let last = self.slots[slot].last.replace(entry);
-        *links(entry) = Links { next: None, prev: last, slot };
+        *links(entry) = Links {
+            next: None,
+            prev: last,
+            slot,
+        };
         match last {
             Some(last) => links(last).next = Some(entry),
             None => self.slots[slot].first = Some(entry),
@@ -186,7 +194,10 @@ fn level_of(elapsed: u64, deadline: u64) -> usize {
     ((63 - differing.leading_zeros() as usize) / BITS).min(LEVELS - 1)
 }
 
-#[expect(clippy::mut_from_ref, reason = "the gate gives one thread access to all links")]
+#[expect(
+    clippy::mut_from_ref,
+    reason = "the gate gives one thread access to all links"
+)]
 fn links<'a>(entry: EntryPtr) -> &'a mut Links {
     // SAFETY: callers pass entries that are in this wheel or about to be, which are alive.
     let entry = unsafe { entry.get() };

@@ -23,8 +23,9 @@ type exchanged struct {
 
 func stall(offender string, offenders, seconds, pingers int) {
 	pairs := make([]exchanged, pingers/2)
+	serves := make([]chan<- uint64, len(pairs))
 	for i := range pairs {
-		startPair(&pairs[i])
+		serves[i] = startPair(&pairs[i])
 	}
 	if offender != "none" {
 		for range offenders {
@@ -33,6 +34,11 @@ func stall(offender string, offenders, seconds, pingers int) {
 	}
 	ended := make(chan []metric)
 	go func() { ended <- runTicker(time.Duration(seconds)*time.Second, pairs) }()
+	// The first balls come last: a pair that plays keeps its processor for 10 ms at a time, and
+	// what is still to be started would wait for every pair that plays already.
+	for _, serve := range serves {
+		serve <- 0
+	}
 	printMetrics(<-ended...)
 }
 
@@ -64,7 +70,8 @@ func total(pairs []exchanged) uint64 {
 	return sum
 }
 
-func startPair(pair *exchanged) {
+// startPair starts two goroutines and gives the channel for their first ball.
+func startPair(pair *exchanged) chan<- uint64 {
 	ping, pong := make(chan uint64, 1), make(chan uint64, 1)
 	go func() {
 		for number := range pong {
@@ -77,7 +84,7 @@ func startPair(pair *exchanged) {
 			pong <- number + 2
 		}
 	}()
-	ping <- 0
+	return ping
 }
 
 func offend(offender string) {

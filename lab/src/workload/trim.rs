@@ -35,7 +35,7 @@ pub(super) fn run(params: &Params) -> Result<Vec<Metric>, Error> {
     let kept = kept as f64 - held.before as f64;
     Ok(vec![Metric::new(
         "growth_kept_percent",
-        100.0 * kept / growth,
+        100.0 * (kept / growth).max(0.0),
     )])
 }
 

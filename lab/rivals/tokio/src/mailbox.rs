@@ -25,7 +25,7 @@ pub(crate) async fn run<T: AsRef<str>>(k: usize, mut text: impl FnMut() -> T) {
             length: number + 1,
             share: number as f64 * 0.5,
         };
-        me.send(message).ok().expect("the mailbox is open");
+        assert!(me.send(message).is_ok(), "the mailbox is open");
     }
     let sending = clock.elapsed();
     let grown = rss_bytes().saturating_sub(rss_before);

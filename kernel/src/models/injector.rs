@@ -1,0 +1,75 @@
+//! Models of the injector: nothing is lost or doubled, and its length is no promise too many.
+
+use std::sync::Arc;
+
+use loom::thread;
+
+use super::made_up::Jobs;
+use crate::injector::Injector;
+
+/// Two pushers, one of them with a batch, against a popper: each job is taken once, those of one
+/// pusher in their order; and in the end the length is zero.
+#[test]
+fn two_pushers_against_a_popper() {
+    loom::model(|| {
+        let jobs = Arc::new(Jobs::new(3));
+        let injector = Arc::new(Injector::new());
+        let pushers = [vec![0, 1], vec![2]].map(|numbers| {
+            let (jobs, injector) = (jobs.clone(), injector.clone());
+            thread::spawn(move || injector.push(jobs.batch(numbers)))
+        });
+        let mut taken = jobs.take_batch(injector.pop(2));
+        for pusher in pushers {
+            pusher.join().unwrap();
+        }
+        assert_eq!(injector.len(), 3 - taken.len());
+        taken.extend(jobs.take_batch(injector.pop(usize::MAX)));
+        let batch: Vec<_> = taken.iter().copied().filter(|number| *number < 2).collect();
+        assert_eq!(batch, [0, 1]);
+        assert_eq!(injector.len(), 0);
+        jobs.assert_all_taken();
+    });
+}
+
+/// A pusher against one who looks and then pops: who saw a length finds that many jobs, as long as
+/// nobody else pops.
+#[test]
+fn who_sees_a_length_finds_the_jobs() {
+    loom::model(|| {
+        let jobs = Arc::new(Jobs::new(2));
+        let injector = Arc::new(Injector::new());
+        let pusher = {
+            let (jobs, injector) = (jobs.clone(), injector.clone());
+            thread::spawn(move || {
+                injector.push(jobs.batch([0]));
+                injector.push(jobs.batch([1]));
+            })
+        };
+        let seen = injector.len();
+        let taken = jobs.take_batch(injector.pop(usize::MAX));
+        assert!(taken.len() >= seen, "{seen} were seen and {taken:?} were found");
+        pusher.join().unwrap();
+        let rest = jobs.take_batch(injector.pop(usize::MAX));
+        assert_eq!([taken, rest].concat(), [0, 1]);
+        jobs.assert_all_taken();
+    });
+}
+
+/// A pusher against two poppers: each job is taken once.
+#[test]
+fn a_pusher_against_two_poppers() {
+    loom::model(|| {
+        let jobs = Arc::new(Jobs::new(2));
+        let injector = Arc::new(Injector::new());
+        injector.push(jobs.batch([0]));
+        let poppers = [(); 2].map(|()| {
+            let (jobs, injector) = (jobs.clone(), injector.clone());
+            thread::spawn(move || jobs.take_batch(injector.pop(1)).len())
+        });
+        injector.push(jobs.batch([1]));
+        let taken: usize = poppers.into_iter().map(|popper| popper.join().unwrap()).sum();
+        assert_eq!(injector.len(), 2 - taken);
+        jobs.take_batch(injector.pop(usize::MAX));
+        jobs.assert_all_taken();
+    });
+}

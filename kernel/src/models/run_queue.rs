@@ -1,0 +1,132 @@
+//! Models of the run queue: every job is taken exactly once, in order.
+
+use std::{ptr, sync::Arc};
+
+use loom::thread;
+
+use super::made_up::{Job, Jobs};
+use crate::{
+    injector::Injector,
+    ring::{self, CAPACITY, Owner, Thief},
+};
+
+fn push(owner: &mut Owner<Job>, jobs: &Jobs, number: usize) {
+    assert_eq!(owner.push(jobs.queue(number)), Ok(()));
+}
+
+fn steal(thief: &Thief<Job>, jobs: &Jobs) -> Vec<usize> {
+    let mut place = [ptr::null_mut(); CAPACITY / 2];
+    let count = thief.steal(&mut place);
+    jobs.take_all(&place[..count])
+}
+
+fn pop(owner: &mut Owner<Job>, jobs: &Jobs) -> Option<usize> {
+    owner.pop().map(|job| jobs.take(job))
+}
+
+fn assert_in_order(taken: &[usize]) {
+    assert!(taken.is_sorted(), "one consumer took {taken:?}");
+}
+
+/// The owner pushes and pops, a thief steals twice: each job is taken once, each side sees jobs in
+/// the order in which they were pushed, and the owner can empty the ring.
+#[test]
+fn an_owner_against_a_thief() {
+    loom::model(|| {
+        let jobs = Arc::new(Jobs::new(4));
+        let (mut owner, thief) = ring::new();
+        push(&mut owner, &jobs, 0);
+        let stealing = {
+            let jobs = jobs.clone();
+            thread::spawn(move || [steal(&thief, &jobs), steal(&thief, &jobs)].concat())
+        };
+        push(&mut owner, &jobs, 1);
+        push(&mut owner, &jobs, 2);
+        let mut taken: Vec<_> = pop(&mut owner, &jobs).into_iter().collect();
+        push(&mut owner, &jobs, 3);
+        taken.extend(std::iter::from_fn(|| pop(&mut owner, &jobs)));
+        assert_in_order(&taken);
+        assert_in_order(&stealing.join().unwrap());
+        assert_eq!(owner.len(), 0);
+        jobs.assert_all_taken();
+    });
+}
+
+/// Two thieves steal at once while the owner pops: each job is taken once.
+#[test]
+fn an_owner_against_two_thieves() {
+    loom::model(|| {
+        let jobs = Arc::new(Jobs::new(3));
+        let (mut owner, thief) = ring::new();
+        let thief = Arc::new(thief);
+        for number in 0..3 {
+            push(&mut owner, &jobs, number);
+        }
+        let stealing = [(); 2].map(|()| {
+            let (thief, jobs) = (thief.clone(), jobs.clone());
+            thread::spawn(move || steal(&thief, &jobs))
+        });
+        let taken: Vec<_> = std::iter::from_fn(|| pop(&mut owner, &jobs)).collect();
+        assert_in_order(&taken);
+        for stealing in stealing {
+            assert_in_order(&stealing.join().unwrap());
+        }
+        jobs.assert_all_taken();
+    });
+}
+
+/// The owner fills slots anew that a thief reads at the same time: the thief's old reading does not
+/// count.
+#[test]
+fn slots_that_are_used_again_against_a_thief() {
+    loom::model(|| {
+        let count = CAPACITY + 2;
+        let jobs = Arc::new(Jobs::new(count));
+        let (mut owner, thief) = ring::new();
+        for number in 0..CAPACITY {
+            push(&mut owner, &jobs, number);
+        }
+        let stealing = {
+            let jobs = jobs.clone();
+            thread::spawn(move || steal(&thief, &jobs))
+        };
+        let mut taken = Vec::new();
+        for number in CAPACITY..count {
+            taken.extend(pop(&mut owner, &jobs));
+            push(&mut owner, &jobs, number);
+        }
+        taken.extend(std::iter::from_fn(|| pop(&mut owner, &jobs)));
+        assert_in_order(&taken);
+        assert_in_order(&stealing.join().unwrap());
+        jobs.assert_all_taken();
+    });
+}
+
+/// A full ring gives its older half to the injector, as `Inside::push_last` does it, while a thief
+/// steals from it: each job is taken once.
+#[test]
+fn an_overflow_against_a_thief() {
+    loom::model(|| {
+        let jobs = Arc::new(Jobs::new(CAPACITY + 1));
+        let (mut owner, thief) = ring::new();
+        for number in 0..CAPACITY {
+            push(&mut owner, &jobs, number);
+        }
+        let stealing = {
+            let jobs = jobs.clone();
+            thread::spawn(move || steal(&thief, &jobs))
+        };
+        let injector = Injector::new();
+        if let Err(job) = owner.push(jobs.queue(CAPACITY)) {
+            let mut place = [ptr::null_mut(); CAPACITY / 2];
+            let count = owner.take_half(&mut place);
+            let older: Vec<_> = place[..count].iter().copied().chain([job]).collect();
+            injector.push(jobs.rebatch(&older));
+        }
+        assert_in_order(&stealing.join().unwrap());
+        assert_in_order(&jobs.take_batch(injector.pop(usize::MAX)));
+        let taken: Vec<_> = std::iter::from_fn(|| pop(&mut owner, &jobs)).collect();
+        assert_in_order(&taken);
+        jobs.assert_all_taken();
+    });
+}

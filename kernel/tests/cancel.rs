@@ -1,0 +1,169 @@
+//! Cancelling: a job ends at its next wait, wherever it is, and its destructors run exactly once.
+
+#[path = "support/tools.rs"]
+mod tools;
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, AtomicUsize, Ordering},
+    mpsc,
+};
+
+use tools::{Drops, Latch, for_seeds, on_each, runtime, until, watch};
+use weald_kernel::{JoinError, sleep, spawn, yield_now};
+
+#[test]
+fn a_waiting_job_is_dropped_where_it_waits() {
+    on_each(|runtime| {
+        let (drops, latch) = (Drops::default(), Latch::default());
+        let (token, waits) = (drops.token(), latch.clone());
+        let job = runtime.spawn(async move {
+            let _token = token;
+            waits.await;
+        });
+        until(|| latch.waiters() == 1);
+        job.cancel();
+        assert!(runtime.block_on(job).unwrap_err().is_cancelled());
+        assert_eq!(drops.count(), 1);
+        latch.open();
+    });
+}
+
+#[test]
+fn a_queued_job_never_begins() {
+    let _watch = watch();
+    let runtime = runtime(1);
+    let (drops, polled) = (Drops::default(), Arc::new(AtomicBool::new(false)));
+    let (token, seen) = (drops.token(), polled.clone());
+    let ended = runtime.spawn(async move {
+        // On the only worker: the new job cannot begin before this one waits.
+        let job = spawn(async move {
+            let _token = token;
+            seen.store(true, Ordering::SeqCst);
+        });
+        job.cancel();
+        job.await
+    });
+    assert!(runtime.block_on(ended).unwrap().unwrap_err().is_cancelled());
+    assert_eq!((drops.count(), polled.load(Ordering::SeqCst)), (1, false));
+}
+
+#[test]
+fn a_running_job_goes_on_to_its_next_wait() {
+    on_each(|runtime| {
+        let drops = Drops::default();
+        let token = drops.token();
+        let (running, is_running) = mpsc::channel();
+        let (go, may_go) = mpsc::channel();
+        let (passed, has_passed) = mpsc::channel();
+        let job = runtime.spawn(async move {
+            let _token = token;
+            running.send(()).unwrap();
+            may_go.recv().unwrap();
+            passed.send(1).unwrap();
+            yield_now().await;
+            passed.send(2).unwrap();
+        });
+        is_running.recv().unwrap();
+        job.cancel();
+        assert_eq!(drops.count(), 0);
+        go.send(()).unwrap();
+        assert!(runtime.block_on(job).unwrap_err().is_cancelled());
+        assert_eq!(has_passed.iter().collect::<Vec<_>>(), [1]);
+        assert_eq!(drops.count(), 1);
+    });
+}
+
+#[test]
+fn a_running_job_that_ends_without_a_wait_keeps_its_value() {
+    let _watch = watch();
+    let runtime = runtime(2);
+    let (running, is_running) = mpsc::channel();
+    let (go, may_go) = mpsc::channel();
+    let job = runtime.spawn(async move {
+        running.send(()).unwrap();
+        may_go.recv().unwrap();
+        5
+    });
+    is_running.recv().unwrap();
+    job.cancel();
+    go.send(()).unwrap();
+    assert_eq!(runtime.block_on(job).unwrap(), 5);
+}
+
+#[test]
+fn a_finished_job_stays_as_it_is() {
+    on_each(|runtime| {
+        let job = runtime.spawn(async { 3 });
+        until(|| job.is_finished());
+        job.cancel();
+        assert_eq!(runtime.block_on(job).unwrap(), 3);
+    });
+}
+
+#[test]
+fn a_job_may_cancel_itself_and_others_in_its_destructor() {
+    on_each(|runtime| {
+        runtime.block_on(async {
+            struct CancelsOther(weald_kernel::JoinHandle<()>);
+            impl Drop for CancelsOther {
+                fn drop(&mut self) {
+                    self.0.cancel();
+                }
+            }
+            let drops = Drops::default();
+            let token = drops.token();
+            let other = spawn(async move {
+                let _token = token;
+                std::future::pending::<()>().await;
+            });
+            let first = spawn(async move {
+                let _cancels = CancelsOther(other);
+                std::future::pending::<()>().await;
+            });
+            yield_now().await;
+            first.cancel();
+            assert!(first.await.unwrap_err().is_cancelled());
+            tools::until_yielding(|| drops.count() == 1).await;
+        });
+    });
+}
+
+#[test]
+fn cancels_race_with_wakes_ends_and_joins() {
+    for_seeds(6, |random| {
+        let runtime = runtime(1 + random.below(4));
+        let drops = Drops::default();
+        let outcomes = AtomicUsize::new(0);
+        let rounds = 400;
+        for _ in 0..rounds {
+            let (token, latch) = (drops.token(), Latch::default());
+            let (waits, yields, sleeps) = (latch.clone(), random.below(3), random.below(4) == 0);
+            let job = runtime.spawn(async move {
+                let _token = token;
+                for _ in 0..yields {
+                    yield_now().await;
+                }
+                if sleeps {
+                    sleep(std::time::Duration::from_millis(1)).await;
+                }
+                waits.await;
+            });
+            let spins = random.below(200);
+            std::thread::scope(|scope| {
+                scope.spawn(|| latch.open());
+                for _ in 0..spins {
+                    std::hint::spin_loop();
+                }
+                job.cancel();
+                job.cancel();
+            });
+            match runtime.block_on(job) {
+                Ok(()) | Err(JoinError::Cancelled) => outcomes.fetch_add(1, Ordering::Relaxed),
+                Err(error) => panic!("{error}"),
+            };
+        }
+        assert_eq!(outcomes.into_inner(), rounds);
+        assert_eq!(drops.count(), rounds);
+    });
+}

@@ -1,0 +1,188 @@
+//! Panics: one job's panic is its joiner's to see, or is reported, and harms nobody else.
+
+#[path = "support/tools.rs"]
+mod tools;
+
+use std::{
+    sync::Arc,
+    task::{Context, Wake, Waker},
+};
+
+use tools::{Drops, Latch, collect_reports, on_each, reports, until};
+use weald_kernel::{JoinError, Panic, Spawn, spawn, yield_now};
+
+fn panic_of<T>(result: Result<T, JoinError>) -> Panic {
+    match result {
+        Err(JoinError::Panicked(panic)) => panic,
+        Err(other) => panic!("not a panic but: {other}"),
+        Ok(_) => panic!("not a panic but a value"),
+    }
+}
+
+#[test]
+fn a_joiner_gets_the_message_and_the_payload() {
+    on_each(|runtime| {
+        runtime.block_on(async {
+            let number = 7;
+            let formatted = panic_of(spawn(async move { panic!("formatted {number}") }).await);
+            assert_eq!(formatted.message(), "formatted 7");
+            let fixed = panic_of(spawn(async { panic!("fixed") }).await);
+            assert_eq!(fixed.message(), "fixed");
+            let error = spawn(async { std::panic::panic_any(41_u64) })
+                .await
+                .unwrap_err();
+            assert!(error.is_panic() && !error.is_cancelled());
+            let payload = panic_of::<()>(Err(error)).into_payload();
+            assert_eq!(*payload.downcast::<u64>().unwrap(), 41);
+        });
+    });
+}
+
+#[test]
+fn a_panic_drops_what_the_job_held_and_leaves_the_others() {
+    on_each(|runtime| {
+        runtime.block_on(async {
+            let (drops, latch) = (Drops::default(), Latch::default());
+            let opened = latch.clone();
+            let other = spawn(async move { opened.await });
+            for _ in 0..100 {
+                let token = drops.token();
+                let job = spawn(async move {
+                    let _token = token;
+                    yield_now().await;
+                    panic!("with something held");
+                });
+                let _ = panic_of::<()>(job.await);
+            }
+            assert_eq!(drops.count(), 100);
+            latch.open();
+            other.await.unwrap();
+        });
+    });
+}
+
+#[test]
+fn the_panic_of_a_detached_job_is_reported_with_its_name() {
+    collect_reports();
+    on_each(|runtime| {
+        let before = reports("`left alone`").len();
+        runtime.block_on(async {
+            Spawn::new()
+                .name("left alone")
+                .spawn(async { panic!("nobody hears") })
+                .detach();
+        });
+        until(|| reports("`left alone`").len() > before);
+        let report = reports("`left alone`").remove(before);
+        assert_eq!(report.level, tracing::Level::ERROR);
+        assert!(report.text.contains("nobody hears"), "{}", report.text);
+        assert!(report.text.contains("panics.rs"), "{}", report.text);
+    });
+}
+
+#[test]
+fn a_panic_that_lies_in_a_dropped_handle_is_reported_too() {
+    collect_reports();
+    on_each(|runtime| {
+        let before = reports("`dropped late`").len();
+        let job = runtime.block_on(async {
+            Spawn::new()
+                .name("dropped late")
+                .spawn(async { panic!("before the drop") })
+        });
+        until(|| job.is_finished());
+        drop(job);
+        assert_eq!(reports("`dropped late`").len(), before + 1);
+    });
+}
+
+#[test]
+fn a_panic_that_was_joined_is_not_reported() {
+    collect_reports();
+    on_each(|runtime| {
+        runtime.block_on(async {
+            let job = Spawn::new().name("joined").spawn(async { panic!("heard") });
+            let _ = panic_of::<()>(job.await);
+        });
+        assert_eq!(reports("`joined`").len(), 0);
+    });
+}
+
+/// Panics when it is dropped.
+struct Bomb(&'static str);
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            panic!("{}", self.0);
+        }
+    }
+}
+
+#[test]
+fn a_destructor_that_panics_in_a_cancelled_job_is_its_panic() {
+    on_each(|runtime| {
+        runtime.block_on(async {
+            let bomb = Bomb("in the destructor");
+            let job = spawn(async move {
+                let _bomb = bomb;
+                std::future::pending::<()>().await;
+            });
+            yield_now().await;
+            job.cancel();
+            assert_eq!(panic_of(job.await).message(), "in the destructor");
+            let bomb = Bomb("after the value");
+            let ended = spawn(async move { drop(bomb) });
+            assert_eq!(panic_of(ended.await).message(), "after the value");
+        });
+    });
+}
+
+#[test]
+fn an_output_that_panics_when_it_is_dropped_harms_no_worker() {
+    collect_reports();
+    on_each(|runtime| {
+        let before = reports("a bomb as output").len();
+        runtime.block_on(async {
+            spawn(async { Bomb("a bomb as output") }).detach();
+        });
+        until(|| reports("a bomb as output").len() > before);
+        assert_eq!(runtime.block_on(runtime.spawn(async { 1 })).unwrap(), 1);
+    });
+}
+
+#[test]
+fn a_foreign_waker_that_panics_harms_no_worker() {
+    struct Panics;
+    impl Wake for Panics {
+        fn wake(self: Arc<Self>) {
+            panic!("a waker that panics");
+        }
+    }
+    collect_reports();
+    on_each(|runtime| {
+        let latch = Latch::default();
+        let opened = latch.clone();
+        let mut job = runtime.spawn(async move { opened.await });
+        let waker = Waker::from(Arc::new(Panics));
+        let polled = std::pin::Pin::new(&mut job).poll(&mut Context::from_waker(&waker));
+        assert!(polled.is_pending());
+        latch.open();
+        until(|| job.is_finished());
+        assert_eq!(runtime.block_on(runtime.spawn(async { 1 })).unwrap(), 1);
+    });
+}
+
+#[test]
+fn a_panic_of_the_main_future_leaves_block_on_and_the_runtime_usable() {
+    on_each(|runtime| {
+        let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            runtime.block_on(async { panic!("main") });
+        }));
+        assert_eq!(*caught.unwrap_err().downcast::<&str>().unwrap(), "main");
+        assert_eq!(
+            runtime.block_on(async { spawn(async { 2 }).await.unwrap() }),
+            2
+        );
+    });
+}

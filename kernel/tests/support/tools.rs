@@ -1,0 +1,253 @@
+//! What the behaviour tests share: drop counters, a latch, seeds, a guard against hangs, reports.
+//!
+//! Nothing here waits for the clock, but the guard: it ends a test program that hangs, by name.
+
+#![allow(dead_code, reason = "each test file uses a part of it")]
+
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
+    pin::Pin,
+    sync::{
+        Arc, Mutex, Once, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+        mpsc::{self, RecvTimeoutError, Sender},
+    },
+    task::{Context, Poll, Waker},
+    thread,
+    time::{Duration, Instant},
+};
+
+use weald_kernel::Runtime;
+
+/// Counts how many of its tokens were dropped.
+#[derive(Clone, Default)]
+pub struct Drops(Arc<AtomicUsize>);
+
+impl Drops {
+    pub fn count(&self) -> usize {
+        self.0.load(Ordering::SeqCst)
+    }
+
+    pub fn token(&self) -> Token {
+        Token(self.clone())
+    }
+}
+
+/// Counts its drop.
+pub struct Token(Drops);
+
+impl Drop for Token {
+    fn drop(&mut self) {
+        self.0.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+/// A future that any thread completes, for any number of waiters. Knows nothing of the kernel.
+#[derive(Clone, Default)]
+pub struct Latch(Arc<Mutex<(bool, Vec<Waker>)>>);
+
+impl Latch {
+    pub fn open(&self) {
+        let wakers = {
+            let mut inner = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            inner.0 = true;
+            std::mem::take(&mut inner.1)
+        };
+        wakers.into_iter().for_each(Waker::wake);
+    }
+
+    /// How many wakers wait in it.
+    pub fn waiters(&self) -> usize {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .1
+            .len()
+    }
+}
+
+impl Future for Latch {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let mut inner = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if inner.0 {
+            return Poll::Ready(());
+        }
+        if !inner.1.iter().any(|waker| waker.will_wake(cx.waker())) {
+            inner.1.push(cx.waker().clone());
+        }
+        Poll::Pending
+    }
+}
+
+/// Gives the core away until `condition` is true.
+#[track_caller]
+pub fn until(condition: impl Fn() -> bool) {
+    while !condition() {
+        thread::yield_now();
+    }
+}
+
+/// As [`until`], from within a job.
+pub async fn until_yielding(condition: impl Fn() -> bool) {
+    while !condition() {
+        weald_kernel::yield_now().await;
+    }
+}
+
+/// Ends the program if the test that holds it does not end.
+pub struct Watch {
+    _ended: Sender<()>,
+}
+
+/// A guard for the calling test.
+pub fn watch() -> Watch {
+    let (ended, receiver) = mpsc::channel();
+    let test = thread::current().name().unwrap_or("a test").to_owned();
+    thread::spawn(move || {
+        if receiver.recv_timeout(Duration::from_secs(60)) == Err(RecvTimeoutError::Timeout) {
+            eprintln!("{test} hangs");
+            std::process::abort();
+        }
+    });
+    Watch { _ended: ended }
+}
+
+/// A runtime with that many workers.
+pub fn runtime(workers: usize) -> Runtime {
+    Runtime::builder().workers(workers).build().unwrap()
+}
+
+/// Runs `test` on runtimes of 1, 2 and 4 workers.
+pub fn on_each(test: impl Fn(&Runtime)) {
+    let _watch = watch();
+    for workers in [1, 2, 4] {
+        let runtime = runtime(workers);
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| test(&runtime))) {
+            eprintln!("with {workers} workers:");
+            resume_unwind(panic);
+        }
+    }
+}
+
+/// A random sequence (splitmix64; Steele, Lea and Flood 2014).
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    pub fn below(&mut self, bound: usize) -> usize {
+        usize::try_from(self.next() % bound as u64).unwrap()
+    }
+}
+
+/// Runs `test` with seeds 0 to `count`, or with the one in `WEALD_SEED`; a failing seed is printed.
+pub fn for_seeds(count: u64, test: impl Fn(&mut Random)) {
+    let _watch = watch();
+    let given = std::env::var("WEALD_SEED")
+        .ok()
+        .and_then(|seed| seed.parse().ok());
+    let seeds = given.map_or(0..count, |seed: u64| seed..seed + 1);
+    seeds.for_each(|seed| with_seed(seed, &test));
+}
+
+fn with_seed(seed: u64, test: &impl Fn(&mut Random)) {
+    if let Err(panic) = catch_unwind(AssertUnwindSafe(|| test(&mut Random(seed)))) {
+        eprintln!("failed with WEALD_SEED={seed}");
+        resume_unwind(panic);
+    }
+}
+
+/// Runs `round` again and again with growing seeds, for `WEALD_SOAK` seconds, else once or a little.
+pub fn soak(round: impl Fn(&mut Random)) {
+    let seconds = std::env::var("WEALD_SOAK")
+        .ok()
+        .and_then(|text| text.parse().ok());
+    let time = seconds.map_or(Duration::from_millis(50), Duration::from_secs);
+    let first = std::env::var("WEALD_SEED")
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(1);
+    let end = Instant::now() + time;
+    for seed in first.. {
+        let _watch = watch();
+        with_seed(seed, &round);
+        if Instant::now() >= end {
+            return;
+        }
+    }
+}
+
+/// An event that the kernel reported.
+#[derive(Clone, Debug)]
+pub struct Report {
+    pub level: tracing::Level,
+    pub target: String,
+    /// The message and all fields.
+    pub text: String,
+}
+
+static REPORTS: Mutex<Vec<Report>> = Mutex::new(Vec::new());
+
+struct Collector;
+
+impl tracing::Subscriber for Collector {
+    fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {
+        true
+    }
+
+    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+        tracing::span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+
+    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+
+    fn event(&self, event: &tracing::Event<'_>) {
+        struct Text(String);
+        impl tracing::field::Visit for Text {
+            fn record_debug(&mut self, field: &tracing::field::Field, value: &dyn std::fmt::Debug) {
+                self.0 += &format!("{}={value:?} ", field.name());
+            }
+        }
+        let mut text = Text(String::new());
+        event.record(&mut text);
+        let report = Report {
+            level: *event.metadata().level(),
+            target: event.metadata().target().to_owned(),
+            text: text.0,
+        };
+        REPORTS
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(report);
+    }
+
+    fn enter(&self, _: &tracing::span::Id) {}
+
+    fn exit(&self, _: &tracing::span::Id) {}
+}
+
+/// From now on the reports of the whole program are collected.
+pub fn collect_reports() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| tracing::subscriber::set_global_default(Collector).unwrap());
+}
+
+/// The collected reports whose text contains `part`.
+pub fn reports(part: &str) -> Vec<Report> {
+    let reports = REPORTS.lock().unwrap_or_else(PoisonError::into_inner);
+    reports
+        .iter()
+        .filter(|report| report.text.contains(part))
+        .cloned()
+        .collect()
+}
