@@ -22,8 +22,8 @@ pub(crate) const NO_RUNTIME: u16 = 0;
 pub(crate) struct Context {
     /// The runtime whose right the thread holds, else [`NO_RUNTIME`].
     runtime: Cell<u16>,
-    /// The right's tenure; meaningful while a right is held.
-    epoch: Cell<Option<Epoch>>,
+    /// The right's tenure, and its worker. Valid while `runtime` is set.
+    epoch: Cell<Epoch>,
     worker: Cell<*const Worker>,
     /// The runtime that the thread works for: that of its right, or the one it was relieved in, or
     /// the one whose `block_on` it is in. Valid while set: whoever sets it keeps the runtime alive.
@@ -44,7 +44,7 @@ thread_local! {
     static CONTEXT: Context = const {
         Context {
             runtime: Cell::new(NO_RUNTIME),
-            epoch: Cell::new(None),
+            epoch: Cell::new(Epoch::NONE),
             worker: Cell::new(ptr::null()),
             shared: Cell::new(ptr::null()),
             home: Cell::new(ptr::null()),
@@ -62,6 +62,14 @@ pub(crate) fn with<R>(act: impl FnOnce(&Context) -> R) -> R {
     CONTEXT.with(act)
 }
 
+/// The calling thread's context, for paths on which a closure would be a call.
+#[inline(always)]
+pub(crate) fn here() -> &'static Context {
+    // SAFETY: the context has no destructor and lives as long as its thread; the reference cannot
+    // leave the thread, because a context is not `Sync`.
+    CONTEXT.with(|context| unsafe { &*ptr::from_ref(context) })
+}
+
 impl Context {
     /// The worker whose right the thread holds, if it belongs to `runtime`, and the tenure.
     #[inline(always)]
@@ -69,28 +77,29 @@ impl Context {
         if self.runtime.get() != runtime {
             return None;
         }
-        self.worker()
+        // SAFETY: `hold` set it with the runtime's number, which no caller passes as NO_RUNTIME, and
+        // its caller keeps the runtime alive until `lose`.
+        Some((unsafe { &*self.worker.get() }, self.epoch.get()))
     }
 
     /// The worker whose right the thread holds, and the tenure.
-    #[inline(always)]
     pub(crate) fn worker(&self) -> Option<(&Worker, Epoch)> {
-        let epoch = self.epoch.get()?;
-        // SAFETY: `hold` set it, and its caller keeps the runtime alive until `lose`.
-        Some((unsafe { &*self.worker.get() }, epoch))
+        match self.runtime.get() {
+            NO_RUNTIME => None,
+            runtime => self.worker_of(runtime),
+        }
     }
 
     /// The thread now holds the right to `worker`.
     pub(crate) fn hold(&self, shared: &Shared, worker: &Worker, epoch: Epoch) {
         self.worker.set(worker);
-        self.epoch.set(Some(epoch));
+        self.epoch.set(epoch);
         self.runtime.set(shared.id());
     }
 
     /// The thread no longer holds a right.
     pub(crate) fn lose(&self) {
         self.runtime.set(NO_RUNTIME);
-        self.epoch.set(None);
     }
 
     /// The runtime that the thread works for.
@@ -173,13 +182,21 @@ impl Context {
         self.yielded.get()
     }
 
+    /// One completed operation, if the budget is not used up.
+    #[inline(always)]
+    pub(crate) fn spend_if_any(&self) -> bool {
+        let left = self.budget.get();
+        if left > 0 {
+            self.budget.set(left - 1);
+        }
+        left > 0
+    }
+
     /// One completed operation, awaited with `waker`. False if the budget of this poll is used up:
     /// the operation must then not complete, and has already arranged to be polled again.
     #[inline(always)]
     pub(crate) fn spend(&self, waker: &Waker) -> bool {
-        let left = self.budget.get();
-        if left > 0 {
-            self.budget.set(left - 1);
+        if self.spend_if_any() {
             return true;
         }
         if self.job.get().is_none() {

@@ -49,6 +49,11 @@ unsafe impl<T: Send> Sync for Gate<T> {}
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Epoch(usize);
 
+impl Epoch {
+    /// No tenure: no holder ever has this one.
+    pub(crate) const NONE: Epoch = Epoch(OUTSIDER);
+}
+
 /// The right was taken over by another thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Lost;
@@ -68,19 +73,36 @@ impl<T> Gate<T> {
     /// Lets the holder in. Called by the thread that was given `epoch`, outside the gate.
     #[inline(always)]
     pub(crate) fn enter(&self, epoch: Epoch) -> Result<Holder<'_, T>, Lost> {
-        loop {
-            self.busy.store(true, Ordering::Relaxed);
-            barrier::light();
-            // Acquire: pairs with the release store of an outsider that left: we see what it did.
-            let word = self.word.load(Ordering::Acquire);
-            if word == epoch.0 {
-                return Ok(Holder { gate: self });
-            }
-            self.wait_outside(word, epoch)?;
+        match self.try_enter(epoch) {
+            Ok(()) => Ok(Holder { gate: self }),
+            Err(word) => self.enter_slowly(word, epoch),
+        }
+    }
+
+    /// One attempt; the error is the word that was in the way.
+    #[inline(always)]
+    fn try_enter(&self, epoch: Epoch) -> Result<(), usize> {
+        self.busy.store(true, Ordering::Relaxed);
+        barrier::light();
+        // Acquire: pairs with the release store of an outsider that left: we see what it did.
+        match self.word.load(Ordering::Acquire) {
+            word if word == epoch.0 => Ok(()),
+            word => Err(word),
         }
     }
 
     #[cold]
+    fn enter_slowly(&self, word: usize, epoch: Epoch) -> Result<Holder<'_, T>, Lost> {
+        let mut word = word;
+        loop {
+            self.wait_outside(word, epoch)?;
+            match self.try_enter(epoch) {
+                Ok(()) => return Ok(Holder { gate: self }),
+                Err(now) => word = now,
+            }
+        }
+    }
+
     fn wait_outside(&self, word: usize, epoch: Epoch) -> Result<(), Lost> {
         // Release: pairs with the outsider's acquire load; nothing was touched, but keep one rule.
         self.busy.store(false, Ordering::Release);

@@ -9,6 +9,7 @@
 
 use std::{
     marker::PhantomData,
+    ptr::NonNull,
     task::{Context, Poll},
 };
 
@@ -16,10 +17,10 @@ use crate::{
     context,
     job::{JobRef, Runnable},
     join::{self, note_wait},
-    post::{Chain, Mark, Post},
+    post::{self, Chain, Links, Mark, Post},
     ready::ready,
     report::JobName,
-    state::Posted,
+    state::{Link, Posted},
     waker,
 };
 
@@ -69,31 +70,15 @@ impl<M> Address<M> {
     ///
     /// # Errors
     /// The message comes back if the mailbox is closed: its job has ended, or dropped the mailbox.
-    #[inline]
+    // Inlined as far as the message's type matters, so that it is built in its node.
+    #[inline(always)]
     pub fn post(&self, message: M) -> Result<(), M> {
         let link = Post::new(message).into_link();
         // SAFETY: the post is new, and given away unless it comes back below.
-        match unsafe { self.job.header().state.post(link.as_ptr()) } {
-            Posted::Queued => Ok(()),
-            Posted::Schedule => {
-                // SAFETY: the state just said so.
-                ready(unsafe { Runnable::new(self.job.ptr()) });
-                Ok(())
-            }
-            Posted::WakeReceiver => {
-                self.wake_receiver();
-                Ok(())
-            }
+        match unsafe { post_link(&self.job, link) } {
+            true => Ok(()),
             // SAFETY: the state did not take it.
-            Posted::Closed => Err(unsafe { Post::<M>::from_link(link) }.into_value()),
-        }
-    }
-
-    #[cold]
-    fn wake_receiver(&self) {
-        let receiver = self.job.header().extras.parts().receiver.take();
-        if let Some(receiver) = receiver {
-            receiver.wake();
+            false => Err(unsafe { Post::<M>::from_link(link) }.into_value()),
         }
     }
 
@@ -110,6 +95,37 @@ impl<M> Address<M> {
     /// The job's name, for messages.
     pub fn name(&self) -> JobName {
         JobName::of(self.job.header())
+    }
+}
+
+/// Puts a node into `job`'s mailbox, and makes the job runnable if it listens. False if the mailbox is
+/// closed.
+///
+/// # Safety
+/// The node is of the mailbox's type, linked nowhere, and given away if the answer is true.
+#[inline(never)]
+unsafe fn post_link(job: &JobRef, link: NonNull<Link>) -> bool {
+    // SAFETY: the caller's promise.
+    match unsafe { job.header().state.post(link.as_ptr()) } {
+        Posted::Queued => true,
+        Posted::Schedule => {
+            // SAFETY: the state just said so.
+            ready(unsafe { Runnable::new(job.ptr()) });
+            true
+        }
+        Posted::WakeReceiver => {
+            wake_receiver(job);
+            true
+        }
+        Posted::Closed => false,
+    }
+}
+
+#[cold]
+fn wake_receiver(job: &JobRef) {
+    let receiver = job.header().extras.parts().receiver.take();
+    if let Some(receiver) = receiver {
+        receiver.wake();
     }
 }
 
@@ -149,18 +165,14 @@ impl<M> Mailbox<M> {
     ///
     /// # Panics
     /// If the mailbox was taken out of its job and the job has ended: nothing can arrive any more.
-    #[inline]
+    // Inlined as far as the message's type matters, so that it is read where it is used.
+    #[inline(always)]
     pub fn poll_receive(&mut self, cx: &mut Context<'_>) -> Poll<M> {
-        while self.chain.is_empty() {
-            self.refill();
-            if self.chain.is_empty() && self.register(cx) {
-                return Poll::Pending;
-            }
+        match poll_link(&self.job, &mut self.chain.links, cx) {
+            // SAFETY: posts to this job are made by `Address<M>` only, of the same `M`.
+            Some(link) => Poll::Ready(unsafe { Post::<M>::from_link(link) }.into_value()),
+            None => Poll::Pending,
         }
-        if !context::with(|here| here.spend(cx.waker())) {
-            return Poll::Pending;
-        }
-        Poll::Ready(self.chain.pop().expect("the loop above left a message"))
     }
 
     /// Begins a selective receive.
@@ -188,7 +200,7 @@ impl<M> Mailbox<M> {
             if let Some(message) = self.chain.take_if(&mut scan.0, &mut wanted) {
                 return Poll::Ready(message);
             }
-            if self.register(cx) {
+            if context::with(|here| register(here, &self.job, cx)) {
                 return Poll::Pending;
             }
         }
@@ -196,58 +208,103 @@ impl<M> Mailbox<M> {
 
     /// The oldest message, if there is one now.
     pub fn try_receive(&mut self) -> Option<M> {
-        if self.chain.is_empty() {
+        if self.chain.links.is_empty() {
             self.refill();
         }
         self.chain.pop()
     }
 
-    #[inline]
     fn refill(&mut self) {
         let stack = self.job.header().state.take_posts();
         // SAFETY: posts to this job are made by `Address<M>` only, of the same `M`.
-        unsafe { self.chain.append_stack(stack) };
+        unsafe { self.chain.links.append_stack(stack) };
     }
+}
 
-    /// Arranges that the next post wakes the receiver. False if one may have come first.
-    #[inline]
-    fn register(&mut self, cx: &Context<'_>) -> bool {
-        let job = self.job.ptr();
-        let is_own = context::with(|here| {
-            let is_own = here.job() == Some(job) && waker::is_of(cx.waker(), job);
-            if is_own {
-                here.listen();
+/// The oldest node of `job`'s mailbox, of which `links` were taken out of the word before. None: the
+/// next post wakes the receiver.
+#[inline(never)]
+fn poll_link(job: &JobRef, links: &mut Links, cx: &mut Context<'_>) -> Option<NonNull<Link>> {
+    if !links.is_empty() {
+        return poll_links(job, links, cx);
+    }
+    let here = context::here();
+    let Some(newest) = NonNull::new(job.header().state.take_posts()) else {
+        // The job itself waits: the common case.
+        if is_own(here, job, cx) {
+            listen(here, job);
+            return None;
+        }
+        return poll_links(job, links, cx);
+    };
+    // One message is the common case: it need not go through the ring.
+    if post::is_single(newest) && here.spend_if_any() {
+        return Some(newest);
+    }
+    // SAFETY: a mailbox passes the links of its own chain.
+    unsafe { links.append_stack(newest.as_ptr()) };
+    poll_links(job, links, cx)
+}
+
+/// The general case of [`poll_link`].
+#[inline(never)]
+fn poll_links(job: &JobRef, links: &mut Links, cx: &mut Context<'_>) -> Option<NonNull<Link>> {
+    context::with(|here| {
+        while links.is_empty() {
+            // SAFETY: a mailbox passes the links of its own chain.
+            unsafe { links.append_stack(job.header().state.take_posts()) };
+            if links.is_empty() && register(here, job, cx) {
+                return None;
             }
-            is_own
-        });
-        if is_own {
-            self.job.header().set_waits_for(&RECEIVE);
-            return true;
         }
-        self.register_waker(cx)
-    }
+        match here.spend(cx.waker()) {
+            true => links.pop(),
+            false => None,
+        }
+    })
+}
 
-    #[cold]
-    fn register_waker(&mut self, cx: &Context<'_>) -> bool {
-        note_wait(&RECEIVE);
-        let header = self.job.header();
-        header.extras.parts().receiver = Some(cx.waker().clone());
-        if header.state.await_post() {
-            return true;
-        }
-        assert!(
-            !header.state.is_done(),
-            "nothing can be received any more: the job that this mailbox belongs to has ended"
-        );
-        false
+#[inline(always)]
+fn is_own(here: &context::Context, job: &JobRef, cx: &Context<'_>) -> bool {
+    here.job() == Some(job.ptr()) && waker::is_of(cx.waker(), job.ptr())
+}
+
+#[inline(always)]
+fn listen(here: &context::Context, job: &JobRef) {
+    here.listen();
+    job.header().set_waits_for(&RECEIVE);
+}
+
+/// Arranges that the next post wakes the receiver. False if one may have come first.
+#[inline(always)]
+fn register(here: &context::Context, job: &JobRef, cx: &Context<'_>) -> bool {
+    if is_own(here, job, cx) {
+        listen(here, job);
+        return true;
     }
+    register_waker(job, cx)
+}
+
+#[cold]
+fn register_waker(job: &JobRef, cx: &Context<'_>) -> bool {
+    note_wait(&RECEIVE);
+    let header = job.header();
+    header.extras.parts().receiver = Some(cx.waker().clone());
+    if header.state.await_post() {
+        return true;
+    }
+    assert!(
+        !header.state.is_done(),
+        "nothing can be received any more: the job that this mailbox belongs to has ended"
+    );
+    false
 }
 
 impl<M> Drop for Mailbox<M> {
     fn drop(&mut self) {
         let stack = self.job.header().state.close_posts();
         // SAFETY: as in `refill`; the chain then drops what it holds.
-        unsafe { self.chain.append_stack(stack) };
+        unsafe { self.chain.links.append_stack(stack) };
     }
 }
 

@@ -60,7 +60,7 @@ impl Metrics {
             let inside = worker.gate.enter_outside();
             metrics.processes = metrics.processes.saturating_sub(inside.places);
             metrics.ended += inside.ended;
-            metrics.polls += inside.polls;
+            metrics.polls += inside.polls();
             metrics.runnable += inside.ring.len() + usize::from(inside.next.is_some());
             metrics.timers += inside.wheel.pending();
         }

@@ -49,11 +49,25 @@ impl<T> Post<T> {
     }
 }
 
-/// Received messages, oldest first: a ring of nodes, known by its last one.
+/// Whether a stack taken from a job's word has one node only. The caller owns the stack.
+#[inline(always)]
+pub(crate) fn is_single(newest: NonNull<Link>) -> bool {
+    next_of(newest.as_ptr()).is_null()
+}
+
+/// Received nodes, oldest first: a ring, known by its last one. It does not know their type, and so
+/// cannot drop them; see [`Chain`].
 ///
-/// Invariant: `last` is null or a node whose `next` is the first; every node is owned by the chain.
-pub(crate) struct Chain<T> {
+/// Invariant: `last` is null or a node whose `next` is the first; every node is owned by the ring.
+pub(crate) struct Links {
     last: *mut Link,
+}
+
+/// Received messages, oldest first.
+///
+/// Invariant: the links are those of nodes of `T`.
+pub(crate) struct Chain<T> {
+    pub(crate) links: Links,
     values: PhantomData<T>,
 }
 
@@ -79,24 +93,16 @@ fn set_next(link: *mut Link, next: *mut Link) {
     unsafe { (*link).next = next };
 }
 
-impl<T> Chain<T> {
-    pub(crate) const fn new() -> Chain<T> {
-        Chain {
-            last: std::ptr::null_mut(),
-            values: PhantomData,
-        }
-    }
-
+impl Links {
     #[inline(always)]
     pub(crate) fn is_empty(&self) -> bool {
         self.last.is_null()
     }
 
-    /// Puts a stack of posts behind the chain: the stack's newest, `newest`, becomes the last.
+    /// Puts a stack of posts behind the ring: the stack's newest, `newest`, becomes the last.
     ///
     /// # Safety
-    /// The stack holds nodes of `T`, which the chain now owns; it may be null.
-    #[inline(always)]
+    /// The ring now owns the stack, which may be null; its nodes are of the ring's type.
     pub(crate) unsafe fn append_stack(&mut self, newest: *mut Link) {
         if newest.is_null() {
             return;
@@ -123,13 +129,44 @@ impl<T> Chain<T> {
         self.last = newest;
     }
 
-    /// Takes the oldest message.
+    /// Takes the oldest node.
     #[inline(always)]
-    pub(crate) fn pop(&mut self) -> Option<T> {
+    pub(crate) fn pop(&mut self) -> Option<NonNull<Link>> {
         match self.last.is_null() {
             true => None,
             false => Some(self.remove_after(self.last)),
         }
+    }
+
+    fn remove_after(&mut self, before: *mut Link) -> NonNull<Link> {
+        let node = next_of(before);
+        if node == before {
+            self.last = std::ptr::null_mut();
+        } else {
+            set_next(before, next_of(node));
+            if node == self.last {
+                self.last = before;
+            }
+        }
+        NonNull::new(node).expect("the nodes form a ring")
+    }
+}
+
+impl<T> Chain<T> {
+    pub(crate) const fn new() -> Chain<T> {
+        Chain {
+            links: Links {
+                last: std::ptr::null_mut(),
+            },
+            values: PhantomData,
+        }
+    }
+
+    /// Takes the oldest message.
+    pub(crate) fn pop(&mut self) -> Option<T> {
+        // SAFETY: the links are those of nodes of `T`.
+        let value = |link| unsafe { Post::<T>::from_link(link) }.into_value();
+        self.links.pop().map(value)
     }
 
     /// Where a scan begins: before the oldest message.
@@ -144,41 +181,28 @@ impl<T> Chain<T> {
         mark: &mut Mark,
         mut wanted: impl FnMut(&T) -> bool,
     ) -> Option<T> {
-        if self.last.is_null() || mark.0 == self.last {
+        let last = self.links.last;
+        if last.is_null() || mark.0 == last {
             return None;
         }
         let mut before = match mark.0.is_null() {
-            true => self.last,
+            true => last,
             false => mark.0,
         };
         loop {
             let node = next_of(before);
             // SAFETY: the chain owns the node, whose value is alive.
             if wanted(unsafe { &(*node.cast::<Node<T>>()).value }) {
-                return Some(self.remove_after(before));
+                let link = self.links.remove_after(before);
+                // SAFETY: the links are those of nodes of `T`.
+                return Some(unsafe { Post::<T>::from_link(link) }.into_value());
             }
             mark.0 = node;
-            if node == self.last {
+            if node == last {
                 return None;
             }
             before = node;
         }
-    }
-
-    #[inline(always)]
-    fn remove_after(&mut self, before: *mut Link) -> T {
-        let node = next_of(before);
-        if node == before {
-            self.last = std::ptr::null_mut();
-        } else {
-            set_next(before, next_of(node));
-            if node == self.last {
-                self.last = before;
-            }
-        }
-        let link = NonNull::new(node).expect("a chain's nodes form a ring");
-        // SAFETY: the chain owned the node and has just unlinked it.
-        unsafe { Post::<T>::from_link(link) }.into_value()
     }
 }
 
@@ -215,7 +239,7 @@ mod tests {
                 match what {
                     0 => {
                         // SAFETY: the stack was made of such nodes just now.
-                        unsafe { chain.append_stack(stack(next..next + number)) };
+                        unsafe { chain.links.append_stack(stack(next..next + number)) };
                         naive.extend(next..next + number);
                         next += number;
                     }
@@ -230,7 +254,7 @@ mod tests {
                         if place.is_none() {
                             // A scan that failed resumes behind what it has seen.
                             // SAFETY: as above.
-                            unsafe { chain.append_stack(stack(next..next + 3)) };
+                            unsafe { chain.links.append_stack(stack(next..next + 3)) };
                             naive.extend(next..next + 3);
                             let mut seen = Vec::new();
                             let _none = chain.take_if(&mut mark, |value| {
@@ -242,7 +266,7 @@ mod tests {
                         }
                     }
                 }
-                prop_assert_eq!(chain.is_empty(), naive.is_empty());
+                prop_assert_eq!(chain.links.is_empty(), naive.is_empty());
             }
         }
     }

@@ -11,39 +11,45 @@
 
 use crate::{
     context::{self, Context},
+    gate::Holder,
     injector::Batch,
-    job::{Header, Runnable},
+    job::{Header, JobPtr, Runnable},
     runtime::{self, Shared},
+    worker::Inside,
 };
 
 /// Makes a woken job runnable. Any thread.
-#[inline]
+#[inline(always)]
 pub(crate) fn ready(job: Runnable) {
-    context::with(|cx| {
-        let Some((worker, epoch)) = cx.worker_of(job.header().runtime_if_not_local()) else {
-            return outside(cx, job);
-        };
-        // Timers and completions of the system come in batches: they keep their order.
-        if cx.job().is_none() {
-            return last(cx, job);
-        }
-        let Ok(mut inside) = worker.gate.enter(epoch) else {
-            cx.lose();
-            return outside(cx, job);
-        };
-        let Some(displaced) = inside.next.replace(job.into_ptr()) else {
-            return;
-        };
-        let overflow = inside.push_last(displaced);
-        drop(inside);
-        publish(cx, overflow);
-    });
+    let cx = context::here();
+    let Some((worker, epoch)) = cx.worker_of(job.header().runtime_if_not_local()) else {
+        return outside(cx, job);
+    };
+    // Timers and completions of the system come in batches: they keep their order.
+    if cx.job().is_none() {
+        return last(cx, job);
+    }
+    let Ok(mut inside) = worker.gate.enter(epoch) else {
+        cx.lose();
+        return outside(cx, job);
+    };
+    if let Some(displaced) = inside.next.replace(job.into_ptr()) {
+        displace(cx, inside, displaced);
+    }
+}
+
+/// The job that was in the next slot goes to the end of the ring.
+#[inline(never)]
+fn displace(cx: &Context, mut inside: Holder<'_, Inside>, displaced: JobPtr) {
+    let overflow = inside.push_last(displaced);
+    drop(inside);
+    publish(cx, overflow);
 }
 
 /// Makes a job runnable that is in no hurry: behind all others. Any thread.
 #[inline]
 pub(crate) fn ready_last(job: Runnable) {
-    context::with(|cx| last(cx, job));
+    last(context::here(), job);
 }
 
 #[inline]

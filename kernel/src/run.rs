@@ -30,7 +30,7 @@ pub(crate) enum Polled {
     /// The job waits.
     Waits,
     /// The job has ended; with the message of its panic, if it panicked.
-    Ended(Option<String>),
+    Ended(Option<Box<str>>),
 }
 
 /// The payload of the one unwinding by which a job leaves `wait()` when it is cancelled.
@@ -60,7 +60,7 @@ pub(crate) fn poll(cx: &Context, job: &Runnable, budget: u32) -> Polled {
 #[cold]
 fn ended(job: &Runnable, failure: Failure) -> Polled {
     let message = match &failure {
-        Failure::Panicked(payload) => Some(panic_message(payload.as_ref())),
+        Failure::Panicked(payload) => Some(panic_message(payload.as_ref()).into()),
         Failure::Cancelled => None,
     };
     job.fail(failure);
@@ -87,7 +87,8 @@ pub(crate) fn panic_message(payload: &(dyn Any + Send)) -> String {
 
 /// Step 2. Returns the job's own reference, so that the caller decides when the block is freed: the
 /// monitor may still be reading which job this thread ran.
-pub(crate) fn finish(job: Runnable, panic: Option<String>) -> JobRef {
+#[inline(never)]
+pub(crate) fn finish(job: Runnable, panic: Option<Box<str>>) -> JobRef {
     let header = job.header();
     let home = header.home();
     tell_ends(header);

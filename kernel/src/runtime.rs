@@ -51,7 +51,7 @@ pub(crate) struct Shared {
     pub(crate) orphans: Mutex<Vec<Right>>,
     phase: AtomicU8,
     /// Signalled when a thread of the runtime ends.
-    ended: (Mutex<()>, Condvar),
+    ended: (std::sync::Mutex<()>, Condvar),
 }
 
 /// The phases of a runtime's life; it only moves on.
@@ -112,7 +112,7 @@ impl Shared {
             relieved: Mutex::new(Vec::new()),
             orphans: Mutex::new(Vec::new()),
             phase: AtomicU8::new(phase::OPEN),
-            ended: (Mutex::new(()), Condvar::new()),
+            ended: (std::sync::Mutex::new(()), Condvar::new()),
             config,
         });
         match free {

@@ -47,8 +47,8 @@ const RECEIVER: usize = 1 << 53;
 /// Set while the job's own thread is blocked in `wait()`, so that a cancel must unpark it.
 const BLOCKED: usize = 1 << 54;
 
-const FLAGS: usize =
-    PARKED | NOTIFIED | DONE | LISTENING | CLOSED | CANCEL | HANDLE | JOINER | RECEIVER | BLOCKED;
+/// The bits of the address of a post: user space ends below 2^47, and posts are aligned to 8.
+const POSTS: usize = (1 << 48) - 8;
 
 /// A value of the word.
 #[derive(Clone, Copy, PartialEq)]
@@ -68,12 +68,12 @@ impl Word {
     }
 
     fn posts(self) -> *mut Link {
-        self.0.map_addr(|a| a & !FLAGS)
+        self.0.map_addr(|a| a & POSTS)
     }
 
     /// The same flags over another stack of posts.
     fn over(self, posts: *mut Link) -> Word {
-        Word(posts.map_addr(|a| a | (self.0.addr() & FLAGS)))
+        Word(posts.map_addr(|a| a | (self.0.addr() & !POSTS)))
     }
 }
 
@@ -183,7 +183,23 @@ impl State {
     /// # Safety
     /// `post` is valid, is not linked anywhere, and stays untouched by the caller unless the answer
     /// is [`Posted::Closed`].
+    #[inline(always)]
     pub(crate) unsafe fn post(&self, post: *mut Link) -> Posted {
+        let word = Word(self.0.load(Ordering::Relaxed));
+        let waits = PARKED | LISTENING;
+        if word.0.addr() & (waits | DONE | CLOSED) == waits {
+            // SAFETY: the caller owns the post until the exchange succeeds.
+            unsafe { (*post).next = word.posts() };
+            if self.exchange(word, word.over(post).without(waits)) {
+                return Posted::Schedule;
+            }
+        }
+        // SAFETY: the caller's promise.
+        unsafe { self.post_anyhow(post) }
+    }
+
+    #[inline(never)]
+    unsafe fn post_anyhow(&self, post: *mut Link) -> Posted {
         let mut posted = Posted::Queued;
         self.update(|word| {
             if word.has(DONE | CLOSED) {
@@ -207,13 +223,21 @@ impl State {
     }
 
     /// Takes all posts, newest first. Called by the owner of the inbox.
+    #[inline(always)]
     pub(crate) fn take_posts(&self) -> *mut Link {
-        let mut posts = ptr::null_mut();
-        self.update(|word| {
-            posts = word.posts();
-            (!posts.is_null()).then(|| word.over(ptr::null_mut()))
-        });
-        posts
+        let word = Word(self.0.load(Ordering::Relaxed));
+        if word.posts().is_null() {
+            return ptr::null_mut();
+        }
+        match self.exchange(word, word.over(ptr::null_mut())) {
+            true => word.posts(),
+            false => self.take_posts_anyhow(),
+        }
+    }
+
+    #[cold]
+    fn take_posts_anyhow(&self) -> *mut Link {
+        self.update(|word| Some(word.over(ptr::null_mut()))).posts()
     }
 
     /// Takes all posts and refuses further ones. Called by the owner of the inbox.
@@ -245,8 +269,12 @@ impl State {
         if !word.has(NOTIFIED | CANCEL) {
             return Start::Poll;
         }
-        self.update(|word| Some(word.without(NOTIFIED)));
-        match word.has(CANCEL) {
+        self.start_notified()
+    }
+
+    #[cold]
+    fn start_notified(&self) -> Start {
+        match self.update(|word| Some(word.without(NOTIFIED))).has(CANCEL) {
             true => Start::Cancel,
             false => Start::Poll,
         }
@@ -254,19 +282,29 @@ impl State {
 
     /// The last step of a run that ended in a wait. Called by the holder of the runnable, which is
     /// given up if the answer is [`Park::Parked`].
+    #[inline(always)]
     pub(crate) fn park(&self, listening: Listening) -> Park {
+        let (hinders, waits) = match listening {
+            Listening::Yes => (NOTIFIED | CANCEL | POSTS, PARKED | LISTENING),
+            Listening::No => (NOTIFIED | CANCEL, PARKED),
+        };
+        let word = Word(self.0.load(Ordering::Relaxed));
+        match !word.has(hinders) && self.exchange(word, word.with(waits)) {
+            true => Park::Parked,
+            false => self.park_anyhow(hinders, waits),
+        }
+    }
+
+    #[cold]
+    fn park_anyhow(&self, hinders: usize, waits: usize) -> Park {
         let mut park = Park::Parked;
         self.update(|word| {
-            let unread = listening == Listening::Yes && !word.posts().is_null();
-            if word.has(NOTIFIED | CANCEL) || unread {
+            if word.has(hinders) {
                 park = Park::Again;
                 return word.has(NOTIFIED).then(|| word.without(NOTIFIED));
             }
             park = Park::Parked;
-            Some(match listening {
-                Listening::Yes => word.with(PARKED | LISTENING),
-                Listening::No => word.with(PARKED),
-            })
+            Some(word.with(waits))
         });
         park
     }
@@ -327,6 +365,16 @@ impl State {
     /// Whether somebody asked the job to end.
     pub(crate) fn is_cancelled(&self) -> bool {
         Word(self.0.load(Ordering::Acquire)).has(CANCEL)
+    }
+
+    /// One attempt to replace `word`, for the paths on which another thread rarely interferes.
+    #[inline(always)]
+    fn exchange(&self, word: Word, new: Word) -> bool {
+        // AcqRel: as in `update`.
+        let order = (Ordering::AcqRel, Ordering::Relaxed);
+        self.0
+            .compare_exchange(word.0, new.0, order.0, order.1)
+            .is_ok()
     }
 
     /// Applies `change` until it sticks; `None` leaves the word as it is. Returns the word before.

@@ -58,12 +58,14 @@ pub(crate) struct Inside {
     pub(crate) places: usize,
     /// Jobs that ended here, for the metrics.
     pub(crate) ended: u64,
-    /// Polls that began here, for the metrics.
-    pub(crate) polls: u64,
+    /// Polls that began here before the last look, for the metrics.
+    polls: u64,
     /// How many jobs in a row came from the next slot.
     streak: u32,
     /// How many jobs may still run before the next look around.
     until_look: u32,
+    /// What that was at the last look.
+    allowed: u32,
 }
 
 /// What the gate hands out.
@@ -87,7 +89,8 @@ impl Worker {
             ended: 0,
             polls: 0,
             streak: 0,
-            until_look: 1,
+            until_look: 0,
+            allowed: 0,
         });
         let worker = Worker {
             index,
@@ -158,11 +161,11 @@ impl Inside {
             },
         };
         self.until_look -= 1;
-        self.polls += 1;
         // SAFETY: the queue held the job's right to run.
         Next::Job(unsafe { Runnable::new(job) })
     }
 
+    #[inline(never)]
     fn take_after_streak(&mut self, slot: Option<JobPtr>) -> Option<JobPtr> {
         self.streak = 0;
         let from_ring = self
@@ -181,7 +184,14 @@ impl Inside {
 
     /// Sets how many jobs may run before the next look.
     pub(crate) fn set_until_look(&mut self, jobs: u32) {
+        self.polls += u64::from(self.allowed - self.until_look);
         self.until_look = jobs;
+        self.allowed = jobs;
+    }
+
+    /// Polls that began here.
+    pub(crate) fn polls(&self) -> u64 {
+        self.polls + u64::from(self.allowed - self.until_look)
     }
 
     /// In a test runtime: changes the order by chance, within what a real one could show.

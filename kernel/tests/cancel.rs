@@ -117,8 +117,9 @@ fn a_job_may_cancel_itself_and_others_in_its_destructor() {
                 let _token = token;
                 std::future::pending::<()>().await;
             });
+            let cancels = CancelsOther(other);
             let first = spawn(async move {
-                let _cancels = CancelsOther(other);
+                let _cancels = cancels;
                 std::future::pending::<()>().await;
             });
             yield_now().await;

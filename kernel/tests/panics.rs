@@ -65,15 +65,15 @@ fn a_panic_drops_what_the_job_held_and_leaves_the_others() {
 fn the_panic_of_a_detached_job_is_reported_with_its_name() {
     collect_reports();
     on_each(|runtime| {
-        let before = reports("`left alone`").len();
+        let before = reports("weald::panic", "`left alone`").len();
         runtime.block_on(async {
             Spawn::new()
                 .name("left alone")
                 .spawn(async { panic!("nobody hears") })
                 .detach();
         });
-        until(|| reports("`left alone`").len() > before);
-        let report = reports("`left alone`").remove(before);
+        until(|| reports("weald::panic", "`left alone`").len() > before);
+        let report = reports("weald::panic", "`left alone`").remove(before);
         assert_eq!(report.level, tracing::Level::ERROR);
         assert!(report.text.contains("nobody hears"), "{}", report.text);
         assert!(report.text.contains("panics.rs"), "{}", report.text);
@@ -84,7 +84,7 @@ fn the_panic_of_a_detached_job_is_reported_with_its_name() {
 fn a_panic_that_lies_in_a_dropped_handle_is_reported_too() {
     collect_reports();
     on_each(|runtime| {
-        let before = reports("`dropped late`").len();
+        let before = reports("weald::panic", "`dropped late`").len();
         let job = runtime.block_on(async {
             Spawn::new()
                 .name("dropped late")
@@ -92,7 +92,7 @@ fn a_panic_that_lies_in_a_dropped_handle_is_reported_too() {
         });
         until(|| job.is_finished());
         drop(job);
-        assert_eq!(reports("`dropped late`").len(), before + 1);
+        assert_eq!(reports("weald::panic", "`dropped late`").len(), before + 1);
     });
 }
 
@@ -104,7 +104,7 @@ fn a_panic_that_was_joined_is_not_reported() {
             let job = Spawn::new().name("joined").spawn(async { panic!("heard") });
             let _ = panic_of::<()>(job.await);
         });
-        assert_eq!(reports("`joined`").len(), 0);
+        assert_eq!(reports("weald::panic", "`joined`").len(), 0);
     });
 }
 
@@ -142,11 +142,11 @@ fn a_destructor_that_panics_in_a_cancelled_job_is_its_panic() {
 fn an_output_that_panics_when_it_is_dropped_harms_no_worker() {
     collect_reports();
     on_each(|runtime| {
-        let before = reports("a bomb as output").len();
+        let before = reports("weald::panic", "a bomb as output").len();
         runtime.block_on(async {
             spawn(async { Bomb("a bomb as output") }).detach();
         });
-        until(|| reports("a bomb as output").len() > before);
+        until(|| reports("weald::panic", "a bomb as output").len() > before);
         assert_eq!(runtime.block_on(runtime.spawn(async { 1 })).unwrap(), 1);
     });
 }

@@ -86,7 +86,7 @@ impl<M> Receive<'_, M> {
 impl<M> Future for Receive<'_, M> {
     type Output = M;
 
-    #[inline]
+    #[inline(always)]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<M> {
         self.inbox.0.poll_receive(cx)
     }

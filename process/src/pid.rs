@@ -54,7 +54,7 @@ impl<M: fmt::Debug> std::error::Error for SendError<M> {}
 impl<M> Pid<M> {
     /// Sends a message. Never waits; lock-free; any thread. A message to a dead process is dropped, as
     /// in Erlang: who must know uses [`Pid::try_send`], which tells what was so when it looked.
-    #[inline]
+    #[inline(always)]
     pub fn send(&self, message: M) {
         drop(self.0.post(message));
     }
@@ -63,7 +63,7 @@ impl<M> Pid<M> {
     ///
     /// # Errors
     /// The message comes back with the reason.
-    #[inline]
+    #[inline(always)]
     pub fn try_send(&self, message: M) -> Result<(), SendError<M>> {
         self.0.post(message).map_err(SendError::Dead)
     }

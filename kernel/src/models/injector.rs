@@ -47,7 +47,10 @@ fn who_sees_a_length_finds_the_jobs() {
         };
         let seen = injector.len();
         let taken = jobs.take_batch(injector.pop(usize::MAX));
-        assert!(taken.len() >= seen, "{seen} were seen and {taken:?} were found");
+        assert!(
+            taken.len() >= seen,
+            "{seen} were seen and {taken:?} were found"
+        );
         pusher.join().unwrap();
         let rest = jobs.take_batch(injector.pop(usize::MAX));
         assert_eq!([taken, rest].concat(), [0, 1]);
@@ -67,7 +70,10 @@ fn a_pusher_against_two_poppers() {
             thread::spawn(move || jobs.take_batch(injector.pop(1)).len())
         });
         injector.push(jobs.batch([1]));
-        let taken: usize = poppers.into_iter().map(|popper| popper.join().unwrap()).sum();
+        let taken: usize = poppers
+            .into_iter()
+            .map(|popper| popper.join().unwrap())
+            .sum();
         assert_eq!(injector.len(), 2 - taken);
         jobs.take_batch(injector.pop(usize::MAX));
         jobs.assert_all_taken();

@@ -66,7 +66,11 @@ impl Jobs {
     pub(super) fn take(&self, job: *mut Job) -> usize {
         let number = self.number(job);
         let before = self.0[number].stage.replace(Stage::Taken);
-        assert_eq!(before, Stage::Queued, "job {number} was taken twice, or before it was queued");
+        assert_eq!(
+            before,
+            Stage::Queued,
+            "job {number} was taken twice, or before it was queued"
+        );
         number
     }
 
@@ -77,7 +81,9 @@ impl Jobs {
 
     /// As [`Jobs::take_all`], for a batch.
     pub(super) fn take_batch(&self, mut batch: Batch<Job>) -> Vec<usize> {
-        std::iter::from_fn(|| batch.pop()).map(|job| self.take(job)).collect()
+        std::iter::from_fn(|| batch.pop())
+            .map(|job| self.take(job))
+            .collect()
     }
 
     /// Puts jobs that are queued already into a batch: they move from one queue to another.

@@ -13,7 +13,7 @@ use std::{
 use loom::{cell::Cell, sync::Notify, thread};
 
 use crate::{
-    post::{Chain, Post},
+    post::Post,
     state::{Inbox, Link, Listening, Park, Posted, Start, State},
     sys::{Mutex, lock},
 };
@@ -116,17 +116,25 @@ enum Received {
 
 /// The messages of a stack of posts, oldest first.
 fn numbers(posts: *mut Link) -> Vec<usize> {
-    let mut chain = Chain::<Parcel>::new();
-    // SAFETY: only parcels are posted in this file, and the stack was just taken from a state.
-    unsafe { chain.append_stack(posts) };
-    std::iter::from_fn(|| chain.pop()).map(|parcel| parcel.0.get()).collect()
+    let (mut numbers, mut rest) = (Vec::new(), NonNull::new(posts));
+    while let Some(link) = rest {
+        // SAFETY: the stack was just taken from a state, and so is owned here.
+        rest = NonNull::new(unsafe { (*link.as_ptr()).next });
+        // SAFETY: only parcels are posted in this file.
+        numbers.push(unsafe { into_number(link) });
+    }
+    numbers.reverse();
+    numbers
 }
 
 /// # Safety
 /// `link` is a parcel's, and the caller owns it.
 unsafe fn into_number(link: NonNull<Link>) -> usize {
     // SAFETY: the caller's promise.
-    unsafe { Post::<Parcel>::from_link(link) }.into_value().0.get()
+    unsafe { Post::<Parcel>::from_link(link) }
+        .into_value()
+        .0
+        .get()
 }
 
 /// Two posts against a park: no wake-up is lost, and the job has one runnable: both messages are
@@ -181,7 +189,11 @@ fn posts_against_a_close_are_received_or_come_back() {
         });
         let mut seen = numbers(job.state.take_posts());
         seen.extend(numbers(job.state.close_posts()));
-        seen.extend(posters.into_iter().filter_map(|poster| poster.join().unwrap()));
+        seen.extend(
+            posters
+                .into_iter()
+                .filter_map(|poster| poster.join().unwrap()),
+        );
         seen.sort_unstable();
         assert_eq!(seen, [1, 2]);
         assert_eq!(job.post(3), Err(3));
@@ -241,7 +253,10 @@ fn an_end_against_the_registration_of_a_receiver_wakes_it() {
             let job = job.clone();
             thread::spawn(move || job.complete())
         };
-        assert_eq!(job.receive_outside(&Arc::new(Notify::new())), Received::Ended);
+        assert_eq!(
+            job.receive_outside(&Arc::new(Notify::new())),
+            Received::Ended
+        );
         runner.join().unwrap();
     });
 }

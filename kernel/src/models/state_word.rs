@@ -72,7 +72,10 @@ impl Job {
     }
 
     fn counts(&self) -> (usize, usize) {
-        (self.ends.load(Ordering::Relaxed), self.cancels.load(Ordering::Relaxed))
+        (
+            self.ends.load(Ordering::Relaxed),
+            self.cancels.load(Ordering::Relaxed),
+        )
     }
 }
 
@@ -120,7 +123,10 @@ fn of_two_wakes_one_makes_the_runnable() {
         };
         let here = job.state.wake();
         let there = waking.join().unwrap();
-        assert!((here == Owes::Schedule) != (there == Owes::Schedule), "{here:?} and {there:?}");
+        assert!(
+            (here == Owes::Schedule) != (there == Owes::Schedule),
+            "{here:?} and {there:?}"
+        );
         // The later wake is not lost: the run that it found owed sees it.
         assert_eq!(job.state.start(), Start::Poll);
         assert_eq!(job.state.park(Listening::No), Park::Parked);
@@ -212,7 +218,10 @@ impl Joined {
             self.drop_output();
         }
         if completed.wake_joiner {
-            lock(&self.joiner).take().expect("a waker that was announced is there").notify();
+            lock(&self.joiner)
+                .take()
+                .expect("a waker that was announced is there")
+                .notify();
         }
     }
 

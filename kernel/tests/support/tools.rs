@@ -21,20 +21,20 @@ use weald_kernel::Runtime;
 
 /// Counts how many of its tokens were dropped.
 #[derive(Clone, Default)]
-pub struct Drops(Arc<AtomicUsize>);
+pub(crate) struct Drops(Arc<AtomicUsize>);
 
 impl Drops {
-    pub fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.0.load(Ordering::SeqCst)
     }
 
-    pub fn token(&self) -> Token {
+    pub(crate) fn token(&self) -> Token {
         Token(self.clone())
     }
 }
 
 /// Counts its drop.
-pub struct Token(Drops);
+pub(crate) struct Token(Drops);
 
 impl Drop for Token {
     fn drop(&mut self) {
@@ -44,10 +44,10 @@ impl Drop for Token {
 
 /// A future that any thread completes, for any number of waiters. Knows nothing of the kernel.
 #[derive(Clone, Default)]
-pub struct Latch(Arc<Mutex<(bool, Vec<Waker>)>>);
+pub(crate) struct Latch(Arc<Mutex<(bool, Vec<Waker>)>>);
 
 impl Latch {
-    pub fn open(&self) {
+    pub(crate) fn open(&self) {
         let wakers = {
             let mut inner = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             inner.0 = true;
@@ -57,7 +57,7 @@ impl Latch {
     }
 
     /// How many wakers wait in it.
-    pub fn waiters(&self) -> usize {
+    pub(crate) fn waiters(&self) -> usize {
         self.0
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -83,26 +83,26 @@ impl Future for Latch {
 
 /// Gives the core away until `condition` is true.
 #[track_caller]
-pub fn until(condition: impl Fn() -> bool) {
+pub(crate) fn until(condition: impl Fn() -> bool) {
     while !condition() {
         thread::yield_now();
     }
 }
 
 /// As [`until`], from within a job.
-pub async fn until_yielding(condition: impl Fn() -> bool) {
+pub(crate) async fn until_yielding(condition: impl Fn() -> bool) {
     while !condition() {
         weald_kernel::yield_now().await;
     }
 }
 
 /// Ends the program if the test that holds it does not end.
-pub struct Watch {
+pub(crate) struct Watch {
     _ended: Sender<()>,
 }
 
 /// A guard for the calling test.
-pub fn watch() -> Watch {
+pub(crate) fn watch() -> Watch {
     let (ended, receiver) = mpsc::channel();
     let test = thread::current().name().unwrap_or("a test").to_owned();
     thread::spawn(move || {
@@ -115,12 +115,12 @@ pub fn watch() -> Watch {
 }
 
 /// A runtime with that many workers.
-pub fn runtime(workers: usize) -> Runtime {
+pub(crate) fn runtime(workers: usize) -> Runtime {
     Runtime::builder().workers(workers).build().unwrap()
 }
 
 /// Runs `test` on runtimes of 1, 2 and 4 workers.
-pub fn on_each(test: impl Fn(&Runtime)) {
+pub(crate) fn on_each(test: impl Fn(&Runtime)) {
     let _watch = watch();
     for workers in [1, 2, 4] {
         let runtime = runtime(workers);
@@ -132,10 +132,10 @@ pub fn on_each(test: impl Fn(&Runtime)) {
 }
 
 /// A random sequence (splitmix64; Steele, Lea and Flood 2014).
-pub struct Random(pub u64);
+pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
-    pub fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -143,13 +143,13 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    pub fn below(&mut self, bound: usize) -> usize {
+    pub(crate) fn below(&mut self, bound: usize) -> usize {
         usize::try_from(self.next() % bound as u64).unwrap()
     }
 }
 
 /// Runs `test` with seeds 0 to `count`, or with the one in `WEALD_SEED`; a failing seed is printed.
-pub fn for_seeds(count: u64, test: impl Fn(&mut Random)) {
+pub(crate) fn for_seeds(count: u64, test: impl Fn(&mut Random)) {
     let _watch = watch();
     let given = std::env::var("WEALD_SEED")
         .ok()
@@ -166,7 +166,7 @@ fn with_seed(seed: u64, test: &impl Fn(&mut Random)) {
 }
 
 /// Runs `round` again and again with growing seeds, for `WEALD_SOAK` seconds, else once or a little.
-pub fn soak(round: impl Fn(&mut Random)) {
+pub(crate) fn soak(round: impl Fn(&mut Random)) {
     let seconds = std::env::var("WEALD_SOAK")
         .ok()
         .and_then(|text| text.parse().ok());
@@ -187,11 +187,11 @@ pub fn soak(round: impl Fn(&mut Random)) {
 
 /// An event that the kernel reported.
 #[derive(Clone, Debug)]
-pub struct Report {
-    pub level: tracing::Level,
-    pub target: String,
+pub(crate) struct Report {
+    pub(crate) level: tracing::Level,
+    pub(crate) target: String,
     /// The message and all fields.
-    pub text: String,
+    pub(crate) text: String,
 }
 
 static REPORTS: Mutex<Vec<Report>> = Mutex::new(Vec::new());
@@ -237,17 +237,14 @@ impl tracing::Subscriber for Collector {
 }
 
 /// From now on the reports of the whole program are collected.
-pub fn collect_reports() {
+pub(crate) fn collect_reports() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| tracing::subscriber::set_global_default(Collector).unwrap());
 }
 
-/// The collected reports whose text contains `part`.
-pub fn reports(part: &str) -> Vec<Report> {
+/// The collected reports with that target whose text contains `part`.
+pub(crate) fn reports(target: &str, part: &str) -> Vec<Report> {
     let reports = REPORTS.lock().unwrap_or_else(PoisonError::into_inner);
-    reports
-        .iter()
-        .filter(|report| report.text.contains(part))
-        .cloned()
-        .collect()
+    let wanted = |report: &&Report| report.target == target && report.text.contains(part);
+    reports.iter().filter(wanted).cloned().collect()
 }

@@ -1,0 +1,243 @@
+//! Fairness on one worker: yields take turns, the budget ends long polls, the next slot does not rule.
+
+#[path = "support/tools.rs"]
+mod tools;
+
+use std::{
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+        mpsc,
+    },
+    time::Duration,
+};
+
+use futures_channel::mpsc as channel;
+use futures_util::StreamExt;
+use tools::{runtime, watch};
+use weald_kernel::{Mailbox, Runtime, Spawn, interval, spawn, yield_now};
+
+async fn receive<M>(mailbox: &mut Mailbox<M>) -> M {
+    std::future::poll_fn(|cx| mailbox.poll_receive(cx)).await
+}
+
+#[test]
+fn jobs_that_yield_take_turns() {
+    let _watch = watch();
+    let runtime = runtime(1);
+    let turns = Arc::new(Mutex::new(Vec::new()));
+    let kept = turns.clone();
+    let all = runtime.spawn(async move {
+        let jobs: Vec<_> = (0..5)
+            .map(|n| {
+                let turns = turns.clone();
+                spawn(async move {
+                    for _ in 0..20 {
+                        turns.lock().unwrap().push(n);
+                        yield_now().await;
+                    }
+                })
+            })
+            .collect();
+        for job in jobs {
+            job.await.unwrap();
+        }
+    });
+    runtime.block_on(all).unwrap();
+    let expected: Vec<_> = (0..20).flat_map(|_| 0..5).collect();
+    assert_eq!(*kept.lock().unwrap(), expected);
+}
+
+#[test]
+fn a_mailbox_that_is_always_full_starves_nobody() {
+    let _watch = watch();
+    let runtime = runtime(1);
+    let (ran, received) = (
+        Arc::new(AtomicBool::new(false)),
+        Arc::new(AtomicUsize::new(0)),
+    );
+    let (other, counted) = (ran.clone(), received.clone());
+    let job = runtime.spawn(async move {
+        let (greedy, address) = Spawn::new()
+            .spawn_with_mailbox(|mut mailbox: Mailbox<u32>| async move {
+                let own = mailbox.address();
+                while !ran.load(Ordering::SeqCst) {
+                    let message = receive(&mut mailbox).await;
+                    received.fetch_add(1, Ordering::SeqCst);
+                    own.post(message).unwrap();
+                }
+            })
+            .unwrap();
+        address.post(1).unwrap();
+        address.post(2).unwrap();
+        let starved = spawn(async move { other.store(true, Ordering::SeqCst) });
+        greedy.await.unwrap();
+        starved.await.unwrap();
+    });
+    runtime.block_on(job).unwrap();
+    // It had its budget of 128 a poll, and few polls.
+    assert!(counted.load(Ordering::SeqCst) <= 3 * 128);
+}
+
+#[test]
+fn the_budget_is_what_the_builder_says() {
+    let _watch = watch();
+    let runtime = Runtime::builder()
+        .workers(1)
+        .poll_budget(5)
+        .build()
+        .unwrap();
+    let job = runtime.spawn(async {
+        let (receiving, address) = Spawn::new()
+            .spawn_with_mailbox(|mut mailbox: Mailbox<u32>| async move {
+                let others = Arc::new(AtomicUsize::new(0));
+                let counts = others.clone();
+                let other = spawn(async move {
+                    loop {
+                        counts.fetch_add(1, Ordering::SeqCst);
+                        yield_now().await;
+                    }
+                });
+                let mut seen = Vec::new();
+                for _ in 0..20 {
+                    receive(&mut mailbox).await;
+                    seen.push(others.load(Ordering::SeqCst));
+                }
+                other.cancel();
+                seen
+            })
+            .unwrap();
+        for n in 0..20 {
+            address.post(n).unwrap();
+        }
+        receiving.await.unwrap()
+    });
+    let seen = runtime.block_on(job).unwrap();
+    let mut turns: Vec<_> = seen.chunk_by(|a, b| a == b).map(<[usize]>::len).collect();
+    turns.pop();
+    assert_eq!(turns, [5, 5, 5]);
+}
+
+#[test]
+fn two_jobs_that_wake_each_other_starve_no_third() {
+    let _watch = watch();
+    let runtime = runtime(1);
+    let hops = Arc::new(AtomicUsize::new(0));
+    let ran = Arc::new(AtomicBool::new(false));
+    let (counted, set) = (hops.clone(), ran.clone());
+    let job = runtime.spawn(async move {
+        // Ping-pong through two channels: each message puts the other job into the next slot.
+        let (to_ping, mut ping) = channel::unbounded::<u32>();
+        let (to_pong, mut pong) = channel::unbounded::<u32>();
+        let pinging = spawn({
+            let (ran, hops) = (ran.clone(), hops.clone());
+            async move {
+                while !ran.load(Ordering::SeqCst) {
+                    hops.fetch_add(1, Ordering::SeqCst);
+                    to_pong.unbounded_send(0).unwrap();
+                    ping.next().await;
+                }
+            }
+        });
+        let ponging = spawn(async move {
+            while let Some(n) = pong.next().await {
+                if to_ping.unbounded_send(n).is_err() {
+                    return;
+                }
+            }
+        });
+        yield_now().await;
+        let third = spawn(async move { set.store(true, Ordering::SeqCst) });
+        third.await.unwrap();
+        pinging.await.unwrap();
+        ponging.await.unwrap();
+    });
+    runtime.block_on(job).unwrap();
+    assert!(counted.load(Ordering::SeqCst) < 1_000);
+}
+
+#[test]
+fn jobs_from_outside_are_served_while_the_worker_is_busy() {
+    let _watch = watch();
+    let runtime = runtime(1);
+    let stop = Arc::new(AtomicBool::new(false));
+    let busy: Vec<_> = (0..3)
+        .map(|_| {
+            let stop = stop.clone();
+            runtime.spawn(async move {
+                while !stop.load(Ordering::SeqCst) {
+                    yield_now().await;
+                }
+            })
+        })
+        .collect();
+    for n in 0..200 {
+        assert_eq!(
+            runtime.block_on(runtime.spawn(async move { n })).unwrap(),
+            n
+        );
+    }
+    stop.store(true, Ordering::SeqCst);
+    busy.into_iter()
+        .for_each(|job| runtime.block_on(job).unwrap());
+}
+
+#[test]
+fn a_computing_job_beside_an_idle_worker_delays_nobody() {
+    let _watch = watch();
+    // The monitor would relieve a stuck worker only after an hour: what runs was taken as overdue.
+    let hour = Duration::from_secs(3600);
+    let runtime = Runtime::builder()
+        .workers(2)
+        .stuck_after(hour)
+        .build()
+        .unwrap();
+    for _ in 0..5 {
+        let latch = tools::Latch::default();
+        let (waits, (ran, has_run)) = (latch.clone(), mpsc::channel());
+        let woken = runtime.spawn(async move {
+            waits.await;
+            ran.send(()).unwrap();
+        });
+        tools::until(|| latch.waiters() == 1);
+        let computing = runtime.spawn(async move {
+            // Into this worker's next slot, which no thief may touch.
+            latch.open();
+            while has_run.try_recv().is_err() {
+                std::hint::spin_loop();
+            }
+        });
+        runtime.block_on(async { (computing.await.unwrap(), woken.await.unwrap()) });
+    }
+    assert!(runtime.metrics().overdue >= 1, "{:?}", runtime.metrics());
+    assert_eq!(runtime.metrics().relieved, 0);
+}
+
+#[test]
+fn a_timer_behind_a_computing_job_is_served_by_an_idle_worker() {
+    let _watch = watch();
+    let hour = Duration::from_secs(3600);
+    let runtime = Runtime::builder()
+        .workers(2)
+        .stuck_after(hour)
+        .build()
+        .unwrap();
+    let ticks = Arc::new(AtomicUsize::new(0));
+    let counted = ticks.clone();
+    let computing = runtime.spawn(async move {
+        let ticking = spawn(async move {
+            // Armed on whichever worker runs it, again and again.
+            let mut clock = interval(Duration::from_millis(1));
+            for _ in 0..20 {
+                clock.tick().await;
+                counted.fetch_add(1, Ordering::SeqCst);
+            }
+        });
+        weald_kernel::sleep(Duration::from_millis(1)).await;
+        while !ticking.is_finished() {
+            std::hint::spin_loop();
+        }
+    });
+    runtime.block_on(computing).unwrap();
+    assert_eq!(ticks.load(Ordering::SeqCst), 20);
+}

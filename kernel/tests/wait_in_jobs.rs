@@ -1,0 +1,347 @@
+//! `wait()` and `block_on` inside jobs: the stack stays, everything else goes on, a cancel unwinds it once.
+
+#[path = "support/tools.rs"]
+mod tools;
+
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+        mpsc,
+    },
+    time::Duration,
+};
+
+use tools::{Drops, Latch, for_seeds, on_each, runtime, until, until_yielding, watch};
+use weald_kernel::{Wait, block_on, sleep, spawn, yield_now};
+
+#[test]
+fn a_job_waits_for_jobs_of_its_own_worker() {
+    on_each(|runtime| {
+        let value = runtime.block_on(runtime.spawn(async {
+            let inner = spawn(async {
+                yield_now().await;
+                20
+            });
+            inner.wait().unwrap() + block_on(async { spawn(async { 22 }).await.unwrap() })
+        }));
+        assert_eq!(value.unwrap(), 42);
+    });
+}
+
+#[test]
+fn a_hundred_jobs_wait_at_once_on_one_worker() {
+    let _watch = watch();
+    let runtime = runtime(1);
+    let (latch, ended) = (Latch::default(), Arc::new(AtomicUsize::new(0)));
+    let jobs: Vec<_> = (0..100)
+        .map(|_| {
+            let (latch, ended) = (latch.clone(), ended.clone());
+            runtime.spawn(async move {
+                latch.wait();
+                ended.fetch_add(1, Ordering::SeqCst);
+            })
+        })
+        .collect();
+    until(|| latch.waiters() == 100);
+    // The only worker still serves others.
+    assert_eq!(runtime.block_on(runtime.spawn(async { 1 })).unwrap(), 1);
+    assert_eq!(ended.load(Ordering::SeqCst), 0);
+    latch.open();
+    for job in jobs {
+        runtime.block_on(job).unwrap();
+    }
+    assert_eq!(ended.load(Ordering::SeqCst), 100);
+}
+
+#[test]
+fn waits_nest_and_mix_with_awaits() {
+    fn nest(depth: u32) -> u32 {
+        match depth {
+            0 => 0,
+            _ => spawn(async move {
+                yield_now().await;
+                let below = nest(depth - 1);
+                yield_now().await;
+                below + 1
+            })
+            .wait()
+            .unwrap(),
+        }
+    }
+    on_each(|runtime| {
+        assert_eq!(
+            runtime.block_on(runtime.spawn(async { nest(20) })).unwrap(),
+            20
+        );
+    });
+}
+
+#[test]
+fn a_job_goes_on_in_its_own_poll_after_a_wait() {
+    on_each(|runtime| {
+        runtime.block_on(async {
+            let job = spawn(async {
+                for n in 0..20_u64 {
+                    let thread = std::thread::current().id();
+                    sleep(Duration::from_millis(n % 2)).wait();
+                    assert_eq!(thread, std::thread::current().id());
+                    yield_now().await;
+                }
+            });
+            job.await.unwrap();
+        });
+    });
+}
+
+#[test]
+fn a_wait_of_more_operations_than_the_budget_ends() {
+    on_each(|runtime| {
+        let sum = runtime.block_on(runtime.spawn(async {
+            let jobs: Vec<_> = (0..1_000_u64).map(|n| spawn(async move { n })).collect();
+            let all = async {
+                let mut sum = 0;
+                for job in jobs {
+                    sum += job.await.unwrap();
+                }
+                sum
+            };
+            all.wait()
+        }));
+        assert_eq!(sum.unwrap(), 499_500);
+    });
+}
+
+/// Waits with the stack, and counts how it was left.
+fn wait_counting(latch: Latch, unwound: &AtomicUsize) {
+    struct Counts<'a>(&'a AtomicUsize);
+    impl Drop for Counts<'_> {
+        fn drop(&mut self) {
+            assert!(std::thread::panicking());
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+    let counts = Counts(unwound);
+    latch.wait();
+    std::mem::forget(counts);
+}
+
+#[test]
+fn cancelling_a_job_in_wait_unwinds_it_once() {
+    on_each(|runtime| {
+        let (latch, unwound) = (Latch::default(), Arc::new(AtomicUsize::new(0)));
+        let drops = Drops::default();
+        let (waits, counted, token) = (latch.clone(), unwound.clone(), drops.token());
+        let job = runtime.spawn(async move {
+            let _token = token;
+            wait_counting(waits, &counted);
+        });
+        until(|| latch.waiters() == 1);
+        job.cancel();
+        job.cancel();
+        let result = runtime.block_on(job);
+        assert!(result.unwrap_err().is_cancelled());
+        assert_eq!((unwound.load(Ordering::SeqCst), drops.count()), (1, 1));
+    });
+}
+
+#[test]
+fn a_cancel_that_comes_before_the_wait_unwinds_it_too() {
+    let _watch = watch();
+    let runtime = runtime(1);
+    let unwound = Arc::new(AtomicUsize::new(0));
+    let counted = unwound.clone();
+    let (running, is_running) = mpsc::channel();
+    let (go, may_go) = mpsc::channel::<()>();
+    let job = runtime.spawn(async move {
+        running.send(()).unwrap();
+        may_go.recv().unwrap();
+        wait_counting(Latch::default(), &counted);
+    });
+    is_running.recv().unwrap();
+    job.cancel();
+    go.send(()).unwrap();
+    assert!(runtime.block_on(job).unwrap_err().is_cancelled());
+    assert_eq!(unwound.load(Ordering::SeqCst), 1);
+}
+
+#[test]
+fn who_catches_the_unwinding_may_wait_again_to_the_end() {
+    on_each(|runtime| {
+        let (first, second) = (Latch::default(), Latch::default());
+        let (waits, waits_again) = (first.clone(), second.clone());
+        let job = runtime.spawn(async move {
+            let caught = catch_unwind(AssertUnwindSafe(|| waits.wait()));
+            assert!(caught.is_err());
+            waits_again.wait();
+            5
+        });
+        until(|| first.waiters() == 1);
+        job.cancel();
+        until(|| second.waiters() == 1);
+        job.cancel();
+        assert!(!job.is_finished());
+        second.open();
+        assert_eq!(runtime.block_on(job).unwrap(), 5);
+    });
+}
+
+/// Waits in its destructor until its latch opens, and notes that it did.
+struct WaitsAtDrop(Latch, Arc<AtomicBool>);
+
+impl Drop for WaitsAtDrop {
+    fn drop(&mut self) {
+        self.0.clone().wait();
+        self.1.store(true, Ordering::SeqCst);
+    }
+}
+
+#[test]
+fn a_wait_in_a_destructor_during_unwinding_goes_to_its_end() {
+    on_each(|runtime| {
+        let (latch, at_drop, waited) = (Latch::default(), Latch::default(), Arc::default());
+        let waits = WaitsAtDrop(at_drop.clone(), Arc::clone(&waited));
+        let inner = latch.clone();
+        let job = runtime.spawn(async move {
+            let _waits = waits;
+            inner.wait();
+        });
+        until(|| latch.waiters() == 1);
+        job.cancel();
+        until(|| at_drop.waiters() == 1);
+        assert!(!job.is_finished());
+        at_drop.open();
+        assert!(runtime.block_on(job).unwrap_err().is_cancelled());
+        assert!(waited.load(Ordering::SeqCst));
+    });
+}
+
+#[test]
+fn a_wait_in_a_destructor_after_a_panic_goes_to_its_end() {
+    on_each(|runtime| {
+        let (at_drop, waited) = (Latch::default(), Arc::default());
+        let waits = WaitsAtDrop(at_drop.clone(), Arc::clone(&waited));
+        let job = runtime.spawn(async move {
+            let _waits = waits;
+            panic!("on purpose");
+        });
+        until(|| at_drop.waiters() == 1);
+        at_drop.open();
+        let result: Result<(), _> = runtime.block_on(job);
+        assert!(result.unwrap_err().is_panic());
+        assert!(waited.load(Ordering::SeqCst));
+    });
+}
+
+#[test]
+fn a_wait_in_a_destructor_of_a_cancelled_job_goes_to_its_end() {
+    on_each(|runtime| {
+        let (latch, at_drop, waited) = (Latch::default(), Latch::default(), Arc::default());
+        let waits = WaitsAtDrop(at_drop.clone(), Arc::clone(&waited));
+        let inner = latch.clone();
+        let job = runtime.spawn(async move {
+            let _waits = waits;
+            inner.await;
+        });
+        until(|| latch.waiters() == 1);
+        job.cancel();
+        until(|| at_drop.waiters() == 1 || job.is_finished());
+        at_drop.open();
+        let error = runtime.block_on(job).unwrap_err();
+        assert!(error.is_cancelled(), "{error}");
+        assert!(
+            waited.load(Ordering::SeqCst),
+            "the destructor was left in the middle"
+        );
+    });
+}
+
+#[test]
+fn cancels_race_with_waits() {
+    for_seeds(4, |random| {
+        let runtime = runtime(1 + random.below(3));
+        let drops = Drops::default();
+        let rounds = 100;
+        for _ in 0..rounds {
+            let (latch, token) = (Latch::default(), drops.token());
+            let waits = latch.clone();
+            let job = runtime.spawn(async move {
+                let _token = token;
+                waits.wait();
+            });
+            let (opens, spins) = (random.below(2) == 0, random.below(20_000));
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    if opens {
+                        latch.open();
+                    }
+                });
+                for _ in 0..spins {
+                    std::hint::spin_loop();
+                }
+                job.cancel();
+            });
+            match runtime.block_on(job) {
+                Ok(()) => assert!(opens),
+                Err(error) => assert!(error.is_cancelled(), "{error}"),
+            }
+        }
+        assert_eq!(drops.count(), rounds);
+    });
+}
+
+#[test]
+fn block_on_nests_on_a_foreign_thread() {
+    on_each(|runtime| {
+        let value = runtime.block_on(async {
+            let inner = block_on(async {
+                yield_now().await;
+                spawn(async { 1 }).await.unwrap()
+            });
+            inner + runtime.block_on(async { sleep(Duration::from_millis(1)).wait() == () }) as i32
+        });
+        assert_eq!(value, 2);
+    });
+}
+
+#[test]
+fn a_job_waits_for_another_runtime() {
+    let _watch = watch();
+    let (first, second) = (runtime(1), Arc::new(runtime(1)));
+    let other = second.clone();
+    let value = first.block_on(first.spawn(async move {
+        let job = other.spawn(async {
+            yield_now().await;
+            4
+        });
+        let value = other.block_on(job).unwrap();
+        drop(other);
+        value
+    }));
+    assert_eq!(value.unwrap(), 4);
+    drop((first, second));
+}
+
+#[test]
+fn other_jobs_of_the_worker_run_while_one_waits() {
+    let _watch = watch();
+    let runtime = runtime(1);
+    let (latch, steps) = (Latch::default(), Arc::new(AtomicUsize::new(0)));
+    let waits = latch.clone();
+    let waiting = runtime.spawn(async move { waits.wait() });
+    until(|| latch.waiters() == 1);
+    let counted = steps.clone();
+    let stepping = runtime.spawn(async move {
+        for _ in 0..1_000 {
+            counted.fetch_add(1, Ordering::SeqCst);
+            yield_now().await;
+        }
+    });
+    runtime.block_on(async {
+        until_yielding(|| steps.load(Ordering::SeqCst) == 1_000).await;
+    });
+    assert!(!waiting.is_finished());
+    latch.open();
+    runtime.block_on(async { (waiting.await.unwrap(), stepping.await.unwrap()) });
+}
