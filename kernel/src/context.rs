@@ -38,6 +38,18 @@ pub(crate) struct Context {
     listening: Cell<bool>,
     /// Whether the job wants to run again without being woken: it yielded.
     yielded: Cell<bool>,
+    /// Whether the thread drops the future of a job that was cancelled.
+    dropping: Cell<bool>,
+}
+
+/// The run of a job that was set aside; it goes on when this is dropped.
+pub(crate) struct Aside<'a> {
+    here: &'a Context,
+    job: Option<JobPtr>,
+    budget: u32,
+    listening: bool,
+    yielded: bool,
+    dropping: bool,
 }
 
 thread_local! {
@@ -52,6 +64,7 @@ thread_local! {
             budget: Cell::new(0),
             listening: Cell::new(false),
             yielded: Cell::new(false),
+            dropping: Cell::new(false),
         }
     };
 }
@@ -139,6 +152,28 @@ impl Context {
         self.yielded.set(false);
     }
 
+    /// Sets the run of a job aside, because another one runs on top of its stack.
+    #[must_use]
+    pub(crate) fn set_aside(&self) -> Aside<'_> {
+        Aside {
+            here: self,
+            job: self.job.take(),
+            budget: self.budget.get(),
+            listening: self.listening.get(),
+            yielded: self.yielded.get(),
+            dropping: self.dropping.replace(false),
+        }
+    }
+
+    /// Notes whether the thread drops the future of a cancelled job; returns what was noted before.
+    pub(crate) fn set_dropping(&self, dropping: bool) -> bool {
+        self.dropping.replace(dropping)
+    }
+
+    pub(crate) fn is_dropping(&self) -> bool {
+        self.dropping.get()
+    }
+
     /// Sets the job that runs; returns the one before.
     #[inline(always)]
     pub(crate) fn set_job(&self, job: Option<JobPtr>) -> Option<JobPtr> {
@@ -209,5 +244,15 @@ impl Context {
     /// Gives the running job a fresh budget: its thread is about to wait in the middle of a poll.
     pub(crate) fn refill(&self, budget: u32) {
         self.budget.set(budget);
+    }
+}
+
+impl Drop for Aside<'_> {
+    fn drop(&mut self) {
+        self.here.job.set(self.job);
+        self.here.budget.set(self.budget);
+        self.here.listening.set(self.listening);
+        self.here.yielded.set(self.yielded);
+        self.here.dropping.set(self.dropping);
     }
 }

@@ -1,8 +1,8 @@
 //! The list of things that end with a job.
 //!
-//! An end is told once, when the job has ended in whichever way (value, panic, cancel), before
-//! whoever joins the job. Ends are told in the order in which they were attached, on the thread that
-//! ended the job.
+//! An end is told once, when the job is done in whichever way (value, panic, cancel) and its future is
+//! gone, and so is an output that nobody will take. Ends are told in the order in which they were
+//! attached, on the thread that ended the job; then whoever joins the job is woken.
 
 use crate::{extras::End, job::JobRef};
 
@@ -22,7 +22,7 @@ pub(crate) fn attach(job: JobRef, end: End) -> Attached {
         number
     };
     let attached = Attached { job, number };
-    // After the push: a completion that looked before it has set `DONE` by now or will look again.
+    // After the push: a completion that looked at the list before it had set `DONE` before that.
     if attached.job.header().state.is_done()
         && let Some(end) = attached.take()
     {

@@ -10,8 +10,10 @@
 //!   there is some, take itself back, else park.
 //!
 //! Why none is lost: by the two fences either the publisher sees the sleeper, or the sleeper's last
-//! look sees the job. If the publisher saw a searcher instead, that searcher either finds the job or
-//! becomes a sleeper, whose last look comes after its move.
+//! look sees the job. If the publisher saw a searcher instead, that searcher becomes a sleeper, whose
+//! last look comes after its move; or it finds work, and the last one to do so looks for more. There
+//! two full fences decide: either the publisher sees that the search has ended, or the one who ends it
+//! sees the job. The publisher pays for its own only if somebody sleeps and somebody searches.
 //!
 //! Why few are needless: the next slot is not visible work, so a single hop wakes nobody; and one
 //! searcher at a time is enough, since a searcher that found work wakes the next if more is left.
@@ -46,7 +48,7 @@ impl<S> Idle<S> {
     pub(crate) fn notify(&self) -> Option<S> {
         barrier::light();
         let counts = self.counts.load(Ordering::Relaxed);
-        if counts >= SEARCHING || counts & SLEEPING_MASK == 0 {
+        if counts & SLEEPING_MASK == 0 {
             return None;
         }
         self.wake_one()
@@ -54,14 +56,24 @@ impl<S> Idle<S> {
 
     #[cold]
     fn wake_one(&self) -> Option<S> {
+        // Pairs with the fence in `end_search`: a searcher that is still counted here sees the work
+        // when it ends its search.
+        barrier::full();
+        if self.is_searched() {
+            return None;
+        }
         let mut sleepers = lock(&self.sleepers);
-        if self.counts.load(Ordering::Relaxed) >= SEARCHING {
+        if self.is_searched() {
             return None;
         }
         let (_, sleeper) = sleepers.pop()?;
         self.counts
             .fetch_add(SEARCHING - SLEEPING, Ordering::SeqCst);
         Some(sleeper)
+    }
+
+    fn is_searched(&self) -> bool {
+        self.counts.load(Ordering::Relaxed) >= SEARCHING
     }
 
     /// That worker, if it sleeps: something concerns it alone, such as an earlier timer.
@@ -98,7 +110,11 @@ impl<S> Idle<S> {
     /// [`Idle::notify`] if it sees that more work is left.
     #[must_use]
     pub(crate) fn end_search(&self) -> bool {
-        self.counts.fetch_sub(SEARCHING, Ordering::SeqCst) / SEARCHING == 1
+        let is_last = self.counts.fetch_sub(SEARCHING, Ordering::SeqCst) / SEARCHING == 1;
+        // Pairs with the fence in `wake_one`: a publisher that relied on this searcher published
+        // before what the caller sees now.
+        barrier::full();
+        is_last
     }
 
     /// The calling worker is about to sleep. It must then look for visible work once more, and after

@@ -29,6 +29,7 @@ use std::{
 
 use crate::{
     body::{Failure, HasVTable, JobCell, Outcome, VTable, set_stage, stage},
+    context,
     extras::ExtrasWord,
     local::Home,
     memory::{self, Kind},
@@ -373,8 +374,10 @@ impl Runnable {
         let header = self.header();
         if header.stage.load(Ordering::Relaxed) == stage::FUTURE {
             let drop_future = header.vtable.drop_future;
+            let before = context::here().set_dropping(true);
             // SAFETY: one runner: `self` is the runnable.
             let dropped = catch_unwind(AssertUnwindSafe(|| unsafe { drop_future(self.0.0) }));
+            context::here().set_dropping(before);
             if let Err(payload) = dropped {
                 failure = Failure::Panicked(payload);
             }

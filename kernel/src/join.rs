@@ -15,7 +15,8 @@ use crate::{
     body::{Failure, Outcome},
     context,
     job::{JobRef, Runnable},
-    report::JobName,
+    report::{self, JobName},
+    run,
     state::Owes,
 };
 
@@ -60,7 +61,7 @@ impl JoinError {
         match failure {
             Failure::Cancelled => JoinError::Cancelled,
             Failure::Panicked(payload) => JoinError::Panicked(Panic {
-                message: crate::run::panic_message(payload.as_ref()),
+                message: run::panic_message(payload.as_ref()),
                 payload: Mutex::new(payload),
             }),
         }
@@ -207,9 +208,13 @@ impl<T> Future for JoinHandle<T> {
 impl<T> Drop for JoinHandle<T> {
     fn drop(&mut self) {
         let Some(job) = &self.job else { return };
-        if job.header().state.drop_handle() {
-            // SAFETY: the job is done, and the only handle has not taken the output.
-            unsafe { job.drop_output() };
+        if !job.header().state.drop_handle() {
+            return;
+        }
+        // SAFETY: the job is done, and the only handle has not taken the output.
+        let outcome: Outcome<T> = unsafe { job.take_output() };
+        if let Err(Failure::Panicked(payload)) = outcome {
+            report::unobserved_panic(job.header(), &run::panic_message(payload.as_ref()));
         }
     }
 }

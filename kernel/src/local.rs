@@ -76,7 +76,12 @@ impl Home {
     }
 
     pub(crate) fn has_runnable(&self) -> bool {
-        self.len.load(Ordering::Acquire) > 0
+        self.len() > 0
+    }
+
+    /// How many jobs can run.
+    pub(crate) fn len(&self) -> usize {
+        self.len.load(Ordering::Acquire)
     }
 
     /// Whether the caller is on the home's thread.
@@ -109,7 +114,6 @@ impl Home {
 
 /// Ends every job that lives at `home`, whose thread is about to leave. The home's thread only.
 pub(crate) fn evict(shared: &Shared, home: &Arc<Home>) {
-    home.close();
     while home.has_residents() {
         let here = |job: &JobRef| {
             job.header()
@@ -125,6 +129,8 @@ pub(crate) fn evict(shared: &Shared, home: &Arc<Home>) {
         }
         std::thread::yield_now();
     }
+    // Only now: until the last resident has ended, whoever wakes one must find its home open.
+    home.close();
 }
 
 /// Whether a job begins or ends to live at a home.

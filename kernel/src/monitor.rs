@@ -42,6 +42,8 @@ use crate::{
 /// Between rounds while a neighbour could take what is overdue: short enough that two rounds and a
 /// wake-up fit into two ticks.
 const WATCHFUL: Duration = Duration::from_micros(750);
+/// The longest pause between two rounds while all workers are busy.
+const CALM: Duration = Duration::from_micros(2500);
 /// So many rounds in which all workers slept, and the monitor sleeps too.
 const QUIET_ROUNDS: u32 = 20;
 
@@ -157,10 +159,10 @@ fn watch(shared: &Arc<Shared>) {
 }
 
 fn pause(shared: &Shared) -> Duration {
-    let quarter = (shared.config.stuck_after / 4).max(WATCHFUL);
     match shared.idle.sleeping() {
-        0 => quarter,
-        _ => WATCHFUL.min(quarter),
+        // A neighbour may go to sleep in this very moment: the pause must not be long.
+        0 => (shared.config.stuck_after / 4).clamp(WATCHFUL, CALM),
+        _ => WATCHFUL.min(shared.config.stuck_after / 4),
     }
 }
 

@@ -89,12 +89,8 @@ pub(crate) fn panic_message(payload: &(dyn Any + Send)) -> String {
 /// monitor may still be reading which job this thread ran.
 #[inline(never)]
 pub(crate) fn finish(job: Runnable, panic: Option<Box<str>>) -> JobRef {
-    let header = job.header();
-    let home = header.home();
-    tell_ends(header);
+    let home = job.header().home();
     let (completed, own) = job.complete();
-    // Ends that were attached between the two are told now; see `ends::attach`.
-    tell_ends(own.header());
     if completed.drop_output {
         if let Some(message) = panic {
             report::unobserved_panic(own.header(), &message);
@@ -105,6 +101,7 @@ pub(crate) fn finish(job: Runnable, panic: Option<Box<str>>) -> JobRef {
             report::unobserved_panic(own.header(), &panic_message(payload.as_ref()));
         }
     }
+    tell_ends(own.header());
     // The wakers leave the lock before they are woken: a waker is user code.
     if completed.wake_joiner {
         let joiner = own.header().extras.parts().joiner.take();
@@ -159,13 +156,13 @@ pub(crate) fn park(cx: &Context, job: Runnable) {
     }
 }
 
-/// A whole run on a thread without a right: that of a local job, inside `block_on`.
+/// A whole run on a thread without a right: that of a local job, inside `block_on` or `wait()`.
 pub(crate) fn run_outside(cx: &Context, job: Runnable, budget: u32) {
+    let _aside = cx.set_aside();
     match poll(cx, &job, budget) {
         Polled::Waits => park(cx, job),
         Polled::Ended(panic) => limit::uncount(finish(job, panic).header()),
     }
-    cx.set_job(None);
 }
 
 /// Ends a job that nobody will run: its future is dropped here and now.

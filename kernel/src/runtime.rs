@@ -24,6 +24,7 @@ use crate::{
     metrics::{Counters, Metrics},
     monitor::{self, Monitor},
     report::{self, JobName},
+    search,
     shutdown::{self, Drain, ShutdownReport},
     state::Owes,
     sys::{AtomicU8, AtomicUsize, Mutex, Ordering, barrier, lock},
@@ -245,6 +246,20 @@ impl Shared {
             .iter()
             .map(|(_, job)| JobName::of(job.header()))
             .collect()
+    }
+}
+
+impl Drop for Shared {
+    /// Timers that were armed by others than the runtime's jobs are told, so that nothing waits for
+    /// ever; a sleep that is early arms itself anew, in a runtime that lives.
+    fn drop(&mut self) {
+        for worker in &self.workers {
+            let mut inside = worker.gate.enter_outside();
+            let due = inside.wheel.drain();
+            let wakers = search::expire(&due);
+            drop(inside);
+            search::fire(due, wakers);
+        }
     }
 }
 

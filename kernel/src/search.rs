@@ -63,7 +63,10 @@ fn adapt(tenure: &mut Tenure<'_>) {
     let now = tenure.shared.clock.now();
     let took = now.saturating_duration_since(tenure.last_look);
     tenure.last_look = now;
-    if took > TICK / 2 {
+    if tenure.shared.is_driven() {
+        // One job at a time, so that each next one is drawn.
+        tenure.look_every = 1;
+    } else if took > TICK / 2 {
         tenure.look_every = (tenure.look_every / 2).max(1);
     } else if took < TICK / 8 {
         tenure.look_every = (tenure.look_every * 2).min(LOOK_EVERY_MAX);
@@ -144,6 +147,10 @@ pub(crate) fn from_injector(tenure: &mut Tenure<'_>) -> Result<bool, Lost> {
             drop(inside);
             for batch in overflow {
                 shared.injector.push(batch);
+            }
+            // For a moment the jobs were nowhere, and whoever looked then may sleep now.
+            if let Some(sleeper) = shared.idle.notify() {
+                sleeper.unpark();
             }
             Ok(true)
         }

@@ -94,6 +94,11 @@ pub(crate) mod barrier {
         /// both sides then use the symmetric fence. Written once, before the first runtime starts.
         static SYMMETRIC: AtomicBool = AtomicBool::new(false);
 
+        /// Orders like `heavy`, but for the calling thread only: both sides need it.
+        pub(crate) fn full() {
+            fence(Ordering::SeqCst);
+        }
+
         pub(crate) fn light() {
             if SYMMETRIC.load(Ordering::Relaxed) {
                 fence(Ordering::SeqCst);
@@ -123,6 +128,10 @@ pub(crate) mod barrier {
     #[cfg(loom)]
     mod choice {
         use loom::sync::atomic::{Ordering, fence};
+
+        pub(crate) fn full() {
+            fence(Ordering::SeqCst);
+        }
 
         pub(crate) fn light() {
             fence(Ordering::SeqCst);

@@ -142,30 +142,45 @@ impl Drop for Drive<'_> {
     }
 }
 
+/// Whether the calling thread drives a test runtime.
+pub(crate) fn is_driver() -> bool {
+    DRIVE.get().is_some()
+}
+
 /// Runs jobs, and moves time, until `until` is true.
 ///
 /// # Panics
 /// If nothing can run any more.
 pub(crate) fn drive_nested(until: impl Fn() -> bool) {
-    context::with(|cx| {
-        let (mut random, epoch) = DRIVE.get().expect("only a driver drives");
-        let (Some(shared), Some(home)) = (cx.shared(), cx.home()) else {
-            unreachable!("a driver has a runtime and a home");
-        };
-        let (job, seed) = (cx.set_job(None), random);
-        let mut tenure = Tenure::begin(cx, shared, (&shared.workers[0], epoch), &home);
-        while !until() {
-            random = next(random);
-            DRIVE.set(Some((random, epoch)));
-            if let Ok(mut inside) = shared.workers[0].gate.enter(epoch) {
-                inside.shuffle(&mut |below| draw(&mut random, below));
-            }
-            if !worker::step(&mut tenure) && !until() && !move_time(shared, epoch) {
-                stuck(shared, seed);
-            }
+    let cx = context::here();
+    let (seed, epoch) = DRIVE.get().expect("only a driver drives");
+    let (Some(shared), Some(home)) = (cx.shared(), cx.home()) else {
+        unreachable!("a driver has a runtime and a home");
+    };
+    let _aside = cx.set_aside();
+    let mut tenure = Tenure::begin(cx, shared, (&shared.workers[0], epoch), &home);
+    // A job first, even if there is no need: a main future that yields until a job has run must end.
+    loop {
+        let ran = worker::step(&mut tenure, draw);
+        if until() {
+            return;
         }
-        cx.set_job(job);
-    });
+        if !ran && !move_time(shared, epoch) {
+            stuck(shared, seed);
+        }
+    }
+}
+
+/// A number below `below`, drawn from the seed.
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "the remainder is below a usize"
+)]
+fn draw(below: usize) -> usize {
+    let (state, epoch) = DRIVE.get().expect("only a driver draws");
+    let state = next(state);
+    DRIVE.set(Some((state, epoch)));
+    ((state >> 33) % below as u64) as usize
 }
 
 /// Moves time on to the next deadline. False if there is none.
@@ -208,16 +223,6 @@ fn next(state: u64) -> u64 {
     x ^= x << 13;
     x ^= x >> 7;
     x ^ (x << 17)
-}
-
-/// A number below `below`.
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "the remainder is below a usize"
-)]
-fn draw(state: &mut u64, below: usize) -> usize {
-    *state = next(*state);
-    ((*state >> 33) % below as u64) as usize
 }
 
 impl Drop for TestRuntime {

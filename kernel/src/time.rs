@@ -165,8 +165,9 @@ impl Future for Sleep {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         // SAFETY: this future has not given up its claim.
         let fired = |armed: &Armed| unsafe { armed.entry.get() }.state.has_fired();
+        // A timer also fires when its runtime goes, which may be early.
         let is_over = match &self.armed {
-            Some(armed) => fired(armed),
+            Some(armed) => fired(armed) && self.deadline <= now(),
             None => self.deadline <= now(),
         };
         if is_over {
@@ -176,11 +177,8 @@ impl Future for Sleep {
             self.disarm();
             return Poll::Ready(());
         }
-        if self
-            .armed
-            .as_ref()
-            .is_none_or(|armed| armed.waker != identity(cx.waker()))
-        {
+        let is_armed = |armed: &Armed| armed.waker == identity(cx.waker()) && !fired(armed);
+        if !self.armed.as_ref().is_some_and(is_armed) {
             self.disarm();
             self.arm(cx.waker());
         }

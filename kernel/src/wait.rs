@@ -155,33 +155,50 @@ fn wait_in_job<F: Future>(job: &JobRef, mut future: Pin<&mut F>) -> F::Output {
     loop {
         unwind_if_cancelled(job);
         if signal.take() {
-            context::with(|cx| {
-                cx.refill(
-                    cx.shared()
-                        .map_or(u32::MAX, |shared| shared.config.poll_budget),
-                );
-            });
+            let here = context::here();
+            here.refill(
+                here.shared()
+                    .map_or(u32::MAX, |shared| shared.config.poll_budget),
+            );
             if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
                 return output;
             }
             continue;
         }
-        if context::with(|cx| cx.shared().is_some_and(Shared::is_driven)) {
+        if testing::is_driver() {
             testing::drive_nested(|| signal.is_woken() || job.header().state.is_cancelled());
             continue;
         }
         release(job.clone());
-        park_in_job(job, &signal);
+        // Jobs that are bound to this thread can run nowhere else.
+        let home = context::here().home();
+        if home.as_ref().is_none_or(|home| !run_local(home)) {
+            park_in_job(job, &signal, home.as_deref());
+        }
     }
 }
 
-fn park_in_job(job: &JobRef, signal: &ThreadWaker) {
+/// Whether a cancel may not unwind the running job (again).
+fn is_unwinding(job: &JobRef) -> bool {
+    thread::panicking()
+        || context::here().is_dropping()
+        || job
+            .header()
+            .extras
+            .existing()
+            .is_some_and(|parts| parts.unwound)
+}
+
+fn park_in_job(job: &JobRef, signal: &ThreadWaker, home: Option<&Home>) {
     let header = job.header();
     header.extras.parts().blocked = Some(thread::current());
     // A job that unwinds waits to the end: it cannot be unwound twice.
-    let unwinding = thread::panicking() || header.extras.parts().unwound;
+    let unwinding = is_unwinding(job);
     if header.state.block() || unwinding {
-        while !signal.is_woken() && (unwinding || !header.state.is_cancelled()) {
+        while !signal.is_woken()
+            && !home.is_some_and(Home::has_runnable)
+            && (unwinding || !header.state.is_cancelled())
+        {
             thread::park();
         }
         header.state.unblock();
@@ -189,13 +206,24 @@ fn park_in_job(job: &JobRef, signal: &ThreadWaker) {
 }
 
 fn unwind_if_cancelled(job: &JobRef) {
-    let header = job.header();
-    if header.state.is_cancelled()
-        && !thread::panicking()
-        && !std::mem::replace(&mut header.extras.parts().unwound, true)
-    {
+    if job.header().state.is_cancelled() && !is_unwinding(job) {
+        job.header().extras.parts().unwound = true;
         run::unwind_cancelled();
     }
+}
+
+/// Runs the jobs bound to this thread that can run now, each once. False if there was none.
+fn run_local(home: &Home) -> bool {
+    let here = context::here();
+    let budget = here
+        .shared()
+        .map_or(u32::MAX, |shared| shared.config.poll_budget);
+    let there = home.len();
+    for _ in 0..there {
+        let Some(job) = home.pop() else { break };
+        run::run_outside(here, job, budget);
+    }
+    there > 0
 }
 
 fn wait_outside<F: Future>(shared: &Arc<Shared>, mut future: Pin<&mut F>) -> F::Output {
@@ -208,45 +236,56 @@ fn wait_outside<F: Future>(shared: &Arc<Shared>, mut future: Pin<&mut F>) -> F::
         {
             return output;
         }
-        while let Some(job) = visit.home.pop() {
-            context::with(|cx| run::run_outside(cx, job, shared.config.poll_budget));
+        if testing::is_driver() {
+            testing::drive_nested(|| signal.is_woken());
+            continue;
         }
+        run_local(&visit.home);
         while !signal.is_woken() && !visit.home.has_runnable() {
             thread::park();
         }
     }
 }
 
-/// A foreign thread's time inside `block_on`: it belongs to the runtime, and has a home.
+/// A foreign thread's time inside `block_on`: it belongs to the runtime, and has a home. An inner
+/// `block_on` of the same runtime shares the home of the outer one, so that its jobs go on.
 struct Visit<'a> {
     shared: &'a Arc<Shared>,
     home: Arc<Home>,
-    before: (*const Shared, *const Home),
+    /// What the context held before; none for an inner visit.
+    before: Option<(*const Shared, *const Home)>,
 }
 
 impl<'a> Visit<'a> {
     fn begin(shared: &'a Arc<Shared>) -> Visit<'a> {
+        let here = context::here();
+        let is_inner = here.shared().is_some_and(|outer| outer.id() == shared.id());
+        if let Some(home) = here.home().filter(|_| is_inner) {
+            return Visit {
+                shared,
+                home,
+                before: None,
+            };
+        }
         let home = Arc::new(Home::new());
-        let before = context::with(|cx| {
-            (
-                cx.set_shared(Arc::as_ptr(shared)),
-                cx.set_home(Arc::as_ptr(&home)),
-            )
-        });
+        let before = (
+            here.set_shared(Arc::as_ptr(shared)),
+            here.set_home(Arc::as_ptr(&home)),
+        );
         Visit {
             shared,
             home,
-            before,
+            before: Some(before),
         }
     }
 }
 
 impl Drop for Visit<'_> {
     fn drop(&mut self) {
-        local::evict(self.shared, &self.home);
-        context::with(|cx| {
-            cx.set_shared(self.before.0);
-            cx.set_home(self.before.1);
-        });
+        if let Some((shared, home)) = self.before {
+            local::evict(self.shared, &self.home);
+            context::here().set_shared(shared);
+            context::here().set_home(home);
+        }
     }
 }

@@ -20,7 +20,7 @@
 #![allow(unsafe_code)]
 
 use crate::{
-    context::{self, Context},
+    context::Context,
     gate::{Epoch, Gate, Lost},
     idle::Before,
     injector::Batch,
@@ -385,6 +385,18 @@ impl<'a> Tenure<'a> {
         Ok(next)
     }
 
+    /// A passage in a test runtime.
+    fn pass_by_chance(
+        &mut self,
+        chance: &mut impl FnMut(usize) -> usize,
+    ) -> Result<Option<Runnable>, Lost> {
+        self.worker.gate.enter(self.epoch)?.shuffle(chance);
+        match self.pass(None)? {
+            Next::Job(job) => Ok(Some(job)),
+            Next::Look | Next::Empty => Ok(None),
+        }
+    }
+
     /// Names a job that came from elsewhere than the gate as the one that runs next.
     fn announce(&mut self, job: &Runnable) -> Result<(), Lost> {
         let _inside = self.worker.gate.enter(self.epoch)?;
@@ -401,17 +413,17 @@ impl<'a> Tenure<'a> {
     }
 }
 
-/// Runs one step of a runtime that the calling thread drives: a job, if one is at hand.
-pub(crate) fn step(tenure: &mut Tenure<'_>) -> bool {
+/// Runs one job of a runtime that the calling thread drives, if one is at hand; which, is drawn by
+/// `chance`.
+pub(crate) fn step(tenure: &mut Tenure<'_>, mut chance: impl FnMut(usize) -> usize) -> bool {
     let found = match search::look(tenure) {
-        Ok(Some(job)) if tenure.announce(&job).is_ok() => Some(job),
-        Ok(_) => match tenure.pass(None) {
-            Ok(Next::Job(job)) => Some(job),
-            Ok(Next::Look | Next::Empty) => None,
-            Err(Lost) => report::impossible("a test runtime's right was taken over"),
-        },
-        Err(_) => None,
+        Ok(Some(job)) => tenure.announce(&job).map(|()| Some(job)),
+        Ok(None) => tenure.pass_by_chance(&mut chance),
+        Err(_) => Ok(None),
     };
-    let Some(job) = found else { return false };
-    context::with(|_| tenure.run_from(job)).is_ok()
+    match found {
+        Ok(Some(job)) => tenure.run_from(job).is_ok(),
+        Ok(None) => false,
+        Err(Lost) => report::impossible("a test runtime's right was taken over"),
+    }
 }

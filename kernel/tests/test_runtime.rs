@@ -245,10 +245,25 @@ fn a_cancelled_job_in_wait_unwinds_once() {
                 let _token = token;
                 waits.wait();
             });
-            tools::until_yielding(|| latch.waiters() == 1).await;
-            job.cancel();
-            assert!(job.await.unwrap_err().is_cancelled());
+            // The stack of a job that waits lies on top of the main future's, so a job cancels it.
+            let cancels = spawn(async move {
+                tools::until_yielding(|| latch.waiters() == 1).await;
+                job.cancel();
+                job.await
+            });
+            assert!(cancels.await.unwrap().unwrap_err().is_cancelled());
             assert_eq!(drops.count(), 1);
+        });
+    }
+}
+
+#[test]
+fn the_main_future_may_yield_until_a_job_has_run() {
+    let _watch = watch();
+    for seed in 0..20 {
+        Runtime::test(seed).block_on(async {
+            let job = spawn(yield_now());
+            tools::until_yielding(|| job.is_finished()).await;
         });
     }
 }

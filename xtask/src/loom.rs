@@ -1,7 +1,7 @@
 //! The models: the tests of the kernel that loom runs through every interleaving.
 //!
-//! Each is a file `kernel/tests/loom_*.rs` that is empty without `--cfg loom`; a file that ran no
-//! test is an error, because a model that never runs proves nothing.
+//! They are the files `kernel/src/models/*.rs`, which exist with `--cfg loom` only. A file with tests of
+//! which none passed is an error, because a model that never runs proves nothing.
 
 use std::fs;
 use std::path::Path;
@@ -9,52 +9,51 @@ use std::path::Path;
 use crate::checkout::{Checkout, run_and_keep};
 use crate::steps::{Outcome, Verdict};
 
-const FOLDER: &str = "kernel/tests";
-const CONDITION: &str = "#![cfg(loom)]";
+const FOLDER: &str = "kernel/src/models";
 
 /// Runs every model with so many preemptions.
 pub fn models(checkout: &Checkout, preemptions: u32) -> Outcome {
-    for name in names(checkout.root())? {
-        let line = format!("test -p weald-kernel --release --test {name}");
-        let mut command = checkout.build_apart(checkout.cargo(&line), "loom", "--cfg loom");
-        let output = run_and_keep(command.env("LOOM_MAX_PREEMPTIONS", preemptions.to_string()))?;
-        if tests_passed(&output) == 0 {
-            return Err(format!(
-                "{FOLDER}/{name}.rs ran no model; give it a test or take it out."
-            ));
-        }
-    }
-    Ok(Verdict::Passed)
+    let names = names(checkout.root())?;
+    let line = "test -p weald-kernel --release --lib models::";
+    let mut command = checkout.build_apart(checkout.cargo(line), "loom", "--cfg loom");
+    let output = run_and_keep(command.env("LOOM_MAX_PREEMPTIONS", preemptions.to_string()))?;
+    judge(&names, &output)
 }
 
-/// The names of the test files that hold models, in order.
+/// Every file has to show a test that passed.
+fn judge(names: &[String], output: &str) -> Outcome {
+    let idle: Vec<_> = names.iter().filter(|name| !has_run(name, output)).collect();
+    match idle.first() {
+        None => Ok(Verdict::Passed),
+        Some(name) => Err(format!(
+            "{FOLDER}/{name}.rs ran no model; list it in {FOLDER}.rs."
+        )),
+    }
+}
+
+fn has_run(name: &str, output: &str) -> bool {
+    let begin = format!("test models::{name}::");
+    let mut lines = output.lines();
+    lines.any(|line| line.starts_with(&begin) && line.ends_with(" ... ok"))
+}
+
+/// The names of the files that hold models, in order.
 fn names(root: &Path) -> Result<Vec<String>, String> {
     let entries = fs::read_dir(root.join(FOLDER))
         .into_iter()
         .flatten()
         .flatten();
-    let files = entries.map(|entry| entry.path()).filter(|path| {
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        name.starts_with("loom_") && name.ends_with(".rs")
-    });
     let mut names = Vec::new();
-    for file in files {
+    for file in entries.map(|entry| entry.path()) {
         let text = fs::read_to_string(&file).map_err(|e| format!("{}: {e}.", file.display()))?;
-        let name = file
-            .file_stem()
-            .unwrap_or_default()
-            .to_string_lossy()
-            .into_owned();
-        if !text.lines().any(|line| line == CONDITION) {
-            return Err(format!(
-                "{FOLDER}/{name}.rs has no line `{CONDITION}`; add it."
-            ));
+        if text.lines().any(|line| line.trim() == "#[test]") {
+            let name = file.file_stem().unwrap_or_default();
+            names.push(name.to_string_lossy().into_owned());
         }
-        names.push(name);
     }
     if names.is_empty() {
         return Err(format!(
-            "There is no model; {FOLDER} has no file `loom_*.rs`."
+            "There is no model; {FOLDER} has no file with a test."
         ));
     }
     names.sort();
@@ -76,29 +75,38 @@ mod tests {
     use super::*;
     use crate::tidy::made_up::MadeUp;
 
+    const MODEL: &str = "//! Models.\n\n#[test]\nfn a_model() {}\n";
+
     #[test]
-    fn models_are_found_by_name_in_order() {
+    fn files_with_models_are_found_in_order() {
         let made_up = MadeUp::new(&[
-            ("kernel/tests/loom_wake.rs", "#![cfg(loom)]\n"),
-            ("kernel/tests/loom_deque.rs", "//! Models.\n#![cfg(loom)]\n"),
-            ("kernel/tests/order.rs", ""),
+            ("kernel/src/models/wake.rs", MODEL),
+            ("kernel/src/models/deque.rs", MODEL),
+            ("kernel/src/models/made_up.rs", "//! No model.\n"),
         ]);
-        let expected = ["loom_deque", "loom_wake"].map(str::to_owned).to_vec();
+        let expected = ["deque", "wake"].map(str::to_owned).to_vec();
         assert_eq!(names(made_up.root()), Ok(expected));
     }
 
     #[test]
     fn no_model_at_all_is_an_error() {
-        for path in ["kernel/tests/order.rs", "kernel/src/lib.rs"] {
-            let found = names(MadeUp::new(&[(path, "")]).root());
+        for path in ["kernel/src/models/made_up.rs", "kernel/src/lib.rs"] {
+            let found = names(MadeUp::new(&[(path, "//! No model.\n")]).root());
             assert!(found.is_err_and(|sentence| sentence.contains("There is no model")));
         }
     }
 
     #[test]
-    fn a_model_that_runs_without_loom_is_an_error() {
-        let found = names(MadeUp::new(&[("kernel/tests/loom_a.rs", "// #![cfg(loom)]\n")]).root());
-        assert!(found.is_err_and(|sentence| sentence.contains("loom_a.rs has no line")));
+    fn a_file_of_which_no_model_passed_is_an_error() {
+        let names = ["deque", "wake"].map(str::to_owned);
+        let deque = "test models::deque::a_model ... ok\n";
+        let wake = "test models::wake::a_model ... ok\n";
+        assert!(judge(&names, &format!("{deque}{wake}")).is_ok());
+        let ignored = wake.replace("ok", "ignored");
+        for output in ["", deque, &format!("{deque}{ignored}")] {
+            let judged = judge(&names, output);
+            assert!(judged.is_err_and(|sentence| sentence.contains("ran no model")));
+        }
     }
 
     #[test]

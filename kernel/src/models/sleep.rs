@@ -56,6 +56,18 @@ impl Shared {
         sleeper.is_some()
     }
 
+    /// As `search::from_injector` does it.
+    fn move_from_injector(&self, owner: &mut ring::Owner<Job>) {
+        let mut batch = self.injector.pop(CAPACITY / 2);
+        if batch.len() == 0 {
+            return;
+        }
+        while let Some(job) = batch.pop() {
+            assert_eq!(owner.push(job), Ok(()));
+        }
+        self.notify();
+    }
+
     /// As `search::sees_work`.
     fn sees_work(&self) -> bool {
         self.injector.len() > 0 || self.thief.len() > 0
@@ -137,22 +149,48 @@ fn a_job_in_a_ring_against_falling_asleep() {
     });
 }
 
-/// Two jobs are published one after the other while two workers fall asleep, each of which runs one
-/// for ever: both are found. So a searcher that the second publisher relied on wakes the next worker.
+/// Two jobs are published one after the other while one worker falls asleep and another one sleeps;
+/// whoever finds a job runs it for ever. So the second job wakes the sleeper: either its publisher does,
+/// or the searcher that the publisher relied on.
 #[test]
-fn two_jobs_against_two_workers_that_fall_asleep() {
+fn two_jobs_against_one_who_falls_asleep_and_one_who_sleeps() {
     loom::model(|| {
         let (shared, _owner) = Shared::new(2, 2);
-        let workers = [0, 1].map(|index| {
+        shared
+            .idle
+            .announce(1, Arc::new(Notify::new()), Before::Running);
+        let worker = {
             let shared = shared.clone();
-            thread::spawn(move || shared.find(index))
-        });
+            thread::spawn(move || shared.find(0))
+        };
         shared.inject(0);
         shared.inject(1);
-        for worker in workers {
-            worker.join().unwrap();
+        worker.join().unwrap();
+        assert_eq!(
+            shared.idle.sleeping(),
+            0,
+            "a job is left, and a worker sleeps"
+        );
+    });
+}
+
+/// A worker that does not search moves two jobs from the injector to its ring, and runs one of them for
+/// ever, while another worker falls asleep: that worker gets the other job, although it may have looked
+/// while the jobs were in neither place.
+#[test]
+fn jobs_on_their_way_to_a_ring_against_falling_asleep() {
+    loom::model(|| {
+        let (shared, mut owner) = Shared::new(2, 2);
+        shared.injector.push(shared.jobs.batch([0, 1]));
+        let worker = {
+            let shared = shared.clone();
+            thread::spawn(move || shared.find(1))
+        };
+        shared.move_from_injector(&mut owner);
+        if let Some(job) = owner.pop() {
+            shared.jobs.take(job);
         }
-        shared.jobs.assert_all_taken();
+        worker.join().unwrap();
     });
 }
 

@@ -122,6 +122,13 @@ impl Wheel {
         }
     }
 
+    /// Unlinks everything: the runtime is gone.
+    pub(crate) fn drain(&mut self) -> Vec<EntryPtr> {
+        let mut out = Vec::new();
+        self.sweep(|_| true, &mut out);
+        out
+    }
+
     /// Unlinks every entry for which `unwanted` is true.
     pub(crate) fn sweep(&mut self, unwanted: impl Fn(EntryPtr) -> bool, out: &mut Vec<EntryPtr>) {
         for slot in 0..self.slots.len() {

@@ -21,14 +21,26 @@ use weald_kernel::Runtime;
 
 /// Counts how many of its tokens were dropped.
 #[derive(Clone, Default)]
-pub(crate) struct Drops(Arc<AtomicUsize>);
+pub(crate) struct Drops(Arc<Counts>);
+
+#[derive(Default)]
+struct Counts {
+    made: AtomicUsize,
+    dropped: AtomicUsize,
+}
 
 impl Drops {
     pub(crate) fn count(&self) -> usize {
-        self.0.load(Ordering::SeqCst)
+        self.0.dropped.load(Ordering::SeqCst)
+    }
+
+    /// How many tokens there ever were.
+    pub(crate) fn made(&self) -> usize {
+        self.0.made.load(Ordering::SeqCst)
     }
 
     pub(crate) fn token(&self) -> Token {
+        self.0.made.fetch_add(1, Ordering::SeqCst);
         Token(self.clone())
     }
 }
@@ -38,7 +50,7 @@ pub(crate) struct Token(Drops);
 
 impl Drop for Token {
     fn drop(&mut self) {
-        self.0.0.fetch_add(1, Ordering::SeqCst);
+        self.0.0.dropped.fetch_add(1, Ordering::SeqCst);
     }
 }
 

@@ -1,0 +1,313 @@
+//! Jobs that hold their thread: others go on, the report names them, stand-ins are bounded and reused.
+
+#[path = "support/tools.rs"]
+mod tools;
+
+use std::{
+    sync::{
+        Arc, Barrier,
+        atomic::{AtomicBool, Ordering},
+        mpsc::{self, Sender},
+    },
+    time::Duration,
+};
+
+use tools::{Latch, collect_reports, on_each, reports, runtime, until, watch};
+use weald_kernel::{Builder, JoinHandle, Runtime, Spawn, Wait, blocking, spawn, yield_now};
+
+/// A job that blocks its thread until the sender is used or dropped.
+fn blocker(runtime: &Runtime, name: &'static str) -> (JoinHandle<()>, Sender<()>) {
+    let (go, may_go) = mpsc::channel();
+    let (begins, has_begun) = mpsc::channel();
+    let job = runtime.block_on(async {
+        Spawn::new().name(name).spawn(async move {
+            begins.send(()).unwrap();
+            let _ = may_go.recv();
+        })
+    });
+    has_begun.recv().unwrap();
+    (job, go)
+}
+
+fn ends_promptly(runtime: &Runtime) {
+    assert_eq!(runtime.block_on(runtime.spawn(async { 1 })).unwrap(), 1);
+}
+
+#[test]
+fn a_job_that_blocks_stops_nobody_and_is_reported_once() {
+    let _watch = watch();
+    collect_reports();
+    let runtime = runtime(1);
+    let (job, go) = blocker(&runtime, "a blocker that is alone");
+    ends_promptly(&runtime);
+    assert_eq!(runtime.metrics().relieved, 1);
+    for _ in 0..100 {
+        ends_promptly(&runtime);
+    }
+    let found = reports("weald::monitor", "`a blocker that is alone`");
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!(found[0].level, tracing::Level::WARN);
+    assert!(
+        found[0].text.contains("blocked_jobs.rs"),
+        "{}",
+        found[0].text
+    );
+    go.send(()).unwrap();
+    runtime.block_on(job).unwrap();
+    assert_eq!(runtime.metrics().relieved, 1);
+}
+
+#[test]
+fn what_was_queued_behind_a_blocker_runs() {
+    let _watch = watch();
+    let runtime = runtime(1);
+    let (go, may_go) = mpsc::channel();
+    let latch = Latch::default();
+    let woken = runtime.spawn(latch.clone());
+    until(|| latch.waiters() == 1);
+    // Leaves jobs in the ring, one in the next slot, and a timer in the wheel; then blocks.
+    let job = runtime.spawn(async move {
+        let queued: Vec<_> = (0..300_u32).map(|n| spawn(async move { n })).collect();
+        let sleeper = spawn(weald_kernel::sleep(Duration::from_millis(1)));
+        yield_now().await;
+        let late = spawn(async {});
+        latch.open();
+        may_go.recv().unwrap();
+        (queued, sleeper, late)
+    });
+    runtime.block_on(woken).unwrap();
+    go.send(()).unwrap();
+    runtime.block_on(async {
+        let (queued, sleeper, late) = job.await.unwrap();
+        for (n, job) in queued.into_iter().enumerate() {
+            assert_eq!(job.await.unwrap() as usize, n);
+        }
+        sleeper.await.unwrap();
+        late.await.unwrap();
+    });
+}
+
+#[test]
+fn a_computing_job_is_relieved_too() {
+    let _watch = watch();
+    let runtime = runtime(1);
+    let stop = Arc::new(AtomicBool::new(false));
+    let stopped = stop.clone();
+    let (begins, has_begun) = mpsc::channel();
+    let job = runtime.spawn(async move {
+        begins.send(()).unwrap();
+        while !stopped.load(Ordering::SeqCst) {
+            std::hint::spin_loop();
+        }
+    });
+    has_begun.recv().unwrap();
+    ends_promptly(&runtime);
+    stop.store(true, Ordering::SeqCst);
+    runtime.block_on(job).unwrap();
+}
+
+#[test]
+fn an_announced_block_is_relieved_at_once_and_not_reported() {
+    let _watch = watch();
+    collect_reports();
+    let hour = Duration::from_secs(3600);
+    // The monitor would take an hour.
+    let runtime = Runtime::builder()
+        .workers(1)
+        .stuck_after(hour)
+        .build()
+        .unwrap();
+    let (go, may_go) = mpsc::channel();
+    let job = runtime.block_on(async {
+        Spawn::new()
+            .name("announced")
+            .spawn(async move { blocking(|| may_go.recv().unwrap()) })
+    });
+    until(|| runtime.metrics().announced == 1);
+    ends_promptly(&runtime);
+    go.send(7).unwrap();
+    assert_eq!(runtime.block_on(job).unwrap(), 7);
+    assert_eq!(runtime.metrics().relieved, 0);
+    assert!(reports("weald::monitor", "`announced`").is_empty());
+}
+
+#[test]
+fn a_relieved_job_goes_on_as_before() {
+    on_each(|runtime| {
+        let job = runtime.spawn(async {
+            for n in 0..20_u32 {
+                assert_eq!(blocking(|| n), n);
+                // Wakes, spawns, sleeps and waits from a thread without a right.
+                let other = spawn(async move { n });
+                weald_kernel::sleep(Duration::from_micros(100)).wait();
+                assert_eq!(other.await.unwrap(), n);
+                let latch = Latch::default();
+                let waits = spawn(latch.clone());
+                blocking(|| latch.open());
+                waits.await.unwrap();
+                yield_now().await;
+            }
+        });
+        runtime.block_on(job).unwrap();
+    });
+}
+
+#[test]
+fn a_panic_after_a_block_is_caught_as_any_other() {
+    on_each(|runtime| {
+        let job: JoinHandle<()> = runtime.spawn(async {
+            blocking(|| ());
+            std::panic::resume_unwind(Box::new("after"));
+        });
+        assert!(runtime.block_on(job).unwrap_err().is_panic());
+        ends_promptly(runtime);
+    });
+}
+
+#[test]
+fn at_the_bound_it_says_so_and_recovers() {
+    let _watch = watch();
+    collect_reports();
+    let stuck_after = Duration::from_millis(2);
+    let builder = Runtime::builder()
+        .workers(1)
+        .stand_ins(2)
+        .stuck_after(stuck_after);
+    let runtime = builder.build().unwrap();
+    let names = ["bound one", "bound two", "bound three"];
+    let mut blockers: Vec<_> = names.iter().map(|name| blocker(&runtime, name)).collect();
+    // The third holds the last thread: a fourth job does not begin.
+    let fourth = runtime.spawn(async { 4 });
+    until(|| {
+        let found = reports("weald::monitor", "all 2 stand-in threads");
+        found
+            .iter()
+            .any(|report| report.text.contains("`bound one`"))
+    });
+    assert!(!fourth.is_finished());
+    assert!(runtime.metrics().threads <= 3, "{:?}", runtime.metrics());
+    let report = reports("weald::monitor", "all 2 stand-in threads").remove(0);
+    assert!(report.text.contains("`bound two`"), "{}", report.text);
+    let (first, go) = blockers.remove(0);
+    go.send(()).unwrap();
+    runtime.block_on(first).unwrap();
+    assert_eq!(runtime.block_on(fourth).unwrap(), 4);
+    for (job, go) in blockers {
+        go.send(()).unwrap();
+        runtime.block_on(job).unwrap();
+    }
+    ends_promptly(&runtime);
+}
+
+#[test]
+fn at_the_bound_of_waits_it_goes_on_when_one_returns() {
+    let _watch = watch();
+    let stuck_after = Duration::from_millis(2);
+    let builder = Runtime::builder()
+        .workers(1)
+        .stand_ins(1)
+        .stuck_after(stuck_after);
+    let runtime = builder.build().unwrap();
+    let latches: Vec<_> = (0..2).map(|_| Latch::default()).collect();
+    let waiting: Vec<_> = latches
+        .iter()
+        .map(|latch| {
+            let waits = latch.clone();
+            let job = runtime.spawn(async move { waits.wait() });
+            until(|| latch.waiters() == 1);
+            job
+        })
+        .collect();
+    let third = runtime.spawn(async { 3 });
+    latches[0].open();
+    assert_eq!(runtime.block_on(third).unwrap(), 3);
+    latches[1].open();
+    waiting
+        .into_iter()
+        .for_each(|job| runtime.block_on(job).unwrap());
+}
+
+#[test]
+fn stand_ins_are_reused() {
+    let _watch = watch();
+    let runtime = runtime(2);
+    for _ in 0..100 {
+        let (go, may_go) = mpsc::channel();
+        let job = runtime.spawn(async move { blocking(|| may_go.recv().unwrap()) });
+        go.send(()).unwrap();
+        runtime.block_on(job).unwrap();
+        ends_promptly(&runtime);
+    }
+    assert_eq!(runtime.metrics().announced, 100);
+    assert!(
+        runtime.metrics().threads <= 2 + 8,
+        "{:?}",
+        runtime.metrics()
+    );
+}
+
+#[test]
+fn stand_ins_retire() {
+    let _watch = watch();
+    let builder = Runtime::builder()
+        .workers(1)
+        .retire_after(Duration::from_millis(5));
+    let runtime = builder.build().unwrap();
+    // Twenty at once, so that twenty stand-ins are there afterwards.
+    let barrier = Arc::new(Barrier::new(21));
+    let jobs: Vec<_> = (0..20)
+        .map(|_| {
+            let barrier = barrier.clone();
+            runtime.spawn(async move {
+                blocking(|| barrier.wait());
+            })
+        })
+        .collect();
+    barrier.wait();
+    jobs.into_iter()
+        .for_each(|job| runtime.block_on(job).unwrap());
+    assert!(runtime.metrics().announced == 20);
+    until(|| runtime.metrics().threads == 1);
+    ends_promptly(&runtime);
+}
+
+#[test]
+fn blocks_in_every_order_keep_every_worker_served() {
+    fn churn(builder: Builder) {
+        let runtime = builder.build().unwrap();
+        let jobs: Vec<_> = (0..200_u64)
+            .map(|n| {
+                runtime.spawn(async move {
+                    let (send, receive) = mpsc::channel();
+                    let sender = spawn(async move {
+                        yield_now().await;
+                        send.send(n).unwrap();
+                    });
+                    let value = match n % 3 {
+                        0 => blocking(|| receive.recv().unwrap()),
+                        1 => receive.recv().unwrap(),
+                        _ => {
+                            sender.wait().unwrap();
+                            return n;
+                        }
+                    };
+                    sender.await.unwrap();
+                    value
+                })
+            })
+            .collect();
+        let sum: u64 = jobs
+            .into_iter()
+            .map(|job| runtime.block_on(job).unwrap())
+            .sum();
+        assert_eq!(sum, 19_900);
+    }
+    let _watch = watch();
+    for workers in [1, 2, 4] {
+        churn(
+            Runtime::builder()
+                .workers(workers)
+                .stuck_after(Duration::from_millis(1)),
+        );
+    }
+}

@@ -1,0 +1,420 @@
+//! Shutdown ends, with everything dropped once: what can end ends, what waits is cancelled, the rest named.
+
+#[path = "support/tools.rs"]
+mod tools;
+
+use std::{
+    future::poll_fn,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+        mpsc,
+    },
+    task::{Poll, Wake, Waker},
+    time::{Duration, Instant},
+};
+
+use tools::{Drops, Latch, runtime, until, watch};
+use weald_kernel::{
+    Mailbox, Runtime, Spawn, SpawnError, Wait, blocking, sleep, spawn, spawn_local, timeout,
+    yield_now,
+};
+
+const LONG: Duration = Duration::from_secs(30);
+/// Well below `LONG`, well above what a loaded machine needs.
+const PROMPT: Duration = Duration::from_secs(15);
+
+#[test]
+fn jobs_that_come_to_their_end_do() {
+    let _watch = watch();
+    for workers in [1, 2, 4] {
+        let runtime = runtime(workers);
+        let ended = Arc::new(AtomicUsize::new(0));
+        for n in 0..500_u64 {
+            let ended = ended.clone();
+            runtime
+                .spawn(async move {
+                    for _ in 0..n % 10 {
+                        yield_now().await;
+                    }
+                    if n % 5 == 0 {
+                        sleep(Duration::from_millis(n % 20)).await;
+                    }
+                    ended.fetch_add(1, Ordering::SeqCst);
+                })
+                .detach();
+        }
+        let report = runtime.shutdown(LONG);
+        assert_eq!(ended.load(Ordering::SeqCst), 500);
+        assert_eq!((report.cancelled, report.not_stopped.len()), (0, 0));
+    }
+}
+
+#[test]
+fn jobs_that_wait_are_cancelled_and_counted() {
+    let _watch = watch();
+    for workers in [1, 2, 4] {
+        let (runtime, drops) = (runtime(workers), Drops::default());
+        let latch = Latch::default();
+        let jobs: Vec<_> = (0..100)
+            .map(|_| {
+                let (token, waits) = (drops.token(), latch.clone());
+                runtime.spawn(async move {
+                    let _token = token;
+                    waits.await;
+                })
+            })
+            .collect();
+        until(|| latch.waiters() == 100);
+        let before = Instant::now();
+        let report = runtime.shutdown(LONG);
+        assert!(before.elapsed() < PROMPT);
+        assert_eq!((report.cancelled, report.not_stopped.len()), (100, 0));
+        assert_eq!(drops.count(), 100);
+        let other = tools::runtime(1);
+        for job in jobs {
+            assert!(other.block_on(job).unwrap_err().is_cancelled());
+        }
+        latch.open();
+    }
+}
+
+#[test]
+fn jobs_in_wait_are_unwound() {
+    let _watch = watch();
+    for drains in [true, false] {
+        let (drops, latch) = (Drops::default(), Latch::default());
+        let runtime = Runtime::builder()
+            .workers(1)
+            .shutdown_deadline(LONG)
+            .build()
+            .unwrap();
+        let (token, waits) = (drops.token(), latch.clone());
+        let job = runtime.spawn(async move {
+            let _token = token;
+            waits.wait();
+        });
+        until(|| latch.waiters() == 1);
+        let before = Instant::now();
+        match drains {
+            true => assert_eq!(runtime.shutdown(Duration::from_secs(2)).not_stopped, []),
+            false => drop(runtime),
+        }
+        assert!(before.elapsed() < PROMPT, "it took {:?}", before.elapsed());
+        assert_eq!(drops.count(), 1);
+        assert!(tools::runtime(1).block_on(job).unwrap_err().is_cancelled());
+    }
+}
+
+#[test]
+fn who_holds_a_thread_beyond_the_deadline_is_named_and_may_return_later() {
+    let _watch = watch();
+    let runtime = runtime(2);
+    let drops = Drops::default();
+    let (go, may_go) = mpsc::channel::<()>();
+    let (begins, has_begun) = mpsc::channel();
+    let token = drops.token();
+    let job = runtime.block_on(async {
+        Spawn::new().name("the holder").spawn(async move {
+            let _token = token;
+            begins.send(()).unwrap();
+            may_go.recv().unwrap();
+            5
+        })
+    });
+    has_begun.recv().unwrap();
+    let report = runtime.shutdown(Duration::from_millis(20));
+    let names: Vec<_> = report
+        .not_stopped
+        .iter()
+        .map(|job| job.name.as_deref())
+        .collect();
+    assert_eq!(names, [Some("the holder")]);
+    assert_eq!(drops.count(), 0);
+    go.send(()).unwrap();
+    // Cancelled when the deadline came, but it ended before its next wait.
+    let value = tools::runtime(1).block_on(job);
+    assert!(value.is_ok_and(|value| value == 5));
+    until(|| drops.count() == 1);
+}
+
+#[test]
+fn who_held_a_thread_beyond_the_deadline_is_dropped_at_its_next_wait() {
+    let _watch = watch();
+    for announced in [false, true] {
+        let runtime = runtime(1);
+        let drops = Drops::default();
+        let (go, may_go) = mpsc::channel::<()>();
+        let (begins, has_begun) = mpsc::channel();
+        let token = drops.token();
+        let job = runtime.spawn(async move {
+            let _token = token;
+            begins.send(()).unwrap();
+            match announced {
+                true => blocking(|| may_go.recv().unwrap()),
+                false => may_go.recv().unwrap(),
+            }
+            std::future::pending::<()>().await;
+        });
+        has_begun.recv().unwrap();
+        assert_eq!(runtime.shutdown(Duration::ZERO).not_stopped.len(), 1);
+        go.send(()).unwrap();
+        assert!(tools::runtime(1).block_on(job).unwrap_err().is_cancelled());
+        assert_eq!(drops.count(), 1);
+    }
+}
+
+#[test]
+fn a_finished_timeout_does_not_delay_a_shutdown() {
+    let _watch = watch();
+    let runtime = runtime(1);
+    let latch = Latch::default();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            until(|| runtime.metrics().timers == 1);
+            latch.open();
+        });
+        // Armed and dropped on this thread, which holds no right: the entry stays until it is swept.
+        runtime.block_on(timeout(Duration::from_secs(3600), latch.clone())).unwrap();
+    });
+    let before = Instant::now();
+    runtime.shutdown(LONG);
+    assert!(before.elapsed() < PROMPT, "it took {:?}", before.elapsed());
+}
+
+#[test]
+fn dropping_a_runtime_drops_everything_it_holds() {
+    let _watch = watch();
+    for workers in [1, 2, 4] {
+        let (runtime, drops) = (runtime(workers), Drops::default());
+        let latch = Latch::default();
+        let parked = Arc::new(AtomicUsize::new(0));
+        for n in 0..6_000_u64 {
+            let (token, waits, parked) = (drops.token(), latch.clone(), parked.clone());
+            let job = async move {
+                let _token = token;
+                parked.fetch_add(1, Ordering::SeqCst);
+                match n % 3 {
+                    0 => std::future::pending::<()>().await,
+                    1 => sleep(Duration::from_secs(1000 + n)).await,
+                    _ => {
+                        let local = spawn_local(std::future::pending::<()>()).unwrap();
+                        drop(waits);
+                        local.await.unwrap();
+                    }
+                }
+            };
+            runtime.spawn(job).detach();
+        }
+        until(|| parked.load(Ordering::SeqCst) == 6_000);
+        // And some that are still queued, or spawn while it closes.
+        for _ in 0..1_000 {
+            let token = drops.token();
+            runtime
+                .spawn(async move {
+                    let _token = token;
+                    loop {
+                        spawn(async {}).detach();
+                        yield_now().await;
+                    }
+                })
+                .detach();
+        }
+        drop(runtime);
+        assert_eq!(drops.count(), 7_000);
+    }
+}
+
+#[test]
+fn messages_in_closed_mailboxes_are_dropped_too() {
+    let _watch = watch();
+    for workers in [1, 2] {
+        let (runtime, drops) = (runtime(workers), Drops::default());
+        let (_job, address) = runtime.block_on(async {
+            Spawn::new()
+                .spawn_with_mailbox(|mailbox: Mailbox<tools::Token>| async move {
+                    let _mailbox = mailbox;
+                    std::future::pending::<()>().await;
+                })
+                .unwrap()
+        });
+        for _ in 0..100 {
+            assert!(address.post(drops.token()).is_ok());
+        }
+        drop(runtime);
+        assert_eq!(drops.count(), 100);
+        assert!(address.post(drops.token()).is_err());
+        assert_eq!(drops.count(), 101);
+    }
+}
+
+#[test]
+fn the_waker_of_a_timer_does_not_outlive_its_runtime() {
+    struct Foreign;
+    impl Wake for Foreign {
+        fn wake(self: Arc<Self>) {}
+    }
+    let _watch = watch();
+    let foreign = Arc::new(Foreign);
+    let runtime = runtime(2);
+    let mut kept = Box::pin(sleep(Duration::from_secs(3600)));
+    runtime.block_on(async {
+        let waker = Waker::from(foreign.clone());
+        let mut cx = std::task::Context::from_waker(&waker);
+        let mut dropped = Box::pin(sleep(Duration::from_secs(3600)));
+        assert!(dropped.as_mut().poll(&mut cx).is_pending());
+        assert!(kept.as_mut().poll(&mut cx).is_pending());
+    });
+    drop(runtime);
+    drop(kept);
+    assert_eq!(Arc::strong_count(&foreign), 1);
+}
+
+#[test]
+fn destructors_may_wake_and_drop_others_during_the_shutdown() {
+    struct Opens(Latch);
+    impl Drop for Opens {
+        fn drop(&mut self) {
+            self.0.open();
+        }
+    }
+    let _watch = watch();
+    for workers in [1, 2, 4] {
+        let (runtime, drops) = (runtime(workers), Drops::default());
+        let latches: Vec<_> = (0..101).map(|_| Latch::default()).collect();
+        for pair in latches.windows(2) {
+            let (opens, waits, token) = (Opens(pair[1].clone()), pair[0].clone(), drops.token());
+            runtime
+                .spawn(async move {
+                    let _opens = opens;
+                    let _token = token;
+                    waits.await;
+                    std::future::pending::<()>().await;
+                })
+                .detach();
+        }
+        until(|| latches[..100].iter().all(|latch| latch.waiters() == 1));
+        drop(runtime);
+        assert_eq!(drops.count(), 100);
+    }
+}
+
+#[test]
+fn a_closed_runtime_takes_nothing_new() {
+    let _watch = watch();
+    let runtime = runtime(1);
+    let (tell, told) = mpsc::channel();
+    let (begins, has_begun) = mpsc::channel();
+    let job = runtime.spawn(async move {
+        begins.send(()).unwrap();
+        // Polls until it is refused, which is when the runtime closes.
+        let refused = loop {
+            let mailbox = |mailbox: Mailbox<()>| async move { drop(mailbox) };
+            match Spawn::new().spawn_with_mailbox(mailbox) {
+                Ok(spawned) => drop(spawned),
+                Err(error) => break error,
+            }
+            yield_now().await;
+        };
+        let plain = spawn(async { 1 })
+            .await
+            .map_err(|error| error.is_cancelled());
+        tell.send((refused, plain)).unwrap();
+    });
+    has_begun.recv().unwrap();
+    let report = runtime.shutdown(LONG);
+    assert_eq!(told.recv().unwrap(), (SpawnError::ShuttingDown, Err(true)));
+    assert_eq!(report.not_stopped, []);
+    drop(job);
+}
+
+#[test]
+fn two_hundred_runtimes_come_and_go() {
+    let _watch = watch();
+    let threads = || std::fs::read_dir("/proc/self/task").unwrap().count();
+    let before = threads();
+    for n in 0..200_u64 {
+        let (runtime, drops) = (runtime(1 + (n % 4) as usize), Drops::default());
+        let token = drops.token();
+        runtime
+            .spawn(async move {
+                let _token = token;
+                std::future::pending::<()>().await;
+            })
+            .detach();
+        assert_eq!(
+            runtime.block_on(runtime.spawn(async move { n })).unwrap(),
+            n
+        );
+        drop(runtime);
+        assert_eq!(drops.count(), 1);
+    }
+    // The other tests of this file have threads of their own.
+    until(|| threads() <= before + 100);
+}
+
+#[test]
+fn a_runtime_is_dropped_at_any_moment() {
+    tools::for_seeds(8, |random| {
+        for _ in 0..10 {
+            let (runtime, drops) = (runtime(1 + random.below(4)), Drops::default());
+            let jobs = random.below(300);
+            for n in 0..jobs {
+                let token = drops.token();
+                runtime
+                    .spawn(async move {
+                        let _token = token;
+                        match n % 4 {
+                            0 => {}
+                            1 => yield_now().await,
+                            2 => sleep(Duration::from_millis(1)).await,
+                            _ => spawn(yield_now()).await.unwrap_or(()),
+                        }
+                    })
+                    .detach();
+            }
+            for _ in 0..random.below(5_000) {
+                std::hint::spin_loop();
+            }
+            drop(runtime);
+            assert_eq!(drops.count(), jobs);
+        }
+    });
+}
+
+#[test]
+fn a_job_woken_by_a_thread_during_the_drop_is_dropped_once() {
+    let _watch = watch();
+    for _ in 0..50 {
+        let (runtime, drops) = (runtime(2), Drops::default());
+        let (sender, wakers) = mpsc::channel::<Waker>();
+        for _ in 0..20 {
+            let (token, sender) = (drops.token(), sender.clone());
+            runtime
+                .spawn(async move {
+                    let _token = token;
+                    poll_fn(|cx| {
+                        let _ = sender.send(cx.waker().clone());
+                        Poll::<()>::Pending
+                    })
+                    .await;
+                })
+                .detach();
+        }
+        drop(sender);
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = stop.clone();
+        let waking = std::thread::spawn(move || {
+            let mut kept = Vec::new();
+            while !stopped.load(Ordering::SeqCst) {
+                kept.extend(wakers.try_recv());
+                kept.iter().for_each(Waker::wake_by_ref);
+            }
+        });
+        until(|| runtime.metrics().polls >= 40);
+        drop(runtime);
+        stop.store(true, Ordering::SeqCst);
+        waking.join().unwrap();
+        assert_eq!(drops.count(), 20);
+    }
+}
