@@ -200,6 +200,11 @@ fn serve(shared: &Arc<Shared>, first: Option<Right>) {
                 End::Stopped => break,
             }
         }
+        if shared.is_stopped() {
+            // A job that held this thread beyond the deadline may have been queued once more.
+            shared.cancel_in_workers();
+            shared.cancel_injected();
+        }
         local::evict(shared, &member.home);
         cx.set_home(std::ptr::null());
         cx.set_shared(std::ptr::null());

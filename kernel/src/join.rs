@@ -170,13 +170,20 @@ pub(crate) fn cancel(job: &JobRef) {
     match job.header().state.cancel() {
         // SAFETY: the state said that this caller owes the schedule.
         Owes::Schedule => crate::ready::ready_last(unsafe { Runnable::new(job.ptr()) }),
-        Owes::Unblock => {
-            let parts = job.header().extras.existing();
-            if let Some(thread) = parts.and_then(|parts| parts.blocked.clone()) {
-                thread.unpark();
-            }
-        }
+        Owes::Unblock => unblock(job),
         Owes::Nothing => {}
+    }
+}
+
+/// Ends the `wait()` that `job`'s thread is in, so that it sees its cancel.
+pub(crate) fn unblock(job: &JobRef) {
+    let thread = job
+        .header()
+        .extras
+        .existing()
+        .and_then(|parts| parts.blocked.clone());
+    if let Some(thread) = thread {
+        thread.unpark();
     }
 }
 

@@ -85,10 +85,26 @@ pub(crate) fn count(shared: &Shared) -> Result<(), Reached> {
     })
 }
 
-/// Gives back the place of a job that has ended elsewhere than on a worker.
+/// Gives back the place of a job whose future is gone, before anyone can see that the job is done. Any
+/// thread.
+#[inline]
 pub(crate) fn uncount(job: &Header) {
     if !job.is_counted() {
         return;
+    }
+    let here = context::here();
+    let place = here.worker_of(job.runtime_if_not_local());
+    if let (Some((worker, epoch)), Some(shared)) = (place, here.shared()) {
+        if let Ok(mut inside) = worker.gate.enter(epoch) {
+            inside.places += 1;
+            let keep = shared.limit.keep();
+            if inside.places > 2 * keep {
+                shared.limit.put(inside.places - keep);
+                inside.places = keep;
+            }
+            return;
+        }
+        here.lose();
     }
     if let Some(shared) = runtime::find(job.runtime()) {
         shared.limit.put(1);

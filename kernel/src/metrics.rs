@@ -31,7 +31,7 @@ pub struct Metrics {
     pub polls: u64,
     /// Jobs that wait to run: in the rings, the next slots, and the injector.
     pub runnable: usize,
-    /// Timers that are pending, cancelled ones included that were not swept out yet.
+    /// Timers that are pending.
     pub timers: usize,
     /// How often a stuck worker was relieved without having been announced.
     pub relieved: u64,
@@ -62,7 +62,8 @@ impl Metrics {
             metrics.ended += inside.ended;
             metrics.polls += inside.polls();
             metrics.runnable += inside.ring.len() + usize::from(inside.next.is_some());
-            metrics.timers += inside.wheel.pending();
+            let cancelled = worker.cancelled_timers.load(Ordering::Relaxed);
+            metrics.timers += inside.wheel.pending().saturating_sub(cancelled);
         }
         metrics
     }

@@ -7,6 +7,11 @@
 //! What they cannot see: loom treats `SeqCst` accesses as acquire and release, and knows no load that
 //! happens before an earlier one of its thread; both sides of the asymmetric fence are full fences.
 
+#![allow(
+    clippy::arc_with_non_send_sync,
+    reason = "loom runs all its threads on one"
+)]
+
 mod posts;
 mod state_word;
 

@@ -90,6 +90,7 @@ pub(crate) fn panic_message(payload: &(dyn Any + Send)) -> String {
 #[inline(never)]
 pub(crate) fn finish(job: Runnable, panic: Option<Box<str>>) -> JobRef {
     let home = job.header().home();
+    limit::uncount(job.header());
     let (completed, own) = job.complete();
     if completed.drop_output {
         if let Some(message) = panic {
@@ -161,7 +162,7 @@ pub(crate) fn run_outside(cx: &Context, job: Runnable, budget: u32) {
     let _aside = cx.set_aside();
     match poll(cx, &job, budget) {
         Polled::Waits => park(cx, job),
-        Polled::Ended(panic) => limit::uncount(finish(job, panic).header()),
+        Polled::Ended(panic) => drop(finish(job, panic)),
     }
 }
 
@@ -175,8 +176,7 @@ pub(crate) fn cancel(job: Runnable) {
     context::with(|cx| {
         let before = cx.set_job(Some(job.ptr()));
         job.fail(Failure::Cancelled);
-        let ended = finish(job, None);
-        limit::uncount(ended.header());
+        drop(finish(job, None));
         cx.set_job(before);
     });
 }

@@ -19,6 +19,7 @@ use crate::{
     idle::Idle,
     injector::Injector,
     job::{Header, JobPtr, JobRef, Runnable},
+    join,
     limit::Limit,
     memory,
     metrics::{Counters, Metrics},
@@ -213,12 +214,20 @@ impl Shared {
         jobs
     }
 
-    /// Cancels `jobs` wherever they wait.
+    /// Cancels `jobs` wherever they wait. Only once the runtime is stopped.
     pub(crate) fn cancel_waiting(jobs: &[JobRef]) {
         for job in jobs {
-            if job.header().state.cancel() == Owes::Schedule {
-                // SAFETY: the state said that this caller owes the schedule.
-                drop(unsafe { Runnable::new(job.ptr()) });
+            match job.header().state.cancel() {
+                Owes::Schedule => {
+                    // SAFETY: the state said that this caller owes the schedule.
+                    let runnable = unsafe { Runnable::new(job.ptr()) };
+                    match job.header().home() {
+                        Some(home) => home.push(runnable),
+                        None => drop(runnable),
+                    }
+                }
+                Owes::Unblock => join::unblock(job),
+                Owes::Nothing => {}
             }
         }
     }
@@ -240,6 +249,25 @@ impl Shared {
         }
     }
 
+    /// Tells every timer, so that nothing waits for ever for a runtime that is gone. A sleep that is told
+    /// early arms itself anew, in a runtime that lives.
+    pub(crate) fn tell_timers(&self) {
+        for worker in &self.workers {
+            let mut inside = worker.gate.enter_outside();
+            let due = inside.wheel.drain();
+            let wakers = search::expire(&due);
+            drop(inside);
+            search::fire(due, wakers);
+        }
+    }
+
+    /// Whether a job holds a thread otherwise than in `wait()`.
+    pub(crate) fn is_stuck(&self) -> bool {
+        lock(&self.relieved)
+            .iter()
+            .any(|(_, job)| !job.header().state.is_blocked())
+    }
+
     /// The jobs that hold a thread at this moment, by name.
     pub(crate) fn stuck_jobs(&self) -> Vec<JobName> {
         lock(&self.relieved)
@@ -250,16 +278,8 @@ impl Shared {
 }
 
 impl Drop for Shared {
-    /// Timers that were armed by others than the runtime's jobs are told, so that nothing waits for
-    /// ever; a sleep that is early arms itself anew, in a runtime that lives.
     fn drop(&mut self) {
-        for worker in &self.workers {
-            let mut inside = worker.gate.enter_outside();
-            let due = inside.wheel.drain();
-            let wakers = search::expire(&due);
-            drop(inside);
-            search::fire(due, wakers);
-        }
+        self.tell_timers();
     }
 }
 

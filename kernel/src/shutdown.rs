@@ -12,7 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::{job::JobRef, metrics::Metrics, report::JobName, runtime::Shared};
+use crate::{metrics::Metrics, report::JobName, runtime::Shared};
 
 /// How long a runtime must be without a poll and without a pending timer to count as drained.
 const QUIET: Duration = Duration::from_millis(2);
@@ -43,33 +43,36 @@ pub(crate) fn run(shared: &Arc<Shared>, deadline: Duration, drains: Drain) -> Sh
         drain(shared, deadline);
     }
     shared.stop();
+    // Threads that are in `wait()` leave it only when their jobs are cancelled.
+    let mut cancelled = end_waiting(shared);
     shared.await_threads(deadline);
     shared.cancel_injected();
-    let mut cancelled = 0;
     let not_stopped = loop {
         shared.cancel_in_workers();
-        let live = shared.live_jobs();
-        if live.is_empty() {
-            break Vec::new();
-        }
-        Shared::cancel_waiting(&live);
+        let ended = end_waiting(shared);
+        cancelled += ended;
         shared.cancel_injected();
-        let left: Vec<JobRef> = live
-            .iter()
-            .filter(|job| !job.header().state.is_done())
-            .cloned()
-            .collect();
-        cancelled += live.len() - left.len();
-        // A destructor may have spawned nothing, but it may have woken others: look again, unless
-        // only jobs are left that hold a thread.
-        if left.len() == live.len() {
-            break left.iter().map(|job| JobName::of(job.header())).collect();
+        let live = shared.live_jobs();
+        // A destructor may have woken others: look again, unless nothing moves any more, and only
+        // jobs are left that hold a thread.
+        if live.is_empty() || ended == 0 {
+            break live.iter().map(|job| JobName::of(job.header())).collect();
         }
     };
+    shared.tell_timers();
     ShutdownReport {
         cancelled,
         not_stopped,
     }
+}
+
+/// Cancels every job that waits. Returns how many have ended by that.
+fn end_waiting(shared: &Shared) -> usize {
+    let live = shared.live_jobs();
+    Shared::cancel_waiting(&live);
+    live.iter()
+        .filter(|job| job.header().state.is_done())
+        .count()
 }
 
 /// Waits until every job is done, or the rest waits for something that no worker will bring about.
@@ -78,8 +81,7 @@ fn drain(shared: &Arc<Shared>, deadline: Instant) {
     while Instant::now() < deadline {
         let now = Metrics::of(shared);
         let asleep = now.sleeping == now.workers && now.runnable == 0 && now.timers == 0;
-        let busy = !shared.stuck_jobs().is_empty();
-        if asleep && !busy && last == Some(now.polls) {
+        if asleep && !shared.is_stuck() && last == Some(now.polls) {
             return;
         }
         last = Some(now.polls);

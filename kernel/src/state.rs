@@ -357,6 +357,11 @@ impl State {
         self.update(|word| Some(word.without(BLOCKED)));
     }
 
+    /// Whether the job's thread is blocked in `wait()`.
+    pub(crate) fn is_blocked(&self) -> bool {
+        Word(self.0.load(Ordering::Relaxed)).has(BLOCKED)
+    }
+
     /// Whether the output is in place; acquires it.
     pub(crate) fn is_done(&self) -> bool {
         Word(self.0.load(Ordering::Acquire)).has(DONE)

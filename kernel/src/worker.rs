@@ -24,8 +24,8 @@ use crate::{
     gate::{Epoch, Gate, Lost},
     idle::Before,
     injector::Batch,
-    job::{Header, JobPtr, JobRef, Runnable},
-    limit, report, ring,
+    job::{Header, JobPtr, Runnable},
+    report, ring,
     run::{self, Polled},
     run_word::RunWord,
     runtime::Shared,
@@ -208,6 +208,13 @@ impl Inside {
     }
 }
 
+/// Whether the run before a passage was a job's last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ended {
+    Yes,
+    No,
+}
+
 /// Why a thread no longer serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
@@ -297,7 +304,7 @@ impl<'a> Tenure<'a> {
                 self.announce(&job)?;
                 return Ok(self.found(job));
             }
-            match self.pass(None)? {
+            match self.pass(Ended::No)? {
                 Next::Job(job) => return Ok(self.found(job)),
                 Next::Look => continue,
                 Next::Empty => {}
@@ -325,17 +332,14 @@ impl<'a> Tenure<'a> {
     /// Step 2: runs `job`, and what the gate hands out after it, until that is nothing.
     pub(crate) fn run_from(&mut self, job: Runnable) -> Result<(), End> {
         let mut job = job;
-        let limits = (
-            self.shared.config.poll_budget,
-            self.shared.config.next_slot_runs,
-        );
+        let budget = self.shared.config.poll_budget;
         loop {
             self.runs += 1;
-            let next = match run::poll(self.cx, &job, limits.0) {
+            let next = match run::poll(self.cx, &job, budget) {
                 Polled::Waits => {
                     // The gate before the parking: once parked, the job may be freed by another
                     // thread, and until the gate the run word still names it.
-                    let next = self.pass(None);
+                    let next = self.pass(Ended::No);
                     if next.is_err() {
                         self.cx.lose();
                     }
@@ -344,10 +348,9 @@ impl<'a> Tenure<'a> {
                 }
                 Polled::Ended(panic) => {
                     let ended = run::finish(job, panic);
-                    let next = self.pass(Some(&ended));
+                    let next = self.pass(Ended::Yes);
                     if next.is_err() {
                         self.cx.lose();
-                        limit::uncount(ended.header());
                     }
                     drop(ended);
                     next
@@ -361,21 +364,13 @@ impl<'a> Tenure<'a> {
         }
     }
 
-    /// A passage through the gate: takes the next job. `ended` is the job that ended here, if any.
+    /// A passage through the gate: takes the next job. `ended`: whether a job ended here.
     /// After it the run word names the next job, or none.
     #[inline(always)]
-    fn pass(&mut self, ended: Option<&JobRef>) -> Result<Next, Lost> {
+    fn pass(&mut self, ended: Ended) -> Result<Next, Lost> {
         let mut inside = self.worker.gate.enter(self.epoch)?;
-        if let Some(ended) = ended {
+        if ended == Ended::Yes {
             inside.ended += 1;
-            if ended.header().is_counted() {
-                inside.places += 1;
-                let keep = self.shared.limit.keep();
-                if inside.places > 2 * keep {
-                    self.shared.limit.put(inside.places - keep);
-                    inside.places = keep;
-                }
-            }
         }
         let next = inside.take(self.shared.config.next_slot_runs);
         match &next {
@@ -391,7 +386,7 @@ impl<'a> Tenure<'a> {
         chance: &mut impl FnMut(usize) -> usize,
     ) -> Result<Option<Runnable>, Lost> {
         self.worker.gate.enter(self.epoch)?.shuffle(chance);
-        match self.pass(None)? {
+        match self.pass(Ended::No)? {
             Next::Job(job) => Ok(Some(job)),
             Next::Look | Next::Empty => Ok(None),
         }

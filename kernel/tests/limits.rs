@@ -21,15 +21,24 @@ use weald_kernel::{
 fn settings_that_cannot_work_are_refused_with_a_sentence() {
     let refused = |builder: Builder| builder.build().map(drop).unwrap_err();
     let builder = Runtime::builder;
-    assert!(matches!(refused(builder().workers(0)), BuildError::Workers(0)));
-    assert!(matches!(refused(builder().workers(5_000)), BuildError::Workers(5_000)));
+    assert!(matches!(
+        refused(builder().workers(0)),
+        BuildError::Workers(0)
+    ));
+    assert!(matches!(
+        refused(builder().workers(5_000)),
+        BuildError::Workers(5_000)
+    ));
     let zero = |error| matches!(error, BuildError::Zero(_));
     assert!(zero(refused(builder().process_limit(0))));
     assert!(zero(refused(builder().poll_budget(0))));
     assert!(zero(refused(builder().next_slot_runs(0))));
     let short = refused(builder().stuck_after(Duration::from_micros(999)));
     assert!(matches!(short, BuildError::StuckAfter(_)));
-    assert_eq!(short.to_string(), "stuck_after must be at least 1 ms, not 999µs");
+    assert_eq!(
+        short.to_string(),
+        "stuck_after must be at least 1 ms, not 999µs"
+    );
     assert!(TestRuntime::with_builder(builder().poll_budget(0), 1).is_err());
     assert!(available_workers() >= 1);
 }
@@ -37,7 +46,11 @@ fn settings_that_cannot_work_are_refused_with_a_sentence() {
 #[test]
 fn threads_bear_the_runtimes_name() {
     let _watch = watch();
-    let runtime = Runtime::builder().workers(1).name("ingest").build().unwrap();
+    let runtime = Runtime::builder()
+        .workers(1)
+        .name("ingest")
+        .build()
+        .unwrap();
     let name = runtime.spawn(async { std::thread::current().name().map(str::to_owned) });
     assert_eq!(runtime.block_on(name).unwrap().unwrap(), "ingest-1");
 }
@@ -54,7 +67,11 @@ fn process(latch: &Latch) -> Result<Spawned, SpawnError> {
 }
 
 fn limited(workers: usize, limit: usize) -> Runtime {
-    Runtime::builder().workers(workers).process_limit(limit).build().unwrap()
+    Runtime::builder()
+        .workers(workers)
+        .process_limit(limit)
+        .build()
+        .unwrap()
 }
 
 #[test]
@@ -138,8 +155,10 @@ fn workers_never_exceed_the_limit_together_and_nothing_leaks_from_it() {
                 })
             })
             .collect();
-        let spawned: usize =
-            spawners.into_iter().map(|job| runtime.block_on(job).unwrap()).sum();
+        let spawned: usize = spawners
+            .into_iter()
+            .map(|job| runtime.block_on(job).unwrap())
+            .sum();
         assert!(spawned > limit);
         // Everything ended: the whole limit is there again, and not more.
         until(|| runtime.metrics().processes == 0);
@@ -193,7 +212,11 @@ fn a_large_limit_is_kept_too() {
     });
     let mut all = runtime.block_on(spawned).unwrap();
     // At most 512 a worker too early, and never one too many.
-    assert!((limit - 2 * 512..=limit).contains(&all.len()), "{}", all.len());
+    assert!(
+        (limit - 2 * 512..=limit).contains(&all.len()),
+        "{}",
+        all.len()
+    );
     for (job, _) in all.drain(..) {
         job.cancel();
     }

@@ -175,7 +175,9 @@ fn a_finished_timeout_does_not_delay_a_shutdown() {
             latch.open();
         });
         // Armed and dropped on this thread, which holds no right: the entry stays until it is swept.
-        runtime.block_on(timeout(Duration::from_secs(3600), latch.clone())).unwrap();
+        runtime
+            .block_on(timeout(Duration::from_secs(3600), latch.clone()))
+            .unwrap();
     });
     let before = Instant::now();
     runtime.shutdown(LONG);

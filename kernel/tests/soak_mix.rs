@@ -12,7 +12,11 @@ use weald_kernel::{
 };
 
 /// One unit of work, which holds a token and may spawn more.
-fn work(mut random: Random, drops: Drops, depth: u32) -> std::pin::Pin<Box<dyn Future<Output = ()> + Send>> {
+fn work(
+    mut random: Random,
+    drops: Drops,
+    depth: u32,
+) -> std::pin::Pin<Box<dyn Future<Output = ()> + Send>> {
     Box::pin(async move {
         let _token = drops.token();
         for _ in 0..random.below(4) {
@@ -115,7 +119,10 @@ fn round(random: &mut Random) {
     let workers = 1 + random.below(4);
     let stuck_after = Duration::from_millis(1 + random.below(10) as u64);
     let builder = Runtime::builder().workers(workers).stuck_after(stuck_after);
-    let runtime = builder.retire_after(Duration::from_millis(20)).build().unwrap();
+    let runtime = builder
+        .retire_after(Duration::from_millis(20))
+        .build()
+        .unwrap();
     let drops = Drops::default();
     let (done, is_done) = mpsc::channel();
     let roots = 10 + random.below(40);

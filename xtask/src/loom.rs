@@ -44,7 +44,8 @@ fn names(root: &Path) -> Result<Vec<String>, String> {
         .flatten()
         .flatten();
     let mut names = Vec::new();
-    for file in entries.map(|entry| entry.path()) {
+    let files = entries.map(|entry| entry.path());
+    for file in files.filter(|path| path.extension().is_some_and(|end| end == "rs")) {
         let text = fs::read_to_string(&file).map_err(|e| format!("{}: {e}.", file.display()))?;
         if text.lines().any(|line| line.trim() == "#[test]") {
             let name = file.file_stem().unwrap_or_default();

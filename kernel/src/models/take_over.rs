@@ -43,8 +43,6 @@ struct Inside {
     timers: Cell<usize>,
 }
 
-// SAFETY would be needed to share the pointer in `next` by threads; loom's threads ask for none.
-
 impl Worker {
     /// A worker whose first holder is in run 1, and the holder's epoch.
     fn new(jobs: usize) -> (Arc<Worker>, Epoch) {

@@ -1,0 +1,417 @@
+//! Receiving: `after`, `receive_if`, an inbox used by others than its process, and what is left unread.
+
+#[path = "support/tools.rs"]
+mod tools;
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
+use tools::{Drops, for_seeds, on_each, runtime, until_yielding, watch};
+use weald_kernel::{Runtime, Wait, now, sleep, spawn, timeout, yield_now};
+use weald_process::{self as process, Inbox, SendError, TimedOut};
+
+#[test]
+fn after_zero_only_looks_and_a_message_that_is_there_wins() {
+    on_each(|runtime| {
+        let process = runtime.block_on(async {
+            let process = process::spawn(async |mut inbox: Inbox<u32>| {
+                assert_eq!(inbox.receive().after(Duration::ZERO).await, Err(TimedOut));
+                let own = inbox.pid();
+                for n in 0..500 {
+                    own.send(n);
+                    assert_eq!(inbox.receive().after(Duration::ZERO).await, Ok(n));
+                    own.send(n);
+                    let even = inbox.receive_if(|n| n % 2 == 0).after(Duration::ZERO).await;
+                    match n % 2 {
+                        0 => assert_eq!(even, Ok(n)),
+                        _ => {
+                            assert_eq!(even, Err(TimedOut));
+                            assert_eq!(inbox.try_receive(), Some(n));
+                        }
+                    }
+                }
+                assert_eq!(inbox.receive().after(Duration::ZERO).await, Err(TimedOut));
+            });
+            process.unwrap().await
+        });
+        assert_eq!(process, Ok(()));
+    });
+}
+
+#[test]
+fn after_waits_its_time_and_not_less() {
+    on_each(|runtime| {
+        let process = runtime.block_on(async {
+            let process = process::spawn(async |mut inbox: Inbox<u32>| {
+                let (before, time) = (Instant::now(), Duration::from_millis(4));
+                assert_eq!(inbox.receive().after(time).await, Err(TimedOut));
+                assert!(before.elapsed() >= time);
+                inbox.pid().send(5);
+                assert_eq!(inbox.receive().after(time).await, Ok(5));
+            });
+            process.unwrap().await
+        });
+        assert_eq!(process, Ok(()));
+    });
+}
+
+#[test]
+fn after_takes_a_message_that_comes_in_time_in_virtual_time() {
+    let _watch = watch();
+    for seed in 0..50 {
+        Runtime::test(seed).block_on(async {
+            let start = now();
+            let process = process::spawn(async |mut inbox: Inbox<u32>| {
+                let first = inbox.receive().after(Duration::from_secs(10)).await;
+                let second = inbox.receive().after(Duration::from_secs(10)).await;
+                (first, second)
+            })
+            .unwrap();
+            sleep(Duration::from_secs(9)).await;
+            process.pid().send(1);
+            assert_eq!(process.await, Ok((Ok(1), Err(TimedOut))));
+            assert_eq!(now() - start, Duration::from_secs(19));
+        });
+    }
+}
+
+#[test]
+fn receive_if_keeps_the_order_of_the_rest_and_looks_once_at_each() {
+    for_seeds(6, |random| {
+        let runtime = runtime(1 + random.below(3));
+        let wanted: Vec<u32> = (0..40).map(|_| random.below(50) as u32).collect();
+        let process = runtime.block_on(async {
+            process::spawn(async move |mut inbox: Inbox<u32>| {
+                // In pieces, so that the scan resumes again and again.
+                let own = inbox.pid();
+                let sender = spawn(async move {
+                    for n in 0..300 {
+                        own.send(n);
+                        if n % 7 == 0 {
+                            yield_now().await;
+                        }
+                    }
+                });
+                let mut left: Vec<u32> = (0..300).collect();
+                for digit in wanted {
+                    let mut looked = Vec::new();
+                    let taken = inbox
+                        .receive_if(|n| {
+                            looked.push(*n);
+                            n % 50 == digit
+                        })
+                        .after(Duration::from_millis(1))
+                        .await;
+                    // Each at most once, in order, without a gap from the oldest on.
+                    assert_eq!(looked, left[..looked.len()], "looked twice, or left one out");
+                    if let Ok(taken) = taken {
+                        assert_eq!(Some(&taken), looked.last());
+                        left.retain(|n| *n != taken);
+                    }
+                }
+                sender.await.unwrap();
+                for n in left {
+                    assert_eq!(inbox.receive().await, n);
+                }
+            })
+            .unwrap()
+        });
+        assert_eq!(runtime.block_on(process), Ok(()));
+    });
+}
+
+#[test]
+fn a_scan_behind_a_long_queue_is_not_repeated_at_each_message() {
+    on_each(|runtime| {
+        let looks = Arc::new(AtomicUsize::new(0));
+        let counted = looks.clone();
+        let process = runtime.block_on(async {
+            let process = process::spawn(async move |mut inbox: Inbox<u32>| {
+                inbox.receive_if(|n| { counted.fetch_add(1, Ordering::SeqCst); *n == 9_999 }).await
+            })
+            .unwrap();
+            for n in 0..10_000 {
+                process.pid().send(n);
+                if n % 100 == 0 {
+                    yield_now().await;
+                }
+            }
+            process.await
+        });
+        assert_eq!(process, Ok(9_999));
+        assert_eq!(looks.load(Ordering::SeqCst), 10_000);
+    });
+}
+
+#[test]
+fn a_dropped_receive_loses_no_message() {
+    on_each(|runtime| {
+        let process = runtime.block_on(async {
+            let process = process::spawn(async |mut inbox: Inbox<u32>| {
+                let mut got = Vec::new();
+                while got.len() < 500 {
+                    futures_util::select_biased! {
+                        n = inbox.receive().fuse() => got.push(n),
+                        () = yield_now().fuse() => {}
+                    }
+                    // Polled, and dropped at once.
+                    assert!(inbox.receive_if(|n| *n == 1_000_000).now_or_never().is_none());
+                    if let Some(n) = inbox.receive().now_or_never() {
+                        got.push(n);
+                    }
+                }
+                got
+            })
+            .unwrap();
+            for n in 0..500 {
+                process.pid().send(n);
+                if n % 5 == 0 {
+                    yield_now().await;
+                }
+            }
+            process.await
+        });
+        assert_eq!(process, Ok((0..500).collect::<Vec<_>>()));
+    });
+}
+
+#[test]
+fn an_inbox_works_in_a_select_beside_sleeps_and_handles() {
+    on_each(|runtime| {
+        let process = runtime.block_on(async {
+            let process = process::spawn(async |mut inbox: Inbox<u32>| {
+                let mut work = spawn(sleep(Duration::from_millis(2))).fuse();
+                let (mut messages, mut ended) = (0, false);
+                while messages < 100 || !ended {
+                    futures_util::select! {
+                        _n = inbox.receive().fuse() => messages += 1,
+                        result = work => { result.unwrap(); ended = true; }
+                    }
+                }
+                messages
+            })
+            .unwrap();
+            for n in 0..100 {
+                process.pid().send(n);
+                yield_now().await;
+            }
+            process.await
+        });
+        assert_eq!(process, Ok(100));
+    });
+}
+
+#[test]
+fn an_inbox_works_under_a_waker_that_is_not_its_processs() {
+    on_each(|runtime| {
+        let process = runtime.block_on(async {
+            let process = process::spawn(async |mut inbox: Inbox<u32>| {
+                let mut all = FuturesUnordered::new();
+                all.push(
+                    async {
+                        let mut sum = 0;
+                        for _ in 0..200 {
+                            sum += inbox.receive().await;
+                        }
+                        sum
+                    }
+                    .boxed(),
+                );
+                all.push(sleep(Duration::from_millis(1)).map(|()| 0).boxed());
+                let mut sum = 0;
+                while let Some(part) = all.next().await {
+                    sum += part;
+                }
+                sum
+            })
+            .unwrap();
+            for n in 0..200 {
+                process.pid().send(n);
+                if n % 3 == 0 {
+                    yield_now().await;
+                }
+            }
+            process.await
+        });
+        assert_eq!(process, Ok(19_900));
+    });
+}
+
+/// A process that lives as long as it is not killed, and whose inbox somebody else has.
+fn with_inbox_outside() -> (process::Process<u32, ()>, Inbox<u32>) {
+    let mut outside = None;
+    let process = process::spawn(|inbox| {
+        outside = Some(inbox);
+        std::future::pending::<()>()
+    });
+    (process.unwrap(), outside.unwrap())
+}
+
+#[test]
+fn an_inbox_moved_to_another_job_receives_there() {
+    on_each(|runtime| {
+        runtime.block_on(async {
+            let (process, mut inbox) = with_inbox_outside();
+            let receiving = spawn(async move {
+                let mut sum = 0;
+                for _ in 0..1_000 {
+                    sum += inbox.receive().await;
+                }
+                (sum, inbox)
+            });
+            for n in 0..1_000 {
+                process.pid().send(n);
+                if n % 10 == 0 {
+                    yield_now().await;
+                }
+            }
+            let (sum, mut inbox) = receiving.await.unwrap();
+            assert_eq!(sum, 499_500);
+            // And on to the main future, and to one that waits with its stack.
+            process.pid().send(1);
+            assert_eq!(inbox.receive().await, 1);
+            let pid = process.pid().clone();
+            let waiting = spawn(async move { inbox.receive().wait() });
+            yield_now().await;
+            pid.send(2);
+            assert_eq!(waiting.await.unwrap(), 2);
+        });
+    });
+}
+
+#[test]
+fn an_inbox_moved_to_a_foreign_thread_receives_there() {
+    on_each(|runtime| {
+        let (process, mut inbox) = runtime.block_on(async { with_inbox_outside() });
+        let pid = process.pid().clone();
+        std::thread::scope(|scope| {
+            let receiving = scope.spawn(move || {
+                (0..500).map(|_| runtime.block_on(inbox.receive())).sum::<u32>()
+            });
+            runtime.block_on(runtime.spawn(async move {
+                for n in 0..500 {
+                    pid.send(n);
+                    yield_now().await;
+                }
+            }))
+            .unwrap();
+            assert_eq!(receiving.join().unwrap(), 124_750);
+        });
+    });
+}
+
+#[test]
+fn an_inbox_whose_process_is_gone_still_gives_what_it_had() {
+    on_each(|runtime| {
+        runtime.block_on(async {
+            let (process, mut inbox) = with_inbox_outside();
+            process.pid().send(1);
+            process.pid().send(2);
+            process.kill();
+            let pid = process.pid().clone();
+            assert!(process.await.is_err());
+            assert_eq!(pid.try_send(3), Err(SendError::Dead(3)));
+            assert_eq!((inbox.try_receive(), inbox.try_receive()), (Some(1), Some(2)));
+            assert_eq!(inbox.try_receive(), None);
+        });
+    });
+}
+
+#[test]
+fn an_inbox_dropped_early_closes_the_mailbox() {
+    on_each(|runtime| {
+        runtime.block_on(async {
+            let drops = Drops::default();
+            let (go, goes) = futures_util::future::AbortHandle::new_pair();
+            let process = process::spawn(async move |inbox: Inbox<tools::Token>| {
+                drop(inbox);
+                let _ = futures_util::future::Abortable::new(std::future::pending::<()>(), goes).await;
+                7
+            })
+            .unwrap();
+            let first = process.pid().try_send(drops.token());
+            drop(first);
+            until_yielding(|| process.pid().try_send(drops.token()).is_err()).await;
+            assert!(process.pid().is_alive());
+            go.abort();
+            assert_eq!(process.await, Ok(7));
+            assert_eq!(drops.count(), drops.made());
+        });
+    });
+}
+
+#[test]
+fn what_is_unread_at_the_end_is_dropped_once() {
+    for_seeds(5, |random| {
+        let runtime = runtime(1 + random.below(4));
+        let drops = Drops::default();
+        for _ in 0..200 {
+            let (reads, scans) = (random.below(10), random.below(2) == 0);
+            let (process, how) = runtime.block_on(async {
+                let process = process::spawn(async move |mut inbox: Inbox<tools::Token>| {
+                    for _ in 0..reads {
+                        drop(inbox.receive().await);
+                    }
+                    if scans {
+                        // Moves what is there into the chain, and leaves it.
+                        let _ = inbox.receive_if(|_| false).after(Duration::ZERO).await;
+                    }
+                })
+                .unwrap();
+                (process, random.below(3))
+            });
+            let pid = process.pid().clone();
+            for _ in 0..20 {
+                match how {
+                    0 => pid.send(drops.token()),
+                    _ => drop(pid.try_send(drops.token())),
+                }
+            }
+            if how == 2 {
+                process.kill();
+            }
+            let _ = runtime.block_on(process);
+            pid.send(drops.token());
+            assert_eq!(drops.count(), drops.made());
+        }
+    });
+}
+
+#[test]
+fn receives_with_deadlines_lose_neither_message_nor_deadline() {
+    on_each(|runtime| {
+        runtime.block_on(async {
+            let processes: Vec<_> = (0..200_u64)
+                .map(|n| {
+                    process::spawn(async move |mut inbox: Inbox<u64>| {
+                        let time = match n % 2 {
+                            0 => Duration::from_secs(3600),
+                            _ => Duration::from_millis(n % 7),
+                        };
+                        inbox.receive().after(time).await
+                    })
+                    .unwrap()
+                })
+                .collect();
+            for (n, process) in processes.iter().enumerate() {
+                if n % 2 == 0 {
+                    process.pid().send(n as u64);
+                }
+            }
+            for (n, process) in processes.into_iter().enumerate() {
+                let expected = match n % 2 {
+                    0 => Ok(n as u64),
+                    _ => Err(TimedOut),
+                };
+                let ended = timeout(Duration::from_secs(50), process).await.unwrap();
+                assert_eq!(ended, Ok(expected));
+            }
+        });
+    });
+}

@@ -1,0 +1,149 @@
+//! What the tests of processes share: drop counters, seeds, a guard against hangs.
+//!
+//! Nothing here waits for the clock, but the guard: it ends a test program that hangs, by name.
+
+#![allow(dead_code, reason = "each test file uses a part of it")]
+
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+        mpsc::{self, RecvTimeoutError, Sender},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use weald_kernel::Runtime;
+
+/// Counts how many of its tokens were made and dropped.
+#[derive(Clone, Default)]
+pub(crate) struct Drops(Arc<Counts>);
+
+#[derive(Default)]
+struct Counts {
+    made: AtomicUsize,
+    dropped: AtomicUsize,
+}
+
+impl Drops {
+    pub(crate) fn count(&self) -> usize {
+        self.0.dropped.load(Ordering::SeqCst)
+    }
+
+    /// How many tokens there ever were.
+    pub(crate) fn made(&self) -> usize {
+        self.0.made.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn token(&self) -> Token {
+        self.0.made.fetch_add(1, Ordering::SeqCst);
+        Token(self.clone())
+    }
+}
+
+/// Counts its drop.
+pub(crate) struct Token(Drops);
+
+impl Drop for Token {
+    fn drop(&mut self) {
+        self.0.0.dropped.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+/// Gives the core away until `condition` is true.
+pub(crate) fn until(condition: impl Fn() -> bool) {
+    while !condition() {
+        thread::yield_now();
+    }
+}
+
+/// As [`until`], from within a job.
+pub(crate) async fn until_yielding(condition: impl Fn() -> bool) {
+    while !condition() {
+        weald_kernel::yield_now().await;
+    }
+}
+
+/// Ends the program if the test that holds it does not end.
+pub(crate) struct Watch {
+    _ended: Sender<()>,
+}
+
+/// A guard for the calling test.
+pub(crate) fn watch() -> Watch {
+    let (ended, receiver) = mpsc::channel();
+    let test = thread::current().name().unwrap_or("a test").to_owned();
+    thread::spawn(move || {
+        if receiver.recv_timeout(Duration::from_secs(60)) == Err(RecvTimeoutError::Timeout) {
+            eprintln!("{test} hangs");
+            std::process::abort();
+        }
+    });
+    Watch { _ended: ended }
+}
+
+/// A runtime with that many workers.
+pub(crate) fn runtime(workers: usize) -> Runtime {
+    Runtime::builder().workers(workers).build().unwrap()
+}
+
+/// Runs `test` on runtimes of 1, 2 and 4 workers.
+pub(crate) fn on_each(test: impl Fn(&Runtime)) {
+    let _watch = watch();
+    for workers in [1, 2, 4] {
+        let runtime = runtime(workers);
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| test(&runtime))) {
+            eprintln!("with {workers} workers:");
+            resume_unwind(panic);
+        }
+    }
+}
+
+/// A random sequence (splitmix64; Steele, Lea and Flood 2014).
+pub(crate) struct Random(pub(crate) u64);
+
+impl Random {
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    pub(crate) fn below(&mut self, bound: usize) -> usize {
+        usize::try_from(self.next() % bound as u64).unwrap()
+    }
+}
+
+/// Runs `test` with seeds 0 to `count`, or with the one in `WEALD_SEED`; a failing seed is printed.
+pub(crate) fn for_seeds(count: u64, test: impl Fn(&mut Random)) {
+    let _watch = watch();
+    let given = std::env::var("WEALD_SEED").ok().and_then(|seed| seed.parse().ok());
+    let seeds = given.map_or(0..count, |seed: u64| seed..seed + 1);
+    seeds.for_each(|seed| with_seed(seed, &test));
+}
+
+fn with_seed(seed: u64, test: &impl Fn(&mut Random)) {
+    if let Err(panic) = catch_unwind(AssertUnwindSafe(|| test(&mut Random(seed)))) {
+        eprintln!("failed with WEALD_SEED={seed}");
+        resume_unwind(panic);
+    }
+}
+
+/// Runs `round` again and again with growing seeds, for `WEALD_SOAK` seconds, else once or a little.
+pub(crate) fn soak(round: impl Fn(&mut Random)) {
+    let seconds = std::env::var("WEALD_SOAK").ok().and_then(|text| text.parse().ok());
+    let time = seconds.map_or(Duration::from_millis(50), Duration::from_secs);
+    let first = std::env::var("WEALD_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(1);
+    let end = Instant::now() + time;
+    for seed in first.. {
+        let _watch = watch();
+        with_seed(seed, &round);
+        if Instant::now() >= end {
+            return;
+        }
+    }
+}
