@@ -82,8 +82,10 @@ impl<F: Future> JobCell<F> {
 
     unsafe fn poll(job: NonNull<Header>, cx: &mut Context<'_>) -> Poll<()> {
         let future = Self::body(job).cast::<F>();
-        // SAFETY: one runner; the stage is FUTURE; the body never moves before it is dropped.
-        let pinned = unsafe { Pin::new_unchecked(&mut *future) };
+        // SAFETY: one runner; the stage is FUTURE.
+        let pinned = unsafe { &mut *future };
+        // SAFETY: the body never moves before it is dropped.
+        let pinned = unsafe { Pin::new_unchecked(pinned) };
         let Poll::Ready(output) = pinned.poll(cx) else {
             return Poll::Pending;
         };

@@ -11,7 +11,7 @@ use crate::{
     gate::Epoch,
     job::{JobPtr, JobRef},
     local::Home,
-    runtime::Shared,
+    shared::Shared,
     waker,
     worker::Worker,
 };

@@ -19,7 +19,7 @@ use crate::{
     gate::Epoch,
     local::{self, Home},
     memory,
-    runtime::Shared,
+    shared::Shared,
     sys::{AtomicUsize, Mutex, Ordering, lock},
     worker::{End, Tenure},
 };

@@ -19,21 +19,19 @@
 
 use std::{
     alloc::Layout,
-    any::Any,
     mem,
-    panic::{AssertUnwindSafe, Location, catch_unwind},
+    panic::Location,
     ptr::{self, NonNull},
     sync::Arc,
-    task::{Context, Poll},
 };
 
 use crate::{
-    body::{Failure, HasVTable, JobCell, Outcome, VTable, set_stage, stage},
-    context,
+    body::{HasVTable, JobCell, Outcome, VTable, set_stage, stage},
     extras::ExtrasWord,
     local::Home,
     memory::{self, Kind},
-    state::{Completed, Inbox, State},
+    runnable::Runnable,
+    state::{Inbox, State},
     sys::{AtomicPtr, AtomicU8, AtomicU16, AtomicU32, Ordering},
 };
 
@@ -47,7 +45,7 @@ pub(crate) struct Header {
     /// Where the job is. Anyone.
     pub(crate) state: State,
     /// What to do with the body; never changes.
-    vtable: &'static VTable,
+    pub(crate) vtable: &'static VTable,
     /// The job behind this one in an injector. Only the holder of the runnable.
     next: AtomicPtr<Header>,
     /// How many references there are. Zero exactly while the block holds no job: whoever looks through
@@ -112,7 +110,8 @@ pub(crate) fn new<F: Future>(spec: Spec, make: impl FnOnce(&Runnable) -> F) -> R
     unsafe { job.as_ref() }
         .refs
         .store(1 + spec.refs, Ordering::Release);
-    let runnable = Runnable(JobPtr(job));
+    // SAFETY: a job begins awake, and this is its first runnable.
+    let runnable = unsafe { Runnable::new(JobPtr(job)) };
     let future = make(&runnable);
     // SAFETY: one runner: the body is still empty, and the runnable is here.
     unsafe { JobCell::<F>::body(job).cast::<F>().write(future) };
@@ -177,6 +176,10 @@ impl Header {
         self.extras
             .existing()
             .and_then(|parts| parts.name.as_deref().map(str::to_owned))
+    }
+
+    pub(crate) fn stage(&self) -> u8 {
+        self.stage.load(Ordering::Relaxed)
     }
 
     pub(crate) fn set_stage(&self, stage: u8) {
@@ -247,9 +250,11 @@ impl JobRef {
     /// `block` is a job block, which stays mapped; it may be free.
     pub(crate) unsafe fn from_block(block: NonNull<u8>) -> Option<JobRef> {
         let job = block.cast::<Header>();
-        // SAFETY: the caller's promise; the count is only ever accessed as an atomic, but for the
-        // zero that a new header brings to where a zero was.
-        let refs = unsafe { &*(&raw const (*job.as_ptr()).refs) };
+        // SAFETY: the caller's promise; nothing of the header but its count is looked at.
+        let refs = unsafe { &raw const (*job.as_ptr()).refs };
+        // SAFETY: the count is only ever accessed as an atomic, but for the zero that a new header
+        // brings to where a zero was.
+        let refs = unsafe { &*refs };
         let more = |refs: u32| (refs > 0).then(|| refs + 1);
         let taken = refs.fetch_update(Ordering::Acquire, Ordering::Relaxed, more);
         // Made only now: a reference that is dropped gives a count back.
@@ -315,89 +320,12 @@ fn too_many_references() -> ! {
 unsafe fn free(job: JobPtr) {
     // SAFETY: alive: the caller holds the last count.
     let layout = unsafe { job.header() }.vtable.layout;
+    // SAFETY: as above.
+    let extras = unsafe { &raw mut (*job.0.as_ptr()).extras };
     // SAFETY: nobody else has access any more.
-    unsafe { ptr::drop_in_place(&raw mut (*job.0.as_ptr()).extras) };
+    unsafe { ptr::drop_in_place(extras) };
     // SAFETY: `new` took the block from the same kind and layout.
     unsafe { memory::free(Kind::Job, layout, job.0.cast()) };
-}
-
-/// The right to run a job once. There is never more than one for a job.
-#[must_use = "a runnable that is dropped cancels its job"]
-pub(crate) struct Runnable(JobPtr);
-
-impl Runnable {
-    /// # Safety
-    /// The caller has just been told [`Owes::Schedule`](crate::state::Owes) or an equal answer for
-    /// this job, and makes only this one runnable of it.
-    #[inline(always)]
-    pub(crate) unsafe fn new(job: JobPtr) -> Runnable {
-        Runnable(job)
-    }
-
-    pub(crate) fn header(&self) -> &Header {
-        // SAFETY: alive: a job that has a runnable is not done, and so still owns its own count.
-        unsafe { self.0.header() }
-    }
-
-    pub(crate) fn ptr(&self) -> JobPtr {
-        self.0
-    }
-
-    /// Keeps the right in a queue that stores pointers.
-    #[inline(always)]
-    pub(crate) fn into_ptr(self) -> JobPtr {
-        let job = self.0;
-        mem::forget(self);
-        job
-    }
-
-    /// One of the references that [`Spec::refs`] asked for.
-    ///
-    /// # Safety
-    /// Called at most `spec.refs` times for a job.
-    pub(crate) unsafe fn claim_ref(&self) -> JobRef {
-        JobRef(self.0)
-    }
-
-    /// Polls the future once. A panic in it comes back as the error.
-    #[inline(always)]
-    pub(crate) fn poll(&self, cx: &mut Context<'_>) -> Result<Poll<()>, Box<dyn Any + Send>> {
-        let poll = self.header().vtable.poll;
-        // SAFETY: one runner: `self` is the runnable, and the job is not done.
-        catch_unwind(AssertUnwindSafe(|| unsafe { poll(self.0.0, cx) }))
-    }
-
-    /// Drops the future, if it is still there, and puts `failure` in its place. A panic of the
-    /// future's destructor becomes the failure.
-    pub(crate) fn fail(&self, failure: Failure) {
-        let mut failure = failure;
-        let header = self.header();
-        if header.stage.load(Ordering::Relaxed) == stage::FUTURE {
-            let drop_future = header.vtable.drop_future;
-            let before = context::here().set_dropping(true);
-            // SAFETY: one runner: `self` is the runnable.
-            let dropped = catch_unwind(AssertUnwindSafe(|| unsafe { drop_future(self.0.0) }));
-            context::here().set_dropping(before);
-            if let Err(payload) = dropped {
-                failure = Failure::Panicked(payload);
-            }
-        }
-        // SAFETY: one runner; the body holds nothing now.
-        unsafe { (header.vtable.fail)(self.0.0, failure) };
-    }
-
-    /// Makes the job done; its output or failure lies in place. Returns the job's own reference.
-    pub(crate) fn complete(self) -> (Completed, JobRef) {
-        let completed = self.header().state.complete();
-        (completed, JobRef(self.into_ptr()))
-    }
-}
-
-impl Drop for Runnable {
-    /// A runnable that nobody will run cancels its job, here and now.
-    fn drop(&mut self) {
-        crate::run::cancel(Runnable(self.0));
-    }
 }
 
 impl crate::injector::Linked for Header {

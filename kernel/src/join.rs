@@ -14,9 +14,10 @@ use std::{
 use crate::{
     body::{Failure, Outcome},
     context,
-    job::{JobRef, Runnable},
+    job::JobRef,
     report::{self, JobName},
     run,
+    runnable::Runnable,
     state::Owes,
 };
 

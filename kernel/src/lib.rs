@@ -10,47 +10,83 @@
 #[cfg(not(target_os = "linux"))]
 compile_error!("Weald runs on Linux only: it needs membarrier(2) and /proc");
 
+// std or loom.
 mod sys;
+
+// The job: where it is, what it is made of, what it receives.
+mod state;
+
+mod job;
+
+mod runnable;
 
 mod body;
 mod extras;
-mod job;
-mod mailbox;
+
 mod post;
-mod state;
+
+mod mailbox;
+
+// From a wake to a run.
+mod waker;
+
+mod ready;
 
 mod context;
+
 mod gate;
-mod injector;
-mod ready;
-mod ring;
-mod run;
-mod run_word;
-mod search;
-mod waker;
+
 mod worker;
 
-mod crew;
+mod inside;
+mod run_word;
+
+mod search;
+
+mod run;
+
+// The queues.
+mod injector;
+mod ring;
+
+// Sleep, blocking, stand-ins.
 mod idle;
+
+mod crew;
+
 mod monitor;
+
 mod report;
 
+// Time.
 mod clock;
-mod time;
+
 mod timer;
 
-mod ends;
-mod join;
-mod join_set;
+mod time;
+
+// What users spawn and join.
+mod spawn;
+
 mod limit;
 mod local;
+
+mod join;
+
+mod ends;
+mod join_set;
 mod scope;
-mod spawn;
+
 mod wait;
 
+// The whole.
 mod builder;
-mod metrics;
+
+mod shared;
+
 mod runtime;
+
+mod metrics;
 mod shutdown;
 mod testing;
 

@@ -7,7 +7,7 @@
 use crate::{
     context,
     job::Header,
-    runtime::{self, Shared},
+    shared::{self, Shared},
     sys::{AtomicUsize, Ordering},
 };
 
@@ -106,7 +106,7 @@ pub(crate) fn uncount(job: &Header) {
         }
         here.lose();
     }
-    if let Some(shared) = runtime::find(job.runtime()) {
+    if let Some(shared) = shared::find(job.runtime()) {
         shared.limit.put(1);
     }
 }

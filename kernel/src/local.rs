@@ -16,9 +16,10 @@ use std::{
 };
 
 use crate::{
-    job::{JobPtr, JobRef, Runnable},
+    job::{JobPtr, JobRef},
     join, report,
-    runtime::Shared,
+    runnable::Runnable,
+    shared::Shared,
     sys::{Mutex, lock},
 };
 

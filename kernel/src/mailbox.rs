@@ -15,11 +15,12 @@ use std::{
 
 use crate::{
     context,
-    job::{JobRef, Runnable},
+    job::JobRef,
     join::{self, note_wait},
     post::{self, Chain, Links, Mark, Post},
     ready::ready,
     report::JobName,
+    runnable::Runnable,
     state::{Link, Posted},
     waker,
 };

@@ -1,7 +1,7 @@
 //! What a runtime did, as plain numbers.
 
 use crate::{
-    runtime::Shared,
+    shared::Shared,
     sys::{AtomicU64, Ordering},
 };
 

@@ -5,7 +5,8 @@
 //! same order and names the function that it stands for. Run by `cargo xtask ci` and `cargo xtask soak`.
 //!
 //! What they cannot see: loom treats `SeqCst` accesses as acquire and release, and knows no load that
-//! happens before an earlier one of its thread; both sides of the asymmetric fence are full fences.
+//! happens before an earlier one of its thread. Both sides of the asymmetric fence are full fences
+//! here, so no model notices if what pairs with a light fence is not a heavy one.
 
 #![allow(
     clippy::arc_with_non_send_sync,

@@ -13,9 +13,10 @@ use crate::{
     context::{self, Context},
     gate::Holder,
     injector::Batch,
-    job::{Header, JobPtr, Runnable},
-    runtime::{self, Shared},
-    worker::Inside,
+    inside::Inside,
+    job::{Header, JobPtr},
+    runnable::Runnable,
+    shared::{self, Shared},
 };
 
 /// Makes a woken job runnable. Any thread.
@@ -87,7 +88,7 @@ fn outside(cx: &Context, job: Runnable) {
     let runtime = job.header().runtime();
     match cx.shared().filter(|shared| shared.id() == runtime) {
         Some(shared) => inject(shared, job),
-        None => match runtime::find(runtime) {
+        None => match shared::find(runtime) {
             Some(shared) => inject(&shared, job),
             // The runtime is gone, and nobody will run the job: dropping the runnable cancels it.
             None => drop(job),

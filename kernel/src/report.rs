@@ -2,7 +2,7 @@
 
 use std::{fmt, io, panic::Location, time::Duration};
 
-use crate::{job::Header, runtime::Shared, shutdown::ShutdownReport};
+use crate::{job::Header, shared::Shared, shutdown::ShutdownReport};
 
 /// A job as reports name it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -16,11 +16,12 @@ use std::{
 use crate::{
     body::Failure,
     context::{self, Context},
-    job::{Header, JobRef, Runnable},
+    job::{Header, JobRef},
     limit,
     local::Resident,
     ready::ready_last,
     report,
+    runnable::Runnable,
     state::{Listening, Park, Start},
     waker,
 };

@@ -15,12 +15,14 @@ use crate::{
     clock::TICK,
     gate::Lost,
     injector::Batch,
-    job::{Header, JobPtr, Runnable},
+    inside::Inside,
+    job::{Header, JobPtr},
     memory, ring,
-    runtime::Shared,
+    runnable::Runnable,
+    shared::Shared,
     sys::{Ordering, spin_loop},
     timer::entry::{EntryPtr, Owes},
-    worker::{End, Inside, Tenure},
+    worker::{End, Tenure},
 };
 
 /// The most jobs that run between two looks around.

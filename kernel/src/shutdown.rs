@@ -12,7 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::{metrics::Metrics, report::JobName, runtime::Shared};
+use crate::{metrics::Metrics, report::JobName, shared::Shared};
 
 /// How long a runtime must be without a poll and without a pending timer to count as drained.
 const QUIET: Duration = Duration::from_millis(2);

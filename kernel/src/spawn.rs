@@ -6,13 +6,15 @@ use std::{borrow::Cow, panic::Location, sync::Arc};
 
 use crate::{
     context, ends,
-    job::{self, JobRef, Runnable, Spec},
+    job::{self, JobRef, Spec},
     join::{self, JoinHandle},
     limit,
     local::{Home, Resident},
     mailbox::{Address, Mailbox},
     ready::ready_last,
-    runtime::{self, Runtime, Shared},
+    runnable::Runnable,
+    runtime::Runtime,
+    shared::{self, Shared},
     state::Inbox,
 };
 
@@ -325,7 +327,7 @@ fn here() -> Result<(Arc<Shared>, Arc<Home>), SpawnError> {
         let (Some(shared), Some(home)) = (cx.shared(), cx.home()) else {
             return Err(SpawnError::NoLocalThread);
         };
-        match runtime::find(shared.id()).filter(|shared| !shared.is_closing()) {
+        match shared::find(shared.id()).filter(|shared| !shared.is_closing()) {
             Some(shared) => Ok((shared, home)),
             None => Err(SpawnError::ShuttingDown),
         }

@@ -21,7 +21,8 @@ use crate::{
     gate::Epoch,
     local::{self, Home},
     report::JobName,
-    runtime::{Runtime, Shared},
+    runtime::Runtime,
+    shared::Shared,
     shutdown::{self, Drain},
     worker::{self, Tenure},
 };
@@ -172,10 +173,6 @@ pub(crate) fn drive_nested(until: impl Fn() -> bool) {
 }
 
 /// A number below `below`, drawn from the seed.
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "the remainder is below a usize"
-)]
 fn draw(below: usize) -> usize {
     let (state, epoch) = DRIVE.get().expect("only a driver draws");
     let state = next(state);

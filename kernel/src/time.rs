@@ -15,7 +15,7 @@ use std::{
 use crate::{
     context,
     join::note_wait,
-    runtime::{self, Shared},
+    shared::{self, Shared},
     spawn::with_current,
     sys::Ordering,
     timer::entry::{EntryPtr, Owes},
@@ -98,12 +98,13 @@ impl Sleep {
             return unsafe { entry.free() };
         }
         // SAFETY: this future has not given up its claim.
-        let (state, worker) = unsafe { (&entry.get().state, entry.get().worker) };
-        match state.cancel() {
+        let armed = unsafe { entry.get() };
+        let worker = armed.worker;
+        match armed.state.cancel() {
             // SAFETY: the state just said so.
             Owes::Free => unsafe { entry.free() },
             _ => {
-                if let Some(shared) = runtime::find(runtime) {
+                if let Some(shared) = shared::find(runtime) {
                     shared.workers[worker]
                         .cancelled_timers
                         .fetch_add(1, Ordering::Relaxed);
@@ -124,7 +125,7 @@ fn insert(shared: &Shared, deadline: u64, waker: Waker) -> EntryPtr {
             }
             cx.lose();
         }
-        let index = usize::from(shared.thread_number() as u16) % shared.workers.len();
+        let index = shared.thread_number() as usize % shared.workers.len();
         let entry = EntryPtr::new(index, deadline, waker);
         let mut inside = shared.workers[index].gate.enter_outside();
         inside.wheel.insert(entry);

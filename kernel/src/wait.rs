@@ -24,7 +24,8 @@ use crate::{
     job::JobRef,
     local::{self, Home},
     report, run,
-    runtime::{Runtime, Shared},
+    runtime::Runtime,
+    shared::Shared,
     sys::lock,
     testing,
 };
@@ -47,7 +48,7 @@ impl<F: Future> Wait for F {}
 /// Runs `future` on the calling thread until it is done, with the current runtime: the one that runs
 /// the caller, else the default one. See [`Runtime::block_on`].
 pub fn block_on<F: Future>(future: F) -> F::Output {
-    match context::with(|cx| cx.shared().map(Shared::id)).and_then(crate::runtime::find) {
+    match context::with(|cx| cx.shared().map(Shared::id)).and_then(crate::shared::find) {
         Some(shared) => block_on_in(&shared, future),
         None => block_on_in(&Runtime::default_runtime().shared, future),
     }
@@ -85,7 +86,7 @@ fn release(job: JobRef) {
         let Some((worker, epoch)) = cx.worker() else {
             return;
         };
-        let Some(shared) = cx.shared().map(Shared::id).and_then(crate::runtime::find) else {
+        let Some(shared) = cx.shared().map(Shared::id).and_then(crate::shared::find) else {
             return;
         };
         if shared.is_driven() {

@@ -12,8 +12,9 @@ use std::{
 };
 
 use crate::{
-    job::{Header, JobPtr, JobRef, Runnable},
+    job::{Header, JobPtr, JobRef},
     ready::ready,
+    runnable::Runnable,
     state::Owes,
 };
 

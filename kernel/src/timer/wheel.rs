@@ -201,10 +201,6 @@ fn level_of(elapsed: u64, deadline: u64) -> usize {
     ((63 - differing.leading_zeros() as usize) / BITS).min(LEVELS - 1)
 }
 
-#[expect(
-    clippy::mut_from_ref,
-    reason = "the gate gives one thread access to all links"
-)]
 fn links<'a>(entry: EntryPtr) -> &'a mut Links {
     // SAFETY: callers pass entries that are in this wheel or about to be, which are alive.
     let entry = unsafe { entry.get() };
