@@ -3,7 +3,7 @@
 #![allow(unsafe_code)]
 
 use crate::{
-    injector::Batch,
+    injector::{Batch, Injector},
     job::{Header, JobPtr},
     ring,
     runnable::Runnable,
@@ -15,6 +15,9 @@ pub(crate) struct Inside {
     /// The job just woken by the running one.
     pub(crate) next: Option<JobPtr>,
     pub(crate) ring: ring::Owner<Header>,
+    /// Jobs on their way to the injector, which takes them in batches. Not empty only while the ring was
+    /// full or the injector had jobs; the next look around sends them off.
+    pub(crate) spill: Batch<Header>,
     pub(crate) wheel: Wheel,
     /// Places under the process limit that this worker has in hand.
     pub(crate) places: usize,
@@ -40,12 +43,36 @@ pub(crate) enum Next {
     Empty,
 }
 
+/// How many jobs go to the injector together.
+const SPILL_MAX: usize = 64;
+
+/// Behind what a job goes that is in no hurry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Behind {
+    /// Behind the worker's own jobs.
+    Ring,
+    /// Behind those in the injector, which are older.
+    Injector,
+}
+
+impl Behind {
+    /// What is the end of the line now.
+    #[inline]
+    pub(crate) fn of(injector: &Injector<Header>) -> Behind {
+        match injector.len() {
+            0 => Behind::Ring,
+            _ => Behind::Injector,
+        }
+    }
+}
+
 impl Inside {
     /// Empty queues; a look around is due.
     pub(crate) fn new(ring: ring::Owner<Header>) -> Inside {
         Inside {
             next: None,
             ring,
+            spill: Batch::new(),
             wheel: Wheel::new(),
             places: 0,
             ended: 0,
@@ -56,33 +83,34 @@ impl Inside {
         }
     }
 
-    /// Puts `job` at the end of the ring. If that is full, its older half comes back, with the job,
-    /// for the injector.
+    /// Puts `job` behind all others: at the end of the ring, or, if `behind` says that older jobs wait in
+    /// the injector or the ring is full, into the spill. A spill that is full comes back, for the
+    /// injector.
     #[inline]
     #[must_use]
-    pub(crate) fn push_last(&mut self, job: JobPtr) -> Option<Batch<Header>> {
+    pub(crate) fn push_last(&mut self, job: JobPtr, behind: Behind) -> Option<Batch<Header>> {
         let job = job.as_raw().as_ptr();
-        match self.ring.push(job) {
-            Ok(()) => None,
-            Err(job) => Some(self.overflow(job)),
+        if behind == Behind::Ring && self.spill.len() == 0 && self.ring.push(job).is_ok() {
+            return None;
         }
+        self.spill(job);
+        (self.spill.len() >= SPILL_MAX).then(|| self.take_spill())
     }
 
-    #[cold]
-    fn overflow(&mut self, job: *mut Header) -> Batch<Header> {
-        let mut place = [std::ptr::null_mut(); ring::CAPACITY / 2];
-        let count = self.ring.take_half(&mut place);
-        let mut batch = Batch::new();
-        for job in place[..count].iter().copied().chain([job]) {
-            // SAFETY: the ring gave up the right to these jobs; the batch takes it.
-            unsafe { batch.push(job) };
-        }
-        batch
+    /// Puts a job into the spill.
+    pub(crate) fn spill(&mut self, job: *mut Header) {
+        // SAFETY: the caller gives up the job's right to run; the spill takes it.
+        unsafe { self.spill.push(job) };
+    }
+
+    /// Takes what is on its way to the injector.
+    pub(crate) fn take_spill(&mut self) -> Batch<Header> {
+        std::mem::replace(&mut self.spill, Batch::new())
     }
 
     /// The next job, by the rules of order: the next slot, but not for ever; then the ring.
     #[inline(always)]
-    pub(crate) fn take(&mut self, streak_limit: u32) -> Next {
+    pub(crate) fn take(&mut self, streak_limit: u32, injector: &Injector<Header>) -> Next {
         if self.until_look == 0 {
             return Next::Look;
         }
@@ -91,7 +119,7 @@ impl Inside {
                 self.streak += 1;
                 job
             }
-            slot => match self.take_after_streak(slot) {
+            slot => match self.take_after_streak(slot, injector) {
                 Some(job) => job,
                 None => return Next::Empty,
             },
@@ -102,7 +130,11 @@ impl Inside {
     }
 
     #[inline(never)]
-    fn take_after_streak(&mut self, slot: Option<JobPtr>) -> Option<JobPtr> {
+    fn take_after_streak(
+        &mut self,
+        slot: Option<JobPtr>,
+        injector: &Injector<Header>,
+    ) -> Option<JobPtr> {
         self.streak = 0;
         let from_ring = self
             .ring
@@ -112,9 +144,11 @@ impl Inside {
         let (Some(waiting), Some(woken)) = (from_ring, slot) else {
             return from_ring.or(slot);
         };
-        // The ring has just lost a job, and only its owner fills it: there is room.
-        let kept = self.push_last(woken);
-        debug_assert!(kept.is_none());
+        // The spill may grow beyond its bound here; the next look sends it off.
+        let woken = woken.as_raw().as_ptr();
+        if Behind::of(injector) == Behind::Injector || self.ring.push(woken).is_err() {
+            self.spill(woken);
+        }
         Some(waiting)
     }
 
@@ -133,8 +167,9 @@ impl Inside {
     /// In a test runtime: changes the order by chance, within what a real one could show.
     pub(crate) fn shuffle(&mut self, chance: &mut impl FnMut(usize) -> usize) {
         if let Some(woken) = self.next.take_if(|_| chance(2) == 0) {
-            let overflow = self.push_last(woken);
-            debug_assert!(overflow.is_none() || self.ring.len() == 0);
+            if let Err(woken) = self.ring.push(woken.as_raw().as_ptr()) {
+                self.spill(woken);
+            }
         }
         for _ in 0..chance(self.ring.len().max(1)) {
             if let Some(job) = self.ring.pop() {

@@ -61,7 +61,8 @@ impl Metrics {
             metrics.processes = metrics.processes.saturating_sub(inside.places);
             metrics.ended += inside.ended;
             metrics.polls += inside.polls();
-            metrics.runnable += inside.ring.len() + usize::from(inside.next.is_some());
+            metrics.runnable +=
+                inside.spill.len() + inside.ring.len() + usize::from(inside.next.is_some());
             let cancelled = worker.cancelled_timers.load(Ordering::Relaxed);
             metrics.timers += inside.wheel.pending().saturating_sub(cancelled);
         }

@@ -13,7 +13,7 @@ use crate::{
     context::{self, Context},
     gate::Holder,
     injector::Batch,
-    inside::Inside,
+    inside::{Behind, Inside},
     job::{Header, JobPtr},
     runnable::Runnable,
     shared::{self, Shared},
@@ -42,9 +42,10 @@ pub(crate) fn ready(job: Runnable) {
 /// The job that was in the next slot goes to the end of the ring.
 #[inline(never)]
 fn displace(cx: &Context, mut inside: Holder<'_, Inside>, displaced: JobPtr) {
-    let overflow = inside.push_last(displaced);
+    let Some(shared) = cx.shared() else { return };
+    let full = inside.push_last(displaced, Behind::of(&shared.injector));
     drop(inside);
-    publish(cx, overflow);
+    publish(shared, full);
 }
 
 /// Makes a job runnable that is in no hurry: behind all others. Any thread.
@@ -62,17 +63,17 @@ fn last(cx: &Context, job: Runnable) {
         cx.lose();
         return outside(cx, job);
     };
-    let overflow = inside.push_last(job.into_ptr());
+    let Some(shared) = cx.shared() else { return };
+    let full = inside.push_last(job.into_ptr(), Behind::of(&shared.injector));
     drop(inside);
-    publish(cx, overflow);
+    publish(shared, full);
 }
 
 /// Work became visible to others: tells a sleeper if there is one and nobody searches.
 #[inline]
-fn publish(cx: &Context, overflow: Option<Batch<Header>>) {
-    let Some(shared) = cx.shared() else { return };
-    if let Some(overflow) = overflow {
-        shared.injector.push(overflow);
+fn publish(shared: &Shared, full: Option<Batch<Header>>) {
+    if let Some(spill) = full {
+        shared.injector.push(spill);
     }
     if let Some(sleeper) = shared.idle.notify() {
         sleeper.unpark();

@@ -103,11 +103,6 @@ impl<T> Owner<T> {
         (self.0.take(&mut place, |there| there.min(1)) == 1).then_some(place[0])
     }
 
-    /// Takes the older half of the jobs, for the injector, when the ring is full. Returns how many.
-    pub(crate) fn take_half(&mut self, place: &mut [*mut T; CAPACITY / 2]) -> usize {
-        self.0.take(place, |there| there / 2)
-    }
-
     /// How many jobs there are; thieves can only make it fewer.
     pub(crate) fn len(&self) -> usize {
         self.0.len()

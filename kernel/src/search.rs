@@ -4,20 +4,14 @@
 
 #![allow(unsafe_code)]
 
-use std::{
-    ptr::{self, NonNull},
-    task::Waker,
-    thread,
-    time::Duration,
-};
+use std::{ptr, task::Waker, thread, time::Duration};
 
 use crate::{
     clock::TICK,
     gate::Lost,
-    injector::Batch,
     inside::Inside,
-    job::{Header, JobPtr},
-    memory, ring,
+    job::Header,
+    memory, ready, ring,
     runnable::Runnable,
     shared::Shared,
     sys::{Ordering, spin_loop},
@@ -29,9 +23,11 @@ use crate::{
 const LOOK_EVERY_MAX: u32 = 64;
 /// The most timers that fire in one look.
 const TIMERS_PER_LOOK: usize = 128;
-/// How often a searching worker goes round its victims before it sleeps. A round is some tens of
-/// nanoseconds; all together are a few microseconds, about what waking a parked thread costs.
-const SEARCH_ROUNDS: usize = 40;
+/// How often a searching worker goes round its victims before it sleeps. A round is about 150 ns; all
+/// together are some 15 µs, a little more than what parking a thread and waking it costs.
+const SEARCH_ROUNDS: usize = 100;
+/// How many pauses there are in a round, so that looking costs the victims little.
+const PAUSES: usize = 10;
 /// With fewer cancelled timers than this in its wheel a worker does not sweep.
 const SWEEP_AT_LEAST: usize = 64;
 
@@ -53,9 +49,8 @@ pub(crate) fn look(tenure: &mut Tenure<'_>) -> Result<Option<Runnable>, End> {
     }
     adapt(tenure);
     fire_due(tenure)?;
-    if shared.injector.len() > 0 {
-        from_injector(tenure)?;
-    }
+    send_spill(tenure)?;
+    from_injector(tenure)?;
     Ok(tenure.home.pop())
 }
 
@@ -135,50 +130,62 @@ pub(crate) fn fire(due: Vec<EntryPtr>, wakers: Vec<Option<(EntryPtr, Option<Wake
     }
 }
 
-/// Moves a fair share of the injector's jobs to the ring. True if there were any.
-pub(crate) fn from_injector(tenure: &mut Tenure<'_>) -> Result<bool, Lost> {
+/// Sends off what is on its way to the injector.
+fn send_spill(tenure: &Tenure<'_>) -> Result<(), Lost> {
+    let mut inside = tenure.worker.gate.enter(tenure.epoch)?;
+    if inside.spill.len() == 0 {
+        return Ok(());
+    }
+    let spill = inside.take_spill();
+    drop(inside);
+    ready::inject_all(tenure.shared, spill);
+    Ok(())
+}
+
+/// Moves a fair share of the injector's jobs to the ring, if that is not half full. True if there were
+/// any.
+pub(crate) fn from_injector(tenure: &Tenure<'_>) -> Result<bool, Lost> {
     let shared = tenure.shared;
-    let share = shared.injector.len() / shared.workers.len() + 1;
-    let batch = shared.injector.pop(share.min(ring::CAPACITY / 2));
-    if batch.len() == 0 {
+    if shared.injector.len() == 0 {
         return Ok(false);
     }
+    let used = tenure.worker.gate.enter(tenure.epoch)?.ring.len();
+    if used > ring::CAPACITY / 2 {
+        return Ok(false);
+    }
+    let share = shared.injector.len() / shared.workers.len() + 1;
+    let mut batch = shared.injector.pop(share.min(ring::CAPACITY / 2));
+    let found = batch.len() > 0;
     match tenure.worker.gate.enter(tenure.epoch) {
         Ok(mut inside) => {
-            let overflow = push_batch(&mut inside, batch);
-            drop(inside);
-            for batch in overflow {
-                shared.injector.push(batch);
+            while let Some(job) = batch.pop() {
+                push(&mut inside, job);
             }
-            // For a moment the jobs were nowhere, and whoever looked then may sleep now.
-            if let Some(sleeper) = shared.idle.notify() {
-                sleeper.unpark();
-            }
-            Ok(true)
+            Ok(found)
         }
         Err(lost) => {
-            crate::ready::inject_all(shared, batch);
+            ready::inject_all(shared, batch);
             Err(lost)
         }
     }
 }
 
-fn push_batch(inside: &mut Inside, mut batch: Batch<Header>) -> Vec<Batch<Header>> {
-    let mut overflow = Vec::new();
-    while let Some(job) = batch.pop() {
-        let job = NonNull::new(job).expect("a batch holds no null");
-        overflow.extend(inside.push_last(JobPtr::from_raw(job)));
+/// Puts a job that came from elsewhere into the ring.
+fn push(inside: &mut Inside, job: *mut Header) {
+    if let Err(job) = inside.ring.push(job) {
+        inside.spill(job);
     }
-    overflow
 }
 
-/// Goes round the other workers, and takes half of the first ring that has jobs. True if it got some.
+/// Searches: goes round the other workers, and takes half of the first ring that has jobs; or sees
+/// some in the injector. Goes on for a few microseconds, because what it hopes for often comes just
+/// then, and waking a sleeper costs more. True if there is work now.
 pub(crate) fn steal(tenure: &mut Tenure<'_>) -> Result<bool, Lost> {
     let shared = tenure.shared;
     if !tenure.searching {
         tenure.searching = shared.idle.start_search();
     }
-    if !tenure.searching || shared.workers.len() == 1 {
+    if !tenure.searching {
         return Ok(false);
     }
     for _ in 0..SEARCH_ROUNDS {
@@ -188,10 +195,15 @@ pub(crate) fn steal(tenure: &mut Tenure<'_>) -> Result<bool, Lost> {
                 return Ok(true);
             }
         }
-        if shared.injector.len() > 0 {
+        if shared.injector.len() > 0 || tenure.home.has_runnable() {
             return Ok(true);
         }
-        spin_loop();
+        if shared.is_driven() {
+            return Ok(false);
+        }
+        for _ in 0..PAUSES {
+            spin_loop();
+        }
     }
     Ok(false)
 }
@@ -205,13 +217,8 @@ fn steal_from(tenure: &Tenure<'_>, victim: usize) -> Result<bool, Lost> {
     let mut inside = tenure.worker.gate.enter(tenure.epoch)?;
     let mut place = [ptr::null_mut(); ring::CAPACITY / 2];
     let count = thief.steal(&mut place);
-    let mut overflow = Vec::new();
-    for job in place[..count].iter().copied().filter_map(NonNull::new) {
-        overflow.extend(inside.push_last(JobPtr::from_raw(job)));
-    }
-    drop(inside);
-    for batch in overflow {
-        tenure.shared.injector.push(batch);
+    for job in &place[..count] {
+        push(&mut inside, *job);
     }
     Ok(count > 0)
 }

@@ -237,8 +237,8 @@ impl Shared {
             let mut queued = Vec::new();
             let mut inside = worker.gate.enter_outside();
             queued.extend(inside.next.take());
-            while let Some(job) = inside.ring.pop().and_then(std::ptr::NonNull::new) {
-                queued.push(JobPtr::from_raw(job));
+            while let Some(job) = inside.ring.pop().or_else(|| inside.spill.pop()) {
+                queued.extend(std::ptr::NonNull::new(job).map(JobPtr::from_raw));
             }
             drop(inside);
             for job in queued {

@@ -242,7 +242,7 @@ impl<'a> Tenure<'a> {
         if ended == Ended::Yes {
             inside.ended += 1;
         }
-        let next = inside.take(self.shared.config.next_slot_runs);
+        let next = inside.take(self.shared.config.next_slot_runs, &self.shared.injector);
         match &next {
             Next::Job(job) => self.worker.set_running(job.ptr(), self.runs + 1),
             Next::Look | Next::Empty => self.worker.set_running_none(),

@@ -41,6 +41,15 @@ struct Inside {
     next: Cell<Option<*mut Job>>,
     ring: Owner<Job>,
     timers: Cell<usize>,
+    /// Counted by those who use the ring, which loom does not watch itself.
+    visits: Cell<usize>,
+}
+
+impl Inside {
+    fn ring(&mut self) -> &mut Owner<Job> {
+        self.visits.set(self.visits.get() + 1);
+        &mut self.ring
+    }
 }
 
 impl Worker {
@@ -51,6 +60,7 @@ impl Worker {
             next: Cell::new(None),
             ring,
             timers: Cell::new(0),
+            visits: Cell::new(0),
         };
         let (gate, epoch) = Gate::new(inside);
         let worker = Worker {
@@ -78,7 +88,7 @@ impl Worker {
     /// As `ready::ready_last` does it inside a job: into the ring, else to the injector.
     fn spawn(&self, epoch: Epoch, number: usize) {
         match self.gate.enter(epoch) {
-            Ok(mut inside) => assert_eq!(inside.ring.push(self.jobs.queue(number)), Ok(())),
+            Ok(mut inside) => assert_eq!(inside.ring().push(self.jobs.queue(number)), Ok(())),
             Err(Lost) => self.injector.push(self.jobs.batch([number])),
         }
     }
@@ -120,7 +130,7 @@ impl Worker {
     /// As `Tenure::pass` does it: takes the next job, and names its run.
     fn pass(&self, epoch: Epoch, run: usize) -> Result<Option<usize>, Lost> {
         let mut inside = self.gate.enter(epoch)?;
-        let job = inside.next.take().or_else(|| inside.ring.pop());
+        let job = inside.next.take().or_else(|| inside.ring().pop());
         let run = if job.is_some() { run } else { NONE };
         self.run.store(run, Ordering::Relaxed);
         Ok(job.map(|job| self.jobs.take(job)))

@@ -17,11 +17,11 @@ const STOP: Duration = Duration::from_secs(10);
 
 /// A runtime with the workers that `params` asks for and room for `processes` processes.
 pub(super) fn build(params: &Params, processes: usize) -> Result<Runtime, Error> {
-    // The measuring process and whatever the runtime keeps for itself need room as well.
-    let limit = processes.saturating_add(64);
+    // Room for the measuring process, and for what the workers keep in hand of a large limit.
+    let room = processes.saturating_add(1 << 16);
     Runtime::builder()
         .workers(super::workers(params)?)
-        .process_limit(limit)
+        .process_limit(room.max(1 << 24))
         .build()
         .map_err(|error| Error::workload(format!("Cannot start the runtime: {error}.")))
 }
