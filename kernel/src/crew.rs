@@ -18,7 +18,7 @@ use crate::{
     context,
     gate::Epoch,
     local::{self, Home},
-    memory,
+    memory, priority,
     shared::Shared,
     sys::{AtomicUsize, Mutex, Ordering, lock},
     worker::{End, Tenure},
@@ -191,6 +191,9 @@ fn serve(shared: &Arc<Shared>, first: Option<Right>) {
                 End::Lost => {
                     let number = shared.thread_number();
                     lock(&shared.relieved).retain(|(thread, _)| *thread != number);
+                    if !priority::restore(shared.priority) && !member.home.has_residents() {
+                        break;
+                    }
                 }
                 End::Wanted => {
                     let right = renew(shared, right.worker, right.epoch);

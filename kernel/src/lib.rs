@@ -56,6 +56,8 @@ mod crew;
 
 mod monitor;
 
+mod priority;
+
 mod report;
 
 // Time.

@@ -31,7 +31,7 @@ use crate::{
     crew::{self, Right},
     gate::Epoch,
     job::JobRef,
-    ready, report,
+    priority, ready, report,
     run_word::RunWord,
     runnable::Runnable,
     search,
@@ -246,7 +246,11 @@ fn relieve(shared: &Arc<Shared>, worker: &Worker, watched: &mut Watched) {
     };
     shared.counters.relieved.fetch_add(1, Ordering::Relaxed);
     report::stuck(job.header(), watched.since.elapsed());
-    lock(&shared.relieved).push((worker.holder.load(Ordering::Relaxed), job));
+    let thread = worker.holder.load(Ordering::Relaxed);
+    if accounts(worker).is_some_and(|now| !now.is_blocked) {
+        priority::lower(thread, shared.priority);
+    }
+    lock(&shared.relieved).push((thread, job));
     let right = Right {
         worker: worker.index,
         epoch,

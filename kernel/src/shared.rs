@@ -23,6 +23,7 @@ use crate::{
     memory,
     metrics::Counters,
     monitor::Monitor,
+    priority,
     report::JobName,
     runnable::Runnable,
     search,
@@ -36,6 +37,8 @@ pub(crate) struct Shared {
     id: u16,
     pub(crate) config: Config,
     pub(crate) clock: Clock,
+    /// The system's priority of the runtime's threads.
+    pub(crate) priority: i32,
     pub(crate) workers: Box<[Worker]>,
     pub(crate) injector: Injector<Header>,
     pub(crate) idle: Idle<Thread>,
@@ -101,6 +104,7 @@ impl Shared {
         let shared = Arc::new(Shared {
             id: u16::try_from(id).expect("the number is below its maximum"),
             clock: Clock::new(clock),
+            priority: priority::of_this_thread(),
             workers: workers.into_boxed_slice(),
             injector: Injector::new(),
             idle: Idle::new(config.workers),
