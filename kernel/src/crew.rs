@@ -115,9 +115,7 @@ impl Crew {
                 self.wanted.store(inner.wanting.len(), Ordering::Release);
                 drop(inner);
                 // A worker that sleeps looks at what is wanted when it wakes.
-                if let Some(sleeper) = shared.idle.notify() {
-                    sleeper.unpark();
-                }
+                shared.wake_one();
             }
         }
     }
@@ -189,6 +187,7 @@ fn serve(shared: &Arc<Shared>, first: Option<Right>) {
             let mut tenure = Tenure::begin(cx, shared, (worker, right.epoch), &member.home);
             match tenure.serve() {
                 End::Lost => {
+                    worker.gate.end(right.epoch);
                     let number = shared.thread_number();
                     lock(&shared.relieved).retain(|(thread, _)| *thread != number);
                     if !priority::restore(shared.priority) && !member.home.has_residents() {
@@ -196,7 +195,9 @@ fn serve(shared: &Arc<Shared>, first: Option<Right>) {
                     }
                 }
                 End::Wanted => {
-                    let right = renew(shared, right.worker, right.epoch);
+                    let former = right.epoch;
+                    let right = renew(shared, right.worker, former);
+                    worker.gate.end(former);
                     let handed = right.map(|right| hand_over(shared, right));
                     kept = handed.and_then(Result::err).map(|refused| refused.right);
                 }

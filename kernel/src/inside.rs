@@ -31,6 +31,9 @@ pub(crate) struct Inside {
     until_look: u32,
     /// What that was at the last look.
     allowed: u32,
+    /// Whether a job from the next slot went behind the others, where thieves can see it; see
+    /// [`Inside::take_surplus`].
+    surplus: bool,
 }
 
 /// What the gate hands out.
@@ -80,6 +83,7 @@ impl Inside {
             streak: 0,
             until_look: 0,
             allowed: 0,
+            surplus: false,
         }
     }
 
@@ -149,7 +153,15 @@ impl Inside {
         if Behind::of(injector) == Behind::Injector || self.ring.push(woken).is_err() {
             self.spill(woken);
         }
+        self.surplus = true;
         Some(waiting)
+    }
+
+    /// Whether the last taking made work visible, of which a sleeper must be told.
+    #[inline(always)]
+    pub(crate) fn take_surplus(&mut self) -> bool {
+        // The streak is zero exactly after a taking that was not from the slot.
+        self.streak == 0 && std::mem::take(&mut self.surplus)
     }
 
     /// Sets how many jobs may run before the next look.
@@ -166,10 +178,10 @@ impl Inside {
 
     /// In a test runtime: changes the order by chance, within what a real one could show.
     pub(crate) fn shuffle(&mut self, chance: &mut impl FnMut(usize) -> usize) {
-        if let Some(woken) = self.next.take_if(|_| chance(2) == 0) {
-            if let Err(woken) = self.ring.push(woken.as_raw().as_ptr()) {
-                self.spill(woken);
-            }
+        if let Some(woken) = self.next.take_if(|_| chance(2) == 0)
+            && let Err(woken) = self.ring.push(woken.as_raw().as_ptr())
+        {
+            self.spill(woken);
         }
         for _ in 0..chance(self.ring.len().max(1)) {
             if let Some(job) = self.ring.pop() {

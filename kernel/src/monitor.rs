@@ -241,16 +241,11 @@ fn relieve(shared: &Arc<Shared>, worker: &Worker, watched: &mut Watched) {
         }
         return;
     }
-    let Some((job, epoch)) = take_over(worker, watched.running) else {
+    let Some((job, epoch)) = take_over(shared, worker, watched.running) else {
         return;
     };
     shared.counters.relieved.fetch_add(1, Ordering::Relaxed);
     report::stuck(job.header(), watched.since.elapsed());
-    let thread = worker.holder.load(Ordering::Relaxed);
-    if accounts(worker).is_some_and(|now| !now.is_blocked) {
-        priority::lower(thread, shared.priority);
-    }
-    lock(&shared.relieved).push((thread, job));
     let right = Right {
         worker: worker.index,
         epoch,
@@ -261,8 +256,10 @@ fn relieve(shared: &Arc<Shared>, worker: &Worker, watched: &mut Watched) {
     }
 }
 
-/// Begins a new tenure, if the thread still is in that run. Returns the job that it is stuck in.
-fn take_over(worker: &Worker, running: RunWord) -> Option<(JobRef, Epoch)> {
+/// Begins a new tenure, if the thread still is in that run, and notes that the thread is relieved: all
+/// before it can learn of it. Returns the job that it is stuck in.
+fn take_over(shared: &Shared, worker: &Worker, running: RunWord) -> Option<(JobRef, Epoch)> {
+    let blocked = accounts(worker).is_none_or(|now| now.is_blocked);
     let mut outsider = worker.gate.enter_outside();
     if worker.running() != running {
         return None;
@@ -270,6 +267,11 @@ fn take_over(worker: &Worker, running: RunWord) -> Option<(JobRef, Epoch)> {
     // SAFETY: the holder runs that job, and passes the gate before the job can be freed; it cannot
     // pass while this thread is inside.
     let job = unsafe { JobRef::new_for(running.job()?) };
+    let thread = worker.holder.load(Ordering::Relaxed);
+    if !blocked {
+        priority::lower(thread, shared.priority);
+    }
+    lock(&shared.relieved).push((thread, job.clone()));
     worker.set_running_none();
     Some((job, outsider.take_over()))
 }

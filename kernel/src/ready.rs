@@ -75,9 +75,7 @@ fn publish(shared: &Shared, full: Option<Batch<Header>>) {
     if let Some(spill) = full {
         shared.injector.push(spill);
     }
-    if let Some(sleeper) = shared.idle.notify() {
-        sleeper.unpark();
-    }
+    shared.wake_one();
 }
 
 /// For a thread that holds no right of the job's runtime.
@@ -108,9 +106,7 @@ pub(crate) fn inject(shared: &Shared, job: Runnable) {
 /// Puts jobs into the injector of their runtime. Any thread.
 pub(crate) fn inject_all(shared: &Shared, batch: Batch<Header>) {
     shared.injector.push(batch);
-    if let Some(sleeper) = shared.idle.notify() {
-        sleeper.unpark();
-    }
+    shared.wake_one();
     // After the push: a shutdown that drained the injector before it is seen here.
     if shared.is_stopped() {
         shared.cancel_injected();

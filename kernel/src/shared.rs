@@ -145,6 +145,14 @@ impl Shared {
         self.clock.kind() == clock::Kind::Virtual
     }
 
+    /// Work became visible to all workers: wakes a sleeper, if there is one and nobody searches.
+    #[inline]
+    pub(crate) fn wake_one(&self) {
+        if let Some(sleeper) = self.idle.notify() {
+            sleeper.unpark();
+        }
+    }
+
     /// Whether new jobs are refused.
     pub(crate) fn is_closing(&self) -> bool {
         self.phase.load(Ordering::Acquire) >= phase::CLOSING

@@ -247,6 +247,11 @@ impl<'a> Tenure<'a> {
             Next::Job(job) => self.worker.set_running(job.ptr(), self.runs + 1),
             Next::Look | Next::Empty => self.worker.set_running_none(),
         }
+        let surplus = inside.take_surplus();
+        drop(inside);
+        if surplus {
+            self.shared.wake_one();
+        }
         Ok(next)
     }
 

@@ -26,8 +26,14 @@ fn a_process_ends_with_its_value_or_its_crash() {
             .unwrap();
             crash.pid().send(6);
             let reason: Result<(), _> = crash.await;
-            assert_eq!(reason, Err(ExitReason::Crash("the message was 6".to_owned())));
-            assert_eq!(reason.unwrap_err().to_string(), "the process crashed: the message was 6");
+            assert_eq!(
+                reason,
+                Err(ExitReason::Crash("the message was 6".to_owned()))
+            );
+            assert_eq!(
+                reason.unwrap_err().to_string(),
+                "the process crashed: the message was 6"
+            );
             assert_eq!(ExitReason::Killed.to_string(), "the process was killed");
         });
     });
@@ -120,7 +126,10 @@ fn a_kill_ends_a_queued_process_that_has_begun() {
         process.kill();
         process.await
     });
-    assert_eq!(runtime.block_on(ended).unwrap(), Err::<(), _>(ExitReason::Killed));
+    assert_eq!(
+        runtime.block_on(ended).unwrap(),
+        Err::<(), _>(ExitReason::Killed)
+    );
 }
 
 #[test]
@@ -240,7 +249,10 @@ fn a_process_is_named() {
     let _watch = watch();
     let runtime = runtime(1);
     runtime.block_on(async {
-        let process = Builder::new().name("teller").spawn(async |_: Inbox<()>| ()).unwrap();
+        let process = Builder::new()
+            .name("teller")
+            .spawn(async |_: Inbox<()>| ())
+            .unwrap();
         assert_eq!(process.pid().name().name.as_deref(), Some("teller"));
         assert!(process.pid().name().site.file().ends_with("exit.rs"));
         assert!(format!("{:?}", process.pid()).contains("`teller`"));
@@ -272,7 +284,8 @@ fn a_local_process_stays_on_its_thread() {
             .unwrap();
             assert_eq!(process.await, Ok(4_950));
         });
-        let outside = std::thread::spawn(|| process::spawn_local(async |_: Inbox<()>| ()).map(drop));
+        let outside =
+            std::thread::spawn(|| process::spawn_local(async |_: Inbox<()>| ()).map(drop));
         assert_eq!(outside.join().unwrap(), Err(SpawnError::NoLocalThread));
     });
 }

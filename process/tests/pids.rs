@@ -26,11 +26,16 @@ fn sends_to_the_dead_are_silent_and_try_send_gives_the_message_back() {
         });
         pid.send(drops.token());
         assert_eq!(drops.count(), 1);
-        let Err(SendError::Dead(token)) = pid.try_send(drops.token()) else { panic!("it is dead") };
+        let Err(SendError::Dead(token)) = pid.try_send(drops.token()) else {
+            panic!("it is dead")
+        };
         assert_eq!(drops.count(), 1);
         drop(token);
         let back = pid.try_send(drops.token()).unwrap_err();
-        assert_eq!(back.to_string(), "the process has ended and takes no more messages");
+        assert_eq!(
+            back.to_string(),
+            "the process has ended and takes no more messages"
+        );
         drop(back.into_message());
         assert_eq!(drops.count(), 3);
     });
@@ -42,36 +47,37 @@ fn a_kept_pid_never_reaches_another_process() {
     let runtime = runtime(2);
     let wrong = Arc::new(AtomicUsize::new(0));
     let counted = wrong.clone();
-    runtime.block_on(runtime.spawn(async move {
-        let mut kept: Vec<Pid<u64>> = Vec::new();
-        // A million processes in the same blocks; some of their pids are kept.
-        for n in 0..1_000_000_u64 {
-            let wrong = counted.clone();
-            let process = process::spawn(move |mut inbox: Inbox<u64>| async move {
-                if inbox.receive().await != n {
-                    wrong.fetch_add(1, Ordering::SeqCst);
+    runtime
+        .block_on(runtime.spawn(async move {
+            let mut kept: Vec<Pid<u64>> = Vec::new();
+            // A million processes in the same blocks; some of their pids are kept.
+            for n in 0..1_000_000_u64 {
+                let wrong = counted.clone();
+                let process = process::spawn(move |mut inbox: Inbox<u64>| async move {
+                    if inbox.receive().await != n {
+                        wrong.fetch_add(1, Ordering::SeqCst);
+                    }
+                    if inbox.try_receive().is_some() {
+                        wrong.fetch_add(1, Ordering::SeqCst);
+                    }
+                })
+                .unwrap();
+                for dead in kept.iter().rev().take(3) {
+                    dead.send(u64::MAX);
                 }
-                if inbox.try_receive().is_some() {
-                    wrong.fetch_add(1, Ordering::SeqCst);
+                process.pid().send(n);
+                let pid = process.pid().clone();
+                process.await.unwrap();
+                if n % 1_000 == 0 {
+                    kept.push(pid);
                 }
-            })
-            .unwrap();
-            for dead in kept.iter().rev().take(3) {
-                dead.send(u64::MAX);
             }
-            process.pid().send(n);
-            let pid = process.pid().clone();
-            process.await.unwrap();
-            if n % 1_000 == 0 {
-                kept.push(pid);
+            for dead in &kept {
+                assert!(!dead.is_alive());
+                assert!(dead.try_send(0).is_err());
             }
-        }
-        for dead in &kept {
-            assert!(!dead.is_alive());
-            assert!(dead.try_send(0).is_err());
-        }
-    }))
-    .unwrap();
+        }))
+        .unwrap();
     assert_eq!(wrong.load(Ordering::SeqCst), 0);
 }
 
@@ -102,10 +108,13 @@ fn a_pid_outlives_its_runtime() {
 fn pids_are_equal_exactly_if_their_process_is_the_same() {
     on_each(|runtime| {
         runtime.block_on(async {
-            let spawn = || process::spawn(async |mut inbox: Inbox<()>| inbox.receive().await).unwrap();
+            let spawn =
+                || process::spawn(async |mut inbox: Inbox<()>| inbox.receive().await).unwrap();
             let processes: Vec<_> = (0..100).map(|_| spawn()).collect();
-            let set: HashSet<Pid<()>> =
-                processes.iter().flat_map(|p| [p.pid().clone(), p.pid().clone()]).collect();
+            let set: HashSet<Pid<()>> = processes
+                .iter()
+                .flat_map(|p| [p.pid().clone(), p.pid().clone()])
+                .collect();
             assert_eq!(set.len(), 100);
             assert!(processes[0].pid() == processes[0].pid());
             assert!(processes[0].pid() != processes[1].pid());

@@ -109,7 +109,11 @@ fn receive_if_keeps_the_order_of_the_rest_and_looks_once_at_each() {
                         .after(Duration::from_millis(1))
                         .await;
                     // Each at most once, in order, without a gap from the oldest on.
-                    assert_eq!(looked, left[..looked.len()], "looked twice, or left one out");
+                    assert_eq!(
+                        looked,
+                        left[..looked.len()],
+                        "looked twice, or left one out"
+                    );
                     if let Ok(taken) = taken {
                         assert_eq!(Some(&taken), looked.last());
                         left.retain(|n| *n != taken);
@@ -133,7 +137,12 @@ fn a_scan_behind_a_long_queue_is_not_repeated_at_each_message() {
         let counted = looks.clone();
         let process = runtime.block_on(async {
             let process = process::spawn(async move |mut inbox: Inbox<u32>| {
-                inbox.receive_if(|n| { counted.fetch_add(1, Ordering::SeqCst); *n == 9_999 }).await
+                inbox
+                    .receive_if(|n| {
+                        counted.fetch_add(1, Ordering::SeqCst);
+                        *n == 9_999
+                    })
+                    .await
             })
             .unwrap();
             for n in 0..10_000 {
@@ -161,7 +170,12 @@ fn a_dropped_receive_loses_no_message() {
                         () = yield_now().fuse() => {}
                     }
                     // Polled, and dropped at once.
-                    assert!(inbox.receive_if(|n| *n == 1_000_000).now_or_never().is_none());
+                    assert!(
+                        inbox
+                            .receive_if(|n| *n == 1_000_000)
+                            .now_or_never()
+                            .is_none()
+                    );
                     if let Some(n) = inbox.receive().now_or_never() {
                         got.push(n);
                     }
@@ -292,15 +306,18 @@ fn an_inbox_moved_to_a_foreign_thread_receives_there() {
         let pid = process.pid().clone();
         std::thread::scope(|scope| {
             let receiving = scope.spawn(move || {
-                (0..500).map(|_| runtime.block_on(inbox.receive())).sum::<u32>()
+                (0..500)
+                    .map(|_| runtime.block_on(inbox.receive()))
+                    .sum::<u32>()
             });
-            runtime.block_on(runtime.spawn(async move {
-                for n in 0..500 {
-                    pid.send(n);
-                    yield_now().await;
-                }
-            }))
-            .unwrap();
+            runtime
+                .block_on(runtime.spawn(async move {
+                    for n in 0..500 {
+                        pid.send(n);
+                        yield_now().await;
+                    }
+                }))
+                .unwrap();
             assert_eq!(receiving.join().unwrap(), 124_750);
         });
     });
@@ -317,7 +334,10 @@ fn an_inbox_whose_process_is_gone_still_gives_what_it_had() {
             let pid = process.pid().clone();
             assert!(process.await.is_err());
             assert_eq!(pid.try_send(3), Err(SendError::Dead(3)));
-            assert_eq!((inbox.try_receive(), inbox.try_receive()), (Some(1), Some(2)));
+            assert_eq!(
+                (inbox.try_receive(), inbox.try_receive()),
+                (Some(1), Some(2))
+            );
             assert_eq!(inbox.try_receive(), None);
         });
     });
@@ -331,7 +351,8 @@ fn an_inbox_dropped_early_closes_the_mailbox() {
             let (go, goes) = futures_util::future::AbortHandle::new_pair();
             let process = process::spawn(async move |inbox: Inbox<tools::Token>| {
                 drop(inbox);
-                let _ = futures_util::future::Abortable::new(std::future::pending::<()>(), goes).await;
+                let _ =
+                    futures_util::future::Abortable::new(std::future::pending::<()>(), goes).await;
                 7
             })
             .unwrap();

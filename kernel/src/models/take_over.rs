@@ -346,3 +346,35 @@ fn a_robbing_of_the_next_slot_against_the_holder() {
         assert!(!injected.contains(&1), "the slot of a later run was robbed");
     });
 }
+
+/// The flag of a tenure that is over serves a new one, while its former thread has only just knocked for
+/// the last time: the new holder and an outsider are not inside at once.
+#[test]
+fn a_flag_that_is_used_again_against_an_outsider() {
+    loom::model(|| {
+        let (worker, first) = Worker::new(0);
+        worker.take_over(1).expect("the holder stays in its run");
+        let returning = {
+            let worker = worker.clone();
+            thread::spawn(move || {
+                assert!(worker.gate.enter(first).is_err());
+                worker.gate.end(first);
+            })
+        };
+        let outsider = {
+            let worker = worker.clone();
+            thread::spawn(move || {
+                let inside = worker.gate.enter_outside();
+                inside.timers.set(inside.timers.get() + 1);
+            })
+        };
+        let newest = worker.gate.enter_outside().take_over();
+        {
+            let inside = worker.gate.enter(newest).expect("the right was just given");
+            inside.timers.set(inside.timers.get() + 1);
+        }
+        returning.join().unwrap();
+        outsider.join().unwrap();
+        assert_eq!(worker.gate.enter_outside().timers.get(), 2);
+    });
+}

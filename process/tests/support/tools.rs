@@ -121,7 +121,9 @@ impl Random {
 /// Runs `test` with seeds 0 to `count`, or with the one in `WEALD_SEED`; a failing seed is printed.
 pub(crate) fn for_seeds(count: u64, test: impl Fn(&mut Random)) {
     let _watch = watch();
-    let given = std::env::var("WEALD_SEED").ok().and_then(|seed| seed.parse().ok());
+    let given = std::env::var("WEALD_SEED")
+        .ok()
+        .and_then(|seed| seed.parse().ok());
     let seeds = given.map_or(0..count, |seed: u64| seed..seed + 1);
     seeds.for_each(|seed| with_seed(seed, &test));
 }
@@ -135,9 +137,14 @@ fn with_seed(seed: u64, test: &impl Fn(&mut Random)) {
 
 /// Runs `round` again and again with growing seeds, for `WEALD_SOAK` seconds, else once or a little.
 pub(crate) fn soak(round: impl Fn(&mut Random)) {
-    let seconds = std::env::var("WEALD_SOAK").ok().and_then(|text| text.parse().ok());
+    let seconds = std::env::var("WEALD_SOAK")
+        .ok()
+        .and_then(|text| text.parse().ok());
     let time = seconds.map_or(Duration::from_millis(50), Duration::from_secs);
-    let first = std::env::var("WEALD_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(1);
+    let first = std::env::var("WEALD_SEED")
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(1);
     let end = Instant::now() + time;
     for seed in first.. {
         let _watch = watch();
