@@ -144,7 +144,15 @@ fn an_output_that_panics_when_it_is_dropped_harms_no_worker() {
     on_each(|runtime| {
         let before = reports("weald::panic", "a bomb as output").len();
         runtime.block_on(async {
-            spawn(async { Bomb("a bomb as output") }).detach();
+            // It ends after the detach: before, its output would be the handle's to drop.
+            let latch = Latch::default();
+            let opened = latch.clone();
+            spawn(async move {
+                opened.await;
+                Bomb("a bomb as output")
+            })
+            .detach();
+            latch.open();
         });
         until(|| reports("weald::panic", "a bomb as output").len() > before);
         assert_eq!(runtime.block_on(runtime.spawn(async { 1 })).unwrap(), 1);

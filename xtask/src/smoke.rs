@@ -46,7 +46,10 @@ fn measurement(line: &str) -> Result<String, String> {
     text("system")?;
     let median = value.get("median").and_then(Value::as_f64);
     let median = median.ok_or("A measurement has no number `median`.")?;
-    let may_be_zero = metric.starts_with("lateness");
+    // Nothing late, nothing kept, and memory that was resident before: all can be.
+    let may_be_zero = ["lateness", "growth_kept", "bytes_per"]
+        .iter()
+        .any(|start| metric.starts_with(start));
     if median.is_finite() && (median > 0.0 || may_be_zero && median == 0.0) {
         return Ok(workload);
     }
@@ -77,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn only_lateness_may_be_zero() {
+    fn only_lateness_and_memory_may_be_zero() {
         let with = |metric, median| {
             judge(
                 &[sound(), vec![line("stall", metric, median)]]
@@ -85,7 +88,13 @@ mod tests {
                     .join("\n"),
             )
         };
-        assert_eq!(with("lateness_worst_ms", "0"), Ok(()));
+        for metric in [
+            "lateness_worst_ms",
+            "growth_kept_percent",
+            "bytes_per_process",
+        ] {
+            assert_eq!(with(metric, "0"), Ok(()), "{metric}");
+        }
         assert!(with("lateness_worst_ms", "-1").is_err());
         for median in ["0", "0.0", "-2.5", "null", "\"1\"", "1e999"] {
             assert!(with("ns_per_hop", median).is_err(), "{median}");

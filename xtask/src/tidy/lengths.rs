@@ -100,7 +100,7 @@ fn measure(file: &File, rust: &Rust) -> Vec<Overlong> {
 
 /// Whether the whole file is the test module of another one.
 fn is_test_module(path: &str) -> bool {
-    path.contains("/src/") && path.ends_with("/tests.rs")
+    path.contains("/tests/") || (path.contains("/src/") && path.ends_with("/tests.rs"))
 }
 
 #[cfg(test)]
@@ -142,6 +142,7 @@ mod tests {
         let tests = tests.replace("\n//! A leaf.", "");
         MadeUp::new(&[(PATH, &tests)]).assert_none(check);
         MadeUp::new(&[("kernel/src/a/tests.rs", &file(500))]).assert_none(check);
+        MadeUp::new(&[("kernel/tests/order.rs", &file(500))]).assert_none(check);
         MadeUp::new(&[("lab/rivals/a/src/main.rs", &function(500))]).assert_none(check);
     }
 

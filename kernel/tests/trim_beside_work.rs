@@ -1,0 +1,114 @@
+//! Trim beside work: what is in use stays, whatever else is given back and used anew meanwhile.
+
+#[path = "support/tools.rs"]
+mod tools;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tools::{Drops, runtime, watch};
+use weald_kernel::{Mailbox, Runtime, Spawn, spawn, spawn_local};
+
+/// Runs that many processes that live at once, each with a message unread.
+fn run_processes(runtime: &Runtime, count: usize) {
+    let drops = Drops::default();
+    let counted = drops.clone();
+    let all = runtime.spawn(async move {
+        let mut jobs = Vec::with_capacity(count);
+        for n in 0..count as u64 {
+            let (job, address) = Spawn::new()
+                .spawn_with_mailbox(
+                    move |mut mailbox: Mailbox<(u64, tools::Token)>| async move {
+                        let message = std::future::poll_fn(|cx| mailbox.poll_receive(cx)).await;
+                        assert_eq!(message.0, n);
+                    },
+                )
+                .unwrap();
+            jobs.push((job, address));
+        }
+        for (n, (_, address)) in jobs.iter().enumerate() {
+            assert!(address.post((n as u64, counted.token())).is_ok());
+            let _unread = address.post((0, counted.token()));
+        }
+        for (job, _) in jobs {
+            job.await.unwrap();
+        }
+    });
+    runtime.block_on(all).unwrap();
+    assert_eq!(drops.count(), 2 * count);
+}
+
+#[test]
+fn a_trim_beside_work_loses_nothing() {
+    let _watch = watch();
+    let (runtime, stop) = (runtime(2), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(Ordering::SeqCst) {
+                runtime.trim();
+            }
+        });
+        for _ in 0..5 {
+            run_processes(&runtime, 10_000);
+        }
+        stop.store(true, Ordering::SeqCst);
+    });
+}
+
+/// A message that shows whether anyone wrote into it.
+type Pattern = [u32; 24];
+const PATTERN: Pattern = [0x5a5a_5a5a; 24];
+
+#[test]
+fn a_search_for_live_jobs_beside_a_trim_touches_no_message() {
+    let _watch = watch();
+    let (runtime, stop) = (runtime(1), AtomicBool::new(false));
+    // Old live jobs make the search long; it comes to the newest blocks last.
+    for _ in 0..100_000 {
+        runtime
+            .spawn(async { std::future::pending::<[u8; 60]>().await })
+            .detach();
+    }
+    std::thread::scope(|scope| {
+        // Each end of a `block_on` with local jobs looks through all job blocks.
+        scope.spawn(|| {
+            while !stop.load(Ordering::SeqCst) {
+                runtime.block_on(async {
+                    spawn_local(std::future::pending::<()>()).unwrap().detach();
+                });
+            }
+        });
+        for _ in 0..10 {
+            let done = runtime.spawn(async {
+                let jobs: Vec<_> = (0..20_000)
+                    .map(|_| spawn(async { [7_u8; 60].len() }))
+                    .collect();
+                for job in jobs {
+                    job.await.unwrap();
+                }
+            });
+            runtime.block_on(done).unwrap();
+            // What was job blocks becomes messages.
+            runtime.trim();
+            check_patterns(&runtime);
+        }
+        stop.store(true, Ordering::SeqCst);
+    });
+}
+
+fn check_patterns(runtime: &Runtime) {
+    let checked = runtime.spawn(async {
+        let (job, address) = Spawn::new()
+            .spawn_with_mailbox(|mut mailbox: Mailbox<Pattern>| async move {
+                for _ in 0..20_000 {
+                    let message = std::future::poll_fn(|cx| mailbox.poll_receive(cx)).await;
+                    assert_eq!(message, PATTERN);
+                }
+            })
+            .unwrap();
+        for _ in 0..20_000 {
+            address.post(PATTERN).unwrap();
+        }
+        job.await
+    });
+    runtime.block_on(checked).unwrap().unwrap();
+}
