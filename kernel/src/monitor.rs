@@ -197,6 +197,8 @@ fn take_overdue(shared: &Shared, worker: &Worker, running: RunWord) {
         return;
     }
     let slot = inside.next.take();
+    // On its way to the injector, where it is seen; the holder does not bring it there before it looks.
+    let spill = inside.take_spill();
     let now = shared.clock.tick_at(shared.clock.now());
     if inside.wheel.next_tick().is_some_and(|tick| tick <= now) {
         inside.wheel.advance(now, usize::MAX, &mut due);
@@ -204,6 +206,9 @@ fn take_overdue(shared: &Shared, worker: &Worker, running: RunWord) {
     let wakers = search::expire(&due);
     drop(inside);
     search::fire(due, wakers);
+    if spill.len() > 0 {
+        ready::inject_all(shared, spill);
+    }
     if let Some(job) = slot {
         shared.counters.overdue.fetch_add(1, Ordering::Relaxed);
         // SAFETY: the slot held the job's right to run.

@@ -241,3 +241,43 @@ fn a_timer_behind_a_computing_job_is_served_by_an_idle_worker() {
     runtime.block_on(computing).unwrap();
     assert_eq!(ticks.load(Ordering::SeqCst), 20);
 }
+
+#[test]
+fn everything_a_computing_job_has_spawned_or_woken_runs_beside_it() {
+    let _watch = watch();
+    let hour = Duration::from_secs(3600);
+    // More than fit into a queue of fixed length.
+    for count in [10, 300, 1_000, 5_000] {
+        let runtime = Runtime::builder()
+            .workers(2)
+            .stuck_after(hour)
+            .build()
+            .unwrap();
+        let latches: Vec<_> = (0..count).map(|_| tools::Latch::default()).collect();
+        let ran = Arc::new(AtomicUsize::new(0));
+        for latch in &latches {
+            let (waits, ran) = (latch.clone(), ran.clone());
+            runtime
+                .spawn(async move {
+                    waits.await;
+                    ran.fetch_add(1, Ordering::SeqCst);
+                })
+                .detach();
+        }
+        tools::until(|| latches.iter().all(|latch| latch.waiters() == 1));
+        let computing = runtime.spawn(async move {
+            for latch in &latches {
+                let ran = ran.clone();
+                latch.open();
+                spawn(async move {
+                    ran.fetch_add(1, Ordering::SeqCst);
+                })
+                .detach();
+            }
+            while ran.load(Ordering::SeqCst) < 2 * count {
+                std::hint::spin_loop();
+            }
+        });
+        runtime.block_on(computing).unwrap();
+    }
+}

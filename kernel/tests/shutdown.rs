@@ -185,6 +185,32 @@ fn a_finished_timeout_does_not_delay_a_shutdown() {
 }
 
 #[test]
+fn a_sleep_that_still_runs_is_waited_for_although_others_were_cancelled() {
+    let _watch = watch();
+    let runtime = runtime(1);
+    // Armed and dropped on this thread: entries that nobody wants, and whose time comes.
+    runtime.block_on(async {
+        for _ in 0..40 {
+            let mut dropped = Box::pin(sleep(Duration::from_millis(1)));
+            let cx = &mut std::task::Context::from_waker(Waker::noop());
+            let _ = dropped.as_mut().poll(cx);
+        }
+        sleep(Duration::from_millis(5)).await;
+    });
+    let ended = Arc::new(AtomicBool::new(false));
+    let ends = ended.clone();
+    runtime
+        .spawn(async move {
+            sleep(Duration::from_millis(50)).await;
+            ends.store(true, Ordering::SeqCst);
+        })
+        .detach();
+    until(|| runtime.metrics().polls > 0);
+    assert_eq!(runtime.shutdown(LONG).cancelled, 0);
+    assert!(ended.load(Ordering::SeqCst));
+}
+
+#[test]
 fn dropping_a_runtime_drops_everything_it_holds() {
     let _watch = watch();
     for workers in [1, 2, 4] {

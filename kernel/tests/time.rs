@@ -177,27 +177,40 @@ fn an_interval_that_is_not_late_misses_no_tick() {
     });
 }
 
+/// A waker whose clones are counted.
+struct Counted;
+
+impl std::task::Wake for Counted {
+    fn wake(self: Arc<Self>) {}
+}
+
 #[test]
 fn cancelled_sleeps_leave_their_wheels_from_any_thread() {
     on_each(|runtime| {
-        // From foreign threads: armed here, dropped there.
-        let sleeps: Vec<_> = (0..2_000)
-            .map(|_| {
+        // From foreign threads: armed here, dropped there. An entry keeps its waker.
+        let counted = Arc::new(Counted);
+        let waker = std::task::Waker::from(counted.clone());
+        let sleeps: Vec<_> = runtime.block_on(async {
+            let mut cx = std::task::Context::from_waker(&waker);
+            let mut armed = || {
                 let mut sleep = Box::pin(sleep(HOUR));
-                runtime.block_on(async { assert!(futures_util::poll!(&mut sleep).is_pending()) });
+                assert!(sleep.as_mut().poll(&mut cx).is_pending());
                 sleep
-            })
-            .collect();
+            };
+            (0..2_000).map(|_| armed()).collect()
+        });
         assert!(runtime.metrics().timers >= 2_000);
+        assert!(Arc::strong_count(&counted) >= 2_000);
         std::thread::spawn(move || drop(sleeps)).join().unwrap();
         // Workers sweep when they look around: every worker must run something.
         let swept = || {
             let jobs: Vec<_> = (0..100).map(|_| runtime.spawn(yield_now())).collect();
             jobs.into_iter()
                 .for_each(|job| runtime.block_on(job).unwrap());
-            runtime.metrics().timers < 1_000
+            Arc::strong_count(&counted) < 1_000
         };
         until(swept);
+        assert!(runtime.metrics().timers < 1_000);
     });
 }
 

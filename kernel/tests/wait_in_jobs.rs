@@ -14,7 +14,9 @@ use std::{
 };
 
 use tools::{Drops, Latch, for_seeds, on_each, runtime, until, until_yielding, watch};
-use weald_kernel::{Wait, block_on, sleep, spawn, yield_now};
+use weald_kernel::{
+    Mailbox, Spawn, Wait, block_on, sleep, spawn, spawn_child, spawn_local, yield_now,
+};
 
 #[test]
 fn a_job_waits_for_jobs_of_its_own_worker() {
@@ -344,4 +346,52 @@ fn other_jobs_of_the_worker_run_while_one_waits() {
     assert!(!waiting.is_finished());
     latch.open();
     runtime.block_on(async { (waiting.await.unwrap(), stepping.await.unwrap()) });
+}
+
+#[test]
+fn a_job_that_waits_for_its_own_local_job_goes_on_as_before() {
+    on_each(|runtime| {
+        let job = runtime.spawn(async {
+            for n in 0..50_u32 {
+                let local = spawn_local(async move {
+                    yield_now().await;
+                    spawn(async {}).await.unwrap();
+                    n
+                });
+                assert_eq!(local.unwrap().wait().unwrap(), n);
+                // Still this job: it yields, spawns children, and is woken.
+                yield_now().await;
+                spawn_child(yield_now()).await.unwrap();
+                sleep(Duration::from_micros(10)).await;
+            }
+        });
+        runtime.block_on(job).unwrap();
+    });
+}
+
+#[test]
+fn a_wait_within_a_poll_keeps_the_other_wakes_of_the_poll() {
+    on_each(|runtime| {
+        let job = runtime.spawn(async {
+            let (receiving, address) = Spawn::new()
+                .spawn_with_mailbox(|mut mailbox: Mailbox<u32>| async move {
+                    let mut waited = false;
+                    std::future::poll_fn(|cx| {
+                        // Listens first, then waits with the stack, which runs a local job on it.
+                        let polled = mailbox.poll_receive(cx);
+                        if polled.is_pending() && !std::mem::replace(&mut waited, true) {
+                            let local = spawn_local(async { yield_now().await });
+                            local.unwrap().wait().unwrap();
+                        }
+                        polled
+                    })
+                    .await
+                })
+                .unwrap();
+            sleep(Duration::from_millis(5)).await;
+            address.post(8).unwrap();
+            receiving.await.unwrap()
+        });
+        assert_eq!(runtime.block_on(job).unwrap(), 8);
+    });
 }
