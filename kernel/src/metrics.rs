@@ -63,7 +63,7 @@ impl Metrics {
             metrics.polls += inside.polls();
             metrics.runnable +=
                 inside.spill.len() + inside.ring.len() + usize::from(inside.next.is_some());
-            let cancelled = worker.cancelled_timers.load(Ordering::Relaxed);
+            let cancelled = worker.cancelled_timers();
             metrics.timers += inside.wheel.pending().saturating_sub(cancelled);
         }
         metrics

@@ -16,7 +16,7 @@ use crate::{
     shared::Shared,
     sys::{Ordering, spin_loop},
     timer::entry::{EntryPtr, Owes},
-    worker::{End, Tenure},
+    worker::{End, Tenure, Worker},
 };
 
 /// The most jobs that run between two looks around.
@@ -76,14 +76,11 @@ fn fire_due(tenure: &mut Tenure<'_>) -> Result<(), Lost> {
     let mut inside = tenure.worker.gate.enter(tenure.epoch)?;
     inside.set_until_look(tenure.look_every);
     if inside.wheel.pending() > 0 {
-        let cancelled = tenure.worker.cancelled_timers.load(Ordering::Relaxed);
+        let cancelled = tenure.worker.cancelled_timers();
         if cancelled > SWEEP_AT_LEAST && cancelled > inside.wheel.pending() / 2 {
-            tenure.worker.cancelled_timers.store(0, Ordering::Relaxed);
             // SAFETY: entries in the wheel are alive.
-            inside.wheel.sweep(
-                |entry| unsafe { entry.get() }.state.is_cancelled(),
-                &mut due,
-            );
+            let unwanted = |entry: EntryPtr| unsafe { entry.get() }.state.is_cancelled();
+            inside.wheel.sweep(unwanted, &mut due);
         }
         if inside.wheel.advance(now, TIMERS_PER_LOOK, &mut due) {
             inside.set_until_look(1);
@@ -91,7 +88,7 @@ fn fire_due(tenure: &mut Tenure<'_>) -> Result<(), Lost> {
     }
     let wakers = expire(&due);
     drop(inside);
-    fire(due, wakers);
+    fire(tenure.worker, due, wakers);
     Ok(())
 }
 
@@ -109,25 +106,30 @@ pub(crate) fn expire(due: &[EntryPtr]) -> Vec<Option<(EntryPtr, Option<Waker>)>>
     due.iter().map(expire).collect()
 }
 
-/// Second half, outside the gate, because a waker may be foreign code.
-pub(crate) fn fire(due: Vec<EntryPtr>, wakers: Vec<Option<(EntryPtr, Option<Waker>)>>) {
+/// Second half, outside the gate, because a waker may be foreign code. The entries were in `worker`'s
+/// wheel.
+pub(crate) fn fire(
+    worker: &Worker,
+    due: Vec<EntryPtr>,
+    wakers: Vec<Option<(EntryPtr, Option<Waker>)>>,
+) {
+    let mut cancelled = 0;
     for (entry, expired) in due.into_iter().zip(wakers) {
-        let Some((_, waker)) = expired else {
-            // SAFETY: the wheel gave it up, and its future had cancelled it before.
-            unsafe { entry.free() };
-            continue;
-        };
         // SAFETY: expiring: the wheel's claim lasts until `fire`.
-        match unsafe { entry.get() }.state.fire() {
-            Owes::Wake => {
-                if let Some(waker) = waker {
-                    waker.wake();
-                }
+        let owes = expired
+            .as_ref()
+            .map(|_| unsafe { entry.get() }.state.fire());
+        if owes == Some(Owes::Wake) {
+            if let Some(waker) = expired.and_then(|(_, waker)| waker) {
+                waker.wake();
             }
-            // SAFETY: the state just said so.
-            _ => unsafe { entry.free() },
+        } else {
+            cancelled += 1;
+            // SAFETY: its future had cancelled it, and now the wheel gives it up too.
+            unsafe { entry.free() };
         }
     }
+    worker.count_cancelled(-cancelled);
 }
 
 /// Sends off what is on its way to the injector.

@@ -268,7 +268,7 @@ impl Shared {
             let due = inside.wheel.drain();
             let wakers = search::expire(&due);
             drop(inside);
-            search::fire(due, wakers);
+            search::fire(worker, due, wakers);
         }
     }
 

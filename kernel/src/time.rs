@@ -17,7 +17,6 @@ use crate::{
     join::note_wait,
     shared::{self, Shared},
     spawn::with_current,
-    sys::Ordering,
     timer::entry::{EntryPtr, Owes},
 };
 
@@ -104,10 +103,10 @@ impl Sleep {
             // SAFETY: the state just said so.
             Owes::Free => unsafe { entry.free() },
             _ => {
-                if let Some(shared) = shared::find(runtime) {
-                    shared.workers[worker]
-                        .cancelled_timers
-                        .fetch_add(1, Ordering::Relaxed);
+                if let Some(shared) = shared::find(runtime)
+                    && let Some(worker) = shared.workers.get(worker)
+                {
+                    worker.count_cancelled(1);
                 }
             }
         }

@@ -29,7 +29,7 @@ use crate::{
     runnable::Runnable,
     search,
     shared::Shared,
-    sys::{AtomicU32, AtomicUsize, Ordering},
+    sys::{AtomicIsize, AtomicU32, AtomicUsize, Ordering},
 };
 
 /// The right's data.
@@ -42,8 +42,8 @@ pub(crate) struct Worker {
     run: AtomicUsize,
     /// The system's number of the thread that holds the right. Written by the holder.
     pub(crate) holder: AtomicU32,
-    /// Cancelled timers that still lie in the wheel. Anyone adds; a look resets.
-    pub(crate) cancelled_timers: AtomicUsize,
+    /// Cancelled timers that still lie in the wheel; see [`Worker::count_cancelled`].
+    cancelled_timers: AtomicIsize,
 }
 
 impl Worker {
@@ -57,9 +57,22 @@ impl Worker {
             thief,
             run: AtomicUsize::new(0),
             holder: AtomicU32::new(0),
-            cancelled_timers: AtomicUsize::new(0),
+            cancelled_timers: AtomicIsize::new(0),
         };
         (worker, epoch)
+    }
+
+    /// Counts timers that were cancelled but not unlinked, or that left the wheel after that. The two
+    /// may come in either order, so that the number is below zero for a moment.
+    pub(crate) fn count_cancelled(&self, change: isize) {
+        // Relaxed: it is a count, and guards no other memory.
+        self.cancelled_timers.fetch_add(change, Ordering::Relaxed);
+    }
+
+    /// How many cancelled timers lie in the wheel.
+    pub(crate) fn cancelled_timers(&self) -> usize {
+        let count = self.cancelled_timers.load(Ordering::Relaxed);
+        usize::try_from(count).unwrap_or(0)
     }
 
     /// What the holder runs. Exact inside the gate as an outsider; elsewhere a moment old.

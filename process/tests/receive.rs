@@ -135,14 +135,14 @@ fn a_scan_behind_a_long_queue_is_not_repeated_at_each_message() {
     on_each(|runtime| {
         let looks = Arc::new(AtomicUsize::new(0));
         let counted = looks.clone();
-        let process = runtime.block_on(async {
+        // From a job that gives way, so that even one worker scans again and again.
+        let all = runtime.spawn(async move {
             let process = process::spawn(async move |mut inbox: Inbox<u32>| {
-                inbox
-                    .receive_if(|n| {
-                        counted.fetch_add(1, Ordering::SeqCst);
-                        *n == 9_999
-                    })
-                    .await
+                let wanted = |n: &u32| {
+                    counted.fetch_add(1, Ordering::SeqCst);
+                    *n == 9_999
+                };
+                inbox.receive_if(wanted).await
             })
             .unwrap();
             for n in 0..10_000 {
@@ -153,6 +153,7 @@ fn a_scan_behind_a_long_queue_is_not_repeated_at_each_message() {
             }
             process.await
         });
+        let process = runtime.block_on(all).unwrap();
         assert_eq!(process, Ok(9_999));
         assert_eq!(looks.load(Ordering::SeqCst), 10_000);
     });
@@ -434,5 +435,39 @@ fn receives_with_deadlines_lose_neither_message_nor_deadline() {
                 assert_eq!(ended, Ok(expected));
             }
         });
+    });
+}
+
+#[test]
+fn a_message_that_comes_after_the_look_and_before_the_park_is_received() {
+    on_each(|runtime| {
+        let (looked, has_looked) = std::sync::mpsc::channel();
+        let (sent, is_sent) = std::sync::mpsc::channel();
+        // A borrow of it lives across an await.
+        let is_sent = std::sync::Mutex::new(is_sent);
+        let process = runtime.block_on(async {
+            process::spawn(|mut inbox: Inbox<u32>| async move {
+                for n in 0..20 {
+                    let mut first = true;
+                    let message = std::future::poll_fn(|cx| {
+                        let polled = inbox.receive().poll_unpin(cx);
+                        // In the same poll, but after it has found nothing.
+                        if polled.is_pending() && std::mem::take(&mut first) {
+                            looked.send(()).unwrap();
+                            is_sent.lock().unwrap().recv().unwrap();
+                        }
+                        polled
+                    });
+                    assert_eq!(message.await, n);
+                }
+            })
+            .unwrap()
+        });
+        for n in 0..20 {
+            has_looked.recv().unwrap();
+            process.pid().send(n);
+            sent.send(()).unwrap();
+        }
+        assert_eq!(runtime.block_on(process), Ok(()));
     });
 }
