@@ -138,7 +138,14 @@ impl Builder {
         if cfg!(panic = "abort") {
             return Err(BuildError::PanicAbort);
         }
-        let config = self.config;
+        let mut config = self.config;
+        for time in [
+            &mut config.stuck_after,
+            &mut config.retire_after,
+            &mut config.shutdown_deadline,
+        ] {
+            *time = (*time).min(FOREVER);
+        }
         if !(1..=MAX_WORKERS).contains(&config.workers) {
             return Err(BuildError::Workers(config.workers));
         }
@@ -151,6 +158,9 @@ impl Builder {
                 return Err(BuildError::Zero(name));
             }
         }
+        if config.name.contains('\0') {
+            return Err(BuildError::Name);
+        }
         if config.stuck_after < Duration::from_millis(1) {
             return Err(BuildError::StuckAfter(config.stuck_after));
         }
@@ -159,7 +169,10 @@ impl Builder {
 }
 
 /// The most workers a runtime may have.
-const MAX_WORKERS: usize = 4096;
+const MAX_WORKERS: usize = 1024;
+
+/// Durations are cut to a hundred years, so that they can be added to any point in time.
+pub(crate) const FOREVER: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
 /// Why a runtime could not be built.
 #[derive(Debug, thiserror::Error)]
@@ -177,6 +190,9 @@ pub enum BuildError {
     /// A setting is zero with which nothing could run.
     #[error("the setting {0} must be at least 1")]
     Zero(&'static str),
+    /// The name of the threads contains a zero byte.
+    #[error("the name of a runtime must not contain a zero byte, which no thread's name can")]
+    Name,
     /// The monitor's bound is shorter than it can measure.
     #[error("stuck_after must be at least 1 ms, not {0:?}")]
     StuckAfter(Duration),

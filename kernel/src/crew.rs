@@ -85,7 +85,7 @@ impl Crew {
     pub(crate) fn has_stand_in(&self, shared: &Shared) -> bool {
         let inner = lock(&self.inner);
         let standing_by = inner.spares.len() + inner.wanting.len();
-        standing_by > 0 || inner.threads < shared.workers.len() + shared.config.stand_ins
+        standing_by > 0 || inner.threads < shared.most_threads()
     }
 
     /// Wakes every thread that stands by, so that it sees that the runtime stops.
@@ -136,11 +136,12 @@ pub(crate) fn hand_over(shared: &Arc<Shared>, right: Right) -> Result<(), NoThre
     if let Some(member) = shared.crew.take_standing_by() {
         *lock(&member.offer) = Some(right);
         member.thread.unpark();
+        shared.at_bound.store(false, Ordering::Relaxed);
         return Ok(());
     }
     let number = {
         let mut inner = lock(&shared.crew.inner);
-        if inner.threads >= shared.workers.len() + shared.config.stand_ins {
+        if inner.threads >= shared.most_threads() {
             return Err(NoThread { right, error: None });
         }
         inner.threads += 1;

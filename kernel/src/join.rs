@@ -199,7 +199,9 @@ impl<T> Future for JoinHandle<T> {
         if !header.state.is_done() {
             // The waker may only be written while the completion is not told to take it.
             if header.state.unawait_done() {
-                header.extras.parts().joiner = Some(cx.waker().clone());
+                // The former waker leaves the lock before it is dropped: a waker is user code.
+                let former = header.extras.parts().joiner.replace(cx.waker().clone());
+                drop(former);
                 if header.state.await_done() {
                     note_wait(&JOIN);
                     return Poll::Pending;

@@ -100,7 +100,7 @@ mod models;
 pub use builder::{BuildError, Builder, available_workers};
 pub use join::{JoinError, JoinHandle, Panic};
 pub use join_set::JoinSet;
-pub use mailbox::{Address, Mailbox, Scan};
+pub use mailbox::{Address, Mailbox, SelectiveReceive};
 pub use metrics::Metrics;
 pub use report::JobName;
 pub use runtime::Runtime;

@@ -9,6 +9,7 @@
 
 use std::{
     marker::PhantomData,
+    pin::Pin,
     ptr::NonNull,
     task::{Context, Poll},
 };
@@ -135,10 +136,22 @@ fn wake_receiver(job: &JobRef) {
 ///
 /// It may be used by others than its job (another executor, a thread in `wait()`); a job that receives
 /// from its own mailbox pays no more than a store for its wait.
+///
+/// A mailbox of one type does not pass for one of another, even if that lives shorter:
+///
+/// ```compile_fail
+/// use weald_kernel::Mailbox;
+///
+/// fn shrink<'a>(mailbox: &'a Mailbox<&'static str>) -> &'a Mailbox<&'a str> {
+///     mailbox
+/// }
+/// ```
 pub struct Mailbox<M> {
     job: JobRef,
     /// Received from the word, not yet handed out.
     chain: Chain<M>,
+    /// A mailbox also gives out addresses that take `M`, so it may not pass for one of another type.
+    message: PhantomData<fn(M) -> M>,
 }
 
 // SAFETY: a mailbox owns messages, and moves between threads only if they may.
@@ -146,14 +159,46 @@ unsafe impl<M: Send> Send for Mailbox<M> {}
 // SAFETY: a shared mailbox shows nothing of its messages.
 unsafe impl<M: Send> Sync for Mailbox<M> {}
 
-/// How far a selective receive has looked; see [`Mailbox::poll_receive_if`].
-pub struct Scan(Mark);
+/// The future of [`Mailbox::receive_if`]. It borrows the mailbox, so that nothing else is received
+/// between two of its polls.
+#[must_use = "a receive does nothing unless it is awaited"]
+pub struct SelectiveReceive<'a, M, F> {
+    mailbox: &'a mut Mailbox<M>,
+    /// Up to where the chain was looked at.
+    mark: Mark,
+    wanted: F,
+}
+
+// The closure is never pinned: it is only called.
+impl<M, F> Unpin for SelectiveReceive<'_, M, F> {}
+
+impl<M, F: FnMut(&M) -> bool> Future for SelectiveReceive<'_, M, F> {
+    type Output = M;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<M> {
+        let this = &mut *self;
+        if !context::here().spend(cx.waker()) {
+            return Poll::Pending;
+        }
+        loop {
+            this.mailbox.refill();
+            let found = this.mailbox.chain.take_if(&mut this.mark, &mut this.wanted);
+            if let Some(message) = found {
+                return Poll::Ready(message);
+            }
+            if register(context::here(), &this.mailbox.job, cx) {
+                return Poll::Pending;
+            }
+        }
+    }
+}
 
 impl<M> Mailbox<M> {
     pub(crate) fn new(job: JobRef) -> Mailbox<M> {
         Mailbox {
             job,
             chain: Chain::new(),
+            message: PhantomData,
         }
     }
 
@@ -176,34 +221,16 @@ impl<M> Mailbox<M> {
         }
     }
 
-    /// Begins a selective receive.
-    pub fn scan(&self) -> Scan {
-        Scan(self.chain.start())
-    }
-
-    /// The oldest message for which `wanted` is true, once there is one; the others keep their order.
-    /// What was looked at once is not looked at again in the same scan; between two polls of a scan
-    /// nothing may be received otherwise.
+    /// Waits for the oldest message for which `wanted` is true; the others keep their order. What was
+    /// looked at once is not looked at again.
     ///
     /// # Panics
     /// As [`Mailbox::poll_receive`].
-    pub fn poll_receive_if(
-        &mut self,
-        scan: &mut Scan,
-        mut wanted: impl FnMut(&M) -> bool,
-        cx: &mut Context<'_>,
-    ) -> Poll<M> {
-        if !context::with(|here| here.spend(cx.waker())) {
-            return Poll::Pending;
-        }
-        loop {
-            self.refill();
-            if let Some(message) = self.chain.take_if(&mut scan.0, &mut wanted) {
-                return Poll::Ready(message);
-            }
-            if context::with(|here| register(here, &self.job, cx)) {
-                return Poll::Pending;
-            }
+    pub fn receive_if<F: FnMut(&M) -> bool>(&mut self, wanted: F) -> SelectiveReceive<'_, M, F> {
+        SelectiveReceive {
+            mark: self.chain.start(),
+            mailbox: self,
+            wanted,
         }
     }
 
@@ -290,7 +317,9 @@ fn register(here: &context::Context, job: &JobRef, cx: &Context<'_>) -> bool {
 fn register_waker(job: &JobRef, cx: &Context<'_>) -> bool {
     note_wait(&RECEIVE);
     let header = job.header();
-    header.extras.parts().receiver = Some(cx.waker().clone());
+    // The former waker leaves the lock before it is dropped: a waker is user code.
+    let former = header.extras.parts().receiver.replace(cx.waker().clone());
+    drop(former);
     if header.state.await_post() {
         return true;
     }
@@ -306,6 +335,13 @@ impl<M> Drop for Mailbox<M> {
         let stack = self.job.header().state.close_posts();
         // SAFETY: as in `refill`; the chain then drops what it holds.
         unsafe { self.chain.links.append_stack(stack) };
+        let receiver = self
+            .job
+            .header()
+            .extras
+            .existing()
+            .and_then(|mut p| p.receiver.take());
+        drop(receiver);
     }
 }
 

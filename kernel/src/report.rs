@@ -2,7 +2,7 @@
 
 use std::{fmt, io, panic::Location, time::Duration};
 
-use crate::{job::Header, shared::Shared, shutdown::ShutdownReport};
+use crate::{job::Header, shared::Shared, shutdown::ShutdownReport, sys::Ordering};
 
 /// A job as reports name it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,20 +52,21 @@ pub(crate) fn stuck(job: &Header, stuck: Duration) {
     );
 }
 
-/// All stand-ins are in use: names every job that holds a thread.
+/// All stand-ins are in use: names the jobs that hold a thread. Said once, until one is free again.
 pub(crate) fn no_stand_in(shared: &Shared) {
-    let stuck: Vec<String> = shared
-        .stuck_jobs()
-        .iter()
-        .map(ToString::to_string)
-        .collect();
+    if shared.at_bound.swap(true, Ordering::Relaxed) {
+        return;
+    }
+    let stuck = shared.stuck_jobs();
+    let names: Vec<String> = stuck.iter().map(ToString::to_string).collect();
     tracing::error!(
         target: "weald::monitor",
         bound = shared.config.stand_ins,
-        "all {} stand-in threads are in use, so a stuck worker stays stuck; the jobs that hold \
+        "all {} stand-in threads are in use, so a stuck worker stays stuck; the {} jobs that hold \
          threads: {}. Raise Builder::stand_ins, or block less.",
         shared.config.stand_ins,
-        stuck.join("; "),
+        names.len(),
+        names.join("; "),
     );
 }
 

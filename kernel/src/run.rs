@@ -100,7 +100,7 @@ pub(crate) fn finish(job: Runnable, panic: Option<Box<str>>) -> JobRef {
         // SAFETY: the completion gave the output to this thread: no handle wants it.
         let dropped = catch_unwind(AssertUnwindSafe(|| unsafe { own.drop_output() }));
         if let Err(payload) = dropped {
-            report::unobserved_panic(own.header(), &panic_message(payload.as_ref()));
+            report_and_forget(own.header(), payload);
         }
     }
     tell_ends(own.header());
@@ -119,6 +119,13 @@ pub(crate) fn finish(job: Runnable, panic: Option<Box<str>>) -> JobRef {
     own
 }
 
+/// For a panic of a destructor or an end. The payload is leaked: its own destructor could panic again,
+/// and unwind the worker.
+fn report_and_forget(header: &Header, payload: Box<dyn Any + Send>) {
+    report::unobserved_panic(header, &panic_message(payload.as_ref()));
+    std::mem::forget(payload);
+}
+
 fn wake(waker: Option<task::Waker>) {
     let Some(waker) = waker else { return };
     // A foreign waker is user code.
@@ -129,13 +136,14 @@ fn wake(waker: Option<task::Waker>) {
 
 fn tell_ends(header: &Header) {
     loop {
-        // One at a time: an end may attach another.
-        let end = match header.extras.existing() {
-            Some(mut parts) if !parts.ends.is_empty() => parts.ends.remove(0).1,
+        let ends = match header.extras.existing() {
+            Some(mut parts) if !parts.ends.is_empty() => std::mem::take(&mut parts.ends),
             _ => return,
         };
-        if let Err(payload) = catch_unwind(AssertUnwindSafe(end)) {
-            report::unobserved_panic(header, &panic_message(payload.as_ref()));
+        for (_, end) in ends {
+            if let Err(payload) = catch_unwind(AssertUnwindSafe(end)) {
+                report_and_forget(header, payload);
+            }
         }
     }
 }
@@ -163,7 +171,12 @@ pub(crate) fn run_outside(cx: &Context, job: Runnable, budget: u32) {
     let _aside = cx.set_aside();
     match poll(cx, &job, budget) {
         Polled::Waits => park(cx, job),
-        Polled::Ended(panic) => drop(finish(job, panic)),
+        Polled::Ended(panic) => {
+            let ended = finish(job, panic);
+            // As in `worker::run_from`.
+            cx.set_job(None);
+            drop(ended);
+        }
     }
 }
 
@@ -177,7 +190,8 @@ pub(crate) fn cancel(job: Runnable) {
     context::with(|cx| {
         let before = cx.set_job(Some(job.ptr()));
         job.fail(Failure::Cancelled);
-        drop(finish(job, None));
+        let ended = finish(job, None);
         cx.set_job(before);
+        drop(ended);
     });
 }

@@ -10,6 +10,7 @@ use crate::{
     ends,
     job::JobRef,
     join::{self, JoinHandle},
+    shared,
     spawn::{on, with_current},
     sys::lock,
     wait::Wait,
@@ -20,6 +21,8 @@ struct Children {
     live: Vec<(u64, JobRef)>,
     next: u64,
     waiter: Option<Waker>,
+    /// The scope has ended: nothing is spawned in it any more.
+    closed: bool,
 }
 
 /// Spawns jobs that end before the scope does; see [`scope`].
@@ -58,7 +61,7 @@ pub async fn scope<R>(body: impl AsyncFnOnce(&Scope) -> R) -> R {
 }
 
 impl Scope {
-    /// Spawns a job in the scope.
+    /// Spawns a job in the scope. A scope that has ended, of which a clone was kept, cancels it at once.
     #[track_caller]
     pub fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
     where
@@ -85,9 +88,23 @@ impl Scope {
         }
     }
 
+    /// Whether the runtime stops: it then ends the children itself, and names those that do not.
+    fn runtime_is_gone(&self) -> bool {
+        let children = lock(&self.children);
+        let runtime = children
+            .live
+            .first()
+            .map(|child| child.1.header().runtime());
+        runtime.is_some_and(|id| shared::find(id).is_none_or(|shared| shared.is_stopped()))
+    }
+
     fn adopt(&self, job: JobRef) {
         let number = {
             let mut children = lock(&self.children);
+            if children.closed {
+                drop(children);
+                return join::cancel(&job);
+            }
             let number = children.next;
             children.next += 1;
             children.live.push((number, job.clone()));
@@ -101,6 +118,7 @@ impl Scope {
         std::future::poll_fn(|cx| {
             let mut children = lock(&self.children);
             if children.live.is_empty() {
+                children.closed = true;
                 return Poll::Ready(());
             }
             children.waiter = Some(cx.waker().clone());
@@ -134,6 +152,8 @@ impl Drop for EndChildren<'_> {
             return;
         }
         self.0.cancel();
-        self.0.all_ended().wait();
+        if !self.0.runtime_is_gone() {
+            self.0.all_ended().wait();
+        }
     }
 }

@@ -28,7 +28,7 @@ use crate::{
     runnable::Runnable,
     search,
     state::Owes,
-    sys::{AtomicU8, AtomicUsize, Mutex, Ordering, barrier, lock},
+    sys::{AtomicBool, AtomicU8, AtomicUsize, Mutex, Ordering, barrier, lock},
     worker::Worker,
 };
 
@@ -51,6 +51,10 @@ pub(crate) struct Shared {
     pub(crate) trims_done: AtomicUsize,
     /// The jobs whose threads lost their right, with the threads' numbers.
     pub(crate) relieved: Mutex<Vec<(u32, JobRef)>>,
+    /// How many jobs are in `wait()`.
+    pub(crate) waiting: AtomicUsize,
+    /// Whether it was said that the stand-ins are used up, and none was had since.
+    pub(crate) at_bound: AtomicBool,
     /// Rights for which no thread could be had; the monitor tries again each round.
     pub(crate) orphans: Mutex<Vec<Right>>,
     phase: AtomicU8,
@@ -115,6 +119,8 @@ impl Shared {
             trims: AtomicUsize::new(0),
             trims_done: AtomicUsize::new(0),
             relieved: Mutex::new(Vec::new()),
+            waiting: AtomicUsize::new(0),
+            at_bound: AtomicBool::new(false),
             orphans: Mutex::new(Vec::new()),
             phase: AtomicU8::new(phase::OPEN),
             ended: (std::sync::Mutex::new(()), Condvar::new()),
@@ -143,6 +149,16 @@ impl Shared {
     /// Whether one thread drives everything, in virtual time.
     pub(crate) fn is_driven(&self) -> bool {
         self.clock.kind() == clock::Kind::Virtual
+    }
+
+    /// How many threads there may be: workers, stand-ins, and those whose jobs are in `wait()`, which
+    /// are not bounded, because one of them may be what all others wait for.
+    pub(crate) fn most_threads(&self) -> usize {
+        let waiting = self.waiting.load(Ordering::Relaxed);
+        self.config
+            .stand_ins
+            .saturating_add(self.workers.len())
+            .saturating_add(waiting)
     }
 
     /// Work became visible to all workers: wakes a sleeper, if there is one and nobody searches.

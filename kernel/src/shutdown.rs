@@ -12,10 +12,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::{metrics::Metrics, report::JobName, shared::Shared};
+use crate::{builder::FOREVER, metrics::Metrics, report::JobName, shared::Shared};
 
 /// How long a runtime must be without a poll and without a pending timer to count as drained.
 const QUIET: Duration = Duration::from_millis(2);
+
+/// What threads get to come back from a wait that was ended, beyond the deadline if need be.
+const GRACE: Duration = Duration::from_millis(50);
 
 /// How a shutdown went.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -37,7 +40,7 @@ pub(crate) enum Drain {
 
 /// Shuts `shared` down. Any thread; a second call finds nothing left to do.
 pub(crate) fn run(shared: &Arc<Shared>, deadline: Duration, drains: Drain) -> ShutdownReport {
-    let deadline = Instant::now() + deadline;
+    let deadline = Instant::now() + deadline.min(FOREVER);
     shared.close();
     if drains == Drain::Yes {
         drain(shared, deadline);
@@ -45,7 +48,8 @@ pub(crate) fn run(shared: &Arc<Shared>, deadline: Duration, drains: Drain) -> Sh
     shared.stop();
     // Threads that are in `wait()` leave it only when their jobs are cancelled.
     let mut cancelled = end_waiting(shared);
-    shared.await_threads(deadline);
+    // Who leaves its wait only now gets a moment for it, whatever the drain has used up.
+    shared.await_threads(deadline.max(Instant::now() + GRACE));
     shared.cancel_injected();
     let not_stopped = loop {
         shared.cancel_in_workers();

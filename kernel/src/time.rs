@@ -13,6 +13,7 @@ use std::{
 };
 
 use crate::{
+    builder::FOREVER,
     context,
     join::note_wait,
     shared::{self, Shared},
@@ -41,9 +42,6 @@ pub fn sleep_until(deadline: Instant) -> Sleep {
         armed: None,
     }
 }
-
-/// A hundred years.
-const FOREVER: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
 /// A future that is ready at its deadline; see [`sleep`]. Runs under any executor; outside of a
 /// runtime it uses the default one's timers.

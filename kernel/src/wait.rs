@@ -170,11 +170,33 @@ fn wait_in_job<F: Future>(job: &JobRef, mut future: Pin<&mut F>) -> F::Output {
             testing::drive_nested(|| signal.is_woken() || job.header().state.is_cancelled());
             continue;
         }
+        let _waiting = Waiting::begin(job);
         release(job.clone());
         // Jobs that are bound to this thread can run nowhere else.
         let home = context::here().home();
         if home.as_ref().is_none_or(|home| !run_local(home)) {
             park_in_job(job, &signal, home.as_deref());
+        }
+    }
+}
+
+/// While it lives, the job's thread does not count against the bound of stand-ins.
+struct Waiting(Option<Arc<Shared>>);
+
+impl Waiting {
+    fn begin(job: &JobRef) -> Waiting {
+        let shared = crate::shared::find(job.header().runtime());
+        if let Some(shared) = &shared {
+            shared.waiting.fetch_add(1, Ordering::Relaxed);
+        }
+        Waiting(shared)
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        if let Some(shared) = &self.0 {
+            shared.waiting.fetch_sub(1, Ordering::Relaxed);
         }
     }
 }

@@ -235,6 +235,8 @@ impl<'a> Tenure<'a> {
                     if next.is_err() {
                         self.cx.lose();
                     }
+                    // Freeing may drop a foreign waker, which must not find this job as the running one.
+                    self.cx.set_job(None);
                     drop(ended);
                     next
                 }

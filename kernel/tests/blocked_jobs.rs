@@ -1,5 +1,11 @@
 //! Jobs that hold their thread: others go on, the report names them, stand-ins are bounded and reused.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(
+    clippy::async_yields_async,
+    reason = "handles are handed out of a block_on"
+)]
+
 #[path = "support/tools.rs"]
 mod tools;
 

@@ -1,5 +1,7 @@
 //! Cancelling: a job ends at its next wait, wherever it is, and its destructors run exactly once.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 #[path = "support/tools.rs"]
 mod tools;
 

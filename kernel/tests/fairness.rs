@@ -1,5 +1,7 @@
 //! Fairness on one worker: yields take turns, the budget ends long polls, the next slot does not rule.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 #[path = "support/tools.rs"]
 mod tools;
 

@@ -1,5 +1,7 @@
 //! Futures made elsewhere: channels and combinators of futures-util, and a one-shot over std threads.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 #[path = "support/tools.rs"]
 mod tools;
 

@@ -1,5 +1,7 @@
 //! The join set: results in the order of the ends, cancel, detach, drop.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 #[path = "support/tools.rs"]
 mod tools;
 

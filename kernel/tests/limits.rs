@@ -1,5 +1,7 @@
 //! Limits and settings: the builder refuses what cannot work, the process limit is exact, numbers add up.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 #[path = "support/tools.rs"]
 mod tools;
 

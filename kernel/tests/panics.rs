@@ -1,5 +1,11 @@
 //! Panics: one job's panic is its joiner's to see, or is reported, and harms nobody else.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(
+    clippy::async_yields_async,
+    reason = "handles are handed out of a block_on"
+)]
+
 #[path = "support/tools.rs"]
 mod tools;
 
@@ -44,7 +50,7 @@ fn a_panic_drops_what_the_job_held_and_leaves_the_others() {
         runtime.block_on(async {
             let (drops, latch) = (Drops::default(), Latch::default());
             let opened = latch.clone();
-            let other = spawn(async move { opened.await });
+            let other = spawn(opened);
             for _ in 0..100 {
                 let token = drops.token();
                 let job = spawn(async move {
@@ -171,7 +177,7 @@ fn a_foreign_waker_that_panics_harms_no_worker() {
     on_each(|runtime| {
         let latch = Latch::default();
         let opened = latch.clone();
-        let mut job = runtime.spawn(async move { opened.await });
+        let mut job = runtime.spawn(opened);
         let waker = Waker::from(Arc::new(Panics));
         let polled = std::pin::Pin::new(&mut job).poll(&mut Context::from_waker(&waker));
         assert!(polled.is_pending());

@@ -1,5 +1,11 @@
 //! Shutdown ends, with everything dropped once: what can end ends, what waits is cancelled, the rest named.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(
+    clippy::async_yields_async,
+    reason = "handles are handed out of a block_on"
+)]
+
 #[path = "support/tools.rs"]
 mod tools;
 

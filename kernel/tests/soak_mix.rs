@@ -1,5 +1,7 @@
 //! A random mix of everything on one runtime, by seed; `WEALD_SOAK=<seconds>` makes it long.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 #[path = "support/tools.rs"]
 mod tools;
 
@@ -45,7 +47,7 @@ async fn step(random: &mut Random, drops: &Drops, depth: u32) {
             let _ = job.await;
         }
         8 => drop(timeout(millis, child(random)).await),
-        9 => blocking(|| std::thread::yield_now()),
+        9 => blocking(std::thread::yield_now),
         10 => {
             let (first, second) = (child(random), child(random));
             scope(async move |scope| {

@@ -1,5 +1,11 @@
 //! Spawning, joining, detaching: a value reaches its joiner, and every output is dropped exactly once.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(
+    clippy::async_yields_async,
+    reason = "handles are handed out of a block_on"
+)]
+
 #[path = "support/tools.rs"]
 mod tools;
 
@@ -156,7 +162,7 @@ fn the_last_waker_that_polled_a_handle_is_the_one_that_is_woken() {
     on_each(|runtime| {
         let latch = Latch::default();
         let opened = latch.clone();
-        let mut job = runtime.spawn(async move { opened.await });
+        let mut job = runtime.spawn(opened);
         // One joiner polls and gives the handle on; the next one must learn of the end.
         for _ in 0..3 {
             job = runtime.block_on(spawn_poll_once(runtime, job));

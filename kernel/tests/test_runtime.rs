@@ -1,5 +1,7 @@
 //! The test runtime: the seed is the order, time is virtual, a deadlock is named.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 #[path = "support/tools.rs"]
 mod tools;
 

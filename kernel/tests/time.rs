@@ -1,5 +1,11 @@
 //! Time: sleeps are never early and fire in order, timeouts and intervals, cancelled timers are swept.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(
+    clippy::async_yields_async,
+    reason = "handles are handed out of a block_on"
+)]
+
 #[path = "support/tools.rs"]
 mod tools;
 

@@ -1,5 +1,7 @@
 //! Trim beside work: what is in use stays, whatever else is given back and used anew meanwhile.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 #[path = "support/tools.rs"]
 mod tools;
 

@@ -1,5 +1,11 @@
 //! Wakers: a job is woken from any thread, by any number of clones, however long they are kept.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(
+    clippy::async_yields_async,
+    reason = "handles are handed out of a block_on"
+)]
+
 #[path = "support/tools.rs"]
 mod tools;
 
@@ -28,7 +34,8 @@ fn a_job_woken_during_its_poll_is_polled_again() {
             }
             // Twice, and by a clone: still one more poll.
             cx.waker().wake_by_ref();
-            cx.waker().clone().wake();
+            let clone = cx.waker().clone();
+            clone.wake();
             Poll::Pending
         })));
         assert_eq!(count.unwrap(), 100);
@@ -148,8 +155,7 @@ fn a_waker_kept_after_its_job_does_nothing() {
             other.detach();
         }
         until(|| runs.load(Ordering::SeqCst) == 1_000);
-        waker.clone().wake();
-        drop(waker);
+        waker.wake();
     });
 }
 

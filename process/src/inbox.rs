@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use weald_kernel::{Mailbox, Scan};
+use weald_kernel::{Mailbox, SelectiveReceive};
 
 use crate::pid::Pid;
 
@@ -28,6 +28,9 @@ impl<M> Inbox<M> {
     }
 
     /// Waits for the oldest message. Cancel-safe: dropping the future loses no message.
+    ///
+    /// # Panics
+    /// If the inbox was taken out of its process and the process has ended: nothing can arrive.
     #[inline]
     pub fn receive(&mut self) -> Receive<'_, M> {
         Receive { inbox: self }
@@ -52,11 +55,7 @@ impl<M> Inbox<M> {
     /// # }).unwrap();
     /// ```
     pub fn receive_if<F: FnMut(&M) -> bool>(&mut self, wanted: F) -> ReceiveIf<'_, M, F> {
-        ReceiveIf {
-            scan: self.0.scan(),
-            inbox: self,
-            wanted,
-        }
+        ReceiveIf(self.0.receive_if(wanted))
     }
 
     /// The oldest message, if there is one now.
@@ -94,14 +93,7 @@ impl<M> Future for Receive<'_, M> {
 
 /// The future of [`Inbox::receive_if`].
 #[must_use = "a receive does nothing unless it is awaited"]
-pub struct ReceiveIf<'a, M, F> {
-    inbox: &'a mut Inbox<M>,
-    scan: Scan,
-    wanted: F,
-}
-
-// The closure is never pinned: it is only called.
-impl<M, F> Unpin for ReceiveIf<'_, M, F> {}
+pub struct ReceiveIf<'a, M, F>(SelectiveReceive<'a, M, F>);
 
 impl<M, F: FnMut(&M) -> bool> ReceiveIf<'_, M, F> {
     /// Waits at most for `duration`; with zero it only looks.
@@ -119,10 +111,7 @@ impl<M, F: FnMut(&M) -> bool> Future for ReceiveIf<'_, M, F> {
     type Output = M;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<M> {
-        let this = &mut *self;
-        this.inbox
-            .0
-            .poll_receive_if(&mut this.scan, &mut this.wanted, cx)
+        Pin::new(&mut self.0).poll(cx)
     }
 }
 

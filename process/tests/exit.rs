@@ -1,5 +1,11 @@
 //! Exits: a process ends with its value, by its crash, or killed wherever it is; its pid says dead.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(
+    clippy::async_yields_async,
+    reason = "handles are handed out of a block_on"
+)]
+
 #[path = "support/tools.rs"]
 mod tools;
 

@@ -1,5 +1,11 @@
 //! Order: what one sender sends to one process arrives in the order in which it was sent, once.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(
+    clippy::async_yields_async,
+    reason = "handles are handed out of a block_on"
+)]
+
 #[path = "support/tools.rs"]
 mod tools;
 

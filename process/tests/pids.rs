@@ -1,5 +1,7 @@
 //! Pids: they stay what they are through any number of spawns, and sending to the dead is silent.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 #[path = "support/tools.rs"]
 mod tools;
 

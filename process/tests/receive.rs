@@ -1,5 +1,11 @@
 //! Receiving: `after`, `receive_if`, an inbox used by others than its process, and what is left unread.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(
+    clippy::async_yields_async,
+    reason = "handles are handed out of a block_on"
+)]
+
 #[path = "support/tools.rs"]
 mod tools;
 
@@ -85,7 +91,9 @@ fn after_takes_a_message_that_comes_in_time_in_virtual_time() {
 fn receive_if_keeps_the_order_of_the_rest_and_looks_once_at_each() {
     for_seeds(6, |random| {
         let runtime = runtime(1 + random.below(3));
-        let wanted: Vec<u32> = (0..40).map(|_| random.below(50) as u32).collect();
+        let wanted: Vec<u32> = (0..40)
+            .map(|_| u32::try_from(random.below(50)).unwrap())
+            .collect();
         let process = runtime.block_on(async {
             process::spawn(async move |mut inbox: Inbox<u32>| {
                 // In pieces, so that the scan resumes again and again.

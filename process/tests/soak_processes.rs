@@ -1,5 +1,7 @@
 //! A random population of processes that send, spawn, crash and kill; `WEALD_SOAK=<seconds>` makes it long.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 #[path = "support/tools.rs"]
 mod tools;
 
