@@ -6,7 +6,7 @@
 //!
 //! Invariants:
 //! - At any moment a job is *parked* (`PARKED`), *done* (`DONE`), or *awake* (neither bit).
-//! - An awake job has exactly one [`Runnable`](crate::job::Runnable): whoever clears `PARKED` makes it.
+//! - An awake job has exactly one [`Runnable`](crate::runnable::Runnable): whoever clears `PARKED` makes it.
 //! - `PARKED` is only set by the thread that holds the runnable, and never while a wake is owed.
 //! - `DONE` is never cleared; a job that is done takes no more posts.
 //!

@@ -1,4 +1,5 @@
-//! Jobs that hold their thread: others go on, the report names them, stand-ins are bounded and reused.
+//! Jobs that hold their thread: others go on, the report names them, stand-ins are bounded and
+//! reused.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(

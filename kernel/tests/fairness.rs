@@ -1,4 +1,5 @@
-//! Fairness on one worker: yields take turns, the budget ends long polls, the next slot does not rule.
+//! Fairness on one worker: yields take turns, the budget ends long polls, the next slot does not
+//! rule.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -1,4 +1,5 @@
-//! Futures made elsewhere: channels and combinators of futures-util, and a one-shot over std threads.
+//! Futures made elsewhere: channels and combinators of futures-util, and a one-shot over std
+//! threads.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

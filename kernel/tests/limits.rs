@@ -1,4 +1,5 @@
-//! Limits and settings: the builder refuses what cannot work, the process limit is exact, numbers add up.
+//! Limits and settings: the builder refuses what cannot work, the process limit is exact, numbers
+//! add up.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -1,4 +1,5 @@
-//! `spawn_local`: futures that are not `Send` are polled and dropped on one thread, whoever wakes them.
+//! `spawn_local`: futures that are not `Send` are polled and dropped on one thread, whoever wakes
+//! them.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

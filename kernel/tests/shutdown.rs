@@ -1,4 +1,5 @@
-//! Shutdown ends, with everything dropped once: what can end ends, what waits is cancelled, the rest named.
+//! Shutdown ends, with everything dropped once: what can end ends, what waits is cancelled, the
+//! rest named.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(
@@ -180,7 +181,8 @@ fn a_finished_timeout_does_not_delay_a_shutdown() {
             until(|| runtime.metrics().timers == 1);
             latch.open();
         });
-        // Armed and dropped on this thread, which holds no right: the entry stays until it is swept.
+        // Armed and dropped on this thread, which holds no right: the entry stays until it is
+        // swept.
         runtime
             .block_on(timeout(Duration::from_secs(3600), latch.clone()))
             .unwrap();

@@ -1,4 +1,5 @@
-//! Spawning, joining, detaching: a value reaches its joiner, and every output is dropped exactly once.
+//! Spawning, joining, detaching: a value reaches its joiner, and every output is dropped exactly
+//! once.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(

@@ -1,4 +1,5 @@
-//! Time: sleeps are never early and fire in order, timeouts and intervals, cancelled timers are swept.
+//! Time: sleeps are never early and fire in order, timeouts and intervals, cancelled timers are
+//! swept.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(

@@ -1,4 +1,5 @@
-//! Trim: memory of what has ended goes back, and everything works on. Alone in its program: a trim of
+//! Trim: memory of what has ended goes back, and everything works on. Alone in its program: a
+//! trim of
 //! another test would take the memory that this one counts.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]

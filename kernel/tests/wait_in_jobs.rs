@@ -1,4 +1,5 @@
-//! `wait()` and `block_on` inside jobs: the stack stays, everything else goes on, a cancel unwinds it once.
+//! `wait()` and `block_on` inside jobs: the stack stays, everything else goes on, a cancel
+//! unwinds it once.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

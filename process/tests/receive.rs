@@ -1,4 +1,5 @@
-//! Receiving: `after`, `receive_if`, an inbox used by others than its process, and what is left unread.
+//! Receiving: `after`, `receive_if`, an inbox used by others than its process, and what is left
+//! unread.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(

@@ -1,4 +1,5 @@
-//! A random population of processes that send, spawn, crash and kill; `WEALD_SOAK=<seconds>` makes it long.
+//! A random population of processes that send, spawn, crash and kill; `WEALD_SOAK=<seconds>`
+//! makes it long.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

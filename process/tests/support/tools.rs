@@ -135,7 +135,8 @@ fn with_seed(seed: u64, test: &impl Fn(&mut Random)) {
     }
 }
 
-/// Runs `round` again and again with growing seeds, for `WEALD_SOAK` seconds, else once or a little.
+/// Runs `round` again and again with growing seeds, for `WEALD_SOAK` seconds, else once or a
+/// little.
 pub(crate) fn soak(round: impl Fn(&mut Random)) {
     let seconds = std::env::var("WEALD_SOAK")
         .ok()
