@@ -205,7 +205,7 @@ fn take_overdue(shared: &Shared, worker: &Worker, running: RunWord) {
     }
     let wakers = search::expire(&due);
     drop(inside);
-    search::fire(worker, due, wakers);
+    worker.count_cancelled(-search::fire(due, wakers));
     if spill.len() > 0 {
         ready::inject_all(shared, spill);
     }

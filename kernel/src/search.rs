@@ -16,7 +16,7 @@ use crate::{
     shared::Shared,
     sys::{Ordering, spin_loop},
     timer::entry::{EntryPtr, Owes},
-    worker::{End, Tenure, Worker},
+    worker::{End, Tenure},
 };
 
 /// The most jobs that run between two looks around.
@@ -88,7 +88,7 @@ fn fire_due(tenure: &mut Tenure<'_>) -> Result<(), Lost> {
     }
     let wakers = expire(&due);
     drop(inside);
-    fire(tenure.worker, due, wakers);
+    tenure.worker.count_cancelled(-fire(due, wakers));
     Ok(())
 }
 
@@ -106,13 +106,8 @@ pub(crate) fn expire(due: &[EntryPtr]) -> Vec<Option<(EntryPtr, Option<Waker>)>>
     due.iter().map(expire).collect()
 }
 
-/// Second half, outside the gate, because a waker may be foreign code. The entries were in `worker`'s
-/// wheel.
-pub(crate) fn fire(
-    worker: &Worker,
-    due: Vec<EntryPtr>,
-    wakers: Vec<Option<(EntryPtr, Option<Waker>)>>,
-) {
+/// Second half, outside the gate, because a waker may be foreign code. Returns how many were cancelled.
+pub(crate) fn fire(due: Vec<EntryPtr>, wakers: Vec<Option<(EntryPtr, Option<Waker>)>>) -> isize {
     let mut cancelled = 0;
     for (entry, expired) in due.into_iter().zip(wakers) {
         // SAFETY: expiring: the wheel's claim lasts until `fire`.
@@ -129,7 +124,7 @@ pub(crate) fn fire(
             unsafe { entry.free() };
         }
     }
-    worker.count_cancelled(-cancelled);
+    cancelled
 }
 
 /// Sends off what is on its way to the injector.

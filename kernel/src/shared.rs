@@ -284,7 +284,7 @@ impl Shared {
             let due = inside.wheel.drain();
             let wakers = search::expire(&due);
             drop(inside);
-            search::fire(worker, due, wakers);
+            worker.count_cancelled(-search::fire(due, wakers));
         }
     }
 

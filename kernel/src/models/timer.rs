@@ -188,7 +188,7 @@ impl Timers {
         }
         let wakers = search::expire(&due);
         drop(inside);
-        search::fire(due, wakers);
+        let _cancelled = search::fire(due, wakers);
     }
 
     /// The entry is out of the wheel, and gave its waker up; how often that was woken.
