@@ -192,8 +192,9 @@ fn count_free(shelf: &Shelf) -> HashMap<usize, u32> {
 /// Visits every block ever cut or still uncut, of all chunks of `kind`.
 pub(super) fn for_each_block(kind: Kind, visit: &mut dyn FnMut(NonNull<u8>)) {
     for class in Class::all().filter(|class| class.kind() == kind) {
-        let chunks = lock(&SHELVES[class.index()]).chunks.clone();
-        for chunk in chunks {
+        // Under the lock, so that no chunk is given back, and then used otherwise, during the visit.
+        let shelf = lock(&SHELVES[class.index()]);
+        for chunk in &shelf.chunks {
             for index in 0..blocks_per_chunk(class) as usize {
                 // SAFETY: the chunk has that many blocks behind its head.
                 visit(unsafe { chunk.0.byte_add(HEAD + index * class.size()) });
