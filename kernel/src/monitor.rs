@@ -11,8 +11,8 @@
 //! is runnable is stuck only if it was on a core for most of the time (`/proc/…/schedstat`), and else
 //! just waits for one. Where these files are missing the wall clock decides.
 //!
-//! While every worker sleeps, so does the monitor. Measured: below 1 % of a core at 5 ms between
-//! rounds; rounds are shorter (0.75 ms) only while one worker is busy and another sleeps.
+//! While every worker sleeps, so does the monitor. Rounds are shortest while one worker is busy and
+//! another sleeps.
 
 #![allow(unsafe_code)]
 

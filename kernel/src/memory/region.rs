@@ -1,8 +1,8 @@
 //! Address space from the system, handed out in chunks.
 //!
-//! Regions are 64 MiB, aligned to 2 MiB and marked for huge pages: a first touch then costs 10 ns per
-//! 96-byte block where 4 KiB pages cost 59. They are never unmapped; a chunk that is given back keeps
-//! its address, loses its pages, and reads as zero.
+//! Regions are 64 MiB, aligned to 2 MiB and marked for huge pages, so that a first touch faults once in
+//! 2 MiB and not once in 4 KiB. They are never unmapped; a chunk that is given back keeps its address,
+//! loses its pages, and reads as zero.
 
 #![allow(unsafe_code)]
 
