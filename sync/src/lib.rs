@@ -1,0 +1,51 @@
+//! Waiting: locks, channels and first-class events, for every shape of work.
+//!
+//! Each tool is written once, as a future: it is awaited in a job or under any other executor, and
+//! [`Wait::wait`] waits for it with the stack, in a job or on a plain thread. Each wait is an [`Event`]
+//! too, in the sense of Concurrent ML: it can be one of several in a choice.
+//!
+//! To follow a wait, read `event`, then `claim`, `offer`, and one tool, `channel` say. The modules below
+//! stand in reading order.
+//!
+//! Absent: the crate knows no scheduler. A runtime installs its [`hooks`]; without one a thread parks.
+
+// std or loom.
+mod sys;
+
+// What a tool is made of.
+mod lock;
+
+mod list;
+
+mod claim;
+
+mod offer;
+
+mod event;
+
+// What a runtime adds.
+pub mod unit;
+
+pub mod reason;
+
+pub mod hooks;
+
+mod park;
+
+mod alarm;
+
+// Time.
+mod time;
+
+// The tools.
+mod mutex;
+
+pub mod holders;
+
+pub mod channel;
+
+pub use claim::{Claim, Held, Lost};
+pub use event::{Branch, Enrolled, Entry, Event, Waiting};
+pub use mutex::{Lock, Mutex, MutexGuard};
+pub use park::Wait;
+pub use time::{After, At, Limited, Timed, TimedOut, after, at};

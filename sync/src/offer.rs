@@ -1,0 +1,151 @@
+//! Offers: the nodes of those who wait, each under the claim of its wait.
+//!
+//! Steps of a wait that others end: [`Offers::leave`] → a partner's [`Offers::accept`] → the partner puts
+//! the value into the offer and wins the claim → the owner finds its claim won, and collects.
+
+#![allow(unsafe_code)]
+
+use std::{pin::Pin, ptr::NonNull, task::Waker};
+
+use crate::{
+    claim::{Claim, Held, Lost, Missed},
+    event::Entry,
+    list::{List, Node},
+};
+
+/// An offer: what a partner leaves in it or takes out of it, and the claim that it is under.
+///
+/// # Safety
+/// *Retracted*: the claim outlives the time that the offer is linked, and the time that a partner holds the
+/// lock of the list it was linked in: its wait retracts each offer, under that lock, before it ends.
+pub(crate) struct Offer<V> {
+    claim: Option<NonNull<Claim>>,
+    /// Its number among the offers of its wait.
+    number: u32,
+    pub(crate) slot: V,
+}
+
+// SAFETY: the claim may be used from any thread.
+unsafe impl<V: Send> Send for Offer<V> {}
+
+/// Who waits, in the order of arrival.
+pub(crate) type Offers<V> = List<Offer<V>>;
+/// A place in such a list.
+pub(crate) type OfferNode<V> = Node<Offer<V>>;
+
+/// An offer that the caller may satisfy.
+pub(crate) struct Accepted<'a, V> {
+    pub(crate) slot: &'a mut V,
+    held: Held<'a>,
+    number: u32,
+}
+
+impl<V> OfferNode<V> {
+    pub(crate) const fn with_slot(slot: V) -> OfferNode<V> {
+        Node::new(Offer {
+            claim: None,
+            number: 0,
+            slot,
+        })
+    }
+}
+
+impl<V> Offers<V> {
+    /// Leaves an offer at the end of the list.
+    pub(crate) fn leave(&mut self, mut node: Pin<&mut OfferNode<V>>, entry: &Entry<'_>) {
+        let offer = self.value(node.as_mut());
+        offer.claim = Some(NonNull::from(entry.claim));
+        offer.number = entry.number;
+        self.push(node);
+    }
+
+    /// Takes out the first offer whose wait goes on, and holds its claim. Offers of waits that have
+    /// ended are taken out on the way.
+    pub(crate) fn accept(&mut self) -> Option<Accepted<'_, V>> {
+        loop {
+            let offer = NonNull::from(self.pop()?);
+            // SAFETY: `pop` gives the value for as long as `self` is borrowed; the loop only hides that
+            // from the compiler.
+            let offer = unsafe { &mut *offer.as_ptr() };
+            let claim = offer.claim.expect("an offer that was left has a claim");
+            // SAFETY: *retracted*.
+            if let Ok(held) = unsafe { claim.as_ref() }.hold() {
+                return Some(Accepted {
+                    slot: &mut offer.slot,
+                    held,
+                    number: offer.number,
+                });
+            }
+        }
+    }
+
+    /// Takes the waker of the first wait that goes on, which is to try again by itself; tells it so by
+    /// `mark`. None: nobody waits. Offers of waits that have ended are taken out on the way.
+    pub(crate) fn nudge(&mut self, mark: impl FnOnce(&mut V)) -> Option<Option<Waker>> {
+        loop {
+            let offer = self.front()?;
+            let claim = offer.claim.expect("an offer that was left has a claim");
+            // SAFETY: *retracted*.
+            match unsafe { claim.as_ref() }.hold() {
+                Err(Lost) => {
+                    self.pop();
+                }
+                Ok(mut held) => {
+                    mark(&mut offer.slot);
+                    // The owner sets a new one when it is polled.
+                    return Some(held.take_waker());
+                }
+            }
+        }
+    }
+
+    /// As [`Offers::accept`], for who holds a claim of its own, under which there may be offers elsewhere:
+    /// lets `exchange` fill or empty the partner's slot, and ends both waits.
+    pub(crate) fn meet<'o, R>(
+        &mut self,
+        mut own: Held<'o>,
+        entry: &Entry<'_>,
+        exchange: impl FnOnce(&mut V) -> R,
+    ) -> Met<'o, R> {
+        loop {
+            let Some(first) = self.front() else {
+                return Met::Nobody(own);
+            };
+            let (claim, number) = (first.claim, first.number);
+            let claim = claim.expect("an offer that was left has a claim");
+            // SAFETY: *retracted*.
+            match own.and(unsafe { claim.as_ref() }) {
+                Ok((own, theirs)) => {
+                    let offer = self.pop().expect("the first one is still there");
+                    let exchanged = exchange(&mut offer.slot);
+                    entry.win(own);
+                    return Met::Partner(exchanged, theirs.win(number));
+                }
+                Err(Missed::Mine) => return Met::Lost,
+                Err(Missed::Theirs(still)) => {
+                    own = still;
+                    self.pop();
+                }
+            }
+        }
+    }
+}
+
+/// What came of looking for a partner.
+pub(crate) enum Met<'o, R> {
+    /// What was exchanged; both waits have ended, and the partner's owner is to be woken.
+    Partner(R, Option<Waker>),
+    /// Nobody waits.
+    Nobody(Held<'o>),
+    /// The own wait was ended by another partner.
+    Lost,
+}
+
+impl<V> Accepted<'_, V> {
+    /// Ends the wait, after the slot was filled or emptied. The caller wakes the waker when it holds no
+    /// lock any more.
+    #[must_use = "the owner of the wait must be woken"]
+    pub(crate) fn win(self) -> Option<Waker> {
+        self.held.win(self.number)
+    }
+}

@@ -1,0 +1,80 @@
+//! Chooses between `std` and loom, in this one place.
+//!
+//! Everything that a loom model explores takes its atomics and its cells from here.
+
+#![allow(unsafe_code)]
+
+#[cfg(loom)]
+pub(crate) use loom::{
+    cell::UnsafeCell,
+    hint::spin_loop,
+    sync::atomic::{AtomicU32, AtomicU64},
+    thread::yield_now,
+};
+#[cfg(not(loom))]
+pub(crate) use std::{
+    hint::spin_loop,
+    sync::atomic::{AtomicU32, AtomicU64},
+    thread::yield_now,
+};
+
+pub(crate) use std::sync::atomic::Ordering;
+
+/// The interface of loom's cell, on the one of `std`.
+#[cfg(not(loom))]
+#[derive(Debug)]
+pub(crate) struct UnsafeCell<T>(std::cell::UnsafeCell<T>);
+
+#[cfg(not(loom))]
+impl<T> UnsafeCell<T> {
+    pub(crate) const fn new(value: T) -> UnsafeCell<T> {
+        UnsafeCell(std::cell::UnsafeCell::new(value))
+    }
+
+    #[inline(always)]
+    pub(crate) fn get_mut(&self) -> MutPtr<T> {
+        MutPtr(self.0.get())
+    }
+
+    pub(crate) fn into_inner(self) -> T {
+        self.0.into_inner()
+    }
+}
+
+/// An access to a cell that lasts as long as this lives.
+#[cfg(not(loom))]
+pub(crate) struct MutPtr<T>(*mut T);
+
+#[cfg(loom)]
+pub(crate) use loom::cell::MutPtr;
+
+#[cfg(not(loom))]
+impl<T> MutPtr<T> {
+    /// # Safety
+    /// Nobody else accesses the cell meanwhile.
+    #[inline(always)]
+    pub(crate) unsafe fn deref(&self) -> &mut T {
+        // SAFETY: the caller's promise.
+        unsafe { &mut *self.0 }
+    }
+}
+
+/// Rounds of a spin before it lets other threads run, and before it sleeps.
+#[cfg(not(loom))]
+const SPINS: u32 = 64;
+#[cfg(not(loom))]
+const YIELDS: u32 = 128;
+
+/// One round of waiting for another thread's critical section, which is a few instructions long: spin,
+/// then yield, then sleep, because its thread may have been preempted by one of higher priority.
+pub(crate) fn relax(round: &mut u32) {
+    *round += 1;
+    #[cfg(loom)]
+    yield_now();
+    #[cfg(not(loom))]
+    match *round {
+        0..SPINS => spin_loop(),
+        SPINS..YIELDS => yield_now(),
+        _ => std::thread::sleep(std::time::Duration::from_micros(50)),
+    }
+}

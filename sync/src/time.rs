@@ -1,0 +1,271 @@
+//! Deadlines: the events of time, and the limit to any wait.
+
+#![allow(unsafe_code)]
+
+use std::{
+    pin::Pin,
+    task::{Context, Poll},
+    time::{Duration, Instant},
+};
+
+use crate::{
+    claim::Lost,
+    event::{Branch, Enrolled, Entry, Event, Waiting},
+    hooks::{Alarm, hooks},
+    reason::{Kind, Reason},
+};
+
+/// An event that happens `duration` after it is synced.
+pub fn after(duration: Duration) -> After {
+    After(duration)
+}
+
+/// An event that happens at `deadline`.
+pub fn at(deadline: Instant) -> Waiting<At> {
+    Waiting::new(At::new(deadline))
+}
+
+/// See [`after`].
+#[derive(Clone, Copy, Debug)]
+#[must_use = "an event does nothing unless it is synced"]
+pub struct After(Duration);
+
+/// The wait of [`at`]. The alarm is made when it must wait.
+pub struct At {
+    /// None: never.
+    deadline: Option<Instant>,
+    alarm: Option<Alarm>,
+}
+
+impl Event for After {
+    type Output = ();
+    type Branch = At;
+
+    fn open(self) -> At {
+        let deadline = hooks().now().checked_add(self.0);
+        At {
+            deadline,
+            alarm: None,
+        }
+    }
+}
+
+impl At {
+    fn new(deadline: Instant) -> At {
+        At {
+            deadline: Some(deadline),
+            alarm: None,
+        }
+    }
+
+    /// Looks, and arranges to be woken.
+    fn look(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let this = self.get_mut();
+        let Some(deadline) = this.deadline else {
+            return Poll::Pending;
+        };
+        let alarm = this.alarm.get_or_insert_with(|| hooks().alarm(deadline));
+        alarm.as_mut().poll(cx)
+    }
+}
+
+impl Branch for At {
+    type Output = ();
+
+    fn attempt(self: Pin<&mut Self>, _base: u32, _cx: &mut Context<'_>) -> Poll<()> {
+        match self.deadline {
+            Some(deadline) if deadline <= hooks().now() => Poll::Ready(()),
+            _ => Poll::Pending,
+        }
+    }
+
+    fn enrol(
+        self: Pin<&mut Self>,
+        _base: u32,
+        entry: &Entry<'_>,
+        cx: &mut Context<'_>,
+    ) -> Enrolled<()> {
+        if self.look(cx).is_pending() {
+            return Enrolled::Waits;
+        }
+        match entry.hold() {
+            Err(Lost) => Enrolled::Lost,
+            Ok(own) => {
+                entry.win(own);
+                Enrolled::Ready(())
+            }
+        }
+    }
+
+    fn again(
+        self: Pin<&mut Self>,
+        base: u32,
+        entry: &Entry<'_>,
+        cx: &mut Context<'_>,
+    ) -> Enrolled<()> {
+        self.enrol(base, entry, cx)
+    }
+
+    fn is_polled(&self) -> bool {
+        true
+    }
+
+    fn collect(self: Pin<&mut Self>, _base: u32) {
+        unreachable!("no partner ends a wait for time");
+    }
+
+    fn give_back(self: Pin<&mut Self>, _base: u32) {}
+
+    fn settle(self: Pin<&mut Self>, _won: Option<u32>) {
+        self.get_mut().alarm = None;
+    }
+
+    fn reason(&self) -> Reason {
+        Reason {
+            kind: Kind::Time,
+            name: crate::reason::Name::NONE,
+            object: 0,
+        }
+    }
+}
+
+/// The wait did not end in time. It has left nothing behind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the deadline passed before the wait ended")]
+pub struct TimedOut;
+
+/// A wait with a deadline: yields [`TimedOut`] if nothing happened before. What is ready at once wins, so
+/// that a duration of zero only looks.
+pub type Timed<B> = Waiting<Limited<B>>;
+
+/// The event of [`Timed`].
+///
+/// # Safety
+/// *Pinned*: the branch is not moved out once this is pinned; the other fields are not pinned.
+pub struct Limited<B> {
+    branch: B,
+    duration: Option<Duration>,
+    at: At,
+}
+
+impl<B: Branch> Waiting<B> {
+    /// The same wait, at most for `duration` from its first poll.
+    pub fn within(self, duration: Duration) -> Timed<B> {
+        Waiting::new(Limited {
+            branch: self.open(),
+            duration: Some(duration),
+            at: At {
+                deadline: None,
+                alarm: None,
+            },
+        })
+    }
+
+    /// The same wait, at most until `deadline`.
+    pub fn until(self, deadline: Instant) -> Timed<B> {
+        Waiting::new(Limited {
+            branch: self.open(),
+            duration: None,
+            at: At::new(deadline),
+        })
+    }
+}
+
+impl<B: Branch> Limited<B> {
+    fn branch(self: Pin<&mut Self>) -> Pin<&mut B> {
+        // SAFETY: *pinned*.
+        unsafe { self.map_unchecked_mut(|this| &mut this.branch) }
+    }
+
+    fn at(self: Pin<&mut Self>) -> Pin<&mut At> {
+        // SAFETY: the deadline is `Unpin`, so that it does not count as pinned.
+        Pin::new(&mut unsafe { self.get_unchecked_mut() }.at)
+    }
+
+    /// Base events from this one on are the deadline's.
+    fn limit(&self) -> u32 {
+        self.branch.bases()
+    }
+
+    /// What came of the deadline.
+    fn late<T>(enrolled: Enrolled<()>) -> Enrolled<Result<T, TimedOut>> {
+        match enrolled {
+            Enrolled::Waits => Enrolled::Waits,
+            Enrolled::Lost => Enrolled::Lost,
+            Enrolled::Ready(()) => Enrolled::Ready(Err(TimedOut)),
+        }
+    }
+
+    fn in_time<T>(enrolled: Enrolled<T>) -> Enrolled<Result<T, TimedOut>> {
+        match enrolled {
+            Enrolled::Waits => Enrolled::Waits,
+            Enrolled::Lost => Enrolled::Lost,
+            Enrolled::Ready(output) => Enrolled::Ready(Ok(output)),
+        }
+    }
+}
+
+impl<B: Branch> Branch for Limited<B> {
+    type Output = Result<B::Output, TimedOut>;
+
+    fn bases(&self) -> u32 {
+        self.limit() + 1
+    }
+
+    fn attempt(self: Pin<&mut Self>, base: u32, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        // The deadline is looked at last, in `enrol`: what is ready wins.
+        match base < self.limit() {
+            true => self.branch().attempt(base, cx).map(Ok),
+            false => Poll::Pending,
+        }
+    }
+
+    fn enrol(
+        mut self: Pin<&mut Self>,
+        base: u32,
+        entry: &Entry<'_>,
+        cx: &mut Context<'_>,
+    ) -> Enrolled<Self::Output> {
+        if base < self.limit() {
+            return Self::in_time(self.branch().enrol(base, entry, cx));
+        }
+        if let Some(duration) = self.duration {
+            self.as_mut().at().deadline = hooks().now().checked_add(duration);
+        }
+        Self::late(self.at().enrol(0, entry, cx))
+    }
+
+    fn again(
+        self: Pin<&mut Self>,
+        base: u32,
+        entry: &Entry<'_>,
+        cx: &mut Context<'_>,
+    ) -> Enrolled<Self::Output> {
+        match base < self.limit() {
+            true => Self::in_time(self.branch().again(base, entry, cx)),
+            false => Self::late(self.at().again(0, entry, cx)),
+        }
+    }
+
+    fn is_polled(&self) -> bool {
+        true
+    }
+
+    fn collect(self: Pin<&mut Self>, base: u32) -> Self::Output {
+        Ok(self.branch().collect(base))
+    }
+
+    fn give_back(self: Pin<&mut Self>, base: u32) {
+        self.branch().give_back(base);
+    }
+
+    fn settle(mut self: Pin<&mut Self>, won: Option<u32>) {
+        let won = won.filter(|base| *base < self.limit());
+        self.as_mut().branch().settle(won);
+        self.at().settle(None);
+    }
+
+    fn reason(&self) -> Reason {
+        self.branch.reason()
+    }
+}
