@@ -139,7 +139,8 @@ pub enum Enrolled<T> {
 /// they are dropped, the claim is won and all offers are retracted.
 #[must_use = "a wait does nothing unless it is awaited, or synced"]
 pub struct Waiting<B: Branch> {
-    claim: Claim,
+    /// Made by the first poll that does not end the wait.
+    claim: Option<Claim>,
     stage: Stage,
     branch: B,
 }
@@ -153,7 +154,7 @@ enum Stage {
 
 /// The parts of a pinned wait.
 struct Parts<'a, B> {
-    claim: &'a mut Claim,
+    claim: &'a mut Option<Claim>,
     stage: &'a mut Stage,
     branch: Pin<&'a mut B>,
 }
@@ -163,7 +164,7 @@ impl<B: Branch> Waiting<B> {
     #[inline(always)]
     pub fn new(branch: B) -> Waiting<B> {
         Waiting {
-            claim: Claim::new(),
+            claim: None,
             stage: Stage::Fresh,
             branch,
         }
@@ -230,14 +231,14 @@ impl<B: Branch> Parts<'_, B> {
 
     #[inline(never)]
     fn enrol(&mut self, first: u32, bases: u32, cx: &mut Context<'_>) -> Poll<B::Output> {
-        let mut held = self.claim.first();
+        let mut held = self.claim.insert(Claim::new()).first();
         let former = held.set_waker(cx.waker().clone());
         debug_assert!(former.is_none(), "a new claim has no waker");
         drop(held);
         *self.stage = Stage::Waits;
         for base in rotated(first, bases) {
             let entry = Entry {
-                claim: self.claim,
+                claim: made(self.claim),
                 number: base,
             };
             match self.branch.as_mut().enrol(base, &entry, cx) {
@@ -250,7 +251,7 @@ impl<B: Branch> Parts<'_, B> {
     }
 
     fn resume(&mut self, cx: &mut Context<'_>) -> Poll<B::Output> {
-        if let Some(winner) = self.claim.winner() {
+        if let Some(winner) = made(self.claim).winner() {
             return Poll::Ready(self.finish(winner));
         }
         // The waker first: who wakes the owner from now on wakes this one.
@@ -258,7 +259,7 @@ impl<B: Branch> Parts<'_, B> {
         if self.branch.is_polled() {
             for base in 0..self.branch.bases() {
                 let entry = Entry {
-                    claim: self.claim,
+                    claim: made(self.claim),
                     number: base,
                 };
                 match self.branch.as_mut().again(base, &entry, cx) {
@@ -274,7 +275,7 @@ impl<B: Branch> Parts<'_, B> {
     fn set_waker(&mut self, cx: &mut Context<'_>) {
         // Wakers are user code: cloned and dropped while nothing is held.
         let waker = cx.waker().clone();
-        let Ok(mut held) = self.claim.hold() else {
+        let Ok(mut held) = made(self.claim).hold() else {
             return;
         };
         let unused = match held.wakes(&waker) {
@@ -287,7 +288,7 @@ impl<B: Branch> Parts<'_, B> {
 
     /// The end of a poll that completed nothing itself.
     fn pause(&mut self) -> Poll<B::Output> {
-        if let Some(winner) = self.claim.winner() {
+        if let Some(winner) = made(self.claim).winner() {
             return Poll::Ready(self.finish(winner));
         }
         hooks().note(self.branch.reason());
@@ -308,6 +309,11 @@ impl<B: Branch> Parts<'_, B> {
     }
 }
 
+/// The claim of a wait that has begun.
+fn made(claim: &Option<Claim>) -> &Claim {
+    claim.as_ref().expect("a wait that waits has a claim")
+}
+
 /// The numbers below `count`, beginning with `first`: so that a base that is always ready starves nobody.
 fn rotated(first: u32, count: u32) -> impl Iterator<Item = u32> {
     (first..count).chain(0..first)
@@ -317,28 +323,28 @@ fn rotated(first: u32, count: u32) -> impl Iterator<Item = u32> {
 const NOBODY: u32 = u32::MAX / 2;
 
 impl<B: Branch> Drop for Waiting<B> {
+    #[inline(always)]
     fn drop(&mut self) {
-        // SAFETY: *pinned*: a value that is being dropped is not moved any more.
-        let parts = unsafe { Pin::new_unchecked(self) }.parts();
-        parts.end();
+        if self.stage != Stage::Ended {
+            // SAFETY: *pinned*: a value that is being dropped is not moved any more.
+            let parts = unsafe { Pin::new_unchecked(self) }.parts();
+            parts.end();
+        }
     }
 }
 
 impl<B: Branch> Parts<'_, B> {
+    #[cold]
     fn end(mut self) {
-        match *self.stage {
-            Stage::Ended => return,
-            // Nothing was enrolled, but an opened event may have something to take back.
-            Stage::Fresh => {}
-            Stage::Waits => {
-                // From here on no partner wins the claim.
-                match self.claim.hold() {
-                    Ok(held) => held.win_own(NOBODY),
-                    Err(Lost) => {}
-                }
-                if let Some(winner) = self.claim.winner().filter(|w| *w != NOBODY) {
-                    self.branch.as_mut().give_back(winner);
-                }
+        // If nothing was enrolled, an opened event may still have something to take back.
+        if *self.stage == Stage::Waits {
+            // From here on no partner wins the claim.
+            match made(self.claim).hold() {
+                Ok(held) => held.win_own(NOBODY),
+                Err(Lost) => {}
+            }
+            if let Some(winner) = made(self.claim).winner().filter(|w| *w != NOBODY) {
+                self.branch.as_mut().give_back(winner);
             }
         }
         *self.stage = Stage::Ended;

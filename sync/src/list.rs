@@ -5,7 +5,7 @@
 
 #![allow(unsafe_code)]
 
-use std::{cell::UnsafeCell, marker::PhantomPinned, pin::Pin, ptr, ptr::NonNull};
+use std::{cell::UnsafeCell, marker::PhantomPinned, mem::MaybeUninit, pin::Pin, ptr, ptr::NonNull};
 
 /// One who waits, and a value for it: what the list's users leave for each other.
 ///
@@ -17,7 +17,8 @@ use std::{cell::UnsafeCell, marker::PhantomPinned, pin::Pin, ptr, ptr::NonNull};
 /// - *Pinned*: a linked node does not move, and its drop aborts, so a linked node is always alive.
 pub(crate) struct Node<V> {
     home: UnsafeCell<*const List<V>>,
-    links: UnsafeCell<Links<V>>,
+    /// Written when the node is bound, so that a wait that is ready at once pays nothing for them.
+    links: UnsafeCell<MaybeUninit<Links<V>>>,
     value: UnsafeCell<V>,
     pinned: PhantomPinned,
 }
@@ -45,10 +46,7 @@ impl<V> Node<V> {
     pub(crate) const fn new(value: V) -> Node<V> {
         Node {
             home: UnsafeCell::new(ptr::null()),
-            links: UnsafeCell::new(Links {
-                next: ptr::null_mut(),
-                previous: ptr::null_mut(),
-            }),
+            links: UnsafeCell::new(MaybeUninit::uninit()),
             value: UnsafeCell::new(value),
             pinned: PhantomPinned,
         }
@@ -72,16 +70,19 @@ impl<V> Node<V> {
         !unsafe { *self.home.get() }.is_null()
     }
 
+    /// Called for a bound node.
     fn is_linked(&self) -> bool {
-        // SAFETY: *locked*; in `drop`, whose caller has retracted the node or never pushed it, and
-        // otherwise aborts.
-        !unsafe { (*self.links.get()).next }.is_null()
+        // SAFETY: *locked*; in `drop`, whose caller has retracted the node, and otherwise aborts.
+        let links = unsafe { &*self.links.get() };
+        // SAFETY: *bound*: written with the home.
+        !unsafe { links.assume_init_ref() }.next.is_null()
     }
 }
 
 impl<V> Drop for Node<V> {
+    #[inline(always)]
     fn drop(&mut self) {
-        if self.is_linked() {
+        if self.is_bound() && self.is_linked() {
             // Others would follow the link into freed memory: no unwinding may go past this.
             std::process::abort();
         }
@@ -193,7 +194,13 @@ impl<V> List<V> {
     fn bind(&mut self, node: &Node<V>) {
         let home: *const List<V> = self;
         if !node.is_bound() {
+            let unlinked = Links {
+                next: ptr::null_mut(),
+                previous: ptr::null_mut(),
+            };
             // SAFETY: *locked*: unbound, and the caller is the owner.
+            unsafe { *node.links.get() = MaybeUninit::new(unlinked) };
+            // SAFETY: as above.
             unsafe { *node.home.get() = home };
         }
         // SAFETY: written by the owner only, who is the caller.
@@ -221,7 +228,9 @@ fn links<'a, V>(node: *mut Node<V>) -> &'a mut Links<V> {
     // SAFETY: *locked*; *pinned*: callers pass linked nodes, or one that they are linking.
     let links = unsafe { (*node).links.get() };
     // SAFETY: as above.
-    unsafe { &mut *links }
+    let links = unsafe { &mut *links };
+    // SAFETY: *bound*: written with the home.
+    unsafe { links.assume_init_mut() }
 }
 
 fn set_links<V>(node: *mut Node<V>, previous: *mut Node<V>, next: *mut Node<V>) {

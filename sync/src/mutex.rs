@@ -95,7 +95,7 @@ impl<T: ?Sized> Mutex<T> {
     pub fn lock(&self) -> Waiting<Lock<'_, T>> {
         Waiting::new(Lock {
             mutex: self,
-            node: OfferNode::with_slot(Rival::new()),
+            node: OfferNode::with_slot(None),
         })
     }
 
@@ -151,12 +151,12 @@ impl<T: ?Sized> Drop for MutexGuard<'_, T> {
 /// The event of [`Mutex::lock`].
 pub struct Lock<'a, T: ?Sized> {
     mutex: &'a Mutex<T>,
-    node: OfferNode<Rival>,
+    node: OfferNode<Option<Rival>>,
 }
 
 impl<'a, T: ?Sized> Lock<'a, T> {
     #[inline(always)]
-    fn node(self: Pin<&mut Self>) -> (&'a Mutex<T>, Pin<&mut OfferNode<Rival>>) {
+    fn node(self: Pin<&mut Self>) -> (&'a Mutex<T>, Pin<&mut OfferNode<Option<Rival>>>) {
         crate::list::project(self, |this| (this.mutex, &mut this.node))
     }
 }

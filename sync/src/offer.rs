@@ -5,7 +5,7 @@
 
 #![allow(unsafe_code)]
 
-use std::{pin::Pin, ptr::NonNull, task::Waker};
+use std::{mem::MaybeUninit, pin::Pin, ptr::NonNull, task::Waker};
 
 use crate::{
     claim::{Claim, Held, Lost, Missed},
@@ -19,10 +19,16 @@ use crate::{
 /// *Retracted*: the claim outlives the time that the offer is linked, and the time that a partner holds the
 /// lock of the list it was linked in: its wait retracts each offer, under that lock, before it ends.
 pub(crate) struct Offer<V> {
-    claim: Option<NonNull<Claim>>,
-    /// Its number among the offers of its wait.
-    number: u32,
+    place: MaybeUninit<Place>,
     pub(crate) slot: V,
+}
+
+/// Written when the offer is left; only offers that were left are ever looked at.
+#[derive(Clone, Copy)]
+struct Place {
+    claim: NonNull<Claim>,
+    /// The offer's number among those of its wait.
+    number: u32,
 }
 
 // SAFETY: the claim may be used from any thread.
@@ -40,11 +46,18 @@ pub(crate) struct Accepted<'a, V> {
     number: u32,
 }
 
+impl<V> Offer<V> {
+    /// Called for an offer that is in a list.
+    fn place(&self) -> Place {
+        // SAFETY: `leave` wrote it before it pushed the node, and nothing else pushes one.
+        unsafe { self.place.assume_init() }
+    }
+}
+
 impl<V> OfferNode<V> {
     pub(crate) const fn with_slot(slot: V) -> OfferNode<V> {
         Node::new(Offer {
-            claim: None,
-            number: 0,
+            place: MaybeUninit::uninit(),
             slot,
         })
     }
@@ -54,8 +67,10 @@ impl<V> Offers<V> {
     /// Leaves an offer at the end of the list.
     pub(crate) fn leave(&mut self, mut node: Pin<&mut OfferNode<V>>, entry: &Entry<'_>) {
         let offer = self.value(node.as_mut());
-        offer.claim = Some(NonNull::from(entry.claim));
-        offer.number = entry.number;
+        offer.place.write(Place {
+            claim: NonNull::from(entry.claim),
+            number: entry.number,
+        });
         self.push(node);
     }
 
@@ -67,13 +82,13 @@ impl<V> Offers<V> {
             // SAFETY: `pop` gives the value for as long as `self` is borrowed; the loop only hides that
             // from the compiler.
             let offer = unsafe { &mut *offer.as_ptr() };
-            let claim = offer.claim.expect("an offer that was left has a claim");
+            let Place { claim, number } = offer.place();
             // SAFETY: *retracted*.
             if let Ok(held) = unsafe { claim.as_ref() }.hold() {
                 return Some(Accepted {
                     slot: &mut offer.slot,
                     held,
-                    number: offer.number,
+                    number,
                 });
             }
         }
@@ -84,9 +99,8 @@ impl<V> Offers<V> {
     pub(crate) fn nudge(&mut self, mark: impl FnOnce(&mut V)) -> Option<Option<Waker>> {
         loop {
             let offer = self.front()?;
-            let claim = offer.claim.expect("an offer that was left has a claim");
             // SAFETY: *retracted*.
-            match unsafe { claim.as_ref() }.hold() {
+            match unsafe { offer.place().claim.as_ref() }.hold() {
                 Err(Lost) => {
                     self.pop();
                 }
@@ -111,8 +125,7 @@ impl<V> Offers<V> {
             let Some(first) = self.front() else {
                 return Met::Nobody(own);
             };
-            let (claim, number) = (first.claim, first.number);
-            let claim = claim.expect("an offer that was left has a claim");
+            let Place { claim, number } = first.place();
             // SAFETY: *retracted*.
             match own.and(unsafe { claim.as_ref() }) {
                 Ok((own, theirs)) => {

@@ -17,7 +17,7 @@ use std::{pin::Pin, task::Waker};
 use crate::{
     event::Entry,
     holders,
-    offer::{OfferNode, Offers},
+    offer::{Offer, OfferNode, Offers},
     reason::Name,
     sys::{AtomicU64, MutPtr, Ordering, UnsafeCell, relax},
     unit,
@@ -55,7 +55,7 @@ pub(super) struct Rival {
 /// *Listed*: the list is touched by who has set `LIST` only.
 pub(crate) struct RawMutex {
     word: AtomicU64,
-    list: UnsafeCell<Offers<Rival>>,
+    list: UnsafeCell<Offers<Option<Rival>>>,
 }
 
 // SAFETY: *listed*.
@@ -66,17 +66,7 @@ unsafe impl Sync for RawMutex {}
 /// The right to the list.
 pub(super) struct Listed<'a> {
     raw: &'a RawMutex,
-    access: Option<MutPtr<Offers<Rival>>>,
-}
-
-impl Rival {
-    pub(super) fn new() -> Rival {
-        Rival {
-            owner: 0,
-            passed_over: 0,
-            woken: false,
-        }
-    }
+    access: Option<MutPtr<Offers<Option<Rival>>>>,
 }
 
 /// The calling unit's number as an owner.
@@ -183,7 +173,7 @@ impl RawMutex {
 }
 
 impl Listed<'_> {
-    pub(super) fn list(&mut self) -> &mut Offers<Rival> {
+    pub(super) fn list(&mut self) -> &mut Offers<Option<Rival>> {
         let access = self
             .access
             .as_ref()
@@ -224,15 +214,22 @@ impl Listed<'_> {
     }
 
     /// Leaves an offer; called after [`Listed::take_or_announce`] was false.
-    pub(super) fn leave(&mut self, mut node: Pin<&mut OfferNode<Rival>>, entry: &Entry<'_>) {
-        self.list().value(node.as_mut()).slot.owner = me();
+    pub(super) fn leave(
+        &mut self,
+        mut node: Pin<&mut OfferNode<Option<Rival>>>,
+        entry: &Entry<'_>,
+    ) {
+        self.list().value(node.as_mut()).slot = Some(Rival {
+            owner: me(),
+            passed_over: 0,
+            woken: false,
+        });
         self.list().leave(node, entry);
     }
 
     /// One who waits tries again: true if it is the owner now, and in the list no more.
-    pub(super) fn try_again(&mut self, mut node: Pin<&mut OfferNode<Rival>>) -> bool {
-        let rival = &mut self.list().value(node.as_mut()).slot;
-        let was_woken = std::mem::replace(&mut rival.woken, false);
+    pub(super) fn try_again(&mut self, mut node: Pin<&mut OfferNode<Option<Rival>>>) -> bool {
+        let was_woken = std::mem::take(&mut rival(self.list().value(node.as_mut())).woken);
         let woken = if was_woken { WOKEN } else { 0 };
         let before = self.update(|word| {
             Some(match word & OWNER {
@@ -246,14 +243,17 @@ impl Listed<'_> {
             return true;
         }
         if was_woken {
-            self.list().value(node).slot.passed_over += 1;
+            rival(self.list().value(node)).passed_over += 1;
         }
         false
     }
 
     /// One who waits gives up. Returns who is to be woken in its place.
-    pub(super) fn retract(&mut self, mut node: Pin<&mut OfferNode<Rival>>) -> Option<Waker> {
-        let was_woken = self.list().value(node.as_mut()).slot.woken;
+    pub(super) fn retract(
+        &mut self,
+        mut node: Pin<&mut OfferNode<Option<Rival>>>,
+    ) -> Option<Waker> {
+        let was_woken = rival(self.list().value(node.as_mut())).woken;
         if self.list().remove(node) {
             self.note_waiters();
         }
@@ -274,12 +274,12 @@ impl Listed<'_> {
         let is_due = self
             .list()
             .front()
-            .is_some_and(|o| o.slot.passed_over >= PATIENCE);
+            .is_some_and(|first| rival(first).passed_over >= PATIENCE);
         if is_due && word & WOKEN == 0 {
             let handed = self
                 .list()
                 .accept()
-                .map(|rival| (rival.slot.owner, rival.win()));
+                .map(|next| (rival_in(next.slot).owner, next.win()));
             if let Some((next, waker)) = handed {
                 self.update(|word| Some((word & !OWNER) | next));
                 self.note_waiters();
@@ -295,7 +295,7 @@ impl Listed<'_> {
 
     /// Wakes the first who waits to try again, if the wait goes on.
     fn wake_first(&mut self) -> Option<Waker> {
-        let waker = self.list().nudge(|rival| rival.woken = true);
+        let waker = self.list().nudge(|slot| rival_in(slot).woken = true);
         if waker.is_some() {
             self.update(|word| Some(word | WOKEN));
         }
@@ -312,6 +312,14 @@ impl Listed<'_> {
             }
         }
     }
+}
+
+fn rival(offer: &mut Offer<Option<Rival>>) -> &mut Rival {
+    rival_in(&mut offer.slot)
+}
+
+fn rival_in(slot: &mut Option<Rival>) -> &mut Rival {
+    slot.as_mut().expect("who waits has said who it is")
 }
 
 impl Drop for Listed<'_> {
