@@ -7,6 +7,8 @@
 
 use std::{cell::Cell, ptr, sync::Arc, task::Waker};
 
+use weald_sync::unit::{self, Unit};
+
 use crate::{
     gate::Epoch,
     job::{JobPtr, JobRef},
@@ -32,8 +34,6 @@ pub(crate) struct Context {
     home: Cell<*const Home>,
     /// The job that the thread runs.
     job: Cell<Option<JobPtr>>,
-    /// Reductions left in this poll.
-    budget: Cell<u32>,
     /// Whether the job waits for a post, among other things.
     listening: Cell<bool>,
     /// Whether the job wants to run again without being woken: it yielded.
@@ -46,7 +46,8 @@ pub(crate) struct Context {
 pub(crate) struct Aside<'a> {
     here: &'a Context,
     job: Option<JobPtr>,
-    budget: u32,
+    /// Its number and its budget.
+    unit: (usize, u32),
     listening: bool,
     yielded: bool,
     dropping: bool,
@@ -61,7 +62,6 @@ thread_local! {
             shared: Cell::new(ptr::null()),
             home: Cell::new(ptr::null()),
             job: Cell::new(None),
-            budget: Cell::new(0),
             listening: Cell::new(false),
             yielded: Cell::new(false),
             dropping: Cell::new(false),
@@ -147,7 +147,7 @@ impl Context {
     #[inline(always)]
     pub(crate) fn begin_run(&self, job: JobPtr, budget: u32) {
         self.job.set(Some(job));
-        self.budget.set(budget);
+        unit::with(|unit| unit.begin(job.as_raw().as_ptr().addr(), budget));
         self.listening.set(false);
         self.yielded.set(false);
     }
@@ -158,7 +158,7 @@ impl Context {
         Aside {
             here: self,
             job: self.job.take(),
-            budget: self.budget.get(),
+            unit: unit::with(Unit::set_aside),
             listening: self.listening.get(),
             yielded: self.yielded.get(),
             dropping: self.dropping.replace(false),
@@ -177,6 +177,8 @@ impl Context {
     /// Sets the job that runs; returns the one before.
     #[inline(always)]
     pub(crate) fn set_job(&self, job: Option<JobPtr>) -> Option<JobPtr> {
+        let id = job.map_or(0, |job| job.as_raw().as_ptr().addr());
+        unit::with(|unit| unit.begin(id, unit.budget()));
         self.job.replace(job)
     }
 
@@ -220,11 +222,7 @@ impl Context {
     /// One completed operation, if the budget is not used up.
     #[inline(always)]
     pub(crate) fn spend_if_any(&self) -> bool {
-        let left = self.budget.get();
-        if left > 0 {
-            self.budget.set(left - 1);
-        }
-        left > 0
+        unit::with(Unit::spend_if_any)
     }
 
     /// One completed operation, awaited with `waker`. False if the budget of this poll is used up:
@@ -243,14 +241,14 @@ impl Context {
 
     /// Gives the running job a fresh budget: its thread is about to wait in the middle of a poll.
     pub(crate) fn refill(&self, budget: u32) {
-        self.budget.set(budget);
+        unit::with(|unit| unit.begin(unit.id(), budget));
     }
 }
 
 impl Drop for Aside<'_> {
     fn drop(&mut self) {
         self.here.job.set(self.job);
-        self.here.budget.set(self.budget);
+        unit::with(|unit| unit.begin(self.unit.0, self.unit.1));
         self.here.listening.set(self.listening);
         self.here.yielded.set(self.yielded);
         self.here.dropping.set(self.dropping);

@@ -25,6 +25,8 @@ use std::{
     sync::Arc,
 };
 
+use weald_sync::reason::Reason;
+
 use crate::{
     body::{HasVTable, JobCell, Outcome, VTable, set_stage, stage},
     extras::ExtrasWord,
@@ -32,7 +34,7 @@ use crate::{
     memory::{self, Kind},
     runnable::Runnable,
     state::{Inbox, State},
-    sys::{AtomicPtr, AtomicU8, AtomicU16, AtomicU32, Ordering},
+    sys::{AtomicPtr, AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering},
 };
 
 /// Beyond this many references the program aborts: a count that wraps would free a job in use. It
@@ -57,8 +59,8 @@ pub(crate) struct Header {
     stage: AtomicU8,
     /// Whether the job counts against the process limit; never changes.
     counted: bool,
-    /// The name of the wait that the job is in, for reports. Written by its runner.
-    waits_for: AtomicPtr<&'static str>,
+    /// What the job waits for, as the word of a [`Reason`], for reports. Written by its runner.
+    waits_for: AtomicU64,
     /// What only some jobs have. Anyone.
     pub(crate) extras: ExtrasWord,
 }
@@ -97,7 +99,7 @@ pub(crate) fn new<F: Future>(spec: Spec, make: impl FnOnce(&Runnable) -> F) -> R
         }),
         stage: AtomicU8::new(stage::NOTHING),
         counted: spec.counted,
-        waits_for: AtomicPtr::new(ptr::null_mut()),
+        waits_for: AtomicU64::new(0),
         extras: ExtrasWord::new(spec.site),
     };
     if let Some(home) = spec.home {
@@ -192,16 +194,13 @@ impl Header {
 
     /// Notes what the job is about to wait for. Called by its runner.
     #[inline(always)]
-    pub(crate) fn set_waits_for(&self, what: &'static &'static str) {
-        self.waits_for
-            .store(ptr::from_ref(what).cast_mut(), Ordering::Relaxed);
+    pub(crate) fn set_waits_for(&self, what: u64) {
+        self.waits_for.store(what, Ordering::Relaxed);
     }
 
     /// What the job noted last.
-    pub(crate) fn waits_for(&self) -> Option<&'static str> {
-        let what = self.waits_for.load(Ordering::Relaxed);
-        // SAFETY: null, or the address of a static that `set_waits_for` was given.
-        (!what.is_null()).then(|| unsafe { *what })
+    pub(crate) fn waits_for(&self) -> Option<Reason> {
+        Reason::of_word(self.waits_for.load(Ordering::Relaxed))
     }
 }
 

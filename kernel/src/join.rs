@@ -11,6 +11,8 @@ use std::{
     task::{Context, Poll},
 };
 
+use weald_sync::reason::{Kind, Reason};
+
 use crate::{
     body::{Failure, Outcome},
     context,
@@ -98,8 +100,6 @@ impl fmt::Display for JoinError {
 }
 
 impl std::error::Error for JoinError {}
-
-static JOIN: &str = "another job's end";
 
 /// The right to a job's output: a future of it. Dropping the handle lets the job go on.
 ///
@@ -203,7 +203,7 @@ impl<T> Future for JoinHandle<T> {
                 let former = header.extras.parts().joiner.replace(cx.waker().clone());
                 drop(former);
                 if header.state.await_done() {
-                    note_wait(&JOIN);
+                    note_wait(Reason::new(Kind::End, job.header()));
                     return Poll::Pending;
                 }
             }
@@ -239,11 +239,11 @@ impl<T> fmt::Debug for JoinHandle<T> {
 
 /// Notes what the running job waits for, for reports.
 #[inline(always)]
-pub(crate) fn note_wait(what: &'static &'static str) {
+pub(crate) fn note_wait(what: Reason) {
     context::with(|cx| {
         if let Some(job) = cx.job() {
             // SAFETY: the thread that runs a job keeps it alive.
-            unsafe { job.header() }.set_waits_for(what);
+            unsafe { job.header() }.set_waits_for(what.to_word());
         }
     });
 }

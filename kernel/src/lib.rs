@@ -81,6 +81,8 @@ mod scope;
 
 mod wait;
 
+mod hooks;
+
 // The whole.
 mod builder;
 
@@ -89,6 +91,9 @@ mod shared;
 mod runtime;
 
 mod metrics;
+
+mod waits;
+
 mod shutdown;
 mod testing;
 
@@ -109,4 +114,6 @@ pub use shutdown::ShutdownReport;
 pub use spawn::{Spawn, SpawnError, spawn, spawn_child, spawn_local};
 pub use testing::TestRuntime;
 pub use time::{Elapsed, Interval, Sleep, interval, now, sleep, sleep_until, timeout, yield_now};
-pub use wait::{Wait, block_on, blocking};
+pub use wait::{block_on, blocking};
+pub use waits::{WaitingJob, Waits};
+pub use weald_sync::Wait;

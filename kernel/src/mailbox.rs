@@ -14,6 +14,8 @@ use std::{
     task::{Context, Poll},
 };
 
+use weald_sync::reason::{Kind, Reason};
+
 use crate::{
     context,
     job::JobRef,
@@ -26,7 +28,8 @@ use crate::{
     waker,
 };
 
-static RECEIVE: &str = "a message";
+/// What a job is noted to wait for that receives from its own mailbox.
+const RECEIVE: u64 = Reason::unspecified(Kind::Message).to_word();
 
 /// Where messages `M` for one job go. A counted reference of 8 bytes; any thread.
 pub struct Address<M> {
@@ -300,7 +303,7 @@ fn is_own(here: &context::Context, job: &JobRef, cx: &Context<'_>) -> bool {
 #[inline(always)]
 fn listen(here: &context::Context, job: &JobRef) {
     here.listen();
-    job.header().set_waits_for(&RECEIVE);
+    job.header().set_waits_for(RECEIVE);
 }
 
 /// Arranges that the next post wakes the receiver. False if one may have come first.
@@ -315,7 +318,7 @@ fn register(here: &context::Context, job: &JobRef, cx: &Context<'_>) -> bool {
 
 #[cold]
 fn register_waker(job: &JobRef, cx: &Context<'_>) -> bool {
-    note_wait(&RECEIVE);
+    note_wait(Reason::unspecified(Kind::Message));
     let header = job.header();
     // The former waker leaves the lock before it is dropped: a waker is user code.
     let former = header.extras.parts().receiver.replace(cx.waker().clone());

@@ -37,6 +37,7 @@ use crate::{
     search,
     shared::Shared,
     sys::{Mutex, lock},
+    waits,
     worker::Worker,
 };
 
@@ -139,6 +140,7 @@ fn watch(shared: &Arc<Shared>) {
         })
         .collect();
     let mut quiet = 0;
+    let mut told = waits::Told::default();
     while !shared.is_stopped() {
         thread::park_timeout(pause(shared));
         quiet = match all_sleep(shared) {
@@ -146,6 +148,7 @@ fn watch(shared: &Arc<Shared>) {
             false => 0,
         };
         if quiet > QUIET_ROUNDS {
+            waits::report_circles(shared, &mut told);
             shared.monitor.sleep_until_a_worker_wakes(shared);
         }
         let orphans = std::mem::take(&mut *lock(&shared.orphans));

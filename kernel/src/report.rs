@@ -2,6 +2,8 @@
 
 use std::{fmt, io, panic::Location, time::Duration};
 
+use weald_sync::reason::Reason;
+
 use crate::{job::Header, shared::Shared, shutdown::ShutdownReport, sys::Ordering};
 
 /// A job as reports name it.
@@ -15,7 +17,7 @@ pub struct JobName {
     /// Where the job was spawned.
     pub site: &'static Location<'static>,
     /// What the job waited for last, if it said so.
-    pub waits_for: Option<&'static str>,
+    pub waits_for: Option<Reason>,
 }
 
 impl JobName {

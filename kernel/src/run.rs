@@ -46,6 +46,8 @@ pub(crate) fn unwind_cancelled() -> ! {
 #[inline(always)]
 pub(crate) fn poll(cx: &Context, job: &Runnable, budget: u32) -> Polled {
     cx.begin_run(job.ptr(), budget);
+    // What it waited for last is over; the next wait may be one that notes nothing.
+    job.header().set_waits_for(0);
     if job.header().state.start() == Start::Cancel {
         return ended(job, Failure::Cancelled);
     }

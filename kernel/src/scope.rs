@@ -6,6 +6,8 @@ use std::{
     task::{Poll, Waker},
 };
 
+use weald_sync::Wait;
+
 use crate::{
     ends,
     job::JobRef,
@@ -13,7 +15,6 @@ use crate::{
     shared,
     spawn::{on, with_current},
     sys::lock,
-    wait::Wait,
 };
 
 #[derive(Default)]

@@ -15,6 +15,7 @@ use crate::{
     builder::{BuildError, Config},
     clock::{self, Clock},
     crew::{Crew, Right},
+    hooks,
     idle::Idle,
     injector::Injector,
     job::{Header, JobPtr, JobRef},
@@ -93,6 +94,7 @@ impl Shared {
         clock: clock::Kind,
     ) -> Result<(Arc<Shared>, Vec<Right>), BuildError> {
         barrier::register();
+        hooks::install();
         let mut runtimes = RUNTIMES
             .write()
             .unwrap_or_else(std::sync::PoisonError::into_inner);

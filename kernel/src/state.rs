@@ -308,6 +308,11 @@ impl State {
         Word(self.0.load(Ordering::Relaxed)).has(BLOCKED)
     }
 
+    /// Whether the job waits, at this moment: for a wake, or in `wait()`.
+    pub(crate) fn is_waiting(&self) -> bool {
+        Word(self.0.load(Ordering::Relaxed)).has(PARKED | BLOCKED)
+    }
+
     /// Whether the output is in place; acquires it.
     pub(crate) fn is_done(&self) -> bool {
         Word(self.0.load(Ordering::Acquire)).has(DONE)

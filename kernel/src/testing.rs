@@ -20,10 +20,10 @@ use crate::{
     clock, context,
     gate::Epoch,
     local::{self, Home},
-    report::JobName,
     runtime::Runtime,
     shared::Shared,
     shutdown::{self, Drain},
+    waits::Waits,
     worker::{self, Tenure},
 };
 
@@ -193,23 +193,13 @@ fn move_time(shared: &Shared, epoch: Epoch) -> bool {
 }
 
 fn stuck(shared: &Shared, seed: u64) -> ! {
-    let names: Vec<String> = shared
-        .live_jobs()
-        .iter()
-        .map(|job| {
-            let named = JobName::of(job.header());
-            format!(
-                "{named} waits for {}",
-                named.waits_for.unwrap_or("something unnamed")
-            )
-        })
-        .collect();
+    let waits = Waits::of(shared).to_string();
     panic!(
         "nothing can run any more, and no timer is pending (drive state {seed}). Jobs that wait: {}",
-        if names.is_empty() {
-            "none but the main future".to_owned()
+        if waits.is_empty() {
+            "none but the main future"
         } else {
-            names.join("; ")
+            waits.trim_end()
         }
     );
 }

@@ -12,6 +12,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use weald_sync::reason::{Kind, Reason};
+
 use crate::{
     builder::FOREVER,
     context,
@@ -20,8 +22,6 @@ use crate::{
     spawn::with_current,
     timer::entry::{EntryPtr, Owes},
 };
-
-static SLEEP: &str = "a point in time";
 
 /// The present, by the clock of the current runtime.
 pub fn now() -> Instant {
@@ -180,7 +180,7 @@ impl Future for Sleep {
             self.disarm();
             self.arm(cx.waker());
         }
-        note_wait(&SLEEP);
+        note_wait(Reason::unspecified(Kind::Time));
         Poll::Pending
     }
 }

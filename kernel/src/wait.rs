@@ -30,21 +30,6 @@ use crate::{
     testing,
 };
 
-/// Waits for a future with the stack; see the crate's [`block_on`].
-pub trait Wait: Future + Sized {
-    /// Runs the future to its end, and returns its output. Legal in every context: a job, another
-    /// executor's task, a plain thread. Other jobs go on meanwhile.
-    ///
-    /// # Panics
-    /// If the future panics. In a job that is cancelled meanwhile it does not return: the job's stack
-    /// is unwound.
-    fn wait(self) -> Self::Output {
-        block_on(self)
-    }
-}
-
-impl<F: Future> Wait for F {}
-
 /// Runs `future` on the calling thread until it is done, with the current runtime: the one that runs
 /// the caller, else the default one. See [`Runtime::block_on`].
 pub fn block_on<F: Future>(future: F) -> F::Output {
@@ -162,6 +147,8 @@ fn wait_in_job<F: Future>(job: &JobRef, mut future: Pin<&mut F>) -> F::Output {
                     .map_or(u32::MAX, |shared| shared.config.poll_budget),
             );
             if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
+                // The job goes on, and its next wait may be one that notes nothing.
+                job.header().set_waits_for(0);
                 return output;
             }
             continue;

@@ -35,6 +35,17 @@ pub trait Hooks: Sync {
     fn give_way(&self, waker: &Waker);
 }
 
+/// Polls until it is ready, and parks the calling thread between two polls: the wait of a thread that belongs
+/// to no runtime.
+pub fn park(poll: &mut dyn FnMut(&mut Context<'_>) -> Poll<()>) {
+    park::wait(poll);
+}
+
+/// A deadline by the system's clock, without a runtime: one thread of the program serves all of them.
+pub fn thread_alarm(deadline: Instant) -> Alarm {
+    Box::pin(alarm::ThreadAlarm::new(deadline))
+}
+
 static HOOKS: OnceLock<&'static dyn Hooks> = OnceLock::new();
 
 /// Installs a runtime's hooks, unless there are some.
@@ -60,7 +71,7 @@ impl Hooks for Threads {
     }
 
     fn alarm(&self, deadline: Instant) -> Alarm {
-        Box::pin(alarm::ThreadAlarm::new(deadline))
+        thread_alarm(deadline)
     }
 
     fn note(&self, _reason: Reason) {}

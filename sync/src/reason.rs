@@ -182,18 +182,27 @@ impl Reason {
         }
     }
 
+    /// A wait for an object that is not told.
+    pub const fn unspecified(kind: Kind) -> Reason {
+        Reason {
+            kind,
+            name: Name::NONE,
+            object: 0,
+        }
+    }
+
     /// The same with the object's name.
     #[must_use]
-    pub fn named(self, name: Name) -> Reason {
+    pub const fn named(self, name: Name) -> Reason {
         Reason { name, ..self }
     }
 
     /// The reason in one word, which is not zero: kind in 6 bits, name in 14, object in 44, because
     /// addresses end below 2^47 and objects are aligned to eight (if not, the object is that of its
     /// eight bytes).
-    pub fn to_word(self) -> u64 {
+    pub const fn to_word(self) -> u64 {
         let object = (self.object as u64 >> 3) & ((1 << 44) - 1);
-        (self.kind as u64) << 58 | u64::from(self.name.0) << 44 | object
+        (self.kind as u64) << 58 | (self.name.0 as u64) << 44 | object
     }
 
     /// The reason that became `word`; none for zero.

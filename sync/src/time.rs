@@ -121,11 +121,7 @@ impl Branch for At {
     }
 
     fn reason(&self) -> Reason {
-        Reason {
-            kind: Kind::Time,
-            name: crate::reason::Name::NONE,
-            object: 0,
-        }
+        Reason::unspecified(Kind::Time)
     }
 }
 

@@ -74,16 +74,26 @@ impl Unit {
         self.budget.get()
     }
 
-    /// One completed operation, if the budget is not used up. A thread that runs no unit has no budget to
-    /// keep.
+    /// The unit is set aside: another one will run on top of its stack. Returns what [`begin`](Unit::begin)
+    /// takes to go on with it.
+    pub fn set_aside(&self) -> (usize, u32) {
+        (self.id.replace(0), self.budget.get())
+    }
+
+    /// One completed operation, if the budget is not used up.
     #[inline(always)]
-    pub fn spend(&self) -> bool {
+    pub fn spend_if_any(&self) -> bool {
         let left = self.budget.get();
         if left > 0 {
             self.budget.set(left - 1);
-            return true;
         }
-        self.id.get() == 0
+        left > 0
+    }
+
+    /// As [`spend_if_any`](Unit::spend_if_any); a thread that runs no unit has no budget to keep.
+    #[inline(always)]
+    pub fn spend(&self) -> bool {
+        self.spend_if_any() || self.id.get() == 0
     }
 }
 

@@ -1,0 +1,184 @@
+//! Who waits for what: a lock, a job's end, and circles of both.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[path = "support/tools.rs"]
+mod tools;
+
+use std::sync::Arc;
+
+use tools::{runtime, watch};
+use weald_kernel::{JobName, Runtime, Wait, Waits};
+use weald_sync::{Mutex, channel, reason::Kind};
+
+/// Asks until so many jobs wait.
+fn waits_of(runtime: &Runtime, jobs: usize) -> Waits {
+    loop {
+        let waits = runtime.waits();
+        if waits.jobs.len() == jobs {
+            return waits;
+        }
+        std::thread::yield_now();
+    }
+}
+
+/// The circles as lines of spawn sites.
+fn lines(waits: &Waits) -> Vec<Vec<u32>> {
+    let line = |place: &usize| waits.jobs[*place].job.site.line();
+    let mut circles: Vec<Vec<u32>> = waits
+        .circles
+        .iter()
+        .map(|circle| circle.iter().map(line).collect())
+        .collect();
+    circles.iter_mut().for_each(|circle| circle.sort_unstable());
+    circles
+}
+
+#[test]
+fn who_waits_for_a_lock_is_told_with_its_holder() {
+    let _watch = watch();
+    let runtime = runtime(2);
+    let mutex = Arc::new(Mutex::named("accounts", 0));
+    let (sender, receiver) = channel::bounded::<()>(1);
+    receiver_named(&sender);
+
+    let held = Arc::clone(&mutex);
+    let holder = runtime.spawn(async move {
+        let _guard = held.lock().await;
+        receiver.receive().await
+    });
+    let holder_site = line!() - 4;
+    waits_of(&runtime, 1);
+    let waiting = runtime.spawn(async move { *mutex.lock().await });
+
+    let waits = waits_of(&runtime, 2);
+    let find = |kind| waits.jobs.iter().find(|job| job.reason.unwrap().kind == kind);
+    let for_lock = find(Kind::Mutex).unwrap();
+    assert_eq!(for_lock.reason.unwrap().name.text(), Some("accounts"));
+    assert_eq!(for_lock.holder.as_ref().unwrap().site.line(), holder_site);
+    let for_value = find(Kind::Receive).unwrap();
+    assert_eq!(for_value.reason.unwrap().name.text(), Some("orders"));
+    assert_eq!(for_value.holder, None);
+    assert!(waits.circles.is_empty());
+    assert!(waits.to_string().contains("waits for a mutex (`accounts`)"));
+
+    sender.send(()).wait().unwrap();
+    assert_eq!(holder.wait().unwrap(), Ok(()));
+    assert_eq!(waiting.wait().unwrap(), 0);
+    waits_of(&runtime, 0);
+}
+
+fn receiver_named<T>(sender: &channel::Sender<T>) {
+    sender.set_name("orders");
+}
+
+#[test]
+fn two_jobs_that_hold_what_the_other_wants_are_a_circle() {
+    let _watch = watch();
+    let runtime = runtime(2);
+    let (a, b) = (Arc::new(Mutex::new(())), Arc::new(Mutex::new(())));
+    let both = channel::unbounded::<()>();
+    let go = channel::unbounded::<()>();
+    let mut jobs = Vec::new();
+    for (first, second) in [(a.clone(), b.clone()), (b, a)] {
+        let (both, go) = (both.0.clone(), go.1.clone());
+        jobs.push(runtime.spawn(async move {
+            let _first = first.lock().await;
+            both.send(()).await.unwrap();
+            go.receive().await.unwrap();
+            drop(second.lock().await);
+        }));
+    }
+    let site = line!() - 7;
+    for _ in 0..2 {
+        both.1.receive().wait().unwrap();
+    }
+    for _ in 0..2 {
+        go.0.send(()).wait().unwrap();
+    }
+    loop {
+        let waits = runtime.waits();
+        if waits.circles.is_empty() {
+            std::thread::yield_now();
+            continue;
+        }
+        assert_eq!(lines(&waits), [[site, site]]);
+        assert!(waits.to_string().contains("2 jobs wait for each other: "));
+        break;
+    }
+    // Cancelling one ends the circle, and the other goes on.
+    jobs.remove(0).cancel();
+    jobs.remove(0).wait().unwrap();
+    waits_of(&runtime, 0);
+}
+
+#[test]
+fn a_job_that_locks_twice_waits_for_itself() {
+    let _watch = watch();
+    let runtime = runtime(1);
+    let job = runtime.spawn(async {
+        let mutex = Mutex::new(());
+        let _once = mutex.lock().await;
+        drop(mutex.lock().await);
+    });
+    let waits = waits_of(&runtime, 1);
+    assert_eq!(waits.circles, [[0]]);
+    assert!(waits.to_string().contains("a job waits for itself: "));
+    job.cancel();
+    waits_of(&runtime, 0);
+}
+
+#[test]
+fn what_a_job_waited_for_before_is_forgotten() {
+    let _watch = watch();
+    let runtime = runtime(1);
+    let mutex = Arc::new(Mutex::new(()));
+    let guard = mutex.try_lock().unwrap();
+    let taken = Arc::clone(&mutex);
+    let job = runtime.spawn(async move {
+        let _guard = taken.lock().await;
+        std::future::pending::<()>().await;
+    });
+    let reason = |waits: &Waits| waits.jobs[0].reason.map(|reason| reason.kind);
+    assert_eq!(reason(&waits_of(&runtime, 1)), Some(Kind::Mutex));
+    drop(guard);
+    // It holds the lock now, and waits for something unnamed: no circle.
+    loop {
+        let waits = waits_of(&runtime, 1);
+        assert!(waits.circles.is_empty());
+        if reason(&waits).is_none() {
+            break;
+        }
+    }
+    job.cancel();
+    waits_of(&runtime, 0);
+}
+
+#[test]
+fn the_test_runtime_names_the_circle() {
+    let panic = std::panic::catch_unwind(|| {
+        Runtime::test(1).block_on(async {
+            let mutex = Mutex::named("twice", ());
+            weald_kernel::spawn(async move {
+                let _once = mutex.lock().await;
+                drop(mutex.lock().await);
+            })
+            .await
+        })
+    });
+    let message = *panic.unwrap_err().downcast::<String>().unwrap();
+    assert!(message.contains("a job waits for itself: "), "{message}");
+    assert!(message.contains("`twice`"), "{message}");
+}
+
+/// The public face: everything that a report shows can be had as values.
+#[test]
+fn a_waiting_job_has_a_name_of_its_own() {
+    let _watch = watch();
+    let runtime = runtime(1);
+    let job = runtime.spawn(std::future::pending::<()>());
+    let waits = waits_of(&runtime, 1);
+    let JobName { name, site, .. } = &waits.jobs[0].job;
+    assert_eq!((name.as_deref(), site.file()), (None, file!()));
+    job.cancel();
+}
