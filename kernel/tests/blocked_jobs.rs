@@ -7,6 +7,8 @@
     reason = "handles are handed out of a block_on"
 )]
 
+#[path = "support/reports.rs"]
+mod reports;
 #[path = "support/tools.rs"]
 mod tools;
 
@@ -19,7 +21,8 @@ use std::{
     time::Duration,
 };
 
-use tools::{Latch, collect_reports, on_each, reports, runtime, until, watch};
+use reports::{collect_reports, reports};
+use tools::{Latch, on_each, runtime, until, watch};
 use weald_kernel::{Builder, JoinHandle, Runtime, Spawn, Wait, blocking, spawn, yield_now};
 
 /// A job that blocks its thread until the sender is used or dropped.

@@ -6,6 +6,8 @@
     reason = "handles are handed out of a block_on"
 )]
 
+#[path = "support/reports.rs"]
+mod reports;
 #[path = "support/tools.rs"]
 mod tools;
 
@@ -14,7 +16,8 @@ use std::{
     task::{Context, Wake, Waker},
 };
 
-use tools::{Drops, Latch, collect_reports, on_each, reports, until};
+use reports::{collect_reports, reports};
+use tools::{Drops, Latch, on_each, until};
 use weald_kernel::{JoinError, Panic, Spawn, spawn, yield_now};
 
 fn panic_of<T>(result: Result<T, JoinError>) -> Panic {
