@@ -210,6 +210,32 @@ fn at_the_bound_it_says_so_and_recovers() {
 }
 
 #[test]
+fn at_the_bound_it_says_so_once() {
+    let _watch = watch();
+    collect_reports();
+    for (round, workers) in [1, 2].into_iter().enumerate() {
+        let builder = Runtime::builder().workers(workers).stand_ins(0);
+        let runtime = builder.build().unwrap();
+        let refused: Vec<_> = (0..4)
+            .map(|_| {
+                runtime.spawn(async {
+                    for _ in 0..50 {
+                        blocking(|| ());
+                        yield_now().await;
+                    }
+                })
+            })
+            .collect();
+        for job in refused {
+            runtime.block_on(job).unwrap();
+        }
+        assert_eq!(runtime.metrics().announced, 0);
+        let said = reports("weald::monitor", "all 0 stand-in threads");
+        assert_eq!(said.len(), round + 1, "{said:?}");
+    }
+}
+
+#[test]
 fn at_the_bound_of_waits_it_goes_on_when_one_returns() {
     let _watch = watch();
     let stuck_after = Duration::from_millis(2);
