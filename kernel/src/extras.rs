@@ -198,8 +198,8 @@ mod tests {
             }
         });
         assert_eq!(ready, OPERATIONS);
-        // On the thread that drops the runtime.
-        let told = leave_with(runtime.spawn(std::future::pending()));
+        // Queued, in a runtime that is dropped.
+        let told = leave_with(runtime.spawn(ends_at(&Arc::default())));
         drop(runtime);
         assert_eq!(told.recv(), Ok(OPERATIONS));
     }
