@@ -49,6 +49,7 @@ pub(crate) fn run(args: &Bench) -> Result<ExitCode, Error> {
     let results = bench::run(&options, &systems, &mut shown)?;
     progress.end();
     if !args.json {
+        print(&table::legend(&results))?;
         print(&table::closing(&results))?;
     }
     if let Some(path) = &args.report {
