@@ -289,7 +289,9 @@ fn a_parent_has_very_many_children() {
     // If each end looked through all of them, this would take many minutes, and the guard speak.
     const CHILDREN: usize = 400_000;
     let _watch = tools::watch();
-    let runtime = runtime(1);
+    // Without stand-ins, so that no child ends before all are there.
+    let builder = Runtime::builder().workers(1).stand_ins(0);
+    let runtime = builder.build().unwrap();
     let parent = runtime.spawn(async {
         let children: Vec<_> = (0..CHILDREN).map(|_| spawn_child(async {})).collect();
         for child in children {
@@ -297,11 +299,12 @@ fn a_parent_has_very_many_children() {
         }
     });
     runtime.block_on(parent).unwrap();
-    runtime.block_on(scope(async |scope| {
+    let scoped = runtime.spawn(scope(async |scope| {
         for _ in 0..CHILDREN {
             scope.spawn(async {}).detach();
         }
     }));
+    runtime.block_on(scoped).unwrap();
 }
 
 #[test]
