@@ -16,6 +16,7 @@ use weald_lab::system::{System, WEALD, this_program};
 use weald_lab::{compare, machine, record, table, workload};
 
 use crate::args::Bench;
+use crate::interrupt;
 use crate::output::{complain, print};
 use crate::progress::Progress;
 
@@ -29,6 +30,7 @@ pub(crate) fn run(args: &Bench) -> Result<ExitCode, Error> {
             .open(path);
         probe.map_err(Error::file("write", path))?;
     }
+    interrupt::listen()?;
     let progress = Progress::new(args.color);
     let Found {
         systems: rivals,
@@ -47,6 +49,7 @@ pub(crate) fn run(args: &Bench) -> Result<ExitCode, Error> {
     let results = bench::run(&options, &systems, &mut shown)?;
     progress.end();
     if !args.json {
+        print(&table::legend(&results))?;
         print(&table::closing(&results))?;
     }
     if let Some(path) = &args.report {

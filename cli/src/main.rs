@@ -1,10 +1,12 @@
 //! `weald`: the program of the project. It measures Weald and its rivals.
 //!
 //! Results go to stdout, everything else to stderr. Exit codes: 0 all went well, 1 a failure,
-//! 2 wrong words on the command line. Whoever stops reading stdout ends the program quietly.
+//! 2 wrong words on the command line, 130 interrupted (143 terminated). Whoever stops reading stdout
+//! ends the program quietly.
 
 mod args;
 mod bench;
+mod interrupt;
 mod output;
 mod progress;
 

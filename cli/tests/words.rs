@@ -118,6 +118,67 @@ fn a_page_that_cannot_be_written_is_said_before_anything_is_measured() {
     assert!(err.contains("/nowhere/page.html"), "{err}");
 }
 
+/// A folder of rivals that is removed at the end.
+struct Folder(std::path::PathBuf);
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _gone = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Whether something still runs under this number.
+fn runs(pid: &str) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"));
+    stat.is_ok_and(|stat| !stat.rsplit_once(')').unwrap().1.starts_with(" Z"))
+}
+
+#[test]
+fn an_interrupt_stops_what_is_running_and_says_so() {
+    for (signal, code) in [("INT", 130), ("TERM", 143)] {
+        let name = format!("weald-interrupt-{signal}-{}", std::process::id());
+        let folder = Folder(std::env::temp_dir().join(name));
+        std::fs::create_dir_all(&folder.0).unwrap();
+        // It ignores the signal, and leaves the work to a child of its own, as launchers do.
+        let script = "if [ \"$2\" = --version ]; then echo 1.0; exit 0; fi\n\
+                      trap '' INT TERM\nsleep 1000 &\necho $$ $! > pids.part\nmv pids.part pids\nwait\n";
+        std::fs::write(folder.0.join("slow.sh"), script).unwrap();
+        let manifest = "[[rival]]\nname = 'slow'\nneeds = ['sh']\nget = ''\n\
+                        build = [['cp', 'slow.sh', '{out}/slow.sh']]\n\
+                        run = ['sh', '{out}/slow.sh', '{workers}']\nworkloads = ['ping-pong']\n";
+        std::fs::write(folder.0.join("rivals.toml"), manifest).unwrap();
+        let out = folder.0.join("out");
+        let child = weald(&["bench", "--quick", "--only", "ping-pong", "--rivals=slow"])
+            .args(["--rivals-dir", folder.0.to_str().unwrap()])
+            .args(["--rivals-out", out.to_str().unwrap()])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let pids = loop {
+            match std::fs::read_to_string(out.join("pids")) {
+                Ok(pids) => break pids,
+                Err(_) => std::thread::yield_now(),
+            }
+        };
+        // To the bench alone; from a terminal its children would hear of it too.
+        let killed = Command::new("kill")
+            .args([&format!("-{signal}"), &child.id().to_string()])
+            .status();
+        assert!(killed.unwrap().success());
+        let ended = child.wait_with_output().unwrap();
+        let err = String::from_utf8(ended.stderr).unwrap();
+        assert_eq!(ended.status.code(), Some(code), "{err}");
+        assert_eq!(err.lines().count(), 1, "{err}");
+        assert!(err.starts_with("weald: Interrupted."), "{err}");
+        for pid in pids.split_whitespace() {
+            while runs(pid) {
+                std::thread::yield_now();
+            }
+        }
+    }
+}
+
 #[test]
 fn a_reader_that_goes_away_ends_it_quietly() {
     let mut child = weald(&["bench", "--quick", "--only", "ping-pong", "--runs", "1"])

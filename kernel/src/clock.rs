@@ -10,7 +10,8 @@ pub(crate) const TICK: Duration = Duration::from_millis(1);
 /// A clock; ticks are counted from its start.
 pub(crate) struct Clock {
     start: Instant,
-    /// Nanoseconds that a virtual clock has moved since the start; unused by a real one.
+    /// Ticks that a virtual clock has moved since the start; unused by a real one. Ticks and not
+    /// nanoseconds, which would end after 584 years.
     moved: AtomicU64,
     kind: Kind,
 }
@@ -41,7 +42,7 @@ impl Clock {
     pub(crate) fn now(&self) -> Instant {
         match self.kind {
             Kind::Real => Instant::now(),
-            Kind::Virtual => self.start + Duration::from_nanos(self.moved.load(Ordering::Acquire)),
+            Kind::Virtual => self.start + since_start(self.moved.load(Ordering::Acquire)),
         }
     }
 
@@ -60,13 +61,18 @@ impl Clock {
     /// When `tick` begins; at most a century after the start.
     pub(crate) fn start_of(&self, tick: u64) -> Instant {
         let century = 100 * 365 * 24 * 3600 * 1000;
-        self.start + Duration::from_millis(tick.min(century))
+        self.start + since_start(tick.min(century))
     }
 
     /// Moves a virtual clock on to the beginning of `tick`.
     pub(crate) fn move_to(&self, tick: u64) {
-        let nanos = u64::try_from(TICK.as_nanos()).expect("a tick is short");
-        self.moved
-            .fetch_max(tick.saturating_mul(nanos), Ordering::AcqRel);
+        self.moved.fetch_max(tick, Ordering::AcqRel);
     }
+}
+
+/// The time from the clock's start to the beginning of `tick`. As many ticks as a word counts still
+/// make an instant.
+fn since_start(tick: u64) -> Duration {
+    const { assert!(TICK.as_nanos() == 1_000_000, "a tick is a millisecond") };
+    Duration::from_millis(tick)
 }

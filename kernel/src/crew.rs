@@ -158,7 +158,10 @@ pub(crate) fn hand_over(shared: &Arc<Shared>, right: Right) -> Result<(), NoThre
             serve(&crew, right);
         });
     match started {
-        Ok(_detached) => Ok(()),
+        Ok(_detached) => {
+            shared.at_bound.store(false, Ordering::Relaxed);
+            Ok(())
+        }
         Err(error) => {
             lock(&shared.crew.inner).threads -= 1;
             let right = lock(&place)

@@ -4,7 +4,55 @@
 //! gone, and so is an output that nobody will take. Ends are told in the order in which they were
 //! attached, on the thread that ended the job; then whoever joins the job is woken.
 
-use crate::{extras::End, job::JobRef};
+use std::mem;
+
+use crate::job::JobRef;
+
+/// Something that is done when the job has ended.
+pub(crate) type End = Box<dyn FnOnce() + Send>;
+
+/// The ends of a job, in the order of attachment. Taking one off costs the logarithm of their number, on
+/// average: a parent may have any number of children, and each takes its own end off.
+#[derive(Default)]
+pub(crate) struct Ends {
+    /// By number, which grows. Where one was taken off, a gap stays until there are too many.
+    list: Vec<(u64, Option<End>)>,
+    gaps: usize,
+    /// The number of the next end.
+    next: u64,
+}
+
+impl Ends {
+    fn push(&mut self, end: End) -> u64 {
+        let number = self.next;
+        self.next += 1;
+        self.list.push((number, Some(end)));
+        number
+    }
+
+    fn take(&mut self, number: u64) -> Option<End> {
+        let place = self.list.binary_search_by_key(&number, |(n, _)| *n).ok()?;
+        let end = self.list[place].1.take()?;
+        self.gaps += 1;
+        if self.gaps > self.list.len() / 2 {
+            self.list.retain(|(_, end)| end.is_some());
+            self.gaps = 0;
+        }
+        Some(end)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// Takes all off, in their order.
+    pub(crate) fn take_all(&mut self) -> impl Iterator<Item = End> + use<> {
+        self.gaps = 0;
+        mem::take(&mut self.list)
+            .into_iter()
+            .filter_map(|(_, end)| end)
+    }
+}
 
 /// Takes an end off again.
 pub(crate) struct Attached {
@@ -14,13 +62,7 @@ pub(crate) struct Attached {
 
 /// Attaches `end` to `job`. If the job is done, `end` is told at once.
 pub(crate) fn attach(job: JobRef, end: End) -> Attached {
-    let number = {
-        let mut parts = job.header().extras.parts();
-        let number = parts.next_end;
-        parts.next_end += 1;
-        parts.ends.push((number, end));
-        number
-    };
+    let number = job.header().extras.parts().ends.push(end);
     let attached = Attached { job, number };
     // After the push: a completion that looked at the list before it had set `DONE` before that.
     if attached.job.header().state.is_done()
@@ -39,10 +81,52 @@ impl Attached {
 
     fn take(&self) -> Option<End> {
         let mut parts = self.job.header().extras.existing()?;
-        let place = parts
-            .ends
-            .iter()
-            .position(|(number, _)| *number == self.number)?;
-        Some(parts.ends.remove(place).1)
+        parts.ends.take(self.number)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `count` ends, of which each notes its number when it is told.
+    fn noting(count: u64, told: &std::sync::Arc<std::sync::Mutex<Vec<u64>>>) -> Ends {
+        let mut ends = Ends::default();
+        for number in 0..count {
+            let told = told.clone();
+            let pushed = ends.push(Box::new(move || told.lock().unwrap().push(number)));
+            assert_eq!(pushed, number);
+        }
+        ends
+    }
+
+    #[test]
+    fn what_is_left_is_told_in_the_order_of_attachment() {
+        let told = std::sync::Arc::default();
+        let mut ends = noting(100, &told);
+        for number in (0..100).filter(|number| number % 7 != 3) {
+            assert!(ends.take(number).is_some());
+            assert!(ends.take(number).is_none());
+        }
+        ends.take_all().for_each(|end| end());
+        let left: Vec<u64> = (0..100).filter(|number| number % 7 == 3).collect();
+        assert_eq!(*told.lock().unwrap(), left);
+        // Numbers are not used again, so that an end that was told is never taken for another.
+        assert_eq!(ends.push(Box::new(|| ())), 100);
+        assert!(ends.take(3).is_none());
+    }
+
+    #[test]
+    fn the_list_is_never_longer_than_twice_what_is_in_it() {
+        const COUNT: u64 = 10_000;
+        // From the front, from the back, and criss-cross (the factor is a prime).
+        for order in [|n| n, |n| COUNT - 1 - n, |n| n * 7_919 % COUNT] {
+            let mut ends = noting(COUNT, &std::sync::Arc::default());
+            for (n, left) in (0..COUNT).zip((0..COUNT).rev()) {
+                assert!(ends.take(order(n)).is_some());
+                assert!(ends.list.len() as u64 <= 2 * left);
+            }
+            assert!(ends.is_empty());
+        }
     }
 }

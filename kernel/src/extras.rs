@@ -5,10 +5,20 @@
 
 #![allow(unsafe_code)]
 
-use std::{panic::Location, ptr, sync::Arc, task::Waker, thread::Thread};
+use std::{
+    panic::{AssertUnwindSafe, Location, catch_unwind},
+    ptr,
+    sync::Arc,
+    task::Waker,
+    thread::Thread,
+};
 
-use crate::local::Home;
-use crate::sys::{AtomicPtr, Mutex, MutexGuard, Ordering, lock};
+use crate::{
+    ends::Ends,
+    local::Home,
+    report, run,
+    sys::{AtomicPtr, Mutex, MutexGuard, Ordering, lock},
+};
 
 /// Marks a word that still is a spawn site. Both kinds of pointee are aligned to more than 1.
 const SITE: usize = 1;
@@ -36,14 +46,9 @@ pub(crate) struct Parts {
     pub(crate) unwound: bool,
     /// The one thread that a local job may run on. Set at spawn.
     pub(crate) home: Option<Arc<Home>>,
-    /// What ends with the job, in the order of attachment.
-    pub(crate) ends: Vec<(u64, End)>,
-    /// The number of the next end.
-    pub(crate) next_end: u64,
+    /// What ends with the job.
+    pub(crate) ends: Ends,
 }
-
-/// Something that is done when the job has ended.
-pub(crate) type End = Box<dyn FnOnce() + Send>;
 
 impl ExtrasWord {
     pub(crate) fn new(site: &'static Location<'static>) -> ExtrasWord {
@@ -97,7 +102,14 @@ impl Drop for ExtrasWord {
         let word = self.0.load(Ordering::Acquire);
         if as_site(word).is_none() {
             // SAFETY: an untagged word is a box that `parts` published; this is its only owner.
-            drop(unsafe { Box::from_raw(word.cast::<Extras>()) });
+            let extras = unsafe { Box::from_raw(word.cast::<Extras>()) };
+            // A waker that nobody woke may lie in it, and its destructor is user code; this may be a
+            // worker's thread.
+            if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(extras))) {
+                report::waker_panicked(&run::panic_message(payload.as_ref()));
+                // Its own destructor could panic again.
+                std::mem::forget(payload);
+            }
         }
     }
 }
@@ -111,4 +123,100 @@ fn as_site(word: *mut ()) -> Option<&'static Location<'static>> {
 fn extras<'a>(word: *mut ()) -> &'a Extras {
     // SAFETY: an untagged word is a box that lives as long as the word, which every caller borrows.
     unsafe { &*word.cast::<Extras>() }
+}
+
+/// Inside the crate, because by its public face only a race leaves a waker in the extras of a job that
+/// is freed.
+#[cfg(test)]
+mod tests {
+    use std::{
+        pin::pin,
+        sync::{atomic::AtomicBool, mpsc},
+        task::{Context, Wake},
+        time::Duration,
+    };
+
+    use super::*;
+    use crate::{JoinHandle, Runtime, sleep, spawn_local, yield_now};
+
+    /// How many operations a waker completes when it is dropped: more than the budget of a poll.
+    const OPERATIONS: usize = 1_000;
+
+    /// Tells at its drop how many operations were ready: all of them, unless a job runs on the thread.
+    struct Completes(mpsc::Sender<usize>);
+
+    impl Wake for Completes {
+        fn wake(self: Arc<Self>) {}
+    }
+
+    impl Drop for Completes {
+        fn drop(&mut self) {
+            let ready = |_: &usize| {
+                let cx = &mut Context::from_waker(Waker::noop());
+                pin!(sleep(Duration::ZERO)).poll(cx).is_ready()
+            };
+            let _ = self.0.send((0..OPERATIONS).filter(ready).count());
+        }
+    }
+
+    /// Leaves a [`Completes`] with `job`, which is then dropped with the job's last reference.
+    fn leave_with(job: JoinHandle<()>) -> mpsc::Receiver<usize> {
+        let (sender, receiver) = mpsc::channel();
+        let waker = Waker::from(Arc::new(Completes(sender)));
+        job.job().unwrap().header().extras.parts().joiner = Some(waker);
+        receiver
+    }
+
+    /// Ends when the flag is set; nobody has to wake it, and so nobody else holds a reference.
+    fn ends_at(flag: &Arc<AtomicBool>) -> impl Future<Output = ()> + Send + 'static {
+        let flag = flag.clone();
+        async move {
+            while !flag.load(Ordering::SeqCst) {
+                yield_now().await;
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_dropped_with_a_job_finds_no_running_job() {
+        let runtime = Runtime::builder().workers(1).build().unwrap();
+        // On a worker.
+        let flag = Arc::default();
+        let told = leave_with(runtime.spawn(ends_at(&flag)));
+        flag.store(true, Ordering::SeqCst);
+        assert_eq!(told.recv(), Ok(OPERATIONS));
+        // On a thread in `block_on`.
+        let ready = runtime.block_on(async {
+            let flag = Arc::default();
+            let told = leave_with(spawn_local(ends_at(&flag)).unwrap());
+            flag.store(true, Ordering::SeqCst);
+            loop {
+                match told.try_recv() {
+                    Ok(ready) => break ready,
+                    Err(_) => yield_now().await,
+                }
+            }
+        });
+        assert_eq!(ready, OPERATIONS);
+        // Queued, in a runtime that is dropped.
+        let told = leave_with(runtime.spawn(ends_at(&Arc::default())));
+        drop(runtime);
+        assert_eq!(told.recv(), Ok(OPERATIONS));
+    }
+
+    #[test]
+    fn a_waker_that_panics_when_it_is_dropped_unwinds_nobody() {
+        struct Panics;
+        impl Wake for Panics {
+            fn wake(self: Arc<Self>) {}
+        }
+        impl Drop for Panics {
+            fn drop(&mut self) {
+                panic!("a dropped waker panics");
+            }
+        }
+        let word = ExtrasWord::new(Location::caller());
+        word.parts().receiver = Some(Waker::from(Arc::new(Panics)));
+        drop(word);
+    }
 }

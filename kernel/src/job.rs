@@ -105,8 +105,7 @@ pub(crate) fn new<F: Future>(spec: Spec, make: impl FnOnce(&Runnable) -> F) -> R
     if let Some(home) = spec.home {
         header.extras.parts().home = Some(home);
     }
-    // SAFETY: the block is new, and has the cell's layout.
-    unsafe { job.write(header) };
+    write(job, header);
     // SAFETY: the header was written above. Release: pairs with the exchange in `from_block`: who
     // finds a count finds the header complete.
     unsafe { job.as_ref() }
@@ -119,6 +118,27 @@ pub(crate) fn new<F: Future>(spec: Spec, make: impl FnOnce(&Runnable) -> F) -> R
     unsafe { JobCell::<F>::body(job).cast::<F>().write(future) };
     set_stage(job, stage::FUTURE);
     runnable
+}
+
+/// Writes the header of a new job, all but its count, which lies in the block already: a free block's is
+/// zero, and whoever looks through all blocks reads it as an atomic at any moment.
+#[inline(always)]
+fn write(job: NonNull<Header>, header: Header) {
+    macro_rules! write_fields {
+        ($($field:ident),*) => {
+            // Without `..`, so that no field is forgotten.
+            let Header { refs: _, $($field),* } = header;
+            $(
+                // SAFETY: the caller's block is new, and has room for a header.
+                let place = unsafe { &raw mut (*job.as_ptr()).$field };
+                // SAFETY: as above.
+                unsafe { place.write($field) };
+            )*
+        };
+    }
+    write_fields!(
+        state, vtable, next, runtime, stage, counted, waits_for, extras
+    );
 }
 
 /// The address of a job, with the calls that its body needs. No claim to anything.
@@ -251,8 +271,7 @@ impl JobRef {
         let job = block.cast::<Header>();
         // SAFETY: the caller's promise; nothing of the header but its count is looked at.
         let refs = unsafe { &raw const (*job.as_ptr()).refs };
-        // SAFETY: the count is only ever accessed as an atomic, but for the zero that a new header
-        // brings to where a zero was.
+        // SAFETY: the count is only ever accessed as an atomic: `write` leaves it out.
         let refs = unsafe { &*refs };
         let more = |refs: u32| (refs > 0).then(|| refs + 1);
         let taken = refs.fetch_update(Ordering::Acquire, Ordering::Relaxed, more);

@@ -78,7 +78,7 @@ impl<M> Address<M> {
     // Inlined as far as the message's type matters, so that it is built in its node.
     #[inline(always)]
     pub fn post(&self, message: M) -> Result<(), M> {
-        let link = Post::new(message).into_link();
+        let link = Post::new(message, self.job.ptr()).into_link();
         // SAFETY: the post is new, and given away unless it comes back below.
         match unsafe { post_link(&self.job, link) } {
             true => Ok(()),
@@ -111,7 +111,11 @@ impl<M> Address<M> {
 #[inline(never)]
 unsafe fn post_link(job: &JobRef, link: NonNull<Link>) -> bool {
     // SAFETY: the caller's promise.
-    match unsafe { job.header().state.post(link.as_ptr()) } {
+    let posted = unsafe { job.header().state.post(link.as_ptr()) };
+    if posted == Posted::Queued {
+        post::note_queued(job.ptr());
+    }
+    match posted {
         Posted::Queued => true,
         Posted::Schedule => {
             // SAFETY: the state just said so.

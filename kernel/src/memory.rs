@@ -3,7 +3,8 @@
 //! A block goes `region` (64 MiB from the system, huge pages) → `chunk` (64 KiB, one class) →
 //! `depot` (batches of free blocks that all threads share) → `cache` (free blocks of one thread).
 //! Allocating and freeing touch only the cache, 2 to 3 ns; batches of 128 blocks migrate through the
-//! depot, so that a thread that only frees feeds one that only allocates.
+//! depot, so that a thread that only frees feeds one that only allocates. Messages that queue up in one
+//! mailbox come from a strip of it ([`strips`]), so that they lie beside each other.
 //!
 //! Invariants:
 //! - A block is in exactly one place: in use, in one cache, in one batch of the depot, or uncarved.
@@ -24,6 +25,7 @@ mod depot;
 mod owned;
 mod plain;
 mod region;
+mod strips;
 
 use std::{alloc::Layout, ptr::NonNull};
 
@@ -41,6 +43,24 @@ pub(crate) fn alloc(kind: Kind, layout: Layout) -> NonNull<u8> {
         Some(class) if !PLAIN => cache::alloc(class),
         _ => plain::alloc(kind, layout),
     }
+}
+
+/// As [`alloc`]; and while the thread's blocks join several neighbourhoods in turn, beside the block
+/// that was last allocated so for this one. A neighbourhood is a number of the caller's choice.
+#[inline(always)]
+pub(crate) fn alloc_beside(kind: Kind, layout: Layout, neighbourhood: usize) -> NonNull<u8> {
+    match class::of(kind, layout) {
+        Some(class) if !PLAIN && strips::length(class) > 1 && cache::turns() => {
+            cache::alloc_beside(class, neighbourhood)
+        }
+        _ => alloc(kind, layout),
+    }
+}
+
+/// The block that the thread allocated last has joined others of `neighbourhood`.
+#[inline(always)]
+pub(crate) fn note_joined(neighbourhood: usize) {
+    cache::note_joined(neighbourhood);
 }
 
 /// Takes a block back. Any thread; amortised O(1).
@@ -96,6 +116,42 @@ mod tests {
             // SAFETY: it was allocated above with this layout and is not used again.
             unsafe { free(Kind::Node, layout, block) };
         }
+    }
+
+    #[test]
+    fn neighbours_lie_beside_each_other_and_their_strips_come_back() {
+        // A size that nothing else in this program has.
+        let layout = Layout::from_size_align(120, 8).unwrap();
+        let neighbours = 2_000..3_000_usize;
+        let one = |n| {
+            let block = alloc_beside(Kind::Node, layout, n * 64);
+            note_joined(n * 64);
+            block
+        };
+        let round = || neighbours.clone().map(one);
+        let rounds: Vec<Vec<_>> = (0..10).map(|_| round().collect()).collect();
+        let distance = |a: NonNull<u8>, b: NonNull<u8>| a.addr().get().abs_diff(b.addr().get());
+        let pairs = rounds
+            .windows(2)
+            .flat_map(|pair| pair[0].iter().zip(&pair[1]));
+        let near = pairs.filter(|(a, b)| distance(**a, **b) == 120).count();
+        // Four to a strip; some neighbourhoods share a place in the table.
+        assert!(PLAIN || near > 4_000, "only {near} of 9,000 pairs");
+
+        let mut blocks: Vec<_> = rounds.into_iter().flatten().collect();
+        blocks.sort();
+        assert!(
+            blocks
+                .windows(2)
+                .all(|pair| distance(pair[0], pair[1]) >= 120)
+        );
+        for block in blocks {
+            // SAFETY: it was allocated above with this layout and is not used again.
+            unsafe { free(Kind::Node, layout, block) };
+        }
+        flush();
+        let class = class::of(Kind::Node, layout).unwrap();
+        assert!(PLAIN || depot::has_all(class), "a block is missing");
     }
 
     #[test]

@@ -92,7 +92,7 @@ pub(crate) fn unobserved_panic(job: &Header, message: &str) {
     );
 }
 
-/// A foreign waker panicked when it was woken.
+/// A foreign waker panicked when it was woken or dropped.
 pub(crate) fn waker_panicked(message: &str) {
     tracing::error!(target: "weald::panic", "a waker panicked: {message}");
 }

@@ -128,21 +128,22 @@ fn report_and_forget(header: &Header, payload: Box<dyn Any + Send>) {
     std::mem::forget(payload);
 }
 
-fn wake(waker: Option<task::Waker>) {
+/// Wakes on a thread of the runtime, which a foreign waker, being user code, must not unwind.
+pub(crate) fn wake(waker: Option<task::Waker>) {
     let Some(waker) = waker else { return };
-    // A foreign waker is user code.
     if let Err(payload) = catch_unwind(AssertUnwindSafe(|| waker.wake())) {
         report::waker_panicked(&panic_message(payload.as_ref()));
+        std::mem::forget(payload);
     }
 }
 
 fn tell_ends(header: &Header) {
     loop {
         let ends = match header.extras.existing() {
-            Some(mut parts) if !parts.ends.is_empty() => std::mem::take(&mut parts.ends),
+            Some(mut parts) if !parts.ends.is_empty() => parts.ends.take_all(),
             _ => return,
         };
-        for (_, end) in ends {
+        for end in ends {
             if let Err(payload) = catch_unwind(AssertUnwindSafe(end)) {
                 report_and_forget(header, payload);
             }

@@ -80,7 +80,8 @@ impl Runnable {
                 catch_unwind(AssertUnwindSafe(|| unsafe { drop_future(self.0.as_raw()) }));
             context::here().set_dropping(before);
             if let Err(payload) = dropped {
-                failure = Failure::Panicked(payload);
+                // A former payload is leaked: its destructor could panic too, and unwind the worker.
+                mem::forget(mem::replace(&mut failure, Failure::Panicked(payload)));
             }
         }
         // SAFETY: one runner; the body holds nothing now.

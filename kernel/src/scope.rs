@@ -1,6 +1,7 @@
 //! A scope: jobs that cannot outlive it.
 
 use std::{
+    collections::BTreeMap,
     panic::Location,
     sync::{Arc, Mutex},
     task::{Poll, Waker},
@@ -19,10 +20,11 @@ use crate::{
 
 #[derive(Default)]
 struct Children {
-    live: Vec<(u64, JobRef)>,
+    /// Those that have not ended, by number.
+    live: BTreeMap<u64, JobRef>,
     next: u64,
     waiter: Option<Waker>,
-    /// The scope has ended: nothing is spawned in it any more.
+    /// The scope has ended, or is being ended: what is still spawned in it is cancelled.
     closed: bool,
 }
 
@@ -79,11 +81,7 @@ impl Scope {
 
     /// Asks all jobs of the scope to end.
     pub fn cancel(&self) {
-        let live: Vec<JobRef> = lock(&self.children)
-            .live
-            .iter()
-            .map(|c| c.1.clone())
-            .collect();
+        let live: Vec<JobRef> = lock(&self.children).live.values().cloned().collect();
         for job in live {
             join::cancel(&job);
         }
@@ -94,23 +92,23 @@ impl Scope {
         let children = lock(&self.children);
         let runtime = children
             .live
-            .first()
-            .map(|child| child.1.header().runtime());
+            .values()
+            .next()
+            .map(|child| child.header().runtime());
         runtime.is_some_and(|id| shared::find(id).is_none_or(|shared| shared.is_stopped()))
     }
 
     fn adopt(&self, job: JobRef) {
-        let number = {
+        let (number, closed) = {
             let mut children = lock(&self.children);
-            if children.closed {
-                drop(children);
-                return join::cancel(&job);
-            }
             let number = children.next;
             children.next += 1;
-            children.live.push((number, job.clone()));
-            number
+            children.live.insert(number, job.clone());
+            (number, children.closed)
         };
+        if closed {
+            join::cancel(&job);
+        }
         let children = self.children.clone();
         let _kept = ends::attach(job, Box::new(move || forget(&children, number)));
     }
@@ -132,8 +130,7 @@ impl Scope {
 fn forget(children: &Mutex<Children>, number: u64) {
     let waiter = {
         let mut children = lock(children);
-        let place = children.live.iter().position(|child| child.0 == number);
-        let _ended = place.map(|place| children.live.swap_remove(place));
+        children.live.remove(&number);
         match children.live.is_empty() {
             true => children.waiter.take(),
             false => None,
@@ -149,8 +146,12 @@ struct EndChildren<'a>(&'a Scope);
 
 impl Drop for EndChildren<'_> {
     fn drop(&mut self) {
-        if lock(&self.0.children).live.is_empty() {
-            return;
+        {
+            let mut children = lock(&self.0.children);
+            children.closed = true;
+            if children.live.is_empty() {
+                return;
+            }
         }
         self.0.cancel();
         if !self.0.runtime_is_gone() {

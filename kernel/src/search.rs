@@ -11,7 +11,7 @@ use crate::{
     gate::Lost,
     inside::Inside,
     job::Header,
-    memory, ready, ring,
+    memory, ready, ring, run,
     runnable::Runnable,
     shared::Shared,
     sys::{Ordering, spin_loop},
@@ -115,9 +115,7 @@ pub(crate) fn fire(due: Vec<EntryPtr>, wakers: Vec<Option<(EntryPtr, Option<Wake
             .as_ref()
             .map(|_| unsafe { entry.get() }.state.fire());
         if owes == Some(Owes::Wake) {
-            if let Some(waker) = expired.and_then(|(_, waker)| waker) {
-                waker.wake();
-            }
+            run::wake(expired.and_then(|(_, waker)| waker));
         } else {
             cancelled += 1;
             // SAFETY: its future had cancelled it, and now the wheel gives it up too.

@@ -4,6 +4,10 @@
 //! runnable job comes next is drawn from the seed, within the orders that workers could show, and time
 //! moves on to the next deadline exactly when nothing can run. A run that can no longer go on panics
 //! with the names of the jobs that wait.
+//!
+//! There is one stack: whatever runs during a `wait()` lies on top of it. So of several jobs in `wait()`
+//! the last one goes on first, even if another one's future was ready before; a job whose `wait()` needs
+//! the end of a `wait()` below its own can go on under workers, but not here, and the run says so.
 
 use std::{
     cell::Cell,
@@ -38,11 +42,17 @@ pub struct TestRuntime {
 thread_local! {
     /// What the seed has become, and the tenure's epoch; for nested waits.
     static DRIVE: Cell<Option<(u64, Epoch)>> = const { Cell::new(None) };
+    /// How many waits lie on one another on the driver's stack.
+    static WAITS: Cell<usize> = const { Cell::new(0) };
 }
 
 impl Runtime {
     /// A runtime for tests: one worker on the calling thread, an order drawn from `seed`, and virtual
     /// time, which moves when nothing else can.
+    ///
+    /// Jobs in [`wait()`](crate::Wait::wait) share the calling thread's stack, so the one that came last
+    /// goes on first. A job that waits for one that is in `wait()` below it would wait for ever; this
+    /// panics. Such jobs should await, or be tested on workers.
     ///
     /// ```
     /// use std::time::Duration;
@@ -112,7 +122,7 @@ impl TestRuntime {
                 drop(drive);
                 return output;
             }
-            drive_nested(|| flag.0.load(Ordering::Acquire));
+            drive_until(|| flag.0.load(Ordering::Acquire));
         }
     }
 }
@@ -148,11 +158,23 @@ pub(crate) fn is_driver() -> bool {
     DRIVE.get().is_some()
 }
 
-/// Runs jobs, and moves time, until `until` is true.
+/// Runs jobs, and moves time, until `until` is true, on top of whatever waits for that.
 ///
 /// # Panics
 /// If nothing can run any more.
 pub(crate) fn drive_nested(until: impl Fn() -> bool) {
+    struct Wait;
+    impl Drop for Wait {
+        fn drop(&mut self) {
+            WAITS.set(WAITS.get() - 1);
+        }
+    }
+    WAITS.set(WAITS.get() + 1);
+    let _wait = Wait;
+    drive_until(until);
+}
+
+fn drive_until(until: impl Fn() -> bool) {
     let cx = context::here();
     let (seed, epoch) = DRIVE.get().expect("only a driver drives");
     let (Some(shared), Some(home)) = (cx.shared(), cx.home()) else {
@@ -193,14 +215,22 @@ fn move_time(shared: &Shared, epoch: Epoch) -> bool {
 }
 
 fn stuck(shared: &Shared, seed: u64) -> ! {
-    let waits = Waits::of(shared).to_string();
+    // Jobs that wait on this stack run, for the state; but nothing does.
+    let waits = Waits::among(&shared.live_jobs(), |_| true).to_string();
+    let waits = match waits.is_empty() {
+        true => "none but the main future",
+        false => waits.trim_end(),
+    };
+    let below = match WAITS.get().saturating_sub(1) {
+        0 => String::new(),
+        below => format!(
+            ". Below the last wait() on this stack there are {below} more, which can go on only after \
+             it; with workers that would not matter"
+        ),
+    };
     panic!(
-        "nothing can run any more, and no timer is pending (drive state {seed}). Jobs that wait: {}",
-        if waits.is_empty() {
-            "none but the main future"
-        } else {
-            waits.trim_end()
-        }
+        "nothing can run any more, and no timer is pending (drive state {seed}). Jobs that wait: \
+         {waits}{below}"
     );
 }
 

@@ -1,7 +1,8 @@
 //! Waiting for time: sleep, timeout, interval.
 //!
-//! Deadlines are rounded up to the next tick of 1 ms, so that nothing is early. On the test runtime
-//! time is virtual: it moves when nothing else can.
+//! Deadlines are rounded up to the next tick of 1 ms, so that nothing is early. No wait is longer than
+//! a century: what is asked for beyond that counts as one. On the test runtime time is virtual: it
+//! moves when nothing else can.
 
 #![allow(unsafe_code)]
 
@@ -28,19 +29,16 @@ pub fn now() -> Instant {
     with_current(|shared| shared.clock.now())
 }
 
-/// Waits until `duration` has passed since this call. Cancel-safe.
+/// Waits until `duration` has passed since this call; beyond a hundred years, for a hundred years.
+/// Cancel-safe.
 pub fn sleep(duration: Duration) -> Sleep {
-    let now = now();
-    // A sleep beyond what the clock can count is one that does not end.
-    sleep_until(now.checked_add(duration).unwrap_or_else(|| now + FOREVER))
+    Sleep::until(now() + duration.min(FOREVER))
 }
 
-/// Waits until `deadline`. Cancel-safe.
+/// Waits until `deadline`, if that is at most a hundred years from now, else for a hundred years.
+/// Cancel-safe.
 pub fn sleep_until(deadline: Instant) -> Sleep {
-    Sleep {
-        deadline,
-        armed: None,
-    }
+    Sleep::until(deadline.min(now() + FOREVER))
 }
 
 /// A future that is ready at its deadline; see [`sleep`]. Runs under any executor; outside of a
@@ -69,6 +67,13 @@ fn identity(waker: &Waker) -> (*const (), *const std::task::RawWakerVTable) {
 }
 
 impl Sleep {
+    fn until(deadline: Instant) -> Sleep {
+        Sleep {
+            deadline,
+            armed: None,
+        }
+    }
+
     /// When it is ready.
     pub fn deadline(&self) -> Instant {
         self.deadline
@@ -229,7 +234,8 @@ pub async fn timeout<F: Future>(duration: Duration, future: F) -> Result<F::Outp
     .await
 }
 
-/// A clock that ticks each `period`, for the first time one period from now.
+/// A clock that ticks each `period`, for the first time one period from now. A period of more than a
+/// hundred years is one of a hundred years.
 ///
 /// # Panics
 /// If `period` is zero.
@@ -238,6 +244,7 @@ pub fn interval(period: Duration) -> Interval {
         !period.is_zero(),
         "an interval needs a period longer than zero"
     );
+    let period = period.min(FOREVER);
     Interval {
         next: now() + period,
         period,
@@ -255,13 +262,12 @@ impl Interval {
     /// Waits for the next tick and returns when it was due. Ticks stay on their grid: lateness does not
     /// add up, and ticks that were missed altogether are skipped. Cancel-safe.
     pub async fn tick(&mut self) -> Instant {
-        sleep_until(self.next).await;
-        let due = self.next;
-        let behind = now().saturating_duration_since(due).as_nanos() / self.period.as_nanos();
-        self.next += self.period
-            * u32::try_from(behind)
-                .unwrap_or(u32::MAX - 1)
-                .saturating_add(1);
+        Sleep::until(self.next).await;
+        let (due, now) = (self.next, now());
+        let late = now.saturating_duration_since(due).as_nanos() % self.period.as_nanos();
+        let late = u64::try_from(late).expect("a period is at most a century");
+        // The first point of the grid that is still to come.
+        self.next = now + (self.period - Duration::from_nanos(late));
         due
     }
 }

@@ -64,14 +64,15 @@ impl Runtime {
 }
 
 impl Waits {
-    pub(crate) fn of(shared: &Shared) -> Waits {
-        let live = shared.live_jobs();
+    fn of(shared: &Shared) -> Waits {
+        Waits::among(&shared.live_jobs(), |job| job.header().state.is_waiting())
+    }
+
+    /// What those of the `live` jobs wait for that wait.
+    pub(crate) fn among(live: &[JobRef], is_waiting: impl Fn(&JobRef) -> bool) -> Waits {
         let addresses: HashMap<usize, &JobRef> =
             live.iter().map(|job| (address(job), job)).collect();
-        let waiting: Vec<&JobRef> = live
-            .iter()
-            .filter(|job| job.header().state.is_waiting())
-            .collect();
+        let waiting: Vec<&JobRef> = live.iter().filter(|job| is_waiting(job)).collect();
         let places: HashMap<usize, usize> = waiting
             .iter()
             .enumerate()

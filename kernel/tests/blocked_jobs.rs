@@ -7,6 +7,8 @@
     reason = "handles are handed out of a block_on"
 )]
 
+#[path = "support/reports.rs"]
+mod reports;
 #[path = "support/tools.rs"]
 mod tools;
 
@@ -19,7 +21,8 @@ use std::{
     time::Duration,
 };
 
-use tools::{Latch, collect_reports, on_each, reports, runtime, until, watch};
+use reports::{collect_reports, reports};
+use tools::{Latch, on_each, runtime, until, watch};
 use weald_kernel::{Builder, JoinHandle, Runtime, Spawn, Wait, blocking, spawn, yield_now};
 
 /// A job that blocks its thread until the sender is used or dropped.
@@ -204,6 +207,32 @@ fn at_the_bound_it_says_so_and_recovers() {
         runtime.block_on(job).unwrap();
     }
     ends_promptly(&runtime);
+}
+
+#[test]
+fn at_the_bound_it_says_so_once() {
+    let _watch = watch();
+    collect_reports();
+    for (round, workers) in [1, 2].into_iter().enumerate() {
+        let builder = Runtime::builder().workers(workers).stand_ins(0);
+        let runtime = builder.build().unwrap();
+        let refused: Vec<_> = (0..4)
+            .map(|_| {
+                runtime.spawn(async {
+                    for _ in 0..50 {
+                        blocking(|| ());
+                        yield_now().await;
+                    }
+                })
+            })
+            .collect();
+        for job in refused {
+            runtime.block_on(job).unwrap();
+        }
+        assert_eq!(runtime.metrics().announced, 0);
+        let said = reports("weald::monitor", "all 0 stand-in threads");
+        assert_eq!(said.len(), round + 1, "{said:?}");
+    }
 }
 
 #[test]

@@ -17,7 +17,7 @@ use std::{
 use tools::{Latch, for_seeds, on_each, until, watch};
 use weald_kernel::{
     Address, BuildError, Builder, JoinHandle, Mailbox, Runtime, Spawn, SpawnError, TestRuntime,
-    available_workers, spawn, yield_now,
+    Wait, available_workers, blocking, spawn, yield_now,
 };
 
 #[test]
@@ -42,8 +42,50 @@ fn settings_that_cannot_work_are_refused_with_a_sentence() {
         short.to_string(),
         "stuck_after must be at least 1 ms, not 999µs"
     );
+    let name = refused(builder().name("in\0gest"));
+    assert!(matches!(name, BuildError::Name));
     assert!(TestRuntime::with_builder(builder().poll_budget(0), 1).is_err());
     assert!(available_workers() >= 1);
+}
+
+#[test]
+fn times_without_end_are_taken() {
+    let _watch = watch();
+    for drains in [true, false] {
+        let endless = Runtime::builder()
+            .workers(1)
+            .stuck_after(Duration::MAX)
+            .retire_after(Duration::MAX)
+            .shutdown_deadline(Duration::MAX);
+        let runtime = endless.build().unwrap();
+        // Its thread gives its right away, and stands by when it is done.
+        let job = runtime.spawn(async { blocking(|| 3) });
+        assert_eq!(runtime.block_on(job).unwrap(), 3);
+        match drains {
+            true => assert_eq!(runtime.shutdown(Duration::MAX).not_stopped, []),
+            false => drop(runtime),
+        }
+    }
+}
+
+#[test]
+fn any_number_of_stand_ins_may_be_allowed() {
+    let _watch = watch();
+    let builder = Runtime::builder().workers(2).stand_ins(usize::MAX);
+    let (runtime, latch) = (builder.build().unwrap(), Latch::default());
+    let waiting: Vec<_> = (0..5)
+        .map(|_| {
+            let waits = latch.clone();
+            runtime.spawn(async move { waits.wait() })
+        })
+        .collect();
+    until(|| latch.waiters() == 5);
+    let blocks = runtime.spawn(async { blocking(|| 3) });
+    assert_eq!(runtime.block_on(blocks).unwrap(), 3);
+    latch.open();
+    for job in waiting {
+        runtime.block_on(job).unwrap();
+    }
 }
 
 #[test]

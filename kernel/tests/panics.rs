@@ -6,16 +6,25 @@
     reason = "handles are handed out of a block_on"
 )]
 
+#[path = "support/reports.rs"]
+mod reports;
 #[path = "support/tools.rs"]
 mod tools;
 
 use std::{
-    sync::Arc,
-    task::{Context, Wake, Waker},
+    future::poll_fn,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::{Context, Poll, Wake, Waker},
+    time::Duration,
 };
 
-use tools::{Drops, Latch, collect_reports, on_each, reports, until};
-use weald_kernel::{JoinError, Panic, Spawn, spawn, yield_now};
+use reports::{collect_reports, reports};
+use tools::{Drops, Latch, on_each, until, until_yielding};
+use weald_kernel::{JoinError, Panic, Runtime, Spawn, sleep, spawn, yield_now};
 
 fn panic_of<T>(result: Result<T, JoinError>) -> Panic {
     match result {
@@ -165,25 +174,114 @@ fn an_output_that_panics_when_it_is_dropped_harms_no_worker() {
     });
 }
 
+/// A waker that panics when it is woken, with a payload that panics when it is dropped.
+struct Panics;
+
+impl Wake for Panics {
+    fn wake(self: Arc<Self>) {
+        std::panic::panic_any(Bomb("the payload of a waker"));
+    }
+}
+
+/// Without its only worker a runtime would not.
+fn still_serves(runtime: &Runtime) {
+    assert_eq!(runtime.block_on(runtime.spawn(async { 1 })).unwrap(), 1);
+}
+
 #[test]
 fn a_foreign_waker_that_panics_harms_no_worker() {
-    struct Panics;
-    impl Wake for Panics {
-        fn wake(self: Arc<Self>) {
-            panic!("a waker that panics");
-        }
-    }
-    collect_reports();
     on_each(|runtime| {
         let latch = Latch::default();
         let opened = latch.clone();
         let mut job = runtime.spawn(opened);
         let waker = Waker::from(Arc::new(Panics));
-        let polled = std::pin::Pin::new(&mut job).poll(&mut Context::from_waker(&waker));
+        let polled = Pin::new(&mut job).poll(&mut Context::from_waker(&waker));
         assert!(polled.is_pending());
         latch.open();
         until(|| job.is_finished());
-        assert_eq!(runtime.block_on(runtime.spawn(async { 1 })).unwrap(), 1);
+        still_serves(runtime);
+    });
+}
+
+#[test]
+fn a_foreign_waker_that_panics_in_a_timer_harms_no_worker() {
+    collect_reports();
+    on_each(|runtime| {
+        let said = || reports("weald::panic", "a waker panicked").len();
+        let before = said();
+        runtime.block_on(async {
+            let waker = Waker::from(Arc::new(Panics));
+            let mut sleep = Box::pin(sleep(Duration::from_millis(1)));
+            let polled = sleep.as_mut().poll(&mut Context::from_waker(&waker));
+            assert!(polled.is_pending());
+            until(|| said() > before);
+        });
+        still_serves(runtime);
+    });
+}
+
+#[test]
+fn a_foreign_waker_that_panics_when_it_is_dropped_with_its_job_harms_no_worker() {
+    struct PanicsAtDrop;
+    impl Wake for PanicsAtDrop {
+        fn wake(self: Arc<Self>) {}
+    }
+    impl Drop for PanicsAtDrop {
+        fn drop(&mut self) {
+            std::panic::panic_any(Bomb("the payload of a dropped waker"));
+        }
+    }
+    on_each(|runtime| {
+        let flag = Arc::new(AtomicBool::new(false));
+        let ends = flag.clone();
+        let mut job = runtime.spawn(async move {
+            until_yielding(|| ends.load(Ordering::SeqCst)).await;
+        });
+        let waker = Waker::from(Arc::new(PanicsAtDrop));
+        let polled = Pin::new(&mut job).poll(&mut Context::from_waker(&waker));
+        assert!(polled.is_pending());
+        drop((job, waker));
+        flag.store(true, Ordering::SeqCst);
+        until(|| runtime.metrics().ended == 1);
+        still_serves(runtime);
+    });
+}
+
+#[test]
+fn a_payload_that_panics_when_it_is_dropped_harms_no_worker() {
+    /// Panics when it is dropped, even if the thread is panicking no more.
+    struct Explodes;
+    impl Drop for Explodes {
+        fn drop(&mut self) {
+            std::panic::panic_any(Bomb("the payload of a destructor"));
+        }
+    }
+    on_each(|runtime| {
+        let latch = Latch::default();
+        let spawn = |future: Pin<Box<dyn Future<Output = Option<Explodes>> + Send>>| {
+            let waits = latch.clone();
+            let job = async move {
+                waits.await;
+                future.await
+            };
+            runtime.spawn(job).detach();
+        };
+        // Of the job's own panic; of the destructor of its output.
+        spawn(Box::pin(async {
+            std::panic::panic_any(Bomb("the payload"))
+        }));
+        spawn(Box::pin(async { Some(Explodes) }));
+        // Of its panic, when the destructor of its future panics after it.
+        let held = Explodes;
+        let twice = poll_fn(move |_| -> Poll<()> {
+            let _held = &held;
+            std::panic::panic_any(Bomb("the payload"))
+        });
+        runtime.spawn(twice).detach();
+        until(|| latch.waiters() == 2);
+        latch.open();
+        until(|| runtime.metrics().ended == 3);
+        still_serves(runtime);
     });
 }
 

@@ -12,7 +12,7 @@ mod tools;
 use std::{
     panic::AssertUnwindSafe,
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -20,7 +20,7 @@ use std::{
 
 use futures_util::FutureExt;
 use tools::{Drops, Latch, for_seeds, on_each, runtime, until, until_yielding};
-use weald_kernel::{Runtime, scope, sleep, spawn, spawn_child, timeout, yield_now};
+use weald_kernel::{Runtime, Scope, scope, sleep, spawn, spawn_child, timeout, yield_now};
 
 #[test]
 fn children_end_before_the_scope_returns() {
@@ -221,6 +221,90 @@ fn a_child_may_spawn_siblings_in_its_scope() {
         }));
         assert_eq!(drops.count(), 2);
     });
+}
+
+#[test]
+fn what_is_spawned_in_a_scope_that_has_ended_is_cancelled() {
+    on_each(|runtime| {
+        // By a value, a panic, a cancel.
+        for how in 0..3 {
+            let kept = Arc::new(Mutex::new(None::<Scope>));
+            let keeps = kept.clone();
+            let scoped = runtime.spawn(scope(async move |scope| {
+                *keeps.lock().unwrap() = Some(scope.clone());
+                match how {
+                    0 => {}
+                    1 => std::panic::resume_unwind(Box::new("body")),
+                    _ => std::future::pending::<()>().await,
+                }
+            }));
+            until(|| kept.lock().unwrap().is_some());
+            if how == 2 {
+                scoped.cancel();
+            }
+            assert_eq!(runtime.block_on(scoped).is_ok(), how == 0);
+            let scope = kept.lock().unwrap().take().unwrap();
+            let late = runtime.block_on(async { scope.spawn(std::future::pending::<()>()) });
+            assert!(runtime.block_on(late).unwrap_err().is_cancelled());
+        }
+    });
+}
+
+#[test]
+fn a_child_that_is_spawned_while_the_scope_is_being_ended_ends_too() {
+    /// Spawns a child that never ends by itself.
+    struct SpawnsAtDrop(Scope, Drops);
+    impl Drop for SpawnsAtDrop {
+        fn drop(&mut self) {
+            let token = self.1.token();
+            let endless = async move {
+                let _token = token;
+                std::future::pending::<()>().await;
+            };
+            self.0.spawn(endless).detach();
+        }
+    }
+    on_each(|runtime| {
+        let (drops, latch) = (Drops::default(), Latch::default());
+        let (counts, waits) = (drops.clone(), latch.clone());
+        let job = runtime.spawn(scope(async move |scope| {
+            let spawns = SpawnsAtDrop(scope.clone(), counts);
+            scope
+                .spawn(async move {
+                    let _spawns = spawns;
+                    waits.await;
+                })
+                .detach();
+            std::future::pending::<()>().await;
+        }));
+        until(|| latch.waiters() == 1);
+        job.cancel();
+        assert!(runtime.block_on(job).unwrap_err().is_cancelled());
+        assert_eq!((drops.made(), drops.count()), (1, 1));
+    });
+}
+
+#[test]
+fn a_parent_has_very_many_children() {
+    // If each end looked through all of them, this would take many minutes, and the guard speak.
+    const CHILDREN: usize = 400_000;
+    let _watch = tools::watch();
+    // Without stand-ins, so that no child ends before all are there.
+    let builder = Runtime::builder().workers(1).stand_ins(0);
+    let runtime = builder.build().unwrap();
+    let parent = runtime.spawn(async {
+        let children: Vec<_> = (0..CHILDREN).map(|_| spawn_child(async {})).collect();
+        for child in children {
+            child.await.unwrap();
+        }
+    });
+    runtime.block_on(parent).unwrap();
+    let scoped = runtime.spawn(scope(async |scope| {
+        for _ in 0..CHILDREN {
+            scope.spawn(async {}).detach();
+        }
+    }));
+    runtime.block_on(scoped).unwrap();
 }
 
 #[test]

@@ -23,7 +23,7 @@ use std::{
 
 use tools::{Drops, Latch, runtime, until, watch};
 use weald_kernel::{
-    Mailbox, Runtime, Spawn, SpawnError, Wait, blocking, sleep, spawn, spawn_local, timeout,
+    Mailbox, Runtime, Spawn, SpawnError, Wait, blocking, scope, sleep, spawn, spawn_local, timeout,
     yield_now,
 };
 
@@ -111,6 +111,56 @@ fn jobs_in_wait_are_unwound() {
         assert_eq!(drops.count(), 1);
         assert!(tools::runtime(1).block_on(job).unwrap_err().is_cancelled());
     }
+}
+
+#[test]
+fn who_leaves_its_wait_only_at_the_deadline_gets_a_moment_for_it() {
+    /// Its destructor has something to do.
+    struct Leaves;
+    impl Drop for Leaves {
+        fn drop(&mut self) {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+    let _watch = watch();
+    let leaves = || {
+        let (runtime, latch) = (runtime(1), Latch::default());
+        let waits = latch.clone();
+        let job = async move {
+            let _leaves = Leaves;
+            waits.wait();
+        };
+        runtime.spawn(job).detach();
+        until(|| latch.waiters() == 1);
+        runtime.shutdown(Duration::ZERO).not_stopped.is_empty()
+    };
+    // On a loaded machine the moment may be too short, but not always.
+    assert!((0..50).any(|_| leaves()));
+}
+
+#[test]
+fn a_scope_whose_child_holds_a_thread_does_not_hold_up_the_shutdown() {
+    let _watch = watch();
+    let (runtime, drops) = (runtime(2), Drops::default());
+    let (go, may_go) = mpsc::channel::<()>();
+    let (begins, has_begun) = mpsc::channel();
+    let token = drops.token();
+    let job = runtime.spawn(scope(async move |scope| {
+        let child = async move {
+            let _token = token;
+            begins.send(()).unwrap();
+            may_go.recv().unwrap();
+        };
+        scope.spawn(child).detach();
+        std::future::pending::<()>().await;
+    }));
+    has_begun.recv().unwrap();
+    let report = runtime.shutdown(Duration::from_millis(20));
+    assert_eq!((report.cancelled, report.not_stopped.len()), (1, 1));
+    assert!(tools::runtime(1).block_on(job).unwrap_err().is_cancelled());
+    assert_eq!(drops.count(), 0);
+    go.send(()).unwrap();
+    until(|| drops.count() == 1);
 }
 
 #[test]

@@ -154,6 +154,33 @@ fn a_deadlock_of_the_main_future_alone_is_told() {
 }
 
 #[test]
+fn a_wait_that_needs_the_end_of_one_below_it_is_told() {
+    let _watch = watch();
+    for seed in 0..20 {
+        let message = panic_of(|| {
+            Runtime::test(seed).block_on(async {
+                let (below, above) = (Latch::default(), Latch::default());
+                let (waits, opens) = (below.clone(), above.clone());
+                let lower = Spawn::new().name("lower").spawn(async move {
+                    waits.wait();
+                    opens.open();
+                });
+                let waits = above.clone();
+                let upper = Spawn::new().name("upper").spawn(async move {
+                    tools::until_yielding(|| below.waiters() == 1).await;
+                    below.open();
+                    waits.wait();
+                });
+                upper.await.unwrap();
+                lower.await.unwrap();
+            });
+        });
+        assert!(message.contains("`upper`"), "{message}");
+        assert!(message.contains("there are 1 more"), "{message}");
+    }
+}
+
+#[test]
 fn a_test_runtime_works_after_a_deadlock_and_drops_what_waited() {
     let _watch = watch();
     let (runtime, drops) = (Runtime::test(2), Drops::default());

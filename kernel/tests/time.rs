@@ -184,6 +184,55 @@ fn an_interval_that_is_not_late_misses_no_tick() {
     });
 }
 
+#[test]
+fn an_interval_without_end_ticks_each_century() {
+    let _watch = watch();
+    Runtime::test(1).block_on(async {
+        let (start, century) = (now(), 100 * 365 * 24 * HOUR);
+        let mut ticks = interval(Duration::MAX);
+        for n in 1..=3 {
+            assert_eq!(ticks.tick().await - start, n * century);
+        }
+    });
+    on_each(|runtime| {
+        runtime.block_on(async {
+            let mut ticks = interval(Duration::MAX);
+            let ended = timeout(Duration::from_millis(3), ticks.tick()).await;
+            assert_eq!(ended, Err(Elapsed));
+        });
+    });
+}
+
+#[test]
+fn an_interval_of_a_nanosecond_skips_hours_of_missed_ticks_at_once() {
+    let _watch = watch();
+    Runtime::test(1).block_on(async {
+        let mut ticks = interval(Duration::from_nanos(1));
+        ticks.tick().await;
+        sleep(10 * HOUR).await;
+        let late = now();
+        ticks.tick().await;
+        assert!(ticks.tick().await > late);
+    });
+}
+
+#[test]
+fn virtual_time_goes_on_for_thousands_of_years() {
+    let _watch = watch();
+    Runtime::test(1).block_on(async {
+        let (start, century) = (now(), 100 * 365 * 24 * HOUR);
+        // 584 years are as many nanoseconds as a word counts.
+        for n in 1..=50 {
+            sleep(Duration::MAX).await;
+            assert_eq!(now() - start, n * century);
+        }
+        // A century is the longest wait.
+        let before = now();
+        sleep_until(before + 20 * century).await;
+        assert_eq!(now() - before, century);
+    });
+}
+
 /// A waker whose clones are counted.
 struct Counted;
 

@@ -61,6 +61,25 @@ fn a_hundred_jobs_wait_at_once_on_one_worker() {
 }
 
 #[test]
+fn more_jobs_wait_at_once_than_there_may_be_stand_ins() {
+    let _watch = watch();
+    // The bound is 512 by default. One that waits may be what all others wait for.
+    let (runtime, latch) = (runtime(1), Latch::default());
+    let jobs: Vec<_> = (0..600)
+        .map(|_| {
+            let latch = latch.clone();
+            runtime.spawn(async move { latch.wait() })
+        })
+        .collect();
+    until(|| latch.waiters() == 600);
+    assert_eq!(runtime.block_on(runtime.spawn(async { 1 })).unwrap(), 1);
+    latch.open();
+    for job in jobs {
+        runtime.block_on(job).unwrap();
+    }
+}
+
+#[test]
 fn waits_nest_and_mix_with_awaits() {
     fn nest(depth: u32) -> u32 {
         match depth {

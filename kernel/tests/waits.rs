@@ -52,7 +52,12 @@ fn who_waits_for_a_lock_is_told_with_its_holder() {
     let waiting = runtime.spawn(async move { *mutex.lock().await });
 
     let waits = waits_of(&runtime, 2);
-    let find = |kind| waits.jobs.iter().find(|job| job.reason.unwrap().kind == kind);
+    let find = |kind| {
+        waits
+            .jobs
+            .iter()
+            .find(|job| job.reason.unwrap().kind == kind)
+    };
     let for_lock = find(Kind::Mutex).unwrap();
     assert_eq!(for_lock.reason.unwrap().name.text(), Some("accounts"));
     assert_eq!(for_lock.holder.as_ref().unwrap().site.line(), holder_site);

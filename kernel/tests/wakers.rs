@@ -16,12 +16,12 @@ use std::{
         atomic::{AtomicUsize, Ordering},
         mpsc,
     },
-    task::{Poll, Waker},
+    task::{Context, Poll, Wake, Waker},
     thread,
 };
 
 use tools::{Drops, for_seeds, on_each, runtime, until, watch};
-use weald_kernel::{spawn, yield_now};
+use weald_kernel::{Mailbox, Spawn, spawn, yield_now};
 
 #[test]
 fn a_job_woken_during_its_poll_is_polled_again() {
@@ -189,6 +189,34 @@ fn a_waker_is_dropped_on_any_thread_and_keeps_no_future_alive() {
         }
         assert_eq!(drops.count(), 100);
         thread::spawn(move || drop(wakers)).join().unwrap();
+    });
+}
+
+#[test]
+fn dropping_a_mailbox_drops_the_waker_of_its_receiver() {
+    struct Foreign;
+    impl Wake for Foreign {
+        fn wake(self: Arc<Self>) {}
+    }
+    on_each(|runtime| {
+        let (moves_out, moved) = mpsc::channel();
+        let make = |mailbox: Mailbox<u32>| async move {
+            moves_out.send(mailbox).unwrap();
+            std::future::pending::<()>().await;
+        };
+        let spawned = runtime.block_on(async { Spawn::new().spawn_with_mailbox(make) });
+        let (job, address) = spawned.unwrap();
+        let mut mailbox = moved.recv().unwrap();
+        let foreign = Arc::new(Foreign);
+        let waker = Waker::from(foreign.clone());
+        let polled = mailbox.poll_receive(&mut Context::from_waker(&waker));
+        assert!(polled.is_pending());
+        drop(waker);
+        assert_eq!(Arc::strong_count(&foreign), 2);
+        drop(mailbox);
+        assert_eq!(Arc::strong_count(&foreign), 1);
+        assert_eq!(address.post(1), Err(1));
+        job.cancel();
     });
 }
 

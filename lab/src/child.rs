@@ -5,7 +5,6 @@
 //! - a child that is late is killed with everything it has started;
 //! - whatever a child does, the answer is its metrics or one sentence.
 
-use std::fs::File;
 use std::io::Read;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
@@ -14,8 +13,9 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
+use crate::descendants;
 use crate::metric::Metric;
 
 /// What one metric line or error sentence may come to at most, all together.
@@ -100,7 +100,7 @@ fn run(invocation: &Invocation, limit: Duration) -> Result<Ended, Failure> {
     let stdout = collect(child.stdout.take());
     let stderr = collect(child.stderr.take());
     if !ends_within(&child, limit).map_err(wrong)? {
-        kill_with_descendants(&child);
+        descendants::kill_with(pid_of(&child));
         let reaped = child.wait();
         let seconds = limit.as_secs_f64();
         debug_assert!(reaped.is_ok(), "a killed child can be reaped");
@@ -111,6 +111,7 @@ fn run(invocation: &Invocation, limit: Duration) -> Result<Ended, Failure> {
     let status = child
         .wait()
         .map_err(|error| wrong(format!("It cannot be awaited: {error}.")))?;
+    descendants::ended(status);
     let text = |from: Receiver<String>| from.recv_timeout(DRAIN).unwrap_or_default();
     Ok(Ended {
         status,
@@ -135,9 +136,7 @@ fn start(invocation: &Invocation) -> Result<Child, String> {
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
-    command
-        .spawn()
-        .map_err(|error| format!("Cannot start '{program}': {error}."))
+    descendants::start(&mut command).map_err(|error| format!("Cannot start '{program}': {error}."))
 }
 
 /// Reads a pipe to its end on a thread of its own, so that a full pipe never holds the child up.
@@ -176,55 +175,6 @@ fn ends_within(child: &Child, limit: Duration) -> Result<bool, String> {
 fn pid_of(child: &Child) -> Pid {
     let raw = i32::try_from(child.id()).expect("the kernel's pids are positive and fit an i32");
     Pid::from_raw(raw).expect("a child's pid is not zero")
-}
-
-/// Kills the child and all that descend from it: launchers such as `sh` or `erl` leave the real
-/// program behind when only they are killed. A process group of its own would hide it from Ctrl-C.
-fn kill_with_descendants(child: &Child) {
-    let root = pid_of(child).as_raw_nonzero().get();
-    let parents = parents_of_all();
-    let mut doomed = vec![root];
-    let mut next = 0;
-    while next < doomed.len() {
-        let parent = doomed[next];
-        doomed.extend(
-            parents
-                .iter()
-                .filter(|(_, of)| *of == parent)
-                .map(|(pid, _)| *pid),
-        );
-        next += 1;
-    }
-    for pid in doomed.into_iter().filter_map(Pid::from_raw) {
-        // One that has ended meanwhile is as good as killed.
-        let _gone = kill_process(pid, Signal::KILL);
-    }
-}
-
-/// Every process with its parent, as `/proc` lists them now.
-fn parents_of_all() -> Vec<(i32, i32)> {
-    let Ok(entries) = std::fs::read_dir("/proc") else {
-        return Vec::new();
-    };
-    entries
-        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
-        .filter_map(|pid: i32| {
-            let mut text = String::new();
-            File::open(format!("/proc/{pid}/stat"))
-                .ok()?
-                .read_to_string(&mut text)
-                .ok()?;
-            // The name in brackets may hold anything; state and parent follow the last bracket.
-            let parent = text
-                .rsplit_once(')')?
-                .1
-                .split_whitespace()
-                .nth(1)?
-                .parse()
-                .ok()?;
-            Some((pid, parent))
-        })
-        .collect()
 }
 
 /// What a failed program said, or how it ended if it said nothing.
@@ -294,15 +244,5 @@ mod tests {
         ] {
             assert!(parse(wrong, KNOWN).is_err(), "{wrong:?}");
         }
-    }
-
-    #[test]
-    fn knows_its_own_parent() {
-        let myself = i32::try_from(std::process::id()).unwrap();
-        assert!(
-            parents_of_all()
-                .iter()
-                .any(|(pid, parent)| *pid == myself && *parent > 0)
-        );
     }
 }

@@ -21,6 +21,7 @@ pub mod system;
 pub mod alternate;
 pub mod bench;
 pub mod child;
+pub mod descendants;
 pub mod stats;
 
 pub mod compare;

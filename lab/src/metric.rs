@@ -44,6 +44,33 @@ pub fn unit(name: &str) -> &'static str {
     }
 }
 
+/// What a metric means, for readers who see its name for the first time; none of an unknown name.
+#[must_use]
+pub fn meaning(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "ns_per_spawn" => "time from the first spawn until all processes wait, for each process",
+        "ns_per_teardown" => {
+            "time until all have ended and dropped what they held, for each process"
+        }
+        "bytes_per_process" => "growth of resident memory while all wait, for each process",
+        "ns_per_hop" => "time for each message that a process received and passed on",
+        "ms_with_setup" => "the whole time, with spawning the ring",
+        "messages_per_poll" => "messages that a process received on average each time it ran",
+        "ns_per_send" => "time to send one message to a mailbox from which nobody takes yet",
+        "ns_per_receive" => "time to take one message out of the full mailbox",
+        "bytes_per_message" => "growth of resident memory for each message in the mailbox",
+        "ns_per_message" => "time from the first send to the last receipt, for each message",
+        "ns_per_round_trip" => "time for a message and its answer",
+        "ticks" => "how often a sleep of 5 ms ended during the run",
+        "ticks_percent" => "these ticks as a share of those that the same system made undisturbed",
+        "lateness_p50_ms" => "lateness that half of the wake-ups do not exceed",
+        "lateness_p999_ms" => "lateness that 999 of 1,000 wake-ups do not exceed",
+        "lateness_worst_ms" => "lateness of the latest wake-up",
+        "growth_kept_percent" => "share of the grown memory that is still held after all ended",
+        _ => return None,
+    })
+}
+
 /// The direction of a metric, read off its name.
 #[must_use]
 pub fn better(name: &str) -> Better {
@@ -56,6 +83,7 @@ pub fn better(name: &str) -> Better {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::workload::{ALL, Workload};
 
     #[test]
     fn units_follow_from_names() {
@@ -71,6 +99,15 @@ mod tests {
         for (name, want) in expected {
             assert_eq!(unit(name), want, "{name}");
         }
+    }
+
+    #[test]
+    fn every_metric_of_every_workload_has_a_meaning() {
+        let printable = ALL.iter().flat_map(Workload::printable);
+        for name in printable.chain(["ticks_percent"]) {
+            assert!(meaning(name).is_some(), "{name}");
+        }
+        assert_eq!(meaning("ns_per_wish"), None);
     }
 
     #[test]

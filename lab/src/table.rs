@@ -7,6 +7,7 @@ use std::fmt::Write;
 use crate::alternate::RowResult;
 use crate::compare::{Comparison, Entry, comparisons, label};
 use crate::figure::{span, with_unit};
+use crate::metric::{Better, better, meaning};
 use crate::stats::Verdict;
 
 /// One row with all its metrics.
@@ -31,10 +32,13 @@ fn push(text: &mut String, piece: std::fmt::Arguments<'_>) {
 
 fn push_metric(text: &mut String, comparison: &Comparison<'_>) {
     let mut heading = comparison.metric;
-    for ours in &comparison.weald {
+    // Rivals stand in the order of merit; Weald's own lines stand alike in every row.
+    let mut weald = comparison.weald.clone();
+    weald.sort_by_key(|entry| entry.cell.workers);
+    for ours in &weald {
         let verdict = against_best(comparison, ours);
         let value = shown(comparison.metric, ours);
-        let line = format!("  {heading:<18} {:<10} {value:<34} {verdict}", ours.label());
+        let line = format!("  {heading:<19} {:<10} {value:<34} {verdict}", ours.label());
         push(text, format_args!("{}\n", line.trim_end()));
         heading = "";
     }
@@ -42,7 +46,7 @@ fn push_metric(text: &mut String, comparison: &Comparison<'_>) {
         let value = shown(comparison.metric, rival);
         push(
             text,
-            format_args!("  {heading:<18}     {:<18} {value}\n", rival.label()),
+            format_args!("  {heading:<19}     {:<18} {value}\n", rival.label()),
         );
         heading = "";
     }
@@ -123,6 +127,36 @@ fn lost(result: &RowResult, comparison: &Comparison<'_>) -> Lost {
     }
 }
 
+/// One line for each metric that was printed: what it means.
+#[must_use]
+pub fn legend(results: &[RowResult]) -> String {
+    let mut names: Vec<&str> = Vec::new();
+    let cells = results.iter().flat_map(|result| &result.cells);
+    for (name, _) in cells.flat_map(|cell| &cell.figures) {
+        if !names.contains(&name.as_str()) {
+            names.push(name);
+        }
+    }
+    let mut text = String::new();
+    for name in names {
+        let direction = match better(name) {
+            Better::Lower => "lower",
+            Better::Higher => "higher",
+        };
+        let sentence = match (name, meaning(name)) {
+            (_, None) => continue,
+            // It explains a cost; neither direction is better.
+            ("messages_per_poll", Some(meaning)) => meaning.to_owned(),
+            (_, Some(meaning)) => format!("{meaning}; {direction} is better"),
+        };
+        push(&mut text, format_args!("  {name:<20} {sentence}\n"));
+    }
+    match text.is_empty() {
+        true => text,
+        false => format!("Medians (smallest–largest of the runs):\n{text}\n"),
+    }
+}
+
 /// The closing lines; empty where there was nobody to be compared with.
 #[must_use]
 pub fn closing(results: &[RowResult]) -> String {
@@ -190,6 +224,27 @@ mod tests {
             lines[5],
             "  erlang on 2: It was stopped after 60 s without an end."
         );
+    }
+
+    #[test]
+    fn weald_stands_in_the_order_of_workers_whichever_is_better() {
+        let mut result = result();
+        for (one, two) in [(50.0, 80.0), (80.0, 50.0)] {
+            result.cells[0] = cell("weald", 1, "ns_per_round_trip", one);
+            result.cells[1] = cell("weald", 2, "ns_per_round_trip", two);
+            let text = row(&result);
+            let lines: Vec<&str> = text.lines().collect();
+            assert!(lines[1].contains("weald on 1"), "{text}");
+            assert!(lines[2].contains("weald on 2"), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_metric_is_explained_once() {
+        let text = legend(&[result(), result()]);
+        assert_eq!(text.matches("ns_per_round_trip").count(), 1, "{text}");
+        assert!(text.contains("time for a message and its answer; lower is better"));
+        assert_eq!(legend(&[]), "");
     }
 
     #[test]

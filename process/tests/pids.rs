@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-#[path = "support/tools.rs"]
+#[path = "../../kernel/tests/support/tools.rs"]
 mod tools;
 
 use std::{

@@ -7,7 +7,7 @@
     reason = "handles are handed out of a block_on"
 )]
 
-#[path = "support/tools.rs"]
+#[path = "../../kernel/tests/support/tools.rs"]
 mod tools;
 
 use std::{

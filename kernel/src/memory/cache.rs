@@ -1,31 +1,47 @@
-//! Free blocks of one OS thread: two batches and the uncut rest of a chunk for each class.
+//! Free blocks of one OS thread: two batches and the uncut rest of a chunk for each class, and its
+//! strips once there was a burst.
 //!
 //! Two batches, so that a thread that allocates and frees around the edge of one does not go to the
 //! depot each time (Bonwick and Adams, "Magazines and Vmem", 2001).
 
 #![allow(unsafe_code)]
 
-use std::{cell::UnsafeCell, ptr::NonNull};
+use std::{
+    cell::{Cell, UnsafeCell},
+    ptr::NonNull,
+};
 
 use super::{
     class::{self, Class},
     depot::{self, BATCH, Batch, Free, Refill, Uncut},
+    strips::{self, Strips},
 };
 
 struct Magazine {
     loaded: Batch,
     spare: Batch,
     uncut: Option<Uncut>,
+    strips: Option<Box<Strips>>,
+}
+
+impl Magazine {
+    const EMPTY: Magazine = Magazine {
+        loaded: Batch::EMPTY,
+        spare: Batch::EMPTY,
+        uncut: None,
+        strips: None,
+    };
 }
 
 thread_local! {
     // Without a destructor, so that an access is one load from the thread's base register; what is
     // left at the thread's end is handed over by `FLUSH_AT_EXIT`.
     static CACHE: UnsafeCell<[Magazine; class::COUNT]> = const {
-        UnsafeCell::new([const {
-            Magazine { loaded: Batch::EMPTY, spare: Batch::EMPTY, uncut: None }
-        }; class::COUNT])
+        UnsafeCell::new([const { Magazine::EMPTY }; class::COUNT])
     };
+    /// The neighbourhood that the thread named last, and whether that was another than before.
+    static LAST: Cell<usize> = const { Cell::new(0) };
+    static TURNED: Cell<bool> = const { Cell::new(false) };
     static FLUSH_AT_EXIT: FlushAtExit = const { FlushAtExit };
 }
 
@@ -59,6 +75,38 @@ pub(super) fn alloc(class: Class) -> NonNull<u8> {
     .cast()
 }
 
+/// A block of the calling thread has joined others of `neighbourhood`.
+#[inline(always)]
+pub(super) fn note_joined(neighbourhood: usize) {
+    if LAST.replace(neighbourhood) != neighbourhood {
+        TURNED.set(true);
+    }
+}
+
+/// Whether the thread turns from neighbourhood to neighbourhood. While it stays with one, the blocks
+/// that it freed last are near enough, and warm.
+#[inline(always)]
+pub(super) fn turns() -> bool {
+    TURNED.get()
+}
+
+/// From the strip of `neighbourhood`, if the thread turns to that one now.
+#[inline(never)]
+pub(super) fn alloc_beside(class: Class, neighbourhood: usize) -> NonNull<u8> {
+    TURNED.set(false);
+    if LAST.get() == neighbourhood {
+        return alloc(class);
+    }
+    with(class, |magazine| {
+        let strips = magazine.strips.as_mut();
+        match strips.and_then(|strips| strips.of(neighbourhood).pop()) {
+            Some(block) => block,
+            None => alloc_strip(magazine, class, neighbourhood),
+        }
+    })
+    .cast()
+}
+
 /// # Safety
 /// The block is of this class and nothing points into it.
 #[inline(always)]
@@ -69,6 +117,26 @@ pub(super) unsafe fn free(class: Class, block: NonNull<u8>) {
         }
         magazine.loaded.push(block.cast());
     });
+}
+
+/// The first block of a new strip; the others wait for the next of the neighbourhood.
+#[inline(never)]
+fn alloc_strip(magazine: &mut Magazine, class: Class, neighbourhood: usize) -> NonNull<Free> {
+    let first = match magazine.loaded.pop() {
+        Some(block) => block,
+        None => alloc_slow(magazine, class),
+    };
+    if magazine.strips.is_none() && register_exit() == Flushed::AtExit {
+        magazine.strips = Some(Strips::new());
+    }
+    if let Some(strips) = &mut magazine.strips {
+        let length = strips::length(class) - 1;
+        *strips.of(neighbourhood) = match &mut magazine.uncut {
+            Some(uncut) if magazine.loaded.len == 0 => uncut.cut_batch(class, length),
+            _ => magazine.loaded.split(length),
+        };
+    }
+    first
 }
 
 #[inline(never)]
@@ -96,26 +164,35 @@ fn free_slow(magazine: &mut Magazine, class: Class) {
     depot::put(class, std::mem::replace(&mut magazine.loaded, Batch::EMPTY));
 }
 
-fn register_exit() {
-    // Fails only while the thread is ending. What it caches after that is lost to reuse; it is at
-    // most two batches a class.
-    let _ = FLUSH_AT_EXIT.try_with(|_| ());
+/// What becomes of the cache when the thread ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Flushed {
+    AtExit,
+    /// The thread is ending. What it caches from now on is lost to reuse; without strips, that is at
+    /// most two batches a class.
+    Never,
+}
+
+fn register_exit() -> Flushed {
+    match FLUSH_AT_EXIT.try_with(|_| ()) {
+        Ok(()) => Flushed::AtExit,
+        Err(_) => Flushed::Never,
+    }
 }
 
 /// Hands everything to the depot.
 pub(super) fn flush() {
     for class in Class::all() {
-        let (loaded, spare, uncut) = with(class, |magazine| {
-            (
-                std::mem::replace(&mut magazine.loaded, Batch::EMPTY),
-                std::mem::replace(&mut magazine.spare, Batch::EMPTY),
-                magazine.uncut.take(),
-            )
+        let magazine = with(class, |magazine| {
+            std::mem::replace(magazine, Magazine::EMPTY)
         });
-        depot::put(class, loaded);
-        depot::put(class, spare);
-        if let Some(uncut) = uncut {
+        depot::put(class, magazine.loaded);
+        depot::put(class, magazine.spare);
+        if let Some(uncut) = magazine.uncut {
             depot::put_uncut(class, uncut);
+        }
+        if let Some(mut strips) = magazine.strips {
+            strips.empty(|batch| depot::put(class, batch));
         }
     }
 }

@@ -60,6 +60,20 @@ impl Batch {
         self.len -= 1;
         Some(block)
     }
+
+    /// Takes the first `len` blocks, or as many as there are.
+    pub(super) fn split(&mut self, len: u32) -> Batch {
+        let head = self.head;
+        let len = len.min(self.len);
+        let Some(last) = (0..len).filter_map(|_| self.pop()).last() else {
+            return Batch::EMPTY;
+        };
+        // SAFETY: the block was in this batch until now, and is the new one's.
+        unsafe { last.as_ref() }
+            .next
+            .store(ptr::null_mut(), Ordering::Relaxed);
+        Batch { head, len }
+    }
 }
 
 /// The part of a chunk that no block was cut from yet.
@@ -77,6 +91,21 @@ impl Uncut {
         // SAFETY: the chunk had room for at least this one more block.
         self.start.0 = unsafe { block.byte_add(class.size()) };
         Some(block.cast())
+    }
+
+    /// Cuts `len` blocks, or as many as there are, first to last.
+    pub(super) fn cut_batch(&mut self, class: Class, len: u32) -> Batch {
+        let blocks = self.blocks.min(len);
+        let start = self.start.0;
+        let mut batch = Batch::EMPTY;
+        for index in (0..blocks as usize).rev() {
+            // SAFETY: the chunk has room for that many blocks.
+            batch.push(unsafe { start.byte_add(index * class.size()) }.cast());
+        }
+        // SAFETY: as above; the end of the last block is at most the chunk's.
+        self.start.0 = unsafe { start.byte_add(blocks as usize * class.size()) };
+        self.blocks -= blocks;
+        batch
     }
 }
 
@@ -187,6 +216,14 @@ fn count_free(shelf: &Shelf) -> HashMap<usize, u32> {
         *free.entry(chunk_of(uncut.start.0)).or_default() += uncut.blocks;
     }
     free
+}
+
+/// Whether every block of the class lies on the shelf.
+#[cfg(test)]
+pub(super) fn has_all(class: Class) -> bool {
+    let shelf = lock(&SHELVES[class.index()]);
+    let free = count_free(&shelf).values().sum::<u32>() as usize;
+    free == shelf.chunks.len() * blocks_per_chunk(class) as usize
 }
 
 /// Visits every block ever cut or still uncut, of all chunks of `kind`.

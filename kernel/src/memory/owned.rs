@@ -20,8 +20,20 @@ unsafe impl<T: Send> Send for Owned<T> {}
 impl<T> Owned<T> {
     #[inline(always)]
     pub(crate) fn new(value: T) -> Owned<T> {
-        let block = super::alloc(Kind::Node, Layout::new::<T>()).cast::<T>();
-        // SAFETY: the block is new and fits a `T`.
+        Owned::put(super::alloc(Kind::Node, Layout::new::<T>()), value)
+    }
+
+    /// As [`Owned::new`], in a block of [`alloc_beside`](super::alloc_beside).
+    #[inline(always)]
+    pub(crate) fn new_beside(value: T, neighbourhood: usize) -> Owned<T> {
+        let block = super::alloc_beside(Kind::Node, Layout::new::<T>(), neighbourhood);
+        Owned::put(block, value)
+    }
+
+    #[inline(always)]
+    fn put(block: NonNull<u8>, value: T) -> Owned<T> {
+        let block = block.cast::<T>();
+        // SAFETY: the callers' block is new and fits a `T`.
         unsafe { block.write(value) };
         Owned(block)
     }

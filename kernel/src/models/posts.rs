@@ -13,6 +13,7 @@ use std::{
 use loom::{cell::Cell, sync::Notify, thread};
 
 use crate::{
+    job::JobPtr,
     post::Post,
     state::{Inbox, Link, Listening, Park, Posted, Start, State},
     sys::{Mutex, lock},
@@ -48,7 +49,11 @@ impl Job {
 
     /// As `Address::post` does it; a runnable is run on the spot.
     fn post(&self, number: usize) -> Result<(), usize> {
-        let link = Post::new(Parcel(Cell::new(number))).into_link();
+        let link = Post::new(
+            Parcel(Cell::new(number)),
+            JobPtr::from_raw(NonNull::dangling()),
+        )
+        .into_link();
         // SAFETY: the post is new, and given away unless it comes back below.
         match unsafe { self.state.post(link.as_ptr()) } {
             Posted::Queued => {}

@@ -1,14 +1,16 @@
-//! What the behaviour tests share: drop counters, a latch, seeds, a guard against hangs, reports.
+//! What the behaviour tests of the kernel and of processes share: drop counters, a latch, seeds, a
+//! guard against hangs.
 //!
 //! Nothing here waits for the clock, but the guard: it ends a test program that hangs, by name.
 
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 use std::{
+    io::Write,
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     pin::Pin,
     sync::{
-        Arc, Mutex, Once, PoisonError,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicUsize, Ordering},
         mpsc::{self, RecvTimeoutError, Sender},
     },
@@ -119,7 +121,8 @@ pub(crate) fn watch() -> Watch {
     let test = thread::current().name().unwrap_or("a test").to_owned();
     thread::spawn(move || {
         if receiver.recv_timeout(Duration::from_secs(60)) == Err(RecvTimeoutError::Timeout) {
-            eprintln!("{test} hangs");
+            // Not `eprintln`, which the test harness keeps to itself until the test ends.
+            let _unheard = writeln!(std::io::stderr(), "{test} hangs");
             std::process::abort();
         }
     });
@@ -196,68 +199,4 @@ pub(crate) fn soak(round: impl Fn(&mut Random)) {
             return;
         }
     }
-}
-
-/// An event that the kernel reported.
-#[derive(Clone, Debug)]
-pub(crate) struct Report {
-    pub(crate) level: tracing::Level,
-    pub(crate) target: String,
-    /// The message and all fields.
-    pub(crate) text: String,
-}
-
-static REPORTS: Mutex<Vec<Report>> = Mutex::new(Vec::new());
-
-struct Collector;
-
-impl tracing::Subscriber for Collector {
-    fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {
-        true
-    }
-
-    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
-        tracing::span::Id::from_u64(1)
-    }
-
-    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
-
-    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
-
-    fn event(&self, event: &tracing::Event<'_>) {
-        struct Text(String);
-        impl tracing::field::Visit for Text {
-            fn record_debug(&mut self, field: &tracing::field::Field, value: &dyn std::fmt::Debug) {
-                self.0 += &format!("{}={value:?} ", field.name());
-            }
-        }
-        let mut text = Text(String::new());
-        event.record(&mut text);
-        let report = Report {
-            level: *event.metadata().level(),
-            target: event.metadata().target().to_owned(),
-            text: text.0,
-        };
-        REPORTS
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(report);
-    }
-
-    fn enter(&self, _: &tracing::span::Id) {}
-
-    fn exit(&self, _: &tracing::span::Id) {}
-}
-
-/// From now on the reports of the whole program are collected.
-pub(crate) fn collect_reports() {
-    static ONCE: Once = Once::new();
-    ONCE.call_once(|| tracing::subscriber::set_global_default(Collector).unwrap());
-}
-
-/// The collected reports with that target whose text contains `part`.
-pub(crate) fn reports(target: &str, part: &str) -> Vec<Report> {
-    let reports = REPORTS.lock().unwrap_or_else(PoisonError::into_inner);
-    let wanted = |report: &&Report| report.target == target && report.text.contains(part);
-    reports.iter().filter(wanted).cloned().collect()
 }

@@ -7,6 +7,7 @@ use crate::alternate::{Cell, RowResult};
 use crate::compare::{Comparison, comparisons, family, label};
 use crate::documents::{self, Document, Printed, SPAWN_SERIES};
 use crate::figure::{span, with_unit};
+use crate::metric::meaning;
 use crate::stats::Verdict;
 use crate::system::WEALD;
 use crate::workload::{ALL, Workload};
@@ -20,6 +21,8 @@ pub(super) struct Section {
     pub(super) name: &'static str,
     pub(super) question: &'static str,
     pub(super) remark: &'static str,
+    /// Every metric with its meaning.
+    pub(super) meanings: Vec<(&'static str, &'static str)>,
     pub(super) charts: Vec<Chart>,
     pub(super) overview: Vec<Overview>,
     pub(super) rows: Vec<RowTable>,
@@ -77,12 +80,18 @@ fn one(workload: &'static Workload, rows: &[&RowResult], systems: &[String]) -> 
         name: workload.name,
         question: workload.question,
         remark: workload.remark,
+        meanings: meanings(workload),
         charts: charts(workload, rows, systems),
         overview: rows.iter().flat_map(|row| overview(row)).collect(),
         rows: rows.iter().map(|row| table(row)).collect(),
         printed: documents::printed(workload.name).collect(),
         documents: documents::sources(workload.name),
     }
+}
+
+fn meanings(workload: &Workload) -> Vec<(&'static str, &'static str)> {
+    let of = |name: &&'static str| Some((*name, meaning(name)?));
+    workload.printable().iter().filter_map(of).collect()
 }
 
 /// All systems in the order of measuring, so that each keeps its style in every chart.

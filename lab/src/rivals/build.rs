@@ -7,6 +7,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use super::{Places, Rival};
+use crate::descendants;
 
 /// Fails with a sentence that names what is missing and how to get it.
 pub(super) fn require(rival: &Rival) -> Result<(), String> {
@@ -70,14 +71,17 @@ fn run(argv: &[String], places: &Places, log: &Path) -> Result<(), String> {
         .map_err(cannot_log)?;
     writeln!(file, "$ {}", argv.join(" ")).map_err(cannot_log)?;
     let errors = file.try_clone().map_err(cannot_log)?;
-    let status = Command::new(&argv[0])
+    let mut command = Command::new(&argv[0]);
+    command
         .args(&argv[1..])
         .current_dir(&places.sources)
         .stdin(Stdio::null())
         .stdout(file)
-        .stderr(errors)
-        .status()
+        .stderr(errors);
+    let status = descendants::start(&mut command)
+        .and_then(|mut child| child.wait())
         .map_err(|error| format!("cannot be started: {error}"))?;
+    descendants::ended(status);
     if status.success() {
         Ok(())
     } else {
