@@ -173,21 +173,54 @@ impl<V> List<V> {
         Some(unsafe { &mut *first.as_ref().value.get() })
     }
 
+    /// The value of the first one for which `wanted` is true.
+    pub(crate) fn find(&mut self, wanted: impl FnMut(&mut V) -> bool) -> Option<&mut V> {
+        let node = self.search(wanted)?;
+        // SAFETY: *locked*; *pinned*: a linked node is alive.
+        Some(unsafe { &mut *node.as_ref().value.get() })
+    }
+
     /// Takes out the first one for which `wanted` is true, as [`List::pop`].
-    pub(crate) fn pop_if(&mut self, mut wanted: impl FnMut(&mut V) -> bool) -> Option<&mut V> {
+    pub(crate) fn pop_if(&mut self, wanted: impl FnMut(&mut V) -> bool) -> Option<&mut V> {
+        let node = self.search(wanted)?;
+        self.unlink(node.as_ptr());
+        // SAFETY: as in `pop`.
+        Some(unsafe { &mut *node.as_ref().value.get() })
+    }
+
+    fn search(&self, mut wanted: impl FnMut(&mut V) -> bool) -> Option<NonNull<Node<V>>> {
         let mut node = NonNull::new(self.first)?;
         loop {
             // SAFETY: *locked*; *pinned*.
             let next = unsafe { node.as_ref() };
             // SAFETY: as above.
             if wanted(unsafe { &mut *next.value.get() }) {
-                break;
+                return Some(node);
             }
             node = NonNull::new(links(node.as_ptr()).next).filter(|n| n.as_ptr() != self.first)?;
         }
-        self.unlink(node.as_ptr());
-        // SAFETY: as in `pop`.
-        Some(unsafe { &mut *node.as_ref().value.get() })
+    }
+
+    /// Visits each in its order, and takes out those for which `keep` is false.
+    pub(crate) fn retain(&mut self, mut keep: impl FnMut(&mut V) -> bool) {
+        let Some(first) = NonNull::new(self.first) else {
+            return;
+        };
+        let last = links(first.as_ptr()).previous;
+        let mut node = first.as_ptr();
+        loop {
+            let next = links(node).next;
+            // SAFETY: *locked*; *pinned*.
+            let value = unsafe { (*node).value.get() };
+            // SAFETY: as above.
+            if !keep(unsafe { &mut *value }) {
+                self.unlink(node);
+            }
+            if node == last {
+                return;
+            }
+            node = next;
+        }
     }
 
     /// Binds the node to this list, if it is new.

@@ -52,6 +52,11 @@ impl<V> Offer<V> {
         // SAFETY: `leave` wrote it before it pushed the node, and nothing else pushes one.
         unsafe { self.place.assume_init() }
     }
+
+    /// Whether it belongs to the wait with this claim. Called for an offer that is in a list.
+    fn is_under(&self, claim: &Claim) -> bool {
+        self.place().claim == NonNull::from(claim)
+    }
 }
 
 impl<V> OfferNode<V> {
@@ -122,14 +127,17 @@ impl<V> Offers<V> {
         exchange: impl FnOnce(&mut V) -> R,
     ) -> Met<'o, R> {
         loop {
-            let Some(first) = self.front() else {
+            // A wait never meets itself: it may have left an offer here for another of its events.
+            let Some(first) = self.find(|offer| !offer.is_under(entry.claim)) else {
                 return Met::Nobody(own);
             };
             let Place { claim, number } = first.place();
             // SAFETY: *retracted*.
-            match own.and(unsafe { claim.as_ref() }) {
+            let claim = unsafe { claim.as_ref() };
+            match own.and(claim) {
                 Ok((own, theirs)) => {
-                    let offer = self.pop().expect("the first one is still there");
+                    let offer = self.pop_if(|offer| offer.is_under(claim));
+                    let offer = offer.expect("it is still there");
                     let exchanged = exchange(&mut offer.slot);
                     entry.win(own);
                     return Met::Partner(exchanged, theirs.win(number));
@@ -137,7 +145,7 @@ impl<V> Offers<V> {
                 Err(Missed::Mine) => return Met::Lost,
                 Err(Missed::Theirs(still)) => {
                     own = still;
-                    self.pop();
+                    self.pop_if(|offer| offer.is_under(claim));
                 }
             }
         }

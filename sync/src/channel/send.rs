@@ -91,6 +91,13 @@ impl<T> Branch for Send<'_, T> {
                 wake(waker);
                 Enrolled::Ready(Ok(()))
             }
+            // Those that made the channel look as if a receiver waited have ended their waits.
+            Met::Nobody(own) if state.has_room() => {
+                entry.win(own);
+                let value = node.own_value().slot.take().expect(HAS_VALUE);
+                state.buffer(value);
+                Enrolled::Ready(Ok(()))
+            }
             Met::Nobody(own) => {
                 state.senders.leave(node, entry);
                 drop(own);

@@ -142,6 +142,8 @@ impl<T> Channel<T> {
         let count = side(&mut state.sides);
         *count -= 1;
         let is_last = *count == 0;
+        // At once, so that nothing is sent into a buffer that was emptied for ever.
+        state.closed |= is_last;
         // Values that nobody can receive are dropped now, outside of the lock: they are users'.
         let lost = match state.sides.receivers {
             0 => std::mem::take(&mut state.buffer),
@@ -214,7 +216,12 @@ impl<T> State<T> {
         waker
     }
 
-    fn has_room(&self) -> bool {
+    /// Called if there is room.
+    pub(super) fn buffer(&mut self, value: T) {
+        self.buffer.push_back(value);
+    }
+
+    pub(super) fn has_room(&self) -> bool {
         self.bound == u32::MAX || self.buffer.len() < self.bound as usize
     }
 
