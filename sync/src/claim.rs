@@ -101,6 +101,11 @@ impl Claim {
         }
     }
 
+    /// The right that [`Held::keep`] gave up. Called once after that, by who did it.
+    pub(crate) fn kept(&self) -> Held<'_> {
+        Held(self)
+    }
+
     /// Which offer won, if one did.
     #[inline(always)]
     pub(crate) fn winner(&self) -> Option<u32> {
@@ -166,6 +171,11 @@ impl<'a> Held<'a> {
         std::mem::forget(self);
         // Release: as in `win`.
         claim.word.store(WON + offer, Ordering::Release);
+    }
+
+    /// Keeps the claim held without a value that says so; whoever did this calls [`Claim::kept`].
+    pub(crate) fn keep(self) {
+        std::mem::forget(self);
     }
 
     /// Holds a second claim as well: that of a partner whose offer fits the caller's own. Two that hold

@@ -21,6 +21,8 @@ mod claim;
 
 mod offer;
 
+mod serve;
+
 mod event;
 
 // What a runtime adds.
@@ -44,8 +46,11 @@ pub mod holders;
 
 pub mod channel;
 
+pub mod semaphore;
+
 pub use claim::{Claim, Held, Lost};
 pub use event::{Branch, Enrolled, Entry, Event, Waiting};
 pub use mutex::{Lock, Mutex, MutexGuard};
 pub use park::Wait;
+pub use semaphore::{Permit, Semaphore};
 pub use time::{After, At, Limited, Timed, TimedOut, after, at};

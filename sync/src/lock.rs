@@ -88,6 +88,13 @@ impl<S> Lock<S> {
     }
 }
 
+impl<'a, S> Guard<'a, S> {
+    /// The lock that it is of.
+    pub(crate) fn lock(&self) -> &'a Lock<S> {
+        self.lock
+    }
+}
+
 impl<S> Deref for Guard<'_, S> {
     type Target = S;
 

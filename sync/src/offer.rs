@@ -99,6 +99,50 @@ impl<V> Offers<V> {
         }
     }
 
+    /// Takes out the first offer whose wait goes on, if `fits` is true for it, and holds its claim. As
+    /// [`Offers::accept`]; the caller holds no claim.
+    pub(crate) fn accept_if(
+        &mut self,
+        fits: impl FnOnce(&mut V) -> bool,
+    ) -> Option<Accepted<'_, V>> {
+        let place = loop {
+            let place = self.front()?.place();
+            // SAFETY: *retracted*.
+            match unsafe { place.claim.as_ref() }.hold() {
+                Ok(held) => {
+                    held.keep();
+                    break place;
+                }
+                Err(Lost) => {
+                    self.pop();
+                }
+            }
+        };
+        // SAFETY: *retracted*.
+        let held = unsafe { place.claim.as_ref() }.kept();
+        if !fits(&mut self.front()?.slot) {
+            return None;
+        }
+        Some(Accepted {
+            slot: &mut self.pop()?.slot,
+            held,
+            number: place.number,
+        })
+    }
+
+    /// The first offer whose wait goes on at this moment. Offers of waits that have ended are taken out on
+    /// the way. The caller may hold a claim.
+    pub(crate) fn first(&mut self) -> Option<&mut V> {
+        loop {
+            let claim = self.front()?.place().claim;
+            // SAFETY: *retracted*.
+            if unsafe { claim.as_ref() }.winner().is_none() {
+                return self.front().map(|offer| &mut offer.slot);
+            }
+            self.pop();
+        }
+    }
+
     /// Takes the waker of the first wait that goes on, which is to try again by itself; tells it so by
     /// `mark`. None: nobody waits. Offers of waits that have ended are taken out on the way.
     pub(crate) fn nudge(&mut self, mark: impl FnOnce(&mut V)) -> Option<Option<Waker>> {
