@@ -89,7 +89,7 @@ impl Claim {
     }
 
     /// None: another one holds it.
-    fn try_hold(&self) -> Option<Result<Held<'_>, Lost>> {
+    pub(crate) fn try_hold(&self) -> Option<Result<Held<'_>, Lost>> {
         // Acquire: as in `hold`.
         match self
             .word

@@ -48,9 +48,18 @@ pub mod channel;
 
 pub mod semaphore;
 
+pub mod rwlock;
+
+pub mod condvar;
+
+pub mod barrier;
+
+pub use barrier::{Barrier, BarrierWaitResult};
 pub use claim::{Claim, Held, Lost};
+pub use condvar::{Condvar, WaitTimeoutResult};
 pub use event::{Branch, Enrolled, Entry, Event, Waiting};
 pub use mutex::{Lock, Mutex, MutexGuard};
 pub use park::Wait;
+pub use rwlock::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 pub use semaphore::{Permit, Semaphore};
 pub use time::{After, At, Limited, Timed, TimedOut, after, at};

@@ -196,6 +196,94 @@ impl<V> Offers<V> {
     }
 }
 
+/// All offers of a list, each of which the caller may satisfy. Dropping it opens their claims again.
+pub(crate) struct AllHeld<'a, V> {
+    offers: &'a mut Offers<V>,
+    count: usize,
+}
+
+impl<V> Offers<V> {
+    /// Holds the claims of all offers at once. Offers of waits that have ended are taken out, and counted
+    /// in `gone`. None if another one holds a claim: then none is held here, and a caller who tries again
+    /// opens its own in between.
+    pub(crate) fn hold_all(&mut self, gone: &mut u32) -> Option<AllHeld<'_, V>> {
+        let (mut count, mut busy) = (0, false);
+        self.retain(|offer| {
+            if busy {
+                return true;
+            }
+            // SAFETY: *retracted*.
+            match unsafe { offer.place().claim.as_ref() }.try_hold() {
+                Some(Ok(held)) => {
+                    held.keep();
+                    count += 1;
+                    true
+                }
+                Some(Err(Lost)) => {
+                    *gone += 1;
+                    false
+                }
+                None => {
+                    busy = true;
+                    true
+                }
+            }
+        });
+        let all = AllHeld {
+            offers: self,
+            count,
+        };
+        (!busy).then_some(all)
+    }
+
+    /// Takes out all but one of several offers of the same wait, and all of the wait with the claim `own`.
+    /// Returns how many. Takes O(n²).
+    pub(crate) fn remove_doubles(&mut self, own: Option<&Claim>) -> u32 {
+        let mut seen: Vec<NonNull<Claim>> = own.map(NonNull::from).into_iter().collect();
+        let mut gone = 0;
+        self.retain(|offer| {
+            let claim = offer.place().claim;
+            let is_double = seen.contains(&claim);
+            match is_double {
+                true => gone += 1,
+                false => seen.push(claim),
+            }
+            !is_double
+        });
+        gone
+    }
+}
+
+impl<V> AllHeld<'_, V> {
+    /// Ends all waits; their owners are to be woken.
+    pub(crate) fn win(mut self) -> Vec<Waker> {
+        let mut wakers = Vec::with_capacity(self.count);
+        while self.count > 0
+            && let Some(offer) = self.offers.pop()
+        {
+            self.count -= 1;
+            let Place { claim, number } = offer.place();
+            // SAFETY: *retracted*.
+            wakers.extend(unsafe { claim.as_ref() }.kept().win(number));
+        }
+        wakers
+    }
+}
+
+impl<V> Drop for AllHeld<'_, V> {
+    fn drop(&mut self) {
+        let mut left = self.count;
+        self.offers.retain(|offer| {
+            if left > 0 {
+                left -= 1;
+                // SAFETY: *retracted*.
+                drop(unsafe { offer.place().claim.as_ref() }.kept());
+            }
+            true
+        });
+    }
+}
+
 /// What came of looking for a partner.
 pub(crate) enum Met<'o, R> {
     /// What was exchanged; both waits have ended, and the partner's owner is to be woken.

@@ -41,7 +41,10 @@ fn serve_all<S>(
             count += 1;
         }
         drop(state);
-        batch.iter_mut().filter_map(Option::take).for_each(Waker::wake);
+        batch
+            .iter_mut()
+            .filter_map(Option::take)
+            .for_each(Waker::wake);
         if count < BATCH {
             return;
         }

@@ -44,9 +44,7 @@ pub(crate) fn waiting<F: Future>(future: F) -> Hand<F> {
 impl<F: Future> Hand<F> {
     pub(crate) fn poll(&mut self) -> Poll<F::Output> {
         let waker = Waker::from(Arc::clone(&self.wakes));
-        self.future
-            .as_mut()
-            .poll(&mut Context::from_waker(&waker))
+        self.future.as_mut().poll(&mut Context::from_waker(&waker))
     }
 
     /// How often it was woken.

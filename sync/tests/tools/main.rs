@@ -7,4 +7,7 @@
 
 mod hand;
 
+mod barrier;
+mod condvar;
+mod rwlock;
 mod semaphore;
