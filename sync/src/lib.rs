@@ -54,12 +54,29 @@ pub mod condvar;
 
 pub mod barrier;
 
+pub mod oneshot;
+
+pub mod ivar;
+
+pub mod mvar;
+
+pub mod wait_group;
+
+pub mod once;
+
+pub mod exchanger;
+
 pub use barrier::{Barrier, BarrierWaitResult};
 pub use claim::{Claim, Held, Lost};
 pub use condvar::{Condvar, WaitTimeoutResult};
 pub use event::{Branch, Enrolled, Entry, Event, Waiting};
+pub use exchanger::Exchanger;
+pub use ivar::IVar;
 pub use mutex::{Lock, Mutex, MutexGuard};
+pub use mvar::MVar;
+pub use once::{Once, OnceLock};
 pub use park::Wait;
 pub use rwlock::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 pub use semaphore::{Permit, Semaphore};
 pub use time::{After, At, Limited, Timed, TimedOut, after, at};
+pub use wait_group::{Member, WaitGroup};

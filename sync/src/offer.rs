@@ -130,6 +130,15 @@ impl<V> Offers<V> {
         })
     }
 
+    /// Ends all waits with their slots as they are; their owners are to be woken.
+    pub(crate) fn accept_all(&mut self) -> Vec<Waker> {
+        let mut wakers = Vec::new();
+        while let Some(accepted) = self.accept() {
+            wakers.extend(accepted.win());
+        }
+        wakers
+    }
+
     /// The first offer whose wait goes on at this moment. Offers of waits that have ended are taken out on
     /// the way. The caller may hold a claim.
     pub(crate) fn first(&mut self) -> Option<&mut V> {

@@ -70,7 +70,7 @@ fn a_deadline_withdraws_the_arrival() {
             .unwrap()
             .is_leader()
     );
-    drop(one.woken());
+    one.woken();
 }
 
 #[test]

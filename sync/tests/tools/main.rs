@@ -7,7 +7,16 @@
 
 mod hand;
 
+mod channel;
+mod mutex;
+
 mod barrier;
 mod condvar;
+mod exchanger;
+mod ivar;
+mod mvar;
+mod once;
+mod oneshot;
 mod rwlock;
 mod semaphore;
+mod wait_group;
