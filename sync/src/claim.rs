@@ -30,7 +30,7 @@ const WON: u32 = 2;
 pub struct Claim {
     word: AtomicU32,
     waker: UnsafeCell<Option<Waker>>,
-    pinned: PhantomPinned,
+    _pinned: PhantomPinned,
 }
 
 // SAFETY: *exclusive*.
@@ -51,7 +51,7 @@ impl Claim {
         Claim {
             word: AtomicU32::new(HELD),
             waker: UnsafeCell::new(None),
-            pinned: PhantomPinned,
+            _pinned: PhantomPinned,
         }
     }
 
@@ -155,10 +155,11 @@ impl<'a> Held<'a> {
     pub(crate) fn win(self, offer: u32) -> Option<Waker> {
         let claim = self.0;
         std::mem::forget(self);
-        let access = claim.waker.get_mut();
-        // SAFETY: *exclusive*.
-        let waker = unsafe { access.deref() }.take();
-        drop(access);
+        let waker = {
+            let access = claim.waker.get_mut();
+            // SAFETY: *exclusive*.
+            unsafe { access.deref() }.take()
+        };
         // Release: pairs with the acquire in `winner`: what was handed over is seen.
         claim.word.store(WON + offer, Ordering::Release);
         waker

@@ -339,9 +339,8 @@ impl<B: Branch> Parts<'_, B> {
         // If nothing was enrolled, an opened event may still have something to take back.
         if *self.stage == Stage::Waits {
             // From here on no partner wins the claim.
-            match made(self.claim).hold() {
-                Ok(held) => held.win_own(NOBODY),
-                Err(Lost) => {}
+            if let Ok(held) = made(self.claim).hold() {
+                held.win_own(NOBODY);
             }
             if let Some(winner) = made(self.claim).winner().filter(|w| *w != NOBODY) {
                 self.branch.as_mut().give_back(winner);

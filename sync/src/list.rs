@@ -20,7 +20,7 @@ pub(crate) struct Node<V> {
     /// Written when the node is bound, so that a wait that is ready at once pays nothing for them.
     links: UnsafeCell<MaybeUninit<Links<V>>>,
     value: UnsafeCell<V>,
-    pinned: PhantomPinned,
+    _pinned: PhantomPinned,
 }
 
 struct Links<V> {
@@ -48,7 +48,7 @@ impl<V> Node<V> {
             home: UnsafeCell::new(ptr::null()),
             links: UnsafeCell::new(MaybeUninit::uninit()),
             value: UnsafeCell::new(value),
-            pinned: PhantomPinned,
+            _pinned: PhantomPinned,
         }
     }
 
@@ -121,16 +121,6 @@ impl<V> List<V> {
         links(first).previous = node;
     }
 
-    /// Puts a node before all others.
-    ///
-    /// # Panics
-    /// As [`List::push`].
-    pub(crate) fn push_first(&mut self, node: Pin<&mut Node<V>>) {
-        let pushed: *const Node<V> = &raw const *node;
-        self.push(node);
-        self.first = pushed.cast_mut();
-    }
-
     /// Takes a node out. False if it was taken out before.
     ///
     /// # Panics
@@ -162,7 +152,7 @@ impl<V> List<V> {
     pub(crate) fn front(&mut self) -> Option<&mut V> {
         let first = NonNull::new(self.first)?;
         // SAFETY: *locked*; *pinned*: a linked node is alive.
-        Some(unsafe { &mut *first.as_ref().value.get() })
+        Some(unsafe { value(first) })
     }
 
     /// Takes out the first one, and returns its value, which is good as long as the list's lock is held.
@@ -170,14 +160,14 @@ impl<V> List<V> {
         let first = NonNull::new(self.first)?;
         self.unlink(first.as_ptr());
         // SAFETY: *locked*: who dropped the node meanwhile would have needed the lock, to retract it.
-        Some(unsafe { &mut *first.as_ref().value.get() })
+        Some(unsafe { value(first) })
     }
 
     /// The value of the first one for which `wanted` is true.
     pub(crate) fn find(&mut self, wanted: impl FnMut(&mut V) -> bool) -> Option<&mut V> {
         let node = self.search(wanted)?;
         // SAFETY: *locked*; *pinned*: a linked node is alive.
-        Some(unsafe { &mut *node.as_ref().value.get() })
+        Some(unsafe { value(node) })
     }
 
     /// Takes out the first one for which `wanted` is true, as [`List::pop`].
@@ -185,16 +175,14 @@ impl<V> List<V> {
         let node = self.search(wanted)?;
         self.unlink(node.as_ptr());
         // SAFETY: as in `pop`.
-        Some(unsafe { &mut *node.as_ref().value.get() })
+        Some(unsafe { value(node) })
     }
 
     fn search(&self, mut wanted: impl FnMut(&mut V) -> bool) -> Option<NonNull<Node<V>>> {
         let mut node = NonNull::new(self.first)?;
         loop {
             // SAFETY: *locked*; *pinned*.
-            let next = unsafe { node.as_ref() };
-            // SAFETY: as above.
-            if wanted(unsafe { &mut *next.value.get() }) {
+            if wanted(unsafe { value(node) }) {
                 return Some(node);
             }
             node = NonNull::new(links(node.as_ptr()).next).filter(|n| n.as_ptr() != self.first)?;
@@ -207,19 +195,17 @@ impl<V> List<V> {
             return;
         };
         let last = links(first.as_ptr()).previous;
-        let mut node = first.as_ptr();
+        let mut node = first;
         loop {
-            let next = links(node).next;
+            let next = links(node.as_ptr()).next;
             // SAFETY: *locked*; *pinned*.
-            let value = unsafe { (*node).value.get() };
-            // SAFETY: as above.
-            if !keep(unsafe { &mut *value }) {
-                self.unlink(node);
+            if !keep(unsafe { value(node) }) {
+                self.unlink(node.as_ptr());
             }
-            if node == last {
-                return;
+            match NonNull::new(next) {
+                Some(next) if node.as_ptr() != last => node = next,
+                _ => return,
             }
-            node = next;
         }
     }
 
@@ -254,6 +240,17 @@ impl<V> List<V> {
         }
         set_links(node, ptr::null_mut(), ptr::null_mut());
     }
+}
+
+/// The value of a node of a list whose `&mut` the caller has, for as long as it has it.
+///
+/// # Safety
+/// The node is alive, and the caller has no other reference to its value.
+unsafe fn value<'a, V>(node: NonNull<Node<V>>) -> &'a mut V {
+    // SAFETY: the caller's promise.
+    let node = unsafe { node.as_ref() };
+    // SAFETY: as above.
+    unsafe { &mut *node.value.get() }
 }
 
 /// The links of a node of a list whose `&mut` the caller has.

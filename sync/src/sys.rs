@@ -52,6 +52,7 @@ pub(crate) use loom::cell::MutPtr;
 impl<T> MutPtr<T> {
     /// # Safety
     /// Nobody else accesses the cell meanwhile.
+    #[allow(clippy::mut_from_ref, reason = "loom's form")]
     #[inline(always)]
     pub(crate) unsafe fn deref(&self) -> &mut T {
         // SAFETY: the caller's promise.

@@ -44,7 +44,8 @@ pub(crate) fn random(below: u32) -> u32 {
         // Marsaglia's xorshift (2003); zero would stay zero, so the first state is the thread's address.
         let mut x = unit.random.get();
         if x == 0 {
-            x = std::ptr::from_ref(unit).addr() as u32 | 1;
+            let low = std::ptr::from_ref(unit).addr() & 0xffff_ffff;
+            x = u32::try_from(low).expect("it has 32 bits") | 1;
         }
         x ^= x << 13;
         x ^= x >> 17;
