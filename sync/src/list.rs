@@ -173,21 +173,37 @@ impl<V> List<V> {
         Some(unsafe { &mut *first.as_ref().value.get() })
     }
 
+    /// The first one's value for which `wanted` is true.
+    pub(crate) fn find(&mut self, wanted: impl FnMut(&mut V) -> bool) -> Option<&mut V> {
+        let node = self.search(wanted)?;
+        // SAFETY: *pinned*: a linked node is alive.
+        let value = unsafe { node.as_ref() }.value.get();
+        // SAFETY: *locked*.
+        Some(unsafe { &mut *value })
+    }
+
     /// Takes out the first one for which `wanted` is true, as [`List::pop`].
-    pub(crate) fn pop_if(&mut self, mut wanted: impl FnMut(&mut V) -> bool) -> Option<&mut V> {
+    pub(crate) fn pop_if(&mut self, wanted: impl FnMut(&mut V) -> bool) -> Option<&mut V> {
+        let node = self.search(wanted)?;
+        self.unlink(node.as_ptr());
+        // SAFETY: *pinned*: a linked node is alive.
+        let value = unsafe { node.as_ref() }.value.get();
+        // SAFETY: as in `pop`.
+        Some(unsafe { &mut *value })
+    }
+
+    #[inline(always)]
+    fn search(&mut self, mut wanted: impl FnMut(&mut V) -> bool) -> Option<NonNull<Node<V>>> {
         let mut node = NonNull::new(self.first)?;
         loop {
-            // SAFETY: *locked*; *pinned*.
-            let next = unsafe { node.as_ref() };
-            // SAFETY: as above.
-            if wanted(unsafe { &mut *next.value.get() }) {
-                break;
+            // SAFETY: *pinned*: a linked node is alive.
+            let value = unsafe { node.as_ref() }.value.get();
+            // SAFETY: *locked*.
+            if wanted(unsafe { &mut *value }) {
+                return Some(node);
             }
             node = NonNull::new(links(node.as_ptr()).next).filter(|n| n.as_ptr() != self.first)?;
         }
-        self.unlink(node.as_ptr());
-        // SAFETY: as in `pop`.
-        Some(unsafe { &mut *node.as_ref().value.get() })
     }
 
     /// Binds the node to this list, if it is new.

@@ -114,22 +114,25 @@ impl<V> Offers<V> {
     }
 
     /// As [`Offers::accept`], for who holds a claim of its own, under which there may be offers elsewhere:
-    /// lets `exchange` fill or empty the partner's slot, and ends both waits.
+    /// lets `exchange` fill or empty the partner's slot, and ends both waits. Nobody meets an offer of the
+    /// own wait.
     pub(crate) fn meet<'o, R>(
         &mut self,
         mut own: Held<'o>,
         entry: &Entry<'_>,
         exchange: impl FnOnce(&mut V) -> R,
     ) -> Met<'o, R> {
+        let me = NonNull::from(entry.claim);
         loop {
-            let Some(first) = self.front() else {
+            let Some(first) = self.find(|offer| offer.place().claim != me) else {
                 return Met::Nobody(own);
             };
             let Place { claim, number } = first.place();
             // SAFETY: *retracted*.
             match own.and(unsafe { claim.as_ref() }) {
                 Ok((own, theirs)) => {
-                    let offer = self.pop().expect("the first one is still there");
+                    let offer = self.pop_if(|offer| offer.place().claim == claim);
+                    let offer = offer.expect("the lock is held: it is still there");
                     let exchanged = exchange(&mut offer.slot);
                     entry.win(own);
                     return Met::Partner(exchanged, theirs.win(number));
@@ -137,7 +140,7 @@ impl<V> Offers<V> {
                 Err(Missed::Mine) => return Met::Lost,
                 Err(Missed::Theirs(still)) => {
                     own = still;
-                    self.pop();
+                    self.pop_if(|offer| offer.place().claim == claim);
                 }
             }
         }

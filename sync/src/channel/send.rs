@@ -72,13 +72,10 @@ impl<T> Branch for Send<'_, T> {
         let Ok(own) = entry.hold() else {
             return Enrolled::Lost;
         };
-        if state.can_send() {
+        if state.is_closed() {
             entry.win(own);
             let value = node.own_value().slot.take().expect(HAS_VALUE);
-            return Enrolled::Ready(match state.send(value) {
-                Sent::Done(_nobody) => Ok(()),
-                Sent::Closed(value) | Sent::Full(value) => Err(SendError(value)),
-            });
+            return Enrolled::Ready(Err(SendError(value)));
         }
         let value = &mut node.as_mut().own_value().slot;
         let met = state
@@ -89,6 +86,12 @@ impl<T> Branch for Send<'_, T> {
             Met::Partner((), waker) => {
                 drop(state);
                 wake(waker);
+                Enrolled::Ready(Ok(()))
+            }
+            // Whoever is in the list of receivers has an ended wait, or this one.
+            Met::Nobody(own) if state.has_room() => {
+                entry.win(own);
+                state.put(value.take().expect(HAS_VALUE));
                 Enrolled::Ready(Ok(()))
             }
             Met::Nobody(own) => {
