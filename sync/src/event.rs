@@ -7,39 +7,113 @@
 //! 3. A partner wins the claim for one of the offers, and wakes the owner.
 //! 4. [`Branch::collect`] what the partner left; [`Branch::settle`] takes all other offers back.
 //!
-//! The words and the laws are those of Concurrent ML (Reppy, PLDI 1991).
+//! Then, when all offers are taken back, [`Event::conclude`] makes what the wait yields of what the branch
+//! yielded: functions of [`Event::wrap`] run there.
+//!
+//! The words and the laws are those of Concurrent ML: J. H. Reppy, CML: A higher-order concurrent language,
+//! PLDI 1991; the claims are those of J. Reppy, C. V. Russo, Y. Xiao, Parallel Concurrent ML, ICFP 2009.
 
 #![allow(unsafe_code)]
 
 use std::{
     future::Future,
-    pin::Pin,
-    task::{Context, Poll},
+    pin::{Pin, pin},
+    task::{Context, Poll, Waker},
 };
 
 use crate::{
     claim::{Claim, Held, Lost},
+    combinators::{Boxed, Wrap},
     hooks::hooks,
     reason::Reason,
     unit,
 };
 
-/// A description of a wait: it may be awaited, or be one of several in [`choose`](crate::choose).
+/// A description of a wait: it may be synced, or be one of several in [`choose`](crate::choose).
+///
+/// An event is performed once, for it may own what it sends. One that is to be performed again and again is
+/// made anew each time: by a function, or by [`guard`](crate::guard), which is `Clone` if its function is.
 pub trait Event {
     /// What the wait yields.
     type Output;
     /// The wait as it is performed.
-    type Branch: Branch<Output = Self::Output>;
+    type Branch: Branch;
 
     /// Opens the event for one wait: guards run now, durations begin now.
     fn open(self) -> Self::Branch;
 
+    /// What the wait yields, from what its branch yielded. Called once, after the choice, when no offer is
+    /// left: a function of the user may run as long as it wants, and panic.
+    fn conclude(outcome: <Self::Branch as Branch>::Output) -> Self::Output;
+
     /// Performs it.
-    fn sync(self) -> Waiting<Self::Branch>
+    fn sync(self) -> Syncing<Self>
     where
         Self: Sized,
     {
-        Waiting::new(self.open())
+        Syncing {
+            waiting: Waiting::new(self.open()),
+        }
+    }
+
+    /// Performs it if it is ready now. If it is not, nothing has happened, except that guards ran, and that
+    /// nacks are enabled.
+    ///
+    /// ```
+    /// use weald_sync::{Event, channel, choose};
+    ///
+    /// let (a, from_a) = channel::unbounded();
+    /// let (_b, from_b) = channel::unbounded();
+    /// assert_eq!(choose((from_a.receive(), from_b.receive())).try_sync(), None);
+    /// a.try_send(1).unwrap();
+    /// assert_eq!(choose((from_a.receive(), from_b.receive())).try_sync(), Some(Ok(1)));
+    /// ```
+    fn try_sync(self) -> Option<Self::Output>
+    where
+        Self: Sized,
+    {
+        let mut waiting = pin!(Waiting::new(self.open()));
+        let mut cx = Context::from_waker(Waker::noop());
+        match waiting.as_mut().parts().attempt(&mut cx) {
+            Poll::Ready(outcome) => Some(Self::conclude(outcome)),
+            Poll::Pending => None,
+        }
+    }
+
+    /// The event whose output goes through `f`, after the choice: in the unit that syncs, when all other
+    /// events were given up, and outside of any lock. If `f` panics, the choice stands.
+    ///
+    /// ```
+    /// use weald_sync::{Event, Wait, always};
+    ///
+    /// assert_eq!(always(20).wrap(|n| n + 1).wrap(|n| n * 2).wait(), 42);
+    /// ```
+    fn wrap<U, F: FnOnce(Self::Output) -> U>(self, f: F) -> Wrap<Self, F>
+    where
+        Self: Sized,
+    {
+        Wrap::new(self, f)
+    }
+
+    /// The event as a value whose type tells its output only, so that events of different kinds fit into one
+    /// `Vec`. It costs one allocation, and another one if it is chosen.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use weald_sync::{Event, Wait, after, always, choose};
+    ///
+    /// let events = vec![
+    ///     always("at once").boxed(),
+    ///     after(Duration::from_secs(60)).wrap(|()| "late").boxed(),
+    /// ];
+    /// assert_eq!(choose(events).wait(), "at once");
+    /// ```
+    fn boxed<'a>(self) -> Boxed<'a, Self::Output>
+    where
+        Self: Sized + Send + 'a,
+        Self::Branch: Send,
+    {
+        Boxed::new(self)
     }
 }
 
@@ -56,7 +130,9 @@ pub trait Branch {
         1
     }
 
-    /// Step 1: completes a base event if it is ready now. Leaves nothing behind if it is not.
+    /// Step 1: completes a base event if it is ready now. Leaves nothing behind if it is not, except that a
+    /// foreign future may keep the waker. Each base event was attempted in the same poll before any is
+    /// enrolled.
     fn attempt(self: Pin<&mut Self>, base: u32, cx: &mut Context<'_>) -> Poll<Self::Output>;
 
     /// Step 2: leaves an offer under the entry's claim; or holds the claim, completes, and wins it.
@@ -94,6 +170,38 @@ pub trait Branch {
 
     /// What the wait is noted as.
     fn reason(&self) -> Reason;
+}
+
+impl<T> Enrolled<T> {
+    /// The same, its output through `f`.
+    pub fn map<U>(self, f: impl FnOnce(T) -> U) -> Enrolled<U> {
+        match self {
+            Enrolled::Waits => Enrolled::Waits,
+            Enrolled::Ready(output) => Enrolled::Ready(f(output)),
+            Enrolled::Lost => Enrolled::Lost,
+        }
+    }
+}
+
+/// The future of [`Event::sync`]: cancel-safe if the event is, as every one of this crate. Dropping it before
+/// it is ready enables the nacks of the event.
+///
+/// # Safety
+/// *Pinned*: the wait is not moved out once this is pinned.
+#[must_use = "a wait does nothing unless it is awaited"]
+pub struct Syncing<E: Event> {
+    waiting: Waiting<E::Branch>,
+}
+
+impl<E: Event> Future for Syncing<E> {
+    type Output = E::Output;
+
+    #[inline]
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<E::Output> {
+        // SAFETY: *pinned*.
+        let waiting = unsafe { self.map_unchecked_mut(|this| &mut this.waiting) };
+        waiting.poll(cx).map(E::conclude)
+    }
 }
 
 /// Where an offer belongs: the claim of its wait, and its number in it.
@@ -196,6 +304,11 @@ impl<B: Branch> Event for Waiting<B> {
         // owns nothing yet.
         unsafe { std::ptr::read(&raw const this.branch) }
     }
+
+    #[inline(always)]
+    fn conclude(outcome: B::Output) -> B::Output {
+        outcome
+    }
 }
 
 impl<B: Branch> Future for Waiting<B> {
@@ -219,6 +332,16 @@ impl<B: Branch> Future for Waiting<B> {
 impl<B: Branch> Parts<'_, B> {
     #[inline(always)]
     fn begin(&mut self, cx: &mut Context<'_>) -> Poll<B::Output> {
+        match self.attempt(cx) {
+            Poll::Ready(output) => Poll::Ready(output),
+            Poll::Pending => self.enrol(cx),
+        }
+    }
+
+    /// Step 1 for all base events, beginning anywhere: so that of `n` each has a chance of at least `1 / n`
+    /// in each sync, whatever else is ready, and however the choices are nested.
+    #[inline(always)]
+    fn attempt(&mut self, cx: &mut Context<'_>) -> Poll<B::Output> {
         let bases = self.branch.bases();
         let first = if bases > 1 { unit::random(bases) } else { 0 };
         for base in rotated(first, bases) {
@@ -226,17 +349,17 @@ impl<B: Branch> Parts<'_, B> {
                 return Poll::Ready(self.end_with(base, output));
             }
         }
-        self.enrol(first, bases, cx)
+        Poll::Pending
     }
 
     #[inline(never)]
-    fn enrol(&mut self, first: u32, bases: u32, cx: &mut Context<'_>) -> Poll<B::Output> {
+    fn enrol(&mut self, cx: &mut Context<'_>) -> Poll<B::Output> {
         let mut held = self.claim.insert(Claim::new()).first();
         let former = held.set_waker(cx.waker().clone());
         debug_assert!(former.is_none(), "a new claim has no waker");
         drop(held);
         *self.stage = Stage::Waits;
-        for base in rotated(first, bases) {
+        for base in 0..self.branch.bases() {
             let entry = Entry {
                 claim: made(self.claim),
                 number: base,

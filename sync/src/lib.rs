@@ -23,6 +23,8 @@ mod offer;
 
 mod event;
 
+mod latch;
+
 // What a runtime adds.
 pub mod unit;
 
@@ -37,6 +39,13 @@ mod alarm;
 // Time.
 mod time;
 
+// Events made of events.
+mod pinned;
+
+mod combinators;
+
+mod select;
+
 // The tools.
 mod mutex;
 
@@ -45,7 +54,11 @@ pub mod holders;
 pub mod channel;
 
 pub use claim::{Claim, Held, Lost};
-pub use event::{Branch, Enrolled, Entry, Event, Waiting};
+pub use combinators::{
+    Alternative, Alternatives, Always, Boxed, Choose, Either, Guard, Kept, Nack, Never, Polled,
+    Source, WithNack, Wrap, always, choose, guard, never, of_future, of_source, one_of, with_nack,
+};
+pub use event::{Branch, Enrolled, Entry, Event, Syncing, Waiting};
 pub use mutex::{Lock, Mutex, MutexGuard};
 pub use park::Wait;
 pub use time::{After, At, Limited, Timed, TimedOut, after, at};
