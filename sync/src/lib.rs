@@ -53,6 +53,8 @@ pub mod holders;
 
 pub mod channel;
 
+pub mod cml;
+
 pub use claim::{Claim, Held, Lost};
 pub use combinators::{
     Alternative, Alternatives, Always, Boxed, Choose, Either, Guard, Kept, Nack, Never, Polled,
