@@ -13,6 +13,6 @@ mod multicast;
 
 mod rpc;
 
-pub use mailbox::Mailbox;
-pub use multicast::{Multicast, Port};
-pub use rpc::{Client, Request, Server, rpc};
+pub use mailbox::{Mailbox, Take};
+pub use multicast::{Multicast, Port, Read};
+pub use rpc::{Client, Entry, Request, Server, rpc};

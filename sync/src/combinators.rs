@@ -53,6 +53,7 @@ pub use list::{Alternative, Either};
 pub use nack::{Nack, WithNack, with_nack};
 pub use never::{Never, never};
 pub use polled::{Kept, Polled, Source, of_future, of_source};
+pub(crate) use wrap::Carried;
 pub use wrap::Wrap;
 
 /// Lets events of a type be awaited: `event.await` is `event.sync().await`.
@@ -71,4 +72,4 @@ macro_rules! awaitable {
         }
     };
 }
-use awaitable;
+pub(crate) use awaitable;

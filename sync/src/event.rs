@@ -32,7 +32,8 @@ use crate::{
 /// A description of a wait: it may be synced, or be one of several in [`choose`](crate::choose).
 ///
 /// An event is performed once, for it may own what it sends. One that is to be performed again and again is
-/// made anew each time: by a function, or by [`guard`](crate::guard), which is `Clone` if its function is.
+/// made anew each time: by a function, or by [`guard`](crate::guard), which is `Clone` if its function is. A
+/// function for it returns `impl Event<Output = T, Branch: Send>`, so that jobs that sync it are `Send`.
 pub trait Event {
     /// What the wait yields.
     type Output;

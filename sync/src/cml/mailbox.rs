@@ -1,8 +1,9 @@
 //! CML's mailbox: any number of senders, which never wait, and any number of receivers.
 
 use crate::{
-    channel::{self, Closed, Receiver, Sender},
-    event::Event,
+    channel::{self, Closed, Receive, Receiver, Sender},
+    combinators::Wrap,
+    event::{Event, Waiting},
 };
 
 /// A queue of any length, which is never closed: each handle both sends and receives.
@@ -27,6 +28,9 @@ pub struct Mailbox<T> {
     receiver: Receiver<T>,
 }
 
+/// The event of [`Mailbox::receive`].
+pub type Take<'a, T> = Wrap<Waiting<Receive<'a, T>>, fn(Result<T, Closed>) -> T>;
+
 const OPEN: &str = "a mailbox holds both ends of its channel";
 
 impl<T> Mailbox<T> {
@@ -43,9 +47,9 @@ impl<T> Mailbox<T> {
     }
 
     /// The event of taking the oldest value.
-    pub fn receive(&self) -> impl Event<Output = T> + IntoFuture<Output = T> {
+    pub fn receive(&self) -> Take<'_, T> {
         let receive = self.receiver.receive();
-        receive.wrap(|received: Result<T, Closed>| received.expect(OPEN))
+        receive.wrap(|received| received.expect(OPEN))
     }
 
     /// Takes the oldest value, if there is one now.

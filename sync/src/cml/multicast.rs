@@ -9,9 +9,11 @@ use std::{fmt, sync::Arc};
 
 use crate::{
     channel::Closed,
-    event::{Event, Waiting},
+    combinators::{Carried, awaitable},
+    event::Event,
     latch::{Latch, LatchWait},
     lock::Lock,
+    pinned::Both,
 };
 
 /// The sending side; any number of clones. When the last one is dropped, ports that have read everything get
@@ -46,7 +48,7 @@ type Link<T> = Latch<Message<T>>;
 struct Last<T>(Lock<Arc<Link<T>>>);
 
 /// What a link is set to: a message and the next link; none: the end.
-struct Message<T>(Option<(T, Arc<Link<T>>)>);
+pub struct Message<T>(Option<(T, Arc<Link<T>>)>);
 
 impl<T> Multicast<T> {
     /// A channel without ports.
@@ -77,11 +79,8 @@ impl<T: Clone> Port<T> {
     ///
     /// # Errors
     /// [`Closed`], if everything was read and there is no sender any more.
-    pub fn receive(
-        &mut self,
-    ) -> impl Event<Output = Result<T, Closed>> + IntoFuture<Output = Result<T, Closed>> {
-        let wait = Waiting::new(LatchWait::new(Arc::clone(&self.next)));
-        wait.wrap(|()| self.try_receive().expect("the link is set"))
+    pub fn receive(&mut self) -> Read<'_, T> {
+        Read(self)
     }
 
     /// Reads the next message, if it was sent.
@@ -97,6 +96,26 @@ impl<T: Clone> Port<T> {
         Some(Ok(message))
     }
 }
+
+/// The event of [`Port::receive`].
+#[must_use = "an event does nothing unless it is synced"]
+pub struct Read<'a, T>(&'a mut Port<T>);
+
+impl<'a, T: Clone> Event for Read<'a, T> {
+    type Output = Result<T, Closed>;
+    type Branch = Both<LatchWait<Message<T>>, Carried<&'a mut Port<T>>>;
+
+    fn open(self) -> Self::Branch {
+        let wait = LatchWait::new(Arc::clone(&self.0.next));
+        Both::new(wait, Carried::new(self.0))
+    }
+
+    fn conclude((port, ()): (&'a mut Port<T>, ())) -> Result<T, Closed> {
+        port.try_receive().expect("the link is set")
+    }
+}
+
+awaitable!(['a, T: Clone] Read<'a, T>);
 
 impl<T> Drop for Last<T> {
     fn drop(&mut self) {
@@ -141,6 +160,12 @@ impl<T> Clone for Port<T> {
 impl<T> fmt::Debug for Multicast<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Multicast").finish_non_exhaustive()
+    }
+}
+
+impl<T> fmt::Debug for Read<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Read").field(self.0).finish()
     }
 }
 

@@ -6,8 +6,10 @@
 use std::fmt;
 
 use crate::{
-    channel::{self, Closed, Receiver, Sender},
-    event::Event,
+    channel::{self, Closed, Receive, Receiver, Sender},
+    combinators::{Carried, awaitable},
+    event::{Event, Waiting},
+    pinned::Both,
 };
 
 /// A server and its clients: a call waits until the server takes the request, and then for the reply.
@@ -54,6 +56,13 @@ pub struct Request<A, R> {
     reply: Sender<R>,
 }
 
+/// The event of [`Server::entry`].
+#[must_use = "an event does nothing unless it is synced"]
+pub struct Entry<'a, A, R, F> {
+    receive: Waiting<Receive<'a, Request<A, R>>>,
+    serve: F,
+}
+
 impl<A, R> Client<A, R> {
     /// Calls the server. If the call is dropped, the request was not taken, or the reply goes nowhere.
     ///
@@ -72,10 +81,7 @@ impl<A, R> Server<A, R> {
     ///
     /// # Errors
     /// [`Closed`] if there is no client any more.
-    pub fn receive(
-        &self,
-    ) -> impl Event<Output = Result<Request<A, R>, Closed>>
-    + IntoFuture<Output = Result<Request<A, R>, Closed>> {
+    pub fn receive(&self) -> Waiting<Receive<'_, Request<A, R>>> {
         self.incoming.receive()
     }
 
@@ -83,18 +89,30 @@ impl<A, R> Server<A, R> {
     ///
     /// # Errors
     /// [`Closed`] if there is no client any more.
-    pub fn entry(
-        &self,
-        f: impl FnOnce(A) -> R,
-    ) -> impl Event<Output = Result<(), Closed>> + IntoFuture<Output = Result<(), Closed>> {
-        let receive = self.incoming.receive();
-        receive.wrap(|request: Result<Request<A, R>, Closed>| {
-            let Request { argument, reply } = request?;
-            reply_to(&reply, f(argument));
-            Ok(())
-        })
+    pub fn entry<F: FnOnce(A) -> R>(&self, f: F) -> Entry<'_, A, R, F> {
+        Entry {
+            receive: self.incoming.receive(),
+            serve: f,
+        }
     }
 }
+
+impl<'a, A, R, F: FnOnce(A) -> R> Event for Entry<'a, A, R, F> {
+    type Output = Result<(), Closed>;
+    type Branch = Both<Receive<'a, Request<A, R>>, Carried<F>>;
+
+    fn open(self) -> Self::Branch {
+        Both::new(self.receive.open(), Carried::new(self.serve))
+    }
+
+    fn conclude((serve, request): (F, Result<Request<A, R>, Closed>)) -> Result<(), Closed> {
+        let Request { argument, reply } = request?;
+        reply_to(&reply, serve(argument));
+        Ok(())
+    }
+}
+
+awaitable!(['a, A, R, F: FnOnce(A) -> R] Entry<'a, A, R, F>);
 
 impl<A, R> Request<A, R> {
     /// Replies.
@@ -127,5 +145,11 @@ impl<A, R> Clone for Server<A, R> {
 impl<A, R> fmt::Debug for Request<A, R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Request").finish_non_exhaustive()
+    }
+}
+
+impl<A, R, F> fmt::Debug for Entry<'_, A, R, F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Entry").finish_non_exhaustive()
     }
 }

@@ -16,8 +16,14 @@ pub struct Wrap<E, F> {
     function: F,
 }
 
-/// The function of a wrap, until its event is chosen.
-pub struct Function<F>(Option<F>);
+/// What a branch carries along for the conclusion, until its event is chosen.
+pub struct Carried<F>(Option<F>);
+
+impl<F> Carried<F> {
+    pub(crate) fn new(load: F) -> Carried<F> {
+        Carried(Some(load))
+    }
+}
 
 impl<E, F> Wrap<E, F> {
     pub(crate) fn new(event: E, function: F) -> Wrap<E, F> {
@@ -27,11 +33,11 @@ impl<E, F> Wrap<E, F> {
 
 impl<E: Event, U, F: FnOnce(E::Output) -> U> Event for Wrap<E, F> {
     type Output = U;
-    type Branch = Both<E::Branch, Function<F>>;
+    type Branch = Both<E::Branch, Carried<F>>;
 
     #[inline]
     fn open(self) -> Self::Branch {
-        Both::new(self.event.open(), Function(Some(self.function)))
+        Both::new(self.event.open(), Carried::new(self.function))
     }
 
     #[inline]
@@ -40,8 +46,8 @@ impl<E: Event, U, F: FnOnce(E::Output) -> U> Event for Wrap<E, F> {
     }
 }
 
-/// Yields the function with the outcome: it is applied when the choice is over.
-impl<B: Branch, F> Layer for Both<B, Function<F>> {
+/// Yields what is carried with the outcome; a function is applied when the choice is over.
+impl<B: Branch, F> Layer for Both<B, Carried<F>> {
     type Inner = B;
     type Output = (F, B::Output);
 
@@ -57,8 +63,8 @@ impl<B: Branch, F> Layer for Both<B, Function<F>> {
 
     #[inline(always)]
     fn output(self: Pin<&mut Self>, inner: B::Output) -> Self::Output {
-        let function = self.parts().1.0.take();
-        (function.expect("an event is chosen once"), inner)
+        let load = self.parts().1.0.take();
+        (load.expect("an event is chosen once"), inner)
     }
 }
 
