@@ -2,13 +2,14 @@
 
 use std::{
     sync::atomic::{AtomicU64, AtomicUsize, Ordering},
+    task::Poll,
     thread,
 };
 
 use weald_sync::{
     Event, Wait,
     channel::{self, Receiver, Sender},
-    choose, select,
+    choose, of_future, select,
 };
 
 use crate::hand::hand;
@@ -87,6 +88,27 @@ fn a_select_may_send_to_itself_through_a_buffer() {
     let event = || choose((send(&sender, 1), receive(&receiver)));
     assert_eq!(event().sync().wait(), Did::Sent(1));
     assert_eq!(event().sync().wait(), Did::Received(1));
+}
+
+#[test]
+fn room_that_appears_between_the_steps_is_used() {
+    for _ in 0..50 {
+        let (sender, receiver) = channel::bounded(1);
+        sender.try_send(0).unwrap();
+        // Empties the buffer when it is tried, after the send was, and before the send is enrolled: behind the
+        // receive of the same wait, which it must not take for a partner.
+        let drain = std::future::poll_fn(|_| {
+            let _ = receiver.try_receive();
+            Poll::Pending
+        });
+        let mut wait = hand(choose((
+            receive(&receiver),
+            send(&sender, 1),
+            of_future(drain),
+        )));
+        let did = wait.ready();
+        assert!(matches!(did, Did::Sent(1) | Did::Received(0)), "{did:?}");
+    }
 }
 
 /// Many threads that all select over the same channels, until so many have met.
