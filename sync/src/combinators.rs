@@ -2,7 +2,7 @@
 //!
 //! | combinator | the event |
 //! |---|---|
-//! | [`never`] | is never ready; the same as a choice of none |
+//! | [`never()`] | is never ready; the same as a choice of none |
 //! | [`always`] | is ready at once |
 //! | [`Event::wrap`](crate::Event::wrap) | applies a function after the choice |
 //! | [`guard`] | is what a function returns at each sync, before anything is tried |

@@ -120,6 +120,19 @@ pub trait Event {
 
 /// An opened event: one base event (a tool's wait) or several, numbered from 0.
 ///
+/// It cannot be implemented, nor its wait's steps be taken, outside of this crate: an `Entry` and a `Won`
+/// cannot be made, and have no public name. Memory safety relies on that: an offer points to its claim, and who
+/// collects takes what is guarded. Events of other kinds are made of combinators and of
+/// [`Source`](crate::Source).
+///
+/// ```compile_fail,E0308
+/// use weald_sync::{Branch, Event, Mutex};
+///
+/// let mutex = Mutex::new(0);
+/// let lock = std::pin::pin!(mutex.lock().open());
+/// let not_mine = Branch::collect(lock, 0);
+/// ```
+///
 /// Contract: after [`Branch::enrol`] was called, [`Branch::settle`] is called once before the branch is
 /// dropped, and no base is enrolled after that.
 pub trait Branch {
@@ -161,10 +174,10 @@ pub trait Branch {
     }
 
     /// Step 4: what the partner left that won the claim for this base event.
-    fn collect(self: Pin<&mut Self>, base: u32) -> Self::Output;
+    fn collect(self: Pin<&mut Self>, won: Won) -> Self::Output;
 
     /// A partner won for this base event, but the wait is dropped: what it left goes to others.
-    fn give_back(self: Pin<&mut Self>, base: u32);
+    fn give_back(self: Pin<&mut Self>, won: Won);
 
     /// The end: takes back the offers that are still there. `won`: the base event that was chosen.
     fn settle(self: Pin<&mut Self>, won: Option<u32>);
@@ -226,6 +239,21 @@ impl Entry<'_> {
     #[inline(always)]
     pub fn win(&self, held: Held<'_>) {
         held.win_own(self.number);
+    }
+}
+
+/// The right to what a partner left: the number of the base event that it won the claim for.
+#[derive(Clone, Copy, Debug)]
+pub struct Won(u32);
+
+impl Won {
+    pub(crate) fn base(self) -> u32 {
+        self.0
+    }
+
+    /// The same for a branch before which there are so many base events.
+    pub(crate) fn below(self, bases: u32) -> Won {
+        Won(self.0 - bases)
     }
 }
 
@@ -427,7 +455,7 @@ impl<B: Branch> Parts<'_, B> {
 
     fn finish(&mut self, winner: u32) -> B::Output {
         *self.stage = Stage::Ended;
-        let output = self.branch.as_mut().collect(winner);
+        let output = self.branch.as_mut().collect(Won(winner));
         self.branch.as_mut().settle(Some(winner));
         output
     }
@@ -468,7 +496,7 @@ impl<B: Branch> Parts<'_, B> {
                 Err(Lost) => {}
             }
             if let Some(winner) = made(self.claim).winner().filter(|w| *w != NOBODY) {
-                self.branch.as_mut().give_back(winner);
+                self.branch.as_mut().give_back(Won(winner));
             }
         }
         *self.stage = Stage::Ended;

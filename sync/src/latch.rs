@@ -7,7 +7,7 @@ use std::{
 };
 
 use crate::{
-    event::{Branch, Enrolled, Entry},
+    event::{Branch, Enrolled, Entry, Won},
     list::project,
     lock::Lock,
     offer::{OfferNode, Offers},
@@ -112,11 +112,11 @@ impl<V> Branch for LatchWait<V> {
     }
 
     /// The lock, so that who won for this wait is done with the latch.
-    fn collect(self: Pin<&mut Self>, _base: u32) {
+    fn collect(self: Pin<&mut Self>, _won: Won) {
         drop(self.latch.state.lock());
     }
 
-    fn give_back(self: Pin<&mut Self>, _base: u32) {}
+    fn give_back(self: Pin<&mut Self>, _won: Won) {}
 
     fn settle(self: Pin<&mut Self>, won: Option<u32>) {
         let (latch, node) = self.node();

@@ -55,12 +55,11 @@ pub mod channel;
 
 pub mod cml;
 
-pub use claim::{Claim, Held, Lost};
 pub use combinators::{
     Alternative, Alternatives, Always, Boxed, Choose, Either, Guard, Kept, Nack, Never, Polled,
     Source, WithNack, Wrap, always, choose, guard, never, of_future, of_source, one_of, with_nack,
 };
-pub use event::{Branch, Enrolled, Entry, Event, Syncing, Waiting};
+pub use event::{Branch, Event, Syncing, Waiting};
 pub use mutex::{Lock, Mutex, MutexGuard};
 pub use park::Wait;
 pub use time::{After, At, Limited, Timed, TimedOut, after, at};

@@ -10,7 +10,7 @@ use std::{
 
 use crate::{
     claim::Lost,
-    event::{Branch, Enrolled, Entry, Event, Syncing, Waiting},
+    event::{Branch, Enrolled, Entry, Event, Syncing, Waiting, Won},
     hooks::{Alarm, hooks},
     reason::{Kind, Reason},
 };
@@ -121,11 +121,11 @@ impl Branch for At {
         true
     }
 
-    fn collect(self: Pin<&mut Self>, _base: u32) {
+    fn collect(self: Pin<&mut Self>, _won: Won) {
         unreachable!("no partner ends a wait for time");
     }
 
-    fn give_back(self: Pin<&mut Self>, _base: u32) {}
+    fn give_back(self: Pin<&mut Self>, _won: Won) {}
 
     fn settle(self: Pin<&mut Self>, _won: Option<u32>) {
         self.get_mut().alarm = None;
@@ -241,12 +241,12 @@ impl<B: Branch> Branch for Limited<B> {
         true
     }
 
-    fn collect(self: Pin<&mut Self>, base: u32) -> Self::Output {
-        Ok(self.branch().collect(base))
+    fn collect(self: Pin<&mut Self>, won: Won) -> Self::Output {
+        Ok(self.branch().collect(won))
     }
 
-    fn give_back(self: Pin<&mut Self>, base: u32) {
-        self.branch().give_back(base);
+    fn give_back(self: Pin<&mut Self>, won: Won) {
+        self.branch().give_back(won);
     }
 
     fn settle(mut self: Pin<&mut Self>, won: Option<u32>) {

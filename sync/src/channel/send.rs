@@ -10,7 +10,7 @@ use super::{
     state::{Channel, Sent, wake},
 };
 use crate::{
-    event::{Branch, Enrolled, Entry},
+    event::{Branch, Enrolled, Entry, Won},
     offer::{Met, OfferNode},
     reason::{Kind, Reason},
 };
@@ -102,7 +102,7 @@ impl<T> Branch for Send<'_, T> {
         }
     }
 
-    fn collect(self: Pin<&mut Self>, _base: u32) -> Self::Output {
+    fn collect(self: Pin<&mut Self>, _won: Won) -> Self::Output {
         let (channel, node) = self.node();
         // A value that is still there was refused: the channel was closed.
         let refused = channel.lock().senders.value(node).slot.take();
@@ -110,7 +110,7 @@ impl<T> Branch for Send<'_, T> {
     }
 
     /// The value was received, or was refused and is dropped with the wait.
-    fn give_back(self: Pin<&mut Self>, _base: u32) {}
+    fn give_back(self: Pin<&mut Self>, _won: Won) {}
 
     fn settle(self: Pin<&mut Self>, won: Option<u32>) {
         let (channel, node) = self.node();

@@ -8,7 +8,7 @@ use std::{
 use super::awaitable;
 use crate::{
     claim::Lost,
-    event::{Branch, Enrolled, Entry, Event},
+    event::{Branch, Enrolled, Entry, Event, Won},
     reason::{Kind, Reason},
 };
 
@@ -72,11 +72,11 @@ impl<T> Branch for Present<T> {
         }
     }
 
-    fn collect(self: Pin<&mut Self>, _base: u32) -> T {
+    fn collect(self: Pin<&mut Self>, _won: Won) -> T {
         unreachable!("no partner ends a wait for what is there")
     }
 
-    fn give_back(self: Pin<&mut Self>, _base: u32) {}
+    fn give_back(self: Pin<&mut Self>, _won: Won) {}
 
     fn settle(self: Pin<&mut Self>, _won: Option<u32>) {}
 

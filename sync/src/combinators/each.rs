@@ -7,7 +7,7 @@ use std::{
 
 use super::{awaitable, layer::Layer};
 use crate::{
-    event::{Branch, Enrolled, Entry, Event},
+    event::{Branch, Enrolled, Entry, Event, Won},
     pinned::{Both, element, slice},
     reason::{Kind, Reason},
 };
@@ -124,14 +124,14 @@ impl<B: Branch> Branch for [Slot<B>] {
         self.iter().any(|slot| slot.pinned().is_polled())
     }
 
-    fn collect(self: Pin<&mut Self>, base: u32) -> B::Output {
-        let (branch, first) = find(self, base);
-        branch.collect(base - first)
+    fn collect(self: Pin<&mut Self>, won: Won) -> B::Output {
+        let (branch, first) = find(self, won.base());
+        branch.collect(won.below(first))
     }
 
-    fn give_back(self: Pin<&mut Self>, base: u32) {
-        let (branch, first) = find(self, base);
-        branch.give_back(base - first);
+    fn give_back(self: Pin<&mut Self>, won: Won) {
+        let (branch, first) = find(self, won.base());
+        branch.give_back(won.below(first));
     }
 
     fn settle(mut self: Pin<&mut Self>, won: Option<u32>) {

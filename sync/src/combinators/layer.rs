@@ -7,7 +7,7 @@ use std::{
 };
 
 use crate::{
-    event::{Branch, Enrolled, Entry},
+    event::{Branch, Enrolled, Entry, Won},
     reason::Reason,
 };
 
@@ -69,13 +69,13 @@ impl<L: Layer> Branch for L {
     }
 
     #[inline]
-    fn collect(mut self: Pin<&mut Self>, base: u32) -> L::Output {
-        let inner = self.as_mut().inner_mut().collect(base);
+    fn collect(mut self: Pin<&mut Self>, won: Won) -> L::Output {
+        let inner = self.as_mut().inner_mut().collect(won);
         self.output(inner)
     }
 
-    fn give_back(self: Pin<&mut Self>, base: u32) {
-        self.inner_mut().give_back(base);
+    fn give_back(self: Pin<&mut Self>, won: Won) {
+        self.inner_mut().give_back(won);
     }
 
     #[inline]

@@ -8,7 +8,7 @@ use std::{
 
 use super::awaitable;
 use crate::{
-    event::{Branch, Enrolled, Entry, Event},
+    event::{Branch, Enrolled, Entry, Event, Won},
     pinned::Pair,
     reason::{Kind, Reason},
 };
@@ -136,21 +136,21 @@ impl<A: Branch, B: Branch> Branch for Pair<A, B> {
     }
 
     #[inline]
-    fn collect(self: Pin<&mut Self>, base: u32) -> Self::Output {
+    fn collect(self: Pin<&mut Self>, won: Won) -> Self::Output {
         let below = self.first().bases();
         let (first, rest) = self.parts();
-        match base < below {
-            true => Either::First(first.collect(base)),
-            false => Either::Rest(rest.collect(base - below)),
+        match won.base() < below {
+            true => Either::First(first.collect(won)),
+            false => Either::Rest(rest.collect(won.below(below))),
         }
     }
 
-    fn give_back(self: Pin<&mut Self>, base: u32) {
+    fn give_back(self: Pin<&mut Self>, won: Won) {
         let below = self.first().bases();
         let (first, rest) = self.parts();
-        match base < below {
-            true => first.give_back(base),
-            false => rest.give_back(base - below),
+        match won.base() < below {
+            true => first.give_back(won),
+            false => rest.give_back(won.below(below)),
         }
     }
 

@@ -9,7 +9,7 @@ use std::{
 
 use super::awaitable;
 use crate::{
-    event::{Branch, Enrolled, Entry, Event},
+    event::{Branch, Enrolled, Entry, Event, Won},
     reason::{Kind, Reason},
 };
 
@@ -24,7 +24,7 @@ pub fn never<T>() -> Never<T> {
     Never(PhantomData)
 }
 
-/// See [`never`].
+/// See [`never()`].
 #[must_use = "an event does nothing unless it is synced"]
 pub struct Never<T>(PhantomData<fn() -> T>);
 
@@ -63,11 +63,11 @@ impl<T> Branch for Never<T> {
         unreachable!("{NO_BASE}")
     }
 
-    fn collect(self: Pin<&mut Self>, _base: u32) -> T {
+    fn collect(self: Pin<&mut Self>, _won: Won) -> T {
         unreachable!("{NO_BASE}")
     }
 
-    fn give_back(self: Pin<&mut Self>, _base: u32) {}
+    fn give_back(self: Pin<&mut Self>, _won: Won) {}
 
     fn settle(self: Pin<&mut Self>, _won: Option<u32>) {}
 

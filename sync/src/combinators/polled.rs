@@ -18,7 +18,7 @@ use std::{
 use super::awaitable;
 use crate::{
     claim::Lost,
-    event::{Branch, Enrolled, Entry, Event},
+    event::{Branch, Enrolled, Entry, Event, Won},
     pinned::Both,
     reason::{Kind, Reason},
 };
@@ -153,11 +153,11 @@ impl<S: Source> Branch for Both<S, Polls> {
         true
     }
 
-    fn collect(self: Pin<&mut Self>, _base: u32) -> S::Output {
+    fn collect(self: Pin<&mut Self>, _won: Won) -> S::Output {
         unreachable!("no partner ends a wait for a future")
     }
 
-    fn give_back(self: Pin<&mut Self>, _base: u32) {}
+    fn give_back(self: Pin<&mut Self>, _won: Won) {}
 
     fn settle(self: Pin<&mut Self>, _won: Option<u32>) {}
 
