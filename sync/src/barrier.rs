@@ -16,7 +16,7 @@ use std::{
 
 use crate::{
     claim::Claim,
-    event::{Branch, Enrolled, Entry, Waiting},
+    event::{Branch, Enrolled, Entry, Waiting, Won},
     list,
     lock::Lock,
     offer::{OfferNode, Offers},
@@ -196,12 +196,12 @@ impl Branch for Arrive<'_> {
         }
     }
 
-    fn collect(self: Pin<&mut Self>, _base: u32) -> Self::Output {
+    fn collect(self: Pin<&mut Self>, _won: Won) -> Self::Output {
         BarrierWaitResult(false)
     }
 
     /// The round has ended for all at one instant, also for one that is dropped now.
-    fn give_back(self: Pin<&mut Self>, _base: u32) {}
+    fn give_back(self: Pin<&mut Self>, _won: Won) {}
 
     fn settle(self: Pin<&mut Self>, won: Option<u32>) {
         let (barrier, node) = self.node();

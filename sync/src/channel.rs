@@ -120,6 +120,11 @@ impl<T> Sender<T> {
         self.len() == 0
     }
 
+    /// How many sends wait at this moment, among them such as have ended and are about to leave.
+    pub fn waiting(&self) -> usize {
+        self.channel.lock().senders.count()
+    }
+
     /// Whether both ends belong to the same channel.
     pub fn same_channel(&self, other: &Sender<T>) -> bool {
         Arc::ptr_eq(&self.channel, &other.channel)
@@ -178,6 +183,11 @@ impl<T> Receiver<T> {
     /// Whether the buffer is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// How many receives wait at this moment, among them such as have ended and are about to leave.
+    pub fn waiting(&self) -> usize {
+        self.channel.lock().receivers.count()
     }
 
     /// Whether both ends belong to the same channel.

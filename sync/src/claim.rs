@@ -27,7 +27,7 @@ const WON: u32 = 2;
 ///
 /// # Safety
 /// *Exclusive*: only who holds it touches the waker.
-pub struct Claim {
+pub(crate) struct Claim {
     word: AtomicU32,
     waker: UnsafeCell<Option<Waker>>,
     _pinned: PhantomPinned,
@@ -65,7 +65,7 @@ impl Claim {
     /// # Errors
     /// [`Lost`] if it is won.
     #[inline(always)]
-    pub fn hold(&self) -> Result<Held<'_>, Lost> {
+    pub(crate) fn hold(&self) -> Result<Held<'_>, Lost> {
         // Acquire: pairs with the release in `open`, which orders the uses of the waker.
         match self
             .word

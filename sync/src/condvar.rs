@@ -19,7 +19,7 @@ use std::{
 };
 
 use crate::{
-    event::{Branch, Enrolled, Entry, Waiting},
+    event::{Branch, Enrolled, Entry, Waiting, Won},
     hooks::hooks,
     list,
     lock::Lock,
@@ -301,14 +301,14 @@ impl<T: ?Sized> Branch for Notified<'_, T> {
         Enrolled::Waits
     }
 
-    fn collect(self: Pin<&mut Self>, _base: u32) -> Notice {
+    fn collect(self: Pin<&mut Self>, _won: Won) -> Notice {
         let (condvar, node) = self.node();
         condvar.state.lock().waiters.value(node).slot.notice
     }
 
-    fn give_back(self: Pin<&mut Self>, base: u32) {
+    fn give_back(self: Pin<&mut Self>, won: Won) {
         let condvar = self.condvar;
-        let notice = self.collect(base);
+        let notice = self.collect(won);
         drop(Relay::new(condvar, notice));
     }
 

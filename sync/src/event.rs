@@ -7,43 +7,131 @@
 //! 3. A partner wins the claim for one of the offers, and wakes the owner.
 //! 4. [`Branch::collect`] what the partner left; [`Branch::settle`] takes all other offers back.
 //!
-//! The words and the laws are those of Concurrent ML (Reppy, PLDI 1991).
+//! Then, when all offers are taken back, [`Event::conclude`] makes what the wait yields of what the branch
+//! yielded: functions of [`Event::wrap`] run there.
+//!
+//! The words and the laws are those of Concurrent ML: J. H. Reppy, CML: A higher-order concurrent language,
+//! PLDI 1991; the claims are those of J. Reppy, C. V. Russo, Y. Xiao, Parallel Concurrent ML, ICFP 2009.
 
 #![allow(unsafe_code)]
 
 use std::{
     future::Future,
-    pin::Pin,
-    task::{Context, Poll},
+    pin::{Pin, pin},
+    task::{Context, Poll, Waker},
 };
 
 use crate::{
     claim::{Claim, Held, Lost},
+    combinators::{Boxed, Wrap},
     hooks::hooks,
     reason::Reason,
     unit,
 };
 
-/// A description of a wait: it may be awaited, or be one of several in [`choose`](crate::choose).
+/// A description of a wait: it may be synced, or be one of several in [`choose`](crate::choose).
+///
+/// An event is performed once, for it may own what it sends. One that is to be performed again and again is
+/// made anew each time: by a function, or by [`guard`](crate::guard), which is `Clone` if its function is. A
+/// function for it returns `impl Event<Output = T, Branch: Send>`, so that jobs that sync it are `Send`.
 pub trait Event {
     /// What the wait yields.
     type Output;
     /// The wait as it is performed.
-    type Branch: Branch<Output = Self::Output>;
+    type Branch: Branch;
 
     /// Opens the event for one wait: guards run now, durations begin now.
     fn open(self) -> Self::Branch;
 
+    /// What the wait yields, from what its branch yielded. Called once, after the choice, when no offer is
+    /// left: a function of the user may run as long as it wants, and panic.
+    fn conclude(outcome: <Self::Branch as Branch>::Output) -> Self::Output;
+
     /// Performs it.
-    fn sync(self) -> Waiting<Self::Branch>
+    fn sync(self) -> Syncing<Self>
     where
         Self: Sized,
     {
-        Waiting::new(self.open())
+        Syncing {
+            waiting: Waiting::new(self.open()),
+        }
+    }
+
+    /// Performs it if it is ready now. If it is not, nothing has happened, except that guards ran, and that
+    /// nacks are enabled.
+    ///
+    /// ```
+    /// use weald_sync::{Event, channel, choose};
+    ///
+    /// let (a, from_a) = channel::unbounded();
+    /// let (_b, from_b) = channel::unbounded();
+    /// assert_eq!(choose((from_a.receive(), from_b.receive())).try_sync(), None);
+    /// a.try_send(1).unwrap();
+    /// assert_eq!(choose((from_a.receive(), from_b.receive())).try_sync(), Some(Ok(1)));
+    /// ```
+    fn try_sync(self) -> Option<Self::Output>
+    where
+        Self: Sized,
+    {
+        let mut waiting = pin!(Waiting::new(self.open()));
+        let mut cx = Context::from_waker(Waker::noop());
+        match waiting.as_mut().parts().attempt(&mut cx) {
+            Poll::Ready(outcome) => Some(Self::conclude(outcome)),
+            Poll::Pending => None,
+        }
+    }
+
+    /// The event whose output goes through `f`, after the choice: in the unit that syncs, when all other
+    /// events were given up, and outside of any lock. If `f` panics, the choice stands.
+    ///
+    /// ```
+    /// use weald_sync::{Event, Wait, always};
+    ///
+    /// assert_eq!(always(20).wrap(|n| n + 1).wrap(|n| n * 2).wait(), 42);
+    /// ```
+    fn wrap<U, F: FnOnce(Self::Output) -> U>(self, f: F) -> Wrap<Self, F>
+    where
+        Self: Sized,
+    {
+        Wrap::new(self, f)
+    }
+
+    /// The event as a value whose type tells its output only, so that events of different kinds fit into one
+    /// `Vec`. It costs one allocation, and another one if it is chosen.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use weald_sync::{Event, Wait, after, always, choose};
+    ///
+    /// let events = vec![
+    ///     always("at once").boxed(),
+    ///     after(Duration::from_secs(60)).wrap(|()| "late").boxed(),
+    /// ];
+    /// assert_eq!(choose(events).wait(), "at once");
+    /// ```
+    fn boxed<'a>(self) -> Boxed<'a, Self::Output>
+    where
+        Self: Sized + Send + 'a,
+        Self::Branch: Send,
+    {
+        Boxed::new(self)
     }
 }
 
 /// An opened event: one base event (a tool's wait) or several, numbered from 0.
+///
+/// It cannot be implemented, nor its wait's steps be taken, outside of this crate: an `Entry` and a `Won`
+/// cannot be made, and have no public name. Memory safety relies on that: an offer points to its claim, and who
+/// collects takes what is guarded. Events of other kinds are made of combinators and of
+/// [`Source`](crate::Source).
+///
+/// ```compile_fail,E0308
+/// use weald_sync::{Branch, Event, Mutex};
+///
+/// let mutex = Mutex::new(0);
+/// let lock = std::pin::pin!(mutex.lock().open());
+/// let not_mine = Branch::collect(lock, 0);
+/// ```
 ///
 /// Contract: after [`Branch::enrol`] was called, [`Branch::settle`] is called once before the branch is
 /// dropped, and no base is enrolled after that.
@@ -56,7 +144,9 @@ pub trait Branch {
         1
     }
 
-    /// Step 1: completes a base event if it is ready now. Leaves nothing behind if it is not.
+    /// Step 1: completes a base event if it is ready now. Leaves nothing behind if it is not, except that a
+    /// foreign future may keep the waker. Each base event was attempted in the same poll before any is
+    /// enrolled.
     fn attempt(self: Pin<&mut Self>, base: u32, cx: &mut Context<'_>) -> Poll<Self::Output>;
 
     /// Step 2: leaves an offer under the entry's claim; or holds the claim, completes, and wins it.
@@ -84,16 +174,48 @@ pub trait Branch {
     }
 
     /// Step 4: what the partner left that won the claim for this base event.
-    fn collect(self: Pin<&mut Self>, base: u32) -> Self::Output;
+    fn collect(self: Pin<&mut Self>, won: Won) -> Self::Output;
 
     /// A partner won for this base event, but the wait is dropped: what it left goes to others.
-    fn give_back(self: Pin<&mut Self>, base: u32);
+    fn give_back(self: Pin<&mut Self>, won: Won);
 
     /// The end: takes back the offers that are still there. `won`: the base event that was chosen.
     fn settle(self: Pin<&mut Self>, won: Option<u32>);
 
     /// What the wait is noted as.
     fn reason(&self) -> Reason;
+}
+
+impl<T> Enrolled<T> {
+    /// The same, its output through `f`.
+    pub fn map<U>(self, f: impl FnOnce(T) -> U) -> Enrolled<U> {
+        match self {
+            Enrolled::Waits => Enrolled::Waits,
+            Enrolled::Ready(output) => Enrolled::Ready(f(output)),
+            Enrolled::Lost => Enrolled::Lost,
+        }
+    }
+}
+
+/// The future of [`Event::sync`]: cancel-safe if the event is, as every one of this crate. Dropping it before
+/// it is ready enables the nacks of the event.
+///
+/// # Safety
+/// *Pinned*: the wait is not moved out once this is pinned.
+#[must_use = "a wait does nothing unless it is awaited"]
+pub struct Syncing<E: Event> {
+    waiting: Waiting<E::Branch>,
+}
+
+impl<E: Event> Future for Syncing<E> {
+    type Output = E::Output;
+
+    #[inline]
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<E::Output> {
+        // SAFETY: *pinned*.
+        let waiting = unsafe { self.map_unchecked_mut(|this| &mut this.waiting) };
+        waiting.poll(cx).map(E::conclude)
+    }
 }
 
 /// Where an offer belongs: the claim of its wait, and its number in it.
@@ -117,6 +239,21 @@ impl Entry<'_> {
     #[inline(always)]
     pub fn win(&self, held: Held<'_>) {
         held.win_own(self.number);
+    }
+}
+
+/// The right to what a partner left: the number of the base event that it won the claim for.
+#[derive(Clone, Copy, Debug)]
+pub struct Won(u32);
+
+impl Won {
+    pub(crate) fn base(self) -> u32 {
+        self.0
+    }
+
+    /// The same for a branch before which there are so many base events.
+    pub(crate) fn below(self, bases: u32) -> Won {
+        Won(self.0 - bases)
     }
 }
 
@@ -196,6 +333,11 @@ impl<B: Branch> Event for Waiting<B> {
         // owns nothing yet.
         unsafe { std::ptr::read(&raw const this.branch) }
     }
+
+    #[inline(always)]
+    fn conclude(outcome: B::Output) -> B::Output {
+        outcome
+    }
 }
 
 impl<B: Branch> Future for Waiting<B> {
@@ -219,6 +361,16 @@ impl<B: Branch> Future for Waiting<B> {
 impl<B: Branch> Parts<'_, B> {
     #[inline(always)]
     fn begin(&mut self, cx: &mut Context<'_>) -> Poll<B::Output> {
+        match self.attempt(cx) {
+            Poll::Ready(output) => Poll::Ready(output),
+            Poll::Pending => self.enrol(cx),
+        }
+    }
+
+    /// Step 1 for all base events, beginning anywhere: so that of `n` each has a chance of at least `1 / n`
+    /// in each sync, whatever else is ready, and however the choices are nested.
+    #[inline(always)]
+    fn attempt(&mut self, cx: &mut Context<'_>) -> Poll<B::Output> {
         let bases = self.branch.bases();
         let first = if bases > 1 { unit::random(bases) } else { 0 };
         for base in rotated(first, bases) {
@@ -226,17 +378,17 @@ impl<B: Branch> Parts<'_, B> {
                 return Poll::Ready(self.end_with(base, output));
             }
         }
-        self.enrol(first, bases, cx)
+        Poll::Pending
     }
 
     #[inline(never)]
-    fn enrol(&mut self, first: u32, bases: u32, cx: &mut Context<'_>) -> Poll<B::Output> {
+    fn enrol(&mut self, cx: &mut Context<'_>) -> Poll<B::Output> {
         let mut held = self.claim.insert(Claim::new()).first();
         let former = held.set_waker(cx.waker().clone());
         debug_assert!(former.is_none(), "a new claim has no waker");
         drop(held);
         *self.stage = Stage::Waits;
-        for base in rotated(first, bases) {
+        for base in 0..self.branch.bases() {
             let entry = Entry {
                 claim: made(self.claim),
                 number: base,
@@ -303,7 +455,7 @@ impl<B: Branch> Parts<'_, B> {
 
     fn finish(&mut self, winner: u32) -> B::Output {
         *self.stage = Stage::Ended;
-        let output = self.branch.as_mut().collect(winner);
+        let output = self.branch.as_mut().collect(Won(winner));
         self.branch.as_mut().settle(Some(winner));
         output
     }
@@ -343,7 +495,7 @@ impl<B: Branch> Parts<'_, B> {
                 held.win_own(NOBODY);
             }
             if let Some(winner) = made(self.claim).winner().filter(|w| *w != NOBODY) {
-                self.branch.as_mut().give_back(winner);
+                self.branch.as_mut().give_back(Won(winner));
             }
         }
         *self.stage = Stage::Ended;

@@ -7,7 +7,7 @@ use std::{
 };
 
 use crate::{
-    event::{Branch, Enrolled, Entry, Waiting},
+    event::{Branch, Enrolled, Entry, Waiting, Won},
     list,
     lock::Lock,
     offer::{Met, OfferNode, Offers},
@@ -157,14 +157,14 @@ impl<T> Branch for Exchange<'_, T> {
         }
     }
 
-    fn collect(self: Pin<&mut Self>, _base: u32) -> T {
+    fn collect(self: Pin<&mut Self>, _won: Won) -> T {
         let (exchanger, node) = self.node();
         let theirs = exchanger.state.lock().waiters.value(node).slot.take();
         theirs.expect(HAS_VALUE)
     }
 
     /// The exchange has happened; what came of it is dropped with the wait.
-    fn give_back(self: Pin<&mut Self>, _base: u32) {}
+    fn give_back(self: Pin<&mut Self>, _won: Won) {}
 
     fn settle(self: Pin<&mut Self>, won: Option<u32>) {
         let (exchanger, node) = self.node();

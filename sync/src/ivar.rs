@@ -11,7 +11,7 @@ use std::{
 };
 
 use crate::{
-    event::{Branch, Enrolled, Entry, Waiting},
+    event::{Branch, Enrolled, Entry, Waiting, Won},
     list,
     lock::Lock,
     offer::{OfferNode, Offers},
@@ -153,11 +153,11 @@ impl<'a, T> Branch for Get<'a, T> {
         Enrolled::Waits
     }
 
-    fn collect(self: Pin<&mut Self>, _base: u32) -> &'a T {
+    fn collect(self: Pin<&mut Self>, _won: Won) -> &'a T {
         self.ivar.try_get().expect(WRITTEN)
     }
 
-    fn give_back(self: Pin<&mut Self>, _base: u32) {}
+    fn give_back(self: Pin<&mut Self>, _won: Won) {}
 
     fn settle(self: Pin<&mut Self>, won: Option<u32>) {
         let (ivar, node) = self.node();

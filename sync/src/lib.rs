@@ -25,6 +25,8 @@ mod serve;
 
 mod event;
 
+mod latch;
+
 // What a runtime adds.
 pub mod unit;
 
@@ -38,6 +40,13 @@ mod alarm;
 
 // Time.
 mod time;
+
+// Events made of events.
+mod pinned;
+
+mod combinators;
+
+mod select;
 
 // The tools.
 mod mutex;
@@ -66,10 +75,15 @@ pub mod once;
 
 pub mod exchanger;
 
+pub mod cml;
+
 pub use barrier::{Barrier, BarrierWaitResult};
-pub use claim::{Claim, Held, Lost};
+pub use combinators::{
+    Alternative, Alternatives, Always, Boxed, Choose, Either, Guard, Kept, Nack, Never, Polled,
+    Source, WithNack, Wrap, always, choose, guard, never, of_future, of_source, one_of, with_nack,
+};
 pub use condvar::{Condvar, WaitTimeoutResult};
-pub use event::{Branch, Enrolled, Entry, Event, Waiting};
+pub use event::{Branch, Event, Syncing, Waiting};
 pub use exchanger::Exchanger;
 pub use ivar::IVar;
 pub use mutex::{Lock, Mutex, MutexGuard};

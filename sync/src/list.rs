@@ -170,6 +170,16 @@ impl<V> List<V> {
         Some(unsafe { value(node) })
     }
 
+    /// How many there are; looks at each of them.
+    pub(crate) fn count(&mut self) -> usize {
+        let mut count = 0;
+        self.find(|_| {
+            count += 1;
+            false
+        });
+        count
+    }
+
     /// Takes out the first one for which `wanted` is true, as [`List::pop`].
     pub(crate) fn pop_if(&mut self, wanted: impl FnMut(&mut V) -> bool) -> Option<&mut V> {
         let node = self.search(wanted)?;

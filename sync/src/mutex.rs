@@ -23,7 +23,7 @@ use std::{
 
 use crate::{
     claim::Lost,
-    event::{Branch, Enrolled, Entry, Waiting},
+    event::{Branch, Enrolled, Entry, Waiting, Won},
     offer::OfferNode,
     reason::{Kind, Name, Reason},
 };
@@ -217,11 +217,11 @@ impl<'a, T: ?Sized> Branch for Lock<'a, T> {
         true
     }
 
-    fn collect(self: Pin<&mut Self>, _base: u32) -> Self::Output {
+    fn collect(self: Pin<&mut Self>, _won: Won) -> Self::Output {
         MutexGuard { mutex: self.mutex }
     }
 
-    fn give_back(self: Pin<&mut Self>, _base: u32) {
+    fn give_back(self: Pin<&mut Self>, _won: Won) {
         drop(MutexGuard { mutex: self.mutex });
     }
 

@@ -17,7 +17,7 @@ use std::{
 };
 
 use crate::{
-    event::{Branch, Enrolled, Entry, Waiting},
+    event::{Branch, Enrolled, Entry, Waiting, Won},
     list,
     lock::Lock,
     offer::OfferNode,
@@ -234,10 +234,10 @@ impl<T> Branch for Put<'_, T> {
         Enrolled::Waits
     }
 
-    fn collect(self: Pin<&mut Self>, _base: u32) {}
+    fn collect(self: Pin<&mut Self>, _won: Won) {}
 
     /// The value was put.
-    fn give_back(self: Pin<&mut Self>, _base: u32) {}
+    fn give_back(self: Pin<&mut Self>, _won: Won) {}
 
     fn settle(self: Pin<&mut Self>, won: Option<u32>) {
         let (mvar, node) = self.node();
@@ -308,13 +308,13 @@ impl<T> Branch for Take<'_, T> {
         Enrolled::Waits
     }
 
-    fn collect(self: Pin<&mut Self>, _base: u32) -> T {
+    fn collect(self: Pin<&mut Self>, _won: Won) -> T {
         let (mvar, mode) = (self.mvar, self.mode);
         let value = self.handed();
         mvar.yielded(mode, value)
     }
 
-    fn give_back(self: Pin<&mut Self>, _base: u32) {
+    fn give_back(self: Pin<&mut Self>, _won: Won) {
         let (mvar, mode) = (self.mvar, self.mode);
         let value = self.handed();
         let mut state = mvar.state.lock();

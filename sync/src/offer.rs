@@ -172,7 +172,8 @@ impl<V> Offers<V> {
     }
 
     /// As [`Offers::accept`], for who holds a claim of its own, under which there may be offers elsewhere:
-    /// lets `exchange` fill or empty the partner's slot, and ends both waits.
+    /// lets `exchange` fill or empty the partner's slot, and ends both waits. Nobody meets an offer of the
+    /// own wait.
     pub(crate) fn meet<'o, R>(
         &mut self,
         mut own: Held<'o>,

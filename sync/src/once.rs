@@ -15,7 +15,7 @@ use std::{
 };
 
 use crate::{
-    event::{Branch, Enrolled, Entry, Waiting},
+    event::{Branch, Enrolled, Entry, Waiting, Won},
     ivar::{Get, IVar},
     list,
     lock::Lock,
@@ -243,14 +243,14 @@ impl<'a, T> Branch for Await<'a, T> {
         Enrolled::Waits
     }
 
-    fn collect(self: Pin<&mut Self>, _base: u32) -> Self::Output {
+    fn collect(self: Pin<&mut Self>, _won: Won) -> Self::Output {
         let (once, node) = self.node();
         let is_mine = once.turns.lock().waiters.value(node).slot;
         is_mine.then_some(Turn { once })
     }
 
-    fn give_back(self: Pin<&mut Self>, base: u32) {
-        drop(self.collect(base));
+    fn give_back(self: Pin<&mut Self>, won: Won) {
+        drop(self.collect(won));
     }
 
     fn settle(self: Pin<&mut Self>, won: Option<u32>) {

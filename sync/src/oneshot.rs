@@ -12,7 +12,7 @@ use std::{
 };
 
 use crate::{
-    event::{Branch, Enrolled, Entry, Waiting},
+    event::{Branch, Enrolled, Entry, Waiting, Won},
     list,
     lock::Lock,
     offer::{OfferNode, Offers},
@@ -210,12 +210,12 @@ impl<T> Branch for Receive<'_, T> {
         Enrolled::Waits
     }
 
-    fn collect(self: Pin<&mut Self>, _base: u32) -> Self::Output {
+    fn collect(self: Pin<&mut Self>, _won: Won) -> Self::Output {
         self.shared.state.lock().receive().unwrap_or(Err(Closed))
     }
 
     /// The value stays where it is.
-    fn give_back(self: Pin<&mut Self>, _base: u32) {}
+    fn give_back(self: Pin<&mut Self>, _won: Won) {}
 
     fn settle(self: Pin<&mut Self>, won: Option<u32>) {
         let (shared, node) = self.node();
@@ -271,9 +271,9 @@ impl<T> Branch for Refused<'_, T> {
         Enrolled::Waits
     }
 
-    fn collect(self: Pin<&mut Self>, _base: u32) {}
+    fn collect(self: Pin<&mut Self>, _won: Won) {}
 
-    fn give_back(self: Pin<&mut Self>, _base: u32) {}
+    fn give_back(self: Pin<&mut Self>, _won: Won) {}
 
     fn settle(self: Pin<&mut Self>, won: Option<u32>) {
         let (shared, node) = self.node();

@@ -13,8 +13,8 @@ use std::{
 
 use crate::hooks::hooks;
 
-/// Waits for a future with the stack.
-pub trait Wait: Future + Sized {
+/// Waits for a future, or for an event, with the stack.
+pub trait Wait: IntoFuture + Sized {
     /// Runs the future to its end, and returns its output. Legal in every context: a job, another
     /// executor's task, a plain thread. Other units go on meanwhile.
     ///
@@ -30,14 +30,14 @@ pub trait Wait: Future + Sized {
     /// If the future panics. In a unit that is cancelled meanwhile it does not return: the unit's stack
     /// is unwound.
     fn wait(self) -> Self::Output {
-        let mut future = pin!(self);
+        let mut future = pin!(self.into_future());
         let mut output = None;
         hooks().wait(&mut |cx| future.as_mut().poll(cx).map(|value| output = Some(value)));
         output.expect("the wait ended because the output is there")
     }
 }
 
-impl<F: Future> Wait for F {}
+impl<F: IntoFuture> Wait for F {}
 
 struct ThreadWaker {
     thread: Thread,

@@ -52,9 +52,11 @@ pub enum Kind {
     Exchange,
     /// One of several events.
     Select,
+    /// A future that does not say more.
+    Future,
 }
 
-const KINDS: [Kind; 19] = [
+const KINDS: [Kind; 20] = [
     Kind::Message,
     Kind::End,
     Kind::Time,
@@ -74,6 +76,7 @@ const KINDS: [Kind; 19] = [
     Kind::Take,
     Kind::Exchange,
     Kind::Select,
+    Kind::Future,
 ];
 
 impl fmt::Display for Kind {
@@ -98,6 +101,7 @@ impl fmt::Display for Kind {
             Kind::Take => "the value of an mvar",
             Kind::Exchange => "a partner of an exchange",
             Kind::Select => "one of several events",
+            Kind::Future => "a future",
         })
     }
 }

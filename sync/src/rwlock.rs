@@ -21,7 +21,7 @@ use std::{
 };
 
 use crate::{
-    event::{Branch, Enrolled, Entry, Waiting},
+    event::{Branch, Enrolled, Entry, Waiting, Won},
     list,
     offer::OfferNode,
     reason::{Name, Reason},
@@ -242,12 +242,12 @@ macro_rules! branch {
                 }
             }
 
-            fn collect(self: Pin<&mut Self>, _base: u32) -> Self::Output {
+            fn collect(self: Pin<&mut Self>, _won: Won) -> Self::Output {
                 $guard { lock: self.0.lock }
             }
 
-            fn give_back(self: Pin<&mut Self>, base: u32) {
-                drop(self.collect(base));
+            fn give_back(self: Pin<&mut Self>, won: Won) {
+                drop(self.collect(won));
             }
 
             fn settle(self: Pin<&mut Self>, won: Option<u32>) {

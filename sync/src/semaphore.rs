@@ -14,7 +14,7 @@ use std::{
 };
 
 use crate::{
-    event::{Branch, Enrolled, Entry, Waiting},
+    event::{Branch, Enrolled, Entry, Waiting, Won},
     list,
     lock::{Guard, Lock},
     offer::{OfferNode, Offers},
@@ -246,7 +246,7 @@ impl<'a> Branch for Acquire<'a> {
         Enrolled::Waits
     }
 
-    fn collect(self: Pin<&mut Self>, _base: u32) -> Self::Output {
+    fn collect(self: Pin<&mut Self>, _won: Won) -> Self::Output {
         let count = self.count;
         match self.granted() {
             (semaphore, true) => Ok(semaphore.permit(count)),
@@ -254,8 +254,8 @@ impl<'a> Branch for Acquire<'a> {
         }
     }
 
-    fn give_back(self: Pin<&mut Self>, base: u32) {
-        drop(self.collect(base));
+    fn give_back(self: Pin<&mut Self>, won: Won) {
+        drop(self.collect(won));
     }
 
     fn settle(self: Pin<&mut Self>, won: Option<u32>) {

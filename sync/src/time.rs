@@ -10,7 +10,7 @@ use std::{
 
 use crate::{
     claim::Lost,
-    event::{Branch, Enrolled, Entry, Event, Waiting},
+    event::{Branch, Enrolled, Entry, Event, Syncing, Waiting, Won},
     hooks::{Alarm, hooks},
     reason::{Kind, Reason},
 };
@@ -47,6 +47,17 @@ impl Event for After {
             deadline,
             alarm: None,
         }
+    }
+
+    fn conclude((): ()) {}
+}
+
+impl IntoFuture for After {
+    type Output = ();
+    type IntoFuture = Syncing<After>;
+
+    fn into_future(self) -> Syncing<After> {
+        self.sync()
     }
 }
 
@@ -110,11 +121,11 @@ impl Branch for At {
         true
     }
 
-    fn collect(self: Pin<&mut Self>, _base: u32) {
+    fn collect(self: Pin<&mut Self>, _won: Won) {
         unreachable!("no partner ends a wait for time");
     }
 
-    fn give_back(self: Pin<&mut Self>, _base: u32) {}
+    fn give_back(self: Pin<&mut Self>, _won: Won) {}
 
     fn settle(self: Pin<&mut Self>, _won: Option<u32>) {
         self.get_mut().alarm = None;
@@ -182,23 +193,6 @@ impl<B: Branch> Limited<B> {
     fn limit(&self) -> u32 {
         self.branch.bases()
     }
-
-    /// What came of the deadline.
-    fn late<T>(enrolled: Enrolled<()>) -> Enrolled<Result<T, TimedOut>> {
-        match enrolled {
-            Enrolled::Waits => Enrolled::Waits,
-            Enrolled::Lost => Enrolled::Lost,
-            Enrolled::Ready(()) => Enrolled::Ready(Err(TimedOut)),
-        }
-    }
-
-    fn in_time<T>(enrolled: Enrolled<T>) -> Enrolled<Result<T, TimedOut>> {
-        match enrolled {
-            Enrolled::Waits => Enrolled::Waits,
-            Enrolled::Lost => Enrolled::Lost,
-            Enrolled::Ready(output) => Enrolled::Ready(Ok(output)),
-        }
-    }
 }
 
 impl<B: Branch> Branch for Limited<B> {
@@ -223,12 +217,12 @@ impl<B: Branch> Branch for Limited<B> {
         cx: &mut Context<'_>,
     ) -> Enrolled<Self::Output> {
         if base < self.limit() {
-            return Self::in_time(self.branch().enrol(base, entry, cx));
+            return self.branch().enrol(base, entry, cx).map(Ok);
         }
         if let Some(duration) = self.duration {
             self.as_mut().at().deadline = hooks().now().checked_add(duration);
         }
-        Self::late(self.at().enrol(0, entry, cx))
+        self.at().enrol(0, entry, cx).map(|()| Err(TimedOut))
     }
 
     fn again(
@@ -238,8 +232,8 @@ impl<B: Branch> Branch for Limited<B> {
         cx: &mut Context<'_>,
     ) -> Enrolled<Self::Output> {
         match base < self.limit() {
-            true => Self::in_time(self.branch().again(base, entry, cx)),
-            false => Self::late(self.at().again(0, entry, cx)),
+            true => self.branch().again(base, entry, cx).map(Ok),
+            false => self.at().again(0, entry, cx).map(|()| Err(TimedOut)),
         }
     }
 
@@ -247,12 +241,12 @@ impl<B: Branch> Branch for Limited<B> {
         true
     }
 
-    fn collect(self: Pin<&mut Self>, base: u32) -> Self::Output {
-        Ok(self.branch().collect(base))
+    fn collect(self: Pin<&mut Self>, won: Won) -> Self::Output {
+        Ok(self.branch().collect(won))
     }
 
-    fn give_back(self: Pin<&mut Self>, base: u32) {
-        self.branch().give_back(base);
+    fn give_back(self: Pin<&mut Self>, won: Won) {
+        self.branch().give_back(won);
     }
 
     fn settle(mut self: Pin<&mut Self>, won: Option<u32>) {

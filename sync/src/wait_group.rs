@@ -8,7 +8,7 @@ use std::{
 };
 
 use crate::{
-    event::{Branch, Enrolled, Entry, Waiting},
+    event::{Branch, Enrolled, Entry, Waiting, Won},
     list,
     lock::Lock,
     offer::{OfferNode, Offers},
@@ -165,9 +165,9 @@ impl Branch for AllEnded<'_> {
         Enrolled::Waits
     }
 
-    fn collect(self: Pin<&mut Self>, _base: u32) {}
+    fn collect(self: Pin<&mut Self>, _won: Won) {}
 
-    fn give_back(self: Pin<&mut Self>, _base: u32) {}
+    fn give_back(self: Pin<&mut Self>, _won: Won) {}
 
     fn settle(self: Pin<&mut Self>, won: Option<u32>) {
         let (shared, node) = self.node();

@@ -10,7 +10,7 @@ use super::{
     state::{Channel, Received, wake},
 };
 use crate::{
-    event::{Branch, Enrolled, Entry},
+    event::{Branch, Enrolled, Entry, Won},
     offer::{Met, OfferNode},
     reason::{Kind, Reason},
 };
@@ -89,13 +89,13 @@ impl<T> Branch for Receive<'_, T> {
         }
     }
 
-    fn collect(self: Pin<&mut Self>, _base: u32) -> Self::Output {
+    fn collect(self: Pin<&mut Self>, _won: Won) -> Self::Output {
         let (channel, node) = self.node();
         let handed = channel.lock().receivers.value(node).slot.take();
         handed.ok_or(Closed)
     }
 
-    fn give_back(self: Pin<&mut Self>, _base: u32) {
+    fn give_back(self: Pin<&mut Self>, _won: Won) {
         let (channel, node) = self.node();
         let mut state = channel.lock();
         let Some(value) = state.receivers.value(node).slot.take() else {

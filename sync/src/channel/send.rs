@@ -10,7 +10,7 @@ use super::{
     state::{Channel, Sent, wake},
 };
 use crate::{
-    event::{Branch, Enrolled, Entry},
+    event::{Branch, Enrolled, Entry, Won},
     offer::{Met, OfferNode},
     reason::{Kind, Reason},
 };
@@ -72,13 +72,10 @@ impl<T> Branch for Send<'_, T> {
         let Ok(own) = entry.hold() else {
             return Enrolled::Lost;
         };
-        if state.can_send() {
+        if state.is_closed() {
             entry.win(own);
             let value = node.own_value().slot.take().expect(HAS_VALUE);
-            return Enrolled::Ready(match state.send(value) {
-                Sent::Done(_nobody) => Ok(()),
-                Sent::Closed(value) | Sent::Full(value) => Err(SendError(value)),
-            });
+            return Enrolled::Ready(Err(SendError(value)));
         }
         let value = &mut node.as_mut().own_value().slot;
         let met = state
@@ -91,11 +88,10 @@ impl<T> Branch for Send<'_, T> {
                 wake(waker);
                 Enrolled::Ready(Ok(()))
             }
-            // Those that made the channel look as if a receiver waited have ended their waits.
+            // Whoever is in the list of receivers has an ended wait, or this one.
             Met::Nobody(own) if state.has_room() => {
                 entry.win(own);
-                let value = node.own_value().slot.take().expect(HAS_VALUE);
-                state.buffer(value);
+                state.put(value.take().expect(HAS_VALUE));
                 Enrolled::Ready(Ok(()))
             }
             Met::Nobody(own) => {
@@ -106,7 +102,7 @@ impl<T> Branch for Send<'_, T> {
         }
     }
 
-    fn collect(self: Pin<&mut Self>, _base: u32) -> Self::Output {
+    fn collect(self: Pin<&mut Self>, _won: Won) -> Self::Output {
         let (channel, node) = self.node();
         // A value that is still there was refused: the channel was closed.
         let refused = channel.lock().senders.value(node).slot.take();
@@ -114,7 +110,7 @@ impl<T> Branch for Send<'_, T> {
     }
 
     /// The value was received, or was refused and is dropped with the wait.
-    fn give_back(self: Pin<&mut Self>, _base: u32) {}
+    fn give_back(self: Pin<&mut Self>, _won: Won) {}
 
     fn settle(self: Pin<&mut Self>, won: Option<u32>) {
         let (channel, node) = self.node();

@@ -190,9 +190,14 @@ impl<T> State<T> {
         self.closed || !self.buffer.is_empty()
     }
 
-    /// Whether a send needs no receiver that waits.
-    pub(super) fn can_send(&self) -> bool {
-        self.closed || (self.receivers.is_empty() && self.has_room())
+    /// Whether sends fail.
+    pub(super) fn is_closed(&self) -> bool {
+        self.closed
+    }
+
+    /// Puts a value into the buffer, which has room.
+    pub(super) fn put(&mut self, value: T) {
+        self.buffer.push_back(value);
     }
 
     /// A value that was handed to a receiver that is gone: it goes to the next one, before all others.
@@ -216,11 +221,7 @@ impl<T> State<T> {
         waker
     }
 
-    /// Called if there is room.
-    pub(super) fn buffer(&mut self, value: T) {
-        self.buffer.push_back(value);
-    }
-
+    /// Whether the buffer has room.
     pub(super) fn has_room(&self) -> bool {
         self.bound == u32::MAX || self.buffer.len() < self.bound as usize
     }

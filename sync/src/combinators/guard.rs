@@ -1,0 +1,45 @@
+//! An event that is made when it is synced.
+
+use super::awaitable;
+use crate::event::{Branch, Event};
+
+/// The event that `f` returns. It is called at each sync, before anything is tried; in a choice the guards
+/// run from left to right, also if another event turns out to be ready.
+///
+/// A guard is `Clone` (and `Copy`) if its function is: so it is also the event that can be synced again.
+///
+/// ```
+/// use weald_sync::{Wait, channel, guard};
+///
+/// let (sender, receiver) = channel::unbounded();
+/// let next = guard(|| receiver.receive());
+/// sender.try_send(1)?;
+/// sender.try_send(2)?;
+/// assert_eq!((next.wait(), next.wait()), (Ok(1), Ok(2)));
+/// # Ok::<(), channel::TrySendError<i32>>(())
+/// ```
+pub fn guard<E: Event, F: FnOnce() -> E>(f: F) -> Guard<F> {
+    Guard(f)
+}
+
+/// See [`guard`].
+#[derive(Clone, Copy, Debug)]
+#[must_use = "an event does nothing unless it is synced"]
+pub struct Guard<F>(F);
+
+impl<E: Event, F: FnOnce() -> E> Event for Guard<F> {
+    type Output = E::Output;
+    type Branch = E::Branch;
+
+    #[inline]
+    fn open(self) -> E::Branch {
+        (self.0)().open()
+    }
+
+    #[inline]
+    fn conclude(outcome: <E::Branch as Branch>::Output) -> E::Output {
+        E::conclude(outcome)
+    }
+}
+
+awaitable!([E: Event, F: FnOnce() -> E] Guard<F>);

@@ -1,0 +1,112 @@
+//! A layer: a branch around one other, which passes everything on but what it adds.
+
+use std::{
+    ops::DerefMut,
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+use crate::{
+    event::{Branch, Enrolled, Entry, Won},
+    reason::Reason,
+};
+
+/// What is special about a branch around another one.
+pub trait Layer {
+    type Inner: Branch + ?Sized;
+    type Output;
+
+    fn inner(&self) -> &Self::Inner;
+
+    fn inner_mut(self: Pin<&mut Self>) -> Pin<&mut Self::Inner>;
+
+    /// Makes the output from that of the inner branch. No function of the user may run here.
+    fn output(self: Pin<&mut Self>, inner: <Self::Inner as Branch>::Output) -> Self::Output;
+
+    /// The inner branch has settled; whether it was chosen.
+    fn settled(self: Pin<&mut Self>, _chosen: bool) {}
+}
+
+impl<L: Layer> Branch for L {
+    type Output = L::Output;
+
+    #[inline(always)]
+    fn bases(&self) -> u32 {
+        self.inner().bases()
+    }
+
+    #[inline(always)]
+    fn attempt(mut self: Pin<&mut Self>, base: u32, cx: &mut Context<'_>) -> Poll<L::Output> {
+        let inner = self.as_mut().inner_mut().attempt(base, cx);
+        inner.map(|output| self.output(output))
+    }
+
+    #[inline]
+    fn enrol(
+        mut self: Pin<&mut Self>,
+        base: u32,
+        entry: &Entry<'_>,
+        cx: &mut Context<'_>,
+    ) -> Enrolled<L::Output> {
+        let inner = self.as_mut().inner_mut().enrol(base, entry, cx);
+        inner.map(|output| self.output(output))
+    }
+
+    #[inline]
+    fn again(
+        mut self: Pin<&mut Self>,
+        base: u32,
+        entry: &Entry<'_>,
+        cx: &mut Context<'_>,
+    ) -> Enrolled<L::Output> {
+        let inner = self.as_mut().inner_mut().again(base, entry, cx);
+        inner.map(|output| self.output(output))
+    }
+
+    #[inline(always)]
+    fn is_polled(&self) -> bool {
+        self.inner().is_polled()
+    }
+
+    #[inline]
+    fn collect(mut self: Pin<&mut Self>, won: Won) -> L::Output {
+        let inner = self.as_mut().inner_mut().collect(won);
+        self.output(inner)
+    }
+
+    fn give_back(self: Pin<&mut Self>, won: Won) {
+        self.inner_mut().give_back(won);
+    }
+
+    #[inline]
+    fn settle(mut self: Pin<&mut Self>, won: Option<u32>) {
+        self.as_mut().inner_mut().settle(won);
+        self.settled(won.is_some());
+    }
+
+    fn reason(&self) -> Reason {
+        self.inner().reason()
+    }
+}
+
+/// A branch that was pinned on its own, in a box say.
+impl<P> Layer for Pin<P>
+where
+    P: DerefMut,
+    P::Target: Branch,
+{
+    type Inner = P::Target;
+    type Output = <P::Target as Branch>::Output;
+
+    fn inner(&self) -> &P::Target {
+        self
+    }
+
+    fn inner_mut(self: Pin<&mut Self>) -> Pin<&mut P::Target> {
+        self.as_deref_mut()
+    }
+
+    fn output(self: Pin<&mut Self>, inner: Self::Output) -> Self::Output {
+        inner
+    }
+}

@@ -1,0 +1,170 @@
+//! Events of different types, as a list: the first one, and the rest. Everything static is made of it.
+
+use std::{
+    convert::Infallible,
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+use super::awaitable;
+use crate::{
+    event::{Branch, Enrolled, Entry, Event, Won},
+    pinned::Pair,
+    reason::{Kind, Reason},
+};
+
+/// One of two events: the first of a list, or one of the rest. See [`one_of`](crate::one_of).
+#[derive(Clone, Copy, Debug)]
+#[must_use = "an event does nothing unless it is synced"]
+pub struct Alternative<A, B>(
+    /// The first.
+    pub A,
+    /// The rest.
+    pub B,
+);
+
+/// Which of two events was chosen, with its output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Either<A, B> {
+    /// The first.
+    First(A),
+    /// One of the rest.
+    Rest(B),
+}
+
+/// What is the same whichever was chosen.
+pub trait Same {
+    type Value;
+
+    fn value(self) -> Self::Value;
+}
+
+impl<T> Same for Either<T, Infallible> {
+    type Value = T;
+
+    #[inline(always)]
+    fn value(self) -> T {
+        let Either::First(value) = self;
+        value
+    }
+}
+
+impl<T, R: Same<Value = T>> Same for Either<T, R> {
+    type Value = T;
+
+    #[inline(always)]
+    fn value(self) -> T {
+        match self {
+            Either::First(value) => value,
+            Either::Rest(rest) => rest.value(),
+        }
+    }
+}
+
+impl<A: Event, B: Event> Event for Alternative<A, B> {
+    type Output = Either<A::Output, B::Output>;
+    type Branch = Pair<A::Branch, B::Branch>;
+
+    #[inline]
+    fn open(self) -> Self::Branch {
+        // From left to right, as guards must run.
+        let first = self.0.open();
+        Pair::new(first, self.1.open())
+    }
+
+    #[inline]
+    fn conclude(outcome: <Self::Branch as Branch>::Output) -> Self::Output {
+        match outcome {
+            Either::First(outcome) => Either::First(A::conclude(outcome)),
+            Either::Rest(outcome) => Either::Rest(B::conclude(outcome)),
+        }
+    }
+}
+
+/// The base events of the first come first.
+impl<A: Branch, B: Branch> Branch for Pair<A, B> {
+    type Output = Either<A::Output, B::Output>;
+
+    #[inline(always)]
+    fn bases(&self) -> u32 {
+        self.first().bases() + self.rest().bases()
+    }
+
+    #[inline(always)]
+    fn attempt(self: Pin<&mut Self>, base: u32, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let below = self.first().bases();
+        let (first, rest) = self.parts();
+        match base < below {
+            true => first.attempt(base, cx).map(Either::First),
+            false => rest.attempt(base - below, cx).map(Either::Rest),
+        }
+    }
+
+    #[inline]
+    fn enrol(
+        self: Pin<&mut Self>,
+        base: u32,
+        entry: &Entry<'_>,
+        cx: &mut Context<'_>,
+    ) -> Enrolled<Self::Output> {
+        let below = self.first().bases();
+        let (first, rest) = self.parts();
+        match base < below {
+            true => first.enrol(base, entry, cx).map(Either::First),
+            false => rest.enrol(base - below, entry, cx).map(Either::Rest),
+        }
+    }
+
+    #[inline]
+    fn again(
+        self: Pin<&mut Self>,
+        base: u32,
+        entry: &Entry<'_>,
+        cx: &mut Context<'_>,
+    ) -> Enrolled<Self::Output> {
+        let below = self.first().bases();
+        let (first, rest) = self.parts();
+        match base < below {
+            true => first.again(base, entry, cx).map(Either::First),
+            false => rest.again(base - below, entry, cx).map(Either::Rest),
+        }
+    }
+
+    #[inline(always)]
+    fn is_polled(&self) -> bool {
+        self.first().is_polled() || self.rest().is_polled()
+    }
+
+    #[inline]
+    fn collect(self: Pin<&mut Self>, won: Won) -> Self::Output {
+        let below = self.first().bases();
+        let (first, rest) = self.parts();
+        match won.base() < below {
+            true => Either::First(first.collect(won)),
+            false => Either::Rest(rest.collect(won.below(below))),
+        }
+    }
+
+    fn give_back(self: Pin<&mut Self>, won: Won) {
+        let below = self.first().bases();
+        let (first, rest) = self.parts();
+        match won.base() < below {
+            true => first.give_back(won),
+            false => rest.give_back(won.below(below)),
+        }
+    }
+
+    #[inline]
+    fn settle(self: Pin<&mut Self>, won: Option<u32>) {
+        let below = self.first().bases();
+        let (first, rest) = self.parts();
+        first.settle(won.filter(|base| *base < below));
+        rest.settle(won.and_then(|base| base.checked_sub(below)));
+    }
+
+    fn reason(&self) -> Reason {
+        Reason::new(Kind::Select, self)
+    }
+}
+
+awaitable!([A: Event, B: Event] Alternative<A, B>);

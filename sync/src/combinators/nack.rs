@@ -1,0 +1,147 @@
+//! Negative acknowledgements: an event learns that another one was chosen.
+//!
+//! A nack is enabled when the sync that it belongs to has ended and none of the base events under its
+//! `with_nack` was chosen: another one was, or the sync was given up: dropped before its first poll or later,
+//! by a cancel, a kill, or a panic, also one of a later guard while the events were being opened. It is never
+//! enabled if one of them was chosen, whatever the functions of [`wrap`](crate::Event::wrap) do then.
+
+use std::{pin::Pin, sync::Arc};
+
+use super::{awaitable, layer::Layer};
+use crate::{
+    event::{Branch, Event},
+    latch::{Latch, LatchWait},
+    pinned::Both,
+};
+
+/// The event that `f` returns, as with [`guard`](crate::guard). It gets an event, the nack, that becomes
+/// ready if and when this event loses: when another event of the same sync was chosen, or the sync was given
+/// up. So a server can be told that its client wants no answer any more.
+///
+/// If a sync is dropped after a partner had ended it, and before its unit learnt of that, it counts as given
+/// up, and its nacks are enabled.
+///
+/// ```
+/// use weald_sync::{Event, Wait, always, choose, never, with_nack};
+///
+/// let mut nack = None;
+/// let event = with_nack(|lost| {
+///     nack = Some(lost);
+///     never()
+/// });
+/// assert_eq!(choose((event, always(1))).wait(), 1);
+/// nack.expect("the guard ran").wait();
+/// ```
+pub fn with_nack<E: Event, F: FnOnce(Nack) -> E>(f: F) -> WithNack<F> {
+    WithNack(f)
+}
+
+/// See [`with_nack`].
+#[derive(Clone, Copy, Debug)]
+#[must_use = "an event does nothing unless it is synced"]
+pub struct WithNack<F>(F);
+
+/// The event that tells that another event was chosen; it stays ready. Any number of clones.
+#[derive(Clone)]
+#[must_use = "an event does nothing unless it is synced"]
+pub struct Nack(Arc<Latch<()>>);
+
+/// Sets the latch when it is dropped, unless its event was chosen.
+pub struct Signal {
+    latch: Arc<Latch<()>>,
+    stage: Stage,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Stage {
+    Open,
+    Chosen,
+    Lost,
+}
+
+impl Nack {
+    /// Whether it is ready.
+    pub fn is_enabled(&self) -> bool {
+        self.0.value().is_some()
+    }
+}
+
+impl Signal {
+    fn end(&mut self, stage: Stage) {
+        if self.stage == Stage::Open {
+            self.stage = stage;
+            if stage == Stage::Lost {
+                self.latch.set(());
+            }
+        }
+    }
+}
+
+impl Drop for Signal {
+    fn drop(&mut self) {
+        self.end(Stage::Lost);
+    }
+}
+
+impl<E: Event, F: FnOnce(Nack) -> E> Event for WithNack<F> {
+    type Output = E::Output;
+    type Branch = Both<E::Branch, Signal>;
+
+    fn open(self) -> Self::Branch {
+        // First, so that it is given also if the function panics, or what it returns while it is opened.
+        let signal = Signal {
+            latch: Arc::new(Latch::new()),
+            stage: Stage::Open,
+        };
+        let event = (self.0)(Nack(Arc::clone(&signal.latch)));
+        Both::new(event.open(), signal)
+    }
+
+    fn conclude(outcome: <E::Branch as Branch>::Output) -> E::Output {
+        E::conclude(outcome)
+    }
+}
+
+impl<B: Branch> Layer for Both<B, Signal> {
+    type Inner = B;
+    type Output = B::Output;
+
+    fn inner(&self) -> &B {
+        self.pinned()
+    }
+
+    fn inner_mut(self: Pin<&mut Self>) -> Pin<&mut B> {
+        self.parts().0
+    }
+
+    fn output(self: Pin<&mut Self>, inner: B::Output) -> B::Output {
+        inner
+    }
+
+    fn settled(self: Pin<&mut Self>, chosen: bool) {
+        self.parts().1.end(match chosen {
+            true => Stage::Chosen,
+            false => Stage::Lost,
+        });
+    }
+}
+
+impl Event for Nack {
+    type Output = ();
+    type Branch = LatchWait<()>;
+
+    fn open(self) -> LatchWait<()> {
+        LatchWait::new(self.0)
+    }
+
+    fn conclude((): ()) {}
+}
+
+awaitable!([E: Event, F: FnOnce(Nack) -> E] WithNack<F>);
+awaitable!([] Nack);
+
+impl std::fmt::Debug for Nack {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Nack").field(&self.is_enabled()).finish()
+    }
+}

@@ -1,0 +1,93 @@
+//! The event that is never ready: a choice of none.
+
+use std::{
+    fmt,
+    marker::PhantomData,
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+use super::awaitable;
+use crate::{
+    event::{Branch, Enrolled, Entry, Event, Won},
+    reason::{Kind, Reason},
+};
+
+/// The event that is never ready: who syncs it waits until it is cancelled.
+///
+/// ```
+/// use weald_sync::{Wait, always, choose, never};
+///
+/// assert_eq!(choose((never(), always(1))).wait(), 1);
+/// ```
+pub fn never<T>() -> Never<T> {
+    Never(PhantomData)
+}
+
+/// See [`never()`].
+#[must_use = "an event does nothing unless it is synced"]
+pub struct Never<T>(PhantomData<fn() -> T>);
+
+const NO_BASE: &str = "what has no base events is not asked for one";
+
+impl<T> Event for Never<T> {
+    type Output = T;
+    type Branch = Never<T>;
+
+    fn open(self) -> Never<T> {
+        self
+    }
+
+    fn conclude(outcome: T) -> T {
+        outcome
+    }
+}
+
+impl<T> Branch for Never<T> {
+    type Output = T;
+
+    fn bases(&self) -> u32 {
+        0
+    }
+
+    fn attempt(self: Pin<&mut Self>, _base: u32, _cx: &mut Context<'_>) -> Poll<T> {
+        unreachable!("{NO_BASE}")
+    }
+
+    fn enrol(
+        self: Pin<&mut Self>,
+        _base: u32,
+        _entry: &Entry<'_>,
+        _cx: &mut Context<'_>,
+    ) -> Enrolled<T> {
+        unreachable!("{NO_BASE}")
+    }
+
+    fn collect(self: Pin<&mut Self>, _won: Won) -> T {
+        unreachable!("{NO_BASE}")
+    }
+
+    fn give_back(self: Pin<&mut Self>, _won: Won) {}
+
+    fn settle(self: Pin<&mut Self>, _won: Option<u32>) {}
+
+    fn reason(&self) -> Reason {
+        Reason::new(Kind::Select, self)
+    }
+}
+
+awaitable!([T] Never<T>);
+
+impl<T> Clone for Never<T> {
+    fn clone(&self) -> Never<T> {
+        *self
+    }
+}
+
+impl<T> Copy for Never<T> {}
+
+impl<T> fmt::Debug for Never<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Never")
+    }
+}

@@ -1,0 +1,247 @@
+//! The end of a future, as an event.
+//!
+//! A future may not be polled under the claim, which is held for a few instructions only; and when it turns
+//! out to be ready, a partner may just have won the claim for another event. So readiness and its fruit are
+//! two things: a [`Source`] that is ready stays so until the output is taken, and that happens after the
+//! claim was won for it. What a loser had ready is still there: in a source that was passed by reference, for
+//! the next sync.
+
+#![allow(unsafe_code)]
+
+use std::{
+    fmt,
+    future::Future,
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+use super::awaitable;
+use crate::{
+    claim::Lost,
+    event::{Branch, Enrolled, Entry, Event, Won},
+    pinned::Both,
+    reason::{Kind, Reason},
+};
+
+/// What becomes ready, and stays so until its output is taken: a mailbox that has one receiver, the end of a
+/// job, a point in time.
+pub trait Source {
+    /// What is taken.
+    type Output;
+
+    /// Whether there is an output to take; if not, the waker is woken when there is.
+    fn poll_ready(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()>;
+
+    /// Takes the output. Called only after [`poll_ready`](Source::poll_ready) was ready, once for each time.
+    fn take(self: Pin<&mut Self>) -> Self::Output;
+
+    /// What a wait for it is noted as.
+    fn reason(&self) -> Reason {
+        Reason::new(Kind::Future, self)
+    }
+}
+
+/// The event that is ready when `source` is. Pass a source that is used again by reference (`Pin<&mut S>`).
+pub fn of_source<S: Source>(source: S) -> Polled<S> {
+    Polled(source)
+}
+
+/// The event that is ready when `future` is. If another event is chosen, the future is dropped, and its output
+/// with it, should it be ready at the same moment. A future that shall go on is put into a [`Kept`]; this
+/// holds also for a reference to a future, whose output would be lost.
+///
+/// ```
+/// use weald_sync::{Wait, never, of_future, one_of, Either};
+///
+/// let chosen = one_of((of_future(async { 1 + 1 }), never::<()>())).wait();
+/// assert!(matches!(chosen, Either::First(2)));
+/// ```
+pub fn of_future<F: Future>(future: F) -> Polled<Kept<F>> {
+    Polled(Kept::new(future))
+}
+
+/// See [`of_source`] and [`of_future`].
+#[derive(Debug)]
+#[must_use = "an event does nothing unless it is synced"]
+pub struct Polled<S>(S);
+
+/// A future, and its output until that is taken. It may take part in any number of choices, one after the
+/// other, and loses nothing if it is not chosen. When the output was taken, it is never ready again.
+///
+/// ```
+/// use std::pin::pin;
+/// use weald_sync::{Wait, always, choose, of_source, Event, Kept};
+///
+/// let mut answer = pin!(Kept::new(async { 42 }));
+/// let mut rounds = 0;
+/// while choose((of_source(answer.as_mut()), always(0))).wait() != 42 {
+///     rounds += 1;
+///     assert!(rounds < 10_000, "nobody is starved");
+/// }
+/// ```
+///
+/// # Safety
+/// *Pinned*: its one field is pinned with it.
+pub struct Kept<F: Future>(Both<F, State<F::Output>>);
+
+/// Where a kept future stands.
+enum State<T> {
+    Runs,
+    Ready(T),
+    Taken,
+}
+
+/// Marks the branch that polls.
+pub struct Polls;
+
+impl<S: Source> Event for Polled<S> {
+    type Output = S::Output;
+    type Branch = Both<S, Polls>;
+
+    fn open(self) -> Self::Branch {
+        Both::new(self.0, Polls)
+    }
+
+    fn conclude(outcome: S::Output) -> S::Output {
+        outcome
+    }
+}
+
+impl<S: Source> Both<S, Polls> {
+    fn source(self: Pin<&mut Self>) -> Pin<&mut S> {
+        self.parts().0
+    }
+}
+
+impl<S: Source> Branch for Both<S, Polls> {
+    type Output = S::Output;
+
+    fn attempt(mut self: Pin<&mut Self>, _base: u32, cx: &mut Context<'_>) -> Poll<S::Output> {
+        let ready = self.as_mut().source().poll_ready(cx);
+        ready.map(|()| self.source().take())
+    }
+
+    /// It was attempted in this poll, and has the waker.
+    fn enrol(
+        self: Pin<&mut Self>,
+        _base: u32,
+        _entry: &Entry<'_>,
+        _cx: &mut Context<'_>,
+    ) -> Enrolled<S::Output> {
+        Enrolled::Waits
+    }
+
+    fn again(
+        mut self: Pin<&mut Self>,
+        _base: u32,
+        entry: &Entry<'_>,
+        cx: &mut Context<'_>,
+    ) -> Enrolled<S::Output> {
+        if self.as_mut().source().poll_ready(cx).is_pending() {
+            return Enrolled::Waits;
+        }
+        match entry.hold() {
+            Err(Lost) => Enrolled::Lost,
+            Ok(own) => {
+                entry.win(own);
+                Enrolled::Ready(self.source().take())
+            }
+        }
+    }
+
+    fn is_polled(&self) -> bool {
+        true
+    }
+
+    fn collect(self: Pin<&mut Self>, _won: Won) -> S::Output {
+        unreachable!("no partner ends a wait for a future")
+    }
+
+    fn give_back(self: Pin<&mut Self>, _won: Won) {}
+
+    fn settle(self: Pin<&mut Self>, _won: Option<u32>) {}
+
+    fn reason(&self) -> Reason {
+        self.pinned().reason()
+    }
+}
+
+impl<F: Future> Kept<F> {
+    /// Keeps `future`.
+    pub fn new(future: F) -> Kept<F> {
+        Kept(Both::new(future, State::Runs))
+    }
+
+    fn parts(self: Pin<&mut Self>) -> (Pin<&mut F>, &mut State<F::Output>) {
+        // SAFETY: *pinned*.
+        unsafe { self.map_unchecked_mut(|this| &mut this.0) }.parts()
+    }
+}
+
+impl<F: Future> Source for Kept<F> {
+    type Output = F::Output;
+
+    fn poll_ready(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let (future, state) = self.parts();
+        match state {
+            State::Ready(_) => Poll::Ready(()),
+            State::Taken => Poll::Pending,
+            State::Runs => future.poll(cx).map(|output| *state = State::Ready(output)),
+        }
+    }
+
+    fn take(self: Pin<&mut Self>) -> F::Output {
+        match std::mem::replace(self.parts().1, State::Taken) {
+            State::Ready(output) => output,
+            State::Runs | State::Taken => panic!("a source is taken from when it is ready"),
+        }
+    }
+}
+
+impl<P> Source for Pin<P>
+where
+    P: std::ops::DerefMut,
+    P::Target: Source,
+{
+    type Output = <P::Target as Source>::Output;
+
+    fn poll_ready(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        self.as_deref_mut().poll_ready(cx)
+    }
+
+    fn take(self: Pin<&mut Self>) -> Self::Output {
+        self.as_deref_mut().take()
+    }
+
+    fn reason(&self) -> Reason {
+        (**self).reason()
+    }
+}
+
+impl<S: Source + Unpin + ?Sized> Source for &mut S {
+    type Output = S::Output;
+
+    fn poll_ready(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        Pin::new(&mut **self.get_mut()).poll_ready(cx)
+    }
+
+    fn take(self: Pin<&mut Self>) -> S::Output {
+        Pin::new(&mut **self.get_mut()).take()
+    }
+
+    fn reason(&self) -> Reason {
+        (**self).reason()
+    }
+}
+
+awaitable!([S: Source] Polled<S>);
+
+impl<F: Future> fmt::Debug for Kept<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.0.plain() {
+            State::Runs => "Kept(runs)",
+            State::Ready(_) => "Kept(ready)",
+            State::Taken => "Kept(taken)",
+        })
+    }
+}

@@ -1,0 +1,131 @@
+//! A latch: a signal that is given once, with a value, and stays; any number of waits for it.
+
+use std::{
+    pin::Pin,
+    sync::{Arc, OnceLock},
+    task::{Context, Poll},
+};
+
+use crate::{
+    event::{Branch, Enrolled, Entry, Won},
+    list::project,
+    lock::Lock,
+    offer::{OfferNode, Offers},
+    reason::{Kind, Reason},
+};
+
+/// A latch. It is set when its value is there and the state says so; the value comes first.
+pub(crate) struct Latch<V> {
+    value: OnceLock<V>,
+    state: Lock<State>,
+}
+
+struct State {
+    is_set: bool,
+    waiters: Offers<()>,
+}
+
+impl<V> Latch<V> {
+    pub(crate) fn new() -> Latch<V> {
+        Latch {
+            value: OnceLock::new(),
+            state: Lock::new(State {
+                is_set: false,
+                waiters: Offers::new(),
+            }),
+        }
+    }
+
+    /// The value, if it was given.
+    pub(crate) fn value(&self) -> Option<&V> {
+        self.value.get()
+    }
+
+    pub(crate) fn value_mut(&mut self) -> &mut OnceLock<V> {
+        &mut self.value
+    }
+
+    /// Gives the signal, and wakes all who wait for it, in the order of their arrival. Called once, by who
+    /// holds no lock.
+    pub(crate) fn set(&self, value: V) {
+        let is_first = self.value.set(value).is_ok();
+        assert!(is_first, "a latch is set once");
+        let mut wakers = Vec::new();
+        let mut state = self.state.lock();
+        state.is_set = true;
+        while let Some(accepted) = state.waiters.accept() {
+            wakers.extend(accepted.win());
+        }
+        drop(state);
+        for waker in wakers {
+            waker.wake();
+        }
+    }
+}
+
+/// The wait for a latch.
+pub struct LatchWait<V> {
+    latch: Arc<Latch<V>>,
+    node: OfferNode<()>,
+}
+
+impl<V> LatchWait<V> {
+    pub(crate) fn new(latch: Arc<Latch<V>>) -> LatchWait<V> {
+        LatchWait {
+            latch,
+            node: OfferNode::with_slot(()),
+        }
+    }
+
+    fn node(self: Pin<&mut Self>) -> (&Latch<V>, Pin<&mut OfferNode<()>>) {
+        project(self, |this| (&*this.latch, &mut this.node))
+    }
+}
+
+impl<V> Branch for LatchWait<V> {
+    type Output = ();
+
+    fn attempt(self: Pin<&mut Self>, _base: u32, _cx: &mut Context<'_>) -> Poll<()> {
+        match self.latch.state.lock().is_set {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
+        }
+    }
+
+    fn enrol(
+        self: Pin<&mut Self>,
+        _base: u32,
+        entry: &Entry<'_>,
+        _cx: &mut Context<'_>,
+    ) -> Enrolled<()> {
+        let (latch, node) = self.node();
+        let mut state = latch.state.lock();
+        let Ok(own) = entry.hold() else {
+            return Enrolled::Lost;
+        };
+        if state.is_set {
+            entry.win(own);
+            return Enrolled::Ready(());
+        }
+        state.waiters.leave(node, entry);
+        Enrolled::Waits
+    }
+
+    /// The lock, so that who won for this wait is done with the latch.
+    fn collect(self: Pin<&mut Self>, _won: Won) {
+        drop(self.latch.state.lock());
+    }
+
+    fn give_back(self: Pin<&mut Self>, _won: Won) {}
+
+    fn settle(self: Pin<&mut Self>, won: Option<u32>) {
+        let (latch, node) = self.node();
+        if won.is_none() && node.is_bound() {
+            latch.state.lock().waiters.remove(node);
+        }
+    }
+
+    fn reason(&self) -> Reason {
+        Reason::new(Kind::IVar, &*self.latch)
+    }
+}

@@ -1,0 +1,82 @@
+//! What a choice leaves behind: nothing, whatever its end.
+
+use weald_sync::{Event, Mutex, Wait, after, channel, choose, of_future, one_of};
+
+use crate::hand::hand;
+
+#[test]
+fn a_million_selects_leave_no_waiters() {
+    let ((a, from_a), (b, from_b)) = (channel::rendezvous(), channel::rendezvous());
+    let (full, _from_full) = channel::bounded(1);
+    full.try_send(0).unwrap();
+    for n in 0..1_000_000 {
+        let mut wait =
+            std::pin::pin!(one_of((from_a.receive(), full.send(1), from_b.receive())).sync());
+        let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
+        assert!(wait.as_mut().poll(&mut cx).is_pending());
+        match n % 3 {
+            0 => a.try_send(n).unwrap(),
+            1 => b.try_send(n).unwrap(),
+            // Dropped.
+            _ => continue,
+        }
+        assert!(wait.poll(&mut cx).is_ready());
+    }
+    assert_eq!(
+        (from_a.waiting(), from_b.waiting(), full.waiting()),
+        (0, 0, 0)
+    );
+}
+
+#[test]
+fn a_pending_choice_that_is_dropped_leaves_no_offers() {
+    let ((sender, receiver), mutex) = (channel::rendezvous(), Mutex::new(0));
+    let guard = mutex.lock().wait();
+    let mut wait = hand(one_of((
+        sender.send(1),
+        receiver.receive(),
+        mutex.lock(),
+        choose(vec![receiver.receive().boxed(), receiver.receive().boxed()]),
+        after(std::time::Duration::from_secs(3600)),
+        of_future(std::future::pending::<()>()),
+    )));
+    assert!(wait.is_pending());
+    assert_eq!((sender.waiting(), receiver.waiting()), (1, 3));
+    drop(wait);
+    assert_eq!((sender.waiting(), receiver.waiting()), (0, 0));
+    drop(guard);
+    assert!(mutex.try_lock().is_some());
+}
+
+#[test]
+fn a_value_that_was_handed_to_a_dropped_choice_goes_to_the_next() {
+    let ((sender, receiver), (_other, from_other)) = (channel::bounded(1), channel::bounded(1));
+    let mut first = hand(choose((receiver.receive(), from_other.receive())));
+    let mut second = hand(choose((from_other.receive(), receiver.receive())));
+    assert!(first.is_pending() && second.is_pending());
+    sender.try_send(1).unwrap();
+    assert_eq!((first.wakes(), second.wakes()), (1, 0));
+    drop(first);
+    assert_eq!(second.wakes(), 1);
+    assert_eq!(second.ready(), Ok(1));
+}
+
+#[test]
+fn a_lock_that_was_handed_to_a_dropped_choice_is_free_again() {
+    let (mutex, (_sender, receiver)) = (Mutex::new(0), channel::rendezvous::<()>());
+    let guard = mutex.lock().wait();
+    let mut wait = hand(one_of((mutex.lock(), receiver.receive())));
+    assert!(wait.is_pending());
+    drop(guard);
+    assert_eq!(wait.wakes(), 1);
+    drop(wait);
+    assert!(mutex.try_lock().is_some());
+}
+
+#[test]
+fn a_choice_that_nobody_polled_has_taken_nothing() {
+    let (sender, receiver) = channel::unbounded();
+    sender.try_send(1).unwrap();
+    drop(choose((receiver.receive(), receiver.receive())).sync());
+    assert_eq!(receiver.try_receive(), Ok(1));
+}
