@@ -49,25 +49,27 @@ pub(crate) fn poll(cx: &Context, job: &Runnable, budget: u32) -> Polled {
     // What it waited for last is over; the next wait may be one that notes nothing.
     job.header().set_waits_for(0);
     if job.header().state.start() == Start::Cancel {
-        return ended(job, Failure::Cancelled);
+        return Polled::Ended(ended(job, Failure::Cancelled));
     }
     // SAFETY: the runnable keeps the job alive during the poll.
     let waker = unsafe { waker::borrowed(job.ptr()) };
     match job.poll(&mut task::Context::from_waker(&waker)) {
         Ok(task::Poll::Pending) => Polled::Waits,
         Ok(task::Poll::Ready(())) => Polled::Ended(None),
-        Err(payload) => ended(job, failure_of(payload)),
+        Err(payload) => Polled::Ended(ended(job, failure_of(payload))),
     }
 }
 
+/// Puts `failure` in the place of the job's future; returns the message of its panic, if it is one.
+// Returned in registers, so that `poll` need not put its answer together in memory.
 #[cold]
-fn ended(job: &Runnable, failure: Failure) -> Polled {
+fn ended(job: &Runnable, failure: Failure) -> Option<Box<str>> {
     let message = match &failure {
         Failure::Panicked(payload) => Some(panic_message(payload.as_ref()).into()),
         Failure::Cancelled => None,
     };
     job.fail(failure);
-    Polled::Ended(message)
+    message
 }
 
 fn failure_of(payload: Box<dyn Any + Send>) -> Failure {

@@ -91,7 +91,7 @@ pub(super) fn turns() -> bool {
 }
 
 /// From the strip of `neighbourhood`, if the thread turns to that one now.
-#[inline(never)]
+#[cold]
 pub(super) fn alloc_beside(class: Class, neighbourhood: usize) -> NonNull<u8> {
     TURNED.set(false);
     if LAST.get() == neighbourhood {
