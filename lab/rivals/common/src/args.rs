@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use crate::report::bad_usage;
+use crate::waiting::Waiting;
 
 /// One call of a rival: what to measure, and on how many workers.
 #[derive(Clone, Copy, Debug)]
@@ -69,6 +70,8 @@ pub enum Workload {
         /// How many times.
         rounds: u64,
     },
+    /// A workload of channels, locks and their like.
+    Waiting(Waiting),
 }
 
 /// Where the text of a `mailbox` message comes from.
@@ -131,7 +134,7 @@ impl Call {
 }
 
 /// The `key=value` arguments that have not been asked for yet.
-struct Keys(BTreeMap<String, String>);
+pub(crate) struct Keys(BTreeMap<String, String>);
 
 impl Keys {
     fn read(pairs: &[String]) -> Self {
@@ -173,9 +176,11 @@ impl Keys {
             "handoff" => Workload::Handoff {
                 rounds: self.number("rounds", 1),
             },
-            _ => bad_usage(&format!(
-                "The workload `{name}` is unknown: see the README."
-            )),
+            _ => Workload::Waiting(self.waiting(name).unwrap_or_else(|| {
+                bad_usage(&format!(
+                    "The workload `{name}` is unknown: see the README."
+                ))
+            })),
         }
     }
 
@@ -216,7 +221,7 @@ impl Keys {
         }
     }
 
-    fn count(&mut self, key: &str) -> usize {
+    pub(crate) fn count(&mut self, key: &str) -> usize {
         usize::try_from(self.number(key, 1)).expect("usize has 64 bits")
     }
 
@@ -229,7 +234,7 @@ impl Keys {
         }
     }
 
-    fn take(&mut self, key: &str) -> String {
+    pub(crate) fn take(&mut self, key: &str) -> String {
         self.0.remove(key).unwrap_or_else(|| {
             bad_usage(&format!(
                 "The key `{key}` is missing: give it as {key}=VALUE."

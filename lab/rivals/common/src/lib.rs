@@ -8,11 +8,13 @@ mod args;
 mod measure;
 mod report;
 mod traffic;
+mod waiting;
 
 pub use args::{Call, Offender, Payload, Stall, Workload};
-pub use measure::{Tally, compute_for, rss_bytes};
+pub use measure::{Tally, compute_for, print_footprint, rss_bytes};
 pub use report::{Lateness, bad_usage, fail, locked_versions, per, print_metrics};
 pub use traffic::{Xorshift, expected_counts, total_messages};
+pub use waiting::{Inside, Kind, Thing, Waiting};
 
 #[cfg(feature = "mimalloc")]
 #[global_allocator]

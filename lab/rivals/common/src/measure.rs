@@ -4,7 +4,7 @@ use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::report::fail;
+use crate::report::{fail, print_metrics};
 
 /// The resident memory of this OS process in bytes: `RssAnon` and `RssShmem` of
 /// `/proc/self/status`.
@@ -24,6 +24,19 @@ fn kilobytes(status: &str, field: &str) -> u64 {
         .and_then(|line| line.split_whitespace().next())
         .and_then(|n| n.parse().ok());
     number.unwrap_or_else(|| fail("/proc/self/status has no RssAnon or RssShmem: use Linux 4.5."))
+}
+
+/// Makes `n` things, prints how much memory each took, and ends the program.
+pub fn print_footprint<T>(n: usize, mut make: impl FnMut() -> T) -> ! {
+    let mut things = Vec::with_capacity(n);
+    let before = rss_bytes();
+    for _ in 0..n {
+        // Out of the compiler's sight, or it would take zeroed pages that nobody has touched.
+        things.push(black_box(make()));
+    }
+    let grown = rss_bytes().saturating_sub(before);
+    black_box(&things);
+    print_metrics(&[("bytes_per_object", grown as f64 / n as f64)])
 }
 
 /// One shared counter that knows when it is full.

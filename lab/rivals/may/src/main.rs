@@ -8,7 +8,9 @@ mod gate;
 mod mailbox;
 mod ring;
 mod spawn;
+mod team;
 mod traffic;
+mod waiting;
 
 use common::{Call, Payload, Workload, fail, locked_versions};
 use may::go;
@@ -63,6 +65,7 @@ fn run(call: Call) {
             traffic::fan_in(senders, messages);
         }
         Workload::PingPong { rounds } => traffic::ping_pong(rounds),
+        Workload::Waiting(waiting) => waiting::run(waiting),
         Workload::Stall(_) | Workload::Handoff { .. } => {
             fail("The rival may has no program for this workload: leave it out.")
         }

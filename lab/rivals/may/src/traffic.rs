@@ -93,7 +93,7 @@ pub(crate) fn fan_in(senders: usize, messages: usize) {
 }
 
 /// Starts the clock and then every process, after all have parked.
-fn start_all(starts: Vec<Sender<()>>) -> Instant {
+pub(crate) fn start_all(starts: Vec<Sender<()>>) -> Instant {
     sleep(SETTLE);
     let clock = Instant::now();
     for start in starts {

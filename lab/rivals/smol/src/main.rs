@@ -2,31 +2,49 @@
 //! async-channels.
 //!
 //! Invariant: the measured work is itself a task of the executor; `workers` OS threads run it, and
-//! the timers have the thread that smol keeps for them.
+//! the timers have the thread that smol keeps for them. `--flume` before the workload takes the
+//! channels of flume instead of async-channel's.
 
+mod barrier;
+mod channel;
+mod ends;
 mod gate;
+mod lock;
 mod mailbox;
 mod ring;
+mod select;
 mod spawn;
 mod stall;
+mod team;
 mod traffic;
+mod waiting;
 
 use async_executor::StaticExecutor;
-use common::{Call, Payload, Workload, fail, locked_versions};
+use common::{Call, Payload, Workload, bad_usage, fail, locked_versions};
 
 /// The executor that all workers run.
 static EXECUTOR: StaticExecutor = StaticExecutor::new();
 
 fn main() {
-    let version = locked_versions(&["smol", "async-executor"]);
-    let call = Call::from_env(&version);
+    let mut arguments: Vec<String> = std::env::args().skip(1).collect();
+    let flume = arguments.first().is_some_and(|first| first == "--flume");
+    let mut packages = vec!["smol", "async-executor"];
+    if flume {
+        arguments.remove(0);
+        packages.insert(0, "flume");
+    }
+    let call = Call::parse(&arguments, &locked_versions(&packages));
     for _ in 1..call.workers {
         let work = || smol::block_on(EXECUTOR.run(std::future::pending::<()>()));
         if std::thread::Builder::new().spawn(work).is_err() {
             fail("A worker thread cannot be started: give fewer workers.");
         }
     }
-    smol::block_on(EXECUTOR.run(EXECUTOR.spawn(run(call))));
+    if flume {
+        smol::block_on(EXECUTOR.run(EXECUTOR.spawn(run_flume(call))));
+    } else {
+        smol::block_on(EXECUTOR.run(EXECUTOR.spawn(run(call))));
+    }
 }
 
 async fn run(call: Call) {
@@ -59,5 +77,13 @@ async fn run(call: Call) {
         Workload::PingPong { rounds } => traffic::ping_pong(rounds).await,
         Workload::Stall(stall) => stall::run(stall).await,
         Workload::Handoff { rounds } => stall::handoff(rounds).await,
+        Workload::Waiting(waiting) => waiting::run(waiting).await,
+    }
+}
+
+async fn run_flume(call: Call) {
+    match call.workload {
+        Workload::Waiting(waiting) => waiting::run_flume(waiting).await,
+        _ => bad_usage("flume has channels and nothing else: leave `--flume` out."),
     }
 }

@@ -105,7 +105,7 @@ pub(crate) async fn fan_in(senders: usize, messages: usize) {
 }
 
 /// Starts the clock and then every process, after all have parked.
-async fn start_all(starts: Vec<Sender<()>>) -> Instant {
+pub(crate) async fn start_all(starts: Vec<Sender<()>>) -> Instant {
     Timer::after(SETTLE).await;
     let clock = Instant::now();
     for start in starts {

@@ -4,12 +4,18 @@
 //! of it. `--current-thread` before the workload takes the current_thread runtime, which has
 //! exactly one worker.
 
+mod barrier;
+mod channel;
 mod gate;
+mod lock;
 mod mailbox;
 mod ring;
+mod select;
 mod spawn;
 mod stall;
+mod team;
 mod traffic;
+mod waiting;
 
 use common::{Call, Payload, Workload, fail, locked_versions};
 use tokio::runtime::{Builder, Runtime};
@@ -91,5 +97,6 @@ async fn run(call: Call) {
         Workload::PingPong { rounds } => traffic::ping_pong(rounds).await,
         Workload::Stall(stall) => stall::run(stall).await,
         Workload::Handoff { rounds } => stall::handoff(rounds).await,
+        Workload::Waiting(waiting) => waiting::run(waiting).await,
     }
 }

@@ -97,7 +97,7 @@ pub(crate) async fn fan_in(senders: usize, messages: usize) {
 }
 
 /// Starts the clock and then every process, after all have parked.
-async fn start_all(starts: Vec<oneshot::Sender<()>>) -> Instant {
+pub(crate) async fn start_all(starts: Vec<oneshot::Sender<()>>) -> Instant {
     tokio::time::sleep(SETTLE).await;
     let clock = Instant::now();
     for start in starts {

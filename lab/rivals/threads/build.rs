@@ -1,0 +1,13 @@
+//! Tells the program which compiler's std it is built with; nothing else tells that version.
+
+use std::process::Command;
+
+fn main() {
+    let compiler = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let output = Command::new(compiler).arg("--version").output();
+    let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
+    let text = text.unwrap_or_default();
+    let version = text.split_whitespace().nth(1).unwrap_or("unknown");
+    println!("cargo::rustc-env=COMPILER_VERSION={version}");
+    println!("cargo::rerun-if-changed=build.rs");
+}
