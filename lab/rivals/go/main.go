@@ -26,6 +26,12 @@ var workloads = map[string]func(keys) func(){
 	"ping-pong":    readOne("rounds", pingPong),
 	"stall":        readStall,
 	"handoff":      readOne("rounds", handoff),
+	"channel":      readChannel,
+	"select":       readSelect,
+	"lock":         readLock,
+	"condvar":      readOne("rounds", condvar),
+	"barrier":      readBarrier,
+	"footprint":    readFootprint,
 }
 
 func main() {
