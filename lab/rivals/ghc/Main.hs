@@ -13,6 +13,8 @@ import System.Environment (getArgs)
 import System.Info (fullCompilerVersion)
 import Text.Read (readMaybe)
 
+import Channel (Kind (..), channel, select)
+import Lock (condvar, lock)
 import Mailbox (mailbox)
 import Measure (badUsage)
 import Ring (ring)
@@ -57,10 +59,27 @@ start workload keys = case workload of
     manyToMany <$> get "processes" <*> get "messages"
   "fan-in" -> only ["senders", "messages"] >> (fanIn <$> get "senders" <*> get "messages")
   "ping-pong" -> only ["rounds"] >> (pingPong <$> get "rounds")
+  "channel" -> do
+    only ["senders", "messages", "kind", "capacity"]
+    channel <$> get "senders" <*> get "messages" <*> kind
+  "select" -> do
+    only ["branches", "messages", "kind", "capacity"]
+    select <$> get "branches" <*> get "messages" <*> kind
+  "lock" -> do
+    only ["units", "rounds", "inside"]
+    lock <$> get "units" <*> get "rounds" <*> yields
+  "condvar" -> only ["rounds"] >> (condvar <$> get "rounds")
   _ -> badUsage ("The workload `" ++ workload ++ "` is unknown: see the README.")
   where
     get = number keys
     payload = (== "fresh") <$> word keys "payload" ["shared", "fresh"]
+    yields = (== "yield") <$> word keys "inside" ["nothing", "yield"]
+    kind = do
+      name <- word keys "kind" ["bounded", "unbounded", "rendezvous"]
+      case name of
+        "bounded" -> Bounded <$> get "capacity"
+        "unbounded" -> pure Unbounded
+        _ -> badUsage "GHC brings no channel without room: give another kind."
     readRing = do
       (n, m, tokens) <- (,,) <$> get "n" <*> get "m" <*> get "tokens"
       when (tokens > n) (badUsage "There are more tokens than processes: give tokens <= n.")

@@ -1,6 +1,6 @@
 -- | @many-to-many@, @fan-in@ and @ping-pong@: threads that are parked before the clock starts
 -- exchange small integers.
-module Traffic (fanIn, manyToMany, pingPong) where
+module Traffic (fanIn, manyToMany, pingPong, startAll) where
 
 import Control.Concurrent (forkIO, threadDelay)
 import Control.Concurrent.MVar (MVar, newEmptyMVar, putMVar, takeMVar)
