@@ -49,6 +49,15 @@ mod tests {
             ("spawn", &["n=1"]),
             ("spawn", &["n=1", "workers=1", "colour=red"]),
             ("mailbox", &["k=1", "bytes=1", "payload=odd", "workers=1"]),
+            (
+                "select",
+                &["branches=3", "messages=1", "kind=unbounded", "workers=1"],
+            ),
+            (
+                "channel",
+                &["senders=1", "messages=1", "kind=bounded", "workers=1"],
+            ),
+            ("footprint", &["n=1", "what=door", "workers=1"]),
         ] {
             let result = run(name, &words(list));
             assert!(

@@ -61,6 +61,8 @@ pub fn meaning(name: &str) -> Option<&'static str> {
         "bytes_per_message" => "growth of resident memory for each message in the mailbox",
         "ns_per_message" => "time from the first send to the last receipt, for each message",
         "ns_per_round_trip" => "time for a message and its answer",
+        "ns" => "time for each lock with its unlock, round of two turns, or meeting of all",
+        "bytes_per_object" => "growth of resident memory for each lock or channel",
         "ticks" => "how often a sleep of 5 ms ended during the run",
         "ticks_percent" => "these ticks as a share of those that the same system made undisturbed",
         "lateness_p50_ms" => "lateness that half of the wake-ups do not exceed",

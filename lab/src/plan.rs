@@ -3,6 +3,8 @@
 //! Rows that must be compared with each other inside one round of an alternation form a group: a
 //! stalled run is judged by the calm run of the same round.
 
+mod waiting;
+
 use crate::params::Params;
 use crate::workload::{self, Workload};
 
@@ -128,6 +130,7 @@ pub fn plan(level: Level, only: &[&'static Workload]) -> Vec<Group> {
         alone(messages(level)),
         vec![Group { rows: stall(level) }],
         alone(vec![handoff(level), trim(level)]),
+        alone(waiting::rows(level)),
     ];
     groups
         .into_iter()
@@ -323,6 +326,8 @@ mod tests {
             "ring n=10000 m=1000 tokens=1",
             "mailbox k=10000000 bytes=50 payload=fresh",
             "stall offender=computes offenders=4 pingers=10000 seconds=10",
+            "lock units=1000 rounds=1000 inside=nothing",
+            "barrier units=100 rounds=1000",
         ] {
             assert!(
                 text.iter().any(|line| line == wanted),

@@ -3,19 +3,27 @@
 //! Adding one is a new file below and one more line in [`ALL`]. The names of workloads and metrics
 //! are fixed, so that figures of different days and systems can be compared.
 
+mod barrier;
+mod channel;
+mod condvar;
 mod fan_in;
+mod footprint;
 mod handoff;
+mod lock;
 mod mailbox;
 mod many_to_many;
 mod ping_pong;
 mod ring;
+mod select;
 mod spawn;
 mod stall;
 mod trim;
 
 mod host;
+mod kind;
 mod memory;
 mod tally;
+mod team;
 mod xorshift;
 
 use crate::error::Error;
@@ -59,7 +67,7 @@ pub(crate) fn workers(params: &Params) -> Result<usize, Error> {
 }
 
 /// All workloads, in the order of the report.
-pub static ALL: [Workload; 9] = [
+pub static ALL: [Workload; 15] = [
     Workload {
         name: "spawn",
         question: "How light is a process, and does the cost stay flat as their number grows?",
@@ -160,6 +168,73 @@ pub static ALL: [Workload; 9] = [
         explaining: &[],
         remark: "",
         run: trim::run,
+    },
+    Workload {
+        name: "channel",
+        question: "What does a message cost that goes through a channel?",
+        keys: &["senders", "messages", "kind"],
+        optional: &["capacity"],
+        metrics: &["ns_per_message"],
+        explaining: &[],
+        remark: "messages is what each sender sends. A channel of kind=rendezvous has no room: \
+                 sender and receiver wait for each other.",
+        run: channel::run,
+    },
+    Workload {
+        name: "select",
+        question: "What does it cost to take a message from whichever of several channels has one?",
+        keys: &["branches", "messages", "kind"],
+        optional: &["capacity"],
+        metrics: &["ns_per_message"],
+        explaining: &[],
+        remark: "Each channel has a sender of its own, and messages is what each of them sends.",
+        run: select::run,
+    },
+    Workload {
+        name: "lock",
+        question: "What does it cost to lock a mutex and to unlock it?",
+        keys: &["units", "rounds", "inside"],
+        optional: &[],
+        metrics: &["ns"],
+        explaining: &[],
+        remark: "ns is for each time that one of them locks, counts and unlocks. \
+                 inside=nothing: on one worker, hardly anybody ever finds the lock held. \
+                 inside=yield: each holder gives way once, so that others do.",
+        run: lock::run,
+    },
+    Workload {
+        name: "condvar",
+        question: "How long is the way there and back for two who take turns?",
+        keys: &["rounds"],
+        optional: &[],
+        metrics: &["ns"],
+        explaining: &[],
+        remark: "ns is for each round, in which both have a turn. Tokio has no condition variable: \
+                 it is measured with Notify, smol with Event, GHC with a transaction that waits.",
+        run: condvar::run,
+    },
+    Workload {
+        name: "barrier",
+        question: "How long does it take until all have met?",
+        keys: &["units", "rounds"],
+        optional: &[],
+        metrics: &["ns"],
+        explaining: &[],
+        remark: "ns is for each round. Go has no barrier: it is measured with a mutex and a \
+                 condition variable.",
+        run: barrier::run,
+    },
+    Workload {
+        name: "footprint",
+        question: "How many bytes does a lock or a channel take that nobody uses?",
+        keys: &["n", "what"],
+        optional: &[],
+        metrics: &["bytes_per_object"],
+        explaining: &[],
+        remark: "Growth of resident memory, so what the allocator adds is in it. A mutex is one \
+                 around nothing; a channel has both of its ends, and a bounded one room for one \
+                 integer.",
+        run: footprint::run,
     },
 ];
 

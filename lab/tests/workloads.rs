@@ -25,7 +25,7 @@ fn check(name: &str, words: &str) {
         assert_eq!(printed, promised, "{name} {words}");
         for metric in &metrics {
             let name = &metric.name;
-            let is_time = name.starts_with("ns_") || name.starts_with("ms_");
+            let is_time = name == "ns" || name.starts_with("ns_") || name.starts_with("ms_");
             assert!(metric.value.is_finite(), "{metric:?}");
             assert!(!is_time || metric.value > 0.0, "{metric:?}");
         }
@@ -90,4 +90,45 @@ fn handoff() {
 #[test]
 fn trim() {
     check("trim", "n=20000");
+}
+
+#[test]
+fn channel() {
+    for kind in ["bounded capacity=3", "unbounded", "rendezvous"] {
+        check("channel", &format!("senders=1 messages=1000 kind={kind}"));
+        check("channel", &format!("senders=10 messages=50 kind={kind}"));
+    }
+}
+
+#[test]
+fn select() {
+    for kind in ["bounded capacity=1", "unbounded", "rendezvous"] {
+        check("select", &format!("branches=2 messages=500 kind={kind}"));
+        check("select", &format!("branches=8 messages=100 kind={kind}"));
+    }
+}
+
+#[test]
+fn lock() {
+    check("lock", "units=1 rounds=10000 inside=nothing");
+    check("lock", "units=100 rounds=100 inside=nothing");
+    check("lock", "units=100 rounds=10 inside=yield");
+}
+
+#[test]
+fn condvar() {
+    check("condvar", "rounds=1000");
+}
+
+#[test]
+fn barrier() {
+    check("barrier", "units=20 rounds=50");
+    check("barrier", "units=1 rounds=50");
+}
+
+#[test]
+fn footprint() {
+    for what in ["mutex", "bounded", "unbounded", "rendezvous"] {
+        check("footprint", &format!("n=10000 what={what}"));
+    }
 }

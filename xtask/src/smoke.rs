@@ -4,7 +4,7 @@
 
 use serde_json::Value;
 
-const WORKLOADS: [&str; 9] = [
+const WORKLOADS: [&str; 15] = [
     "spawn",
     "ring",
     "mailbox",
@@ -14,6 +14,12 @@ const WORKLOADS: [&str; 9] = [
     "stall",
     "handoff",
     "trim",
+    "channel",
+    "select",
+    "lock",
+    "condvar",
+    "barrier",
+    "footprint",
 ];
 
 /// Judges the output of `weald bench --json`, one measurement a line.

@@ -1,0 +1,54 @@
+//! The kinds of channels: what one does with a message that nobody waits for.
+
+use weald::sync::channel::{self, Receiver, Sender};
+
+use crate::error::Error;
+use crate::params::Params;
+
+/// What kind of channel.
+#[derive(Clone, Copy)]
+pub(super) enum Kind {
+    /// It has room for so many messages; then senders wait.
+    Bounded(usize),
+    /// It always has room.
+    Unbounded,
+    /// It has no room: sender and receiver wait for each other.
+    Rendezvous,
+}
+
+impl Kind {
+    /// The kind that the keys `kind` and `capacity` describe.
+    pub(super) fn read(params: &Params) -> Result<Self, Error> {
+        let kind = match params.text("kind")? {
+            "bounded" => return Ok(Self::Bounded(params.count("capacity")?)),
+            "unbounded" => Self::Unbounded,
+            "rendezvous" => Self::Rendezvous,
+            other => {
+                let sentence =
+                    format!("kind={other} is neither bounded, unbounded nor rendezvous.");
+                return Err(Error::Usage(sentence));
+            }
+        };
+        match params.get("capacity") {
+            None => Ok(kind),
+            Some(_) => Err(Error::Usage("Only kind=bounded has a capacity.".into())),
+        }
+    }
+
+    /// A channel of this kind.
+    pub(super) fn make(self) -> (Sender<u64>, Receiver<u64>) {
+        match self {
+            Self::Bounded(capacity) => channel::bounded(capacity),
+            Self::Unbounded => channel::unbounded(),
+            Self::Rendezvous => channel::rendezvous(),
+        }
+    }
+}
+
+/// Sends `messages` integers; whoever receives them keeps the other end until all have come.
+pub(super) async fn send_all(sender: Sender<u64>, messages: usize) {
+    for value in 0..messages as u64 {
+        let sent = sender.send(value).await;
+        sent.expect("the receiver waits for all messages");
+    }
+}

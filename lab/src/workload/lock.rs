@@ -1,0 +1,72 @@
+//! `lock`: processes lock one mutex, count, and unlock it, again and again.
+//!
+//! inside=nothing: nobody waits while holding the lock, so others find it held only where another
+//! worker runs its holder. inside=yield: every holder gives way once, so that others find it held.
+
+use std::sync::Arc;
+
+use weald::process::Inbox;
+use weald::sync::Mutex;
+
+use super::host::alone;
+use super::team::{Team, ns_per};
+use crate::error::Error;
+use crate::metric::Metric;
+use crate::params::Params;
+
+/// What a process does while it holds the lock, beside counting.
+#[derive(Clone, Copy)]
+enum Inside {
+    Nothing,
+    Yield,
+}
+
+pub(super) fn run(params: &Params) -> Result<Vec<Metric>, Error> {
+    let (units, rounds) = (params.count("units")?, params.count("rounds")?);
+    let inside = match params.text("inside")? {
+        "nothing" => Inside::Nothing,
+        "yield" => Inside::Yield,
+        other => {
+            let sentence = format!("inside={other} is neither nothing nor yield.");
+            return Err(Error::Usage(sentence));
+        }
+    };
+    alone(params, units, move |inbox| {
+        measure(inbox, (units, rounds), inside)
+    })
+}
+
+async fn measure(
+    inbox: Inbox<()>,
+    (units, rounds): (usize, usize),
+    inside: Inside,
+) -> Result<Vec<Metric>, Error> {
+    let count = Arc::new(Mutex::new(0_usize));
+    let mut team = Team::of(units, inbox);
+    for _ in 0..units {
+        let count = Arc::clone(&count);
+        match inside {
+            Inside::Nothing => team.add(async move {
+                for _ in 0..rounds {
+                    *count.lock().await += 1;
+                }
+            })?,
+            Inside::Yield => team.add(async move {
+                for _ in 0..rounds {
+                    let mut count = count.lock().await;
+                    weald::yield_now().await;
+                    *count += 1;
+                }
+            })?,
+        }
+    }
+    let elapsed = team.run().await;
+    let counted = *count.lock().await;
+    if counted != units * rounds {
+        return Err(Error::workload(format!(
+            "The lock let two in at once: {counted} were counted of {}.",
+            units * rounds
+        )));
+    }
+    Ok(vec![Metric::new("ns", ns_per(elapsed, units * rounds))])
+}
