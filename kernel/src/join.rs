@@ -11,7 +11,10 @@ use std::{
     task::{Context, Poll},
 };
 
-use weald_sync::reason::{Kind, Reason};
+use weald_sync::{
+    Source,
+    reason::{Kind, Reason},
+};
 
 use crate::{
     body::{Failure, Outcome},
@@ -158,7 +161,7 @@ impl<T> JoinHandle<T> {
         self.job.as_ref()
     }
 
-    fn take(&mut self) -> Result<T, JoinError> {
+    fn take_output(&mut self) -> Result<T, JoinError> {
         let job = self.job.take().expect("the caller has seen the job");
         // SAFETY: the job is done, and the only handle takes the output exactly here.
         let outcome: Outcome<T> = unsafe { job.take_output() };
@@ -192,26 +195,58 @@ impl<T> Future for JoinHandle<T> {
     type Output = Result<T, JoinError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let Some(job) = &self.job else {
+        if self.job.is_none() {
             return Poll::Ready(Err(JoinError::Cancelled));
-        };
-        let header = job.header();
-        if !header.state.is_done() {
-            // The waker may only be written while the completion is not told to take it.
-            if header.state.unawait_done() {
-                // The former waker leaves the lock before it is dropped: a waker is user code.
-                let former = header.extras.parts().joiner.replace(cx.waker().clone());
-                drop(former);
-                if header.state.await_done() {
-                    note_wait(Reason::new(Kind::End, job.header()));
-                    return Poll::Pending;
-                }
-            }
         }
-        if !context::with(|cx_here| cx_here.spend(cx.waker())) {
+        if self.as_mut().poll_ready(cx).is_pending()
+            || !context::with(|here| here.spend(cx.waker()))
+        {
             return Poll::Pending;
         }
-        Poll::Ready(self.take())
+        Poll::Ready(self.take_output())
+    }
+}
+
+/// The end of the job, as one of several events: `of_source(&mut handle)`. A handle that is not chosen has
+/// lost nothing.
+impl<T> Source for JoinHandle<T> {
+    type Output = Result<T, JoinError>;
+
+    fn poll_ready(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let Some(job) = &self.job else {
+            return Poll::Ready(());
+        };
+        let state = &job.header().state;
+        // The waker may only be written while the completion is not told to take it.
+        if !state.is_done() && state.unawait_done() {
+            // The former waker leaves the lock before it is dropped: a waker is user code.
+            let former = job
+                .header()
+                .extras
+                .parts()
+                .joiner
+                .replace(cx.waker().clone());
+            drop(former);
+            if state.await_done() {
+                note_wait(self.reason());
+                return Poll::Pending;
+            }
+        }
+        Poll::Ready(())
+    }
+
+    fn take(mut self: Pin<&mut Self>) -> Self::Output {
+        match self.job {
+            Some(_) => self.take_output(),
+            None => Err(JoinError::Cancelled),
+        }
+    }
+
+    fn reason(&self) -> Reason {
+        match &self.job {
+            Some(job) => Reason::new(Kind::End, job.header()),
+            None => Reason::unspecified(Kind::End),
+        }
     }
 }
 

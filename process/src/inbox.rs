@@ -8,6 +8,7 @@ use std::{
 };
 
 use weald_kernel::{Mailbox, SelectiveReceive};
+use weald_sync::{Event, Polled, of_source};
 
 use crate::pid::Pid;
 
@@ -88,6 +89,38 @@ impl<M> Future for Receive<'_, M> {
     #[inline(always)]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<M> {
         self.inbox.0.poll_receive(cx)
+    }
+}
+
+/// The next message as one of several events; if another one is chosen, the inbox keeps the message.
+///
+/// ```
+/// # weald_kernel::Runtime::builder().workers(1).build().unwrap().block_on(async {
+/// use std::time::Duration;
+/// use weald_process as process;
+/// use weald_sync::{after, select};
+///
+/// let process = process::spawn(async |mut inbox: process::Inbox<i32>| {
+///     select! {
+///         number = inbox.receive() => Some(number),
+///         () = after(Duration::from_secs(60)) => None,
+///     }
+/// })?;
+/// process.pid().send(7);
+/// assert_eq!(process.await, Ok(Some(7)));
+/// # Ok::<(), weald_kernel::SpawnError>(())
+/// # }).unwrap();
+/// ```
+impl<'a, M> Event for Receive<'a, M> {
+    type Output = M;
+    type Branch = <Polled<&'a mut Mailbox<M>> as Event>::Branch;
+
+    fn open(self) -> Self::Branch {
+        of_source(&mut self.inbox.0).open()
+    }
+
+    fn conclude(message: M) -> M {
+        message
     }
 }
 

@@ -64,16 +64,23 @@ enum Tried {
 
 impl Barrier {
     /// A barrier for so many units. Zero means the same as one.
-    pub fn new(size: u32) -> Barrier {
+    ///
+    /// # Panics
+    /// If there are more than 2^32 - 1.
+    pub fn new(size: usize) -> Barrier {
         Barrier::with_name(Name::NONE, size)
     }
 
     /// The same with a name for reports of who waits for what.
-    pub fn named(name: &str, size: u32) -> Barrier {
+    ///
+    /// # Panics
+    /// As [`Barrier::new`].
+    pub fn named(name: &str, size: usize) -> Barrier {
         Barrier::with_name(Name::new(name), size)
     }
 
-    fn with_name(name: Name, size: u32) -> Barrier {
+    fn with_name(name: Name, size: usize) -> Barrier {
+        let size = u32::try_from(size).expect("fewer than 2^32 units meet at a barrier");
         let state = Lock::new(State {
             size,
             arrived: 0,

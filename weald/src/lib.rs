@@ -20,12 +20,17 @@
 
 pub use weald_kernel::{
     BuildError, Builder, Elapsed, Interval, JobName, JoinError, JoinHandle, JoinSet, Metrics,
-    Panic, Runtime, Scope, ShutdownReport, Sleep, Spawn, SpawnError, TestRuntime, Wait,
-    available_workers, block_on, blocking, interval, now, scope, sleep, sleep_until, spawn,
+    Panic, Runtime, Scope, ShutdownReport, Sleep, Spawn, SpawnError, TestRuntime, Wait, WaitingJob,
+    Waits, available_workers, block_on, blocking, interval, now, scope, sleep, sleep_until, spawn,
     spawn_child, spawn_local, timeout, yield_now,
 };
 
 /// Processes: pids, mailboxes, receive, exit reasons.
 pub mod process {
     pub use weald_process::*;
+}
+
+/// Waiting: locks, channels, and events of which one is chosen.
+pub mod sync {
+    pub use weald_sync::*;
 }
