@@ -66,6 +66,9 @@ pub mod once;
 
 pub mod exchanger;
 
+#[cfg(all(loom, test))]
+mod models;
+
 pub use barrier::{Barrier, BarrierWaitResult};
 pub use claim::{Claim, Held, Lost};
 pub use condvar::{Condvar, WaitTimeoutResult};
