@@ -77,6 +77,9 @@ pub mod exchanger;
 
 pub mod cml;
 
+#[cfg(all(loom, test))]
+mod models;
+
 pub use barrier::{Barrier, BarrierWaitResult};
 pub use combinators::{
     Alternative, Alternatives, Always, Boxed, Choose, Either, Guard, Kept, Nack, Never, Polled,

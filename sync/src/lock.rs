@@ -74,9 +74,13 @@ impl<S> Lock<S> {
     fn lock_late(&self) {
         let mut round = 0;
         loop {
-            // Looks before it tries, so that spinning threads share the line.
-            let free = self.word.load(Ordering::Relaxed) == FREE;
-            if free && self.word.swap(HELD, Ordering::Acquire) == FREE {
+            // Looks before it tries, so that spinning threads share the line. In a model a look may see the
+            // past for ever.
+            let free = cfg!(loom) || self.word.load(Ordering::Relaxed) == FREE;
+            // An exchange that fails writes nothing: to a model a swap could hide the release for ever.
+            let exchange =
+                || (self.word).compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed);
+            if free && exchange().is_ok() {
                 return;
             }
             relax(&mut round);

@@ -1,7 +1,7 @@
-//! The models: the tests of the kernel that loom runs through every interleaving.
+//! The models: the tests of the kernel and of the tools to wait that loom runs through every interleaving.
 //!
-//! They are the files `kernel/src/models/*.rs`, which exist with `--cfg loom` only. A file with tests of
-//! which none passed is an error, because a model that never runs proves nothing.
+//! They are the files `src/models/*.rs` of those crates, which exist with `--cfg loom` only. A file with
+//! tests of which none passed is an error, because a model that never runs proves nothing.
 
 use std::fs;
 use std::path::Path;
@@ -9,24 +9,31 @@ use std::path::Path;
 use crate::checkout::{Checkout, run_and_keep};
 use crate::steps::{Outcome, Verdict};
 
-const FOLDER: &str = "kernel/src/models";
+/// The crates with models, and where those are.
+const CRATES: [(&str, &str); 2] = [
+    ("weald-kernel", "kernel/src/models"),
+    ("weald-sync", "sync/src/models"),
+];
 
 /// Runs every model with so many preemptions.
 pub fn models(checkout: &Checkout, preemptions: u32) -> Outcome {
-    let names = names(checkout.root())?;
-    let line = "test -p weald-kernel --release --lib models::";
-    let mut command = checkout.build_apart(checkout.cargo(line), "loom", "--cfg loom");
-    let output = run_and_keep(command.env("LOOM_MAX_PREEMPTIONS", preemptions.to_string()))?;
-    judge(&names, &output)
+    for (package, folder) in CRATES {
+        let names = names(checkout.root(), folder)?;
+        let line = format!("test -p {package} --release --lib models::");
+        let mut command = checkout.build_apart(checkout.cargo(&line), "loom", "--cfg loom");
+        let output = run_and_keep(command.env("LOOM_MAX_PREEMPTIONS", preemptions.to_string()))?;
+        judge(folder, &names, &output)?;
+    }
+    Ok(Verdict::Passed)
 }
 
 /// Every file has to show a test that passed.
-fn judge(names: &[String], output: &str) -> Outcome {
-    let idle: Vec<_> = names.iter().filter(|name| !has_run(name, output)).collect();
-    match idle.first() {
-        None => Ok(Verdict::Passed),
+fn judge(folder: &str, names: &[String], output: &str) -> Result<(), String> {
+    let idle = names.iter().find(|name| !has_run(name, output));
+    match idle {
+        None => Ok(()),
         Some(name) => Err(format!(
-            "{FOLDER}/{name}.rs ran no model; list it in {FOLDER}.rs."
+            "{folder}/{name}.rs ran no model; list it in {folder}.rs."
         )),
     }
 }
@@ -37,9 +44,9 @@ fn has_run(name: &str, output: &str) -> bool {
     lines.any(|line| line.starts_with(&begin) && line.ends_with(" ... ok"))
 }
 
-/// The names of the files that hold models, in order.
-fn names(root: &Path) -> Result<Vec<String>, String> {
-    let entries = fs::read_dir(root.join(FOLDER))
+/// The names of the files of a folder that hold models, in order.
+fn names(root: &Path, folder: &str) -> Result<Vec<String>, String> {
+    let entries = fs::read_dir(root.join(folder))
         .into_iter()
         .flatten()
         .flatten();
@@ -54,7 +61,7 @@ fn names(root: &Path) -> Result<Vec<String>, String> {
     }
     if names.is_empty() {
         return Err(format!(
-            "There is no model; {FOLDER} has no file with a test."
+            "There is no model; {folder} has no file with a test."
         ));
     }
     names.sort();
@@ -80,21 +87,34 @@ mod tests {
 
     #[test]
     fn files_with_models_are_found_in_order() {
-        let made_up = MadeUp::new(&[
-            ("kernel/src/models/wake.rs", MODEL),
-            ("kernel/src/models/deque.rs", MODEL),
-            ("kernel/src/models/made_up.rs", "//! No model.\n"),
-        ]);
-        let expected = ["deque", "wake"].map(str::to_owned).to_vec();
-        assert_eq!(names(made_up.root()), Ok(expected));
+        for (_, folder) in CRATES {
+            let path = |name: &str| format!("{folder}/{name}.rs");
+            let made_up = MadeUp::new(&[
+                (&path("wake"), MODEL),
+                (&path("deque"), MODEL),
+                (&path("made_up"), "//! No model.\n"),
+            ]);
+            let expected = ["deque", "wake"].map(str::to_owned).to_vec();
+            assert_eq!(names(made_up.root(), folder), Ok(expected));
+        }
     }
 
     #[test]
     fn no_model_at_all_is_an_error() {
-        for path in ["kernel/src/models/made_up.rs", "kernel/src/lib.rs"] {
-            let found = names(MadeUp::new(&[(path, "//! No model.\n")]).root());
-            assert!(found.is_err_and(|sentence| sentence.contains("There is no model")));
+        for (_, folder) in CRATES {
+            for path in [&format!("{folder}/made_up.rs"), "kernel/src/lib.rs"] {
+                let made_up = MadeUp::new(&[(path, "//! No model.\n")]);
+                let found = names(made_up.root(), folder);
+                assert!(found.is_err_and(|sentence| sentence.contains("There is no model")));
+            }
         }
+    }
+
+    #[test]
+    fn models_of_one_crate_are_none_of_the_other() {
+        let made_up = MadeUp::new(&[("kernel/src/models/wake.rs", MODEL)]);
+        assert!(names(made_up.root(), "kernel/src/models").is_ok());
+        assert!(names(made_up.root(), "sync/src/models").is_err());
     }
 
     #[test]
@@ -102,10 +122,10 @@ mod tests {
         let names = ["deque", "wake"].map(str::to_owned);
         let deque = "test models::deque::a_model ... ok\n";
         let wake = "test models::wake::a_model ... ok\n";
-        assert!(judge(&names, &format!("{deque}{wake}")).is_ok());
+        assert!(judge("folder", &names, &format!("{deque}{wake}")).is_ok());
         let ignored = wake.replace("ok", "ignored");
         for output in ["", deque, &format!("{deque}{ignored}")] {
-            let judged = judge(&names, output);
+            let judged = judge("folder", &names, output);
             assert!(judged.is_err_and(|sentence| sentence.contains("ran no model")));
         }
     }

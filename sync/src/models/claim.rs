@@ -1,0 +1,66 @@
+//! Models of the claim: choices that want each other's offers commit together, once.
+
+use loom::thread;
+
+use super::made_up::{Chosen, either, once, wait};
+use crate::channel;
+
+/// Each of two choices sends on one channel and receives from the other: they meet on exactly one.
+#[test]
+fn two_choices_meet_on_one_channel() {
+    loom::model(|| {
+        let (sender, receiver) = channel::rendezvous();
+        let (other_sender, other_receiver) = channel::rendezvous();
+        let partner =
+            thread::spawn(move || wait(either(receiver.receive(), other_sender.send("theirs"))));
+        let mine = wait(either(sender.send("mine"), other_receiver.receive()));
+        let theirs = partner.join().unwrap();
+        let met_first = mine == Chosen::First(Ok(())) && theirs == Chosen::First(Ok("mine"));
+        let met_second = mine == Chosen::Second(Ok("theirs")) && theirs == Chosen::Second(Ok(()));
+        assert!(met_first || met_second, "{mine:?} and {theirs:?}");
+    });
+}
+
+/// As above, but both give up after one look: a value that one has sent is with the other, or still there.
+#[test]
+fn a_choice_that_gives_up_has_committed_or_not() {
+    loom::model(|| {
+        let (sender, receiver) = channel::rendezvous();
+        let (other_sender, other_receiver) = channel::rendezvous();
+        // So that nothing closes.
+        let handles = (receiver.clone(), other_sender.clone());
+        let partner =
+            thread::spawn(move || once(either(receiver.receive(), other_sender.send("theirs"))));
+        let mine = once(either(sender.send("mine"), other_receiver.receive()));
+        let theirs = partner.join().unwrap();
+        if mine == Some(Chosen::First(Ok(()))) {
+            let is_there = || handles.0.try_receive() == Ok("mine");
+            assert!(theirs == Some(Chosen::First(Ok("mine"))) || is_there());
+        }
+        if theirs == Some(Chosen::Second(Ok(()))) {
+            let is_there = || other_receiver.try_receive() == Ok("theirs");
+            assert!(mine == Some(Chosen::Second(Ok("theirs"))) || is_there());
+        }
+    });
+}
+
+/// Two choices that send and receive on the same channel meet each other, never themselves.
+#[test]
+fn choices_on_one_channel_do_not_meet_themselves() {
+    loom::model(|| {
+        let (sender, receiver) = channel::rendezvous();
+        let (their_sender, their_receiver) = (sender.clone(), receiver.clone());
+        let partner = thread::spawn(move || {
+            wait(either(
+                their_sender.send("theirs"),
+                their_receiver.receive(),
+            ))
+        });
+        let mine = wait(either(sender.send("mine"), receiver.receive()));
+        match (mine, partner.join().unwrap()) {
+            (Chosen::First(Ok(())), Chosen::Second(Ok(value))) => assert_eq!(value, "mine"),
+            (Chosen::Second(Ok(value)), Chosen::First(Ok(()))) => assert_eq!(value, "theirs"),
+            both => panic!("{both:?}"),
+        }
+    });
+}

@@ -1,0 +1,41 @@
+//! Models of the mutex: one inside, what it wrote is seen, and no wake is lost.
+
+use std::sync::Arc;
+
+use loom::{cell::Cell, thread};
+
+use super::made_up::{begun, wait};
+use crate::Mutex;
+
+/// Two threads; the cell's accesses must not overlap.
+#[test]
+fn one_is_inside_and_the_next_sees_what_it_wrote() {
+    loom::model(|| {
+        let mutex = Arc::new(Mutex::new(Cell::new(0)));
+        let threads = [(); 2].map(|()| {
+            let mutex = Arc::clone(&mutex);
+            thread::spawn(move || {
+                let count = wait(mutex.lock());
+                count.set(count.get() + 1);
+            })
+        });
+        threads.map(|thread| thread.join().unwrap());
+        assert_eq!(wait(mutex.lock()).get(), 2);
+    });
+}
+
+/// One who waits gives up, perhaps after it was woken: the other one still gets the mutex.
+#[test]
+fn a_wait_that_gives_up_passes_its_wake_on() {
+    loom::model(|| {
+        let mutex = Arc::new(Mutex::new(()));
+        let guard = mutex.try_lock().unwrap();
+        let hasty = begun(mutex.lock());
+        let patient = Arc::clone(&mutex);
+        let patient = thread::spawn(move || drop(wait(patient.lock())));
+        drop(guard);
+        drop(hasty);
+        patient.join().unwrap();
+        assert!(!mutex.is_locked());
+    });
+}
