@@ -64,7 +64,8 @@ pub trait Event {
     }
 
     /// The event whose output goes through `f`, after the choice: in the unit that syncs, when all other
-    /// events were given up, and outside of any lock. If `f` panics, the choice stands.
+    /// events were given up, and outside of any lock. If `f` panics, the choice stands. If `f` returns a future,
+    /// the sync yields that: `event.wrap(f).await.await`. A handler of [`select!`](crate::select) may wait, too.
     ///
     /// ```
     /// use weald_sync::{Event, Wait, always};
