@@ -16,7 +16,8 @@ use crate::event::{Branch, Event};
 ///
 /// If several are ready, the one that is tried first is chosen, and the start is random at each sync: of `n`
 /// base events, however nested, each has a chance of at least `1 / n`, so that one that is always ready
-/// starves no other. If none is ready, the partner that comes first decides.
+/// starves no other. If none is ready, the partner that comes first decides; of futures and points in time
+/// that are found ready together when the wait is woken, the first one in order is chosen.
 ///
 /// ```
 /// use std::time::Duration;

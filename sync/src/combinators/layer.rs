@@ -1,7 +1,6 @@
 //! A layer: a branch around one other, which passes everything on but what it adds.
 
 use std::{
-    ops::DerefMut,
     pin::Pin,
     task::{Context, Poll},
 };
@@ -89,24 +88,20 @@ impl<L: Layer> Branch for L {
     }
 }
 
-/// A branch that was pinned on its own, in a box say.
-impl<P> Layer for Pin<P>
-where
-    P: DerefMut,
-    P::Target: Branch,
-{
-    type Inner = P::Target;
-    type Output = <P::Target as Branch>::Output;
+/// A branch that is pinned on its own. In a box only, not by reference: a branch goes with its wait.
+impl<B: Branch + ?Sized> Layer for Pin<Box<B>> {
+    type Inner = B;
+    type Output = B::Output;
 
-    fn inner(&self) -> &P::Target {
+    fn inner(&self) -> &B {
         self
     }
 
-    fn inner_mut(self: Pin<&mut Self>) -> Pin<&mut P::Target> {
+    fn inner_mut(self: Pin<&mut Self>) -> Pin<&mut B> {
         self.as_deref_mut()
     }
 
-    fn output(self: Pin<&mut Self>, inner: Self::Output) -> Self::Output {
+    fn output(self: Pin<&mut Self>, inner: B::Output) -> B::Output {
         inner
     }
 }

@@ -1,0 +1,123 @@
+//! The description of a wait, and the future that performs it from beginning to conclusion.
+
+#![allow(unsafe_code)]
+
+use std::{
+    future::Future,
+    pin::{Pin, pin},
+    task::{Context, Poll, Waker},
+};
+
+use super::{Branch, Waiting};
+use crate::combinators::{Boxed, Wrap};
+
+/// A description of a wait: it may be synced, or be one of several in [`choose`](crate::choose).
+///
+/// An event is performed once, for it may own what it sends. One that is to be performed again and again is
+/// made anew each time: by a function, or by [`guard`](crate::guard), which is `Clone` if its function is. A
+/// function for it returns `impl Event<Output = T, Branch: Send>`, so that jobs that sync it are `Send`.
+pub trait Event {
+    /// What the wait yields.
+    type Output;
+    /// The wait as it is performed.
+    type Branch: Branch;
+
+    /// Opens the event for one wait: guards run now, durations begin now.
+    fn open(self) -> Self::Branch;
+
+    /// What the wait yields, from what its branch yielded. Called once, after the choice, when no offer is
+    /// left: a function of the user may run as long as it wants, and panic.
+    fn conclude(outcome: <Self::Branch as Branch>::Output) -> Self::Output;
+
+    /// Performs it.
+    fn sync(self) -> Syncing<Self>
+    where
+        Self: Sized,
+    {
+        Syncing {
+            waiting: Waiting::new(self.open()),
+        }
+    }
+
+    /// Performs it if it is ready now. If it is not, nothing has happened, except that guards ran, and that
+    /// nacks are enabled.
+    ///
+    /// ```
+    /// use weald_sync::{Event, channel, choose};
+    ///
+    /// let (a, from_a) = channel::unbounded();
+    /// let (_b, from_b) = channel::unbounded();
+    /// assert_eq!(choose((from_a.receive(), from_b.receive())).try_sync(), None);
+    /// a.try_send(1).unwrap();
+    /// assert_eq!(choose((from_a.receive(), from_b.receive())).try_sync(), Some(Ok(1)));
+    /// ```
+    fn try_sync(self) -> Option<Self::Output>
+    where
+        Self: Sized,
+    {
+        let mut waiting = pin!(Waiting::new(self.open()));
+        let mut cx = Context::from_waker(Waker::noop());
+        match waiting.as_mut().parts().attempt(&mut cx) {
+            Poll::Ready(outcome) => Some(Self::conclude(outcome)),
+            Poll::Pending => None,
+        }
+    }
+
+    /// The event whose output goes through `f`, after the choice: in the unit that syncs, when all other
+    /// events were given up, and outside of any lock. If `f` panics, the choice stands. If `f` returns a future,
+    /// the sync yields that: `event.wrap(f).await.await`. A handler of [`select!`](crate::select) may wait, too.
+    ///
+    /// ```
+    /// use weald_sync::{Event, Wait, always};
+    ///
+    /// assert_eq!(always(20).wrap(|n| n + 1).wrap(|n| n * 2).wait(), 42);
+    /// ```
+    fn wrap<U, F: FnOnce(Self::Output) -> U>(self, f: F) -> Wrap<Self, F>
+    where
+        Self: Sized,
+    {
+        Wrap::new(self, f)
+    }
+
+    /// The event as a value whose type tells its output only, so that events of different kinds fit into one
+    /// `Vec`. It costs one allocation, and another one if it is chosen.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use weald_sync::{Event, Wait, after, always, choose};
+    ///
+    /// let events = vec![
+    ///     always("at once").boxed(),
+    ///     after(Duration::from_secs(60)).wrap(|()| "late").boxed(),
+    /// ];
+    /// assert_eq!(choose(events).wait(), "at once");
+    /// ```
+    fn boxed<'a>(self) -> Boxed<'a, Self::Output>
+    where
+        Self: Sized + Send + 'a,
+        Self::Branch: Send,
+    {
+        Boxed::new(self)
+    }
+}
+
+/// The future of [`Event::sync`]: cancel-safe if the event is, as every one of this crate. Dropping it before
+/// it is ready enables the nacks of the event.
+///
+/// # Safety
+/// *Pinned*: the wait is not moved out once this is pinned.
+#[must_use = "a wait does nothing unless it is awaited"]
+pub struct Syncing<E: Event> {
+    waiting: Waiting<E::Branch>,
+}
+
+impl<E: Event> Future for Syncing<E> {
+    type Output = E::Output;
+
+    #[inline]
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<E::Output> {
+        // SAFETY: *pinned*.
+        let waiting = unsafe { self.map_unchecked_mut(|this| &mut this.waiting) };
+        waiting.poll(cx).map(E::conclude)
+    }
+}
