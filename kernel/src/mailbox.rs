@@ -7,6 +7,8 @@
 
 #![allow(unsafe_code)]
 
+mod source;
+
 use std::{
     marker::PhantomData,
     pin::Pin,
@@ -14,10 +16,7 @@ use std::{
     task::{Context, Poll},
 };
 
-use weald_sync::{
-    Source,
-    reason::{Kind, Reason},
-};
+use weald_sync::reason::{Kind, Reason};
 
 use crate::{
     context,
@@ -256,36 +255,6 @@ impl<M> Mailbox<M> {
         let stack = self.job.header().state.take_posts();
         // SAFETY: posts to this job are made by `Address<M>` only, of the same `M`.
         unsafe { self.chain.links.append_stack(stack) };
-    }
-}
-
-/// The next message, as one of several events: `of_source(&mut mailbox)`. A mailbox that is not chosen keeps
-/// its messages.
-impl<M> Source for Mailbox<M> {
-    type Output = M;
-
-    fn poll_ready(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        loop {
-            if self.chain.links.is_empty() {
-                self.refill();
-            }
-            if !self.chain.links.is_empty() {
-                return Poll::Ready(());
-            }
-            if register(context::here(), &self.job, cx) {
-                return Poll::Pending;
-            }
-        }
-    }
-
-    fn take(mut self: Pin<&mut Self>) -> M {
-        self.chain
-            .pop()
-            .expect("a mailbox is taken from when there is a message")
-    }
-
-    fn reason(&self) -> Reason {
-        Reason::unspecified(Kind::Message)
     }
 }
 
