@@ -1,6 +1,12 @@
 //! The condition variable: whom a notification reaches, deadlines, and waits that are dropped.
 
-use std::time::{Duration, Instant};
+use std::{
+    future::Future,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Wake, Waker},
+    time::{Duration, Instant},
+};
 
 use weald_sync::{Condvar, Mutex, Wait};
 
@@ -49,6 +55,58 @@ fn all_are_notified_and_nobody_who_comes_later() {
         drop(wait.woken());
     }
     late.still_waits();
+}
+
+type Late = Vec<Pin<Box<dyn Future<Output = ()> + Send>>>;
+
+/// A waker that lets one more begin to wait.
+struct Another {
+    shared: Arc<(Mutex<()>, Condvar)>,
+    late: std::sync::Mutex<Late>,
+}
+
+impl Wake for Another {
+    fn wake(self: Arc<Self>) {
+        let shared = Arc::clone(&self.shared);
+        let mut late: Pin<Box<dyn Future<Output = ()> + Send>> = Box::pin(async move {
+            let guard = shared.0.try_lock().unwrap();
+            drop(shared.1.wait(guard).await);
+        });
+        let mut cx = Context::from_waker(Waker::noop());
+        assert!(late.as_mut().poll(&mut cx).is_pending());
+        self.late.lock().unwrap().push(late);
+    }
+}
+
+#[test]
+fn who_comes_while_all_are_woken_is_not_notified() {
+    let another = Arc::new(Another {
+        shared: Arc::default(),
+        late: std::sync::Mutex::default(),
+    });
+    let (mutex, condvar) = &*another.shared;
+    let waker = Waker::from(Arc::clone(&another));
+    let mut cx = Context::from_waker(&waker);
+    // More than are woken at a time.
+    let mut waits = Vec::new();
+    for _ in 0..100 {
+        let mut wait = Box::pin(condvar.wait(mutex.try_lock().unwrap()));
+        assert!(wait.as_mut().poll(&mut cx).is_pending());
+        waits.push(wait);
+    }
+    condvar.notify_all();
+    assert!(
+        waits
+            .iter_mut()
+            .all(|wait| wait.as_mut().poll(&mut cx).is_ready())
+    );
+    let mut late = std::mem::take(&mut *another.late.lock().unwrap());
+    assert_eq!(late.len(), 100);
+    let mut cx = Context::from_waker(Waker::noop());
+    assert!(
+        late.iter_mut()
+            .all(|wait| wait.as_mut().poll(&mut cx).is_pending())
+    );
 }
 
 #[test]
