@@ -7,7 +7,6 @@
 #[cfg(loom)]
 pub(crate) use loom::{
     cell::UnsafeCell,
-    hint::spin_loop,
     sync::atomic::{AtomicU32, AtomicU64},
     thread::yield_now,
 };

@@ -19,7 +19,9 @@ fn one_is_inside_and_the_next_sees_what_it_wrote() {
                 count.set(count.get() + 1);
             })
         });
-        threads.map(|thread| thread.join().unwrap());
+        for thread in threads {
+            thread.join().unwrap();
+        }
         assert_eq!(wait(mutex.lock()).get(), 2);
     });
 }
