@@ -5,18 +5,19 @@ use loom::thread;
 use super::made_up::{Chosen, either, once, wait};
 use crate::channel;
 
-/// Each of two choices sends on one channel and receives from the other: they meet on exactly one.
+/// Each of two choices sends on one channel and receives from the other: they meet on exactly one. They come
+/// to the channels in opposite order, so that each may hold its own claim and want the other's.
 #[test]
 fn two_choices_meet_on_one_channel() {
     loom::model(|| {
         let (sender, receiver) = channel::rendezvous();
         let (other_sender, other_receiver) = channel::rendezvous();
         let partner =
-            thread::spawn(move || wait(either(receiver.receive(), other_sender.send("theirs"))));
+            thread::spawn(move || wait(either(other_sender.send("theirs"), receiver.receive())));
         let mine = wait(either(sender.send("mine"), other_receiver.receive()));
         let theirs = partner.join().unwrap();
-        let met_first = mine == Chosen::First(Ok(())) && theirs == Chosen::First(Ok("mine"));
-        let met_second = mine == Chosen::Second(Ok("theirs")) && theirs == Chosen::Second(Ok(()));
+        let met_first = mine == Chosen::First(Ok(())) && theirs == Chosen::Second(Ok("mine"));
+        let met_second = mine == Chosen::Second(Ok("theirs")) && theirs == Chosen::First(Ok(()));
         assert!(met_first || met_second, "{mine:?} and {theirs:?}");
     });
 }
@@ -30,14 +31,14 @@ fn a_choice_that_gives_up_has_committed_or_not() {
         // So that nothing closes.
         let handles = (receiver.clone(), other_sender.clone());
         let partner =
-            thread::spawn(move || once(either(receiver.receive(), other_sender.send("theirs"))));
+            thread::spawn(move || once(either(other_sender.send("theirs"), receiver.receive())));
         let mine = once(either(sender.send("mine"), other_receiver.receive()));
         let theirs = partner.join().unwrap();
         if mine == Some(Chosen::First(Ok(()))) {
             let is_there = || handles.0.try_receive() == Ok("mine");
-            assert!(theirs == Some(Chosen::First(Ok("mine"))) || is_there());
+            assert!(theirs == Some(Chosen::Second(Ok("mine"))) || is_there());
         }
-        if theirs == Some(Chosen::Second(Ok(()))) {
+        if theirs == Some(Chosen::First(Ok(()))) {
             let is_there = || other_receiver.try_receive() == Ok("theirs");
             assert!(mine == Some(Chosen::Second(Ok("theirs"))) || is_there());
         }
