@@ -1,14 +1,18 @@
 //! Selects that meet selects: both choose the same, or neither.
 
 use std::{
-    sync::atomic::{AtomicU64, AtomicUsize, Ordering},
-    task::Poll,
+    future::Future,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, AtomicUsize, Ordering},
+    },
+    task::{Context, Poll, Wake, Waker},
     thread,
 };
 
 use weald_sync::{
     Event, Wait,
-    channel::{self, Receiver, Sender},
+    channel::{self, Receiver, Sender, TrySendError},
     choose, of_future, select,
 };
 
@@ -108,6 +112,40 @@ fn room_that_appears_between_the_steps_is_used() {
         )));
         let did = wait.ready();
         assert!(matches!(did, Did::Sent(1) | Did::Received(0)), "{did:?}");
+    }
+}
+
+#[test]
+fn who_is_met_while_offers_are_left_is_the_only_partner() {
+    for _ in 0..50 {
+        let ((a, from_a), (b, from_b)) = (channel::rendezvous(), channel::rendezvous());
+        // When the wait wakes its partner, it has offered to receive from `b`, and not yet taken that back.
+        let late = Arc::new(Late(b, Mutex::new(None)));
+        let waker = Waker::from(Arc::clone(&late));
+        let mut partner = Box::pin(a.send(1));
+        // The partner comes while the events are tried.
+        let arrival = std::future::poll_fn(|_| {
+            let waits = partner.as_mut().poll(&mut Context::from_waker(&waker));
+            assert!(waits.is_pending());
+            Poll::Pending
+        });
+        let mut wait = hand(choose((
+            receive(&from_b),
+            receive(&from_a),
+            of_future(arrival),
+        )));
+        assert_eq!(wait.ready(), Did::Received(1));
+        let refused = late.1.lock().unwrap().take();
+        assert_eq!(refused, Some(Err(TrySendError::Full(2))));
+    }
+}
+
+/// A partner that sends something else when it is woken, and what came of that.
+struct Late(Sender<u32>, Mutex<Option<Result<(), TrySendError<u32>>>>);
+
+impl Wake for Late {
+    fn wake(self: Arc<Self>) {
+        *self.1.lock().unwrap() = Some(self.0.try_send(2));
     }
 }
 
