@@ -18,28 +18,32 @@ use crate::bytes::Bytes;
 /// assert_eq!(attributes.get("name"), Some(&b"Ada"[..]));
 /// assert_eq!(attributes.iter().map(|(name, _)| name).collect::<Vec<_>>(), ["born", "name"]);
 /// ```
-#[derive(Clone)]
 pub struct Attributes(Form);
 
 const ROOM: usize = 22;
 
-#[derive(Clone)]
 enum Form {
-    /// For each attribute: length of the name, length of the value, name, value.
-    Packed(u8, [u8; ROOM]),
+    Packed(Packed),
     Listed(Arc<[(Bytes, Bytes)]>),
+}
+
+/// For each attribute: length of the name, length of the value, name, value.
+#[derive(Clone, Copy)]
+struct Packed {
+    len: u8,
+    place: [u8; ROOM],
 }
 
 impl Attributes {
     /// No attributes.
     #[inline]
     pub const fn new() -> Self {
-        Self(Form::Packed(0, [0; ROOM]))
+        Self(Form::Packed(Packed::EMPTY))
     }
 
     /// These and one more, which replaces one of the same name.
     #[must_use]
-    #[inline]
+    #[inline(always)]
     pub fn with(mut self, name: &str, value: impl AsRef<[u8]>) -> Self {
         self.put(name, value.as_ref());
         self
@@ -49,7 +53,7 @@ impl Attributes {
     #[inline]
     pub fn get(&self, name: &str) -> Option<&[u8]> {
         match &self.0 {
-            Form::Packed(..) => {
+            Form::Packed(_) => {
                 let mut all = self.raw();
                 all.find(|(known, _)| *known == name.as_bytes())
                     .map(|(_, value)| value)
@@ -69,23 +73,23 @@ impl Attributes {
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        matches!(self.0, Form::Packed(0, _))
+        matches!(self.0, Form::Packed(Packed { len: 0, .. }))
     }
 
     /// Puts a value under a name, over the one that may be there.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn put(&mut self, name: &str, value: &[u8]) {
-        let mut packer = Packer::default();
-        if self.is_empty() && packer.push(name.as_bytes(), value).is_some() {
-            self.0 = Form::Packed(packer.len, packer.place);
+        let mut packed = Packed::EMPTY;
+        if self.is_empty() && packed.push(name.as_bytes(), value).is_some() {
+            self.0 = Form::Packed(packed);
         } else {
             self.put_among(name, value);
         }
     }
 
     fn put_among(&mut self, name: &str, value: &[u8]) {
-        if let Some(packed) = self.packed_with(name.as_bytes(), Some(value)) {
-            self.0 = packed;
+        if let Some(form) = self.packed_with(name.as_bytes(), Some(value)) {
+            self.0 = form;
             return;
         }
         let mut list = self.to_list();
@@ -113,35 +117,35 @@ impl Attributes {
     #[inline]
     fn raw(&self) -> Raw<'_> {
         match &self.0 {
-            Form::Packed(len, place) => Raw::Packed(&place[..usize::from(*len)]),
+            Form::Packed(packed) => Raw::Packed(&packed.place[..usize::from(packed.len)]),
             Form::Listed(list) => Raw::Listed(list.iter()),
         }
     }
 
     /// The packed form after `name` was set to `value` or taken out, if it fits.
     fn packed_with(&self, name: &[u8], value: Option<&[u8]>) -> Option<Form> {
-        let mut packer = Packer::default();
+        let mut packed = Packed::EMPTY;
         let mut new = value.map(|value| (name, value));
         for (known, old) in self.raw() {
             if known >= name
                 && let Some((name, value)) = new.take()
             {
-                packer.push(name, value)?;
+                packed.push(name, value)?;
             }
             if known != name {
-                packer.push(known, old)?;
+                packed.push(known, old)?;
             }
         }
         if let Some((name, value)) = new {
-            packer.push(name, value)?;
+            packed.push(name, value)?;
         }
-        Some(Form::Packed(packer.len, packer.place))
+        Some(Form::Packed(packed))
     }
 
     fn to_list(&self) -> Vec<(Bytes, Bytes)> {
         match &self.0 {
             Form::Listed(list) => list.to_vec(),
-            Form::Packed(..) => self
+            Form::Packed(_) => self
                 .raw()
                 .map(|(name, value)| (name.into(), value.into()))
                 .collect(),
@@ -153,16 +157,14 @@ fn find(list: &[(Bytes, Bytes)], name: &str) -> Result<usize, usize> {
     list.binary_search_by(|(known, _)| (**known).cmp(name.as_bytes()))
 }
 
-/// Writes the packed form from its first attribute to its last.
-#[derive(Default)]
-struct Packer {
-    len: u8,
-    place: [u8; ROOM],
-}
+impl Packed {
+    const EMPTY: Self = Self {
+        len: 0,
+        place: [0; ROOM],
+    };
 
-impl Packer {
-    /// Nothing, if there is no room.
-    #[inline]
+    /// Adds an attribute behind the others; nothing, if there is no room.
+    #[inline(always)]
     fn push(&mut self, name: &[u8], value: &[u8]) -> Option<()> {
         let start = usize::from(self.len);
         let [from_name, from_value] = [start + 2, start + 2 + name.len()];
@@ -207,6 +209,16 @@ impl<'a> Iterator for Raw<'a> {
     }
 }
 
+impl Clone for Attributes {
+    #[inline(always)]
+    fn clone(&self) -> Self {
+        match &self.0 {
+            Form::Packed(packed) => Self(Form::Packed(*packed)),
+            Form::Listed(list) => Self(Form::Listed(Arc::clone(list))),
+        }
+    }
+}
+
 impl Default for Attributes {
     fn default() -> Self {
         Self::new()
@@ -233,12 +245,12 @@ impl fmt::Debug for Attributes {
 impl<'a> FromIterator<(&'a str, &'a [u8])> for Attributes {
     fn from_iter<I: IntoIterator<Item = (&'a str, &'a [u8])>>(pairs: I) -> Self {
         let sorted: std::collections::BTreeMap<_, _> = pairs.into_iter().collect();
-        let mut packer = Packer::default();
+        let mut packed = Packed::EMPTY;
         let fits = sorted
             .iter()
-            .all(|(name, value)| packer.push(name.as_bytes(), value).is_some());
+            .all(|(name, value)| packed.push(name.as_bytes(), value).is_some());
         if fits {
-            return Self(Form::Packed(packer.len, packer.place));
+            return Self(Form::Packed(packed));
         }
         let list = sorted
             .into_iter()
@@ -281,7 +293,7 @@ mod tests {
     #[test]
     fn one_short_attribute_takes_no_memory_of_its_own() {
         let attributes = Attributes::new().with("k", 7_u64.to_le_bytes());
-        assert!(matches!(attributes.0, Form::Packed(11, _)));
+        assert!(matches!(attributes.0, Form::Packed(Packed { len: 11, .. })));
         assert_eq!(size_of::<Attributes>(), 24);
     }
 }

@@ -90,7 +90,7 @@ impl Builder {
 
     /// Adds a child to the innermost open node and opens it. This also returns the id under which the
     /// node will be found in every version.
-    #[inline]
+    #[inline(always)]
     pub fn open(&mut self, attributes: Attributes) -> NodeId {
         let id = self.leaf(attributes);
         self.open.push(Open::new(id, self.full.len()));
@@ -98,7 +98,7 @@ impl Builder {
     }
 
     /// Adds a child without children to the innermost open node.
-    #[inline]
+    #[inline(always)]
     pub fn leaf(&mut self, attributes: Attributes) -> NodeId {
         if self.spare.is_empty() {
             self.next_leaf();
@@ -139,13 +139,18 @@ impl Builder {
         }))
     }
 
-    #[inline]
+    // Inlined up to the caller, so that attributes are written where they stay: a copy of what was
+    // just written byte by byte stalls the processor for longer than all else here takes.
+    #[inline(always)]
     fn write(&mut self, id: NodeId, place: Place, attributes: Attributes) {
-        self.leaf[slot_of(id)] = Some(Record::new(place, attributes));
+        let before = self.leaf[slot_of(id)].replace(Record::new(place, attributes));
+        debug_assert!(before.is_none(), "an id is given out once");
+        std::mem::forget(before); // It is nothing; so the compiler need not look.
         self.spare.start += 1;
         self.len += 1;
     }
 
+    #[cold]
     fn next_leaf(&mut self) {
         self.spare = self.ids.take_leaf();
         let full = Arc::new(self.leaf.each_mut().map(Option::take));
@@ -189,7 +194,7 @@ impl Open {
     }
 
     /// Takes one more child and gives it its place.
-    #[inline]
+    #[inline(always)]
     fn adopt(&mut self, child: NodeId, listed: &mut Vec<NodeId>) -> Place {
         let index = u64::from(self.count);
         if self.count == 0 {

@@ -2,7 +2,7 @@
 //!
 //! - What the edit has copied once it owns, and changes in place from then on; freezing it costs nothing.
 //! - The list of operations and reads is data: it can be checked against another version and applied
-//!   there (see [`Log`]) without the code that made it.
+//!   there (see [`Script`]) without the code that made it.
 //! - A refused operation changes nothing and is not on the list.
 
 use std::cell::RefCell;
@@ -11,9 +11,9 @@ use crate::attributes::Attributes;
 use crate::bytes::Bytes;
 use crate::error::EditError;
 use crate::id::NodeId;
-use crate::log::{Log, Read};
 use crate::node::Node;
 use crate::operation::{Operation, Where};
+use crate::script::{Read, Script};
 use crate::subtree::Subtree;
 use crate::tree::Tree;
 
@@ -26,11 +26,11 @@ use crate::tree::Tree;
 /// let root = edit.tree().root().id();
 /// let last = edit.append(root, Attributes::new().with("n", "2"))?;
 /// edit.add(Where::Before(last), Attributes::new().with("n", "1"))?;
-/// let (tree, log) = edit.finish();
+/// let (tree, script) = edit.finish();
 ///
 /// let numbers: Vec<_> = tree.root().children().filter_map(|node| node.get_str("n")).collect();
 /// assert_eq!(numbers, ["1", "2"]);
-/// assert_eq!(log.operations().len(), 2);
+/// assert_eq!(script.operations().len(), 2);
 /// # Ok::<(), weald_tree::EditError>(())
 /// ```
 pub struct Edit {
@@ -67,9 +67,9 @@ impl Edit {
     }
 
     /// The version that this edit made, and how it came about.
-    pub fn finish(self) -> (Tree, Log) {
+    pub fn finish(self) -> (Tree, Script) {
         let reads = self.reads.map(RefCell::into_inner).unwrap_or_default();
-        (self.tree, Log::new(self.operations, reads))
+        (self.tree, Script::new(self.operations, reads))
     }
 
     /// Adds a node behind the children of `parent`.

@@ -107,7 +107,7 @@ impl<T: Clone> Radix<T> {
             *place = Branch::Leaf(Arc::new([const { None }; SLOTS]));
         }
         match place {
-            Branch::Leaf(leaf) => &mut Arc::make_mut(leaf)[slot_of(id)],
+            Branch::Leaf(leaf) => &mut own(leaf)[slot_of(id)],
             _ => unreachable!("leaves lie at height zero"),
         }
     }
@@ -128,7 +128,7 @@ impl<T: Clone> Radix<T> {
                 *place = Branch::over(Branch::Empty);
             }
             place = match place {
-                Branch::Inner(below) => &mut Arc::make_mut(below)[digit(number, height)],
+                Branch::Inner(below) => &mut own(below)[digit(number, height)],
                 _ => unreachable!("only branches lie above height zero"),
             };
         }
@@ -149,16 +149,29 @@ impl<T> Branch<T> {
     }
 }
 
+/// What `Arc::make_mut` does, but each element is copied to where it stays and not by way of the stack.
+#[inline]
+fn own<T: Clone, const N: usize>(shared: &mut Arc<[T; N]>) -> &mut [T; N] {
+    // There are no weak references, and nobody else can clone what only we have.
+    if Arc::strong_count(shared) > 1 {
+        let copy = Arc::<[T]>::from(&shared[..]);
+        *shared = copy
+            .try_into()
+            .unwrap_or_else(|_| unreachable!("it has as many elements"));
+    }
+    Arc::get_mut(shared).expect("it was copied, or had one owner")
+}
+
 fn take_out<T: Clone>(branch: &mut Branch<T>, id: NodeId, height: u32) -> Option<T> {
     let (value, is_empty) = match branch {
         Branch::Empty => return None,
         Branch::Leaf(leaf) => {
-            let leaf = Arc::make_mut(leaf);
+            let leaf = own(leaf);
             let value = leaf[slot_of(id)].take();
             (value, leaf.iter().all(Option::is_none))
         }
         Branch::Inner(below) => {
-            let below = Arc::make_mut(below);
+            let below = own(below);
             let next = &mut below[digit(id.get() >> LEAF_BITS, height - 1)];
             let value = take_out(next, id, height - 1);
             (value, next.is_empty() && below.iter().all(Branch::is_empty))

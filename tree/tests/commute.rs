@@ -5,7 +5,7 @@ mod model;
 
 use model::{Model, Step, grown, perform, steps};
 use proptest::prelude::*;
-use weald_tree::{Attributes, EditError, Log, NodeId, Read, Tree, Where};
+use weald_tree::{Attributes, EditError, NodeId, Read, Script, Tree, Where};
 
 /// A root with three children, and their ids.
 fn three() -> (Tree, [NodeId; 3]) {
@@ -15,9 +15,9 @@ fn three() -> (Tree, [NodeId; 3]) {
     (edit.freeze(), children)
 }
 
-fn replay(base: &Tree, logs: &[&Log]) -> Result<Tree, EditError> {
+fn replay(base: &Tree, scripts: &[&Script]) -> Result<Tree, EditError> {
     let mut edit = base.edit();
-    for operation in logs.iter().flat_map(|log| log.operations()) {
+    for operation in scripts.iter().flat_map(|script| script.operations()) {
         edit.apply(operation)?;
     }
     Ok(edit.freeze())
@@ -38,9 +38,9 @@ proptest! {
             let at = if is_after { Where::After(sibling) } else { Where::Before(sibling) };
             edits[usize::from(is_second)].add(at, Attributes::new()).unwrap();
         }
-        let logs = edits.map(|edit| edit.finish().1);
-        let one = replay(&base, &[&logs[0], &logs[1]]).unwrap();
-        let other = replay(&base, &[&logs[1], &logs[0]]).unwrap();
+        let scripts = edits.map(|edit| edit.finish().1);
+        let one = replay(&base, &[&scripts[0], &scripts[1]]).unwrap();
+        let other = replay(&base, &[&scripts[1], &scripts[0]]).unwrap();
         prop_assert_eq!(Model::of(one.root()), Model::of(other.root()));
         let kept: Vec<_> = children(&one).into_iter().filter(|id| siblings.contains(id)).collect();
         prop_assert_eq!(kept, siblings);
@@ -50,14 +50,14 @@ proptest! {
     #[test]
     fn a_replay_on_a_newer_head_is_sound(first in steps(30), one in steps(12), other in steps(12)) {
         let (base, model) = grown(&first);
-        let logs = [one, other].map(|steps: Vec<Step>| {
+        let scripts = [one, other].map(|steps: Vec<Step>| {
             let (mut edit, mut model) = (base.edit(), model.clone());
             steps.iter().for_each(|step| perform(&mut edit, &mut model, step));
             edit.finish().1
         });
-        let head = replay(&base, &[&logs[0]]).unwrap();
+        let head = replay(&base, &[&scripts[0]]).unwrap();
         let before = Model::of(head.root());
-        if let Ok(merged) = replay(&head, &[&logs[1]]) {
+        if let Ok(merged) = replay(&head, &[&scripts[1]]) {
             let ids = Model::of(merged.root()).ids();
             prop_assert_eq!(ids.len() as u64, merged.len());
             for node in merged.root().preorder() {
@@ -78,13 +78,13 @@ fn appends_stand_in_the_order_of_commits() {
     let beside = edits[0]
         .add(Where::After(first), Attributes::new())
         .unwrap();
-    let logs = edits.map(|edit| edit.finish().1);
-    let tree = replay(&base, &[&logs[1], &logs[0]]).unwrap();
+    let scripts = edits.map(|edit| edit.finish().1);
+    let tree = replay(&base, &[&scripts[1], &scripts[0]]).unwrap();
     assert_eq!(
         children(&tree),
         [&old[..], &[second, first, beside]].concat()
     );
-    let tree = replay(&base, &[&logs[0], &logs[1]]).unwrap();
+    let tree = replay(&base, &[&scripts[0], &scripts[1]]).unwrap();
     assert_eq!(
         children(&tree),
         [&old[..], &[first, beside, second]].concat()
@@ -94,25 +94,25 @@ fn appends_stand_in_the_order_of_commits() {
 #[test]
 fn what_lost_its_ground_is_refused() {
     let (base, [a, b, c]) = three();
-    let log = |change: &dyn Fn(&mut weald_tree::Edit)| {
+    let script = |change: &dyn Fn(&mut weald_tree::Edit)| {
         let mut edit = base.edit();
         change(&mut edit);
         edit.finish().1
     };
-    let gone = log(&|edit| edit.delete(a).unwrap());
-    let put = log(&|edit| edit.put_attribute(a, "k", "v").unwrap());
+    let gone = script(&|edit| edit.delete(a).unwrap());
+    let put = script(&|edit| edit.put_attribute(a, "k", "v").unwrap());
     assert_eq!(
         replay(&base, &[&gone, &put]).err(),
         Some(EditError::Missing(a))
     );
     assert!(replay(&base, &[&put, &gone]).is_ok());
 
-    let a_under_b = log(&|edit| edit.move_to(a, Where::Last(b)).unwrap());
-    let b_under_a = log(&|edit| edit.move_to(b, Where::Last(a)).unwrap());
+    let a_under_b = script(&|edit| edit.move_to(a, Where::Last(b)).unwrap());
+    let b_under_a = script(&|edit| edit.move_to(b, Where::Last(a)).unwrap());
     let cycle = EditError::Cycle { node: b, parent: a };
     assert_eq!(replay(&base, &[&a_under_b, &b_under_a]).err(), Some(cycle));
 
-    let beside_a = log(&|edit| _ = edit.add(Where::After(a), Attributes::new()).unwrap());
+    let beside_a = script(&|edit| _ = edit.add(Where::After(a), Attributes::new()).unwrap());
     assert_eq!(
         replay(&base, &[&a_under_b, &beside_a]).err(),
         Some(EditError::SiblingMoved(a))
@@ -126,7 +126,11 @@ fn what_lost_its_ground_is_refused() {
     assert!(
         replay(
             &base,
-            &[&beside_a, &a_under_b, &log(&|edit| edit.delete(c).unwrap())]
+            &[
+                &beside_a,
+                &a_under_b,
+                &script(&|edit| edit.delete(c).unwrap())
+            ]
         )
         .is_ok()
     );

@@ -50,9 +50,9 @@ proptest! {
         for step in &second {
             perform(&mut edit, &mut model, step);
         }
-        let (_, log) = edit.finish();
+        let (_, script) = edit.finish();
         let mut again = base.edit();
-        for operation in log.operations() {
+        for operation in script.operations() {
             again.apply(operation).unwrap();
         }
         prop_assert_eq!(Model::of(again.freeze().root()), model);

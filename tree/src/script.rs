@@ -1,7 +1,7 @@
 //! What an edit did and what it relied on, as data that outlives it.
 //!
-//! To bring an edit from its base to a newer head: [`Log::stale`] says whether the head still has what
-//! the edit read; if so, each of [`Log::operations`] is applied to an edit of the head in their order.
+//! To bring an edit from its base to a newer head: [`Script::stale`] says whether the head still has what
+//! the edit read; if so, each of [`Script::operations`] is applied to an edit of the head in their order.
 //! An operation that the head does not allow is refused with a typed error, and nothing of the head
 //! has changed. No code of the edit's author runs.
 
@@ -16,7 +16,7 @@ use crate::tree::Tree;
 
 /// The operations of an edit, and what it read.
 #[derive(Clone, Debug, Default)]
-pub struct Log {
+pub struct Script {
     operations: Vec<Operation>,
     reads: Vec<Read>,
 }
@@ -37,7 +37,7 @@ pub enum Read {
     Subtree(NodeId),
 }
 
-impl Log {
+impl Script {
     pub(crate) fn new(operations: Vec<Operation>, reads: Vec<Read>) -> Self {
         Self { operations, reads }
     }
