@@ -171,7 +171,10 @@ mod tests {
 
     /// Inserts at each place in turn; two of three share their key with a neighbour made at once.
     fn insert_all(places: &[usize]) -> Vec<(OrderKey, NodeId)> {
-        let mut list: Vec<(OrderKey, NodeId)> = Vec::new();
+        insert_into(Vec::new(), places)
+    }
+
+    fn insert_into(mut list: Vec<(OrderKey, NodeId)>, places: &[usize]) -> Vec<(OrderKey, NodeId)> {
         for (number, place) in (1..).zip(places) {
             let at = place % (list.len() + 1);
             let left = at
@@ -203,6 +206,26 @@ mod tests {
             assert!(list.is_sorted_by(|a, b| a.0.rank(a.1) < b.0.rank(b.1)));
             let longest = list.iter().map(|(key, _)| key.words().len()).max();
             assert!(longest <= Some(5), "place {place}: {longest:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn there_is_room_before_the_least_word_and_behind_the_greatest(
+            places in prop::collection::vec(prop_oneof![Just(0), Just(1), Just(2), Just(usize::MAX), any::<usize>()], 0..100)
+        ) {
+            let ends = [1, 2, u64::MAX - 1, u64::MAX].map(|word| OrderKey(Form::Word(word)));
+            let ids = (1 << 40..).map(NodeId::at);
+            let list = insert_into(ends.into_iter().zip(ids).collect(), &places);
+            prop_assert!(list.is_sorted_by(|a, b| a.0.rank(a.1) < b.0.rank(b.1)));
+        }
+    }
+
+    #[test]
+    fn a_list_made_at_once_rises_to_its_end() {
+        let end = u64::from(u32::MAX);
+        for index in [0, 1, (1 << 31) - 3, (1 << 31) - 2, 1 << 31, end - 1] {
+            assert!(nth(index) < nth(index + 1), "{index}");
         }
     }
 
