@@ -68,7 +68,7 @@ impl Rope {
     pub(crate) fn iter(&self, range: Range<usize>) -> Iter<'_> {
         let mut iter = Iter {
             leaf: [].iter(),
-            above: Vec::new(),
+            above: None,
             left: range.end.min(self.len()).saturating_sub(range.start),
         };
         let (mut part, mut at) = (self, range.start);
@@ -80,7 +80,9 @@ impl Rope {
                 }
                 Chunk::Inner { parts, .. } => {
                     let (next, rest) = locate(parts, at);
-                    iter.above.push(parts[next + 1..].iter());
+                    iter.above
+                        .get_or_insert_default()
+                        .push(parts[next + 1..].iter());
                     (part, at) = (&parts[next].rope, rest);
                 }
             }
@@ -186,7 +188,12 @@ fn split<T>(list: &mut Vec<T>, limit: usize, newest: usize) -> Option<Vec<T>> {
 #[derive(Clone)]
 pub(crate) struct Iter<'a> {
     leaf: std::slice::Iter<'a, NodeId>,
-    above: Vec<std::slice::Iter<'a, Part>>,
+    /// What is left of the chunks above, the lowest last.
+    #[expect(
+        clippy::box_collection,
+        reason = "a walk keeps many, and most lists are one leaf"
+    )]
+    above: Option<Box<Vec<std::slice::Iter<'a, Part>>>>,
     left: usize,
 }
 
@@ -209,13 +216,14 @@ impl Iterator for Iter<'_> {
                 self.left -= 1;
                 return Some(*id);
             }
-            let Some(part) = self.above.last_mut()?.next() else {
-                self.above.pop();
+            let above = self.above.as_mut()?;
+            let Some(part) = above.last_mut()?.next() else {
+                above.pop();
                 continue;
             };
             match &*part.rope.0 {
                 Chunk::Leaf(ids) => self.leaf = ids.iter(),
-                Chunk::Inner { parts, .. } => self.above.push(parts.iter()),
+                Chunk::Inner { parts, .. } => above.push(parts.iter()),
             }
         }
     }

@@ -5,7 +5,7 @@ use std::ops::Range;
 use crate::children::Children;
 use crate::id::NodeId;
 use crate::node::Node;
-use crate::radix::{LEAF, Leaf};
+use crate::radix::{LEAF, Leaf, slot_of};
 use crate::record::Record;
 use crate::rope;
 use crate::tree::Tree;
@@ -104,17 +104,32 @@ impl<'t> Finger<'t> {
     /// The node with an id that some child list names.
     #[inline]
     pub(crate) fn node(&mut self, id: NodeId) -> Node<'t> {
-        let slot = id.get().wrapping_sub(self.first);
-        let slots = match self.leaf {
-            Some(leaf) if slot < LEAF => leaf,
-            _ => self.move_to(id),
-        };
-        let slot = usize::try_from(id.get() % LEAF).expect("less than sixteen");
-        let record = slots[slot].as_ref();
+        let record = self.leaf_of(id)[slot_of(id)].as_ref();
         Node {
             tree: self.tree,
             id,
             record: record.expect("a listed child has a record"),
+        }
+    }
+
+    /// The first nodes of a run that is not empty: those that lie in one leaf.
+    #[inline]
+    pub(crate) fn nodes(&mut self, run: Range<u64>) -> impl Iterator<Item = Node<'t>> {
+        let first = NodeId::at(run.start);
+        let tree = self.tree;
+        let slots = self.leaf_of(first)[slot_of(first)..].iter();
+        run.zip(slots).map(move |(id, slot)| Node {
+            tree,
+            id: NodeId::at(id),
+            record: slot.as_ref().expect("a listed child has a record"),
+        })
+    }
+
+    #[inline]
+    fn leaf_of(&mut self, id: NodeId) -> &'t Leaf<Record> {
+        match self.leaf {
+            Some(leaf) if id.get().wrapping_sub(self.first) < LEAF => leaf,
+            _ => self.move_to(id),
         }
     }
 

@@ -2,10 +2,11 @@
 //! needs no deep call stack.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
 use crate::children::Children;
-use crate::id::NodeId;
 use crate::node::Node;
+use crate::rope;
 use crate::siblings::{Finger, SiblingIds};
 
 /// A node and all below it, parents before children.
@@ -51,29 +52,54 @@ impl<'t> Iterator for Preorder<'t> {
     #[inline]
     fn fold<B, F: FnMut(B, Node<'t>) -> B>(mut self, init: B, mut visit: F) -> B {
         let mut all = init;
-        while let Some(node) = self.next() {
-            all = visit(all, node);
-            let Some(level) = self.levels.last_mut() else {
-                continue;
-            };
+        let mut level = match (self.levels.pop(), self.first.take()) {
+            (Some(level), _) => level,
+            (None, None) => return all,
+            (None, Some(first)) => {
+                all = visit(all, first);
+                below(first)
+            }
+        };
+        loop {
             let parent;
-            (all, parent) = match level {
-                SiblingIds::Run(ids) => {
-                    let mut ids = ids.by_ref().map(NodeId::at);
-                    visit_childless(&mut ids, &mut self.finger, (all, &mut visit))
-                }
-                SiblingIds::List(ids) => visit_childless(ids, &mut self.finger, (all, &mut visit)),
+            (all, parent) = match &mut level {
+                SiblingIds::Run(ids) => visit_run(ids, &mut self.finger, (all, &mut visit)),
+                SiblingIds::List(ids) => visit_list(ids, &mut self.finger, (all, &mut visit)),
             };
-            self.levels.extend(parent.map(below));
+            if let Some(parent) = parent {
+                self.levels
+                    .push(std::mem::replace(&mut level, below(parent)));
+            } else if let Some(above) = self.levels.pop() {
+                level = above;
+            } else {
+                return all;
+            }
         }
-        all
     }
 }
 
 /// Visits siblings up to the first that has children, and returns that one too.
 #[inline]
-fn visit_childless<'t, B, F: FnMut(B, Node<'t>) -> B>(
-    ids: &mut impl Iterator<Item = NodeId>,
+fn visit_run<'t, B, F: FnMut(B, Node<'t>) -> B>(
+    ids: &mut Range<u64>,
+    finger: &mut Finger<'t>,
+    (mut all, visit): (B, &mut F),
+) -> (B, Option<Node<'t>>) {
+    while !ids.is_empty() {
+        for node in finger.nodes(ids.clone()) {
+            ids.start += 1;
+            all = visit(all, node);
+            if has_children(node) {
+                return (all, Some(node));
+            }
+        }
+    }
+    (all, None)
+}
+
+/// The same for siblings that lie apart.
+fn visit_list<'t, B, F: FnMut(B, Node<'t>) -> B>(
+    ids: &mut rope::Iter<'t>,
     finger: &mut Finger<'t>,
     (mut all, visit): (B, &mut F),
 ) -> (B, Option<Node<'t>>) {

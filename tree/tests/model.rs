@@ -65,6 +65,13 @@ proptest! {
         prop_assert_eq!(root.preorder().map(|n| n.id()).collect::<Vec<_>>(), model.ids());
         prop_assert_eq!(root.postorder().map(|n| n.id()).collect::<Vec<_>>(), postorder(&model));
         prop_assert_eq!(root.breadth_first().map(|n| n.id()).collect::<Vec<_>>(), breadth(&model));
+        // `for_each` goes a way of its own, from wherever the walk is.
+        for start in 0..4 {
+            let mut walk = root.preorder();
+            let mut ids: Vec<_> = walk.by_ref().take(start).map(|n| n.id()).collect();
+            walk.for_each(|node| ids.push(node.id()));
+            prop_assert_eq!(ids, model.ids());
+        }
         for node in root.preorder() {
             prop_assert_eq!(tree.at(&node.path()), Ok(node));
             let children: Vec<_> = node.children().collect();
