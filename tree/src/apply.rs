@@ -38,9 +38,11 @@ impl Tree {
             }
             Operation::Delete { node } => self.delete(*node),
             Operation::PutAttribute { node, name, value } => {
-                self.put_attribute(*node, text(name), value)
+                self.put_attribute(*node, text(*node, name)?, value)
             }
-            Operation::DeleteAttribute { node, name } => self.delete_attribute(*node, text(name)),
+            Operation::DeleteAttribute { node, name } => {
+                self.delete_attribute(*node, text(*node, name)?)
+            }
             Operation::ReplaceRoot { node, attributes } => {
                 self.must_be_new(*node)?;
                 self.replace_root(*node, attributes.clone());
@@ -160,14 +162,16 @@ impl Tree {
         self.node(node).ok_or(EditError::Missing(node))
     }
 
+    /// An operation brings its id; the source may not have known of it.
     fn must_be_new(&self, node: NodeId) -> Result<(), EditError> {
-        match self.node(node) {
-            None => Ok(()),
-            Some(_) => Err(EditError::AlreadyThere(node)),
+        if self.node(node).is_some() {
+            return Err(EditError::AlreadyThere(node));
         }
+        self.ids.pass(node);
+        Ok(())
     }
 }
 
-fn text(name: &[u8]) -> &str {
-    str::from_utf8(name).expect("the name of an attribute came as text")
+fn text(node: NodeId, name: &[u8]) -> Result<&str, EditError> {
+    str::from_utf8(name).map_err(|_| EditError::NameNotText(node))
 }

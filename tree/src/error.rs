@@ -33,6 +33,11 @@ pub enum EditError {
         /// The name.
         name: String,
     },
+    /// An operation that came from elsewhere names an attribute in bytes that are no UTF-8.
+    #[error(
+        "the operation on {0} names an attribute that is not UTF-8; it was not made by an edit"
+    )]
+    NameNotText(NodeId),
     /// A subtree or an operation brings an id that the tree has already.
     #[error("the node {0} is in this version already; a subtree can be spliced in once only")]
     AlreadyThere(NodeId),

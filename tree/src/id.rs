@@ -70,6 +70,14 @@ impl Ids {
         NodeId::at(self.0.fetch_add(1, Ordering::Relaxed))
     }
 
+    /// Never gives out `id`, which came from elsewhere: a journal, or another machine.
+    pub(crate) fn pass(&self, id: NodeId) {
+        if self.0.load(Ordering::Relaxed) <= id.get() {
+            let next = id.get().saturating_add(1);
+            self.0.fetch_max(next, Ordering::Relaxed);
+        }
+    }
+
     /// Whether both are the same source.
     pub(crate) fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)

@@ -5,7 +5,9 @@ mod model;
 
 use model::{Model, Step, grown, perform, steps};
 use proptest::prelude::*;
-use weald_tree::{Attributes, EditError, NodeId, Read, Script, Tree, Where};
+use weald_tree::{
+    Attributes, Bytes, EditError, NodeId, Operation, OrderKey, Read, Script, Target, Tree, Where,
+};
 
 /// A root with three children, and their ids.
 fn three() -> (Tree, [NodeId; 3]) {
@@ -182,4 +184,33 @@ fn a_blind_edit_records_no_reads() {
     let edit = base.edit().blind();
     edit.subtree(a).unwrap();
     assert_eq!(edit.finish().1.reads(), []);
+}
+
+#[test]
+fn operations_from_elsewhere_bring_ids_that_are_not_given_out_again() {
+    let (tree, [a, ..]) = three();
+    let far = NodeId::new(1000).unwrap();
+    let key = OrderKey::from_words(&[7]).unwrap();
+    let target = Target {
+        at: Where::First(a),
+        parent: a,
+        key,
+    };
+    let add = Operation::Add {
+        node: far,
+        target,
+        attributes: Attributes::new(),
+    };
+    let mut edit = tree.edit();
+    edit.apply(&add).unwrap();
+    assert_eq!(edit.apply(&add), Err(EditError::AlreadyThere(far)));
+    assert!(edit.append(a, Attributes::new()).unwrap() > far);
+    let name = Bytes::new(&[0xff]);
+    let put = Operation::PutAttribute {
+        node: a,
+        name,
+        value: "v".into(),
+    };
+    assert_eq!(edit.apply(&put), Err(EditError::NameNotText(a)));
+    assert_eq!(edit.freeze().node(a).unwrap().child(0).unwrap().id(), far);
 }
