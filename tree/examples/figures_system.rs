@@ -1,0 +1,8 @@
+//! The figures of the tree under the system's allocator; see `figures`.
+
+#[path = "support/figures.rs"]
+mod figures;
+
+fn main() {
+    figures::main();
+}

@@ -1,0 +1,177 @@
+//! Applies one operation to a working version: looks first, then changes, so a refusal changes nothing.
+//!
+//! Everything that changes a version is here. What a version shares with another one is copied by the
+//! map at the first touch and changed in place from then on.
+
+use crate::attributes::Attributes;
+use crate::error::EditError;
+use crate::id::NodeId;
+use crate::node::Node;
+use crate::operation::Operation;
+use crate::radix::Radix;
+use crate::record::{Place, Record};
+use crate::spot::Spot;
+use crate::subtree::Subtree;
+use crate::tree::Tree;
+
+impl Tree {
+    /// Does what was done to another version of this tree.
+    pub(crate) fn apply(&mut self, operation: &Operation) -> Result<(), EditError> {
+        match operation {
+            Operation::Add {
+                node,
+                target,
+                attributes,
+            } => {
+                self.must_be_new(*node)?;
+                let spot = self.spot_again(target, *node)?;
+                self.add(*node, &spot, attributes.clone());
+                Ok(())
+            }
+            Operation::Splice { subtree, target } => {
+                let spot = self.spot_again(target, subtree.root())?;
+                self.splice(subtree, &spot)
+            }
+            Operation::Move { node, target } => {
+                let spot = self.spot_again(target, *node)?;
+                self.move_to(*node, &spot)
+            }
+            Operation::Delete { node } => self.delete(*node),
+            Operation::PutAttribute { node, name, value } => {
+                self.put_attribute(*node, text(*node, name)?, value)
+            }
+            Operation::DeleteAttribute { node, name } => {
+                self.delete_attribute(*node, text(*node, name)?)
+            }
+            Operation::ReplaceRoot { node, attributes } => {
+                self.must_be_new(*node)?;
+                self.replace_root(*node, attributes.clone());
+                Ok(())
+            }
+            Operation::PushRoot { node, attributes } => {
+                self.must_be_new(*node)?;
+                self.push_root(*node, attributes.clone());
+                Ok(())
+            }
+        }
+    }
+
+    /// Adds a node whose id is new.
+    #[inline]
+    pub(crate) fn add(&mut self, node: NodeId, spot: &Spot, attributes: Attributes) {
+        let place = Place::new(spot.parent, &spot.key);
+        self.attach(node, spot.parent, spot.position);
+        self.records.insert(node, Record::new(place, attributes));
+        self.len += 1;
+    }
+
+    pub(crate) fn splice(&mut self, subtree: &Subtree, spot: &Spot) -> Result<(), EditError> {
+        if !subtree.0.ids.is(&self.ids) {
+            return Err(EditError::ForeignSubtree);
+        }
+        if let Some(id) = subtree.collision(&self.records) {
+            return Err(EditError::AlreadyThere(id));
+        }
+        self.attach(subtree.root(), spot.parent, spot.position);
+        subtree.plant(&mut self.records, Place::new(spot.parent, &spot.key));
+        self.len += subtree.len();
+        Ok(())
+    }
+
+    pub(crate) fn move_to(&mut self, node: NodeId, spot: &Spot) -> Result<(), EditError> {
+        let moved = self.must_have(node)?;
+        let old = moved.parent().ok_or(EditError::IsRoot(node))?;
+        let parent = spot.parent;
+        if moved.is_above(self.must_have(parent)?) {
+            return Err(EditError::Cycle { node, parent });
+        }
+        let (old, from) = (old.id, old.position_of(node));
+        // The node itself still stood among the siblings when the spot was found.
+        let shift = usize::from(old == parent && from < spot.position);
+        self.records.get_mut(old).children.remove(from);
+        self.attach(node, parent, spot.position - shift);
+        self.records.get_mut(node).place = Place::new(parent, &spot.key);
+        Ok(())
+    }
+
+    pub(crate) fn delete(&mut self, node: NodeId) -> Result<(), EditError> {
+        let parent = self.must_have(node)?.parent();
+        let parent = parent.ok_or(EditError::IsRoot(node))?;
+        let (parent, position) = (parent.id, parent.position_of(node));
+        self.records.get_mut(parent).children.remove(position);
+        let mut gone = vec![node];
+        while let Some(id) = gone.pop() {
+            let record = self.records.remove(id);
+            let children = record.expect("a listed child has a record").children;
+            gone.extend((0..children.len()).filter_map(|at| children.get(at)));
+            self.len -= 1;
+        }
+        Ok(())
+    }
+
+    #[inline]
+    pub(crate) fn put_attribute(
+        &mut self,
+        node: NodeId,
+        name: &str,
+        value: &[u8],
+    ) -> Result<(), EditError> {
+        self.must_have(node)?;
+        self.records.get_mut(node).attributes.put(name, value);
+        Ok(())
+    }
+
+    pub(crate) fn delete_attribute(&mut self, node: NodeId, name: &str) -> Result<(), EditError> {
+        if self.must_have(node)?.get(name).is_none() {
+            let name = name.to_owned();
+            return Err(EditError::NoAttribute { node, name });
+        }
+        self.records.get_mut(node).attributes.delete(name);
+        Ok(())
+    }
+
+    /// Lets all nodes go; the new root has a new id.
+    pub(crate) fn replace_root(&mut self, node: NodeId, attributes: Attributes) {
+        self.records = Radix::new();
+        let root = Record::new(Place::of_root(node), attributes);
+        self.records.insert(node, root);
+        (self.root, self.len) = (node, 1);
+    }
+
+    /// Puts a new root above; the present one keeps its id.
+    pub(crate) fn push_root(&mut self, node: NodeId, attributes: Attributes) {
+        let mut root = Record::new(Place::of_root(node), attributes);
+        root.children.insert(0, self.root);
+        self.records.insert(node, root);
+        let Place::Word { word, .. } = Place::of_root(node) else {
+            unreachable!("the first key is one word");
+        };
+        self.records.get_mut(self.root).place = Place::Word { parent: node, word };
+        self.root = node;
+        self.len += 1;
+    }
+
+    #[inline]
+    fn attach(&mut self, node: NodeId, parent: NodeId, position: usize) {
+        let children = &mut self.records.get_mut(parent).children;
+        children.insert(position, node);
+    }
+
+    #[inline]
+    pub(crate) fn must_have(&self, node: NodeId) -> Result<Node<'_>, EditError> {
+        self.node(node).ok_or(EditError::Missing(node))
+    }
+
+    /// An operation brings its id; the source may not have known of it.
+    fn must_be_new(&self, node: NodeId) -> Result<(), EditError> {
+        if self.node(node).is_some() {
+            return Err(EditError::AlreadyThere(node));
+        }
+        self.ids.pass(node);
+        Ok(())
+    }
+}
+
+fn text(node: NodeId, name: &[u8]) -> Result<&str, EditError> {
+    str::from_utf8(name).map_err(|_| EditError::NameNotText(node))
+}

@@ -1,0 +1,299 @@
+//! The attributes of a node: names and their bytes, sorted by name.
+//!
+//! - Sorted, and no name stands twice.
+//! - What fits into 22 bytes lies packed in the node itself; all else is one shared list. A put costs
+//!   the length of that list, so attributes are meant to be few; what is many are children.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::bytes::Bytes;
+
+/// Attributes, sorted by name; a clone costs at most a counter.
+///
+/// ```
+/// use weald_tree::Attributes;
+///
+/// let attributes = Attributes::new().with("name", "Ada").with("born", "1815");
+/// assert_eq!(attributes.get("name"), Some(&b"Ada"[..]));
+/// assert_eq!(attributes.iter().map(|(name, _)| name).collect::<Vec<_>>(), ["born", "name"]);
+/// ```
+pub struct Attributes(Form);
+
+const ROOM: usize = 22;
+
+enum Form {
+    Packed(Packed),
+    Listed(Arc<[(Bytes, Bytes)]>),
+}
+
+/// For each attribute: length of the name, length of the value, name, value.
+#[derive(Clone, Copy)]
+struct Packed {
+    len: u8,
+    place: [u8; ROOM],
+}
+
+impl Attributes {
+    /// No attributes.
+    #[inline]
+    pub const fn new() -> Self {
+        Self(Form::Packed(Packed::EMPTY))
+    }
+
+    /// These and one more, which replaces one of the same name.
+    #[must_use]
+    #[inline(always)]
+    pub fn with(mut self, name: &str, value: impl AsRef<[u8]>) -> Self {
+        self.put(name, value.as_ref());
+        self
+    }
+
+    /// The bytes under a name.
+    #[inline]
+    pub fn get(&self, name: &str) -> Option<&[u8]> {
+        match &self.0 {
+            Form::Packed(_) => {
+                let mut all = self.raw();
+                all.find(|(known, _)| *known == name.as_bytes())
+                    .map(|(_, value)| value)
+            }
+            Form::Listed(list) => {
+                let at = find(list, name).ok()?;
+                Some(&list[at].1)
+            }
+        }
+    }
+
+    /// All attributes, sorted by the bytes of their names.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &[u8])> {
+        self.raw()
+            .map(|(name, value)| (str::from_utf8(name).expect("names came as text"), value))
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        matches!(self.0, Form::Packed(Packed { len: 0, .. }))
+    }
+
+    /// Puts a value under a name, over the one that may be there.
+    #[inline(always)]
+    pub(crate) fn put(&mut self, name: &str, value: &[u8]) {
+        let mut packed = Packed::EMPTY;
+        if self.is_empty() && packed.push(name.as_bytes(), value).is_some() {
+            self.0 = Form::Packed(packed);
+        } else {
+            self.put_among(name, value);
+        }
+    }
+
+    fn put_among(&mut self, name: &str, value: &[u8]) {
+        if let Some(form) = self.packed_with(name.as_bytes(), Some(value)) {
+            self.0 = form;
+            return;
+        }
+        let mut list = self.to_list();
+        let new = (Bytes::from(name), Bytes::new(value));
+        match find(&list, name) {
+            Ok(at) => list[at] = new,
+            Err(at) => list.insert(at, new),
+        }
+        self.0 = Form::Listed(list.into());
+    }
+
+    /// Takes a name out; whether it was there.
+    pub(crate) fn delete(&mut self, name: &str) -> bool {
+        if self.get(name).is_none() {
+            return false;
+        }
+        self.0 = self.packed_with(name.as_bytes(), None).unwrap_or_else(|| {
+            let mut list = self.to_list();
+            list.retain(|(known, _)| **known != *name.as_bytes());
+            Form::Listed(list.into())
+        });
+        true
+    }
+
+    #[inline]
+    fn raw(&self) -> Raw<'_> {
+        match &self.0 {
+            Form::Packed(packed) => Raw::Packed(&packed.place[..usize::from(packed.len)]),
+            Form::Listed(list) => Raw::Listed(list.iter()),
+        }
+    }
+
+    /// The packed form after `name` was set to `value` or taken out, if it fits.
+    fn packed_with(&self, name: &[u8], value: Option<&[u8]>) -> Option<Form> {
+        let mut packed = Packed::EMPTY;
+        let mut new = value.map(|value| (name, value));
+        for (known, old) in self.raw() {
+            if known >= name
+                && let Some((name, value)) = new.take()
+            {
+                packed.push(name, value)?;
+            }
+            if known != name {
+                packed.push(known, old)?;
+            }
+        }
+        if let Some((name, value)) = new {
+            packed.push(name, value)?;
+        }
+        Some(Form::Packed(packed))
+    }
+
+    fn to_list(&self) -> Vec<(Bytes, Bytes)> {
+        match &self.0 {
+            Form::Listed(list) => list.to_vec(),
+            Form::Packed(_) => self
+                .raw()
+                .map(|(name, value)| (name.into(), value.into()))
+                .collect(),
+        }
+    }
+}
+
+fn find(list: &[(Bytes, Bytes)], name: &str) -> Result<usize, usize> {
+    list.binary_search_by(|(known, _)| (**known).cmp(name.as_bytes()))
+}
+
+impl Packed {
+    const EMPTY: Self = Self {
+        len: 0,
+        place: [0; ROOM],
+    };
+
+    /// Adds an attribute behind the others; nothing, if there is no room.
+    #[inline(always)]
+    fn push(&mut self, name: &[u8], value: &[u8]) -> Option<()> {
+        let start = usize::from(self.len);
+        let [from_name, from_value] = [start + 2, start + 2 + name.len()];
+        let end = from_value + value.len();
+        if end > ROOM {
+            return None;
+        }
+        let lengths = (u8::try_from(name.len()), u8::try_from(value.len()));
+        let (Ok(name_len), Ok(value_len), Ok(len)) = (lengths.0, lengths.1, u8::try_from(end))
+        else {
+            return None;
+        };
+        self.place[start] = name_len;
+        self.place[start + 1] = value_len;
+        self.place[from_name..from_value].copy_from_slice(name);
+        self.place[from_value..end].copy_from_slice(value);
+        self.len = len;
+        Some(())
+    }
+}
+
+enum Raw<'a> {
+    Packed(&'a [u8]),
+    Listed(std::slice::Iter<'a, (Bytes, Bytes)>),
+}
+
+impl<'a> Iterator for Raw<'a> {
+    type Item = (&'a [u8], &'a [u8]);
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        match self {
+            Raw::Packed(rest) => {
+                let (lengths, behind) = rest.split_at_checked(2)?;
+                let (name, behind) = behind.split_at(usize::from(lengths[0]));
+                let (value, behind) = behind.split_at(usize::from(lengths[1]));
+                *rest = behind;
+                Some((name, value))
+            }
+            Raw::Listed(list) => list.next().map(|(name, value)| (&**name, &**value)),
+        }
+    }
+}
+
+impl Clone for Attributes {
+    #[inline(always)]
+    fn clone(&self) -> Self {
+        match &self.0 {
+            Form::Packed(packed) => Self(Form::Packed(*packed)),
+            Form::Listed(list) => Self(Form::Listed(Arc::clone(list))),
+        }
+    }
+}
+
+impl Default for Attributes {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl PartialEq for Attributes {
+    fn eq(&self, other: &Self) -> bool {
+        self.raw().eq(other.raw())
+    }
+}
+
+impl Eq for Attributes {}
+
+impl fmt::Debug for Attributes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown = self
+            .iter()
+            .map(|(name, value)| (name, value.escape_ascii().to_string()));
+        f.debug_map().entries(shown).finish()
+    }
+}
+
+impl<'a> FromIterator<(&'a str, &'a [u8])> for Attributes {
+    fn from_iter<I: IntoIterator<Item = (&'a str, &'a [u8])>>(pairs: I) -> Self {
+        let sorted: std::collections::BTreeMap<_, _> = pairs.into_iter().collect();
+        let mut packed = Packed::EMPTY;
+        let fits = sorted
+            .iter()
+            .all(|(name, value)| packed.push(name.as_bytes(), value).is_some());
+        if fits {
+            return Self(Form::Packed(packed));
+        }
+        let list = sorted
+            .into_iter()
+            .map(|(name, value)| (name.into(), value.into()));
+        Self(Form::Listed(list.collect()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn they_are_a_sorted_map(
+            steps in prop::collection::vec(("[a-d]{0,9}", prop::option::of(prop::collection::vec(any::<u8>(), 0..30))), 0..40)
+        ) {
+            let (mut attributes, mut model) = (Attributes::new(), BTreeMap::new());
+            for (name, value) in &steps {
+                match value {
+                    Some(value) => {
+                        attributes.put(name, value);
+                        model.insert(name.as_str(), value.as_slice());
+                    }
+                    None => prop_assert_eq!(attributes.delete(name), model.remove(name.as_str()).is_some()),
+                }
+                prop_assert!(attributes.iter().eq(model.iter().map(|(name, value)| (*name, *value))));
+                prop_assert_eq!(attributes.get(name), model.get(name.as_str()).copied());
+                prop_assert_eq!(attributes.is_empty(), model.is_empty());
+                let again: Attributes = model.iter().map(|(name, value)| (*name, *value)).collect();
+                prop_assert_eq!(&again, &attributes);
+            }
+        }
+    }
+
+    #[test]
+    fn one_short_attribute_takes_no_memory_of_its_own() {
+        let attributes = Attributes::new().with("k", 7_u64.to_le_bytes());
+        assert!(matches!(attributes.0, Form::Packed(Packed { len: 11, .. })));
+        assert_eq!(size_of::<Attributes>(), 24);
+    }
+}

@@ -1,0 +1,220 @@
+//! Builds a subtree at once, in document order: open a node, its children, close it.
+//!
+//! Sixteen records are written side by side and become a leaf of the map when they are complete, so a
+//! node costs one write. Children that follow each other without children of their own are a run.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::attributes::Attributes;
+use crate::children::Children;
+use crate::id::{Ids, NodeId};
+use crate::key;
+use crate::radix::{LEAF, Leaf, SLOTS, slot_of};
+use crate::record::{Place, Record};
+use crate::subtree::{Parts, Subtree};
+use crate::tree::Tree;
+
+/// A subtree that is being built. See [`Tree::builder`].
+///
+/// ```
+/// use weald_tree::{Attributes, Builder};
+///
+/// let mut builder = Builder::new(Attributes::new().with("title", "a book"));
+/// for number in ["one", "two"] {
+///     builder.open(Attributes::new().with("chapter", number));
+///     builder.leaf(Attributes::new().with("text", "…"));
+///     builder.close();
+/// }
+/// let book = builder.finish().into_tree();
+/// assert_eq!(book.len(), 5);
+/// ```
+pub struct Builder {
+    ids: Ids,
+    /// Ids that were taken from the source and not used yet.
+    spare: Range<u64>,
+    /// The leaf that is being filled, and its number.
+    leaf: Leaf<Record>,
+    number: u64,
+    full: Vec<(u64, Arc<Leaf<Record>>)>,
+    open: Vec<Open>,
+    /// Children of open nodes that are no run, those of the innermost node last.
+    listed: Vec<NodeId>,
+    len: u64,
+}
+
+/// A node whose children are being built.
+struct Open {
+    id: NodeId,
+    /// How many leaves were full when its record was written.
+    full: usize,
+    count: u32,
+    first: u64,
+    /// Where its children begin in `listed`, once they are no run.
+    listed_from: Option<usize>,
+}
+
+const EMPTY: Leaf<Record> = [const { None }; SLOTS];
+
+impl Tree {
+    /// Begins a subtree that can be spliced into this tree.
+    pub fn builder(&self, root: Attributes) -> Builder {
+        Builder::with_ids(&self.ids, root)
+    }
+}
+
+impl Builder {
+    /// Begins a tree of its own.
+    pub fn new(root: Attributes) -> Self {
+        Self::with_ids(&Ids::new(), root)
+    }
+
+    /// Begins a subtree with ids from a source.
+    pub fn with_ids(ids: &Ids, root: Attributes) -> Self {
+        let spare = ids.take_leaf();
+        let id = NodeId::at(spare.start);
+        let mut builder = Self {
+            ids: ids.clone(),
+            number: spare.start / LEAF,
+            spare,
+            leaf: EMPTY,
+            full: Vec::new(),
+            open: Vec::new(),
+            listed: Vec::new(),
+            len: 0,
+        };
+        builder.write(id, Place::of_root(id), root);
+        builder.open.push(Open::new(id, 0));
+        builder
+    }
+
+    /// Adds a child to the innermost open node and opens it. This also returns the id under which the
+    /// node will be found in every version.
+    #[inline(always)]
+    pub fn open(&mut self, attributes: Attributes) -> NodeId {
+        let id = self.leaf(attributes);
+        self.open.push(Open::new(id, self.full.len()));
+        id
+    }
+
+    /// Adds a child without children to the innermost open node.
+    #[inline(always)]
+    pub fn leaf(&mut self, attributes: Attributes) -> NodeId {
+        if self.spare.is_empty() {
+            self.next_leaf();
+        }
+        let id = NodeId::at(self.spare.start);
+        let above = self
+            .open
+            .last_mut()
+            .expect("the root is open until the end");
+        let place = above.adopt(id, &mut self.listed);
+        self.write(id, place, attributes);
+        id
+    }
+
+    /// Closes the innermost open node.
+    ///
+    /// # Panics
+    /// If only the root is open, which [`finish`](Self::finish) closes.
+    #[inline]
+    pub fn close(&mut self) {
+        assert!(self.open.len() > 1, "more nodes were closed than opened");
+        self.close_innermost();
+    }
+
+    /// Closes all that is open; the subtree is ready.
+    pub fn finish(mut self) -> Subtree {
+        let root = self.open[0].id;
+        while !self.open.is_empty() {
+            self.close_innermost();
+        }
+        self.ids.give_back(self.spare);
+        self.full.push((self.number, Arc::new(self.leaf)));
+        Subtree(Arc::new(Parts {
+            root,
+            len: self.len,
+            ids: self.ids,
+            leaves: self.full,
+        }))
+    }
+
+    // Inlined up to the caller, so that attributes are written where they stay: a copy of what was
+    // just written byte by byte stalls the processor for longer than all else here takes.
+    #[inline(always)]
+    fn write(&mut self, id: NodeId, place: Place, attributes: Attributes) {
+        let before = self.leaf[slot_of(id)].replace(Record::new(place, attributes));
+        debug_assert!(before.is_none(), "an id is given out once");
+        std::mem::forget(before); // It is nothing; so the compiler need not look.
+        self.spare.start += 1;
+        self.len += 1;
+    }
+
+    #[cold]
+    fn next_leaf(&mut self) {
+        self.spare = self.ids.take_leaf();
+        let full = Arc::new(self.leaf.each_mut().map(Option::take));
+        self.full.push((self.number, full));
+        self.number = self.spare.start / LEAF;
+    }
+
+    #[inline]
+    fn close_innermost(&mut self) {
+        let Some(node) = self.open.pop() else { return };
+        let children = match node.listed_from {
+            _ if node.count == 0 => return,
+            None => Children::Run {
+                count: node.count,
+                first: NodeId::at(node.first),
+            },
+            Some(from) => {
+                let children = Children::from_list(&self.listed[from..]);
+                self.listed.truncate(from);
+                children
+            }
+        };
+        let leaf = match self.full.get_mut(node.full) {
+            None => &mut self.leaf,
+            Some((_, leaf)) => Arc::get_mut(leaf).expect("nobody else has it before the end"),
+        };
+        let record = leaf[slot_of(node.id)].as_mut();
+        record.expect("an open node was written").children = children;
+    }
+}
+
+impl Open {
+    fn new(id: NodeId, full: usize) -> Self {
+        Self {
+            id,
+            full,
+            count: 0,
+            first: 0,
+            listed_from: None,
+        }
+    }
+
+    /// Takes one more child and gives it its place.
+    #[inline(always)]
+    fn adopt(&mut self, child: NodeId, listed: &mut Vec<NodeId>) -> Place {
+        let index = u64::from(self.count);
+        if self.count == 0 {
+            self.first = child.get();
+        }
+        let is_run = self.listed_from.is_none() && self.first + index == child.get();
+        if !is_run {
+            if self.listed_from.is_none() {
+                self.listed_from = Some(listed.len());
+                listed.extend((self.first..self.first + index).map(NodeId::at));
+            }
+            listed.push(child);
+        }
+        self.count = self
+            .count
+            .checked_add(1)
+            .expect("a node has less than 2³² children");
+        Place::Word {
+            parent: self.id,
+            word: key::nth(index),
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! A string of bytes that lies in place when it is short and is shared when it is long.
+
+use std::sync::Arc;
+use std::{fmt, ops};
+
+/// Bytes that never change; a clone costs at most a counter.
+#[derive(Clone)]
+pub struct Bytes(Form);
+
+const SHORT: usize = 22;
+
+#[derive(Clone)]
+enum Form {
+    Short(u8, [u8; SHORT]),
+    Shared(Arc<[u8]>),
+}
+
+impl Bytes {
+    /// A copy of `bytes`.
+    pub fn new(bytes: &[u8]) -> Self {
+        match u8::try_from(bytes.len()) {
+            Ok(len) if bytes.len() <= SHORT => {
+                let mut place = [0; SHORT];
+                place[..bytes.len()].copy_from_slice(bytes);
+                Self(Form::Short(len, place))
+            }
+            _ => Self(Form::Shared(bytes.into())),
+        }
+    }
+}
+
+impl ops::Deref for Bytes {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match &self.0 {
+            Form::Short(len, place) => &place[..usize::from(*len)],
+            Form::Shared(bytes) => bytes,
+        }
+    }
+}
+
+impl From<&[u8]> for Bytes {
+    fn from(bytes: &[u8]) -> Self {
+        Self::new(bytes)
+    }
+}
+
+impl From<&str> for Bytes {
+    fn from(text: &str) -> Self {
+        Self::new(text.as_bytes())
+    }
+}
+
+impl PartialEq for Bytes {
+    fn eq(&self, other: &Self) -> bool {
+        **self == **other
+    }
+}
+
+impl Eq for Bytes {}
+
+impl fmt::Debug for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "b\"{}\"", self.escape_ascii())
+    }
+}

@@ -1,0 +1,244 @@
+//! What differs between two versions, found in the time of what differs.
+//!
+//! Both maps are walked together; what they share in memory is left out at once, unseen. The versions
+//! need no common history, but then everything may differ.
+
+use std::sync::Arc;
+
+use crate::id::NodeId;
+use crate::node::Node;
+use crate::radix::{BITS, Branch, LEAF, Leaf, WIDTH};
+use crate::record::Record;
+use crate::tree::Tree;
+
+/// A node that is not the same in two versions.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Change<'a> {
+    /// Only the new version has it.
+    Added(Node<'a>),
+    /// Only the old version had it.
+    Deleted(Node<'a>),
+    /// Both have it, with other attributes or at another place. A parent to or from which children
+    /// came is not changed by that; they are.
+    Changed {
+        /// The node as it was.
+        old: Node<'a>,
+        /// The node as it is.
+        new: Node<'a>,
+    },
+}
+
+impl Change<'_> {
+    /// The node that differs.
+    pub fn id(&self) -> NodeId {
+        match self {
+            Self::Added(node) | Self::Deleted(node) | Self::Changed { new: node, .. } => node.id(),
+        }
+    }
+
+    /// Whether the node stands under another parent, or elsewhere among its siblings.
+    pub fn is_moved(&self) -> bool {
+        match self {
+            Self::Changed { old, new } => old.record.place != new.record.place,
+            _ => false,
+        }
+    }
+
+    /// Whether both versions have the node, with other attributes.
+    pub fn has_other_attributes(&self) -> bool {
+        match self {
+            Self::Changed { old, new } => old.attributes() != new.attributes(),
+            _ => false,
+        }
+    }
+}
+
+impl Tree {
+    /// What differs in `newer`, in the order of ids.
+    ///
+    /// ```
+    /// use weald_tree::{Attributes, Change, Tree};
+    ///
+    /// let old = Tree::new();
+    /// let mut edit = old.edit();
+    /// let node = edit.append(old.root().id(), Attributes::new())?;
+    /// let new = edit.freeze();
+    /// let changes: Vec<_> = old.diff(&new).collect();
+    /// assert_eq!(changes, [Change::Added(new.node(node).unwrap())]);
+    /// # Ok::<(), weald_tree::EditError>(())
+    /// ```
+    pub fn diff<'a>(&'a self, newer: &'a Self) -> Diff<'a> {
+        Diff::new(self, newer)
+    }
+}
+
+/// The differences between two versions, found as the iterator is asked.
+#[derive(Clone)]
+pub struct Diff<'a> {
+    trees: [&'a Tree; 2],
+    /// Pairs of parts still to compare; the next one last.
+    pairs: Vec<Pair<'a>>,
+    /// The leaves that are being compared, and the id of the slot that is next.
+    leaves: [Option<&'a Leaf<Record>>; 2],
+    next: u64,
+    end: u64,
+}
+
+/// Two parts of the maps, for the same ids.
+#[derive(Clone)]
+struct Pair<'a> {
+    sides: [Side<'a>; 2],
+    height: u32,
+    /// The number of the first leaf that lies below.
+    number: u64,
+}
+
+/// A part of a map and its height; a map that is lower stands for the first part of a higher one.
+#[derive(Clone, Copy)]
+struct Side<'a>(&'a Branch<Record>, u32);
+
+impl<'a> Diff<'a> {
+    fn new(old: &'a Tree, new: &'a Tree) -> Self {
+        let sides = [old, new].map(|tree| {
+            let (top, height) = tree.records.top();
+            Side(top, height)
+        });
+        Self {
+            trees: [old, new],
+            pairs: vec![Pair {
+                sides,
+                height: sides[0].1.max(sides[1].1),
+                number: 0,
+            }],
+            leaves: [None; 2],
+            next: 0,
+            end: 0,
+        }
+    }
+
+    /// Looks at one pair of parts: at nothing, or at all pairs below, or at the slots of two leaves.
+    fn descend(&mut self, pair: &Pair<'a>) {
+        if pair.sides[0].is(pair.sides[1]) {
+            return;
+        }
+        if pair.height == 0 {
+            self.leaves = pair.sides.map(Side::leaf);
+            self.next = pair.number * LEAF;
+            self.end = self.next + LEAF;
+            return;
+        }
+        let height = pair.height - 1;
+        for digit in (0..WIDTH).rev() {
+            let sides = pair.sides.map(|side| side.below(pair.height, digit));
+            self.pairs.push(Pair {
+                sides,
+                height,
+                number: pair.number + ((digit as u64) << (BITS * height)),
+            });
+        }
+    }
+
+    /// Compares the next slot of both leaves.
+    fn compare(&mut self) -> Option<Change<'a>> {
+        let id = self.next;
+        self.next += 1;
+        let slot = usize::try_from(id % LEAF).expect("less than sixteen");
+        let node = |side: usize| {
+            let record = self.leaves[side]?[slot].as_ref()?;
+            Some(Node {
+                tree: self.trees[side],
+                id: NodeId::at(id),
+                record,
+            })
+        };
+        match (node(0), node(1)) {
+            (None, None) => None,
+            (None, Some(new)) => Some(Change::Added(new)),
+            (Some(old), None) => Some(Change::Deleted(old)),
+            (Some(old), Some(new)) => {
+                let change = Change::Changed { old, new };
+                let differs = change.is_moved() || change.has_other_attributes();
+                differs.then_some(change)
+            }
+        }
+    }
+}
+
+impl<'a> Iterator for Diff<'a> {
+    type Item = Change<'a>;
+
+    fn next(&mut self) -> Option<Change<'a>> {
+        loop {
+            while self.next < self.end {
+                if let Some(change) = self.compare() {
+                    return Some(change);
+                }
+            }
+            let pair = self.pairs.pop()?;
+            self.descend(&pair);
+        }
+    }
+}
+
+static NOTHING: Branch<Record> = Branch::Empty;
+
+impl<'a> Side<'a> {
+    /// Whether both are one part in memory, or nothing.
+    fn is(self, other: Self) -> bool {
+        self.1 == other.1
+            && match (self.0, other.0) {
+                (Branch::Empty, Branch::Empty) => true,
+                (Branch::Inner(a), Branch::Inner(b)) => Arc::ptr_eq(a, b),
+                (Branch::Leaf(a), Branch::Leaf(b)) => Arc::ptr_eq(a, b),
+                _ => false,
+            }
+    }
+
+    fn leaf(self) -> Option<&'a Leaf<Record>> {
+        match self.0 {
+            Branch::Leaf(leaf) => Some(leaf),
+            _ => None,
+        }
+    }
+
+    /// The part that lies at `digit` of a part that is `height` high.
+    fn below(self, height: u32, digit: usize) -> Self {
+        match self.0 {
+            _ if self.1 < height && digit == 0 => self,
+            Branch::Inner(below) if self.1 == height => Self(&below[digit], height - 1),
+            _ => Self(&NOTHING, height - 1),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Attributes, Builder};
+
+    #[test]
+    fn one_change_among_many_nodes_costs_few_steps() {
+        let mut builder = Builder::new(Attributes::new());
+        let nodes: Vec<_> = (0..100_000)
+            .map(|_| builder.leaf(Attributes::new()))
+            .collect();
+        let old = builder.finish().into_tree();
+        let mut edit = old.edit();
+        edit.put_attribute(nodes[50_000], "k", "v")
+            .expect("it is there");
+        let new = edit.freeze();
+
+        let mut diff = old.diff(&new);
+        let (mut steps, mut changes) = (0, 0);
+        while let Some(pair) = diff.pairs.pop() {
+            diff.descend(&pair);
+            steps += 1;
+            while diff.next < diff.end {
+                changes += usize::from(diff.compare().is_some());
+                steps += 1;
+            }
+        }
+        assert_eq!(changes, 1);
+        // Eight parts for each of the five levels, sixteen slots, and the top.
+        assert!(steps <= 8 * 5 + 16 + 1, "{steps}");
+    }
+}

@@ -1,0 +1,134 @@
+//! Ids of nodes, and the source that gives them out.
+//!
+//! - An id is never given out twice by one source, so edits made at the same time never collide.
+//! - Ids are dense: the map of a version packs neighbours together (see `radix`).
+
+use std::fmt;
+use std::num::NonZeroU64;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::radix::LEAF;
+
+/// The address of a node: the same in every version, until the node is deleted.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeId(NonZeroU64);
+
+impl NodeId {
+    /// The id with this number, unless it is zero.
+    pub const fn new(number: u64) -> Option<Self> {
+        match NonZeroU64::new(number) {
+            Some(number) => Some(Self(number)),
+            None => None,
+        }
+    }
+
+    /// The number, as it may be stored or sent.
+    pub const fn get(self) -> u64 {
+        self.0.get()
+    }
+
+    /// For numbers that stand behind a first id and so are not zero.
+    pub(crate) fn at(number: u64) -> Self {
+        Self::new(number).expect("a source begins at 1")
+    }
+}
+
+impl fmt::Display for NodeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "#{}", self.0)
+    }
+}
+
+impl fmt::Debug for NodeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// The source of ids of one tree: all its versions, edits and builders share it.
+///
+/// Any thread may take from it. The order of memory does not matter: that a number is given out once
+/// follows from the counter alone, and what is stored under it travels with the version.
+#[derive(Clone, Debug)]
+pub struct Ids(Arc<AtomicU64>);
+
+impl Ids {
+    /// A source for a new tree.
+    pub fn new() -> Self {
+        Self::above(0)
+    }
+
+    /// A source that goes on above `last`, for a tree whose ids up to there are taken.
+    pub fn above(last: u64) -> Self {
+        Self(Arc::new(AtomicU64::new(last + 1)))
+    }
+
+    /// An id that nobody else has.
+    pub fn take(&self) -> NodeId {
+        NodeId::at(self.0.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// Never gives out `id`, which came from elsewhere: a journal, or another machine.
+    pub(crate) fn pass(&self, id: NodeId) {
+        if self.0.load(Ordering::Relaxed) <= id.get() {
+            let next = id.get().saturating_add(1);
+            self.0.fetch_max(next, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether both are the same source.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// All ids that are left in the leaf of the map in which the next one lies: at least one.
+    pub(crate) fn take_leaf(&self) -> Range<u64> {
+        let end = |next: u64| (next / LEAF + 1) * LEAF;
+        let update = |next| Some(end(next));
+        let first = self
+            .0
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, update);
+        let first = first.expect("the update always has a value");
+        first..end(first)
+    }
+
+    /// Takes back what is left of a leaf, if nobody took an id since; otherwise a hole stays.
+    pub(crate) fn give_back(&self, rest: Range<u64>) {
+        let (end, start) = (rest.end, rest.start);
+        let _ = self
+            .0
+            .compare_exchange(end, start, Ordering::Relaxed, Ordering::Relaxed);
+    }
+}
+
+impl Default for Ids {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_leaf_taken_and_given_back_leaves_no_hole() {
+        let ids = Ids::new();
+        assert_eq!(ids.take().get(), 1);
+        let block = ids.take_leaf();
+        assert_eq!(block, 2..LEAF);
+        ids.give_back(5..block.end);
+        assert_eq!(ids.take().get(), 5);
+    }
+
+    #[test]
+    fn what_others_took_meanwhile_is_not_given_out_again() {
+        let ids = Ids::new();
+        let block = ids.take_leaf();
+        let other = ids.take();
+        ids.give_back(2..block.end);
+        assert!(ids.take() > other);
+    }
+}

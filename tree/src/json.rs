@@ -1,0 +1,215 @@
+//! A tree as JSON text and back.
+//!
+//! A node is `{"attributes": {name: value, …}, "children": [node, …]}`; either may be missing, and
+//! attributes stand first. A value that is UTF-8 is a string, any other is `{"hex": "00ff"}`. Ids are
+//! not written: what is read is a new tree of the same shape.
+//!
+//! Writer and reader keep the open nodes in a list of their own, so depth is bounded by memory only.
+
+mod scan;
+
+use std::fmt::Write;
+
+use crate::attributes::Attributes;
+use crate::builder::Builder;
+use crate::id::Ids;
+use crate::node::Node;
+use crate::siblings::Siblings;
+use crate::subtree::Subtree;
+use crate::tree::Tree;
+use scan::Scanner;
+
+/// Why a text is no tree.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("at byte {at} of the JSON text stands something else than {expected}")]
+pub struct JsonError {
+    /// How many bytes of the text were understood.
+    pub at: usize,
+    /// What should stand there.
+    pub expected: &'static str,
+}
+
+impl Node<'_> {
+    /// This node and all below it as JSON.
+    ///
+    /// ```
+    /// use weald_tree::Tree;
+    ///
+    /// let text = r#"{"attributes":{"title":"a book"},"children":[{"attributes":{"n":"1"}},{}]}"#;
+    /// let tree = Tree::from_json(text)?;
+    /// assert_eq!(tree.len(), 3);
+    /// assert_eq!(tree.root().to_json(), text);
+    /// # Ok::<(), weald_tree::JsonError>(())
+    /// ```
+    pub fn to_json(self) -> String {
+        let mut text = String::new();
+        let mut levels = Vec::new();
+        write_node(&mut text, self, &mut levels);
+        while let Some(level) = levels.last_mut() {
+            let Some(child) = level.next() else {
+                levels.pop();
+                text.push_str("]}");
+                continue;
+            };
+            if !text.ends_with('[') {
+                text.push(',');
+            }
+            write_node(&mut text, child, &mut levels);
+        }
+        text
+    }
+}
+
+impl Tree {
+    /// A new tree from JSON.
+    ///
+    /// # Errors
+    /// [`JsonError`] says at which byte the text is no tree.
+    pub fn from_json(text: &str) -> Result<Self, JsonError> {
+        read(text, &Ids::new()).map(Subtree::into_tree)
+    }
+
+    /// A subtree from JSON that can be spliced into this tree.
+    ///
+    /// # Errors
+    /// [`JsonError`] says at which byte the text is no tree.
+    pub fn subtree_from_json(&self, text: &str) -> Result<Subtree, JsonError> {
+        read(text, self.ids())
+    }
+}
+
+/// Writes a node up to its first child, or wholly if it has none.
+fn write_node<'t>(text: &mut String, node: Node<'t>, levels: &mut Vec<Siblings<'t>>) {
+    text.push('{');
+    let attributes = node.attributes();
+    if !attributes.is_empty() {
+        let mut before = "\"attributes\":{";
+        for (name, value) in attributes.iter() {
+            text.push_str(before);
+            write_text(text, name);
+            text.push(':');
+            write_value(text, value);
+            before = ",";
+        }
+        text.push('}');
+    }
+    if node.child_count() == 0 {
+        text.push('}');
+        return;
+    }
+    if !attributes.is_empty() {
+        text.push(',');
+    }
+    text.push_str("\"children\":[");
+    levels.push(node.children());
+}
+
+fn write_value(text: &mut String, value: &[u8]) {
+    if let Ok(value) = str::from_utf8(value) {
+        return write_text(text, value);
+    }
+    text.push_str("{\"hex\":\"");
+    for byte in value {
+        write!(text, "{byte:02x}").expect("a string takes all that is written");
+    }
+    text.push_str("\"}");
+}
+
+fn write_text(text: &mut String, value: &str) {
+    text.push_str(&serde_json::to_string(value).expect("a string is always JSON"));
+}
+
+fn read(text: &str, ids: &Ids) -> Result<Subtree, JsonError> {
+    let mut scanner = Scanner::new(text);
+    let (attributes, has_children) = read_node(&mut scanner)?;
+    let mut builder = Builder::with_ids(ids, attributes);
+    let mut depth = usize::from(has_children);
+    while depth > 0 {
+        let (attributes, has_children) = read_node(&mut scanner)?;
+        if has_children {
+            builder.open(attributes);
+            depth += 1;
+            continue;
+        }
+        builder.leaf(attributes);
+        // Here a node has ended, and with it perhaps its parent, and so on.
+        while depth > 0 && !scanner.skip(b',') {
+            scanner.expect(b']', "`,` or `]` behind a child")?;
+            scanner.expect(b'}', "`}` behind the children")?;
+            depth -= 1;
+            if depth > 0 {
+                builder.close();
+            }
+        }
+    }
+    scanner.end()?;
+    Ok(builder.finish())
+}
+
+/// Reads a node up to its first child, or wholly; says which.
+fn read_node(scanner: &mut Scanner) -> Result<(Attributes, bool), JsonError> {
+    scanner.expect(b'{', "`{` of a node")?;
+    if scanner.skip(b'}') {
+        return Ok((Attributes::new(), false));
+    }
+    let mut attributes = Attributes::new();
+    let mut name = scanner.text()?;
+    if name == "attributes" {
+        scanner.expect(b':', "`:`")?;
+        attributes = read_attributes(scanner)?;
+        if scanner.skip(b'}') {
+            return Ok((attributes, false));
+        }
+        scanner.expect(b',', "`,` or `}` behind the attributes")?;
+        name = scanner.text()?;
+    }
+    if name != "children" {
+        return Err(scanner.error("`attributes` and then `children` as the names in a node"));
+    }
+    scanner.expect(b':', "`:`")?;
+    scanner.expect(b'[', "`[` of the children")?;
+    if scanner.skip(b']') {
+        scanner.expect(b'}', "`}` behind the children")?;
+        return Ok((attributes, false));
+    }
+    Ok((attributes, true))
+}
+
+fn read_attributes(scanner: &mut Scanner) -> Result<Attributes, JsonError> {
+    scanner.expect(b'{', "`{` of the attributes")?;
+    let mut pairs = Vec::new();
+    let mut is_over = scanner.skip(b'}');
+    while !is_over {
+        let name = scanner.text()?;
+        scanner.expect(b':', "`:`")?;
+        pairs.push((name, read_value(scanner)?));
+        is_over = scanner.skip(b'}');
+        if !is_over {
+            scanner.expect(b',', "`,` or `}` behind an attribute")?;
+        }
+    }
+    let pairs = pairs.iter();
+    Ok(pairs.map(|(name, value)| (&**name, &**value)).collect())
+}
+
+fn read_value(scanner: &mut Scanner) -> Result<Vec<u8>, JsonError> {
+    if !scanner.skip(b'{') {
+        return scanner.text().map(String::into_bytes);
+    }
+    if scanner.text()? != "hex" {
+        return Err(scanner.error("`hex` as the name in a value"));
+    }
+    scanner.expect(b':', "`:`")?;
+    let digits = scanner.text()?;
+    let pair = |pair: &[u8]| match pair {
+        [a, b] => {
+            let digit = |digit: u8| char::from(digit).to_digit(16);
+            u8::try_from(16 * digit(*a)? + digit(*b)?).ok()
+        }
+        _ => None,
+    };
+    let bytes: Option<Vec<u8>> = digits.as_bytes().chunks(2).map(pair).collect();
+    let bytes = bytes.ok_or_else(|| scanner.error("pairs of hexadecimal digits"))?;
+    scanner.expect(b'}', "`}` behind the digits")?;
+    Ok(bytes)
+}

@@ -1,0 +1,60 @@
+//! The persistent tree: nodes with attributes and ordered children, of which every version is kept.
+//!
+//! - A [`Tree`] is one version and never changes; a clone costs two counters.
+//! - An [`Edit`] is a private version that owns what it has copied; [`Edit::freeze`] gives the tree.
+//! - A [`NodeId`] is a node's address in every version until the node is deleted.
+//! - Siblings stand in the order of keys that never change ([`OrderKey`]), so inserts commute.
+//! - Nothing is recursive over the document: a depth of 100,000 is as safe as one of 3.
+//!
+//! To follow an edit read `edit` → `spot` → `apply` → `radix`; to follow a walk, `walk` → `siblings`.
+//!
+//! Absent: files, threads and clocks. Names of trees, commits and history are the forest's.
+
+#![forbid(unsafe_code)]
+
+// What a version is made of.
+mod attributes;
+mod bytes;
+mod children;
+mod id;
+mod key;
+mod radix;
+mod record;
+mod rope;
+
+// Reading.
+mod diff;
+mod json;
+mod node;
+mod path;
+mod siblings;
+mod tree;
+mod walk;
+
+// Writing.
+mod apply;
+mod builder;
+mod edit;
+mod error;
+mod operation;
+mod script;
+mod spot;
+mod subtree;
+
+pub use attributes::Attributes;
+pub use builder::Builder;
+pub use bytes::Bytes;
+pub use diff::{Change, Diff};
+pub use edit::Edit;
+pub use error::EditError;
+pub use id::{Ids, NodeId};
+pub use json::JsonError;
+pub use key::OrderKey;
+pub use node::Node;
+pub use operation::{Operation, Target, Where};
+pub use path::{Path, PathError};
+pub use script::{Read, Script};
+pub use siblings::Siblings;
+pub use subtree::Subtree;
+pub use tree::Tree;
+pub use walk::{BreadthFirst, Postorder, Preorder};

@@ -1,0 +1,96 @@
+//! Finds the spot among siblings for a node that comes or moves. Changes nothing.
+
+use crate::error::EditError;
+use crate::id::NodeId;
+use crate::key::{OrderKey, Rank};
+use crate::node::Node;
+use crate::operation::{Target, Where};
+use crate::tree::Tree;
+
+/// A place under a parent of one version.
+pub(crate) struct Spot {
+    pub(crate) parent: NodeId,
+    pub(crate) position: usize,
+    pub(crate) key: OrderKey,
+}
+
+impl Spot {
+    pub(crate) fn target(&self, at: Where) -> Target {
+        Target {
+            at,
+            parent: self.parent,
+            key: self.key.clone(),
+        }
+    }
+}
+
+impl Tree {
+    /// The spot that `at` means in this version.
+    #[inline]
+    pub(crate) fn spot(&self, at: Where) -> Result<Spot, EditError> {
+        let (parent, position) = self.position_at(at)?;
+        Ok(between_neighbours(parent, position))
+    }
+
+    /// The spot of `id` that was `target` in another version.
+    pub(crate) fn spot_again(&self, target: &Target, id: NodeId) -> Result<Spot, EditError> {
+        let (parent, position) = self.position_at(target.at)?;
+        if parent.id != target.parent {
+            return Err(match target.at {
+                Where::Before(sibling) | Where::After(sibling) => EditError::SiblingMoved(sibling),
+                Where::First(parent) | Where::Last(parent) => EditError::Missing(parent),
+            });
+        }
+        let rank = target.key.rank(id);
+        if !holds(parent, position, target.at, rank) {
+            return Ok(between_neighbours(parent, position));
+        }
+        Ok(Spot {
+            parent: parent.id,
+            position: parent.position_for(rank),
+            key: target.key.clone(),
+        })
+    }
+
+    /// The parent that `at` means, and the position before which the node comes.
+    #[inline]
+    fn position_at(&self, at: Where) -> Result<(Node<'_>, usize), EditError> {
+        let there = |id| self.node(id).ok_or(EditError::Missing(id));
+        let beside = |sibling| {
+            let parent = there(sibling)?.parent().ok_or(EditError::IsRoot(sibling))?;
+            Ok((parent, parent.position_of(sibling)))
+        };
+        match at {
+            Where::First(parent) => Ok((there(parent)?, 0)),
+            Where::Last(parent) => there(parent).map(|node| (node, node.child_count())),
+            Where::Before(sibling) => beside(sibling),
+            Where::After(sibling) => beside(sibling).map(|(parent, at)| (parent, at + 1)),
+        }
+    }
+}
+
+#[inline]
+fn between_neighbours(parent: Node<'_>, position: usize) -> Spot {
+    let (left, right) = neighbours(parent, position);
+    Spot {
+        parent: parent.id,
+        position,
+        key: OrderKey::between(left, right),
+    }
+}
+
+/// The ranks before and behind a position.
+#[inline]
+fn neighbours(parent: Node<'_>, position: usize) -> (Option<Rank<'_>>, Option<Rank<'_>>) {
+    let rank = |at: usize| Some(parent.tree.rank(parent.record.children.get(at)?));
+    (position.checked_sub(1).and_then(rank), rank(position))
+}
+
+/// Whether a rank that was found for another version still is where `at` says in this one.
+fn holds(parent: Node<'_>, position: usize, at: Where, rank: Rank<'_>) -> bool {
+    let (left, right) = neighbours(parent, position);
+    match at {
+        Where::First(_) | Where::Before(_) => right.is_none_or(|right| rank < right),
+        Where::Last(_) | Where::After(_) => left.is_none_or(|left| left < rank),
+    }
+}

@@ -1,0 +1,90 @@
+//! A subtree built apart: nodes that are in no version yet, to be spliced in as a whole.
+//!
+//! - Its ids come from the tree's source, so it collides with nothing that others build meanwhile.
+//! - It is a list of whole leaves of the map (see `radix`), in order. A leaf that holds only its nodes
+//!   is shared with the version it comes to; only the first and the last may have to be merged.
+
+use std::sync::Arc;
+
+use crate::id::{Ids, NodeId};
+use crate::radix::{Leaf, Radix};
+use crate::record::{Place, Record};
+use crate::tree::Tree;
+
+/// A tree that waits for its place. A clone shares everything.
+#[derive(Clone)]
+pub struct Subtree(pub(crate) Arc<Parts>);
+
+pub(crate) struct Parts {
+    pub(crate) root: NodeId,
+    pub(crate) len: u64,
+    pub(crate) ids: Ids,
+    /// Numbers of leaves, rising, and the leaves.
+    pub(crate) leaves: Vec<(u64, Arc<Leaf<Record>>)>,
+}
+
+impl Subtree {
+    /// The id of its topmost node.
+    pub fn root(&self) -> NodeId {
+        self.0.root
+    }
+
+    /// How many nodes it has; at least one.
+    #[expect(clippy::len_without_is_empty, reason = "a subtree has a topmost node")]
+    pub fn len(&self) -> u64 {
+        self.0.len
+    }
+
+    /// A tree of its own that consists of this, and goes on with the same source of ids.
+    pub fn into_tree(self) -> Tree {
+        let mut records = Radix::new();
+        for (number, leaf) in &self.0.leaves {
+            records.insert_leaf(*number, Arc::clone(leaf));
+        }
+        Tree {
+            records,
+            root: self.0.root,
+            len: self.0.len,
+            ids: self.0.ids.clone(),
+        }
+    }
+
+    /// An id that this brings and the map has already.
+    pub(crate) fn collision(&self, records: &Radix<Record>) -> Option<NodeId> {
+        let ids = |(number, leaf): &(u64, Arc<Leaf<Record>>)| {
+            let first = number * crate::radix::LEAF;
+            let there = records.leaf(NodeId::new(first.max(1))?)?;
+            let mut both = (first..).zip(leaf.iter().zip(there.iter()));
+            both.find_map(|(id, (new, old))| (new.is_some() && old.is_some()).then_some(id))
+        };
+        self.0.leaves.iter().find_map(ids).map(NodeId::at)
+    }
+
+    /// Puts all records into the map, the topmost node at `place`.
+    pub(crate) fn plant(&self, records: &mut Radix<Record>, place: Place) {
+        for (number, leaf) in &self.0.leaves {
+            let first = NodeId::at((number * crate::radix::LEAF).max(1));
+            if records.leaf(first).is_none() {
+                records.insert_leaf(*number, Arc::clone(leaf));
+                continue;
+            }
+            let ids = number * crate::radix::LEAF..;
+            for (id, record) in ids.zip(leaf.iter()) {
+                if let Some(record) = record {
+                    records.insert(NodeId::at(id), record.clone());
+                }
+            }
+        }
+        records.get_mut(self.0.root).place = place;
+    }
+}
+
+impl std::fmt::Debug for Subtree {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "Subtree {{ root: {}, len: {} }}",
+            self.0.root, self.0.len
+        )
+    }
+}

@@ -1,0 +1,109 @@
+//! One version of a tree, which never changes.
+//!
+//! A version is a map from ids to records (see `radix`) and the id of its root. A record names its
+//! parent and its children by id, so an edit copies the way to a few records of the map and never the
+//! way to the root of the document: what it costs does not depend on how deep a node lies.
+
+use crate::attributes::Attributes;
+use crate::edit::Edit;
+use crate::id::{Ids, NodeId};
+use crate::key::Rank;
+use crate::node::Node;
+use crate::radix::Radix;
+use crate::record::{Place, Record};
+
+/// An immutable tree. A clone costs two counters and shares everything; any thread may hold one.
+///
+/// ```
+/// use weald_tree::{Attributes, Tree};
+///
+/// let empty = Tree::new();
+/// let mut edit = empty.edit();
+/// let root = edit.tree().root().id();
+/// let hello = edit.append(root, Attributes::new().with("text", "hello"))?;
+/// let tree = edit.freeze();
+///
+/// assert_eq!(tree.node(hello).unwrap().get("text"), Some(&b"hello"[..]));
+/// assert_eq!((empty.len(), tree.len()), (1, 2));
+/// # Ok::<(), weald_tree::EditError>(())
+/// ```
+#[derive(Clone)]
+pub struct Tree {
+    pub(crate) records: Radix<Record>,
+    pub(crate) root: NodeId,
+    /// Nodes that hang under the root, itself included.
+    pub(crate) len: u64,
+    pub(crate) ids: Ids,
+}
+
+impl Tree {
+    /// A tree of one node without attributes.
+    pub fn new() -> Self {
+        Self::with_root(Attributes::new())
+    }
+
+    /// A tree of one node.
+    pub fn with_root(attributes: Attributes) -> Self {
+        let ids = Ids::new();
+        let root = ids.take();
+        let mut records = Radix::new();
+        records.insert(root, Record::new(Place::of_root(root), attributes));
+        Self {
+            records,
+            root,
+            len: 1,
+            ids,
+        }
+    }
+
+    /// The topmost node.
+    pub fn root(&self) -> Node<'_> {
+        self.node(self.root).expect("every version has its root")
+    }
+
+    /// The node with this id, if this version has it.
+    #[inline]
+    pub fn node(&self, id: NodeId) -> Option<Node<'_>> {
+        let record = self.records.get(id)?;
+        Some(Node {
+            tree: self,
+            id,
+            record,
+        })
+    }
+
+    /// How many nodes there are; at least one.
+    #[expect(clippy::len_without_is_empty, reason = "a tree has a root")]
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// A private working version that begins with this one.
+    pub fn edit(&self) -> Edit {
+        Edit::of(self.clone())
+    }
+
+    /// The source of ids that all versions of this tree share.
+    pub fn ids(&self) -> &Ids {
+        &self.ids
+    }
+
+    /// The rank of a node that is there.
+    #[inline]
+    pub(crate) fn rank(&self, id: NodeId) -> Rank<'_> {
+        let record = self.records.get(id).expect("a listed child has a record");
+        record.place.rank(id)
+    }
+}
+
+impl Default for Tree {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl std::fmt::Debug for Tree {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Tree {{ root: {}, len: {} }}", self.root, self.len)
+    }
+}

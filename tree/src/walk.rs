@@ -1,0 +1,198 @@
+//! Walks over a subtree. Each is an iterator with a stack or a queue of its own, so the deepest tree
+//! needs no deep call stack.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use crate::children::Children;
+use crate::node::Node;
+use crate::rope;
+use crate::siblings::{Finger, SiblingIds};
+
+/// A node and all below it, parents before children.
+#[derive(Clone)]
+pub struct Preorder<'t> {
+    first: Option<Node<'t>>,
+    finger: Finger<'t>,
+    /// What is left to visit, the lowest level last.
+    levels: Vec<SiblingIds<'t>>,
+}
+
+impl<'t> Preorder<'t> {
+    pub(crate) fn new(first: Node<'t>) -> Self {
+        Self {
+            first: Some(first),
+            finger: Finger::new(first.tree),
+            levels: Vec::new(),
+        }
+    }
+}
+
+impl<'t> Iterator for Preorder<'t> {
+    type Item = Node<'t>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Node<'t>> {
+        let node = loop {
+            match self.levels.last_mut() {
+                None => break self.first.take()?,
+                Some(level) => match level.next() {
+                    Some(id) => break self.finger.node(id),
+                    None => _ = self.levels.pop(),
+                },
+            }
+        };
+        if has_children(node) {
+            self.levels.push(below(node));
+        }
+        Some(node)
+    }
+
+    /// What `count`, `for_each`, `sum` and their like use: a family at a time.
+    #[inline]
+    fn fold<B, F: FnMut(B, Node<'t>) -> B>(mut self, init: B, mut visit: F) -> B {
+        let mut all = init;
+        let mut level = match (self.levels.pop(), self.first.take()) {
+            (Some(level), _) => level,
+            (None, None) => return all,
+            (None, Some(first)) => {
+                all = visit(all, first);
+                below(first)
+            }
+        };
+        loop {
+            let parent;
+            (all, parent) = match &mut level {
+                SiblingIds::Run(ids) => visit_run(ids, &mut self.finger, (all, &mut visit)),
+                SiblingIds::List(ids) => visit_list(ids, &mut self.finger, (all, &mut visit)),
+            };
+            if let Some(parent) = parent {
+                self.levels
+                    .push(std::mem::replace(&mut level, below(parent)));
+            } else if let Some(above) = self.levels.pop() {
+                level = above;
+            } else {
+                return all;
+            }
+        }
+    }
+}
+
+/// Visits siblings up to the first that has children, and returns that one too.
+#[inline]
+fn visit_run<'t, B, F: FnMut(B, Node<'t>) -> B>(
+    ids: &mut Range<u64>,
+    finger: &mut Finger<'t>,
+    (mut all, visit): (B, &mut F),
+) -> (B, Option<Node<'t>>) {
+    while !ids.is_empty() {
+        for node in finger.nodes(ids.clone()) {
+            ids.start += 1;
+            all = visit(all, node);
+            if has_children(node) {
+                return (all, Some(node));
+            }
+        }
+    }
+    (all, None)
+}
+
+/// The same for siblings that lie apart.
+fn visit_list<'t, B, F: FnMut(B, Node<'t>) -> B>(
+    ids: &mut rope::Iter<'t>,
+    finger: &mut Finger<'t>,
+    (mut all, visit): (B, &mut F),
+) -> (B, Option<Node<'t>>) {
+    for id in ids {
+        let node = finger.node(id);
+        all = visit(all, node);
+        if has_children(node) {
+            return (all, Some(node));
+        }
+    }
+    (all, None)
+}
+
+/// A node and all below it, children before parents.
+#[derive(Clone)]
+pub struct Postorder<'t> {
+    /// The nodes above the next one, each with its children that are left.
+    open: Vec<(Node<'t>, SiblingIds<'t>)>,
+    finger: Finger<'t>,
+}
+
+impl<'t> Postorder<'t> {
+    pub(crate) fn new(last: Node<'t>) -> Self {
+        Self {
+            open: vec![(last, below(last))],
+            finger: Finger::new(last.tree),
+        }
+    }
+}
+
+impl<'t> Iterator for Postorder<'t> {
+    type Item = Node<'t>;
+
+    fn next(&mut self) -> Option<Node<'t>> {
+        loop {
+            let (node, left) = self.open.last_mut()?;
+            match left.next().map(|id| self.finger.node(id)) {
+                Some(child) if has_children(child) => self.open.push((child, below(child))),
+                Some(child) => return Some(child),
+                None => {
+                    let node = *node;
+                    self.open.pop();
+                    return Some(node);
+                }
+            }
+        }
+    }
+}
+
+/// A node and all below it, level by level. It holds one entry for each parent of the next level.
+#[derive(Clone)]
+pub struct BreadthFirst<'t> {
+    first: Option<Node<'t>>,
+    finger: Finger<'t>,
+    families: VecDeque<SiblingIds<'t>>,
+}
+
+impl<'t> BreadthFirst<'t> {
+    pub(crate) fn new(first: Node<'t>) -> Self {
+        Self {
+            first: Some(first),
+            finger: Finger::new(first.tree),
+            families: VecDeque::new(),
+        }
+    }
+}
+
+impl<'t> Iterator for BreadthFirst<'t> {
+    type Item = Node<'t>;
+
+    fn next(&mut self) -> Option<Node<'t>> {
+        let node = loop {
+            match self.families.front_mut() {
+                None => break self.first.take()?,
+                Some(family) => match family.next() {
+                    Some(id) => break self.finger.node(id),
+                    None => _ = self.families.pop_front(),
+                },
+            }
+        };
+        if has_children(node) {
+            self.families.push_back(below(node));
+        }
+        Some(node)
+    }
+}
+
+#[inline]
+fn has_children(node: Node) -> bool {
+    !matches!(node.record.children, Children::None)
+}
+
+#[inline]
+fn below(node: Node<'_>) -> SiblingIds<'_> {
+    SiblingIds::new(&node.record.children, 0..usize::MAX)
+}

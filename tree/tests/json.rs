@@ -1,0 +1,77 @@
+//! JSON: what is written is read again, what is no tree is refused with its place.
+
+#[path = "support/model.rs"]
+mod model;
+
+use model::{Model, grown, steps};
+use proptest::prelude::*;
+use weald_tree::{Tree, Where};
+
+/// Shape and attributes without ids.
+fn bare(mut model: Model, ids: &Model) -> Model {
+    model.id = ids.id;
+    let children = model.children.into_iter().zip(&ids.children);
+    model.children = children.map(|(child, ids)| bare(child, ids)).collect();
+    model
+}
+
+proptest! {
+    #[test]
+    fn what_is_written_is_read_again(steps in steps(60)) {
+        let (tree, model) = grown(&steps);
+        let text = tree.root().to_json();
+        let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let again = Tree::from_json(&value.to_string()).unwrap();
+        prop_assert_eq!(again.len(), tree.len());
+        prop_assert_eq!(bare(Model::of(again.root()), &model), model);
+        prop_assert_eq!(again.root().to_json(), text);
+    }
+
+    #[test]
+    fn no_text_breaks_the_reader(text in r#"[{}\[\]:,"\\ a-]{0,20}"#, at in 0..90_usize) {
+        let _ = Tree::from_json(&text);
+        let whole = r#"{"attributes":{"k":"é\n","b":{"hex":"ff"}},"children":[{},{"children":[{}]}]}"#;
+        if let Some((before, behind)) = whole.split_at_checked(at) {
+            let _ = Tree::from_json(&format!("{before}{text}{behind}"));
+            if before != whole {
+                prop_assert!(Tree::from_json(before).is_err());
+            }
+        }
+    }
+}
+
+#[test]
+fn a_subtree_can_be_read_for_splicing() {
+    let tree = Tree::new();
+    let subtree = tree
+        .subtree_from_json(r#" { "children" : [ { } , { } ] } "#)
+        .unwrap();
+    let mut edit = tree.edit();
+    edit.splice(Where::Last(tree.root().id()), &subtree)
+        .unwrap();
+    assert_eq!(edit.freeze().len(), 4);
+}
+
+#[test]
+fn an_error_names_the_place() {
+    for (text, at, expected) in [
+        ("", 0, "`{` of a node"),
+        (
+            "{\"a\":1}",
+            4,
+            "`attributes` and then `children` as the names in a node",
+        ),
+        ("{} x", 3, "the end"),
+        (r#"{"attributes":{"a":1}}"#, 19, "a string"),
+        (
+            r#"{"attributes":{"a":{"hex":"0"}}}"#,
+            29,
+            "pairs of hexadecimal digits",
+        ),
+        (r#"{"attributes":{"a":"\x"}}"#, 19, "a string"),
+        (r#"{"children":[{}"#, 15, "`,` or `]` behind a child"),
+    ] {
+        let error = Tree::from_json(text).expect_err("no tree");
+        assert_eq!((error.at, error.expected), (at, expected), "{text}");
+    }
+}
