@@ -82,7 +82,17 @@ impl<V> Node<V> {
 impl<V> Drop for Node<V> {
     #[inline(always)]
     fn drop(&mut self) {
-        if self.is_bound() && self.is_linked() {
+        if self.is_bound() {
+            self.check_unlinked();
+        }
+    }
+}
+
+impl<V> Node<V> {
+    // Apart, so that the drop of a wait that was ready at once stays small.
+    #[cold]
+    fn check_unlinked(&self) {
+        if self.is_linked() {
             // Others would follow the link into freed memory: no unwinding may go past this.
             std::process::abort();
         }

@@ -81,7 +81,16 @@ impl<V> Offers<V> {
 
     /// Takes out the first offer whose wait goes on, and holds its claim. Offers of waits that have
     /// ended are taken out on the way.
+    #[inline]
     pub(crate) fn accept(&mut self) -> Option<Accepted<'_, V>> {
+        match self.is_empty() {
+            true => None,
+            false => self.accept_one(),
+        }
+    }
+
+    #[inline(never)]
+    fn accept_one(&mut self) -> Option<Accepted<'_, V>> {
         loop {
             let offer = NonNull::from(self.pop()?);
             // SAFETY: `pop` gives the value for as long as `self` is borrowed; the loop only hides that

@@ -159,6 +159,7 @@ impl<T> Channel<T> {
 
 impl<T> State<T> {
     /// Gives `value` to a receiver that waits, or puts it into the buffer.
+    #[inline]
     pub(super) fn send(&mut self, value: T) -> Sent<T> {
         if self.closed {
             return Sent::Closed(value);
@@ -174,6 +175,7 @@ impl<T> State<T> {
     }
 
     /// Takes the oldest value, and lets the first sender that waits take its place.
+    #[inline]
     pub(super) fn receive(&mut self) -> Received<T> {
         if let Some(value) = self.buffer.pop_front() {
             return Received::Value(value, self.refill());
@@ -212,8 +214,9 @@ impl<T> State<T> {
     }
 
     /// Lets the first sender that waits put its value into the buffer, if there is room.
+    #[inline]
     fn refill(&mut self) -> Option<Waker> {
-        if !self.has_room() {
+        if self.senders.is_empty() || !self.has_room() {
             return None;
         }
         let (value, waker) = take_from(self.senders.accept()?);
