@@ -2,11 +2,14 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "support/reports.rs"]
+mod reports;
 #[path = "support/tools.rs"]
 mod tools;
 
 use std::sync::Arc;
 
+use reports::{collect_reports, reports};
 use tools::{runtime, watch};
 use weald_kernel::{JobName, Runtime, Wait, Waits};
 use weald_sync::{Mutex, channel, reason::Kind};
@@ -131,6 +134,35 @@ fn a_job_that_locks_twice_waits_for_itself() {
     assert!(waits.to_string().contains("a job waits for itself: "));
     job.cancel();
     waits_of(&runtime, 0);
+}
+
+#[test]
+fn a_circle_is_reported_once_by_itself() {
+    let _watch = watch();
+    collect_reports();
+    let runtime = runtime(2);
+    let job = runtime.spawn(async {
+        let mutex = Mutex::named("told once", ());
+        let _once = mutex.lock().await;
+        drop(mutex.lock().await);
+    });
+    let told = || reports("weald::waits", "told once");
+    while told().is_empty() {
+        std::thread::yield_now();
+    }
+    // The monitor falls asleep again after each of these, and looks again before it does.
+    for _ in 0..3 {
+        let sleep = runtime.spawn(weald_kernel::sleep(std::time::Duration::from_millis(30)));
+        sleep.wait().unwrap();
+    }
+    assert_eq!(told().len(), 1);
+    assert_eq!(told()[0].level, tracing::Level::ERROR);
+    assert!(
+        told()[0]
+            .text
+            .contains("nothing can run any more: a job waits for itself")
+    );
+    job.cancel();
 }
 
 #[test]
