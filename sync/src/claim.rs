@@ -16,7 +16,7 @@
 
 use std::{marker::PhantomPinned, task::Waker};
 
-use crate::sys::{AtomicU32, Ordering, UnsafeCell, relax};
+use crate::sys::{AtomicU32, Ordering, Rank, UnsafeCell, relax};
 
 const HELD: u32 = 0;
 const OPEN: u32 = 1;
@@ -30,6 +30,8 @@ const WON: u32 = 2;
 pub(crate) struct Claim {
     word: AtomicU32,
     waker: UnsafeCell<Option<Waker>>,
+    /// Who of two gives way.
+    rank: Rank,
     _pinned: PhantomPinned,
 }
 
@@ -51,6 +53,7 @@ impl Claim {
         Claim {
             word: AtomicU32::new(HELD),
             waker: UnsafeCell::new(None),
+            rank: Rank::new(),
             _pinned: PhantomPinned,
         }
     }
@@ -180,14 +183,14 @@ impl<'a> Held<'a> {
     }
 
     /// Holds a second claim as well: that of a partner whose offer fits the caller's own. Two that hold
-    /// their own and want each other's would wait for ever, so the one at the higher address opens its own
+    /// their own and want each other's would wait for ever, so the one of the higher rank opens its own
     /// again and again.
     ///
     /// # Errors
     /// `Mine` if the caller's own was won meanwhile; `Theirs` if the partner's was: the own is still held.
     pub(crate) fn and<'b>(self, theirs: &'b Claim) -> Result<(Held<'a>, Held<'b>), Missed<'a>> {
         let (claim, mut mine) = (self.0, self);
-        let yields = std::ptr::from_ref(claim).addr() > std::ptr::from_ref(theirs).addr();
+        let yields = claim.rank.is_above(&theirs.rank);
         let mut round = 0;
         loop {
             match theirs.try_hold() {

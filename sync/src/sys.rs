@@ -59,6 +59,40 @@ impl<T> MutPtr<T> {
     }
 }
 
+/// A place in an order of all objects that exist at the same time. An object has it in itself, and does not
+/// move while it is compared.
+#[cfg(not(loom))]
+#[derive(Debug)]
+pub(crate) struct Rank;
+
+#[cfg(not(loom))]
+impl Rank {
+    pub(crate) const fn new() -> Rank {
+        Rank
+    }
+
+    pub(crate) fn is_above(&self, other: &Rank) -> bool {
+        std::ptr::from_ref(self).addr() > std::ptr::from_ref(other).addr()
+    }
+}
+
+/// In a model addresses differ from run to run, so that the order is that of the making.
+#[cfg(loom)]
+#[derive(Debug)]
+pub(crate) struct Rank(u64);
+
+#[cfg(loom)]
+impl Rank {
+    pub(crate) fn new() -> Rank {
+        static NEXT: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
+        Rank(NEXT.fetch_add(1, Ordering::Relaxed))
+    }
+
+    pub(crate) fn is_above(&self, other: &Rank) -> bool {
+        self.0 > other.0
+    }
+}
+
 /// Rounds of a spin before it lets other threads run, and before it sleeps.
 #[cfg(not(loom))]
 const SPINS: u32 = 64;
