@@ -135,9 +135,8 @@ unsafe fn post_link(job: &JobRef, link: NonNull<Link>) -> bool {
 #[cold]
 fn wake_receiver(job: &JobRef) {
     let receiver = job.header().extras.parts().receiver.take();
-    if let Some(receiver) = receiver {
-        receiver.wake();
-    }
+    // A sender does not answer for the receiver's waker.
+    crate::run::wake(receiver);
 }
 
 /// The end that receives. There is one for each job; dropping it closes the mailbox and drops what

@@ -36,7 +36,8 @@ pub struct WaitingJob {
     pub job: JobName,
     /// What for; none if it did not say so (a future of a foreign library).
     pub reason: Option<Reason>,
-    /// Who can end the wait, if that is known: the holder of a lock, or the job whose end it waits for.
+    /// Who can end the wait, if that is known: the job that holds a mutex, or whose end it waits for. A plain
+    /// thread that holds a mutex is not named.
     pub holder: Option<JobName>,
 }
 

@@ -43,7 +43,7 @@ impl Clock {
             if !due.is_empty() {
                 // Wakers are user code: they are woken outside of the lock.
                 drop(alarms);
-                due.into_values().for_each(Waker::wake);
+                crate::wake::wake_all(due.into_values());
                 alarms = self.alarms();
                 continue;
             }
@@ -98,8 +98,10 @@ impl Future for ThreadAlarm {
             .get_or_insert_with(|| NEXT.fetch_add(1, Ordering::Relaxed));
         let key = (self.deadline, number);
         let clock = clock();
+        // User code: before the lock.
+        let waker = cx.waker().clone();
         let mut alarms = clock.alarms();
-        let former = alarms.insert(key, cx.waker().clone());
+        let former = alarms.insert(key, waker);
         let is_first = alarms
             .first_key_value()
             .is_some_and(|(first, _)| *first == key);

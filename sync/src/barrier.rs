@@ -158,7 +158,7 @@ impl Branch for Arrive<'_> {
             match state.try_complete() {
                 Tried::Done(wakers) => {
                     drop(state);
-                    wakers.into_iter().for_each(Waker::wake);
+                    crate::wake::wake_all(wakers);
                     return Poll::Ready(LEADER);
                 }
                 Tried::Short => {}
@@ -190,7 +190,7 @@ impl Branch for Arrive<'_> {
                 Tried::Done(wakers) => {
                     entry.win(own);
                     drop(state);
-                    wakers.into_iter().for_each(Waker::wake);
+                    crate::wake::wake_all(wakers);
                     return Enrolled::Ready(LEADER);
                 }
                 Tried::Short => {}

@@ -195,6 +195,11 @@ impl<T> Receiver<T> {
         Arc::ptr_eq(&self.channel, &other.channel)
     }
 
+    /// Gives the channel a name for reports of who waits for what.
+    pub fn set_name(&self, name: &str) {
+        self.channel.set_name(Name::new(name));
+    }
+
     /// The values, each when it comes, until the channel is closed and empty; waits with the stack.
     pub fn iter(&self) -> impl Iterator<Item = T> {
         std::iter::from_fn(|| self.receive().wait().ok())

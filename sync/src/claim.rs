@@ -9,7 +9,8 @@
 //! lock of a tool), OPEN (nobody is at it), WON + number of the offer (for ever).
 //!
 //! Invariants:
-//! - Who holds a claim takes no lock, so that who spins for one, with a lock held, always goes on.
+//! - Who holds a claim waits for no tool's inner lock (at most for the table in `holders`, whose users wait for
+//!   nothing), so that who spins for one, with an inner lock held, always goes on.
 //! - After it won a claim a partner touches nothing of that wait any more.
 
 #![allow(unsafe_code)]

@@ -204,7 +204,7 @@ impl Condvar {
     pub fn notify_one(&self) {
         let waker = self.state.lock().tell(Notice::One);
         if let Some(Some(waker)) = waker {
-            waker.wake();
+            crate::wake::wake(waker);
         }
     }
 

@@ -347,9 +347,9 @@ impl<B: Branch> Parts<'_, B> {
 
     fn finish(&mut self, winner: u32) -> B::Output {
         *self.stage = Stage::Ended;
-        let output = self.branch.as_mut().collect(Won(winner));
+        // All other offers first: what is collected may be copied by the user's code, which may panic.
         self.branch.as_mut().settle(Some(winner));
-        output
+        self.branch.as_mut().collect(Won(winner))
     }
 }
 

@@ -95,7 +95,7 @@ impl<T> State<T> {
 
 fn wake(waker: Option<Waker>) {
     if let Some(waker) = waker {
-        waker.wake();
+        crate::wake::wake(waker);
     }
 }
 

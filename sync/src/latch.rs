@@ -58,7 +58,7 @@ impl<V> Latch<V> {
         }
         drop(state);
         for waker in wakers {
-            waker.wake();
+            crate::wake::wake(waker);
         }
     }
 }

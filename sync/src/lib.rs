@@ -21,6 +21,8 @@ mod claim;
 
 mod offer;
 
+mod wake;
+
 mod serve;
 
 mod event;

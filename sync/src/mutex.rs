@@ -74,7 +74,8 @@ impl<T> Mutex<T> {
         }
     }
 
-    /// A free mutex with a name for reports of who waits for what.
+    /// A free mutex with a name for reports of who waits for what. A program has room for 16,383 different
+    /// names; a mutex that is given one more stays unnamed.
     pub fn named(name: &str, value: T) -> Mutex<T> {
         Mutex {
             raw: RawMutex::new(Name::new(name)),
@@ -230,7 +231,7 @@ impl<'a, T: ?Sized> Branch for Lock<'a, T> {
         if won.is_none() && node.is_bound() {
             let waker = mutex.raw.listed().retract(node);
             if let Some(waker) = waker {
-                waker.wake();
+                crate::wake::wake(waker);
             }
         }
     }

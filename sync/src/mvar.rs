@@ -265,10 +265,9 @@ impl<'a, T> Take<'a, T> {
         list::project(self, |this| (this.mvar, &mut this.node))
     }
 
-    fn handed(self: Pin<&mut Self>) -> T {
+    fn handed(self: Pin<&mut Self>) -> Option<T> {
         let (mvar, node) = self.node();
-        let handed = mvar.state.lock().takes.value(node).slot.value.take();
-        handed.expect("a wait for the value of an mvar ends with the value")
+        mvar.state.lock().takes.value(node).slot.value.take()
     }
 }
 
@@ -311,12 +310,16 @@ impl<T> Branch for Take<'_, T> {
     fn collect(self: Pin<&mut Self>, _won: Won) -> T {
         let (mvar, mode) = (self.mvar, self.mode);
         let value = self.handed();
+        let value = value.expect("a wait for the value of an mvar ends with the value");
         mvar.yielded(mode, value)
     }
 
     fn give_back(self: Pin<&mut Self>, _won: Won) {
         let (mvar, mode) = (self.mvar, self.mode);
-        let value = self.handed();
+        // None: it was got in `enrol`, and copying it panicked.
+        let Some(value) = self.handed() else {
+            return;
+        };
         let mut state = mvar.state.lock();
         match mode {
             Mode::Take => state.put_back(value),

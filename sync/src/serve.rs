@@ -6,7 +6,7 @@
 
 use std::task::Waker;
 
-use crate::lock::Guard;
+use crate::{lock::Guard, wake::wake_all};
 
 /// What a rule did: it ended a wait, whose waker is to be woken; or there was nobody to serve.
 pub(crate) type Served = Option<Option<Waker>>;
@@ -41,10 +41,7 @@ fn serve_all<S>(
             count += 1;
         }
         drop(state);
-        batch
-            .iter_mut()
-            .filter_map(Option::take)
-            .for_each(Waker::wake);
+        wake_all(batch.iter_mut().filter_map(Option::take));
         if count < BATCH {
             return;
         }

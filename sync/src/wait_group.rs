@@ -4,7 +4,7 @@ use std::{
     fmt,
     pin::Pin,
     sync::Arc,
-    task::{Context, Poll, Waker},
+    task::{Context, Poll},
 };
 
 use crate::{
@@ -119,7 +119,7 @@ impl Drop for Member {
         }
         let wakers = state.waiters.accept_all();
         drop(state);
-        wakers.into_iter().for_each(Waker::wake);
+        crate::wake::wake_all(wakers);
     }
 }
 

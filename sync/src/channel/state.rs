@@ -108,7 +108,7 @@ impl<T> Channel<T> {
             }
         }
         drop(state);
-        wakers.into_iter().for_each(wake);
+        crate::wake::wake_all(wakers.into_iter().flatten());
     }
 
     pub(super) fn is_closed(&self) -> bool {
@@ -253,6 +253,6 @@ fn take_from<T>(sender: Accepted<'_, Option<T>>) -> (T, Option<Waker>) {
 /// Called without the lock.
 pub(super) fn wake(waker: Option<Waker>) {
     if let Some(waker) = waker {
-        waker.wake();
+        crate::wake::wake(waker);
     }
 }

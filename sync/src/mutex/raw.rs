@@ -99,11 +99,6 @@ impl RawMutex {
         Name::of_number(u16::try_from(number).expect("a name has 14 bits"))
     }
 
-    /// The unit that holds it, if a unit does.
-    pub(crate) fn holder(&self) -> Option<usize> {
-        unit_of(self.word.load(Ordering::Relaxed))
-    }
-
     pub(crate) fn is_locked(&self) -> bool {
         self.word.load(Ordering::Relaxed) & OWNER != 0
     }
@@ -154,7 +149,7 @@ impl RawMutex {
     fn unlock_late(&self) {
         let waker = self.listed().release();
         if let Some(waker) = waker {
-            waker.wake();
+            crate::wake::wake(waker);
         }
     }
 
@@ -208,7 +203,7 @@ impl Listed<'_> {
         });
         let taken = before & OWNER == 0;
         if !taken && before & WAITERS == 0 {
-            holders::register(self.raw);
+            holders::note(self.raw, unit_of(before));
         }
         taken
     }
@@ -240,9 +235,11 @@ impl Listed<'_> {
         if before & OWNER == 0 {
             self.list().remove(node);
             self.note_waiters();
+            self.note_holder(me());
             return true;
         }
         if was_woken {
+            self.note_holder(before);
             rival(self.list().value(node)).passed_over += 1;
         }
         false
@@ -283,6 +280,7 @@ impl Listed<'_> {
             if let Some((next, waker)) = handed {
                 self.update(|word| Some((word & !OWNER) | next));
                 self.note_waiters();
+                self.note_holder(next);
                 return waker;
             }
         }
@@ -303,12 +301,19 @@ impl Listed<'_> {
         waker.flatten()
     }
 
+    /// Those who still wait, wait for this owner.
+    fn note_holder(&mut self, owner: u64) {
+        if !self.list().is_empty() {
+            holders::note(self.raw, unit_of(owner));
+        }
+    }
+
     /// Clears `WAITERS` if nobody waits any more.
     fn note_waiters(&mut self) {
         if self.list().is_empty() {
             let before = self.update(|word| Some(word & !WAITERS));
             if before & WAITERS != 0 {
-                holders::unregister(self.raw);
+                holders::forget(self.raw);
             }
         }
     }

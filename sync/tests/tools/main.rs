@@ -19,4 +19,5 @@ mod once;
 mod oneshot;
 mod rwlock;
 mod semaphore;
+mod user_panics;
 mod wait_group;
