@@ -36,8 +36,8 @@ pub struct WaitingJob {
     pub job: JobName,
     /// What for; none if it did not say so (a future of a foreign library).
     pub reason: Option<Reason>,
-    /// Who can end the wait, if that is known: the job that holds a mutex, or whose end it waits for. A plain
-    /// thread that holds a mutex is not named.
+    /// Who can end the wait, if that is known: the job that holds a mutex or writes under a read-write
+    /// lock, or whose end it waits for. A plain thread and readers are not named.
     pub holder: Option<JobName>,
 }
 
@@ -136,7 +136,7 @@ fn holder_of(job: &JobRef) -> Option<usize> {
     let reason = job.header().waits_for()?;
     match reason.kind {
         Kind::End => Some(reason.object),
-        Kind::Mutex => holders::holder(reason.object),
+        Kind::Mutex | Kind::RwLock => holders::holder(reason.object),
         _ => None,
     }
 }

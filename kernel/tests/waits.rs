@@ -12,7 +12,7 @@ use std::sync::Arc;
 use reports::{collect_reports, reports};
 use tools::{runtime, watch};
 use weald_kernel::{JobName, Runtime, Wait, Waits};
-use weald_sync::{Mutex, channel, reason::Kind};
+use weald_sync::{Mutex, RwLock, channel, reason::Kind};
 
 /// Asks until so many jobs wait.
 fn waits_of(runtime: &Runtime, jobs: usize) -> Waits {
@@ -134,6 +134,39 @@ fn a_job_that_locks_twice_waits_for_itself() {
     assert!(waits.to_string().contains("a job waits for itself: "));
     job.cancel();
     waits_of(&runtime, 0);
+}
+
+#[test]
+fn who_writes_under_a_lock_is_told_to_readers() {
+    let _watch = watch();
+    let runtime = runtime(1);
+    let lock = Arc::new(RwLock::named("table", 1));
+    let held = Arc::clone(&lock);
+    let writer = runtime.spawn(async move {
+        let _guard = held.write().await;
+        std::future::pending::<()>().await;
+    });
+    let site = line!() - 4;
+    waits_of(&runtime, 1);
+    let reading = Arc::clone(&lock);
+    let reader = runtime.spawn(async move { *reading.read().await });
+    let waits = waits_of(&runtime, 2);
+    let find = |job: &&weald_kernel::WaitingJob| job.reason.is_some_and(|r| r.kind == Kind::RwLock);
+    let waiting = waits.jobs.iter().find(find).unwrap();
+    assert_eq!(waiting.holder.as_ref().unwrap().site.line(), site);
+    assert_eq!(waiting.reason.unwrap().name.text(), Some("table"));
+    writer.cancel();
+    assert_eq!(reader.wait().unwrap(), 1);
+
+    // A writer that wants to write again waits for itself.
+    let twice = runtime.spawn(async {
+        let lock = RwLock::new(());
+        let _once = lock.write().await;
+        drop(lock.write().await);
+    });
+    let waits = waits_of(&runtime, 1);
+    assert_eq!(waits.circles, [[0]]);
+    twice.cancel();
 }
 
 #[test]

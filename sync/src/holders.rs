@@ -11,11 +11,9 @@ use std::{
     sync::{Mutex, MutexGuard, OnceLock, PoisonError},
 };
 
-use crate::mutex::RawMutex;
-
 const SHARDS: usize = 64;
 
-/// The units that hold locks, by the locks' addresses; zero: a thread does.
+/// The units that hold locks, by the locks' addresses; zero: a thread does, or several readers do.
 type Table = HashMap<usize, usize>;
 
 fn shard(object: usize) -> MutexGuard<'static, Table> {
@@ -27,19 +25,19 @@ fn shard(object: usize) -> MutexGuard<'static, Table> {
 }
 
 /// The lock is waited for, and `holder` holds it. Called under its inner lock.
-pub(crate) fn note(lock: &RawMutex, holder: Option<usize>) {
+pub(crate) fn note<L>(lock: &L, holder: Option<usize>) {
     let object = std::ptr::from_ref(lock).addr();
     shard(object).insert(object, holder.unwrap_or(0));
 }
 
 /// Nobody waits for the lock any more. Called under its inner lock.
-pub(crate) fn forget(lock: &RawMutex) {
+pub(crate) fn forget<L>(lock: &L) {
     let object = std::ptr::from_ref(lock).addr();
     shard(object).remove(&object);
 }
 
 /// The unit that holds the lock `object`, as [`Reason::object`](crate::reason::Reason::object) gives it; none
-/// if nobody waits for it, or a thread holds it.
+/// if nobody waits for it, or a thread holds it, or readers do.
 pub fn holder(object: usize) -> Option<usize> {
     shard(object)
         .get(&object)

@@ -41,7 +41,7 @@ use raw::{Mode, Raw, Want};
 /// assert_eq!(prices.into_inner().len(), 4);
 /// ```
 ///
-/// An idle lock has 24 bytes beside its value.
+/// An idle lock has 32 bytes beside its value.
 ///
 /// # Safety
 /// *Guarded*: the value is changed only by who has a write guard, and read only by who has a guard; while

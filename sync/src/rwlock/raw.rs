@@ -8,10 +8,12 @@ use std::pin::Pin;
 
 use crate::{
     event::{Enrolled, Entry},
+    holders,
     lock::Lock,
     offer::{OfferNode, Offers},
     reason::{Kind, Name, Reason},
     serve::{Served, serve},
+    unit,
 };
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -21,8 +23,11 @@ pub(super) enum Mode {
 }
 
 /// One who waits.
+#[derive(Clone, Copy)]
 pub(super) struct Want {
     mode: Mode,
+    /// Who it is; set when it begins to wait.
+    unit: usize,
 }
 
 /// A read-write lock without a value.
@@ -32,6 +37,8 @@ struct State {
     /// How many read; `WRITER` if one writes.
     inside: u32,
     name: Name,
+    /// Who writes, if one does.
+    writer: usize,
     waiters: Offers<Want>,
 }
 
@@ -39,7 +46,7 @@ const WRITER: u32 = u32::MAX;
 
 impl Want {
     pub(super) fn new(mode: Mode) -> Want {
-        Want { mode }
+        Want { mode, unit: 0 }
     }
 }
 
@@ -48,6 +55,7 @@ impl Raw {
         Raw(Lock::new(State {
             inside: 0,
             name,
+            writer: 0,
             waiters: Offers::new(),
         }))
     }
@@ -60,7 +68,7 @@ impl Raw {
     pub(super) fn enrol(
         &self,
         mode: Mode,
-        node: Pin<&mut OfferNode<Want>>,
+        mut node: Pin<&mut OfferNode<Want>>,
         entry: &Entry<'_>,
     ) -> Enrolled<()> {
         let mut state = self.0.lock();
@@ -71,8 +79,10 @@ impl Raw {
             entry.win(own);
             return Enrolled::Ready(());
         }
+        state.waiters.value(node.as_mut()).slot.unit = unit::current();
         state.waiters.leave(node, entry);
         drop(own);
+        state.note_holder();
         Enrolled::Waits
     }
 
@@ -97,12 +107,13 @@ impl Raw {
     pub(super) fn retract(&self, node: Pin<&mut OfferNode<Want>>) {
         let mut state = self.0.lock();
         state.waiters.remove(node);
+        state.note_holder();
         serve(state, State::admit);
     }
 
     pub(super) fn reason(&self) -> Reason {
-        let name = self.0.lock().name;
-        Reason::new(Kind::RwLock, self).named(name)
+        let state = self.0.lock();
+        Reason::new(Kind::RwLock, &*state).named(state.name)
     }
 }
 
@@ -110,7 +121,7 @@ impl State {
     fn try_enter(&mut self, mode: Mode) -> bool {
         let enters = is_open(self.inside, mode) && self.waiters.first().is_none();
         if enters {
-            self.enter(mode);
+            self.enter(mode, unit::current());
         }
         enters
     }
@@ -119,17 +130,28 @@ impl State {
     fn admit(&mut self) -> Served {
         let inside = self.inside;
         let accepted = self.waiters.accept_if(|want| is_open(inside, want.mode))?;
-        let mode = accepted.slot.mode;
+        let Want { mode, unit } = *accepted.slot;
         let waker = accepted.win();
-        self.enter(mode);
+        self.enter(mode, unit);
+        self.note_holder();
         Some(waker)
     }
 
-    fn enter(&mut self, mode: Mode) {
+    fn enter(&mut self, mode: Mode, unit: usize) {
         match mode {
             Mode::Read => self.inside += 1,
-            Mode::Write => self.inside = WRITER,
+            Mode::Write => (self.inside, self.writer) = (WRITER, unit),
         }
+    }
+
+    /// Tells reports who holds the lock, while somebody waits for it.
+    fn note_holder(&self) {
+        if self.waiters.is_empty() {
+            return holders::forget(self);
+        }
+        // An odd number is that of a thread.
+        let is_unit = self.inside == WRITER && self.writer.is_multiple_of(2);
+        holders::note(self, is_unit.then_some(self.writer));
     }
 }
 

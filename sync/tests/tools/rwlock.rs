@@ -184,6 +184,6 @@ fn another_executor_waits_as_well() {
 
 #[test]
 fn it_is_small() {
-    assert_eq!(size_of::<RwLock<()>>(), 24);
-    assert_eq!(size_of::<RwLock<u64>>(), 32);
+    assert_eq!(size_of::<RwLock<()>>(), 32);
+    assert_eq!(size_of::<RwLock<u64>>(), 40);
 }
