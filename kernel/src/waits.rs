@@ -42,8 +42,8 @@ pub struct WaitingJob {
 }
 
 impl Runtime {
-    /// What the jobs of this runtime wait for now, and which of them wait for each other. Walks through all
-    /// jobs: some nanoseconds for each.
+    /// What the jobs of this runtime wait for now, and which of them wait for each other. Takes time in
+    /// proportion to the number of all jobs.
     ///
     /// ```
     /// let runtime = weald_kernel::Runtime::builder().workers(1).build()?;
