@@ -25,6 +25,11 @@ pub use weald_kernel::{
     spawn_child, spawn_local, timeout, yield_now,
 };
 
+/// Threads: straight-line code on small stacks, shaped like `std::thread`.
+pub mod thread {
+    pub use weald_fiber::*;
+}
+
 /// Processes: pids, mailboxes, receive, exit reasons.
 pub mod process {
     pub use weald_process::*;
