@@ -8,6 +8,7 @@ use std::{ptr, task::Waker, thread, time::Duration};
 
 use crate::{
     clock::TICK,
+    fork,
     gate::Lost,
     inside::Inside,
     job::Header,
@@ -190,7 +191,7 @@ pub(crate) fn steal(tenure: &mut Tenure<'_>) -> Result<bool, Lost> {
                 return Ok(true);
             }
         }
-        if shared.injector.len() > 0 || tenure.home.has_runnable() {
+        if shared.injector.len() > 0 || tenure.home.has_runnable() || fork::sees_work(shared) {
             return Ok(true);
         }
         if shared.is_driven() {
@@ -220,7 +221,9 @@ fn steal_from(tenure: &Tenure<'_>, victim: usize) -> Result<bool, Lost> {
 
 /// Whether there is work that any worker could take.
 pub(crate) fn sees_work(shared: &Shared) -> bool {
-    shared.injector.len() > 0 || shared.workers.iter().any(|worker| worker.thief.len() > 0)
+    shared.injector.len() > 0
+        || shared.workers.iter().any(|worker| worker.thief.len() > 0)
+        || fork::sees_work(shared)
 }
 
 /// Sleeps until there is work, a timer is due, or the runtime has news. The worker searches after it.
@@ -230,6 +233,8 @@ pub(crate) fn sleep(tenure: &mut Tenure<'_>) -> Result<(), Lost> {
     shared
         .idle
         .announce(worker.index, thread::current(), tenure.before_sleep());
+    // After the announcement too: who rings back finds this worker asleep.
+    shared.lanes.ring_all();
     // After the announcement: an earlier timer from outside finds this worker asleep and wakes it.
     let deadline = worker.gate.enter(tenure.epoch)?.wheel.next_tick();
     let deadline = deadline.map(|tick| shared.clock.start_of(tick));

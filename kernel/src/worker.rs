@@ -19,11 +19,12 @@
 
 use crate::{
     context::Context,
+    fork,
     gate::{Epoch, Gate, Lost},
     idle::Before,
     inside::{Inside, Next},
     job::{Header, JobPtr},
-    report, ring,
+    ready, report, ring,
     run::{self, Polled},
     run_word::RunWord,
     runnable::Runnable,
@@ -192,11 +193,26 @@ impl<'a> Tenure<'a> {
                 Next::Look => continue,
                 Next::Empty => {}
             }
-            if search::from_injector(self)? || search::steal(self)? {
+            if search::from_injector(self)? {
+                continue;
+            }
+            if let Some(half) = fork::steal(self.shared) {
+                return self.begin_half(half);
+            }
+            if search::steal(self)? {
                 continue;
             }
             search::sleep(self)?;
         }
+    }
+
+    /// A forked half to run.
+    fn begin_half(&mut self, half: Runnable) -> Result<Runnable, End> {
+        if let Err(lost) = self.announce(&half) {
+            ready::inject(self.shared, half);
+            return Err(lost.into());
+        }
+        Ok(self.found(half))
     }
 
     /// A worker that found work no longer searches; the last one to find some wakes the next, if it
@@ -305,6 +321,13 @@ pub(crate) fn step(tenure: &mut Tenure<'_>, mut chance: impl FnMut(usize) -> usi
         Ok(Some(job)) => tenure.announce(&job).map(|()| Some(job)),
         Ok(None) => tenure.pass_by_chance(&mut chance),
         Err(_) => Ok(None),
+    };
+    // A half last: what its owner waits for may come without it.
+    let found = match found {
+        Ok(None) => fork::steal_for_driver(tenure.shared)
+            .map(|half| tenure.announce(&half).map(|()| half))
+            .transpose(),
+        found => found,
     };
     match found {
         Ok(Some(job)) => tenure.run_from(job).is_ok(),
