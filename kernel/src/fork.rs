@@ -10,10 +10,12 @@ mod half;
 mod join;
 mod lane;
 mod lanes;
+mod patience;
 mod region;
 mod theft;
 
 pub use join::join;
 
 pub(crate) use lane::Lane;
-pub(crate) use lanes::{Lanes, sees_work, steal, steal_for_driver};
+pub(crate) use lanes::{Lanes, steal, steal_for_driver};
+pub(crate) use patience::Patience;

@@ -19,7 +19,7 @@
 
 use crate::{
     context::Context,
-    fork,
+    fork::{self, Patience},
     gate::{Epoch, Gate, Lost},
     idle::Before,
     inside::{Inside, Next},
@@ -28,7 +28,7 @@ use crate::{
     run::{self, Polled},
     run_word::RunWord,
     runnable::Runnable,
-    search,
+    search::{self, Found},
     shared::Shared,
     sys::{AtomicIsize, AtomicU32, AtomicUsize, Ordering},
 };
@@ -132,6 +132,8 @@ pub(crate) struct Tenure<'a> {
     pub(crate) trims_seen: usize,
     /// When the last look was.
     pub(crate) last_look: std::time::Instant,
+    /// How the worker waits for forked halves.
+    pub(crate) patience: Patience,
     /// How many runs there were; tells apart runs of one job.
     runs: u64,
 }
@@ -159,6 +161,7 @@ impl<'a> Tenure<'a> {
             look_every: 1,
             trims_seen: shared.trims.load(Ordering::Acquire),
             last_look: shared.clock.now(),
+            patience: Patience::new(),
             runs: 0,
         }
     }
@@ -196,18 +199,17 @@ impl<'a> Tenure<'a> {
             if search::from_injector(self)? {
                 continue;
             }
-            if let Some(half) = fork::steal(self.shared) {
-                return self.begin_half(half);
+            match search::steal(self)? {
+                Found::Queued => {}
+                Found::Half(half) => return self.begin_half(half),
+                Found::Nothing => search::sleep(self)?,
             }
-            if search::steal(self)? {
-                continue;
-            }
-            search::sleep(self)?;
         }
     }
 
     /// A forked half to run.
     fn begin_half(&mut self, half: Runnable) -> Result<Runnable, End> {
+        self.patience = Patience::new();
         if let Err(lost) = self.announce(&half) {
             ready::inject(self.shared, half);
             return Err(lost.into());

@@ -103,6 +103,11 @@ impl Lanes {
         }
     }
 
+    /// Whether anybody forks at this moment.
+    pub(super) fn are_active(&self) -> bool {
+        self.iter().any(Lane::is_active)
+    }
+
     /// Whether `job` is in a fork.
     pub(crate) fn is_forking(&self, job: &JobRef) -> bool {
         self.iter()
@@ -127,8 +132,22 @@ pub(super) fn may_steal(shared: &Shared) -> bool {
     computing < shared.workers.len()
 }
 
+/// A region no longer computes, so that another one may. Calls whoever sleeps for want of that: no push did,
+/// as long as there was no room.
+pub(super) fn room_for_another(shared: &Shared) {
+    if shared.idle.sleeping() == 0 || !shared.lanes.are_active() {
+        return;
+    }
+    for lane in shared.lanes.iter() {
+        lane.deque.ring();
+    }
+    if sees_work(shared) {
+        shared.wake_one();
+    }
+}
+
 /// Whether there is a half that a worker could steal.
-pub(crate) fn sees_work(shared: &Shared) -> bool {
+pub(super) fn sees_work(shared: &Shared) -> bool {
     shared.lanes.iter().any(|lane| lane.deque.has_entries()) && may_steal(shared)
 }
 

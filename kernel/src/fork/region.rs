@@ -6,6 +6,7 @@
 use super::{
     cancel, depth,
     lane::{Lane, Line},
+    lanes,
 };
 use crate::{context::Context, job::Header, shared::Shared, sys::barrier};
 
@@ -63,9 +64,6 @@ impl Drop for Region<'_> {
         if !keeps || !self.here.keep_spare_lane(self.lane) {
             self.lane.unclaim();
         }
-        // There is room for another region now, and whoever slept for want of it is not called otherwise.
-        if shared.idle.sleeping() > 0 {
-            shared.lanes.ring_all();
-        }
+        lanes::room_for_another(shared);
     }
 }

@@ -17,6 +17,7 @@ use std::{
 use super::{
     half::{Header, Loot},
     lane::Lane,
+    lanes,
     region::{Descent, Region},
 };
 use crate::{
@@ -185,9 +186,7 @@ struct Parked<'a>(&'a Lane);
 impl<'a> Parked<'a> {
     fn begin(lane: &'a Lane) -> Parked<'a> {
         lane.parked.store(true, Ordering::Relaxed);
-        if lane.shared().idle.sleeping() > 0 {
-            lane.shared().lanes.ring_all();
-        }
+        lanes::room_for_another(lane.shared());
         Parked(lane)
     }
 }
