@@ -5,7 +5,7 @@
 
 mod cancel;
 mod depth;
-mod deque;
+pub(crate) mod deque;
 mod grain;
 mod half;
 mod join;

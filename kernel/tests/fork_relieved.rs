@@ -35,17 +35,48 @@ fn a_fork_is_relieved_and_its_worker_serves_others() {
     let _watch = watch();
     collect_reports();
     let runtime = quickly_relieved(1);
-    static RUNTIME_SERVED: AtomicBool = AtomicBool::new(false);
-    let computes = || until(|| RUNTIME_SERVED.load(Ordering::SeqCst));
-    let forks = Spawn::new().name("forks beside others");
-    let job = runtime.block_on(async { forks.spawn(async move { join(computes, || 42).1 }) });
+    let computes = || {
+        BEGUN.store(true, Ordering::SeqCst);
+        until(|| SERVED.load(Ordering::SeqCst));
+    };
+    let job = runtime.spawn(async move {
+        let forks = Spawn::new().name("forks beside others");
+        forks
+            .spawn(async move { join(computes, || 42).1 })
+            .await
+            .unwrap()
+    });
+    until(|| BEGUN.load(Ordering::SeqCst));
     // The only worker is busy until this has run.
-    let other = runtime.spawn(async { RUNTIME_SERVED.store(true, Ordering::SeqCst) });
+    let other = runtime.spawn(async { SERVED.store(true, Ordering::SeqCst) });
     runtime.block_on(other).unwrap();
     assert_eq!(runtime.block_on(job).unwrap(), 42);
     assert!(runtime.metrics().relieved >= 1);
     assert!(reports("weald::monitor", "forks beside others").is_empty());
+    // Whereas one that does not fork is reported.
+    let relieved = runtime.metrics().relieved;
+    let job = runtime.block_on(async {
+        let alone = Spawn::new().name("computes alone");
+        let runtime = &runtime;
+        thread::scope(|threads| {
+            let counted = threads.spawn(move || {
+                until_relieved(runtime, relieved + 1);
+                ENOUGH.store(true, Ordering::SeqCst);
+            });
+            let job = alone.spawn(async { until(|| ENOUGH.load(Ordering::SeqCst)) });
+            counted.join().unwrap();
+            Some(job)
+        })
+    });
+    runtime.block_on(job.unwrap()).unwrap();
+    let reports = reports("weald::monitor", "computes alone");
+    assert_eq!(reports.len(), 1);
+    assert_eq!(reports[0].level, tracing::Level::WARN);
 }
+
+static BEGUN: AtomicBool = AtomicBool::new(false);
+static SERVED: AtomicBool = AtomicBool::new(false);
+static ENOUGH: AtomicBool = AtomicBool::new(false);
 
 #[test]
 fn what_a_relieved_thread_forked_can_still_be_taken() {
@@ -84,7 +115,7 @@ fn stand_ins_begin_no_more_halves_than_there_are_workers() {
             return;
         }
         most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
-        (0..100_000).for_each(|i| drop(std::hint::black_box(i)));
+        (0..100_000).for_each(|i| assert!(std::hint::black_box(i) >= 0));
         now.fetch_sub(1, Ordering::SeqCst);
     }
     let _watch = watch();

@@ -47,7 +47,8 @@ fn nothing_is_done_for_no_items() {
     let _watch = watch();
     fork::for_each(5..5_u64, |_| panic!("no item"));
     assert_eq!(fork::map(&[0_u8; 0], |item| *item), []);
-    assert_eq!(fork::reduce(7..3_i32, |item| item, |a, _| a), None);
+    let (first, end) = (7, 3);
+    assert_eq!(fork::reduce(first..end, |item: i32| item, |a, _| a), None);
 }
 
 #[test]

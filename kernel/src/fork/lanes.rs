@@ -117,7 +117,7 @@ impl Lanes {
 
 impl Drop for Lanes {
     fn drop(&mut self) {
-        let mut lane = *self.newest.get_mut();
+        let mut lane = self.newest.load(Ordering::Acquire);
         while !lane.is_null() {
             // SAFETY: `claim` made it, and its runtime is gone, so that no thread has it.
             let owned = unsafe { Box::from_raw(lane) };
