@@ -32,7 +32,7 @@ use crate::{
     job::stage,
     spawn,
     stack::{self, Onto, Place, Stack, switch},
-    strand::{Kind, Strand},
+    strand::{self, Kind, Strand},
 };
 
 /// The stack that a fiber gets if nobody asks for another: 128 KiB, of which those pages are committed that
@@ -102,7 +102,7 @@ impl<F: FnOnce() -> T, T> Fiber<F, T> {
         // SAFETY: its stack.
         let record = unsafe { strand.as_ref() };
         record.caller.set((here.as_ptr(), outer));
-        let onto = Onto::Ours(record.stack());
+        let onto = Onto::Ours(record.newest().stack());
         // SAFETY: its stack: the place is where the fiber's code stands or begins. It comes back to `here` on
         // this thread, because this frame is on a loop's stack, which waits in this call.
         unsafe { stack::switch(here.as_ptr(), place, onto, this) };
@@ -291,8 +291,6 @@ impl From<StackError> for SpawnError {
 /// Calls `with` with a word that belongs to the running fiber, null at its start; not at all if the calling code
 /// does not run on a fiber's stack.
 pub fn with_fiber_word<R>(with: impl FnOnce(&Cell<*const ()>) -> R) -> Option<R> {
-    let strand = context::again().strand();
-    // SAFETY: the strand on which the thread runs lives.
-    let strand = unsafe { strand.as_ref() }.filter(|strand| strand.kind == Kind::Fiber)?;
+    let strand = strand::root(context::again()).filter(|strand| strand.kind == Kind::Fiber)?;
     Some(with(&strand.word))
 }

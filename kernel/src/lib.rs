@@ -90,6 +90,9 @@ mod wait;
 
 mod parking;
 
+// Halves of one computation.
+pub mod fork;
+
 mod hooks;
 
 // The whole.

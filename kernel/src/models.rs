@@ -19,6 +19,7 @@ mod state_word;
 mod injector;
 mod run_queue;
 
+mod forks;
 mod sleep;
 mod take_over;
 mod timer;

@@ -15,7 +15,7 @@ use crate::{
     builder::{BuildError, Config},
     clock::{self, Clock},
     crew::{Crew, Right},
-    hooks,
+    fork, hooks,
     idle::Idle,
     injector::Injector,
     job::{Header, JobPtr, JobRef},
@@ -48,6 +48,8 @@ pub(crate) struct Shared {
     pub(crate) monitor: Monitor,
     pub(crate) limit: Limit,
     pub(crate) counters: Counters,
+    /// Who forks.
+    pub(crate) lanes: fork::Lanes,
     /// How many trims were asked for, and how often a thread took part in one.
     pub(crate) trims: AtomicUsize,
     pub(crate) trims_done: AtomicUsize,
@@ -120,6 +122,7 @@ impl Shared {
             monitor: Monitor::new(),
             limit: Limit::new(config.process_limit),
             counters: Counters::default(),
+            lanes: fork::Lanes::new(),
             trims: AtomicUsize::new(0),
             trims_done: AtomicUsize::new(0),
             relieved: Mutex::new(Vec::new()),
@@ -301,7 +304,7 @@ impl Shared {
     pub(crate) fn is_stuck(&self) -> bool {
         lock(&self.relieved)
             .iter()
-            .any(|(_, job)| !job.header().state.is_blocked())
+            .any(|(_, job)| !job.header().state.is_waiting())
     }
 
     /// The jobs that hold a thread at this moment, by name.

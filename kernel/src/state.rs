@@ -303,11 +303,6 @@ impl State {
         self.update(|word| Some(word.without(BLOCKED)));
     }
 
-    /// Whether the job's thread is blocked in `wait()`.
-    pub(crate) fn is_blocked(&self) -> bool {
-        Word(self.0.load(Ordering::Relaxed)).has(BLOCKED)
-    }
-
     /// Whether the job waits, at this moment: for a wake, or in `wait()`.
     pub(crate) fn is_waiting(&self) -> bool {
         Word(self.0.load(Ordering::Relaxed)).has(PARKED | BLOCKED)

@@ -49,6 +49,8 @@ pub(crate) enum Kind {
     Loop,
     /// The frames of one fiber.
     Fiber,
+    /// A call that went on here from another stack, and returns there.
+    Further,
 }
 
 /// The record at the top of a stack.
@@ -58,6 +60,10 @@ pub(crate) struct Strand {
     pub(crate) place: Cell<Place>,
     /// For a fiber: where the place is noted at which the loop that called it goes on, and that loop's strand.
     pub(crate) caller: Cell<(*const Place, *const Strand)>,
+    /// The strand whose stack the frames began on: itself, but for a further one. Null: a thread's own stack.
+    root: Cell<*const Strand>,
+    /// Where a root's newest frames are, while it stands: on itself, or on a further strand.
+    newest: Cell<*const Strand>,
     /// The home of the thread that left it; while it stands.
     home: Cell<*const Home>,
     pub(crate) kind: Kind,
@@ -78,6 +84,8 @@ impl Strand {
         let strand = Strand {
             place: Cell::new(Place::NONE),
             caller: Cell::new((ptr::null(), ptr::null())),
+            root: Cell::new(place.as_ptr()),
+            newest: Cell::new(place.as_ptr()),
             home: Cell::new(ptr::null()),
             kind,
             was_local: Cell::new(false),
@@ -107,7 +115,14 @@ impl Strand {
         strand.stack
     }
 
-    /// The stack, for reports.
+    /// The strand on which it goes on: where its newest frames are.
+    #[inline(always)]
+    pub(crate) fn newest(&self) -> &Strand {
+        // SAFETY: at the top: the newest strand of a root that stands does so too.
+        unsafe { &*self.newest.get() }
+    }
+
+    /// The stack.
     pub(crate) fn stack(&self) -> &Stack {
         &self.stack
     }
@@ -142,6 +157,8 @@ pub(crate) enum Duty<'a> {
     /// A foreign thread in `block_on`: runs the jobs that are bound to it, until there is none or the
     /// closure says that something else is to do.
     Visit(&'a dyn Fn() -> bool),
+    /// A stack in the middle of something: runs this one job.
+    Aside(&'a Cell<Option<Runnable>>),
     /// The driver of a test runtime.
     Drive(&'a testing::Driver<'a>),
 }
@@ -231,17 +248,28 @@ fn step(cx: &Context, duty: Duty<'_>) -> Flow {
     match duty {
         Duty::Crew(service) => service.step(),
         Duty::Visit(is_over) => visit(cx, is_over),
+        Duty::Aside(job) => aside(cx, job),
         Duty::Drive(driver) => driver.step(),
     }
 }
 
+fn aside(cx: &Context, job: &Cell<Option<Runnable>>) -> Flow {
+    let Some(job) = job.take() else {
+        return Flow::End;
+    };
+    run::run_outside(cx, job, budget(cx));
+    Flow::Continue
+}
+
+fn budget(cx: &Context) -> u32 {
+    cx.shared()
+        .map_or(u32::MAX, |shared| shared.config.poll_budget)
+}
+
 fn visit(cx: &Context, is_over: &dyn Fn() -> bool) -> Flow {
-    let budget = cx
-        .shared()
-        .map_or(u32::MAX, |shared| shared.config.poll_budget);
     match cx.home_here().filter(|_| !is_over()).and_then(Home::pop) {
         Some(job) => {
-            run::run_outside(cx, job, budget);
+            run::run_outside(cx, job, budget(cx));
             Flow::Continue
         }
         None => Flow::End,
@@ -255,23 +283,116 @@ fn abandon(cx: &Context) {
     cx.set_abandoned(unsafe { Strand::into_stack(strand) });
 }
 
-/// Leaves the running stack standing until `job`, which runs on it, is woken. A fiber goes back to its
-/// caller; below any other job a new loop takes over. On the strand's thread, in a poll of `job`, not
+/// The root of the strand on which the thread runs, if that can be left standing.
+#[inline(always)]
+pub(crate) fn root(cx: &Context) -> Option<&'static Strand> {
+    // SAFETY: at the top: the caller runs on it.
+    let strand = unsafe { cx.strand().as_ref() }?;
+    // SAFETY: at the top: a further strand's root waits for it to return.
+    unsafe { strand.root.get().as_ref() }
+}
+
+/// The stack of ours on which the thread runs.
+pub(crate) fn stack(cx: &Context) -> Option<&Stack> {
+    // SAFETY: at the top: the caller runs on it.
+    unsafe { cx.strand().as_ref() }.map(Strand::stack)
+}
+
+/// Leaves the running stack, whose root is `root`, standing until `job`, which runs on it, is woken. A fiber goes
+/// back to its caller; below any other job a new loop takes over. On the strand's thread, in a poll of `job`, not
 /// while unwinding.
 ///
 /// # Errors
 /// If there is no stack for the loop; nothing has happened then.
 #[inline]
-pub(crate) fn stand(cx: &Context, job: JobPtr) -> Result<(), StackError> {
-    // SAFETY: at the top; the caller runs on a strand.
-    let strand = unsafe { &*cx.strand() };
-    match strand.kind {
+pub(crate) fn stand(cx: &Context, root: &Strand, job: JobPtr) -> Result<(), StackError> {
+    let newest = cx.strand();
+    let lane = cx.set_lane(ptr::null());
+    root.newest.set(newest);
+    let stood = match root.kind {
         Kind::Fiber => {
-            crate::fiber::suspend(strand);
+            crate::fiber::suspend(root);
             Ok(())
         }
-        Kind::Loop => stand_below_a_loop(cx, strand, job),
+        Kind::Loop | Kind::Further => stand_below_a_loop(cx, root, job),
+    };
+    // Asked for anew: a fiber that moves may be on another thread.
+    let cx = context::again();
+    cx.set_strand(newest);
+    cx.set_lane(lane);
+    stood
+}
+
+/// Runs `f` on `stack`, and comes back with its result. It is as if it ran on top of the calling stack.
+///
+/// # Panics
+/// If `f` does.
+pub(crate) fn call_on<F: FnOnce() -> R, R>(stack: Stack, f: F) -> R {
+    let cx = context::again();
+    let strand = Strand::on(stack, Kind::Further);
+    // SAFETY: at the top.
+    let record = unsafe { strand.as_ref() };
+    record.root.set(root(cx).map_or(ptr::null(), ptr::from_ref));
+    let former = cx.set_strand(strand.as_ptr());
+    let mut call = Call {
+        code: Some(f),
+        result: None,
+        back: Cell::new(Place::NONE),
+        former,
+    };
+    // SAFETY: nothing runs on the new stack.
+    let begin = unsafe { switch::begin(Strand::frames(strand), begin_call::<F, R>) };
+    let address = (&raw mut call).expose_provenance();
+    // SAFETY: the call comes back here, on whichever thread this stack then is.
+    unsafe {
+        stack::switch(
+            call.back.as_ptr(),
+            begin,
+            Onto::Ours(&record.stack),
+            address,
+        )
+    };
+    context::again().set_strand(former);
+    // SAFETY: at the top: the call has ended.
+    stack::give(unsafe { Strand::into_stack(strand) });
+    match call.result {
+        Some(Ok(result)) => result,
+        Some(Err(payload)) => resume_unwind(payload),
+        None => report::impossible("a call came back without a result"),
     }
+}
+
+/// What a call on a further stack needs; lies on the former one, which waits.
+struct Call<F, R> {
+    code: Option<F>,
+    result: Option<Result<R, Box<dyn Any + Send>>>,
+    back: Cell<Place>,
+    former: *const Strand,
+}
+
+/// The first function of a further stack; `call` is the address of the [`Call`].
+extern "C" fn begin_call<F: FnOnce() -> R, R>(call: usize) -> ! {
+    switch::arrived();
+    let call = ptr::with_exposed_provenance_mut::<Call<F, R>>(call);
+    // SAFETY: the former stack waits, and leaves the call alone meanwhile.
+    let call = unsafe { &mut *call };
+    if let Some(code) = call.code.take() {
+        call.result = Some(catch_unwind(AssertUnwindSafe(code)));
+    }
+    // SAFETY: at the top: the former strand waits.
+    let onto = match unsafe { call.former.as_ref() } {
+        Some(former) => Onto::Ours(&former.stack),
+        None => Onto::TheThreads,
+    };
+    // SAFETY: the former stack waits there; nothing is left in this frame.
+    unsafe { switch::leave(call.back.get(), onto) }
+}
+
+/// Runs `job` once, in the middle of what the calling stack does, on a stack of its own: so that it can be left
+/// standing while the caller goes on.
+pub(crate) fn run_aside(cx: &Context, class: u32, job: Runnable) {
+    let _aside = cx.set_aside();
+    run_loop(cx, class, Duty::Aside(&Cell::new(Some(job))));
 }
 
 fn stand_below_a_loop(cx: &Context, strand: &Strand, job: JobPtr) -> Result<(), StackError> {
@@ -300,9 +421,8 @@ pub(crate) fn go_on(cx: &Context, job: JobPtr) -> ! {
     // SAFETY: the caller holds the job's right to run.
     let strand = unsafe { job.header() }.strand();
     abandon(cx);
-    cx.set_strand(strand);
     // SAFETY: at the top: the strand stands.
     let strand = unsafe { &*strand };
     // SAFETY: bound, and abandoned; the strand stands at this place until now.
-    unsafe { switch::leave(strand.place.get(), Onto::Ours(&strand.stack)) }
+    unsafe { switch::leave(strand.place.get(), Onto::Ours(&strand.newest().stack)) }
 }

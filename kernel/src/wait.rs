@@ -106,9 +106,10 @@ impl Drop for Shield {
 /// Runs `future` to its end in the running job.
 pub(crate) fn wait_in_job<F: Future>(job: JobPtr, mut future: Pin<&mut F>) -> F::Output {
     let cx = context::here();
-    if cx.strand().is_null() || cx.is_dropping() || thread::panicking() {
-        return block::block_in_job(future);
-    }
+    let root = match strand::root(cx) {
+        Some(root) if !cx.is_dropping() && !thread::panicking() => root,
+        _ => return block::block_in_job(future),
+    };
     // SAFETY: the thread that runs a job keeps it alive; so does its stack while it stands.
     let header = unsafe { job.header() };
     // SAFETY: as above; the waker leaves this frame only as clones with counts of their own.
@@ -121,7 +122,7 @@ pub(crate) fn wait_in_job<F: Future>(job: JobPtr, mut future: Pin<&mut F>) -> F:
             header.set_waits_for(0);
             return output;
         }
-        if let Err(error) = strand::stand(context::here(), job) {
+        if let Err(error) = strand::stand(context::again(), root, job) {
             report::no_stack(&error);
             return block::block_in_job(future);
         }

@@ -37,10 +37,10 @@ pub(super) fn wait_outside<F: Future>(shared: &Arc<Shared>, mut future: Pin<&mut
                 continue;
             }
             // Below a loop of ours there is another base, and what is bound to this thread is that one's.
-            if cx.strand().is_null() {
+            if strand::root(cx).is_none() {
                 run_home(shared, &visit.home, &signal);
             }
-            let has_work = || cx.strand().is_null() && visit.home.has_runnable();
+            let has_work = || strand::root(cx).is_none() && visit.home.has_runnable();
             while !signal.is_woken() && !has_work() {
                 thread::park();
             }
