@@ -18,10 +18,11 @@ use weald_tree::Bytes;
 
 use crate::error::CommitError;
 use crate::forest::Shared;
+use crate::index::Indexes;
 use crate::journal::{Change, Journal, Record};
 use crate::known::Known;
 use crate::line::Line;
-use crate::prepare::{Prepared, tell};
+use crate::prepare::{NewTree, Prepared, tell};
 use crate::publish::{self, Retention};
 use crate::request::{Answer, Bid, Pending, Request, What, Work};
 use crate::root::Root;
@@ -158,7 +159,8 @@ impl Combiner {
             let (tree, held_ms) = (bid.line.name(), held.as_millis());
             tracing::warn!(%tree, held_ms, caller = %bid.caller, "an update kept others waiting; its turn was taken away");
         };
-        self.resumed.extend(self.turns.revoke(shared.clock.uptime(), report));
+        self.resumed
+            .extend(self.turns.revoke(shared.clock.uptime(), report));
     }
 
     fn commit(&mut self, shared: &Arc<Shared>, work: Work) -> Answer {
@@ -177,14 +179,22 @@ impl Combiner {
     }
 
     /// The commit is sure to be possible; only the journal may still refuse it.
-    fn happen(&mut self, shared: &Shared, prepared: Prepared, (id, bytes): (Option<CommitId>, Bytes)) -> Answer {
+    fn happen(
+        &mut self,
+        shared: &Shared,
+        prepared: Prepared,
+        (id, bytes): (Option<CommitId>, Bytes),
+    ) -> Answer {
         if let Prepared::Nothing(head) = prepared {
             let id = id.unwrap_or(head.commit.id);
             return Answer::Committed(Ok(Committed { id, ..head.commit }));
         }
         let commit = self.stamp(shared, id);
         if let Err(reason) = self.append(&prepared, commit, &bytes) {
-            return refusal(CommitError::Journal(reason), matches!(prepared, Prepared::Create(..)));
+            return refusal(
+                CommitError::Journal(reason),
+                matches!(prepared, Prepared::Create(..)),
+            );
         }
         (self.number, self.time) = (commit.version.number, commit.time);
         shared.stats.committed();
@@ -205,12 +215,20 @@ impl Combiner {
         let incarnation = shared.incarnation;
         Committed {
             id: id.unwrap_or(shared.nth_id(number)),
-            version: Version { incarnation, number },
+            version: Version {
+                incarnation,
+                number,
+            },
             time: now.max(self.time),
         }
     }
 
-    fn append(&mut self, prepared: &Prepared, commit: Committed, bytes: &[u8]) -> Result<(), String> {
+    fn append(
+        &mut self,
+        prepared: &Prepared,
+        commit: Committed,
+        bytes: &[u8],
+    ) -> Result<(), String> {
         let Some(journal) = &mut self.journal else {
             return Ok(());
         };
@@ -228,19 +246,34 @@ impl Combiner {
         tell(prepared, self.lines, &mut append)
     }
 
-    fn perform(&mut self, shared: &Shared, prepared: Prepared, (commit, bytes): (Committed, Bytes)) -> Answer {
-        let root = |tree| Arc::new(Root::new(tree, commit, bytes.clone()));
+    fn perform(
+        &mut self,
+        shared: &Shared,
+        prepared: Prepared,
+        (commit, bytes): (Committed, Bytes),
+    ) -> Answer {
+        let root = |line: &Line, new: NewTree| {
+            shared.blobs.add(line.number, new.blobs);
+            Arc::new(Root::new(new.content, commit, bytes.clone()))
+        };
         match prepared {
             Prepared::Nothing(_) => {}
-            Prepared::One(line, version) => self.add_unseen(shared, line, root(version.tree)),
+            Prepared::One(line, new) => {
+                let root = root(&line, new);
+                self.add_unseen(shared, line, root);
+            }
             Prepared::Many(versions) => {
                 self.show(shared);
-                let versions = versions.into_iter().map(|(line, version)| (line, root(version.tree)));
-                publish::jointly(versions.collect(), &mut self.retention);
+                let roots = versions.into_iter().map(|(line, new)| {
+                    let root = root(&line, new);
+                    (line, root)
+                });
+                publish::jointly(roots.collect(), &mut self.retention);
             }
             Prepared::Create(name, tree) => {
                 self.lines += 1;
-                let line = Arc::new(Line::new(self.lines, Arc::clone(&name), root(*tree)));
+                let first = Arc::new(Root::new((*tree, Indexes::default()), commit, bytes));
+                let line = Arc::new(Line::new(self.lines, Arc::clone(&name), first));
                 shared.names_mut().insert(name, Arc::clone(&line));
                 return Answer::Created(Ok(line));
             }
@@ -255,6 +288,9 @@ impl Combiner {
                 names.insert(Arc::clone(&name), Arc::clone(&line));
                 line.rename(name);
             }
+            Prepared::Erase(line, node, name) => {
+                shared.blobs.erase(&(line.number, node, name), commit.time);
+            }
             Prepared::Tag(line, tag, root) => _ = line.past().tags.insert(tag, root),
             Prepared::Untag(line, tag) => {
                 let gone = line.past().tags.remove(&tag);
@@ -266,7 +302,10 @@ impl Combiner {
 
     /// The newest version of a tree, visible or not.
     pub(crate) fn head(&self, line: &Arc<Line>) -> Arc<Root> {
-        let is_unseen = self.unseen_of.as_ref().is_some_and(|of| Arc::ptr_eq(of, line));
+        let is_unseen = self
+            .unseen_of
+            .as_ref()
+            .is_some_and(|of| Arc::ptr_eq(of, line));
         match self.unseen.last() {
             Some(root) if is_unseen => Arc::clone(root),
             _ => line.slot.load_full(),
@@ -274,7 +313,11 @@ impl Combiner {
     }
 
     fn add_unseen(&mut self, shared: &Shared, line: Arc<Line>, root: Arc<Root>) {
-        if !self.unseen_of.as_ref().is_some_and(|of| Arc::ptr_eq(of, &line)) {
+        if !self
+            .unseen_of
+            .as_ref()
+            .is_some_and(|of| Arc::ptr_eq(of, &line))
+        {
             self.show(shared);
             self.unseen_of = Some(line);
         }

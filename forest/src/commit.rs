@@ -77,7 +77,10 @@ impl Commit {
     pub fn of(edits: impl IntoIterator<Item = Edit>) -> Result<Self, CommitError> {
         let edits: Vec<Edit> = edits.into_iter().collect();
         for (at, edit) in edits.iter().enumerate() {
-            if edits[..at].iter().any(|other| edit.is_of_the_same_tree(other)) {
+            if edits[..at]
+                .iter()
+                .any(|other| edit.is_of_the_same_tree(other))
+            {
                 return Err(CommitError::TreeTwice(edit.tree_name()));
             }
             if !Arc::ptr_eq(&edit.shared, &edits[0].shared) {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use weald_tree::{Attributes, EditError, Node, NodeId, Subtree, Tree, Where};
 
 use crate::commit::Commit;
+use crate::erasable::{self, Blob, Value};
 use crate::forest::Shared;
 use crate::line::Line;
 use crate::request::Part;
@@ -22,6 +23,7 @@ pub struct Edit {
     line: Arc<Line>,
     base: Snapshot,
     edit: weald_tree::Edit,
+    blobs: Vec<Blob>,
 }
 
 impl Edit {
@@ -32,6 +34,7 @@ impl Edit {
             line,
             base,
             edit,
+            blobs: Vec::new(),
         }
     }
 
@@ -114,6 +117,42 @@ impl Edit {
         self.edit.put_attribute(node, name, value)
     }
 
+    /// Puts the bytes of an attribute so that [`Trunk::erase`](crate::Trunk::erase) can take them out of
+    /// every version. They are read with [`Forest::value`](crate::Forest::value), and are in no index.
+    ///
+    /// # Errors
+    /// `Missing`, if the node is not there.
+    pub fn put_erasable(
+        &mut self,
+        node: NodeId,
+        name: &str,
+        value: impl AsRef<[u8]>,
+    ) -> Result<(), EditError> {
+        let id = self.shared.blobs.id(self.shared.ticket());
+        self.edit
+            .put_attribute(node, name, erasable::reference(id))?;
+        self.blobs.push(Blob {
+            id,
+            node,
+            name: name.into(),
+            bytes: value.as_ref().into(),
+        });
+        Ok(())
+    }
+
+    /// Reads one attribute, plain or erasable; recorded. What this edit put is found, too.
+    ///
+    /// # Errors
+    /// `Missing`, if the node is not there.
+    pub fn value(&self, node: NodeId, name: &str) -> Result<Option<Value<'_>>, EditError> {
+        let value = self.attribute(node, name)?;
+        let own = |blob: &&Blob| value.and_then(erasable::referred) == Some(blob.id);
+        if let Some(blob) = self.blobs.iter().find(own) {
+            return Ok(Some(Value::Erasable(Arc::clone(&blob.bytes))));
+        }
+        Ok(value.map(|value| self.shared.blobs.value(value)))
+    }
+
     /// Deletes an attribute.
     ///
     /// # Errors
@@ -177,6 +216,7 @@ impl Edit {
             base: self.base.0,
             tree,
             script,
+            blobs: self.blobs,
         }
     }
 }

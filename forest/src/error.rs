@@ -86,7 +86,9 @@ pub enum NameError {
 #[non_exhaustive]
 pub enum VersionError {
     /// It was let go.
-    #[error("version {asked} is no longer kept; the oldest of this tree is {oldest}. Keep more, or tag")]
+    #[error(
+        "version {asked} is no longer kept; the oldest of this tree is {oldest}. Keep more, or tag"
+    )]
     TooOld {
         /// The version that was asked for.
         asked: Version,

@@ -6,13 +6,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::SystemTime;
 
-use weald_tree::{Bytes, Tree};
+use weald_tree::{Bytes, Census, Tree};
 
 use crate::asking::Asking;
 use crate::builder::Builder;
 use crate::clock::Clock;
 use crate::combiner::Combiner;
 use crate::desk::Desk;
+use crate::erasable::Blobs;
 use crate::error::{CommitError, NameError};
 use crate::line::Line;
 use crate::request::{Answer, Request, What, Work};
@@ -48,6 +49,7 @@ pub(crate) struct Shared {
     pub(crate) desk: Desk,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) stats: Counts,
+    pub(crate) blobs: Blobs,
     pub(crate) incarnation: u64,
     /// The upper half of the ids that the forest gives to commits.
     seed: u64,
@@ -65,6 +67,10 @@ impl Forest {
         Builder::new()
     }
 
+    pub(crate) fn blobs(&self) -> &Blobs {
+        &self.0.blobs
+    }
+
     pub(crate) fn new_with(combiner: Combiner, clock: Arc<dyn Clock>) -> Self {
         let since = clock.now().duration_since(SystemTime::UNIX_EPOCH);
         let nanoseconds = since.unwrap_or_default().as_nanos();
@@ -73,6 +79,7 @@ impl Forest {
             desk: Desk::new(combiner),
             clock,
             stats: Counts::default(),
+            blobs: Blobs::default(),
             incarnation: u64::try_from(nanoseconds).unwrap_or(u64::MAX),
             seed: RandomState::new().hash_one(nanoseconds),
             tickets: AtomicU64::new(1),
@@ -83,7 +90,10 @@ impl Forest {
     ///
     /// # Errors
     /// [`NameError::Taken`], if there is a tree of this name.
-    pub fn create(&self, name: &str) -> impl Future<Output = Result<Trunk, CommitError>> + Send + use<> {
+    pub fn create(
+        &self,
+        name: &str,
+    ) -> impl Future<Output = Result<Trunk, CommitError>> + Send + use<> {
         self.create_from(name, Tree::new())
     }
 
@@ -125,7 +135,10 @@ impl Forest {
     ///
     /// # Errors
     /// [`NameError::Missing`], if there is none of this name.
-    pub fn delete(&self, name: &str) -> impl Future<Output = Result<Committed, CommitError>> + Send + use<> {
+    pub fn delete(
+        &self,
+        name: &str,
+    ) -> impl Future<Output = Result<Committed, CommitError>> + Send + use<> {
         let trunk = self.get(name);
         async move { trunk?.ask(What::Delete).await }
     }
@@ -149,9 +162,14 @@ impl Forest {
     ///
     /// # Errors
     /// [`CommitError::OtherForest`], if one of the trees belongs to another forest.
-    pub fn snapshot<const N: usize>(&self, trees: [&Trunk; N]) -> Result<[Snapshot; N], CommitError> {
+    pub fn snapshot<const N: usize>(
+        &self,
+        trees: [&Trunk; N],
+    ) -> Result<[Snapshot; N], CommitError> {
         let snapshots = self.snapshot_all(&trees)?;
-        Ok(snapshots.try_into().unwrap_or_else(|_| unreachable!("there is one for each tree")))
+        Ok(snapshots
+            .try_into()
+            .unwrap_or_else(|_| unreachable!("there is one for each tree")))
     }
 
     /// The same for any number of trees.
@@ -159,11 +177,32 @@ impl Forest {
     /// # Errors
     /// [`CommitError::OtherForest`], if one of the trees belongs to another forest.
     pub fn snapshot_all(&self, trees: &[&Trunk]) -> Result<Vec<Snapshot>, CommitError> {
-        if let Some(other) = trees.iter().find(|tree| !Arc::ptr_eq(&tree.shared, &self.0)) {
+        if let Some(other) = trees
+            .iter()
+            .find(|tree| !Arc::ptr_eq(&tree.shared, &self.0))
+        {
             return Err(CommitError::OtherForest(other.name()));
         }
         let lines: Vec<_> = trees.iter().map(|tree| &*tree.line).collect();
         Ok(together::snapshot(&lines))
+    }
+
+    /// What all versions that are kept take in memory. It costs the time of all that lies in memory.
+    pub fn weigh(&self) -> Census {
+        let lines: Vec<_> = self.0.names().values().cloned().collect();
+        let mut census = Census::default();
+        for line in lines {
+            let roots: Vec<_> = {
+                let past = line.past();
+                let lone = past
+                    .tags
+                    .values()
+                    .filter(|root| root.number() <= past.gone());
+                past.kept().chain(lone).cloned().collect()
+            };
+            roots.iter().for_each(|root| census.add(&root.tree));
+        }
+        census
     }
 
     /// What happened since the forest was opened.

@@ -6,8 +6,9 @@
 
 use std::time::SystemTime;
 
-use weald_tree::{Operation, Tree};
+use weald_tree::{NodeId, Operation, Tree};
 
+use crate::erasable::Blob;
 use crate::version::{CommitId, Version};
 
 /// Takes the commits of a forest, one after the other. Only one thread at a time calls it.
@@ -55,6 +56,8 @@ pub enum Change<'a> {
         tree: u64,
         /// What was done.
         operations: &'a [Operation],
+        /// Erasable bytes to which the operations refer; they are kept apart, so that they can be erased.
+        blobs: &'a [Blob],
     },
     /// The tree has the nodes of an older version again.
     Restore {
@@ -74,6 +77,29 @@ pub enum Change<'a> {
     Delete {
         /// The number of the tree.
         tree: u64,
+    },
+    /// From this version on an attribute has an index.
+    AddIndex {
+        /// The number of the tree.
+        tree: u64,
+        /// The name of the attribute.
+        attribute: &'a str,
+    },
+    /// An attribute has no index any more.
+    DropIndex {
+        /// The number of the tree.
+        tree: u64,
+        /// The name of the attribute.
+        attribute: &'a str,
+    },
+    /// All erasable bytes that were stored for an attribute of a node are gone, from every version.
+    Erase {
+        /// The number of the tree.
+        tree: u64,
+        /// The node.
+        node: NodeId,
+        /// The name of the attribute.
+        name: &'a str,
     },
     /// A version has a tag.
     Tag {

@@ -22,6 +22,10 @@ mod root;
 mod trunk;
 mod version;
 
+mod erasable;
+mod index;
+mod sorted;
+
 // Writing.
 mod commit;
 mod edit;
@@ -37,7 +41,9 @@ mod request;
 mod turn;
 
 // Reading.
+mod query;
 mod together;
+mod watch;
 
 // What stands around it.
 mod clock;
@@ -50,13 +56,16 @@ pub use builder::{Builder, KEPT};
 pub use clock::{Clock, SystemClock};
 pub use commit::{Commit, Committing, MAX_BYTES};
 pub use edit::Edit;
+pub use erasable::{Blob, BlobId, Value};
 pub use error::{CommitError, Conflict, NameError, VersionError};
 pub use forest::Forest;
 pub use journal::{Change, Journal, Record};
+pub use query::{Found, Plan, Query};
 pub use root::{Root, Snapshot, View};
 pub use stats::Stats;
 pub use trunk::Trunk;
 pub use update::UpdateError;
 pub use version::{CommitId, Committed, Version};
 pub use wait::Wait;
-pub use weald_tree::{Attributes, Bytes, EditError, Node, NodeId, Path, Read, Tree, Where};
+pub use watch::{Seen, Since, Watch, WatchEnd, WatchError};
+pub use weald_tree::{Attributes, Bytes, Census, EditError, Node, NodeId, Path, Read, Tree, Where};

@@ -18,6 +18,8 @@ pub(crate) struct Past {
     /// Rising numbers, the newest at the end; never empty.
     roots: VecDeque<Arc<Root>>,
     first: Version,
+    /// The number of the newest version that was let go.
+    gone: u64,
     pub(crate) tags: BTreeMap<Arc<str>, Arc<Root>>,
     /// Those who wait for the next version, by the number of the watch.
     pub(crate) wakers: BTreeMap<u64, Waker>,
@@ -27,6 +29,7 @@ impl Past {
     pub(crate) fn new(first: Arc<Root>) -> Self {
         Self {
             first: first.version(),
+            gone: 0,
             roots: VecDeque::from([first]),
             tags: BTreeMap::new(),
             wakers: BTreeMap::new(),
@@ -40,7 +43,10 @@ impl Past {
     /// Lets go what is more than `keep`.
     pub(crate) fn shrink(&mut self, keep: usize, gone: &mut Vec<Arc<Root>>) {
         while self.roots.len() > keep.max(1) {
-            gone.extend(self.roots.pop_front());
+            if let Some(root) = self.roots.pop_front() {
+                self.gone = root.number();
+                gone.push(root);
+            }
         }
     }
 
@@ -50,6 +56,11 @@ impl Past {
 
     pub(crate) fn oldest(&self) -> &Arc<Root> {
         self.roots.front().expect("the newest version is kept")
+    }
+
+    /// The number of the newest version that was let go; 0, if none was.
+    pub(crate) fn gone(&self) -> u64 {
+        self.gone
     }
 
     /// All that are kept without a gap, the oldest first.
@@ -82,7 +93,7 @@ impl Past {
         })
     }
 
-    /// The first version behind a number, if all between are kept; else the oldest.
+    /// The first version behind a number, which is not below [`gone`](Self::gone).
     pub(crate) fn after(&self, number: u64) -> Option<&Arc<Root>> {
         let behind = self.roots.partition_point(|root| root.number() <= number);
         self.roots.get(behind)

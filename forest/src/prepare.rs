@@ -6,11 +6,13 @@
 
 use std::sync::Arc;
 
-use weald_tree::{Operation, Tree};
+use weald_tree::{NodeId, Script, Tree};
 
 use crate::combiner::Combiner;
+use crate::erasable::Blob;
 use crate::error::{CommitError, Conflict, NameError};
 use crate::forest::Shared;
+use crate::index::Indexes;
 use crate::journal::Change;
 use crate::line::Line;
 use crate::request::{Part, What};
@@ -26,20 +28,24 @@ pub(crate) enum Prepared {
     Create(Arc<str>, Box<Tree>),
     Delete(Arc<Line>),
     Rename(Arc<Line>, Arc<str>),
+    Erase(Arc<Line>, NodeId, Box<str>),
     Tag(Arc<Line>, Arc<str>, Arc<Root>),
     Untag(Arc<Line>, Arc<str>),
 }
 
 /// What a tree becomes.
 pub(crate) struct NewTree {
-    pub(crate) tree: Tree,
+    pub(crate) content: (Tree, Indexes),
+    pub(crate) blobs: Vec<Blob>,
     origin: Origin,
 }
 
 /// How it became so.
 enum Origin {
-    Edit(Part),
+    Edit(Script),
     Restore(Version),
+    AddIndex(Arc<str>),
+    DropIndex(Arc<str>),
 }
 
 impl Combiner {
@@ -63,12 +69,34 @@ impl Combiner {
                 Ok(Prepared::Rename(line, name))
             }
             What::Restore(line, root) => {
-                let tree = NewTree {
-                    tree: root.tree.clone(),
-                    origin: Origin::Restore(root.version()),
-                };
-                Ok(Prepared::One(line, tree))
+                let head = self.head(&line);
+                let indexes = head.indexes.updated(&head.tree, &root.tree);
+                let origin = Origin::Restore(root.version());
+                let new = NewTree::new((root.tree.clone(), indexes), origin);
+                Ok(Prepared::One(line, new))
             }
+            What::AddIndex(line, base, mut index) => {
+                let head = self.head(&line);
+                if head.indexes.get(&index.attribute).is_some() {
+                    return Ok(Prepared::Nothing(head));
+                }
+                index.update(&base.tree, &head.tree);
+                let origin = Origin::AddIndex(Arc::clone(&index.attribute));
+                let content = (head.tree.clone(), head.indexes.with(index));
+                Ok(Prepared::One(line, NewTree::new(content, origin)))
+            }
+            What::DropIndex(line, attribute) => {
+                let head = self.head(&line);
+                if head.indexes.get(&attribute).is_none() {
+                    return Ok(Prepared::Nothing(head));
+                }
+                let content = (head.tree.clone(), head.indexes.without(&attribute));
+                Ok(Prepared::One(
+                    line,
+                    NewTree::new(content, Origin::DropIndex(attribute)),
+                ))
+            }
+            What::Erase(line, node, name) => Ok(Prepared::Erase(line, node, name)),
             What::Tag(line, tag, root) => Ok(Prepared::Tag(line, tag, root)),
             What::Untag(line, tag) => Ok(Prepared::Untag(line, tag)),
         }
@@ -78,13 +106,17 @@ impl Combiner {
         let head = self.head(&part.line);
         let line = Arc::clone(&part.line);
         let new = merge(shared, part, &head)?;
-        if new.operations().is_empty() {
+        if new.is_idle() {
             return Ok(Prepared::Nothing(head));
         }
         Ok(Prepared::One(line, new))
     }
 
-    fn prepare_many(&mut self, shared: &Shared, (first, rest): (Part, Vec<Part>)) -> Result<Prepared, CommitError> {
+    fn prepare_many(
+        &mut self,
+        shared: &Shared,
+        (first, rest): (Part, Vec<Part>),
+    ) -> Result<Prepared, CommitError> {
         let mut versions = Vec::with_capacity(1 + rest.len());
         let head_of_first = self.head(&first.line);
         for part in std::iter::once(first).chain(rest) {
@@ -92,7 +124,7 @@ impl Combiner {
             let line = Arc::clone(&part.line);
             let new = merge(shared, part, &head)?;
             // A tree that was only read has no new version; what was read of it is checked like all else.
-            if !new.operations().is_empty() {
+            if !new.is_idle() {
                 versions.push((line, new));
             }
         }
@@ -107,15 +139,18 @@ impl Combiner {
 /// its operations are applied anew, if what it relied on is still so.
 fn merge(shared: &Shared, part: Part, head: &Root) -> Result<NewTree, CommitError> {
     let tree = if part.base.number() == head.number() {
-        part.tree.clone()
+        part.tree
     } else {
-        rebase(&part, head)?
-    };
-    if part.base.number() != head.number() {
+        let tree = rebase(&part, head)?;
         shared.stats.rebased();
-    }
-    let origin = Origin::Edit(part);
-    Ok(NewTree { tree, origin })
+        tree
+    };
+    let indexes = head.indexes.updated(&head.tree, &tree);
+    Ok(NewTree {
+        content: (tree, indexes),
+        blobs: part.blobs,
+        origin: Origin::Edit(part.script),
+    })
 }
 
 fn rebase(part: &Part, head: &Root) -> Result<Tree, Box<Conflict>> {
@@ -144,20 +179,29 @@ fn must_be_free(shared: &Shared, name: &str) -> Result<(), NameError> {
 }
 
 impl NewTree {
-    fn operations(&self) -> &[Operation] {
-        match &self.origin {
-            Origin::Edit(part) => part.script.operations(),
-            Origin::Restore(_) => &[],
+    fn new(content: (Tree, Indexes), origin: Origin) -> Self {
+        Self {
+            content,
+            blobs: Vec::new(),
+            origin,
         }
+    }
+
+    /// Whether an edit did nothing.
+    fn is_idle(&self) -> bool {
+        matches!(&self.origin, Origin::Edit(script) if script.operations().is_empty())
     }
 
     fn change(&self, line: &Line) -> Change<'_> {
         let tree = line.number;
         match &self.origin {
-            Origin::Edit(part) => Change::Edit {
+            Origin::Edit(script) => Change::Edit {
                 tree,
-                operations: part.script.operations(),
+                operations: script.operations(),
+                blobs: &self.blobs,
             },
+            Origin::AddIndex(attribute) => Change::AddIndex { tree, attribute },
+            Origin::DropIndex(attribute) => Change::DropIndex { tree, attribute },
             Origin::Restore(version) => Change::Restore {
                 tree,
                 version: *version,
@@ -187,6 +231,11 @@ pub(crate) fn tell(
         Prepared::Delete(line) => Change::Delete { tree: line.number },
         Prepared::Rename(line, name) => Change::Rename {
             tree: line.number,
+            name,
+        },
+        Prepared::Erase(line, node, name) => Change::Erase {
+            tree: line.number,
+            node: *node,
             name,
         },
         Prepared::Tag(line, tag, root) => Change::Tag {

@@ -50,6 +50,7 @@ pub(crate) fn jointly(versions: Vec<(Arc<Line>, Arc<Root>)>, retention: &mut Ret
             tree: after.tree.clone(),
             commit: after.commit,
             bytes: after.bytes.clone(),
+            indexes: after.indexes.clone(),
             joint: Some(Box::new(Joint {
                 before: Arc::clone(past.newest()),
                 after: Arc::clone(after),

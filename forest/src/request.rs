@@ -7,9 +7,11 @@ use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
-use weald_tree::{Bytes, Script, Tree};
+use weald_tree::{Bytes, NodeId, Script, Tree};
 
+use crate::erasable::Blob;
 use crate::error::CommitError;
+use crate::index::Index;
 use crate::line::Line;
 use crate::root::Root;
 use crate::version::{CommitId, Committed};
@@ -39,6 +41,10 @@ pub(crate) enum What {
     Delete(Arc<Line>),
     Rename(Arc<Line>, Arc<str>),
     Restore(Arc<Line>, Arc<Root>),
+    /// An index of this version of the tree.
+    AddIndex(Arc<Line>, Arc<Root>, Index),
+    DropIndex(Arc<Line>, Arc<str>),
+    Erase(Arc<Line>, NodeId, Box<str>),
     Tag(Arc<Line>, Arc<str>, Arc<Root>),
     Untag(Arc<Line>, Arc<str>),
 }
@@ -50,6 +56,7 @@ pub(crate) struct Part {
     /// What the edit made of its base.
     pub(crate) tree: Tree,
     pub(crate) script: Script,
+    pub(crate) blobs: Vec<Blob>,
 }
 
 /// Who wants, has or had a turn.
@@ -76,6 +83,9 @@ impl What {
             Self::Delete(line)
             | Self::Rename(line, _)
             | Self::Restore(line, _)
+            | Self::AddIndex(line, ..)
+            | Self::DropIndex(line, _)
+            | Self::Erase(line, ..)
             | Self::Tag(line, ..)
             | Self::Untag(line, _) => (Some(line), &[][..]),
         };

@@ -15,6 +15,7 @@ use std::time::SystemTime;
 use arc_swap::{ArcSwap, Guard};
 use weald_tree::{Bytes, Tree};
 
+use crate::index::Indexes;
 use crate::version::{CommitId, Committed, Version};
 
 /// A tree as one commit left it. It never changes.
@@ -22,6 +23,7 @@ pub struct Root {
     pub(crate) tree: Tree,
     pub(crate) commit: Committed,
     pub(crate) bytes: Bytes,
+    pub(crate) indexes: Indexes,
     pub(crate) joint: Option<Box<Joint>>,
 }
 
@@ -58,11 +60,12 @@ impl Root {
         &self.bytes
     }
 
-    pub(crate) fn new(tree: Tree, commit: Committed, bytes: Bytes) -> Self {
+    pub(crate) fn new((tree, indexes): (Tree, Indexes), commit: Committed, bytes: Bytes) -> Self {
         Self {
             tree,
             commit,
             bytes,
+            indexes,
             joint: None,
         }
     }
@@ -108,7 +111,12 @@ impl Deref for Snapshot {
 
 impl std::fmt::Debug for Snapshot {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Snapshot {{ version: {}, {:?} }}", self.version(), self.tree)
+        write!(
+            f,
+            "Snapshot {{ version: {}, {:?} }}",
+            self.version(),
+            self.tree
+        )
     }
 }
 

@@ -8,6 +8,7 @@ use weald_tree::NodeId;
 use crate::edit::Edit;
 use crate::error::{CommitError, VersionError};
 use crate::forest::Shared;
+use crate::index::Index;
 use crate::line::Line;
 use crate::request::{Answer, What};
 use crate::root::{Snapshot, View};
@@ -66,7 +67,11 @@ impl Trunk {
             base.tree.shares_ids_with(&self.snapshot().tree),
             "an edit of a tree begins from a version of that tree"
         );
-        Edit::new(Arc::clone(&self.shared), Arc::clone(&self.line), base.clone())
+        Edit::new(
+            Arc::clone(&self.shared),
+            Arc::clone(&self.line),
+            base.clone(),
+        )
     }
 
     /// What the tree was in a version of the forest. Of the forest's versions each is one of the tree too:
@@ -74,7 +79,10 @@ impl Trunk {
     ///
     /// # Errors
     /// [`VersionError`], if it is not kept, was not made, or is from before the tree.
-    #[expect(clippy::unused_async, reason = "older versions will be rebuilt from the journal")]
+    #[expect(
+        clippy::unused_async,
+        reason = "older versions will be rebuilt from the journal"
+    )]
     pub async fn at(&self, version: Version) -> Result<Snapshot, VersionError> {
         self.kept_at(version)
     }
@@ -90,7 +98,10 @@ impl Trunk {
         }
         let newest = self.shared.stats.newest();
         if asked.number > newest {
-            let newest = Version { incarnation, number: newest };
+            let newest = Version {
+                incarnation,
+                number: newest,
+            };
             return Err(VersionError::Future { asked, newest });
         }
         self.line.past().at(asked).cloned().map(Snapshot)
@@ -100,7 +111,10 @@ impl Trunk {
     ///
     /// # Errors
     /// [`VersionError::BeforeTime`], if none is kept that is as old.
-    #[expect(clippy::unused_async, reason = "older versions will be rebuilt from the journal")]
+    #[expect(
+        clippy::unused_async,
+        reason = "older versions will be rebuilt from the journal"
+    )]
     pub async fn at_time(&self, time: SystemTime) -> Result<Snapshot, VersionError> {
         self.line.past().at_time(time).cloned().map(Snapshot)
     }
@@ -130,7 +144,10 @@ impl Trunk {
     ///
     /// # Errors
     /// [`VersionError`], if the version is not kept; those of a commit.
-    pub fn restore(&self, version: Version) -> impl Future<Output = Result<Committed, CommitError>> + Send + use<> {
+    pub fn restore(
+        &self,
+        version: Version,
+    ) -> impl Future<Output = Result<Committed, CommitError>> + Send + use<> {
         let (trunk, root) = (self.clone(), self.kept_at(version));
         async move {
             let root = root?;
@@ -160,7 +177,10 @@ impl Trunk {
     ///
     /// # Errors
     /// Those of a commit.
-    pub fn untag(&self, tag: &str) -> impl Future<Output = Result<Committed, CommitError>> + Send + use<> {
+    pub fn untag(
+        &self,
+        tag: &str,
+    ) -> impl Future<Output = Result<Committed, CommitError>> + Send + use<> {
         let (trunk, tag) = (self.clone(), tag.into());
         async move { trunk.ask(|line| What::Untag(line, tag)).await }
     }
@@ -174,10 +194,57 @@ impl Trunk {
     pub fn tags(&self) -> Vec<(String, Version)> {
         let past = self.line.past();
         let tags = past.tags.iter();
-        tags.map(|(tag, root)| (tag.to_string(), root.version())).collect()
+        tags.map(|(tag, root)| (tag.to_string(), root.version()))
+            .collect()
     }
 
-    pub(crate) async fn ask(self, what: impl FnOnce(Arc<Line>) -> What) -> Result<Committed, CommitError> {
+    /// Gives an attribute an index, in all versions from now on; nothing happens if it has one. The index
+    /// is built by the caller, beside other writers, and costs a look at every node.
+    ///
+    /// # Errors
+    /// Those of a commit.
+    pub fn add_index(
+        &self,
+        attribute: &str,
+    ) -> impl Future<Output = Result<Committed, CommitError>> + Send + use<> {
+        let (trunk, attribute) = (self.clone(), attribute.to_owned());
+        async move {
+            let base = trunk.snapshot();
+            let index = Index::of(&attribute, base.tree());
+            trunk.ask(|line| What::AddIndex(line, base.0, index)).await
+        }
+    }
+
+    /// Takes the index of an attribute away, if it has one, from all versions from now on.
+    ///
+    /// # Errors
+    /// Those of a commit.
+    pub fn drop_index(
+        &self,
+        attribute: &str,
+    ) -> impl Future<Output = Result<Committed, CommitError>> + Send + use<> {
+        let (trunk, attribute) = (self.clone(), attribute.into());
+        async move { trunk.ask(|line| What::DropIndex(line, attribute)).await }
+    }
+
+    /// Erases all bytes that were ever put with [`put_erasable`](Edit::put_erasable) under an attribute
+    /// of a node: every version, snapshot and export then reads `Erased`.
+    ///
+    /// # Errors
+    /// Those of a commit.
+    pub fn erase(
+        &self,
+        node: NodeId,
+        name: &str,
+    ) -> impl Future<Output = Result<Committed, CommitError>> + Send + use<> {
+        let (trunk, name) = (self.clone(), name.into());
+        async move { trunk.ask(|line| What::Erase(line, node, name)).await }
+    }
+
+    pub(crate) async fn ask(
+        self,
+        what: impl FnOnce(Arc<Line>) -> What,
+    ) -> Result<Committed, CommitError> {
         match self.shared.ask_for(what(self.line))?.await {
             Answer::Committed(outcome) => outcome,
             _ => unreachable!("who asks for a change is told whether it was made"),
@@ -187,6 +254,11 @@ impl Trunk {
 
 impl std::fmt::Debug for Trunk {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Trunk {{ name: {:?}, {:?} }}", self.name(), self.view().tree())
+        write!(
+            f,
+            "Trunk {{ name: {:?}, {:?} }}",
+            self.name(),
+            self.view().tree()
+        )
     }
 }

@@ -62,7 +62,9 @@ impl Turns {
         if !self.0.get(&number).is_some_and(has_it) {
             return VecDeque::new();
         }
-        self.0.remove(&number).map_or_else(VecDeque::new, |turn| turn.waiting)
+        self.0
+            .remove(&number)
+            .map_or_else(VecDeque::new, |turn| turn.waiting)
     }
 
     /// Lets a request wait until a turn has ended; the first one sets an alarm.
@@ -78,7 +80,11 @@ impl Turns {
     }
 
     /// Ends the turns that lasted too long while others wait; those are to be served now.
-    pub(crate) fn revoke(&mut self, now: Duration, report: impl Fn(&Bid, Duration)) -> VecDeque<Arc<Pending>> {
+    pub(crate) fn revoke(
+        &mut self,
+        now: Duration,
+        report: impl Fn(&Bid, Duration),
+    ) -> VecDeque<Arc<Pending>> {
         let mut freed = VecDeque::new();
         self.0.retain(|_, turn| {
             let is_over = turn.since + LIMIT <= now && !turn.waiting.is_empty();

@@ -69,7 +69,10 @@ impl Trunk {
     /// # Errors
     /// [`UpdateError`].
     #[track_caller]
-    pub fn update<F, R, E>(&self, change: F) -> impl Future<Output = Result<(R, Committed), UpdateError<E>>> + use<F, R, E>
+    pub fn update<F, R, E>(
+        &self,
+        change: F,
+    ) -> impl Future<Output = Result<(R, Committed), UpdateError<E>>> + use<F, R, E>
     where
         F: FnMut(&mut Edit) -> Result<R, E>,
     {
@@ -136,7 +139,8 @@ impl Turn {
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        self.1.ask_without_waiting(Request::LeaveTurn(self.0.clone()));
+        self.1
+            .ask_without_waiting(Request::LeaveTurn(self.0.clone()));
     }
 }
 
