@@ -13,6 +13,7 @@ use crate::combiner::Served;
 use crate::desk::Tenure;
 use crate::forest::Shared;
 use crate::request::{Answer, Pending, Request};
+use crate::update::must_be_outside;
 
 /// Dropped before its first poll, it has asked nothing; later, the request is taken back if nobody has
 /// taken it up.
@@ -37,6 +38,9 @@ impl Asking {
 
     fn begin(&mut self, request: Request, waker: &Waker) -> Option<Answer> {
         let shared = &self.shared;
+        if let Err(error) = must_be_outside(shared) {
+            return Some(Answer::Committed(Err(error)));
+        }
         let pending = match shared.desk.take() {
             Some(mut tenure) => {
                 let combiner = tenure.combiner();

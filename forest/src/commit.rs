@@ -58,13 +58,16 @@ impl Commit {
     }
 
     fn new(shared: Arc<Shared>, what: What) -> Self {
-        let work = crate::update::must_be_outside(&shared).map(|()| Work {
+        let work = Work {
             what,
             id: None,
             bytes: Bytes::new(&[]),
             turn: None,
-        });
-        Self { shared, work }
+        };
+        Self {
+            shared,
+            work: Ok(work),
+        }
     }
 
     /// The commit of edits of several trees: all happen, or none, and readers see all or none.

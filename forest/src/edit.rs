@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use weald_tree::{Attributes, EditError, Node, NodeId, Subtree, Tree, Where};
+use weald_tree::{Attributes, EditError, Node, NodeId, Operation, Subtree, Tree, Where};
 
 use crate::commit::Commit;
 use crate::erasable::{self, Blob, Value};
@@ -169,6 +169,14 @@ impl Edit {
     /// Puts a new root above the present one; returns the id of the new one.
     pub fn push_root(&mut self, attributes: Attributes) -> NodeId {
         self.edit.push_root(attributes)
+    }
+
+    /// Does here what was done in another edit of this tree.
+    ///
+    /// # Errors
+    /// See [`weald_tree::Edit::apply`].
+    pub fn apply(&mut self, operation: &Operation) -> Result<(), EditError> {
+        self.edit.apply(operation)
     }
 
     /// Reads one attribute; recorded.

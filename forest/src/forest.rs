@@ -109,8 +109,9 @@ impl Forest {
         let shared = Arc::clone(&self.0);
         let asking = self.0.ask_for(What::Create(name.into(), Box::new(content)));
         async move {
-            match asking?.await {
+            match asking.await {
                 Answer::Created(line) => line.map(|line| Trunk::new(shared, line)),
+                Answer::Committed(Err(error)) => Err(error),
                 _ => unreachable!("who asks to create is told what was created"),
             }
         }
@@ -249,17 +250,13 @@ impl Shared {
     }
 
     /// Asks for a change that is no edit.
-    ///
-    /// # Errors
-    /// [`CommitError::Reentrant`] within the closure of an update.
-    pub(crate) fn ask_for(self: &Arc<Self>, what: What) -> Result<Asking, CommitError> {
-        crate::update::must_be_outside(self)?;
+    pub(crate) fn ask_for(self: &Arc<Self>, what: What) -> Asking {
         let work = Work {
             what,
             id: None,
             bytes: Bytes::new(&[]),
             turn: None,
         };
-        Ok(Asking::new(Arc::clone(self), Request::Commit(work)))
+        Asking::new(Arc::clone(self), Request::Commit(work))
     }
 }

@@ -68,4 +68,6 @@ pub use update::UpdateError;
 pub use version::{CommitId, Committed, Version};
 pub use wait::Wait;
 pub use watch::{Seen, Since, Watch, WatchEnd, WatchError};
-pub use weald_tree::{Attributes, Bytes, Census, EditError, Node, NodeId, Path, Read, Tree, Where};
+pub use weald_tree::{
+    Attributes, Bytes, Census, EditError, Node, NodeId, Operation, Path, Read, Subtree, Tree, Where,
+};

@@ -245,7 +245,7 @@ impl Trunk {
         self,
         what: impl FnOnce(Arc<Line>) -> What,
     ) -> Result<Committed, CommitError> {
-        match self.shared.ask_for(what(self.line))?.await {
+        match self.shared.ask_for(what(self.line)).await {
             Answer::Committed(outcome) => outcome,
             _ => unreachable!("who asks for a change is told whether it was made"),
         }
