@@ -87,11 +87,12 @@ fn transfers(random: &mut Random) {
     let is_over = AtomicBool::new(false);
     let seeds: Vec<u64> = (0..2).map(|_| random.below(1 << 30) as u64).collect();
     std::thread::scope(|scope| {
-        let writer = |seed| transfer(&trees, &mut Random(seed));
-        let writers: Vec<_> = seeds
-            .iter()
-            .map(|seed| scope.spawn(|| writer(*seed)))
-            .collect();
+        let trees = &trees;
+        let transfer = |seed: &u64| {
+            let mut random = Random(*seed);
+            scope.spawn(move || transfer(trees, &mut random))
+        };
+        let writers: Vec<_> = seeds.iter().map(transfer).collect();
         scope.spawn(|| {
             while !is_over.load(Ordering::SeqCst) {
                 commit(&trees[0], "noise", "x");
