@@ -99,7 +99,9 @@ proptest! {
         }
         tree.drop_index("a").wait().unwrap();
         check(&tree.view(), &values.0, &values.1);
-        prop_assert_eq!(tree.view().indexes().collect::<Vec<_>>(), if commits.len() > 1 { vec!["b"] } else { vec![] });
+        let view = tree.view();
+        let left: Vec<_> = view.indexes().collect();
+        prop_assert_eq!(left, if commits.len() > 1 { vec!["b"] } else { vec![] });
     }
 }
 
