@@ -128,6 +128,10 @@ impl Base<'_> {
     fn share_a_gap(&self, first: Op, second: Op) -> bool {
         match (first, second) {
             (Beside(a, _), Beside(b, _)) => self.parent(a) == self.parent(b),
+            // Behind the last child is the gap into which an append goes.
+            (Append(parent) | Splice(parent) | Move(_, parent), Beside(sibling, false)) => {
+                self.parent(sibling) == Some(parent)
+            }
             _ => false,
         }
     }

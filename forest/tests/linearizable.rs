@@ -273,7 +273,8 @@ fn the_checker_catches_a_commit_that_relies_on_nothing() {
         .map(|n| forest.create(&n.to_string()).wait().unwrap())
         .collect();
     let mut histories = [Way::Right, Way::Blind].map(|way| {
-        let edits = [1_u64, 2].map(|value| {
+        let base = number(&trees[0].view(), "x");
+        let edits = [base + 1, base + 2].map(|value| {
             let mut edit = trees[0].edit();
             if way == Way::Blind {
                 edit = edit.blind();
@@ -286,7 +287,6 @@ fn the_checker_catches_a_commit_that_relies_on_nothing() {
             edit.put_attribute(root, "x", value.to_le_bytes()).unwrap();
             (edit, old, value)
         });
-        let base = number(&trees[0].view(), "x");
         let mut history = vec![at(0, 1, Did::Commit(State::new(), x(base)))];
         history.extend(edits.map(|(edit, old, value)| match edit.commit().wait() {
             Ok(_) => at(2, 3, Did::Commit(x(old), x(value))),

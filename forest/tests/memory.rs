@@ -55,7 +55,7 @@ fn what_is_let_go_is_freed() {
         let forest = Forest::builder().keep(100).build();
         let (tree, nodes) = with_children(&forest, 1000);
         tree.add_index("n").wait().unwrap();
-        churn(&tree, &nodes, 1);
+        churn(&tree, &nodes, 5);
         let full = live();
         churn(&tree, &nodes, 5);
         let grown = live() - full;
