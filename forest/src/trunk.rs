@@ -55,7 +55,8 @@ impl Trunk {
 
     /// An edit that begins from the newest version.
     pub fn edit(&self) -> Edit {
-        self.edit_from(&self.snapshot())
+        let (shared, line) = (Arc::clone(&self.shared), Arc::clone(&self.line));
+        Edit::new(shared, line, self.snapshot())
     }
 
     /// An edit that begins from this version; its commit is brought to the newest one, or is a conflict.
@@ -64,7 +65,7 @@ impl Trunk {
     /// If it is a version of another tree.
     pub fn edit_from(&self, base: &Snapshot) -> Edit {
         assert!(
-            base.tree.shares_ids_with(&self.snapshot().tree),
+            base.tree.shares_ids_with(&self.view().tree),
             "an edit of a tree begins from a version of that tree"
         );
         Edit::new(

@@ -21,6 +21,13 @@ pub trait Wait: IntoFuture + Sized {
     /// If the future panics.
     fn wait(self) -> Self::Output {
         let mut future = pin!(self.into_future());
+        // Most are ready at once, and then no waker is needed; else the next poll brings a real one.
+        if let Poll::Ready(output) = future
+            .as_mut()
+            .poll(&mut Context::from_waker(Waker::noop()))
+        {
+            return output;
+        }
         let waker = Waker::from(Arc::new(Unpark(thread::current())));
         let mut cx = Context::from_waker(&waker);
         loop {

@@ -133,6 +133,10 @@ impl Watch {
     ///
     /// # Errors
     /// [`WatchEnd`]. After `Lagged` there may be more, after `Deleted` not.
+    #[expect(
+        clippy::should_implement_trait,
+        reason = "it is the asynchronous `next` of streams"
+    )]
     pub fn next(&mut self) -> impl Future<Output = Result<Seen, WatchEnd>> + Send {
         poll_fn(|cx| self.poll_next(cx))
     }

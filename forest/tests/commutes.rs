@@ -4,6 +4,8 @@
 //! no trace; what goes together equals a serial execution of both, in the order of the commits or the
 //! other one, except that of two nodes inserted in the same gap either may stand first.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 #[path = "support/tools.rs"]
 mod tools;
 

@@ -1,5 +1,7 @@
 //! A tree of depth 100,000 on a small stack: commits, rebases, queries, watches, restore, export, drop.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 #[path = "support/tools.rs"]
 mod tools;
 

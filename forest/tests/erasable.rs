@@ -1,5 +1,7 @@
 //! Erasable attributes: read like others, gone from every version once erased, and nowhere else.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 #[path = "support/tools.rs"]
 mod tools;
 

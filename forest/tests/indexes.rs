@@ -1,5 +1,7 @@
 //! Indexes: the same answers as a walk over all nodes, in every version, whatever was done.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 #[path = "../../tree/tests/support/model.rs"]
 #[allow(dead_code, reason = "only the random steps are used")]
 mod model;

@@ -1,5 +1,7 @@
 //! The journal has all that a forest is: what it took can be done again; what it refuses does not happen.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 #[path = "support/tools.rs"]
 mod tools;
 

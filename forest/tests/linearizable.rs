@@ -5,6 +5,8 @@
 //! order is any that was called before the first return of those that are left; a set of operations
 //! done and a state from which the rest failed once are not tried again.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 #[path = "support/tools.rs"]
 mod tools;
 

@@ -2,6 +2,8 @@
 //!
 //! Live bytes are counted in the allocator, so this file has one test, which has the program for itself.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 #[path = "support/tools.rs"]
 mod tools;
 

@@ -1,5 +1,7 @@
 //! Trees by their names: create, get, list, rename, delete, each with its typed error.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 #[path = "support/tools.rs"]
 mod tools;
 

@@ -1,5 +1,7 @@
 //! Commits over several trees: all or nothing for writers, and all or nothing for readers at any moment.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 #[path = "support/tools.rs"]
 mod tools;
 

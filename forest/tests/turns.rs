@@ -1,6 +1,8 @@
 //! `update`: lost races, turns in the order of asking, turns that are taken away, panics, reentrancy.
 //! Time is set by hand; other threads are joined, so nothing waits for a clock.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 #[path = "support/tools.rs"]
 mod tools;
 

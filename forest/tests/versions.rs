@@ -1,5 +1,7 @@
 //! Older versions: by number, by time, by tag; what a node went through; restore; and what is let go.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 #[path = "support/tools.rs"]
 mod tools;
 

@@ -1,5 +1,7 @@
 //! Watches: every commit once and in order, those of a subtree only, and what becomes of slow ones.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 #[path = "support/tools.rs"]
 mod tools;
 

@@ -83,11 +83,14 @@ impl Tree {
     }
 }
 
+/// Writes a value.
+type WriteValue<'a> = &'a mut dyn FnMut(&mut String, &[u8]);
+
 /// Writes a node up to its first child, or wholly if it has none.
 fn write_node<'t>(
     text: &mut String,
     node: Node<'t>,
-    (levels, write): (&mut Vec<Siblings<'t>>, &mut dyn FnMut(&mut String, &[u8])),
+    (levels, write): (&mut Vec<Siblings<'t>>, WriteValue<'_>),
 ) {
     text.push('{');
     let attributes = node.attributes();
