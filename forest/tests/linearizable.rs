@@ -185,6 +185,7 @@ fn commit(trees: &[Trunk], random: &mut Random, way: Way) -> Did {
             Did::Refused
         };
     }
+    std::thread::yield_now(); // So that others come between.
     match Commit::of(edits).unwrap().wait() {
         Ok(_) => Did::Commit(read, wrote),
         Err(_) => Did::Refused,

@@ -151,6 +151,7 @@ fn transfer(trees: &[Trunk; 4], random: &mut Random) {
                 edit.put_attribute(root, "n", count.wrapping_add(by).to_string())
                     .unwrap();
             }
+            std::thread::yield_now(); // So that others come between.
             if Commit::of(edits).unwrap().wait().is_ok() {
                 break;
             }
