@@ -21,6 +21,10 @@ pub(crate) mod stage {
     pub(crate) const NOTHING: u8 = 0;
     pub(crate) const FUTURE: u8 = 1;
     pub(crate) const OUTPUT: u8 = 2;
+    /// The future, in the middle of a poll: a loop's stack with the poll's frames stands.
+    pub(crate) const LEFT: u8 = 3;
+    /// The future, which is a fiber whose own stack stands.
+    pub(crate) const STARTED: u8 = 4;
 }
 
 /// Why a job has no output.

@@ -14,6 +14,8 @@ use crate::{
     job::{JobPtr, JobRef},
     local::Home,
     shared::Shared,
+    stack::{self, Stack},
+    strand::{Base, Strand},
     waker,
     worker::Worker,
 };
@@ -40,6 +42,12 @@ pub(crate) struct Context {
     yielded: Cell<bool>,
     /// Whether the thread drops the future of a job that was cancelled.
     dropping: Cell<bool>,
+    /// The stack of ours on which the thread runs; null on its own.
+    strand: Cell<*const Strand>,
+    /// What the loop at work on this thread has to do; null if none is. Valid while set.
+    base: Cell<*const Base<'static>>,
+    /// A stack that was just left for good; whoever went on gives it back.
+    abandoned: Cell<Option<Stack>>,
 }
 
 /// The run of a job that was set aside; it goes on when this is dropped.
@@ -65,6 +73,9 @@ thread_local! {
             listening: Cell::new(false),
             yielded: Cell::new(false),
             dropping: Cell::new(false),
+            strand: Cell::new(ptr::null()),
+            base: Cell::new(ptr::null()),
+            abandoned: Cell::new(None),
         }
     };
 }
@@ -81,6 +92,13 @@ pub(crate) fn here() -> &'static Context {
     // SAFETY: the context has no destructor and lives as long as its thread; the reference cannot
     // leave the thread, because a context is not `Sync`.
     CONTEXT.with(|context| unsafe { &*ptr::from_ref(context) })
+}
+
+/// As [`here`], for code that may go on with another thread than it began with: never inlined, so that no
+/// address of the former thread is kept.
+#[inline(never)]
+pub(crate) fn again() -> &'static Context {
+    here()
 }
 
 impl Context {
@@ -136,6 +154,65 @@ impl Context {
         unsafe { Arc::increment_strong_count(home) };
         // SAFETY: the count was just taken.
         Some(unsafe { Arc::from_raw(home) })
+    }
+
+    /// That queue, for as long as the context names it.
+    #[inline(always)]
+    pub(crate) fn home_here(&self) -> Option<&Home> {
+        // SAFETY: whoever set it keeps it alive until it is replaced.
+        unsafe { self.home.get().as_ref() }
+    }
+
+    /// Its address.
+    #[inline(always)]
+    pub(crate) fn home_ptr(&self) -> *const Home {
+        self.home.get()
+    }
+
+    /// The stack of ours on which the thread runs; null on its own.
+    #[inline(always)]
+    pub(crate) fn strand(&self) -> *const Strand {
+        self.strand.get()
+    }
+
+    /// Sets the stack on which the thread runs; returns the one before.
+    #[inline(always)]
+    pub(crate) fn set_strand(&self, strand: *const Strand) -> *const Strand {
+        self.strand.replace(strand)
+    }
+
+    pub(crate) fn base(&self) -> *const Base<'static> {
+        self.base.get()
+    }
+
+    /// Sets for whom a loop is at work; returns the one before.
+    pub(crate) fn set_base(&self, base: *const Base<'static>) -> *const Base<'static> {
+        self.base.replace(base)
+    }
+
+    /// The running stack is about to be left for good.
+    pub(crate) fn set_abandoned(&self, stack: Stack) {
+        self.abandoned.set(Some(stack));
+    }
+
+    /// Gives back the stack that was left for good by the switch that led here.
+    pub(crate) fn give_abandoned(&self) {
+        if let Some(stack) = self.abandoned.take() {
+            stack::give(stack);
+        }
+    }
+
+    /// A wait with the stack begins in the middle of a poll: what the poll has noted until now is returned,
+    /// for [`end_wait`](Context::end_wait).
+    pub(crate) fn begin_wait(&self) -> (bool, bool) {
+        (self.listening.replace(false), self.yielded.replace(false))
+    }
+
+    /// The wait is over. If the stack `stood` meanwhile, wakes that were meant for others than what was waited
+    /// for are used up: so the poll runs once more.
+    pub(crate) fn end_wait(&self, noted: (bool, bool), stood: bool) {
+        self.listening.set(noted.0);
+        self.yielded.set(noted.1 || stood);
     }
 
     /// Sets the queue of jobs bound to this thread; returns the one before.

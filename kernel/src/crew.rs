@@ -20,9 +20,14 @@ use crate::{
     local::{self, Home},
     memory, priority,
     shared::Shared,
+    stack,
+    strand::{self, Duty, Flow},
     sys::{AtomicUsize, Mutex, Ordering, lock},
     worker::{End, Tenure},
 };
+
+/// A crew thread's own stack: its jobs run on others.
+const BASE_STACK: usize = 256 << 10;
 
 /// The right to a worker, on its way to a thread.
 #[must_use = "a right that is dropped is a worker that nobody serves"]
@@ -152,7 +157,7 @@ pub(crate) fn hand_over(shared: &Arc<Shared>, right: Right) -> Result<(), NoThre
     let (taken, crew) = (place.clone(), shared.clone());
     let started = thread::Builder::new()
         .name(format!("{}-{number}", shared.config.name))
-        .stack_size(shared.config.thread_stack)
+        .stack_size(BASE_STACK)
         .spawn(move || {
             let right = lock(&taken).take();
             serve(&crew, right);
@@ -175,6 +180,65 @@ pub(crate) fn hand_over(shared: &Arc<Shared>, right: Right) -> Result<(), NoThre
     }
 }
 
+/// What a crew thread's loops share: they may be on several stacks, one after the other.
+pub(crate) struct Service<'a> {
+    shared: &'a Arc<Shared>,
+    member: &'a Arc<Member>,
+    tenure: Tenure<'a>,
+}
+
+impl Service<'_> {
+    /// One step of the loop: stand by until a right is there, or serve it until that ends.
+    pub(crate) fn step(&self) -> Flow {
+        if !self.tenure.is_held() {
+            let Some(right) = await_right(self.shared, self.member) else {
+                return Flow::End;
+            };
+            self.begin(&right);
+        }
+        match self.tenure.serve() {
+            End::Lost => self.lost(),
+            End::Wanted => self.give_to_who_wants(),
+            End::Stopped => {
+                self.tenure.end();
+                Flow::End
+            }
+        }
+    }
+
+    fn begin(&self, right: &Right) {
+        self.tenure
+            .begin(&self.shared.workers[right.worker], right.epoch);
+    }
+
+    fn lost(&self) -> Flow {
+        // Without a right: this loop goes on from a stack that was left under an earlier one.
+        let Some((worker, epoch)) = self.tenure.end() else {
+            return Flow::Continue;
+        };
+        worker.gate.end(epoch);
+        let number = self.shared.thread_number();
+        lock(&self.shared.relieved).retain(|(thread, _)| *thread != number);
+        match priority::restore(self.shared.priority) || self.member.home.has_residents() {
+            true => Flow::Continue,
+            false => Flow::End,
+        }
+    }
+
+    fn give_to_who_wants(&self) -> Flow {
+        let Some((worker, former)) = self.tenure.end() else {
+            return Flow::Continue;
+        };
+        let right = renew(self.shared, worker.index, former);
+        worker.gate.end(former);
+        let handed = right.map(|right| hand_over(self.shared, right));
+        if let Some(Err(refused)) = handed {
+            self.begin(&refused.right);
+        }
+        Flow::Continue
+    }
+}
+
 /// The life of a crew thread: serve, stand by, serve again, until it retires or the runtime stops.
 fn serve(shared: &Arc<Shared>, first: Option<Right>) {
     let member = Arc::new(Member {
@@ -185,29 +249,12 @@ fn serve(shared: &Arc<Shared>, first: Option<Right>) {
     context::with(|cx| {
         cx.set_shared(Arc::as_ptr(shared));
         cx.set_home(Arc::as_ptr(&member.home));
-        let mut kept = None;
-        while let Some(right) = kept.take().or_else(|| await_right(shared, &member)) {
-            let worker = &shared.workers[right.worker];
-            let mut tenure = Tenure::begin(cx, shared, (worker, right.epoch), &member.home);
-            match tenure.serve() {
-                End::Lost => {
-                    worker.gate.end(right.epoch);
-                    let number = shared.thread_number();
-                    lock(&shared.relieved).retain(|(thread, _)| *thread != number);
-                    if !priority::restore(shared.priority) && !member.home.has_residents() {
-                        break;
-                    }
-                }
-                End::Wanted => {
-                    let former = right.epoch;
-                    let right = renew(shared, right.worker, former);
-                    worker.gate.end(former);
-                    let handed = right.map(|right| hand_over(shared, right));
-                    kept = handed.and_then(Result::err).map(|refused| refused.right);
-                }
-                End::Stopped => break,
-            }
-        }
+        let service = Service {
+            shared,
+            member: &member,
+            tenure: Tenure::new(cx, shared, &member.home),
+        };
+        strand::run_loop(cx, shared.stack_class(), Duty::Crew(&service));
         if shared.is_stopped() {
             // A job that held this thread beyond the deadline may have been queued once more.
             shared.cancel_in_workers();
@@ -218,6 +265,7 @@ fn serve(shared: &Arc<Shared>, first: Option<Right>) {
         cx.set_shared(std::ptr::null());
     });
     memory::flush();
+    stack::flush();
     let mut inner = lock(&shared.crew.inner);
     inner.threads -= 1;
     drop(inner);

@@ -44,6 +44,8 @@ pub(crate) struct Parts {
     pub(crate) blocked: Option<Thread>,
     /// Whether `wait()` has unwound the job for its cancel; it does so once.
     pub(crate) unwound: bool,
+    /// The job's number, if somebody asked for one.
+    pub(crate) number: u64,
     /// The one thread that a local job may run on. Set at spawn.
     pub(crate) home: Option<Arc<Home>>,
     /// What ends with the job.
@@ -70,6 +72,16 @@ impl ExtrasWord {
     pub(crate) fn existing(&self) -> Option<MutexGuard<'_, Parts>> {
         let word = self.0.load(Ordering::Acquire);
         as_site(word).is_none().then(|| lock(&extras(word).parts))
+    }
+
+    /// Calls `with` with the job's name, if it has one and nobody holds the parts. Neither locks nor allocates.
+    pub(crate) fn try_name<R>(&self, with: impl FnOnce(&str) -> R) -> Option<R> {
+        let word = self.0.load(Ordering::Acquire);
+        if as_site(word).is_some() {
+            return None;
+        }
+        let parts = extras(word).parts.try_lock().ok()?;
+        parts.name.as_deref().map(with)
     }
 
     /// The parts, made now if the job had none.

@@ -93,7 +93,7 @@ unsafe impl Send for Epoch {}
 impl Epoch {
     /// No tenure: nobody enters with it.
     pub(crate) const NONE: Epoch = Epoch {
-        number: OUTSIDER,
+        number: usize::MAX & !OUTSIDER,
         busy: NonNull::dangling(),
     };
 

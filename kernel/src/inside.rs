@@ -5,6 +5,7 @@
 use crate::{
     injector::{Batch, Injector},
     job::{Header, JobPtr},
+    local::Home,
     ring,
     runnable::Runnable,
     timer::wheel::Wheel,
@@ -31,6 +32,8 @@ pub(crate) struct Inside {
     until_look: u32,
     /// What that was at the last look.
     allowed: u32,
+    /// Whether it is the turn of a job that is bound to the thread.
+    bound_turn: bool,
     /// Whether a job from the next slot went behind the others, where thieves can see it; see
     /// [`Inside::take_surplus`].
     surplus: bool,
@@ -83,6 +86,7 @@ impl Inside {
             streak: 0,
             until_look: 0,
             allowed: 0,
+            bound_turn: false,
             surplus: false,
         }
     }
@@ -112,12 +116,45 @@ impl Inside {
         std::mem::replace(&mut self.spill, Batch::new())
     }
 
-    /// The next job, by the rules of order: the next slot, but not for ever; then the ring.
+    /// The next job, by the rules of order: in turn with those that are bound to the holder's thread, whose
+    /// home this is, the next slot, but not for ever; then the ring.
     #[inline(always)]
-    pub(crate) fn take(&mut self, streak_limit: u32, injector: &Injector<Header>) -> Next {
+    pub(crate) fn take(
+        &mut self,
+        home: &Home,
+        streak_limit: u32,
+        injector: &Injector<Header>,
+    ) -> Next {
         if self.until_look == 0 {
             return Next::Look;
         }
+        match home.has_own() {
+            false => self.take_unbound(streak_limit, injector),
+            true => self.take_in_turn(home, streak_limit, injector),
+        }
+    }
+
+    #[inline(never)]
+    fn take_in_turn(
+        &mut self,
+        home: &Home,
+        streak_limit: u32,
+        injector: &Injector<Header>,
+    ) -> Next {
+        self.bound_turn = !self.bound_turn;
+        if !self.bound_turn {
+            match self.take_unbound(streak_limit, injector) {
+                Next::Empty => {}
+                next => return next,
+            }
+        }
+        let bound = home.pop_own();
+        self.until_look -= 1;
+        bound.map_or(Next::Empty, Next::Job)
+    }
+
+    #[inline(always)]
+    fn take_unbound(&mut self, streak_limit: u32, injector: &Injector<Header>) -> Next {
         let job = match self.next.take() {
             Some(job) if self.streak < streak_limit => {
                 self.streak += 1;

@@ -12,10 +12,14 @@
 //!   while `HANDLE` is set at completion, else to the thread that completed it.
 //! - **not Send**: the future of a local job is polled and dropped on its home thread only: every
 //!   wake sends its runnable there ([`crate::local`]), and a runnable that cannot get there leaks.
+//! - **stands**: a job whose stack stands is resident at its strand's home, whose thread does not end
+//!   before the job has gone on; and only the holder of the runnable makes it go on.
 //! - **layout**: `JobCell<F>` is `repr(C)` and begins with its header, so a pointer to the one,
 //!   made from the allocation's own pointer, is a pointer to the other.
 
 #![allow(unsafe_code)]
+
+mod place;
 
 use std::{
     alloc::Layout,
@@ -27,8 +31,9 @@ use std::{
 
 use weald_sync::reason::Reason;
 
+pub(crate) use crate::body::stage;
 use crate::{
-    body::{HasVTable, JobCell, Outcome, VTable, set_stage, stage},
+    body::{HasVTable, JobCell, Outcome, VTable, set_stage},
     extras::ExtrasWord,
     local::Home,
     memory::{self, Kind},
@@ -48,21 +53,31 @@ pub(crate) struct Header {
     pub(crate) state: State,
     /// What to do with the body; never changes.
     pub(crate) vtable: &'static VTable,
-    /// The job behind this one in an injector. Only the holder of the runnable.
+    /// The job behind this one in an injector; while its stack stands, the strand. Only the holder of the
+    /// runnable.
     next: AtomicPtr<Header>,
     /// How many references there are. Zero exactly while the block holds no job: whoever looks through
     /// all blocks ([`JobRef::from_block`]) reads it of free and of new blocks too.
     refs: AtomicU32,
-    /// Which runtime the job belongs to, and whether it is local; never changes.
+    /// Which runtime the job belongs to, and whether it is local at this moment. The holder of the runnable
+    /// changes the latter.
     runtime: AtomicU16,
     /// What lies in the body. Only the holder of the runnable, then the owner of the output.
     stage: AtomicU8,
-    /// Whether the job counts against the process limit; never changes.
-    counted: bool,
+    /// Further facts, a bit each; see [`flag`].
+    flags: AtomicU8,
     /// What the job waits for, as the word of a [`Reason`], for reports. Written by its runner.
     waits_for: AtomicU64,
     /// What only some jobs have. Anyone.
     pub(crate) extras: ExtrasWord,
+}
+
+/// The bits of [`Header::flags`].
+mod flag {
+    /// The job counts against the process limit. Never changes.
+    pub(super) const COUNTED: u8 = 1 << 0;
+    /// The job was unparked, and has not parked since.
+    pub(super) const PERMIT: u8 = 1 << 1;
 }
 
 /// Set in a job's runtime number when the job may run on its home thread only.
@@ -98,7 +113,10 @@ pub(crate) fn new<F: Future>(spec: Spec, make: impl FnOnce(&Runnable) -> F) -> R
             None => spec.runtime,
         }),
         stage: AtomicU8::new(stage::NOTHING),
-        counted: spec.counted,
+        flags: AtomicU8::new(match spec.counted {
+            true => flag::COUNTED,
+            false => 0,
+        }),
         waits_for: AtomicU64::new(0),
         extras: ExtrasWord::new(spec.site),
     };
@@ -137,7 +155,7 @@ fn write(job: NonNull<Header>, header: Header) {
         };
     }
     write_fields!(
-        state, vtable, next, runtime, stage, counted, waits_for, extras
+        state, vtable, next, runtime, stage, flags, waits_for, extras
     );
 }
 
@@ -180,17 +198,21 @@ impl Header {
         self.runtime_if_not_local() & !LOCAL
     }
 
-    /// Where the job must run, if it may run on one thread only.
-    pub(crate) fn home(&self) -> Option<Arc<Home>> {
-        match self.runtime_if_not_local() & LOCAL {
-            0 => None,
-            _ => self.extras.parts().home.clone(),
-        }
-    }
-
     /// Whether the job counts against the process limit.
     pub(crate) fn is_counted(&self) -> bool {
-        self.counted
+        self.flags.load(Ordering::Relaxed) & flag::COUNTED != 0
+    }
+
+    /// Leaves a permit for the job's next park; the caller wakes it then. Anyone.
+    pub(crate) fn leave_permit(&self) {
+        // Release: pairs with `take_permit`: who parks sees what came before the unpark.
+        self.flags.fetch_or(flag::PERMIT, Ordering::Release);
+    }
+
+    /// Takes the permit, if there is one. Only the job itself.
+    pub(crate) fn take_permit(&self) -> bool {
+        self.flags.load(Ordering::Relaxed) & flag::PERMIT != 0
+            && self.flags.fetch_and(!flag::PERMIT, Ordering::Acquire) & flag::PERMIT != 0
     }
 
     /// The name that the job was given, if any.

@@ -18,8 +18,9 @@ use weald_sync::{
 
 use crate::{
     body::{Failure, Outcome},
-    context,
+    context, ends,
     job::JobRef,
+    parking::Unparker,
     report::{self, JobName},
     run,
     runnable::Runnable,
@@ -151,6 +152,22 @@ impl<T> JoinHandle<T> {
 
     /// Lets the job go on by itself. If it panics, that is reported through `tracing`.
     pub fn detach(self) {}
+
+    /// Tells `end` when the job has ended in whichever way, and everything that it held, but an output that is
+    /// still to be joined, is gone. At once if it has already.
+    pub fn when_ended(&self, end: impl FnOnce() + Send + 'static) {
+        match &self.job {
+            Some(job) => {
+                let _kept = ends::attach(job.clone(), Box::new(end));
+            }
+            None => end(),
+        }
+    }
+
+    /// The job, from the outside. None if it was refused, or its output was taken.
+    pub fn unparker(&self) -> Option<Unparker> {
+        self.job.clone().map(Unparker::new)
+    }
 
     /// The job's name, for messages.
     pub fn name(&self) -> Option<JobName> {

@@ -49,6 +49,13 @@ mod run;
 mod injector;
 mod ring;
 
+// Stacks that are left standing.
+mod stack;
+
+mod strand;
+
+mod fiber;
+
 // Sleep, blocking, stand-ins.
 mod idle;
 
@@ -81,6 +88,8 @@ mod scope;
 
 mod wait;
 
+mod parking;
+
 mod hooks;
 
 // The whole.
@@ -103,17 +112,21 @@ mod memory;
 mod models;
 
 pub use builder::{BuildError, Builder, available_workers};
+pub use fiber::{DEFAULT_STACK, with_fiber_word};
 pub use join::{JoinError, JoinHandle, Panic};
 pub use join_set::JoinSet;
 pub use mailbox::{Address, Mailbox, SelectiveReceive};
 pub use metrics::Metrics;
+pub use parking::{Park, Unparker, park};
 pub use report::JobName;
 pub use runtime::Runtime;
 pub use scope::{Scope, scope};
+pub use search::prefer_stealing;
 pub use shutdown::ShutdownReport;
 pub use spawn::{Spawn, SpawnError, spawn, spawn_child, spawn_local};
+pub use stack::StackError;
 pub use testing::TestRuntime;
 pub use time::{Elapsed, Interval, Sleep, interval, now, sleep, sleep_until, timeout, yield_now};
-pub use wait::{block_on, blocking};
+pub use wait::{block_on, blocking, cancel_point, wait_to_the_end};
 pub use waits::{WaitingJob, Waits};
 pub use weald_sync::Wait;

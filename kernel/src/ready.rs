@@ -78,9 +78,14 @@ fn publish(shared: &Shared, full: Option<Batch<Header>>) {
     shared.wake_one();
 }
 
-/// For a thread that holds no right of the job's runtime.
-#[cold]
+/// For a job that is bound to a thread, and for a thread that holds no right of the job's runtime.
+#[inline(never)]
 fn outside(cx: &Context, job: Runnable) {
+    if job.header().stands_at(cx.home_ptr())
+        && let Some(home) = cx.home_here()
+    {
+        return home.push_own(job);
+    }
     if let Some(home) = job.header().home() {
         return home.push(job);
     }

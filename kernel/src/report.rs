@@ -4,7 +4,9 @@ use std::{fmt, io, panic::Location, time::Duration};
 
 use weald_sync::reason::Reason;
 
-use crate::{job::Header, shared::Shared, shutdown::ShutdownReport, sys::Ordering};
+use crate::{
+    job::Header, shared::Shared, shutdown::ShutdownReport, stack::StackError, sys::Ordering,
+};
 
 /// A job as reports name it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,6 +80,14 @@ pub(crate) fn no_thread(error: Option<&io::Error>) {
     tracing::error!(
         target: "weald::monitor",
         "no thread could be started for a worker ({cause}); trying again each round",
+    );
+}
+
+/// A wait or a loop had to do without a stack of its own.
+pub(crate) fn no_stack(error: &StackError) {
+    tracing::error!(
+        target: "weald::stack",
+        "no stack could be had, so a wait holds its thread meanwhile: {error}",
     );
 }
 

@@ -14,7 +14,7 @@ use std::{
 };
 
 use crate::{
-    body::Failure,
+    body::{Failure, stage},
     context::{self, Context},
     job::{Header, JobRef},
     limit,
@@ -23,7 +23,7 @@ use crate::{
     report,
     runnable::Runnable,
     state::{Listening, Park, Start},
-    waker,
+    strand, waker,
 };
 
 /// How a poll ended.
@@ -48,7 +48,9 @@ pub(crate) fn poll(cx: &Context, job: &Runnable, budget: u32) -> Polled {
     cx.begin_run(job.ptr(), budget);
     // What it waited for last is over; the next wait may be one that notes nothing.
     job.header().set_waits_for(0);
-    if job.header().state.start() == Start::Cancel {
+    if job.header().stage() != stage::FUTURE {
+        go_on(cx, job);
+    } else if job.header().state.start() == Start::Cancel {
         return Polled::Ended(ended(job, Failure::Cancelled));
     }
     // SAFETY: the runnable keeps the job alive during the poll.
@@ -57,6 +59,17 @@ pub(crate) fn poll(cx: &Context, job: &Runnable, budget: u32) -> Polled {
         Ok(task::Poll::Pending) => Polled::Waits,
         Ok(task::Poll::Ready(())) => Polled::Ended(None),
         Err(payload) => Polled::Ended(ended(job, failure_of(payload))),
+    }
+}
+
+/// The job's stack stands. If it is that of a loop, it goes on, and the calling loop is left for good; a
+/// fiber is polled as if nothing were, and sees for itself that it is cancelled.
+#[inline(never)]
+fn go_on(cx: &Context, job: &Runnable) {
+    // What a flag asked for is seen by the job's own code, wherever it waits.
+    let _seen = job.header().state.start();
+    if job.header().stage() == stage::LEFT {
+        strand::go_on(cx, job.ptr());
     }
 }
 
@@ -171,11 +184,13 @@ pub(crate) fn park(cx: &Context, job: Runnable) {
     }
 }
 
-/// A whole run on a thread without a right: that of a local job, inside `block_on` or `wait()`.
+/// A whole run by a loop without a right: that of a local job, inside `block_on`.
 pub(crate) fn run_outside(cx: &Context, job: Runnable, budget: u32) {
-    let _aside = cx.set_aside();
     match poll(cx, &job, budget) {
-        Polled::Waits => park(cx, job),
+        Polled::Waits => {
+            park(cx, job);
+            cx.set_job(None);
+        }
         Polled::Ended(panic) => {
             let ended = finish(job, panic);
             // As in `worker::run_from`.

@@ -13,6 +13,7 @@ use crate::{
     monitor, report,
     shared::Shared,
     shutdown::{self, Drain, ShutdownReport},
+    stack,
     sys::Ordering,
 };
 
@@ -119,7 +120,7 @@ impl Runtime {
         {
             std::thread::yield_now();
         }
-        memory::trim()
+        memory::trim() + stack::trim()
     }
 
     /// Shuts down: closes (nothing is spawned any more), drains (what runs may end by itself, until

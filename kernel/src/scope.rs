@@ -29,7 +29,7 @@ struct Children {
 }
 
 /// Spawns jobs that end before the scope does; see [`scope`].
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct Scope {
     children: Arc<Mutex<Children>>,
 }
@@ -73,10 +73,15 @@ impl Scope {
     {
         let site = Location::caller();
         let handle = with_current(|shared| on(shared, future, site));
-        if let Some(job) = handle.job() {
-            self.adopt(job.clone());
-        }
+        self.adopt(&handle);
         handle
+    }
+
+    /// Takes a job into the scope that was spawned otherwise. A scope that has ended cancels it at once.
+    pub fn adopt<T>(&self, handle: &JoinHandle<T>) {
+        if let Some(job) = handle.job() {
+            self.take_in(job.clone());
+        }
     }
 
     /// Asks all jobs of the scope to end.
@@ -98,7 +103,7 @@ impl Scope {
         runtime.is_some_and(|id| shared::find(id).is_none_or(|shared| shared.is_stopped()))
     }
 
-    fn adopt(&self, job: JobRef) {
+    fn take_in(&self, job: JobRef) {
         let (number, closed) = {
             let mut children = lock(&self.children);
             let number = children.next;
@@ -113,7 +118,8 @@ impl Scope {
         let _kept = ends::attach(job, Box::new(move || forget(&children, number)));
     }
 
-    async fn all_ended(&self) {
+    /// Waits until no job of the scope is left. Cancel-safe. The scope is closed then.
+    pub async fn all_ended(&self) {
         std::future::poll_fn(|cx| {
             let mut children = lock(&self.children);
             if children.live.is_empty() {
@@ -124,6 +130,13 @@ impl Scope {
             Poll::Pending
         })
         .await;
+    }
+}
+
+impl std::fmt::Debug for Scope {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let live = lock(&self.children).live.len();
+        f.debug_struct("Scope").field("live", &live).finish()
     }
 }
 

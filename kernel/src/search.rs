@@ -8,15 +8,17 @@ use std::{ptr, task::Waker, thread, time::Duration};
 
 use crate::{
     clock::TICK,
-    gate::Lost,
+    context,
+    gate::{Epoch, Lost},
     inside::Inside,
     job::Header,
     memory, ready, ring, run,
     runnable::Runnable,
     shared::Shared,
+    stack,
     sys::{Ordering, spin_loop},
     timer::entry::{EntryPtr, Owes},
-    worker::{End, Tenure},
+    worker::{End, Tenure, Worker},
 };
 
 /// The most jobs that run between two looks around.
@@ -34,17 +36,18 @@ const SWEEP_AT_LEAST: usize = 64;
 /// Looks around: what else is due than the jobs at hand. At least once a tick under load, because
 /// the number of jobs between two looks follows how long they take. Returns a job bound to this
 /// thread, if one can run.
-pub(crate) fn look(tenure: &mut Tenure<'_>) -> Result<Option<Runnable>, End> {
+pub(crate) fn look(tenure: &Tenure<'_>) -> Result<Option<Runnable>, End> {
     let shared = tenure.shared;
     if shared.is_stopped() {
         return Err(End::Stopped);
     }
-    if shared.crew.is_wanted() {
+    if shared.crew.is_wanted() && may_be_given(tenure) {
         return Err(End::Wanted);
     }
-    if shared.trims.load(Ordering::Relaxed) != tenure.trims_seen {
-        tenure.trims_seen = shared.trims.load(Ordering::Acquire);
+    if shared.trims.load(Ordering::Relaxed) != tenure.trims_seen.get() {
+        tenure.trims_seen.set(shared.trims.load(Ordering::Acquire));
         memory::flush();
+        stack::flush();
         shared.trims_done.fetch_add(1, Ordering::Release);
     }
     adapt(tenure);
@@ -54,29 +57,36 @@ pub(crate) fn look(tenure: &mut Tenure<'_>) -> Result<Option<Runnable>, End> {
     Ok(tenure.home.pop())
 }
 
+/// Whether the right may go to a thread that wants it: not before this thread had a tick for its own bound
+/// jobs, or two threads with such would hand it to each other for ever and run none.
+fn may_be_given(tenure: &Tenure<'_>) -> bool {
+    let held = tenure.shared.clock.now() - tenure.since.get();
+    held >= TICK || !tenure.home.has_runnable()
+}
+
 /// Halves the number of jobs between two looks if these took longer than half a tick, doubles it if
 /// they took less than an eighth.
-fn adapt(tenure: &mut Tenure<'_>) {
+fn adapt(tenure: &Tenure<'_>) {
     let now = tenure.shared.clock.now();
-    let took = now.saturating_duration_since(tenure.last_look);
-    tenure.last_look = now;
+    let took = now.saturating_duration_since(tenure.last_look.replace(now));
+    let every = tenure.look_every.get();
     if tenure.shared.is_driven() {
         // One job at a time, so that each next one is drawn.
-        tenure.look_every = 1;
+        tenure.look_every.set(1);
     } else if took > TICK / 2 {
-        tenure.look_every = (tenure.look_every / 2).max(1);
+        tenure.look_every.set((every / 2).max(1));
     } else if took < TICK / 8 {
-        tenure.look_every = (tenure.look_every * 2).min(LOOK_EVERY_MAX);
+        tenure.look_every.set((every * 2).min(LOOK_EVERY_MAX));
     }
 }
 
-fn fire_due(tenure: &mut Tenure<'_>) -> Result<(), Lost> {
-    let now = tenure.shared.clock.tick_at(tenure.last_look);
+fn fire_due(tenure: &Tenure<'_>) -> Result<(), Lost> {
+    let now = tenure.shared.clock.tick_at(tenure.last_look.get());
     let mut due = Vec::new();
-    let mut inside = tenure.worker.gate.enter(tenure.epoch)?;
-    inside.set_until_look(tenure.look_every);
+    let mut inside = tenure.enter()?;
+    inside.set_until_look(tenure.look_every.get());
     if inside.wheel.pending() > 0 {
-        let cancelled = tenure.worker.cancelled_timers();
+        let cancelled = tenure.worker().cancelled_timers();
         if cancelled > SWEEP_AT_LEAST && cancelled > inside.wheel.pending() / 2 {
             // SAFETY: entries in the wheel are alive.
             let unwanted = |entry: EntryPtr| unsafe { entry.get() }.state.is_cancelled();
@@ -88,7 +98,7 @@ fn fire_due(tenure: &mut Tenure<'_>) -> Result<(), Lost> {
     }
     let wakers = expire(&due);
     drop(inside);
-    tenure.worker.count_cancelled(-fire(due, wakers));
+    tenure.worker().count_cancelled(-fire(due, wakers));
     Ok(())
 }
 
@@ -127,7 +137,7 @@ pub(crate) fn fire(due: Vec<EntryPtr>, wakers: Vec<Option<(EntryPtr, Option<Wake
 
 /// Sends off what is on its way to the injector.
 fn send_spill(tenure: &Tenure<'_>) -> Result<(), Lost> {
-    let mut inside = tenure.worker.gate.enter(tenure.epoch)?;
+    let mut inside = tenure.enter()?;
     if inside.spill.len() == 0 {
         return Ok(());
     }
@@ -144,14 +154,14 @@ pub(crate) fn from_injector(tenure: &Tenure<'_>) -> Result<bool, Lost> {
     if shared.injector.len() == 0 {
         return Ok(false);
     }
-    let used = tenure.worker.gate.enter(tenure.epoch)?.ring.len();
+    let used = tenure.enter()?.ring.len();
     if used > ring::CAPACITY / 2 {
         return Ok(false);
     }
     let share = shared.injector.len() / shared.workers.len() + 1;
     let mut batch = shared.injector.pop(share.min(ring::CAPACITY / 2));
     let found = batch.len() > 0;
-    match tenure.worker.gate.enter(tenure.epoch) {
+    match tenure.enter() {
         Ok(mut inside) => {
             while let Some(job) = batch.pop() {
                 push(&mut inside, job);
@@ -175,17 +185,17 @@ fn push(inside: &mut Inside, job: *mut Header) {
 /// Searches: goes round the other workers, and takes half of the first ring that has jobs; or sees
 /// some in the injector. Goes on for a few microseconds, because what it hopes for often comes just
 /// then, and waking a sleeper costs more. True if there is work now.
-pub(crate) fn steal(tenure: &mut Tenure<'_>) -> Result<bool, Lost> {
+pub(crate) fn steal(tenure: &Tenure<'_>) -> Result<bool, Lost> {
     let shared = tenure.shared;
-    if !tenure.searching {
-        tenure.searching = shared.idle.start_search();
+    if !tenure.searching.get() {
+        tenure.searching.set(shared.idle.start_search());
     }
-    if !tenure.searching {
+    if !tenure.searching.get() {
         return Ok(false);
     }
     for _ in 0..SEARCH_ROUNDS {
         for distance in 1..shared.workers.len() {
-            let victim = (tenure.worker.index + distance) % shared.workers.len();
+            let victim = (tenure.worker().index + distance) % shared.workers.len();
             if steal_from(tenure, victim)? {
                 return Ok(true);
             }
@@ -204,18 +214,38 @@ pub(crate) fn steal(tenure: &mut Tenure<'_>) -> Result<bool, Lost> {
 }
 
 fn steal_from(tenure: &Tenure<'_>, victim: usize) -> Result<bool, Lost> {
-    let thief = &tenure.shared.workers[victim].thief;
-    if thief.len() == 0 {
+    take_half(
+        (tenure.worker(), tenure.epoch()),
+        &tenure.shared.workers[victim],
+    )
+}
+
+/// Moves half of the victim's ring to that of the worker whose right the caller holds.
+fn take_half((worker, epoch): (&Worker, Epoch), victim: &Worker) -> Result<bool, Lost> {
+    if victim.thief.len() == 0 {
         return Ok(false);
     }
     // The gate first: the jobs must not be in nobody's hands if the right is taken over.
-    let mut inside = tenure.worker.gate.enter(tenure.epoch)?;
+    let mut inside = worker.gate.enter(epoch)?;
     let mut place = [ptr::null_mut(); ring::CAPACITY / 2];
-    let count = thief.steal(&mut place);
+    let count = victim.thief.steal(&mut place);
     for job in &place[..count] {
         push(&mut inside, *job);
     }
     Ok(count > 0)
+}
+
+/// The running job's worker takes from the first other one that has jobs to spare, behind its own. For a job
+/// that is about to yield; outside of jobs it does nothing.
+pub fn prefer_stealing() {
+    let cx = context::again();
+    let (Some((worker, epoch)), Some(shared)) = (cx.worker(), cx.shared()) else {
+        return;
+    };
+    let victims = (1..shared.workers.len()).map(|distance| worker.index + distance);
+    let mut victims = victims.map(|victim| &shared.workers[victim % shared.workers.len()]);
+    // A right that was lost is noticed at the next passage.
+    let _found = victims.any(|victim| matches!(take_half((worker, epoch), victim), Ok(true)));
 }
 
 /// Whether there is work that any worker could take.
@@ -224,16 +254,16 @@ pub(crate) fn sees_work(shared: &Shared) -> bool {
 }
 
 /// Sleeps until there is work, a timer is due, or the runtime has news. The worker searches after it.
-pub(crate) fn sleep(tenure: &mut Tenure<'_>) -> Result<(), Lost> {
-    let (shared, worker) = (tenure.shared, tenure.worker);
+pub(crate) fn sleep(tenure: &Tenure<'_>) -> Result<(), Lost> {
+    let (shared, worker) = (tenure.shared, tenure.worker());
     let news = || shared.is_stopped() || shared.crew.is_wanted() || tenure.home.has_runnable();
     shared
         .idle
         .announce(worker.index, thread::current(), tenure.before_sleep());
     // After the announcement: an earlier timer from outside finds this worker asleep and wakes it.
-    let deadline = worker.gate.enter(tenure.epoch)?.wheel.next_tick();
+    let deadline = tenure.enter()?.wheel.next_tick();
     let deadline = deadline.map(|tick| shared.clock.start_of(tick));
-    if !sees_work(shared) && shared.trims.load(Ordering::Acquire) == tenure.trims_seen {
+    if !sees_work(shared) && shared.trims.load(Ordering::Acquire) == tenure.trims_seen.get() {
         while shared.idle.is_asleep(worker.index) && !news() {
             let left = deadline.map(|deadline| deadline.duration_since(shared.clock.now()));
             match left {
@@ -244,7 +274,7 @@ pub(crate) fn sleep(tenure: &mut Tenure<'_>) -> Result<(), Lost> {
         }
     }
     shared.idle.retract(worker.index);
-    tenure.searching = true;
+    tenure.searching.set(true);
     shared.monitor.worker_woke();
     Ok(())
 }

@@ -28,6 +28,7 @@ use crate::{
     report::JobName,
     runnable::Runnable,
     search,
+    stack::{Stack, overflow},
     state::Owes,
     sys::{AtomicBool, AtomicU8, AtomicUsize, Mutex, Ordering, barrier, lock},
     worker::Worker,
@@ -95,6 +96,7 @@ impl Shared {
     ) -> Result<(Arc<Shared>, Vec<Right>), BuildError> {
         barrier::register();
         hooks::install();
+        overflow::install();
         let mut runtimes = RUNTIMES
             .write()
             .unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -138,6 +140,11 @@ impl Shared {
 
     pub(crate) fn id(&self) -> u16 {
         self.id
+    }
+
+    /// The class of the stacks on which this runtime's loops run.
+    pub(crate) fn stack_class(&self) -> u32 {
+        Stack::class_of(self.config.thread_stack)
     }
 
     /// The system's number of the calling thread.

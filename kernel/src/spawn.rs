@@ -15,6 +15,7 @@ use crate::{
     runnable::Runnable,
     runtime::Runtime,
     shared::{self, Shared},
+    stack::StackError,
     state::Inbox,
 };
 
@@ -118,6 +119,9 @@ pub enum SpawnError {
          job or inside block_on"
     )]
     NoLocalThread,
+    /// There is no stack for a fiber.
+    #[error(transparent)]
+    NoStack(StackError),
 }
 
 impl Spawn {
@@ -310,6 +314,22 @@ where
         return JoinHandle::refused();
     }
     finish(job::new(plain(shared, site, 1), |_| future))
+}
+
+/// Spawns a fiber on the current runtime.
+pub(crate) fn fiber<F: Future>(
+    spawn: Spawn,
+    fiber: F,
+    site: &'static Location<'static>,
+) -> Result<JoinHandle<F::Output>, SpawnError> {
+    with_current(|shared| {
+        if shared.is_closing() {
+            return Err(SpawnError::ShuttingDown);
+        }
+        Ok(finish(
+            spawn.named(job::new(plain(shared, site, 1), |_| fiber)),
+        ))
+    })
 }
 
 /// Runs `act` with the current runtime: the one that the calling thread works for, else the default.

@@ -5,12 +5,12 @@
 //! moves on to the next deadline exactly when nothing can run. A run that can no longer go on panics
 //! with the names of the jobs that wait.
 //!
-//! There is one stack: whatever runs during a `wait()` lies on top of it. So of several jobs in `wait()`
-//! the last one goes on first, even if another one's future was ready before; a job whose `wait()` needs
-//! the end of a `wait()` below its own can go on under workers, but not here, and the run says so.
+//! Jobs in `wait()` leave their stacks standing, as they do on workers. Those that still do when `block_on`
+//! returns are cancelled then: the thread is no longer there for them.
 
 use std::{
     cell::Cell,
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     pin::pin,
     sync::{
         Arc,
@@ -27,6 +27,7 @@ use crate::{
     runtime::Runtime,
     shared::Shared,
     shutdown::{self, Drain},
+    strand::{self, Duty, Flow},
     waits::Waits,
     worker::{self, Tenure},
 };
@@ -40,19 +41,15 @@ pub struct TestRuntime {
 }
 
 thread_local! {
-    /// What the seed has become, and the tenure's epoch; for nested waits.
+    /// What the seed has become, and the tenure's epoch.
     static DRIVE: Cell<Option<(u64, Epoch)>> = const { Cell::new(None) };
-    /// How many waits lie on one another on the driver's stack.
-    static WAITS: Cell<usize> = const { Cell::new(0) };
 }
 
 impl Runtime {
     /// A runtime for tests: one worker on the calling thread, an order drawn from `seed`, and virtual
     /// time, which moves when nothing else can.
     ///
-    /// Jobs in [`wait()`](crate::Wait::wait) share the calling thread's stack, so the one that came last
-    /// goes on first. A job that waits for one that is in `wait()` below it would wait for ever; this
-    /// panics. Such jobs should await, or be tested on workers.
+    /// Jobs that are in [`wait()`](crate::Wait::wait) when `block_on` returns are cancelled.
     ///
     /// ```
     /// use std::time::Duration;
@@ -101,28 +98,28 @@ impl TestRuntime {
         let mut future = pin!(future);
         let flag = Arc::new(Flag(AtomicBool::new(true)));
         let waker = Waker::from(flag.clone());
-        let home = Arc::new(Home::new());
-        context::with(|cx| {
-            assert!(
-                cx.shared().is_none(),
-                "a test runtime cannot run inside another runtime"
-            );
-            cx.set_shared(Arc::as_ptr(&self.shared));
-            cx.set_home(Arc::as_ptr(&home));
-        });
-        let drive = Drive {
-            runtime: self,
-            home,
-        };
-        DRIVE.set(Some((self.seed, self.epoch)));
-        loop {
-            if flag.0.swap(false, Ordering::AcqRel)
-                && let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker))
-            {
-                drop(drive);
-                return output;
+        let mut drive = Drive::begin(self);
+        // Caught, because the driver ends what stands on this thread, which must not be unwinding then.
+        let ran = catch_unwind(AssertUnwindSafe(|| {
+            loop {
+                if flag.0.swap(false, Ordering::AcqRel)
+                    && let Poll::Ready(output) =
+                        future.as_mut().poll(&mut Context::from_waker(&waker))
+                {
+                    return Ok(output);
+                }
+                drive_until(&|| flag.0.load(Ordering::Acquire))?;
             }
-            drive_until(|| flag.0.load(Ordering::Acquire));
+        }));
+        let stuck = match &ran {
+            Ok(Err(Stuck)) => Some(drive.stuck()),
+            _ => None,
+        };
+        drive.end();
+        match ran {
+            Ok(Ok(output)) => output,
+            Ok(Err(Stuck)) => panic!("{}", stuck.unwrap_or_default()),
+            Err(payload) => resume_unwind(payload),
         }
     }
 }
@@ -141,8 +138,25 @@ struct Drive<'a> {
     home: Arc<Home>,
 }
 
-impl Drop for Drive<'_> {
-    fn drop(&mut self) {
+/// Nothing can run any more.
+struct Stuck;
+
+impl<'a> Drive<'a> {
+    fn begin(runtime: &'a TestRuntime) -> Drive<'a> {
+        let home = Arc::new(Home::new());
+        context::with(|cx| {
+            assert!(
+                cx.shared().is_none(),
+                "a test runtime cannot run inside another runtime"
+            );
+            cx.set_shared(Arc::as_ptr(&runtime.shared));
+            cx.set_home(Arc::as_ptr(&home));
+        });
+        DRIVE.set(Some((runtime.seed, runtime.epoch)));
+        Drive { runtime, home }
+    }
+
+    fn end(&mut self) {
         local::evict(&self.runtime.shared, &self.home);
         DRIVE.set(None);
         context::with(|cx| {
@@ -151,6 +165,21 @@ impl Drop for Drive<'_> {
             cx.set_shared(std::ptr::null());
         });
     }
+
+    /// What there is to say when nothing can run any more.
+    fn stuck(&self) -> String {
+        // Jobs that wait on this thread run, for the state; but nothing does.
+        let waits = Waits::among(&self.runtime.shared.live_jobs(), |_| true).to_string();
+        let waits = match waits.is_empty() {
+            true => "none but the main future",
+            false => waits.trim_end(),
+        };
+        let state = DRIVE.get().map_or(0, |(state, _)| state);
+        format!(
+            "nothing can run any more, and no timer is pending (drive state {state}). Jobs that wait: \
+             {waits}"
+        )
+    }
 }
 
 /// Whether the calling thread drives a test runtime.
@@ -158,39 +187,62 @@ pub(crate) fn is_driver() -> bool {
     DRIVE.get().is_some()
 }
 
-/// Runs jobs, and moves time, until `until` is true, on top of whatever waits for that.
-///
-/// # Panics
-/// If nothing can run any more.
-pub(crate) fn drive_nested(until: impl Fn() -> bool) {
-    struct Wait;
-    impl Drop for Wait {
-        fn drop(&mut self) {
-            WAITS.set(WAITS.get() - 1);
-        }
-    }
-    WAITS.set(WAITS.get() + 1);
-    let _wait = Wait;
-    drive_until(until);
+/// What the driver's loops share.
+pub(crate) struct Driver<'a> {
+    tenure: Tenure<'a>,
+    until: &'a dyn Fn() -> bool,
+    stuck: Cell<bool>,
 }
 
-fn drive_until(until: impl Fn() -> bool) {
+impl Driver<'_> {
+    /// One step of the loop: runs a job, or moves time.
+    pub(crate) fn step(&self) -> Flow {
+        // A job first, even if there is no need: a main future that yields until a job has run must end.
+        let ran = worker::step(&self.tenure, draw);
+        if (self.until)() {
+            return Flow::End;
+        }
+        match ran || move_time(&self.tenure) {
+            true => Flow::Continue,
+            false => {
+                self.stuck.set(true);
+                Flow::End
+            }
+        }
+    }
+}
+
+/// Runs jobs, and moves time, until `until` is true.
+///
+/// # Errors
+/// If nothing can run any more.
+fn drive_until(until: &dyn Fn() -> bool) -> Result<(), Stuck> {
     let cx = context::here();
-    let (seed, epoch) = DRIVE.get().expect("only a driver drives");
+    let (_, epoch) = DRIVE.get().expect("only a driver drives");
     let (Some(shared), Some(home)) = (cx.shared(), cx.home()) else {
         unreachable!("a driver has a runtime and a home");
     };
     let _aside = cx.set_aside();
-    let mut tenure = Tenure::begin(cx, shared, (&shared.workers[0], epoch), &home);
-    // A job first, even if there is no need: a main future that yields until a job has run must end.
-    loop {
-        let ran = worker::step(&mut tenure, draw);
-        if until() {
-            return;
-        }
-        if !ran && !move_time(shared, epoch) {
-            stuck(shared, seed);
-        }
+    let driver = Driver {
+        tenure: Tenure::new(cx, shared, &home),
+        until,
+        stuck: Cell::new(false),
+    };
+    driver.tenure.begin(&shared.workers[0], epoch);
+    strand::run_loop(cx, shared.stack_class(), Duty::Drive(&driver));
+    match driver.stuck.get() {
+        true => Err(Stuck),
+        false => Ok(()),
+    }
+}
+
+/// As [`drive_until`], for a wait on the driver's own stack.
+///
+/// # Panics
+/// If nothing can run any more.
+pub(crate) fn drive_nested(until: impl Fn() -> bool) {
+    if drive_until(&until).is_err() {
+        panic!("nothing can run any more, and no timer is pending: this wait would last for ever");
     }
 }
 
@@ -203,35 +255,15 @@ fn draw(below: usize) -> usize {
 }
 
 /// Moves time on to the next deadline. False if there is none.
-fn move_time(shared: &Shared, epoch: Epoch) -> bool {
-    let Ok(inside) = shared.workers[0].gate.enter(epoch) else {
+fn move_time(tenure: &Tenure<'_>) -> bool {
+    let Ok(inside) = tenure.enter() else {
         return false;
     };
     let next = inside.wheel.next_tick();
     drop(inside);
     let Some(tick) = next else { return false };
-    shared.clock.move_to(tick);
+    tenure.shared.clock.move_to(tick);
     true
-}
-
-fn stuck(shared: &Shared, seed: u64) -> ! {
-    // Jobs that wait on this stack run, for the state; but nothing does.
-    let waits = Waits::among(&shared.live_jobs(), |_| true).to_string();
-    let waits = match waits.is_empty() {
-        true => "none but the main future",
-        false => waits.trim_end(),
-    };
-    let below = match WAITS.get().saturating_sub(1) {
-        0 => String::new(),
-        below => format!(
-            ". Below the last wait() on this stack there are {below} more, which can go on only after \
-             it; with workers that would not matter"
-        ),
-    };
-    panic!(
-        "nothing can run any more, and no timer is pending (drive state {seed}). Jobs that wait: \
-         {waits}{below}"
-    );
 }
 
 /// The next state of the generator (xorshift; Marsaglia 2003). Zero would stay zero.

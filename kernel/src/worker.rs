@@ -17,9 +17,11 @@
 //!
 //! A reactor belongs beside the wheel: polled in `look`, waited for in `sleep`.
 
+use std::cell::Cell;
+
 use crate::{
     context::Context,
-    gate::{Epoch, Gate, Lost},
+    gate::{Epoch, Gate, Holder, Lost},
     idle::Before,
     inside::{Inside, Next},
     job::{Header, JobPtr},
@@ -115,55 +117,102 @@ impl From<Lost> for End {
     }
 }
 
-/// A thread's time with a right.
+/// A thread's times with a right, one after the other. Loops on several stacks of the thread share it, of
+/// which one is at work at a time; so everything that changes is in a cell.
 pub(crate) struct Tenure<'a> {
     pub(crate) cx: &'a Context,
     pub(crate) shared: &'a Shared,
-    pub(crate) worker: &'a Worker,
-    pub(crate) epoch: Epoch,
     /// The jobs bound to this thread.
     pub(crate) home: &'a crate::local::Home,
+    /// The worker whose right the thread holds, or held last.
+    worker: Cell<&'a Worker>,
+    /// The right's tenure; [`Epoch::NONE`] while the thread holds none.
+    epoch: Cell<Epoch>,
     /// Whether this worker counts as searching.
-    pub(crate) searching: bool,
+    pub(crate) searching: Cell<bool>,
     /// How many jobs may run between two looks around; follows how long they take.
-    pub(crate) look_every: u32,
+    pub(crate) look_every: Cell<u32>,
     /// The trim that this thread last took part in.
-    pub(crate) trims_seen: usize,
+    pub(crate) trims_seen: Cell<usize>,
+    /// When the tenure began.
+    pub(crate) since: Cell<std::time::Instant>,
     /// When the last look was.
-    pub(crate) last_look: std::time::Instant,
+    pub(crate) last_look: Cell<std::time::Instant>,
     /// How many runs there were; tells apart runs of one job.
-    runs: u64,
+    runs: Cell<u64>,
 }
 
 impl<'a> Tenure<'a> {
-    /// The calling thread, whose context is `cx`, holds `worker`'s right since `epoch`.
-    pub(crate) fn begin(
+    /// The calling thread, whose context is `cx`, holds no right yet.
+    pub(crate) fn new(
         cx: &'a Context,
         shared: &'a Shared,
-        right: (&'a Worker, Epoch),
         home: &'a crate::local::Home,
     ) -> Tenure<'a> {
-        let (worker, epoch) = right;
-        worker
-            .holder
-            .store(shared.thread_number(), Ordering::Relaxed);
-        cx.hold(shared, worker, epoch);
         Tenure {
             cx,
             shared,
-            worker,
-            epoch,
             home,
-            searching: false,
-            look_every: 1,
-            trims_seen: shared.trims.load(Ordering::Acquire),
-            last_look: shared.clock.now(),
-            runs: 0,
+            worker: Cell::new(&shared.workers[0]),
+            epoch: Cell::new(Epoch::NONE),
+            searching: Cell::new(false),
+            look_every: Cell::new(1),
+            trims_seen: Cell::new(shared.trims.load(Ordering::Acquire)),
+            since: Cell::new(shared.clock.now()),
+            last_look: Cell::new(shared.clock.now()),
+            runs: Cell::new(0),
         }
     }
 
+    /// The thread now holds `worker`'s right, since `epoch`.
+    pub(crate) fn begin(&self, worker: &'a Worker, epoch: Epoch) {
+        let number = self.shared.thread_number();
+        worker.holder.store(number, Ordering::Relaxed);
+        self.cx.hold(self.shared, worker, epoch);
+        self.worker.set(worker);
+        self.epoch.set(epoch);
+        self.look_every.set(1);
+        self.since.set(self.shared.clock.now());
+        self.last_look.set(self.since.get());
+    }
+
+    /// The thread no longer serves: returns the worker whose right it held, and the tenure.
+    pub(crate) fn end(&self) -> Option<(&'a Worker, Epoch)> {
+        self.cx.lose();
+        let epoch = self.epoch.replace(Epoch::NONE);
+        (epoch != Epoch::NONE).then(|| (self.worker.get(), epoch))
+    }
+
+    /// Whether the thread holds a right, or was not yet told that it has lost it.
+    pub(crate) fn is_held(&self) -> bool {
+        self.epoch.get() != Epoch::NONE
+    }
+
+    #[inline(always)]
+    pub(crate) fn worker(&self) -> &'a Worker {
+        self.worker.get()
+    }
+
+    /// The right's tenure.
+    pub(crate) fn epoch(&self) -> Epoch {
+        self.epoch.get()
+    }
+
+    /// Enters the gate of the worker.
+    ///
+    /// # Errors
+    /// If the right was taken over, or there is none.
+    #[inline(always)]
+    pub(crate) fn enter(&self) -> Result<Holder<'a, Inside>, Lost> {
+        let epoch = self.epoch.get();
+        if epoch == Epoch::NONE {
+            return Err(Lost);
+        }
+        self.worker.get().gate.enter(epoch)
+    }
+
     /// The loop. Returns when the thread must stop serving; the context then holds no right.
-    pub(crate) fn serve(&mut self) -> End {
+    pub(crate) fn serve(&self) -> End {
         let end = loop {
             let job = match self.find() {
                 Ok(job) => job,
@@ -173,7 +222,7 @@ impl<'a> Tenure<'a> {
                 break end;
             }
         };
-        if std::mem::take(&mut self.searching) {
+        if self.searching.take() {
             let _last = self.shared.idle.end_search();
         }
         self.cx.lose();
@@ -181,7 +230,7 @@ impl<'a> Tenure<'a> {
     }
 
     /// Step 1: a job to run.
-    fn find(&mut self) -> Result<Runnable, End> {
+    fn find(&self) -> Result<Runnable, End> {
         loop {
             if let Some(job) = search::look(self)? {
                 self.announce(&job)?;
@@ -201,8 +250,8 @@ impl<'a> Tenure<'a> {
 
     /// A worker that found work no longer searches; the last one to find some wakes the next, if it
     /// sees that more is left.
-    fn found(&mut self, job: Runnable) -> Runnable {
-        if std::mem::take(&mut self.searching)
+    fn found(&self, job: Runnable) -> Runnable {
+        if self.searching.take()
             && self.shared.idle.end_search()
             && search::sees_work(self.shared)
             && let Some(sleeper) = self.shared.idle.notify()
@@ -213,11 +262,11 @@ impl<'a> Tenure<'a> {
     }
 
     /// Step 2: runs `job`, and what the gate hands out after it, until that is nothing.
-    pub(crate) fn run_from(&mut self, job: Runnable) -> Result<(), End> {
+    pub(crate) fn run_from(&self, job: Runnable) -> Result<(), End> {
         let mut job = job;
         let budget = self.shared.config.poll_budget;
         loop {
-            self.runs += 1;
+            self.runs.set(self.runs.get() + 1);
             let next = match run::poll(self.cx, &job, budget) {
                 Polled::Waits => {
                     // The gate before the parking: once parked, the job may be freed by another
@@ -252,15 +301,19 @@ impl<'a> Tenure<'a> {
     /// A passage through the gate: takes the next job. `ended`: whether a job ended here.
     /// After it the run word names the next job, or none.
     #[inline(always)]
-    fn pass(&mut self, ended: Ended) -> Result<Next, Lost> {
-        let mut inside = self.worker.gate.enter(self.epoch)?;
+    fn pass(&self, ended: Ended) -> Result<Next, Lost> {
+        let mut inside = self.enter()?;
         if ended == Ended::Yes {
             inside.ended += 1;
         }
-        let next = inside.take(self.shared.config.next_slot_runs, &self.shared.injector);
+        let next = inside.take(
+            self.home,
+            self.shared.config.next_slot_runs,
+            &self.shared.injector,
+        );
         match &next {
-            Next::Job(job) => self.worker.set_running(job.ptr(), self.runs + 1),
-            Next::Look | Next::Empty => self.worker.set_running_none(),
+            Next::Job(job) => self.worker().set_running(job.ptr(), self.runs.get() + 1),
+            Next::Look | Next::Empty => self.worker().set_running_none(),
         }
         let surplus = inside.take_surplus();
         drop(inside);
@@ -272,10 +325,10 @@ impl<'a> Tenure<'a> {
 
     /// A passage in a test runtime.
     fn pass_by_chance(
-        &mut self,
+        &self,
         chance: &mut impl FnMut(usize) -> usize,
     ) -> Result<Option<Runnable>, Lost> {
-        self.worker.gate.enter(self.epoch)?.shuffle(chance);
+        self.enter()?.shuffle(chance);
         match self.pass(Ended::No)? {
             Next::Job(job) => Ok(Some(job)),
             Next::Look | Next::Empty => Ok(None),
@@ -283,15 +336,15 @@ impl<'a> Tenure<'a> {
     }
 
     /// Names a job that came from elsewhere than the gate as the one that runs next.
-    fn announce(&mut self, job: &Runnable) -> Result<(), Lost> {
-        let _inside = self.worker.gate.enter(self.epoch)?;
-        self.worker.set_running(job.ptr(), self.runs + 1);
+    fn announce(&self, job: &Runnable) -> Result<(), Lost> {
+        let _inside = self.enter()?;
+        self.worker().set_running(job.ptr(), self.runs.get() + 1);
         Ok(())
     }
 
     /// What the worker is counted as when it announces its sleep.
     pub(crate) fn before_sleep(&self) -> Before {
-        match self.searching {
+        match self.searching.get() {
             true => Before::Searching,
             false => Before::Running,
         }
@@ -300,7 +353,7 @@ impl<'a> Tenure<'a> {
 
 /// Runs one job of a runtime that the calling thread drives, if one is at hand; which, is drawn by
 /// `chance`.
-pub(crate) fn step(tenure: &mut Tenure<'_>, mut chance: impl FnMut(usize) -> usize) -> bool {
+pub(crate) fn step(tenure: &Tenure<'_>, mut chance: impl FnMut(usize) -> usize) -> bool {
     let found = match search::look(tenure) {
         Ok(Some(job)) => tenure.announce(&job).map(|()| Some(job)),
         Ok(None) => tenure.pass_by_chance(&mut chance),

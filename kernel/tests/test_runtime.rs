@@ -154,29 +154,25 @@ fn a_deadlock_of_the_main_future_alone_is_told() {
 }
 
 #[test]
-fn a_wait_that_needs_the_end_of_one_below_it_is_told() {
+fn waits_end_in_whichever_order() {
     let _watch = watch();
     for seed in 0..20 {
-        let message = panic_of(|| {
-            Runtime::test(seed).block_on(async {
-                let (below, above) = (Latch::default(), Latch::default());
-                let (waits, opens) = (below.clone(), above.clone());
-                let lower = Spawn::new().name("lower").spawn(async move {
-                    waits.wait();
-                    opens.open();
-                });
-                let waits = above.clone();
-                let upper = Spawn::new().name("upper").spawn(async move {
-                    tools::until_yielding(|| below.waiters() == 1).await;
-                    below.open();
-                    waits.wait();
-                });
-                upper.await.unwrap();
-                lower.await.unwrap();
+        Runtime::test(seed).block_on(async {
+            let (first, second) = (Latch::default(), Latch::default());
+            let (waits, opens) = (first.clone(), second.clone());
+            let lower = spawn(async move {
+                waits.wait();
+                opens.open();
             });
+            let waits = second.clone();
+            let upper = spawn(async move {
+                tools::until_yielding(|| first.waiters() == 1).await;
+                first.open();
+                waits.wait();
+            });
+            upper.await.unwrap();
+            lower.await.unwrap();
         });
-        assert!(message.contains("`upper`"), "{message}");
-        assert!(message.contains("there are 1 more"), "{message}");
     }
 }
 

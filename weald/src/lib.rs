@@ -51,6 +51,11 @@ pub mod tree {
     pub use weald_tree::*;
 }
 
+/// Threads: straight-line code on small stacks, shaped like `std::thread`.
+pub mod thread {
+    pub use weald_fiber::*;
+}
+
 /// Processes: pids, mailboxes, receive, exit reasons.
 pub mod process {
     pub use weald_process::*;

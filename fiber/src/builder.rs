@@ -1,0 +1,147 @@
+//! How a thread is made: its name, its stack, and what runs around its code.
+
+#![allow(unsafe_code)]
+
+use std::borrow::Cow;
+
+use weald_kernel::{DEFAULT_STACK, Spawn, SpawnError};
+
+use crate::{exit, handle::JoinHandle, local};
+
+/// Starts a thread on the current runtime: the one that runs the caller, else the default one. It begins when
+/// its caller waits or another worker is free.
+///
+/// ```
+/// # let runtime = weald_kernel::Runtime::builder().workers(1).build().unwrap();
+/// # runtime.block_on(async {
+/// let sum = weald_fiber::spawn(|| (1..=10).sum::<u32>());
+/// assert_eq!(sum.join().unwrap(), 55);
+/// # });
+/// ```
+///
+/// # Panics
+/// If no thread can be started; [`Builder::spawn`] returns that as an error.
+#[track_caller]
+pub fn spawn<F, T>(code: F) -> JoinHandle<T>
+where
+    F: FnOnce() -> T + Send + 'static,
+    T: Send + 'static,
+{
+    match Builder::new().spawn(code) {
+        Ok(handle) => handle,
+        Err(error) => panic!("a thread could not be started: {error}"),
+    }
+}
+
+/// Settings of a thread that is yet to start.
+///
+/// ```
+/// # let runtime = weald_kernel::Runtime::builder().workers(1).build().unwrap();
+/// # runtime.block_on(async {
+/// use weald_fiber::{Builder, current};
+///
+/// let named = Builder::new().name("reader").stack_size(256 << 10).spawn(|| current().name())?;
+/// assert_eq!(named.join().unwrap().as_deref(), Some("reader"));
+/// # Ok::<(), weald_fiber::SpawnError>(())
+/// # }).unwrap();
+/// ```
+#[derive(Clone, Debug)]
+#[must_use = "settings do nothing until a thread is started with them"]
+pub struct Builder {
+    spawn: Spawn,
+    stack: usize,
+}
+
+impl Default for Builder {
+    fn default() -> Builder {
+        Builder::new()
+    }
+}
+
+impl Builder {
+    /// No name, and a stack of [`DEFAULT_STACK`].
+    pub fn new() -> Builder {
+        Builder {
+            spawn: Spawn::new(),
+            stack: DEFAULT_STACK,
+        }
+    }
+
+    /// The name by which reports, and [`Thread::name`](crate::Thread::name), call the thread.
+    pub fn name(mut self, name: impl Into<Cow<'static, str>>) -> Builder {
+        self.spawn = self.spawn.name(name);
+        self
+    }
+
+    /// The size of the stack in bytes, rounded up to a power of two between 16 KiB and 1 GiB. It is address
+    /// space: memory is used by the page, as the stack grows. The lowest page is its guard.
+    pub fn stack_size(mut self, bytes: usize) -> Builder {
+        self.stack = bytes;
+        self
+    }
+
+    /// Starts a thread.
+    ///
+    /// # Errors
+    /// If the runtime shuts down, or the system has no room for a further stack's guard.
+    #[track_caller]
+    pub fn spawn<F, T>(self, code: F) -> Result<JoinHandle<T>, SpawnError>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        let job = self.spawn.spawn_fiber(self.stack, move || run(code))?;
+        Ok(JoinHandle::new(job))
+    }
+
+    /// Starts a thread that may go on with another OS thread after each of its waits, so that workers share the
+    /// load more evenly.
+    ///
+    /// # Safety
+    /// Over a wait `code`, and whatever it calls, keeps nothing that depends on the OS thread: no borrow of a
+    /// `thread_local!`, no guard of a `std` lock, no `Rc` that a thread-local holds too.
+    ///
+    /// # Errors
+    /// As [`Builder::spawn`].
+    #[track_caller]
+    pub unsafe fn spawn_migrating<F, T>(self, code: F) -> Result<JoinHandle<T>, SpawnError>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        // SAFETY: the caller's promise.
+        let job = unsafe {
+            self.spawn
+                .spawn_migrating_fiber(self.stack, move || run(code))?
+        };
+        Ok(JoinHandle::new(job))
+    }
+
+    /// # Safety
+    /// What `code` and its result borrow lives until the job has ended.
+    #[track_caller]
+    pub(crate) unsafe fn spawn_borrowing<F, T>(self, code: F) -> Result<JoinHandle<T>, SpawnError>
+    where
+        F: FnOnce() -> T + Send,
+        T: Send,
+    {
+        // SAFETY: the caller's promise.
+        let job = unsafe {
+            self.spawn
+                .spawn_fiber_unchecked(self.stack, move || run_borrowing(code))?
+        };
+        Ok(JoinHandle::new(job))
+    }
+}
+
+/// What runs on the thread's stack: its code, and then the destructors of its locals.
+fn run<F: FnOnce() -> T, T: 'static>(code: F) -> T {
+    let _locals = local::DropAtEnd;
+    exit::catch(code)
+}
+
+/// As [`run`], without exits: a result that may borrow has no type to compare.
+fn run_borrowing<F: FnOnce() -> T, T>(code: F) -> T {
+    let _locals = local::DropAtEnd;
+    code()
+}

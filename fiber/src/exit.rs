@@ -1,0 +1,51 @@
+//! Ending a thread from the depth of its calls.
+
+use std::{
+    any::{Any, type_name},
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
+};
+
+/// The payload of the unwinding by which a thread exits; the value as whatever it is.
+struct Exit(Box<dyn Any + Send>);
+
+/// Ends the running thread with `value` as its result: unwinds its stack, so destructors run, and runs no panic
+/// hook.
+///
+/// ```
+/// # let runtime = weald_kernel::Runtime::builder().workers(1).build().unwrap();
+/// # runtime.block_on(async {
+/// fn deep() {
+///     weald_fiber::exit(7_u32);
+/// }
+/// let thread = weald_fiber::spawn(|| -> u32 {
+///     deep();
+///     0
+/// });
+/// assert_eq!(thread.join().unwrap(), 7);
+/// # });
+/// ```
+///
+/// # Panics
+/// The thread counts as panicked if `value` is not of its result's type; so does a thread of a
+/// [`scope`](crate::scope()), whose result may borrow, and any job that is no thread.
+pub fn exit<T: Send + 'static>(value: T) -> ! {
+    resume_unwind(Box::new(Exit(Box::new(value))))
+}
+
+/// Runs a thread's code; an exit in it is its result.
+pub(crate) fn catch<F: FnOnce() -> T, T: 'static>(code: F) -> T {
+    let payload = match catch_unwind(AssertUnwindSafe(code)) {
+        Ok(result) => return result,
+        Err(payload) => payload,
+    };
+    match payload.downcast::<Exit>() {
+        Ok(exit) => match exit.0.downcast::<T>() {
+            Ok(result) => *result,
+            Err(_) => panic!(
+                "thread::exit was called with a value that is not the thread's result, {}",
+                type_name::<T>()
+            ),
+        },
+        Err(payload) => resume_unwind(payload),
+    }
+}

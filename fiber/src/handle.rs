@@ -1,0 +1,88 @@
+//! The right to a thread's result.
+
+use std::{
+    fmt,
+    future::IntoFuture,
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+use weald_kernel::{JoinError, Wait};
+
+use crate::thread::Thread;
+
+/// The right to join a thread: a future of its result. Dropping the handle detaches the thread.
+#[must_use = "a handle that is dropped detaches its thread; call detach() to say so"]
+pub struct JoinHandle<T> {
+    job: weald_kernel::JoinHandle<T>,
+}
+
+impl<T> JoinHandle<T> {
+    pub(crate) fn new(job: weald_kernel::JoinHandle<T>) -> JoinHandle<T> {
+        JoinHandle { job }
+    }
+
+    /// Waits until the thread has ended, and returns its result; its locals are gone by then. To await instead,
+    /// await the handle.
+    ///
+    /// # Errors
+    /// If the thread panicked (with the payload) or was cancelled.
+    ///
+    /// # Panics
+    /// Does not return if the caller is cancelled meanwhile: its stack is unwound, and the thread goes on.
+    pub fn join(self) -> Result<T, JoinError> {
+        self.job.wait()
+    }
+
+    /// Asks the thread to end: its next wait, or the one it is in, unwinds its stack, once, and so runs its
+    /// destructors. Whoever joins it is told [`JoinError::Cancelled`]. Before it has started, its code is dropped.
+    /// A thread that never waits is not ended by this.
+    pub fn cancel(&self) {
+        self.job.cancel();
+    }
+
+    /// Whether the thread has ended.
+    pub fn is_finished(&self) -> bool {
+        self.job.is_finished()
+    }
+
+    /// Lets the thread go on by itself. If it panics, that is reported through `tracing`.
+    pub fn detach(self) {
+        self.job.detach();
+    }
+
+    /// The thread, from the outside.
+    ///
+    /// # Panics
+    /// If its result was taken already, by polling the handle.
+    pub fn thread(&self) -> Thread {
+        let job = self.job.unparker();
+        Thread::of_job(job.expect("a handle has a thread until its result is taken"))
+    }
+
+    /// The handle of the job below.
+    pub(crate) fn job(&self) -> &weald_kernel::JoinHandle<T> {
+        &self.job
+    }
+}
+
+impl<T> Future for JoinHandle<T> {
+    type Output = Result<T, JoinError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        Pin::new(&mut self.job).poll(cx)
+    }
+}
+
+impl<T> fmt::Debug for JoinHandle<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("JoinHandle")
+            .field("job", &self.job)
+            .finish()
+    }
+}
+
+const _: () = {
+    const fn is_into_future<F: IntoFuture>() {}
+    is_into_future::<JoinHandle<()>>();
+};

@@ -1,0 +1,147 @@
+//! A scope: threads that may borrow what lives longer than the scope.
+//!
+//! # Safety
+//! **scope**: a scope returns only when every job that was started in it has ended, and everything that such a
+//! job held or left behind is gone, except a result whose handle, which cannot leave the scope, still keeps it.
+//! So whatever a thread borrows for `'scope` outlives it. The job is in the scope's list before its handle leaves
+//! `spawn`; its end, which takes it off, comes after its code's captures and an unclaimed result were dropped.
+
+#![allow(unsafe_code)]
+
+use std::{
+    marker::PhantomData,
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
+};
+
+use weald_kernel::{JoinError, SpawnError, cancel_point, wait_to_the_end};
+
+use crate::{builder::Builder, handle::JoinHandle, thread::Thread};
+
+/// Starts threads that end before the scope does; see [`scope()`].
+#[derive(Debug)]
+pub struct Scope<'scope, 'env: 'scope> {
+    jobs: weald_kernel::Scope,
+    // Invariant, as that of `std`: a thread may not be given a longer or a shorter scope than its own.
+    scope: PhantomData<&'scope mut &'scope ()>,
+    env: PhantomData<&'env mut &'env ()>,
+}
+
+/// The right to join a thread of a scope. Dropping it lets the thread go on until the scope's end.
+#[derive(Debug)]
+pub struct ScopedJoinHandle<'scope, T> {
+    handle: JoinHandle<T>,
+    scope: PhantomData<&'scope mut &'scope ()>,
+}
+
+/// Runs `body`, which may start threads that borrow what lives outside, and waits until all of them have ended.
+///
+/// A thread's panic is its handle's to tell; if that is dropped, it is reported through `tracing`. If the caller is
+/// cancelled, so are the threads, and the scope still waits for them before the cancel unwinds the caller.
+///
+/// ```
+/// # let runtime = weald_kernel::Runtime::builder().workers(2).build().unwrap();
+/// # runtime.block_on(async {
+/// let mut numbers = [1, 2, 3, 4];
+/// let (left, right) = numbers.split_at_mut(2);
+/// weald_fiber::scope(|scope| {
+///     scope.spawn(|| left.iter_mut().for_each(|n| *n *= 10));
+///     scope.spawn(|| right.iter_mut().for_each(|n| *n *= 100));
+/// });
+/// assert_eq!(numbers, [10, 20, 300, 400]);
+/// # });
+/// ```
+///
+/// # Panics
+/// If `body` does, once the threads have ended.
+pub fn scope<'env, F, R>(body: F) -> R
+where
+    F: for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> R,
+{
+    let scope = Scope {
+        jobs: weald_kernel::Scope::default(),
+        scope: PhantomData,
+        env: PhantomData,
+    };
+    let ran = catch_unwind(AssertUnwindSafe(|| body(&scope)));
+    wait_to_the_end(scope.jobs.all_ended(), || scope.jobs.cancel());
+    match ran {
+        Ok(result) => {
+            cancel_point();
+            result
+        }
+        Err(payload) => resume_unwind(payload),
+    }
+}
+
+impl<'scope> Scope<'scope, '_> {
+    /// Starts a thread in the scope.
+    ///
+    /// # Panics
+    /// If no thread can be started; [`Builder::spawn_scoped`] returns that as an error.
+    #[track_caller]
+    pub fn spawn<F, T>(&'scope self, code: F) -> ScopedJoinHandle<'scope, T>
+    where
+        F: FnOnce() -> T + Send + 'scope,
+        T: Send + 'scope,
+    {
+        match Builder::new().spawn_scoped(self, code) {
+            Ok(handle) => handle,
+            Err(error) => panic!("a thread could not be started: {error}"),
+        }
+    }
+
+    /// Asks all threads of the scope to end.
+    pub fn cancel(&self) {
+        self.jobs.cancel();
+    }
+}
+
+impl Builder {
+    /// Starts a thread in `scope`.
+    ///
+    /// # Errors
+    /// As [`Builder::spawn`].
+    #[track_caller]
+    pub fn spawn_scoped<'scope, F, T>(
+        self,
+        scope: &'scope Scope<'scope, '_>,
+        code: F,
+    ) -> Result<ScopedJoinHandle<'scope, T>, SpawnError>
+    where
+        F: FnOnce() -> T + Send + 'scope,
+        T: Send + 'scope,
+    {
+        // SAFETY: scope.
+        let handle = unsafe { self.spawn_borrowing(code)? };
+        scope.jobs.adopt(handle.job());
+        Ok(ScopedJoinHandle {
+            handle,
+            scope: PhantomData,
+        })
+    }
+}
+
+impl<T> ScopedJoinHandle<'_, T> {
+    /// Waits until the thread has ended, and returns its result.
+    ///
+    /// # Errors
+    /// As [`JoinHandle::join`].
+    pub fn join(self) -> Result<T, JoinError> {
+        self.handle.join()
+    }
+
+    /// As [`JoinHandle::cancel`].
+    pub fn cancel(&self) {
+        self.handle.cancel();
+    }
+
+    /// Whether the thread has ended.
+    pub fn is_finished(&self) -> bool {
+        self.handle.is_finished()
+    }
+
+    /// The thread, from the outside.
+    pub fn thread(&self) -> Thread {
+        self.handle.thread()
+    }
+}

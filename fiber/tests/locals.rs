@@ -1,0 +1,81 @@
+//! Each thread has its own values of a key, which are gone before its join returns.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[path = "../../kernel/tests/support/tools.rs"]
+mod tools;
+
+use std::{cell::RefCell, sync::Mutex};
+
+use tools::watch;
+use weald_fiber::{self as thread, AccessError, LocalKey};
+use weald_kernel::Runtime;
+
+fn on_worker(body: impl FnOnce() + Send + 'static) {
+    let _watch = watch();
+    let runtime = Runtime::builder().workers(1).build().unwrap();
+    runtime
+        .block_on(async { thread::spawn(body).await })
+        .unwrap();
+}
+
+#[test]
+fn values_are_each_threads_own_over_waits() {
+    static WORDS: LocalKey<RefCell<Vec<u32>>> = LocalKey::new(Default::default);
+    on_worker(|| {
+        let threads: Vec<_> = (0..10)
+            .map(|me| {
+                thread::spawn(move || {
+                    for round in 0..10 {
+                        WORDS.with(|words| words.borrow_mut().push(me * 10 + round));
+                        thread::yield_now();
+                    }
+                    WORDS.with(RefCell::take)
+                })
+            })
+            .collect();
+        for (me, handle) in (0..).zip(threads) {
+            let words: Vec<u32> = (me * 10..me * 10 + 10).collect();
+            assert_eq!(handle.join().unwrap(), words);
+        }
+    });
+}
+
+#[test]
+fn locals_are_dropped_the_latest_first_before_a_join_returns() {
+    static LOG: Mutex<Vec<&str>> = Mutex::new(Vec::new());
+    struct Says(&'static str);
+    impl Drop for Says {
+        fn drop(&mut self) {
+            thread::yield_now();
+            LOG.lock().unwrap().push(self.0);
+        }
+    }
+    static FIRST: LocalKey<Says> = LocalKey::new(|| Says("first"));
+    static SECOND: LocalKey<Says> = LocalKey::new(|| {
+        FIRST.with(|_| ());
+        Says("second")
+    });
+    on_worker(|| {
+        thread::spawn(|| SECOND.with(|_| ())).join().unwrap();
+        assert_eq!(*LOG.lock().unwrap(), ["second", "first"]);
+    });
+}
+
+#[test]
+fn there_are_none_outside_of_threads_or_in_their_destructors() {
+    static KEY: LocalKey<u32> = LocalKey::new(|| 1);
+    static SEEN: Mutex<Option<Result<u32, AccessError>>> = Mutex::new(None);
+    struct Looks;
+    impl Drop for Looks {
+        fn drop(&mut self) {
+            *SEEN.lock().unwrap() = Some(KEY.try_with(|value| *value));
+        }
+    }
+    static LOOKS: LocalKey<Looks> = LocalKey::new(|| Looks);
+    assert_eq!(KEY.try_with(|value| *value), Err(AccessError));
+    on_worker(|| {
+        thread::spawn(|| LOOKS.with(|_| ())).join().unwrap();
+        assert_eq!(*SEEN.lock().unwrap(), Some(Err(AccessError)));
+    });
+}

@@ -1,0 +1,313 @@
+//! Threads are started, joined, named, detached, parked, cancelled; and yield in turn.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(
+    clippy::async_yields_async,
+    reason = "handles are handed out of a block_on"
+)]
+#![allow(unsafe_code)]
+
+#[path = "../../kernel/tests/support/tools.rs"]
+mod tools;
+
+use std::{
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+        mpsc,
+    },
+    time::Duration,
+};
+
+use tools::{Drops, Latch, watch};
+use weald_fiber::{self as thread, Builder, JoinError, Prefer};
+use weald_kernel::{Runtime, Wait};
+
+fn on_workers(workers: usize, body: impl FnOnce() + Send + 'static) {
+    let _watch = watch();
+    let runtime = Runtime::builder().workers(workers).build().unwrap();
+    runtime
+        .block_on(async { thread::spawn(body).await })
+        .unwrap();
+}
+
+#[test]
+fn a_thread_returns_its_result_to_whoever_joins_it() {
+    on_workers(1, || {
+        let handles: Vec<_> = (0..1000_u64)
+            .map(|n| thread::spawn(move || n * n))
+            .collect();
+        let sum: u64 = handles
+            .into_iter()
+            .map(|handle| handle.join().unwrap())
+            .sum();
+        assert_eq!(sum, 332_833_500);
+    });
+}
+
+#[test]
+fn threads_are_joined_from_any_shape() {
+    let _watch = watch();
+    let runtime = Runtime::builder().workers(2).build().unwrap();
+    // A foreign thread, a job that awaits, a job that waits, a thread.
+    let foreign = runtime.block_on(async { thread::spawn(|| 1) });
+    assert_eq!(foreign.join().unwrap(), 1);
+    runtime.block_on(async {
+        assert_eq!(thread::spawn(|| 2).await.unwrap(), 2);
+        let waits = weald_kernel::spawn(async { thread::spawn(|| 3).wait().unwrap() });
+        assert_eq!(waits.await.unwrap(), 3);
+        let nested = thread::spawn(|| thread::spawn(|| 4).join().unwrap());
+        assert_eq!(nested.await.unwrap(), 4);
+    });
+}
+
+#[test]
+fn a_panic_is_told_to_whoever_joins_and_to_nobody_else() {
+    on_workers(1, || {
+        let crashes = thread::spawn(|| -> u32 { panic!("on purpose") });
+        let goes_on = thread::spawn(|| 5);
+        match crashes.join() {
+            Err(JoinError::Panicked(panic)) => assert_eq!(panic.message(), "on purpose"),
+            other => panic!("{other:?}"),
+        }
+        assert_eq!(goes_on.join().unwrap(), 5);
+    });
+}
+
+#[test]
+fn a_panic_after_a_wait_is_told_too_and_runs_destructors() {
+    let drops = Drops::default();
+    let token = drops.token();
+    on_workers(2, move || {
+        let crashes = thread::spawn(move || {
+            let _token = token;
+            thread::yield_now();
+            panic!("later");
+        });
+        assert!(crashes.join().unwrap_err().is_panic());
+    });
+    assert_eq!(drops.count(), 1);
+}
+
+#[test]
+fn a_detached_thread_goes_on() {
+    on_workers(1, || {
+        let (sender, receiver) = (Latch::default(), Latch::default());
+        let (opens, waits) = (receiver.clone(), sender.clone());
+        thread::spawn(move || {
+            waits.wait();
+            opens.open();
+        })
+        .detach();
+        sender.open();
+        receiver.wait();
+    });
+}
+
+#[test]
+fn names_and_identities() {
+    on_workers(1, || {
+        let named = Builder::new()
+            .name("reader")
+            .spawn(|| {
+                let current = thread::current();
+                (current.name(), current.id())
+            })
+            .unwrap();
+        let (outside, other) = (named.thread(), thread::spawn(|| thread::current().id()));
+        assert_eq!(outside.name().as_deref(), Some("reader"));
+        let (name, id) = named.join().unwrap();
+        assert_eq!(name.as_deref(), Some("reader"));
+        assert_eq!(outside.id(), id);
+        assert_ne!(other.join().unwrap(), id);
+        assert_ne!(thread::current(), outside);
+    });
+}
+
+#[test]
+fn yields_take_turns() {
+    on_workers(1, || {
+        let order = Arc::new(Mutex::new(Vec::new()));
+        let writer = |n: u32| {
+            let order = order.clone();
+            move || {
+                for _ in 0..100 {
+                    order.lock().unwrap().push(n);
+                    thread::yield_now();
+                }
+            }
+        };
+        let both = [thread::spawn(writer(1)), thread::spawn(writer(2))];
+        for handle in both {
+            handle.join().unwrap();
+        }
+        // The first rounds are those of threads that may yet be taken by anybody.
+        let order = &order.lock().unwrap()[4..196];
+        assert!(order.windows(2).all(|pair| pair[0] != pair[1]), "{order:?}");
+    });
+}
+
+#[test]
+fn every_preference_of_a_yield_lets_others_go_on() {
+    for prefer in [Prefer::Fair, Prefer::Local, Prefer::Steal] {
+        on_workers(2, move || {
+            let turn = Arc::new(AtomicUsize::new(0));
+            let threads: Vec<_> = (0..4)
+                .map(|me| {
+                    let turn = turn.clone();
+                    thread::spawn(move || {
+                        for round in 0..50 {
+                            while turn.load(Ordering::SeqCst) != round * 4 + me {
+                                thread::yield_to(prefer);
+                            }
+                            turn.fetch_add(1, Ordering::SeqCst);
+                        }
+                    })
+                })
+                .collect();
+            for handle in threads {
+                handle.join().unwrap();
+            }
+        });
+    }
+}
+
+#[test]
+fn an_unpark_before_the_park_counts_once() {
+    on_workers(1, || {
+        let (sender, receiver) = mpsc::channel();
+        let parks = thread::spawn(move || {
+            thread::yield_now();
+            thread::park();
+            sender.send("first").unwrap();
+            thread::park();
+            sender.send("second").unwrap();
+        });
+        let parked = parks.thread();
+        parked.unpark();
+        parked.unpark();
+        while receiver.try_recv() != Ok("first") {
+            thread::yield_now();
+        }
+        for _ in 0..100 {
+            thread::yield_now();
+        }
+        assert!(receiver.try_recv().is_err(), "two unparks count as one");
+        parked.unpark();
+        parks.join().unwrap();
+        assert_eq!(receiver.try_recv(), Ok("second"));
+    });
+}
+
+#[test]
+fn a_process_or_foreign_thread_parks_too() {
+    let _watch = watch();
+    let runtime = Runtime::builder().workers(1).build().unwrap();
+    runtime.block_on(async {
+        let job = weald_kernel::spawn(async { thread::park() });
+        job.unparker().unwrap().unpark();
+        job.await.unwrap();
+    });
+    let here = thread::current();
+    runtime
+        .block_on(async move { thread::spawn(move || here.unpark()).await })
+        .unwrap();
+    thread::park();
+}
+
+#[test]
+fn a_park_ends_at_its_deadline() {
+    on_workers(1, || {
+        assert!(!thread::park_timeout(Duration::from_millis(2)));
+        thread::current().unpark();
+        assert!(thread::park_timeout(Duration::from_secs(3600)));
+    });
+}
+
+#[test]
+fn sleeping_threads_sleep_at_the_same_time() {
+    let _watch = watch();
+    Runtime::test(3).block_on(async {
+        let start = weald_kernel::now();
+        let hour = Duration::from_secs(3600);
+        let sleepers: Vec<_> = (0..100)
+            .map(|_| thread::spawn(move || thread::sleep(hour)))
+            .collect();
+        for sleeper in sleepers {
+            sleeper.await.unwrap();
+        }
+        assert_eq!(weald_kernel::now() - start, hour);
+    });
+}
+
+#[test]
+fn exit_ends_a_thread_from_the_depth_of_its_calls() {
+    fn deep(depth: u32) {
+        match depth {
+            0 => thread::exit(String::from("from below")),
+            _ => deep(depth - 1),
+        }
+    }
+    let drops = Drops::default();
+    let token = drops.token();
+    on_workers(1, move || {
+        let exits = thread::spawn(move || -> String {
+            let _token = token;
+            thread::yield_now();
+            deep(50);
+            unreachable!("it has exited")
+        });
+        assert_eq!(exits.join().unwrap(), "from below");
+        let wrong = thread::spawn(|| -> u32 { thread::exit("a text") });
+        assert!(wrong.join().unwrap_err().is_panic());
+    });
+    assert_eq!(drops.count(), 1);
+}
+
+#[test]
+fn threads_that_may_migrate_work_alike() {
+    on_workers(2, || {
+        let total = Arc::new(AtomicUsize::new(0));
+        let threads: Vec<_> = (0..200)
+            .map(|_| {
+                let total = total.clone();
+                // SAFETY: it keeps nothing that depends on the OS thread.
+                let started = unsafe {
+                    Builder::new().spawn_migrating(move || {
+                        for _ in 0..50 {
+                            thread::yield_now();
+                            total.fetch_add(1, Ordering::Relaxed);
+                        }
+                    })
+                };
+                started.unwrap()
+            })
+            .collect();
+        for handle in threads {
+            handle.join().unwrap();
+        }
+        assert_eq!(total.load(Ordering::Relaxed), 10_000);
+    });
+}
+
+#[test]
+fn stacks_are_used_again_and_given_back() {
+    let _watch = watch();
+    let runtime = Runtime::builder().workers(1).build().unwrap();
+    runtime
+        .block_on(async {
+            thread::spawn(|| {
+                let parked: Vec<_> = (0..1000).map(|_| thread::spawn(thread::park)).collect();
+                thread::yield_now();
+                for handle in &parked {
+                    handle.thread().unpark();
+                }
+                for handle in parked {
+                    handle.join().unwrap();
+                }
+            })
+            .await
+        })
+        .unwrap();
+    assert!(runtime.trim() > 0);
+}

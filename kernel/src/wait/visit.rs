@@ -1,0 +1,112 @@
+//! A foreign thread in `block_on`: it parks, and meanwhile runs the jobs that are bound to it.
+
+use std::{
+    cell::Cell,
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, Waker},
+    thread,
+};
+
+use super::block::ThreadWaker;
+use crate::{
+    context,
+    local::{self, Home},
+    shared::Shared,
+    strand::{self, Duty},
+    testing,
+};
+
+/// Runs `future` to its end on a thread that runs no job.
+pub(super) fn wait_outside<F: Future>(shared: &Arc<Shared>, mut future: Pin<&mut F>) -> F::Output {
+    let signal = ThreadWaker::new();
+    let waker = Waker::from(signal.clone());
+    let visit = Visit::begin(shared);
+    let cx = context::here();
+    // Caught, because the visit's end ends what stands on this thread, which must not be unwinding then.
+    let ran = catch_unwind(AssertUnwindSafe(|| {
+        loop {
+            if signal.take()
+                && let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker))
+            {
+                return output;
+            }
+            if testing::is_driver() {
+                testing::drive_nested(|| signal.is_woken());
+                continue;
+            }
+            // Below a loop of ours there is another base, and what is bound to this thread is that one's.
+            if cx.strand().is_null() {
+                run_home(shared, &visit.home, &signal);
+            }
+            let has_work = || cx.strand().is_null() && visit.home.has_runnable();
+            while !signal.is_woken() && !has_work() {
+                thread::park();
+            }
+        }
+    }));
+    drop(visit);
+    ran.unwrap_or_else(|payload| resume_unwind(payload))
+}
+
+/// Runs the jobs bound to this thread that can run now, each once, and more while the future that the thread
+/// waits for is not woken.
+fn run_home(shared: &Shared, home: &Home, signal: &ThreadWaker) {
+    let due = Cell::new(home.len());
+    if due.get() == 0 {
+        return;
+    }
+    let is_over = || match due.get() {
+        0 => signal.is_woken(),
+        left => {
+            due.set(left - 1);
+            false
+        }
+    };
+    let duty = Duty::Visit(&is_over);
+    strand::run_loop(context::here(), shared.stack_class(), duty);
+}
+
+/// A foreign thread's time inside `block_on`: it belongs to the runtime, and has a home. An inner
+/// `block_on` of the same runtime shares the home of the outer one, so that its jobs go on.
+struct Visit<'a> {
+    shared: &'a Arc<Shared>,
+    home: Arc<Home>,
+    /// What the context held before; none for an inner visit.
+    before: Option<(*const Shared, *const Home)>,
+}
+
+impl<'a> Visit<'a> {
+    fn begin(shared: &'a Arc<Shared>) -> Visit<'a> {
+        let here = context::here();
+        let is_inner = here.shared().is_some_and(|outer| outer.id() == shared.id());
+        if let Some(home) = here.home().filter(|_| is_inner) {
+            return Visit {
+                shared,
+                home,
+                before: None,
+            };
+        }
+        let home = Arc::new(Home::new());
+        let before = (
+            here.set_shared(Arc::as_ptr(shared)),
+            here.set_home(Arc::as_ptr(&home)),
+        );
+        Visit {
+            shared,
+            home,
+            before: Some(before),
+        }
+    }
+}
+
+impl Drop for Visit<'_> {
+    fn drop(&mut self) {
+        if let Some((shared, home)) = self.before {
+            local::evict(self.shared, &self.home);
+            context::here().set_shared(shared);
+            context::here().set_home(home);
+        }
+    }
+}
