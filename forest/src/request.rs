@@ -148,9 +148,13 @@ impl Pending {
     pub(crate) fn poll(&self, waker: &Waker) -> Option<Answer> {
         let mut state = self.state();
         let answer = state.answer.take();
-        if answer.is_none() && !state.waker.as_ref().is_some_and(|old| old.will_wake(waker)) {
-            state.waker = Some(waker.clone());
-        }
+        let is_known = state.waker.as_ref().is_some_and(|old| old.will_wake(waker));
+        let old = match answer {
+            None if !is_known => state.waker.replace(waker.clone()),
+            _ => None,
+        };
+        drop(state);
+        drop(old); // After the lock, because a foreign waker's drop may do anything.
         answer
     }
 

@@ -180,7 +180,10 @@ fn what_the_journal_refuses_does_not_happen() {
 }
 
 /// While it appends, it lets a test do something: at that moment somebody has the right to commit.
-struct Busy(Arc<Mutex<Option<Box<dyn FnOnce() + Send>>>>);
+struct Busy(Arc<Mutex<Meanwhile>>);
+
+/// What is done once.
+type Meanwhile = Option<Box<dyn FnOnce() + Send>>;
 
 impl Journal for Busy {
     fn append(&mut self, _: &Record<'_>) -> Result<(), String> {

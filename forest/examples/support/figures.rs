@@ -166,10 +166,6 @@ fn per(time: Duration, count: u64) -> f64 {
     time.as_nanos() as f64 / count as f64
 }
 
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "it is less than the number of nodes"
-)]
 fn pick(nodes: &[NodeId], random: &mut u64) -> NodeId {
     *random = random
         .wrapping_mul(6_364_136_223_846_793_005)
