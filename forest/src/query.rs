@@ -60,7 +60,7 @@ impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Index { candidates } => {
-                write!(f, "through the index, which names {candidates} nodes")
+                write!(f, "through the index; candidates: {candidates}")
             }
             Self::Walk { nodes } => write!(
                 f,

@@ -6,7 +6,7 @@ use weald::forest::{Attributes, Forest, Path, Query, Since, UpdateError};
 use weald::tree::EditError;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    weald::block_on(board())?
+    weald::block_on(board())
 }
 
 async fn board() -> Result<(), Box<dyn std::error::Error>> {
