@@ -114,6 +114,16 @@ impl Attributes {
         true
     }
 
+    /// Where the shared list lies, if there is one, and how many bytes it takes with what it holds.
+    pub(crate) fn shared(&self) -> Option<(usize, usize)> {
+        let Form::Listed(list) = &self.0 else {
+            return None;
+        };
+        let held = list.iter().map(|(name, value)| name.heap() + value.heap());
+        let bytes = size_of_val(&**list) + held.sum::<usize>();
+        Some((Arc::as_ptr(list).addr(), bytes))
+    }
+
     #[inline]
     fn raw(&self) -> Raw<'_> {
         match &self.0 {

@@ -27,6 +27,14 @@ impl Bytes {
             _ => Self(Form::Shared(bytes.into())),
         }
     }
+
+    /// How many bytes lie elsewhere.
+    pub(crate) fn heap(&self) -> usize {
+        match &self.0 {
+            Form::Short(..) => 0,
+            Form::Shared(bytes) => bytes.len(),
+        }
+    }
 }
 
 impl ops::Deref for Bytes {

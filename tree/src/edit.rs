@@ -49,7 +49,8 @@ impl Edit {
         }
     }
 
-    /// The same edit, which records from now on nothing of what it reads.
+    /// The same edit, which relies on nothing: it records nothing of what it reads, and what it puts or
+    /// deletes goes over whatever is there when it is brought to a newer version.
     #[must_use]
     pub fn blind(mut self) -> Self {
         self.reads = None;
@@ -68,7 +69,7 @@ impl Edit {
 
     /// The version that this edit made, and how it came about.
     pub fn finish(self) -> (Tree, Script) {
-        let reads = self.reads.map(RefCell::into_inner).unwrap_or_default();
+        let reads = self.reads.map(RefCell::into_inner);
         (self.tree, Script::new(self.operations, reads))
     }
 

@@ -42,9 +42,14 @@ impl Node<'_> {
     /// # Ok::<(), weald_tree::JsonError>(())
     /// ```
     pub fn to_json(self) -> String {
+        self.to_json_with(&mut write_value)
+    }
+
+    /// The same, with each value written by `write`: for values that stand for something else.
+    pub fn to_json_with(self, write: &mut dyn FnMut(&mut String, &[u8])) -> String {
         let mut text = String::new();
         let mut levels = Vec::new();
-        write_node(&mut text, self, &mut levels);
+        write_node(&mut text, self, (&mut levels, write));
         while let Some(level) = levels.last_mut() {
             let Some(child) = level.next() else {
                 levels.pop();
@@ -54,7 +59,7 @@ impl Node<'_> {
             if !text.ends_with('[') {
                 text.push(',');
             }
-            write_node(&mut text, child, &mut levels);
+            write_node(&mut text, child, (&mut levels, write));
         }
         text
     }
@@ -78,8 +83,15 @@ impl Tree {
     }
 }
 
+/// Writes a value.
+type WriteValue<'a> = &'a mut dyn FnMut(&mut String, &[u8]);
+
 /// Writes a node up to its first child, or wholly if it has none.
-fn write_node<'t>(text: &mut String, node: Node<'t>, levels: &mut Vec<Siblings<'t>>) {
+fn write_node<'t>(
+    text: &mut String,
+    node: Node<'t>,
+    (levels, write): (&mut Vec<Siblings<'t>>, WriteValue<'_>),
+) {
     text.push('{');
     let attributes = node.attributes();
     if !attributes.is_empty() {
@@ -88,7 +100,7 @@ fn write_node<'t>(text: &mut String, node: Node<'t>, levels: &mut Vec<Siblings<'
             text.push_str(before);
             write_text(text, name);
             text.push(':');
-            write_value(text, value);
+            write(text, value);
             before = ",";
         }
         text.push('}');
@@ -104,7 +116,8 @@ fn write_node<'t>(text: &mut String, node: Node<'t>, levels: &mut Vec<Siblings<'
     levels.push(node.children());
 }
 
-fn write_value(text: &mut String, value: &[u8]) {
+/// Writes a value as JSON: a string if it is UTF-8, else `{"hex": "00ff"}`.
+pub fn write_value(text: &mut String, value: &[u8]) {
     if let Ok(value) = str::from_utf8(value) {
         return write_text(text, value);
     }

@@ -23,6 +23,7 @@ mod record;
 mod rope;
 
 // Reading.
+mod census;
 mod diff;
 mod json;
 mod node;
@@ -44,11 +45,12 @@ mod subtree;
 pub use attributes::Attributes;
 pub use builder::Builder;
 pub use bytes::Bytes;
+pub use census::Census;
 pub use diff::{Change, Diff};
 pub use edit::Edit;
 pub use error::EditError;
 pub use id::{Ids, NodeId};
-pub use json::JsonError;
+pub use json::{JsonError, write_value};
 pub use key::OrderKey;
 pub use node::Node;
 pub use operation::{Operation, Target, Where};

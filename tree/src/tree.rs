@@ -88,6 +88,21 @@ impl Tree {
         &self.ids
     }
 
+    /// Whether both are versions of one tree, so that edits of one can be applied to the other.
+    pub fn shares_ids_with(&self, other: &Self) -> bool {
+        self.ids.is(&other.ids)
+    }
+
+    /// Whether a node is in one version only, or has other attributes or another place there. It costs
+    /// two look-ups.
+    pub fn differs_at(&self, other: &Self, node: NodeId) -> bool {
+        match (self.records.get(node), other.records.get(node)) {
+            (None, None) => false,
+            (Some(one), Some(two)) => one.place != two.place || one.attributes != two.attributes,
+            _ => true,
+        }
+    }
+
     /// The rank of a node that is there.
     #[inline]
     pub(crate) fn rank(&self, id: NodeId) -> Rank<'_> {

@@ -147,7 +147,7 @@ fn a_read_is_stale_when_its_grain_was_disturbed() {
         read(&reader);
         let mut writer = base.edit();
         change(&mut writer);
-        reader.finish().1.stale(&base, &writer.freeze()).cloned()
+        reader.finish().1.stale(&base, &writer.freeze())
     };
     let attribute = |edit: &weald_tree::Edit| _ = edit.attribute(a, "k").unwrap();
     let list = |edit: &weald_tree::Edit| _ = edit.children(root).unwrap().count();

@@ -25,6 +25,32 @@ pub use weald_kernel::{
     sleep_until, spawn, spawn_child, spawn_local, timeout, yield_now,
 };
 
+/// The database: named trees of which every version is kept. See also [`tree`].
+///
+/// ```
+/// use weald::forest::{Attributes, Forest};
+///
+/// weald::block_on(async {
+///     let notes = Forest::new().create("notes").await?;
+///     let mut edit = notes.edit();
+///     edit.append(edit.root(), Attributes::new().with("text", "hello"))?;
+///     edit.commit().await?;
+///     assert_eq!(notes.view().tree().len(), 2);
+///     Ok::<(), Box<dyn std::error::Error>>(())
+/// })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// To wait with the stack use [`sync::Wait`], which gives the worker to others meanwhile.
+pub mod forest {
+    pub use weald_forest::*;
+}
+
+/// The persistent tree itself: nodes that keep their ids through every version.
+pub mod tree {
+    pub use weald_tree::*;
+}
+
 /// Threads: straight-line code on small stacks, shaped like `std::thread`.
 pub mod thread {
     pub use weald_fiber::*;

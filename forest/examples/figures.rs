@@ -1,0 +1,11 @@
+//! The figures of the forest under mimalloc: `cargo run --release -p weald-forest --example figures`.
+
+#[path = "support/figures.rs"]
+mod figures;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() {
+    figures::main();
+}

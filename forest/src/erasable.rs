@@ -1,0 +1,187 @@
+//! Attributes that can be erased: tree and journal hold a reference, the bytes lie in a store beside them.
+//!
+//! - A reference is a value of 22 bytes that no text begins with; the id in it is not to be guessed, so
+//!   who does not have a reference cannot make one.
+//! - Erasing takes the bytes out of the store, so every version, snapshot and export reads `Erased`.
+//! - Bytes come into the store with the commit that refers to them. They stay until they are erased, as
+//!   the journal's history may refer to them for ever.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::SystemTime;
+
+use weald_tree::{Node, NodeId};
+
+use crate::forest::Forest;
+
+/// Where the bytes of an erasable value lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BlobId(pub u128);
+
+/// The value of an attribute, seen through the store of a forest.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Value<'a> {
+    /// A plain value, which stands in the tree.
+    Plain(&'a [u8]),
+    /// An erasable value, which still is.
+    Erasable(Arc<[u8]>),
+    /// An erasable value that was erased.
+    Erased {
+        /// When.
+        when: SystemTime,
+    },
+}
+
+impl Value<'_> {
+    /// The bytes, unless they were erased.
+    pub fn bytes(&self) -> Option<&[u8]> {
+        match self {
+            Self::Plain(bytes) => Some(bytes),
+            Self::Erasable(bytes) => Some(bytes),
+            Self::Erased { .. } => None,
+        }
+    }
+}
+
+/// No UTF-8 begins with these.
+const MARK: [u8; 6] = [0xff, 0xfe, b'b', b'l', b'o', b'b'];
+const LEN: usize = MARK.len() + size_of::<u128>();
+
+/// The value that stands in a tree for a blob.
+pub(crate) fn reference(id: BlobId) -> [u8; LEN] {
+    let mut value = [0; LEN];
+    value[..MARK.len()].copy_from_slice(&MARK);
+    value[MARK.len()..].copy_from_slice(&id.0.to_le_bytes());
+    value
+}
+
+/// The blob to which a value refers.
+pub(crate) fn referred(value: &[u8]) -> Option<BlobId> {
+    let id = value.strip_prefix(&MARK)?.try_into().ok()?;
+    Some(BlobId(u128::from_le_bytes(id)))
+}
+
+pub(crate) fn is_reference(value: &[u8]) -> bool {
+    value.len() == LEN && value.starts_with(&MARK)
+}
+
+/// The attribute for which bytes were stored: number of the tree, node, name.
+pub(crate) type Place = (u64, NodeId, Box<str>);
+
+/// Bytes that come with an edit.
+#[derive(Clone, Debug)]
+pub struct Blob {
+    /// Their id.
+    pub id: BlobId,
+    /// The node whose attribute refers to them.
+    pub node: NodeId,
+    /// The name of that attribute.
+    pub name: Box<str>,
+    /// The bytes.
+    pub bytes: Arc<[u8]>,
+}
+
+/// The erasable bytes of a forest.
+#[derive(Default)]
+pub(crate) struct Blobs {
+    shelves: RwLock<Shelves>,
+    random: [RandomState; 2],
+}
+
+#[derive(Default)]
+struct Shelves {
+    bytes: HashMap<BlobId, Result<Arc<[u8]>, SystemTime>>,
+    places: HashMap<Place, Vec<BlobId>>,
+}
+
+impl Blobs {
+    /// An id for the ticket of this number.
+    pub(crate) fn id(&self, ticket: u64) -> BlobId {
+        let halves = self.random.each_ref().map(|random| random.hash_one(ticket));
+        BlobId(u128::from(halves[0]) << 64 | u128::from(halves[1]))
+    }
+
+    pub(crate) fn add(&self, tree: u64, blobs: Vec<Blob>) {
+        if blobs.is_empty() {
+            return;
+        }
+        let mut shelves = self.shelves.write().unwrap_or_else(PoisonError::into_inner);
+        for Blob {
+            id,
+            node,
+            name,
+            bytes,
+        } in blobs
+        {
+            shelves.bytes.insert(id, Ok(bytes));
+            shelves
+                .places
+                .entry((tree, node, name))
+                .or_default()
+                .push(id);
+        }
+    }
+
+    /// Lets go of all bytes that were ever stored for an attribute of a node.
+    pub(crate) fn erase(&self, place: &Place, when: SystemTime) {
+        let mut gone = Vec::new();
+        let mut shelves = self.shelves.write().unwrap_or_else(PoisonError::into_inner);
+        for id in shelves.places.remove(place).unwrap_or_default() {
+            gone.push(shelves.bytes.insert(id, Err(when)));
+        }
+        drop(shelves);
+        drop(gone); // Large bytes are freed after the lock.
+    }
+
+    /// What a value means; one that refers to nothing known is plain.
+    pub(crate) fn value<'a>(&self, value: &'a [u8]) -> Value<'a> {
+        let Some(id) = referred(value) else {
+            return Value::Plain(value);
+        };
+        let shelves = self.shelves.read().unwrap_or_else(PoisonError::into_inner);
+        match shelves.bytes.get(&id) {
+            None => Value::Plain(value),
+            Some(Ok(bytes)) => Value::Erasable(Arc::clone(bytes)),
+            Some(Err(when)) => Value::Erased { when: *when },
+        }
+    }
+}
+
+impl Forest {
+    /// The value of an attribute, plain or erasable.
+    ///
+    /// ```
+    /// use weald_forest::{Forest, Value, Wait};
+    ///
+    /// let forest = Forest::new();
+    /// let people = forest.create("people").wait()?;
+    /// let mut edit = people.edit();
+    /// let root = edit.root();
+    /// edit.put_erasable(root, "name", "Ada")?;
+    /// edit.commit().wait()?;
+    /// let old = people.snapshot();
+    /// assert_eq!(forest.value(old.tree().root(), "name").unwrap().bytes(), Some(&b"Ada"[..]));
+    ///
+    /// people.erase(root, "name").wait()?;
+    /// assert!(matches!(forest.value(old.tree().root(), "name"), Some(Value::Erased { .. })));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn value<'a>(&self, node: Node<'a>, name: &str) -> Option<Value<'a>> {
+        node.get(name).map(|value| self.blobs().value(value))
+    }
+
+    /// A node and all below it as JSON, with the bytes of erasable values; an erased one is
+    /// `{"erased": "1763780000"}`, in seconds since 1970.
+    pub fn export(&self, node: Node<'_>) -> String {
+        node.to_json_with(&mut |text, value| match self.blobs().value(value) {
+            Value::Plain(bytes) => weald_tree::write_value(text, bytes),
+            Value::Erasable(bytes) => weald_tree::write_value(text, &bytes),
+            Value::Erased { when } => {
+                let since = when.duration_since(SystemTime::UNIX_EPOCH);
+                let seconds = since.unwrap_or_default().as_secs();
+                text.push_str(&format!("{{\"erased\":\"{seconds}\"}}"));
+            }
+        })
+    }
+}

@@ -1,0 +1,120 @@
+//! The journal: what takes each commit before it becomes visible.
+//!
+//! A forest has one, and one record carries one commit over any number of trees, so trees are changed
+//! together without help from the medium. The order of a commit is: check, append, publish. Applying the
+//! changes of all records in their order to an empty forest gives the same trees again.
+
+use std::time::SystemTime;
+
+use weald_tree::{NodeId, Operation, Tree};
+
+use crate::erasable::Blob;
+use crate::version::{CommitId, Version};
+
+/// Takes the commits of a forest, one after the other. Only one thread at a time calls it.
+pub trait Journal: Send + 'static {
+    /// Takes one commit, or refuses it; then it does not happen.
+    ///
+    /// It is called while other writers wait, so it does not wait for a medium.
+    ///
+    /// # Errors
+    /// A sentence for the author of the commit.
+    fn append(&mut self, record: &Record<'_>) -> Result<(), String>;
+}
+
+/// One commit.
+#[derive(Debug)]
+pub struct Record<'a> {
+    /// The version that it makes.
+    pub version: Version,
+    /// Its id.
+    pub id: CommitId,
+    /// Its time.
+    pub time: SystemTime,
+    /// The bytes that its author gave it.
+    pub bytes: &'a [u8],
+    /// What it changes; trees are named by numbers that stay when they are renamed.
+    pub changes: &'a [Change<'a>],
+}
+
+/// What a commit does to one tree.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Change<'a> {
+    /// The tree is new.
+    Create {
+        /// Its number.
+        tree: u64,
+        /// Its name.
+        name: &'a str,
+        /// Its nodes.
+        content: &'a Tree,
+    },
+    /// Operations on the version before, in order.
+    Edit {
+        /// The number of the tree.
+        tree: u64,
+        /// What was done.
+        operations: &'a [Operation],
+        /// Erasable bytes to which the operations refer; they are kept apart, so that they can be erased.
+        blobs: &'a [Blob],
+    },
+    /// The tree has the nodes of an older version again.
+    Restore {
+        /// The number of the tree.
+        tree: u64,
+        /// The older version.
+        version: Version,
+    },
+    /// The tree has another name.
+    Rename {
+        /// The number of the tree.
+        tree: u64,
+        /// The new name.
+        name: &'a str,
+    },
+    /// The tree is gone.
+    Delete {
+        /// The number of the tree.
+        tree: u64,
+    },
+    /// From this version on an attribute has an index.
+    AddIndex {
+        /// The number of the tree.
+        tree: u64,
+        /// The name of the attribute.
+        attribute: &'a str,
+    },
+    /// An attribute has no index any more.
+    DropIndex {
+        /// The number of the tree.
+        tree: u64,
+        /// The name of the attribute.
+        attribute: &'a str,
+    },
+    /// All erasable bytes that were stored for an attribute of a node are gone, from every version.
+    Erase {
+        /// The number of the tree.
+        tree: u64,
+        /// The node.
+        node: NodeId,
+        /// The name of the attribute.
+        name: &'a str,
+    },
+    /// A version has a tag.
+    Tag {
+        /// The number of the tree.
+        tree: u64,
+        /// The tag.
+        tag: &'a str,
+        /// The version.
+        version: Version,
+    },
+    /// A tag is gone.
+    Untag {
+        /// The number of the tree.
+        tree: u64,
+        /// The tag.
+        tag: &'a str,
+    },
+}

@@ -1,0 +1,101 @@
+//! The versions of one tree that are kept in memory: the newest ones without a gap, and the tagged ones.
+//!
+//! - The newest one is always kept, and is the one in the tree's slot.
+//! - What retention lets go is handed to the caller, who drops it when no lock is held.
+//! - Only the combiner adds; readers look up under the same short lock, and no lock is held while
+//!   anybody's code runs or while a version is freed.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::task::Waker;
+use std::time::SystemTime;
+
+use crate::error::VersionError;
+use crate::root::Root;
+use crate::version::Version;
+
+pub(crate) struct Past {
+    /// Rising numbers, the newest at the end; never empty.
+    roots: VecDeque<Arc<Root>>,
+    first: Version,
+    /// The number of the newest version that was let go.
+    gone: u64,
+    pub(crate) tags: BTreeMap<Arc<str>, Arc<Root>>,
+    /// Those who wait for the next version, by the number of the watch.
+    pub(crate) wakers: BTreeMap<u64, Waker>,
+}
+
+impl Past {
+    pub(crate) fn new(first: Arc<Root>) -> Self {
+        Self {
+            first: first.version(),
+            gone: 0,
+            roots: VecDeque::from([first]),
+            tags: BTreeMap::new(),
+            wakers: BTreeMap::new(),
+        }
+    }
+
+    pub(crate) fn add(&mut self, root: Arc<Root>) {
+        self.roots.push_back(root);
+    }
+
+    /// Lets go what is more than `keep`.
+    pub(crate) fn shrink(&mut self, keep: usize, gone: &mut Vec<Arc<Root>>) {
+        while self.roots.len() > keep.max(1) {
+            if let Some(root) = self.roots.pop_front() {
+                self.gone = root.number();
+                gone.push(root);
+            }
+        }
+    }
+
+    pub(crate) fn newest(&self) -> &Arc<Root> {
+        self.roots.back().expect("the newest version is kept")
+    }
+
+    pub(crate) fn oldest(&self) -> &Arc<Root> {
+        self.roots.front().expect("the newest version is kept")
+    }
+
+    /// The number of the newest version that was let go; 0, if none was.
+    pub(crate) fn gone(&self) -> u64 {
+        self.gone
+    }
+
+    /// All that are kept without a gap, the oldest first.
+    pub(crate) fn kept(&self) -> impl DoubleEndedIterator<Item = &Arc<Root>> + ExactSizeIterator {
+        self.roots.iter()
+    }
+
+    /// What the tree was in a version of the forest. Whether that version was made the caller knows.
+    pub(crate) fn at(&self, asked: Version) -> Result<&Arc<Root>, VersionError> {
+        if asked < self.first {
+            return Err(VersionError::NotCreated {
+                asked,
+                first: self.first,
+            });
+        }
+        let behind = self.roots.partition_point(|root| root.version() <= asked);
+        let kept = behind.checked_sub(1).map(|at| &self.roots[at]);
+        let tagged = || self.tags.values().find(|root| root.version() == asked);
+        kept.or_else(tagged).ok_or(VersionError::TooOld {
+            asked,
+            oldest: self.oldest().version(),
+        })
+    }
+
+    pub(crate) fn at_time(&self, time: SystemTime) -> Result<&Arc<Root>, VersionError> {
+        let behind = self.roots.partition_point(|root| root.time() <= time);
+        let kept = behind.checked_sub(1).map(|at| &self.roots[at]);
+        kept.ok_or(VersionError::BeforeTime {
+            oldest: self.oldest().version(),
+        })
+    }
+
+    /// The first version behind a number, which is not below [`gone`](Self::gone).
+    pub(crate) fn after(&self, number: u64) -> Option<&Arc<Root>> {
+        let behind = self.roots.partition_point(|root| root.number() <= number);
+        self.roots.get(behind)
+    }
+}

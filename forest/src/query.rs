@@ -1,0 +1,259 @@
+//! Finding nodes by an attribute: through an index if the version has one, else by a walk.
+
+use std::collections::HashSet;
+use std::fmt;
+use std::ops::{Bound, RangeBounds};
+
+use weald_tree::{Change, EditError, Node, NodeId, Tree};
+
+use crate::edit::Edit;
+use crate::erasable::is_reference;
+use crate::root::Root;
+use crate::sorted::{Key, Keys};
+
+/// Which nodes are sought: those whose attribute has a value in a range. Erasable values are not found.
+///
+/// ```
+/// use weald_forest::{Attributes, Forest, Plan, Query, Wait};
+///
+/// let people = Forest::new().create("people").wait()?;
+/// people.add_index("name").wait()?;
+/// let mut edit = people.edit();
+/// let root = edit.root();
+/// for name in ["Ada", "Alan", "Grace"] {
+///     edit.append(root, Attributes::new().with("name", name))?;
+/// }
+/// edit.commit().wait()?;
+///
+/// let view = people.view();
+/// let query = Query::prefix("name", "A");
+/// assert_eq!(view.find(&query).count(), 2);
+/// assert_eq!(view.explain(&query), Plan::Index { candidates: 2 });
+/// assert_eq!(view.explain(&Query::equal("born", "1815")), Plan::Walk { nodes: 4 });
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Query {
+    attribute: String,
+    from: Bound<Vec<u8>>,
+    to: Bound<Vec<u8>>,
+    under: Option<NodeId>,
+}
+
+/// How a query is answered. See [`Root::explain`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Plan {
+    /// Through the index of the attribute.
+    Index {
+        /// How many nodes the index names; those that are not under the asked node are left out.
+        candidates: usize,
+    },
+    /// By looking at each node.
+    Walk {
+        /// How many nodes the version has; if the query is for a subtree, the walk is shorter.
+        nodes: u64,
+    },
+}
+
+impl fmt::Display for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Index { candidates } => {
+                write!(f, "through the index; candidates: {candidates}")
+            }
+            Self::Walk { nodes } => write!(
+                f,
+                "by a walk over up to {nodes} nodes, because the attribute has no index"
+            ),
+        }
+    }
+}
+
+impl Query {
+    /// The nodes whose attribute is `value`.
+    pub fn equal(attribute: &str, value: impl AsRef<[u8]>) -> Self {
+        let value = value.as_ref().to_vec();
+        Self::new(
+            attribute,
+            Bound::Included(value.clone()),
+            Bound::Included(value),
+        )
+    }
+
+    /// The nodes whose attribute begins with `prefix`.
+    pub fn prefix(attribute: &str, prefix: impl AsRef<[u8]>) -> Self {
+        let prefix = prefix.as_ref().to_vec();
+        // The least string behind all that begin so: without the last bytes 255, the last one raised.
+        let mut end = prefix.clone();
+        while end.pop_if(|last| *last == u8::MAX).is_some() {}
+        let to = match end.last_mut() {
+            None => Bound::Unbounded,
+            Some(last) => {
+                *last += 1;
+                Bound::Excluded(end)
+            }
+        };
+        Self::new(attribute, Bound::Included(prefix), to)
+    }
+
+    /// The nodes whose attribute lies in a range, by the order of bytes.
+    pub fn range<T: AsRef<[u8]>>(attribute: &str, range: impl RangeBounds<T>) -> Self {
+        let bound = |bound: Bound<&T>| bound.map(|value| value.as_ref().to_vec());
+        Self::new(
+            attribute,
+            bound(range.start_bound()),
+            bound(range.end_bound()),
+        )
+    }
+
+    fn new(attribute: &str, from: Bound<Vec<u8>>, to: Bound<Vec<u8>>) -> Self {
+        Self {
+            attribute: attribute.to_owned(),
+            from,
+            to,
+            under: None,
+        }
+    }
+
+    /// Only this node and those below it.
+    #[must_use]
+    pub fn under(mut self, node: NodeId) -> Self {
+        self.under = Some(node);
+        self
+    }
+
+    fn is_begun(&self, value: &[u8]) -> bool {
+        match &self.from {
+            Bound::Unbounded => true,
+            Bound::Included(from) => value >= &**from,
+            Bound::Excluded(from) => value > &**from,
+        }
+    }
+
+    fn is_over(&self, value: &[u8]) -> bool {
+        match &self.to {
+            Bound::Unbounded => false,
+            Bound::Included(to) => value > &**to,
+            Bound::Excluded(to) => value >= &**to,
+        }
+    }
+
+    fn is_met_by(&self, node: Node<'_>) -> bool {
+        let is_met = |value| self.is_begun(value) && !self.is_over(value) && !is_reference(value);
+        node.get(&self.attribute).is_some_and(is_met)
+    }
+
+    fn is_in_place(&self, node: Node<'_>) -> bool {
+        let Some(above) = self.under else { return true };
+        node.id() == above || node.ancestors().any(|node| node.id() == above)
+    }
+}
+
+impl Root {
+    /// The nodes that are sought: by rising values if there is an index, else in the order of the
+    /// document. Nothing, if the node under which they are sought is not there.
+    pub fn find<'a>(&'a self, query: &'a Query) -> Found<'a> {
+        let keys = self.indexes.get(&query.attribute).map(|index| {
+            let is_begun = |key: &Key| query.is_begun(&key.value);
+            index.keys.from(&is_begun)
+        });
+        let way = match keys {
+            Some(keys) => Way::Index(keys),
+            None => {
+                let first = query
+                    .under
+                    .map_or(Some(self.tree.root()), |id| self.tree.node(id));
+                Way::Walk(first.map(Node::preorder))
+            }
+        };
+        let tree = &self.tree;
+        Found { query, tree, way }
+    }
+
+    /// How [`find`](Self::find) would answer a query.
+    pub fn explain(&self, query: &Query) -> Plan {
+        match self.indexes.get(&query.attribute) {
+            None => Plan::Walk {
+                nodes: self.tree.len(),
+            },
+            Some(index) => {
+                let begin = index.keys.before(&|key| query.is_begun(&key.value));
+                let end = index.keys.before(&|key| query.is_over(&key.value));
+                Plan::Index {
+                    candidates: end.saturating_sub(begin),
+                }
+            }
+        }
+    }
+
+    /// The attributes that have an index in this version, in the order in which they were given one.
+    pub fn indexes(&self) -> impl Iterator<Item = &str> {
+        self.indexes.all().iter().map(|index| &*index.attribute)
+    }
+}
+
+impl Edit {
+    /// The nodes of the working version that are sought; recorded as a read of the whole subtree in which
+    /// they are sought. What the edit changed is found as changed; the rest through the index of the base.
+    ///
+    /// # Errors
+    /// `Missing`, if the node under which they are sought is not there.
+    pub fn find(&self, query: &Query) -> Result<Vec<NodeId>, EditError> {
+        let under = query.under.unwrap_or_else(|| self.root());
+        self.subtree(under)?;
+        let (base, tree) = (self.base(), self.tree());
+        let mut changed = HashSet::new();
+        let mut found = Vec::new();
+        let sought = |node: &Node<'_>| query.is_met_by(*node) && query.is_in_place(*node);
+        for change in base.tree.diff(tree) {
+            changed.insert(change.id());
+            if let Change::Added(new) | Change::Changed { new, .. } = change {
+                found.extend(Some(new).filter(sought).map(Node::id));
+            }
+        }
+        // A node that was not changed may have come into the subtree or left it with one above it, so
+        // where it stands is asked of the working version.
+        let anywhere = Query {
+            under: None,
+            ..query.clone()
+        };
+        let same = base
+            .find(&anywhere)
+            .map(Node::id)
+            .filter(|id| !changed.contains(id));
+        let same = same.filter_map(|id| tree.node(id)).filter(sought);
+        found.extend(same.map(Node::id));
+        Ok(found)
+    }
+}
+
+/// The nodes that a query has found, found as the iterator is asked.
+#[derive(Clone)]
+pub struct Found<'a> {
+    query: &'a Query,
+    tree: &'a Tree,
+    way: Way<'a>,
+}
+
+#[derive(Clone)]
+enum Way<'a> {
+    Index(Keys<'a>),
+    Walk(Option<weald_tree::Preorder<'a>>),
+}
+
+impl<'a> Iterator for Found<'a> {
+    type Item = Node<'a>;
+
+    fn next(&mut self) -> Option<Node<'a>> {
+        let Self { query, tree, way } = self;
+        match way {
+            Way::Walk(nodes) => nodes.as_mut()?.find(|node| query.is_met_by(*node)),
+            Way::Index(keys) => {
+                let keys = keys.take_while(|key| !query.is_over(&key.value));
+                let mut nodes = keys.filter_map(|key| tree.node(key.node));
+                nodes.find(|node| query.is_in_place(*node))
+            }
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! What is asked of the combiner, as data; and the place where one who waits for the answer finds it.
+//!
+//! A request that nobody has taken up is taken back when its future is dropped. Once it is taken up it
+//! happens, or is refused, whether or not somebody still waits.
+
+use std::panic::{AssertUnwindSafe, Location, catch_unwind};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
+
+use weald_tree::{Bytes, NodeId, Script, Tree};
+
+use crate::erasable::Blob;
+use crate::error::CommitError;
+use crate::index::Index;
+use crate::line::Line;
+use crate::root::Root;
+use crate::version::{CommitId, Committed};
+
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a box would be one allocation for each commit"
+)]
+pub(crate) enum Request {
+    Commit(Work),
+    /// To be the only one who commits to a tree for a while.
+    TakeTurn(Bid),
+    LeaveTurn(Bid),
+    /// Some turn may have lasted too long.
+    LookAtTurns,
+}
+
+/// One commit.
+pub(crate) struct Work {
+    pub(crate) what: What,
+    pub(crate) id: Option<CommitId>,
+    pub(crate) bytes: Bytes,
+    /// The turn under which it is made.
+    pub(crate) turn: Option<u64>,
+}
+
+pub(crate) enum What {
+    /// Edits of different trees.
+    Edits(Part, Vec<Part>),
+    Create(Arc<str>, Box<Tree>),
+    Delete(Arc<Line>),
+    Rename(Arc<Line>, Arc<str>),
+    Restore(Arc<Line>, Arc<Root>),
+    /// An index of this version of the tree.
+    AddIndex(Arc<Line>, Arc<Root>, Index),
+    DropIndex(Arc<Line>, Arc<str>),
+    Erase(Arc<Line>, NodeId, Box<str>),
+    Tag(Arc<Line>, Arc<str>, Arc<Root>),
+    Untag(Arc<Line>, Arc<str>),
+}
+
+/// The edit of one tree.
+pub(crate) struct Part {
+    pub(crate) line: Arc<Line>,
+    pub(crate) base: Arc<Root>,
+    /// What the edit made of its base.
+    pub(crate) tree: Tree,
+    pub(crate) script: Script,
+    pub(crate) blobs: Vec<Blob>,
+}
+
+/// Who wants, has or had a turn.
+#[derive(Clone)]
+pub(crate) struct Bid {
+    pub(crate) line: Arc<Line>,
+    pub(crate) ticket: u64,
+    pub(crate) caller: &'static Location<'static>,
+}
+
+pub(crate) enum Answer {
+    Committed(Result<Committed, CommitError>),
+    Created(Result<Arc<Line>, CommitError>),
+    /// The turn is taken, or left, or was looked at.
+    Turned,
+}
+
+impl What {
+    /// The trees whose turn has to be free.
+    pub(crate) fn lines(&self) -> impl Iterator<Item = &Arc<Line>> {
+        let (first, rest) = match self {
+            Self::Create(..) => (None, &[][..]),
+            Self::Edits(first, rest) => (Some(&first.line), &rest[..]),
+            Self::Delete(line)
+            | Self::Rename(line, _)
+            | Self::Restore(line, _)
+            | Self::AddIndex(line, ..)
+            | Self::DropIndex(line, _)
+            | Self::Erase(line, ..)
+            | Self::Tag(line, ..)
+            | Self::Untag(line, _) => (Some(line), &[][..]),
+        };
+        first.into_iter().chain(rest.iter().map(|part| &part.line))
+    }
+}
+
+/// A request that waits, and its answer.
+pub(crate) struct Pending(Mutex<State>);
+
+struct State {
+    request: Option<Request>,
+    answer: Option<Answer>,
+    waker: Option<Waker>,
+}
+
+impl Pending {
+    pub(crate) fn new(request: Request, waker: Option<Waker>) -> Arc<Self> {
+        Arc::new(Self(Mutex::new(State {
+            request: Some(request),
+            answer: None,
+            waker,
+        })))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The request, if it was not taken back.
+    pub(crate) fn take_up(&self) -> Option<Request> {
+        self.state().request.take()
+    }
+
+    /// The request goes on waiting.
+    pub(crate) fn put_back(&self, request: Request) {
+        self.state().request = Some(request);
+    }
+
+    pub(crate) fn answer(&self, answer: Answer) {
+        let waker = {
+            let mut state = self.state();
+            state.answer = Some(answer);
+            state.waker.take()
+        };
+        wake(waker);
+    }
+
+    /// Wakes the one who waits, without an answer.
+    pub(crate) fn nudge(&self) {
+        let waker = self.state().waker.clone();
+        wake(waker);
+    }
+
+    /// The answer; if it is not there, `waker` is woken when it comes.
+    pub(crate) fn poll(&self, waker: &Waker) -> Option<Answer> {
+        let mut state = self.state();
+        let answer = state.answer.take();
+        let is_known = state.waker.as_ref().is_some_and(|old| old.will_wake(waker));
+        let old = match answer {
+            None if !is_known => state.waker.replace(waker.clone()),
+            _ => None,
+        };
+        drop(state);
+        drop(old); // After the lock, because a foreign waker's drop may do anything.
+        answer
+    }
+
+    /// Takes the request back if nobody has taken it up.
+    pub(crate) fn withdraw(&self) {
+        let mut state = self.state();
+        let request = (state.request.take(), state.waker.take());
+        drop(state);
+        drop(request); // After the lock, because versions may go with it.
+    }
+
+    pub(crate) fn can_be_nudged(&self) -> bool {
+        self.state().waker.is_some()
+    }
+}
+
+/// A foreign waker that panics is its owner's affair; the others are still woken.
+pub(crate) fn wake(waker: Option<Waker>) {
+    if let Some(waker) = waker {
+        let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
+    }
+}

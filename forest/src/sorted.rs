@@ -1,0 +1,278 @@
+//! A persistent sorted set of values with their nodes: what an index is.
+//!
+//! - A tree of chunks, each with the least key below it; all leaves lie at one height.
+//! - A clone shares everything; what only one owner has is changed in place, the rest is copied first.
+//! - Each part knows how many keys lie below it, so counting a range costs as much as finding its ends.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use weald_tree::{Bytes, NodeId};
+
+const LEAF: usize = 32;
+const INNER: usize = 16;
+
+/// A value of an attribute, and a node that has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Key {
+    pub(crate) value: Bytes,
+    pub(crate) node: NodeId,
+}
+
+impl Ord for Key {
+    fn cmp(&self, other: &Self) -> Ordering {
+        (&*self.value, self.node).cmp(&(&*other.value, other.node))
+    }
+}
+
+impl PartialOrd for Key {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// Keys in their order.
+#[derive(Clone)]
+pub(crate) struct Sorted(Arc<Chunk>);
+
+#[derive(Clone)]
+enum Chunk {
+    Leaf(Vec<Key>),
+    Inner(Vec<Part>),
+}
+
+#[derive(Clone)]
+struct Part {
+    least: Key,
+    len: usize,
+    set: Sorted,
+}
+
+impl Sorted {
+    pub(crate) fn new() -> Self {
+        Self(Arc::new(Chunk::Leaf(Vec::new())))
+    }
+
+    pub(crate) fn from_keys(mut keys: Vec<Key>) -> Self {
+        keys.sort_unstable();
+        let mut level: Vec<Self> = keys
+            .chunks(LEAF)
+            .map(|keys| Self::of(Chunk::Leaf(keys.to_vec())))
+            .collect();
+        while level.len() > 1 {
+            let above = level.chunks(INNER).map(|sets| {
+                let parts = sets.iter().cloned().map(Part::new);
+                Self::of(Chunk::Inner(parts.collect()))
+            });
+            level = above.collect();
+        }
+        level.pop().unwrap_or_else(Self::new)
+    }
+
+    fn of(chunk: Chunk) -> Self {
+        Self(Arc::new(chunk))
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        match &*self.0 {
+            Chunk::Leaf(keys) => keys.len(),
+            Chunk::Inner(parts) => parts.iter().map(|part| part.len).sum(),
+        }
+    }
+
+    /// Puts a key in; one that is there already stays once.
+    pub(crate) fn insert(&mut self, key: Key) {
+        if let Some(behind) = self.insert_or_split(key) {
+            let before = std::mem::replace(self, Self::new());
+            *self = Self::of(Chunk::Inner(vec![Part::new(before), Part::new(behind)]));
+        }
+    }
+
+    /// Takes a key out, if it is there.
+    pub(crate) fn remove(&mut self, key: &Key) {
+        self.take_out(key);
+        while let Chunk::Inner(parts) = &*self.0
+            && let [only] = &parts[..]
+        {
+            *self = only.set.clone();
+        }
+    }
+
+    /// How many keys stand before the first for which `is_reached` holds; it holds for all behind that.
+    pub(crate) fn before(&self, is_reached: &dyn Fn(&Key) -> bool) -> usize {
+        match &*self.0 {
+            Chunk::Leaf(keys) => keys.partition_point(|key| !is_reached(key)),
+            Chunk::Inner(parts) => {
+                let begun = parts.partition_point(|part| !is_reached(&part.least));
+                let Some((last, whole)) = parts[..begun].split_last() else {
+                    return 0;
+                };
+                whole.iter().map(|part| part.len).sum::<usize>() + last.set.before(is_reached)
+            }
+        }
+    }
+
+    /// The keys from the first for which `is_reached` holds; it holds for all behind that.
+    pub(crate) fn from(&self, is_reached: &dyn Fn(&Key) -> bool) -> Keys<'_> {
+        let mut keys = Keys {
+            leaf: [].iter(),
+            above: Vec::new(),
+        };
+        let mut set = self;
+        loop {
+            match &*set.0 {
+                Chunk::Leaf(all) => {
+                    keys.leaf = all[all.partition_point(|key| !is_reached(key))..].iter();
+                    return keys;
+                }
+                Chunk::Inner(parts) => {
+                    let begun = parts.partition_point(|part| !is_reached(&part.least));
+                    let first = begun.saturating_sub(1);
+                    keys.above.push(parts[first + 1..].iter());
+                    set = &parts[first].set;
+                }
+            }
+        }
+    }
+
+    /// What has to stand behind this chunk after it grew too long.
+    fn insert_or_split(&mut self, key: Key) -> Option<Self> {
+        match Arc::make_mut(&mut self.0) {
+            Chunk::Leaf(keys) => {
+                let at = keys.binary_search(&key).err()?;
+                keys.insert(at, key);
+                let behind = split(keys, LEAF)?;
+                Some(Self::of(Chunk::Leaf(behind)))
+            }
+            Chunk::Inner(parts) => {
+                let at = parts
+                    .partition_point(|part| part.least <= key)
+                    .saturating_sub(1);
+                let behind = parts[at].set.insert_or_split(key);
+                parts[at].look_again();
+                parts.insert(at + 1, Part::new(behind?));
+                let behind = split(parts, INNER)?;
+                Some(Self::of(Chunk::Inner(behind)))
+            }
+        }
+    }
+
+    fn take_out(&mut self, key: &Key) {
+        match Arc::make_mut(&mut self.0) {
+            Chunk::Leaf(keys) => {
+                if let Ok(at) = keys.binary_search(key) {
+                    keys.remove(at);
+                }
+            }
+            Chunk::Inner(parts) => {
+                let at = parts.partition_point(|part| part.least <= *key);
+                let Some(at) = at.checked_sub(1) else { return };
+                parts[at].set.take_out(key);
+                if parts[at].set.len() == 0 {
+                    parts.remove(at);
+                } else {
+                    parts[at].look_again();
+                }
+            }
+        }
+    }
+
+    /// The first key of a chunk that holds some.
+    fn least(&self) -> &Key {
+        match &*self.0 {
+            Chunk::Leaf(keys) => &keys[0],
+            Chunk::Inner(parts) => &parts[0].least,
+        }
+    }
+}
+
+impl Part {
+    fn new(set: Sorted) -> Self {
+        Self {
+            least: set.least().clone(),
+            len: set.len(),
+            set,
+        }
+    }
+
+    fn look_again(&mut self) {
+        self.len = self.set.len();
+        if self.least != *self.set.least() {
+            self.least = self.set.least().clone();
+        }
+    }
+}
+
+/// Takes off the second half if the list is too long.
+fn split<T>(list: &mut Vec<T>, limit: usize) -> Option<Vec<T>> {
+    (list.len() > limit).then(|| list.split_off(list.len() / 2))
+}
+
+/// Keys in order.
+#[derive(Clone)]
+pub(crate) struct Keys<'a> {
+    leaf: std::slice::Iter<'a, Key>,
+    /// What is left of the chunks above, the lowest last.
+    above: Vec<std::slice::Iter<'a, Part>>,
+}
+
+impl<'a> Iterator for Keys<'a> {
+    type Item = &'a Key;
+
+    fn next(&mut self) -> Option<&'a Key> {
+        loop {
+            if let Some(key) = self.leaf.next() {
+                return Some(key);
+            }
+            let Some(part) = self.above.last_mut()?.next() else {
+                self.above.pop();
+                continue;
+            };
+            match &*part.set.0 {
+                Chunk::Leaf(keys) => self.leaf = keys.iter(),
+                Chunk::Inner(parts) => self.above.push(parts.iter()),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn it_is_a_sorted_set(
+            start in prop::collection::vec((0..40_u8, 1..50_u64), 0..200),
+            steps in prop::collection::vec((any::<bool>(), 0..40_u8, 1..50_u64), 0..400),
+            bound in 0..41_u8,
+        ) {
+            let key = |value: u8, node| Key {
+                value: Bytes::new(&[value]),
+                node: NodeId::new(node).unwrap(),
+            };
+            let mut model: BTreeSet<Key> = start.into_iter().map(|(value, node)| key(value, node)).collect();
+            let mut set = Sorted::from_keys(model.iter().cloned().collect());
+            for (is_insert, value, node) in steps {
+                let (shared, before) = (set.clone(), model.len());
+                if is_insert {
+                    set.insert(key(value, node));
+                    model.insert(key(value, node));
+                } else {
+                    set.remove(&key(value, node));
+                    model.remove(&key(value, node));
+                }
+                prop_assert_eq!(set.len(), model.len());
+                prop_assert_eq!(shared.from(&|_| true).count(), before);
+            }
+            prop_assert!(set.from(&|_| true).eq(&model));
+            let is_reached = |key: &Key| key.value[0] >= bound;
+            prop_assert!(set.from(&is_reached).eq(model.iter().filter(|key| is_reached(key))));
+            prop_assert_eq!(set.before(&is_reached), model.iter().filter(|key| !is_reached(key)).count());
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! What a forest counts: commits, conflicts, rebases, groups; and what its versions weigh.
+//!
+//! Only the combiner counts, so a count is a load and a store; readers may see counts of different
+//! moments beside each other.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::error::CommitError;
+
+/// Sizes of groups are counted by powers of two, up to this one.
+const SIZES: usize = 8;
+
+#[derive(Default)]
+pub(crate) struct Counts {
+    commits: AtomicU64,
+    conflicts: AtomicU64,
+    rebases: AtomicU64,
+    turns_revoked: AtomicU64,
+    groups: [AtomicU64; SIZES],
+    newest: AtomicU64,
+}
+
+/// What happened in a forest since it was opened. See [`Forest::stats`](crate::Forest::stats).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Stats {
+    /// Commits that happened.
+    pub commits: u64,
+    /// Commits that were refused because they do not go together with others.
+    pub conflicts: u64,
+    /// Edits that were brought to a newer version than the one they began from.
+    pub rebases: u64,
+    /// Turns that were taken away from an update that kept others waiting.
+    pub turns_revoked: u64,
+    /// How many groups of combined requests had 1, 2 to 3, 4 to 7, … and at least 128 of them.
+    pub groups: [u64; SIZES],
+    /// Trees.
+    pub trees: u64,
+    /// Versions that are kept, of all trees.
+    pub versions: u64,
+}
+
+impl Counts {
+    pub(crate) fn committed(&self) {
+        bump(&self.commits);
+    }
+
+    pub(crate) fn refused(&self, error: &CommitError) {
+        if let CommitError::Conflict(_) = error {
+            bump(&self.conflicts);
+        }
+    }
+
+    pub(crate) fn rebased(&self) {
+        bump(&self.rebases);
+    }
+
+    pub(crate) fn turn_revoked(&self) {
+        bump(&self.turns_revoked);
+    }
+
+    pub(crate) fn group(&self, size: usize) {
+        let power = size.max(1).ilog2() as usize;
+        bump(&self.groups[power.min(SIZES - 1)]);
+    }
+
+    /// Readers can see the commit of this number now.
+    pub(crate) fn visible(&self, number: u64) {
+        // Relaxed: who knows of a version has synchronised with who made it, and then sees this too.
+        self.newest.store(number, Ordering::Relaxed);
+    }
+
+    pub(crate) fn newest(&self) -> u64 {
+        self.newest.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn read(&self) -> Stats {
+        let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        Stats {
+            commits: read(&self.commits),
+            conflicts: read(&self.conflicts),
+            rebases: read(&self.rebases),
+            turns_revoked: read(&self.turns_revoked),
+            groups: self.groups.each_ref().map(read),
+            trees: 0,
+            versions: 0,
+        }
+    }
+}
+
+/// Relaxed: the counts stand for themselves, and the desk orders the combiners.
+fn bump(count: &AtomicU64) {
+    count.store(count.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+}

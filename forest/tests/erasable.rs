@@ -1,0 +1,115 @@
+//! Erasable attributes: read like others, gone from every version once erased, and nowhere else.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[path = "support/tools.rs"]
+mod tools;
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use tools::ManualClock;
+use weald_forest::{Commit, Forest, Query, Value, Wait};
+
+fn bytes(forest: &Forest, root: &weald_forest::Root) -> Option<Vec<u8>> {
+    let value = forest.value(root.tree().root(), "name")?;
+    Some(value.bytes().expect("it was not erased").to_vec())
+}
+
+#[test]
+fn what_is_erased_is_gone_from_every_version() {
+    let clock = Arc::new(ManualClock::default());
+    let forest = Forest::builder().clock(clock.clone()).build();
+    let tree = forest.create("t").wait().unwrap();
+    tree.add_index("name").wait().unwrap();
+    let mut versions = Vec::new();
+    for name in ["Ada", "Augusta"] {
+        let mut edit = tree.edit();
+        let root = edit.root();
+        edit.put_attribute(root, "born", "1815").unwrap();
+        edit.put_erasable(root, "name", name).unwrap();
+        assert_eq!(
+            edit.value(root, "name").unwrap(),
+            Some(Value::Erasable(name.as_bytes().into()))
+        );
+        edit.commit().wait().unwrap();
+        versions.push(tree.snapshot());
+        assert_eq!(edit_sees(&tree), name);
+    }
+    assert_eq!(bytes(&forest, &versions[0]).unwrap(), b"Ada");
+    assert_eq!(bytes(&forest, &versions[1]).unwrap(), b"Augusta");
+    let root = versions[0].tree().root();
+    assert_eq!(
+        root.get("name").unwrap().len(),
+        22,
+        "the tree has a reference only"
+    );
+    let raw = root.to_json();
+    assert!(!raw.contains("Ada"));
+    assert_eq!(
+        forest.export(root),
+        r#"{"attributes":{"born":"1815","name":"Ada"}}"#
+    );
+    assert_eq!(
+        tree.view().find(&Query::prefix("name", "")).count(),
+        0,
+        "no index keeps it"
+    );
+
+    clock.advance(Duration::from_secs(5));
+    let when = tree.erase(root.id(), "name").wait().unwrap().time;
+    assert_eq!(
+        when,
+        SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_005)
+    );
+    for version in &versions {
+        let node = version.tree().root();
+        assert_eq!(forest.value(node, "name"), Some(Value::Erased { when }));
+        assert_eq!(forest.value(node, "born"), Some(Value::Plain(b"1815")));
+        assert_eq!(
+            forest.export(node),
+            r#"{"attributes":{"born":"1815","name":{"erased":"1000005"}}}"#
+        );
+    }
+    // What is put afterwards is another value.
+    let mut edit = tree.edit();
+    edit.put_erasable(edit.root(), "name", "Lovelace").unwrap();
+    edit.commit().wait().unwrap();
+    assert_eq!(bytes(&forest, &tree.view()).unwrap(), b"Lovelace");
+}
+
+fn edit_sees(tree: &weald_forest::Trunk) -> String {
+    let edit = tree.edit();
+    let value = edit.value(edit.root(), "name").unwrap().unwrap();
+    String::from_utf8(value.bytes().unwrap().to_vec()).unwrap()
+}
+
+#[test]
+fn bytes_come_with_their_commit_only() {
+    let forest = Forest::new();
+    let (tree, other) = (
+        forest.create("t").wait().unwrap(),
+        forest.create("o").wait().unwrap(),
+    );
+    let (mut lost, mut kept) = (tree.edit(), tree.edit());
+    lost.put_erasable(lost.root(), "name", "lost").unwrap();
+    kept.put_erasable(kept.root(), "name", "kept").unwrap();
+    let reference = lost.tree().root().get("name").unwrap().to_vec();
+    Commit::of([kept, tools::put(&other, "k", "v")])
+        .unwrap()
+        .wait()
+        .unwrap();
+    assert!(lost.commit().wait().is_err(), "the same attribute");
+    let mut edit = other.edit();
+    edit.put_attribute(edit.root(), "name", &reference).unwrap();
+    edit.commit().wait().unwrap();
+    let view = other.view();
+    assert_eq!(
+        forest.value(view.tree().root(), "name"),
+        Some(Value::Plain(&reference))
+    );
+    assert_eq!(bytes(&forest, &tree.view()).unwrap(), b"kept");
+    // Erasing in one tree leaves other trees alone.
+    other.erase(view.tree().root().id(), "name").wait().unwrap();
+    assert_eq!(bytes(&forest, &tree.view()).unwrap(), b"kept");
+}

@@ -1,0 +1,104 @@
+//! Memory is given back: what retention lets go is freed, whoever reads; and a deleted tree goes whole.
+//!
+//! Live bytes are counted in the allocator, so this file has one test, which has the program for itself.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[path = "support/tools.rs"]
+mod tools;
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicIsize, Ordering};
+
+use tools::with_children;
+use weald_forest::{Forest, NodeId, Trunk, Wait};
+
+struct Counting;
+
+static LIVE: AtomicIsize = AtomicIsize::new(0);
+
+// SAFETY: everything is passed on to the system's allocator, and counting changes nothing of it.
+#[allow(unsafe_code, reason = "counting what is allocated needs an allocator")]
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        LIVE.fetch_add(layout.size().cast_signed(), Ordering::Relaxed);
+        // SAFETY: the caller keeps the contract of `alloc`, which is passed on.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        LIVE.fetch_sub(layout.size().cast_signed(), Ordering::Relaxed);
+        // SAFETY: the caller keeps the contract of `dealloc`, which is passed on.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+fn live() -> isize {
+    LIVE.load(Ordering::Relaxed)
+}
+
+/// Commits to each node in turn, so that all versions are alike in size.
+fn churn(tree: &Trunk, nodes: &[NodeId], rounds: usize) {
+    for (number, node) in nodes.iter().cycle().take(rounds * nodes.len()).enumerate() {
+        let mut edit = tree.edit();
+        edit.put_attribute(*node, "n", number.to_le_bytes())
+            .unwrap();
+        edit.commit().wait().unwrap();
+    }
+}
+
+#[test]
+fn what_is_let_go_is_freed() {
+    let before = live();
+    {
+        let forest = Forest::builder().keep(100).build();
+        let (tree, nodes) = with_children(&forest, 1000);
+        tree.add_index("n").wait().unwrap();
+        churn(&tree, &nodes, 5);
+        let full = live();
+        churn(&tree, &nodes, 5);
+        let grown = live() - full;
+        assert!(grown.abs() < full / 10, "{grown} bytes more than {full}");
+
+        // Readers that sleep keep one version each, the one they hold.
+        let (view, snapshot) = (tree.view(), tree.snapshot());
+        churn(&tree, &nodes, 5);
+        let held = live() - full;
+        assert!(
+            held < full / 4,
+            "{held} bytes more than {full} for two readers"
+        );
+        drop((view, snapshot));
+
+        // A tag keeps one version, and gives it back.
+        tree.tag("t", tree.view().version()).wait().unwrap();
+        churn(&tree, &nodes, 1);
+        tree.untag("t").wait().unwrap();
+
+        let watch = tree.watch(&weald_forest::Path::default(), weald_forest::Since::Now);
+        let full = live();
+        churn(&tree, &nodes, 2);
+        assert!(live() - full < full / 4, "a slow watch keeps one version");
+        drop(watch);
+
+        let tiny = live();
+        for number in 0..1000 {
+            let name = number.to_string();
+            forest.create(&name).wait().unwrap();
+            forest.delete(&name).wait().unwrap();
+        }
+        let left = live() - tiny;
+        assert!(
+            left < 20_000,
+            "{left} bytes of a thousand deleted trees are left"
+        );
+    }
+    let left = live() - before;
+    assert!(
+        left < 20_000,
+        "{left} bytes are left of a forest that is gone"
+    );
+}

@@ -1,0 +1,74 @@
+//! Trees by their names: create, get, list, rename, delete, each with its typed error.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[path = "support/tools.rs"]
+mod tools;
+
+use tools::{commit, put, value_of};
+use weald_forest::{CommitError, Forest, NameError, Tree, Wait};
+
+#[test]
+fn a_name_stands_for_one_tree() {
+    let forest = Forest::new();
+    let first = forest.create("b").wait().unwrap();
+    forest
+        .create_from("a", Tree::from_json(r#"{"children":[{},{}]}"#).unwrap())
+        .wait()
+        .unwrap();
+    assert_eq!(forest.list(), ["a", "b"]);
+    assert_eq!(forest.get("a").unwrap().view().tree().len(), 3);
+    let taken = CommitError::Name(NameError::Taken("b".into()));
+    assert_eq!(forest.create("b").wait().unwrap_err(), taken);
+    assert_eq!(forest.rename("a", "b").wait(), Err(taken));
+    let missing = NameError::Missing("c".into());
+    assert_eq!(forest.get("c").unwrap_err(), missing);
+    assert_eq!(
+        forest.delete("c").wait(),
+        Err(CommitError::Name(missing.clone()))
+    );
+    assert_eq!(
+        forest.rename("c", "d").wait(),
+        Err(CommitError::Name(missing))
+    );
+    assert_eq!(forest.get("b").unwrap().number(), first.number());
+}
+
+#[test]
+fn a_renamed_tree_is_the_same_tree() {
+    let forest = Forest::new();
+    let tree = forest.create("old").wait().unwrap();
+    let version = commit(&tree, "k", "1").version;
+    forest.rename("old", "new").wait().unwrap();
+    assert_eq!(
+        (tree.name().as_str(), forest.list()),
+        ("new", vec!["new".to_owned()])
+    );
+    commit(&tree, "k", "2");
+    let found = forest.get("new").unwrap();
+    assert_eq!(value_of(&found, "k").unwrap(), "2");
+    assert_eq!(
+        found.kept_at(version).unwrap().tree().root().get_str("k"),
+        Some("1")
+    );
+    assert!(forest.get("old").is_err());
+}
+
+#[test]
+fn a_deleted_tree_is_read_and_not_changed() {
+    let forest = Forest::new();
+    let tree = forest.create("t").wait().unwrap();
+    let last = commit(&tree, "k", "v");
+    let edit = put(&tree, "k", "w");
+    forest.delete("t").wait().unwrap();
+    assert!(tree.is_deleted());
+    assert_eq!(edit.commit().wait(), Err(CommitError::Deleted("t".into())));
+    assert_eq!(value_of(&tree, "k").unwrap(), "v");
+    let anew = forest.create("t").wait().unwrap();
+    assert!(
+        anew.view().version().number > last.version.number + 1,
+        "no number is used again"
+    );
+    assert_ne!(anew.number(), tree.number());
+    assert_eq!(value_of(&anew, "k"), None);
+}

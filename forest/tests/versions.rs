@@ -1,0 +1,316 @@
+//! Older versions: by number, by time, by tag; what a node went through; restore; and what is let go.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[path = "support/tools.rs"]
+mod tools;
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use tools::{ManualClock, commit, put, value_of, with_children};
+use weald_forest::{CommitId, Forest, Version, VersionError, Wait};
+
+#[test]
+fn a_version_stays_as_it_was() {
+    let forest = Forest::new();
+    let tree = forest.create("t").wait().unwrap();
+    let other = forest.create("o").wait().unwrap();
+    let numbers: Vec<_> = ["1", "2", "3"]
+        .map(|value| commit(&tree, "k", value).version)
+        .into();
+    for (version, value) in numbers.iter().zip(["1", "2", "3"]) {
+        let old = tree.at(*version).wait().unwrap();
+        assert_eq!(old.tree().root().get_str("k"), Some(value));
+        assert_eq!(old.version(), *version);
+    }
+    // A commit elsewhere makes a version of the forest, of which this tree is what it was.
+    let elsewhere = commit(&other, "k", "x").version;
+    assert_eq!(tree.kept_at(elsewhere).unwrap().version(), numbers[2]);
+    let first = other.versions()[0].version();
+    assert_eq!(
+        other.kept_at(Version { number: 1, ..first }).unwrap_err(),
+        VersionError::NotCreated {
+            asked: Version { number: 1, ..first },
+            first,
+        }
+    );
+    let future = Version {
+        number: 99,
+        ..first
+    };
+    let newest = elsewhere;
+    assert_eq!(
+        tree.kept_at(future).unwrap_err(),
+        VersionError::Future {
+            asked: future,
+            newest
+        }
+    );
+    let stranger = Version {
+        incarnation: 1,
+        number: 1,
+    };
+    assert_eq!(
+        tree.kept_at(stranger).unwrap_err(),
+        VersionError::OtherIncarnation(stranger)
+    );
+}
+
+#[test]
+fn a_time_finds_the_version_of_that_time_and_never_goes_back() {
+    struct Back(std::sync::Mutex<u64>);
+    impl weald_forest::Clock for Back {
+        fn now(&self) -> SystemTime {
+            let mut next = self.0.lock().unwrap();
+            *next -= 1;
+            SystemTime::UNIX_EPOCH + Duration::from_secs(*next)
+        }
+        fn uptime(&self) -> Duration {
+            Duration::ZERO
+        }
+        fn wake_at(&self, _: Duration, _: std::task::Waker) {}
+    }
+    let forest = Forest::builder()
+        .clock(Arc::new(Back(std::sync::Mutex::new(100))))
+        .build();
+    let tree = forest.create("t").wait().unwrap();
+    let first = tree.snapshot().time();
+    assert_eq!(commit(&tree, "k", "v").time, first);
+
+    let clock = Arc::new(ManualClock::default());
+    let forest = Forest::builder().clock(clock.clone()).build();
+    let tree = forest.create("t").wait().unwrap();
+    let created = tree.snapshot();
+    clock.advance(Duration::from_secs(10));
+    let ten = commit(&tree, "k", "10");
+    let at = |seconds| {
+        tree.at_time(created.time() + Duration::from_secs(seconds))
+            .wait()
+    };
+    assert_eq!(at(9).unwrap().version(), created.version());
+    assert_eq!(at(10).unwrap().version(), ten.version);
+    assert_eq!(at(99).unwrap().version(), ten.version);
+    let before = tree.at_time(created.time() - Duration::from_secs(1)).wait();
+    assert_eq!(
+        before.unwrap_err(),
+        VersionError::BeforeTime {
+            oldest: created.version()
+        }
+    );
+}
+
+#[test]
+fn the_newest_versions_and_the_tagged_ones_are_kept() {
+    let forest = Forest::builder().keep(3).build();
+    let tree = forest.create("t").wait().unwrap();
+    let versions: Vec<_> = (0..10)
+        .map(|n| commit(&tree, "k", &n.to_string()).version)
+        .collect();
+    assert_eq!(tree.versions().len(), 3);
+    assert_eq!(forest.weigh().versions(), 3);
+    let oldest = versions[7];
+    let too_old = VersionError::TooOld {
+        asked: versions[6],
+        oldest,
+    };
+    assert_eq!(tree.kept_at(versions[6]).unwrap_err(), too_old);
+    assert!(tree.tag("x", versions[6]).wait().is_err());
+
+    tree.tag("good", versions[7]).wait().unwrap();
+    (0..10).for_each(|n| _ = commit(&tree, "k", &n.to_string()));
+    assert_eq!(tree.tags(), [("good".to_owned(), versions[7])]);
+    assert_eq!(
+        tree.tagged("good").unwrap().tree().root().get_str("k"),
+        Some("7")
+    );
+    assert_eq!(tree.kept_at(versions[7]).unwrap().version(), versions[7]);
+    assert_eq!(forest.weigh().versions(), 4);
+    tree.untag("good").wait().unwrap();
+    assert_eq!(forest.weigh().versions(), 3);
+    assert!(tree.tagged("good").is_none());
+    // A tag makes no version of the tree.
+    assert_eq!(tree.versions().len(), 3);
+}
+
+#[test]
+fn a_snapshot_keeps_its_own_version_and_no_other() {
+    let forest = Forest::builder().keep(1).build();
+    let (tree, children) = with_children(&forest, 5000);
+    let held = tree.snapshot();
+    let alone = forest.weigh();
+    for child in &children {
+        let mut edit = tree.edit();
+        edit.put_attribute(*child, "k", "v").unwrap();
+        edit.commit().wait().unwrap();
+    }
+    let after = forest.weigh();
+    assert_eq!((after.versions(), after.records()), (1, alone.records()));
+    assert!(
+        held.tree()
+            .root()
+            .children()
+            .all(|child| child.get("k").is_none())
+    );
+}
+
+#[test]
+fn versions_share_what_did_not_change() {
+    let forest = Forest::new();
+    let (tree, children) = with_children(&forest, 10_000);
+    let alone = forest.weigh();
+    for child in &children[..100] {
+        let mut edit = tree.edit();
+        edit.put_attribute(*child, "k", "v").unwrap();
+        edit.commit().wait().unwrap();
+    }
+    let census = forest.weigh();
+    assert_eq!(census.nodes(), alone.nodes() + 100 * 10_001);
+    // Each commit copied one leaf of at most sixteen records.
+    assert!(census.records() <= alone.records() + 100 * 16);
+    assert!(census.bytes() < 3 * alone.bytes());
+}
+
+#[test]
+fn history_tells_when_a_node_changed() {
+    let forest = Forest::new();
+    let (tree, children) = with_children(&forest, 2);
+    let [one, other] = [children[0], children[1]];
+    let came = tree.view().version();
+    let change = |node, value: &str| {
+        let mut edit = tree.edit();
+        edit.put_attribute(node, "k", value).unwrap();
+        edit.commit().wait().unwrap().version
+    };
+    let put = change(one, "1");
+    change(other, "1");
+    let again = change(one, "2");
+    let mut edit = tree.edit();
+    edit.delete(one).unwrap();
+    let gone = edit.commit().wait().unwrap().version;
+    let versions: Vec<_> = tree
+        .history(one)
+        .iter()
+        .map(|root| root.version())
+        .collect();
+    assert_eq!(versions, [gone, again, put, came]);
+    let (old, new) = (tree.kept_at(put).unwrap(), tree.kept_at(gone).unwrap());
+    let changed: Vec<_> = old
+        .tree()
+        .diff(new.tree())
+        .map(|change| change.id())
+        .collect();
+    assert_eq!(changed, [one, other]);
+    assert_eq!(
+        tree.history(weald_forest::NodeId::new(999).unwrap()).len(),
+        0
+    );
+}
+
+#[test]
+fn restore_brings_nodes_back_and_loses_nothing() {
+    let forest = Forest::new();
+    let (tree, children) = with_children(&forest, 3);
+    let good = tree.view().version();
+    let mut edit = tree.edit();
+    edit.delete(children[1]).unwrap();
+    let bad = edit.commit().wait().unwrap().version;
+    let mut late = tree.edit();
+    late.put_attribute(children[2], "k", "late").unwrap();
+    let mut doomed = tree.edit();
+    let doomed_parent = doomed.append(doomed.root(), Default::default()).unwrap();
+
+    let restored = tree.restore(good).wait().unwrap().version;
+    let ids: Vec<_> = tree
+        .view()
+        .tree()
+        .root()
+        .children()
+        .map(|node| node.id())
+        .collect();
+    assert_eq!(ids, children);
+    assert!(
+        tree.kept_at(bad)
+            .unwrap()
+            .tree()
+            .node(children[1])
+            .is_none()
+    );
+    assert!(restored > bad);
+    late.commit().wait().unwrap();
+    doomed.commit().wait().unwrap();
+    let view = tree.view();
+    assert_eq!(
+        view.tree().node(children[2]).unwrap().get_str("k"),
+        Some("late")
+    );
+    assert!(view.tree().node(doomed_parent).is_some());
+}
+
+#[test]
+fn a_commit_carries_its_id_and_bytes() {
+    let forest = Forest::new();
+    let tree = forest.create("t").wait().unwrap();
+    let first = put(&tree, "k", "1")
+        .commit()
+        .id(CommitId(7))
+        .bytes(b"why")
+        .wait()
+        .unwrap();
+    assert_eq!(first.id, CommitId(7));
+    assert_eq!(
+        (tree.view().commit_id(), tree.view().bytes()),
+        (CommitId(7), &b"why"[..])
+    );
+    let again = put(&tree, "k", "2")
+        .commit()
+        .id(CommitId(7))
+        .bytes(b"other")
+        .wait()
+        .unwrap();
+    assert_eq!(again, first);
+    assert_eq!(value_of(&tree, "k").unwrap(), "1");
+    // What was refused did not happen, and its id is free.
+    let (one, other) = (put(&tree, "k", "3"), put(&tree, "k", "4"));
+    one.commit().wait().unwrap();
+    assert!(other.commit().id(CommitId(8)).wait().is_err());
+    assert!(
+        put(&tree, "k", "5")
+            .commit()
+            .id(CommitId(8))
+            .wait()
+            .unwrap()
+            .version
+            > first.version
+    );
+    let too_many = put(&tree, "k", "6").commit().bytes(&[0; 1025]).wait();
+    assert_eq!(too_many, Err(weald_forest::CommitError::TooManyBytes(1025)));
+    assert!(
+        put(&tree, "k", "6")
+            .commit()
+            .bytes(&[0; 1024])
+            .wait()
+            .is_ok()
+    );
+    let ids: Vec<_> = tree
+        .versions()
+        .iter()
+        .map(|root| root.commit_id())
+        .collect();
+    assert!(
+        ids.iter()
+            .all(|id| ids.iter().filter(|other| *other == id).count() == 1)
+    );
+}
+
+#[test]
+fn an_edit_without_operations_makes_no_version_and_is_checked() {
+    let forest = Forest::new();
+    let tree = forest.create("t").wait().unwrap();
+    let head = tree.view().version();
+    assert_eq!(tree.edit().commit().wait().unwrap().version, head);
+    let reader = tree.edit();
+    reader.attribute(reader.root(), "k").unwrap();
+    commit(&tree, "k", "v");
+    assert!(reader.commit().wait().is_err());
+}

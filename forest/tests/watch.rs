@@ -1,0 +1,168 @@
+//! Watches: every commit once and in order, those of a subtree only, and what becomes of slow ones.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[path = "support/tools.rs"]
+mod tools;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Wake, Waker};
+
+use tools::{commit, with_children};
+use weald_forest::{Forest, NodeId, Path, Seen, Since, Trunk, Wait, Watch, WatchEnd, WatchError};
+
+fn ready(watch: &mut Watch) -> Option<Result<Seen, WatchEnd>> {
+    match watch.poll_next(&mut Context::from_waker(Waker::noop())) {
+        std::task::Poll::Ready(seen) => Some(seen),
+        std::task::Poll::Pending => None,
+    }
+}
+
+fn put(tree: &Trunk, node: NodeId, value: &str) {
+    let mut edit = tree.edit();
+    edit.put_attribute(node, "k", value).unwrap();
+    edit.commit().wait().unwrap();
+}
+
+#[test]
+fn every_commit_comes_once_and_in_order() {
+    let tree = Forest::new().create("t").wait().unwrap();
+    let start = commit(&tree, "k", "0").version;
+    let mut watch = tree.watch(&Path::default(), Since::Version(start)).unwrap();
+    assert!(ready(&mut watch).is_none());
+    let versions: Vec<_> = (1..5)
+        .map(|n| commit(&tree, "k", &n.to_string()).version)
+        .collect();
+    for version in &versions {
+        let seen = ready(&mut watch).unwrap().unwrap();
+        assert_eq!(seen.after.version(), *version);
+        assert!(seen.before.version() < *version);
+    }
+    assert!(ready(&mut watch).is_none());
+    let mut again = tree
+        .watch(&Path::default(), Since::Version(versions[1]))
+        .unwrap();
+    assert_eq!(
+        ready(&mut again).unwrap().unwrap().after.version(),
+        versions[2]
+    );
+}
+
+#[test]
+fn only_what_lies_under_the_path_is_told() {
+    let (tree, children) = with_children(&Forest::new(), 3);
+    let mut watch = tree.watch(&"-1,1".parse().unwrap(), Since::Now).unwrap();
+    put(&tree, children[0], "a");
+    assert!(ready(&mut watch).is_none());
+    put(&tree, children[1], "b");
+    assert!(ready(&mut watch).unwrap().unwrap().touches(children[1]));
+    let mut edit = tree.edit();
+    let grandchild = edit.append(children[1], Default::default()).unwrap();
+    edit.move_to(children[1], weald_forest::Where::Last(children[2]))
+        .unwrap();
+    edit.commit().wait().unwrap();
+    assert!(ready(&mut watch).is_some());
+    put(&tree, grandchild, "below, and after a move");
+    assert!(ready(&mut watch).is_some());
+    let nowhere = tree.watch(&"-1,9".parse().unwrap(), Since::Now);
+    assert!(matches!(nowhere.err(), Some(WatchError::Path(_))));
+}
+
+#[test]
+fn who_is_slow_is_told_from_where_it_goes_on() {
+    let forest = Forest::builder().keep(3).build();
+    let tree = forest.create("t").wait().unwrap();
+    let start = tree.view().version();
+    let mut watch = tree.watch(&Path::default(), Since::Now).unwrap();
+    // The version behind the last one told is the oldest kept: nothing is lost yet.
+    let versions: Vec<_> = (0..3)
+        .map(|n| commit(&tree, "k", &n.to_string()).version)
+        .collect();
+    assert_eq!(
+        ready(&mut watch).unwrap().unwrap().after.version(),
+        versions[0]
+    );
+    let versions: Vec<_> = (0..9)
+        .map(|n| commit(&tree, "k", &n.to_string()).version)
+        .collect();
+    let resume_at = versions[6];
+    assert_eq!(
+        ready(&mut watch).unwrap().unwrap_err(),
+        WatchEnd::Lagged { resume_at }
+    );
+    assert_eq!(watch.last().version(), resume_at);
+    assert_eq!(
+        ready(&mut watch).unwrap().unwrap().after.version(),
+        versions[7]
+    );
+    assert_eq!(
+        ready(&mut watch).unwrap().unwrap().after.version(),
+        versions[8]
+    );
+    assert!(ready(&mut watch).is_none());
+    let too_old = tree.watch(&Path::default(), Since::Version(start)).err();
+    assert_eq!(too_old, Some(WatchError::TooOld { oldest: resume_at }));
+}
+
+#[test]
+fn a_deleted_tree_ends_its_watches_after_its_last_commit() {
+    let forest = Forest::new();
+    let tree = forest.create("t").wait().unwrap();
+    let mut watch = tree.watch(&Path::default(), Since::Now).unwrap();
+    let last = commit(&tree, "k", "v").version;
+    forest.delete("t").wait().unwrap();
+    assert_eq!(ready(&mut watch).unwrap().unwrap().after.version(), last);
+    assert_eq!(ready(&mut watch).unwrap().unwrap_err(), WatchEnd::Deleted);
+}
+
+struct Count(AtomicUsize);
+
+impl Wake for Count {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+#[test]
+fn a_commit_and_a_deletion_wake_and_a_dropped_wait_loses_nothing() {
+    let forest = Forest::new();
+    let tree = forest.create("t").wait().unwrap();
+    let mut watch = tree.watch(&Path::default(), Since::Now).unwrap();
+    let count = Arc::new(Count(AtomicUsize::new(0)));
+    let waker = Waker::from(count.clone());
+    let woken = || count.0.load(Ordering::SeqCst);
+    assert!(
+        watch
+            .poll_next(&mut Context::from_waker(&waker))
+            .is_pending()
+    );
+    commit(&tree, "k", "1");
+    assert_eq!(woken(), 1);
+    drop(watch.next());
+    assert!(ready(&mut watch).unwrap().is_ok());
+    assert!(
+        watch
+            .poll_next(&mut Context::from_waker(&waker))
+            .is_pending()
+    );
+    forest.delete("t").wait().unwrap();
+    assert_eq!(woken(), 2);
+    drop(watch);
+    assert_eq!(Arc::strong_count(&count), 2, "the waker was let go");
+}
+
+#[test]
+fn a_watch_on_another_thread_sees_all() {
+    let tree = Forest::new().create("t").wait().unwrap();
+    let mut watch = tree.watch(&Path::default(), Since::Now).unwrap();
+    let seen = std::thread::scope(|scope| {
+        let watcher = scope.spawn(move || {
+            let versions = (0..500).map(|_| watch.next().wait().unwrap().after.version().number);
+            versions.collect::<Vec<_>>()
+        });
+        (0..500).for_each(|n| _ = commit(&tree, "k", &n.to_string()));
+        watcher.join().unwrap()
+    });
+    assert!(seen.is_sorted_by(|a, b| a + 1 == *b), "{seen:?}");
+}

@@ -1,0 +1,108 @@
+//! Counts what versions hold together in memory: what they share is counted once.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use crate::children::Children;
+use crate::radix::{Branch, Leaf, WIDTH};
+use crate::record::Record;
+use crate::tree::Tree;
+
+/// What some versions hold together. Adding one costs the time of what it does not share with those
+/// added before.
+///
+/// ```
+/// use weald_tree::{Attributes, Census, Tree};
+///
+/// let old = Tree::new();
+/// let mut edit = old.edit();
+/// let root = edit.tree().root().id();
+/// edit.append(root, Attributes::new())?;
+/// let mut census = Census::default();
+/// census.add(&old);
+/// census.add(&old.clone());
+/// let alone = census.bytes();
+/// census.add(&edit.freeze());
+/// assert_eq!((census.versions(), census.nodes(), census.records()), (3, 4, 3));
+/// assert!(census.bytes() > alone);
+/// # Ok::<(), weald_tree::EditError>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Census {
+    /// Addresses of all that was counted.
+    seen: HashSet<usize>,
+    versions: u64,
+    nodes: u64,
+    records: u64,
+    bytes: usize,
+}
+
+impl Census {
+    /// Counts one more version.
+    pub fn add(&mut self, tree: &Tree) {
+        self.versions += 1;
+        self.nodes += tree.len();
+        self.add_branch(tree.records.top().0);
+    }
+
+    /// How many versions were added.
+    pub fn versions(&self) -> u64 {
+        self.versions
+    }
+
+    /// How many nodes they have, each counted in each version.
+    pub fn nodes(&self) -> u64 {
+        self.nodes
+    }
+
+    /// How many records of nodes lie in memory for them. The others are shared.
+    pub fn records(&self) -> u64 {
+        self.records
+    }
+
+    /// How many bytes they take together, as asked from the allocator.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    // As deep as the map is high: twenty levels at most.
+    fn add_branch(&mut self, branch: &Branch<Record>) {
+        match branch {
+            Branch::Empty => {}
+            Branch::Inner(below) => {
+                if self.look(
+                    Arc::as_ptr(below).addr(),
+                    size_of::<[Branch<Record>; WIDTH]>(),
+                ) {
+                    below.iter().for_each(|branch| self.add_branch(branch));
+                }
+            }
+            Branch::Leaf(leaf) => {
+                if self.look(Arc::as_ptr(leaf).addr(), size_of::<Leaf<Record>>()) {
+                    leaf.iter()
+                        .flatten()
+                        .for_each(|record| self.add_record(record));
+                }
+            }
+        }
+    }
+
+    fn add_record(&mut self, record: &Record) {
+        self.records += 1;
+        if let Some((address, bytes)) = record.attributes.shared() {
+            self.look(address, bytes);
+        }
+        if let Children::List(list) = &record.children {
+            list.chunks(&mut |address, bytes| self.look(address, bytes));
+        }
+    }
+
+    /// Counts an allocation, with the two counters before it, unless it was counted.
+    fn look(&mut self, address: usize, bytes: usize) -> bool {
+        let is_new = self.seen.insert(address);
+        if is_new {
+            self.bytes += bytes + 2 * size_of::<usize>();
+        }
+        is_new
+    }
+}
