@@ -16,6 +16,7 @@ pub(crate) struct Config {
     pub(crate) poll_budget: u32,
     pub(crate) next_slot_runs: u32,
     pub(crate) thread_stack: usize,
+    pub(crate) fork_stack: usize,
     pub(crate) shutdown_deadline: Duration,
 }
 
@@ -31,6 +32,7 @@ impl Config {
             poll_budget: 128,
             next_slot_runs: 32,
             thread_stack: 2 << 20,
+            fork_stack: 1 << 30,
             shutdown_deadline: Duration::from_secs(5),
         }
     }
@@ -117,6 +119,13 @@ impl Builder {
     /// 2 MiB.
     pub fn thread_stack(mut self, bytes: usize) -> Builder {
         self.config.thread_stack = bytes;
+        self
+    }
+
+    /// How many bytes of further stacks one recursion through [`fork::join`](crate::fork::join) may use when
+    /// it nears the end of its thread's; of them too only touched pages cost memory. Default: 1 GiB.
+    pub fn fork_stack(mut self, bytes: usize) -> Builder {
+        self.config.fork_stack = bytes;
         self
     }
 

@@ -10,6 +10,7 @@ use std::{cell::Cell, ptr, sync::Arc, task::Waker};
 use weald_sync::unit::{self, Unit};
 
 use crate::{
+    fork::Lane,
     gate::Epoch,
     job::{JobPtr, JobRef},
     local::Home,
@@ -34,6 +35,12 @@ pub(crate) struct Context {
     home: Cell<*const Home>,
     /// The job that the thread runs.
     job: Cell<Option<JobPtr>>,
+    /// The lane of the region of forks that the thread is in, else null. Valid while set: a region does not
+    /// outlive its runtime.
+    lane: Cell<*const Lane>,
+    /// A lane that the thread keeps for its next region, else null. Valid while set: threads of a runtime
+    /// only, which give it back before they end.
+    spare_lane: Cell<*const Lane>,
     /// Whether the job waits for a post, among other things.
     listening: Cell<bool>,
     /// Whether the job wants to run again without being woken: it yielded.
@@ -46,6 +53,7 @@ pub(crate) struct Context {
 pub(crate) struct Aside<'a> {
     here: &'a Context,
     job: Option<JobPtr>,
+    lane: *const Lane,
     /// Its number and its budget.
     unit: (usize, u32),
     listening: bool,
@@ -62,6 +70,8 @@ thread_local! {
             shared: Cell::new(ptr::null()),
             home: Cell::new(ptr::null()),
             job: Cell::new(None),
+            lane: Cell::new(ptr::null()),
+            spare_lane: Cell::new(ptr::null()),
             listening: Cell::new(false),
             yielded: Cell::new(false),
             dropping: Cell::new(false),
@@ -143,6 +153,33 @@ impl Context {
         self.home.replace(home)
     }
 
+    /// The lane of the region of forks that the thread is in.
+    #[inline(always)]
+    pub(crate) fn lane(&self) -> Option<&Lane> {
+        // SAFETY: whoever set it stays inside the region's runtime until it is replaced.
+        unsafe { self.lane.get().as_ref() }
+    }
+
+    /// Sets the lane of the region of forks that the thread is in.
+    pub(crate) fn set_lane(&self, lane: *const Lane) {
+        self.lane.set(lane);
+    }
+
+    /// The lane that the thread keeps, if it keeps one.
+    pub(crate) fn take_spare_lane(&self) -> Option<&Lane> {
+        // SAFETY: the thread belongs to the lane's runtime, and gives the lane back before it ends.
+        unsafe { self.spare_lane.replace(ptr::null()).as_ref() }
+    }
+
+    /// Keeps a lane for the next region. False if the thread keeps one already.
+    pub(crate) fn keep_spare_lane(&self, lane: &Lane) -> bool {
+        let has_room = self.spare_lane.get().is_null();
+        if has_room {
+            self.spare_lane.set(lane);
+        }
+        has_room
+    }
+
     /// A run of `job` begins with a fresh budget.
     #[inline(always)]
     pub(crate) fn begin_run(&self, job: JobPtr, budget: u32) {
@@ -158,6 +195,7 @@ impl Context {
         Aside {
             here: self,
             job: self.job.take(),
+            lane: self.lane.replace(ptr::null()),
             unit: unit::with(Unit::set_aside),
             listening: self.listening.get(),
             yielded: self.yielded.get(),
@@ -248,6 +286,7 @@ impl Context {
 impl Drop for Aside<'_> {
     fn drop(&mut self) {
         self.here.job.set(self.job);
+        self.here.lane.set(self.lane);
         unit::with(|unit| unit.begin(self.unit.0, self.unit.1));
         self.here.listening.set(self.listening);
         self.here.yielded.set(self.yielded);

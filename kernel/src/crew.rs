@@ -214,6 +214,9 @@ fn serve(shared: &Arc<Shared>, first: Option<Right>) {
             shared.cancel_injected();
         }
         local::evict(shared, &member.home);
+        if let Some(lane) = cx.take_spare_lane() {
+            lane.unclaim();
+        }
         cx.set_home(std::ptr::null());
         cx.set_shared(std::ptr::null());
     });

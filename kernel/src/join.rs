@@ -23,6 +23,7 @@ use crate::{
     report::{self, JobName},
     run,
     runnable::Runnable,
+    shared,
     state::Owes,
 };
 
@@ -169,8 +170,16 @@ impl<T> JoinHandle<T> {
     }
 }
 
-/// Asks `job` to end.
+/// Asks `job` to end, and what it forked.
 pub(crate) fn cancel(job: &JobRef) {
+    cancel_alone(job);
+    if let Some(shared) = shared::find(job.header().runtime()) {
+        shared.lanes.cancel_forks_of(job);
+    }
+}
+
+/// Asks `job` to end, and leaves to it what it forked.
+pub(crate) fn cancel_alone(job: &JobRef) {
     match job.header().state.cancel() {
         // SAFETY: the state said that this caller owes the schedule.
         Owes::Schedule => crate::ready::ready_last(unsafe { Runnable::new(job.ptr()) }),

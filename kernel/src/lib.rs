@@ -81,6 +81,9 @@ mod scope;
 
 mod wait;
 
+// Halves of one computation.
+pub mod fork;
+
 mod hooks;
 
 // The whole.

@@ -253,7 +253,10 @@ fn relieve(shared: &Arc<Shared>, worker: &Worker, watched: &mut Watched) {
         return;
     };
     shared.counters.relieved.fetch_add(1, Ordering::Relaxed);
-    report::stuck(job.header(), watched.since.elapsed());
+    // A fork computes by its nature, and shares what it can.
+    if !shared.lanes.is_forking(&job) {
+        report::stuck(job.header(), watched.since.elapsed());
+    }
     let right = Right {
         worker: worker.index,
         epoch,

@@ -8,6 +8,7 @@ use std::{ptr, task::Waker, thread, time::Duration};
 
 use crate::{
     clock::TICK,
+    fork,
     gate::Lost,
     inside::Inside,
     job::Header,
@@ -172,35 +173,47 @@ fn push(inside: &mut Inside, job: *mut Header) {
     }
 }
 
-/// Searches: goes round the other workers, and takes half of the first ring that has jobs; or sees
-/// some in the injector. Goes on for a few microseconds, because what it hopes for often comes just
-/// then, and waking a sleeper costs more. True if there is work now.
-pub(crate) fn steal(tenure: &mut Tenure<'_>) -> Result<bool, Lost> {
+/// What a search found.
+pub(crate) enum Found {
+    /// Jobs, which are in the ring, the injector or the home now.
+    Queued,
+    /// A forked half, which is in no queue.
+    Half(Runnable),
+    Nothing,
+}
+
+/// Searches: goes round the other workers, and takes half of the first ring that has jobs, or a forked
+/// half; or sees some in the injector. Goes on for a few microseconds, because what it hopes for often
+/// comes just then, and waking a sleeper costs more.
+pub(crate) fn steal(tenure: &mut Tenure<'_>) -> Result<Found, Lost> {
     let shared = tenure.shared;
     if !tenure.searching {
         tenure.searching = shared.idle.start_search();
     }
     if !tenure.searching {
-        return Ok(false);
+        return Ok(fork::steal(shared).map_or(Found::Nothing, Found::Half));
     }
     for _ in 0..SEARCH_ROUNDS {
         for distance in 1..shared.workers.len() {
             let victim = (tenure.worker.index + distance) % shared.workers.len();
             if steal_from(tenure, victim)? {
-                return Ok(true);
+                return Ok(Found::Queued);
             }
         }
         if shared.injector.len() > 0 || tenure.home.has_runnable() {
-            return Ok(true);
+            return Ok(Found::Queued);
         }
         if shared.is_driven() {
-            return Ok(false);
+            return Ok(Found::Nothing);
+        }
+        if let Some(half) = fork::steal(shared) {
+            return Ok(Found::Half(half));
         }
         for _ in 0..PAUSES {
             spin_loop();
         }
     }
-    Ok(false)
+    Ok(Found::Nothing)
 }
 
 fn steal_from(tenure: &Tenure<'_>, victim: usize) -> Result<bool, Lost> {
@@ -230,10 +243,14 @@ pub(crate) fn sleep(tenure: &mut Tenure<'_>) -> Result<(), Lost> {
     shared
         .idle
         .announce(worker.index, thread::current(), tenure.before_sleep());
-    // After the announcement: an earlier timer from outside finds this worker asleep and wakes it.
+    // After the announcement: an earlier timer from outside finds this worker asleep and wakes it, and so
+    // does who forks.
     let deadline = worker.gate.enter(tenure.epoch)?.wheel.next_tick();
     let deadline = deadline.map(|tick| shared.clock.start_of(tick));
-    if !sees_work(shared) && shared.trims.load(Ordering::Acquire) == tenure.trims_seen {
+    let forks = tenure.patience.look(shared);
+    let deadline = forks.deadline(deadline);
+    let no_work = !sees_work(shared) && !forks.sees_work(shared);
+    if no_work && shared.trims.load(Ordering::Acquire) == tenure.trims_seen {
         while shared.idle.is_asleep(worker.index) && !news() {
             let left = deadline.map(|deadline| deadline.duration_since(shared.clock.now()));
             match left {

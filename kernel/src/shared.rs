@@ -15,7 +15,7 @@ use crate::{
     builder::{BuildError, Config},
     clock::{self, Clock},
     crew::{Crew, Right},
-    hooks,
+    fork, hooks,
     idle::Idle,
     injector::Injector,
     job::{Header, JobPtr, JobRef},
@@ -47,6 +47,8 @@ pub(crate) struct Shared {
     pub(crate) monitor: Monitor,
     pub(crate) limit: Limit,
     pub(crate) counters: Counters,
+    /// Who forks.
+    pub(crate) lanes: fork::Lanes,
     /// How many trims were asked for, and how often a thread took part in one.
     pub(crate) trims: AtomicUsize,
     pub(crate) trims_done: AtomicUsize,
@@ -118,6 +120,7 @@ impl Shared {
             monitor: Monitor::new(),
             limit: Limit::new(config.process_limit),
             counters: Counters::default(),
+            lanes: fork::Lanes::new(),
             trims: AtomicUsize::new(0),
             trims_done: AtomicUsize::new(0),
             relieved: Mutex::new(Vec::new()),
@@ -190,6 +193,8 @@ impl Shared {
     /// Third step: every thread that is not in a job ends.
     pub(crate) fn stop(&self) {
         self.phase.store(phase::STOPPED, Ordering::SeqCst);
+        // What is cancelled by the stop shall see it at its next fork.
+        self.lanes.ring_all();
         for sleeper in self.idle.notify_all() {
             sleeper.unpark();
         }

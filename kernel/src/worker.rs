@@ -19,15 +19,16 @@
 
 use crate::{
     context::Context,
+    fork::{self, Patience},
     gate::{Epoch, Gate, Lost},
     idle::Before,
     inside::{Inside, Next},
     job::{Header, JobPtr},
-    report, ring,
+    ready, report, ring,
     run::{self, Polled},
     run_word::RunWord,
     runnable::Runnable,
-    search,
+    search::{self, Found},
     shared::Shared,
     sys::{AtomicIsize, AtomicU32, AtomicUsize, Ordering},
 };
@@ -131,6 +132,8 @@ pub(crate) struct Tenure<'a> {
     pub(crate) trims_seen: usize,
     /// When the last look was.
     pub(crate) last_look: std::time::Instant,
+    /// How the worker waits for forked halves.
+    pub(crate) patience: Patience,
     /// How many runs there were; tells apart runs of one job.
     runs: u64,
 }
@@ -158,6 +161,7 @@ impl<'a> Tenure<'a> {
             look_every: 1,
             trims_seen: shared.trims.load(Ordering::Acquire),
             last_look: shared.clock.now(),
+            patience: Patience::new(),
             runs: 0,
         }
     }
@@ -192,11 +196,25 @@ impl<'a> Tenure<'a> {
                 Next::Look => continue,
                 Next::Empty => {}
             }
-            if search::from_injector(self)? || search::steal(self)? {
+            if search::from_injector(self)? {
                 continue;
             }
-            search::sleep(self)?;
+            match search::steal(self)? {
+                Found::Queued => {}
+                Found::Half(half) => return self.begin_half(half),
+                Found::Nothing => search::sleep(self)?,
+            }
         }
+    }
+
+    /// A forked half to run.
+    fn begin_half(&mut self, half: Runnable) -> Result<Runnable, End> {
+        self.patience = Patience::new();
+        if let Err(lost) = self.announce(&half) {
+            ready::inject(self.shared, half);
+            return Err(lost.into());
+        }
+        Ok(self.found(half))
     }
 
     /// A worker that found work no longer searches; the last one to find some wakes the next, if it
@@ -305,6 +323,13 @@ pub(crate) fn step(tenure: &mut Tenure<'_>, mut chance: impl FnMut(usize) -> usi
         Ok(Some(job)) => tenure.announce(&job).map(|()| Some(job)),
         Ok(None) => tenure.pass_by_chance(&mut chance),
         Err(_) => Ok(None),
+    };
+    // A half last: what its owner waits for may come without it.
+    let found = match found {
+        Ok(None) => fork::steal_for_driver(tenure.shared)
+            .map(|half| tenure.announce(&half).map(|()| half))
+            .transpose(),
+        found => found,
     };
     match found {
         Ok(Some(job)) => tenure.run_from(job).is_ok(),

@@ -1,0 +1,60 @@
+//! How a cancel reaches forked work.
+//!
+//! A cancel of a job rings the lanes of all that it forked. At its next fork, the owner of a lane that was
+//! rung unwinds, once, as it would at a wait. Each join on the way drops its half, or cancels the thief's
+//! job and waits for it; so the unwinding leaves nothing behind.
+
+#![allow(unsafe_code)]
+
+use std::thread;
+
+use super::lane::Lane;
+use crate::{
+    context,
+    job::{JobPtr, JobRef},
+    join, run,
+};
+
+/// Whether the job at the root of `lane`'s forks is cancelled.
+fn root_is_cancelled(lane: &Lane) -> bool {
+    std::ptr::NonNull::new(lane.root()).is_some_and(|root| {
+        // SAFETY: the root runs the lane's region, or waits, through its joins, for the half that does.
+        unsafe { JobPtr::from_raw(root).header() }
+            .state
+            .is_cancelled()
+    })
+}
+
+/// A stolen half begins: a cancel that its root has seen already is one for its own job.
+pub(super) fn inherit(lane: &Lane) {
+    if root_is_cancelled(lane)
+        && let Some(job) = context::here().job_ref()
+    {
+        join::cancel_alone(&job);
+    }
+}
+
+/// Unwinds the running job if it is cancelled, and has not unwound before.
+pub(super) fn unwind_if_cancelled(lane: &Lane) {
+    let here = context::here();
+    let Some(job) = here.job_ref() else { return };
+    inherit(lane);
+    if !job.header().state.is_cancelled() || thread::panicking() || here.is_dropping() {
+        return;
+    }
+    if !std::mem::replace(&mut job.header().extras.parts().unwound, true) {
+        drop(job);
+        run::unwind_cancelled();
+    }
+}
+
+/// Whether the unwinding that the calling thread is in is that of a cancel.
+pub(super) fn is_unwinding() -> bool {
+    let unwound = |job: &JobRef| {
+        job.header()
+            .extras
+            .existing()
+            .is_some_and(|parts| parts.unwound)
+    };
+    thread::panicking() && context::here().job_ref().as_ref().is_some_and(unwound)
+}

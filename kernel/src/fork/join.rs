@@ -1,0 +1,229 @@
+//! `join`: two halves of a computation, of which another thread may take the second.
+//!
+//! Steps, on the way that is taken nearly always and costs a few instructions:
+//! 1. push the second half, run the first;
+//! 2. pop the second half, and run it here.
+//!
+//! Else, in the cold parts below:
+//! - the owner looks around after its push: somebody sleeps, or the job is cancelled, or the deque is full;
+//! - a thief has the second half: wait for it ([`Theft::wait`]);
+//! - the first half unwinds: the second one is run nevertheless, or dropped in a cancel, before the
+//!   unwinding goes on;
+//! - the stack nears its end: go on on a further one ([`depth`]).
+
+#![allow(unsafe_code)]
+
+use std::{
+    mem,
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
+};
+
+use super::{
+    cancel, depth,
+    deque::Verdict,
+    half::Half,
+    lane::Lane,
+    lanes,
+    region::Region,
+    theft::{Payload, Returned, Theft},
+};
+use crate::{context, spawn};
+
+/// Runs `f` and `g`, perhaps at the same time, and returns what both return.
+///
+/// `f` runs on the calling thread. `g` can be taken by a worker that has nothing to do; else it runs on the
+/// calling thread after `f`. That costs a few nanoseconds more than two calls, so that it need not be
+/// avoided for small halves, and takes no memory.
+///
+/// It can be called from anywhere: in a job, in a process, or on a thread that is none of Weald's, which then
+/// takes part itself beside the workers of its current runtime.
+///
+/// While it waits for `g` elsewhere, the calling thread runs parts of `g` only. So a lock that the caller
+/// holds is never wanted on top of it by anything but `f` and `g`.
+///
+/// # Panics
+/// With the panic of `f`, else that of `g`, after both have ended: `g` runs also if `f` panics. Also if the
+/// recursion needs more stack than [`Builder::fork_stack`](crate::Builder::fork_stack) allows.
+///
+/// # Cancelling
+/// A cancel of the calling job unwinds it at its next `wait()` or fork, in either half and wherever that
+/// runs; a half that has not begun is dropped. The unwinding goes on when both have ended.
+///
+/// ```
+/// fn sum(numbers: &[u64]) -> u64 {
+///     match numbers {
+///         [] => 0,
+///         [one] => *one,
+///         _ => {
+///             let (left, right) = numbers.split_at(numbers.len() / 2);
+///             let (left, right) = weald_kernel::fork::join(|| sum(left), || sum(right));
+///             left + right
+///         }
+///     }
+/// }
+/// assert_eq!(sum(&[1, 2, 3, 4]), 10);
+/// ```
+///
+/// The deque follows Cilk ("The implementation of the Cilk-5 multithreaded language", 1998), and what runs
+/// while a join waits "Leapfrogging" (Wagner and Calder, 1993).
+#[inline]
+pub fn join<A, B, F, G>(f: F, g: G) -> (A, B)
+where
+    F: FnOnce() -> A + Send,
+    G: FnOnce() -> B + Send,
+    A: Send,
+    B: Send,
+{
+    match context::here().lane() {
+        Some(lane) => join_on(lane, f, g),
+        None => outermost(f, g),
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn outermost<A, B>(f: impl FnOnce() -> A, g: impl FnOnce() -> B) -> (A, B) {
+    spawn::with_current(|shared| {
+        let region = Region::enter(context::here(), shared, None);
+        join_on(region.lane, f, g)
+    })
+}
+
+#[inline(always)]
+fn join_on<A, B, G: FnOnce() -> B>(lane: &Lane, f: impl FnOnce() -> A, g: G) -> (A, B) {
+    let half = Half::new(g);
+    if (&raw const half).addr() < lane.stack_end.get() {
+        // SAFETY: owner: nobody else has seen the half.
+        let g = unsafe { half.take() };
+        return depth::further(lane, || join_on_further(lane, f, g));
+    }
+    // SAFETY: the lane is that of the calling thread's region.
+    let (place, look) = unsafe { lane.deque.push(half.as_entry()) };
+    let fork = Fork {
+        lane,
+        half: &half,
+        place,
+    };
+    if look {
+        look_around(lane);
+    }
+    let a = f();
+    let fork = mem::ManuallyDrop::new(fork);
+    // SAFETY: as above; the halves that were pushed later have been popped.
+    if unsafe { lane.deque.pop(place) } {
+        // SAFETY: owner: the half was popped.
+        let g = unsafe { half.take() };
+        return (a, g());
+    }
+    (a, settle(fork.lane, fork.half, fork.place))
+}
+
+#[inline(never)]
+fn join_on_further<A, B>(lane: &Lane, f: impl FnOnce() -> A, g: impl FnOnce() -> B) -> (A, B) {
+    join_on(lane, f, g)
+}
+
+/// A second half that was pushed. Dropped when the first half unwinds.
+struct Fork<'a, G: FnOnce() -> B, B> {
+    lane: &'a Lane,
+    half: &'a Half<G, B>,
+    place: usize,
+}
+
+impl<G: FnOnce() -> B, B> Drop for Fork<'_, G, B> {
+    // By value from here on, so that the fork need not lie in memory.
+    #[inline(always)]
+    fn drop(&mut self) {
+        settle_unwinding(self.lane, self.half, self.place);
+    }
+}
+
+/// The result of the half at `place`, whose pop failed.
+#[cold]
+#[inline(never)]
+fn settle<G: FnOnce() -> B, B>(lane: &Lane, half: &Half<G, B>, place: usize) -> B {
+    let mut unwinding = None;
+    if let Some(theft) = judge(lane, place) {
+        let returned;
+        (returned, unwinding) = wait(lane, place, theft);
+        if returned == Returned::Ran {
+            // SAFETY: after: the thief's job is done.
+            let outcome = unsafe { half.take_outcome() };
+            match (unwinding, outcome) {
+                (None, Ok(b)) => return b,
+                (Some(payload), _) | (None, Err(payload)) => resume_unwind(payload),
+            }
+        }
+    }
+    // SAFETY: owner: the half was never stolen, or was given back.
+    let g = unsafe { half.take() };
+    match unwinding {
+        None => g(),
+        Some(payload) => resume_unwind(payload),
+    }
+}
+
+/// What the unwinding of the first half owes to the second, at `place`.
+#[cold]
+#[inline(never)]
+fn settle_unwinding<G: FnOnce() -> B, B>(lane: &Lane, half: &Half<G, B>, place: usize) {
+    let cancelled = cancel::is_unwinding();
+    // SAFETY: the lane is that of the calling thread's region; later halves have been popped.
+    let popped = unsafe { lane.deque.pop(place) };
+    if !popped && let Some(theft) = judge(lane, place) {
+        if cancelled {
+            theft.cancel();
+        }
+        if wait(lane, place, theft).0 == Returned::Ran {
+            // SAFETY: after: the thief's job is done.
+            let outcome = unsafe { half.take_outcome() };
+            forget_panics(move || outcome.map(drop).map_err(mem::forget));
+            return;
+        }
+    }
+    // SAFETY: owner: the half was popped, or was given back.
+    let g = unsafe { half.take() };
+    match cancelled {
+        true => forget_panics(|| drop(g)),
+        false => forget_panics(g),
+    }
+}
+
+fn judge(lane: &Lane, place: usize) -> Option<Theft> {
+    // SAFETY: the lane is that of the calling thread's region, and the pop has just failed.
+    match unsafe { lane.deque.judge(place) } {
+        Verdict::Kept => None,
+        Verdict::Stolen(theft) => Some(theft),
+    }
+}
+
+fn wait(lane: &Lane, place: usize, theft: Theft) -> (Returned, Option<Payload>) {
+    let ended = theft.wait(lane);
+    // SAFETY: the lane is that of the calling thread's region, and the half was judged stolen.
+    unsafe { lane.deque.give_up(place) };
+    ended
+}
+
+/// Runs `act` in the middle of an unwinding, which is the one that goes on.
+fn forget_panics<R>(act: impl FnOnce() -> R) {
+    let ended = catch_unwind(AssertUnwindSafe(|| drop(act())));
+    if let Err(payload) = ended {
+        // A payload's destructor could panic too.
+        mem::forget(payload);
+    }
+}
+
+/// After a push that was told to: makes room, obeys a cancel, wakes whoever sleeps.
+#[cold]
+#[inline(never)]
+fn look_around(lane: &Lane) {
+    // SAFETY: the lane is that of the calling thread's region.
+    unsafe { lane.deque.reset_limit() };
+    cancel::unwind_if_cancelled(lane);
+    let shared = lane.shared();
+    if shared.idle.sleeping() > 0 && lanes::may_steal(shared) {
+        // The bell stays rung while somebody sleeps: a searcher that is relied on now may sleep next.
+        lane.deque.ring();
+        shared.wake_one();
+    }
+}

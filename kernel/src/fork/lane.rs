@@ -1,0 +1,164 @@
+//! A lane: what one stack of forks needs, beginning with the deque of its forked halves.
+//!
+//! A *region* is an outermost fork and all that it runs on its stack. While a region lasts it has a lane of
+//! its own, so that all entries of the lane descend from the region's fork. A lane belongs to the OS thread
+//! on which the region began: it goes nowhere when the thread loses its right.
+//!
+//! Lanes are never freed before their runtime, and are used again, so that thieves may look at any time.
+//!
+//! Invariants:
+//! - `stack_end`, `further` and what an owner does with the deque belong to the thread that claimed the lane.
+//! - `line` is written before the region's first push, or is empty; thieves read it under the deque's lock.
+
+#![allow(unsafe_code)]
+
+use std::{cell::Cell, ptr, sync::Arc};
+
+use super::{deque::Deque, half::Header, region::Descent, theft::Theft};
+use crate::{
+    job::{self, JobPtr, JobRef},
+    shared::Shared,
+    sys::{AtomicBool, AtomicPtr, Mutex, Ordering, lock},
+};
+
+/// From whom the forks of a lane descend: the numbers of thefts, the first one first.
+pub(super) type Line = Arc<[u64]>;
+
+/// See the head of this file.
+pub(crate) struct Lane {
+    pub(super) deque: Deque<Header, Theft>,
+    /// Below this address of its stack a fork goes on on a further one.
+    pub(super) stack_end: Cell<usize>,
+    /// How many bytes of further stacks the region uses.
+    pub(super) further: Cell<usize>,
+    /// Whether a thread has the lane, in a region or to spare.
+    claimed: AtomicBool,
+    /// Whether a region lasts.
+    active: AtomicBool,
+    /// Whether the region's thread is parked in a join.
+    pub(super) parked: AtomicBool,
+    /// The job that runs the region; null on a foreign thread.
+    job: AtomicPtr<job::Header>,
+    /// The job at the root of all forks that this one descends from; null on a foreign thread.
+    root: AtomicPtr<job::Header>,
+    line: Mutex<Option<Line>>,
+    /// The runtime that owns the lane.
+    shared: *const Shared,
+    /// The lane that was made before this one.
+    pub(super) next: *const Lane,
+}
+
+// SAFETY: the cells belong to the thread that claimed the lane; `next` never changes.
+unsafe impl Sync for Lane {}
+// SAFETY: as above.
+unsafe impl Send for Lane {}
+
+impl Lane {
+    /// A lane that the caller has claimed.
+    pub(super) fn new(shared: &Shared, next: *const Lane) -> Lane {
+        Lane {
+            deque: Deque::new(),
+            stack_end: Cell::new(0),
+            further: Cell::new(0),
+            claimed: AtomicBool::new(true),
+            active: AtomicBool::new(false),
+            parked: AtomicBool::new(false),
+            job: AtomicPtr::new(ptr::null_mut()),
+            root: AtomicPtr::new(ptr::null_mut()),
+            line: Mutex::new(None),
+            shared: ptr::from_ref(shared),
+            next,
+        }
+    }
+
+    /// The runtime that owns the lane.
+    pub(super) fn shared(&self) -> &Shared {
+        // SAFETY: a runtime frees its lanes last.
+        unsafe { &*self.shared }
+    }
+
+    /// Takes the lane for the calling thread, if no thread has it.
+    pub(super) fn claim(&self) -> bool {
+        // Acquire: pairs with the store in `unclaim`: the cells are as the last thread left them.
+        !self.claimed.load(Ordering::Relaxed) && !self.claimed.swap(true, Ordering::Acquire)
+    }
+
+    /// Gives the lane back.
+    pub(crate) fn unclaim(&self) {
+        self.claimed.store(false, Ordering::Release);
+    }
+
+    /// A region begins, run by `job`. `descent`: what it descends from, if it was stolen.
+    pub(super) fn begin(&self, job: Option<JobPtr>, descent: Option<Descent>) {
+        let job = job.map_or(ptr::null_mut(), |job| job.as_raw().as_ptr());
+        let root = descent.as_ref().map_or(job, |descent| descent.root);
+        self.job.store(job, Ordering::Relaxed);
+        self.root.store(root, Ordering::Relaxed);
+        if let Some(descent) = descent {
+            *lock(&self.line) = Some(descent.line);
+        }
+        // Release: pairs with the load in `is_active`.
+        self.active.store(true, Ordering::Release);
+    }
+
+    /// The region has ended.
+    pub(super) fn end(&self) {
+        self.active.store(false, Ordering::Release);
+        self.job.store(ptr::null_mut(), Ordering::Relaxed);
+        self.root.store(ptr::null_mut(), Ordering::Relaxed);
+    }
+
+    /// The region, which was stolen, has ended: what is forked here later descends from nobody.
+    pub(super) fn forget_line(&self) {
+        *lock(&self.line) = None;
+    }
+
+    pub(super) fn is_active(&self) -> bool {
+        self.active.load(Ordering::Acquire)
+    }
+
+    /// The job at the root, as an address and no more.
+    pub(super) fn root(&self) -> *mut job::Header {
+        self.root.load(Ordering::Relaxed)
+    }
+
+    /// Whether `job` runs the region.
+    pub(super) fn is_run_by(&self, job: &JobRef) -> bool {
+        self.job.load(Ordering::Relaxed) == job.ptr().as_raw().as_ptr()
+    }
+
+    /// Whether the region descends from `job`, or is its own.
+    pub(super) fn is_rooted_in(&self, job: &JobRef) -> bool {
+        self.root() == job.ptr().as_raw().as_ptr()
+    }
+
+    /// The job that runs the region, if that is still so when the reference is there.
+    pub(super) fn job(&self) -> Option<JobRef> {
+        let address = self.job.load(Ordering::Relaxed);
+        let block = ptr::NonNull::new(address)?;
+        // SAFETY: it is, or was a moment ago, a job's block; those stay mapped.
+        let job = unsafe { JobRef::from_block(block.cast()) }?;
+        // With the reference the block holds the same job as before, and if that runs the region now, it
+        // is the region's.
+        (self.is_active() && self.is_run_by(&job)).then_some(job)
+    }
+
+    /// The thefts that the region descends from.
+    pub(super) fn line(&self) -> Option<Line> {
+        lock(&self.line).clone()
+    }
+
+    /// Whether the region computes at this moment, as far as can be told from outside: its thread does not
+    /// wait.
+    pub(super) fn computes(&self) -> bool {
+        if !self.is_active() || self.parked.load(Ordering::Relaxed) {
+            return false;
+        }
+        match self.job.load(Ordering::Relaxed).is_null() {
+            true => true,
+            false => self
+                .job()
+                .is_some_and(|job| !job.header().state.is_blocked()),
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! A region: an outermost fork, from its beginning to its end, on the thread that runs it.
+//!
+//! The thread's context names the region's lane while the region is what its stack runs. A job that runs on
+//! top of it, while it waits, finds none there and begins a region of its own.
+
+use super::{
+    cancel, depth,
+    lane::{Lane, Line},
+    lanes,
+};
+use crate::{context::Context, job::Header, shared::Shared, sys::barrier};
+
+/// What a stolen half descends from.
+pub(super) struct Descent {
+    pub(super) root: *mut Header,
+    pub(super) line: Line,
+}
+
+/// Lasts until it is dropped.
+pub(super) struct Region<'a> {
+    here: &'a Context,
+    pub(super) lane: &'a Lane,
+    is_stolen: bool,
+}
+
+impl<'a> Region<'a> {
+    /// The calling thread, whose context is `here`, begins a region in the runtime `shared`.
+    pub(super) fn enter(
+        here: &'a Context,
+        shared: &'a Shared,
+        descent: Option<Descent>,
+    ) -> Region<'a> {
+        let lane = match here.take_spare_lane() {
+            Some(spare) => spare,
+            None => shared.lanes.claim(shared),
+        };
+        let is_stolen = descent.is_some();
+        lane.stack_end.set(depth::end_of_stack());
+        lane.begin(here.job(), descent);
+        here.set_lane(lane);
+        if is_stolen {
+            // Pairs with the fence in `Lanes::cancel_forks_of`.
+            barrier::full();
+            cancel::inherit(lane);
+        }
+        Region {
+            here,
+            lane,
+            is_stolen,
+        }
+    }
+}
+
+impl Drop for Region<'_> {
+    fn drop(&mut self) {
+        if self.is_stolen {
+            self.lane.forget_line();
+        }
+        self.lane.end();
+        let shared = self.lane.shared();
+        self.here.set_lane(std::ptr::null());
+        // A thread of the runtime keeps its lane, and gives it back when it ends.
+        let keeps = self.here.worker().is_some() && !shared.is_driven();
+        if !keeps || !self.here.keep_spare_lane(self.lane) {
+            self.lane.unclaim();
+        }
+        lanes::room_for_another(shared);
+    }
+}

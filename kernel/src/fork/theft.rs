@@ -1,0 +1,198 @@
+//! A theft: a forked half that another thread took, as a job of its own.
+//!
+//! The thief makes a job of what it stole, so that waiting, cancelling and relieving are what they are for
+//! any job, and leaves the job's handle in the place of the half. The owner waits for that job's end.
+//!
+//! While the owner waits it runs only what descends from the stolen half; when there is nothing of that it
+//! leaves its stack standing. An unrelated job on top of this stack could want a lock that the stack holds.
+
+#![allow(unsafe_code)]
+
+use std::{
+    any::Any,
+    panic::{AssertUnwindSafe, Location, catch_unwind},
+    sync::Arc,
+};
+
+use super::{
+    half::{Header, Loot},
+    lane::Lane,
+    lanes,
+    region::{Descent, Region},
+};
+use crate::{
+    context,
+    job::{self, JobPtr, Spec},
+    join::{JoinError, JoinHandle},
+    report, run,
+    runnable::Runnable,
+    shared::{self, Shared},
+    state::Inbox,
+    sys::{Ordering, spin_loop},
+    wait,
+};
+
+/// How often an owner looks for descendants of what it waits for before it leaves its stack standing; with
+/// the pauses about as long as giving up a worker and getting one back would take.
+const WAIT_ROUNDS: usize = 200;
+/// How many pauses there are in a round.
+const PAUSES: usize = 10;
+
+/// What a thief leaves in the place of a half.
+pub(super) struct Theft {
+    number: u64,
+    job: JoinHandle<()>,
+}
+
+/// How a stolen half ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Returned {
+    /// It ran; its outcome lies in the half.
+    Ran,
+    /// The thief's runtime stopped before it ran: it is the owner's again.
+    Unrun,
+}
+
+/// The payload of an unwinding.
+pub(super) type Payload = Box<dyn Any + Send>;
+
+/// What the thief's job needs.
+struct Stolen {
+    loot: Loot,
+    descent: Descent,
+}
+
+// SAFETY: the loot may move; the root's address is followed only while the root waits for this job.
+unsafe impl Send for Stolen {}
+
+impl Stolen {
+    fn run(self) {
+        let here = context::here();
+        let Some(shared) = here.shared() else {
+            report::impossible("a forked half was stolen by a thread of no runtime");
+        };
+        let _region = Region::enter(here, shared, Some(self.descent));
+        self.loot.run();
+    }
+}
+
+/// Steals the oldest half of `lane`, as a job that the caller runs or queues.
+pub(super) fn steal_from(shared: &Shared, lane: &Lane) -> Option<Runnable> {
+    lane.deque.thief().steal(|entry| {
+        let number = shared.lanes.number();
+        let former = lane.line();
+        let line: Vec<u64> = former
+            .iter()
+            .flat_map(|line| line.iter().copied())
+            .chain([number])
+            .collect();
+        let descent = Descent {
+            root: lane.root(),
+            line: Arc::from(line),
+        };
+        let (runnable, job) = make_job(shared, entry, descent);
+        (Theft { number, job }, runnable)
+    })
+}
+
+fn make_job(shared: &Shared, entry: *mut Header, descent: Descent) -> (Runnable, JoinHandle<()>) {
+    let site = match std::ptr::NonNull::new(descent.root) {
+        // SAFETY: the root is alive: it waits, through its joins, for the half that was just stolen.
+        Some(root) => unsafe { JobPtr::from_raw(root).header() }.extras.site(),
+        None => Location::caller(),
+    };
+    let spec = Spec {
+        runtime: shared.id(),
+        site,
+        inbox: Inbox::None,
+        home: None,
+        counted: false,
+        refs: 1,
+    };
+    // SAFETY: the caller has just stolen it.
+    let loot = unsafe { Loot::new(entry) };
+    let stolen = Stolen { loot, descent };
+    let runnable = job::new(spec, |_| async move { stolen.run() });
+    // SAFETY: the one reference that the spec asked for.
+    let reference = unsafe { runnable.claim_ref() };
+    // SAFETY: the job's only handle, and its output is `()`.
+    (runnable, unsafe { JoinHandle::new(reference) })
+}
+
+impl Theft {
+    /// Asks the stolen half to end.
+    pub(super) fn cancel(&self) {
+        self.job.cancel();
+    }
+
+    /// Waits for the end of the half that was stolen from `lane`. With it comes the unwinding that the
+    /// caller owes, if it was cancelled meanwhile.
+    pub(super) fn wait(mut self, lane: &Lane) -> (Returned, Option<Payload>) {
+        self.help(lane);
+        let mut unwinding = None;
+        loop {
+            match catch_unwind(AssertUnwindSafe(|| self.wait_with_stack(lane))) {
+                Ok(Ok(())) => return (Returned::Ran, unwinding),
+                Ok(Err(JoinError::Cancelled)) => return (Returned::Unrun, unwinding),
+                Ok(Err(_)) => report::impossible("a stolen half's job panicked"),
+                Err(payload) => {
+                    // A wait unwinds once, so that the next one lasts until the half has ended.
+                    self.cancel();
+                    unwinding = Some(payload);
+                }
+            }
+        }
+    }
+
+    /// Runs descendants of the half, as long as there are some or the half ends soon.
+    fn help(&self, lane: &Lane) {
+        let (here, shared) = (context::here(), lane.shared());
+        let mut rounds = 0;
+        while rounds < WAIT_ROUNDS && !self.job.is_finished() {
+            let descendant = shared
+                .lanes
+                .iter()
+                .filter(|other| other.deque.has_entries() && self.is_ancestor_of(other))
+                .find_map(|other| steal_from(shared, other));
+            match descendant {
+                Some(half) => {
+                    run::run_outside(here, half, shared.config.poll_budget);
+                    rounds = 0;
+                }
+                None => rounds += 1,
+            }
+            for _ in 0..PAUSES {
+                spin_loop();
+            }
+        }
+    }
+
+    fn is_ancestor_of(&self, lane: &Lane) -> bool {
+        lane.line().is_some_and(|line| line.contains(&self.number))
+    }
+
+    fn wait_with_stack(&mut self, lane: &Lane) -> Result<(), JoinError> {
+        let Some(shared) = shared::find(lane.shared().id()) else {
+            report::impossible("a runtime went while a thread forked in it");
+        };
+        let _parked = Parked::begin(lane);
+        wait::block_on_in(&shared, &mut self.job)
+    }
+}
+
+/// While it lives, the lane's region does not compute.
+struct Parked<'a>(&'a Lane);
+
+impl<'a> Parked<'a> {
+    fn begin(lane: &'a Lane) -> Parked<'a> {
+        lane.parked.store(true, Ordering::Relaxed);
+        lanes::room_for_another(lane.shared());
+        Parked(lane)
+    }
+}
+
+impl Drop for Parked<'_> {
+    fn drop(&mut self) {
+        self.0.parked.store(false, Ordering::Relaxed);
+    }
+}
