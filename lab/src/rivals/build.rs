@@ -41,7 +41,15 @@ pub(super) fn require(rival: &Rival) -> Result<(), String> {
 fn compiler_finds(header: &str) -> bool {
     let mut command = Command::new("g++");
     command
-        .args(["-std=c++20", "-fsyntax-only", "-include", header, "-x", "c++", "/dev/null"])
+        .args([
+            "-std=c++20",
+            "-fsyntax-only",
+            "-include",
+            header,
+            "-x",
+            "c++",
+            "/dev/null",
+        ])
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null());
@@ -127,7 +135,10 @@ mod tests {
         let text = format!(
             "[[rival]]\nname = 'r'\nget = 'Ask.'\nheaders = {list}\nrun = ['x']\nworkloads = []"
         );
-        super::super::Manifest::parse(&text).unwrap().rivals.remove(0)
+        super::super::Manifest::parse(&text)
+            .unwrap()
+            .rivals
+            .remove(0)
     }
 
     #[test]
