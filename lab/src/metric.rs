@@ -61,7 +61,11 @@ pub fn meaning(name: &str) -> Option<&'static str> {
         "bytes_per_message" => "growth of resident memory for each message in the mailbox",
         "ns_per_message" => "time from the first send to the last receipt, for each message",
         "ns_per_round_trip" => "time for a message and its answer",
-        "ns" => "time for each lock with its unlock, round of two turns, or meeting of all",
+        "ns" => {
+            "time for each lock with its unlock, round of two turns, meeting of all, change from one \
+             thread to another, or thread"
+        }
+        "bytes_per_thread" => "growth of resident memory with each thread that waits",
         "ms" => "the whole time",
         "ms_serial" => "the same source with two calls in the place of each fork",
         "ms_outlined" => "the same with calls that are never inlined",

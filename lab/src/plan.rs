@@ -336,6 +336,7 @@ mod tests {
             "quicksort n=808080 data=seed forking=yes",
             "quicksort n=10000000 data=random forking=never",
             "fib n=38 forking=yes",
+            "thread n=1000000 what=parked",
         ] {
             assert!(
                 text.iter().any(|line| line == wanted),

@@ -20,6 +20,7 @@ mod ring;
 mod select;
 mod spawn;
 mod stall;
+mod thread;
 mod tree_search;
 mod trim;
 
@@ -72,7 +73,7 @@ pub(crate) fn workers(params: &Params) -> Result<usize, Error> {
 }
 
 /// All workloads, in the order of the report.
-pub static ALL: [Workload; 19] = [
+pub static ALL: [Workload; 20] = [
     Workload {
         name: "spawn",
         question: "How light is a process, and does the cost stay flat as their number grows?",
@@ -245,6 +246,7 @@ pub static ALL: [Workload; 19] = [
     fib::WORKLOAD,
     nqueens::WORKLOAD,
     tree_search::WORKLOAD,
+    thread::WORKLOAD,
 ];
 
 /// The names of all workloads.

@@ -213,3 +213,29 @@ fn a_tree_with_another_number_of_nodes_voids_the_figures() {
         "The tree has 4723 nodes and should have 4724."
     );
 }
+
+#[test]
+fn thread() {
+    for what in ["create-join", "create-all", "yield", "lock", "condvar"] {
+        let metrics = run("thread", &format!("n=1000 what={what} workers=2"));
+        assert_eq!(metrics.len(), 1, "{what}");
+        assert!(
+            metrics[0].name == "ns" && metrics[0].value > 0.0,
+            "{metrics:?}"
+        );
+    }
+    for what in ["lock-contended", "barrier"] {
+        for threads in [1, 20] {
+            let metrics = run(
+                "thread",
+                &format!("n=50 what={what} threads={threads} workers=2"),
+            );
+            assert!(
+                metrics[0].name == "ns" && metrics[0].value > 0.0,
+                "{metrics:?}"
+            );
+        }
+    }
+    check("thread", "n=2000 what=parked");
+    check("thread", "n=1 what=parked");
+}

@@ -3,7 +3,7 @@
 //! Serial programs are rows of Weald's alone: the rivals' own serial times stand beside their
 //! forking ones.
 
-use super::{Lanes, Level, Row, weight_of};
+use super::{Lanes, Level, Row, Weight, weight_of};
 use crate::params::Params;
 
 /// All rows of these workloads.
@@ -13,6 +13,7 @@ pub(super) fn rows(level: Level) -> Vec<Row> {
         counted("fib", of(level, &[22], &[22, 27, 38])),
         counted("nqueens", of(level, &[8], &[8, 12])),
         tree_search(level),
+        thread(level),
     ];
     groups.into_iter().flatten().collect()
 }
@@ -58,4 +59,38 @@ fn tree_search(level: Level) -> Vec<Row> {
         both("tree-search", &params.with("shape", shape))
     };
     shapes.into_iter().flat_map(rows).collect()
+}
+
+fn thread(level: Level) -> Vec<Row> {
+    let kinds = [
+        ("create-join", 100_000, None),
+        ("create-all", 100_000, None),
+        ("parked", 100_000, None),
+        ("yield", 1_000_000, None),
+        ("lock", 10_000_000, None),
+        ("lock-contended", 1_000, Some(1_000)),
+        ("barrier", 1_000, Some(100)),
+        ("condvar", 100_000, None),
+    ];
+    let row = |(what, n, threads): (&str, usize, Option<usize>)| {
+        let n = if level == Level::Quick { n / 10 } else { n };
+        let params = Params::default().with("n", n).with("what", what);
+        let params = match threads {
+            Some(threads) => params.with("threads", threads),
+            None => params,
+        };
+        // Two that give way on two workers have nobody to give way to.
+        let lanes = if what == "yield" {
+            Lanes::One
+        } else {
+            Lanes::All
+        };
+        Row::new("thread", params).lanes(lanes)
+    };
+    let mut rows: Vec<Row> = kinds.into_iter().map(row).collect();
+    if level != Level::Quick {
+        let many = Params::default().with("n", 1_000_000);
+        rows.push(Row::new("thread", many.with("what", "parked")).weight(Weight::Medium));
+    }
+    rows
 }
