@@ -6,15 +6,25 @@
 mod cancel;
 mod depth;
 mod deque;
+mod grain;
 mod half;
 mod join;
 mod lane;
 mod lanes;
+mod merge;
+mod parts;
 mod patience;
+mod pieces;
 mod region;
+mod scope;
+mod sort;
 mod theft;
 
+pub use grain::{Grain, for_each, map, reduce, try_for_each, try_map, try_reduce};
 pub use join::join;
+pub use parts::{IntoParts, Parts};
+pub use scope::{Scope, scope};
+pub use sort::{sort, sort_by, sort_by_key, sort_unstable, sort_unstable_by, sort_unstable_by_key};
 
 pub(crate) use lane::Lane;
 pub(crate) use lanes::{Lanes, steal, steal_for_driver};

@@ -193,8 +193,6 @@ impl Shared {
     /// Third step: every thread that is not in a job ends.
     pub(crate) fn stop(&self) {
         self.phase.store(phase::STOPPED, Ordering::SeqCst);
-        // What is cancelled by the stop shall see it at its next fork.
-        self.lanes.ring_all();
         for sleeper in self.idle.notify_all() {
             sleeper.unpark();
         }

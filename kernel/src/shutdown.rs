@@ -74,6 +74,8 @@ pub(crate) fn run(shared: &Arc<Shared>, deadline: Duration, drains: Drain) -> Sh
 fn end_waiting(shared: &Shared) -> usize {
     let live = shared.live_jobs();
     Shared::cancel_waiting(&live);
+    // Those that fork see it at their next fork.
+    shared.lanes.ring_all();
     live.iter()
         .filter(|job| job.header().state.is_done())
         .count()

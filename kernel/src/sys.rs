@@ -113,6 +113,18 @@ pub(crate) mod barrier {
             }
         }
 
+        /// As `light` where the fences are asymmetric; the caller sees to it that nothing depends on it
+        /// where they are not.
+        #[inline(always)]
+        pub(crate) fn light_or_nothing() {
+            compiler_fence(Ordering::SeqCst);
+        }
+
+        /// Whether `light` is a fence of the machine. It does not change once a runtime has started.
+        pub(crate) fn is_symmetric() -> bool {
+            SYMMETRIC.load(Ordering::Relaxed)
+        }
+
         pub(crate) fn heavy() {
             fence(Ordering::SeqCst);
             if !SYMMETRIC.load(Ordering::Relaxed) {
@@ -141,6 +153,14 @@ pub(crate) mod barrier {
 
         pub(crate) fn light() {
             fence(Ordering::SeqCst);
+        }
+
+        pub(crate) fn light_or_nothing() {
+            fence(Ordering::SeqCst);
+        }
+
+        pub(crate) fn is_symmetric() -> bool {
+            false
         }
 
         pub(crate) fn heavy() {

@@ -15,6 +15,10 @@
 //! A ring of the bell is a store of zero to `limit`, which each push compares with its place anyway. So
 //! whoever wants the owner's attention gets it at the owner's next push, which pays nothing until then.
 //!
+//! Where the system has no membarrier both sides need a full fence. `limit` is then always rung and `seen_top`
+//! always above every place, so that the owner takes the longer ways, which have one, and the usual ways need
+//! not ask.
+//!
 //! Invariants:
 //! - `bottom`, and the slots, are written by the owner only; `top` under the thieves' lock only.
 //! - Outside of the lock and of an owner's pop `top <= bottom`.
@@ -52,8 +56,12 @@ pub(crate) struct Deque<T, S> {
     limit: AtomicUsize,
     /// The first of the slots.
     slots: AtomicPtr<AtomicPtr<T>>,
+    /// The place of the next theft, as the owner sees it: `top`, or the highest number.
+    seen_top: Apart<AtomicUsize>,
     /// The place of the next theft.
-    top: Apart<AtomicUsize>,
+    top: AtomicUsize,
+    /// Whether both sides need a full fence.
+    is_symmetric: bool,
     thieves: Mutex<Inner<T, S>>,
 }
 
@@ -81,13 +89,16 @@ fn room<T>(slots: usize) -> Box<[AtomicPtr<T>]> {
 
 impl<T, S> Deque<T, S> {
     pub(crate) fn new() -> Deque<T, S> {
+        let is_symmetric = barrier::is_symmetric();
         let mut room = room(FIRST_SLOTS);
         Deque {
             bottom: AtomicUsize::new(0),
             // Somebody may sleep already.
             limit: AtomicUsize::new(RUNG),
             slots: AtomicPtr::new(room.as_mut_ptr()),
-            top: Apart(AtomicUsize::new(0)),
+            seen_top: Apart(AtomicUsize::new(if is_symmetric { usize::MAX } else { 0 })),
+            top: AtomicUsize::new(0),
+            is_symmetric,
             thieves: Mutex::new(Inner {
                 room,
                 stolen: Vec::new(),
@@ -111,7 +122,7 @@ impl<T, S> Deque<T, S> {
         // Release: pairs with a thief's acquire load: the slot is filled, and so is the entry.
         self.bottom.store(place + 1, Ordering::Release);
         // Pairs with the heavy fence of a sleeper between its ring and its last look.
-        barrier::light();
+        barrier::light_or_nothing();
         // Acquire: pairs with the store in `ring`: we see what made the ringer ring.
         (place, place >= self.limit.load(Ordering::Acquire))
     }
@@ -123,9 +134,9 @@ impl<T, S> Deque<T, S> {
     #[inline(always)]
     pub(crate) unsafe fn pop(&self, place: usize) -> bool {
         self.bottom.store(place, Ordering::Relaxed);
-        barrier::light();
+        barrier::light_or_nothing();
         // Relaxed: a thief that backed out touched nothing.
-        self.top.0.load(Ordering::Relaxed) <= place
+        self.seen_top.0.load(Ordering::Relaxed) <= place
     }
 
     /// What became of the entry at `place`, whose pop failed. If it is stolen its place stays taken until
@@ -135,8 +146,13 @@ impl<T, S> Deque<T, S> {
     /// As for [`Deque::pop`], which has just said false.
     #[cold]
     pub(crate) unsafe fn judge(&self, place: usize) -> Verdict<S> {
+        // For a symmetric fence: pairs with that of a thief, as the light one of `pop` else.
+        barrier::full();
+        if self.top.load(Ordering::Relaxed) <= place {
+            return Verdict::Kept;
+        }
         let mut inner = lock(&self.thieves);
-        if self.top.0.load(Ordering::Relaxed) <= place {
+        if self.top.load(Ordering::Relaxed) <= place {
             return Verdict::Kept;
         }
         self.bottom.store(place + 1, Ordering::Relaxed);
@@ -153,7 +169,7 @@ impl<T, S> Deque<T, S> {
     pub(crate) unsafe fn give_up(&self, place: usize) {
         let mut inner = lock(&self.thieves);
         inner.stolen.truncate(place);
-        self.top.0.store(place, Ordering::Relaxed);
+        self.set_top(place);
         self.bottom.store(place, Ordering::Relaxed);
     }
 
@@ -174,7 +190,9 @@ impl<T, S> Deque<T, S> {
             self.slots.store(more.as_mut_ptr(), Ordering::Relaxed);
             inner.room = more;
         }
-        self.limit.store(inner.room.len() - 1, Ordering::Relaxed);
+        if !self.is_symmetric {
+            self.limit.store(inner.room.len() - 1, Ordering::Relaxed);
+        }
         drop(inner);
         // Pairs with the heavy fence of a ringer between its news and its ring: either the owner's look
         // sees the news, or the ring comes after this store.
@@ -187,9 +205,17 @@ impl<T, S> Deque<T, S> {
         self.limit.store(RUNG, Ordering::Release);
     }
 
+    /// Sets the place of the next theft. Under the thieves' lock.
+    fn set_top(&self, place: usize) {
+        self.top.store(place, Ordering::Relaxed);
+        if !self.is_symmetric {
+            self.seen_top.0.store(place, Ordering::Relaxed);
+        }
+    }
+
     /// Whether there was something to steal a moment ago. Any thread.
     pub(crate) fn has_entries(&self) -> bool {
-        self.bottom.load(Ordering::Relaxed) > self.top.0.load(Ordering::Relaxed)
+        self.bottom.load(Ordering::Relaxed) > self.top.load(Ordering::Relaxed)
     }
 
     /// Lets a thief in; one at a time. Any thread.
@@ -211,18 +237,18 @@ impl<T, S> Thief<'_, T, S> {
     /// Steals the oldest entry, if one stays for a while, and leaves in its place what `leave` makes of it.
     /// Costs a heavy fence if there seems to be one.
     pub(crate) fn steal<R>(&mut self, leave: impl FnOnce(*mut T) -> (S, R)) -> Option<R> {
-        let place = self.deque.top.0.load(Ordering::Relaxed);
+        let place = self.deque.top.load(Ordering::Relaxed);
         for _ in 0..STEADY_LOOKS {
             if self.deque.bottom.load(Ordering::Relaxed) <= place {
                 return None;
             }
             spin_loop();
         }
-        self.deque.top.0.store(place + 1, Ordering::Relaxed);
+        self.deque.set_top(place + 1);
         barrier::heavy();
         // Acquire: pairs with the owner's push.
         if self.deque.bottom.load(Ordering::Acquire) <= place {
-            self.deque.top.0.store(place, Ordering::Relaxed);
+            self.deque.set_top(place);
             return None;
         }
         let entry = self.inner.room[place].load(Ordering::Relaxed);

@@ -23,11 +23,10 @@ use super::{
     deque::Verdict,
     half::Half,
     lane::Lane,
-    lanes,
-    region::Region,
+    lanes, region,
     theft::{Payload, Returned, Theft},
 };
-use crate::{context, spawn};
+use crate::context;
 
 /// Runs `f` and `g`, perhaps at the same time, and returns what both return.
 ///
@@ -83,10 +82,7 @@ where
 #[cold]
 #[inline(never)]
 fn outermost<A, B>(f: impl FnOnce() -> A, g: impl FnOnce() -> B) -> (A, B) {
-    spawn::with_current(|shared| {
-        let region = Region::enter(context::here(), shared, None);
-        join_on(region.lane, f, g)
-    })
+    region::with_lane(|lane| join_on(lane, f, g))
 }
 
 #[inline(always)]

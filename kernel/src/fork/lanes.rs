@@ -171,3 +171,20 @@ fn steal_anyhow(shared: &Shared) -> Option<Runnable> {
         .filter(|lane| lane.deque.has_entries())
         .find_map(|lane| theft::steal_from(shared, lane))
 }
+
+/// While it lives, the lane's region does not compute.
+pub(super) struct Parked<'a>(&'a Lane);
+
+impl<'a> Parked<'a> {
+    pub(super) fn begin(lane: &'a Lane) -> Parked<'a> {
+        lane.parked.store(true, Ordering::Relaxed);
+        room_for_another(lane.shared());
+        Parked(lane)
+    }
+}
+
+impl Drop for Parked<'_> {
+    fn drop(&mut self) {
+        self.0.parked.store(false, Ordering::Relaxed);
+    }
+}

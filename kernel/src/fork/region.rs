@@ -8,7 +8,13 @@ use super::{
     lane::{Lane, Line},
     lanes,
 };
-use crate::{context::Context, job::Header, shared::Shared, sys::barrier};
+use crate::{
+    context::{self, Context},
+    job::Header,
+    shared::Shared,
+    spawn,
+    sys::barrier,
+};
 
 /// What a stolen half descends from.
 pub(super) struct Descent {
@@ -21,6 +27,18 @@ pub(super) struct Region<'a> {
     here: &'a Context,
     pub(super) lane: &'a Lane,
     is_stolen: bool,
+}
+
+/// Runs `act` with the lane of the calling thread's region, which begins here if there is none.
+pub(super) fn with_lane<R>(act: impl FnOnce(&Lane) -> R) -> R {
+    let here = context::here();
+    match here.lane() {
+        Some(lane) => act(lane),
+        None => spawn::with_current(|shared| {
+            let region = Region::enter(here, shared, None);
+            act(region.lane)
+        }),
+    }
 }
 
 impl<'a> Region<'a> {

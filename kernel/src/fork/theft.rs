@@ -17,7 +17,7 @@ use std::{
 use super::{
     half::{Header, Loot},
     lane::Lane,
-    lanes,
+    lanes::Parked,
     region::{Descent, Region},
 };
 use crate::{
@@ -28,7 +28,7 @@ use crate::{
     runnable::Runnable,
     shared::{self, Shared},
     state::Inbox,
-    sys::{Ordering, spin_loop},
+    sys::spin_loop,
     wait,
 };
 
@@ -58,6 +58,7 @@ pub(super) type Payload = Box<dyn Any + Send>;
 
 /// What the thief's job needs.
 struct Stolen {
+    runtime: u16,
     loot: Loot,
     descent: Descent,
 }
@@ -67,11 +68,11 @@ unsafe impl Send for Stolen {}
 
 impl Stolen {
     fn run(self) {
-        let here = context::here();
-        let Some(shared) = here.shared() else {
-            report::impossible("a forked half was stolen by a thread of no runtime");
+        // Not the context's: a foreign thread that waits in a join has none.
+        let Some(shared) = shared::find(self.runtime) else {
+            report::impossible("a runtime went while a half was stolen in it");
         };
-        let _region = Region::enter(here, shared, Some(self.descent));
+        let _region = Region::enter(context::here(), &shared, Some(self.descent));
         self.loot.run();
     }
 }
@@ -111,7 +112,11 @@ fn make_job(shared: &Shared, entry: *mut Header, descent: Descent) -> (Runnable,
     };
     // SAFETY: the caller has just stolen it.
     let loot = unsafe { Loot::new(entry) };
-    let stolen = Stolen { loot, descent };
+    let stolen = Stolen {
+        runtime: shared.id(),
+        loot,
+        descent,
+    };
     let runnable = job::new(spec, |_| async move { stolen.run() });
     // SAFETY: the one reference that the spec asked for.
     let reference = unsafe { runnable.claim_ref() };
@@ -177,22 +182,5 @@ impl Theft {
         };
         let _parked = Parked::begin(lane);
         wait::block_on_in(&shared, &mut self.job)
-    }
-}
-
-/// While it lives, the lane's region does not compute.
-struct Parked<'a>(&'a Lane);
-
-impl<'a> Parked<'a> {
-    fn begin(lane: &'a Lane) -> Parked<'a> {
-        lane.parked.store(true, Ordering::Relaxed);
-        lanes::room_for_another(lane.shared());
-        Parked(lane)
-    }
-}
-
-impl Drop for Parked<'_> {
-    fn drop(&mut self) {
-        self.0.parked.store(false, Ordering::Relaxed);
     }
 }

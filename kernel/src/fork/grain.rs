@@ -1,0 +1,258 @@
+//! `for_each`, `map` and `reduce`, and how finely they divide.
+
+use std::convert::Infallible;
+
+use super::{
+    parts::{IntoParts, Parts},
+    pieces,
+};
+
+/// Into how many pieces work is divided if nothing else is said: enough for many workers and uneven items,
+/// and few enough that dividing costs microseconds.
+const PIECES: usize = 1024;
+
+/// How finely [`for_each`], [`map`] and [`reduce`] divide their items.
+///
+/// ```
+/// use weald_kernel::fork::Grain;
+///
+/// let lengths = Grain::of(1).map(&["a", "bc"], |text| text.len());
+/// assert_eq!(lengths, [1, 2]);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Grain {
+    items: Option<usize>,
+}
+
+impl Grain {
+    /// About a thousand pieces.
+    pub fn auto() -> Grain {
+        Grain::default()
+    }
+
+    /// Pieces of more than half of `items` items, and at most of so many. With 0 as with 1.
+    ///
+    /// For few items that take very long it is 1, which [`Grain::auto`] comes to as well for up to 1024 items.
+    pub fn of(items: usize) -> Grain {
+        Grain { items: Some(items) }
+    }
+
+    fn for_len(self, len: usize) -> usize {
+        self.items.unwrap_or(len.div_ceil(PIECES)).max(1)
+    }
+
+    /// As [`for_each`].
+    pub fn for_each<S: IntoParts>(self, items: S, f: impl Fn(S::Item) + Sync) {
+        let leaf = |piece: S::Parts| {
+            piece.items().for_each(&f);
+            Ok(())
+        };
+        never(self.run(items, &leaf, &|(), ()| ()));
+    }
+
+    /// As [`try_for_each`].
+    ///
+    /// # Errors
+    /// The error of the first item that has one.
+    pub fn try_for_each<S: IntoParts, E: Send>(
+        self,
+        items: S,
+        f: impl Fn(S::Item) -> Result<(), E> + Sync,
+    ) -> Result<(), E> {
+        let leaf = |piece: S::Parts| piece.items().try_for_each(&f);
+        self.run(items, &leaf, &|(), ()| ())
+    }
+
+    /// As [`map`].
+    pub fn map<S: IntoParts, R: Send>(self, items: S, f: impl Fn(S::Item) -> R + Sync) -> Vec<R> {
+        never(self.try_map(items, |item| Ok(f(item))))
+    }
+
+    /// As [`try_map`].
+    ///
+    /// # Errors
+    /// The error of the first item that has one.
+    pub fn try_map<S: IntoParts, R: Send, E: Send>(
+        self,
+        items: S,
+        f: impl Fn(S::Item) -> Result<R, E> + Sync,
+    ) -> Result<Vec<R>, E> {
+        let leaf =
+            |piece: S::Parts| Ok(vec![piece.items().map(&f).collect::<Result<Vec<R>, E>>()?]);
+        let combine = |mut left: Vec<Vec<R>>, mut right: Vec<Vec<R>>| {
+            left.append(&mut right);
+            left
+        };
+        let mut pieces = self.run(items, &leaf, &combine)?;
+        if pieces.len() == 1 {
+            return Ok(pieces.remove(0));
+        }
+        let mut all = Vec::with_capacity(pieces.iter().map(Vec::len).sum());
+        pieces.into_iter().for_each(|piece| all.extend(piece));
+        Ok(all)
+    }
+
+    /// As [`reduce`].
+    pub fn reduce<S: IntoParts, R: Send>(
+        self,
+        items: S,
+        map: impl Fn(S::Item) -> R + Sync,
+        combine: impl Fn(R, R) -> R + Sync,
+    ) -> Option<R> {
+        never(self.try_reduce(items, |item| Ok(map(item)), combine))
+    }
+
+    /// As [`try_reduce`].
+    ///
+    /// # Errors
+    /// The error of the first item that has one.
+    pub fn try_reduce<S: IntoParts, R: Send, E: Send>(
+        self,
+        items: S,
+        map: impl Fn(S::Item) -> Result<R, E> + Sync,
+        combine: impl Fn(R, R) -> R + Sync,
+    ) -> Result<Option<R>, E> {
+        let both = |left: Option<R>, right: Option<R>| match (left, right) {
+            (Some(left), Some(right)) => Some(combine(left, right)),
+            (left, right) => left.or(right),
+        };
+        let leaf = |piece: S::Parts| {
+            let mut items = piece.items();
+            let first = items.next().map(&map).transpose()?;
+            items.try_fold(first, |sum, item| Ok(both(sum, Some(map(item)?))))
+        };
+        self.run(items, &leaf, &both)
+    }
+
+    fn run<S: IntoParts, R: Send, E: Send>(
+        self,
+        items: S,
+        leaf: &(impl Fn(S::Parts) -> Result<R, E> + Sync),
+        combine: &(impl Fn(R, R) -> R + Sync),
+    ) -> Result<R, E> {
+        let parts = items.into_parts();
+        let grain = self.for_len(parts.len());
+        pieces::run(parts, grain, leaf, combine)
+    }
+}
+
+fn never<R>(result: Result<R, Infallible>) -> R {
+    match result {
+        Ok(result) => result,
+        Err(never) => match never {},
+    }
+}
+
+/// Runs `f` on every item, on several workers if some have nothing to do.
+///
+/// # Panics
+/// With the panic of the first item that panics; items before it have run, later ones may have.
+///
+/// ```
+/// let mut numbers = vec![1, 2, 3];
+/// weald_kernel::fork::for_each(&mut numbers, |number| *number *= 10);
+/// assert_eq!(numbers, [10, 20, 30]);
+/// ```
+pub fn for_each<S: IntoParts>(items: S, f: impl Fn(S::Item) + Sync) {
+    Grain::auto().for_each(items, f);
+}
+
+/// Runs `f` on every item until it fails, on several workers if some have nothing to do.
+///
+/// # Errors
+/// The error of the first item that has one, whichever worker is faster; items before it have run, later
+/// ones may have.
+///
+/// # Panics
+/// With the panic of the first item that panics, if no earlier one has an error.
+///
+/// ```
+/// let odd = weald_kernel::fork::try_for_each(0..100, |number| match number % 7 {
+///     6 => Err(number),
+///     _ => Ok(()),
+/// });
+/// assert_eq!(odd, Err(6));
+/// ```
+pub fn try_for_each<S: IntoParts, E: Send>(
+    items: S,
+    f: impl Fn(S::Item) -> Result<(), E> + Sync,
+) -> Result<(), E> {
+    Grain::auto().try_for_each(items, f)
+}
+
+/// What `f` makes of every item, in the order of the items.
+///
+/// # Panics
+/// As [`for_each`].
+///
+/// ```
+/// let squares = weald_kernel::fork::map(0..5_u64, |number| number * number);
+/// assert_eq!(squares, [0, 1, 4, 9, 16]);
+/// ```
+pub fn map<S: IntoParts, R: Send>(items: S, f: impl Fn(S::Item) -> R + Sync) -> Vec<R> {
+    Grain::auto().map(items, f)
+}
+
+/// As [`map`], until an item fails.
+///
+/// # Errors
+/// As [`try_for_each`].
+///
+/// # Panics
+/// As [`try_for_each`].
+///
+/// ```
+/// let numbers = weald_kernel::fork::try_map(&["1", "x", "y"], |text| text.parse::<u8>().map_err(|_| *text));
+/// assert_eq!(numbers, Err("x"));
+/// ```
+pub fn try_map<S: IntoParts, R: Send, E: Send>(
+    items: S,
+    f: impl Fn(S::Item) -> Result<R, E> + Sync,
+) -> Result<Vec<R>, E> {
+    Grain::auto().try_map(items, f)
+}
+
+/// Combines what `map` makes of every item. None if there is no item.
+///
+/// Neighbours are combined, always in the order of the items; `combine` should be associative. In which pairs
+/// follows from the number of items only, so that the result is the same each time even if it is not quite,
+/// as with fractions.
+///
+/// # Panics
+/// As [`for_each`].
+///
+/// ```
+/// let longest = weald_kernel::fork::reduce(&["a", "ccc", "bb"], |text| text.len(), usize::max);
+/// assert_eq!(longest, Some(3));
+/// ```
+pub fn reduce<S: IntoParts, R: Send>(
+    items: S,
+    map: impl Fn(S::Item) -> R + Sync,
+    combine: impl Fn(R, R) -> R + Sync,
+) -> Option<R> {
+    Grain::auto().reduce(items, map, combine)
+}
+
+/// As [`reduce`], until an item fails.
+///
+/// # Errors
+/// As [`try_for_each`].
+///
+/// # Panics
+/// As [`try_for_each`].
+///
+/// ```
+/// let sum = weald_kernel::fork::try_reduce(
+///     &["1", "2"],
+///     |text| text.parse::<u32>(),
+///     |a, b| a + b,
+/// );
+/// assert_eq!(sum, Ok(Some(3)));
+/// ```
+pub fn try_reduce<S: IntoParts, R: Send, E: Send>(
+    items: S,
+    map: impl Fn(S::Item) -> Result<R, E> + Sync,
+    combine: impl Fn(R, R) -> R + Sync,
+) -> Result<Option<R>, E> {
+    Grain::auto().try_reduce(items, map, combine)
+}

@@ -1,0 +1,227 @@
+//! Merge sort whose pieces and merges are shared; stable.
+//!
+//! Items move between the slice and a buffer as bytes. For each stretch of items one value says where they
+//! are, and where they must be in the end: a [`Stretch`] or a [`Merge`]. Whatever happens to that value, its
+//! destructor brings them there: after a panic of the comparison, or when a half is dropped by a cancel. So
+//! the slice ends with every item once.
+//!
+//! The safety argument, by situation:
+//! - *stretch*: the items lie in the slice, and the value alone may touch them and the same places of the
+//!   buffer; both are as long.
+//! - *merge*: the items of the two runs lie outside of `to`, which has room for all of them, and the value
+//!   alone may touch all three.
+
+#![allow(unsafe_code)]
+
+use std::{cmp::Ordering, mem, ptr, slice};
+
+use super::join;
+
+/// Where a stretch must be in the end.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Slice,
+    Buffer,
+}
+
+impl Place {
+    fn other(self) -> Place {
+        match self {
+            Place::Slice => Place::Buffer,
+            Place::Buffer => Place::Slice,
+        }
+    }
+}
+
+/// Sorts `items`, which are more than `grain`, of a type that has a size.
+pub(super) fn sort<T, C>(items: &mut [T], compare: &C, grain: usize)
+where
+    T: Send,
+    C: Fn(&T, &T) -> Ordering + Sync,
+{
+    let mut buffer: Vec<T> = Vec::with_capacity(items.len());
+    let stretch = Stretch {
+        slice: items.as_mut_ptr(),
+        buffer: buffer.as_mut_ptr(),
+        len: items.len(),
+        goal: Place::Slice,
+    };
+    stretch.sort(compare, grain);
+}
+
+/// Items that lie in the slice, and must get to `goal`.
+struct Stretch<T> {
+    slice: *mut T,
+    buffer: *mut T,
+    len: usize,
+    goal: Place,
+}
+
+// SAFETY: stretch: it owns its items.
+unsafe impl<T: Send> Send for Stretch<T> {}
+
+impl<T: Send> Stretch<T> {
+    fn sort<C: Fn(&T, &T) -> Ordering + Sync>(self, compare: &C, grain: usize) {
+        if self.len <= grain {
+            // SAFETY: stretch.
+            let items = unsafe { slice::from_raw_parts_mut(self.slice, self.len) };
+            return items.sort_by(compare);
+        }
+        let middle = self.len / 2;
+        let merge = self.merge_later(middle);
+        let (left, right) = self.divide(middle);
+        join(|| left.sort(compare, grain), || right.sort(compare, grain));
+        merge.run(compare, grain);
+    }
+
+    /// What is to be done when both parts have got to the other place than this stretch must.
+    fn merge_later(&self, middle: usize) -> Merge<T> {
+        let (from, to) = match self.goal {
+            Place::Slice => (self.buffer, self.slice),
+            Place::Buffer => (self.slice, self.buffer),
+        };
+        Merge {
+            left: Run {
+                first: from,
+                len: middle,
+            },
+            right: Run {
+                // SAFETY: stretch: the middle is inside.
+                first: unsafe { from.add(middle) },
+                len: self.len - middle,
+            },
+            to,
+        }
+    }
+
+    /// Two stretches, which must get to the other place.
+    fn divide(self, middle: usize) -> (Stretch<T>, Stretch<T>) {
+        let goal = self.goal.other();
+        let left = Stretch {
+            len: middle,
+            goal,
+            ..self
+        };
+        let right = Stretch {
+            // SAFETY: stretch: the middle is inside.
+            slice: unsafe { self.slice.add(middle) },
+            // SAFETY: as above.
+            buffer: unsafe { self.buffer.add(middle) },
+            len: self.len - middle,
+            goal,
+        };
+        mem::forget(self);
+        (left, right)
+    }
+}
+
+impl<T> Drop for Stretch<T> {
+    fn drop(&mut self) {
+        if self.goal == Place::Buffer {
+            // SAFETY: stretch.
+            unsafe { ptr::copy_nonoverlapping(self.slice, self.buffer, self.len) };
+        }
+    }
+}
+
+/// Sorted items that lie beside each other.
+struct Run<T> {
+    first: *mut T,
+    len: usize,
+}
+
+impl<T> Run<T> {
+    fn items(&self) -> &[T] {
+        // SAFETY: merge: they belong to the run's merge, which is borrowed.
+        unsafe { slice::from_raw_parts(self.first, self.len) }
+    }
+
+    fn divide(&self, index: usize) -> (Run<T>, Run<T>) {
+        let right = Run {
+            // SAFETY: merge: the callers' index is inside.
+            first: unsafe { self.first.add(index) },
+            len: self.len - index,
+        };
+        let left = Run {
+            first: self.first,
+            len: index,
+        };
+        (left, right)
+    }
+}
+
+/// Two runs whose items must get to `to`, those of the left one first where they are equal.
+struct Merge<T> {
+    left: Run<T>,
+    right: Run<T>,
+    to: *mut T,
+}
+
+// SAFETY: merge: it owns its items.
+unsafe impl<T: Send> Send for Merge<T> {}
+
+impl<T: Send> Merge<T> {
+    fn run<C: Fn(&T, &T) -> Ordering + Sync>(self, compare: &C, grain: usize) {
+        if self.left.len + self.right.len <= grain || self.left.len == 0 || self.right.len == 0 {
+            return self.run_here(compare);
+        }
+        let (first, second) = self.divide(compare);
+        join(|| first.run(compare, grain), || second.run(compare, grain));
+    }
+
+    /// Two merges, the second of which has nothing that belongs before anything of the first.
+    fn divide<C: Fn(&T, &T) -> Ordering>(self, compare: &C) -> (Merge<T>, Merge<T>) {
+        let (left, right) = (self.left.items(), self.right.items());
+        let (left_at, right_at) = if left.len() >= right.len() {
+            let at = left.len() / 2;
+            let before = |item: &T| compare(item, &left[at]).is_lt();
+            (at, right.partition_point(before))
+        } else {
+            let at = right.len() / 2;
+            let before = |item: &T| compare(item, &right[at]).is_le();
+            (left.partition_point(before), at)
+        };
+        let (left, right) = (self.left.divide(left_at), self.right.divide(right_at));
+        let first = Merge {
+            left: left.0,
+            right: right.0,
+            to: self.to,
+        };
+        let second = Merge {
+            left: left.1,
+            right: right.1,
+            // SAFETY: merge: there is room for all items.
+            to: unsafe { self.to.add(left_at + right_at) },
+        };
+        mem::forget(self);
+        (first, second)
+    }
+
+    /// Moves one item after the other; the destructor moves those of the run that is left over.
+    fn run_here<C: Fn(&T, &T) -> Ordering>(mut self, compare: &C) {
+        while let ([left, ..], [right, ..]) = (self.left.items(), self.right.items()) {
+            let run = match compare(right, left).is_lt() {
+                true => &mut self.right,
+                false => &mut self.left,
+            };
+            // SAFETY: merge: there is room for all items.
+            unsafe { ptr::copy_nonoverlapping(run.first, self.to, 1) };
+            // SAFETY: merge: the run has an item.
+            run.first = unsafe { run.first.add(1) };
+            run.len -= 1;
+            // SAFETY: merge: there was room for this item.
+            self.to = unsafe { self.to.add(1) };
+        }
+    }
+}
+
+impl<T> Drop for Merge<T> {
+    fn drop(&mut self) {
+        // SAFETY: merge: there is room for all items.
+        unsafe { ptr::copy_nonoverlapping(self.left.first, self.to, self.left.len) };
+        // SAFETY: as above.
+        let to = unsafe { self.to.add(self.left.len) };
+        // SAFETY: as above.
+        unsafe { ptr::copy_nonoverlapping(self.right.first, to, self.right.len) };
+    }
+}

@@ -1,0 +1,318 @@
+//! A scope of forks: any number of parts that may borrow from outside of it, and end before it does.
+//!
+//! Parts wait in a queue of the scope. Its owner runs them when its body has ended; before that, and beside
+//! it, runners do: jobs that take parts from the queue until there are none. At most as many runners as
+//! workers are there at once.
+//!
+//! While the owner waits it runs parts of its scope only, or leaves its stack standing.
+//!
+//! Why parts may borrow: [`scope`] returns, or unwinds, only when the queue is empty and no part runs. A runner
+//! that is left over finds an empty queue, and has borrowed nothing itself.
+
+#![allow(unsafe_code)]
+
+use std::{
+    any::Any,
+    collections::VecDeque,
+    future::poll_fn,
+    marker::PhantomData,
+    mem,
+    panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind},
+    sync::Arc,
+    task::{Poll, Waker},
+};
+
+use super::{
+    lane::Lane,
+    lanes,
+    region::{self, Descent, Region},
+};
+use crate::{
+    context,
+    job::Header,
+    report,
+    run::CancelUnwind,
+    shared, spawn,
+    sys::{Mutex, lock},
+    wait,
+};
+
+type Payload = Box<dyn Any + Send>;
+type Part = Box<dyn FnOnce() + Send>;
+
+/// Forks parts that end before it does; see [`scope`].
+pub struct Scope<'scope, 'env: 'scope> {
+    parts: Arc<Parts>,
+    scope: PhantomData<&'scope mut &'scope ()>,
+    env: PhantomData<&'env mut &'env ()>,
+}
+
+struct Parts {
+    runtime: u16,
+    site: &'static Location<'static>,
+    /// The job at the root of the owner's forks.
+    root: Root,
+    inner: Mutex<Inner>,
+}
+
+#[derive(Clone, Copy)]
+struct Root(*mut Header);
+
+// SAFETY: an address, which is followed only while a part runs, for which the root waits.
+unsafe impl Send for Root {}
+// SAFETY: as above.
+unsafe impl Sync for Root {}
+
+#[derive(Default)]
+struct Inner {
+    /// Parts that have not begun, with their numbers.
+    queue: VecDeque<(usize, Part)>,
+    spawned: usize,
+    running: usize,
+    runners: usize,
+    /// Whether the scope is cancelled, and parts are dropped instead of run.
+    cancelled: bool,
+    /// The panic of the part with the lowest number.
+    panic: Option<(usize, Payload)>,
+    owner: Option<Waker>,
+}
+
+/// Runs `body`, which may fork parts in the scope, and then what is left of these. When it returns, all parts
+/// have ended.
+///
+/// Parts may borrow whatever lives longer than the call, and may fork further parts. For two halves
+/// [`join`](super::join()) is much cheaper: a part takes an allocation and a lock. For parts that wait, rather than
+/// compute, there is [`weald_kernel::scope`](crate::scope()).
+///
+/// # Panics
+/// With the panic of `body`, else with that of the part which was spawned first among those that panicked; after
+/// all parts have ended.
+///
+/// # Cancelling
+/// As [`join`](super::join()): parts that have not begun are dropped.
+///
+/// ```
+/// let mut counts = [0; 3];
+/// weald_kernel::fork::scope(|scope| {
+///     for (count, word) in counts.iter_mut().zip(["a", "bb", "ccc"]) {
+///         scope.spawn(move || *count = word.len());
+///     }
+/// });
+/// assert_eq!(counts, [1, 2, 3]);
+/// ```
+#[track_caller]
+pub fn scope<'env, R>(body: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> R) -> R {
+    let site = Location::caller();
+    region::with_lane(|lane| {
+        let parts = Arc::new(Parts {
+            runtime: lane.shared().id(),
+            site,
+            root: Root(lane.root()),
+            inner: Mutex::default(),
+        });
+        let scope = Scope {
+            parts: parts.clone(),
+            scope: PhantomData,
+            env: PhantomData,
+        };
+        let result = catch_unwind(AssertUnwindSafe(|| body(&scope)));
+        if result
+            .as_ref()
+            .is_err_and(|payload| payload.is::<CancelUnwind>())
+        {
+            parts.cancel();
+        }
+        let unwinding = parts.end(lane);
+        let panic = lock(&parts.inner).panic.take();
+        match (result, unwinding, panic) {
+            (Err(payload), _, _)
+            | (Ok(_), Some(payload), _)
+            | (Ok(_), None, Some((_, payload))) => resume_unwind(payload),
+            (Ok(result), None, None) => result,
+        }
+    })
+}
+
+/// A part that is about to run.
+struct Taken {
+    number: usize,
+    part: Part,
+    cancelled: bool,
+}
+
+impl Inner {
+    fn take(&mut self) -> Option<Taken> {
+        let (number, part) = self.queue.pop_front()?;
+        self.running += 1;
+        Some(Taken {
+            number,
+            part,
+            cancelled: self.cancelled,
+        })
+    }
+
+    fn keep_first(&mut self, number: usize, payload: Payload) {
+        match &self.panic {
+            // Its destructor could panic too.
+            Some((first, _)) if *first < number => mem::forget(payload),
+            _ => mem::forget(self.panic.replace((number, payload))),
+        }
+    }
+}
+
+impl<'scope> Scope<'scope, '_> {
+    /// Forks a part. It runs when a worker has nothing else to do, or when the scope's body has ended.
+    pub fn spawn(&'scope self, part: impl FnOnce() + Send + 'scope) {
+        let part: Box<dyn FnOnce() + Send + 'scope> = Box::new(part);
+        // SAFETY: the scope outlives its parts; see the head of this file.
+        let part: Part = unsafe { mem::transmute(part) };
+        self.parts.push(part);
+    }
+}
+
+impl Parts {
+    fn push(self: &Arc<Parts>, part: Part) {
+        let Some(shared) = shared::find(self.runtime) else {
+            report::impossible("a runtime went while a thread forked in it");
+        };
+        let mut inner = lock(&self.inner);
+        let number = inner.spawned;
+        inner.spawned += 1;
+        inner.queue.push_back((number, part));
+        let wants_runner = inner.runners < shared.workers.len();
+        inner.runners += usize::from(wants_runner);
+        let owner = inner.owner.take();
+        drop(inner);
+        if let Some(owner) = owner {
+            owner.wake();
+        }
+        if wants_runner {
+            let runner = Runner {
+                parts: self.clone(),
+                counted: true,
+            };
+            spawn::on(&shared, async move { runner.run() }, self.site).detach();
+        }
+    }
+
+    fn take(&self) -> Option<Taken> {
+        lock(&self.inner).take()
+    }
+
+    /// Runs a part that was taken; the caller counts its end.
+    fn run(&self, taken: Taken) {
+        let ended = catch_unwind(AssertUnwindSafe(|| match taken.cancelled {
+            true => drop(taken.part),
+            false => (taken.part)(),
+        }));
+        if let Err(payload) = ended {
+            lock(&self.inner).keep_first(taken.number, payload);
+        }
+    }
+
+    /// A part that was taken has ended.
+    fn count_end(&self) {
+        let mut inner = lock(&self.inner);
+        inner.running -= 1;
+        let owner = inner.owner.take();
+        drop(inner);
+        if let Some(owner) = owner {
+            owner.wake();
+        }
+    }
+
+    /// From now on parts are dropped.
+    fn cancel(&self) {
+        lock(&self.inner).cancelled = true;
+    }
+
+    /// Runs and awaits all parts. The unwinding that the caller owes comes back.
+    fn end(&self, lane: &Lane) -> Option<Payload> {
+        let Some(shared) = shared::find(self.runtime) else {
+            report::impossible("a runtime went while a thread forked in it");
+        };
+        let mut unwinding = None;
+        loop {
+            while let Some(taken) = self.take() {
+                self.run(taken);
+                self.count_end();
+            }
+            let inner = lock(&self.inner);
+            if inner.running == 0 && inner.queue.is_empty() {
+                return unwinding;
+            }
+            drop(inner);
+            let _parked = lanes::Parked::begin(lane);
+            let waited = catch_unwind(AssertUnwindSafe(|| {
+                wait::block_on_in(&shared, poll_fn(|cx| self.poll_news(cx.waker())));
+            }));
+            if let Err(payload) = waited {
+                self.cancel();
+                unwinding = Some(payload);
+            }
+        }
+    }
+
+    fn poll_news(&self, waker: &Waker) -> Poll<()> {
+        let mut inner = lock(&self.inner);
+        if inner.running == 0 || !inner.queue.is_empty() {
+            return Poll::Ready(());
+        }
+        inner.owner = Some(waker.clone());
+        Poll::Pending
+    }
+}
+
+/// A job that runs parts until there are none.
+struct Runner {
+    parts: Arc<Parts>,
+    /// Whether it counts among the scope's runners.
+    counted: bool,
+}
+
+impl Runner {
+    fn run(mut self) {
+        while let Some(taken) = self.take() {
+            // Ends before the part's end is counted: until then the root of its forks waits for it.
+            let is_cancelled = self.run_in_region(taken);
+            self.parts.count_end();
+            if is_cancelled {
+                return;
+            }
+        }
+    }
+
+    /// The next part. If there is none the runner no longer counts, so that the next part gets a new one.
+    fn take(&mut self) -> Option<Taken> {
+        let mut inner = lock(&self.parts.inner);
+        let taken = inner.take();
+        if taken.is_none() {
+            self.counted = false;
+            inner.runners -= 1;
+        }
+        taken
+    }
+
+    /// Runs a part as what the scope's owner forked. Whether the runner is cancelled.
+    fn run_in_region(&self, taken: Taken) -> bool {
+        let here = context::here();
+        let (Some(shared), Some(job)) = (here.shared(), here.job_ref()) else {
+            report::impossible("a runner is no job");
+        };
+        let descent = Descent {
+            root: self.parts.root.0,
+            line: Arc::from([shared.lanes.number()]),
+        };
+        let _region = Region::enter(here, shared, Some(descent));
+        self.parts.run(taken);
+        job.header().state.is_cancelled()
+    }
+}
+
+impl Drop for Runner {
+    fn drop(&mut self) {
+        if self.counted {
+            lock(&self.parts.inner).runners -= 1;
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! Sorting with what idle workers there are: stable by merging, unstable by partition.
+//!
+//! Pieces are sorted by the standard library; here they are divided and put together.
+
+use std::cmp::Ordering;
+
+use super::{join, merge};
+
+/// Slices up to this length are left to the standard library as a whole.
+const SMALL: usize = 4096;
+/// Into how many pieces a long slice is divided, about.
+const PIECES: usize = 128;
+
+fn grain(len: usize) -> usize {
+    SMALL.max(len / PIECES)
+}
+
+/// Sorts `items`; what is equal stays in its order. See [`sort_by`].
+///
+/// ```
+/// let mut numbers = vec![3, 1, 2];
+/// weald_kernel::fork::sort(&mut numbers);
+/// assert_eq!(numbers, [1, 2, 3]);
+/// ```
+pub fn sort<T: Ord + Send>(items: &mut [T]) {
+    sort_by(items, T::cmp);
+}
+
+/// Sorts `items` by what `key` makes of each; what has equal keys stays in its order. See [`sort_by`].
+///
+/// ```
+/// let mut words = ["ccc", "a", "bb", "d"];
+/// weald_kernel::fork::sort_by_key(&mut words, |word| word.len());
+/// assert_eq!(words, ["a", "d", "bb", "ccc"]);
+/// ```
+pub fn sort_by_key<T: Send, K: Ord>(items: &mut [T], key: impl Fn(&T) -> K + Sync) {
+    sort_by(items, |a, b| key(a).cmp(&key(b)));
+}
+
+/// Sorts `items` in the order of `compare`; what is equal stays in its order. O(n log n) comparisons, and
+/// memory for n further items.
+///
+/// # Panics
+/// If `compare` does, and perhaps if it is no total order. The items then are in some order, each once.
+///
+/// ```
+/// let mut numbers = vec![3, 1, 2];
+/// weald_kernel::fork::sort_by(&mut numbers, |a, b| b.cmp(a));
+/// assert_eq!(numbers, [3, 2, 1]);
+/// ```
+pub fn sort_by<T: Send>(items: &mut [T], compare: impl Fn(&T, &T) -> Ordering + Sync) {
+    if items.len() <= SMALL || size_of::<T>() == 0 {
+        return items.sort_by(compare);
+    }
+    let grain = grain(items.len());
+    merge::sort(items, &compare, grain);
+}
+
+/// Sorts `items`; what is equal may change places. See [`sort_unstable_by`].
+///
+/// ```
+/// let mut numbers = vec![3, 1, 2];
+/// weald_kernel::fork::sort_unstable(&mut numbers);
+/// assert_eq!(numbers, [1, 2, 3]);
+/// ```
+pub fn sort_unstable<T: Ord + Send>(items: &mut [T]) {
+    sort_unstable_by(items, T::cmp);
+}
+
+/// Sorts `items` by what `key` makes of each; what has equal keys may change places. See
+/// [`sort_unstable_by`].
+///
+/// ```
+/// let mut numbers = [-3, 1, 2_i32];
+/// weald_kernel::fork::sort_unstable_by_key(&mut numbers, |number| number.abs());
+/// assert_eq!(numbers, [1, 2, -3]);
+/// ```
+pub fn sort_unstable_by_key<T: Send, K: Ord>(items: &mut [T], key: impl Fn(&T) -> K + Sync) {
+    sort_unstable_by(items, |a, b| key(a).cmp(&key(b)));
+}
+
+/// Sorts `items` in the order of `compare`; what is equal may change places, in the same way each time.
+/// O(n log n) comparisons, no memory.
+///
+/// # Panics
+/// As [`sort_by`].
+///
+/// ```
+/// let mut numbers = vec![3, 1, 2];
+/// weald_kernel::fork::sort_unstable_by(&mut numbers, |a, b| b.cmp(a));
+/// assert_eq!(numbers, [3, 2, 1]);
+/// ```
+pub fn sort_unstable_by<T: Send>(items: &mut [T], compare: impl Fn(&T, &T) -> Ordering + Sync) {
+    let levels = 2 * items.len().max(1).ilog2();
+    partition_and_sort(items, &compare, grain(items.len()), levels);
+}
+
+/// Quicksort down to pieces of `grain` items. After `levels` bad pivots in a row the standard library, whose
+/// bound does not depend on pivots, does the rest.
+fn partition_and_sort<T, C>(items: &mut [T], compare: &C, grain: usize, levels: u32)
+where
+    T: Send,
+    C: Fn(&T, &T) -> Ordering + Sync,
+{
+    if items.len() <= grain || levels == 0 {
+        return items.sort_unstable_by(compare);
+    }
+    let middle = partition(items, compare);
+    let (left, right) = items.split_at_mut(middle);
+    join(
+        || partition_and_sort(left, compare, grain, levels - 1),
+        || partition_and_sort(&mut right[1..], compare, grain, levels - 1),
+    );
+}
+
+/// Puts one item to where it belongs, with none that is greater before it and none that is less behind.
+fn partition<T>(items: &mut [T], compare: &impl Fn(&T, &T) -> Ordering) -> usize {
+    let pivot = median_of_medians(items, compare);
+    items.swap(0, pivot);
+    let Some((pivot, rest)) = items.split_first_mut() else {
+        return 0;
+    };
+    let (mut left, mut right) = (0, rest.len());
+    loop {
+        while left < right && compare(&rest[left], pivot).is_lt() {
+            left += 1;
+        }
+        while left < right && compare(&rest[right - 1], pivot).is_gt() {
+            right -= 1;
+        }
+        if left >= right {
+            break;
+        }
+        // Equal items change places too, so that many of them divide evenly.
+        rest.swap(left, right - 1);
+        left += 1;
+        right -= 1;
+    }
+    items.swap(0, left);
+    left
+}
+
+/// The index of the median of three medians of three, spread over `items`.
+fn median_of_medians<T>(items: &[T], compare: &impl Fn(&T, &T) -> Ordering) -> usize {
+    let median = |indices: [usize; 3]| {
+        let [a, b, c] = indices;
+        let lt = |a: usize, b: usize| compare(&items[a], &items[b]).is_lt();
+        match (lt(a, b), lt(b, c), lt(a, c)) {
+            (true, true, _) | (false, false, _) => b,
+            (true, false, true) | (false, true, false) => c,
+            (true, false, false) | (false, true, true) => a,
+        }
+    };
+    let step = items.len() / 10;
+    median([1, 4, 7].map(|first| median([0, 1, 2].map(|next| (first + next) * step))))
+}

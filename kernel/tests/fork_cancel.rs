@@ -1,0 +1,124 @@
+//! Cancelling a job that forks: the cancel reaches both halves, wherever they run, and leaves nothing behind.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[path = "support/tools.rs"]
+mod tools;
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use tools::{Drops, Latch, on_each, runtime, until, watch};
+use weald_kernel::{JoinError, Wait, fork::join};
+
+fn is_cancelled<T>(ended: &Result<T, JoinError>) -> bool {
+    matches!(ended, Err(JoinError::Cancelled))
+}
+
+#[test]
+fn a_cancel_ends_waits_in_both_halves() {
+    let _watch = watch();
+    let runtime = runtime(2);
+    let (latch, drops) = (Latch::default(), Drops::default());
+    let job = {
+        let (latch, drops) = (latch.clone(), drops.clone());
+        runtime.spawn(async move {
+            let half = || {
+                let _token = drops.token();
+                latch.clone().wait();
+            };
+            join(half, half);
+        })
+    };
+    // Both have begun, so one of them is stolen.
+    until(|| latch.waiters() == 2);
+    job.cancel();
+    assert!(is_cancelled(&runtime.block_on(job)));
+    assert_eq!((drops.made(), drops.count()), (2, 2));
+}
+
+#[test]
+fn a_cancel_reaches_a_half_of_a_stolen_half() {
+    let _watch = watch();
+    let runtime = runtime(3);
+    let latch = Latch::default();
+    let job = {
+        let latch = latch.clone();
+        runtime.spawn(async move {
+            let wait = || latch.clone().wait();
+            join(wait, || join(wait, wait));
+        })
+    };
+    until(|| latch.waiters() == 3);
+    job.cancel();
+    assert!(is_cancelled(&runtime.block_on(job)));
+}
+
+#[test]
+fn a_cancel_ends_halves_that_compute_at_their_next_fork() {
+    fn for_ever(rounds: &AtomicUsize) {
+        loop {
+            rounds.fetch_add(1, Ordering::Relaxed);
+            join(|| {}, || {});
+        }
+    }
+    on_each(|runtime| {
+        let rounds = Arc::new(AtomicUsize::new(0));
+        let job = {
+            let rounds = rounds.clone();
+            runtime.spawn(async move {
+                join(|| for_ever(&rounds), || for_ever(&rounds));
+            })
+        };
+        until(|| rounds.load(Ordering::Relaxed) > 1000);
+        job.cancel();
+        assert!(is_cancelled(&runtime.block_on(job)));
+    });
+}
+
+#[test]
+fn a_cancel_drops_a_half_that_has_not_begun() {
+    let _watch = watch();
+    let runtime = runtime(1);
+    let (drops, begun) = (Drops::default(), Arc::new(AtomicUsize::new(0)));
+    let ran = Arc::new(AtomicUsize::new(0));
+    let job = {
+        let (drops, begun, ran) = (drops.clone(), begun.clone(), ran.clone());
+        runtime.spawn(async move {
+            let token = drops.token();
+            let first = || loop {
+                begun.store(1, Ordering::SeqCst);
+                join(|| {}, || {});
+            };
+            join(first, move || {
+                let _token = token;
+                ran.fetch_add(1, Ordering::SeqCst);
+            });
+        })
+    };
+    until(|| begun.load(Ordering::SeqCst) == 1);
+    job.cancel();
+    assert!(is_cancelled(&runtime.block_on(job)));
+    assert_eq!((drops.count(), ran.load(Ordering::SeqCst)), (1, 0));
+}
+
+#[test]
+fn a_job_that_was_cancelled_before_it_forks_unwinds_at_a_wait_in_a_half() {
+    on_each(|runtime| {
+        let (latch, begun) = (Latch::default(), Arc::new(AtomicUsize::new(0)));
+        let job = {
+            let (latch, begun) = (latch.clone(), begun.clone());
+            runtime.spawn(async move {
+                begun.store(1, Ordering::SeqCst);
+                until(|| begun.load(Ordering::SeqCst) == 2);
+                join(|| latch.clone().wait(), || latch.clone().wait());
+            })
+        };
+        until(|| begun.load(Ordering::SeqCst) == 1);
+        job.cancel();
+        begun.store(2, Ordering::SeqCst);
+        assert!(is_cancelled(&runtime.block_on(job)));
+    });
+}

@@ -1,0 +1,160 @@
+//! `fork::scope`: parts borrow, fork further ones, and have all ended when it returns.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[path = "support/tools.rs"]
+mod tools;
+
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{
+        Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use tools::{Drops, Latch, on_each, runtime, until, watch};
+use weald_kernel::{
+    JoinError, Runtime, Wait,
+    fork::{self, Scope, join},
+    spawn,
+};
+
+fn spawn_in<R: Send + 'static>(runtime: &Runtime, f: impl FnOnce() -> R + Send + 'static) -> R {
+    runtime.block_on(async { spawn(async move { f() }).await.unwrap() })
+}
+
+#[test]
+fn parts_write_to_what_they_borrow() {
+    on_each(|runtime| {
+        let counts = spawn_in(runtime, || {
+            let mut counts = vec![0; 1000];
+            fork::scope(|scope| {
+                for (at, count) in counts.iter_mut().enumerate() {
+                    scope.spawn(move || *count = at);
+                }
+            });
+            counts
+        });
+        assert_eq!(counts, Vec::from_iter(0..1000));
+    });
+}
+
+#[test]
+fn parts_fork_further_parts_and_join() {
+    fn divide<'scope>(scope: &'scope Scope<'scope, '_>, n: usize, sum: &'scope AtomicUsize) {
+        if n == 0 {
+            let (a, b) = join(|| 1, || 2);
+            sum.fetch_add(a + b, Ordering::Relaxed);
+            return;
+        }
+        scope.spawn(move || divide(scope, n - 1, sum));
+        scope.spawn(move || divide(scope, n - 1, sum));
+    }
+    on_each(|runtime| {
+        let sum = spawn_in(runtime, || {
+            let sum = AtomicUsize::new(0);
+            fork::scope(|scope| divide(scope, 8, &sum));
+            sum.into_inner()
+        });
+        assert_eq!(sum, 3 * 256);
+    });
+}
+
+#[test]
+fn a_part_runs_while_the_body_waits_for_it() {
+    on_each(|runtime| {
+        let value = spawn_in(runtime, || {
+            let (sender, receiver) = futures_channel::oneshot::channel();
+            fork::scope(|scope| {
+                scope.spawn(move || sender.send(42).unwrap());
+                receiver.wait()
+            })
+        });
+        assert_eq!(value, Ok(42));
+    });
+}
+
+#[test]
+fn the_panic_of_the_part_that_was_spawned_first_comes_out() {
+    on_each(|runtime| {
+        let (message, ran) = spawn_in(runtime, || {
+            let ran = AtomicUsize::new(0);
+            let panic = catch_unwind(AssertUnwindSafe(|| {
+                fork::scope(|scope| {
+                    for n in 0..20 {
+                        let ran = &ran;
+                        scope.spawn(move || {
+                            ran.fetch_add(1, Ordering::SeqCst);
+                            assert!(n < 10, "part {n}");
+                        });
+                    }
+                });
+            }));
+            let payload = panic.unwrap_err();
+            (
+                payload.downcast_ref::<String>().unwrap().clone(),
+                ran.into_inner(),
+            )
+        });
+        assert_eq!((message.as_str(), ran), ("part 10", 20));
+    });
+}
+
+#[test]
+fn a_panic_of_the_body_comes_out_after_all_parts() {
+    on_each(|runtime| {
+        let ran = spawn_in(runtime, || {
+            let ran = AtomicUsize::new(0);
+            let panic = catch_unwind(AssertUnwindSafe(|| {
+                fork::scope(|scope| {
+                    scope.spawn(|| drop(ran.fetch_add(1, Ordering::SeqCst)));
+                    scope.spawn(|| panic!("part"));
+                    panic!("body");
+                });
+            }));
+            assert_eq!(panic.unwrap_err().downcast_ref::<&str>(), Some(&"body"));
+            ran.into_inner()
+        });
+        assert_eq!(ran, 1);
+    });
+}
+
+#[test]
+fn a_cancel_ends_parts_that_wait() {
+    let _watch = watch();
+    let runtime = runtime(2);
+    let (latch, drops) = (Latch::default(), Drops::default());
+    let job = {
+        let (latch, drops) = (latch.clone(), drops.clone());
+        runtime.spawn(async move {
+            fork::scope(|scope| {
+                for _ in 0..3 {
+                    let (latch, token) = (latch.clone(), drops.token());
+                    scope.spawn(move || {
+                        let _token = token;
+                        latch.wait();
+                    });
+                }
+            });
+        })
+    };
+    until(|| latch.waiters() >= 2);
+    job.cancel();
+    assert!(matches!(runtime.block_on(job), Err(JoinError::Cancelled)));
+    assert_eq!((drops.made(), drops.count()), (3, 3));
+}
+
+#[test]
+fn scopes_on_foreign_threads() {
+    let _watch = watch();
+    let sum = Mutex::new(0);
+    let result = fork::scope(|scope| {
+        for n in 0..100 {
+            let sum = &sum;
+            scope.spawn(move || *sum.lock().unwrap() += n);
+        }
+        "body"
+    });
+    assert_eq!((result, sum.into_inner().unwrap()), ("body", 4950));
+}

@@ -1,0 +1,120 @@
+//! Sorting by forks: the same result as the standard library's, and every item once whatever happens.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[path = "support/tools.rs"]
+mod tools;
+
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::atomic::{AtomicUsize, Ordering},
+};
+
+use tools::{Drops, Random, Token, for_seeds, on_each};
+use weald_kernel::{Runtime, fork, spawn};
+
+fn spawn_in<R: Send + 'static>(runtime: &Runtime, f: impl FnOnce() -> R + Send + 'static) -> R {
+    runtime.block_on(async { spawn(async move { f() }).await.unwrap() })
+}
+
+/// Random items with many equal keys, or few, or in order already; each with its place.
+fn items(random: &mut Random) -> Vec<(u64, usize)> {
+    let len = random.below(60_000);
+    let keys = [1, 10, 1 << 40][random.below(3)];
+    let shape = random.below(3);
+    (0..len)
+        .map(|at| match shape {
+            0 => (random.below(keys) as u64, at),
+            1 => ((at % keys) as u64, at),
+            _ => (((len - at) % keys) as u64, at),
+        })
+        .collect()
+}
+
+#[test]
+fn stable_sorting_keeps_equal_items_in_order() {
+    for_seeds(30, |random| {
+        let mut items = items(random);
+        let mut expected = items.clone();
+        expected.sort_by_key(|item| item.0);
+        fork::sort_by_key(&mut items, |item| item.0);
+        assert!(items == expected);
+    });
+}
+
+#[test]
+fn unstable_sorting_sorts() {
+    for_seeds(30, |random| {
+        let mut items = items(random);
+        let mut expected = items.clone();
+        expected.sort_unstable();
+        fork::sort_unstable(&mut items);
+        assert!(items == expected);
+    });
+}
+
+#[test]
+fn both_sort_in_jobs() {
+    on_each(|runtime| {
+        spawn_in(runtime, || {
+            let mut stable: Vec<u64> = (0..100_000).map(|n| n * 7919 % 100_003).collect();
+            let mut unstable = stable.clone();
+            fork::sort(&mut stable);
+            fork::sort_unstable_by(&mut unstable, |a, b| b.cmp(a));
+            assert!(stable.is_sorted());
+            unstable.reverse();
+            assert!(stable == unstable);
+        });
+    });
+}
+
+#[test]
+fn items_without_a_size_and_short_slices() {
+    let mut none: [(); 10_000] = [(); 10_000];
+    fork::sort(&mut none);
+    fork::sort_unstable(&mut none);
+    for len in 0..4 {
+        let mut items: Vec<u8> = (0..len).rev().collect();
+        fork::sort(&mut items);
+        assert!(items.is_sorted());
+        items.reverse();
+        fork::sort_unstable(&mut items);
+        assert!(items.is_sorted());
+    }
+}
+
+/// An item that counts its drop.
+struct Item(u64, #[allow(dead_code, reason = "dropped")] Token);
+
+#[test]
+fn after_a_panic_of_the_comparison_every_item_is_there_once() {
+    let sorts: [fn(&mut [Item], &AtomicUsize); 2] = [
+        |items, left| fork::sort_by(items, |a, b| compare(a, b, left)),
+        |items, left| fork::sort_unstable_by(items, |a, b| compare(a, b, left)),
+    ];
+    for_seeds(20, |random| {
+        let drops = Drops::default();
+        let len = 20_000 + random.below(20_000);
+        let after = AtomicUsize::new(random.below(600_000));
+        let mut items: Vec<Item> = (0..len)
+            .map(|n| Item((n * 7919 % len) as u64, drops.token()))
+            .collect();
+        let mut before: Vec<u64> = items.iter().map(|item| item.0).collect();
+        let sort = sorts[random.below(2)];
+        let _ended = catch_unwind(AssertUnwindSafe(|| sort(&mut items, &after)));
+        let mut keys: Vec<u64> = items.iter().map(|item| item.0).collect();
+        keys.sort_unstable();
+        before.sort_unstable();
+        assert!(keys == before);
+        assert_eq!(drops.count(), 0);
+        drop(items);
+        assert_eq!(drops.count(), len);
+    });
+}
+
+fn compare(a: &Item, b: &Item, left: &AtomicUsize) -> std::cmp::Ordering {
+    if left.fetch_sub(1, Ordering::Relaxed) == 0 {
+        std::panic::resume_unwind(Box::new("enough"));
+    }
+    a.0.cmp(&b.0)
+}
