@@ -56,6 +56,14 @@ pub static MESSAGES: Document = Document {
     machine: "2 GHz server, virtual machine, Red Hat with Linux 2.6.18; Erlang 5.9.2 (2012)",
 };
 
+/// A quicksort that forks, in SML# with MassiveThreads.
+pub static FORKS: Document = Document {
+    letter: "C",
+    language: "ja",
+    title: "SML# x MassiveThreadsでスレッドを2020個走らせる",
+    machine: "16 cores with 32 threads; SML# 3.5.0 (2020)",
+};
+
 /// Wall time for each spawn as n grows. The first Erlang point is printed as zero and left out.
 pub static SPAWN_SERIES: [Series; 2] = [
     Series {
@@ -115,8 +123,18 @@ const fn message(params: &'static str, value: &'static str) -> Printed {
     }
 }
 
+const fn quicksort(params: &'static str, value: &'static str) -> Printed {
+    Printed {
+        workload: "quicksort",
+        system: "SML# with MassiveThreads",
+        params,
+        value,
+        document: &FORKS,
+    }
+}
+
 /// All printed figures.
-pub static PRINTED: [Printed; 22] = [
+pub static PRINTED: [Printed; 25] = [
     spawn(
         "Erlang 5.5.4",
         "n=5000",
@@ -181,6 +199,12 @@ pub static PRINTED: [Printed; 22] = [
     message(
         "k=10000000 bytes=50 payload=shared",
         "2.30 µs a send; 648 MB growth, 68 B each",
+    ),
+    quicksort("n=808080 data=seed forking=never", "8,293 ms"),
+    quicksort("n=808080 data=seed forking=yes", "24,884 ms on one worker"),
+    quicksort(
+        "n=808080 data=seed forking=yes",
+        "7,648 ms on all workers (95.2 s of processor time)",
     ),
 ];
 

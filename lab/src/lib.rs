@@ -10,6 +10,7 @@
 pub mod error;
 pub mod metric;
 pub mod params;
+pub mod programs;
 pub mod workload;
 
 pub mod bench_one;

@@ -24,7 +24,7 @@ impl Metric {
 pub enum Better {
     /// Costs: times, bytes.
     Lower,
-    /// Yields: ticks that came.
+    /// Yields: ticks that came, times faster.
     Higher,
 }
 
@@ -61,7 +61,24 @@ pub fn meaning(name: &str) -> Option<&'static str> {
         "bytes_per_message" => "growth of resident memory for each message in the mailbox",
         "ns_per_message" => "time from the first send to the last receipt, for each message",
         "ns_per_round_trip" => "time for a message and its answer",
-        "ns" => "time for each lock with its unlock, round of two turns, or meeting of all",
+        "ns" => {
+            "time for each lock with its unlock, round of two turns, meeting of all, change from one \
+             thread to another, or thread"
+        }
+        "bytes_per_thread" => "growth of resident memory with each thread that waits",
+        "ms" => "the whole time",
+        "ms_serial" => "the same source with two calls in the place of each fork",
+        "ms_outlined" => "the same with calls that are never inlined",
+        "ns_per_fork" => {
+            "worker time beyond the serial program's, that of idle workers included, for each fork"
+        }
+        "speedup" => "the serial program's time by this one's, both in the same rounds",
+        "speedup_outlined" => "the same against calls that are never inlined",
+        "speedup_bound" => "the speedup at which only the first partition would not be shared",
+        "speedup_workers" => "the time on one worker by the time on so many",
+        "parallel_percent" => {
+            "the share of the work that was done in parallel, after Amdahl, from these two times"
+        }
         "bytes_per_object" => "growth of resident memory for each lock or channel",
         "ticks" => "how often a sleep of 5 ms ended during the run",
         "ticks_percent" => "these ticks as a share of those that the same system made undisturbed",
@@ -77,7 +94,8 @@ pub fn meaning(name: &str) -> Option<&'static str> {
 #[must_use]
 pub fn better(name: &str) -> Better {
     match name {
-        "ticks" | "ticks_percent" => Better::Higher,
+        "ticks" | "ticks_percent" | "parallel_percent" => Better::Higher,
+        speedup if speedup.starts_with("speedup") => Better::Higher,
         _ => Better::Lower,
     }
 }
@@ -106,15 +124,17 @@ mod tests {
     #[test]
     fn every_metric_of_every_workload_has_a_meaning() {
         let printable = ALL.iter().flat_map(Workload::printable);
-        for name in printable.chain(["ticks_percent"]) {
+        for name in printable.chain(["ticks_percent", "speedup_workers", "parallel_percent"]) {
             assert!(meaning(name).is_some(), "{name}");
         }
         assert_eq!(meaning("ns_per_wish"), None);
     }
 
     #[test]
-    fn only_ticks_are_better_when_higher() {
+    fn only_ticks_and_what_is_parallel_are_better_when_higher() {
         assert_eq!(better("ticks_percent"), Better::Higher);
+        assert_eq!(better("speedup"), Better::Higher);
+        assert_eq!(better("parallel_percent"), Better::Higher);
         assert_eq!(better("growth_kept_percent"), Better::Lower);
         assert_eq!(better("ns_per_hop"), Better::Lower);
     }

@@ -3,6 +3,7 @@
 //! Rows that must be compared with each other inside one round of an alternation form a group: a
 //! stalled run is judged by the calm run of the same round.
 
+mod forking;
 mod waiting;
 
 use crate::params::Params;
@@ -36,6 +37,8 @@ enum Lanes {
     Largest,
     /// Only with those that leave a worker idle.
     AtLeastTwo,
+    /// With one only: a second one would find nothing to do.
+    One,
 }
 
 /// One workload at one size.
@@ -109,6 +112,7 @@ impl Row {
             Lanes::All => true,
             Lanes::Largest => level == Level::Full || Some(*count) == largest,
             Lanes::AtLeastTwo => *count >= 2,
+            Lanes::One => *count == 1,
         };
         offered.iter().copied().filter(fits).collect()
     }
@@ -131,6 +135,7 @@ pub fn plan(level: Level, only: &[&'static Workload]) -> Vec<Group> {
         vec![Group { rows: stall(level) }],
         alone(vec![handoff(level), trim(level)]),
         alone(waiting::rows(level)),
+        alone(forking::rows(level)),
     ];
     groups
         .into_iter()
@@ -328,6 +333,10 @@ mod tests {
             "stall offender=computes offenders=4 pingers=10000 seconds=10",
             "lock units=1000 rounds=1000 inside=nothing",
             "barrier units=100 rounds=1000",
+            "quicksort n=808080 data=seed forking=yes",
+            "quicksort n=10000000 data=random forking=never",
+            "fib n=38 forking=yes",
+            "thread n=1000000 what=parked",
         ] {
             assert!(
                 text.iter().any(|line| line == wanted),

@@ -7,18 +7,24 @@ mod barrier;
 mod channel;
 mod condvar;
 mod fan_in;
+mod fib;
 mod footprint;
 mod handoff;
 mod lock;
 mod mailbox;
 mod many_to_many;
+mod nqueens;
 mod ping_pong;
+mod quicksort;
 mod ring;
 mod select;
 mod spawn;
 mod stall;
+mod thread;
+mod tree_search;
 mod trim;
 
+mod forking;
 mod host;
 mod kind;
 mod memory;
@@ -67,7 +73,7 @@ pub(crate) fn workers(params: &Params) -> Result<usize, Error> {
 }
 
 /// All workloads, in the order of the report.
-pub static ALL: [Workload; 15] = [
+pub static ALL: [Workload; 20] = [
     Workload {
         name: "spawn",
         question: "How light is a process, and does the cost stay flat as their number grows?",
@@ -236,6 +242,11 @@ pub static ALL: [Workload; 15] = [
                  integer.",
         run: footprint::run,
     },
+    quicksort::WORKLOAD,
+    fib::WORKLOAD,
+    nqueens::WORKLOAD,
+    tree_search::WORKLOAD,
+    thread::WORKLOAD,
 ];
 
 /// The names of all workloads.

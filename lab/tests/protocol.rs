@@ -288,6 +288,45 @@ fn ticks_are_a_share_of_the_calm_run() {
 }
 
 #[test]
+fn more_workers_are_compared_with_one_of_the_same_round() {
+    let folder = Folder::new("scaling");
+    let body = "case \"$*\" in *workers=1) echo ms 100; echo speedup 1;; *) echo ms 80; echo speedup 1.2;; esac";
+    folder.script("fake", body);
+    folder.manifest(&[rival("fake", "quicksort")]);
+    let found = all(&folder);
+    let options = Options {
+        workers: None,
+        ..options("quicksort", 2, LONG)
+    };
+    let results = bench::run(&options, &found.systems, &mut Ear::default()).unwrap();
+    let forking = |result: &&RowResult| result.row.params.get("forking") == Some("yes");
+    let cells = || {
+        results
+            .iter()
+            .filter(forking)
+            .flat_map(|result| &result.cells)
+    };
+    assert!(
+        cells().any(|cell| cell.workers == 1),
+        "one worker is always measured"
+    );
+    for cell in cells() {
+        let figure = |name: &str| {
+            let found = cell.figures.iter().find(|(metric, _)| metric == name);
+            found.map(|(_, summary)| (summary.median, summary.runs))
+        };
+        let share = (1.0 - 0.8) / (1.0 - 1.0 / cell.workers as f64) * 100.0;
+        let (workers, percent) = (figure("speedup_workers"), figure("parallel_percent"));
+        if cell.workers == 1 {
+            assert_eq!((workers, percent), (None, None));
+        } else {
+            assert_eq!(workers, Some((1.25, 2)));
+            assert!((percent.unwrap().0 - share).abs() < 1e-9, "{percent:?}");
+        }
+    }
+}
+
+#[test]
 fn rivals_that_cannot_be_had_are_named_with_advice() {
     let folder = Folder::new("missing");
     folder.script("good", "echo ns_per_round_trip 5");

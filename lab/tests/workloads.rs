@@ -132,3 +132,110 @@ fn footprint() {
         check("footprint", &format!("n=10000 what={what}"));
     }
 }
+
+/// Runs a program that forks, with and without forks, and returns what was printed with forks on two
+/// workers.
+fn check_forking(name: &str, words: &str, bounded: bool) {
+    let names = |metrics: Vec<Metric>| -> Vec<String> {
+        assert!(metrics.iter().all(|m| m.value.is_finite()), "{metrics:?}");
+        let times = metrics.iter().filter(|m| m.name.starts_with("ms"));
+        assert!(times.clone().all(|m| m.value > 0.0), "{metrics:?}");
+        metrics.into_iter().map(|metric| metric.name).collect()
+    };
+    let never = run(name, &format!("{words} forking=never workers=1"));
+    assert_eq!(names(never), ["ms", "ms_outlined"], "{name} {words}");
+    for workers in [1, 2] {
+        let printed = names(run(name, &format!("{words} forking=yes workers={workers}")));
+        let promised = workload::find(name).unwrap().printable();
+        let all = printed.iter().all(|name| promised.contains(&name.as_str()));
+        assert!(all, "{name} {words}: {printed:?}");
+        let last = if bounded {
+            "speedup_bound"
+        } else {
+            "ns_per_fork"
+        };
+        assert!(
+            printed.iter().any(|name| name == last),
+            "{name} {words}: {printed:?}"
+        );
+    }
+}
+
+#[test]
+fn quicksort() {
+    for data in ["seed", "random"] {
+        check_forking("quicksort", &format!("n=5000 data={data}"), true);
+    }
+}
+
+#[test]
+fn quicksort_of_few_elements_never_forks() {
+    for n in [1, 2, 50, 51, 400] {
+        let metrics = run(
+            "quicksort",
+            &format!("n={n} data=random forking=yes workers=2"),
+        );
+        assert!(
+            metrics.iter().all(|m| m.name != "speedup_bound"),
+            "{metrics:?}"
+        );
+    }
+}
+
+#[test]
+fn fib() {
+    check_forking("fib", "n=12", false);
+}
+
+#[test]
+fn nqueens() {
+    check_forking("nqueens", "n=6", false);
+}
+
+#[test]
+fn tree_search() {
+    check_forking("tree-search", "n=4723 depth=5 shape=random", false);
+    check_forking("tree-search", "n=4096 depth=32 shape=left", false);
+}
+
+#[test]
+fn a_tree_with_another_number_of_nodes_voids_the_figures() {
+    let words = [
+        "n=4724",
+        "depth=5",
+        "shape=random",
+        "forking=yes",
+        "workers=1",
+    ];
+    let error = bench_one::run("tree-search", &words.map(str::to_owned)).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "The tree has 4723 nodes and should have 4724."
+    );
+}
+
+#[test]
+fn thread() {
+    for what in ["create-join", "create-all", "yield", "lock", "condvar"] {
+        let metrics = run("thread", &format!("n=1000 what={what} workers=2"));
+        assert_eq!(metrics.len(), 1, "{what}");
+        assert!(
+            metrics[0].name == "ns" && metrics[0].value > 0.0,
+            "{metrics:?}"
+        );
+    }
+    for what in ["lock-contended", "barrier"] {
+        for threads in [1, 20] {
+            let metrics = run(
+                "thread",
+                &format!("n=50 what={what} threads={threads} workers=2"),
+            );
+            assert!(
+                metrics[0].name == "ns" && metrics[0].value > 0.0,
+                "{metrics:?}"
+            );
+        }
+    }
+    check("thread", "n=2000 what=parked");
+    check("thread", "n=1 what=parked");
+}

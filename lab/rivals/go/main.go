@@ -32,6 +32,11 @@ var workloads = map[string]func(keys) func(){
 	"condvar":      readOne("rounds", condvar),
 	"barrier":      readBarrier,
 	"footprint":    readFootprint,
+	"fib":          readFib,
+	"quicksort":    readQuicksort,
+	"nqueens":      readQueens,
+	"tree-search":  readTree,
+	"thread":       readThread,
 }
 
 func main() {

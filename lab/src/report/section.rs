@@ -213,6 +213,10 @@ fn row_bars(row: &RowResult) -> Vec<Chart> {
         "lateness_p999_ms",
         "lateness_p50_ms",
         "messages_per_poll",
+        "ms_serial",
+        "ms_outlined",
+        "speedup_outlined",
+        "speedup_bound",
     ];
     let drawn = |comparison: &Comparison<'_>| !repeating.contains(&comparison.metric);
     comparisons(row)

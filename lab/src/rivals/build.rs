@@ -17,18 +17,47 @@ pub(super) fn require(rival: &Rival) -> Result<(), String> {
         .map(String::as_str)
         .filter(|tool| !on_path(tool))
         .collect();
-    if missing.is_empty() {
-        return Ok(());
-    }
-    let advice = if rival.get.is_empty() {
-        String::new()
-    } else {
-        format!(" To get it: {}", rival.get.trim())
+    let absent: Vec<&str> = match missing.is_empty() {
+        true => rival.headers.iter().map(String::as_str).collect(),
+        false => Vec::new(),
     };
-    Err(format!(
-        "Not found on the path: {}.{advice}",
-        missing.join(", ")
-    ))
+    let absent: Vec<&str> = absent
+        .into_iter()
+        .filter(|header| !compiler_finds(header))
+        .collect();
+    let reason = match (missing.as_slice(), absent.as_slice()) {
+        ([], []) => return Ok(()),
+        ([], headers) => format!("The compiler g++ does not find {}.", headers.join(", ")),
+        (tools, _) => format!("Not found on the path: {}.", tools.join(", ")),
+    };
+    let advice = match rival.get.trim() {
+        "" => String::new(),
+        get => format!(" To get it: {get}"),
+    };
+    Err(reason + &advice)
+}
+
+/// Whether a program in C++ can include this header.
+fn compiler_finds(header: &str) -> bool {
+    let mut command = Command::new("g++");
+    command
+        .args([
+            "-std=c++20",
+            "-fsyntax-only",
+            "-include",
+            header,
+            "-x",
+            "c++",
+            "/dev/null",
+        ])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    let status = descendants::start(&mut command).and_then(|mut child| child.wait());
+    status.is_ok_and(|status| {
+        descendants::ended(status);
+        status.success()
+    })
 }
 
 /// Whether the shell would find this program.
@@ -99,5 +128,31 @@ mod tests {
         assert!(on_path("/bin/sh"));
         assert!(!on_path("no-such-tool-anywhere"));
         assert!(!on_path("/etc/passwd"), "a file that cannot be run");
+    }
+
+    fn with_headers(headers: &[&str]) -> Rival {
+        let list = format!("{headers:?}");
+        let text = format!(
+            "[[rival]]\nname = 'r'\nget = 'Ask.'\nheaders = {list}\nrun = ['x']\nworkloads = []"
+        );
+        super::super::Manifest::parse(&text)
+            .unwrap()
+            .rivals
+            .remove(0)
+    }
+
+    #[test]
+    fn a_header_that_is_absent_is_named_with_advice() {
+        let sentence = require(&with_headers(&["no/such/header.hpp"])).unwrap_err();
+        let want = "The compiler g++ does not find no/such/header.hpp. To get it: Ask.";
+        assert_eq!(sentence, want);
+    }
+
+    #[test]
+    fn a_header_that_is_there_is_found() {
+        // Where there is no compiler nothing can be found, and nobody asks for a header.
+        if on_path("g++") {
+            assert_eq!(require(&with_headers(&["vector", "sched.h"])), Ok(()));
+        }
     }
 }

@@ -28,6 +28,9 @@ pub struct Rival {
     /// The programs that must be on the path to build and run it.
     #[serde(default, deserialize_with = "one_or_many")]
     pub needs: Vec<String>,
+    /// The headers of C or C++ that the compiler must find to build it.
+    #[serde(default)]
+    pub headers: Vec<String>,
     /// How to get what it needs.
     #[serde(default)]
     pub get: String,

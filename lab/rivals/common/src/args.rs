@@ -6,7 +6,9 @@
 
 use std::collections::BTreeMap;
 
+use crate::forking::Forking;
 use crate::report::bad_usage;
+use crate::threading::Threading;
 use crate::waiting::Waiting;
 
 /// One call of a rival: what to measure, and on how many workers.
@@ -72,6 +74,10 @@ pub enum Workload {
     },
     /// A workload of channels, locks and their like.
     Waiting(Waiting),
+    /// A program that forks and joins.
+    Forking(Forking),
+    /// What a thread of direct-style code costs.
+    Thread(Threading),
 }
 
 /// Where the text of a `mailbox` message comes from.
@@ -176,12 +182,19 @@ impl Keys {
             "handoff" => Workload::Handoff {
                 rounds: self.number("rounds", 1),
             },
-            _ => Workload::Waiting(self.waiting(name).unwrap_or_else(|| {
+            "thread" => Workload::Thread(self.threading()),
+            _ => self.other(name).unwrap_or_else(|| {
                 bad_usage(&format!(
                     "The workload `{name}` is unknown: see the README."
                 ))
-            })),
+            }),
         }
+    }
+
+    /// The workloads that have a file of their own.
+    fn other(&mut self, name: &str) -> Option<Workload> {
+        let waiting = self.waiting(name).map(Workload::Waiting);
+        waiting.or_else(|| self.forking(name).map(Workload::Forking))
     }
 
     fn ring(&mut self) -> Workload {

@@ -1,18 +1,24 @@
 //! What every Rust rival shares: reading the arguments, memory figures, the traffic pattern, and
 //! printing metrics.
 //!
-//! Invariant: nothing here runs inside a measured section except [`Tally::count`] and
-//! [`Xorshift::next_below`]. Any rival of this workspace may call it; it starts no thread.
+//! Invariant: nothing here runs inside a measured section except [`Tally::count`],
+//! [`Xorshift::next_below`] and the programs that fork. Any rival of this workspace may call it; it starts no thread.
 
 mod args;
+mod forking;
 mod measure;
 mod report;
+mod threading;
 mod traffic;
 mod waiting;
 
+pub mod programs;
+
 pub use args::{Call, Offender, Payload, Stall, Workload};
+pub use forking::Forking;
 pub use measure::{Tally, compute_for, print_footprint, rss_bytes};
 pub use report::{Lateness, bad_usage, fail, locked_versions, per, print_metrics};
+pub use threading::Threading;
 pub use traffic::{Xorshift, expected_counts, total_messages};
 pub use waiting::{Inside, Kind, Thing, Waiting};
 

@@ -5,10 +5,12 @@
 //! itself would abort.
 
 mod gate;
+mod joins;
 mod mailbox;
 mod ring;
 mod spawn;
 mod team;
+mod threading;
 mod traffic;
 mod waiting;
 
@@ -22,6 +24,9 @@ const SPARE_MAPS: usize = 2000;
 fn main() {
     let call = Call::from_env(&locked_versions(&["may"]));
     may::config().set_workers(call.workers);
+    if let Workload::Forking(forking) = call.workload {
+        joins::run(forking, call.workers);
+    }
     if go!(move || run(call)).join().is_err() {
         fail("The measured coroutine panicked: see the message above.");
     }
@@ -66,7 +71,8 @@ fn run(call: Call) {
         }
         Workload::PingPong { rounds } => traffic::ping_pong(rounds),
         Workload::Waiting(waiting) => waiting::run(waiting),
-        Workload::Stall(_) | Workload::Handoff { .. } => {
+        Workload::Thread(threading) => threading::run(threading),
+        Workload::Stall(_) | Workload::Handoff { .. } | Workload::Forking(_) => {
             fail("The rival may has no program for this workload: leave it out.")
         }
     }

@@ -56,7 +56,11 @@ async fn run(call: Call) {
         }
         Workload::FanIn { senders, messages } => traffic::fan_in(senders, messages).await,
         Workload::PingPong { rounds } => traffic::ping_pong(rounds).await,
-        Workload::Stall(_) | Workload::Handoff { .. } | Workload::Waiting(_) => {
+        Workload::Stall(_)
+        | Workload::Handoff { .. }
+        | Workload::Waiting(_)
+        | Workload::Forking(_)
+        | Workload::Thread(_) => {
             fail("The rival ractor runs on tokio's scheduler: measure this workload with tokio.")
         }
     }

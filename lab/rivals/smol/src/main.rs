@@ -78,6 +78,9 @@ async fn run(call: Call) {
         Workload::Stall(stall) => stall::run(stall).await,
         Workload::Handoff { rounds } => stall::handoff(rounds).await,
         Workload::Waiting(waiting) => waiting::run(waiting).await,
+        Workload::Forking(_) | Workload::Thread(_) => {
+            bad_usage("Tasks have no stack to fork on: leave it out.")
+        }
     }
 }
 

@@ -8,12 +8,15 @@ mod barrier;
 mod channel;
 mod ends;
 mod gate;
+mod joins;
 mod lock;
 mod select;
 mod team;
+mod threading;
 
 use common::{
-    Call, Kind, Thing, Waiting, Workload, bad_usage, fail, locked_versions, print_footprint,
+    Call, Kind, Thing, Threading, Waiting, Workload, bad_usage, fail, locked_versions,
+    print_footprint,
 };
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
@@ -58,11 +61,15 @@ fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let library = Library::of(arguments.first());
     let call = Call::parse(&arguments[1..], &library.version());
-    let Workload::Waiting(waiting) = call.workload else {
-        bad_usage("These threads have no program for this workload: see the rival cpp.")
-    };
     use_processors(call.workers);
-    run(library, waiting)
+    match call.workload {
+        Workload::Waiting(waiting) | Workload::Thread(Threading::Waiting(waiting)) => {
+            run(library, waiting)
+        }
+        Workload::Thread(threading) if library == Library::Std => threading::run(threading),
+        Workload::Forking(forking) if library == Library::Std => joins::run(forking, call.workers),
+        _ => bad_usage("These threads have no program for this workload: see the rival cpp."),
+    }
 }
 
 /// Binds the program to the first `workers` of the processors that it may use.

@@ -17,7 +17,7 @@ mod team;
 mod traffic;
 mod waiting;
 
-use common::{Call, Payload, Workload, fail, locked_versions};
+use common::{Call, Payload, Workload, bad_usage, fail, locked_versions};
 use tokio::runtime::{Builder, Runtime};
 
 fn main() {
@@ -98,5 +98,8 @@ async fn run(call: Call) {
         Workload::Stall(stall) => stall::run(stall).await,
         Workload::Handoff { rounds } => stall::handoff(rounds).await,
         Workload::Waiting(waiting) => waiting::run(waiting).await,
+        Workload::Forking(_) | Workload::Thread(_) => {
+            bad_usage("Tasks have no stack to fork on: leave it out.")
+        }
     }
 }

@@ -1,0 +1,18 @@
+//! The programs that fork and join, from the very files that Weald runs: see `lab/src/programs.rs`.
+
+#[path = "../../../src/programs/fib.rs"]
+pub mod fib;
+#[path = "../../../src/programs/fork.rs"]
+pub mod fork;
+#[path = "../../../src/programs/measure.rs"]
+pub mod measure;
+#[path = "../../../src/programs/queens.rs"]
+pub mod queens;
+#[path = "../../../src/programs/quicksort.rs"]
+pub mod quicksort;
+#[path = "../../../src/programs/slope.rs"]
+pub mod slope;
+#[path = "../../../src/programs/threads.rs"]
+pub mod threads;
+#[path = "../../../src/programs/tree.rs"]
+pub mod tree;

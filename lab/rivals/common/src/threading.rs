@@ -1,0 +1,64 @@
+//! The keys of `thread`: what a thread of direct-style code costs, and what one waits with.
+//!
+//! Only `args` reads them. Locks, barriers and conditions are those of the workloads of waiting, so
+//! a rival measures them with the same code.
+
+use crate::args::Keys;
+use crate::report::bad_usage;
+use crate::waiting::{Inside, Waiting};
+
+/// What is measured of threads.
+#[derive(Clone, Copy, Debug)]
+pub enum Threading {
+    /// One thread makes another and joins it, `n` times.
+    CreateJoin {
+        /// How many times.
+        n: usize,
+    },
+    /// One thread makes `n` others and then joins all of them.
+    CreateAll {
+        /// How many.
+        n: usize,
+    },
+    /// `n` threads wait at the same time.
+    Parked {
+        /// How many.
+        n: usize,
+    },
+    /// Two threads give way to each other.
+    Yield {
+        /// How often each does.
+        n: usize,
+    },
+    /// What threads wait with.
+    Waiting(Waiting),
+}
+
+impl Keys {
+    pub(crate) fn threading(&mut self) -> Threading {
+        let n = self.count("n");
+        let inside = Inside::Nothing;
+        match self.take("what").as_str() {
+            "create-join" => Threading::CreateJoin { n },
+            "create-all" => Threading::CreateAll { n },
+            "parked" => Threading::Parked { n },
+            "yield" => Threading::Yield { n },
+            "lock" => Threading::Waiting(Waiting::Lock {
+                units: 1,
+                rounds: n,
+                inside,
+            }),
+            "lock-contended" => Threading::Waiting(Waiting::Lock {
+                units: self.count("threads"),
+                rounds: n,
+                inside,
+            }),
+            "barrier" => Threading::Waiting(Waiting::Barrier {
+                units: self.count("threads"),
+                rounds: n,
+            }),
+            "condvar" => Threading::Waiting(Waiting::Condvar { rounds: n }),
+            _ => bad_usage("The key `what` takes a word that the README names."),
+        }
+    }
+}

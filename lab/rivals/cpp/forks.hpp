@@ -1,0 +1,153 @@
+// Measures one program on one system, in turns with its serial forms: the same rounds and figures as
+// in lab/src/programs/measure.rs.
+//
+// A system is a way to fork that also has a static `enter(work)`, which calls `work` where forks are
+// possible. Every answer is checked, also those of serial runs.
+#pragma once
+
+#include <algorithm>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "keys.hpp"
+#include "measure.hpp"
+#include "programs.hpp"
+
+constexpr double one_run = 1e6, long_enough = 5e8, too_long = 5e9;
+constexpr std::size_t least_rounds = 5;
+
+// Whether rounds that began at that time are enough; only slow programs get fewer.
+inline bool are_enough(std::size_t rounds, Clock::time_point begin) {
+    const double elapsed = nanoseconds(begin, Clock::now());
+    return (rounds >= least_rounds && elapsed >= long_enough) ||
+           (rounds > 0 && elapsed >= too_long);
+}
+
+// The mean nanoseconds of a run over so many of them.
+template <class Fork, class Program>
+double timed(Program& program, std::size_t repeats) {
+    double total = 0;
+    for (std::size_t i = 0; i < repeats; ++i) {
+        program.reset();
+        const auto begin = Clock::now();
+        // Or the compiler would move work that depends on nothing else out of the loop.
+        asm volatile("" : : "r"(&program) : "memory");
+        program.template run<Fork>();
+        total += nanoseconds(begin, Clock::now());
+        program.check();
+    }
+    return total / static_cast<double>(repeats);
+}
+
+inline double median(std::vector<double> values) {
+    std::sort(values.begin(), values.end());
+    const std::size_t half = values.size() / 2;
+    return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
+}
+
+inline double median_ratio(const std::vector<double>& above, const std::vector<double>& below) {
+    std::vector<double> ratios;
+    for (std::size_t i = 0; i < above.size(); ++i) {
+        ratios.push_back(above[i] / below[i]);
+    }
+    return median(ratios);
+}
+
+template <class System, class Program>
+[[noreturn]] void measure(Program program, std::size_t workers, bool forks) {
+    Counted::forks = 0;
+    program.reset();
+    program.template run<Counted>();
+    program.check();
+    program.keep_answer();
+    const double once = timed<Plain>(program, 1);
+    const auto repeats = std::max<std::size_t>(1, static_cast<std::size_t>(one_run / (once + 1)));
+
+    std::vector<double> serial, outlined, forking, beyond;
+    const auto fork_once = [&](std::size_t times) {
+        double time = 0;
+        System::enter([&] { time = timed<System>(program, times); });
+        return time;
+    };
+    if (forks) {
+        // Threads and stacks that a first run starts are not what a fork costs.
+        fork_once(1);
+    }
+    const auto begin = Clock::now();
+    while (!are_enough(serial.size(), begin)) {
+        const bool forks_first = serial.size() % 2 == 1;
+        if (forks && forks_first) {
+            forking.push_back(fork_once(repeats));
+        }
+        serial.push_back(timed<Plain>(program, repeats));
+        outlined.push_back(timed<Outlined>(program, repeats));
+        if (forks && !forks_first) {
+            forking.push_back(fork_once(repeats));
+        }
+    }
+    const double ms = 1e-6;
+    if (!forks) {
+        print_metrics({{"ms", ms * median(serial)}, {"ms_outlined", ms * median(outlined)}});
+    }
+    for (std::size_t i = 0; i < serial.size(); ++i) {
+        beyond.push_back(static_cast<double>(workers) * forking[i] - serial[i]);
+    }
+    if (program.run_serial_part() || Counted::forks == 0) {
+        print_metrics({{"ms", ms * median(forking)},
+                       {"speedup", median_ratio(serial, forking)},
+                       {"speedup_outlined", median_ratio(outlined, forking)},
+                       {"ms_serial", ms * median(serial)},
+                       {"ms_outlined", ms * median(outlined)}});
+    }
+    print_metrics({{"ms", ms * median(forking)},
+                   {"speedup", median_ratio(serial, forking)},
+                   {"ns_per_fork", median(beyond) / static_cast<double>(Counted::forks)},
+                   {"speedup_outlined", median_ratio(outlined, forking)},
+                   {"ms_serial", ms * median(serial)},
+                   {"ms_outlined", ms * median(outlined)}});
+}
+
+// Runs the workload if it is one that forks. `start` starts the system with so many workers.
+template <class System, class Start>
+void run_forks(const std::string& workload, Keys& keys, std::size_t workers, Start&& start) {
+    const auto begin = [&] {
+        const bool forks = keys.first_of("forking", "yes", "never");
+        keys.finish();
+        start(workers);
+        return forks;
+    };
+    if (workload == "fib") {
+        const auto n = keys.number("n");
+        const bool forks = begin();
+        measure<System>(Fib(n), workers, forks);
+    } else if (workload == "quicksort") {
+        const auto n = keys.number("n");
+        const bool random = keys.first_of("data", "random", "seed"), forks = begin();
+        measure<System>(Quicksort(n, random), workers, forks);
+    } else if (workload == "nqueens") {
+        const auto n = keys.number("n");
+        const bool forks = begin();
+        measure<System>(Queens(n), workers, forks);
+    } else if (workload == "tree-search") {
+        const auto n = keys.number("n"), depth = keys.number("depth");
+        const bool random = keys.first_of("shape", "random", "left"), forks = begin();
+        measure<System>(Tree(n, depth, random), workers, forks);
+    }
+}
+
+// The keys and the number of workers of a call; prints the version if that is what was asked for.
+template <class Run>
+int main_of(int count, char** arguments, const std::string& version, Run&& run) {
+    if (count < 2) {
+        bad_usage("No workload is given: call it as WORKLOAD key=value ..., or with --version.");
+    }
+    const std::string workload = arguments[1];
+    if (workload == "--version") {
+        std::printf("%s\n", version.c_str());
+        return 0;
+    }
+    Keys keys(count - 2, arguments + 2);
+    run(workload, keys, keys.number("workers"));
+    bad_usage("The workload `" + workload + "` is unknown: see the README.");
+}

@@ -1,0 +1,24 @@
+//! The rivals that only fork and join: rayon and chili, one a call.
+//!
+//! Invariant: each runs on as many OS threads as there are workers. The word before the workload
+//! names the library: `--rayon` or `--chili`.
+
+mod with_chili;
+mod with_rayon;
+
+use common::{Call, Forking, Workload, bad_usage, locked_versions};
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let (version, run): (String, fn(Forking, usize) -> !) =
+        match arguments.first().map(String::as_str) {
+            Some("--rayon") => (locked_versions(&["rayon"]), with_rayon::run),
+            Some("--chili") => (locked_versions(&["chili"]), with_chili::run),
+            _ => bad_usage("No library is named: begin with --rayon or --chili."),
+        };
+    let call = Call::parse(&arguments[1..], &version);
+    let Workload::Forking(forking) = call.workload else {
+        bad_usage("These libraries fork and join and do nothing else: leave them out.")
+    };
+    run(forking, call.workers)
+}

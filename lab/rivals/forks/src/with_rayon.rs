@@ -1,0 +1,49 @@
+//! Rayon: `join` on a pool of its own.
+
+use common::programs::fork::Fork;
+use common::programs::measure::System;
+use common::{Forking, fail};
+use rayon::{ThreadPool, ThreadPoolBuilder};
+
+/// A pool.
+struct Rayon(ThreadPool);
+
+/// Its forks.
+enum Joins {}
+
+impl Fork for Joins {
+    type Scope<'a> = ();
+
+    fn join<A, B, RA, RB>(_: &mut (), a: A, b: B) -> (RA, RB)
+    where
+        A: FnOnce(&mut ()) -> RA + Send,
+        B: FnOnce(&mut ()) -> RB + Send,
+        RA: Send,
+        RB: Send,
+    {
+        rayon::join(|| a(&mut ()), || b(&mut ()))
+    }
+}
+
+impl System for Rayon {
+    type Forks = Joins;
+
+    fn workers(&self) -> usize {
+        self.0.current_num_threads()
+    }
+
+    fn enter<T, W>(&self, work: W) -> Result<T, String>
+    where
+        T: Send + 'static,
+        W: FnOnce(&mut ()) -> T + Send + 'static,
+    {
+        Ok(self.0.install(|| work(&mut ())))
+    }
+}
+
+pub(crate) fn run(forking: Forking, workers: usize) -> ! {
+    match ThreadPoolBuilder::new().num_threads(workers).build() {
+        Ok(pool) => forking.run(&Rayon(pool)),
+        Err(error) => fail(&format!("The pool cannot be started: {error}.")),
+    }
+}

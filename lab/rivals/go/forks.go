@@ -1,0 +1,362 @@
+// fib, quicksort, nqueens and tree-search: a goroutine for each second half.
+//
+// Each program is written twice, with forks and with plain calls, because Go would call the halves
+// of a generic one through a table. Algorithms, sizes and data are those of lab/src/programs.
+
+package main
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+)
+
+// join runs both halves, the second one in a goroutine.
+func join(first, second func()) {
+	var group sync.WaitGroup
+	group.Add(1)
+	go func() {
+		second()
+		group.Done()
+	}()
+	first()
+	group.Wait()
+}
+
+// program is something to measure with forks and without.
+type program struct {
+	reset, serial, forking func()
+	// check ends the rival if the answer is wrong.
+	check func()
+	// forks is how often it forks; 0 where a cost for each fork would say nothing.
+	forks int
+}
+
+const (
+	oneRun      = time.Millisecond
+	longEnough  = 500 * time.Millisecond
+	leastRounds = 5
+	tooLong     = 5 * time.Second
+)
+
+// areEnough says whether rounds that began at that time suffice; only slow programs get fewer.
+func areEnough(rounds int, begin time.Time) bool {
+	elapsed := time.Since(begin)
+	return rounds >= leastRounds && elapsed >= longEnough || rounds > 0 && elapsed >= tooLong
+}
+
+// timed gives the mean milliseconds of a run over so many of them.
+func (p *program) timed(run func(), repeats int) float64 {
+	var total time.Duration
+	for range repeats {
+		p.reset()
+		clock := time.Now()
+		run()
+		total += time.Since(clock)
+		p.check()
+	}
+	return milliseconds(total) / float64(repeats)
+}
+
+// measure runs serial and forking form in turns: the same rounds and figures as in
+// lab/src/programs/measure.rs.
+func (p *program) measure(workers int, forks bool) {
+	once := p.timed(p.serial, 1)
+	repeats := max(1, int(milliseconds(oneRun)/(once+1e-6)))
+	var serial, forking, ratios, beyond []float64
+	if forks {
+		// Stacks that a first run makes are not what a fork costs.
+		p.timed(p.forking, 1)
+	}
+	for begin := time.Now(); !areEnough(len(serial), begin); {
+		forksFirst := len(serial)%2 == 1
+		if forks && forksFirst {
+			forking = append(forking, p.timed(p.forking, repeats))
+		}
+		serial = append(serial, p.timed(p.serial, repeats))
+		if forks && !forksFirst {
+			forking = append(forking, p.timed(p.forking, repeats))
+		}
+	}
+	if !forks {
+		printMetrics(metric{"ms", median(serial)})
+		return
+	}
+	for i := range serial {
+		ratios = append(ratios, serial[i]/forking[i])
+		beyond = append(beyond, float64(workers)*forking[i]-serial[i])
+	}
+	metrics := []metric{
+		{"ms", median(forking)},
+		{"speedup", median(ratios)},
+		{"ms_serial", median(serial)},
+	}
+	if p.forks > 0 {
+		metrics = append(metrics, metric{"ns_per_fork", 1e6 * median(beyond) / float64(p.forks)})
+	}
+	printMetrics(metrics...)
+}
+
+func median(values []float64) float64 {
+	sorted := slices.Clone(values)
+	slices.Sort(sorted)
+	half := len(sorted) / 2
+	if len(sorted)%2 == 1 {
+		return sorted[half]
+	}
+	return (sorted[half-1] + sorted[half]) / 2
+}
+
+// readForking reads the key that all of these programs have, and the number of workers.
+func readForking(k keys, p *program) func() {
+	forks := k.word("forking", "never", "yes") == "yes"
+	workers := k.number("workers", 1)
+	k["workers"] = fmt.Sprint(workers)
+	return func() { p.measure(workers, forks) }
+}
+
+func readFib(k keys) func() {
+	n := k.number("n", 1)
+	if n > 90 {
+		badUsage("The number of forks would not fit: give n of at most 90.")
+	}
+	before, right, forks := 0, 1, 0
+	for i := 1; i < n; i++ {
+		before, right = right, before+right
+	}
+	// Every number above 1 forks, so there is one less of them than the next Fibonacci number.
+	forks = before + right - 1
+	answer := 0
+	return readForking(k, &program{
+		reset:   func() { answer = 0 },
+		serial:  func() { answer = fib(n) },
+		forking: func() { answer = forkingFib(n) },
+		check: func() {
+			if answer != right {
+				fail("A wrong Fibonacci number was found.")
+			}
+		},
+		forks: forks,
+	})
+}
+
+func fib(n int) int {
+	if n < 2 {
+		return n
+	}
+	return fib(n-1) + fib(n-2)
+}
+
+func forkingFib(n int) int {
+	if n < 2 {
+		return n
+	}
+	var a, b int
+	join(func() { a = forkingFib(n - 1) }, func() { b = forkingFib(n - 2) })
+	return a + b
+}
+
+const (
+	inserted    = 50
+	forkedAbove = 400
+)
+
+func readQuicksort(k keys) func() {
+	n := k.number("n", 1)
+	given := make([]uint32, n)
+	if k.word("data", "seed", "random") == "seed" {
+		state := uint32(7)
+		for i := range given {
+			state = (state*2017 + 2020) % 2027
+			given[i] = state + 1
+		}
+	} else {
+		for i := range given {
+			given[i] = uint32(i)
+		}
+		for i := 1; i < n; i++ {
+			other := mix(uint64(i)) % uint64(i+1)
+			given[i], given[other] = given[other], given[i]
+		}
+	}
+	sorted := slices.Clone(given)
+	slices.Sort(sorted)
+	work := slices.Clone(given)
+	return readForking(k, &program{
+		reset:   func() { copy(work, given) },
+		serial:  func() { sort(work) },
+		forking: func() { forkingSort(work) },
+		check: func() {
+			if !slices.Equal(work, sorted) {
+				fail("The array is not sorted, or its elements are not those that were given.")
+			}
+		},
+	})
+}
+
+func sort(data []uint32) {
+	if len(data) <= inserted {
+		insert(data)
+		return
+	}
+	left, right := partition(data)
+	sort(left)
+	sort(right)
+}
+
+func forkingSort(data []uint32) {
+	if len(data) <= forkedAbove {
+		sort(data)
+		return
+	}
+	left, right := partition(data)
+	join(func() { forkingSort(left) }, func() { forkingSort(right) })
+}
+
+// partition moves what is smaller than the pivot before what is greater.
+func partition(data []uint32) ([]uint32, []uint32) {
+	pivot := data[len(data)/2]
+	left, right := 0, len(data)
+	for left < right {
+		for data[left] < pivot {
+			left++
+		}
+		for data[right-1] > pivot {
+			right--
+		}
+		if left >= right {
+			break
+		}
+		data[left], data[right-1] = data[right-1], data[left]
+		left++
+		right--
+	}
+	return data[:right], data[left:]
+}
+
+func insert(data []uint32) {
+	for sorted := 1; sorted < len(data); sorted++ {
+		element, place := data[sorted], sorted
+		for ; place > 0 && data[place-1] > element; place-- {
+			data[place] = data[place-1]
+		}
+		data[place] = element
+	}
+}
+
+const most = 16
+
+// solutionsOf are the numbers of solutions for boards of 1, 2, 3 ... rows.
+var solutionsOf = [most]int{
+	1, 0, 0, 2, 10, 4, 40, 92, 352, 724, 2680, 14200, 73712, 365596, 2279184, 14772512,
+}
+
+// board is the columns of the queens in the first rows; a copy goes to each half.
+type board struct {
+	columns [most]uint8
+	rows, n int
+}
+
+func readQueens(k keys) func() {
+	n := k.number("n", 1)
+	if n > most {
+		badUsage("The board is too large: give n of at most 16.")
+	}
+	answer, forks := 0, 0
+	countForks(board{n: n}, &forks)
+	return readForking(k, &program{
+		reset:   func() { answer = 0 },
+		serial:  func() { answer = solutions(board{n: n}) },
+		forking: func() { answer = forkingSolutions(board{n: n}) },
+		check: func() {
+			if answer != solutionsOf[n-1] {
+				fail("A wrong number of solutions was found.")
+			}
+		},
+		forks: forks,
+	})
+}
+
+// free are the columns of the next row that no queen threatens.
+func (b *board) free(columns *[most]uint8) []uint8 {
+	count := 0
+	for column := range b.n {
+		if b.isFree(column) {
+			columns[count] = uint8(column)
+			count++
+		}
+	}
+	return columns[:count]
+}
+
+func (b *board) isFree(column int) bool {
+	for row := b.rows - 1; row >= 0; row-- {
+		queen, distance := int(b.columns[row]), b.rows-row
+		if queen == column || queen+distance == column || column+distance == queen {
+			return false
+		}
+	}
+	return true
+}
+
+func (b board) with(column uint8) board {
+	b.columns[b.rows] = column
+	b.rows++
+	return b
+}
+
+func countForks(b board, forks *int) {
+	if b.rows == b.n {
+		return
+	}
+	var columns [most]uint8
+	free := b.free(&columns)
+	*forks += max(0, len(free)-1)
+	for _, column := range free {
+		countForks(b.with(column), forks)
+	}
+}
+
+func solutions(b board) int {
+	if b.rows == b.n {
+		return 1
+	}
+	var columns [most]uint8
+	return solutionsAmong(b, b.free(&columns))
+}
+
+func solutionsAmong(b board, columns []uint8) int {
+	switch len(columns) {
+	case 0:
+		return 0
+	case 1:
+		return solutions(b.with(columns[0]))
+	}
+	half := len(columns) / 2
+	return solutionsAmong(b, columns[:half]) + solutionsAmong(b, columns[half:])
+}
+
+func forkingSolutions(b board) int {
+	if b.rows == b.n {
+		return 1
+	}
+	var columns [most]uint8
+	return forkingSolutionsAmong(b, b.free(&columns))
+}
+
+func forkingSolutionsAmong(b board, columns []uint8) int {
+	switch len(columns) {
+	case 0:
+		return 0
+	case 1:
+		return forkingSolutions(b.with(columns[0]))
+	}
+	half := len(columns) / 2
+	var first, second int
+	join(
+		func() { first = forkingSolutionsAmong(b, columns[:half]) },
+		func() { second = forkingSolutionsAmong(b, columns[half:]) },
+	)
+	return first + second
+}

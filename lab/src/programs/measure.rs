@@ -1,0 +1,232 @@
+//! Measures one program on one system, in turns with its serial forms, so that a machine that drifts
+//! drifts for all of them.
+//!
+//! Invariants:
+//! - every answer is checked, also those of serial runs, and a wrong one voids the figures;
+//! - a ratio is the median of the ratios of single rounds, never a ratio of times of different
+//!   minutes; every other round has the opposite order, so that a steady drift cancels out;
+//! - the clock runs inside the system, so starting it and entering it is never part of a time.
+
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use super::fork::{Counted, Fork, Outlined, Plain};
+
+/// A program with its input and, after a run, its answer.
+pub trait Program: Send + 'static {
+    /// Makes ready for another run; not timed.
+    fn reset(&mut self);
+
+    /// Does the work.
+    fn run<F: Fork>(&mut self, scope: &mut F::Scope<'_>);
+
+    /// Whether the answer is right; the sentence says what is wrong.
+    fn check(&self) -> Result<(), String>;
+
+    /// Remembers a first answer, for programs whose right one is not known otherwise.
+    fn keep_answer(&mut self) {}
+
+    /// Does the part of the work at which nobody can help; false if there is none to speak of.
+    fn run_serial_part(&mut self) -> bool {
+        false
+    }
+}
+
+/// A system that can fork, started with its workers.
+pub trait System {
+    /// How it forks.
+    type Forks: Fork;
+
+    /// On how many workers it runs.
+    fn workers(&self) -> usize;
+
+    /// Does the work where forks are possible; the sentence says why it could not.
+    fn enter<T, W>(&self, work: W) -> Result<T, String>
+    where
+        T: Send + 'static,
+        W: FnOnce(&mut <Self::Forks as Fork>::Scope<'_>) -> T + Send + 'static;
+}
+
+/// A metric and its value.
+pub type Figure = (&'static str, f64);
+
+/// Rounds go on for so long, and there are at least so many: ratios of single rounds scatter by a
+/// tenth, and a median of few of them nearly as much. Only slow programs get fewer.
+const LONG_ENOUGH: Duration = Duration::from_millis(500);
+const LEAST_ROUNDS: usize = 5;
+const TOO_LONG: Duration = Duration::from_secs(5);
+/// Short programs are repeated until a run takes about so long.
+const ONE_RUN: Duration = Duration::from_millis(1);
+
+/// The figures of a program that forks, beside both of its serial forms.
+pub fn forking<S: System, P: Program>(system: &S, mut program: P) -> Result<Vec<Figure>, String> {
+    let mut forks = 0;
+    let mut times = prepared::<P>(&mut program, &mut forks)?;
+    // Threads and stacks that a first run starts are not what a fork costs.
+    (_, program) = forked(system, program, 1)?;
+    let mut has_serial_part = true;
+    let begin = Instant::now();
+    while !times.are_enough(begin) {
+        let forks_first = times.forking.len() % 2 == 1;
+        if forks_first {
+            program = times.time_forking(system, program)?;
+        }
+        times.time_serial(&mut program)?;
+        if has_serial_part {
+            has_serial_part = times.time_serial_part(&mut program);
+        }
+        if !forks_first {
+            program = times.time_forking(system, program)?;
+        }
+    }
+    Ok(times.figures(system.workers(), forks))
+}
+
+/// The figures of a program's serial forms alone.
+pub fn never_forking<P: Program>(mut program: P) -> Result<Vec<Figure>, String> {
+    let mut times = prepared::<P>(&mut program, &mut 0)?;
+    let begin = Instant::now();
+    while !times.are_enough(begin) {
+        times.time_serial(&mut program)?;
+    }
+    Ok(vec![
+        ("ms", milliseconds(&times.serial)),
+        ("ms_outlined", milliseconds(&times.outlined)),
+    ])
+}
+
+/// The times of single rounds.
+struct Times {
+    repeats: u32,
+    serial: Vec<Duration>,
+    outlined: Vec<Duration>,
+    serial_part: Vec<Duration>,
+    forking: Vec<Duration>,
+}
+
+/// A first run, which counts the forks, brings the program's memory in, and tells its length.
+fn prepared<P: Program>(program: &mut P, forks: &mut u64) -> Result<Times, String> {
+    program.reset();
+    program.run::<Counted>(forks);
+    program.check()?;
+    program.keep_answer();
+    let once = timed::<Plain, P>(program, &mut (), 1)?;
+    let repeats = ONE_RUN.as_nanos() / once.as_nanos().max(1);
+    Ok(Times {
+        repeats: u32::try_from(repeats).unwrap_or(u32::MAX).max(1),
+        serial: Vec::new(),
+        outlined: Vec::new(),
+        serial_part: Vec::new(),
+        forking: Vec::new(),
+    })
+}
+
+/// The mean time of a run over so many of them.
+fn timed<F: Fork, P: Program>(
+    program: &mut P,
+    scope: &mut F::Scope<'_>,
+    repeats: u32,
+) -> Result<Duration, String> {
+    let mut total = Duration::ZERO;
+    for _ in 0..repeats {
+        program.reset();
+        let clock = Instant::now();
+        black_box(&mut *program).run::<F>(scope);
+        total += clock.elapsed();
+        program.check()?;
+    }
+    Ok(total / repeats)
+}
+
+/// [`timed`] inside a system, which takes the program and gives it back.
+fn forked<S: System, P: Program>(
+    system: &S,
+    mut program: P,
+    repeats: u32,
+) -> Result<(Duration, P), String> {
+    let (time, program) = system.enter(move |scope| {
+        let time = timed::<S::Forks, P>(&mut program, scope, repeats);
+        (time, program)
+    })?;
+    Ok((time?, program))
+}
+
+impl Times {
+    fn are_enough(&self, begin: Instant) -> bool {
+        let elapsed = begin.elapsed();
+        let rounds = self.serial.len();
+        (rounds >= LEAST_ROUNDS && elapsed >= LONG_ENOUGH) || (rounds > 0 && elapsed >= TOO_LONG)
+    }
+
+    /// Times both serial forms once.
+    fn time_serial<P: Program>(&mut self, program: &mut P) -> Result<(), String> {
+        let plain = timed::<Plain, P>(program, &mut (), self.repeats)?;
+        let outlined = timed::<Outlined, P>(program, &mut (), self.repeats)?;
+        self.serial.push(plain);
+        self.outlined.push(outlined);
+        Ok(())
+    }
+
+    /// Times the forking form once.
+    fn time_forking<S: System, P: Program>(&mut self, system: &S, program: P) -> Result<P, String> {
+        let (time, program) = forked(system, program, self.repeats)?;
+        self.forking.push(time);
+        Ok(program)
+    }
+
+    /// Times the part that is serial in any case, if there is one.
+    fn time_serial_part<P: Program>(&mut self, program: &mut P) -> bool {
+        let mut total = Duration::ZERO;
+        for _ in 0..self.repeats {
+            program.reset();
+            let clock = Instant::now();
+            if !black_box(&mut *program).run_serial_part() {
+                return false;
+            }
+            total += clock.elapsed();
+        }
+        self.serial_part.push(total / self.repeats);
+        true
+    }
+
+    fn figures(&self, workers: usize, forks: u64) -> Vec<Figure> {
+        let mut figures = vec![
+            ("ms", milliseconds(&self.forking)),
+            ("speedup", ratio(&self.serial, &self.forking)),
+            ("speedup_outlined", ratio(&self.outlined, &self.forking)),
+            ("ms_serial", milliseconds(&self.serial)),
+            ("ms_outlined", milliseconds(&self.outlined)),
+        ];
+        let workers = workers as f64;
+        if !self.serial_part.is_empty() {
+            let share = ratio(&self.serial_part, &self.serial);
+            figures.push(("speedup_bound", workers / (1.0 + (workers - 1.0) * share)));
+        } else if forks > 0 {
+            // Where forks are few and the work between them is much, this would be noise.
+            let pairs = self.forking.iter().zip(&self.serial);
+            let beyond = pairs.map(|(f, s)| workers * f.as_secs_f64() - s.as_secs_f64());
+            figures.push(("ns_per_fork", 1e9 * median(beyond) / forks as f64));
+        }
+        figures
+    }
+}
+
+fn milliseconds(times: &[Duration]) -> f64 {
+    1e3 * median(times.iter().map(Duration::as_secs_f64))
+}
+
+/// The median of the ratios of single rounds.
+fn ratio(above: &[Duration], below: &[Duration]) -> f64 {
+    let pairs = above.iter().zip(below);
+    median(pairs.map(|(above, below)| above.as_secs_f64() / below.as_secs_f64()))
+}
+
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    let half = values.len() / 2;
+    match values.len() % 2 {
+        1 => values[half],
+        _ => f64::midpoint(values[half - 1], values[half]),
+    }
+}
