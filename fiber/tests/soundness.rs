@@ -6,6 +6,7 @@
     reason = "handles are handed out of a block_on"
 )]
 
+#[allow(dead_code, reason = "a part of it is used")]
 #[path = "../../kernel/tests/support/reports.rs"]
 mod reports;
 #[path = "../../kernel/tests/support/tools.rs"]
@@ -206,46 +207,69 @@ fn others_panic_while_a_thread_is_suspended() {
     });
 }
 
-/// Outcome: at each kind of wait the stack unwinds once, and whoever joins is told.
-#[test]
-fn a_cancel_at_every_wait() {
+type Waits = Box<dyn FnOnce() + Send>;
+
+/// Waits that nobody ends, by name. `locked` is locked.
+fn endless_waits(locked: Arc<weald_sync::Mutex<()>>) -> Vec<(&'static str, Waits)> {
     use weald_sync::{Barrier, Condvar, Mutex, Semaphore, channel, oneshot};
-    type Waits = Box<dyn FnOnce() + Send>;
-    let lock = Arc::new(Mutex::new(()));
-    let (locked, condition) = (lock.clone(), Arc::new((Mutex::new(()), Condvar::new())));
-    let (full, _kept_full) = channel::bounded(1);
+    let condition = (Mutex::new(()), Condvar::new());
+    let (full, kept_full) = channel::bounded(1);
     full.try_send(()).unwrap();
-    let (_kept_open, empty) = channel::unbounded::<()>();
-    let (_kept_once, mut once) = oneshot::channel::<()>();
-    let waits: Vec<(&str, Waits)> = vec![
-        (
+    let (kept_open, empty) = channel::unbounded::<()>();
+    let (kept_once, mut once) = oneshot::channel::<()>();
+    let named = |name, wait: Waits| (name, wait);
+    vec![
+        named(
             "sleep",
             Box::new(|| thread::sleep(Duration::from_secs(3600))),
         ),
-        ("park", Box::new(thread::park)),
-        ("lock", Box::new(move || drop(locked.lock().wait()))),
-        (
+        named("park", Box::new(thread::park)),
+        named("lock", Box::new(move || drop(locked.lock().wait()))),
+        named(
             "condition",
             Box::new(move || {
                 let guard = condition.0.lock().wait();
                 drop(condition.1.wait(guard).wait());
             }),
         ),
-        ("barrier", Box::new(|| drop(Barrier::new(2).wait().wait()))),
-        (
+        named(
+            "barrier",
+            Box::new(|| {
+                let _ = Barrier::new(2).wait().wait();
+            }),
+        ),
+        named(
             "semaphore",
             Box::new(|| drop(Semaphore::new(0).acquire().wait())),
         ),
-        ("send", Box::new(move || drop(full.send(()).wait()))),
-        ("receive", Box::new(move || drop(empty.receive().wait()))),
-        ("oneshot", Box::new(move || drop(once.receive().wait()))),
-        (
+        named(
+            "send",
+            Box::new(move || {
+                let _kept = kept_full;
+                let _ = full.send(()).wait();
+            }),
+        ),
+        named(
+            "receive",
+            Box::new(move || {
+                let _kept = kept_open;
+                let _ = empty.receive().wait();
+            }),
+        ),
+        named(
+            "oneshot",
+            Box::new(move || {
+                let _kept = kept_once;
+                let _ = once.receive().wait();
+            }),
+        ),
+        named(
             "join",
             Box::new(|| {
                 let _ = thread::spawn(thread::park).join();
             }),
         ),
-        (
+        named(
             "yield",
             Box::new(|| {
                 loop {
@@ -253,8 +277,15 @@ fn a_cancel_at_every_wait() {
                 }
             }),
         ),
-        ("a future", Box::new(|| std::future::pending::<()>().wait())),
-    ];
+        named("a future", Box::new(|| std::future::pending::<()>().wait())),
+    ]
+}
+
+/// Outcome: at each kind of wait the stack unwinds once, and whoever joins is told.
+#[test]
+fn a_cancel_at_every_wait() {
+    let lock = Arc::new(weald_sync::Mutex::new(()));
+    let waits = endless_waits(lock.clone());
     on_workers(1, move || {
         let _held = lock.lock().wait();
         for (name, wait) in waits {
