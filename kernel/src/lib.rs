@@ -4,8 +4,8 @@
 //! [`Mailbox::poll_receive`] in `mailbox` again. The modules below stand in reading order; each opens
 //! with what it is and what always holds.
 //!
-//! Absent: the kernel knows no pid and no exit reason, and looks into no message. It knows no socket
-//! yet; the reactor's place is beside the timer wheel.
+//! Absent: the kernel knows no pid and no exit reason, and looks into no message. Of a socket it knows
+//! the descriptor and its readiness.
 
 #[cfg(not(target_os = "linux"))]
 compile_error!("Weald runs on Linux only: it needs membarrier(2) and /proc");
@@ -74,6 +74,9 @@ mod timer;
 
 mod time;
 
+// Descriptors of the system.
+mod reactor;
+
 // What users spawn and join.
 mod spawn;
 
@@ -121,6 +124,11 @@ pub use join_set::JoinSet;
 pub use mailbox::{Address, Mailbox, SelectiveReceive};
 pub use metrics::Metrics;
 pub use parking::{Park, Unparker, park};
+pub use reactor::{
+    operation::{IoWait, Operation, Ready},
+    slot::Interest,
+    source::{Done, IoSource},
+};
 pub use report::JobName;
 pub use runtime::Runtime;
 pub use scope::{Scope, scope};

@@ -15,7 +15,8 @@
 //! job runs and before it can be freed, so that an outsider inside the gate can rely on it: that job
 //! lives until the outsider leaves.
 //!
-//! A reactor belongs beside the wheel: polled in `look`, waited for in `sleep`.
+//! The reactor ([`crate::reactor`]) belongs to no worker: it is looked at in `look`, and waited for in
+//! `sleep`.
 
 use std::cell::Cell;
 
@@ -26,7 +27,7 @@ use crate::{
     idle::Before,
     inside::{Inside, Next},
     job::{Header, JobPtr},
-    ready, report, ring,
+    reactor, ready, report, ring,
     run::{self, Polled},
     run_word::RunWord,
     runnable::Runnable,
@@ -141,6 +142,8 @@ pub(crate) struct Tenure<'a> {
     pub(crate) last_look: Cell<std::time::Instant>,
     /// How the worker waits for forked halves.
     pub(crate) patience: Patience,
+    /// What this thread takes from the reactor.
+    pub(crate) batch: Cell<reactor::Batch>,
     /// How many runs there were; tells apart runs of one job.
     runs: Cell<u64>,
 }
@@ -163,6 +166,7 @@ impl<'a> Tenure<'a> {
             trims_seen: Cell::new(shared.trims.load(Ordering::Acquire)),
             since: Cell::new(shared.clock.now()),
             last_look: Cell::new(shared.clock.now()),
+            batch: Cell::default(),
             runs: Cell::new(0),
             patience: Patience::new(),
         }
@@ -245,7 +249,7 @@ impl<'a> Tenure<'a> {
                 Next::Look => continue,
                 Next::Empty => {}
             }
-            if search::from_injector(self)? {
+            if search::from_injector(self)? || search::from_reactor(self) {
                 continue;
             }
             match search::steal(self)? {
@@ -274,7 +278,7 @@ impl<'a> Tenure<'a> {
             && search::sees_work(self.shared)
             && let Some(sleeper) = self.shared.idle.notify()
         {
-            sleeper.unpark();
+            sleeper.wake(self.shared);
         }
         job
     }
