@@ -329,6 +329,11 @@ impl Context {
         }
     }
 
+    /// The running job gives way when its poll ends, or its stack is left.
+    pub(crate) fn yield_job(&self) {
+        self.yielded.set(true);
+    }
+
     #[inline(always)]
     pub(crate) fn has_yielded(&self) -> bool {
         self.yielded.get()

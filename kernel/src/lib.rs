@@ -56,6 +56,8 @@ mod strand;
 
 mod fiber;
 
+mod aside;
+
 // Sleep, blocking, stand-ins.
 mod idle;
 
@@ -138,6 +140,6 @@ pub use spawn::{Spawn, SpawnError, spawn, spawn_child, spawn_local};
 pub use stack::StackError;
 pub use testing::TestRuntime;
 pub use time::{Elapsed, Interval, Sleep, interval, now, sleep, sleep_until, timeout, yield_now};
-pub use wait::{block_on, blocking, cancel_point, wait_to_the_end};
+pub use wait::{block_on, blocking, cancel_point, is_in_job, wait_to_the_end, yield_with_stack};
 pub use waits::{WaitingJob, Waits};
 pub use weald_sync::Wait;

@@ -89,6 +89,16 @@ impl Worker {
         self.run.store(RunWord::NONE.0, Ordering::Relaxed);
     }
 
+    /// The holder runs `job` in the middle of another run. Inside the gate only.
+    pub(crate) fn set_running_aside(&self, job: JobPtr) {
+        self.run.store(RunWord::new(job, 0).0, Ordering::Relaxed);
+    }
+
+    /// The holder goes on with what it ran before. Inside the gate only.
+    pub(crate) fn set_running_again(&self, before: RunWord) {
+        self.run.store(before.0, Ordering::Relaxed);
+    }
+
     #[inline(always)]
     fn set_running(&self, job: JobPtr, run: u64) {
         self.run.store(RunWord::new(job, run).0, Ordering::Relaxed);
