@@ -54,6 +54,7 @@ pub(crate) fn look(tenure: &Tenure<'_>) -> Result<Option<Runnable>, End> {
     if shared.trims.load(Ordering::Relaxed) != tenure.trims_seen.get() {
         tenure.trims_seen.set(shared.trims.load(Ordering::Acquire));
         memory::flush();
+        tenure.cx.cool();
         stack::flush();
         shared.trims_done.fetch_add(1, Ordering::Release);
     }

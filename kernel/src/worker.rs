@@ -18,16 +18,20 @@
 //! The reactor ([`crate::reactor`]) belongs to no worker: it is looked at in `look`, and waited for in
 //! `sleep`.
 
+mod driven;
+
 use std::cell::Cell;
+
+pub(crate) use driven::step;
 
 use crate::{
     context::Context,
-    fork::{self, Patience},
+    fork::Patience,
     gate::{Epoch, Gate, Holder, Lost},
     idle::Before,
     inside::{Inside, Next},
     job::{Header, JobPtr},
-    reactor, ready, report, ring,
+    reactor, ready, ring,
     run::{self, Polled},
     run_word::RunWord,
     runnable::Runnable,
@@ -355,18 +359,6 @@ impl<'a> Tenure<'a> {
         Ok(next)
     }
 
-    /// A passage in a test runtime.
-    fn pass_by_chance(
-        &self,
-        chance: &mut impl FnMut(usize) -> usize,
-    ) -> Result<Option<Runnable>, Lost> {
-        self.enter()?.shuffle(chance);
-        match self.pass(Ended::No)? {
-            Next::Job(job) => Ok(Some(job)),
-            Next::Look | Next::Empty => Ok(None),
-        }
-    }
-
     /// Names a job that came from elsewhere than the gate as the one that runs next.
     fn announce(&self, job: &Runnable) -> Result<(), Lost> {
         let _inside = self.enter()?;
@@ -380,27 +372,5 @@ impl<'a> Tenure<'a> {
             true => Before::Searching,
             false => Before::Running,
         }
-    }
-}
-
-/// Runs one job of a runtime that the calling thread drives, if one is at hand; which, is drawn by
-/// `chance`.
-pub(crate) fn step(tenure: &Tenure<'_>, mut chance: impl FnMut(usize) -> usize) -> bool {
-    let found = match search::look(tenure) {
-        Ok(Some(job)) => tenure.announce(&job).map(|()| Some(job)),
-        Ok(None) => tenure.pass_by_chance(&mut chance),
-        Err(_) => Ok(None),
-    };
-    // A half last: what its owner waits for may come without it.
-    let found = match found {
-        Ok(None) => fork::steal_for_driver(tenure.shared)
-            .map(|half| tenure.announce(&half).map(|()| half))
-            .transpose(),
-        found => found,
-    };
-    match found {
-        Ok(Some(job)) => tenure.run_from(job).is_ok(),
-        Ok(None) => false,
-        Err(Lost) => report::impossible("a test runtime's right was taken over"),
     }
 }
