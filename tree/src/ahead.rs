@@ -24,7 +24,7 @@ pub(crate) struct Ahead {
 impl Ahead {
     /// Fetches the lists of the part in which `id` lies, unless they were fetched just before.
     pub(crate) fn fetch(&mut self, tree: &Tree, id: NodeId) {
-        let part = id.get() / LEAF >> (BITS * HEIGHT);
+        let part = (id.get() / LEAF) >> (BITS * HEIGHT);
         if part == self.part {
             return;
         }
