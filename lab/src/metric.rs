@@ -37,6 +37,12 @@ pub fn unit(name: &str) -> &'static str {
         "ms"
     } else if name.starts_with("bytes_") || name.ends_with("_bytes") {
         "bytes"
+    } else if name == "s" {
+        "s"
+    } else if name.ends_with("_us") {
+        "us"
+    } else if name.ends_with("_per_s") {
+        "per s"
     } else if name.ends_with("_percent") {
         "percent"
     } else {
@@ -61,8 +67,17 @@ pub fn meaning(name: &str) -> Option<&'static str> {
         "bytes_per_message" => "growth of resident memory for each message in the mailbox",
         "ns_per_message" => "time from the first send to the last receipt, for each message",
         "ns_per_round_trip" => "time for a message and its answer",
-        "ns" => "time for each lock with its unlock, round of two turns, or meeting of all",
+        "ns" => "time for each lock with its unlock, round, meeting, commit or read: see the row",
         "bytes_per_object" => "growth of resident memory for each lock or channel",
+        "ns_per_node" => "time for each node that was visited or written",
+        "bytes_per_node" => "growth of resident memory for each node of a new tree",
+        "s" => "the whole time",
+        "correct" => "trees that were read back as they were written",
+        "commits_per_s" => "commits of all writers, for each second",
+        "p99_us" => {
+            "time from an edit's beginning to its receipt that 99 of 100 commits do not exceed"
+        }
+        "retries_per_commit" => "how often a commit met a newer version than it began from",
         "ticks" => "how often a sleep of 5 ms ended during the run",
         "ticks_percent" => "these ticks as a share of those that the same system made undisturbed",
         "lateness_p50_ms" => "lateness that half of the wake-ups do not exceed",
@@ -77,7 +92,7 @@ pub fn meaning(name: &str) -> Option<&'static str> {
 #[must_use]
 pub fn better(name: &str) -> Better {
     match name {
-        "ticks" | "ticks_percent" => Better::Higher,
+        "ticks" | "ticks_percent" | "correct" | "commits_per_s" => Better::Higher,
         _ => Better::Lower,
     }
 }

@@ -3,6 +3,7 @@
 //! Rows that must be compared with each other inside one round of an alternation form a group: a
 //! stalled run is judged by the calm run of the same round.
 
+mod trees;
 mod waiting;
 
 use crate::params::Params;
@@ -131,6 +132,7 @@ pub fn plan(level: Level, only: &[&'static Workload]) -> Vec<Group> {
         vec![Group { rows: stall(level) }],
         alone(vec![handoff(level), trim(level)]),
         alone(waiting::rows(level)),
+        alone(trees::rows(level)),
     ];
     groups
         .into_iter()
@@ -328,6 +330,10 @@ mod tests {
             "stall offender=computes offenders=4 pingers=10000 seconds=10",
             "lock units=1000 rounds=1000 inside=nothing",
             "barrier units=100 rounds=1000",
+            "tree-read nodes=810156 tasks=100",
+            "tree-write trees=1000 nodes=10005 mode=bulk",
+            "hot-tree writers=1000 commits=100000 nodes=10005 kind=threads",
+            "append children=1000000 commits=200",
         ] {
             assert!(
                 text.iter().any(|line| line == wanted),

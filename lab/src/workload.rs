@@ -3,20 +3,25 @@
 //! Adding one is a new file below and one more line in [`ALL`]. The names of workloads and metrics
 //! are fixed, so that figures of different days and systems can be compared.
 
+mod append;
 mod barrier;
 mod channel;
 mod condvar;
 mod fan_in;
 mod footprint;
 mod handoff;
+mod hot_tree;
 mod lock;
 mod mailbox;
 mod many_to_many;
 mod ping_pong;
 mod ring;
 mod select;
+mod snapshot;
 mod spawn;
 mod stall;
+mod tree_read;
+mod tree_write;
 mod trim;
 
 mod host;
@@ -24,6 +29,7 @@ mod kind;
 mod memory;
 mod tally;
 mod team;
+mod trees;
 mod xorshift;
 
 use crate::error::Error;
@@ -67,7 +73,7 @@ pub(crate) fn workers(params: &Params) -> Result<usize, Error> {
 }
 
 /// All workloads, in the order of the report.
-pub static ALL: [Workload; 15] = [
+pub static ALL: [Workload; 20] = [
     Workload {
         name: "spawn",
         question: "How light is a process, and does the cost stay flat as their number grows?",
@@ -236,6 +242,11 @@ pub static ALL: [Workload; 15] = [
                  integer.",
         run: footprint::run,
     },
+    tree_read::WORKLOAD,
+    tree_write::WORKLOAD,
+    hot_tree::WORKLOAD,
+    append::WORKLOAD,
+    snapshot::WORKLOAD,
 ];
 
 /// The names of all workloads.
