@@ -32,6 +32,11 @@ var workloads = map[string]func(keys) func(){
 	"condvar":      readOne("rounds", condvar),
 	"barrier":      readBarrier,
 	"footprint":    readFootprint,
+	"tree-read":    readTreeRead,
+	"tree-write":   readTreeWrite,
+	"hot-tree":     readHotTree,
+	"append":       readAppend,
+	"snapshot":     readSnapshot,
 }
 
 func main() {

@@ -70,7 +70,7 @@ async fn measure(
             drop(version);
             done.count();
         });
-        task.map_err(|error| not_spawned(&error))?;
+        let _pid = task.map_err(|error| not_spawned(&error))?.into_pid();
     }
     inbox.receive().await;
     let elapsed = clock.elapsed();

@@ -86,7 +86,7 @@ async fn write_all(
             drop(forest);
             done.count();
         });
-        task.map_err(|error| not_spawned(&error))?;
+        let _pid = task.map_err(|error| not_spawned(&error))?.into_pid();
     }
     inbox.receive().await;
     let elapsed = clock.elapsed();
