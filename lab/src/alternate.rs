@@ -5,7 +5,10 @@
 //! - a system that fails becomes a cell with its sentence, and the others go on;
 //! - a system that was late, or refused the words, is not run again in that row: it would only be
 //!   late or refuse again;
-//! - a share of ticks is taken of the same system's calm run in the same round.
+//! - a share of ticks is taken of the same system's calm run in the same round, and what more workers
+//!   brought of the same system's time on one of them.
+
+mod scaling;
 
 use std::time::Duration;
 
@@ -101,6 +104,9 @@ pub fn alternate<'a>(
         }
     }
     derive_tick_shares(group, &mut tracks);
+    for (row, tracks) in group.rows.iter().zip(&mut tracks) {
+        scaling::derive(row, tracks);
+    }
     let results = group
         .rows
         .iter()

@@ -68,6 +68,10 @@ pub fn meaning(name: &str) -> Option<&'static str> {
         "ns_per_message" => "time from the first send to the last receipt, for each message",
         "ns_per_round_trip" => "time for a message and its answer",
         "ns" => "time for each lock with its unlock, round, meeting, commit or read: see the row",
+        "speedup_workers" => "the time on one worker by the time on so many",
+        "parallel_percent" => {
+            "the share of the work that was done in parallel, after Amdahl, from these two times"
+        }
         "bytes_per_object" => "growth of resident memory for each lock or channel",
         "ns_per_node" => "time for each node that was visited or written",
         "bytes_per_node" => "growth of resident memory for each node of a new tree",
@@ -92,7 +96,10 @@ pub fn meaning(name: &str) -> Option<&'static str> {
 #[must_use]
 pub fn better(name: &str) -> Better {
     match name {
-        "ticks" | "ticks_percent" | "correct" | "commits_per_s" => Better::Higher,
+        "ticks" | "ticks_percent" | "parallel_percent" | "correct" | "commits_per_s" => {
+            Better::Higher
+        }
+        speedup if speedup.starts_with("speedup") => Better::Higher,
         _ => Better::Lower,
     }
 }
@@ -121,14 +128,17 @@ mod tests {
     #[test]
     fn every_metric_of_every_workload_has_a_meaning() {
         let printable = ALL.iter().flat_map(Workload::printable);
-        for name in printable.chain(["ticks_percent"]) {
+        for name in printable.chain(["ticks_percent", "speedup_workers", "parallel_percent"]) {
             assert!(meaning(name).is_some(), "{name}");
         }
         assert_eq!(meaning("ns_per_wish"), None);
     }
 
     #[test]
-    fn only_ticks_are_better_when_higher() {
+    fn only_yields_are_better_when_higher() {
+        assert_eq!(better("commits_per_s"), Better::Higher);
+        assert_eq!(better("speedup_workers"), Better::Higher);
+        assert_eq!(better("ns_per_node"), Better::Lower);
         assert_eq!(better("ticks_percent"), Better::Higher);
         assert_eq!(better("growth_kept_percent"), Better::Lower);
         assert_eq!(better("ns_per_hop"), Better::Lower);

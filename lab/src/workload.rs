@@ -11,6 +11,7 @@ mod fan_in;
 mod footprint;
 mod handoff;
 mod hot_tree;
+mod index;
 mod lock;
 mod mailbox;
 mod many_to_many;
@@ -73,7 +74,7 @@ pub(crate) fn workers(params: &Params) -> Result<usize, Error> {
 }
 
 /// All workloads, in the order of the report.
-pub static ALL: [Workload; 20] = [
+pub static ALL: [Workload; 21] = [
     Workload {
         name: "spawn",
         question: "How light is a process, and does the cost stay flat as their number grows?",
@@ -104,7 +105,7 @@ pub static ALL: [Workload; 20] = [
         metrics: &["ns_per_send", "ns_per_receive", "bytes_per_message"],
         explaining: &[],
         remark: "shared: the text is one static string. fresh: each message owns a copy, \
-                 which the system's allocator makes and frees.",
+                 which the allocator makes and frees.",
         run: mailbox::run,
     },
     Workload {
@@ -247,6 +248,7 @@ pub static ALL: [Workload; 20] = [
     hot_tree::WORKLOAD,
     append::WORKLOAD,
     snapshot::WORKLOAD,
+    index::WORKLOAD,
 ];
 
 /// The names of all workloads.

@@ -174,3 +174,10 @@ fn snapshot() {
     check("snapshot", "reads=100000 nodes=156 what=borrowed");
     check("snapshot", "reads=100000 nodes=156 what=owned");
 }
+
+#[test]
+fn index() {
+    for what in ["find", "walk", "commit"] {
+        check("index", &format!("nodes=156 rounds=50 what={what}"));
+    }
+}

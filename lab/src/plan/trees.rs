@@ -17,6 +17,7 @@ pub(super) fn rows(level: Level) -> Vec<Row> {
         hot(level),
         append(level),
         snapshot(level),
+        index(level),
     ];
     groups.into_iter().flatten().collect()
 }
@@ -82,4 +83,21 @@ fn snapshot(level: Level) -> Vec<Row> {
         Row::new("snapshot", params.with("what", what))
     };
     ["borrowed", "owned"].map(row).into()
+}
+
+fn index(level: Level) -> Vec<Row> {
+    let rounds = match level {
+        Level::Quick => 1_000,
+        _ => 10_000,
+    };
+    let row = |(what, rounds): (&str, usize)| {
+        let params = Params::default()
+            .with("nodes", SMALL)
+            .with("rounds", rounds);
+        let row = Row::new("index", params.with("what", what));
+        row.lanes(Lanes::Largest).only_weald()
+    };
+    // A walk looks at every node.
+    let rows = [("find", rounds), ("walk", rounds / 10), ("commit", rounds)];
+    rows.map(row).into()
 }
