@@ -44,8 +44,8 @@ fn run(params: &Params) -> Result<Vec<Metric>, Error> {
             with_processes(inbox, shape, (writers, each))
         }),
         "threads" => {
-            use_processors(super::workers(params)?)?;
-            with_threads(shape, (writers, each))
+            let processors = processors(super::workers(params)?)?;
+            with_threads(shape, (writers, each), &processors)
         }
         other => {
             let sentence = format!("kind={other} is neither threads nor processes.");
@@ -80,7 +80,11 @@ async fn with_processes(
     metrics(elapsed, latencies.into_iter().collect(), forest.stats())
 }
 
-fn with_threads(shape: Shape, (writers, each): (usize, usize)) -> Result<Vec<Metric>, Error> {
+fn with_threads(
+    shape: Shape,
+    (writers, each): (usize, usize),
+    processors: &CpuSet,
+) -> Result<Vec<Metric>, Error> {
     let forest = Forest::new();
     let tree = trees::build(shape);
     let ids = &trees::ids(&tree)[..];
@@ -92,11 +96,12 @@ fn with_threads(shape: Shape, (writers, each): (usize, usize)) -> Result<Vec<Met
             .map(|number| {
                 let (mut writer, start) = (Writer::new(number, ids, trunk.clone()), &start);
                 scope.spawn(move || {
+                    let bound = sched_setaffinity(None, processors);
                     start.wait();
                     for step in 0..each {
                         writer.write(step).wait();
                     }
-                    writer.latencies
+                    bound.map(|()| writer.latencies)
                 })
             })
             .collect();
@@ -107,6 +112,8 @@ fn with_threads(shape: Shape, (writers, each): (usize, usize)) -> Result<Vec<Met
         (clock.elapsed(), latencies)
     });
     let latencies = latencies.map_err(|_| Error::workload("A writer panicked."))?;
+    let latencies = latencies.into_iter().collect::<Result<_, _>>();
+    let latencies = latencies.map_err(|_| Error::workload("A writer cannot be bound."))?;
     metrics(elapsed, latencies, forest.stats())
 }
 
@@ -168,15 +175,15 @@ fn metrics(
     ])
 }
 
-/// Binds this program to so many of the processors that it may use.
-fn use_processors(workers: usize) -> Result<(), Error> {
+/// So many of the processors that this program may use.
+fn processors(workers: usize) -> Result<CpuSet, Error> {
     let wrong = || Error::workload("There are fewer processors than workers: give fewer workers.");
     let allowed = sched_getaffinity(None).map_err(|_| wrong())?;
     let mut chosen = CpuSet::new();
     let usable = (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu));
     usable.take(workers).for_each(|cpu| chosen.set(cpu));
-    if chosen.count() as usize != workers {
-        return Err(wrong());
+    match chosen.count() as usize == workers {
+        true => Ok(chosen),
+        false => Err(wrong()),
     }
-    sched_setaffinity(None, &chosen).map_err(|_| wrong())
 }
