@@ -3,6 +3,7 @@
 //! Adding one is a new file below and one more line in [`ALL`]. The names of workloads and metrics
 //! are fixed, so that figures of different days and systems can be compared.
 
+mod append;
 mod barrier;
 mod channel;
 mod condvar;
@@ -10,6 +11,8 @@ mod fan_in;
 mod fib;
 mod footprint;
 mod handoff;
+mod hot_tree;
+mod index;
 mod lock;
 mod mailbox;
 mod many_to_many;
@@ -18,10 +21,13 @@ mod ping_pong;
 mod quicksort;
 mod ring;
 mod select;
+mod snapshot;
 mod spawn;
 mod stall;
 mod thread;
+mod tree_read;
 mod tree_search;
+mod tree_write;
 mod trim;
 
 mod forking;
@@ -30,6 +36,7 @@ mod kind;
 mod memory;
 mod tally;
 mod team;
+mod trees;
 mod xorshift;
 
 use crate::error::Error;
@@ -73,7 +80,7 @@ pub(crate) fn workers(params: &Params) -> Result<usize, Error> {
 }
 
 /// All workloads, in the order of the report.
-pub static ALL: [Workload; 20] = [
+pub static ALL: [Workload; 26] = [
     Workload {
         name: "spawn",
         question: "How light is a process, and does the cost stay flat as their number grows?",
@@ -104,7 +111,7 @@ pub static ALL: [Workload; 20] = [
         metrics: &["ns_per_send", "ns_per_receive", "bytes_per_message"],
         explaining: &[],
         remark: "shared: the text is one static string. fresh: each message owns a copy, \
-                 which the system's allocator makes and frees.",
+                 which the allocator makes and frees.",
         run: mailbox::run,
     },
     Workload {
@@ -247,6 +254,12 @@ pub static ALL: [Workload; 20] = [
     nqueens::WORKLOAD,
     tree_search::WORKLOAD,
     thread::WORKLOAD,
+    tree_read::WORKLOAD,
+    tree_write::WORKLOAD,
+    hot_tree::WORKLOAD,
+    append::WORKLOAD,
+    snapshot::WORKLOAD,
+    index::WORKLOAD,
 ];
 
 /// The names of all workloads.
