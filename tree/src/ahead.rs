@@ -2,8 +2,8 @@
 //!
 //! A walk needs one child list after the other and would wait for memory at each. Here it reads a word
 //! of every list of the next thousand nodes, none of which has to wait for another one, so memory brings
-//! them at the same time. That makes a walk over a tree that is larger than the processor's cache
-//! faster by a third, and changes nothing else.
+//! them at the same time. A walk over a tree that is larger than the processor's cache got 4 to 10 % faster by
+//! it, and one over a tree of 10,000 nodes, which the cache holds, some 18 % slower (measured once, under load).
 
 use std::hint::black_box;
 
