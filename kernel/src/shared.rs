@@ -12,7 +12,7 @@ use std::{
 
 use crate::{
     builder::{BuildError, Config},
-    clock::{self, Clock},
+    clock::{self, Clock, TICK},
     crew::{Crew, Right},
     fork, hooks,
     idle::Idle,
@@ -224,8 +224,12 @@ impl Shared {
             if left.is_zero() {
                 return;
             }
-            let waited = self.ended.1.wait_timeout(guard, left);
+            let waited = self.ended.1.wait_timeout(guard, left.min(TICK));
             guard = waited.unwrap_or_else(std::sync::PoisonError::into_inner).0;
+            drop(guard);
+            // No worker does it any more, and a destructor may sleep.
+            self.fire_due();
+            guard = lock(&self.ended.0);
         }
     }
 
@@ -288,6 +292,19 @@ impl Shared {
                 // SAFETY: the queue held the job's right to run.
                 drop(unsafe { Runnable::new(job) });
             }
+        }
+    }
+
+    /// Fires what is due in every wheel. Only once the runtime is stopped.
+    fn fire_due(&self) {
+        let now = self.clock.tick_at(self.clock.now());
+        for worker in &self.workers {
+            let mut due = Vec::new();
+            let mut inside = worker.gate.enter_outside();
+            inside.wheel.advance(now, usize::MAX, &mut due);
+            let wakers = search::expire(&due);
+            drop(inside);
+            worker.count_cancelled(-search::fire(due, wakers));
         }
     }
 
