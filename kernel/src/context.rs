@@ -51,6 +51,8 @@ pub(crate) struct Context {
     yielded: Cell<bool>,
     /// Whether the thread drops the future of a job that was cancelled.
     dropping: Cell<bool>,
+    /// Whether the thread ends a job that it does not run, on whatever stack it is.
+    ending: Cell<bool>,
     /// The stack of ours on which the thread runs; null on its own.
     strand: Cell<*const Strand>,
     /// What the loop at work on this thread has to do; null if none is. Valid while set.
@@ -87,6 +89,7 @@ thread_local! {
             listening: Cell::new(false),
             yielded: Cell::new(false),
             dropping: Cell::new(false),
+            ending: Cell::new(false),
             strand: Cell::new(ptr::null()),
             base: Cell::new(ptr::null()),
             warm: Cell::new(None),
@@ -257,6 +260,15 @@ impl Context {
     /// Notes whether the thread drops the future of a cancelled job; returns what was noted before.
     pub(crate) fn set_dropping(&self, dropping: bool) -> bool {
         self.dropping.replace(dropping)
+    }
+
+    /// Notes whether the thread ends a job that it does not run; returns what was noted before.
+    pub(crate) fn set_ending(&self, ending: bool) -> bool {
+        self.ending.replace(ending)
+    }
+
+    pub(crate) fn is_ending(&self) -> bool {
+        self.ending.get()
     }
 
     pub(crate) fn is_dropping(&self) -> bool {

@@ -209,8 +209,10 @@ pub(crate) fn cancel(job: Runnable) {
     }
     context::with(|cx| {
         let before = cx.set_job(Some(job.ptr()));
+        let ending = cx.set_ending(true);
         job.fail(Failure::Cancelled);
         let ended = finish(job, None);
+        cx.set_ending(ending);
         cx.set_job(before);
         drop(ended);
     });

@@ -312,6 +312,7 @@ pub(crate) fn stack(cx: &Context) -> Option<&Stack> {
 pub(crate) fn stand(cx: &Context, root: &Strand, job: JobPtr) -> Result<(), StackError> {
     let newest = cx.strand();
     let lane = cx.set_lane(ptr::null());
+    let dropping = cx.set_dropping(false);
     root.newest.set(newest);
     let stood = match root.kind {
         Kind::Fiber => {
@@ -324,6 +325,7 @@ pub(crate) fn stand(cx: &Context, root: &Strand, job: JobPtr) -> Result<(), Stac
     let cx = context::again();
     cx.set_strand(newest);
     cx.set_lane(lane);
+    cx.set_dropping(dropping);
     stood
 }
 

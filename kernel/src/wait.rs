@@ -3,7 +3,7 @@
 //! - Inside a job the job's stack is left standing, and the thread goes on with other jobs on a further one
 //!   ([`crate::strand`]). The job is woken, cancelled and reported as one that awaits.
 //! - On a foreign thread the thread parks, and meanwhile runs the jobs that are bound to it.
-//! - A wait in a destructor, while the thread unwinds or drops what a cancelled job held, blocks the OS
+//! - A wait in a destructor, while the thread unwinds, blocks the OS
 //!   thread: what is unwound is counted by thread, and another job's lock guards would be poisoned by it.
 //!   The worker's right goes to a stand-in first. So it is, too, where no stack can be had, and in a fork
 //!   ([`crate::fork`]).
@@ -217,11 +217,11 @@ impl Drop for Noted {
         context::again().end_wait(self.before, self.stood);
     }
 }
-/// Whether a stack of the calling thread may be left standing: not while anything is being destroyed, only if the
+/// Whether a stack of the calling thread may be left standing: not while it unwinds or ends a job from elsewhere, only if the
 /// thread has a home to which its job can be woken, and not inside a fork. Whoever forks may hold a lock of `std`; a
 /// job that wants it would hold the thread to which a half that stands is bound.
 fn may_stand(cx: &context::Context) -> bool {
-    !cx.home_ptr().is_null() && cx.lane().is_none() && !cx.is_dropping() && !thread::panicking()
+    !cx.home_ptr().is_null() && cx.lane().is_none() && !cx.is_ending() && !thread::panicking()
 }
 
 /// Whether a cancel may not unwind the running job (again).

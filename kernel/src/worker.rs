@@ -262,6 +262,11 @@ impl<'a> Tenure<'a> {
     /// Step 1: a job to run.
     fn find(&self) -> Result<Runnable, End> {
         loop {
+            // Before the look: a loop that begins because a job left its stack must not take that job first again
+            // and again, while others wait in the ring.
+            if let Next::Job(job) = self.pass(Ended::No)? {
+                return Ok(self.found(job));
+            }
             if let Some(job) = search::look(self)? {
                 self.announce(&job)?;
                 return Ok(self.found(job));
