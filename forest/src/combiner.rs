@@ -254,7 +254,7 @@ impl Combiner {
     ) -> Answer {
         let root = |line: &Line, new: NewTree| {
             shared.blobs.add(line.number, new.blobs);
-            Arc::new(Root::new(new.content, commit, bytes.clone()))
+            Arc::new(Root::new(line.number, new.content, commit, bytes.clone()))
         };
         match prepared {
             Prepared::Nothing(_) => {}
@@ -272,7 +272,8 @@ impl Combiner {
             }
             Prepared::Create(name, tree) => {
                 self.lines += 1;
-                let first = Arc::new(Root::new((*tree, Indexes::default()), commit, bytes));
+                let content = (*tree, Indexes::default());
+                let first = Arc::new(Root::new(self.lines, content, commit, bytes));
                 let line = Arc::new(Line::new(self.lines, Arc::clone(&name), first));
                 shared.names_mut().insert(name, Arc::clone(&line));
                 return Answer::Created(Ok(line));

@@ -62,10 +62,13 @@ impl Trunk {
     /// An edit that begins from this version; its commit is brought to the newest one, or is a conflict.
     ///
     /// # Panics
-    /// If it is a version of another tree.
+    /// If it is a version of another tree, be it one from which this tree was created.
     pub fn edit_from(&self, base: &Snapshot) -> Edit {
+        let is_of_this_tree = base.line == self.line.number
+            && base.version().incarnation == self.shared.incarnation
+            && base.tree.shares_ids_with(&self.view().tree);
         assert!(
-            base.tree.shares_ids_with(&self.view().tree),
+            is_of_this_tree,
             "an edit of a tree begins from a version of that tree"
         );
         Edit::new(

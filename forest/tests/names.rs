@@ -72,3 +72,13 @@ fn a_deleted_tree_is_read_and_not_changed() {
     assert_ne!(anew.number(), tree.number());
     assert_eq!(value_of(&anew, "k"), None);
 }
+
+#[test]
+#[should_panic(expected = "an edit of a tree begins from a version of that tree")]
+fn a_tree_that_was_created_from_another_one_is_another_tree() {
+    let forest = Forest::new();
+    let tree = forest.create("t").wait().unwrap();
+    let content = tree.view().tree().clone();
+    let copy = forest.create_from("copy", content).wait().unwrap();
+    let _ = copy.edit_from(&tree.snapshot());
+}
