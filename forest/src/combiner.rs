@@ -138,7 +138,7 @@ impl Combiner {
 
     fn serve(&mut self, shared: &Arc<Shared>, request: Request) -> Served {
         match request {
-            Request::Commit(work) => match self.turns.in_the_way(&work) {
+            Request::Commit(work) => match self.turns.in_the_way(shared, &work) {
                 Some(number) => return Served::Waits(number, Request::Commit(work)),
                 None => return Served::Done(self.commit(shared, work)),
             },

@@ -60,13 +60,11 @@ impl Combiner {
                 must_be_free(shared, &name)?;
                 Ok(Prepared::Create(name, tree))
             }
-            What::Delete(line) => {
-                self.show(shared);
-                Ok(Prepared::Delete(line))
-            }
-            What::Rename(line, name) => {
-                must_be_free(shared, &name)?;
-                Ok(Prepared::Rename(line, name))
+            What::Delete(name) => Ok(Prepared::Delete(shared.line(&name)?)),
+            What::Rename(name, new_name) => {
+                let line = shared.line(&name)?;
+                must_be_free(shared, &new_name)?;
+                Ok(Prepared::Rename(line, new_name))
             }
             What::Restore(line, root) => {
                 let head = self.head(&line);

@@ -10,7 +10,7 @@ use crate::error::{CommitError, VersionError};
 use crate::forest::Shared;
 use crate::index::Index;
 use crate::line::Line;
-use crate::request::{Answer, What};
+use crate::request::What;
 use crate::root::{Snapshot, View};
 use crate::version::{Committed, Version};
 
@@ -249,10 +249,7 @@ impl Trunk {
         self,
         what: impl FnOnce(Arc<Line>) -> What,
     ) -> Result<Committed, CommitError> {
-        match self.shared.ask_for(what(self.line)).await {
-            Answer::Committed(outcome) => outcome,
-            _ => unreachable!("who asks for a change is told whether it was made"),
-        }
+        self.shared.ask_for_commit(what(self.line)).await
     }
 }
 

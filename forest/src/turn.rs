@@ -30,7 +30,7 @@ struct Turn {
 impl Turns {
     /// The number of a tree that this commit would touch and whose turn somebody else has.
     #[inline]
-    pub(crate) fn in_the_way(&self, work: &Work) -> Option<u64> {
+    pub(crate) fn in_the_way(&self, shared: &Shared, work: &Work) -> Option<u64> {
         if self.0.is_empty() {
             return None;
         }
@@ -38,7 +38,10 @@ impl Turns {
             let turn = self.0.get(number);
             turn.is_some_and(|turn| Some(turn.bid.ticket) != work.turn)
         };
-        work.what.lines().map(|line| line.number).find(is_others)
+        let name = work.what.named();
+        let named = name.and_then(|name| shared.names().get(name).cloned());
+        let lines = work.what.lines().chain(&named);
+        lines.map(|line| line.number).find(is_others)
     }
 
     /// Takes the turn if it is free.

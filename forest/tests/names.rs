@@ -82,3 +82,17 @@ fn a_tree_that_was_created_from_another_one_is_another_tree() {
     let copy = forest.create_from("copy", content).wait().unwrap();
     let _ = copy.edit_from(&tree.snapshot());
 }
+
+#[test]
+fn a_name_is_looked_up_when_the_change_happens() {
+    let forest = Forest::new();
+    let first = forest.create("t").wait().unwrap();
+    let (deletion, renaming) = (forest.delete("t"), forest.rename("u", "v"));
+    forest.rename("t", "kept").wait().unwrap();
+    let second = forest.create("t").wait().unwrap();
+    deletion.wait().unwrap();
+    assert!(second.is_deleted() && !first.is_deleted());
+    forest.create("u").wait().unwrap();
+    renaming.wait().unwrap();
+    assert_eq!(forest.list(), ["kept", "v"]);
+}
