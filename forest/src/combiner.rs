@@ -196,6 +196,10 @@ impl Combiner {
                 matches!(prepared, Prepared::Create(..)),
             );
         }
+        if !matches!(prepared, Prepared::One(..)) {
+            // What this commit does is visible at once, so what came before it must be.
+            self.show(shared);
+        }
         (self.number, self.time) = (commit.version.number, commit.time);
         shared.stats.committed();
         let answer = self.perform(shared, prepared, (commit, bytes));
@@ -263,7 +267,6 @@ impl Combiner {
                 self.add_unseen(shared, line, root);
             }
             Prepared::Many(versions) => {
-                self.show(shared);
                 let roots = versions.into_iter().map(|(line, new)| {
                     let root = root(&line, new);
                     (line, root)
@@ -292,7 +295,10 @@ impl Combiner {
             Prepared::Erase(line, node, name) => {
                 shared.blobs.erase(&(line.number, node, name), commit.time);
             }
-            Prepared::Tag(line, tag, root) => _ = line.past().tags.insert(tag, root),
+            Prepared::Tag(line, tag, root) => {
+                let gone = line.past().tags.insert(tag, root);
+                self.retention.gone.extend(gone);
+            }
             Prepared::Untag(line, tag) => {
                 let gone = line.past().tags.remove(&tag);
                 self.retention.gone.extend(gone);
