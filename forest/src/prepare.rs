@@ -50,7 +50,9 @@ enum Origin {
 
 impl Combiner {
     pub(crate) fn prepare(&mut self, shared: &Shared, what: What) -> Result<Prepared, CommitError> {
-        if let Some(line) = what.lines().find(|line| line.is_deleted()) {
+        // What was deleted is still read, so it can still be erased.
+        let is_change = !matches!(what, What::Erase(..));
+        if let Some(line) = what.lines().find(|line| is_change && line.is_deleted()) {
             return Err(CommitError::Deleted(line.name().to_string()));
         }
         match what {
@@ -94,7 +96,17 @@ impl Combiner {
                     NewTree::new(content, Origin::DropIndex(attribute)),
                 ))
             }
-            What::Erase(line, node, name) => Ok(Prepared::Erase(line, node, name)),
+            What::Erase(line, node, name) => {
+                let place = (line.number, node, name);
+                if !shared.blobs.are_at(&place) {
+                    let (_, node, name) = place;
+                    return Err(CommitError::NothingToErase {
+                        node,
+                        name: name.into(),
+                    });
+                }
+                Ok(Prepared::Erase(line, node, place.2))
+            }
             What::Tag(line, tag, root) => Ok(Prepared::Tag(line, tag, root)),
             What::Untag(line, tag) => Ok(Prepared::Untag(line, tag)),
         }

@@ -232,10 +232,10 @@ impl Trunk {
     }
 
     /// Erases all bytes that were ever put with [`put_erasable`](Edit::put_erasable) under an attribute
-    /// of a node: every version, snapshot and export then reads `Erased`.
+    /// of a node: every version, snapshot and export then reads `Erased`. So it does in a deleted tree.
     ///
     /// # Errors
-    /// Those of a commit.
+    /// [`CommitError::NothingToErase`], if none are stored; those of a commit, but for `Deleted`.
     pub fn erase(
         &self,
         node: NodeId,
