@@ -12,7 +12,7 @@
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use weald_tree::Bytes;
 
@@ -33,6 +33,8 @@ pub(crate) struct Combiner {
     /// The number and the time of the newest commit.
     number: u64,
     time: SystemTime,
+    /// What the clock said last.
+    uptime: Duration,
     /// The time of this group, once somebody needed it.
     now: Option<SystemTime>,
     lines: u64,
@@ -60,6 +62,7 @@ impl Combiner {
         Self {
             number: 0,
             time: SystemTime::UNIX_EPOCH,
+            uptime: Duration::ZERO,
             now: None,
             lines: 0,
             known: Known::default(),
@@ -143,7 +146,8 @@ impl Combiner {
                 None => return Served::Done(self.commit(shared, work)),
             },
             Request::TakeTurn(bid) => {
-                if !self.turns.take(&bid, shared.clock.uptime()) {
+                let now = self.uptime(shared);
+                if !self.turns.take(&bid, now) {
                     return Served::Waits(bid.line.number, Request::TakeTurn(bid));
                 }
             }
@@ -154,13 +158,23 @@ impl Combiner {
     }
 
     fn look_at_turns(&mut self, shared: &Arc<Shared>) {
-        let report = |bid: &Bid, held: std::time::Duration| {
+        let report = |bid: &Bid, held: Duration| {
             shared.stats.turn_revoked();
             let (tree, held_ms) = (bid.line.name(), held.as_millis());
-            tracing::warn!(%tree, held_ms, caller = %bid.caller, "an update kept others waiting; its turn was taken away");
+            // Who listens is somebody else's code, as a clock is.
+            let _ = catch_unwind(AssertUnwindSafe(|| {
+                tracing::warn!(%tree, held_ms, caller = %bid.caller, "an update kept others waiting; its turn was taken away");
+            }));
         };
-        self.resumed
-            .extend(self.turns.revoke(shared.clock.uptime(), report));
+        let now = self.uptime(shared);
+        self.resumed.extend(self.turns.revoke(now, report));
+    }
+
+    /// What the clock says. A clock that panics stands still, and others' requests are not lost with it.
+    fn uptime(&mut self, shared: &Shared) -> Duration {
+        let now = catch_unwind(AssertUnwindSafe(|| shared.clock.uptime()));
+        self.uptime = self.uptime.max(now.unwrap_or_default());
+        self.uptime
     }
 
     fn commit(&mut self, shared: &Arc<Shared>, work: Work) -> Answer {
@@ -295,13 +309,13 @@ impl Combiner {
             Prepared::Erase(line, node, name) => {
                 shared.blobs.erase(&(line.number, node, name), commit.time);
             }
-            Prepared::Tag(line, tag, root) => {
-                let gone = line.past().tags.insert(tag, root);
-                self.retention.gone.extend(gone);
+            Prepared::Tag(line, tag, tagged) => {
+                let gone = line.past().tags.insert(tag, tagged);
+                self.retention.gone.extend(gone.map(|gone| gone.root));
             }
             Prepared::Untag(line, tag) => {
                 let gone = line.past().tags.remove(&tag);
-                self.retention.gone.extend(gone);
+                self.retention.gone.extend(gone.map(|gone| gone.root));
             }
         }
         Answer::Committed(Ok(commit))

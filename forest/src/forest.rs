@@ -195,6 +195,7 @@ impl Forest {
                 let lone = past
                     .tags
                     .values()
+                    .map(|tagged| &tagged.root)
                     .filter(|root| root.number() <= past.gone());
                 past.kept().chain(lone).cloned().collect()
             };

@@ -15,6 +15,7 @@ use crate::forest::Shared;
 use crate::index::Indexes;
 use crate::journal::Change;
 use crate::line::Line;
+use crate::past::Tagged;
 use crate::request::{Part, What};
 use crate::root::Root;
 use crate::version::Version;
@@ -29,7 +30,7 @@ pub(crate) enum Prepared {
     Delete(Arc<Line>),
     Rename(Arc<Line>, Arc<str>),
     Erase(Arc<Line>, NodeId, Box<str>),
-    Tag(Arc<Line>, Arc<str>, Arc<Root>),
+    Tag(Arc<Line>, Arc<str>, Tagged),
     Untag(Arc<Line>, Arc<str>),
 }
 
@@ -107,7 +108,7 @@ impl Combiner {
                 }
                 Ok(Prepared::Erase(line, node, place.2))
             }
-            What::Tag(line, tag, root) => Ok(Prepared::Tag(line, tag, root)),
+            What::Tag(line, tag, tagged) => Ok(Prepared::Tag(line, tag, tagged)),
             What::Untag(line, tag) => Ok(Prepared::Untag(line, tag)),
         }
     }
@@ -248,10 +249,10 @@ pub(crate) fn tell(
             node: *node,
             name,
         },
-        Prepared::Tag(line, tag, root) => Change::Tag {
+        Prepared::Tag(line, tag, tagged) => Change::Tag {
             tree: line.number,
             tag,
-            version: root.version(),
+            version: tagged.given,
         },
         Prepared::Untag(line, tag) => Change::Untag {
             tree: line.number,

@@ -13,6 +13,7 @@ use crate::erasable::Blob;
 use crate::error::CommitError;
 use crate::index::Index;
 use crate::line::Line;
+use crate::past::Tagged;
 use crate::root::Root;
 use crate::version::{CommitId, Committed};
 
@@ -51,7 +52,7 @@ pub(crate) enum What {
     AddIndex(Arc<Line>, Arc<Root>, Index),
     DropIndex(Arc<Line>, Arc<str>),
     Erase(Arc<Line>, NodeId, Box<str>),
-    Tag(Arc<Line>, Arc<str>, Arc<Root>),
+    Tag(Arc<Line>, Arc<str>, Tagged),
     Untag(Arc<Line>, Arc<str>),
 }
 
