@@ -12,7 +12,7 @@
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use weald_tree::Bytes;
 
@@ -33,6 +33,8 @@ pub(crate) struct Combiner {
     /// The number and the time of the newest commit.
     number: u64,
     time: SystemTime,
+    /// What the clock said last.
+    uptime: Duration,
     /// The time of this group, once somebody needed it.
     now: Option<SystemTime>,
     lines: u64,
@@ -60,6 +62,7 @@ impl Combiner {
         Self {
             number: 0,
             time: SystemTime::UNIX_EPOCH,
+            uptime: Duration::ZERO,
             now: None,
             lines: 0,
             known: Known::default(),
@@ -138,12 +141,13 @@ impl Combiner {
 
     fn serve(&mut self, shared: &Arc<Shared>, request: Request) -> Served {
         match request {
-            Request::Commit(work) => match self.turns.in_the_way(&work) {
+            Request::Commit(work) => match self.turns.in_the_way(shared, &work) {
                 Some(number) => return Served::Waits(number, Request::Commit(work)),
                 None => return Served::Done(self.commit(shared, work)),
             },
             Request::TakeTurn(bid) => {
-                if !self.turns.take(&bid, shared.clock.uptime()) {
+                let now = self.uptime(shared);
+                if !self.turns.take(&bid, now) {
                     return Served::Waits(bid.line.number, Request::TakeTurn(bid));
                 }
             }
@@ -154,13 +158,23 @@ impl Combiner {
     }
 
     fn look_at_turns(&mut self, shared: &Arc<Shared>) {
-        let report = |bid: &Bid, held: std::time::Duration| {
+        let report = |bid: &Bid, held: Duration| {
             shared.stats.turn_revoked();
             let (tree, held_ms) = (bid.line.name(), held.as_millis());
-            tracing::warn!(%tree, held_ms, caller = %bid.caller, "an update kept others waiting; its turn was taken away");
+            // Who listens is somebody else's code, as a clock is.
+            let _ = catch_unwind(AssertUnwindSafe(|| {
+                tracing::warn!(%tree, held_ms, caller = %bid.caller, "an update kept others waiting; its turn was taken away");
+            }));
         };
-        self.resumed
-            .extend(self.turns.revoke(shared.clock.uptime(), report));
+        let now = self.uptime(shared);
+        self.resumed.extend(self.turns.revoke(now, report));
+    }
+
+    /// What the clock says. A clock that panics stands still, and others' requests are not lost with it.
+    fn uptime(&mut self, shared: &Shared) -> Duration {
+        let now = catch_unwind(AssertUnwindSafe(|| shared.clock.uptime()));
+        self.uptime = self.uptime.max(now.unwrap_or_default());
+        self.uptime
     }
 
     fn commit(&mut self, shared: &Arc<Shared>, work: Work) -> Answer {
@@ -195,6 +209,10 @@ impl Combiner {
                 CommitError::Journal(reason),
                 matches!(prepared, Prepared::Create(..)),
             );
+        }
+        if !matches!(prepared, Prepared::One(..)) {
+            // What this commit does is visible at once, so what came before it must be.
+            self.show(shared);
         }
         (self.number, self.time) = (commit.version.number, commit.time);
         shared.stats.committed();
@@ -254,7 +272,7 @@ impl Combiner {
     ) -> Answer {
         let root = |line: &Line, new: NewTree| {
             shared.blobs.add(line.number, new.blobs);
-            Arc::new(Root::new(new.content, commit, bytes.clone()))
+            Arc::new(Root::new(line.number, new.content, commit, bytes.clone()))
         };
         match prepared {
             Prepared::Nothing(_) => {}
@@ -263,7 +281,6 @@ impl Combiner {
                 self.add_unseen(shared, line, root);
             }
             Prepared::Many(versions) => {
-                self.show(shared);
                 let roots = versions.into_iter().map(|(line, new)| {
                     let root = root(&line, new);
                     (line, root)
@@ -272,7 +289,8 @@ impl Combiner {
             }
             Prepared::Create(name, tree) => {
                 self.lines += 1;
-                let first = Arc::new(Root::new((*tree, Indexes::default()), commit, bytes));
+                let content = (*tree, Indexes::default());
+                let first = Arc::new(Root::new(self.lines, content, commit, bytes));
                 let line = Arc::new(Line::new(self.lines, Arc::clone(&name), first));
                 shared.names_mut().insert(name, Arc::clone(&line));
                 return Answer::Created(Ok(line));
@@ -291,10 +309,13 @@ impl Combiner {
             Prepared::Erase(line, node, name) => {
                 shared.blobs.erase(&(line.number, node, name), commit.time);
             }
-            Prepared::Tag(line, tag, root) => _ = line.past().tags.insert(tag, root),
+            Prepared::Tag(line, tag, tagged) => {
+                let gone = line.past().tags.insert(tag, tagged);
+                self.retention.gone.extend(gone.map(|gone| gone.root));
+            }
             Prepared::Untag(line, tag) => {
                 let gone = line.past().tags.remove(&tag);
-                self.retention.gone.extend(gone);
+                self.retention.gone.extend(gone.map(|gone| gone.root));
             }
         }
         Answer::Committed(Ok(commit))

@@ -123,6 +123,12 @@ impl Blobs {
         }
     }
 
+    /// Whether bytes are stored for an attribute of a node.
+    pub(crate) fn are_at(&self, place: &Place) -> bool {
+        let shelves = self.shelves.read().unwrap_or_else(PoisonError::into_inner);
+        shelves.places.contains_key(place)
+    }
+
     /// Lets go of all bytes that were ever stored for an attribute of a node.
     pub(crate) fn erase(&self, place: &Place, when: SystemTime) {
         let mut gone = Vec::new();
@@ -172,7 +178,8 @@ impl Forest {
     }
 
     /// A node and all below it as JSON, with the bytes of erasable values; an erased one is
-    /// `{"erased": "1763780000"}`, in seconds since 1970.
+    /// `{"erased": "1763780000"}`, in seconds since 1970. [`Tree::from_json`](weald_tree::Tree::from_json)
+    /// reads it, and leaves out what was erased.
     pub fn export(&self, node: Node<'_>) -> String {
         node.to_json_with(&mut |text, value| match self.blobs().value(value) {
             Value::Plain(bytes) => weald_tree::write_value(text, bytes),

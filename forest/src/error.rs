@@ -1,6 +1,6 @@
 //! Why the forest refused something. What was refused left no trace.
 
-use weald_tree::{EditError, Read};
+use weald_tree::{EditError, NodeId, Read};
 
 use crate::version::Version;
 
@@ -35,6 +35,17 @@ pub enum CommitError {
          wait for it; commit after it has returned"
     )]
     Reentrant,
+    /// No bytes that could be erased are stored for the attribute.
+    #[error(
+        "no erasable bytes are stored for the attribute `{name}` of the node {node}; they were erased \
+         before, or were put with `put_attribute`"
+    )]
+    NothingToErase {
+        /// The node.
+        node: NodeId,
+        /// The name of the attribute.
+        name: String,
+    },
     /// The journal did not take the commit, so it did not happen.
     #[error("the journal refused the commit, which did not happen: {0}")]
     Journal(String),

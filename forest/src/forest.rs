@@ -122,9 +122,7 @@ impl Forest {
     /// # Errors
     /// [`NameError::Missing`], if there is none.
     pub fn get(&self, name: &str) -> Result<Trunk, NameError> {
-        let line = self.0.names().get(name).cloned();
-        let line = line.ok_or_else(|| NameError::Missing(name.to_owned()))?;
-        Ok(Trunk::new(Arc::clone(&self.0), line))
+        Ok(Trunk::new(Arc::clone(&self.0), self.0.line(name)?))
     }
 
     /// The names of all trees, sorted.
@@ -132,7 +130,8 @@ impl Forest {
         self.0.names().keys().map(ToString::to_string).collect()
     }
 
-    /// Deletes a tree. Snapshots of it stay, and its handles go on showing the last version.
+    /// Deletes the tree that has this name when it happens. Snapshots of it stay, and its handles go on
+    /// showing the last version.
     ///
     /// # Errors
     /// [`NameError::Missing`], if there is none of this name.
@@ -140,11 +139,10 @@ impl Forest {
         &self,
         name: &str,
     ) -> impl Future<Output = Result<Committed, CommitError>> + Send + use<> {
-        let trunk = self.get(name);
-        async move { trunk?.ask(What::Delete).await }
+        self.0.ask_for_commit(What::Delete(name.into()))
     }
 
-    /// Gives a tree another name. Its handles, versions and tags stay.
+    /// Gives the tree that has this name when it happens another one. Its handles, versions and tags stay.
     ///
     /// # Errors
     /// [`NameError`], if there is no tree of the old name, or one of the new name.
@@ -153,9 +151,8 @@ impl Forest {
         name: &str,
         new_name: &str,
     ) -> impl Future<Output = Result<Committed, CommitError>> + Send + use<> {
-        let trunk = self.get(name);
-        let new_name = new_name.into();
-        async move { trunk?.ask(|line| What::Rename(line, new_name)).await }
+        let what = What::Rename(name.into(), new_name.into());
+        self.0.ask_for_commit(what)
     }
 
     /// What several trees were at one moment: of each commit over several of them, all or nothing. It
@@ -198,6 +195,7 @@ impl Forest {
                 let lone = past
                     .tags
                     .values()
+                    .map(|tagged| &tagged.root)
                     .filter(|root| root.number() <= past.gone());
                 past.kept().chain(lone).cloned().collect()
             };
@@ -239,6 +237,15 @@ impl Shared {
         self.names.write().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The tree that has this name now.
+    ///
+    /// # Errors
+    /// [`NameError::Missing`], if there is none.
+    pub(crate) fn line(&self, name: &str) -> Result<Arc<Line>, NameError> {
+        let line = self.names().get(name).cloned();
+        line.ok_or_else(|| NameError::Missing(name.to_owned()))
+    }
+
     /// The id of the commit of this number, if its author gave none.
     pub(crate) fn nth_id(&self, number: u64) -> CommitId {
         CommitId(u128::from(self.seed) << 64 | u128::from(number))
@@ -247,6 +254,20 @@ impl Shared {
     /// A number that no other turn has.
     pub(crate) fn ticket(&self) -> u64 {
         self.tickets.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Asks for a change that makes no tree, and waits for what became of it.
+    pub(crate) fn ask_for_commit(
+        self: &Arc<Self>,
+        what: What,
+    ) -> impl Future<Output = Result<Committed, CommitError>> + Send + use<> {
+        let asking = self.ask_for(what);
+        async move {
+            match asking.await {
+                Answer::Committed(outcome) => outcome,
+                _ => unreachable!("who asks for a change is told whether it was made"),
+            }
+        }
     }
 
     /// Asks for a change that is no edit.

@@ -107,7 +107,7 @@ pub enum Change<'a> {
         tree: u64,
         /// The tag.
         tag: &'a str,
-        /// The version.
+        /// The version of the forest; the tree is as it was then.
         version: Version,
     },
     /// A tag is gone.

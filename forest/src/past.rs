@@ -20,9 +20,24 @@ pub(crate) struct Past {
     first: Version,
     /// The number of the newest version that was let go.
     gone: u64,
-    pub(crate) tags: BTreeMap<Arc<str>, Arc<Root>>,
+    pub(crate) tags: BTreeMap<Arc<str>, Tagged>,
     /// Those who wait for the next version, by the number of the watch.
     pub(crate) wakers: BTreeMap<u64, Waker>,
+}
+
+/// A version that is kept for a tag.
+#[derive(Clone)]
+pub(crate) struct Tagged {
+    /// The version of the forest that was given the tag; the tree's own may be older.
+    pub(crate) given: Version,
+    pub(crate) root: Arc<Root>,
+}
+
+impl Tagged {
+    /// Whether it is known that the tree was so in a version of the forest.
+    fn was_in(&self, asked: Version) -> bool {
+        self.root.version() <= asked && asked <= self.given
+    }
 }
 
 impl Past {
@@ -78,7 +93,8 @@ impl Past {
         }
         let behind = self.roots.partition_point(|root| root.version() <= asked);
         let kept = behind.checked_sub(1).map(|at| &self.roots[at]);
-        let tagged = || self.tags.values().find(|root| root.version() == asked);
+        let tagged = || self.tags.values().find(|tagged| tagged.was_in(asked));
+        let tagged = || tagged().map(|tagged| &tagged.root);
         kept.or_else(tagged).ok_or(VersionError::TooOld {
             asked,
             oldest: self.oldest().version(),

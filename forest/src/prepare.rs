@@ -15,6 +15,7 @@ use crate::forest::Shared;
 use crate::index::Indexes;
 use crate::journal::Change;
 use crate::line::Line;
+use crate::past::Tagged;
 use crate::request::{Part, What};
 use crate::root::Root;
 use crate::version::Version;
@@ -29,7 +30,7 @@ pub(crate) enum Prepared {
     Delete(Arc<Line>),
     Rename(Arc<Line>, Arc<str>),
     Erase(Arc<Line>, NodeId, Box<str>),
-    Tag(Arc<Line>, Arc<str>, Arc<Root>),
+    Tag(Arc<Line>, Arc<str>, Tagged),
     Untag(Arc<Line>, Arc<str>),
 }
 
@@ -50,7 +51,9 @@ enum Origin {
 
 impl Combiner {
     pub(crate) fn prepare(&mut self, shared: &Shared, what: What) -> Result<Prepared, CommitError> {
-        if let Some(line) = what.lines().find(|line| line.is_deleted()) {
+        // What was deleted is still read, so it can still be erased.
+        let is_change = !matches!(what, What::Erase(..));
+        if let Some(line) = what.lines().find(|line| is_change && line.is_deleted()) {
             return Err(CommitError::Deleted(line.name().to_string()));
         }
         match what {
@@ -60,13 +63,11 @@ impl Combiner {
                 must_be_free(shared, &name)?;
                 Ok(Prepared::Create(name, tree))
             }
-            What::Delete(line) => {
-                self.show(shared);
-                Ok(Prepared::Delete(line))
-            }
-            What::Rename(line, name) => {
-                must_be_free(shared, &name)?;
-                Ok(Prepared::Rename(line, name))
+            What::Delete(name) => Ok(Prepared::Delete(shared.line(&name)?)),
+            What::Rename(name, new_name) => {
+                let line = shared.line(&name)?;
+                must_be_free(shared, &new_name)?;
+                Ok(Prepared::Rename(line, new_name))
             }
             What::Restore(line, root) => {
                 let head = self.head(&line);
@@ -96,8 +97,18 @@ impl Combiner {
                     NewTree::new(content, Origin::DropIndex(attribute)),
                 ))
             }
-            What::Erase(line, node, name) => Ok(Prepared::Erase(line, node, name)),
-            What::Tag(line, tag, root) => Ok(Prepared::Tag(line, tag, root)),
+            What::Erase(line, node, name) => {
+                let place = (line.number, node, name);
+                if !shared.blobs.are_at(&place) {
+                    let (_, node, name) = place;
+                    return Err(CommitError::NothingToErase {
+                        node,
+                        name: name.into(),
+                    });
+                }
+                Ok(Prepared::Erase(line, node, place.2))
+            }
+            What::Tag(line, tag, tagged) => Ok(Prepared::Tag(line, tag, tagged)),
             What::Untag(line, tag) => Ok(Prepared::Untag(line, tag)),
         }
     }
@@ -238,10 +249,10 @@ pub(crate) fn tell(
             node: *node,
             name,
         },
-        Prepared::Tag(line, tag, root) => Change::Tag {
+        Prepared::Tag(line, tag, tagged) => Change::Tag {
             tree: line.number,
             tag,
-            version: root.version(),
+            version: tagged.given,
         },
         Prepared::Untag(line, tag) => Change::Untag {
             tree: line.number,

@@ -47,6 +47,7 @@ pub(crate) fn jointly(versions: Vec<(Arc<Line>, Arc<Root>)>, retention: &mut Ret
     let mut pasts: Vec<_> = versions.iter().map(|(line, _)| line.past()).collect();
     for ((line, after), past) in versions.iter().zip(&pasts) {
         line.slot.store(Arc::new(Root {
+            line: after.line,
             tree: after.tree.clone(),
             commit: after.commit,
             bytes: after.bytes.clone(),

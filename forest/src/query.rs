@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::fmt;
 use std::ops::{Bound, RangeBounds};
 
-use weald_tree::{Change, EditError, Node, NodeId, Tree};
+use weald_tree::{Change, Climb, EditError, Node, NodeId, Tree};
 
 use crate::edit::Edit;
 use crate::erasable::is_reference;
@@ -144,10 +144,17 @@ impl Query {
         node.get(&self.attribute).is_some_and(is_met)
     }
 
-    fn is_in_place(&self, node: Node<'_>) -> bool {
-        let Some(above) = self.under else { return true };
-        node.id() == above || node.ancestors().any(|node| node.id() == above)
+    /// How nodes of one version are looked at for lying in the asked subtree; not at all, if they may
+    /// lie anywhere.
+    fn climb(&self) -> Option<Climb> {
+        self.under.map(|above| Climb::to([above]))
     }
+}
+
+fn is_in_place(climb: &mut Option<Climb>, node: Node<'_>) -> bool {
+    climb
+        .as_mut()
+        .is_none_or(|climb| climb.from(node).is_some())
 }
 
 impl Root {
@@ -159,7 +166,7 @@ impl Root {
             index.keys.from(&is_begun)
         });
         let way = match keys {
-            Some(keys) => Way::Index(keys),
+            Some(keys) => Way::Index(keys, query.climb()),
             None => {
                 let first = query
                     .under
@@ -205,11 +212,12 @@ impl Edit {
         let (base, tree) = (self.base(), self.tree());
         let mut changed = HashSet::new();
         let mut found = Vec::new();
-        let sought = |node: &Node<'_>| query.is_met_by(*node) && query.is_in_place(*node);
+        let mut climb = query.climb();
+        let mut sought = |node: &Node<'_>| query.is_met_by(*node) && is_in_place(&mut climb, *node);
         for change in base.tree.diff(tree) {
             changed.insert(change.id());
             if let Change::Added(new) | Change::Changed { new, .. } = change {
-                found.extend(Some(new).filter(sought).map(Node::id));
+                found.extend(Some(new).filter(&mut sought).map(Node::id));
             }
         }
         // A node that was not changed may have come into the subtree or left it with one above it, so
@@ -238,7 +246,7 @@ pub struct Found<'a> {
 
 #[derive(Clone)]
 enum Way<'a> {
-    Index(Keys<'a>),
+    Index(Keys<'a>, Option<Climb>),
     Walk(Option<weald_tree::Preorder<'a>>),
 }
 
@@ -249,10 +257,10 @@ impl<'a> Iterator for Found<'a> {
         let Self { query, tree, way } = self;
         match way {
             Way::Walk(nodes) => nodes.as_mut()?.find(|node| query.is_met_by(*node)),
-            Way::Index(keys) => {
+            Way::Index(keys, climb) => {
                 let keys = keys.take_while(|key| !query.is_over(&key.value));
                 let mut nodes = keys.filter_map(|key| tree.node(key.node));
-                nodes.find(|node| query.is_in_place(*node))
+                nodes.find(|node| is_in_place(climb, *node))
             }
         }
     }

@@ -13,6 +13,7 @@ use crate::erasable::Blob;
 use crate::error::CommitError;
 use crate::index::Index;
 use crate::line::Line;
+use crate::past::Tagged;
 use crate::root::Root;
 use crate::version::{CommitId, Committed};
 
@@ -42,14 +43,16 @@ pub(crate) enum What {
     /// Edits of different trees.
     Edits(Part, Vec<Part>),
     Create(Arc<str>, Box<Tree>),
-    Delete(Arc<Line>),
-    Rename(Arc<Line>, Arc<str>),
+    /// The tree that has this name when it happens.
+    Delete(Arc<str>),
+    /// The tree that has the first name when it happens; the second is its new one.
+    Rename(Arc<str>, Arc<str>),
     Restore(Arc<Line>, Arc<Root>),
     /// An index of this version of the tree.
     AddIndex(Arc<Line>, Arc<Root>, Index),
     DropIndex(Arc<Line>, Arc<str>),
     Erase(Arc<Line>, NodeId, Box<str>),
-    Tag(Arc<Line>, Arc<str>, Arc<Root>),
+    Tag(Arc<Line>, Arc<str>, Tagged),
     Untag(Arc<Line>, Arc<str>),
 }
 
@@ -79,14 +82,12 @@ pub(crate) enum Answer {
 }
 
 impl What {
-    /// The trees whose turn has to be free.
+    /// The trees whose turn has to be free, but for the one that is [`named`](Self::named).
     pub(crate) fn lines(&self) -> impl Iterator<Item = &Arc<Line>> {
         let (first, rest) = match self {
-            Self::Create(..) => (None, &[][..]),
+            Self::Create(..) | Self::Delete(_) | Self::Rename(..) => (None, &[][..]),
             Self::Edits(first, rest) => (Some(&first.line), &rest[..]),
-            Self::Delete(line)
-            | Self::Rename(line, _)
-            | Self::Restore(line, _)
+            Self::Restore(line, _)
             | Self::AddIndex(line, ..)
             | Self::DropIndex(line, _)
             | Self::Erase(line, ..)
@@ -94,6 +95,14 @@ impl What {
             | Self::Untag(line, _) => (Some(line), &[][..]),
         };
         first.into_iter().chain(rest.iter().map(|part| &part.line))
+    }
+
+    /// The name of the tree whose turn has to be free.
+    pub(crate) fn named(&self) -> Option<&Arc<str>> {
+        match self {
+            Self::Delete(name) | Self::Rename(name, _) => Some(name),
+            _ => None,
+        }
     }
 }
 

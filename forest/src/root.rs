@@ -20,6 +20,9 @@ use crate::version::{CommitId, Committed, Version};
 
 /// A tree as one commit left it. It never changes.
 pub struct Root {
+    /// The number of the tree in its forest. The ids do not tell trees apart, for a tree may be created
+    /// from a version of another one.
+    pub(crate) line: u64,
     pub(crate) tree: Tree,
     pub(crate) commit: Committed,
     pub(crate) bytes: Bytes,
@@ -60,8 +63,14 @@ impl Root {
         &self.bytes
     }
 
-    pub(crate) fn new((tree, indexes): (Tree, Indexes), commit: Committed, bytes: Bytes) -> Self {
+    pub(crate) fn new(
+        line: u64,
+        (tree, indexes): (Tree, Indexes),
+        commit: Committed,
+        bytes: Bytes,
+    ) -> Self {
         Self {
+            line,
             tree,
             commit,
             bytes,

@@ -10,7 +10,8 @@ use crate::error::{CommitError, VersionError};
 use crate::forest::Shared;
 use crate::index::Index;
 use crate::line::Line;
-use crate::request::{Answer, What};
+use crate::past::Tagged;
+use crate::request::What;
 use crate::root::{Snapshot, View};
 use crate::version::{Committed, Version};
 
@@ -62,10 +63,13 @@ impl Trunk {
     /// An edit that begins from this version; its commit is brought to the newest one, or is a conflict.
     ///
     /// # Panics
-    /// If it is a version of another tree.
+    /// If it is a version of another tree, be it one from which this tree was created.
     pub fn edit_from(&self, base: &Snapshot) -> Edit {
+        let is_of_this_tree = base.line == self.line.number
+            && base.version().incarnation == self.shared.incarnation
+            && base.tree.shares_ids_with(&self.view().tree);
         assert!(
-            base.tree.shares_ids_with(&self.view().tree),
+            is_of_this_tree,
             "an edit of a tree begins from a version of that tree"
         );
         Edit::new(
@@ -125,18 +129,23 @@ impl Trunk {
         self.line.past().kept().cloned().map(Snapshot).collect()
     }
 
-    /// The versions that are kept in which a node came, changed, moved or went, the newest first. It
-    /// costs a look-up in each version that is kept.
+    /// The versions that are kept in which a node came, changed, moved or went, the newest first. The
+    /// oldest is among them only if it is the first of the tree: of any other nobody knows any more what
+    /// it changed. It costs a look-up in each version that is kept.
     pub fn history(&self, node: NodeId) -> Vec<Snapshot> {
-        let versions = self.versions();
-        let before = std::iter::once(None).chain(versions.iter().map(Some));
-        let both = before.zip(&versions);
-        let changed = both.filter(|(before, version)| match before {
-            Some(before) => before.tree.differs_at(&version.tree, node),
-            None => version.tree.node(node).is_some(),
-        });
-        let mut changed: Vec<_> = changed.map(|(_, version)| version.clone()).collect();
+        let (versions, is_whole) = {
+            let past = self.line.past();
+            let versions: Vec<_> = past.kept().cloned().map(Snapshot).collect();
+            (versions, past.gone() == 0)
+        };
+        let mut changed: Vec<_> = versions
+            .windows(2)
+            .filter(|pair| pair[0].tree.differs_at(&pair[1].tree, node))
+            .map(|pair| pair[1].clone())
+            .collect();
         changed.reverse();
+        let first = versions.into_iter().next();
+        changed.extend(first.filter(|first| is_whole && first.tree.node(node).is_some()));
         changed
     }
 
@@ -156,8 +165,8 @@ impl Trunk {
         }
     }
 
-    /// Gives a version a tag, under which it is kept until the tag is taken away. A tag that is there
-    /// already moves.
+    /// Gives a version a tag, under which it is kept until the tag is taken away: [`at`](Self::at) goes on
+    /// finding it. A tag that is there already moves.
     ///
     /// # Errors
     /// [`VersionError`], if the version is not kept; those of a commit.
@@ -170,7 +179,11 @@ impl Trunk {
         let tag = tag.into();
         async move {
             let root = root?;
-            trunk.ask(|line| What::Tag(line, tag, root.0)).await
+            let tagged = Tagged {
+                given: version,
+                root: root.0,
+            };
+            trunk.ask(|line| What::Tag(line, tag, tagged)).await
         }
     }
 
@@ -188,14 +201,16 @@ impl Trunk {
 
     /// The version that has this tag.
     pub fn tagged(&self, tag: &str) -> Option<Snapshot> {
-        self.line.past().tags.get(tag).cloned().map(Snapshot)
+        let past = self.line.past();
+        let tagged = past.tags.get(tag);
+        tagged.map(|tagged| Snapshot(Arc::clone(&tagged.root)))
     }
 
     /// All tags and their versions, sorted by tag.
     pub fn tags(&self) -> Vec<(String, Version)> {
         let past = self.line.past();
         let tags = past.tags.iter();
-        tags.map(|(tag, root)| (tag.to_string(), root.version()))
+        tags.map(|(tag, tagged)| (tag.to_string(), tagged.root.version()))
             .collect()
     }
 
@@ -229,10 +244,10 @@ impl Trunk {
     }
 
     /// Erases all bytes that were ever put with [`put_erasable`](Edit::put_erasable) under an attribute
-    /// of a node: every version, snapshot and export then reads `Erased`.
+    /// of a node: every version, snapshot and export then reads `Erased`. So it does in a deleted tree.
     ///
     /// # Errors
-    /// Those of a commit.
+    /// [`CommitError::NothingToErase`], if none are stored; those of a commit, but for `Deleted`.
     pub fn erase(
         &self,
         node: NodeId,
@@ -246,10 +261,7 @@ impl Trunk {
         self,
         what: impl FnOnce(Arc<Line>) -> What,
     ) -> Result<Committed, CommitError> {
-        match self.shared.ask_for(what(self.line)).await {
-            Answer::Committed(outcome) => outcome,
-            _ => unreachable!("who asks for a change is told whether it was made"),
-        }
+        self.shared.ask_for_commit(what(self.line)).await
     }
 }
 

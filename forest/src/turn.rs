@@ -7,6 +7,7 @@
 //! - The map is empty nearly always, and asking it is then one comparison.
 
 use std::collections::{HashMap, VecDeque};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Weak};
 use std::task::{Wake, Waker};
 use std::time::Duration;
@@ -30,7 +31,7 @@ struct Turn {
 impl Turns {
     /// The number of a tree that this commit would touch and whose turn somebody else has.
     #[inline]
-    pub(crate) fn in_the_way(&self, work: &Work) -> Option<u64> {
+    pub(crate) fn in_the_way(&self, shared: &Shared, work: &Work) -> Option<u64> {
         if self.0.is_empty() {
             return None;
         }
@@ -38,7 +39,10 @@ impl Turns {
             let turn = self.0.get(number);
             turn.is_some_and(|turn| Some(turn.bid.ticket) != work.turn)
         };
-        work.what.lines().map(|line| line.number).find(is_others)
+        let name = work.what.named();
+        let named = name.and_then(|name| shared.names().get(name).cloned());
+        let lines = work.what.lines().chain(&named);
+        lines.map(|line| line.number).find(is_others)
     }
 
     /// Takes the turn if it is free.
@@ -75,7 +79,9 @@ impl Turns {
         if turn.waiting.len() == 1 {
             let alarm = Alarm(Arc::downgrade(shared));
             let deadline = turn.since + LIMIT;
-            shared.clock.wake_at(deadline, Waker::from(Arc::new(alarm)));
+            let waker = Waker::from(Arc::new(alarm));
+            // If the clock panics nobody takes the turn away; it ends when its owner leaves it.
+            let _ = catch_unwind(AssertUnwindSafe(|| shared.clock.wake_at(deadline, waker)));
         }
     }
 

@@ -9,7 +9,7 @@ use std::future::poll_fn;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 
-use weald_tree::{Change, Diff, Node, NodeId, Path, PathError};
+use weald_tree::{Change, Climb, Diff, NodeId, Path, PathError};
 
 use crate::error::VersionError;
 use crate::root::Snapshot;
@@ -206,12 +206,11 @@ impl Seen {
 
     /// Whether the commit changed a node or anything below it.
     pub fn touches(&self, under: NodeId) -> bool {
-        let is_under = |node: Node<'_>| {
-            node.id() == under || node.ancestors().any(|above| above.id() == under)
-        };
+        let (mut before, mut after) = (Climb::to([under]), Climb::to([under]));
         self.changes().any(|change| match change {
-            Change::Added(node) | Change::Deleted(node) => is_under(node),
-            Change::Changed { old, new } => is_under(old) || is_under(new),
+            Change::Added(node) => after.from(node).is_some(),
+            Change::Deleted(node) => before.from(node).is_some(),
+            Change::Changed { old, new } => before.from(old).is_some() || after.from(new).is_some(),
         })
     }
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use tools::ManualClock;
-use weald_forest::{Commit, Forest, Query, Value, Wait};
+use weald_forest::{Commit, CommitError, Forest, Query, Tree, Value, Wait};
 
 fn bytes(forest: &Forest, root: &weald_forest::Root) -> Option<Vec<u8>> {
     let value = forest.value(root.tree().root(), "name")?;
@@ -110,6 +110,44 @@ fn bytes_come_with_their_commit_only() {
     );
     assert_eq!(bytes(&forest, &tree.view()).unwrap(), b"kept");
     // Erasing in one tree leaves other trees alone.
-    other.erase(view.tree().root().id(), "name").wait().unwrap();
+    let (node, name) = (view.tree().root().id(), "name".to_owned());
+    let nothing = CommitError::NothingToErase { node, name };
+    let before = forest.stats().commits;
+    assert_eq!(other.erase(node, "name").wait(), Err(nothing));
+    assert_eq!(forest.stats().commits, before);
     assert_eq!(bytes(&forest, &tree.view()).unwrap(), b"kept");
+}
+
+#[test]
+fn what_lies_in_a_deleted_tree_can_be_erased() {
+    let forest = Forest::new();
+    let tree = forest.create("t").wait().unwrap();
+    let mut edit = tree.edit();
+    let root = edit.root();
+    edit.put_erasable(root, "name", "Ada").unwrap();
+    edit.commit().wait().unwrap();
+    forest.delete("t").wait().unwrap();
+    assert_eq!(bytes(&forest, &tree.view()).unwrap(), b"Ada");
+    tree.erase(root, "name").wait().unwrap();
+    let view = tree.view();
+    let value = forest.value(view.tree().root(), "name");
+    assert!(matches!(value, Some(Value::Erased { .. })));
+}
+
+#[test]
+fn what_is_exported_can_be_imported_without_what_was_erased() {
+    let forest = Forest::new();
+    let tree = forest.create("t").wait().unwrap();
+    let mut edit = tree.edit();
+    let root = edit.root();
+    edit.put_attribute(root, "born", "1815").unwrap();
+    edit.put_erasable(root, "name", "Ada").unwrap();
+    edit.put_erasable(root, "title", "Countess").unwrap();
+    edit.commit().wait().unwrap();
+    tree.erase(root, "name").wait().unwrap();
+    let again = Tree::from_json(&forest.export(tree.view().tree().root())).unwrap();
+    assert_eq!(
+        again.root().to_json(),
+        r#"{"attributes":{"born":"1815","title":"Countess"}}"#
+    );
 }

@@ -72,3 +72,27 @@ fn a_deleted_tree_is_read_and_not_changed() {
     assert_ne!(anew.number(), tree.number());
     assert_eq!(value_of(&anew, "k"), None);
 }
+
+#[test]
+#[should_panic(expected = "an edit of a tree begins from a version of that tree")]
+fn a_tree_that_was_created_from_another_one_is_another_tree() {
+    let forest = Forest::new();
+    let tree = forest.create("t").wait().unwrap();
+    let content = tree.view().tree().clone();
+    let copy = forest.create_from("copy", content).wait().unwrap();
+    let _ = copy.edit_from(&tree.snapshot());
+}
+
+#[test]
+fn a_name_is_looked_up_when_the_change_happens() {
+    let forest = Forest::new();
+    let first = forest.create("t").wait().unwrap();
+    let (deletion, renaming) = (forest.delete("t"), forest.rename("u", "v"));
+    forest.rename("t", "kept").wait().unwrap();
+    let second = forest.create("t").wait().unwrap();
+    deletion.wait().unwrap();
+    assert!(second.is_deleted() && !first.is_deleted());
+    forest.create("u").wait().unwrap();
+    renaming.wait().unwrap();
+    assert_eq!(forest.list(), ["kept", "v"]);
+}

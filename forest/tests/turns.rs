@@ -8,10 +8,11 @@ mod tools;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::time::Duration;
+use std::task::Waker;
+use std::time::{Duration, SystemTime};
 
 use tools::{ByHand, ManualClock, commit, put, value_of};
-use weald_forest::{CommitError, Edit, EditError, Forest, Trunk, UpdateError, Wait};
+use weald_forest::{Clock, CommitError, Edit, EditError, Forest, Trunk, UpdateError, Wait};
 
 fn forest() -> (Arc<ManualClock>, Trunk) {
     let clock = Arc::new(ManualClock::default());
@@ -235,4 +236,44 @@ fn many_updates_on_many_threads_all_count() {
         }
     });
     assert_eq!(value_of(&tree, "n").unwrap(), "800");
+}
+
+/// A clock that tells the day only.
+struct Broken;
+
+impl Clock for Broken {
+    fn now(&self) -> SystemTime {
+        SystemTime::UNIX_EPOCH
+    }
+
+    fn uptime(&self) -> Duration {
+        panic!("no uptime")
+    }
+
+    fn wake_at(&self, _: Duration, _: Waker) {
+        panic!("no alarm")
+    }
+}
+
+#[test]
+fn a_clock_that_panics_loses_no_request() {
+    let forest = Forest::builder().clock(Arc::new(Broken)).build();
+    let tree = forest.create("t").wait().unwrap();
+    let (mut runs, mut waiting) = (0, None);
+    let update = tree.update(|edit| {
+        runs += 1;
+        if runs <= 3 {
+            elsewhere(|| commit(&tree, "n", &runs.to_string()));
+        } else {
+            let mut other = ByHand::new(put(&tree, "other", "v").commit());
+            waiting = elsewhere(move || other.is_pending().then_some(other));
+        }
+        add_one(edit)
+    });
+    assert_eq!(update.wait().unwrap().0, 4);
+    waiting
+        .expect("a commit waits while somebody has the turn")
+        .ready()
+        .unwrap();
+    assert_eq!(value_of(&tree, "other").as_deref(), Some("v"));
 }

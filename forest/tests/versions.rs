@@ -314,3 +314,46 @@ fn an_edit_without_operations_makes_no_version_and_is_checked() {
     commit(&tree, "k", "v");
     assert!(reader.commit().wait().is_err());
 }
+
+#[test]
+fn the_oldest_version_that_is_kept_is_no_change_of_a_node() {
+    let forest = Forest::builder().keep(3).build();
+    let tree = forest.create("t").wait().unwrap();
+    let mut edit = tree.edit();
+    let root = edit.root();
+    let node = edit.append(root, Default::default()).unwrap();
+    let added = edit.commit().wait().unwrap().version;
+    let versions = |node| {
+        let history = tree.history(node);
+        history.iter().map(|at| at.version()).collect::<Vec<_>>()
+    };
+    assert_eq!(versions(node), [added]);
+    let first = tree.versions()[0].version();
+    assert_eq!(versions(root), [first]);
+    let last = [1, 2, 3].map(|n| commit(&tree, "k", &n.to_string()).version);
+    assert_eq!(tree.versions().len(), 3);
+    assert_eq!(versions(node), []);
+    assert_eq!(versions(root), [last[2], last[1]]);
+}
+
+#[test]
+fn a_tag_keeps_the_version_that_it_was_given() {
+    let forest = Forest::builder().keep(1).build();
+    let tree = forest.create("t").wait().unwrap();
+    let other = forest.create("o").wait().unwrap();
+    let own = commit(&tree, "k", "good").version;
+    let given = commit(&other, "k", "x").version;
+    let behind = commit(&other, "k", "y").version;
+    tree.tag("good", given).wait().unwrap();
+    commit(&tree, "k", "bad");
+    for asked in [own, given] {
+        let old = tree.kept_at(asked).unwrap();
+        assert_eq!(old.tree().root().get_str("k"), Some("good"));
+    }
+    let oldest = tree.view().version();
+    let asked = behind;
+    assert_eq!(
+        tree.kept_at(asked).unwrap_err(),
+        VersionError::TooOld { asked, oldest }
+    );
+}

@@ -5,7 +5,7 @@
 
 use crate::attributes::Attributes;
 use crate::error::EditError;
-use crate::id::NodeId;
+use crate::id::{FOREIGN_END, NodeId};
 use crate::node::Node;
 use crate::operation::Operation;
 use crate::radix::Radix;
@@ -174,6 +174,9 @@ impl Tree {
     fn must_be_new(&self, node: NodeId) -> Result<(), EditError> {
         if self.node(node).is_some() {
             return Err(EditError::AlreadyThere(node));
+        }
+        if node.get() >= FOREIGN_END {
+            return Err(EditError::IdTooLarge(node));
         }
         self.ids.pass(node);
         Ok(())

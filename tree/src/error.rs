@@ -41,6 +41,11 @@ pub enum EditError {
     /// A subtree or an operation brings an id that the tree has already.
     #[error("the node {0} is in this version already; a subtree can be spliced in once only")]
     AlreadyThere(NodeId),
+    /// An operation that came from elsewhere brings an id of 2⁶² or more.
+    #[error(
+        "the operation brings the id {0}, which no source gave out; it was not made by an edit"
+    )]
+    IdTooLarge(NodeId),
     /// The subtree was built with the ids of another tree.
     #[error("the subtree was built with ids of another tree; build it with `tree.builder`")]
     ForeignSubtree,

@@ -52,6 +52,10 @@ impl fmt::Debug for NodeId {
     }
 }
 
+/// The end of the ids that may come from elsewhere. Those behind it suffice for a source that was made
+/// to pass them: no program lives to take them all.
+pub(crate) const FOREIGN_END: u64 = 1 << 62;
+
 /// The source of ids of one tree: all its versions, edits and builders share it.
 ///
 /// Any thread may take from it. The order of memory does not matter: that a number is given out once
@@ -66,7 +70,11 @@ impl Ids {
     }
 
     /// A source that goes on above `last`, for a tree whose ids up to there are taken.
+    ///
+    /// # Panics
+    /// If `last` is 2⁶² or more: no source has given out as many.
     pub fn above(last: u64) -> Self {
+        assert!(last < FOREIGN_END, "no source has given out 2⁶² ids");
         Self(Arc::new(AtomicU64::new(last + 1)))
     }
 
@@ -75,10 +83,11 @@ impl Ids {
         NodeId::at(self.0.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// Never gives out `id`, which came from elsewhere: a journal, or another machine.
+    /// Never gives out `id`, which came from elsewhere, a journal or another machine, and lies before
+    /// [`FOREIGN_END`].
     pub(crate) fn pass(&self, id: NodeId) {
         if self.0.load(Ordering::Relaxed) <= id.get() {
-            let next = id.get().saturating_add(1);
+            let next = id.get() + 1;
             self.0.fetch_max(next, Ordering::Relaxed);
         }
     }

@@ -2,7 +2,8 @@
 //!
 //! A node is `{"attributes": {name: value, …}, "children": [node, …]}`; either may be missing, and
 //! attributes stand first. A value that is UTF-8 is a string, any other is `{"hex": "00ff"}`. Ids are
-//! not written: what is read is a new tree of the same shape.
+//! not written: what is read is a new tree of the same shape. An attribute whose value is
+//! `{"erased": "1763780000"}`, as a forest writes it, has lost its bytes and is left out.
 //!
 //! Writer and reader keep the open nodes in a list of their own, so depth is bounded by memory only.
 
@@ -195,7 +196,7 @@ fn read_attributes(scanner: &mut Scanner) -> Result<Attributes, JsonError> {
     while !is_over {
         let name = scanner.text()?;
         scanner.expect(b':', "`:`")?;
-        pairs.push((name, read_value(scanner)?));
+        pairs.extend(read_value(scanner)?.map(|value| (name, value)));
         is_over = scanner.skip(b'}');
         if !is_over {
             scanner.expect(b',', "`,` or `}` behind an attribute")?;
@@ -205,15 +206,29 @@ fn read_attributes(scanner: &mut Scanner) -> Result<Attributes, JsonError> {
     Ok(pairs.map(|(name, value)| (&**name, &**value)).collect())
 }
 
-fn read_value(scanner: &mut Scanner) -> Result<Vec<u8>, JsonError> {
+/// Reads a value; nothing, if it was erased.
+fn read_value(scanner: &mut Scanner) -> Result<Option<Vec<u8>>, JsonError> {
     if !scanner.skip(b'{') {
-        return scanner.text().map(String::into_bytes);
+        return scanner.text().map(|text| Some(text.into_bytes()));
     }
-    if scanner.text()? != "hex" {
-        return Err(scanner.error("`hex` as the name in a value"));
+    let kind = scanner.text()?;
+    if kind != "hex" && kind != "erased" {
+        return Err(scanner.error("`hex` or `erased` as the name in a value"));
     }
     scanner.expect(b':', "`:`")?;
-    let digits = scanner.text()?;
+    let text = scanner.text()?;
+    let bytes = if kind == "hex" {
+        let bytes = bytes_of(&text);
+        Some(bytes.ok_or_else(|| scanner.error("pairs of hexadecimal digits"))?)
+    } else {
+        None
+    };
+    scanner.expect(b'}', "`}` behind the value")?;
+    Ok(bytes)
+}
+
+/// The bytes that pairs of hexadecimal digits stand for.
+fn bytes_of(digits: &str) -> Option<Vec<u8>> {
     let pair = |pair: &[u8]| match pair {
         [a, b] => {
             let digit = |digit: u8| char::from(digit).to_digit(16);
@@ -221,8 +236,5 @@ fn read_value(scanner: &mut Scanner) -> Result<Vec<u8>, JsonError> {
         }
         _ => None,
     };
-    let bytes: Option<Vec<u8>> = digits.as_bytes().chunks(2).map(pair).collect();
-    let bytes = bytes.ok_or_else(|| scanner.error("pairs of hexadecimal digits"))?;
-    scanner.expect(b'}', "`}` behind the digits")?;
-    Ok(bytes)
+    digits.as_bytes().chunks(2).map(pair).collect()
 }

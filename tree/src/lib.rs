@@ -27,6 +27,7 @@ mod shape;
 // Reading.
 mod ahead;
 mod census;
+mod climb;
 mod diff;
 mod json;
 mod node;
@@ -49,6 +50,7 @@ pub use attributes::Attributes;
 pub use builder::Builder;
 pub use bytes::Bytes;
 pub use census::Census;
+pub use climb::Climb;
 pub use diff::{Change, Diff};
 pub use edit::Edit;
 pub use error::EditError;

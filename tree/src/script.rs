@@ -12,6 +12,7 @@
 use std::collections::HashSet;
 
 use crate::bytes::Bytes;
+use crate::climb::Climb;
 use crate::diff::Change;
 use crate::error::EditError;
 use crate::id::NodeId;
@@ -162,14 +163,12 @@ impl Both<'_> {
         if roots.is_empty() {
             return None;
         }
-        let above = |node: Node<'_>| {
-            let ids = std::iter::once(node).chain(node.ancestors()).map(Node::id);
-            ids.into_iter().find(|id| roots.contains(id))
-        };
+        let (mut in_base, mut in_head) = (Climb::to(roots.clone()), Climb::to(roots.clone()));
         let mut changes = self.base.diff(self.head);
         let found = changes.find_map(|change| match change {
-            Change::Added(node) | Change::Deleted(node) => above(node),
-            Change::Changed { old, new } => above(old).or_else(|| above(new)),
+            Change::Added(node) => in_head.from(node),
+            Change::Deleted(node) => in_base.from(node),
+            Change::Changed { old, new } => in_base.from(old).or_else(|| in_head.from(new)),
         });
         found.map(Read::Subtree)
     }

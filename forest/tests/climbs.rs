@@ -1,0 +1,55 @@
+//! A chain of 100,000 nodes beside what is looked at: every node is climbed once, else this does not end.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[path = "support/tools.rs"]
+mod tools;
+
+use tools::with_children;
+use weald_forest::{Attributes, Edit, Forest, NodeId, Path, Query, Since, Subtree, Wait, Where};
+
+const DEPTH: usize = 100_000;
+
+fn chain(edit: &Edit) -> Subtree {
+    let mut builder = edit.tree().builder(Attributes::new());
+    for _ in 0..DEPTH {
+        builder.open(Attributes::new().with("k", "v"));
+    }
+    builder.finish()
+}
+
+/// Splices a chain in.
+fn splice(mut edit: Edit, under: NodeId) {
+    let chain = chain(&edit);
+    edit.splice(Where::Last(under), &chain).unwrap();
+    edit.commit().wait().unwrap();
+}
+
+#[test]
+fn a_deletion_goes_beside_a_chain_that_came_meanwhile() {
+    let (tree, children) = with_children(&Forest::new(), 2);
+    let mut deletion = tree.edit();
+    deletion.delete(children[0]).unwrap();
+    splice(tree.edit(), children[1]);
+    deletion.commit().wait().unwrap();
+    assert_eq!(tree.view().tree().len(), DEPTH as u64 + 3);
+}
+
+#[test]
+fn a_watch_and_a_query_look_past_a_chain_that_lies_elsewhere() {
+    let (tree, children) = with_children(&Forest::new(), 2);
+    tree.add_index("k").wait().unwrap();
+    let path: Path = tree.view().tree().node(children[0]).unwrap().path();
+    let mut watch = tree.watch(&path, Since::Now).unwrap();
+    splice(tree.edit(), children[1]);
+    let mut edit = tree.edit();
+    edit.put_attribute(children[0], "k", "v").unwrap();
+    let query = Query::equal("k", "v").under(children[0]);
+    assert_eq!(edit.find(&query).unwrap(), [children[0]]);
+    edit.commit().wait().unwrap();
+    let seen = watch.next().wait().unwrap();
+    assert_eq!(seen.after.version(), tree.view().version());
+    let view = tree.view();
+    let found: Vec<_> = view.find(&query).map(weald_forest::Node::id).collect();
+    assert_eq!(found, [children[0]]);
+}

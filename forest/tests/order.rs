@@ -1,0 +1,97 @@
+//! Commits become visible in their order, of whatever kind they are, also when they are made in one group.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[path = "support/tools.rs"]
+mod tools;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+use tools::{ByHand, put, value_of};
+use weald_forest::{Change, Forest, Journal, Record, Trunk, Wait};
+
+/// What is done while the combiner is busy with a commit of which the journal is told.
+type Hook = Box<dyn FnMut() + Send>;
+
+/// Calls a hook when an index is added or dropped, which nobody else here does.
+#[derive(Clone, Default)]
+struct Hooks(Arc<Mutex<[Option<Hook>; 2]>>);
+
+impl Journal for Hooks {
+    fn append(&mut self, record: &Record<'_>) -> Result<(), String> {
+        let at = match record.changes {
+            [Change::AddIndex { .. }] => 0,
+            [Change::DropIndex { .. }] => 1,
+            _ => return Ok(()),
+        };
+        let hook = self.0.lock().unwrap()[at].take();
+        hook.into_iter().for_each(|mut hook| hook());
+        Ok(())
+    }
+}
+
+/// Makes an edit of `tree` and then what `second` asks for in one group, and calls `look` between this
+/// and the next commit of the group.
+fn in_one_group<T: Send + 'static>(
+    (forest, hooks): &(Forest, Hooks),
+    tree: &Trunk,
+    second: ByHand<T>,
+    look: impl Fn() -> bool + Send + 'static,
+) {
+    let other = forest.create("busy").wait().unwrap();
+    other.add_index("there").wait().unwrap();
+    let first = ByHand::new(put(tree, "k", "v").commit());
+    let last = ByHand::new(other.drop_index("there"));
+    let group = Arc::new(Mutex::new((first, second, last)));
+    let (asked, is_seen) = (Arc::clone(&group), Arc::new(AtomicBool::new(false)));
+    let seen = Arc::clone(&is_seen);
+    *hooks.0.lock().unwrap() = [
+        Some(Box::new(move || {
+            let (first, second, last) = &mut *asked.lock().unwrap();
+            let _ = (first.is_pending(), second.is_pending(), last.is_pending());
+        })),
+        Some(Box::new(move || seen.store(look(), Ordering::SeqCst))),
+    ];
+    other.add_index("busy").wait().unwrap();
+    group.lock().unwrap().2.ready().unwrap();
+    assert!(is_seen.load(Ordering::SeqCst));
+}
+
+fn forest() -> (Forest, Hooks) {
+    let hooks = Hooks::default();
+    (Forest::builder().journal(hooks.clone()).build(), hooks)
+}
+
+#[test]
+fn who_sees_a_tree_created_sees_the_commit_before_it() {
+    let both = forest();
+    let tree = both.0.create("t").wait().unwrap();
+    let (forest, seen) = (both.0.clone(), tree.clone());
+    let creation = ByHand::new(both.0.create("later"));
+    in_one_group(&both, &tree, creation, move || {
+        forest.get("later").is_ok() && value_of(&seen, "k").as_deref() == Some("v")
+    });
+}
+
+#[test]
+fn who_sees_a_tree_renamed_sees_the_commit_before_it() {
+    let both = forest();
+    let tree = both.0.create("t").wait().unwrap();
+    let seen = tree.clone();
+    let renaming = ByHand::new(both.0.rename("t", "u"));
+    in_one_group(&both, &tree, renaming, move || {
+        seen.name() == "u" && value_of(&seen, "k").as_deref() == Some("v")
+    });
+}
+
+#[test]
+fn who_sees_a_tag_sees_the_commit_before_it() {
+    let both = forest();
+    let tree = both.0.create("t").wait().unwrap();
+    let seen = tree.clone();
+    let tagging = ByHand::new(tree.tag("good", tree.view().version()));
+    in_one_group(&both, &tree, tagging, move || {
+        seen.tagged("good").is_some() && value_of(&seen, "k").as_deref() == Some("v")
+    });
+}

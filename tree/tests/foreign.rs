@@ -1,0 +1,60 @@
+//! Operations that no edit made: an id that no source gave out is refused, and the source goes on.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use weald_tree::{Attributes, EditError, NodeId, Operation, Target, Tree, Where};
+
+/// An operation that brings a node with this id.
+fn bring(tree: &Tree, id: u64) -> [Operation; 3] {
+    let (parent, node) = (tree.root().id(), NodeId::new(id).unwrap());
+    let mut model = tree.edit();
+    model.append(parent, Attributes::new()).unwrap();
+    let (_, script) = model.finish();
+    let key = match &script.operations()[0] {
+        Operation::Add { target, .. } => target.key.clone(),
+        other => panic!("{other:?}"),
+    };
+    let at = Where::Last(parent);
+    let target = Target { at, parent, key };
+    let attributes = Attributes::new();
+    [
+        Operation::Add {
+            node,
+            target,
+            attributes: attributes.clone(),
+        },
+        Operation::PushRoot {
+            node,
+            attributes: attributes.clone(),
+        },
+        Operation::ReplaceRoot { node, attributes },
+    ]
+}
+
+#[test]
+fn an_id_that_no_source_gave_out_is_refused() {
+    let tree = Tree::new();
+    for id in [u64::MAX, u64::MAX - 1, 1 << 62] {
+        let refused = EditError::IdTooLarge(NodeId::new(id).unwrap());
+        for operation in bring(&tree, id) {
+            assert_eq!(tree.edit().apply(&operation), Err(refused.clone()));
+        }
+    }
+    let mut edit = tree.edit();
+    let root = tree.root().id();
+    edit.append(root, Attributes::new()).unwrap();
+    assert_eq!(edit.freeze().len(), 2);
+}
+
+#[test]
+fn the_largest_id_from_elsewhere_leaves_enough() {
+    let tree = Tree::new();
+    let id = (1 << 62) - 1;
+    let mut edit = tree.edit();
+    edit.apply(&bring(&tree, id)[0]).unwrap();
+    let root = tree.root().id();
+    let next = edit.append(root, Attributes::new()).unwrap();
+    assert!(next.get() > id);
+    let new = edit.freeze();
+    assert_eq!((new.len(), tree.diff(&new).count()), (3, 2));
+}
