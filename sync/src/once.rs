@@ -212,7 +212,12 @@ impl<'a, T> Branch for Await<'a, T> {
         if once.get().is_some() {
             return Poll::Ready(None);
         }
-        match once.turns.lock().take() {
+        let mut turns = once.turns.lock();
+        // Again, under the lock: who had the turn puts the value there before it gives the turn back.
+        if once.get().is_some() {
+            return Poll::Ready(None);
+        }
+        match turns.take() {
             true => Poll::Ready(Some(Turn { once })),
             false => Poll::Pending,
         }
