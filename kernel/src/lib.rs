@@ -74,6 +74,9 @@ mod timer;
 
 mod time;
 
+// Closures that run later.
+pub mod callback;
+
 // What users spawn and join.
 mod spawn;
 

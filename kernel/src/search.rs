@@ -7,6 +7,7 @@
 use std::{ptr, task::Waker, thread, time::Duration};
 
 use crate::{
+    callback,
     clock::TICK,
     context, fork,
     gate::{Epoch, Lost},
@@ -89,12 +90,13 @@ fn fire_due(tenure: &Tenure<'_>) -> Result<(), Lost> {
         let cancelled = tenure.worker().cancelled_timers();
         if cancelled > SWEEP_AT_LEAST && cancelled > inside.wheel.pending() / 2 {
             // SAFETY: entries in the wheel are alive.
-            let unwanted = |entry: EntryPtr| unsafe { entry.get() }.state.is_cancelled();
+            let unwanted = |entry: EntryPtr| unsafe { entry.get() }.is_cancelled();
             inside.wheel.sweep(unwanted, &mut due);
         }
         if inside.wheel.advance(now, TIMERS_PER_LOOK, &mut due) {
             inside.set_until_look(1);
         }
+        callback::take_ready(&mut due, &mut inside.callbacks);
     }
     let wakers = expire(&due);
     drop(inside);
@@ -272,13 +274,15 @@ pub(crate) fn sleep(tenure: &Tenure<'_>) -> Result<(), Lost> {
     shared
         .idle
         .announce(worker.index, thread::current(), tenure.before_sleep());
-    // After the announcement: an earlier timer from outside finds this worker asleep and wakes it, and so
+    // After the announcement: an earlier timer or callback from outside finds this worker asleep and wakes it, and so
     // does who forks.
-    let deadline = tenure.enter()?.wheel.next_tick();
+    let inside = tenure.enter()?;
+    let (deadline, callbacks) = (inside.wheel.next_tick(), inside.callbacks.len());
+    drop(inside);
     let deadline = deadline.map(|tick| shared.clock.start_of(tick));
     let forks = tenure.patience.look(shared);
     let deadline = forks.deadline(deadline);
-    let no_work = !sees_work(shared) && !forks.sees_work(shared);
+    let no_work = callbacks == 0 && !sees_work(shared) && !forks.sees_work(shared);
     if no_work && shared.trims.load(Ordering::Acquire) == tenure.trims_seen.get() {
         while shared.idle.is_asleep(worker.index) && !news() {
             let left = deadline.map(|deadline| deadline.duration_since(shared.clock.now()));

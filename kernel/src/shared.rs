@@ -13,6 +13,7 @@ use std::{
 
 use crate::{
     builder::{BuildError, Config},
+    callback,
     clock::{self, Clock},
     crew::{Crew, Right},
     fork, hooks,
@@ -288,15 +289,18 @@ impl Shared {
         }
     }
 
-    /// Tells every timer, so that nothing waits for ever for a runtime that is gone. A sleep that is told
+    /// Tells every timer, so that nothing waits for ever for a runtime that is gone, and drops the callbacks. A sleep that is told
     /// early arms itself anew, in a runtime that lives.
     pub(crate) fn tell_timers(&self) {
         for worker in &self.workers {
             let mut inside = worker.gate.enter_outside();
-            let due = inside.wheel.drain();
+            let mut due = inside.wheel.drain();
+            callback::take_ready(&mut due, &mut inside.callbacks);
+            let callbacks = inside.callbacks.take();
             let wakers = search::expire(&due);
             drop(inside);
             worker.count_cancelled(-search::fire(due, wakers));
+            drop(callbacks);
         }
     }
 

@@ -20,6 +20,7 @@
 use std::cell::Cell;
 
 use crate::{
+    callback,
     context::Context,
     fork::{self, Patience},
     gate::{Epoch, Gate, Holder, Lost},
@@ -86,6 +87,11 @@ impl Worker {
     /// The holder runs nothing, or there is no holder.
     pub(crate) fn set_running_none(&self) {
         self.run.store(RunWord::NONE.0, Ordering::Relaxed);
+    }
+
+    /// The running job begins something that is watched as a run of its own. By the holder, inside the gate.
+    pub(crate) fn renew_running(&self) {
+        self.run.store(self.running().next().0, Ordering::Relaxed);
     }
 
     #[inline(always)]
@@ -243,7 +249,7 @@ impl<'a> Tenure<'a> {
             match self.pass(Ended::No)? {
                 Next::Job(job) => return Ok(self.found(job)),
                 Next::Look => continue,
-                Next::Empty => {}
+                Next::Empty | Next::Callbacks => {}
             }
             if search::from_injector(self)? {
                 continue;
@@ -311,7 +317,7 @@ impl<'a> Tenure<'a> {
             self.cx.set_job(None);
             match next? {
                 Next::Job(next) => job = next,
-                Next::Look | Next::Empty => return Ok(()),
+                Next::Look | Next::Empty | Next::Callbacks => return Ok(()),
             }
         }
     }
@@ -329,9 +335,13 @@ impl<'a> Tenure<'a> {
             self.shared.config.next_slot_runs,
             &self.shared.injector,
         );
+        let next = match next {
+            Next::Callbacks => Next::Job(callback::runner(self.shared)),
+            next => next,
+        };
         match &next {
             Next::Job(job) => self.worker().set_running(job.ptr(), self.runs.get() + 1),
-            Next::Look | Next::Empty => self.worker().set_running_none(),
+            Next::Look | Next::Empty | Next::Callbacks => self.worker().set_running_none(),
         }
         let surplus = inside.take_surplus();
         drop(inside);
@@ -349,7 +359,7 @@ impl<'a> Tenure<'a> {
         self.enter()?.shuffle(chance);
         match self.pass(Ended::No)? {
             Next::Job(job) => Ok(Some(job)),
-            Next::Look | Next::Empty => Ok(None),
+            Next::Look | Next::Empty | Next::Callbacks => Ok(None),
         }
     }
 
