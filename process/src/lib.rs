@@ -12,6 +12,7 @@ pub mod callback;
 mod exit;
 mod inbox;
 mod pid;
+pub mod receptor;
 mod spawn;
 
 pub use exit::ExitReason;
