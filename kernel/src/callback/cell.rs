@@ -222,8 +222,13 @@ impl CallbackPtr {
     pub(super) unsafe fn member<'a>(self) -> Option<&'a Member> {
         // SAFETY: the caller's promise.
         let has_owner = unsafe { self.head() }.calls.has_owner;
+        if !has_owner {
+            return None;
+        }
         // SAFETY: layout: with an owner, a member lies behind the head.
-        has_owner.then(|| unsafe { self.0.add(1).cast::<Member>().as_ref() })
+        let member = unsafe { self.0.add(1) }.cast::<Member>();
+        // SAFETY: as above.
+        Some(unsafe { member.as_ref() })
     }
 
     /// # Safety

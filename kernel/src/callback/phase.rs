@@ -34,7 +34,7 @@ pub(crate) enum Take {
 
 impl PhaseWord {
     pub(crate) fn new() -> PhaseWord {
-        PhaseWord(AtomicU16::new(PENDING | 2 * CLAIM))
+        PhaseWord(AtomicU16::new(PENDING | (2 * CLAIM)))
     }
 
     /// Whether nobody but the scheduler has a claim to a pending callback: nobody can get one any more, if

@@ -37,12 +37,15 @@ use crate::{
 /// How many callbacks a runner runs before other jobs have a turn.
 const TURN: usize = 16;
 
+/// The owner of a callback, as an address, and what the callback is called.
+type Last = (*const Group, fn() -> &'static str);
+
 /// The future of a runner.
 struct Runner {
     /// What it brings.
     bring: Fifo,
     /// Whose callback ran last, and what it was called.
-    last: Option<(*const Group, fn() -> &'static str)>,
+    last: Option<Last>,
 }
 
 // SAFETY: the group's address is only compared.
@@ -161,9 +164,7 @@ impl Runner {
     /// The runner is named after its callback, and callbacks that this one starts have its owner.
     fn take_name(&mut self, job: JobPtr, name: fn() -> &'static str, owner: Option<&Arc<Group>>) {
         let group = owner.map_or(std::ptr::null(), Arc::as_ptr);
-        let same = |last: (*const Group, fn() -> &'static str)| {
-            last.0 == group && std::ptr::fn_addr_eq(last.1, name)
-        };
+        let same = |last: Last| last.0 == group && std::ptr::fn_addr_eq(last.1, name);
         if !self.last.is_some_and(same) {
             // SAFETY: the thread that runs a job keeps it alive.
             let mut parts = unsafe { job.header() }.extras.parts();
