@@ -56,6 +56,17 @@ pub(crate) enum Next {
     Empty,
 }
 
+impl Next {
+    /// With a job for the callbacks that are ready, if it is their turn.
+    #[inline(always)]
+    pub(crate) fn with_runner(self, runner: impl FnOnce() -> Runnable) -> Next {
+        match self {
+            Next::Callbacks => Next::Job(runner()),
+            next => next,
+        }
+    }
+}
+
 /// How many jobs go to the injector together.
 const SPILL_MAX: usize = 64;
 

@@ -335,10 +335,7 @@ impl<'a> Tenure<'a> {
             self.shared.config.next_slot_runs,
             &self.shared.injector,
         );
-        let next = match next {
-            Next::Callbacks => Next::Job(callback::runner(self.shared)),
-            next => next,
-        };
+        let next = next.with_runner(|| callback::runner(self.shared));
         match &next {
             Next::Job(job) => self.worker().set_running(job.ptr(), self.runs.get() + 1),
             Next::Look | Next::Empty | Next::Callbacks => self.worker().set_running_none(),
