@@ -57,7 +57,7 @@ pub(super) fn run(params: &Params) -> Result<Vec<Metric>, Error> {
 
 fn once(index: usize) {
     let captured = std::hint::black_box([index; 2]);
-    callback::after(HOUR, move || drop(std::hint::black_box(captured))).detach();
+    callback::after(HOUR, move || _ = std::hint::black_box(captured)).detach();
 }
 
 fn sleeping_loop(index: usize) {

@@ -60,7 +60,7 @@ fn started_and_cancelled(pending: usize) -> Vec<Metric> {
     for index in 0..pending {
         let captured = [index; 2];
         let due = deadline(start, index, pending);
-        handles.push(callback::at(due, move || drop(black_box(captured))));
+        handles.push(callback::at(due, move || _ = black_box(captured)));
     }
     let insert = per(clock, pending);
     let clock = Instant::now();
@@ -71,7 +71,7 @@ fn started_and_cancelled(pending: usize) -> Vec<Metric> {
     let clock = Instant::now();
     for index in 0..pending {
         let captured = [index; 2];
-        handles.push(callback::after(HOUR, move || drop(black_box(captured))));
+        handles.push(callback::after(HOUR, move || _ = black_box(captured)));
     }
     let after = per(clock, pending);
     for handle in handles {
@@ -93,7 +93,7 @@ fn fired(pending: usize) -> f64 {
             for index in 0..pending {
                 let captured = [index; 2];
                 let due = deadline(start, index, pending);
-                callback::at(due, move || drop(black_box(captured))).detach();
+                callback::at(due, move || _ = black_box(captured)).detach();
             }
             let clock = Instant::now();
             weald::sleep(SPREAD * 2).await;
