@@ -18,6 +18,10 @@ use weald_lab::error::Error;
 
 use args::{Args, BenchOne, Command};
 
+/// Trees and messages are made on one thread and freed on another all the time, which mimalloc does best.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let args = Args::parse();
     let result = match args.command {

@@ -30,8 +30,11 @@ impl<T> JoinHandle<T> {
     ///
     /// # Panics
     /// Does not return if the caller is cancelled meanwhile: its stack is unwound, and the thread goes on.
-    pub fn join(self) -> Result<T, JoinError> {
-        self.job.wait()
+    pub fn join(mut self) -> Result<T, JoinError> {
+        match self.job.run_and_take() {
+            Some(ended) => ended,
+            None => self.job.wait(),
+        }
     }
 
     /// Asks the thread to end: its next wait, or the one it is in, unwinds its stack, once, and so runs its

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use weald_kernel::{Wait, timeout};
+use weald_kernel::{Wait, is_in_job, timeout, yield_with_stack};
 
 use crate::thread::park_os;
 
@@ -24,9 +24,9 @@ pub enum Prefer {
 
 /// Lets others run, and goes on behind them. Legal everywhere; outside of jobs it yields the OS thread.
 pub fn yield_now() {
-    match weald_kernel::Unparker::current() {
-        Some(_) => weald_kernel::yield_now().wait(),
-        None => thread::yield_now(),
+    match is_in_job() {
+        true => yield_with_stack(),
+        false => thread::yield_now(),
     }
 }
 
@@ -60,9 +60,9 @@ pub fn sleep_until(deadline: Instant) {
 /// # });
 /// ```
 pub fn park() {
-    match weald_kernel::Unparker::current() {
-        Some(_) => weald_kernel::park().wait(),
-        None => {
+    match is_in_job() {
+        true => weald_kernel::park().wait(),
+        false => {
             park_os(None);
         }
     }
@@ -70,9 +70,9 @@ pub fn park() {
 
 /// As [`park`], for at most `duration`. True if the caller was unparked.
 pub fn park_timeout(duration: Duration) -> bool {
-    match weald_kernel::Unparker::current() {
-        Some(_) => timeout(duration, weald_kernel::park()).wait().is_ok(),
+    match is_in_job() {
+        true => timeout(duration, weald_kernel::park()).wait().is_ok(),
         // A deadline beyond what the clock can name is none.
-        None => park_os(Instant::now().checked_add(duration)),
+        false => park_os(Instant::now().checked_add(duration)),
     }
 }

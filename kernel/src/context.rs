@@ -5,6 +5,8 @@
 
 #![allow(unsafe_code)]
 
+mod stacks;
+
 use std::{cell::Cell, ptr, sync::Arc, task::Waker};
 
 use weald_sync::unit::{self, Unit};
@@ -15,7 +17,7 @@ use crate::{
     job::{JobPtr, JobRef},
     local::Home,
     shared::Shared,
-    stack::{self, Stack},
+    stack::Stack,
     strand::{Base, Strand},
     waker,
     worker::Worker,
@@ -53,6 +55,8 @@ pub(crate) struct Context {
     strand: Cell<*const Strand>,
     /// What the loop at work on this thread has to do; null if none is. Valid while set.
     base: Cell<*const Base<'static>>,
+    /// The stack that a fiber gave back last, for the next one: nearer than the pool. Threads of a crew only.
+    warm: Cell<Option<Stack>>,
     /// A stack that was just left for good; whoever went on gives it back.
     abandoned: Cell<Option<Stack>>,
 }
@@ -85,6 +89,7 @@ thread_local! {
             dropping: Cell::new(false),
             strand: Cell::new(ptr::null()),
             base: Cell::new(ptr::null()),
+            warm: Cell::new(None),
             abandoned: Cell::new(None),
         }
     };
@@ -177,39 +182,6 @@ impl Context {
     #[inline(always)]
     pub(crate) fn home_ptr(&self) -> *const Home {
         self.home.get()
-    }
-
-    /// The stack of ours on which the thread runs; null on its own.
-    #[inline(always)]
-    pub(crate) fn strand(&self) -> *const Strand {
-        self.strand.get()
-    }
-
-    /// Sets the stack on which the thread runs; returns the one before.
-    #[inline(always)]
-    pub(crate) fn set_strand(&self, strand: *const Strand) -> *const Strand {
-        self.strand.replace(strand)
-    }
-
-    pub(crate) fn base(&self) -> *const Base<'static> {
-        self.base.get()
-    }
-
-    /// Sets for whom a loop is at work; returns the one before.
-    pub(crate) fn set_base(&self, base: *const Base<'static>) -> *const Base<'static> {
-        self.base.replace(base)
-    }
-
-    /// The running stack is about to be left for good.
-    pub(crate) fn set_abandoned(&self, stack: Stack) {
-        self.abandoned.set(Some(stack));
-    }
-
-    /// Gives back the stack that was left for good by the switch that led here.
-    pub(crate) fn give_abandoned(&self) {
-        if let Some(stack) = self.abandoned.take() {
-            stack::give(stack);
-        }
     }
 
     /// A wait with the stack begins in the middle of a poll: what the poll has noted until now is returned,
@@ -327,6 +299,11 @@ impl Context {
             Some(job) if waker::is_of(waker, job) => self.yielded.set(true),
             _ => waker.wake_by_ref(),
         }
+    }
+
+    /// The running job gives way when its poll ends, or its stack is left.
+    pub(crate) fn yield_job(&self) {
+        self.yielded.set(true);
     }
 
     #[inline(always)]

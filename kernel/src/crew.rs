@@ -267,6 +267,7 @@ fn serve(shared: &Arc<Shared>, first: Option<Right>) {
         cx.set_home(std::ptr::null());
         cx.set_shared(std::ptr::null());
     });
+    context::here().cool();
     memory::flush();
     stack::flush();
     let mut inner = lock(&shared.crew.inner);

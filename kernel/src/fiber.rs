@@ -85,7 +85,8 @@ impl<F: FnOnce() -> T, T> Fiber<F, T> {
             // SAFETY: its stack: the strand stands.
             return (unsafe { strand.as_ref() }.place.get(), strand);
         }
-        let stack = stack::take(self.class).unwrap_or_else(|error| panic!("{error}"));
+        let stack = context::again().take_stack(self.class);
+        let stack = stack.unwrap_or_else(|error| panic!("{error}"));
         let strand = Strand::on(stack, Kind::Fiber);
         // SAFETY: its stack: nothing runs on it yet.
         let place = unsafe { switch::begin(Strand::frames(strand), begin::<F, T>) };
@@ -138,7 +139,7 @@ impl<F: FnOnce() -> T, T> Fiber<F, T> {
             false => record.unbind(header, stage::FUTURE),
         }
         // SAFETY: its stack: its code has ended.
-        stack::give(unsafe { Strand::into_stack(strand) });
+        cx.give_stack(unsafe { Strand::into_stack(strand) });
     }
 }
 

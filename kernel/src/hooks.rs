@@ -6,6 +6,7 @@
 
 use std::{
     future::poll_fn,
+    pin::pin,
     task::{Context, Poll, Waker},
     time::Instant,
 };
@@ -31,6 +32,9 @@ fn is_inside() -> bool {
 
 impl Hooks for KernelHooks {
     fn wait(&self, poll: &mut dyn FnMut(&mut Context<'_>) -> Poll<()>) {
+        if let Some(job) = context::again().job() {
+            return wait::wait_in_job(job, pin!(poll_fn(poll)));
+        }
         let shared = context::with(|cx| cx.shared().map(Shared::id)).and_then(crate::shared::find);
         match shared {
             Some(shared) => wait::block_on_in(&shared, poll_fn(poll)),

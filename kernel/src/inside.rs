@@ -136,6 +136,16 @@ impl Inside {
         std::mem::replace(&mut self.spill, Batch::new())
     }
 
+    /// Takes `job` out of the next slot, if it lies there and no look around is due.
+    pub(crate) fn take_if_next(&mut self, job: JobPtr) -> bool {
+        let takes = self.until_look > 0 && self.next == Some(job);
+        if takes {
+            self.next = None;
+            self.until_look -= 1;
+        }
+        takes
+    }
+
     /// The next job, by the rules of order: in turn with callbacks that are ready, and with jobs that are
     /// bound to the holder's thread, whose home this is, the next slot, but not for ever; then the ring.
     #[inline(always)]

@@ -73,11 +73,13 @@ pub(crate) struct Header {
 }
 
 /// The bits of [`Header::flags`].
-mod flag {
+pub(crate) mod flag {
     /// The job counts against the process limit. Never changes.
-    pub(super) const COUNTED: u8 = 1 << 0;
+    pub(crate) const COUNTED: u8 = 1 << 0;
     /// The job was unparked, and has not parked since.
     pub(super) const PERMIT: u8 = 1 << 1;
+    /// The job is a fiber. Never changes.
+    pub(crate) const FIBER: u8 = 1 << 2;
 }
 
 /// Set in a job's runtime number when the job may run on its home thread only.
@@ -90,8 +92,8 @@ pub(crate) struct Spec {
     pub(crate) inbox: Inbox,
     /// The job's home, if it may run on one thread only.
     pub(crate) home: Option<Arc<Home>>,
-    /// Whether the job counts against the process limit.
-    pub(crate) counted: bool,
+    /// Whether the job counts against the process limit, and whether it is a fiber; see [`flag`].
+    pub(crate) flags: u8,
     /// How many [`JobRef`]s are made at once, so that none needs counting one by one.
     pub(crate) refs: u32,
 }
@@ -113,10 +115,7 @@ pub(crate) fn new<F: Future>(spec: Spec, make: impl FnOnce(&Runnable) -> F) -> R
             None => spec.runtime,
         }),
         stage: AtomicU8::new(stage::NOTHING),
-        flags: AtomicU8::new(match spec.counted {
-            true => flag::COUNTED,
-            false => 0,
-        }),
+        flags: AtomicU8::new(spec.flags),
         waits_for: AtomicU64::new(0),
         extras: ExtrasWord::new(spec.site),
     };
@@ -201,6 +200,11 @@ impl Header {
     /// Whether the job counts against the process limit.
     pub(crate) fn is_counted(&self) -> bool {
         self.flags.load(Ordering::Relaxed) & flag::COUNTED != 0
+    }
+
+    /// Whether the job is a fiber.
+    pub(crate) fn is_fiber(&self) -> bool {
+        self.flags.load(Ordering::Relaxed) & flag::FIBER != 0
     }
 
     /// Leaves a permit for the job's next park; the caller wakes it then. Anyone.

@@ -17,6 +17,7 @@ use weald_sync::{
 };
 
 use crate::{
+    aside,
     body::{Failure, Outcome},
     context, ends,
     job::JobRef,
@@ -153,6 +154,17 @@ impl<T> JoinHandle<T> {
 
     /// Lets the job go on by itself. If it panics, that is reported through `tracing`.
     pub fn detach(self) {}
+
+    /// Runs the job now, on the calling worker, if it is a fiber that would be the next to run there: for who is
+    /// about to wait for it. Then says how it ended, if it has.
+    pub fn run_and_take(&mut self) -> Option<Result<T, JoinError>> {
+        let job = self.job.as_ref()?;
+        if !job.header().state.is_done() && job.header().is_fiber() {
+            aside::run_if_next(job);
+        }
+        let done = job.header().state.is_done();
+        done.then(|| self.take_output())
+    }
 
     /// Tells `end` when the job has ended in whichever way, and everything that it held, but an output that is
     /// still to be joined, is gone. At once if it has already.

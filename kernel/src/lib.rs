@@ -4,8 +4,8 @@
 //! [`Mailbox::poll_receive`] in `mailbox` again. The modules below stand in reading order; each opens
 //! with what it is and what always holds.
 //!
-//! Absent: the kernel knows no pid and no exit reason, and looks into no message. It knows no socket
-//! yet; the reactor's place is beside the timer wheel.
+//! Absent: the kernel knows no pid and no exit reason, and looks into no message. Of a socket it knows
+//! the descriptor and its readiness.
 
 #[cfg(not(target_os = "linux"))]
 compile_error!("Weald runs on Linux only: it needs membarrier(2) and /proc");
@@ -56,6 +56,8 @@ mod strand;
 
 mod fiber;
 
+mod aside;
+
 // Sleep, blocking, stand-ins.
 mod idle;
 
@@ -73,6 +75,9 @@ mod clock;
 mod timer;
 
 mod time;
+
+// Descriptors of the system.
+mod reactor;
 
 // Closures that run later.
 pub mod callback;
@@ -124,6 +129,11 @@ pub use join_set::JoinSet;
 pub use mailbox::{Address, Mailbox, SelectiveReceive};
 pub use metrics::Metrics;
 pub use parking::{Park, Unparker, park};
+pub use reactor::{
+    operation::{IoWait, Operation, Ready},
+    slot::Interest,
+    source::{Done, IoSource},
+};
 pub use report::JobName;
 pub use runtime::Runtime;
 pub use scope::{Scope, scope};
@@ -133,6 +143,6 @@ pub use spawn::{Spawn, SpawnError, spawn, spawn_child, spawn_local};
 pub use stack::StackError;
 pub use testing::TestRuntime;
 pub use time::{Elapsed, Interval, Sleep, interval, now, sleep, sleep_until, timeout, yield_now};
-pub use wait::{block_on, blocking, cancel_point, wait_to_the_end};
+pub use wait::{block_on, blocking, cancel_point, is_in_job, wait_to_the_end, yield_with_stack};
 pub use waits::{WaitingJob, Waits};
 pub use weald_sync::Wait;

@@ -23,7 +23,9 @@ use std::{
 use crate::{
     context,
     job::{JobPtr, JobRef},
-    join, report,
+    join,
+    reactor::Reactor,
+    report,
     runnable::Runnable,
     shared::Shared,
     strand::{self, Duty},
@@ -37,6 +39,8 @@ pub(crate) struct Home {
     incoming: Mutex<VecDeque<JobPtr>>,
     /// How many these are, for those who only look.
     incoming_len: AtomicUsize,
+    /// The reactor that the thread waits in instead of parking.
+    summons: Mutex<Option<Arc<Reactor>>>,
     /// Set when the thread will never take from the queue again.
     closed: AtomicBool,
     own: Own,
@@ -55,6 +59,15 @@ unsafe impl Sync for Own {}
 // SAFETY: own thread: a home moves to another thread only as a shared reference, or to be dropped.
 unsafe impl Send for Own {}
 
+/// While it lives, the home's thread waits in a reactor.
+pub(crate) struct Summons<'a>(&'a Home);
+
+impl Drop for Summons<'_> {
+    fn drop(&mut self) {
+        lock(&self.0.summons).take();
+    }
+}
+
 impl Home {
     /// The home of the calling thread.
     pub(crate) fn new() -> Home {
@@ -62,6 +75,7 @@ impl Home {
             thread: thread::current(),
             incoming: Mutex::new(VecDeque::new()),
             incoming_len: AtomicUsize::new(0),
+            summons: Mutex::new(None),
             closed: AtomicBool::new(false),
             own: Own {
                 runnable: UnsafeCell::new(VecDeque::new()),
@@ -100,6 +114,16 @@ impl Home {
         self.incoming_len.store(incoming.len(), Ordering::Release);
         drop(incoming);
         self.thread.unpark();
+        if let Some(reactor) = &*lock(&self.summons) {
+            reactor.notify();
+        }
+    }
+
+    /// The home's thread is about to wait in `reactor`, unless a job can run already.
+    pub(crate) fn summon_by(&self, reactor: &Arc<Reactor>) -> Summons<'_> {
+        // The lock orders: a job that is queued later finds this, one queued before is seen.
+        *lock(&self.summons) = Some(reactor.clone());
+        Summons(self)
     }
 
     /// Takes the first job that can run. The home's thread only.

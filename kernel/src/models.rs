@@ -20,6 +20,8 @@ mod injector;
 mod run_queue;
 
 mod forks;
+mod reactor;
+
 mod sleep;
 mod take_over;
 mod timer;

@@ -2,8 +2,8 @@
 //! or computes stops nobody else.
 //!
 //! Steps of a round, for each worker whose holder is in the same run of the same job as a round ago:
-//! 1. After a tick, if a neighbour sleeps: what lies overdue (the next slot, due timers) is taken out
-//!    and given to the injector, from which the neighbour takes it.
+//! 1. After a tick, if a neighbour sleeps: what lies overdue (the next slot, due timers, what the
+//!    reactor reports) is taken out and given to the injector, from which the neighbour takes it.
 //! 2. After the bound, if the thread really ran or was blocked that long, rather than waiting for a
 //!    core: the worker's right goes to a stand-in, and the job is reported, once for each time.
 //!
@@ -32,7 +32,7 @@ use crate::{
     crew::{self, Right},
     gate::Epoch,
     job::JobRef,
-    priority, ready, report,
+    priority, reactor, ready, report,
     run_word::RunWord,
     runnable::Runnable,
     search,
@@ -187,6 +187,7 @@ fn observe(shared: &Arc<Shared>, worker: &Worker, watched: &mut Watched) {
         relieve(shared, worker, watched);
     } else if stuck >= WATCHFUL.min(TICK) && shared.idle.sleeping() > 0 {
         take_overdue(shared, worker, running);
+        take_reports(shared);
     }
     if watched.accounts.is_none() {
         watched.accounts = accounts(worker);
@@ -220,6 +221,16 @@ fn take_overdue(shared: &Shared, worker: &Worker, running: RunWord) {
         shared.counters.overdue.fetch_add(1, Ordering::Relaxed);
         // SAFETY: the slot held the job's right to run.
         ready::inject(shared, unsafe { Runnable::new(job) });
+    }
+}
+
+/// Step 1 for the reactor, which nobody looks at if all but this worker sleep by parking.
+fn take_reports(shared: &Shared) {
+    if shared.reactor.lacks_a_sleeper() {
+        let mut batch = reactor::Batch::default();
+        if shared.reactor.look(&mut batch) {
+            shared.reactor.handle(&mut batch);
+        }
     }
 }
 

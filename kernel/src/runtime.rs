@@ -112,7 +112,7 @@ impl Runtime {
         let sleepers = self.shared.idle.notify_all();
         let expected = before + sleepers.len();
         for sleeper in sleepers {
-            sleeper.unpark();
+            sleeper.wake(&self.shared);
         }
         // Those that slept answer at once; a bound, because one of them may find work first.
         let give_up = Instant::now() + Duration::from_millis(20);

@@ -4,7 +4,12 @@
 
 #![allow(unsafe_code)]
 
-use std::{ptr, task::Waker, thread, time::Duration};
+use std::{
+    ptr,
+    task::Waker,
+    thread::{self, Thread},
+    time::{Duration, Instant},
+};
 
 use crate::{
     callback,
@@ -13,7 +18,9 @@ use crate::{
     gate::{Epoch, Lost},
     inside::Inside,
     job::Header,
-    memory, ready, ring, run,
+    memory,
+    reactor::{Batch, seat::Seated},
+    ready, ring, run,
     runnable::Runnable,
     shared::Shared,
     stack,
@@ -48,11 +55,15 @@ pub(crate) fn look(tenure: &Tenure<'_>) -> Result<Option<Runnable>, End> {
     if shared.trims.load(Ordering::Relaxed) != tenure.trims_seen.get() {
         tenure.trims_seen.set(shared.trims.load(Ordering::Acquire));
         memory::flush();
+        tenure.cx.cool();
         stack::flush();
         shared.trims_done.fetch_add(1, Ordering::Release);
     }
     adapt(tenure);
     fire_due(tenure)?;
+    if shared.is_driven() || shared.reactor.is_look_due(tenure.last_look.get()) {
+        from_reactor(tenure);
+    }
     send_spill(tenure)?;
     from_injector(tenure)?;
     Ok(tenure.home.pop())
@@ -267,34 +278,107 @@ pub(crate) fn sees_work(shared: &Shared) -> bool {
     shared.injector.len() > 0 || shared.workers.iter().any(|worker| worker.thief.len() > 0)
 }
 
-/// Sleeps until there is work, a timer is due, or the runtime has news. The worker searches after it.
+/// Looks at the reactor. True if it reported anything: jobs may be at hand now.
+pub(crate) fn from_reactor(tenure: &Tenure<'_>) -> bool {
+    let reactor = &tenure.shared.reactor;
+    if !reactor.has_sources() {
+        return false;
+    }
+    let mut batch = tenure.batch.take();
+    let found = reactor.look(&mut batch);
+    reactor.handle(&mut batch);
+    tenure.batch.set(batch);
+    found
+}
+
+/// What it takes to wake a sleeping worker.
+pub(crate) enum Sleeper {
+    /// It parks.
+    Parks(Thread),
+    /// It waits in the reactor.
+    Sits,
+}
+
+impl Sleeper {
+    /// Ends the sleep. Called with what [`crate::idle`] returned, once.
+    pub(crate) fn wake(self, shared: &Shared) {
+        match self {
+            Sleeper::Parks(thread) => thread.unpark(),
+            Sleeper::Sits => shared.reactor.notify(),
+        }
+    }
+}
+
+/// Sleeps until there is work, a timer is due, the reactor reports something, or the runtime has news.
+/// The worker searches after it.
 pub(crate) fn sleep(tenure: &Tenure<'_>) -> Result<(), Lost> {
     let (shared, worker) = (tenure.shared, tenure.worker());
-    let news = || shared.is_stopped() || shared.crew.is_wanted() || tenure.home.has_runnable();
+    let seated = shared.reactor.sit_down();
+    let sleeper = match &seated {
+        Some(_) => Sleeper::Sits,
+        None => Sleeper::Parks(thread::current()),
+    };
     shared
         .idle
-        .announce(worker.index, thread::current(), tenure.before_sleep());
-    // After the announcement: an earlier timer or callback from outside finds this worker asleep and wakes it, and so
-    // does who forks.
+        .announce(worker.index, sleeper, tenure.before_sleep());
+    // After the announcement: an earlier timer or callback from outside finds this worker asleep and wakes
+    // it, and so does who forks.
     let inside = tenure.enter()?;
     let (deadline, callbacks) = (inside.wheel.next_tick(), inside.callbacks.len());
     drop(inside);
     let deadline = deadline.map(|tick| shared.clock.start_of(tick));
     let forks = tenure.patience.look(shared);
     let deadline = forks.deadline(deadline);
-    let no_work = callbacks == 0 && !sees_work(shared) && !forks.sees_work(shared);
+    let mut batch = tenure.batch.take();
+    let lacks_me = seated.is_none() && shared.reactor.lacks_a_sleeper();
+    let no_work = callbacks == 0 && !sees_work(shared) && !forks.sees_work(shared) && !lacks_me;
     if no_work && shared.trims.load(Ordering::Acquire) == tenure.trims_seen.get() {
-        while shared.idle.is_asleep(worker.index) && !news() {
-            let left = deadline.map(|deadline| deadline.duration_since(shared.clock.now()));
-            match left {
-                None => thread::park(),
-                Some(Duration::ZERO) => break,
-                Some(left) => thread::park_timeout(left),
-            }
+        match &seated {
+            Some(seated) => sit(tenure, seated, deadline, &mut batch),
+            None => park(tenure, deadline),
         }
     }
+    // The seat first: who is awake is not on it.
+    drop(seated);
     shared.idle.retract(worker.index);
     tenure.searching.set(true);
     shared.monitor.worker_woke();
+    // Only now, so that the jobs that this wakes wake no other worker for themselves.
+    shared.reactor.handle(&mut batch);
+    tenure.batch.set(batch);
     Ok(())
+}
+
+/// How long a sleep may still last; none: it is over.
+fn left(tenure: &Tenure<'_>, deadline: Option<Instant>) -> Option<Option<Duration>> {
+    let shared = tenure.shared;
+    let is_news = shared.is_stopped() || shared.crew.is_wanted() || tenure.home.has_runnable();
+    if is_news || !shared.idle.is_asleep(tenure.worker().index) {
+        return None;
+    }
+    match deadline.map(|deadline| deadline.saturating_duration_since(shared.clock.now())) {
+        Some(Duration::ZERO) => None,
+        left => Some(left),
+    }
+}
+
+fn park(tenure: &Tenure<'_>, deadline: Option<Instant>) {
+    while let Some(left) = left(tenure, deadline) {
+        match left {
+            None => thread::park(),
+            Some(left) => thread::park_timeout(left),
+        }
+    }
+}
+
+fn sit(tenure: &Tenure<'_>, seated: &Seated<'_>, deadline: Option<Instant>, batch: &mut Batch) {
+    let reactor = &tenure.shared.reactor;
+    // Whoever wakes a job that may run here only unparks this thread, which the poller would not see.
+    let _summons = tenure.home.summon_by(reactor);
+    while let Some(left) = left(tenure, deadline) {
+        reactor.wait(seated, batch, left);
+        if !batch.is_empty() {
+            return;
+        }
+    }
 }

@@ -7,7 +7,6 @@
 
 use std::{
     sync::{Arc, Condvar, RwLock, Weak},
-    thread::Thread,
     time::Instant,
 };
 
@@ -26,9 +25,10 @@ use crate::{
     metrics::Counters,
     monitor::Monitor,
     priority,
+    reactor::Reactor,
     report::JobName,
     runnable::Runnable,
-    search,
+    search::{self, Sleeper},
     stack::{Stack, overflow},
     state::Owes,
     sys::{AtomicBool, AtomicU8, AtomicUsize, Mutex, Ordering, barrier, lock},
@@ -44,7 +44,9 @@ pub(crate) struct Shared {
     pub(crate) priority: i32,
     pub(crate) workers: Box<[Worker]>,
     pub(crate) injector: Injector<Header>,
-    pub(crate) idle: Idle<Thread>,
+    pub(crate) idle: Idle<Sleeper>,
+    /// Sockets keep it beyond the runtime.
+    pub(crate) reactor: Arc<Reactor>,
     pub(crate) crew: Crew,
     pub(crate) monitor: Monitor,
     pub(crate) limit: Limit,
@@ -119,6 +121,7 @@ impl Shared {
             workers: workers.into_boxed_slice(),
             injector: Injector::new(),
             idle: Idle::new(config.workers),
+            reactor: Arc::new(Reactor::new()),
             crew: Crew::new(),
             monitor: Monitor::new(),
             limit: Limit::new(config.process_limit),
@@ -178,7 +181,7 @@ impl Shared {
     #[inline]
     pub(crate) fn wake_one(&self) {
         if let Some(sleeper) = self.idle.notify() {
-            sleeper.unpark();
+            sleeper.wake(self);
         }
     }
 
@@ -202,7 +205,7 @@ impl Shared {
     pub(crate) fn stop(&self) {
         self.phase.store(phase::STOPPED, Ordering::SeqCst);
         for sleeper in self.idle.notify_all() {
-            sleeper.unpark();
+            sleeper.wake(self);
         }
         self.crew.dismiss();
         self.monitor.wake();
@@ -323,6 +326,7 @@ impl Shared {
 impl Drop for Shared {
     fn drop(&mut self) {
         self.tell_timers();
+        self.reactor.close();
     }
 }
 

@@ -64,6 +64,7 @@ pub(crate) fn run(shared: &Arc<Shared>, deadline: Duration, drains: Drain) -> Sh
         }
     };
     shared.tell_timers();
+    shared.reactor.close();
     ShutdownReport {
         cancelled,
         not_stopped,

@@ -6,12 +6,12 @@ use std::{borrow::Cow, panic::Location, sync::Arc};
 
 use crate::{
     context, ends,
-    job::{self, JobRef, Spec},
+    job::{self, JobRef, Spec, flag},
     join::{self, JoinHandle},
     limit,
     local::{Home, Resident},
     mailbox::{Address, Mailbox},
-    ready::ready_last,
+    ready::{ready, ready_last},
     runnable::Runnable,
     runtime::Runtime,
     shared::{self, Shared},
@@ -196,7 +196,7 @@ impl Spawn {
             admit(shared)?;
             let spec = Spec {
                 inbox: Inbox::Open,
-                counted: true,
+                flags: flag::COUNTED,
                 ..plain(shared, site, 3)
             };
             Ok(self.finish_with_mailbox(spec, make))
@@ -224,7 +224,7 @@ impl Spawn {
         home.count_resident(Resident::MovesIn);
         let spec = Spec {
             inbox: Inbox::Open,
-            counted: true,
+            flags: flag::COUNTED,
             home: Some(home),
             ..plain(&shared, site, 3)
         };
@@ -275,7 +275,7 @@ fn plain(shared: &Shared, site: &'static Location<'static>, refs: u32) -> Spec {
         site,
         inbox: Inbox::None,
         home: None,
-        counted: false,
+        flags: 0,
         refs,
     }
 }
@@ -326,9 +326,17 @@ pub(crate) fn fiber<F: Future>(
         if shared.is_closing() {
             return Err(SpawnError::ShuttingDown);
         }
-        Ok(finish(
-            spawn.named(job::new(plain(shared, site, 1), |_| fiber)),
-        ))
+        let spec = Spec {
+            flags: flag::FIBER,
+            ..plain(shared, site, 1)
+        };
+        let runnable = spawn.named(job::new(spec, |_| fiber));
+        // SAFETY: the one reference that the spec asked for.
+        let job = unsafe { runnable.claim_ref() };
+        // Where whoever joins it finds it; the one that was there before goes where all can take it.
+        ready(runnable);
+        // SAFETY: the job's only handle; its output is the future's.
+        Ok(unsafe { JoinHandle::new(job) })
     })
 }
 

@@ -17,6 +17,7 @@ use std::{
         atomic::{AtomicBool, Ordering},
     },
     task::{Context, Poll, Wake, Waker},
+    time::Duration,
 };
 
 use crate::{
@@ -202,7 +203,7 @@ impl Driver<'_> {
         if (self.until)() {
             return Flow::End;
         }
-        match ran || move_time(&self.tenure) {
+        match ran || move_time(&self.tenure) || await_reports(&self.tenure) {
             true => Flow::Continue,
             false => {
                 self.stuck.set(true);
@@ -263,6 +264,23 @@ fn move_time(tenure: &Tenure<'_>) -> bool {
     drop(inside);
     let Some(tick) = next else { return false };
     tenure.shared.clock.move_to(tick);
+    true
+}
+
+/// Waits for a moment for what the world outside reports. False if nobody waits for that.
+fn await_reports(tenure: &Tenure<'_>) -> bool {
+    /// A thread outside may also make a job runnable, which no report tells.
+    const MOMENT: Duration = Duration::from_millis(5);
+    let reactor = &tenure.shared.reactor;
+    if !reactor.is_waited_for() {
+        return false;
+    }
+    let mut batch = tenure.batch.take();
+    if let Some(seated) = reactor.sit_down() {
+        reactor.wait(&seated, &mut batch, Some(MOMENT));
+    }
+    reactor.handle(&mut batch);
+    tenure.batch.set(batch);
     true
 }
 

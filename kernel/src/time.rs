@@ -134,7 +134,7 @@ fn insert(shared: &Shared, deadline: u64, waker: Waker) -> EntryPtr {
         drop(inside);
         // It may sleep until a later timer.
         if let Some(sleeper) = shared.idle.notify_worker(index) {
-            sleeper.unpark();
+            sleeper.wake(shared);
         }
         entry
     })

@@ -33,6 +33,12 @@ use crate::{
     strand, waker,
 };
 
+/// Whether a job runs the caller.
+#[inline]
+pub fn is_in_job() -> bool {
+    context::again().job().is_some()
+}
+
 /// Runs `future` on the calling thread until it is done, with the current runtime: the one that runs
 /// the caller, else the default one. See [`Runtime::block_on`].
 pub fn block_on<F: Future>(future: F) -> F::Output {
@@ -45,7 +51,7 @@ pub fn block_on<F: Future>(future: F) -> F::Output {
 /// As [`Runtime::block_on`].
 pub(crate) fn block_on_in<F: Future>(shared: &Arc<Shared>, future: F) -> F::Output {
     let future = pin!(future);
-    match context::here().job() {
+    match context::again().job() {
         Some(job) => wait_in_job(job, future),
         None => visit::wait_outside(shared, future),
     }
@@ -101,6 +107,29 @@ impl Drop for Shield {
             job.header().extras.parts().unwound = false;
         }
     }
+}
+
+/// Gives way with the stack: the running job goes behind all others, and goes on when they had their turn. Outside
+/// of jobs it does nothing.
+///
+/// # Panics
+/// Does not return to a job that is cancelled: its stack is unwound.
+pub fn yield_with_stack() {
+    let cx = context::again();
+    let Some(job) = cx.job() else { return };
+    let root = match strand::root(cx) {
+        Some(root) if !cx.is_dropping() && !thread::panicking() => root,
+        _ => return,
+    };
+    // SAFETY: the thread that runs a job keeps it alive; so does its stack while it stands.
+    unwind_if_cancelled(unsafe { job.header() });
+    let mut noted = Noted::begin(cx);
+    cx.yield_job();
+    // Without a stack for a loop nobody can have a turn.
+    noted.stood = strand::stand(cx, root, job).is_ok();
+    drop(noted);
+    // SAFETY: as above.
+    unwind_if_cancelled(unsafe { job.header() });
 }
 
 /// Runs `future` to its end in the running job.

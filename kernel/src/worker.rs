@@ -15,19 +15,24 @@
 //! job runs and before it can be freed, so that an outsider inside the gate can rely on it: that job
 //! lives until the outsider leaves.
 //!
-//! A reactor belongs beside the wheel: polled in `look`, waited for in `sleep`.
+//! The reactor ([`crate::reactor`]) belongs to no worker: it is looked at in `look`, and waited for in
+//! `sleep`.
+
+mod driven;
 
 use std::cell::Cell;
+
+pub(crate) use driven::step;
 
 use crate::{
     callback,
     context::Context,
-    fork::{self, Patience},
+    fork::Patience,
     gate::{Epoch, Gate, Holder, Lost},
     idle::Before,
     inside::{Inside, Next},
     job::{Header, JobPtr},
-    ready, report, ring,
+    reactor, ready, ring,
     run::{self, Polled},
     run_word::RunWord,
     runnable::Runnable,
@@ -94,6 +99,16 @@ impl Worker {
         self.run.store(self.running().next().0, Ordering::Relaxed);
     }
 
+    /// The holder runs `job` in the middle of another run. Inside the gate only.
+    pub(crate) fn set_running_aside(&self, job: JobPtr) {
+        self.run.store(RunWord::new(job, 0).0, Ordering::Relaxed);
+    }
+
+    /// The holder goes on with what it ran before. Inside the gate only.
+    pub(crate) fn set_running_again(&self, before: RunWord) {
+        self.run.store(before.0, Ordering::Relaxed);
+    }
+
     #[inline(always)]
     fn set_running(&self, job: JobPtr, run: u64) {
         self.run.store(RunWord::new(job, run).0, Ordering::Relaxed);
@@ -147,6 +162,8 @@ pub(crate) struct Tenure<'a> {
     pub(crate) last_look: Cell<std::time::Instant>,
     /// How the worker waits for forked halves.
     pub(crate) patience: Patience,
+    /// What this thread takes from the reactor.
+    pub(crate) batch: Cell<reactor::Batch>,
     /// How many runs there were; tells apart runs of one job.
     runs: Cell<u64>,
 }
@@ -169,6 +186,7 @@ impl<'a> Tenure<'a> {
             trims_seen: Cell::new(shared.trims.load(Ordering::Acquire)),
             since: Cell::new(shared.clock.now()),
             last_look: Cell::new(shared.clock.now()),
+            batch: Cell::default(),
             runs: Cell::new(0),
             patience: Patience::new(),
         }
@@ -251,7 +269,7 @@ impl<'a> Tenure<'a> {
                 Next::Look => continue,
                 Next::Empty | Next::Callbacks => {}
             }
-            if search::from_injector(self)? {
+            if search::from_injector(self)? || search::from_reactor(self) {
                 continue;
             }
             match search::steal(self)? {
@@ -280,7 +298,7 @@ impl<'a> Tenure<'a> {
             && search::sees_work(self.shared)
             && let Some(sleeper) = self.shared.idle.notify()
         {
-            sleeper.unpark();
+            sleeper.wake(self.shared);
         }
         job
     }
@@ -348,18 +366,6 @@ impl<'a> Tenure<'a> {
         Ok(next)
     }
 
-    /// A passage in a test runtime.
-    fn pass_by_chance(
-        &self,
-        chance: &mut impl FnMut(usize) -> usize,
-    ) -> Result<Option<Runnable>, Lost> {
-        self.enter()?.shuffle(chance);
-        match self.pass(Ended::No)? {
-            Next::Job(job) => Ok(Some(job)),
-            Next::Look | Next::Empty | Next::Callbacks => Ok(None),
-        }
-    }
-
     /// Names a job that came from elsewhere than the gate as the one that runs next.
     fn announce(&self, job: &Runnable) -> Result<(), Lost> {
         let _inside = self.enter()?;
@@ -373,27 +379,5 @@ impl<'a> Tenure<'a> {
             true => Before::Searching,
             false => Before::Running,
         }
-    }
-}
-
-/// Runs one job of a runtime that the calling thread drives, if one is at hand; which, is drawn by
-/// `chance`.
-pub(crate) fn step(tenure: &Tenure<'_>, mut chance: impl FnMut(usize) -> usize) -> bool {
-    let found = match search::look(tenure) {
-        Ok(Some(job)) => tenure.announce(&job).map(|()| Some(job)),
-        Ok(None) => tenure.pass_by_chance(&mut chance),
-        Err(_) => Ok(None),
-    };
-    // A half last: what its owner waits for may come without it.
-    let found = match found {
-        Ok(None) => fork::steal_for_driver(tenure.shared)
-            .map(|half| tenure.announce(&half).map(|()| half))
-            .transpose(),
-        found => found,
-    };
-    match found {
-        Ok(Some(job)) => tenure.run_from(job).is_ok(),
-        Ok(None) => false,
-        Err(Lost) => report::impossible("a test runtime's right was taken over"),
     }
 }

@@ -62,7 +62,9 @@ fn of_two_panics_that_of_the_first_half_comes_out() {
     on_each(|runtime| {
         let both = || join(|| panic!("first"), || panic!("second"));
         assert_eq!(
-            spawn_in(runtime, move || message_of(|| drop(both()))),
+            spawn_in(runtime, move || message_of(|| {
+                let _ = both();
+            })),
             "first"
         );
     });
@@ -149,7 +151,9 @@ fn forks_go_on_after_a_panic() {
 fn a_panic_on_a_foreign_thread_comes_out() {
     let _watch = watch();
     assert_eq!(
-        message_of(|| drop(join(|| {}, || panic!("second")))),
+        message_of(|| {
+            let _ = join(|| {}, || panic!("second"));
+        }),
         "second"
     );
     assert_eq!(stolen(|| {}, || panic!("second")), "second");

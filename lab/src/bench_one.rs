@@ -58,6 +58,25 @@ mod tests {
                 &["senders=1", "messages=1", "kind=bounded", "workers=1"],
             ),
             ("footprint", &["n=1", "what=door", "workers=1"]),
+            ("tree-read", &["nodes=7", "tasks=1", "workers=1"]),
+            (
+                "tree-write",
+                &["trees=1", "nodes=156", "mode=slow", "workers=1"],
+            ),
+            (
+                "hot-tree",
+                &[
+                    "writers=1",
+                    "commits=1",
+                    "nodes=156",
+                    "kind=odd",
+                    "workers=1",
+                ],
+            ),
+            (
+                "snapshot",
+                &["reads=1", "nodes=156", "what=lent", "workers=1"],
+            ),
         ] {
             let result = run(name, &words(list));
             assert!(

@@ -66,14 +66,13 @@ impl<'a> Comparison<'a> {
         )
     }
 
-    /// Not judged are a bare number of ticks and a speedup, whose ideals are each system's own; what only
-    /// explains a cost; and memory that grew by so few huge pages that it was rounded.
+    /// Not judged are a bare number of ticks and what more workers brought, whose ideals are each system's
+    /// own; what only explains a cost or has to be so; and memory that grew by so few huge pages that it was rounded.
     fn can_be_judged(&self, ours: &Entry<'_>) -> bool {
         let grown = ours.summary.median * self.size.unwrap_or(0) as f64;
         match self.metric {
-            "ticks" | "messages_per_poll" | "ms_serial" | "ms_outlined" | "parallel_percent" => {
-                false
-            }
+            "ticks" | "messages_per_poll" | "ms_serial" | "ms_outlined" | "parallel_percent"
+            | "correct" | "retries_per_commit" => false,
             speedup if speedup.starts_with("speedup") => false,
             memory if memory.starts_with("bytes_per_") => grown >= TELLING_GROWTH,
             _ => true,

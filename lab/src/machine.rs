@@ -84,13 +84,9 @@ fn chosen(text: &str) -> Option<&str> {
         .map(|(mode, _)| mode)
 }
 
+/// What the program `weald` sets in its `main`.
 fn allocator() -> String {
-    let system = if cfg!(target_env = "musl") {
-        "musl's malloc"
-    } else {
-        "glibc's malloc"
-    };
-    format!("Weald's own memory for processes and messages; {system} for the rest")
+    "Weald's own memory for processes and messages; mimalloc for the rest".to_owned()
 }
 
 fn today() -> String {

@@ -37,8 +37,12 @@ pub fn unit(name: &str) -> &'static str {
         "ms"
     } else if name.starts_with("bytes_") || name.ends_with("_bytes") {
         "bytes"
+    } else if name == "s" {
+        "s"
     } else if name.ends_with("_us") {
         "us"
+    } else if name.ends_with("_per_s") {
+        "per s"
     } else if name.ends_with("_percent") {
         "percent"
     } else {
@@ -64,8 +68,7 @@ pub fn meaning(name: &str) -> Option<&'static str> {
         "ns_per_message" => "time from the first send to the last receipt, for each message",
         "ns_per_round_trip" => "time for a message and its answer",
         "ns" => {
-            "time for each lock with its unlock, round of two turns, meeting of all, change from one \
-             thread to another, or thread"
+            "time for each lock with its unlock, round, meeting, commit, read, or thread: see the row"
         }
         "bytes_per_thread" => "growth of resident memory with each thread that waits",
         "ms" => "the whole time",
@@ -90,6 +93,15 @@ pub fn meaning(name: &str) -> Option<&'static str> {
         "ns_per_after" => "time to start a callback after a duration, with a look at the clock",
         "lateness_p99_us" => "lateness that 99 of 100 callbacks do not exceed, in microseconds",
         "bytes_per_object" => "growth of resident memory for each lock or channel",
+        "ns_per_node" => "time for each node that was visited or written",
+        "bytes_per_node" => "growth of resident memory for each node of a new tree",
+        "s" => "the whole time",
+        "correct" => "trees that were read back as they were written",
+        "commits_per_s" => "commits of all writers, for each second",
+        "p99_us" => {
+            "time from an edit's beginning to its receipt that 99 of 100 commits do not exceed"
+        }
+        "retries_per_commit" => "how often a commit met a newer version than it began from",
         "ticks" => "how often a sleep of 5 ms ended during the run",
         "ticks_percent" => "these ticks as a share of those that the same system made undisturbed",
         "lateness_p50_ms" => "lateness that half of the wake-ups do not exceed",
@@ -104,7 +116,9 @@ pub fn meaning(name: &str) -> Option<&'static str> {
 #[must_use]
 pub fn better(name: &str) -> Better {
     match name {
-        "ticks" | "ticks_percent" | "parallel_percent" | "r2" => Better::Higher,
+        "ticks" | "ticks_percent" | "parallel_percent" | "r2" | "correct" | "commits_per_s" => {
+            Better::Higher
+        }
         speedup if speedup.starts_with("speedup") => Better::Higher,
         _ => Better::Lower,
     }
@@ -141,7 +155,10 @@ mod tests {
     }
 
     #[test]
-    fn only_ticks_and_what_is_parallel_are_better_when_higher() {
+    fn only_yields_are_better_when_higher() {
+        assert_eq!(better("commits_per_s"), Better::Higher);
+        assert_eq!(better("speedup_workers"), Better::Higher);
+        assert_eq!(better("ns_per_node"), Better::Lower);
         assert_eq!(better("ticks_percent"), Better::Higher);
         assert_eq!(better("speedup"), Better::Higher);
         assert_eq!(better("parallel_percent"), Better::Higher);

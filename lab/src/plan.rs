@@ -4,6 +4,7 @@
 //! stalled run is judged by the calm run of the same round.
 
 mod forking;
+mod trees;
 mod waiting;
 
 use crate::params::Params;
@@ -138,6 +139,7 @@ pub fn plan(level: Level, only: &[&'static Workload]) -> Vec<Group> {
         alone(vec![timers(level)]),
         alone(waiting::rows(level)),
         alone(forking::rows(level)),
+        alone(trees::rows(level)),
     ];
     groups
         .into_iter()
@@ -366,6 +368,10 @@ mod tests {
             "quicksort n=10000000 data=random forking=never",
             "fib n=38 forking=yes",
             "thread n=1000000 what=parked",
+            "tree-read nodes=810156 tasks=100",
+            "tree-write trees=1000 nodes=10005 mode=bulk",
+            "hot-tree writers=1000 commits=100000 nodes=10005 kind=threads",
+            "append children=1000000 commits=200",
         ] {
             assert!(
                 text.iter().any(|line| line == wanted),

@@ -3,6 +3,7 @@
 //! Adding one is a new file below and one more line in [`ALL`]. The names of workloads and metrics
 //! are fixed, so that figures of different days and systems can be compared.
 
+mod append;
 mod barrier;
 mod callbacks;
 mod channel;
@@ -11,6 +12,8 @@ mod fan_in;
 mod fib;
 mod footprint;
 mod handoff;
+mod hot_tree;
+mod index;
 mod lock;
 mod mailbox;
 mod many_to_many;
@@ -19,11 +22,14 @@ mod ping_pong;
 mod quicksort;
 mod ring;
 mod select;
+mod snapshot;
 mod spawn;
 mod stall;
 mod thread;
 mod timers;
+mod tree_read;
 mod tree_search;
+mod tree_write;
 mod trim;
 
 mod forking;
@@ -32,6 +38,7 @@ mod kind;
 mod memory;
 mod tally;
 mod team;
+mod trees;
 mod xorshift;
 
 use crate::error::Error;
@@ -75,7 +82,7 @@ pub(crate) fn workers(params: &Params) -> Result<usize, Error> {
 }
 
 /// All workloads, in the order of the report.
-pub static ALL: [Workload; 22] = [
+pub static ALL: [Workload; 28] = [
     Workload {
         name: "spawn",
         question: "How light is a process, and does the cost stay flat as their number grows?",
@@ -106,7 +113,7 @@ pub static ALL: [Workload; 22] = [
         metrics: &["ns_per_send", "ns_per_receive", "bytes_per_message"],
         explaining: &[],
         remark: "shared: the text is one static string. fresh: each message owns a copy, \
-                 which the system's allocator makes and frees.",
+                 which the allocator makes and frees.",
         run: mailbox::run,
     },
     Workload {
@@ -277,6 +284,12 @@ pub static ALL: [Workload; 22] = [
     nqueens::WORKLOAD,
     tree_search::WORKLOAD,
     thread::WORKLOAD,
+    tree_read::WORKLOAD,
+    tree_write::WORKLOAD,
+    hot_tree::WORKLOAD,
+    append::WORKLOAD,
+    snapshot::WORKLOAD,
+    index::WORKLOAD,
 ];
 
 /// The names of all workloads.

@@ -251,3 +251,52 @@ fn thread() {
     check("thread", "n=2000 what=parked");
     check("thread", "n=1 what=parked");
 }
+
+#[test]
+fn tree_read() {
+    check("tree-read", "nodes=156 tasks=20");
+    check("tree-read", "nodes=10005 tasks=3");
+}
+
+#[test]
+fn tree_write() {
+    for mode in ["bulk", "edit", "commits"] {
+        let words = format!("trees=7 nodes=156 mode={mode}");
+        check("tree-write", &words);
+        let metrics = run("tree-write", &format!("{words} workers=2"));
+        let correct = metrics.iter().find(|metric| metric.name == "correct");
+        assert_eq!(correct.map(|metric| metric.value), Some(7.0), "{mode}");
+    }
+}
+
+#[test]
+fn hot_tree() {
+    for kind in ["processes", "threads"] {
+        check(
+            "hot-tree",
+            &format!("writers=1 commits=100 nodes=156 kind={kind}"),
+        );
+        check(
+            "hot-tree",
+            &format!("writers=20 commits=2000 nodes=156 kind={kind}"),
+        );
+    }
+}
+
+#[test]
+fn append() {
+    check("append", "children=1000 commits=20");
+}
+
+#[test]
+fn snapshot() {
+    check("snapshot", "reads=100000 nodes=156 what=borrowed");
+    check("snapshot", "reads=100000 nodes=156 what=owned");
+}
+
+#[test]
+fn index() {
+    for what in ["find", "walk", "commit"] {
+        check("index", &format!("nodes=156 rounds=50 what={what}"));
+    }
+}

@@ -50,13 +50,17 @@ pub enum Kind {
     Take,
     /// A partner of an exchange.
     Exchange,
+    /// A descriptor to become readable.
+    Readable,
+    /// A descriptor to become writable.
+    Writable,
     /// One of several events.
     Select,
     /// A future that does not say more.
     Future,
 }
 
-const KINDS: [Kind; 20] = [
+const KINDS: [Kind; 22] = [
     Kind::Message,
     Kind::End,
     Kind::Time,
@@ -75,6 +79,8 @@ const KINDS: [Kind; 20] = [
     Kind::Put,
     Kind::Take,
     Kind::Exchange,
+    Kind::Readable,
+    Kind::Writable,
     Kind::Select,
     Kind::Future,
 ];
@@ -100,6 +106,8 @@ impl fmt::Display for Kind {
             Kind::Put => "room in an mvar",
             Kind::Take => "the value of an mvar",
             Kind::Exchange => "a partner of an exchange",
+            Kind::Readable => "a descriptor to become readable",
+            Kind::Writable => "a descriptor to become writable",
             Kind::Select => "one of several events",
             Kind::Future => "a future",
         })

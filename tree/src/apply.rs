@@ -88,9 +88,12 @@ impl Tree {
         let (old, from) = (old.id, old.position_of(node));
         // The node itself still stood among the siblings when the spot was found.
         let shift = usize::from(old == parent && from < spot.position);
-        self.records.get_mut(old).children.remove(from);
+        self.records
+            .change(old, |record| record.children.remove(from));
         self.attach(node, parent, spot.position - shift);
-        self.records.get_mut(node).place = Place::new(parent, &spot.key);
+        self.records.change(node, |record| {
+            record.place = Place::new(parent, &spot.key);
+        });
         Ok(())
     }
 
@@ -98,7 +101,8 @@ impl Tree {
         let parent = self.must_have(node)?.parent();
         let parent = parent.ok_or(EditError::IsRoot(node))?;
         let (parent, position) = (parent.id, parent.position_of(node));
-        self.records.get_mut(parent).children.remove(position);
+        self.records
+            .change(parent, |record| record.children.remove(position));
         let mut gone = vec![node];
         while let Some(id) = gone.pop() {
             let record = self.records.remove(id);
@@ -117,7 +121,8 @@ impl Tree {
         value: &[u8],
     ) -> Result<(), EditError> {
         self.must_have(node)?;
-        self.records.get_mut(node).attributes.put(name, value);
+        self.records
+            .change(node, |record| record.attributes.put(name, value));
         Ok(())
     }
 
@@ -126,7 +131,8 @@ impl Tree {
             let name = name.to_owned();
             return Err(EditError::NoAttribute { node, name });
         }
-        self.records.get_mut(node).attributes.delete(name);
+        self.records
+            .change(node, |record| record.attributes.delete(name));
         Ok(())
     }
 
@@ -146,15 +152,17 @@ impl Tree {
         let Place::Word { word, .. } = Place::of_root(node) else {
             unreachable!("the first key is one word");
         };
-        self.records.get_mut(self.root).place = Place::Word { parent: node, word };
+        self.records.change(self.root, |record| {
+            record.place = Place::Word { parent: node, word };
+        });
         self.root = node;
         self.len += 1;
     }
 
     #[inline]
     fn attach(&mut self, node: NodeId, parent: NodeId, position: usize) {
-        let children = &mut self.records.get_mut(parent).children;
-        children.insert(position, node);
+        self.records
+            .change(parent, |record| record.children.insert(position, node));
     }
 
     #[inline]

@@ -1,13 +1,14 @@
 //! The attributes of a node: names and their bytes, sorted by name.
 //!
 //! - Sorted, and no name stands twice.
-//! - What fits into 22 bytes lies packed in the node itself; all else is one shared list. A put costs
+//! - What fits into 23 bytes lies packed in the node itself; all else is one shared list. A put costs
 //!   the length of that list, so attributes are meant to be few; what is many are children.
 
 use std::fmt;
 use std::sync::Arc;
 
 use crate::bytes::Bytes;
+use crate::inline::{Draft, Inline};
 
 /// Attributes, sorted by name; a clone costs at most a counter.
 ///
@@ -20,25 +21,17 @@ use crate::bytes::Bytes;
 /// ```
 pub struct Attributes(Form);
 
-const ROOM: usize = 22;
-
 enum Form {
-    Packed(Packed),
+    /// For each attribute: length of the name, length of the value, name, value.
+    Packed(Inline),
     Listed(Arc<[(Bytes, Bytes)]>),
-}
-
-/// For each attribute: length of the name, length of the value, name, value.
-#[derive(Clone, Copy)]
-struct Packed {
-    len: u8,
-    place: [u8; ROOM],
 }
 
 impl Attributes {
     /// No attributes.
     #[inline]
     pub const fn new() -> Self {
-        Self(Form::Packed(Packed::EMPTY))
+        Self(Form::Packed(Inline::EMPTY))
     }
 
     /// These and one more, which replaces one of the same name.
@@ -73,15 +66,15 @@ impl Attributes {
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        matches!(self.0, Form::Packed(Packed { len: 0, .. }))
+        matches!(&self.0, Form::Packed(packed) if packed.is_empty())
     }
 
     /// Puts a value under a name, over the one that may be there.
     #[inline(always)]
     pub(crate) fn put(&mut self, name: &str, value: &[u8]) {
-        let mut packed = Packed::EMPTY;
-        if self.is_empty() && packed.push(name.as_bytes(), value).is_some() {
-            self.0 = Form::Packed(packed);
+        let mut packed = Draft::EMPTY;
+        if self.is_empty() && packed.push_attribute(name.as_bytes(), value).is_some() {
+            self.0 = Form::Packed(packed.finish());
         } else {
             self.put_among(name, value);
         }
@@ -127,29 +120,29 @@ impl Attributes {
     #[inline]
     fn raw(&self) -> Raw<'_> {
         match &self.0 {
-            Form::Packed(packed) => Raw::Packed(&packed.place[..usize::from(packed.len)]),
+            Form::Packed(packed) => Raw::Packed(packed.bytes()),
             Form::Listed(list) => Raw::Listed(list.iter()),
         }
     }
 
     /// The packed form after `name` was set to `value` or taken out, if it fits.
     fn packed_with(&self, name: &[u8], value: Option<&[u8]>) -> Option<Form> {
-        let mut packed = Packed::EMPTY;
+        let mut packed = Draft::EMPTY;
         let mut new = value.map(|value| (name, value));
         for (known, old) in self.raw() {
             if known >= name
                 && let Some((name, value)) = new.take()
             {
-                packed.push(name, value)?;
+                packed.push_attribute(name, value)?;
             }
             if known != name {
-                packed.push(known, old)?;
+                packed.push_attribute(known, old)?;
             }
         }
         if let Some((name, value)) = new {
-            packed.push(name, value)?;
+            packed.push_attribute(name, value)?;
         }
-        Some(Form::Packed(packed))
+        Some(Form::Packed(packed.finish()))
     }
 
     fn to_list(&self) -> Vec<(Bytes, Bytes)> {
@@ -167,32 +160,21 @@ fn find(list: &[(Bytes, Bytes)], name: &str) -> Result<usize, usize> {
     list.binary_search_by(|(known, _)| (**known).cmp(name.as_bytes()))
 }
 
-impl Packed {
-    const EMPTY: Self = Self {
-        len: 0,
-        place: [0; ROOM],
-    };
-
+impl Draft {
     /// Adds an attribute behind the others; nothing, if there is no room.
     #[inline(always)]
-    fn push(&mut self, name: &[u8], value: &[u8]) -> Option<()> {
-        let start = usize::from(self.len);
-        let [from_name, from_value] = [start + 2, start + 2 + name.len()];
-        let end = from_value + value.len();
-        if end > ROOM {
+    fn push_attribute(&mut self, name: &[u8], value: &[u8]) -> Option<()> {
+        // Both at once, so that nothing is left behind when there is no room.
+        if !self.has_room(2 + name.len() + value.len()) {
             return None;
         }
-        let lengths = (u8::try_from(name.len()), u8::try_from(value.len()));
-        let (Ok(name_len), Ok(value_len), Ok(len)) = (lengths.0, lengths.1, u8::try_from(end))
-        else {
-            return None;
-        };
-        self.place[start] = name_len;
-        self.place[start + 1] = value_len;
-        self.place[from_name..from_value].copy_from_slice(name);
-        self.place[from_value..end].copy_from_slice(value);
-        self.len = len;
-        Some(())
+        let lengths = [
+            u8::try_from(name.len()).ok()?,
+            u8::try_from(value.len()).ok()?,
+        ];
+        self.push(&lengths)?;
+        self.push(name)?;
+        self.push(value)
     }
 }
 
@@ -255,12 +237,12 @@ impl fmt::Debug for Attributes {
 impl<'a> FromIterator<(&'a str, &'a [u8])> for Attributes {
     fn from_iter<I: IntoIterator<Item = (&'a str, &'a [u8])>>(pairs: I) -> Self {
         let sorted: std::collections::BTreeMap<_, _> = pairs.into_iter().collect();
-        let mut packed = Packed::EMPTY;
+        let mut packed = Draft::EMPTY;
         let fits = sorted
             .iter()
-            .all(|(name, value)| packed.push(name.as_bytes(), value).is_some());
+            .all(|(name, value)| packed.push_attribute(name.as_bytes(), value).is_some());
         if fits {
-            return Self(Form::Packed(packed));
+            return Self(Form::Packed(packed.finish()));
         }
         let list = sorted
             .into_iter()
@@ -303,7 +285,7 @@ mod tests {
     #[test]
     fn one_short_attribute_takes_no_memory_of_its_own() {
         let attributes = Attributes::new().with("k", 7_u64.to_le_bytes());
-        assert!(matches!(attributes.0, Form::Packed(Packed { len: 11, .. })));
+        assert!(matches!(&attributes.0, Form::Packed(packed) if packed.bytes().len() == 11));
         assert_eq!(size_of::<Attributes>(), 24);
     }
 }

@@ -6,12 +6,15 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use triomphe::UniqueArc;
+
 use crate::attributes::Attributes;
 use crate::children::Children;
 use crate::id::{Ids, NodeId};
 use crate::key;
-use crate::radix::{LEAF, Leaf, SLOTS, slot_of};
+use crate::radix::{Item, LEAF, Leaf, SLOTS, Slots, slot_of};
 use crate::record::{Place, Record};
+use crate::shape::Shape;
 use crate::subtree::{Parts, Subtree};
 use crate::tree::Tree;
 
@@ -33,14 +36,20 @@ pub struct Builder {
     ids: Ids,
     /// Ids that were taken from the source and not used yet.
     spare: Range<u64>,
-    /// The leaf that is being filled, and its number.
-    leaf: Leaf<Record>,
-    number: u64,
-    full: Vec<(u64, Arc<Leaf<Record>>)>,
+    /// The leaf that is being filled, and those that are full.
+    leaf: Filled,
+    full: Vec<Filled>,
     open: Vec<Open>,
     /// Children of open nodes that are no run, those of the innermost node last.
     listed: Vec<NodeId>,
     len: u64,
+}
+
+/// A leaf that nobody else has yet, and its number.
+struct Filled {
+    number: u64,
+    slots: UniqueArc<Slots<Record>>,
+    shape: Shape,
 }
 
 /// A node whose children are being built.
@@ -53,8 +62,6 @@ struct Open {
     /// Where its children begin in `listed`, once they are no run.
     listed_from: Option<usize>,
 }
-
-const EMPTY: Leaf<Record> = [const { None }; SLOTS];
 
 impl Tree {
     /// Begins a subtree that can be spliced into this tree.
@@ -75,9 +82,8 @@ impl Builder {
         let id = NodeId::at(spare.start);
         let mut builder = Self {
             ids: ids.clone(),
-            number: spare.start / LEAF,
+            leaf: Filled::new(spare.start / LEAF),
             spare,
-            leaf: EMPTY,
             full: Vec::new(),
             open: Vec::new(),
             listed: Vec::new(),
@@ -130,12 +136,13 @@ impl Builder {
             self.close_innermost();
         }
         self.ids.give_back(self.spare);
-        self.full.push((self.number, Arc::new(self.leaf)));
+        self.full.push(self.leaf);
+        let leaves = self.full.into_iter().map(Filled::share);
         Subtree(Arc::new(Parts {
             root,
             len: self.len,
             ids: self.ids,
-            leaves: self.full,
+            leaves: leaves.collect(),
         }))
     }
 
@@ -143,7 +150,7 @@ impl Builder {
     // just written byte by byte stalls the processor for longer than all else here takes.
     #[inline(always)]
     fn write(&mut self, id: NodeId, place: Place, attributes: Attributes) {
-        let before = self.leaf[slot_of(id)].replace(Record::new(place, attributes));
+        let before = self.leaf.slots[slot_of(id)].replace(Record::new(place, attributes));
         debug_assert!(before.is_none(), "an id is given out once");
         std::mem::forget(before); // It is nothing; so the compiler need not look.
         self.spare.start += 1;
@@ -153,9 +160,8 @@ impl Builder {
     #[cold]
     fn next_leaf(&mut self) {
         self.spare = self.ids.take_leaf();
-        let full = Arc::new(self.leaf.each_mut().map(Option::take));
-        self.full.push((self.number, full));
-        self.number = self.spare.start / LEAF;
+        let next = Filled::new(self.spare.start / LEAF);
+        self.full.push(std::mem::replace(&mut self.leaf, next));
     }
 
     #[inline]
@@ -173,12 +179,26 @@ impl Builder {
                 children
             }
         };
-        let leaf = match self.full.get_mut(node.full) {
-            None => &mut self.leaf,
-            Some((_, leaf)) => Arc::get_mut(leaf).expect("nobody else has it before the end"),
-        };
-        let record = leaf[slot_of(node.id)].as_mut();
-        record.expect("an open node was written").children = children;
+        let leaf = self.full.get_mut(node.full).unwrap_or(&mut self.leaf);
+        let record = leaf.slots[slot_of(node.id)].as_mut();
+        let record = record.expect("an open node was written");
+        record.children = children;
+        leaf.shape.set(slot_of(node.id), record.family(node.id));
+    }
+}
+
+impl Filled {
+    fn new(number: u64) -> Self {
+        Self {
+            number,
+            slots: UniqueArc::new([const { None }; SLOTS]),
+            shape: Shape::EMPTY,
+        }
+    }
+
+    fn share(self) -> (u64, Leaf<Record>) {
+        let (slots, shape) = (self.slots.shareable(), self.shape);
+        (self.number, Leaf { slots, shape })
     }
 }
 

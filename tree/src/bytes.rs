@@ -3,29 +3,25 @@
 use std::sync::Arc;
 use std::{fmt, ops};
 
+use crate::inline::Inline;
+
 /// Bytes that never change; a clone costs at most a counter.
 #[derive(Clone)]
 pub struct Bytes(Form);
 
-const SHORT: usize = 22;
-
 #[derive(Clone)]
 enum Form {
-    Short(u8, [u8; SHORT]),
+    Short(Inline),
     Shared(Arc<[u8]>),
 }
 
 impl Bytes {
     /// A copy of `bytes`.
     pub fn new(bytes: &[u8]) -> Self {
-        match u8::try_from(bytes.len()) {
-            Ok(len) if bytes.len() <= SHORT => {
-                let mut place = [0; SHORT];
-                place[..bytes.len()].copy_from_slice(bytes);
-                Self(Form::Short(len, place))
-            }
-            _ => Self(Form::Shared(bytes.into())),
-        }
+        Self(match Inline::new(bytes) {
+            Some(short) => Form::Short(short),
+            None => Form::Shared(bytes.into()),
+        })
     }
 
     /// How many bytes lie elsewhere.
@@ -42,7 +38,7 @@ impl ops::Deref for Bytes {
 
     fn deref(&self) -> &[u8] {
         match &self.0 {
-            Form::Short(len, place) => &place[..usize::from(*len)],
+            Form::Short(short) => short.bytes(),
             Form::Shared(bytes) => bytes,
         }
     }

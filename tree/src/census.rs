@@ -1,12 +1,16 @@
 //! Counts what versions hold together in memory: what they share is counted once.
 
 use std::collections::HashSet;
-use std::sync::Arc;
+
+use triomphe::{Arc, ThinArc};
 
 use crate::children::Children;
-use crate::radix::{Branch, Leaf, WIDTH};
+use crate::radix::{Branch, Slots, WIDTH};
 use crate::record::Record;
 use crate::tree::Tree;
+
+/// A word that stands before what is shared and counts who has it; the standard library has two.
+const COUNTER: usize = size_of::<usize>();
 
 /// What some versions hold together. Adding one costs the time of what it does not share with those
 /// added before.
@@ -70,16 +74,16 @@ impl Census {
         match branch {
             Branch::Empty => {}
             Branch::Inner(below) => {
-                if self.look(
-                    Arc::as_ptr(below).addr(),
-                    size_of::<[Branch<Record>; WIDTH]>(),
-                ) {
+                let bytes = size_of::<[Branch<Record>; WIDTH]>() + COUNTER;
+                if self.look(Arc::as_ptr(below).addr(), bytes) {
                     below.iter().for_each(|branch| self.add_branch(branch));
                 }
             }
             Branch::Leaf(leaf) => {
-                if self.look(Arc::as_ptr(leaf).addr(), size_of::<Leaf<Record>>()) {
-                    leaf.iter()
+                let bytes = size_of::<Slots<Record>>() + COUNTER;
+                if self.look(Arc::as_ptr(&leaf.slots).addr(), bytes) {
+                    leaf.slots
+                        .iter()
                         .flatten()
                         .for_each(|record| self.add_record(record));
                 }
@@ -90,18 +94,26 @@ impl Census {
     fn add_record(&mut self, record: &Record) {
         self.records += 1;
         if let Some((address, bytes)) = record.attributes.shared() {
-            self.look(address, bytes);
+            self.look(address, bytes + 2 * COUNTER);
         }
-        if let Children::List(list) = &record.children {
-            list.chunks(&mut |address, bytes| self.look(address, bytes));
+        match &record.children {
+            Children::None | Children::Run { .. } => {}
+            Children::Few(ids) => {
+                // The counter, the length, the ids.
+                let bytes = 2 * COUNTER + size_of_val(&ids.slice);
+                self.look(ThinArc::as_ptr(ids).addr(), bytes);
+            }
+            Children::List(list) => {
+                list.chunks(&mut |address, bytes| self.look(address, bytes + 2 * COUNTER));
+            }
         }
     }
 
-    /// Counts an allocation, with the two counters before it, unless it was counted.
+    /// Counts an allocation unless it was counted.
     fn look(&mut self, address: usize, bytes: usize) -> bool {
         let is_new = self.seen.insert(address);
         if is_new {
-            self.bytes += bytes + 2 * size_of::<usize>();
+            self.bytes += bytes;
         }
         is_new
     }

@@ -1,10 +1,17 @@
-//! The children of one node, in order: nothing, a run of ids that follow each other, or a list.
+//! The children of one node, in order: nothing, a run of ids that follow each other, a few ids, or a
+//! long list.
 //!
 //! A run costs no memory of its own, and its records lie side by side: what is built at once, and what
-//! one edit appends to one node, is a run. The order is that of the order keys; who inserts sees to it.
+//! one edit appends to one node, is a run. A few ids are one block, which is copied whole; a long list
+//! shares its chunks with other versions. The order is that of the order keys; who inserts sees to it.
+
+use triomphe::ThinArc;
 
 use crate::id::NodeId;
 use crate::rope::Rope;
+
+/// The most ids that are copied whole.
+const FEW: usize = 32;
 
 /// Ids of siblings by position.
 #[derive(Clone, Default)]
@@ -15,6 +22,7 @@ pub(crate) enum Children {
         count: u32,
         first: NodeId,
     },
+    Few(ThinArc<(), NodeId>),
     List(Rope),
 }
 
@@ -22,6 +30,7 @@ impl Children {
     pub(crate) fn from_list(ids: &[NodeId]) -> Self {
         match ids {
             [] => Self::None,
+            _ if ids.len() <= FEW => Self::Few(ThinArc::from_header_and_slice((), ids)),
             _ => Self::List(Rope::new(ids.iter().copied())),
         }
     }
@@ -31,7 +40,20 @@ impl Children {
         match self {
             Self::None => 0,
             Self::Run { count, .. } => *count as usize,
+            Self::Few(ids) => ids.slice.len(),
             Self::List(rope) => rope.len(),
+        }
+    }
+
+    pub(crate) fn is_run(&self) -> bool {
+        matches!(self, Self::Run { .. })
+    }
+
+    /// The first id of a list that lies in one piece; zero, if it does not.
+    pub(crate) fn first_listed(&self) -> u64 {
+        match self {
+            Self::Few(ids) => ids.slice.first().map_or(0, |id| id.get()),
+            _ => 0,
         }
     }
 
@@ -41,6 +63,7 @@ impl Children {
             Self::Run { count, first } => {
                 (at < *count as usize).then(|| NodeId::at(first.get() + at as u64))
             }
+            Self::Few(ids) => ids.slice.get(at).copied(),
             Self::List(rope) => rope.get(at),
         }
     }
@@ -62,7 +85,12 @@ impl Children {
             {
                 *count += 1;
             }
-            _ => self.list().insert(at, id),
+            Self::List(rope) => rope.insert(at, id),
+            _ => {
+                let before = (0..at).filter_map(|at| self.get(at));
+                let behind = (at..self.len()).filter_map(|at| self.get(at));
+                *self = Self::from_list(&before.chain([id]).chain(behind).collect::<Vec<_>>());
+            }
         }
     }
 
@@ -75,24 +103,17 @@ impl Children {
                 *first = NodeId::at(first.get() + 1);
             }
             Self::Run { count, .. } if at + 1 == *count as usize => *count -= 1,
-            _ => {
-                let list = self.list();
-                list.remove(at);
-                if list.len() == 0 {
-                    *self = Self::None;
+            Self::List(rope) => {
+                rope.remove(at);
+                if rope.len() <= FEW / 2 {
+                    *self = Self::from_list(&rope.iter(0..FEW).collect::<Vec<_>>());
                 }
             }
-        }
-    }
-
-    fn list(&mut self) -> &mut Rope {
-        if !matches!(self, Self::List(_)) {
-            let ids = (0..self.len()).filter_map(|at| self.get(at));
-            *self = Self::List(Rope::new(ids));
-        }
-        match self {
-            Self::List(rope) => rope,
-            _ => unreachable!("it was made a list above"),
+            _ => {
+                let others = (0..self.len()).filter(|other| *other != at);
+                let others: Vec<_> = others.filter_map(|at| self.get(at)).collect();
+                *self = Self::from_list(&others);
+            }
         }
     }
 }

@@ -3,7 +3,7 @@
 //! Both maps are walked together; what they share in memory is left out at once, unseen. The versions
 //! need no common history, but then everything may differ.
 
-use std::sync::Arc;
+use triomphe::Arc;
 
 use crate::id::NodeId;
 use crate::node::Node;
@@ -39,7 +39,7 @@ impl Change<'_> {
     /// Whether the node stands under another parent, or elsewhere among its siblings.
     pub fn is_moved(&self) -> bool {
         match self {
-            Self::Changed { old, new } => old.record.place != new.record.place,
+            Self::Changed { old, new } => old.record().place != new.record().place,
             _ => false,
         }
     }
@@ -144,11 +144,11 @@ impl<'a> Diff<'a> {
         self.next += 1;
         let slot = usize::try_from(id % LEAF).expect("less than sixteen");
         let node = |side: usize| {
-            let record = self.leaves[side]?[slot].as_ref()?;
-            Some(Node {
+            let leaf = self.leaves[side]?;
+            leaf.slots[slot].is_some().then(|| Node {
                 tree: self.trees[side],
                 id: NodeId::at(id),
-                record,
+                leaf,
             })
         };
         match (node(0), node(1)) {
@@ -189,7 +189,7 @@ impl<'a> Side<'a> {
             && match (self.0, other.0) {
                 (Branch::Empty, Branch::Empty) => true,
                 (Branch::Inner(a), Branch::Inner(b)) => Arc::ptr_eq(a, b),
-                (Branch::Leaf(a), Branch::Leaf(b)) => Arc::ptr_eq(a, b),
+                (Branch::Leaf(a), Branch::Leaf(b)) => Arc::ptr_eq(&a.slots, &b.slots),
                 _ => false,
             }
     }

@@ -29,6 +29,11 @@ impl NodeId {
         self.0.get()
     }
 
+    /// The id so many behind this one.
+    pub(crate) const fn plus(self, more: u64) -> Self {
+        Self(self.0.saturating_add(more))
+    }
+
     /// For numbers that stand behind a first id and so are not zero.
     pub(crate) fn at(number: u64) -> Self {
         Self::new(number).expect("a source begins at 1")

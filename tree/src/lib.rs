@@ -17,12 +17,15 @@ mod attributes;
 mod bytes;
 mod children;
 mod id;
+mod inline;
 mod key;
 mod radix;
 mod record;
 mod rope;
+mod shape;
 
 // Reading.
+mod ahead;
 mod census;
 mod diff;
 mod json;

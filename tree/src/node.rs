@@ -7,6 +7,7 @@ use crate::children::Children;
 use crate::id::NodeId;
 use crate::key::Rank;
 use crate::path::Path;
+use crate::radix::{Leaf, slot_of};
 use crate::record::Record;
 use crate::siblings::Siblings;
 use crate::tree::Tree;
@@ -17,11 +18,9 @@ use crate::walk::{BreadthFirst, Postorder, Preorder};
 pub struct Node<'t> {
     pub(crate) tree: &'t Tree,
     pub(crate) id: NodeId,
-    pub(crate) record: &'t Record,
+    /// The leaf of the map in which its record lies: a walk need not look at the record itself.
+    pub(crate) leaf: &'t Leaf<Record>,
 }
-
-/// Lists up to this length are searched one by one, longer ones by order key.
-const SHORT: usize = 64;
 
 impl<'t> Node<'t> {
     /// Its address, which is the same in every version.
@@ -36,13 +35,13 @@ impl<'t> Node<'t> {
 
     /// All its attributes.
     pub fn attributes(self) -> &'t Attributes {
-        &self.record.attributes
+        &self.record().attributes
     }
 
     /// The bytes of one attribute.
     #[inline]
     pub fn get(self, name: &str) -> Option<&'t [u8]> {
-        self.record.attributes.get(name)
+        self.record().attributes.get(name)
     }
 
     /// One attribute as text; nothing if it is missing or no UTF-8.
@@ -55,7 +54,7 @@ impl<'t> Node<'t> {
         if self.id == self.tree.root {
             return None;
         }
-        self.tree.node(self.record.place.parent())
+        self.tree.node(self.record().place.parent())
     }
 
     /// The nodes above, from the parent to the root.
@@ -70,7 +69,7 @@ impl<'t> Node<'t> {
 
     /// How many children it has.
     pub fn child_count(self) -> usize {
-        self.record.children.len()
+        self.record().children.len()
     }
 
     /// Its children in order.
@@ -87,7 +86,7 @@ impl<'t> Node<'t> {
 
     /// Its child at a position.
     pub fn child(self, position: usize) -> Option<Node<'t>> {
-        self.tree.node(self.record.children.get(position)?)
+        self.tree.node(self.record().children.get(position)?)
     }
 
     /// Its position among its siblings; that of the root is 0.
@@ -142,13 +141,32 @@ impl<'t> Node<'t> {
         self.preorder().filter(is_sought)
     }
 
+    #[inline]
+    pub(crate) fn record(self) -> &'t Record {
+        let slot = &self.leaf.slots[slot_of(self.id)];
+        slot.as_ref().expect("a node has a record")
+    }
+
+    /// The node so many slots behind it in its leaf, where one is.
+    #[inline]
+    pub(crate) fn beside(self, slots: u64) -> Self {
+        Self {
+            id: self.id.plus(slots),
+            ..self
+        }
+    }
+
+    /// Whether it has children.
+    #[inline]
+    pub(crate) fn is_parent(self) -> bool {
+        self.leaf.shape.is_parent(slot_of(self.id))
+    }
+
     /// The position of a child that it has.
     pub(crate) fn position_of(self, child: NodeId) -> usize {
-        let found = match &self.record.children {
+        let found = match &self.record().children {
             Children::Run { first, .. } => usize::try_from(child.get() - first.get()).ok(),
-            Children::List(list) if list.len() <= SHORT => {
-                list.iter(0..list.len()).position(|id| id == child)
-            }
+            Children::Few(ids) => ids.slice.iter().position(|id| *id == child),
             _ => Some(self.position_for(self.tree.rank(child))),
         };
         found.expect("a node is among the children of its parent")
@@ -156,7 +174,7 @@ impl<'t> Node<'t> {
 
     /// How many children stand before this rank.
     pub(crate) fn position_for(self, rank: Rank<'_>) -> usize {
-        let children = &self.record.children;
+        let children = &self.record().children;
         let is_before = |at: usize| {
             let id = children.get(at).expect("the position is within the list");
             self.tree.rank(id) < rank
@@ -177,12 +195,12 @@ impl<'t> Node<'t> {
 impl PartialEq for Node<'_> {
     /// Whether both are the same node of the same version in memory.
     fn eq(&self, other: &Self) -> bool {
-        std::ptr::eq(self.record, other.record)
+        self.id == other.id && triomphe::Arc::ptr_eq(&self.leaf.slots, &other.leaf.slots)
     }
 }
 
 impl std::fmt::Debug for Node<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} {:?}", self.id, self.record.attributes)
+        write!(f, "{} {:?}", self.id, self.record().attributes)
     }
 }

@@ -3,11 +3,14 @@
 //!
 //! - A clone shares everything; what only one owner has is changed in place, the rest is copied first.
 //! - A leaf without records and a branch without leaves do not exist.
+//! - What a walk asks of every record stands in one word for each leaf, which [`Radix::change`] keeps
+//!   (see `shape`), so that a walk looks at few records.
 //! - It is at most twenty levels high, so recursion over it is safe however deep a document is.
 
-use std::sync::Arc;
+use triomphe::{Arc, UniqueArc};
 
 use crate::id::NodeId;
+use crate::shape::{Family, Shape};
 
 /// Ids in one leaf.
 pub(crate) const LEAF: u64 = 1 << LEAF_BITS;
@@ -17,8 +20,11 @@ const LEAF_BITS: u32 = 4;
 pub(crate) const WIDTH: usize = 1 << BITS;
 pub(crate) const BITS: u32 = 3;
 
-/// The records of sixteen ids that follow each other.
-pub(crate) type Leaf<T> = [Option<T>; SLOTS];
+/// What the map holds.
+pub(crate) trait Item: Clone {
+    /// What hangs below it, if this is its id.
+    fn family(&self, id: NodeId) -> Family;
+}
 
 /// A persistent map from ids to `T`.
 #[derive(Clone)]
@@ -32,8 +38,18 @@ pub(crate) struct Radix<T> {
 #[derive(Clone)]
 pub(crate) enum Branch<T> {
     Empty,
-    Inner(Arc<[Branch<T>; WIDTH]>),
-    Leaf(Arc<Leaf<T>>),
+    Inner(Arc<[Self; WIDTH]>),
+    Leaf(Leaf<T>),
+}
+
+/// The places of sixteen ids that follow each other.
+pub(crate) type Slots<T> = [Option<T>; SLOTS];
+
+/// The records of sixteen ids, and what hangs below each.
+#[derive(Clone)]
+pub(crate) struct Leaf<T> {
+    pub(crate) slots: Arc<Slots<T>>,
+    pub(crate) shape: Shape,
 }
 
 impl<T> Radix<T> {
@@ -44,13 +60,54 @@ impl<T> Radix<T> {
         }
     }
 
+    /// A map of leaves that stand in the order of their numbers.
+    pub(crate) fn of_leaves(leaves: impl Iterator<Item = (u64, Leaf<T>)>) -> Self {
+        let mut level: Vec<_> = leaves
+            .map(|(number, leaf)| (number, Branch::Leaf(leaf)))
+            .collect();
+        let mut height = 0;
+        while level.last().is_some_and(|(number, _)| *number > 0) {
+            level = gather(level);
+            height += 1;
+        }
+        let top = level.pop().map_or(Branch::Empty, |(_, branch)| branch);
+        Self { top, height }
+    }
+
     pub(crate) fn top(&self) -> (&Branch<T>, u32) {
         (&self.top, self.height)
     }
 
+    /// The part of this height in which the leaf of `id` lies; the whole map, if that is lower.
+    #[inline]
+    pub(crate) fn branch(&self, id: NodeId, height: u32) -> Option<&Branch<T>> {
+        let number = id.get() >> LEAF_BITS;
+        if !fits(number, self.height) {
+            return None;
+        }
+        let mut branch = &self.top;
+        for height in (height..self.height).rev() {
+            match branch {
+                Branch::Inner(below) => branch = &below[digit(number, height)],
+                _ => return None,
+            }
+        }
+        Some(branch)
+    }
+
+    /// The leaves that share their lowest branch with that of `id`.
+    #[inline]
+    pub(crate) fn beside(&self, id: NodeId) -> &[Branch<T>] {
+        match self.branch(id, 1) {
+            Some(Branch::Inner(leaves)) => &leaves[..],
+            Some(only) => std::slice::from_ref(only),
+            None => &[],
+        }
+    }
+
     /// The leaf in which `id` has its slot.
     #[inline]
-    pub(crate) fn leaf(&self, id: NodeId) -> Option<&Arc<Leaf<T>>> {
+    pub(crate) fn leaf(&self, id: NodeId) -> Option<&Leaf<T>> {
         let number = id.get() >> LEAF_BITS;
         if !fits(number, self.height) {
             return None;
@@ -71,22 +128,27 @@ impl<T> Radix<T> {
 
     #[inline]
     pub(crate) fn get(&self, id: NodeId) -> Option<&T> {
-        self.leaf(id)?[slot_of(id)].as_ref()
+        self.leaf(id)?.slots[slot_of(id)].as_ref()
     }
 }
 
-impl<T: Clone> Radix<T> {
-    /// The record of an id that is there; copies what others share.
+impl<T: Item> Radix<T> {
+    /// Changes the record of an id that is there; copies what others share.
     #[inline]
-    pub(crate) fn get_mut(&mut self, id: NodeId) -> &mut T {
-        self.slot(id)
-            .as_mut()
-            .expect("the caller looked the id up before")
+    pub(crate) fn change<R>(&mut self, id: NodeId, change: impl FnOnce(&mut T) -> R) -> R {
+        let leaf = self.own_leaf(id);
+        let slot = Arc::make_mut(&mut leaf.slots)[slot_of(id)].as_mut();
+        let value = slot.expect("the caller looked the id up before");
+        let result = change(value);
+        leaf.shape.set(slot_of(id), value.family(id));
+        result
     }
 
     #[inline]
     pub(crate) fn insert(&mut self, id: NodeId, value: T) {
-        *self.slot(id) = Some(value);
+        let leaf = self.own_leaf(id);
+        leaf.shape.set(slot_of(id), value.family(id));
+        Arc::make_mut(&mut leaf.slots)[slot_of(id)] = Some(value);
     }
 
     /// Takes the record out of the map, and what holds nothing after that.
@@ -96,18 +158,22 @@ impl<T: Clone> Radix<T> {
     }
 
     /// Puts a whole leaf in the place of number `number`, which is empty or overwritten.
-    pub(crate) fn insert_leaf(&mut self, number: u64, leaf: Arc<Leaf<T>>) {
+    pub(crate) fn insert_leaf(&mut self, number: u64, leaf: Leaf<T>) {
         *self.place(number) = Branch::Leaf(leaf);
     }
 
+    /// The leaf of an id, made if there is none; what leads to it is owned.
     #[inline]
-    fn slot(&mut self, id: NodeId) -> &mut Option<T> {
+    fn own_leaf(&mut self, id: NodeId) -> &mut Leaf<T> {
         let place = self.place(id.get() >> LEAF_BITS);
         if let Branch::Empty = place {
-            *place = Branch::Leaf(Arc::new([const { None }; SLOTS]));
+            *place = Branch::Leaf(Leaf {
+                slots: Arc::new([const { None }; SLOTS]),
+                shape: Shape::EMPTY,
+            });
         }
         match place {
-            Branch::Leaf(leaf) => &mut own(leaf)[slot_of(id)],
+            Branch::Leaf(leaf) => leaf,
             _ => unreachable!("leaves lie at height zero"),
         }
     }
@@ -128,7 +194,7 @@ impl<T: Clone> Radix<T> {
                 *place = Branch::over(Branch::Empty);
             }
             place = match place {
-                Branch::Inner(below) => &mut own(below)[digit(number, height)],
+                Branch::Inner(below) => &mut Arc::make_mut(below)[digit(number, height)],
                 _ => unreachable!("only branches lie above height zero"),
             };
         }
@@ -137,9 +203,11 @@ impl<T: Clone> Radix<T> {
 }
 
 impl<T> Branch<T> {
+    const NONE: [Self; WIDTH] = [const { Branch::Empty }; WIDTH];
+
     /// A branch whose first part is `first`.
     fn over(first: Self) -> Self {
-        let mut below = [const { Branch::Empty }; WIDTH];
+        let mut below = Self::NONE;
         below[0] = first;
         Self::Inner(Arc::new(below))
     }
@@ -149,29 +217,34 @@ impl<T> Branch<T> {
     }
 }
 
-/// What `Arc::make_mut` does, but each element is copied to where it stays and not by way of the stack.
-#[inline]
-fn own<T: Clone, const N: usize>(shared: &mut Arc<[T; N]>) -> &mut [T; N] {
-    // There are no weak references, and nobody else can clone what only we have.
-    if Arc::strong_count(shared) > 1 {
-        let copy = Arc::<[T]>::from(&shared[..]);
-        *shared = copy
-            .try_into()
-            .unwrap_or_else(|_| unreachable!("it has as many elements"));
+/// The branches above parts that stand in the order of their numbers.
+fn gather<T>(level: Vec<(u64, Branch<T>)>) -> Vec<(u64, Branch<T>)> {
+    let mut above: Vec<(u64, UniqueArc<[Branch<T>; WIDTH]>)> =
+        Vec::with_capacity(level.len() / WIDTH + 2);
+    for (number, part) in level {
+        if above.last().is_none_or(|(last, _)| *last != number >> BITS) {
+            above.push((number >> BITS, UniqueArc::new(Branch::NONE)));
+        }
+        let (_, branch) = above.last_mut().expect("one was pushed if there was none");
+        branch[digit(number, 0)] = part;
     }
-    Arc::get_mut(shared).expect("it was copied, or had one owner")
+    let shared = |(number, branch): (u64, UniqueArc<[Branch<T>; WIDTH]>)| {
+        (number, Branch::Inner(branch.shareable()))
+    };
+    above.into_iter().map(shared).collect()
 }
 
-fn take_out<T: Clone>(branch: &mut Branch<T>, id: NodeId, height: u32) -> Option<T> {
+fn take_out<T: Item>(branch: &mut Branch<T>, id: NodeId, height: u32) -> Option<T> {
     let (value, is_empty) = match branch {
         Branch::Empty => return None,
         Branch::Leaf(leaf) => {
-            let leaf = own(leaf);
-            let value = leaf[slot_of(id)].take();
-            (value, leaf.iter().all(Option::is_none))
+            leaf.shape.set(slot_of(id), Family::None);
+            let slots = Arc::make_mut(&mut leaf.slots);
+            let value = slots[slot_of(id)].take();
+            (value, slots.iter().all(Option::is_none))
         }
         Branch::Inner(below) => {
-            let below = own(below);
+            let below = Arc::make_mut(below);
             let next = &mut below[digit(id.get() >> LEAF_BITS, height - 1)];
             let value = take_out(next, id, height - 1);
             (value, next.is_empty() && below.iter().all(Branch::is_empty))
@@ -212,6 +285,18 @@ mod tests {
 
     fn id(number: u64) -> NodeId {
         NodeId::new(number).expect("not zero")
+    }
+
+    impl Item for u8 {
+        fn family(&self, _: NodeId) -> Family {
+            Family::None
+        }
+    }
+
+    impl Item for () {
+        fn family(&self, _: NodeId) -> Family {
+            Family::None
+        }
     }
 
     proptest! {

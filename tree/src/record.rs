@@ -8,6 +8,8 @@ use crate::attributes::Attributes;
 use crate::children::Children;
 use crate::id::NodeId;
 use crate::key::{OrderKey, Rank};
+use crate::radix::Item;
+use crate::shape::{Family, MOST};
 
 /// One node in one version.
 #[derive(Clone)]
@@ -31,6 +33,20 @@ impl Record {
             place,
             attributes,
             children: Children::None,
+        }
+    }
+}
+
+impl Item for Record {
+    #[inline]
+    fn family(&self, id: NodeId) -> Family {
+        match &self.children {
+            Children::None => Family::None,
+            Children::Run { count, first } => match u8::try_from(*count) {
+                Ok(count @ 1..=MOST) if *first == id.plus(1) => Family::Behind(count),
+                _ => Family::Listed,
+            },
+            Children::Few(_) | Children::List(_) => Family::Listed,
         }
     }
 }

@@ -121,11 +121,11 @@ impl Both<'_> {
                 let name = str::from_utf8(name).expect("the name came as text");
                 self.differ(*node, |old, new| old.get(name) != new.get(name))
             }
-            Read::Children(node) => {
-                self.differ(*node, |old, new| old.record.children != new.record.children)
-            }
+            Read::Children(node) => self.differ(*node, |old, new| {
+                old.record().children != new.record().children
+            }),
             Read::Place(node) => {
-                self.differ(*node, |old, new| old.record.place != new.record.place)
+                self.differ(*node, |old, new| old.record().place != new.record().place)
             }
             Read::Subtree(_) => false, // All of them are looked at together.
         }

@@ -2,12 +2,14 @@
 
 use std::ops::Range;
 
+use crate::ahead::Ahead;
 use crate::children::Children;
 use crate::id::NodeId;
 use crate::node::Node;
-use crate::radix::{LEAF, Leaf, slot_of};
+use crate::radix::{Branch, LEAF, Leaf, SLOTS, WIDTH, slot_of};
 use crate::record::Record;
 use crate::rope;
+use crate::shape::Family;
 use crate::tree::Tree;
 
 /// Nodes with one parent, in order.
@@ -21,7 +23,27 @@ pub struct Siblings<'t> {
 #[derive(Clone)]
 pub(crate) enum SiblingIds<'t> {
     Run(Range<u64>),
+    Few(std::slice::Iter<'t, NodeId>),
     List(rope::Iter<'t>),
+}
+
+/// Siblings without children that stand in one leaf or in two.
+pub(crate) struct Leaves<'t> {
+    /// The node before the first one, and how many stand in its leaf.
+    before: Node<'t>,
+    here: u64,
+    /// The first one of the next leaf, and how many stand there.
+    next: Node<'t>,
+    there: u64,
+}
+
+impl<'t> Leaves<'t> {
+    #[inline(always)]
+    pub(crate) fn fold<B>(self, all: B, visit: impl FnMut(B, Node<'t>) -> B) -> B {
+        let here = (1..=self.here).map(|at| self.before.beside(at));
+        let there = (0..self.there).map(|at| self.next.beside(at));
+        here.chain(there).fold(all, visit)
+    }
 }
 
 /// Finds records, and keeps the leaf in which the last one lay: what follows in a document mostly lies
@@ -29,16 +51,20 @@ pub(crate) enum SiblingIds<'t> {
 #[derive(Clone)]
 pub(crate) struct Finger<'t> {
     tree: &'t Tree,
-    /// The id of the first slot of the leaf.
+    /// The leaves beside each other among which the last one was, the number of the first of them, and
+    /// the number and the leaf of the last one.
+    family: &'t [Branch<Record>],
     first: u64,
+    number: u64,
     leaf: Option<&'t Leaf<Record>>,
+    ahead: Ahead,
 }
 
 impl<'t> Siblings<'t> {
     pub(crate) fn new(node: Node<'t>, positions: Range<usize>) -> Self {
         Self {
             finger: Finger::new(node.tree),
-            ids: SiblingIds::new(&node.record.children, positions),
+            ids: SiblingIds::of(node, positions),
         }
     }
 }
@@ -54,6 +80,7 @@ impl<'t> Iterator for Siblings<'t> {
     fn size_hint(&self) -> (usize, Option<usize>) {
         let left = match &self.ids {
             SiblingIds::Run(ids) => usize::try_from(ids.end - ids.start).unwrap_or(usize::MAX),
+            SiblingIds::Few(ids) => ids.len(),
             SiblingIds::List(ids) => ids.left(),
         };
         (left, Some(left))
@@ -63,16 +90,33 @@ impl<'t> Iterator for Siblings<'t> {
 impl ExactSizeIterator for Siblings<'_> {}
 
 impl<'t> SiblingIds<'t> {
+    /// The ids of all children of a node.
+    #[inline]
+    pub(crate) fn all(node: Node<'t>) -> Self {
+        match node.leaf.shape.get(slot_of(node.id)) {
+            Family::None => Self::Run(0..0),
+            Family::Behind(count) => {
+                let first = node.id.get() + 1;
+                Self::Run(first..first + u64::from(count))
+            }
+            Family::Listed => Self::of(node, 0..usize::MAX),
+        }
+    }
+
     /// The ids at these positions, as many of them as there are.
     #[inline]
-    pub(crate) fn new(children: &'t Children, positions: Range<usize>) -> Self {
-        match children {
+    fn of(node: Node<'t>, positions: Range<usize>) -> Self {
+        match &node.record().children {
             Children::None => Self::Run(0..0),
             Children::Run { count, first } => {
                 let count = u64::from(*count);
                 let from = count.min(positions.start as u64);
                 let to = count.min(positions.end as u64).max(from);
                 Self::Run(first.get() + from..first.get() + to)
+            }
+            Children::Few(ids) => {
+                let to = positions.end.min(ids.slice.len());
+                Self::Few(ids.slice[positions.start.min(to)..to].iter())
             }
             Children::List(list) => Self::List(list.iter(positions)),
         }
@@ -86,6 +130,7 @@ impl Iterator for SiblingIds<'_> {
     fn next(&mut self) -> Option<NodeId> {
         match self {
             Self::Run(ids) => ids.next().map(NodeId::at),
+            Self::Few(ids) => ids.next().copied(),
             Self::List(ids) => ids.next(),
         }
     }
@@ -96,48 +141,102 @@ impl<'t> Finger<'t> {
     pub(crate) fn new(tree: &'t Tree) -> Self {
         Self {
             tree,
+            family: &[],
             first: 0,
+            number: 0,
             leaf: None,
+            ahead: Ahead::default(),
         }
     }
 
     /// The node with an id that some child list names.
     #[inline]
     pub(crate) fn node(&mut self, id: NodeId) -> Node<'t> {
-        let record = self.leaf_of(id)[slot_of(id)].as_ref();
         Node {
             tree: self.tree,
             id,
-            record: record.expect("a listed child has a record"),
+            leaf: self.leaf_of(id),
         }
     }
 
-    /// The first nodes of a run that is not empty: those that lie in one leaf.
+    /// The first nodes of a run that is not empty: those before the first parent that lie in one leaf,
+    /// and that parent if it lies there too.
     #[inline]
-    pub(crate) fn nodes(&mut self, run: Range<u64>) -> impl Iterator<Item = Node<'t>> {
-        let first = NodeId::at(run.start);
-        let tree = self.tree;
-        let slots = self.leaf_of(first)[slot_of(first)..].iter();
-        run.zip(slots).map(move |(id, slot)| Node {
-            tree,
-            id: NodeId::at(id),
-            record: slot.as_ref().expect("a listed child has a record"),
+    pub(crate) fn nodes(&mut self, run: &Range<u64>) -> (u64, Node<'t>, bool) {
+        let first = self.node(NodeId::at(run.start));
+        let slot = slot_of(first.id);
+        let length = (run.end - run.start).min((SLOTS - slot) as u64);
+        let leaves = first.leaf.shape.before_parent(slot);
+        (leaves.min(length), first, leaves < length)
+    }
+
+    /// The children of a node if they stand right behind it and none has children; it may have none.
+    #[inline(always)]
+    pub(crate) fn leaves_behind(&mut self, node: Node<'t>) -> Option<Leaves<'t>> {
+        let slot = slot_of(node.id);
+        let count = match node.leaf.shape.get(slot) {
+            Family::None => 0,
+            Family::Behind(count) => u64::from(count),
+            Family::Listed => return None,
+        };
+        let room = (SLOTS - 1 - slot) as u64;
+        let here = count.min(room);
+        let next = node.id.plus(here + 1);
+        let mut other = node.leaf;
+        if count > here {
+            other = self.leaf_of(next);
+            if other.shape.before_parent(0) < count - here {
+                return None;
+            }
+        }
+        (node.leaf.shape.behind(slot).before_parent(0) >= here).then_some(Leaves {
+            before: node,
+            here,
+            next: Node {
+                id: next,
+                leaf: other,
+                ..node
+            },
+            there: count - here,
         })
     }
 
     #[inline]
     fn leaf_of(&mut self, id: NodeId) -> &'t Leaf<Record> {
         match self.leaf {
-            Some(leaf) if id.get().wrapping_sub(self.first) < LEAF => leaf,
+            Some(leaf) if id.get() / LEAF == self.number => leaf,
             _ => self.move_to(id),
         }
     }
 
+    #[inline]
     fn move_to(&mut self, id: NodeId) -> &'t Leaf<Record> {
-        let leaf = self.tree.records.leaf(id);
-        let leaf = leaf.expect("a listed child has a record");
-        self.first = id.get() / LEAF * LEAF;
+        let number = id.get() / LEAF;
+        let at = number.wrapping_sub(self.first);
+        let place = match usize::try_from(at).ok().and_then(|at| self.family.get(at)) {
+            Some(place) => place,
+            None => self.enter(id),
+        };
+        let Branch::Leaf(leaf) = place else {
+            unreachable!("a listed child has a record");
+        };
+        self.number = number;
         self.leaf = Some(leaf);
         leaf
+    }
+
+    /// Goes down from the top of the map.
+    #[cold]
+    fn enter(&mut self, id: NodeId) -> &'t Branch<Record> {
+        let number = id.get() / LEAF;
+        // A map of one leaf has no branch, and its only number is zero.
+        let first = number & !(WIDTH as u64 - 1);
+        if first == self.first + WIDTH as u64 {
+            self.ahead.fetch(self.tree, id);
+        }
+        self.first = first;
+        self.family = self.tree.records.beside(id);
+        let at = usize::try_from(number - self.first).expect("less than eight");
+        &self.family[at]
     }
 }

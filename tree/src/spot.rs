@@ -82,7 +82,7 @@ fn between_neighbours(parent: Node<'_>, position: usize) -> Spot {
 /// The ranks before and behind a position.
 #[inline]
 fn neighbours(parent: Node<'_>, position: usize) -> (Option<Rank<'_>>, Option<Rank<'_>>) {
-    let rank = |at: usize| Some(parent.tree.rank(parent.record.children.get(at)?));
+    let rank = |at: usize| Some(parent.tree.rank(parent.record().children.get(at)?));
     (position.checked_sub(1).and_then(rank), rank(position))
 }
 

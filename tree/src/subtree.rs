@@ -20,7 +20,7 @@ pub(crate) struct Parts {
     pub(crate) len: u64,
     pub(crate) ids: Ids,
     /// Numbers of leaves, rising, and the leaves.
-    pub(crate) leaves: Vec<(u64, Arc<Leaf<Record>>)>,
+    pub(crate) leaves: Vec<(u64, Leaf<Record>)>,
 }
 
 impl Subtree {
@@ -37,24 +37,34 @@ impl Subtree {
 
     /// A tree of its own that consists of this, and goes on with the same source of ids.
     pub fn into_tree(self) -> Tree {
-        let mut records = Radix::new();
-        for (number, leaf) in &self.0.leaves {
-            records.insert_leaf(*number, Arc::clone(leaf));
-        }
+        let (records, root, len, ids) = match Arc::try_unwrap(self.0) {
+            Ok(own) => (
+                Radix::of_leaves(own.leaves.into_iter()),
+                own.root,
+                own.len,
+                own.ids,
+            ),
+            Err(shared) => (
+                Radix::of_leaves(shared.leaves.iter().cloned()),
+                shared.root,
+                shared.len,
+                shared.ids.clone(),
+            ),
+        };
         Tree {
             records,
-            root: self.0.root,
-            len: self.0.len,
-            ids: self.0.ids.clone(),
+            root,
+            len,
+            ids,
         }
     }
 
     /// An id that this brings and the map has already.
     pub(crate) fn collision(&self, records: &Radix<Record>) -> Option<NodeId> {
-        let ids = |(number, leaf): &(u64, Arc<Leaf<Record>>)| {
+        let ids = |(number, leaf): &(u64, Leaf<Record>)| {
             let first = number * crate::radix::LEAF;
             let there = records.leaf(NodeId::new(first.max(1))?)?;
-            let mut both = (first..).zip(leaf.iter().zip(there.iter()));
+            let mut both = (first..).zip(leaf.slots.iter().zip(there.slots.iter()));
             both.find_map(|(id, (new, old))| (new.is_some() && old.is_some()).then_some(id))
         };
         self.0.leaves.iter().find_map(ids).map(NodeId::at)
@@ -65,17 +75,17 @@ impl Subtree {
         for (number, leaf) in &self.0.leaves {
             let first = NodeId::at((number * crate::radix::LEAF).max(1));
             if records.leaf(first).is_none() {
-                records.insert_leaf(*number, Arc::clone(leaf));
+                records.insert_leaf(*number, leaf.clone());
                 continue;
             }
             let ids = number * crate::radix::LEAF..;
-            for (id, record) in ids.zip(leaf.iter()) {
+            for (id, record) in ids.zip(leaf.slots.iter()) {
                 if let Some(record) = record {
                     records.insert(NodeId::at(id), record.clone());
                 }
             }
         }
-        records.get_mut(self.0.root).place = place;
+        records.change(self.0.root, |record| record.place = place);
     }
 }
 

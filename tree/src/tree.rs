@@ -9,7 +9,7 @@ use crate::edit::Edit;
 use crate::id::{Ids, NodeId};
 use crate::key::Rank;
 use crate::node::Node;
-use crate::radix::Radix;
+use crate::radix::{Radix, slot_of};
 use crate::record::{Place, Record};
 
 /// An immutable tree. A clone costs two counters and shares everything; any thread may hold one.
@@ -64,11 +64,11 @@ impl Tree {
     /// The node with this id, if this version has it.
     #[inline]
     pub fn node(&self, id: NodeId) -> Option<Node<'_>> {
-        let record = self.records.get(id)?;
-        Some(Node {
+        let leaf = self.records.leaf(id)?;
+        leaf.slots[slot_of(id)].is_some().then_some(Node {
             tree: self,
             id,
-            record,
+            leaf,
         })
     }
 

@@ -4,9 +4,8 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use crate::children::Children;
+use crate::id::NodeId;
 use crate::node::Node;
-use crate::rope;
 use crate::siblings::{Finger, SiblingIds};
 
 /// A node and all below it, parents before children.
@@ -42,8 +41,8 @@ impl<'t> Iterator for Preorder<'t> {
                 },
             }
         };
-        if has_children(node) {
-            self.levels.push(below(node));
+        if node.is_parent() {
+            self.levels.push(SiblingIds::all(node));
         }
         Some(node)
     }
@@ -57,18 +56,21 @@ impl<'t> Iterator for Preorder<'t> {
             (None, None) => return all,
             (None, Some(first)) => {
                 all = visit(all, first);
-                below(first)
+                SiblingIds::all(first)
             }
         };
         loop {
             let parent;
             (all, parent) = match &mut level {
                 SiblingIds::Run(ids) => visit_run(ids, &mut self.finger, (all, &mut visit)),
-                SiblingIds::List(ids) => visit_list(ids, &mut self.finger, (all, &mut visit)),
+                SiblingIds::Few(ids) => {
+                    visit_listed(ids.by_ref().copied(), &mut self.finger, (all, &mut visit))
+                }
+                SiblingIds::List(ids) => visit_listed(ids, &mut self.finger, (all, &mut visit)),
             };
             if let Some(parent) = parent {
                 self.levels
-                    .push(std::mem::replace(&mut level, below(parent)));
+                    .push(std::mem::replace(&mut level, SiblingIds::all(parent)));
             } else if let Some(above) = self.levels.pop() {
                 level = above;
             } else {
@@ -78,36 +80,42 @@ impl<'t> Iterator for Preorder<'t> {
     }
 }
 
-/// Visits siblings up to the first that has children, and returns that one too.
-#[inline]
-fn visit_run<'t, B, F: FnMut(B, Node<'t>) -> B>(
-    ids: &mut Range<u64>,
-    finger: &mut Finger<'t>,
-    (mut all, visit): (B, &mut F),
-) -> (B, Option<Node<'t>>) {
-    while !ids.is_empty() {
-        for node in finger.nodes(ids.clone()) {
-            ids.start += 1;
-            all = visit(all, node);
-            if has_children(node) {
-                return (all, Some(node));
-            }
-        }
-    }
-    (all, None)
-}
-
-/// The same for siblings that lie apart.
-fn visit_list<'t, B, F: FnMut(B, Node<'t>) -> B>(
-    ids: &mut rope::Iter<'t>,
+/// Visits siblings, and what stands right behind them, up to the first that has other children too,
+/// and returns that one.
+#[inline(always)]
+fn visit_listed<'t, B, F: FnMut(B, Node<'t>) -> B>(
+    ids: impl Iterator<Item = NodeId>,
     finger: &mut Finger<'t>,
     (mut all, visit): (B, &mut F),
 ) -> (B, Option<Node<'t>>) {
     for id in ids {
         let node = finger.node(id);
         all = visit(all, node);
-        if has_children(node) {
-            return (all, Some(node));
+        match finger.leaves_behind(node) {
+            Some(leaves) => all = leaves.fold(all, &mut *visit),
+            None => return (all, Some(node)),
+        }
+    }
+    (all, None)
+}
+
+/// The same for siblings that lie side by side.
+#[inline(always)]
+fn visit_run<'t, B, F: FnMut(B, Node<'t>) -> B>(
+    ids: &mut Range<u64>,
+    finger: &mut Finger<'t>,
+    (mut all, visit): (B, &mut F),
+) -> (B, Option<Node<'t>>) {
+    while !ids.is_empty() {
+        let (leaves, first, is_parent) = finger.nodes(ids);
+        for at in 0..leaves {
+            all = visit(all, first.beside(at));
+        }
+        ids.start += leaves;
+        if is_parent {
+            let parent = first.beside(leaves);
+            ids.start += 1;
+            return (visit(all, parent), Some(parent));
         }
     }
     (all, None)
@@ -124,7 +132,7 @@ pub struct Postorder<'t> {
 impl<'t> Postorder<'t> {
     pub(crate) fn new(last: Node<'t>) -> Self {
         Self {
-            open: vec![(last, below(last))],
+            open: vec![(last, SiblingIds::all(last))],
             finger: Finger::new(last.tree),
         }
     }
@@ -137,7 +145,7 @@ impl<'t> Iterator for Postorder<'t> {
         loop {
             let (node, left) = self.open.last_mut()?;
             match left.next().map(|id| self.finger.node(id)) {
-                Some(child) if has_children(child) => self.open.push((child, below(child))),
+                Some(child) if child.is_parent() => self.open.push((child, SiblingIds::all(child))),
                 Some(child) => return Some(child),
                 None => {
                     let node = *node;
@@ -180,19 +188,9 @@ impl<'t> Iterator for BreadthFirst<'t> {
                 },
             }
         };
-        if has_children(node) {
-            self.families.push_back(below(node));
+        if node.is_parent() {
+            self.families.push_back(SiblingIds::all(node));
         }
         Some(node)
     }
-}
-
-#[inline]
-fn has_children(node: Node) -> bool {
-    !matches!(node.record.children, Children::None)
-}
-
-#[inline]
-fn below(node: Node<'_>) -> SiblingIds<'_> {
-    SiblingIds::new(&node.record.children, 0..usize::MAX)
 }

@@ -61,6 +61,21 @@ pub mod process {
     pub use weald_process::*;
 }
 
+/// Sockets and names of hosts.
+pub mod net {
+    pub use weald_net::{
+        KeepAlive, ReadHalf, ShutDown, Stream, TcpListener, TcpStream, Transport, UnixListener,
+        UnixStream, WriteHalf, lookup_host, offload,
+    };
+}
+
+pub use weald_net::{fs, signal};
+
+/// HTTP: `serve` for any tower service, an axum router say, and hyper's runtime traits.
+pub mod http {
+    pub use weald_http::*;
+}
+
 /// Waiting: locks, channels, and events of which one is chosen.
 pub mod sync {
     pub use weald_sync::*;

@@ -11,7 +11,8 @@ use crate::steps::{Outcome, Tally, Verdict};
 
 /// Preemptions that each model explores, one more than in `ci`.
 const PREEMPTIONS: u32 = 4;
-const PACKAGES: &str = "-p weald-forest -p weald-sync -p weald-kernel -p weald-process";
+const PACKAGES: &str =
+    "-p weald-forest -p weald-sync -p weald-kernel -p weald-fiber -p weald-process -p weald-net";
 const PLATFORM: &str = "x86_64-unknown-linux-gnu";
 const SANITIZER: &str = "-Zsanitizer=address --cfg weald_plain_alloc";
 

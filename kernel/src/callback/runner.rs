@@ -84,7 +84,7 @@ fn bringing(shared: &Shared, bring: Fifo) -> Runnable {
         site: Location::caller(),
         inbox: Inbox::None,
         home: None,
-        counted: false,
+        flags: 0,
         refs: 0,
     };
     job::new(spec, |_| Runner { bring, last: None })

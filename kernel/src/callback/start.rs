@@ -118,7 +118,7 @@ unsafe fn arm_outside(shared: &Shared, callback: CallbackPtr, tick: Option<u64>)
     drop(inside);
     // It may sleep, until a later timer or for ever.
     if let Some(sleeper) = shared.idle.notify_worker(index) {
-        sleeper.unpark();
+        sleeper.wake(shared);
     }
 }
 

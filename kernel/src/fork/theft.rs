@@ -108,7 +108,7 @@ fn make_job(shared: &Shared, entry: *mut Header, descent: Descent) -> (Runnable,
         site,
         inbox: Inbox::None,
         home: None,
-        counted: false,
+        flags: 0,
         refs: 1,
     };
     // SAFETY: the caller has just stolen it.

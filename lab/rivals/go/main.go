@@ -37,6 +37,11 @@ var workloads = map[string]func(keys) func(){
 	"nqueens":      readQueens,
 	"tree-search":  readTree,
 	"thread":       readThread,
+	"tree-read":    readTreeRead,
+	"tree-write":   readTreeWrite,
+	"hot-tree":     readHotTree,
+	"append":       readAppend,
+	"snapshot":     readSnapshot,
 }
 
 func main() {

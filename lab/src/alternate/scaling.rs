@@ -1,7 +1,7 @@
 //! What more workers brought: derived from the times of one system on one worker and on several, in
 //! the same round.
 //!
-//! Invariant: only workloads that print a speedup get these figures.
+//! Invariant: only workloads that print a speedup, or their whole time in seconds, get these figures.
 
 use super::Track;
 use crate::child::Failure;
@@ -14,7 +14,8 @@ type Rounds = [Result<Vec<Metric>, Failure>];
 /// Adds `speedup_workers` and `parallel_percent` to each lane of a row that has a lane of the same
 /// system on one worker.
 pub(super) fn derive(row: &Row, tracks: &mut [Track<'_>]) {
-    if !row.workload.printable().contains(&"speedup") {
+    let printable = row.workload.printable();
+    if !["speedup", "s"].iter().any(|name| printable.contains(name)) {
         return;
     }
     let alone: Vec<(String, Vec<Option<f64>>)> = tracks
@@ -38,7 +39,8 @@ fn times(rounds: &Rounds) -> Vec<Option<f64>> {
 }
 
 fn time(metrics: &[Metric]) -> Option<f64> {
-    let time = metrics.iter().find(|metric| metric.name == "ms")?.value;
+    let is_time = |metric: &&Metric| ["ms", "s"].contains(&metric.name.as_str());
+    let time = metrics.iter().find(is_time)?.value;
     (time > 0.0).then_some(time)
 }
 
@@ -77,6 +79,13 @@ mod tests {
             .map(|round| figure(round, "parallel_percent"));
         assert_eq!(shares, [Some(100.0), Some(50.0), Some(0.0)]);
         assert_eq!(figure(&rounds[0], "speedup_workers"), Some(2.0));
+    }
+
+    #[test]
+    fn seconds_are_a_time_too() {
+        let mut rounds = [Ok(vec![Metric::new("s", 5.0)])];
+        add(&mut rounds, &times(&[Ok(vec![Metric::new("s", 10.0)])]), 2);
+        assert_eq!(figure(&rounds[0], "parallel_percent"), Some(100.0));
     }
 
     #[test]

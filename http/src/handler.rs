@@ -1,0 +1,144 @@
+//! Calls the service for one request after the other, and notes when a response is done with.
+//!
+//! The service is cloned for each request, and asked whether it is ready, as tower wants it.
+
+use std::{
+    future::Future,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, ready},
+};
+
+use http::{Request, Response};
+use http_body::{Body, Frame, SizeHint};
+use hyper::body::Incoming;
+use pin_project_lite::pin_project;
+use tower_service::Service;
+
+use crate::{
+    activity::{Activity, InFlight},
+    server::BoxError,
+};
+
+/// What can be served: a tower service of requests. Implemented by whatever fits.
+pub trait Serve:
+    Service<
+        Request<Incoming>,
+        Response = Response<Self::Answered>,
+        Error: Into<BoxError>,
+        Future: Send,
+    > + Clone
+    + Send
+    + 'static
+{
+    /// The body of its responses.
+    type Answered: Body<Data: Send, Error: Into<BoxError>> + Send + 'static;
+}
+
+impl<S, B> Serve for S
+where
+    S: Service<Request<Incoming>, Response = Response<B>, Error: Into<BoxError>, Future: Send>
+        + Clone
+        + Send
+        + 'static,
+    B: Body<Data: Send, Error: Into<BoxError>> + Send + 'static,
+{
+    type Answered = B;
+}
+
+/// The service as hyper calls it.
+pub(crate) struct Handler<S> {
+    pub(crate) service: S,
+    pub(crate) activity: Arc<Activity>,
+}
+
+impl<S: Serve> hyper::service::Service<Request<Incoming>> for Handler<S> {
+    type Response = Response<Tracked<S::Answered>>;
+    type Error = S::Error;
+    type Future = Answer<S>;
+
+    fn call(&self, request: Request<Incoming>) -> Answer<S> {
+        let in_flight = self.activity.begin(&request);
+        Answer {
+            stage: Stage::Asked {
+                service: self.service.clone(),
+                request: Some(request),
+            },
+            in_flight: Some(in_flight),
+        }
+    }
+}
+
+pin_project! {
+    /// The service's work on one request.
+    pub(crate) struct Answer<S: Service<Request<Incoming>>> {
+        #[pin]
+        stage: Stage<S, S::Future>,
+        in_flight: Option<InFlight>,
+    }
+}
+
+pin_project! {
+    #[project = StageParts]
+    enum Stage<S, F> {
+        // Until the service is ready.
+        Asked { service: S, request: Option<Request<Incoming>> },
+        Called { #[pin] future: F },
+    }
+}
+
+impl<S, B> Future for Answer<S>
+where
+    S: Service<Request<Incoming>, Response = Response<B>>,
+{
+    type Output = Result<Response<Tracked<B>>, S::Error>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut this = self.project();
+        loop {
+            match this.stage.as_mut().project() {
+                StageParts::Asked { service, request } => {
+                    ready!(service.poll_ready(cx))?;
+                    let request = request.take().expect("a service is called once");
+                    let future = service.call(request);
+                    this.stage.set(Stage::Called { future });
+                }
+                StageParts::Called { future } => {
+                    let response = ready!(future.poll(cx))?;
+                    let in_flight = this.in_flight.take();
+                    let track = |body| Tracked { body, in_flight };
+                    return Poll::Ready(Ok(response.map(track)));
+                }
+            }
+        }
+    }
+}
+
+pin_project! {
+    /// A response's body. Its request is in flight until hyper drops it.
+    pub(crate) struct Tracked<B> {
+        #[pin]
+        body: B,
+        in_flight: Option<InFlight>,
+    }
+}
+
+impl<B: Body> Body for Tracked<B> {
+    type Data = B::Data;
+    type Error = B::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
+        self.project().body.poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

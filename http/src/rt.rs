@@ -1,0 +1,130 @@
+//! Hyper's runtime traits, for whoever drives hyper by hand: executor, timer, and streams.
+
+use std::{
+    future::Future,
+    io::{self, IoSlice},
+    mem::MaybeUninit,
+    pin::Pin,
+    task::{Context, Poll},
+    time::{Duration, Instant},
+};
+
+use hyper::rt::{Read, ReadBufCursor, Write};
+use weald_net::{Stream, Transport};
+
+/// How much is read at once.
+const READ: usize = 16 << 10;
+
+/// Spawns hyper's background work as jobs of the current runtime.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Executor;
+
+impl<F> hyper::rt::Executor<F> for Executor
+where
+    F: Future + Send + 'static,
+    F::Output: Send + 'static,
+{
+    fn execute(&self, future: F) {
+        weald_kernel::spawn(future).detach();
+    }
+}
+
+/// The clock and the timers of the current runtime, virtual time included.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Timer;
+
+/// A sleep of [`Timer`].
+struct Sleep(weald_kernel::Sleep);
+
+impl Future for Sleep {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        Pin::new(&mut self.0).poll(cx)
+    }
+}
+
+impl hyper::rt::Sleep for Sleep {}
+
+impl hyper::rt::Timer for Timer {
+    fn sleep(&self, duration: Duration) -> Pin<Box<dyn hyper::rt::Sleep>> {
+        Box::pin(Sleep(weald_kernel::sleep(duration)))
+    }
+
+    fn sleep_until(&self, deadline: Instant) -> Pin<Box<dyn hyper::rt::Sleep>> {
+        Box::pin(Sleep(weald_kernel::sleep_until(deadline)))
+    }
+
+    fn now(&self) -> Instant {
+        weald_kernel::now()
+    }
+
+    fn reset(&self, sleep: &mut Pin<Box<dyn hyper::rt::Sleep>>, deadline: Instant) {
+        match sleep.as_mut().downcast_mut_pin::<Sleep>() {
+            Some(mut ours) => ours.0 = weald_kernel::sleep_until(deadline),
+            None => *sleep = self.sleep_until(deadline),
+        }
+    }
+}
+
+/// A stream of Weald as hyper reads and writes it.
+#[derive(Debug)]
+pub struct Io<T: Transport>(pub Stream<T>);
+
+/// Reads into hyper's buffer; returns how many bytes.
+pub(crate) fn read_into<T: Transport>(
+    stream: &Stream<T>,
+    cx: &mut Context<'_>,
+    mut buffer: ReadBufCursor<'_>,
+) -> Poll<io::Result<usize>> {
+    // Through a place on the stack, because writing into hyper's own takes unsafe code. The copy is as
+    // small as what has come.
+    let mut place = [const { MaybeUninit::uninit() }; READ];
+    let room = buffer.remaining().min(READ);
+    let take = |bytes: &[u8]| buffer.put_slice(bytes);
+    stream.poll_read_with(cx, &mut place[..room], take)
+}
+
+impl<T: Transport> Read for Io<T> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: ReadBufCursor<'_>,
+    ) -> Poll<io::Result<()>> {
+        read_into(&self.0, cx, buffer).map_ok(|_count| ())
+    }
+}
+
+impl<T: Transport> Write for Io<T> {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.poll_write_vectored(cx, &[IoSlice::new(bytes)])
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffers: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.0.poll_write_vectored(cx, buffers)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.0.shutdown(std::net::Shutdown::Write) {
+            // A peer that is gone already needs no word of it.
+            Err(error) if error.kind() != io::ErrorKind::NotConnected => Poll::Ready(Err(error)),
+            _ => Poll::Ready(Ok(())),
+        }
+    }
+}

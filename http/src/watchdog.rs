@@ -1,0 +1,82 @@
+//! One timer for each connection, which finds out what has lasted too long.
+//!
+//! A phase that is over quickly costs no clock and no timer: the timer that is armed stays, and when it
+//! fires for a phase that is past, it is armed for the present one. So a quiet connection is found after
+//! one to two times its limit. Phases in which a peer holds something up are timed exactly.
+
+use std::{
+    future::Future,
+    pin::Pin,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use weald_kernel::Sleep;
+
+use crate::activity::Phase;
+
+#[derive(Default)]
+pub(crate) struct Watchdog {
+    timer: Option<Sleep>,
+    /// What the timer was armed for.
+    armed: Option<Lasting>,
+    /// What it had been armed for when it fired in this poll.
+    fired: Option<Lasting>,
+}
+
+/// A phase, told from others of its kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Lasting {
+    pub(crate) phase: Phase,
+    pub(crate) mark: u32,
+}
+
+impl Watchdog {
+    /// A poll begins: notes whether the timer has fired, which is gone then.
+    pub(crate) fn look(&mut self, cx: &mut Context<'_>) {
+        let fired = |timer: &mut Sleep| Pin::new(timer).poll(cx).is_ready();
+        self.fired = match self.timer.as_mut().is_some_and(fired) {
+            true => {
+                self.timer = None;
+                self.armed.take()
+            }
+            false => None,
+        };
+    }
+
+    /// The connection has changed its stage: what was armed concerned the former one.
+    pub(crate) fn reset(&mut self) {
+        *self = Watchdog::default();
+    }
+
+    /// The connection is in a phase that may last for `limit`; none: for ever. Ready if it has.
+    pub(crate) fn watch(
+        &mut self,
+        present: Lasting,
+        limit: Option<Duration>,
+        cx: &mut Context<'_>,
+    ) -> Poll<()> {
+        let Some(limit) = limit else {
+            return Poll::Pending;
+        };
+        if self.fired == Some(present) {
+            return Poll::Ready(());
+        }
+        let is_exact = matches!(present.phase, Phase::Head | Phase::Blocked);
+        if self.timer.is_none() || (is_exact && self.armed != Some(present)) {
+            self.arm(present, limit, cx);
+        }
+        Poll::Pending
+    }
+
+    /// Arms the timer anew.
+    fn arm(&mut self, present: Lasting, limit: Duration, cx: &mut Context<'_>) {
+        let mut timer = weald_kernel::sleep(limit);
+        if Pin::new(&mut timer).poll(cx).is_ready() {
+            // A limit of nothing: at the next poll.
+            cx.waker().wake_by_ref();
+        }
+        self.timer = Some(timer);
+        self.armed = Some(present);
+    }
+}

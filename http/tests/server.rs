@@ -1,0 +1,122 @@
+//! The HTTP server, one file for each behaviour.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[path = "../../kernel/tests/support/tools.rs"]
+mod tools;
+
+mod server {
+    mod axum_router;
+    mod drain;
+    mod events;
+    mod exhaustion;
+    mod limits;
+    mod panics;
+    mod requests;
+    mod slow;
+
+    use std::{
+        future::{Future, IntoFuture},
+        net::SocketAddr,
+    };
+
+    use weald_http::{Drained, ServeError, Server};
+    use weald_kernel::{JoinHandle, Runtime, spawn};
+    use weald_net::{TcpListener, TcpStream};
+    use weald_sync::oneshot;
+
+    type Ended = JoinHandle<Result<Drained, ServeError>>;
+
+    /// A server that runs, until `end` is told.
+    struct Running {
+        address: SocketAddr,
+        end: oneshot::Sender<()>,
+        ended: Ended,
+    }
+
+    fn listener() -> TcpListener {
+        TcpListener::bind("127.0.0.1:0".parse().unwrap()).unwrap()
+    }
+
+    /// Serves `service`, with the settings that `set` makes.
+    fn start<S: weald_http::Serve>(
+        service: S,
+        set: impl FnOnce(
+            Server<TcpListener, S, std::future::Pending<()>>,
+        ) -> Server<TcpListener, S, std::future::Pending<()>>,
+    ) -> Running {
+        let listener = listener();
+        let address = listener.local_addr().unwrap();
+        let (end, mut told) = oneshot::channel();
+        let until = async move {
+            let _told = told.receive().await;
+        };
+        let server = set(weald_http::serve(listener, service)).until(until);
+        let ended = spawn(server.into_future());
+        Running {
+            address,
+            end,
+            ended,
+        }
+    }
+
+    impl Running {
+        async fn end(self) -> Drained {
+            let _gone = self.end.send(());
+            self.ended.await.unwrap().unwrap()
+        }
+    }
+
+    /// A client that writes and reads text.
+    struct Client {
+        stream: TcpStream,
+        read: Vec<u8>,
+    }
+
+    impl Client {
+        async fn connect(address: SocketAddr) -> Client {
+            let stream = TcpStream::connect(address).await.unwrap();
+            let read = Vec::new();
+            Client { stream, read }
+        }
+
+        async fn send(&self, text: &str) {
+            self.stream.write_all(text.as_bytes()).await.unwrap();
+        }
+
+        /// Reads until `text` has come; returns what came before it.
+        async fn until(&mut self, text: &str) -> String {
+            loop {
+                let all = String::from_utf8_lossy(&self.read).into_owned();
+                if let Some(at) = all.find(text) {
+                    self.read.drain(..at + text.len());
+                    return all[..at].to_owned();
+                }
+                assert!(
+                    self.more().await,
+                    "the end came before {text:?}, after {all:?}"
+                );
+            }
+        }
+
+        /// Reads what there is. False at the end.
+        async fn more(&mut self) -> bool {
+            let mut buffer = [0; 4096];
+            let count = self.stream.read(&mut buffer).await.unwrap_or(0);
+            self.read.extend_from_slice(&buffer[..count]);
+            count > 0
+        }
+
+        /// Everything up to the end.
+        async fn rest(mut self) -> String {
+            while self.more().await {}
+            String::from_utf8_lossy(&self.read).into_owned()
+        }
+    }
+
+    fn run(workers: usize, test: impl Future<Output = ()>) {
+        let _watch = crate::tools::watch();
+        let runtime: Runtime = crate::tools::runtime(workers);
+        runtime.block_on(test);
+    }
+}

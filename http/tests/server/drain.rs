@@ -1,0 +1,81 @@
+//! The end of a server: what is in flight is finished, until the deadline; the rest is named.
+
+use std::{convert::Infallible, time::Duration};
+
+use bytes::Bytes;
+use http::{Method, Request, Response};
+use http_body_util::Full;
+use hyper::body::Incoming;
+use weald_sync::channel;
+
+use super::{Client, run, start};
+
+/// Tells when a request is in flight, and answers when it may.
+fn gated() -> (
+    impl weald_http::Serve,
+    channel::Receiver<()>,
+    channel::Sender<()>,
+) {
+    let (began, begun) = channel::unbounded();
+    let (allow, allowed) = channel::unbounded::<()>();
+    let allowed = std::sync::Arc::new(allowed);
+    let service = tower::service_fn(move |_request: Request<Incoming>| {
+        let (began, allowed) = (began.clone(), allowed.clone());
+        async move {
+            began.try_send(()).unwrap();
+            let _gone = allowed.receive().await;
+            Ok::<_, Infallible>(Response::new(Full::new(Bytes::from("done."))))
+        }
+    });
+    (service, begun, allow)
+}
+
+#[test]
+fn what_is_in_flight_is_finished() {
+    run(2, async {
+        let (service, begun, allow) = gated();
+        let server = start(service, |server| server);
+        let idle = Client::connect(server.address).await;
+        let busy = Client::connect(server.address).await;
+        busy.send("GET /slow HTTP/1.1\r\nhost: x\r\n\r\n").await;
+        begun.receive().await.unwrap();
+        let address = server.address;
+        let ending = weald_kernel::spawn(server.end());
+        assert_eq!(idle.rest().await, "", "an idle connection is closed");
+        assert!(!ending.is_finished(), "one request is in flight");
+        let refused = weald_net::TcpStream::connect(address).await;
+        assert!(refused.is_err(), "nobody accepts any more");
+        allow.try_send(()).unwrap();
+        let answer = busy.rest().await;
+        assert!(answer.ends_with("done."), "{answer:?}");
+        assert!(answer.contains("connection: close"), "{answer:?}");
+        assert!(ending.await.unwrap().not_stopped.is_empty());
+    });
+}
+
+#[test]
+fn what_does_not_end_in_time_is_named_and_stopped() {
+    run(2, async {
+        let (service, begun, _allow) = gated();
+        let server = start(service, |server| {
+            server.drain_for(Duration::from_millis(50))
+        });
+        let client = Client::connect(server.address).await;
+        client
+            .send("GET /for/ever HTTP/1.1\r\nhost: x\r\n\r\n")
+            .await;
+        begun.receive().await.unwrap();
+        let peer = client.stream.local_addr().unwrap();
+        let drained = server.end().await;
+        let [unfinished] = &drained.not_stopped[..] else {
+            panic!("one is left: {drained:?}");
+        };
+        assert_eq!(unfinished.peer, Some(peer));
+        assert_eq!(
+            unfinished.request,
+            Some((Method::GET, "/for/ever".parse().unwrap()))
+        );
+        assert_eq!(unfinished.to_string(), format!("GET /for/ever from {peer}"));
+        assert_eq!(client.rest().await, "", "the connection was stopped");
+    });
+}

@@ -1,0 +1,40 @@
+//! As many connections as may be: further ones wait, and come when others end.
+
+use std::convert::Infallible;
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body_util::Full;
+use hyper::body::Incoming;
+
+use super::{Client, run, start};
+
+async fn hello(_request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
+    Ok(Response::new(Full::new("hello.".into())))
+}
+
+#[test]
+fn one_too_many_waits() {
+    run(2, async {
+        let server = start(tower::service_fn(hello), |server| server.max_connections(2));
+        let mut clients = Vec::new();
+        for _ in 0..2 {
+            let mut client = Client::connect(server.address).await;
+            client.send("GET / HTTP/1.1\r\nhost: x\r\n\r\n").await;
+            client.until("hello.").await;
+            clients.push(client);
+        }
+        let mut third = Client::connect(server.address).await;
+        third.send("GET / HTTP/1.1\r\nhost: x\r\n\r\n").await;
+        let early = third
+            .stream
+            .readable()
+            .within(std::time::Duration::from_millis(50))
+            .await;
+        assert!(early.is_err(), "it was accepted beyond the limit");
+        clients.pop();
+        third.until("hello.").await;
+        drop((clients, third));
+        assert!(server.end().await.not_stopped.is_empty());
+    });
+}

@@ -1,0 +1,100 @@
+//! Slow clients: those that do not send, and those that do not read.
+
+use std::{convert::Infallible, time::Duration};
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body_util::Full;
+use hyper::body::Incoming;
+
+use super::{Client, run, start};
+
+const SHORT: Duration = Duration::from_millis(100);
+
+async fn large(_request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
+    Ok(Response::new(Full::new(vec![b'x'; 64 << 20].into())))
+}
+
+async fn small(_request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
+    Ok(Response::new(Full::new("small.".into())))
+}
+
+#[test]
+fn a_head_that_does_not_end_is_refused() {
+    run(2, async {
+        let server = start(tower::service_fn(small), |server| {
+            server.header_timeout(SHORT)
+        });
+        let silent = Client::connect(server.address).await;
+        let begun = Client::connect(server.address).await;
+        begun.send("GET / HTTP/1.1\r\nhost:").await;
+        let mut later = Client::connect(server.address).await;
+        later.send("GET / HTTP/1.1\r\nhost: x\r\n\r\n").await;
+        later.until("small.").await;
+        later.send("GET / HT").await;
+        assert_eq!(silent.rest().await, "");
+        assert!(begun.rest().await.starts_with("HTTP/1.1 408"));
+        assert!(later.rest().await.starts_with("HTTP/1.1 408"));
+        assert!(server.end().await.not_stopped.is_empty());
+    });
+}
+
+/// A head that comes byte by byte does not begin the time anew.
+#[test]
+fn a_head_that_trickles_is_refused_too() {
+    run(2, async {
+        let server = start(tower::service_fn(small), |server| {
+            server.header_timeout(SHORT)
+        });
+        let mut client = Client::connect(server.address).await;
+        let drips = weald_kernel::spawn({
+            let socket = socket2::SockRef::from(&client.stream).try_clone().unwrap();
+            async move {
+                let drip = weald_net::TcpStream::from_std(socket.into()).unwrap();
+                while drip.write_all(b"G").await.is_ok() {
+                    weald_kernel::sleep(Duration::from_millis(5)).await;
+                }
+            }
+        });
+        client.until("HTTP/1.1 408").await;
+        drop(client);
+        server.end().await;
+        drips.cancel();
+    });
+}
+
+#[test]
+fn a_client_that_reads_nothing_is_given_up() {
+    run(2, async {
+        let server = start(tower::service_fn(large), |server| {
+            server.write_timeout(SHORT)
+        });
+        let client = Client::connect(server.address).await;
+        client.send("GET / HTTP/1.1\r\nhost: x\r\n\r\n").await;
+        client.stream.readable().await.unwrap();
+        // Nothing is read until the server has closed: its end then waits for nobody.
+        let other = Client::connect(server.address).await;
+        drop(other);
+        weald_kernel::sleep(4 * SHORT).await;
+        let text = client.rest().await;
+        assert!(
+            text.len() < 64 << 20,
+            "not everything fits into the system's buffers"
+        );
+        assert!(server.end().await.not_stopped.is_empty());
+    });
+}
+
+#[test]
+fn a_quiet_client_is_closed() {
+    run(2, async {
+        let server = start(tower::service_fn(small), |server| {
+            server.idle_timeout(SHORT)
+        });
+        let mut client = Client::connect(server.address).await;
+        client.send("GET / HTTP/1.1\r\nhost: x\r\n\r\n").await;
+        client.until("small.").await;
+        assert_eq!(client.rest().await, "");
+        server.end().await;
+    });
+}

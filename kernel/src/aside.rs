@@ -1,0 +1,72 @@
+//! Running a fresh fiber in the middle of another job's run, by who is about to wait for it.
+//!
+//! A thread that joins another one which has not begun, and which would be the next to run here anyway, calls it
+//! as a subroutine: on the other one's own stack, but without going back to the loop, parking, and being woken. If
+//! the other one waits, it comes back at once, and both are as if the loop had run it. So nothing ever runs on top
+//! of a stack that cannot go on before it.
+//!
+//! A run like this costs a reduction, so that a job that does nothing else still gives way.
+
+#![allow(unsafe_code)]
+
+use crate::{
+    context::{self, Context},
+    job::{JobPtr, JobRef},
+    run::{self, Polled},
+    run_word::RunWord,
+    runnable::Runnable,
+    worker::Worker,
+};
+
+/// Runs `job`, which is a fiber, once, if it is the next one to run on the calling worker.
+pub(crate) fn run_if_next(job: &JobRef) {
+    let cx = context::again();
+    let Some((worker, _)) = cx.worker() else {
+        return;
+    };
+    if cx.job().is_none() || !cx.spend_if_any() {
+        return;
+    }
+    let before = worker.running();
+    let Some(fiber) = take_if_next(cx, worker, job.ptr()) else {
+        return;
+    };
+    let budget = cx
+        .shared()
+        .map_or(u32::MAX, |shared| shared.config.poll_budget);
+    let aside = cx.set_aside();
+    let ended = match run::poll(cx, &fiber, budget) {
+        Polled::Waits => {
+            run::park(cx, fiber);
+            None
+        }
+        Polled::Ended(panic) => Some(run::finish(fiber, panic)),
+    };
+    drop(aside);
+    // Before the fiber's reference goes: until then the run word names it, and an outsider may look.
+    restore(cx, before);
+    drop(ended);
+}
+
+/// Takes `job` out of the next slot, if it lies there and no look around is due; the run word names it then.
+fn take_if_next(cx: &Context, worker: &Worker, job: JobPtr) -> Option<Runnable> {
+    let (_, epoch) = cx.worker()?;
+    let mut inside = worker.gate.enter(epoch).ok()?;
+    if !inside.take_if_next(job) {
+        return None;
+    }
+    worker.set_running_aside(job);
+    // SAFETY: the slot held the job's right to run.
+    Some(unsafe { Runnable::new(job) })
+}
+
+/// The run word names the job again that goes on.
+fn restore(cx: &Context, before: RunWord) {
+    let Some((worker, epoch)) = cx.worker() else {
+        return;
+    };
+    match worker.gate.enter(epoch) {
+        Ok(_inside) => worker.set_running_again(before),
+        Err(_lost) => cx.lose(),
+    }
+}

@@ -1,0 +1,141 @@
+//! The system's face: an epoll instance, and the notice by which a wait in it is ended.
+//!
+//! Descriptors are registered once, for both directions, and reported when something changes
+//! (edge-triggered). The notice is an eventfd, reported for as long as it was not taken, so that a
+//! thread that only looks cannot take it from the one that waits.
+
+use std::{
+    io,
+    os::fd::{BorrowedFd, OwnedFd},
+    time::Duration,
+};
+
+use rustix::{
+    buffer::spare_capacity,
+    event::{
+        EventfdFlags, PollFd, PollFlags, Timespec,
+        epoll::{self, EventData, EventFlags},
+        eventfd,
+    },
+    io::Errno,
+};
+
+use super::slot::Readiness;
+
+/// What is reported of the notice instead of a slot's number.
+const NOTICE: u64 = u64::MAX;
+/// The most reports that are taken at once.
+const MOST_REPORTS: usize = 256;
+
+pub(crate) struct Poller {
+    epoll: OwnedFd,
+    notice: OwnedFd,
+}
+
+/// Reports that were taken and not handled yet; never the notice.
+#[derive(Default)]
+pub(crate) struct Reports(Vec<epoll::Event>);
+
+/// What is reported of the descriptor with a slot.
+pub(crate) struct Report {
+    pub(crate) index: u32,
+    pub(crate) readiness: Readiness,
+}
+
+impl Reports {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(crate) fn drain(&mut self) -> impl Iterator<Item = Report> {
+        self.0.drain(..).map(|event| {
+            let (data, flags) = (event.data, event.flags);
+            let index = u32::try_from(data.u64()).expect("slots are registered by their numbers");
+            let readiness = readiness_of(flags);
+            Report { index, readiness }
+        })
+    }
+
+    /// Takes the notice out, if it is among them. True if it was.
+    fn take_notice(&mut self) -> bool {
+        let count = self.0.len();
+        self.0.retain(|event| { event.data }.u64() != NOTICE);
+        self.0.len() < count
+    }
+}
+
+fn readiness_of(flags: EventFlags) -> Readiness {
+    let mut readiness = Readiness::NONE;
+    let failed = EventFlags::HUP | EventFlags::ERR;
+    if flags.intersects(EventFlags::IN | EventFlags::RDHUP | failed) {
+        readiness = readiness.with(Readiness::READ);
+    }
+    if flags.intersects(EventFlags::OUT | failed) {
+        readiness = readiness.with(Readiness::WRITE);
+    }
+    if flags.intersects(EventFlags::RDHUP | failed) {
+        readiness = readiness.with(Readiness::READ_END);
+    }
+    if flags.intersects(failed) {
+        readiness = readiness.with(Readiness::WRITE_END);
+    }
+    readiness
+}
+
+impl Poller {
+    pub(crate) fn open() -> io::Result<Poller> {
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        let notice = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        epoll::add(&epoll, &notice, EventData::new_u64(NOTICE), EventFlags::IN)?;
+        Ok(Poller { epoll, notice })
+    }
+
+    pub(crate) fn add(&self, descriptor: BorrowedFd<'_>, index: u32) -> io::Result<()> {
+        let both = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
+        let data = EventData::new_u64(u64::from(index));
+        Ok(epoll::add(&self.epoll, descriptor, data, both)?)
+    }
+
+    pub(crate) fn remove(&self, descriptor: BorrowedFd<'_>) {
+        // It fails only for a descriptor that is not registered, which is what is wanted.
+        let _unknown = epoll::delete(&self.epoll, descriptor);
+    }
+
+    /// Takes what is reported now. Leaves the notice to the thread on the seat.
+    pub(crate) fn look(&self, reports: &mut Reports) {
+        self.ask(reports, Some(&Timespec::default()));
+        reports.take_notice();
+    }
+
+    /// Takes what is reported within `left`; also returns when notified or interrupted. The thread on the
+    /// seat only.
+    pub(crate) fn wait(&self, reports: &mut Reports, left: Option<Duration>) {
+        match left.map(Timespec::try_from) {
+            None | Some(Err(_)) => self.ask(reports, None),
+            // epoll counts in milliseconds, which is too coarse for a timer's tick.
+            Some(Ok(left)) => {
+                let mut epoll = [PollFd::new(&self.epoll, PollFlags::IN)];
+                // An interrupted wait is a short one.
+                let _ready = rustix::event::poll(&mut epoll, Some(&left));
+                self.ask(reports, Some(&Timespec::default()));
+            }
+        }
+        if reports.take_notice() {
+            // Only this thread takes it, so that it is there; and if not, nobody needs it.
+            let _taken = rustix::io::read(&self.notice, &mut [0; 8]);
+        }
+    }
+
+    fn ask(&self, reports: &mut Reports, left: Option<&Timespec>) {
+        reports.0.reserve(MOST_REPORTS);
+        // An interrupted question has no answer.
+        let _count = epoll::wait(&self.epoll, spare_capacity(&mut reports.0), left);
+    }
+
+    pub(crate) fn notify(&self) {
+        // A full counter is readable too.
+        if let Err(error) = rustix::io::write(&self.notice, &1_u64.to_ne_bytes()) {
+            debug_assert_eq!(error, Errno::AGAIN, "an eventfd takes a number");
+        }
+    }
+}

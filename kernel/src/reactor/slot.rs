@@ -1,0 +1,353 @@
+//! One descriptor: what was reported of it, and who waits for the next report.
+//!
+//! The word: the readiness in its lowest bits, above them the number of reports so far. Reports only set
+//! bits. Who attempted an operation and was refused by the system clears the direction's bits, unless
+//! there was a report since it looked: that report may be what it missed.
+//!
+//! Why no wake is lost: who waits leaves its waker under the lock and looks at the word once more before
+//! it releases it; who reports sets the bits, and then takes the wakers under the lock. Whichever has the
+//! lock second sees what the other one did.
+
+use std::task::Waker;
+
+use slab::Slab;
+
+use crate::sys::{AtomicU64, Mutex, Ordering, lock};
+
+/// The direction of an operation on a descriptor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Interest {
+    /// What comes in: data, a connection to accept, the end.
+    Read,
+    /// Room for what goes out; a connection that was made.
+    Write,
+}
+
+/// What a descriptor is ready for, as bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Readiness(u64);
+
+impl Readiness {
+    pub(crate) const NONE: Readiness = Readiness(0);
+    /// Set when reading may succeed; never when the system has refused since the last report.
+    pub(crate) const READ: Readiness = Readiness(1);
+    /// The same for writing.
+    pub(crate) const WRITE: Readiness = Readiness(2);
+    /// Set when the peer writes no more, or the connection failed: the end comes after what is there, and
+    /// no further report. Never when the system has refused to read since.
+    pub(crate) const READ_END: Readiness = Readiness(4);
+    /// Set when the connection failed, for writing.
+    pub(crate) const WRITE_END: Readiness = Readiness(8);
+    /// Set when the runtime has stopped; never cleared while the slot is in use.
+    pub(crate) const GONE: Readiness = Readiness(16);
+    pub(crate) const BOTH: Readiness = Readiness::READ.with(Readiness::WRITE);
+
+    pub(crate) const fn with(self, other: Readiness) -> Readiness {
+        Readiness(self.0 | other.0)
+    }
+
+    fn intersects(self, other: Readiness) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    /// The bits that concern a direction, apart from `GONE`.
+    fn of(interest: Interest) -> Readiness {
+        match interest {
+            Interest::Read => Readiness::READ.with(Readiness::READ_END),
+            Interest::Write => Readiness::WRITE.with(Readiness::WRITE_END),
+        }
+    }
+
+    /// The bit that says that a direction is ready.
+    pub(crate) fn to(interest: Interest) -> Readiness {
+        match interest {
+            Interest::Read => Readiness::READ,
+            Interest::Write => Readiness::WRITE,
+        }
+    }
+
+    /// The bit that says that the end follows.
+    fn end_of(interest: Interest) -> Readiness {
+        match interest {
+            Interest::Read => Readiness::READ_END,
+            Interest::Write => Readiness::WRITE_END,
+        }
+    }
+}
+
+/// The lowest bits of the word.
+const READINESS: u64 = 31;
+/// One report, in units of the word.
+const REPORT: u64 = 32;
+
+/// The word as it was when an attempt began.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Seen(u64);
+
+impl Seen {
+    /// Whether the runtime has stopped.
+    pub(crate) fn is_gone(self) -> bool {
+        Readiness(self.0 & READINESS).intersects(Readiness::GONE)
+    }
+
+    /// Whether reading or writing may succeed.
+    pub(crate) fn is_ready(self, interest: Interest) -> bool {
+        let wanted = Readiness::of(interest).with(Readiness::GONE);
+        Readiness(self.0 & READINESS).intersects(wanted)
+    }
+}
+
+/// Who waits for a direction.
+#[derive(Default)]
+struct Queue {
+    /// That of the `poll_…` functions, of which the last caller counts.
+    polled: Option<Waker>,
+    /// That of the first future, with its number.
+    first: Option<(u64, Waker)>,
+    /// Those of all other futures.
+    more: Option<Box<Slab<(u64, Waker)>>>,
+}
+
+#[derive(Default)]
+struct Waiters {
+    read: Queue,
+    write: Queue,
+    /// How many futures have waited.
+    futures: u64,
+}
+
+/// Where a future left its waker. It is taken by a report, or by [`Slot::leave`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ticket {
+    number: u64,
+    place: Place,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Place {
+    First,
+    More(usize),
+}
+
+/// Who waits, and for which direction.
+pub(crate) struct Who<'a> {
+    pub(crate) interest: Interest,
+    /// Where a future left its waker before; none for a `poll_…` function.
+    pub(crate) ticket: Option<&'a mut Option<Ticket>>,
+}
+
+impl Who<'_> {
+    /// The same, to be passed once more.
+    pub(crate) fn again(&mut self) -> Who<'_> {
+        Who {
+            interest: self.interest,
+            ticket: self.ticket.as_deref_mut(),
+        }
+    }
+}
+
+pub(crate) struct Slot {
+    word: AtomicU64,
+    waiters: Mutex<Waiters>,
+}
+
+impl Slot {
+    pub(crate) fn new() -> Slot {
+        Slot {
+            word: AtomicU64::new(0),
+            waiters: Mutex::new(Waiters::default()),
+        }
+    }
+
+    /// The slot is now that of a descriptor whose readiness is `known`. Called by its only user.
+    pub(crate) fn begin(&self, known: Readiness) {
+        self.word.store(known.0, Ordering::Release);
+    }
+
+    /// The slot is free. Moves wakers that nobody needs any more into `unused`.
+    pub(crate) fn end(&self, unused: &mut Vec<Waker>) {
+        let mut waiters = lock(&self.waiters);
+        for interest in [Interest::Read, Interest::Write] {
+            let queue = waiters.queue(interest);
+            queue.take_all(unused);
+            // A slot lives long; room for many who wait at once does not.
+            queue.more = None;
+        }
+    }
+
+    /// The readiness now.
+    #[inline]
+    pub(crate) fn look(&self) -> Seen {
+        // Acquire: pairs with the update in `report`.
+        Seen(self.word.load(Ordering::Acquire))
+    }
+
+    /// Looks; if the direction is not ready, `waker` is woken by the next report of it.
+    ///
+    /// # Errors
+    /// If it is not ready.
+    #[inline]
+    pub(crate) fn look_or_wait(&self, who: Who<'_>, waker: &Waker) -> Result<Seen, Waits> {
+        let seen = self.look();
+        match seen.is_ready(who.interest) {
+            true => Ok(seen),
+            false => self.wait(who, waker),
+        }
+    }
+
+    fn wait(&self, who: Who<'_>, waker: &Waker) -> Result<Seen, Waits> {
+        let interest = who.interest;
+        // A waker is user code: cloned and dropped outside of the lock.
+        let waker = waker.clone();
+        let mut waiters = lock(&self.waiters);
+        let former = waiters.enter(who, waker);
+        let seen = self.look();
+        drop(waiters);
+        drop(former);
+        match seen.is_ready(interest) {
+            true => Ok(seen),
+            false => Err(Waits),
+        }
+    }
+
+    /// The future no longer waits.
+    pub(crate) fn leave(&self, interest: Interest, ticket: Ticket) {
+        let mut waiters = lock(&self.waiters);
+        let unused = waiters.queue(interest).remove(ticket);
+        drop(waiters);
+        drop(unused);
+    }
+
+    /// The system refused: it is not ready, unless there was a report since `seen`.
+    pub(crate) fn refused(&self, interest: Interest, seen: Seen) {
+        self.clear(seen, Readiness::of(interest));
+    }
+
+    /// The operation took all there is: the next one would be refused, unless the end follows, or there
+    /// was a report since `seen`.
+    pub(crate) fn drained(&self, interest: Interest, seen: Seen) {
+        if !Readiness(seen.0 & READINESS).intersects(Readiness::end_of(interest)) {
+            self.clear(seen, Readiness::of(interest));
+        }
+    }
+
+    fn clear(&self, seen: Seen, unset: Readiness) {
+        let mut word = seen.0;
+        loop {
+            let cleared = word & !unset.0;
+            // Release: the attempt came before. Acquire: another report, or the other direction.
+            let order = (Ordering::AcqRel, Ordering::Acquire);
+            match self.word.compare_exchange(word, cleared, order.0, order.1) {
+                Ok(_) => return,
+                // Another thread cleared, but nothing was reported: this still holds.
+                Err(now) if now / REPORT == seen.0 / REPORT => word = now,
+                Err(_) => return,
+            }
+        }
+    }
+
+    /// The system reports `readiness`. Moves the wakers of those who waited for it into `wakers`.
+    pub(crate) fn report(&self, readiness: Readiness, wakers: &mut Vec<Waker>) {
+        let mut word = self.word.load(Ordering::Relaxed);
+        loop {
+            let next = (word | readiness.0).wrapping_add(REPORT);
+            // Release: pairs with `look`.
+            let order = (Ordering::AcqRel, Ordering::Relaxed);
+            match self
+                .word
+                .compare_exchange_weak(word, next, order.0, order.1)
+            {
+                Ok(_) => break,
+                Err(now) => word = now,
+            }
+        }
+        let mut waiters = lock(&self.waiters);
+        for interest in [Interest::Read, Interest::Write] {
+            if readiness.intersects(Readiness::of(interest).with(Readiness::GONE)) {
+                waiters.queue(interest).take_all(wakers);
+            }
+        }
+    }
+
+    /// Whether anybody waits.
+    pub(crate) fn is_waited_for(&self) -> bool {
+        let waiters = lock(&self.waiters);
+        !waiters.read.is_empty() || !waiters.write.is_empty()
+    }
+}
+
+/// A direction is not ready, and the waker was left.
+#[derive(Debug)]
+pub(crate) struct Waits;
+
+impl Waiters {
+    fn queue(&mut self, interest: Interest) -> &mut Queue {
+        match interest {
+            Interest::Read => &mut self.read,
+            Interest::Write => &mut self.write,
+        }
+    }
+
+    /// Leaves `waker`; returns one that it replaces.
+    fn enter(&mut self, who: Who<'_>, waker: Waker) -> Option<Waker> {
+        let number = self.futures + 1;
+        let queue = self.queue(who.interest);
+        match who.ticket {
+            None => queue.polled.replace(waker),
+            Some(ticket) => {
+                if let Some(place) = ticket.and_then(|ticket| queue.place(ticket)) {
+                    return Some(std::mem::replace(place, waker));
+                }
+                *ticket = Some(queue.insert(number, waker));
+                self.futures = number;
+                None
+            }
+        }
+    }
+}
+
+impl Queue {
+    fn insert(&mut self, number: u64, waker: Waker) -> Ticket {
+        let place = match self.first {
+            None => {
+                self.first = Some((number, waker));
+                Place::First
+            }
+            Some(_) => Place::More(self.more.get_or_insert_default().insert((number, waker))),
+        };
+        Ticket { number, place }
+    }
+
+    /// The waker that was left for `ticket`, if no report has taken it.
+    fn place(&mut self, ticket: Ticket) -> Option<&mut Waker> {
+        let entry = match ticket.place {
+            Place::First => self.first.as_mut(),
+            Place::More(key) => self.more.as_mut()?.get_mut(key),
+        };
+        entry
+            .filter(|(number, _)| *number == ticket.number)
+            .map(|(_, waker)| waker)
+    }
+
+    fn remove(&mut self, ticket: Ticket) -> Option<Waker> {
+        self.place(ticket)?;
+        match ticket.place {
+            Place::First => self.first.take().map(|(_, waker)| waker),
+            Place::More(key) => self.more.as_mut().map(|more| more.remove(key).1),
+        }
+    }
+
+    fn take_all(&mut self, wakers: &mut Vec<Waker>) {
+        wakers.extend(self.polled.take());
+        wakers.extend(self.first.take().map(|(_, waker)| waker));
+        if let Some(more) = &mut self.more {
+            wakers.extend(more.drain().map(|(_, waker)| waker));
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.polled.is_none()
+            && self.first.is_none()
+            && self.more.as_ref().is_none_or(|more| more.is_empty())
+    }
+}

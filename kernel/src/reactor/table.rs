@@ -1,0 +1,105 @@
+//! All slots of a reactor, by number.
+//!
+//! A slot never moves and is never freed before the reactor is, so that a report that comes late finds
+//! one, perhaps another descriptor's. Chunks double: 64 slots, 128, and so on.
+
+use std::{
+    io,
+    sync::{
+        OnceLock,
+        atomic::{AtomicU32, Ordering},
+    },
+};
+
+use super::slot::Slot;
+use crate::sys::{Mutex, lock};
+
+/// The base-2 logarithm of the first chunk's size.
+const FIRST_CHUNK: u32 = 6;
+/// Together they have room for more descriptors than a program may have.
+const CHUNKS: usize = 24;
+
+pub(crate) struct Table {
+    chunks: [OnceLock<Box<[Slot]>>; CHUNKS],
+    free: Mutex<Vec<u32>>,
+    /// Slots below this number exist.
+    used: AtomicU32,
+}
+
+/// The chunk of a number, and the place in it.
+fn place(index: u32) -> (usize, usize) {
+    let shifted = index + (1 << FIRST_CHUNK);
+    let chunk = shifted.ilog2();
+    (
+        (chunk - FIRST_CHUNK) as usize,
+        (shifted - (1 << chunk)) as usize,
+    )
+}
+
+impl Table {
+    pub(crate) fn new() -> Table {
+        Table {
+            chunks: [const { OnceLock::new() }; CHUNKS],
+            free: Mutex::new(Vec::new()),
+            used: AtomicU32::new(0),
+        }
+    }
+
+    /// The slot with a number that [`take`](Table::take) returned at any time.
+    pub(crate) fn get(&self, index: u32) -> &Slot {
+        let (chunk, place) = place(index);
+        let chunk = self.chunks[chunk].get();
+        &chunk.expect("a slot's chunk is made before its number is known")[place]
+    }
+
+    /// A free slot.
+    pub(crate) fn take(&self) -> io::Result<u32> {
+        let mut free = lock(&self.free);
+        if let Some(index) = free.pop() {
+            return Ok(index);
+        }
+        let index = self.used.load(Ordering::Relaxed);
+        let (chunk, _) = place(index);
+        let Some(chunk_of_index) = self.chunks.get(chunk) else {
+            return Err(io::ErrorKind::OutOfMemory.into());
+        };
+        chunk_of_index.get_or_init(|| {
+            let size = 1 << (FIRST_CHUNK as usize + chunk);
+            std::iter::repeat_with(Slot::new).take(size).collect()
+        });
+        // Release: pairs with the load in `used`. Only written under the lock.
+        self.used.store(index + 1, Ordering::Release);
+        Ok(index)
+    }
+
+    pub(crate) fn give_back(&self, index: u32) {
+        lock(&self.free).push(index);
+    }
+
+    /// Every slot that was ever taken has a number below this one.
+    pub(crate) fn used(&self) -> u32 {
+        self.used.load(Ordering::Acquire)
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_follow_each_other_through_the_chunks_and_come_back() {
+        let table = Table::new();
+        for number in 0..1000 {
+            assert_eq!(table.take().unwrap(), number);
+        }
+        let mut places: Vec<_> = (0..1000)
+            .map(|n| std::ptr::from_ref(table.get(n)))
+            .collect();
+        places.sort();
+        places.dedup();
+        assert_eq!(places.len(), 1000, "every number has a slot of its own");
+        table.give_back(500);
+        assert_eq!(table.take().unwrap(), 500);
+        assert_eq!(table.used(), 1000);
+    }
+}

@@ -1,0 +1,348 @@
+// The workloads of trees: nodes that are never changed, copied from the root to where an edit is, and
+// roots behind atomic pointers.
+//
+// kind=processes: writers are goroutines; kind=threads: goroutines that keep an OS thread each.
+
+package main
+
+import (
+	"encoding/binary"
+	"maps"
+	"runtime"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+type attribute struct {
+	name  string
+	value [8]byte
+}
+
+type node struct {
+	attributes []attribute
+	children   []*node
+}
+
+// shapes tells how many children the nodes of each level have.
+var shapes = map[int][]int{
+	156:    {5, 5, 5},
+	10005:  {4, 4, 4, 5, 5, 5},
+	810156: {5, 5, 5, 5, 5, 6, 6, 6},
+}
+
+func (k keys) shape() []int {
+	shape, known := shapes[k.number("nodes", 1)]
+	if !known {
+		badUsage("The key `nodes` takes 156, 10005 or 810156.")
+	}
+	return shape
+}
+
+func valueOf(number int) (value [8]byte) {
+	binary.LittleEndian.PutUint64(value[:], uint64(number))
+	return value
+}
+
+func over(number int, children []*node) *node {
+	return &node{[]attribute{{"k", valueOf(number)}}, children}
+}
+
+func buildTree(shape []int) *node {
+	number := 0
+	return buildBelow(shape, &number)
+}
+
+func buildBelow(shape []int, number *int) *node {
+	own := *number
+	var children []*node
+	if len(shape) > 0 {
+		children = make([]*node, shape[0])
+		for at := range children {
+			*number++
+			children[at] = buildBelow(shape[1:], number)
+		}
+	}
+	return over(own, children)
+}
+
+func (n *node) count() int {
+	count := 1
+	for _, child := range n.children {
+		count += child.count()
+	}
+	return count
+}
+
+// appended gives the tree with one more node behind the children of the one at the path.
+func (n *node) appended(path []int, child *node) *node {
+	if len(path) == 0 {
+		children := make([]*node, len(n.children)+1)
+		copy(children, n.children)
+		children[len(n.children)] = child
+		return &node{n.attributes, children}
+	}
+	children := slices.Clone(n.children)
+	children[path[0]] = children[path[0]].appended(path[1:], child)
+	return &node{n.attributes, children}
+}
+
+// put gives the tree with another value of one attribute.
+func (n *node) put(path []int, name string, value [8]byte) *node {
+	if len(path) > 0 {
+		children := slices.Clone(n.children)
+		children[path[0]] = children[path[0]].put(path[1:], name, value)
+		return &node{n.attributes, children}
+	}
+	attributes := slices.Clone(n.attributes)
+	at := slices.IndexFunc(attributes, func(a attribute) bool { return a.name == name })
+	if at < 0 {
+		return &node{append(attributes, attribute{name, value}), n.children}
+	}
+	attributes[at].value = value
+	return &node{attributes, n.children}
+}
+
+// appendHere appends in place, to a tree that nobody else has.
+func (n *node) appendHere(path []int, child *node) {
+	for _, at := range path {
+		n = n.children[at]
+	}
+	n.children = append(n.children, child)
+}
+
+func pathsOf(shape []int) [][]int {
+	all, from := [][]int{{}}, 0
+	for _, count := range shape {
+		level := all[from:]
+		from = len(all)
+		for _, parent := range level {
+			for at := range count {
+				all = append(all, append(slices.Clone(parent), at))
+			}
+		}
+	}
+	return all
+}
+
+// published is a tree whose versions are published one after the other.
+type published struct {
+	root    atomic.Pointer[node]
+	retries atomic.Int64
+}
+
+func publish(root *node) *published {
+	p := &published{}
+	p.root.Store(root)
+	return p
+}
+
+// commit makes a version from the newest one; again, if another came first.
+func (p *published) commit(change func(*node) *node) *node {
+	for {
+		newest := p.root.Load()
+		next := change(newest)
+		if p.root.CompareAndSwap(newest, next) {
+			return next
+		}
+		p.retries.Add(1)
+	}
+}
+
+// onGoroutines runs tasks 0 to count on so many goroutines.
+func onGoroutines(workers, count int, task func(int)) time.Duration {
+	var next atomic.Int64
+	var all sync.WaitGroup
+	clock := time.Now()
+	for range workers {
+		all.Add(1)
+		go func() {
+			defer all.Done()
+			for number := int(next.Add(1)) - 1; number < count; number = int(next.Add(1)) - 1 {
+				task(number)
+			}
+		}()
+	}
+	all.Wait()
+	return time.Since(clock)
+}
+
+func readTreeRead(k keys) func() {
+	shape, tasks := k.shape(), k.number("tasks", 1)
+	return func() { treeRead(shape, tasks) }
+}
+
+func treeRead(shape []int, tasks int) {
+	before := rssBytes()
+	root := buildTree(shape)
+	grown := rssBytes() - before
+	nodes, tree, paths := root.count(), publish(root), pathsOf(shape)
+	var visited atomic.Int64
+	elapsed := onGoroutines(runtime.GOMAXPROCS(0), tasks, func(number int) {
+		random := xorshift(number + 1)
+		path := paths[random.nextBelow(len(paths))]
+		child := over(number, nil)
+		version := tree.commit(func(newest *node) *node { return newest.appended(path, child) })
+		visited.Add(int64(version.count()))
+	})
+	if int(visited.Load()) != tasks*nodes+tasks*(tasks+1)/2 {
+		fail("The tasks counted other nodes than their versions have.")
+	}
+	printMetrics(
+		metric{"ns_per_node", per(elapsed, int(visited.Load()))},
+		metric{"bytes_per_node", float64(grown) / float64(nodes)},
+		metric{"s", elapsed.Seconds()},
+	)
+}
+
+func readTreeWrite(k keys) func() {
+	shape, trees := k.shape(), k.number("trees", 1)
+	mode := k.word("mode", "bulk", "edit", "commits")
+	return func() { treeWrite(shape, trees, mode) }
+}
+
+func treeWrite(shape []int, trees int, mode string) {
+	paths := pathsOf(shape)
+	writeAll := func() (time.Duration, int64) {
+		var names atomic.Pointer[map[string]*published]
+		names.Store(&map[string]*published{})
+		var correct atomic.Int64
+		elapsed := onGoroutines(runtime.GOMAXPROCS(0), trees, func(number int) {
+			name := "tree-" + strconv.Itoa(number)
+			tree := writeOne(shape, mode, paths)
+			for {
+				known := names.Load()
+				next := maps.Clone(*known)
+				next[name] = tree
+				if names.CompareAndSwap(known, &next) {
+					break
+				}
+			}
+			if (*names.Load())[name].root.Load().count() == len(paths) {
+				correct.Add(1)
+			}
+		})
+		return elapsed, correct.Load()
+	}
+	writeAll() // The second time counts: memory is warm then.
+	elapsed, correct := writeAll()
+	printMetrics(
+		metric{"ns_per_node", per(elapsed, trees, len(paths))},
+		metric{"s", elapsed.Seconds()},
+		metric{"correct", float64(correct)},
+	)
+}
+
+func writeOne(shape []int, mode string, paths [][]int) *published {
+	if mode == "bulk" {
+		return publish(buildTree(shape))
+	}
+	tree := publish(over(0, nil))
+	number := 0
+	for _, parent := range paths {
+		if len(parent) == len(shape) {
+			break
+		}
+		for range shape[len(parent)] {
+			number++
+			child := over(number, nil)
+			if mode == "edit" {
+				tree.root.Load().appendHere(parent, child)
+			} else {
+				tree.commit(func(newest *node) *node { return newest.appended(parent, child) })
+			}
+		}
+	}
+	return tree
+}
+
+func readHotTree(k keys) func() {
+	shape, writers, commits := k.shape(), k.number("writers", 1), k.number("commits", 1)
+	threads := k.word("kind", "threads", "processes") == "threads"
+	return func() { hotTree(shape, writers, commits, threads) }
+}
+
+// names are the attributes of which a commit puts one.
+var names = []string{"a", "b", "c", "d", "e", "f", "g", "h"}
+
+func hotTree(shape []int, writers, commits int, threads bool) {
+	tree, paths := publish(buildTree(shape)), pathsOf(shape)
+	each := (commits + writers - 1) / writers
+	latencies := make([][]time.Duration, writers)
+	t := newTeam(writers)
+	for writer := range writers {
+		t.add(func() {
+			if threads {
+				runtime.LockOSThread()
+			}
+			random := xorshift(writer + 1)
+			for step := range each {
+				clock := time.Now()
+				path := paths[random.nextBelow(len(paths))]
+				if step%2 == 0 {
+					child := over(step, nil)
+					tree.commit(func(newest *node) *node { return newest.appended(path, child) })
+				} else {
+					name := names[random.nextBelow(len(names))]
+					tree.commit(func(newest *node) *node { return newest.put(path, name, valueOf(step)) })
+				}
+				latencies[writer] = append(latencies[writer], time.Since(clock))
+			}
+		})
+	}
+	elapsed := t.run()
+	all := slices.Concat(latencies...)
+	printMetrics(
+		metric{"commits_per_s", float64(len(all)) / elapsed.Seconds()},
+		metric{"p99_us", float64(quantile(all, 0.99).Nanoseconds()) / 1e3},
+		metric{"retries_per_commit", float64(tree.retries.Load()) / float64(len(all))},
+	)
+}
+
+func readAppend(k keys) func() {
+	children, commits := k.number("children", 1), k.number("commits", 1)
+	return func() { appendMany(children, commits) }
+}
+
+func appendMany(children, commits int) {
+	list := make([]*node, children)
+	for at := range list {
+		list[at] = over(at, []*node{over(at, nil)})
+	}
+	tree := publish(over(0, list))
+	clock := time.Now()
+	for number := range commits {
+		child := over(number, nil)
+		tree.commit(func(newest *node) *node { return newest.appended(nil, child) })
+	}
+	elapsed := time.Since(clock)
+	if len(tree.root.Load().children) != children+commits {
+		fail("The node has not as many children as were appended.")
+	}
+	printMetrics(metric{"ns", per(elapsed, commits)})
+}
+
+func readSnapshot(k keys) func() {
+	shape, reads := k.shape(), k.number("reads", 1)
+	k.word("what", "borrowed", "owned") // The collector makes them the same.
+	return func() { snapshot(shape, reads) }
+}
+
+func snapshot(shape []int, reads int) {
+	tree := publish(buildTree(shape))
+	workers := runtime.GOMAXPROCS(0)
+	var seen atomic.Int64
+	elapsed := onGoroutines(workers, workers, func(int) {
+		sum := 0
+		for range reads {
+			sum += len(tree.root.Load().children)
+		}
+		seen.Add(int64(sum))
+	})
+	if seen.Load() != int64(workers*reads*shape[0]) {
+		fail("A reader saw another root.")
+	}
+	printMetrics(metric{"ns", per(elapsed, reads)})
+}

@@ -1,0 +1,286 @@
+// The rival Java: trees of immutable nodes, copied from the root to where an edit is, and roots behind
+// atomic references.
+//
+// Invariants: tasks run on a fixed pool of as many threads as there are workers; metrics go to stdout, an
+// error is one sentence on stderr with exit code 1, or 2 for bad usage. A workload is done once or twice
+// before it is measured, so that its code is compiled by then.
+
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.function.IntConsumer;
+
+public final class Rival {
+    private static final Map<Integer, int[]> SHAPES = Map.of(
+            156, new int[] {5, 5, 5},
+            10_005, new int[] {4, 4, 4, 5, 5, 5},
+            810_156, new int[] {5, 5, 5, 5, 5, 6, 6, 6});
+    private static final String[] NAMES = {"a", "b", "c", "d", "e", "f", "g", "h"};
+
+    private final Map<String, String> keys = new TreeMap<>();
+    private final int workers;
+
+    private Rival(String[] arguments) {
+        for (int at = 1; at < arguments.length; at++) {
+            String[] pair = arguments[at].split("=", 2);
+            if (pair.length != 2 || keys.put(pair[0], pair[1]) != null) {
+                badUsage("The argument `" + arguments[at] + "` is no new key=value.");
+            }
+        }
+        workers = number("workers");
+    }
+
+    public static void main(String[] arguments) throws Exception {
+        if (arguments.length == 0) {
+            badUsage("No workload is given: call it as WORKLOAD key=value ..., or with --version.");
+        }
+        if (arguments[0].equals("--version")) {
+            System.out.println("OpenJDK " + Runtime.version());
+            return;
+        }
+        new Rival(arguments).run(arguments[0]);
+        System.exit(0);
+    }
+
+    private void run(String workload) throws Exception {
+        switch (workload) {
+            case "tree-read" -> read(shape(), number("tasks"));
+            case "tree-write" -> write(shape(), number("trees"), word("mode", "bulk", "edit", "commits"));
+            case "hot-tree" -> {
+                word("kind", "threads");
+                hot(shape(), number("writers"), number("commits"));
+            }
+            case "append" -> append(number("children"), number("commits"));
+            case "snapshot" -> {
+                word("what", "borrowed", "owned"); // The collector makes them the same.
+                snapshot(shape(), number("reads"));
+            }
+            default -> badUsage("The workload `" + workload + "` is unknown: see the README.");
+        }
+    }
+
+    private void read(int[] shape, int tasks) throws Exception {
+        double before = resident();
+        Node root = Node.build(shape);
+        double grown = resident() - before;
+        int nodes = root.count();
+        int[][] paths = Node.paths(shape);
+        for (int warm = 0; warm < 5; warm++) {
+            root.count();
+        }
+        Published tree = new Published(root);
+        AtomicLong visited = new AtomicLong();
+        long elapsed = onThreads(workers, tasks, number -> {
+            int[] path = paths[new Random(number).below(paths.length)];
+            Node child = Node.over(number, Node.NONE);
+            Node version = tree.commit(newest -> newest.appended(path, 0, child));
+            visited.addAndGet(version.count());
+        });
+        if (visited.get() != (long) tasks * nodes + (long) tasks * (tasks + 1) / 2) {
+            fail("The tasks counted other nodes than their versions have.");
+        }
+        print("ns_per_node", (double) elapsed / visited.get());
+        print("bytes_per_node", grown / nodes);
+        print("s", elapsed / 1e9);
+    }
+
+    private void write(int[] shape, int trees, String mode) throws Exception {
+        int[][] paths = Node.paths(shape);
+        long[] last = {0, 0};
+        for (int time = 0; time < 2; time++) { // The second time counts.
+            var names = new java.util.concurrent.atomic.AtomicReference<Map<String, Published>>(Map.of());
+            AtomicInteger correct = new AtomicInteger();
+            last[0] = onThreads(workers, trees, number -> {
+                String name = "tree-" + number;
+                Published tree = writeOne(shape, mode, paths);
+                while (true) {
+                    Map<String, Published> known = names.get();
+                    Map<String, Published> next = new HashMap<>(known);
+                    next.put(name, tree);
+                    if (names.compareAndSet(known, next)) {
+                        break;
+                    }
+                }
+                if (names.get().get(name).newest().count() == paths.length) {
+                    correct.incrementAndGet();
+                }
+            });
+            last[1] = correct.get();
+        }
+        print("ns_per_node", (double) last[0] / ((long) trees * paths.length));
+        print("s", last[0] / 1e9);
+        print("correct", last[1]);
+    }
+
+    private static Published writeOne(int[] shape, String mode, int[][] paths) {
+        if (mode.equals("bulk")) {
+            return new Published(Node.build(shape));
+        }
+        Published tree = new Published(Node.over(0, Node.NONE));
+        int number = 0;
+        for (int[] parent : paths) {
+            if (parent.length == shape.length) {
+                break;
+            }
+            for (int at = 0; at < shape[parent.length]; at++) {
+                Node child = Node.over(++number, Node.NONE);
+                if (mode.equals("edit")) {
+                    tree.newest().appendHere(parent, child);
+                } else {
+                    tree.commit(newest -> newest.appended(parent, 0, child));
+                }
+            }
+        }
+        return tree;
+    }
+
+    private void hot(int[] shape, int writers, int commits) throws Exception {
+        int each = (commits + writers - 1) / writers;
+        hotOnce(shape, writers, each);
+        Published[] tree = new Published[1];
+        ConcurrentLinkedQueue<long[]> latencies = new ConcurrentLinkedQueue<>();
+        long elapsed = hotInto(shape, writers, each, latencies, tree);
+        long[] all = latencies.stream().flatMapToLong(java.util.Arrays::stream).sorted().toArray();
+        print("commits_per_s", all.length / (elapsed / 1e9));
+        print("p99_us", all[(int) ((all.length - 1) * 99L / 100)] / 1e3);
+        print("retries_per_commit", (double) tree[0].retries.get() / all.length);
+    }
+
+    private void hotOnce(int[] shape, int writers, int each) throws Exception {
+        hotInto(shape, writers, each, new ConcurrentLinkedQueue<>(), new Published[1]);
+    }
+
+    private static long hotInto(
+            int[] shape, int writers, int each, ConcurrentLinkedQueue<long[]> latencies, Published[] made)
+            throws Exception {
+        Published tree = new Published(Node.build(shape));
+        made[0] = tree;
+        int[][] paths = Node.paths(shape);
+        return onThreads(writers, writers, writer -> {
+            Random random = new Random(writer);
+            long[] own = new long[each];
+            for (int step = 0; step < each; step++) {
+                long clock = System.nanoTime();
+                int[] path = paths[random.below(paths.length)];
+                if (step % 2 == 0) {
+                    Node child = Node.over(step, Node.NONE);
+                    tree.commit(newest -> newest.appended(path, 0, child));
+                } else {
+                    String name = NAMES[random.below(NAMES.length)];
+                    byte[] value = Node.value(step);
+                    tree.commit(newest -> newest.put(path, 0, name, value));
+                }
+                own[step] = System.nanoTime() - clock;
+            }
+            latencies.add(own);
+        });
+    }
+
+    private void append(int children, int commits) {
+        Node[] list = new Node[children];
+        for (int at = 0; at < children; at++) {
+            list[at] = Node.over(at, new Node[] {Node.over(at, Node.NONE)});
+        }
+        Published tree = new Published(Node.over(0, list));
+        long clock = System.nanoTime();
+        for (int number = 0; number < commits; number++) {
+            Node child = Node.over(number, Node.NONE);
+            tree.commit(newest -> newest.appended(new int[0], 0, child));
+        }
+        print("ns", (double) (System.nanoTime() - clock) / commits);
+    }
+
+    private void snapshot(int[] shape, int reads) throws Exception {
+        Published tree = new Published(Node.build(shape));
+        AtomicLong seen = new AtomicLong();
+        IntConsumer task = worker -> {
+            long sum = 0;
+            for (int read = 0; read < reads; read++) {
+                sum += tree.newest().childCount();
+            }
+            seen.addAndGet(sum);
+        };
+        onThreads(workers, workers, task);
+        print("ns", (double) onThreads(workers, workers, task) / reads);
+    }
+
+    /** Runs tasks 0 to count on so many threads and tells how many nanoseconds it took. */
+    private static long onThreads(int threads, int count, IntConsumer task) throws Exception {
+        AtomicInteger next = new AtomicInteger();
+        List<Thread> all = new ArrayList<>();
+        long clock = System.nanoTime();
+        for (int at = 0; at < threads; at++) {
+            Thread thread = new Thread(() -> {
+                for (int number = next.getAndIncrement(); number < count; number = next.getAndIncrement()) {
+                    task.accept(number);
+                }
+            });
+            thread.start();
+            all.add(thread);
+        }
+        for (Thread thread : all) {
+            thread.join();
+        }
+        return System.nanoTime() - clock;
+    }
+
+    private int[] shape() {
+        int[] shape = SHAPES.get(number("nodes"));
+        if (shape == null) {
+            badUsage("The key `nodes` takes 156, 10005 or 810156.");
+        }
+        return shape;
+    }
+
+    private int number(String key) {
+        try {
+            int number = Integer.parseInt(keys.getOrDefault(key, ""));
+            if (number > 0) {
+                return number;
+            }
+        } catch (NumberFormatException odd) {
+            // It is told below.
+        }
+        badUsage("The key `" + key + "` takes a whole number of at least 1.");
+        return 0;
+    }
+
+    private String word(String key, String... allowed) {
+        String value = keys.get(key);
+        if (!List.of(allowed).contains(value)) {
+            badUsage("The key `" + key + "` takes one of: " + String.join(", ", allowed) + ".");
+        }
+        return value;
+    }
+
+    private static double resident() throws Exception {
+        System.gc();
+        double kilobytes = 0;
+        for (String line : java.nio.file.Files.readAllLines(java.nio.file.Path.of("/proc/self/status"))) {
+            if (line.startsWith("RssAnon:") || line.startsWith("RssShmem:")) {
+                kilobytes += Double.parseDouble(line.replaceAll("[^0-9]", ""));
+            }
+        }
+        return kilobytes * 1024;
+    }
+
+    private static void print(String metric, double value) {
+        System.out.println(metric + String.format(Locale.ROOT, " %.3f", value));
+    }
+
+    private static void fail(String sentence) {
+        System.err.println(sentence);
+        System.exit(1);
+    }
+
+    private static void badUsage(String sentence) {
+        System.err.println(sentence);
+        System.exit(2);
+    }
+}

@@ -1,0 +1,65 @@
+//! Where versions are published: a root behind an arc-swap, and a map of names behind another one.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use arc_swap::ArcSwap;
+use imbl::OrdMap;
+
+use crate::document::Node;
+use crate::library::Library;
+
+/// A tree that is published version by version.
+pub(crate) struct Published<L: Library> {
+    pub(crate) root: ArcSwap<Node<L>>,
+    pub(crate) retries: AtomicUsize,
+}
+
+impl<L: Library> Published<L> {
+    pub(crate) fn new(root: Arc<Node<L>>) -> Self {
+        Self {
+            root: ArcSwap::new(root),
+            retries: AtomicUsize::new(0),
+        }
+    }
+
+    /// Makes a version from the newest one and publishes it; makes it again if another came first.
+    pub(crate) fn commit(&self, change: impl Fn(&Arc<Node<L>>) -> Arc<Node<L>>) -> Arc<Node<L>> {
+        loop {
+            let newest = self.root.load();
+            let next = change(&newest);
+            let before = self.root.compare_and_swap(&*newest, Arc::clone(&next));
+            if Arc::ptr_eq(&before, &newest) {
+                return next;
+            }
+            self.retries.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    pub(crate) fn append(&self, path: &[usize], number: u64) -> Arc<Node<L>> {
+        let child = Node::leaf(number);
+        self.commit(|newest| {
+            let mut next = Arc::clone(newest);
+            Node::append(&mut next, path, Arc::clone(&child));
+            next
+        })
+    }
+}
+
+/// Trees by their names.
+pub(crate) struct Names<L: Library>(ArcSwap<OrdMap<String, Arc<Published<L>>>>);
+
+impl<L: Library> Names<L> {
+    pub(crate) fn new() -> Self {
+        Self(ArcSwap::from_pointee(OrdMap::new()))
+    }
+
+    pub(crate) fn register(&self, name: &str, tree: &Arc<Published<L>>) {
+        self.0
+            .rcu(|names| names.update(name.to_owned(), Arc::clone(tree)));
+    }
+
+    pub(crate) fn get(&self, name: &str) -> Option<Arc<Published<L>>> {
+        self.0.load().get(name).cloned()
+    }
+}

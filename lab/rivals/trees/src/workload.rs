@@ -1,0 +1,182 @@
+//! The workloads, each on threads that take tasks from one counter.
+
+use std::hint::black_box;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Barrier};
+use std::time::{Duration, Instant};
+
+use common::{Xorshift, fail, per, print_metrics, rss_bytes};
+
+use crate::call::{Held, Mode, Shape};
+use crate::database::{Names, Published};
+use crate::document::{Node, for_each_node, paths};
+use crate::library::Library;
+
+/// The attributes of which a commit puts one.
+const NAMES: [&str; 8] = ["a", "b", "c", "d", "e", "f", "g", "h"];
+
+/// Runs tasks 0 to `count` on so many threads and tells how long it took.
+fn on_threads(workers: usize, count: usize, task: impl Fn(usize) + Sync) -> Duration {
+    let next = AtomicUsize::new(0);
+    let clock = Instant::now();
+    std::thread::scope(|scope| {
+        for _ in 0..workers {
+            scope.spawn(|| {
+                loop {
+                    let number = next.fetch_add(1, Ordering::Relaxed);
+                    if number >= count {
+                        break;
+                    }
+                    task(number);
+                }
+            });
+        }
+    });
+    clock.elapsed()
+}
+
+pub(crate) fn read<L: Library>(shape: Shape, tasks: usize, workers: usize) -> ! {
+    let before = rss_bytes();
+    let tree = Node::<L>::build(shape);
+    let grown = rss_bytes().saturating_sub(before);
+    let nodes = tree.count();
+    let (tree, paths) = (Published::new(tree), paths(shape));
+    let visited = AtomicUsize::new(0);
+    let elapsed = on_threads(workers, tasks, |number| {
+        let path = &paths[Xorshift::of_process(number).next_below(paths.len())];
+        let version = tree.append(path, number as u64);
+        visited.fetch_add(version.count(), Ordering::Relaxed);
+    });
+    let visited = visited.into_inner();
+    if visited != (0..tasks).map(|task| nodes + task + 1).sum() {
+        fail("The tasks counted other nodes than their versions have.");
+    }
+    print_metrics(&[
+        ("ns_per_node", per(elapsed, visited as f64)),
+        ("bytes_per_node", grown as f64 / nodes as f64),
+        ("s", elapsed.as_secs_f64()),
+    ])
+}
+
+pub(crate) fn write<L: Library>(shape: Shape, (trees, mode): (usize, Mode), workers: usize) -> ! {
+    let nodes = paths(shape).len();
+    let write_all = || {
+        let (names, correct) = (Names::<L>::new(), AtomicUsize::new(0));
+        let elapsed = on_threads(workers, trees, |number| {
+            let name = format!("tree-{number}");
+            write_one(&names, &name, (shape, mode));
+            let written = names.get(&name).map(|tree| tree.root.load().count());
+            correct.fetch_add(usize::from(written == Some(nodes)), Ordering::Relaxed);
+        });
+        (elapsed, correct.into_inner())
+    };
+    write_all(); // The second time counts: memory is warm then.
+    let (elapsed, correct) = write_all();
+    print_metrics(&[
+        ("ns_per_node", per(elapsed, (trees * nodes) as f64)),
+        ("s", elapsed.as_secs_f64()),
+        ("correct", correct as f64),
+    ])
+}
+
+fn write_one<L: Library>(names: &Names<L>, name: &str, (shape, mode): (Shape, Mode)) {
+    let register = |root| {
+        let tree = Arc::new(Published::new(root));
+        names.register(name, &tree);
+        tree
+    };
+    match mode {
+        Mode::Bulk => _ = register(Node::build(shape)),
+        Mode::Edit => {
+            let mut root = Node::leaf(0);
+            for_each_node(shape, |parent, number| {
+                Node::append(&mut root, parent, Node::leaf(number));
+            });
+            register(root);
+        }
+        Mode::Commits => {
+            let tree = register(Node::leaf(0));
+            for_each_node(shape, |parent, number| _ = tree.append(parent, number));
+        }
+    }
+}
+
+pub(crate) fn hot<L: Library>(shape: Shape, writers: usize, commits: usize) -> ! {
+    let tree = Published::new(Node::<L>::build(shape));
+    let (paths, each) = (paths(shape), commits.div_ceil(writers));
+    let start = Barrier::new(writers + 1);
+    let write = |number: usize| {
+        let mut random = Xorshift::of_process(number);
+        let mut latencies = Vec::with_capacity(each);
+        start.wait();
+        for step in 0..each {
+            let clock = Instant::now();
+            let path = &paths[random.next_below(paths.len())];
+            if step % 2 == 0 {
+                tree.append(path, step as u64);
+            } else {
+                let name = NAMES[random.next_below(NAMES.len())];
+                tree.commit(|newest| newest.put(path, name, step.to_le_bytes()));
+            }
+            latencies.push(clock.elapsed());
+        }
+        latencies
+    };
+    let (elapsed, latencies) = std::thread::scope(|scope| {
+        let write = &write;
+        let threads: Vec<_> = (0..writers)
+            .map(|number| scope.spawn(move || write(number)))
+            .collect();
+        start.wait();
+        let clock = Instant::now();
+        let latencies = threads.into_iter().map(|thread| thread.join());
+        let latencies = latencies.collect::<Result<Vec<_>, _>>();
+        (clock.elapsed(), latencies)
+    });
+    let Ok(latencies) = latencies else {
+        fail("A writer panicked: see the message above.")
+    };
+    let mut all: Vec<Duration> = latencies.into_iter().flatten().collect();
+    all.sort_unstable();
+    let retries = tree.retries.load(Ordering::Relaxed);
+    print_metrics(&[
+        ("commits_per_s", all.len() as f64 / elapsed.as_secs_f64()),
+        (
+            "p99_us",
+            all[(all.len() - 1) * 99 / 100].as_secs_f64() * 1e6,
+        ),
+        ("retries_per_commit", retries as f64 / all.len() as f64),
+    ])
+}
+
+pub(crate) fn append<L: Library>(children: usize, commits: usize) -> ! {
+    let child = |number| Node::<L>::over(number, vec![Node::leaf(number)]);
+    let tree = Published::new(Node::over(0, (0..children as u64).map(child).collect()));
+    let clock = Instant::now();
+    for number in 0..commits {
+        tree.append(&[], number as u64);
+    }
+    let elapsed = clock.elapsed();
+    if L::iter(&tree.root.load().children).count() != children + commits {
+        fail("The node has not as many children as were appended.");
+    }
+    print_metrics(&[("ns", per(elapsed, commits as f64))])
+}
+
+pub(crate) fn snapshot<L: Library>(
+    shape: Shape,
+    (reads, held): (usize, Held),
+    workers: usize,
+) -> ! {
+    let tree = Published::new(Node::<L>::build(shape));
+    let read = || match held {
+        Held::Borrowed => L::iter(&tree.root.load().children).size_hint().0,
+        Held::Owned => L::iter(&tree.root.load_full().children).size_hint().0,
+    };
+    let elapsed = on_threads(workers, workers, |_| {
+        for _ in 0..reads {
+            black_box(read());
+        }
+    });
+    print_metrics(&[("ns", per(elapsed, reads as f64))])
+}

@@ -1,0 +1,103 @@
+//! The rows of the database of trees: reading, writing, many writers, wide nodes, snapshots.
+//!
+//! The document counts with 1,000 tasks; a hundred tell the same figure in a tenth of the time, and the
+//! full bench has them all.
+
+use super::{Lanes, Level, Row, Weight};
+use crate::params::Params;
+
+const SMALL: usize = 10_005;
+const LARGE: usize = 810_156;
+
+/// All rows of these workloads.
+pub(super) fn rows(level: Level) -> Vec<Row> {
+    let groups = [
+        read(level),
+        write(level),
+        hot(level),
+        append(level),
+        snapshot(level),
+        index(level),
+    ];
+    groups.into_iter().flatten().collect()
+}
+
+fn read(level: Level) -> Vec<Row> {
+    let (nodes, tasks) = match level {
+        Level::Quick => (SMALL, 100),
+        Level::Usual => (LARGE, 100),
+        Level::Full => (LARGE, 1_000),
+    };
+    let params = Params::default().with("nodes", nodes).with("tasks", tasks);
+    vec![Row::new("tree-read", params).weight(Weight::Medium)]
+}
+
+fn write(level: Level) -> Vec<Row> {
+    let modes = match level {
+        Level::Quick => [("bulk", 50), ("edit", 20), ("commits", 5)],
+        _ => [("bulk", 1_000), ("edit", 100), ("commits", 20)],
+    };
+    let row = |(mode, trees): (&str, usize)| {
+        let params = Params::default().with("trees", trees).with("nodes", SMALL);
+        Row::new("tree-write", params.with("mode", mode)).weight(Weight::Medium)
+    };
+    modes.into_iter().map(row).collect()
+}
+
+fn hot(level: Level) -> Vec<Row> {
+    let commits = match level {
+        Level::Quick => 10_000,
+        _ => 100_000,
+    };
+    let mut rows = Vec::new();
+    for kind in ["threads", "processes"] {
+        for writers in [1, 2, 8, 64, 1_000] {
+            let params = Params::default()
+                .with("writers", writers)
+                .with("commits", commits)
+                .with("nodes", SMALL);
+            rows.push(Row::new("hot-tree", params.with("kind", kind)));
+        }
+    }
+    rows
+}
+
+fn append(level: Level) -> Vec<Row> {
+    let row = |children: usize| {
+        let params = Params::default().with("children", children);
+        Row::new("append", params.with("commits", 200)).lanes(Lanes::Largest)
+    };
+    match level {
+        Level::Quick => [1_000, 10_000].map(row).into(),
+        _ => [1_000, 1_000_000].map(row).into(),
+    }
+}
+
+fn snapshot(level: Level) -> Vec<Row> {
+    let reads = match level {
+        Level::Quick => 1_000_000,
+        _ => 10_000_000,
+    };
+    let row = |what: &str| {
+        let params = Params::default().with("reads", reads).with("nodes", SMALL);
+        Row::new("snapshot", params.with("what", what))
+    };
+    ["borrowed", "owned"].map(row).into()
+}
+
+fn index(level: Level) -> Vec<Row> {
+    let rounds = match level {
+        Level::Quick => 1_000,
+        _ => 10_000,
+    };
+    let row = |(what, rounds): (&str, usize)| {
+        let params = Params::default()
+            .with("nodes", SMALL)
+            .with("rounds", rounds);
+        let row = Row::new("index", params.with("what", what));
+        row.lanes(Lanes::Largest).only_weald()
+    };
+    // A walk looks at every node.
+    let rows = [("find", rounds), ("walk", rounds / 10), ("commit", rounds)];
+    rows.map(row).into()
+}

@@ -1,0 +1,63 @@
+//! `append`: one more child for a node that has many already, each by a commit of its own.
+//!
+//! The children have a child each, as those of a real document, so that a database may not take them
+//! for a range of numbers.
+
+use std::time::Instant;
+
+use weald::process::Inbox;
+use weald_forest::Forest;
+use weald_tree::{Builder, Tree};
+
+use super::Workload;
+use super::host::alone;
+use super::team::ns_per;
+use super::trees;
+use crate::error::Error;
+use crate::metric::Metric;
+use crate::params::Params;
+
+pub(super) const WORKLOAD: Workload = Workload {
+    name: "append",
+    question: "Does it cost more to append the millionth child than the thousandth?",
+    keys: &["children", "commits"],
+    optional: &[],
+    metrics: &["ns"],
+    explaining: &[],
+    remark: "ns is for each commit that appends a node to one that has so many children.",
+    run,
+};
+
+fn run(params: &Params) -> Result<Vec<Metric>, Error> {
+    let (children, commits) = (params.count("children")?, params.count("commits")?);
+    alone(params, 0, move |inbox: Inbox<()>| async move {
+        drop(inbox);
+        let trunk = Forest::new().create_from("wide", wide(children)).await;
+        let trunk = trunk.map_err(|error| trees::not_committed(&error))?;
+        let root = trunk.view().tree().root().id();
+        let clock = Instant::now();
+        for number in 0..commits {
+            let mut edit = trunk.edit();
+            let node = edit.append(root, trees::attributes(number as u64));
+            node.map_err(|error| trees::not_edited(&error))?;
+            let commit = edit.commit().await;
+            commit.map_err(|error| trees::not_committed(&error))?;
+        }
+        let elapsed = clock.elapsed();
+        let has = trunk.view().tree().root().child_count();
+        if has != children + commits {
+            return Err(Error::workload(format!("The node has {has} children.")));
+        }
+        Ok(vec![Metric::new("ns", ns_per(elapsed, commits))])
+    })
+}
+
+fn wide(children: usize) -> Tree {
+    let mut builder = Builder::new(trees::attributes(0));
+    for number in 0..children {
+        builder.open(trees::attributes(number as u64));
+        builder.leaf(trees::attributes(number as u64));
+        builder.close();
+    }
+    builder.finish().into_tree()
+}

@@ -1,0 +1,98 @@
+//! `index`: what an index of an attribute brings to those who seek, and costs those who commit.
+//!
+//! Every node has another value of the attribute `k`. what=find: nodes are sought by their value with an
+//! index; what=walk: without one; what=commit: nodes are appended, each by a commit, with an index.
+
+use std::time::Instant;
+
+use weald::process::Inbox;
+use weald_forest::{Forest, Query, Trunk};
+
+use super::Workload;
+use super::host::alone;
+use super::team::ns_per;
+use super::trees::{self, Shape};
+use super::xorshift::Xorshift;
+use crate::error::Error;
+use crate::metric::Metric;
+use crate::params::Params;
+
+pub(super) const WORKLOAD: Workload = Workload {
+    name: "index",
+    question: "What does it cost to find a node by an attribute, and to keep an index of it?",
+    keys: &["nodes", "rounds", "what"],
+    optional: &[],
+    metrics: &["ns"],
+    explaining: &[],
+    remark: "ns is for each node that is found by its value with an index (find) or without (walk), or \
+             for each commit of one node with an index (commit).",
+    run,
+};
+
+#[derive(Clone, Copy)]
+enum What {
+    Find,
+    Walk,
+    Commit,
+}
+
+fn run(params: &Params) -> Result<Vec<Metric>, Error> {
+    let (nodes, shape) = trees::shape(params)?;
+    let rounds = params.count("rounds")?;
+    let what = match params.text("what")? {
+        "find" => What::Find,
+        "walk" => What::Walk,
+        "commit" => What::Commit,
+        other => {
+            let sentence = format!("what={other} is neither find, walk nor commit.");
+            return Err(Error::Usage(sentence));
+        }
+    };
+    alone(params, 0, move |inbox: Inbox<()>| async move {
+        drop(inbox);
+        measure((nodes, shape), rounds, what).await
+    })
+}
+
+async fn measure(
+    (nodes, shape): (usize, Shape),
+    rounds: usize,
+    what: What,
+) -> Result<Vec<Metric>, Error> {
+    let trunk = Forest::new().create_from("indexed", trees::build(shape));
+    let trunk = trunk.await.map_err(|error| trees::not_committed(&error))?;
+    if !matches!(what, What::Walk) {
+        let added = trunk.add_index("k").await;
+        added.map_err(|error| trees::not_committed(&error))?;
+    }
+    let mut random = Xorshift::of(0);
+    let clock = Instant::now();
+    for _ in 0..rounds {
+        let number = random.below(nodes) as u64;
+        match what {
+            What::Find | What::Walk => find(&trunk, number)?,
+            What::Commit => append(&trunk, number).await?,
+        }
+    }
+    Ok(vec![Metric::new("ns", ns_per(clock.elapsed(), rounds))])
+}
+
+fn find(trunk: &Trunk, number: u64) -> Result<(), Error> {
+    let query = Query::equal("k", number.to_le_bytes());
+    match trunk.view().find(&query).count() {
+        1 => Ok(()),
+        found => Err(Error::workload(format!(
+            "One node has the value {number}, and {found} were found."
+        ))),
+    }
+}
+
+async fn append(trunk: &Trunk, number: u64) -> Result<(), Error> {
+    let mut edit = trunk.edit();
+    let root = edit.root();
+    let node = edit.append(root, trees::attributes(number));
+    node.map_err(|error| trees::not_edited(&error))?;
+    let commit = edit.commit().await;
+    commit.map_err(|error| trees::not_committed(&error))?;
+    Ok(())
+}

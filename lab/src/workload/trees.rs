@@ -1,0 +1,142 @@
+//! The documents of the tree workloads: their shapes, how they are made, and how they are counted.
+//!
+//! All systems make the same ones: every node has the attribute `k` with eight bytes, and all nodes of
+//! a level have as many children.
+
+use weald_forest::{CommitError, EditError};
+use weald_tree::{Attributes, Builder, Edit, NodeId, Tree};
+
+use crate::error::Error;
+use crate::metric::Metric;
+use crate::params::Params;
+
+/// How many children the nodes of each level have, from the root downwards.
+pub(super) type Shape = &'static [usize];
+
+/// The shapes, by their numbers of nodes: a page, a document, and a library.
+const SHAPES: [(usize, Shape); 3] = [
+    (156, &[5, 5, 5]),
+    (10_005, &[4, 4, 4, 5, 5, 5]),
+    (810_156, &[5, 5, 5, 5, 5, 6, 6, 6]),
+];
+
+/// The shape that has so many nodes.
+pub(super) fn shape(params: &Params) -> Result<(usize, Shape), Error> {
+    let nodes = params.count("nodes")?;
+    let known = SHAPES.iter().find(|(known, _)| *known == nodes).copied();
+    known.ok_or_else(|| {
+        let sentence = format!("nodes={nodes} is neither 156, 10005 nor 810156.");
+        Error::Usage(sentence)
+    })
+}
+
+/// The attributes of a node.
+#[inline]
+pub(super) fn attributes(number: u64) -> Attributes {
+    Attributes::new().with("k", number.to_le_bytes())
+}
+
+/// A tree that is built at once.
+pub(super) fn build(shape: Shape) -> Tree {
+    let mut builder = Builder::new(attributes(0));
+    build_below(&mut builder, shape, &mut 0);
+    builder.finish().into_tree()
+}
+
+fn build_below(builder: &mut Builder, shape: &[usize], number: &mut u64) {
+    let Some((children, below)) = shape.split_first() else {
+        return;
+    };
+    for _ in 0..*children {
+        *number += 1;
+        if below.is_empty() {
+            builder.leaf(attributes(*number));
+        } else {
+            builder.open(attributes(*number));
+            build_below(builder, below, number);
+            builder.close();
+        }
+    }
+}
+
+/// Appends all nodes but the root to an edit of a tree that has only a root, level by level.
+pub(super) fn append_all(edit: &mut Edit, shape: Shape) -> Result<(), EditError> {
+    let mut level = vec![edit.tree().root().id()];
+    let mut number = 0;
+    for children in shape {
+        let mut next = Vec::with_capacity(level.len() * children);
+        for parent in level {
+            for _ in 0..*children {
+                number += 1;
+                next.push(edit.append(parent, attributes(number))?);
+            }
+        }
+        level = next;
+    }
+    Ok(())
+}
+
+/// The ids of all nodes, parents before children.
+pub(super) fn ids(tree: &Tree) -> Vec<NodeId> {
+    tree.root().preorder().map(weald_tree::Node::id).collect()
+}
+
+/// Counts all nodes by walking through them. It gives way between subtrees, as a process should that
+/// computes for long.
+pub(super) async fn count(tree: &Tree) -> usize {
+    let mut count = 1;
+    for child in tree.root().children() {
+        count += 1;
+        for subtree in child.children() {
+            count += subtree.preorder().count();
+            weald::yield_now().await;
+        }
+    }
+    count
+}
+
+/// The sentence for a commit that the forest refused.
+pub(super) fn not_committed(error: &CommitError) -> Error {
+    Error::workload(format!("A commit was refused: {error}."))
+}
+
+/// The sentence for an edit that the tree refused.
+pub(super) fn not_edited(error: &EditError) -> Error {
+    Error::workload(format!("An edit was refused: {error}."))
+}
+
+/// The metrics of a time in which so many nodes were visited or made.
+pub(super) fn per_node(elapsed: std::time::Duration, nodes: usize) -> [Metric; 2] {
+    [
+        Metric::new("ns_per_node", super::team::ns_per(elapsed, nodes)),
+        Metric::new("s", elapsed.as_secs_f64()),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shapes_have_the_nodes_that_they_are_called_by() {
+        for (nodes, shape) in SHAPES {
+            let levels = shape.iter().scan(1, |level, children| {
+                *level *= children;
+                Some(*level)
+            });
+            assert_eq!(1 + levels.sum::<usize>(), nodes);
+        }
+    }
+
+    #[test]
+    fn built_and_appended_trees_are_the_same() {
+        let (nodes, shape) = SHAPES[0];
+        let mut edit = Tree::with_root(attributes(0)).edit();
+        append_all(&mut edit, shape).unwrap();
+        let (built, appended) = (build(shape), edit.freeze());
+        for tree in [built, appended] {
+            assert_eq!(tree.root().breadth_first().count(), nodes);
+            assert_eq!(ids(&tree).len(), nodes);
+        }
+    }
+}

@@ -1,0 +1,350 @@
+//! A stream of bytes in both directions, over TCP or a Unix socket.
+//!
+//! A transfer of fewer bytes than there was room for has emptied or filled the system's buffer, so that
+//! the next one would be refused: the reactor is told, which saves that system call.
+
+use std::{
+    fmt,
+    io::{self, IoSlice, IoSliceMut},
+    mem::MaybeUninit,
+    net::Shutdown,
+    os::fd::{AsFd, BorrowedFd},
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+use futures_io::{AsyncRead, AsyncWrite};
+use weald_kernel::{Done, Interest, IoSource};
+use weald_sync::{Branch, Waiting};
+
+use crate::transport::Transport;
+
+/// A connected socket: [`TcpStream`](crate::TcpStream) or [`UnixStream`](crate::UnixStream).
+///
+/// All operations take `&self`, so that a stream may be read and written at the same time; [`split`] makes
+/// two owners. Dropping the stream closes the socket.
+///
+/// ```
+/// use weald_net::UnixStream;
+/// use weald_sync::{Wait, select};
+///
+/// let (one, other) = UnixStream::pair()?;
+/// one.write_all(b"hello").wait()?;
+/// let mut buffer = [0; 16];
+/// let count = select! {
+///     wait;
+///     count = other.read(&mut buffer) => count?,
+///     () = weald_sync::after(std::time::Duration::from_secs(5)) => 0,
+/// };
+/// assert_eq!(&buffer[..count], b"hello");
+/// # Ok::<(), std::io::Error>(())
+/// ```
+///
+/// [`split`]: Stream::split
+pub struct Stream<T: Transport> {
+    pub(crate) source: IoSource<T>,
+}
+
+/// A transfer of `moved` bytes, where `wanted` had room.
+fn done(moved: usize, wanted: usize) -> Done<usize> {
+    match moved {
+        0 => Done::Maybe(0),
+        _ if moved < wanted => Done::Drained(moved),
+        _ => Done::Maybe(moved),
+    }
+}
+
+fn read_some<T: Transport>(io: &T, buffers: &mut [IoSliceMut<'_>]) -> io::Result<Done<usize>> {
+    let wanted = buffers.iter().map(|buffer| buffer.len()).sum();
+    Ok(done(io.read_some(buffers)?, wanted))
+}
+
+fn write_some<T: Transport>(io: &T, buffers: &[IoSlice<'_>]) -> io::Result<Done<usize>> {
+    let wanted = buffers.iter().map(|buffer| buffer.len()).sum();
+    Ok(done(io.write_some(buffers)?, wanted))
+}
+
+impl<T: Transport> Stream<T> {
+    /// Watches a socket of the standard library, in the current runtime.
+    ///
+    /// # Errors
+    /// Those of the system; and if the current runtime has shut down.
+    pub fn from_std(socket: T) -> io::Result<Stream<T>> {
+        socket.forbid_blocking()?;
+        Stream::watch(socket)
+    }
+
+    /// Watches a connected socket that does not block.
+    pub(crate) fn watch(socket: T) -> io::Result<Stream<T>> {
+        let source = IoSource::new_ready(socket)?;
+        Ok(Stream { source })
+    }
+
+    /// The socket of the standard library. It is not watched any longer, and does not block until it is
+    /// told to.
+    pub fn into_std(self) -> T {
+        self.source.into_inner()
+    }
+
+    /// Reads what is there, at least one byte, into `buffer`. Zero: the peer writes no more, or `buffer`
+    /// is empty.
+    ///
+    /// Cancel-safe. In a choice nothing is read unless it was chosen.
+    ///
+    /// # Errors
+    /// Those of the system: [`ConnectionReset`](io::ErrorKind::ConnectionReset) say.
+    pub fn read<'a>(
+        &'a self,
+        buffer: &'a mut [u8],
+    ) -> Waiting<impl Branch<Output = io::Result<usize>> + use<'a, T>> {
+        self.source.operate(Interest::Read, move |io| {
+            read_some(io, &mut [IoSliceMut::new(buffer)])
+        })
+    }
+
+    /// As [`read`](Stream::read), into several buffers, each filled before the next.
+    pub fn read_vectored<'a, 'b>(
+        &'a self,
+        buffers: &'a mut [IoSliceMut<'b>],
+    ) -> Waiting<impl Branch<Output = io::Result<usize>> + use<'a, 'b, T>> {
+        let act = move |io: &T| read_some(io, buffers);
+        self.source.operate(Interest::Read, act)
+    }
+
+    /// Reads until `buffer` is full. Not cancel-safe: how much was read is lost.
+    ///
+    /// # Errors
+    /// [`UnexpectedEof`](io::ErrorKind::UnexpectedEof) if the peer ends first; those of the system.
+    pub async fn read_exact(&self, mut buffer: &mut [u8]) -> io::Result<()> {
+        while !buffer.is_empty() {
+            match self.read(buffer).await? {
+                0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+                count => buffer = &mut buffer[count..],
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes as much of `bytes` as there is room for, at least one byte. Waits while a slow peer leaves
+    /// no room: nothing is queued here.
+    ///
+    /// Cancel-safe. In a choice nothing is written unless it was chosen.
+    ///
+    /// # Errors
+    /// Those of the system: [`BrokenPipe`](io::ErrorKind::BrokenPipe) say.
+    pub fn write<'a>(
+        &'a self,
+        bytes: &'a [u8],
+    ) -> Waiting<impl Branch<Output = io::Result<usize>> + use<'a, T>> {
+        self.source.operate(Interest::Write, move |io| {
+            write_some(io, &[IoSlice::new(bytes)])
+        })
+    }
+
+    /// As [`write`](Stream::write), from several buffers, one after the other.
+    pub fn write_vectored<'a, 'b>(
+        &'a self,
+        buffers: &'a [IoSlice<'b>],
+    ) -> Waiting<impl Branch<Output = io::Result<usize>> + use<'a, 'b, T>> {
+        let act = move |io: &T| write_some(io, buffers);
+        self.source.operate(Interest::Write, act)
+    }
+
+    /// Writes all of `bytes`. Not cancel-safe: how much was written is lost.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub async fn write_all(&self, mut bytes: &[u8]) -> io::Result<()> {
+        while !bytes.is_empty() {
+            match self.write(bytes).await? {
+                0 => return Err(io::ErrorKind::WriteZero.into()),
+                count => bytes = &bytes[count..],
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until there is something to read, or the end. Cancel-safe.
+    pub fn readable(&self) -> Waiting<impl Branch<Output = io::Result<()>> + use<'_, T>> {
+        self.source.ready(Interest::Read)
+    }
+
+    /// Waits until there is room to write. Cancel-safe.
+    pub fn writable(&self) -> Waiting<impl Branch<Output = io::Result<()>> + use<'_, T>> {
+        self.source.ready(Interest::Write)
+    }
+
+    /// Reads what is there now.
+    ///
+    /// # Errors
+    /// [`WouldBlock`](io::ErrorKind::WouldBlock) if nothing is; those of the system.
+    pub fn try_read(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.source.try_operate(Interest::Read, |io| {
+            read_some(io, &mut [IoSliceMut::new(buffer)])
+        })
+    }
+
+    /// Writes what there is room for now.
+    ///
+    /// # Errors
+    /// [`WouldBlock`](io::ErrorKind::WouldBlock) if there is none; those of the system.
+    pub fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
+        self.source
+            .try_operate(Interest::Write, |io| write_some(io, &[IoSlice::new(bytes)]))
+    }
+
+    /// Reads what is there into `buffer`, which need not be initialized, and passes it on to `take`. Returns
+    /// how many bytes there were; zero is the end. For adapters to other traits: the waker of the last
+    /// call of this and of `poll_read` is woken.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn poll_read_with(
+        &self,
+        cx: &mut Context<'_>,
+        buffer: &mut [MaybeUninit<u8>],
+        mut take: impl FnMut(&[u8]),
+    ) -> Poll<io::Result<usize>> {
+        self.source.poll_operate(Interest::Read, cx, |io| {
+            let wanted = buffer.len();
+            let (bytes, _room) = rustix::io::read(io, &mut *buffer)?;
+            take(bytes);
+            Ok(done(bytes.len(), wanted))
+        })
+    }
+
+    /// Writes what there is room for, from several buffers. For adapters to other traits: the waker of the
+    /// last call of this and of `AsyncWrite`'s is woken.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn poll_write_vectored(
+        &self,
+        cx: &mut Context<'_>,
+        buffers: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let act = |io: &T| write_some(io, buffers);
+        self.source.poll_operate(Interest::Write, cx, act)
+    }
+
+    /// Ends one direction or both: after `Write` the peer reads the end, and may still write.
+    ///
+    /// # Errors
+    /// Those of the system: [`NotConnected`](io::ErrorKind::NotConnected) if the peer is gone.
+    pub fn shutdown(&self, how: Shutdown) -> io::Result<()> {
+        self.source.get_ref().end(how)
+    }
+
+    /// The error that the system noted outside of any operation, which is forgotten by that.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn take_error(&self) -> io::Result<Option<io::Error>> {
+        self.source.get_ref().noted_error()
+    }
+}
+
+impl<T: Transport> AsFd for Stream<T> {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.source.as_fd()
+    }
+}
+
+impl<T: Transport + fmt::Debug> fmt::Debug for Stream<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.source.get_ref().fmt(f)
+    }
+}
+
+impl<T: Transport> AsyncRead for &Stream<T> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut [u8],
+    ) -> Poll<io::Result<usize>> {
+        self.poll_read_vectored(cx, &mut [IoSliceMut::new(buffer)])
+    }
+
+    fn poll_read_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffers: &mut [IoSliceMut<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let act = |io: &T| read_some(io, buffers);
+        self.source.poll_operate(Interest::Read, cx, act)
+    }
+}
+
+impl<T: Transport> AsyncWrite for &Stream<T> {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Stream::poll_write_vectored(*self, cx, &[IoSlice::new(bytes)])
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffers: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Stream::poll_write_vectored(*self, cx, buffers)
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    /// Ends the writing direction. A peer that is gone already needs no word of it.
+    fn poll_close(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.shutdown(Shutdown::Write) {
+            Err(error) if error.kind() != io::ErrorKind::NotConnected => Poll::Ready(Err(error)),
+            _ => Poll::Ready(Ok(())),
+        }
+    }
+}
+
+impl<T: Transport> AsyncRead for Stream<T> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut [u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut &*self).poll_read(cx, buffer)
+    }
+
+    fn poll_read_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffers: &mut [IoSliceMut<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut &*self).poll_read_vectored(cx, buffers)
+    }
+}
+
+impl<T: Transport> AsyncWrite for Stream<T> {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut &*self).poll_write(cx, bytes)
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffers: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Stream::poll_write_vectored(&self, cx, buffers)
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut &*self).poll_flush(cx)
+    }
+
+    fn poll_close(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut &*self).poll_close(cx)
+    }
+}

@@ -1,0 +1,43 @@
+//! Files are read, written and listed.
+
+use std::io::{ErrorKind, SeekFrom};
+
+use weald_net::fs::{self, File};
+
+use crate::tools::on_each;
+
+#[test]
+fn a_file_is_written_read_and_removed() {
+    on_each(|runtime| {
+        runtime.block_on(async {
+            let folder = std::env::temp_dir().join(format!("weald-files-{}", std::process::id()));
+            fs::create_dir_all(&folder).await.unwrap();
+            let path = folder.join("a");
+            let mut options = std::fs::OpenOptions::new();
+            options.read(true).write(true).create(true).truncate(true);
+            let file = File::open_with(&path, options).await.unwrap();
+            file.write_all("0123456789").await.unwrap();
+            file.write_all_at(3, "abc").await.unwrap();
+            file.sync_data().await.unwrap();
+            assert_eq!(file.seek(SeekFrom::Start(2)).await.unwrap(), 2);
+            assert_eq!(file.read(4).await.unwrap(), b"2abc");
+            assert_eq!(file.read_to_end().await.unwrap(), b"6789");
+            assert_eq!(file.read(4).await.unwrap(), b"");
+            assert_eq!(file.read_at(8, 100).await.unwrap(), b"89");
+            file.set_len(5).await.unwrap();
+            assert_eq!(file.metadata().await.unwrap().len(), 5);
+            let moved = folder.join("b");
+            fs::rename(&path, &moved).await.unwrap();
+            assert_eq!(fs::read_to_string(&moved).await.unwrap(), "012ab");
+            let entries = fs::read_dir(&folder).await.unwrap();
+            assert_eq!(entries.len(), 1);
+            assert_eq!(entries[0].path(), moved);
+            assert_eq!(
+                fs::read(&path).await.unwrap_err().kind(),
+                ErrorKind::NotFound
+            );
+            fs::remove_file(&moved).await.unwrap();
+            std::fs::remove_dir(&folder).unwrap();
+        });
+    });
+}

@@ -1,0 +1,64 @@
+//! Descriptors are used up: an error for whoever wants one, and the reactor goes on.
+
+use std::{env, process::Command};
+
+use weald_net::{TcpListener, TcpStream};
+
+use super::here;
+use crate::tools::watch;
+
+const CHILD: &str = "WEALD_FEW_DESCRIPTORS";
+
+#[test]
+fn a_program_without_descriptors_is_told_and_goes_on() {
+    let _watch = watch();
+    if env::var_os(CHILD).is_some() {
+        return child();
+    }
+    let ended = Command::new(env::current_exe().unwrap())
+        .args([
+            "--exact",
+            "sockets::exhaustion::a_program_without_descriptors_is_told_and_goes_on",
+        ])
+        .env(CHILD, "1")
+        .output()
+        .unwrap();
+    assert!(
+        ended.status.success(),
+        "{}",
+        String::from_utf8_lossy(&ended.stderr)
+    );
+}
+
+fn child() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limits = Rlimit {
+        current: Some(40),
+        ..getrlimit(Resource::Nofile)
+    };
+    setrlimit(Resource::Nofile, limits).unwrap();
+    crate::tools::runtime(2).block_on(async {
+        let listener = TcpListener::bind(here()).unwrap();
+        let address = listener.local_addr().unwrap();
+        let mut clients = Vec::new();
+        let refused = loop {
+            match TcpStream::connect(address).await {
+                Ok(client) => clients.push(client),
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(refused.raw_os_error(), Some(24), "too many open files");
+        // Connections wait to be accepted, but there is no descriptor for one.
+        let refused = listener.accept().await.unwrap_err();
+        assert_eq!(refused.raw_os_error(), Some(24));
+        // With descriptors again, all goes on: nobody's place was lost.
+        let there = clients.len();
+        clients.truncate(there / 2);
+        let (server, _) = listener.accept().await.unwrap();
+        let client = &clients[0];
+        client.write_all(b"here").await.unwrap();
+        let mut text = [0; 4];
+        server.read_exact(&mut text).await.unwrap();
+        assert_eq!(&text, b"here");
+    });
+}
