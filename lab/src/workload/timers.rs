@@ -19,8 +19,9 @@ use crate::metric::Metric;
 use crate::params::Params;
 
 const HOUR: Duration = Duration::from_secs(3600);
-/// The time over which deadlines are spread.
-const SPREAD: Duration = Duration::from_secs(2);
+/// The time over which deadlines are spread, in nanoseconds.
+const SPREAD_NS: u64 = 2_000_000_000;
+const SPREAD: Duration = Duration::from_nanos(SPREAD_NS);
 /// Latenesses are counted by ten microseconds, up to a second.
 const PLACES: usize = 100_000;
 const PLACE_US: u128 = 10;
@@ -46,7 +47,7 @@ pub(super) fn run(params: &Params) -> Result<Vec<Metric>, Error> {
 /// The deadline of the callback with this index: not in the order of time.
 fn deadline(start: Instant, index: usize, pending: usize) -> Instant {
     let place = (index as u64).wrapping_mul(7_919) % pending as u64;
-    start + Duration::from_nanos(place * SPREAD.as_nanos() as u64 / pending as u64)
+    start + Duration::from_nanos(place * SPREAD_NS / pending as u64)
 }
 
 fn per(clock: Instant, count: usize) -> f64 {
