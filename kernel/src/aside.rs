@@ -24,7 +24,7 @@ pub(crate) fn run_if_next(job: &JobRef) {
     let Some((worker, _)) = cx.worker() else {
         return;
     };
-    if cx.job().is_none() || !cx.spend_if_any() {
+    if cx.job().is_none() || std::thread::panicking() || !cx.spend_if_any() {
         return;
     }
     let before = worker.running();

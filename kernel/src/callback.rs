@@ -27,8 +27,6 @@ pub(crate) use fifo::Fifo;
 pub(crate) use group::Group;
 pub use group::{CallbackPanic, Owner};
 pub(crate) use phase::PhaseWord;
-#[cfg(all(loom, test))]
-pub(crate) use phase::Take;
 pub(crate) use runner::{bring, runner, take_ready};
 pub use start::{Handle, When};
 

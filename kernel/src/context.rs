@@ -7,7 +7,7 @@
 
 mod stacks;
 
-use std::{cell::Cell, ptr, sync::Arc, task::Waker};
+use std::{arch::asm, cell::Cell, ptr, sync::Arc, task::Waker};
 
 use weald_sync::unit::{self, Unit};
 
@@ -109,10 +109,12 @@ pub(crate) fn here() -> &'static Context {
     CONTEXT.with(|context| unsafe { &*ptr::from_ref(context) })
 }
 
-/// As [`here`], for code that may go on with another thread than it began with: never inlined, so that no
-/// address of the former thread is kept.
+/// As [`here`], for code that may go on with another thread than it began with. Never inlined, so that no address
+/// of the former thread is kept; and not a pure function to the compiler, so that two calls are not made one.
 #[inline(never)]
 pub(crate) fn again() -> &'static Context {
+    // SAFETY: no instruction; it counts as one that reads and writes memory.
+    unsafe { asm!("", options(nostack, preserves_flags)) };
     here()
 }
 

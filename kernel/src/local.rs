@@ -219,6 +219,7 @@ impl Home {
 /// unwound here only.
 pub(crate) fn evict(shared: &Shared, home: &Arc<Home>) {
     let cx = context::here();
+    let _aside = cx.set_aside();
     let lives_here = |job: &JobRef| {
         job.header().is_local_to(home) || (shared.is_driven() && job.header().stands())
     };

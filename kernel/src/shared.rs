@@ -12,8 +12,8 @@ use std::{
 
 use crate::{
     builder::{BuildError, Config},
-    callback,
-    clock::{self, Clock},
+    callback::{self, Fifo},
+    clock::{self, Clock, TICK},
     crew::{Crew, Right},
     fork, hooks,
     idle::Idle,
@@ -225,8 +225,12 @@ impl Shared {
             if left.is_zero() {
                 return;
             }
-            let waited = self.ended.1.wait_timeout(guard, left);
+            let waited = self.ended.1.wait_timeout(guard, left.min(TICK));
             guard = waited.unwrap_or_else(std::sync::PoisonError::into_inner).0;
+            drop(guard);
+            // No worker does it any more, and a destructor may sleep.
+            self.fire_due();
+            guard = lock(&self.ended.0);
         }
     }
 
@@ -292,8 +296,23 @@ impl Shared {
         }
     }
 
-    /// Tells every timer, so that nothing waits for ever for a runtime that is gone, and drops the callbacks. A sleep that is told
-    /// early arms itself anew, in a runtime that lives.
+    /// Fires the sleeps that are due in every wheel, and drops such callbacks. Only once the runtime is stopped.
+    fn fire_due(&self) {
+        let now = self.clock.tick_at(self.clock.now());
+        for worker in &self.workers {
+            let (mut due, mut callbacks) = (Vec::new(), Fifo::new());
+            let mut inside = worker.gate.enter_outside();
+            inside.wheel.advance(now, usize::MAX, &mut due);
+            callback::take_ready(&mut due, &mut callbacks);
+            let wakers = search::expire(&due);
+            drop(inside);
+            worker.count_cancelled(-search::fire(due, wakers));
+            drop(callbacks);
+        }
+    }
+
+    /// Tells every timer, so that nothing waits for ever for a runtime that is gone, and drops the
+    /// callbacks. A sleep that is told early arms itself anew, in a runtime that lives.
     pub(crate) fn tell_timers(&self) {
         for worker in &self.workers {
             let mut inside = worker.gate.enter_outside();

@@ -7,11 +7,20 @@
 //!
 //! Jobs in `wait()` leave their stacks standing, as they do on workers. Those that still do when `block_on`
 //! returns are cancelled then: the thread is no longer there for them.
+//!
+//! # Safety
+//! - **driver**: what the loops share lies in the frame of `block_on`, which names it until every stack that
+//!   stands on the thread has ended.
+//! - **until**: a base names what it waits for while it waits for the loop, and then names what an outer base
+//!   waits for, or nothing.
+
+#![allow(unsafe_code)]
 
 use std::{
     cell::Cell,
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     pin::pin,
+    ptr,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -44,6 +53,8 @@ pub struct TestRuntime {
 thread_local! {
     /// What the seed has become, and the tenure's epoch.
     static DRIVE: Cell<Option<(u64, Epoch)>> = const { Cell::new(None) };
+    /// What the loops of the thread's driver share. Valid while set.
+    static DRIVER: Cell<*const Driver<'static>> = const { Cell::new(ptr::null()) };
 }
 
 impl Runtime {
@@ -100,6 +111,10 @@ impl TestRuntime {
         let flag = Arc::new(Flag(AtomicBool::new(true)));
         let waker = Waker::from(flag.clone());
         let mut drive = Drive::begin(self);
+        let (shared, home) = (self.shared.clone(), drive.home.clone());
+        // Lives until `drive` has ended: stacks that stand keep using it when they go on.
+        let driver = Driver::new(&shared, &home, self.epoch);
+        DRIVER.set(ptr::from_ref(&driver).cast());
         // Caught, because the driver ends what stands on this thread, which must not be unwinding then.
         let ran = catch_unwind(AssertUnwindSafe(|| {
             loop {
@@ -117,6 +132,7 @@ impl TestRuntime {
             _ => None,
         };
         drive.end();
+        DRIVER.set(ptr::null());
         match ran {
             Ok(Ok(output)) => output,
             Ok(Err(Stuck)) => panic!("{}", stuck.unwrap_or_default()),
@@ -188,19 +204,36 @@ pub(crate) fn is_driver() -> bool {
     DRIVE.get().is_some()
 }
 
-/// What the driver's loops share.
+/// What the driver's loops share, from the beginning of its `block_on` to the end: a stack that was left under one
+/// base goes on under another, in the middle of a step.
 pub(crate) struct Driver<'a> {
     tenure: Tenure<'a>,
-    until: &'a dyn Fn() -> bool,
+    /// Until when the base that waits now wants jobs to be run; null while none does. Valid while set.
+    until: Cell<*const Until<'static>>,
     stuck: Cell<bool>,
 }
 
-impl Driver<'_> {
+/// What a base waits for.
+struct Until<'a>(&'a dyn Fn() -> bool);
+
+impl<'a> Driver<'a> {
+    fn new(shared: &'a Shared, home: &'a Home, epoch: Epoch) -> Driver<'a> {
+        let tenure = Tenure::new(context::here(), shared, home);
+        tenure.begin(&shared.workers[0], epoch);
+        Driver {
+            tenure,
+            until: Cell::new(ptr::null()),
+            stuck: Cell::new(false),
+        }
+    }
+
     /// One step of the loop: runs a job, or moves time.
     pub(crate) fn step(&self) -> Flow {
         // A job first, even if there is no need: a main future that yields until a job has run must end.
         let ran = worker::step(&self.tenure, draw);
-        if (self.until)() {
+        // SAFETY: until: the base that set it waits for the loop.
+        let is_over = unsafe { self.until.get().as_ref() }.is_none_or(|until| (until.0)());
+        if is_over {
             return Flow::End;
         }
         match ran || move_time(&self.tenure) || await_reports(&self.tenure) {
@@ -219,19 +252,15 @@ impl Driver<'_> {
 /// If nothing can run any more.
 fn drive_until(until: &dyn Fn() -> bool) -> Result<(), Stuck> {
     let cx = context::here();
-    let (_, epoch) = DRIVE.get().expect("only a driver drives");
-    let (Some(shared), Some(home)) = (cx.shared(), cx.home()) else {
-        unreachable!("a driver has a runtime and a home");
-    };
+    // SAFETY: driver: `block_on` set it, and waits for this.
+    let driver = unsafe { DRIVER.get().as_ref() }.expect("only a driver drives");
     let _aside = cx.set_aside();
-    let driver = Driver {
-        tenure: Tenure::new(cx, shared, &home),
-        until,
-        stuck: Cell::new(false),
-    };
-    driver.tenure.begin(&shared.workers[0], epoch);
-    strand::run_loop(cx, shared.stack_class(), Duty::Drive(&driver));
-    match driver.stuck.get() {
+    let until = Until(until);
+    let outer = driver.until.replace(ptr::from_ref(&until).cast());
+    driver.tenure.hold_again();
+    strand::run_loop(cx, driver.tenure.shared.stack_class(), Duty::Drive(driver));
+    driver.until.set(outer);
+    match driver.stuck.replace(false) {
         true => Err(Stuck),
         false => Ok(()),
     }

@@ -5,7 +5,8 @@
 //! - On a foreign thread the thread parks, and meanwhile runs the jobs that are bound to it.
 //! - A wait in a destructor, while the thread unwinds or drops what a cancelled job held, blocks the OS
 //!   thread: what is unwound is counted by thread, and another job's lock guards would be poisoned by it.
-//!   The worker's right goes to a stand-in first. So it is, too, where no stack can be had.
+//!   The worker's right goes to a stand-in first. So it is, too, where no stack can be had, and in a fork
+//!   ([`crate::fork`]).
 //!
 //! Cancelling a job that is in `wait()` unwinds its stack, once, with a private payload; never while it
 //! is already unwinding.
@@ -16,6 +17,8 @@ mod block;
 mod visit;
 
 use std::{
+    future::poll_fn,
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     pin::{Pin, pin},
     sync::Arc,
     task::{Context, Poll},
@@ -59,21 +62,37 @@ pub(crate) fn block_on_in<F: Future>(shared: &Arc<Shared>, future: F) -> F::Outp
 
 /// As [`Wait::wait`](crate::Wait::wait), but a cancel of the running job does not end it: that is told, once, to
 /// `cancelled`, and the wait goes on to the end of its future. For who must not leave before others have ended.
-pub fn wait_to_the_end<F: Future>(future: F, mut cancelled: impl FnMut()) -> F::Output {
+pub fn wait_to_the_end<F: Future>(future: F, cancelled: impl FnMut()) -> F::Output {
     let mut future = pin!(future);
-    let mut was_told = false;
-    let told = std::future::poll_fn(move |cx| {
-        let is_cancelled = || context::again().job().is_some_and(is_cancelled);
-        if !was_told && is_cancelled() {
-            was_told = true;
-            cancelled();
-        }
-        future.as_mut().poll(cx)
-    });
+    let mut cancelled = Once(Some(cancelled));
     let shield = Shield::begin();
-    let output = block_on(told);
+    let mut unwinding = None;
+    let output = loop {
+        // A test runtime in which nothing can run any more panics. Whoever calls this relies on the end all the
+        // same, so what is waited for is cancelled first; if it does not end even then, nobody may go on.
+        let told = poll_fn(|cx| {
+            if context::again().job().is_some_and(is_cancelled) {
+                cancelled.tell();
+            }
+            future.as_mut().poll(cx)
+        });
+        match catch_unwind(AssertUnwindSafe(|| block_on(told))) {
+            Ok(output) => break output,
+            Err(payload) if unwinding.is_none() => {
+                cancelled.tell();
+                unwinding = Some(payload);
+            }
+            Err(_) => {
+                eprintln!("weald: a scope cannot end, and what it lent out is still in use");
+                std::process::abort();
+            }
+        }
+    };
     drop(shield);
-    output
+    match unwinding {
+        Some(payload) => resume_unwind(payload),
+        None => output,
+    }
 }
 
 /// Unwinds the running job if it was cancelled, as a [`wait()`](crate::Wait::wait) would; for code that has none.
@@ -88,6 +107,17 @@ pub fn cancel_point() {
 fn is_cancelled(job: JobPtr) -> bool {
     // SAFETY: the caller runs the job.
     unsafe { job.header() }.state.is_cancelled()
+}
+
+/// Something that is told once.
+struct Once<F>(Option<F>);
+
+impl<F: FnMut()> Once<F> {
+    fn tell(&mut self) {
+        if let Some(mut tell) = self.0.take() {
+            tell();
+        }
+    }
 }
 
 /// While it lives, no wait of the running job is unwound for a cancel.
@@ -118,7 +148,7 @@ pub fn yield_with_stack() {
     let cx = context::again();
     let Some(job) = cx.job() else { return };
     let root = match strand::root(cx) {
-        Some(root) if !cx.is_dropping() && !thread::panicking() => root,
+        Some(root) if may_stand(cx) => root,
         _ => return,
     };
     // SAFETY: the thread that runs a job keeps it alive; so does its stack while it stands.
@@ -136,7 +166,7 @@ pub fn yield_with_stack() {
 pub(crate) fn wait_in_job<F: Future>(job: JobPtr, mut future: Pin<&mut F>) -> F::Output {
     let cx = context::here();
     let root = match strand::root(cx) {
-        Some(root) if !cx.is_dropping() && !thread::panicking() => root,
+        Some(root) if may_stand(cx) => root,
         _ => return block::block_in_job(future),
     };
     // SAFETY: the thread that runs a job keeps it alive; so does its stack while it stands.
@@ -146,7 +176,7 @@ pub(crate) fn wait_in_job<F: Future>(job: JobPtr, mut future: Pin<&mut F>) -> F:
     let mut noted = Noted::begin(cx);
     loop {
         unwind_if_cancelled(header);
-        if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
+        if let Poll::Ready(output) = poll_apart(future.as_mut(), &mut Context::from_waker(&waker)) {
             // The job goes on, and its next wait may be one that notes nothing.
             header.set_waits_for(0);
             return output;
@@ -157,6 +187,12 @@ pub(crate) fn wait_in_job<F: Future>(job: JobPtr, mut future: Pin<&mut F>) -> F:
         }
         noted.stood = true;
     }
+}
+
+/// Polls in a frame of its own: what a poll keeps in registers of its thread must not be kept over a switch.
+#[inline(never)]
+fn poll_apart<F: Future>(future: Pin<&mut F>, cx: &mut Context<'_>) -> Poll<F::Output> {
+    future.poll(cx)
 }
 
 /// What the poll in which a wait happens has noted before it; comes back with the end of the wait.
@@ -181,10 +217,17 @@ impl Drop for Noted {
         context::again().end_wait(self.before, self.stood);
     }
 }
+/// Whether a stack of the calling thread may be left standing: not while anything is being destroyed, only if the
+/// thread has a home to which its job can be woken, and not inside a fork. Whoever forks may hold a lock of `std`; a
+/// job that wants it would hold the thread to which a half that stands is bound.
+fn may_stand(cx: &context::Context) -> bool {
+    !cx.home_ptr().is_null() && cx.lane().is_none() && !cx.is_dropping() && !thread::panicking()
+}
+
 /// Whether a cancel may not unwind the running job (again).
 fn is_unwinding(job: &Header) -> bool {
     thread::panicking()
-        || context::here().is_dropping()
+        || context::again().is_dropping()
         || job.extras.existing().is_some_and(|parts| parts.unwound)
 }
 

@@ -204,6 +204,14 @@ impl<'a> Tenure<'a> {
         self.last_look.set(self.since.get());
     }
 
+    /// The context names the right again, if a loop that ended made it forget.
+    pub(crate) fn hold_again(&self) {
+        if self.is_held() {
+            self.cx
+                .hold(self.shared, self.worker.get(), self.epoch.get());
+        }
+    }
+
     /// The thread no longer serves: returns the worker whose right it held, and the tenure.
     pub(crate) fn end(&self) -> Option<(&'a Worker, Epoch)> {
         self.cx.lose();

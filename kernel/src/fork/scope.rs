@@ -206,6 +206,10 @@ impl Parts {
             false => (taken.part)(),
         }));
         if let Err(payload) = ended {
+            // The owner's cancel unwinds whichever part it runs, and is the whole scope's.
+            if payload.is::<CancelUnwind>() {
+                self.cancel();
+            }
             lock(&self.inner).keep_first(taken.number, payload);
         }
     }

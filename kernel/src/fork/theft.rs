@@ -4,7 +4,8 @@
 //! any job, and leaves the job's handle in the place of the half. The owner waits for that job's end.
 //!
 //! While the owner waits it runs only what descends from the stolen half; when there is nothing of that it
-//! leaves its stack standing. An unrelated job on top of this stack could want a lock that the stack holds.
+//! holds its OS thread, and a stand-in serves the worker. Who forks may hold a lock of `std`: an unrelated job on
+//! top of its stack could want that, and so could one that holds the thread to which a standing half is bound.
 
 #![allow(unsafe_code)]
 
@@ -182,6 +183,7 @@ impl Theft {
             report::impossible("a runtime went while a thread forked in it");
         };
         let _parked = Parked::begin(lane);
+        // Inside a fork a wait holds its OS thread, and others go on elsewhere.
         wait::block_on_in(&shared, &mut self.job)
     }
 }

@@ -36,11 +36,13 @@ pub(super) fn wait_outside<F: Future>(shared: &Arc<Shared>, mut future: Pin<&mut
                 testing::drive_nested(|| signal.is_woken());
                 continue;
             }
-            // Below a loop of ours there is another base, and what is bound to this thread is that one's.
-            if strand::root(cx).is_none() {
+            // Below a loop of ours there is another base, and what is bound to this thread is that one's. And a
+            // join runs nothing on top of what its caller may have locked.
+            let runs_home = strand::root(cx).is_none() && cx.lane().is_none();
+            if runs_home {
                 run_home(shared, &visit.home, &signal);
             }
-            let has_work = || strand::root(cx).is_none() && visit.home.has_runnable();
+            let has_work = || runs_home && visit.home.has_runnable();
             while !signal.is_woken() && !has_work() {
                 thread::park();
             }
@@ -64,8 +66,9 @@ fn run_home(shared: &Shared, home: &Home, signal: &ThreadWaker) {
             false
         }
     };
-    let duty = Duty::Visit(&is_over);
-    strand::run_loop(context::here(), shared.stack_class(), duty);
+    let cx = context::here();
+    let _aside = cx.set_aside();
+    strand::run_loop(cx, shared.stack_class(), Duty::Visit(&is_over));
 }
 
 /// A foreign thread's time inside `block_on`: it belongs to the runtime, and has a home. An inner

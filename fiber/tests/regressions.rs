@@ -1,0 +1,197 @@
+//! Programs that once broke a promise.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(unsafe_code)]
+
+#[path = "../../kernel/tests/support/tools.rs"]
+mod tools;
+
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use tools::{Drops, Latch, until, watch};
+use weald_fiber as thread;
+use weald_kernel::{Runtime, Wait, fork, spawn, spawn_local, yield_now};
+
+/// A stack that stands when the driver of a test runtime leaves still uses what the driver lent it.
+#[test]
+fn a_job_that_waits_when_a_test_runtime_returns() {
+    let _watch = watch();
+    let drops = Drops::default();
+    for seed in 0..20 {
+        let token = drops.token();
+        Runtime::test(seed).block_on(async move {
+            spawn(async move {
+                let _token = token;
+                std::future::pending::<()>().wait();
+            })
+            .detach();
+            for _ in 0..5 {
+                yield_now().await;
+            }
+        });
+    }
+    assert_eq!(drops.count(), 20);
+}
+
+/// A scope in which nothing can run any more may not unwind before its threads have ended.
+#[test]
+fn a_scope_that_is_stuck_on_a_test_runtime() {
+    struct Reads<'a>(&'a AtomicUsize);
+    impl Drop for Reads<'_> {
+        fn drop(&mut self) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+    let _watch = watch();
+    let count = Arc::new(AtomicUsize::new(0));
+    let counted = count.clone();
+    let stuck = catch_unwind(AssertUnwindSafe(|| {
+        Runtime::test(1).block_on(async move {
+            let own = counted;
+            thread::scope(|scope| {
+                scope.spawn(|| {
+                    let _reads = Reads(&own);
+                    thread::park();
+                });
+            });
+        });
+    }));
+    assert!(stuck.is_err());
+    assert_eq!(count.load(Ordering::SeqCst), 1);
+}
+
+/// A job that is bound to a foreign thread runs nothing on top of a join of that thread.
+#[test]
+fn local_jobs_beside_a_join_of_a_foreign_thread() {
+    let _watch = watch();
+    let runtime = Runtime::builder().workers(2).build().unwrap();
+    for _ in 0..20 {
+        runtime.block_on(async {
+            let nap = || weald_kernel::sleep(Duration::from_micros(200)).wait();
+            let local = (0..3).map(|_| spawn_local(async move { fork::join(nap, nap) }).unwrap());
+            let local: Vec<_> = local.collect();
+            fork::join(nap, || fork::join(nap, nap));
+            for job in local {
+                job.await.unwrap();
+            }
+        });
+    }
+}
+
+/// A job holds a lock of `std` over a join, in one half of which another job is started that wants it.
+#[test]
+fn a_lock_of_std_over_a_join() {
+    let _watch = watch();
+    let runtime = Runtime::builder().workers(2).build().unwrap();
+    let lock = Arc::new(Mutex::new(0));
+    for _ in 0..30 {
+        let holds = lock.clone();
+        let job = runtime.spawn(async move {
+            let guard = holds.lock().unwrap();
+            let wants = holds.clone();
+            let (other, ()) = fork::join(
+                || spawn(async move { *wants.lock().unwrap() += 1 }),
+                || weald_kernel::sleep(Duration::from_millis(1)).wait(),
+            );
+            drop(guard);
+            other
+        });
+        let other = runtime.block_on(job).unwrap();
+        runtime.block_on(other).unwrap();
+    }
+    assert_eq!(*lock.lock().unwrap(), 30);
+}
+
+/// Destructors that sleep end, and with them the runtime.
+#[test]
+fn destructors_that_sleep_while_a_runtime_is_dropped() {
+    struct Sleeps(Drops);
+    impl Drop for Sleeps {
+        fn drop(&mut self) {
+            thread::sleep(Duration::from_millis(1));
+            drop(self.0.token());
+        }
+    }
+    let _watch = watch();
+    let (drops, begun) = (Drops::default(), Arc::new(AtomicUsize::new(0)));
+    let runtime = Runtime::builder().workers(2).build().unwrap();
+    for _ in 0..20 {
+        let (sleeps, begun) = (Sleeps(drops.clone()), begun.clone());
+        runtime.block_on(async move {
+            let handle = thread::spawn(move || {
+                let _sleeps = sleeps;
+                begun.fetch_add(1, Ordering::SeqCst);
+                thread::park();
+            });
+            handle.detach();
+        });
+    }
+    until(|| begun.load(Ordering::SeqCst) == 20);
+    let report = runtime.shutdown(Duration::from_secs(20));
+    assert!(report.not_stopped.is_empty(), "{report:?}");
+    assert_eq!(drops.count(), 20);
+}
+
+/// A scope of forks whose owner is cancelled drops the parts that have not begun.
+#[test]
+fn a_cancelled_scope_of_forks_begins_nothing_more() {
+    let _watch = watch();
+    let runtime = Runtime::builder().workers(1).build().unwrap();
+    let (begun, last) = (Latch::default(), Arc::new(AtomicUsize::new(0)));
+    let job = {
+        let (begun, last) = (begun.clone(), last.clone());
+        runtime.spawn(async move {
+            fork::scope(|scope| {
+                let (begun, last) = (&begun, &last);
+                scope.spawn(move || {
+                    begun.open();
+                    std::future::pending::<()>().wait();
+                });
+                scope.spawn(|| std::future::pending::<()>().wait());
+                scope.spawn(move || {
+                    last.fetch_add(1, Ordering::SeqCst);
+                });
+            });
+        })
+    };
+    runtime.block_on(begun);
+    job.cancel();
+    assert!(runtime.block_on(job).unwrap_err().is_cancelled());
+}
+
+/// Threads that may move between OS threads; meant for a release build, where compilers merge what they can.
+#[test]
+fn very_many_moves() {
+    let _watch = watch();
+    let runtime = Runtime::builder().workers(4).build().unwrap();
+    let moves = Arc::new(AtomicUsize::new(0));
+    let threads: Vec<_> = (0..50)
+        .map(|_| {
+            let moves = moves.clone();
+            runtime.block_on(async move {
+                // SAFETY: it keeps nothing that depends on the OS thread.
+                let started = unsafe {
+                    thread::Builder::new().spawn_migrating(move || {
+                        for _ in 0..500 {
+                            let before = std::thread::current().id();
+                            thread::yield_now();
+                            let moved = std::thread::current().id() != before;
+                            moves.fetch_add(usize::from(moved), Ordering::Relaxed);
+                        }
+                    })
+                };
+                started.unwrap()
+            })
+        })
+        .collect();
+    for handle in threads {
+        handle.join().unwrap();
+    }
+}
