@@ -14,6 +14,7 @@ use std::{
 };
 
 use crate::{
+    callback::Group,
     ends::Ends,
     local::Home,
     report, run,
@@ -48,6 +49,10 @@ pub(crate) struct Parts {
     pub(crate) number: u64,
     /// The one thread that a local job may run on. Set at spawn.
     pub(crate) home: Option<Arc<Home>>,
+    /// The owner of the callbacks that the job starts.
+    pub(crate) callbacks: Option<Arc<Group>>,
+    /// What the callback that the job runs is called, if it runs callbacks.
+    pub(crate) callback: Option<fn() -> &'static str>,
     /// What ends with the job.
     pub(crate) ends: Ends,
 }

@@ -3,6 +3,7 @@
 #![allow(unsafe_code)]
 
 use crate::{
+    callback::Fifo,
     injector::{Batch, Injector},
     job::{Header, JobPtr},
     local::Home,
@@ -20,6 +21,10 @@ pub(crate) struct Inside {
     /// full or the injector had jobs; the next look around sends them off.
     pub(crate) spill: Batch<Header>,
     pub(crate) wheel: Wheel,
+    /// Callbacks that are ready to run.
+    pub(crate) callbacks: Fifo,
+    /// Whether it is their turn.
+    callbacks_turn: bool,
     /// Places under the process limit that this worker has in hand.
     pub(crate) places: usize,
     /// Jobs that ended here, for the metrics.
@@ -43,10 +48,23 @@ pub(crate) struct Inside {
 pub(crate) enum Next {
     /// The job to run next.
     Job(Runnable),
+    /// A runner for the callbacks that are ready.
+    Callbacks,
     /// A look around is due first.
     Look,
     /// Nothing is at hand.
     Empty,
+}
+
+impl Next {
+    /// With a job for the callbacks that are ready, if it is their turn.
+    #[inline(always)]
+    pub(crate) fn with_runner(self, runner: impl FnOnce() -> Runnable) -> Next {
+        match self {
+            Next::Callbacks => Next::Job(runner()),
+            next => next,
+        }
+    }
 }
 
 /// How many jobs go to the injector together.
@@ -80,6 +98,8 @@ impl Inside {
             ring,
             spill: Batch::new(),
             wheel: Wheel::new(),
+            callbacks: Fifo::new(),
+            callbacks_turn: false,
             places: 0,
             ended: 0,
             polls: 0,
@@ -126,8 +146,8 @@ impl Inside {
         takes
     }
 
-    /// The next job, by the rules of order: in turn with those that are bound to the holder's thread, whose
-    /// home this is, the next slot, but not for ever; then the ring.
+    /// The next job, by the rules of order: in turn with callbacks that are ready, and with jobs that are
+    /// bound to the holder's thread, whose home this is, the next slot, but not for ever; then the ring.
     #[inline(always)]
     pub(crate) fn take(
         &mut self,
@@ -138,6 +158,32 @@ impl Inside {
         if self.until_look == 0 {
             return Next::Look;
         }
+        match self.callbacks.is_empty() {
+            true => self.take_job(home, streak_limit, injector),
+            false => self.take_beside_callbacks(home, streak_limit, injector),
+        }
+    }
+
+    #[inline(never)]
+    fn take_beside_callbacks(
+        &mut self,
+        home: &Home,
+        streak_limit: u32,
+        injector: &Injector<Header>,
+    ) -> Next {
+        self.callbacks_turn = !self.callbacks_turn;
+        if !self.callbacks_turn {
+            match self.take_job(home, streak_limit, injector) {
+                Next::Empty => {}
+                next => return next,
+            }
+        }
+        self.until_look = self.until_look.saturating_sub(1);
+        Next::Callbacks
+    }
+
+    #[inline(always)]
+    fn take_job(&mut self, home: &Home, streak_limit: u32, injector: &Injector<Header>) -> Next {
         match home.has_own() {
             false => self.take_unbound(streak_limit, injector),
             true => self.take_in_turn(home, streak_limit, injector),

@@ -221,9 +221,9 @@ impl Header {
 
     /// The name that the job was given, if any.
     pub(crate) fn name(&self) -> Option<String> {
-        self.extras
-            .existing()
-            .and_then(|parts| parts.name.as_deref().map(str::to_owned))
+        let parts = self.extras.existing()?;
+        let callback = parts.callback.map(|name| format!("callback {}", name()));
+        callback.or_else(|| parts.name.as_deref().map(str::to_owned))
     }
 
     pub(crate) fn stage(&self) -> u8 {

@@ -79,6 +79,9 @@ mod time;
 // Descriptors of the system.
 mod reactor;
 
+// Closures that run later.
+pub mod callback;
+
 // What users spawn and join.
 mod spawn;
 

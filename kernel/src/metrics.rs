@@ -29,9 +29,9 @@ pub struct Metrics {
     pub ended: u64,
     /// Polls of jobs since the start.
     pub polls: u64,
-    /// Jobs that wait to run: in the rings, the next slots, and the injector.
+    /// Jobs that wait to run, in the rings, the next slots, and the injector; and callbacks that do.
     pub runnable: usize,
-    /// Timers that are pending.
+    /// Timers that are pending, callbacks among them.
     pub timers: usize,
     /// How often a stuck worker was relieved without having been announced.
     pub relieved: u64,
@@ -63,6 +63,7 @@ impl Metrics {
             metrics.polls += inside.polls();
             metrics.runnable +=
                 inside.spill.len() + inside.ring.len() + usize::from(inside.next.is_some());
+            metrics.runnable += inside.callbacks.len();
             let cancelled = worker.cancelled_timers();
             metrics.timers += inside.wheel.pending().saturating_sub(cancelled);
         }

@@ -27,6 +27,7 @@ use std::{
 };
 
 use crate::{
+    callback,
     clock::TICK,
     crew::{self, Right},
     gate::Epoch,
@@ -206,13 +207,16 @@ fn take_overdue(shared: &Shared, worker: &Worker, running: RunWord) {
     let now = shared.clock.tick_at(shared.clock.now());
     if inside.wheel.next_tick().is_some_and(|tick| tick <= now) {
         inside.wheel.advance(now, usize::MAX, &mut due);
+        callback::take_ready(&mut due, &mut inside.callbacks);
     }
+    let callbacks = inside.callbacks.take();
     let wakers = search::expire(&due);
     drop(inside);
     worker.count_cancelled(-search::fire(due, wakers));
     if spill.len() > 0 {
         ready::inject_all(shared, spill);
     }
+    callback::bring(shared, callbacks);
     if let Some(job) = slot {
         shared.counters.overdue.fetch_add(1, Ordering::Relaxed);
         // SAFETY: the slot held the job's right to run.

@@ -102,6 +102,15 @@ pub(crate) fn unobserved_panic(job: &Header, message: &str) {
     );
 }
 
+/// A callback panicked, and its owner did not ask to be told.
+pub(crate) fn callback_panicked(callback: &str, message: &str) {
+    tracing::error!(
+        target: "weald::panic",
+        callback,
+        "the callback `{callback}` panicked, and its owner has set no on_panic: {message}",
+    );
+}
+
 /// A foreign waker panicked when it was woken or dropped.
 pub(crate) fn waker_panicked(message: &str) {
     tracing::error!(target: "weald::panic", "a waker panicked: {message}");

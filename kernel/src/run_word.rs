@@ -21,6 +21,11 @@ impl RunWord {
         RunWord(address | run)
     }
 
+    /// The same job, in another run.
+    pub(crate) fn next(self) -> RunWord {
+        RunWord(self.0.wrapping_add(1 << Self::ADDRESS_BITS))
+    }
+
     /// The job, if one runs.
     pub(crate) fn job(self) -> Option<JobPtr> {
         let address = self.0 & ((1 << Self::ADDRESS_BITS) - 1);

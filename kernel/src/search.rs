@@ -12,6 +12,7 @@ use std::{
 };
 
 use crate::{
+    callback,
     clock::TICK,
     context, fork,
     gate::{Epoch, Lost},
@@ -100,12 +101,13 @@ fn fire_due(tenure: &Tenure<'_>) -> Result<(), Lost> {
         let cancelled = tenure.worker().cancelled_timers();
         if cancelled > SWEEP_AT_LEAST && cancelled > inside.wheel.pending() / 2 {
             // SAFETY: entries in the wheel are alive.
-            let unwanted = |entry: EntryPtr| unsafe { entry.get() }.state.is_cancelled();
+            let unwanted = |entry: EntryPtr| unsafe { entry.get() }.is_cancelled();
             inside.wheel.sweep(unwanted, &mut due);
         }
         if inside.wheel.advance(now, TIMERS_PER_LOOK, &mut due) {
             inside.set_until_look(1);
         }
+        callback::take_ready(&mut due, &mut inside.callbacks);
     }
     let wakers = expire(&due);
     drop(inside);
@@ -319,15 +321,17 @@ pub(crate) fn sleep(tenure: &Tenure<'_>) -> Result<(), Lost> {
     shared
         .idle
         .announce(worker.index, sleeper, tenure.before_sleep());
-    // After the announcement: an earlier timer from outside finds this worker asleep and wakes it, and so
-    // does who forks.
-    let deadline = tenure.enter()?.wheel.next_tick();
+    // After the announcement: an earlier timer or callback from outside finds this worker asleep and wakes
+    // it, and so does who forks.
+    let inside = tenure.enter()?;
+    let (deadline, callbacks) = (inside.wheel.next_tick(), inside.callbacks.len());
+    drop(inside);
     let deadline = deadline.map(|tick| shared.clock.start_of(tick));
     let forks = tenure.patience.look(shared);
     let deadline = forks.deadline(deadline);
     let mut batch = tenure.batch.take();
     let lacks_me = seated.is_none() && shared.reactor.lacks_a_sleeper();
-    let no_work = !sees_work(shared) && !forks.sees_work(shared) && !lacks_me;
+    let no_work = callbacks == 0 && !sees_work(shared) && !forks.sees_work(shared) && !lacks_me;
     if no_work && shared.trims.load(Ordering::Acquire) == tenure.trims_seen.get() {
         match &seated {
             Some(seated) => sit(tenure, seated, deadline, &mut batch),

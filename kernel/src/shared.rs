@@ -12,6 +12,7 @@ use std::{
 
 use crate::{
     builder::{BuildError, Config},
+    callback::{self, Fifo},
     clock::{self, Clock, TICK},
     crew::{Crew, Right},
     fork, hooks,
@@ -295,28 +296,33 @@ impl Shared {
         }
     }
 
-    /// Fires what is due in every wheel. Only once the runtime is stopped.
+    /// Fires the sleeps that are due in every wheel, and drops such callbacks. Only once the runtime is stopped.
     fn fire_due(&self) {
         let now = self.clock.tick_at(self.clock.now());
         for worker in &self.workers {
-            let mut due = Vec::new();
+            let (mut due, mut callbacks) = (Vec::new(), Fifo::new());
             let mut inside = worker.gate.enter_outside();
             inside.wheel.advance(now, usize::MAX, &mut due);
+            callback::take_ready(&mut due, &mut callbacks);
             let wakers = search::expire(&due);
             drop(inside);
             worker.count_cancelled(-search::fire(due, wakers));
+            drop(callbacks);
         }
     }
 
-    /// Tells every timer, so that nothing waits for ever for a runtime that is gone. A sleep that is told
-    /// early arms itself anew, in a runtime that lives.
+    /// Tells every timer, so that nothing waits for ever for a runtime that is gone, and drops the
+    /// callbacks. A sleep that is told early arms itself anew, in a runtime that lives.
     pub(crate) fn tell_timers(&self) {
         for worker in &self.workers {
             let mut inside = worker.gate.enter_outside();
-            let due = inside.wheel.drain();
+            let mut due = inside.wheel.drain();
+            callback::take_ready(&mut due, &mut inside.callbacks);
+            let callbacks = inside.callbacks.take();
             let wakers = search::expire(&due);
             drop(inside);
             worker.count_cancelled(-search::fire(due, wakers));
+            drop(callbacks);
         }
     }
 

@@ -101,7 +101,7 @@ impl Sleep {
         }
         // SAFETY: this future has not given up its claim.
         let armed = unsafe { entry.get() };
-        let worker = armed.worker;
+        let worker = usize::from(armed.place().worker);
         match armed.state.cancel() {
             // SAFETY: the state just said so.
             Owes::Free => unsafe { entry.free() },
@@ -148,7 +148,7 @@ fn remove_here(entry: EntryPtr, runtime: u16) -> bool {
         let Some((worker, epoch)) = cx.worker_of(runtime) else {
             return false;
         };
-        if worker.index != entry_here.worker {
+        if worker.index != usize::from(entry_here.place().worker) {
             return false;
         }
         let Ok(mut inside) = worker.gate.enter(epoch) else {

@@ -25,6 +25,7 @@ use std::cell::Cell;
 pub(crate) use driven::step;
 
 use crate::{
+    callback,
     context::Context,
     fork::Patience,
     gate::{Epoch, Gate, Holder, Lost},
@@ -91,6 +92,11 @@ impl Worker {
     /// The holder runs nothing, or there is no holder.
     pub(crate) fn set_running_none(&self) {
         self.run.store(RunWord::NONE.0, Ordering::Relaxed);
+    }
+
+    /// The running job begins something that is watched as a run of its own. By the holder, inside the gate.
+    pub(crate) fn renew_running(&self) {
+        self.run.store(self.running().next().0, Ordering::Relaxed);
     }
 
     /// The holder runs `job` in the middle of another run. Inside the gate only.
@@ -274,7 +280,7 @@ impl<'a> Tenure<'a> {
             match self.pass(Ended::No)? {
                 Next::Job(job) => return Ok(self.found(job)),
                 Next::Look => continue,
-                Next::Empty => {}
+                Next::Empty | Next::Callbacks => {}
             }
             if search::from_injector(self)? || search::from_reactor(self) {
                 continue;
@@ -342,7 +348,7 @@ impl<'a> Tenure<'a> {
             self.cx.set_job(None);
             match next? {
                 Next::Job(next) => job = next,
-                Next::Look | Next::Empty => return Ok(()),
+                Next::Look | Next::Empty | Next::Callbacks => return Ok(()),
             }
         }
     }
@@ -360,9 +366,10 @@ impl<'a> Tenure<'a> {
             self.shared.config.next_slot_runs,
             &self.shared.injector,
         );
+        let next = next.with_runner(|| callback::runner(self.shared));
         match &next {
             Next::Job(job) => self.worker().set_running(job.ptr(), self.runs.get() + 1),
-            Next::Look | Next::Empty => self.worker().set_running_none(),
+            Next::Look | Next::Empty | Next::Callbacks => self.worker().set_running_none(),
         }
         let surplus = inside.take_surplus();
         drop(inside);

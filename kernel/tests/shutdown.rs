@@ -23,8 +23,9 @@ use std::{
 
 use tools::{Drops, Latch, runtime, until, watch};
 use weald_kernel::{
-    Mailbox, Runtime, Spawn, SpawnError, Wait, blocking, scope, sleep, spawn, spawn_local, timeout,
-    yield_now,
+    Mailbox, Runtime, Spawn, SpawnError, Wait, blocking,
+    callback::{self, Owner, When},
+    scope, sleep, spawn, spawn_local, timeout, yield_now,
 };
 
 const LONG: Duration = Duration::from_secs(30);
@@ -219,6 +220,31 @@ fn who_held_a_thread_beyond_the_deadline_is_dropped_at_its_next_wait() {
         assert!(tools::runtime(1).block_on(job).unwrap_err().is_cancelled());
         assert_eq!(drops.count(), 1);
     }
+}
+
+#[test]
+fn a_callback_that_is_due_once_the_runtime_has_stopped_is_dropped() {
+    struct AwaitsDrop(Drops);
+    impl Drop for AwaitsDrop {
+        fn drop(&mut self) {
+            until(|| self.0.count() == 1);
+        }
+    }
+    let _watch = watch();
+    let (runtime, drops, latch) = (runtime(1), Drops::default(), Latch::default());
+    let (awaits, waits, token) = (AwaitsDrop(drops.clone()), latch.clone(), drops.token());
+    let job = async move {
+        let _awaits = awaits;
+        waits.wait();
+    };
+    runtime.spawn(job).detach();
+    until(|| latch.waiters() == 1);
+    let soon = When::At(weald_kernel::now() + Duration::from_millis(20));
+    runtime.block_on(async {
+        callback::once(Owner::runtime(), soon, move || drop(token)).detach();
+    });
+    drop(runtime);
+    assert_eq!(drops.count(), 1);
 }
 
 #[test]

@@ -84,6 +84,14 @@ pub fn meaning(name: &str) -> Option<&'static str> {
         "parallel_percent" => {
             "the share of the work that was done in parallel, after Amdahl, from these two times"
         }
+        "bytes_per_callback" => "growth of resident memory with each callback that is pending",
+        "intercept_bytes" => "where that line starts: what the program takes without a callback",
+        "r2" => "how well that line fits, from 0 to 1",
+        "ns_per_insert" => "time to start a callback at an instant that is given",
+        "ns_per_fire" => "time from the wheel to the end of the run, for each callback",
+        "ns_per_cancel" => "time to cancel a pending callback and free it",
+        "ns_per_after" => "time to start a callback after a duration, with a look at the clock",
+        "lateness_p99_us" => "lateness that 99 of 100 callbacks do not exceed, in microseconds",
         "bytes_per_object" => "growth of resident memory for each lock or channel",
         "ns_per_node" => "time for each node that was visited or written",
         "bytes_per_node" => "growth of resident memory for each node of a new tree",
@@ -108,7 +116,7 @@ pub fn meaning(name: &str) -> Option<&'static str> {
 #[must_use]
 pub fn better(name: &str) -> Better {
     match name {
-        "ticks" | "ticks_percent" | "parallel_percent" | "correct" | "commits_per_s" => {
+        "ticks" | "ticks_percent" | "parallel_percent" | "r2" | "correct" | "commits_per_s" => {
             Better::Higher
         }
         speedup if speedup.starts_with("speedup") => Better::Higher,

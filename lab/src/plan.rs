@@ -135,6 +135,8 @@ pub fn plan(level: Level, only: &[&'static Workload]) -> Vec<Group> {
         alone(messages(level)),
         vec![Group { rows: stall(level) }],
         alone(vec![handoff(level), trim(level)]),
+        alone(callbacks(level)),
+        alone(vec![timers(level)]),
         alone(waiting::rows(level)),
         alone(forking::rows(level)),
         alone(trees::rows(level)),
@@ -175,6 +177,33 @@ fn spawn(level: Level) -> Vec<Row> {
         rows.push(small_pages);
     }
     rows
+}
+
+fn callbacks(level: Level) -> Vec<Row> {
+    let sizes: &[usize] = match level {
+        Level::Quick => &[1_000, 50_000],
+        _ => &[1, 1_000, 5_000, 10_000, 50_000, 1_000_000, 10_000_000],
+    };
+    let mut rows = Vec::new();
+    for n in sizes {
+        for kind in ["once", "loop"] {
+            let params = Params::default().with("n", n).with("kind", kind);
+            let row = Row::new("callbacks", params).only_weald();
+            rows.push(row.weight(weight_of(*n)).lanes(Lanes::Largest));
+        }
+    }
+    rows
+}
+
+fn timers(level: Level) -> Row {
+    let pending = if level == Level::Quick {
+        100_000
+    } else {
+        1_000_000
+    };
+    Row::new("timers", Params::default().with("pending", pending))
+        .weight(weight_of(pending))
+        .only_weald()
 }
 
 fn ring(level: Level) -> Vec<Row> {

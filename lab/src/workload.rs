@@ -5,6 +5,7 @@
 
 mod append;
 mod barrier;
+mod callbacks;
 mod channel;
 mod condvar;
 mod fan_in;
@@ -25,6 +26,7 @@ mod snapshot;
 mod spawn;
 mod stall;
 mod thread;
+mod timers;
 mod tree_read;
 mod tree_search;
 mod tree_write;
@@ -80,7 +82,7 @@ pub(crate) fn workers(params: &Params) -> Result<usize, Error> {
 }
 
 /// All workloads, in the order of the report.
-pub static ALL: [Workload; 26] = [
+pub static ALL: [Workload; 28] = [
     Workload {
         name: "spawn",
         question: "How light is a process, and does the cost stay flat as their number grows?",
@@ -248,6 +250,34 @@ pub static ALL: [Workload; 26] = [
                  around nothing; a channel has both of its ends, and a bounded one room for one \
                  integer.",
         run: footprint::run,
+    },
+    Workload {
+        name: "callbacks",
+        question: "How many bytes does a closure take that waits for its time?",
+        keys: &["n", "kind"],
+        optional: &[],
+        metrics: &["bytes_per_callback", "intercept_bytes", "r2"],
+        explaining: &[],
+        remark: "All are owned by one process. once: a closure with two words. loop: one that sleeps \
+                 between two rounds. Below some thousands the slope is that of single pages.",
+        run: callbacks::run,
+    },
+    Workload {
+        name: "timers",
+        question: "What does a timed callback cost, and how late is it?",
+        keys: &["pending"],
+        optional: &[],
+        metrics: &[
+            "ns_per_insert",
+            "ns_per_fire",
+            "ns_per_cancel",
+            "lateness_p99_us",
+        ],
+        explaining: &["ns_per_after"],
+        remark: "Insert, fire and cancel are with the time passed in and on warm memory; ns_per_after is \
+                 the call that reads the clock. With two workers or more, one of them computes while \
+                 lateness is measured.",
+        run: timers::run,
     },
     quicksort::WORKLOAD,
     fib::WORKLOAD,

@@ -127,6 +127,18 @@ fn barrier() {
 }
 
 #[test]
+fn callbacks() {
+    check("callbacks", "n=2000 kind=once");
+    check("callbacks", "n=2000 kind=loop");
+    check("callbacks", "n=1 kind=once");
+}
+
+#[test]
+fn timers() {
+    check("timers", "pending=2000");
+}
+
+#[test]
 fn footprint() {
     for what in ["mutex", "bounded", "unbounded", "rendezvous"] {
         check("footprint", &format!("n=10000 what={what}"));

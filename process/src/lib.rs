@@ -4,11 +4,15 @@
 //! Erlang: [`Pid::send`] never waits and is silent to the dead, [`Inbox::receive`] hands out messages
 //! in the order in which they came, and the end of a process is a value, [`ExitReason`].
 //!
+//! [`callback`] has closures that run later, without a mailbox or a stack.
+//!
 //! Absent: links, monitors, names and supervisors; their place is the job's list of ends.
 
+pub mod callback;
 mod exit;
 mod inbox;
 mod pid;
+pub mod receptor;
 mod spawn;
 
 pub use exit::ExitReason;

@@ -1,4 +1,7 @@
-//! One timer: shared by the wheel that will fire it and the future that may cancel it first.
+//! One timer: shared by the wheel that will fire it and whoever may cancel it first.
+//!
+//! An entry is what a wheel knows of a timer; it begins the block of a [`Kind::Sleep`], which adds a waker
+//! and is described here, or of a [`Kind::Callback`], which adds a closure ([`crate::callback`]).
 //!
 //! States: `LINKED` (in a wheel) → `EXPIRING` (taken out by the worker that is about to fire it) →
 //! `FIRED`; or `CANCELLED`, from the first two.
@@ -14,8 +17,9 @@
 use std::{cell::UnsafeCell, ptr::NonNull, task::Waker};
 
 use crate::{
+    callback::PhaseWord,
     memory::Owned,
-    sys::{AtomicU8, Ordering},
+    sys::{AtomicU8, AtomicU32, Ordering},
 };
 
 const LINKED: u8 = 0;
@@ -89,24 +93,112 @@ impl EntryState {
     }
 }
 
-/// The entry.
+/// What a wheel knows of a timer, at the beginning of the timer's block.
+#[repr(C)]
 pub(crate) struct Entry {
-    pub(crate) state: EntryState,
-    /// The list that the entry is in. Only inside the gate.
+    /// The list that the entry is in, and its deadline. Only inside the gate, or by who alone has the entry.
     pub(crate) links: UnsafeCell<Links>,
-    /// The tick at which to fire. Never changes.
-    pub(crate) deadline: u64,
-    /// Whose wheel the entry is in. Never changes.
-    pub(crate) worker: usize,
-    waker: UnsafeCell<Option<Waker>>,
+    /// Worker and slot; see [`Place`].
+    place: AtomicU32,
+    pub(crate) state: EntryState,
+    /// What the block is. Never changes.
+    pub(crate) kind: Kind,
+    /// Of a callback.
+    pub(crate) phase: PhaseWord,
 }
 
-/// Neighbours in a slot of the wheel.
+/// What an entry begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A future's timer.
+    Sleep,
+    /// A closure that waits for its time.
+    Callback,
+}
+
+/// Neighbours in a slot of the wheel, and the tick at which to fire.
 pub(crate) struct Links {
     pub(crate) next: Option<EntryPtr>,
     pub(crate) prev: Option<EntryPtr>,
-    /// Level and slot, as one index.
-    pub(crate) slot: usize,
+    pub(crate) deadline: u64,
+}
+
+/// Where an entry is: whose it is, and in which list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// Whose wheel the entry is in, or was last.
+    pub(crate) worker: u16,
+    /// Level and slot of the wheel as one index, or one of the below.
+    pub(crate) slot: u16,
+}
+
+impl Place {
+    /// In the worker's queue of callbacks that are ready.
+    pub(crate) const READY: u16 = u16::MAX - 1;
+    /// In no list.
+    pub(crate) const OUT: u16 = u16::MAX;
+}
+
+impl Entry {
+    pub(crate) fn new(kind: Kind, worker: usize, deadline: u64) -> Entry {
+        Entry {
+            links: UnsafeCell::new(Links {
+                next: None,
+                prev: None,
+                deadline,
+            }),
+            place: AtomicU32::new(word(worker, Place::OUT)),
+            state: EntryState::new(),
+            kind,
+            phase: PhaseWord::new(),
+        }
+    }
+
+    /// Where the entry is. Exact inside the gate of the worker that it names; elsewhere only the worker of a
+    /// sleep is, which never changes.
+    #[inline]
+    pub(crate) fn place(&self) -> Place {
+        // Relaxed: inside the gate the gate orders it, and elsewhere nothing hangs on it.
+        let place = self.place.load(Ordering::Relaxed);
+        #[expect(clippy::cast_possible_truncation, reason = "two halves of a word")]
+        let (worker, slot) = ((place >> 16) as u16, place as u16);
+        Place { worker, slot }
+    }
+
+    /// Whether the wheel still holds an entry that nobody wants. Only inside the gate.
+    pub(crate) fn is_cancelled(&self) -> bool {
+        match self.kind {
+            Kind::Sleep => self.state.is_cancelled(),
+            Kind::Callback => self.phase.is_taken(),
+        }
+    }
+
+    /// Sets the list. Inside the gate of the entry's worker.
+    #[inline]
+    pub(crate) fn set_slot(&self, slot: u16) {
+        let place = word(usize::from(self.place().worker), slot);
+        self.place.store(place, Ordering::Relaxed);
+    }
+
+    /// The entry, which is in no list, goes to a worker. Inside the gate of that worker.
+    #[inline]
+    pub(crate) fn set_worker(&self, worker: usize) {
+        self.place
+            .store(word(worker, Place::OUT), Ordering::Relaxed);
+    }
+}
+
+#[inline]
+fn word(worker: usize, slot: u16) -> u32 {
+    let worker = u16::try_from(worker).expect("there are fewer workers than 65,536");
+    u32::from(worker) << 16 | u32::from(slot)
+}
+
+/// A future's timer.
+#[repr(C)]
+struct Timer {
+    entry: Entry,
+    waker: UnsafeCell<Option<Waker>>,
 }
 
 /// The address of an entry.
@@ -121,18 +213,20 @@ unsafe impl Sync for EntryPtr {}
 impl EntryPtr {
     /// A linked entry; the wheel's claim and the future's are this one pointer.
     pub(crate) fn new(worker: usize, deadline: u64, waker: Waker) -> EntryPtr {
-        let entry = Entry {
-            state: EntryState::new(),
-            links: UnsafeCell::new(Links {
-                next: None,
-                prev: None,
-                slot: 0,
-            }),
-            deadline,
-            worker,
+        let timer = Timer {
+            entry: Entry::new(Kind::Sleep, worker, deadline),
             waker: UnsafeCell::new(Some(waker)),
         };
-        EntryPtr(Owned::new(entry).into_raw())
+        EntryPtr(Owned::new(timer).into_raw().cast())
+    }
+
+    /// The entry at the beginning of a block.
+    pub(crate) fn from_raw(entry: NonNull<Entry>) -> EntryPtr {
+        EntryPtr(entry)
+    }
+
+    pub(crate) fn as_raw(self) -> NonNull<Entry> {
+        self.0
     }
 
     /// # Safety
@@ -143,18 +237,18 @@ impl EntryPtr {
     }
 
     /// # Safety
-    /// The caller unlinked the entry and was told [`Owes::Fire`], and has not fired it yet.
+    /// The entry is a sleep's. The caller unlinked it and was told [`Owes::Fire`], and has not fired it yet.
     pub(crate) unsafe fn take_waker(self) -> Option<Waker> {
-        // SAFETY: the caller's promise: nobody else touches the waker now.
-        let entry = unsafe { self.get() };
+        // SAFETY: a sleep's entry begins a timer, and nobody else touches the waker now.
+        let timer = unsafe { self.0.cast::<Timer>().as_ref() };
         // SAFETY: as above.
-        unsafe { (*entry.waker.get()).take() }
+        unsafe { (*timer.waker.get()).take() }
     }
 
     /// # Safety
-    /// The caller was told [`Owes::Free`], or has unlinked the entry inside the gate.
+    /// The entry is a sleep's, and the caller was told [`Owes::Free`], or has unlinked the entry inside the gate.
     pub(crate) unsafe fn free(self) {
         // SAFETY: the caller's promise: it alone still has a claim.
-        drop(unsafe { Owned::from_raw(self.0) });
+        drop(unsafe { Owned::from_raw(self.0.cast::<Timer>()) });
     }
 }

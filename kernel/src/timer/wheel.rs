@@ -13,7 +13,7 @@
 
 #![allow(unsafe_code)]
 
-use super::entry::{EntryPtr, Links};
+use super::entry::{EntryPtr, Links, Place};
 
 const LEVELS: usize = 6;
 const SLOTS: usize = 64;
@@ -62,7 +62,11 @@ impl Wheel {
 
     /// Unlinks an entry that is in this wheel.
     pub(crate) fn remove(&mut self, entry: EntryPtr) {
-        let Links { next, prev, slot } = *links(entry);
+        let Links { next, prev, .. } = *links(entry);
+        // SAFETY: a linked entry is alive.
+        let there = unsafe { entry.get() };
+        let slot = usize::from(there.place().slot);
+        there.set_slot(Place::OUT);
         match prev {
             Some(prev) => links(prev).next = next,
             None => self.slots[slot].first = next,
@@ -113,8 +117,9 @@ impl Wheel {
         while let Some(entry) = next {
             next = links(entry).next;
             self.pending -= 1;
-            // SAFETY: a linked entry is alive.
-            if unsafe { entry.get() }.deadline <= tick {
+            if links(entry).deadline <= tick {
+                // SAFETY: a linked entry is alive.
+                unsafe { entry.get() }.set_slot(Place::OUT);
                 due.push(entry);
             } else {
                 self.insert(entry);
@@ -171,18 +176,18 @@ impl Wheel {
     }
 
     fn effective_deadline(&self, entry: EntryPtr) -> u64 {
-        // SAFETY: the caller hands over an entry that is alive.
-        let deadline = unsafe { entry.get() }.deadline;
-        deadline.clamp(self.elapsed + 1, self.elapsed + HORIZON - 1)
+        links(entry)
+            .deadline
+            .clamp(self.elapsed + 1, self.elapsed + HORIZON - 1)
     }
 
     fn append(&mut self, slot: usize, entry: EntryPtr) {
         let last = self.slots[slot].last.replace(entry);
-        *links(entry) = Links {
-            next: None,
-            prev: last,
-            slot,
-        };
+        let own = links(entry);
+        own.next = None;
+        own.prev = last;
+        // SAFETY: the caller hands over an entry that is alive.
+        unsafe { entry.get() }.set_slot(u16::try_from(slot).expect("there are 384 slots"));
         match last {
             Some(last) => links(last).next = Some(entry),
             None => self.slots[slot].first = Some(entry),

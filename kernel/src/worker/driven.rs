@@ -34,7 +34,7 @@ impl Tenure<'_> {
         self.enter()?.shuffle(chance);
         match self.pass(Ended::No)? {
             Next::Job(job) => Ok(Some(job)),
-            Next::Look | Next::Empty => Ok(None),
+            Next::Look | Next::Empty | Next::Callbacks => Ok(None),
         }
     }
 }

@@ -1,0 +1,254 @@
+//! Starting a callback and cancelling it: into a list of a worker, and out of it.
+
+#![allow(unsafe_code)]
+
+use std::{fmt, time::Instant};
+
+use super::{
+    cell::{self, Body, CallbackPtr},
+    group::Owner,
+    phase::Take,
+};
+use crate::{
+    context,
+    inside::Inside,
+    shared::{self, Shared},
+    spawn::with_current,
+    timer::entry::Place,
+    worker::Worker,
+};
+
+/// When a callback is to run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum When {
+    /// In its turn, behind those that are ready.
+    Ready,
+    /// Not before this instant; beyond a hundred years, after a hundred years.
+    At(Instant),
+}
+
+/// A callback that was started: the right to cancel it. Dropping it lets the callback go on.
+#[must_use = "dropping a handle lets the callback go on; call detach() to say so"]
+pub struct Handle {
+    callback: Option<CallbackPtr>,
+    runtime: u16,
+}
+
+#[inline]
+pub(super) fn start<B: Body>(owner: Owner, when: When, body: B) -> Handle {
+    in_runtime_of(&owner, |shared| {
+        let Some(shared) = shared else {
+            return Handle::refused(context::NO_RUNTIME);
+        };
+        let runtime = shared.id();
+        if shared.is_closing() {
+            return Handle::refused(runtime);
+        }
+        let callback = cell::new(owner.0.clone(), body);
+        // SAFETY: claim: nobody but this function knows the callback.
+        let member = unsafe { callback.member() };
+        if member.is_some_and(|member| !member.group.join(callback)) {
+            // SAFETY: as above: its closure, and its last claims, which are this function's.
+            unsafe { end_unborn(callback) };
+            return Handle::refused(runtime);
+        }
+        // SAFETY: the scheduler's claim is given to it here.
+        unsafe { arm(shared, callback, when) };
+        Handle {
+            callback: Some(callback),
+            runtime,
+        }
+    })
+}
+
+/// Calls `act` with the owner's runtime, if it still exists; with the current one, if that is the owner.
+#[inline]
+fn in_runtime_of<R>(owner: &Owner, act: impl FnOnce(Option<&Shared>) -> R) -> R {
+    let Some(group) = &owner.0 else {
+        return with_current(|shared| act(Some(shared)));
+    };
+    match context::again().shared() {
+        Some(shared) if shared.id() == group.runtime => act(Some(shared)),
+        _ => act(shared::find(group.runtime).as_deref()),
+    }
+}
+
+/// # Safety
+/// Nobody else knows the callback.
+#[cold]
+unsafe fn end_unborn(callback: CallbackPtr) {
+    // SAFETY: the caller's promise.
+    unsafe { callback.drop_body() };
+    // SAFETY: as above.
+    unsafe { callback.free() };
+}
+
+/// Puts a pending callback into a list: of the calling worker, else of any.
+///
+/// # Safety
+/// The callback is in no list, and the caller gives up the scheduler's claim.
+#[inline]
+pub(super) unsafe fn arm(shared: &Shared, callback: CallbackPtr, when: When) {
+    let tick = match when {
+        When::Ready => None,
+        When::At(deadline) => Some(shared.clock.tick_after(deadline)),
+    };
+    let cx = context::again();
+    if let Some((worker, epoch)) = cx.worker_of(shared.id()) {
+        if let Ok(mut inside) = worker.gate.enter(epoch) {
+            // SAFETY: the caller's promise; inside the gate.
+            return unsafe { link(&mut inside, worker, callback, tick) };
+        }
+        cx.lose();
+    }
+    // SAFETY: the caller's promise.
+    unsafe { arm_outside(shared, callback, tick) };
+}
+
+/// # Safety
+/// As [`arm`].
+#[cold]
+unsafe fn arm_outside(shared: &Shared, callback: CallbackPtr, tick: Option<u64>) {
+    // The same worker for all that a thread starts: so they keep their order.
+    let index = shared.thread_number() as usize % shared.workers.len();
+    let worker = &shared.workers[index];
+    let mut inside = worker.gate.enter_outside();
+    // SAFETY: the caller's promise; inside the gate.
+    unsafe { link(&mut inside, worker, callback, tick) };
+    drop(inside);
+    // It may sleep, until a later timer or for ever.
+    if let Some(sleeper) = shared.idle.notify_worker(index) {
+        sleeper.wake(shared);
+    }
+}
+
+/// # Safety
+/// The callback is in no list, and its claim goes to the worker, inside whose gate the caller is.
+#[inline]
+unsafe fn link(inside: &mut Inside, worker: &Worker, callback: CallbackPtr, tick: Option<u64>) {
+    // SAFETY: the caller's promise.
+    let entry = unsafe { &callback.head().entry };
+    entry.set_worker(worker.index);
+    match tick {
+        None => inside.callbacks.push(callback),
+        Some(tick) => {
+            // SAFETY: the links of what is in no list are the caller's.
+            unsafe { (*entry.links.get()).deadline = tick };
+            inside.wheel.insert(callback.entry());
+        }
+    }
+}
+
+/// Takes a callback out of the calling worker's own lists. False if it is in none of them.
+fn unlink_here(callback: CallbackPtr, runtime: u16) -> bool {
+    let cx = context::again();
+    let Some((worker, epoch)) = cx.worker_of(runtime) else {
+        return false;
+    };
+    let Ok(mut inside) = worker.gate.enter(epoch) else {
+        return false;
+    };
+    // SAFETY: claim: the callers have one.
+    let place = unsafe { callback.head() }.entry.place();
+    if usize::from(place.worker) != worker.index || place.slot == Place::OUT {
+        return false;
+    }
+    match place.slot {
+        Place::READY => inside.callbacks.remove(callback.entry()),
+        _ => inside.wheel.remove(callback.entry()),
+    }
+    true
+}
+
+/// Ends a callback that the caller has tried to take, and gives up the caller's claim.
+///
+/// # Safety
+/// The caller has a claim, `take` is what the phase word answered it, and `runtime` runs the callback.
+pub(super) unsafe fn end_taken(callback: CallbackPtr, take: Take, runtime: u16) {
+    if take == Take::Won {
+        // SAFETY: closure: it was just taken.
+        unsafe { callback.drop_body() };
+        // SAFETY: the caller's promise.
+        unsafe { leave_lists(callback, runtime) };
+    }
+    // SAFETY: the caller's promise.
+    unsafe { callback.release() };
+}
+
+/// Takes a callback that was just taken out of its list, or leaves it there for its worker to find.
+///
+/// # Safety
+/// The caller has a claim and has won the callback.
+unsafe fn leave_lists(callback: CallbackPtr, runtime: u16) {
+    if unlink_here(callback, runtime) {
+        // SAFETY: the scheduler's claim came with the list's.
+        return unsafe { callback.release() };
+    }
+    // SAFETY: the caller's promise.
+    let worker = unsafe { callback.head() }.entry.place().worker;
+    if let Some(shared) = shared::find(runtime)
+        && let Some(worker) = shared.workers.get(usize::from(worker))
+    {
+        worker.count_cancelled(1);
+    }
+}
+
+impl Handle {
+    fn refused(runtime: u16) -> Handle {
+        Handle {
+            callback: None,
+            runtime,
+        }
+    }
+
+    /// Cancels the callback. Its closure is dropped here and now if it does not run at this moment; else a
+    /// loop ends with the present round. True if a run that was to come will not. Any thread; O(1).
+    pub fn cancel(&self) -> bool {
+        let Some(callback) = self.callback else {
+            return false;
+        };
+        // SAFETY: claim: the handle's.
+        let head = unsafe { callback.head() };
+        match head.entry.phase.take() {
+            Take::Won => {
+                // SAFETY: the handle's claim, and it has won.
+                unsafe { leave_lists(callback, self.runtime) };
+                // SAFETY: closure: it was just taken.
+                unsafe { callback.drop_body() };
+                true
+            }
+            Take::Runs => !head.calls.runs_once,
+            Take::Over => false,
+        }
+    }
+
+    /// Whether no run is to come: it has ended, or was cancelled, or was never started because its owner or
+    /// its runtime had ended.
+    pub fn is_over(&self) -> bool {
+        self.callback.is_none_or(|callback| {
+            // SAFETY: claim: the handle's.
+            unsafe { callback.head() }.entry.phase.is_over()
+        })
+    }
+
+    /// Lets the callback go on, and says so.
+    pub fn detach(self) {}
+}
+
+impl Drop for Handle {
+    #[inline]
+    fn drop(&mut self) {
+        if let Some(callback) = self.callback {
+            // SAFETY: the handle's claim. While a closure is there, the scheduler has one too.
+            unsafe { callback.release() };
+        }
+    }
+}
+
+impl fmt::Debug for Handle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Handle")
+            .field("is_over", &self.is_over())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,251 @@
+//! Owners and ends: a cancel and an owner's end drop the closure at once, a panic is the owner's to know, a
+//! callback that blocks or waits stops no other.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[path = "../../kernel/tests/support/tools.rs"]
+mod tools;
+
+use std::{
+    sync::{Arc, mpsc},
+    time::Duration,
+};
+
+use tools::{on_each, runtime, until, watch};
+use weald_kernel::{Runtime, Wait, now, sleep};
+use weald_process::{
+    self as process, Inbox,
+    callback::{self, Owner, pause},
+};
+
+const HOUR: Duration = Duration::from_secs(3600);
+const MS: Duration = Duration::from_millis(1);
+
+#[test]
+fn a_cancel_drops_the_closure_at_once_and_only_once() {
+    on_each(|runtime| {
+        runtime.block_on(async {
+            let held = Arc::new(());
+            let kept = held.clone();
+            let pending = callback::after(HOUR, move || drop(kept));
+            assert!(!pending.is_over());
+            assert!(pending.cancel());
+            assert_eq!(Arc::strong_count(&held), 1);
+            assert!(pending.is_over());
+            assert!(!pending.cancel());
+        });
+    });
+}
+
+#[test]
+fn a_cancel_from_another_thread_drops_the_closure_at_once() {
+    let _watch = watch();
+    let runtime = runtime(2);
+    let held = Arc::new(());
+    let pending: Vec<_> = runtime.block_on(async {
+        let kept = held.clone();
+        let start = async move {
+            let held = || kept.clone();
+            let one = |_| {
+                let held = held();
+                callback::at(now() + HOUR, move || drop(held))
+            };
+            // Owned by the runtime, because this job ends.
+            let detached = |_| {
+                let held = held();
+                let when = weald_kernel::callback::When::At(now() + HOUR);
+                weald_kernel::callback::once(Owner::runtime(), when, move || drop(held))
+            };
+            let lost: Vec<_> = (0..100).map(one).collect();
+            drop(lost);
+            (0..1_000).map(detached).collect::<Vec<_>>()
+        };
+        weald_kernel::spawn(start).await.unwrap()
+    });
+    for handle in &pending {
+        assert!(handle.cancel());
+    }
+    until(|| Arc::strong_count(&held) == 1);
+    // The wheels let go of what was cancelled from outside, sooner or later.
+    drop(pending);
+}
+
+#[test]
+fn the_end_of_its_owner_drops_the_closure_at_once() {
+    on_each(|runtime| {
+        runtime.block_on(async {
+            let held = Arc::new(());
+            let kept = held.clone();
+            let owner = process::spawn(async move |mut inbox: Inbox<()>| {
+                for _ in 0..100 {
+                    let held = kept.clone();
+                    callback::after(HOUR, move || drop(held)).detach();
+                    let held = kept.clone();
+                    callback::every(HOUR, move || drop(held.clone())).detach();
+                }
+                drop(kept);
+                inbox.receive().await;
+            })
+            .unwrap();
+            while Arc::strong_count(&held) < 201 {
+                weald_kernel::yield_now().await;
+            }
+            owner.pid().send(());
+            owner.await.unwrap();
+            // The ends of a process are told before it is joined.
+            assert_eq!(Arc::strong_count(&held), 1);
+        });
+    });
+}
+
+#[test]
+fn a_killed_owner_takes_its_callbacks_and_those_that_they_started_along() {
+    on_each(|runtime| {
+        runtime.block_on(async {
+            let held = Arc::new(());
+            let kept = held.clone();
+            let owner = process::spawn(async move |mut inbox: Inbox<()>| {
+                callback::spawn(move || {
+                    callback::after(HOUR, move || drop(kept)).detach();
+                })
+                .detach();
+                inbox.receive().await;
+            })
+            .unwrap();
+            sleep(2 * MS).await;
+            assert_eq!(Arc::strong_count(&held), 2);
+            owner.kill();
+            assert!(owner.await.is_err());
+            assert_eq!(Arc::strong_count(&held), 1);
+        });
+    });
+}
+
+#[test]
+fn what_is_started_for_an_owner_that_has_ended_is_dropped() {
+    on_each(|runtime| {
+        runtime.block_on(async {
+            let owner = weald_kernel::spawn(async { Owner::current() })
+                .await
+                .unwrap();
+            let held = Arc::new(());
+            let kept = held.clone();
+            let when = weald_kernel::callback::When::Ready;
+            let refused = weald_kernel::callback::once(owner, when, move || drop(kept));
+            assert!(refused.is_over());
+            assert!(!refused.cancel());
+            assert_eq!(Arc::strong_count(&held), 1);
+        });
+    });
+}
+
+#[test]
+fn a_panic_is_told_to_the_owner_and_ends_its_callback_alone() {
+    on_each(|runtime| {
+        runtime.block_on(async {
+            let owner = process::spawn(async |_: Inbox<()>| {
+                let mut told = Vec::new();
+                let (sender, panics) = mpsc::channel();
+                Owner::current().on_panic(move |panic| sender.send(panic).unwrap());
+                callback::after(MS, || panic!("this one fails")).detach();
+                let (sender, runs) = mpsc::channel();
+                callback::after(MS, move || sender.send(7).unwrap()).detach();
+                let mut rounds = 0;
+                let fails_later = callback::every(MS, move || {
+                    rounds += 1;
+                    assert!(rounds < 3, "the third round fails");
+                });
+                while told.len() < 2 {
+                    told.extend(panics.try_iter());
+                    sleep(MS).await;
+                }
+                assert!(fails_later.is_over());
+                assert_eq!(runs.try_recv(), Ok(7));
+                told
+            })
+            .unwrap();
+            // On several workers in either order.
+            let mut told = owner.await.unwrap();
+            told.sort_by_key(|panic| panic.message.len());
+            assert_eq!(told[0].message, "this one fails");
+            assert_eq!(told[1].message, "the third round fails");
+            assert!(told[0].callback.contains("callbacks_owner"), "{told:?}");
+            assert!(told[0].to_string().ends_with("panicked: this one fails"));
+        });
+    });
+}
+
+#[test]
+fn a_callback_that_blocks_stops_no_other_and_is_named() {
+    let _watch = watch();
+    let runtime = runtime(1);
+    let (release, blocked) = mpsc::channel::<()>();
+    let (sender, ran) = mpsc::channel();
+    runtime.block_on(async {
+        callback::spawn(move || blocked.recv().unwrap()).detach();
+        for n in 0..100 {
+            let [now, later] = [sender.clone(), sender.clone()];
+            callback::spawn(move || now.send(n).unwrap()).detach();
+            callback::after(MS, move || later.send(n).unwrap()).detach();
+        }
+    });
+    assert_eq!(ran.iter().take(200).count(), 200);
+    assert_eq!(runtime.metrics().relieved, 1);
+    let report = runtime.shutdown(Duration::ZERO);
+    let named = report.not_stopped[0].name.clone().unwrap();
+    assert!(named.starts_with("callback callbacks_owner"), "{named}");
+    release.send(()).unwrap();
+}
+
+#[test]
+fn a_callback_that_waits_stops_no_other() {
+    on_each(|runtime| {
+        runtime.block_on(async {
+            let (sender, ran) = mpsc::channel();
+            for n in 0..200 {
+                let sender = sender.clone();
+                callback::spawn(move || {
+                    sleep(10 * MS).wait();
+                    sender.send((n, now())).unwrap();
+                })
+                .detach();
+            }
+            let start = now();
+            let mut ends = Vec::new();
+            while ends.len() < 200 {
+                ends.extend(ran.try_iter());
+                sleep(MS).await;
+            }
+            // One after the other they would take two seconds.
+            let last = ends.iter().map(|(_, end)| *end).max().unwrap();
+            assert!(last - start < Duration::from_secs(1), "{:?}", last - start);
+        });
+    });
+}
+
+#[test]
+fn a_runtime_that_goes_drops_what_is_pending() {
+    let _watch = watch();
+    let held = Arc::new(());
+    for workers in [1, 2] {
+        let runtime = runtime(workers);
+        let kept = held.clone();
+        runtime.block_on(async move {
+            let [a, b] = [kept.clone(), kept.clone()];
+            callback::after(HOUR, move || drop(a)).detach();
+            callback::repeat(move || {
+                let _kept = &b;
+                pause(HOUR)
+            })
+            .start()
+            .detach();
+        });
+        runtime.shutdown(Duration::ZERO);
+        assert_eq!(Arc::strong_count(&held), 1);
+    }
+    Runtime::test(1).block_on(async {
+        let kept = held.clone();
+        callback::after(HOUR, move || drop(kept)).detach();
+    });
+    assert_eq!(Arc::strong_count(&held), 1);
+}

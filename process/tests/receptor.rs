@@ -1,0 +1,170 @@
+//! The receptor: spawn, spawn with reply, send, set handler; an unknown id is an error; a crash stays alone.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[path = "../../kernel/tests/support/tools.rs"]
+mod tools;
+
+use std::{sync::mpsc, time::Duration};
+
+use tools::on_each;
+use weald_kernel::{sleep, yield_now};
+use weald_process::receptor::{Id, Receptor, ReceptorError};
+
+/// What the next message is, without a blocked thread.
+async fn next<T>(receiver: &mpsc::Receiver<T>) -> T {
+    loop {
+        match receiver.try_recv() {
+            Ok(message) => return message,
+            Err(_) => sleep(Duration::from_millis(1)).await,
+        }
+    }
+}
+
+#[test]
+fn spawn_runs_the_closure_once_with_the_next_id() {
+    on_each(|runtime| {
+        runtime.block_on(async {
+            let receptor = Receptor::<()>::start().unwrap();
+            let (sender, ran) = mpsc::channel();
+            for _ in 0..10 {
+                let sender = sender.clone();
+                receptor.spawn(move |thread| sender.send(thread.id().number()).unwrap());
+            }
+            let mut ids = Vec::new();
+            while ids.len() < 10 {
+                ids.push(next(&ran).await);
+            }
+            ids.sort_unstable();
+            assert_eq!(ids, (0..10).collect::<Vec<_>>());
+            drop(sender);
+            receptor.end();
+        });
+    });
+}
+
+#[test]
+fn spawn_with_reply_tells_the_id_and_another_thread_may_be_told() {
+    on_each(|runtime| {
+        runtime.block_on(async {
+            let receptor = Receptor::<Id>::start().unwrap();
+            let (sender, seen) = mpsc::channel();
+            let listener = receptor
+                .spawn_with_id(move |thread| {
+                    thread.set_handler(move |id: Id| sender.send(id).unwrap());
+                })
+                .await
+                .unwrap();
+            assert_eq!(listener.number(), 0);
+            let there = receptor.clone();
+            receptor.spawn_and_tell(|_| (), move |id| there.send(listener, id));
+            assert_eq!(next(&seen).await.number(), 1);
+            assert_eq!(receptor.spawn_with_id(|_| ()).await.unwrap().number(), 2);
+            receptor.end();
+        });
+    });
+}
+
+#[test]
+fn messages_of_a_thread_reach_its_handler_in_order_and_the_handler_can_be_replaced() {
+    on_each(|runtime| {
+        runtime.block_on(async {
+            let receptor = Receptor::<u32>::start().unwrap();
+            let (sender, seen) = mpsc::channel();
+            let (first, second) = (sender.clone(), sender);
+            let id = receptor
+                .spawn_with_id(move |thread| {
+                    thread.set_handler(move |n| first.send(("first", n)).unwrap());
+                })
+                .await
+                .unwrap();
+            for n in 0..100 {
+                receptor.send(id, n);
+            }
+            let set = receptor.set_handler(id, move |n| second.send(("second", n)).unwrap());
+            set.await.unwrap();
+            receptor.try_send(id, 100).await.unwrap();
+            for n in 0..100 {
+                assert_eq!(next(&seen).await, ("first", n));
+            }
+            assert_eq!(next(&seen).await, ("second", 100));
+            receptor.end();
+        });
+    });
+}
+
+#[test]
+fn an_unknown_id_is_an_error_and_nothing_else() {
+    on_each(|runtime| {
+        runtime.block_on(async {
+            let receptor = Receptor::<u32>::start().unwrap();
+            // It sets no handler: so it is gone once it has run.
+            let gone = receptor.spawn_with_id(|_| ()).await.unwrap();
+            while receptor.try_send(gone, 1).await.is_ok() {
+                yield_now().await;
+            }
+            let unknown = Err(ReceptorError::UnknownId(gone));
+            assert_eq!(receptor.try_send(gone, 1).await, unknown);
+            assert_eq!(receptor.set_handler(gone, drop).await, unknown);
+            let alive = receptor.spawn_with_id(|thread| thread.set_handler(drop));
+            let alive = alive.await.unwrap();
+            assert_eq!(receptor.try_send(alive, 1).await, Ok(()));
+            assert_eq!(receptor.end_thread(alive).await, Ok(()));
+            while receptor.try_send(alive, 1).await.is_ok() {
+                yield_now().await;
+            }
+            receptor.end();
+        });
+    });
+}
+
+#[test]
+fn a_crash_stays_alone() {
+    on_each(|runtime| {
+        runtime.block_on(async {
+            let receptor = Receptor::<u32>::start().unwrap();
+            let (sender, seen) = mpsc::channel();
+            let crashing = receptor
+                .spawn_with_id(|thread| thread.set_handler(|n| panic!("the message was {n}")))
+                .await
+                .unwrap();
+            let alive = receptor
+                .spawn_with_id(move |thread| {
+                    thread.set_handler(move |n| sender.send(n).unwrap());
+                })
+                .await
+                .unwrap();
+            receptor.spawn(|_| panic!("this one fails at once"));
+            receptor.send(crashing, 6);
+            while receptor.try_send(crashing, 7).await.is_ok() {
+                yield_now().await;
+            }
+            receptor.send(alive, 8);
+            assert_eq!(next(&seen).await, 8);
+            receptor.end();
+        });
+    });
+}
+
+#[test]
+fn the_threads_of_a_receptor_end_with_it() {
+    on_each(|runtime| {
+        runtime.block_on(async {
+            let receptor = Receptor::<u32>::start().unwrap();
+            let (sender, seen) = mpsc::channel::<u32>();
+            let id = receptor
+                .spawn_with_id(move |thread| {
+                    thread.set_handler(move |n| sender.send(n).unwrap());
+                })
+                .await
+                .unwrap();
+            receptor.end();
+            while receptor.try_send(id, 1).await != Err(ReceptorError::Ended) {
+                yield_now().await;
+            }
+            while seen.try_recv() != Err(mpsc::TryRecvError::Disconnected) {
+                yield_now().await;
+            }
+        });
+    });
+}
