@@ -13,7 +13,6 @@ use crate::combiner::Served;
 use crate::desk::Tenure;
 use crate::forest::Shared;
 use crate::request::{Answer, Pending, Request};
-use crate::update::must_be_outside;
 
 /// Dropped before its first poll, it has asked nothing; later, the request is taken back if nobody has
 /// taken it up.
@@ -42,7 +41,7 @@ impl Asking {
 
     fn begin(&mut self, request: Request, waker: &Waker) -> Option<Answer> {
         let shared = &self.shared;
-        if let Err(error) = must_be_outside(shared) {
+        if let Err(error) = shared.insiders.must_be_outside() {
             return Some(Answer::Committed(Err(error)));
         }
         let pending = match shared.desk.take() {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::clock::{Clock, SystemClock};
 use crate::combiner::Combiner;
 use crate::forest::Forest;
+use crate::inside::Running;
 use crate::journal::Journal;
 
 /// Versions that are kept of each tree unless said otherwise.
@@ -24,6 +25,7 @@ pub struct Builder {
     keep: usize,
     clock: Arc<dyn Clock>,
     journal: Option<Box<dyn Journal>>,
+    running: Running,
 }
 
 impl Builder {
@@ -32,6 +34,7 @@ impl Builder {
             keep: KEPT,
             clock: Arc::new(SystemClock::default()),
             journal: None,
+            running: Box::new(|| None),
         }
     }
 
@@ -57,9 +60,19 @@ impl Builder {
         self
     }
 
+    /// Says which unit of a runtime, a fiber for one, runs now; nothing, if none does: then, and unless
+    /// said otherwise, it is the thread. A closure of [`update`](crate::Trunk::update) that commits is
+    /// refused, and where several units share a thread this tells it from the others that run while it
+    /// waits. It is asked on the thread of the caller.
+    #[must_use]
+    pub fn running(mut self, running: impl Fn() -> Option<u64> + Send + Sync + 'static) -> Self {
+        self.running = Box::new(running);
+        self
+    }
+
     /// The forest, without trees.
     pub fn build(self) -> Forest {
         let combiner = Combiner::new(self.keep, self.journal);
-        Forest::new_with(combiner, self.clock)
+        Forest::new_with(combiner, self.clock, self.running)
     }
 }

@@ -15,6 +15,7 @@ use crate::combiner::Combiner;
 use crate::desk::Desk;
 use crate::erasable::Blobs;
 use crate::error::{CommitError, NameError};
+use crate::inside::{Insiders, Running};
 use crate::line::Line;
 use crate::request::{Answer, Request, What, Work};
 use crate::root::Snapshot;
@@ -50,6 +51,7 @@ pub(crate) struct Shared {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) stats: Counts,
     pub(crate) blobs: Blobs,
+    pub(crate) insiders: Insiders,
     pub(crate) incarnation: u64,
     /// The upper half of the ids that the forest gives to commits.
     seed: u64,
@@ -71,7 +73,7 @@ impl Forest {
         &self.0.blobs
     }
 
-    pub(crate) fn new_with(combiner: Combiner, clock: Arc<dyn Clock>) -> Self {
+    pub(crate) fn new_with(combiner: Combiner, clock: Arc<dyn Clock>, running: Running) -> Self {
         let since = clock.now().duration_since(SystemTime::UNIX_EPOCH);
         let nanoseconds = since.unwrap_or_default().as_nanos();
         Self(Arc::new(Shared {
@@ -80,6 +82,7 @@ impl Forest {
             clock,
             stats: Counts::default(),
             blobs: Blobs::default(),
+            insiders: Insiders::new(running),
             incarnation: u64::try_from(nanoseconds).unwrap_or(u64::MAX),
             seed: RandomState::new().hash_one(nanoseconds),
             tickets: AtomicU64::new(1),

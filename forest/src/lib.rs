@@ -4,6 +4,7 @@
 //! - Reading: a [`Snapshot`] is owned, a [`View`] borrowed; neither waits, and nobody waits for them.
 //! - Writing: an [`Edit`] is private; its [`Commit`] is published, brought to a newer version, or refused
 //!   with a typed [`Conflict`]. `docs/commits.md` says what goes together.
+//! - It lies in memory only: what shall outlive the program a [`Journal`] has to keep.
 //! - A [`Version`] numbers a moment of the whole forest.
 //!
 //! To follow a commit read `commit` → `asking` → `combiner` → `prepare` → `publish`.
@@ -34,6 +35,7 @@ mod update;
 mod asking;
 mod combiner;
 mod desk;
+mod inside;
 mod known;
 mod prepare;
 mod publish;
@@ -69,5 +71,6 @@ pub use version::{CommitId, Committed, Version};
 pub use wait::Wait;
 pub use watch::{Seen, Since, Watch, WatchEnd, WatchError};
 pub use weald_tree::{
-    Attributes, Bytes, Census, EditError, Node, NodeId, Operation, Path, Read, Subtree, Tree, Where,
+    Attributes, Bytes, Census, Diff, EditError, Node, NodeId, Operation, Path, PathError, Read,
+    Subtree, Tree, Where,
 };

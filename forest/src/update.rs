@@ -9,7 +9,6 @@
 //! A closure that panics has edited a private version, so there is no trace of it; a turn that it had is
 //! left while the stack unwinds.
 
-use std::cell::RefCell;
 use std::future::Future;
 use std::panic::Location;
 use std::sync::Arc;
@@ -48,7 +47,8 @@ impl Trunk {
     /// conflict. What the closure returns last is returned, with the receipt.
     ///
     /// The closure may run several times, and should only read and change the tree. It may not commit to
-    /// the forest itself. An error that it returns, or its panic, leaves no trace.
+    /// the forest itself: that is refused with [`CommitError::Reentrant`] (see
+    /// [`Builder::running`](crate::Builder::running) for runtimes whose units share threads). An error that it returns, or its panic, leaves no trace.
     ///
     /// ```
     /// use weald_forest::{EditError, Forest, Wait};
@@ -89,7 +89,7 @@ async fn race<F, R, E>(
 where
     F: FnMut(&mut Edit) -> Result<R, E>,
 {
-    must_be_outside(&trunk.shared)?;
+    trunk.shared.insiders.must_be_outside()?;
     for _ in 0..RACES {
         match attempt(&trunk, &mut change, None).await {
             Err(UpdateError::Commit(CommitError::Conflict(_))) => {}
@@ -113,7 +113,7 @@ where
 {
     let mut edit = trunk.edit();
     let result = {
-        let _inside = Inside::new(&trunk.shared);
+        let _inside = trunk.shared.insiders.enter();
         change(&mut edit).map_err(UpdateError::GivenUp)?
     };
     let committed = edit.commit().under(turn).await?;
@@ -142,37 +142,4 @@ impl Drop for Turn {
         self.1
             .ask_without_waiting(Request::LeaveTurn(self.0.clone()));
     }
-}
-
-thread_local! {
-    /// The forests whose updates run their closures on this thread now, the innermost last.
-    static INSIDE: RefCell<Vec<*const Shared>> = const { RefCell::new(Vec::new()) };
-}
-
-/// The time in which a closure runs on this thread.
-struct Inside;
-
-impl Inside {
-    fn new(shared: &Arc<Shared>) -> Self {
-        INSIDE.with_borrow_mut(|forests| forests.push(Arc::as_ptr(shared)));
-        Self
-    }
-}
-
-impl Drop for Inside {
-    fn drop(&mut self) {
-        INSIDE.with_borrow_mut(Vec::pop);
-    }
-}
-
-/// Whether no closure of an update of this forest runs on this thread.
-///
-/// # Errors
-/// [`CommitError::Reentrant`], if one does.
-pub(crate) fn must_be_outside(shared: &Arc<Shared>) -> Result<(), CommitError> {
-    let is_inside = INSIDE.with_borrow(|forests| forests.contains(&Arc::as_ptr(shared)));
-    if is_inside {
-        return Err(CommitError::Reentrant);
-    }
-    Ok(())
 }

@@ -8,6 +8,7 @@ mod tools;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Waker;
 use std::time::{Duration, SystemTime};
 
@@ -276,4 +277,30 @@ fn a_clock_that_panics_loses_no_request() {
         .ready()
         .unwrap();
     assert_eq!(value_of(&tree, "other").as_deref(), Some("v"));
+}
+
+#[test]
+fn units_that_share_a_thread_are_told_apart() {
+    let running = Arc::new(AtomicU64::new(1));
+    let asked = Arc::clone(&running);
+    let forest = Forest::builder()
+        .running(move || Some(asked.load(Ordering::SeqCst)))
+        .build();
+    let tree = forest.create("t").wait().unwrap();
+    let other = forest.create("o").wait().unwrap();
+    let update = tree.update(|edit| {
+        // Another unit runs while the closure waits, then the closure goes on.
+        running.store(2, Ordering::SeqCst);
+        put(&other, "k", "v").commit().wait().unwrap();
+        running.store(1, Ordering::SeqCst);
+        let own = put(&other, "k", "w").commit().wait();
+        assert_eq!(own, Err(CommitError::Reentrant));
+        // Where it ends somebody else may be running.
+        running.store(2, Ordering::SeqCst);
+        add_one(edit)
+    });
+    update.wait().unwrap();
+    assert_eq!(value_of(&other, "k").as_deref(), Some("v"));
+    running.store(1, Ordering::SeqCst);
+    commit(&tree, "k", "after");
 }
