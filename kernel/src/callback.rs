@@ -2,7 +2,7 @@
 //!
 //! A callback that waits for its time is the entry of a timer wheel and its closure, 40 bytes and the
 //! closure's, 64 with an owner. When the time has come it goes to the end of its worker's queue of
-//! ready callbacks, which a [`runner`] takes off in order.
+//! ready callbacks, which a `runner` takes off in order.
 //!
 //! Rules:
 //! - What is ready runs in the order in which it became so, on one worker; several workers each have a

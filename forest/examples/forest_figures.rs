@@ -1,4 +1,4 @@
-//! The figures of the forest under mimalloc: `cargo run --release -p weald-forest --example figures`.
+//! The figures of the forest under mimalloc: `cargo run --release -p weald-forest --example forest_figures`.
 
 #[path = "support/figures.rs"]
 mod figures;
