@@ -52,11 +52,13 @@ fn measurement(line: &str) -> Result<String, String> {
     text("system")?;
     let median = value.get("median").and_then(Value::as_f64);
     let median = median.ok_or("A measurement has no number `median`.")?;
-    // Nothing late, nothing kept, and memory that was resident before: all can be.
-    let may_be_zero = ["lateness", "growth_kept", "bytes_per"]
-        .iter()
-        .any(|start| metric.starts_with(start));
-    if median.is_finite() && (median > 0.0 || may_be_zero && median == 0.0) {
+    let is_one_of = |names: &[&str]| names.iter().any(|start| metric.starts_with(start));
+    // Nothing late, nothing kept, nothing tried again, and memory that was resident before: all can be.
+    let may_be_zero = is_one_of(&["lateness", "growth_kept", "bytes_per", "retries_per", "r2"]);
+    // Derived from two times, or from a line through points, that each have their noise.
+    let may_be_negative = is_one_of(&["parallel_percent", "intercept_bytes"]);
+    let can_be = median > 0.0 || may_be_zero && median == 0.0 || may_be_negative;
+    if median.is_finite() && can_be {
         return Ok(workload);
     }
     Err(format!(
