@@ -2,7 +2,6 @@
 
 use std::{
     fmt,
-    future::IntoFuture,
     pin::Pin,
     task::{Context, Poll},
 };
@@ -22,8 +21,9 @@ impl<T> JoinHandle<T> {
         JoinHandle { job }
     }
 
-    /// Waits until the thread has ended, and returns its result; its locals are gone by then. To await instead,
-    /// await the handle.
+    /// Waits until the thread has ended, and returns its result; its locals are gone by then. A thread that has not
+    /// begun, and would be the next to run on the caller's worker, begins at once. To await instead, await the
+    /// handle.
     ///
     /// # Errors
     /// If the thread panicked (with the payload) or was cancelled.
@@ -84,8 +84,3 @@ impl<T> fmt::Debug for JoinHandle<T> {
             .finish()
     }
 }
-
-const _: () = {
-    const fn is_into_future<F: IntoFuture>() {}
-    is_into_future::<JoinHandle<()>>();
-};

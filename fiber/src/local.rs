@@ -96,12 +96,18 @@ impl<T: 'static> LocalKey<T> {
         if let Some((_, value)) = found {
             return Ok(value.downcast_ref::<T>().expect("a key has one type"));
         }
-        // User code, which may use other locals, and so change the list.
+        // User code, which may use other locals, and so change the list; or this one, whose value then stays.
         let value = Box::new((self.init)());
-        let place = ptr::from_ref(&*value);
         // SAFETY: as above.
-        unsafe { &mut *locals }.list.push((key, value));
-        Ok(place)
+        let list = unsafe { &mut (*locals).list };
+        let at = match list.iter().position(|(of, _)| *of == key) {
+            Some(at) => at,
+            None => {
+                list.push((key, value));
+                list.len() - 1
+            }
+        };
+        Ok(list[at].1.downcast_ref::<T>().expect("a key has one type"))
     }
 }
 

@@ -22,7 +22,8 @@ pub enum Prefer {
     Steal,
 }
 
-/// Lets others run, and goes on behind them. Legal everywhere; outside of jobs it yields the OS thread.
+/// Lets others run, and goes on behind them. Legal everywhere; outside of jobs it yields the OS thread. It does not
+/// return to who is cancelled: the stack unwinds.
 pub fn yield_now() {
     match is_in_job() {
         true => yield_with_stack(),

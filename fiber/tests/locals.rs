@@ -2,27 +2,20 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "support/on_workers.rs"]
+mod on_workers;
 #[path = "../../kernel/tests/support/tools.rs"]
 mod tools;
 
 use std::{cell::RefCell, sync::Mutex};
 
-use tools::watch;
+use on_workers::on_workers;
 use weald_fiber::{self as thread, AccessError, LocalKey};
-use weald_kernel::Runtime;
-
-fn on_worker(body: impl FnOnce() + Send + 'static) {
-    let _watch = watch();
-    let runtime = Runtime::builder().workers(1).build().unwrap();
-    runtime
-        .block_on(async { thread::spawn(body).await })
-        .unwrap();
-}
 
 #[test]
 fn values_are_each_threads_own_over_waits() {
     static WORDS: LocalKey<RefCell<Vec<u32>>> = LocalKey::new(Default::default);
-    on_worker(|| {
+    on_workers(1, || {
         let threads: Vec<_> = (0..10)
             .map(|me| {
                 thread::spawn(move || {
@@ -56,7 +49,7 @@ fn locals_are_dropped_the_latest_first_before_a_join_returns() {
         FIRST.with(|_| ());
         Says("second")
     });
-    on_worker(|| {
+    on_workers(1, || {
         thread::spawn(|| SECOND.with(|_| ())).join().unwrap();
         assert_eq!(*LOG.lock().unwrap(), ["second", "first"]);
     });
@@ -74,8 +67,25 @@ fn there_are_none_outside_of_threads_or_in_their_destructors() {
     }
     static LOOKS: LocalKey<Looks> = LocalKey::new(|| Looks);
     assert_eq!(KEY.try_with(|value| *value), Err(AccessError));
-    on_worker(|| {
+    on_workers(1, || {
         thread::spawn(|| LOOKS.with(|_| ())).join().unwrap();
         assert_eq!(*SEEN.lock().unwrap(), Some(Err(AccessError)));
+    });
+}
+
+#[test]
+fn a_value_that_its_own_initialiser_asks_for_is_made_once() {
+    static KEY: LocalKey<u32> = LocalKey::new(|| match DEPTH.with(|depth| depth.replace(1)) {
+        0 => KEY.with(|inner| *inner) + 100,
+        _ => 7,
+    });
+    static DEPTH: LocalKey<std::cell::Cell<u32>> = LocalKey::new(Default::default);
+    on_workers(1, || {
+        thread::spawn(|| {
+            assert_eq!(KEY.with(|value| *value), 7);
+            assert_eq!(KEY.with(|value| *value), 7);
+        })
+        .join()
+        .unwrap();
     });
 }

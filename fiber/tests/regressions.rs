@@ -96,9 +96,20 @@ fn a_lock_of_std_over_a_join() {
         let job = runtime.spawn(async move {
             let guard = holds.lock().unwrap();
             let wants = holds.clone();
+            let (waits, begun) = (Latch::default(), Latch::default());
+            let (opens, wanted) = (waits.clone(), begun.clone());
             let (other, ()) = fork::join(
-                || spawn(async move { *wants.lock().unwrap() += 1 }),
-                || weald_kernel::sleep(Duration::from_millis(1)).wait(),
+                || {
+                    spawn(async move {
+                        wanted.open();
+                        *wants.lock().unwrap() += 1;
+                    })
+                },
+                || {
+                    begun.wait();
+                    std::thread::spawn(move || opens.open());
+                    waits.wait();
+                },
             );
             drop(guard);
             other
@@ -164,6 +175,7 @@ fn a_cancelled_scope_of_forks_begins_nothing_more() {
     runtime.block_on(begun);
     job.cancel();
     assert!(runtime.block_on(job).unwrap_err().is_cancelled());
+    assert_eq!(last.load(Ordering::SeqCst), 0);
 }
 
 /// Threads that may move between OS threads; meant for a release build, where compilers merge what they can.

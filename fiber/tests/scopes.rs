@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "support/on_workers.rs"]
+mod on_workers;
 #[path = "../../kernel/tests/support/tools.rs"]
 mod tools;
 
@@ -10,17 +12,10 @@ use std::{
     sync::atomic::{AtomicUsize, Ordering},
 };
 
-use tools::{Drops, Latch, watch};
+use on_workers::on_workers;
+use tools::{Drops, Latch};
 use weald_fiber as thread;
-use weald_kernel::{Runtime, Wait};
-
-fn on_workers(workers: usize, body: impl FnOnce() + Send + 'static) {
-    let _watch = watch();
-    let runtime = Runtime::builder().workers(workers).build().unwrap();
-    runtime
-        .block_on(async { thread::spawn(body).await })
-        .unwrap();
-}
+use weald_kernel::Wait;
 
 #[test]
 fn threads_borrow_and_change_what_lives_outside() {

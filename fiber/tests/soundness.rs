@@ -6,6 +6,8 @@
     reason = "handles are handed out of a block_on"
 )]
 
+#[path = "support/on_workers.rs"]
+mod on_workers;
 #[allow(dead_code, reason = "a part of it is used")]
 #[path = "../../kernel/tests/support/reports.rs"]
 mod reports;
@@ -25,18 +27,11 @@ use std::{
     time::Duration,
 };
 
+use on_workers::on_workers;
 use reports::{collect_reports, reports};
 use tools::{Drops, Latch, until, watch};
 use weald_fiber as thread;
 use weald_kernel::{Runtime, Wait};
-
-fn on_workers(workers: usize, body: impl FnOnce() + Send + 'static) {
-    let _watch = watch();
-    let runtime = Runtime::builder().workers(workers).build().unwrap();
-    runtime
-        .block_on(async { thread::spawn(body).await })
-        .unwrap();
-}
 
 fn os_thread() -> ThreadId {
     std::thread::current().id()

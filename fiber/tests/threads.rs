@@ -7,6 +7,8 @@
 )]
 #![allow(unsafe_code)]
 
+#[path = "support/on_workers.rs"]
+mod on_workers;
 #[path = "../../kernel/tests/support/tools.rs"]
 mod tools;
 
@@ -19,17 +21,10 @@ use std::{
     time::Duration,
 };
 
+use on_workers::on_workers;
 use tools::{Drops, Latch, watch};
 use weald_fiber::{self as thread, Builder, JoinError, Prefer};
 use weald_kernel::{Runtime, Wait};
-
-fn on_workers(workers: usize, body: impl FnOnce() + Send + 'static) {
-    let _watch = watch();
-    let runtime = Runtime::builder().workers(workers).build().unwrap();
-    runtime
-        .block_on(async { thread::spawn(body).await })
-        .unwrap();
-}
 
 #[test]
 fn a_thread_returns_its_result_to_whoever_joins_it() {

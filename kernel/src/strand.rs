@@ -20,7 +20,9 @@
 //!   thread goes on with it. Nothing else moves a strand to another thread.
 //! - **abandoned**: a loop that is left for good holds nothing that needs a destructor: the job that it was
 //!   about to run has passed to the strand that goes on, and everything else belongs to the base.
-//! - **base**: a loop runs only while its base waits in `run_loop`, so what the base lends it is alive.
+//! - **base**: a loop runs only while its base waits in `run_loop`, so what a step begins with is alive. A step may
+//!   end under another base, because a job in it may leave the stack: what is used after a job ran outlives every
+//!   stack of the thread (a crew's service, a test runtime's driver), and the other duties use nothing then.
 
 #![allow(unsafe_code)]
 

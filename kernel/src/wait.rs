@@ -3,10 +3,9 @@
 //! - Inside a job the job's stack is left standing, and the thread goes on with other jobs on a further one
 //!   ([`crate::strand`]). The job is woken, cancelled and reported as one that awaits.
 //! - On a foreign thread the thread parks, and meanwhile runs the jobs that are bound to it.
-//! - A wait in a destructor, while the thread unwinds, blocks the OS
-//!   thread: what is unwound is counted by thread, and another job's lock guards would be poisoned by it.
-//!   The worker's right goes to a stand-in first. So it is, too, where no stack can be had, and in a fork
-//!   ([`crate::fork`]).
+//! - A wait in a destructor, while the thread unwinds, blocks the OS thread: what is unwound is counted by
+//!   thread, and another job's lock guards would be poisoned by it. The worker's right goes to a stand-in
+//!   first. So it is, too, where no stack can be had, and in a fork ([`may_stand`]).
 //!
 //! Cancelling a job that is in `wait()` unwinds its stack, once, with a private payload; never while it
 //! is already unwinding.
@@ -139,7 +138,8 @@ impl Drop for Shield {
     }
 }
 
-/// Gives way with the stack: the running job goes behind all others, and goes on when they had their turn. Outside
+/// Gives way with the stack: the running job goes behind all others, and goes on when they had their turn. Where
+/// its stack may not be left (in a fork, while it unwinds) it gives its worker to another thread instead. Outside
 /// of jobs it does nothing.
 ///
 /// # Panics
@@ -149,7 +149,7 @@ pub fn yield_with_stack() {
     let Some(job) = cx.job() else { return };
     let root = match strand::root(cx) {
         Some(root) if may_stand(cx) => root,
-        _ => return,
+        _ => return blocking(thread::yield_now),
     };
     // SAFETY: the thread that runs a job keeps it alive; so does its stack while it stands.
     unwind_if_cancelled(unsafe { job.header() });

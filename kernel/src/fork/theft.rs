@@ -34,7 +34,7 @@ use crate::{
     wait,
 };
 
-/// How often an owner looks for descendants of what it waits for before it leaves its stack standing; with
+/// How often an owner looks for descendants of what it waits for before it gives its worker up; with
 /// the pauses about as long as giving up a worker and getting one back would take.
 const WAIT_ROUNDS: usize = 200;
 /// How many pauses there are in a round.
