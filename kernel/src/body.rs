@@ -14,7 +14,10 @@ use std::{
     task::{Context, Poll},
 };
 
-use crate::job::Header;
+use crate::{
+    job::Header,
+    memory::{self, Class, Kind},
+};
 
 /// The body's contents, as `Header::stage` names them.
 pub(crate) mod stage {
@@ -49,6 +52,8 @@ pub(crate) struct VTable {
     /// Moves the output to where the second pointer points.
     pub(crate) take_output: unsafe fn(NonNull<Header>, *mut ()),
     pub(crate) layout: Layout,
+    /// The class of its block.
+    pub(crate) class: Option<Class>,
     pub(crate) type_name: fn() -> &'static str,
 }
 
@@ -74,6 +79,7 @@ impl<F: Future> JobCell<F> {
         drop_output: Self::drop_output,
         take_output: Self::take_output,
         layout: Layout::new::<Self>(),
+        class: memory::class_of(Kind::Job, Layout::new::<Self>()),
         type_name: std::any::type_name::<F>,
     };
 

@@ -115,19 +115,23 @@ impl ExtrasWord {
 }
 
 impl Drop for ExtrasWord {
+    #[inline(always)]
     fn drop(&mut self) {
         let word = self.0.load(Ordering::Acquire);
         if as_site(word).is_none() {
             // SAFETY: an untagged word is a box that `parts` published; this is its only owner.
-            let extras = unsafe { Box::from_raw(word.cast::<Extras>()) };
-            // A waker that nobody woke may lie in it, and its destructor is user code; this may be a
-            // worker's thread.
-            if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(extras))) {
-                report::waker_panicked(&run::panic_message(payload.as_ref()));
-                // Its own destructor could panic again.
-                std::mem::forget(payload);
-            }
+            drop_extras(unsafe { Box::from_raw(word.cast::<Extras>()) });
         }
+    }
+}
+
+/// A waker that nobody woke may lie in it, and its destructor is user code; this may be a worker's thread.
+#[inline(never)]
+fn drop_extras(extras: Box<Extras>) {
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(extras))) {
+        report::waker_panicked(&run::panic_message(payload.as_ref()));
+        // Its own destructor could panic again.
+        std::mem::forget(payload);
     }
 }
 

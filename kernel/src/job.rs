@@ -363,13 +363,13 @@ fn too_many_references() -> ! {
 #[inline(never)]
 unsafe fn free(job: JobPtr) {
     // SAFETY: alive: the caller holds the last count.
-    let layout = unsafe { job.header() }.vtable.layout;
+    let VTable { layout, class, .. } = *unsafe { job.header() }.vtable;
     // SAFETY: as above.
     let extras = unsafe { &raw mut (*job.0.as_ptr()).extras };
     // SAFETY: nobody else has access any more.
     unsafe { ptr::drop_in_place(extras) };
     // SAFETY: `new` took the block from the same kind and layout.
-    unsafe { memory::free(Kind::Job, layout, job.0.cast()) };
+    unsafe { memory::free_of(class, Kind::Job, layout, job.0.cast()) };
 }
 
 impl crate::injector::Linked for Header {

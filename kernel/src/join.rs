@@ -289,16 +289,23 @@ impl<T> Source for JoinHandle<T> {
 }
 
 impl<T> Drop for JoinHandle<T> {
+    #[inline(always)]
     fn drop(&mut self) {
-        let Some(job) = &self.job else { return };
-        if !job.header().state.drop_handle() {
-            return;
+        if let Some(job) = &self.job {
+            leave_output::<T>(job);
         }
-        // SAFETY: the job is done, and the only handle has not taken the output.
-        let outcome: Outcome<T> = unsafe { job.take_output() };
-        if let Err(Failure::Panicked(payload)) = outcome {
-            report::unobserved_panic(job.header(), &run::panic_message(payload.as_ref()));
-        }
+    }
+}
+
+/// The only handle goes without having taken the output.
+fn leave_output<T>(job: &JobRef) {
+    if !job.header().state.drop_handle() {
+        return;
+    }
+    // SAFETY: the job is done, and the only handle has not taken the output.
+    let outcome: Outcome<T> = unsafe { job.take_output() };
+    if let Err(Failure::Panicked(payload)) = outcome {
+        report::unobserved_panic(job.header(), &run::panic_message(payload.as_ref()));
     }
 }
 

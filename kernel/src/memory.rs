@@ -29,7 +29,7 @@ mod strips;
 
 use std::{alloc::Layout, ptr::NonNull};
 
-pub(crate) use class::Kind;
+pub(crate) use class::{Class, Kind};
 pub(crate) use owned::Owned;
 
 /// Whether every block comes from the system's allocator.
@@ -69,7 +69,22 @@ pub(crate) fn note_joined(neighbourhood: usize) {
 /// `block` came from [`alloc`] with the same `kind` and `layout`, and nothing points into it any more.
 #[inline]
 pub(crate) unsafe fn free(kind: Kind, layout: Layout, block: NonNull<u8>) {
-    match class::of(kind, layout) {
+    // SAFETY: the caller's promise.
+    unsafe { free_of(class_of(kind, layout), kind, layout, block) };
+}
+
+/// What [`free_of`] asks for, to be worked out once for all blocks of a layout.
+pub(crate) const fn class_of(kind: Kind, layout: Layout) -> Option<Class> {
+    class::of(kind, layout)
+}
+
+/// As [`free`], for who knows the block's class.
+///
+/// # Safety
+/// As [`free`]; and `class` is what [`class_of`] says.
+#[inline(always)]
+pub(crate) unsafe fn free_of(class: Option<Class>, kind: Kind, layout: Layout, block: NonNull<u8>) {
+    match class {
         // SAFETY: the caller's promise; equal layouts have equal classes.
         Some(class) if !PLAIN => unsafe { cache::free(class, block) },
         // SAFETY: as above.

@@ -12,7 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::{builder::FOREVER, metrics::Metrics, report::JobName, shared::Shared};
+use crate::{builder::FOREVER, job::JobRef, metrics::Metrics, report::JobName, shared::Shared};
 
 /// How long a runtime must be without a poll and without a pending timer to count as drained.
 const QUIET: Duration = Duration::from_millis(2);
@@ -46,15 +46,15 @@ pub(crate) fn run(shared: &Arc<Shared>, deadline: Duration, drains: Drain) -> Sh
         drain(shared, deadline);
     }
     shared.stop();
+    let mut asked = Vec::new();
     // Threads that are in `wait()` leave it only when their jobs are cancelled.
-    let mut cancelled = end_waiting(shared);
+    end_waiting(shared, &mut asked);
     // Who leaves its wait only now gets a moment for it, whatever the drain has used up.
     shared.await_threads(deadline.max(Instant::now() + GRACE));
     shared.cancel_injected();
     let not_stopped = loop {
         shared.cancel_in_workers();
-        let ended = end_waiting(shared);
-        cancelled += ended;
+        let ended = end_waiting(shared, &mut asked);
         shared.cancel_injected();
         let live = shared.live_jobs();
         // A destructor may have woken others: look again, unless nothing moves any more, and only
@@ -65,15 +65,22 @@ pub(crate) fn run(shared: &Arc<Shared>, deadline: Duration, drains: Drain) -> Sh
     };
     shared.tell_timers();
     shared.reactor.close();
+    let has_ended = |job: &&JobRef| job.header().state.is_done();
     ShutdownReport {
-        cancelled,
+        cancelled: asked.iter().filter(has_ended).count(),
         not_stopped,
     }
 }
 
-/// Cancels every job that waits. Returns how many have ended by that.
-fn end_waiting(shared: &Shared) -> usize {
+/// Cancels every job that waits, and adds to `asked` those that nobody had cancelled before. Returns how many have
+/// ended already; one whose stack stands does so on its own thread.
+fn end_waiting(shared: &Shared, asked: &mut Vec<JobRef>) -> usize {
     let live = shared.live_jobs();
+    let is_news = |job: &&JobRef| {
+        let state = &job.header().state;
+        state.is_waiting() && !state.is_cancelled()
+    };
+    asked.extend(live.iter().filter(is_news).cloned());
     Shared::cancel_waiting(&live);
     // Those that fork see it at their next fork.
     shared.lanes.ring_all();

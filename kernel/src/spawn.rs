@@ -258,7 +258,7 @@ impl Spawn {
         (unsafe { JoinHandle::new(handle) }, Address::new(address))
     }
 
-    #[inline]
+    #[inline(always)]
     fn named(self, runnable: Runnable) -> Runnable {
         if let Some(name) = self.name {
             runnable.header().extras.parts().name = Some(name.into());

@@ -19,6 +19,7 @@
 #![allow(unsafe_code)]
 
 pub(crate) mod overflow;
+pub(crate) mod own;
 pub(crate) mod pool;
 pub(crate) mod switch;
 mod watchers;

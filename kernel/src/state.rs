@@ -227,12 +227,13 @@ impl State {
     }
 
     /// The last step of a run that ended in a wait. Called by the holder of the runnable, which is
-    /// given up if the answer is [`Park::Parked`].
+    /// given up if the answer is [`Park::Parked`]. A cancel notifies as a wake does, and is no further reason
+    /// not to park: a job that was told of it may wait in its destructors.
     #[inline(always)]
     pub(crate) fn park(&self, listening: Listening) -> Park {
         let (hinders, waits) = match listening {
-            Listening::Yes => (NOTIFIED | CANCEL | POSTS, PARKED | LISTENING),
-            Listening::No => (NOTIFIED | CANCEL, PARKED),
+            Listening::Yes => (NOTIFIED | POSTS, PARKED | LISTENING),
+            Listening::No => (NOTIFIED, PARKED),
         };
         let word = Word(self.0.load(Ordering::Relaxed));
         match !word.has(hinders) && self.exchange(word, word.with(waits)) {

@@ -12,7 +12,7 @@ use std::sync::{
 };
 
 use tools::{Drops, Latch, for_seeds, on_each, runtime, until, watch};
-use weald_kernel::{JoinError, sleep, spawn, yield_now};
+use weald_kernel::{JoinError, Wait, sleep, spawn, yield_now};
 
 #[test]
 fn a_waiting_job_is_dropped_where_it_waits() {
@@ -73,6 +73,51 @@ fn a_running_job_goes_on_to_its_next_wait() {
         assert!(runtime.block_on(job).unwrap_err().is_cancelled());
         assert_eq!(has_passed.iter().collect::<Vec<_>>(), [1]);
         assert_eq!(drops.count(), 1);
+    });
+}
+
+/// Waits when it is dropped, and counts how often that is polled.
+struct WaitsWhenDropped {
+    latch: Latch,
+    polls: Arc<AtomicUsize>,
+}
+
+impl Drop for WaitsWhenDropped {
+    fn drop(&mut self) {
+        let mut latch = self.latch.clone();
+        std::future::poll_fn(|cx| {
+            self.polls.fetch_add(1, Ordering::SeqCst);
+            std::pin::Pin::new(&mut latch).poll(cx)
+        })
+        .wait();
+    }
+}
+
+#[test]
+fn a_cancelled_job_that_waits_in_a_destructor_sleeps_until_it_is_woken() {
+    on_each(|runtime| {
+        let (latch, begun) = (Latch::default(), Latch::default());
+        let polls = Arc::new(AtomicUsize::new(0));
+        let waits = WaitsWhenDropped {
+            latch: latch.clone(),
+            polls: polls.clone(),
+        };
+        let begins = begun.clone();
+        let job = runtime.spawn(async move {
+            let _waits = waits;
+            begins.open();
+            std::future::pending::<()>().await;
+        });
+        runtime.block_on(begun);
+        job.cancel();
+        until(|| latch.waiters() == 1);
+        for _ in 0..100 {
+            runtime.block_on(runtime.spawn(yield_now())).unwrap();
+        }
+        latch.open();
+        assert!(runtime.block_on(job).unwrap_err().is_cancelled());
+        let polls = polls.load(Ordering::SeqCst);
+        assert!(polls <= 3, "it was polled {polls} times");
     });
 }
 

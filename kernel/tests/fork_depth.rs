@@ -49,6 +49,14 @@ fn a_million_forks_on_a_foreign_thread() {
 }
 
 #[test]
+fn a_million_forks_on_a_small_stack_of_a_foreign_thread() {
+    let _watch = watch();
+    let small = std::thread::Builder::new().stack_size(96 << 10);
+    let thread = small.spawn(|| left(DEEP) + right(DEEP)).unwrap();
+    assert_eq!(thread.join().unwrap(), 2 * DEEP);
+}
+
+#[test]
 fn a_panic_comes_back_from_further_stacks() {
     fn down(n: u64) {
         assert_ne!(n, 0, "bottom");

@@ -4,7 +4,7 @@
 
 use serde_json::Value;
 
-const WORKLOADS: [&str; 15] = [
+const WORKLOADS: [&str; 28] = [
     "spawn",
     "ring",
     "mailbox",
@@ -20,6 +20,19 @@ const WORKLOADS: [&str; 15] = [
     "condvar",
     "barrier",
     "footprint",
+    "quicksort",
+    "fib",
+    "nqueens",
+    "tree-search",
+    "thread",
+    "tree-read",
+    "tree-write",
+    "hot-tree",
+    "append",
+    "snapshot",
+    "index",
+    "callbacks",
+    "timers",
 ];
 
 /// Judges the output of `weald bench --json`, one measurement a line.
@@ -56,7 +69,7 @@ fn measurement(line: &str) -> Result<String, String> {
     // Nothing late, nothing kept, nothing tried again, and memory that was resident before: all can be.
     let may_be_zero = is_one_of(&["lateness", "growth_kept", "bytes_per", "retries_per", "r2"]);
     // Derived from two times, or from a line through points, that each have their noise.
-    let may_be_negative = is_one_of(&["parallel_percent", "intercept_bytes"]);
+    let may_be_negative = is_one_of(&["parallel_percent", "intercept_bytes", "ns_per_fork"]);
     let can_be = median > 0.0 || may_be_zero && median == 0.0 || may_be_negative;
     if median.is_finite() && can_be {
         return Ok(workload);
@@ -104,6 +117,7 @@ mod tests {
             assert_eq!(with(metric, "0"), Ok(()), "{metric}");
         }
         assert!(with("lateness_worst_ms", "-1").is_err());
+        assert_eq!(with("ns_per_fork", "-1"), Ok(()));
         for median in ["0", "0.0", "-2.5", "null", "\"1\"", "1e999"] {
             assert!(with("ns_per_hop", median).is_err(), "{median}");
         }

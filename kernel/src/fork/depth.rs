@@ -5,7 +5,7 @@
 use super::lane::Lane;
 use crate::{
     context,
-    stack::{self, Stack},
+    stack::{self, Stack, own},
     strand,
 };
 
@@ -14,16 +14,17 @@ use crate::{
 const RESERVE: usize = 128 << 10;
 /// The size of a further stack. Only what is used of it takes memory.
 const FURTHER: usize = 16 << 20;
-/// How much of a foreign thread's stack forks use. The least that threads commonly have is 2 MiB.
-const FOREIGN: usize = 512 << 10;
 
-/// The address below which a fork on the calling thread's stack goes on on a further one. On a stack that is not
-/// ours nobody knows; it is as the system made it, and forks use of it what they use of ours at most.
+/// The address below which a fork on the calling thread's stack goes on on a further one.
 pub(super) fn end_of_stack() -> usize {
-    let here = 0u8;
     match strand::stack(context::here()) {
         Some(stack) => stack.limit().addr().get() + stack::PAGE + RESERVE.min(stack.size() / 4),
-        None => (&raw const here).addr().saturating_sub(FOREIGN),
+        None => {
+            let here = 0_u8;
+            let here = (&raw const here).addr();
+            let lowest = own::lowest(here);
+            lowest + RESERVE.min((here - lowest) / 4)
+        }
     }
 }
 

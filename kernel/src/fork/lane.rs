@@ -122,6 +122,11 @@ impl Lane {
         self.root.load(Ordering::Relaxed)
     }
 
+    /// As [`root`](Lane::root); none on a foreign thread.
+    pub(crate) fn root_job(&self) -> Option<JobPtr> {
+        ptr::NonNull::new(self.root()).map(JobPtr::from_raw)
+    }
+
     /// Whether `job` runs the region.
     pub(super) fn is_run_by(&self, job: &JobRef) -> bool {
         self.job.load(Ordering::Relaxed) == job.ptr().as_raw().as_ptr()

@@ -28,7 +28,7 @@ pub(crate) enum Kind {
 
 /// A number below [`COUNT`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Class(u16);
+pub(crate) struct Class(u16);
 
 impl Class {
     pub(super) fn index(self) -> usize {
@@ -58,12 +58,18 @@ impl Class {
 /// The class that serves `layout`, if any. With a constant layout this folds to a constant.
 #[inline(always)]
 #[expect(clippy::cast_possible_truncation, reason = "there are 176 classes")]
-pub(super) fn of(kind: Kind, layout: Layout) -> Option<Class> {
+pub(super) const fn of(kind: Kind, layout: Layout) -> Option<Class> {
     if layout.align() > MAX_ALIGN || layout.size() > COARSE_MAX {
         return None;
     }
-    let step = layout.align().max(FINE_STEP);
-    let size = layout.size().max(1).next_multiple_of(step);
+    let step = match layout.align() {
+        small if small < FINE_STEP => FINE_STEP,
+        align => align,
+    };
+    let size = match layout.size() {
+        0 => step,
+        size => size.next_multiple_of(step),
+    };
     let index = match size <= FINE_MAX {
         true => size / FINE_STEP - 1,
         false => FINE + (size - FINE_MAX).div_ceil(COARSE_STEP) - 1,

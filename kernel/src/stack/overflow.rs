@@ -14,7 +14,7 @@ use std::{
 };
 
 use super::PAGE;
-use crate::context;
+use crate::{context, fork::Lane};
 
 /// The handlers that were there before, of SIGSEGV and of SIGBUS.
 static BEFORE: OnceLock<[libc::sigaction; 2]> = OnceLock::new();
@@ -67,12 +67,21 @@ fn tell() {
     // SAFETY: as in `is_in_our_guard`.
     let size = unsafe { &*cx.strand() }.stack().size();
     let _cut = write!(line, "\nweald: the stack of {} KiB overflowed", size >> 10);
-    if let Some(job) = cx.job() {
-        // SAFETY: the thread runs the job, which is alive.
+    // A stolen half is a job without a name; the job that forked it waits for it, and so is alive.
+    let forked_by = cx.lane().and_then(Lane::root_job);
+    if let Some(job) = forked_by.or(cx.job()) {
+        let forked = match cx.job() == Some(job) {
+            true => "",
+            false => "what was forked by ",
+        };
+        // SAFETY: the thread runs the job, or what that waits for: it is alive.
         let header = unsafe { job.header() };
-        let _cut = match header.extras.try_name(|name| write!(line, " in `{name}`")) {
+        let _cut = match header
+            .extras
+            .try_name(|name| write!(line, " in {forked}`{name}`"))
+        {
             Some(written) => written,
-            None => write!(line, " in an unnamed job"),
+            None => write!(line, " in {forked}an unnamed job"),
         };
         let _cut = write!(line, ", spawned at {}", header.extras.site());
     }
