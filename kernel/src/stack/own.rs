@@ -27,8 +27,10 @@ pub(crate) fn lowest(here: usize) -> usize {
 fn ask() -> Option<usize> {
     // SAFETY: the attributes are plain memory, which the call fills in.
     let mut attributes: libc::pthread_attr_t = unsafe { mem::zeroed() };
+    // SAFETY: takes nothing.
+    let this = unsafe { libc::pthread_self() };
     // SAFETY: the thread runs, and the attributes are valid.
-    if unsafe { libc::pthread_getattr_np(libc::pthread_self(), &raw mut attributes) } != 0 {
+    if unsafe { libc::pthread_getattr_np(this, &raw mut attributes) } != 0 {
         return None;
     }
     let (mut lowest, mut size) = (ptr::null_mut(), 0);
