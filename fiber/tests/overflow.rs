@@ -2,10 +2,13 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::process::Command;
+use std::{
+    process::Command,
+    sync::atomic::{AtomicBool, Ordering},
+};
 
 use weald_fiber::Builder;
-use weald_kernel::Runtime;
+use weald_kernel::{Runtime, Spawn, fork};
 
 const CHILD: &str = "WEALD_TEST_OVERFLOW";
 
@@ -23,21 +26,45 @@ fn child() {
     let Ok(what) = std::env::var(CHILD) else {
         return;
     };
-    let runtime = Runtime::builder().workers(1).build().unwrap();
+    let runtime = Runtime::builder().workers(2).build().unwrap();
     let sum = match what.as_str() {
         "thread" => runtime.block_on(async {
             let deep = Builder::new().name("the deep one").spawn(|| recurse(0));
             deep.unwrap().await.unwrap()
         }),
-        _ => runtime
-            .block_on(
-                weald_kernel::Spawn::new()
-                    .name("a deep job")
-                    .spawn(async { recurse(0) }),
-            )
-            .unwrap(),
+        "half" => {
+            static STOLEN: AtomicBool = AtomicBool::new(false);
+            let forks = || {
+                let first = || {
+                    while !STOLEN.load(Ordering::Relaxed) {
+                        std::thread::yield_now();
+                    }
+                };
+                let second = || {
+                    STOLEN.store(true, Ordering::Relaxed);
+                    recurse(0)
+                };
+                fork::join(first, second).1
+            };
+            runtime.block_on(async {
+                named("a forker")
+                    .spawn(async move { forks() })
+                    .await
+                    .unwrap()
+            })
+        }
+        _ => runtime.block_on(async {
+            named("a deep job")
+                .spawn(async { recurse(0) })
+                .await
+                .unwrap()
+        }),
     };
     println!("{sum}");
+}
+
+fn named(name: &'static str) -> Spawn {
+    Spawn::new().name(name)
 }
 
 fn overflow(what: &str) -> String {
@@ -69,4 +96,10 @@ fn a_job_that_overflows_is_named() {
     for part in ["the stack of 2048 KiB overflowed", "`a deep job`"] {
         assert!(told.contains(part), "{part} is not in: {told}");
     }
+}
+
+#[test]
+fn a_stolen_half_that_overflows_is_told_by_who_forked_it() {
+    let told = overflow("half");
+    assert!(told.contains("in what was forked by `a forker`"), "{told}");
 }
