@@ -33,7 +33,7 @@ fn both(workload: &str, params: &Params) -> [Row; 2] {
 
 fn quicksort(level: Level) -> Vec<Row> {
     let mut rows = Vec::new();
-    for n in of(level, &[2_020, 808_080], &[2_020, 808_080, 10_000_000]) {
+    for n in of(level, &[2_020, 80_800], &[2_020, 808_080, 10_000_000]) {
         for data in ["seed", "random"] {
             let params = Params::default().with("n", n).with("data", data);
             rows.extend(both("quicksort", &params).map(|row| row.weight(weight_of(n / 2))));
