@@ -20,6 +20,7 @@
 use std::{
     any::Any,
     cell::Cell,
+    mem,
     panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind},
     pin::Pin,
     ptr::{self, NonNull},
@@ -152,18 +153,15 @@ impl<F: FnOnce() -> T, T> Future for Fiber<F, T> {
         let this = unsafe { self.get_unchecked_mut() };
         let cx = context::here();
         this.run(cx);
-        match std::mem::replace(&mut this.state, State::Gone) {
-            State::Ended(strand, result) => {
-                this.settle_end(cx, strand);
-                Poll::Ready(result.unwrap_or_else(|payload| resume_unwind(payload)))
-            }
-            State::Started(strand) => {
-                this.state = State::Started(strand);
-                this.settle_wait(cx, strand);
-                Poll::Pending
-            }
-            State::Fresh(_) | State::Gone => unreachable!("a fiber that ran has started"),
+        if let State::Started(strand) = this.state {
+            this.settle_wait(cx, strand);
+            return Poll::Pending;
         }
+        let State::Ended(strand, result) = mem::replace(&mut this.state, State::Gone) else {
+            unreachable!("a fiber that ran has started")
+        };
+        this.settle_end(cx, strand);
+        Poll::Ready(result.unwrap_or_else(|payload| resume_unwind(payload)))
     }
 }
 

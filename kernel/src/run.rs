@@ -170,7 +170,7 @@ fn tell_ends(header: &Header) {
 #[inline(always)]
 pub(crate) fn park(cx: &Context, job: Runnable) {
     if cx.has_yielded() {
-        return ready_last(job);
+        return go_behind(cx, job);
     }
     let listening = match cx.is_listening() {
         true => Listening::Yes,
@@ -180,7 +180,16 @@ pub(crate) fn park(cx: &Context, job: Runnable) {
         Park::Parked => {
             job.into_ptr();
         }
-        Park::Again => ready_last(job),
+        Park::Again => go_behind(cx, job),
+    }
+}
+
+/// The job that just ran here goes behind all others.
+#[inline(always)]
+fn go_behind(cx: &Context, job: Runnable) {
+    match cx.home_here() {
+        Some(home) if job.header().stands_at(home) => home.push_own(job),
+        _ => ready_last(job),
     }
 }
 
