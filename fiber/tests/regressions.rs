@@ -10,7 +10,7 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{
         Arc, Mutex,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -96,20 +96,16 @@ fn a_lock_of_std_over_a_join() {
         let job = runtime.spawn(async move {
             let guard = holds.lock().unwrap();
             let wants = holds.clone();
-            let (waits, begun) = (Latch::default(), Latch::default());
-            let (opens, wanted) = (waits.clone(), begun.clone());
+            let wanted = Arc::new(AtomicBool::new(false));
+            let wanting = wanted.clone();
             let (other, ()) = fork::join(
                 || {
                     spawn(async move {
-                        wanted.open();
+                        wanting.store(true, Ordering::SeqCst);
                         *wants.lock().unwrap() += 1;
                     })
                 },
-                || {
-                    begun.wait();
-                    std::thread::spawn(move || opens.open());
-                    waits.wait();
-                },
+                || until(|| wanted.load(Ordering::SeqCst)),
             );
             drop(guard);
             other

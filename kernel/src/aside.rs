@@ -3,7 +3,7 @@
 //! A thread that joins another one which has not begun, and which would be the next to run here anyway, calls it
 //! as a subroutine: on the other one's own stack, but without going back to the loop, parking, and being woken. If
 //! the other one waits, it comes back at once, and both are as if the loop had run it. So nothing ever runs on top
-//! of a stack that cannot go on before it.
+//! of a stack that cannot go on before it, but for what ends with the other one; a wait in that holds the OS thread.
 //!
 //! A run like this costs a reduction, so that a job that does nothing else still gives way.
 
@@ -24,7 +24,7 @@ pub(crate) fn run_if_next(job: &JobRef) {
     let Some((worker, _)) = cx.worker() else {
         return;
     };
-    if cx.job().is_none() || std::thread::panicking() || !cx.spend_if_any() {
+    if cx.job().is_none() || cx.is_panicking() || !cx.spend_if_any() {
         return;
     }
     let before = worker.running();
@@ -35,6 +35,9 @@ pub(crate) fn run_if_next(job: &JobRef) {
         .shared()
         .map_or(u32::MAX, |shared| shared.config.poll_budget);
     let aside = cx.set_aside();
+    // But for the fiber's own code, which has its own stack, all that follows runs on the caller's: a destructor of
+    // a fiber that was cancelled, what ends with it. It must not leave that stack in the fiber's name.
+    let ending = cx.set_ending(true);
     let ended = match run::poll(cx, &fiber, budget) {
         Polled::Waits => {
             run::park(cx, fiber);
@@ -42,9 +45,10 @@ pub(crate) fn run_if_next(job: &JobRef) {
         }
         Polled::Ended(panic) => Some(run::finish(fiber, panic)),
     };
+    cx.set_ending(ending);
     drop(aside);
     // Before the fiber's reference goes: until then the run word names it, and an outsider may look.
-    restore(cx, before);
+    restore(cx, before, u64::from(ended.is_some()));
     drop(ended);
 }
 
@@ -55,18 +59,21 @@ fn take_if_next(cx: &Context, worker: &Worker, job: JobPtr) -> Option<Runnable> 
     if !inside.take_if_next(job) {
         return None;
     }
-    worker.set_running_aside(job);
+    worker.set_running_aside(job, inside.polls());
     // SAFETY: the slot held the job's right to run.
     Some(unsafe { Runnable::new(job) })
 }
 
-/// The run word names the job again that goes on.
-fn restore(cx: &Context, before: RunWord) {
+/// The run word names the job again that goes on; so many have ended meanwhile.
+fn restore(cx: &Context, before: RunWord, ended: u64) {
     let Some((worker, epoch)) = cx.worker() else {
         return;
     };
     match worker.gate.enter(epoch) {
-        Ok(_inside) => worker.set_running_again(before),
+        Ok(mut inside) => {
+            inside.ended += ended;
+            worker.set_running_again(before);
+        }
         Err(_lost) => cx.lose(),
     }
 }

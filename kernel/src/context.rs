@@ -7,7 +7,7 @@
 
 mod stacks;
 
-use std::{arch::asm, cell::Cell, ptr, sync::Arc, task::Waker};
+use std::{arch::asm, cell::Cell, ptr, sync::Arc, task::Waker, thread};
 
 use weald_sync::unit::{self, Unit};
 
@@ -53,6 +53,8 @@ pub(crate) struct Context {
     dropping: Cell<bool>,
     /// Whether the thread ends a job that it does not run, on whatever stack it is.
     ending: Cell<bool>,
+    /// How many stacks stand on this thread in the middle of an unwinding.
+    unwinding: Cell<u32>,
     /// The stack of ours on which the thread runs; null on its own.
     strand: Cell<*const Strand>,
     /// What the loop at work on this thread has to do; null if none is. Valid while set.
@@ -90,6 +92,7 @@ thread_local! {
             yielded: Cell::new(false),
             dropping: Cell::new(false),
             ending: Cell::new(false),
+            unwinding: Cell::new(0),
             strand: Cell::new(ptr::null()),
             base: Cell::new(ptr::null()),
             warm: Cell::new(None),
@@ -269,6 +272,20 @@ impl Context {
 
     pub(crate) fn is_ending(&self) -> bool {
         self.ending.get()
+    }
+
+    /// A stack of this thread is left standing while it unwinds, for as long as `stand` takes.
+    pub(crate) fn stand_unwinding<R>(&self, stand: impl FnOnce() -> R) -> R {
+        self.unwinding.set(self.unwinding.get() + 1);
+        let stood = stand();
+        self.unwinding.set(self.unwinding.get() - 1);
+        stood
+    }
+
+    /// Whether the running job unwinds, as far as the thread can tell: while a stack stands that does, the
+    /// standard library says so of every job.
+    pub(crate) fn is_panicking(&self) -> bool {
+        thread::panicking() && self.unwinding.get() == 0
     }
 
     pub(crate) fn is_dropping(&self) -> bool {

@@ -41,6 +41,8 @@ pub(crate) struct Parts {
     pub(crate) joiner: Option<Waker>,
     /// Who receives from the job's inbox, if not the job itself; guarded by `RECEIVER`.
     pub(crate) receiver: Option<Waker>,
+    /// Who parks for the job, if it polls with another waker than the job's.
+    pub(crate) parker: Option<Waker>,
     /// The job's thread while it is blocked in `wait()`; guarded by `BLOCKED`.
     pub(crate) blocked: Option<Thread>,
     /// Whether `wait()` has unwound the job for its cancel; it does so once.

@@ -89,6 +89,10 @@ impl<F: FnOnce() -> T, T> Fiber<F, T> {
         let stack = context::again().take_stack(self.class);
         let stack = stack.unwrap_or_else(|error| panic!("{error}"));
         let strand = Strand::on(stack, Kind::Fiber);
+        // SAFETY: its stack.
+        unsafe { strand.as_ref() }
+            .moves
+            .set(self.moves == Moves::Freely);
         // SAFETY: its stack: nothing runs on it yet.
         let place = unsafe { switch::begin(Strand::frames(strand), begin::<F, T>) };
         (place, strand)
@@ -99,6 +103,8 @@ impl<F: FnOnce() -> T, T> Fiber<F, T> {
     fn run(&mut self, cx: &Context) {
         let (place, strand) = self.place();
         let outer = cx.set_strand(strand.as_ptr());
+        // Its code may leave its stack, whatever its caller may do.
+        let ending = cx.set_ending(false);
         let here = Cell::new(Place::NONE);
         let this = ptr::from_mut(self).expose_provenance();
         // SAFETY: its stack.
@@ -108,6 +114,7 @@ impl<F: FnOnce() -> T, T> Fiber<F, T> {
         // SAFETY: its stack: the place is where the fiber's code stands or begins. It comes back to `here` on
         // this thread, because this frame is on a loop's stack, which waits in this call.
         unsafe { stack::switch(here.as_ptr(), place, onto, this) };
+        cx.set_ending(ending);
         cx.set_strand(outer);
     }
 

@@ -27,5 +27,5 @@ pub use scope::{Scope, scope};
 pub use sort::{sort, sort_by, sort_by_key, sort_unstable, sort_unstable_by, sort_unstable_by_key};
 
 pub(crate) use lane::Lane;
-pub(crate) use lanes::{Lanes, steal, steal_for_driver};
+pub(crate) use lanes::{Lanes, Parked, steal, steal_for_driver};
 pub(crate) use patience::Patience;

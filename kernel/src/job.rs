@@ -80,6 +80,8 @@ pub(crate) mod flag {
     pub(super) const PERMIT: u8 = 1 << 1;
     /// The job is a fiber. Never changes.
     pub(crate) const FIBER: u8 = 1 << 2;
+    /// The job holds its thread in a join, and what it joins waits.
+    pub(super) const JOINS_WAITING: u8 = 1 << 3;
 }
 
 /// Set in a job's runtime number when the job may run on its home thread only.
@@ -205,6 +207,22 @@ impl Header {
     /// Whether the job is a fiber.
     pub(crate) fn is_fiber(&self) -> bool {
         self.flags.load(Ordering::Relaxed) & flag::FIBER != 0
+    }
+
+    /// Notes whether what the job joins, holding its thread, waits. Only the job itself.
+    pub(crate) fn set_joins_waiting(&self, does: bool) {
+        // Relaxed: a hint.
+        match does {
+            true => self.flags.fetch_or(flag::JOINS_WAITING, Ordering::Relaxed),
+            false => self
+                .flags
+                .fetch_and(!flag::JOINS_WAITING, Ordering::Relaxed),
+        };
+    }
+
+    /// Whether the job's stack stands, or it joins one whose does. A moment old.
+    pub(crate) fn waits_with_stack(&self) -> bool {
+        self.stands() || self.flags.load(Ordering::Relaxed) & flag::JOINS_WAITING != 0
     }
 
     /// Leaves a permit for the job's next park; the caller wakes it then. Anyone.

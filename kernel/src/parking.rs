@@ -9,13 +9,14 @@ use std::{
     fmt,
     pin::Pin,
     sync::atomic::{AtomicU64, Ordering},
-    task::{Context, Poll},
+    task::{Context, Poll, Waker},
 };
 
 use crate::{
     context,
     job::{Header, JobRef},
     report::JobName,
+    sys::barrier,
     waker,
 };
 
@@ -35,8 +36,18 @@ impl Unparker {
 
     /// Ends the job's [`park`], or its next one. A job that has ended stays so.
     pub fn unpark(&self) {
-        self.0.header().leave_permit();
-        waker::wake_job(self.0.header(), self.0.ptr());
+        let header = self.0.header();
+        header.leave_permit();
+        // Pairs with the fence in `Park::poll`: either that sees the permit, or this finds its waker.
+        barrier::full();
+        let parker = header
+            .extras
+            .existing()
+            .and_then(|mut parts| parts.parker.take());
+        match parker {
+            Some(parker) => parker.wake(),
+            None => waker::wake_job(header, self.0.ptr()),
+        }
     }
 
     /// A number that no other job of this program ever has; given when it is first asked for.
@@ -85,16 +96,27 @@ pub struct Park(());
 impl Future for Park {
     type Output = ();
 
-    fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
-        let took = context::again().job().is_some_and(|job| {
-            // SAFETY: the thread that runs a job keeps it alive.
-            let header: &Header = unsafe { job.header() };
-            header.take_permit()
-        });
-        match took {
-            true => Poll::Ready(()),
-            // Whoever leaves a permit wakes the job after it.
-            false => Poll::Pending,
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let Some(job) = context::again().job() else {
+            return Poll::Pending;
+        };
+        // SAFETY: the thread that runs a job keeps it alive.
+        let header: &Header = unsafe { job.header() };
+        // Whoever leaves a permit wakes the job after it, or whom else it finds.
+        if !header.take_permit() && (waker::is_of(cx.waker(), job) || !is_late(header, cx.waker()))
+        {
+            return Poll::Pending;
         }
+        Poll::Ready(())
     }
+}
+
+/// Leaves a waker that is not the job's own. Whether the permit came before it, and is taken.
+#[cold]
+fn is_late(header: &Header, waker: &Waker) -> bool {
+    // The former one leaves the lock before it is dropped: a waker is user code.
+    let former = header.extras.parts().parker.replace(waker.clone());
+    drop(former);
+    barrier::full();
+    header.take_permit()
 }

@@ -83,6 +83,19 @@ pub(crate) fn no_thread(error: Option<&io::Error>) {
     );
 }
 
+/// A job waits in a way that holds its thread, on which others are to go on.
+pub(crate) fn holds_bound_jobs(job: &Header, others: usize) {
+    let named = JobName::of(job);
+    tracing::warn!(
+        target: "weald::monitor",
+        job = named.name.as_deref().unwrap_or(""),
+        site = %named.site,
+        "{named} waits in a destructor while it unwinds, or for a fork, and so holds its OS thread, on which \
+         {others} jobs with stacks are to go on. If it waits for one of them, neither ends: let it wait \
+         before it unwinds, or join what it needs inside the fork.",
+    );
+}
+
 /// A wait or a loop had to do without a stack of its own.
 pub(crate) fn no_stack(error: &StackError) {
     tracing::error!(

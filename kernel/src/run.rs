@@ -110,6 +110,9 @@ pub(crate) fn finish(job: Runnable, panic: Option<Box<str>>) -> JobRef {
     let home = job.header().home();
     limit::uncount(job.header());
     let (completed, own) = job.complete();
+    // A job that is done is not woken any more: a wait in what follows holds the OS thread.
+    let cx = context::here();
+    let ending = cx.set_ending(true);
     if completed.drop_output {
         if let Some(message) = panic {
             report::unobserved_panic(own.header(), &message);
@@ -130,6 +133,7 @@ pub(crate) fn finish(job: Runnable, panic: Option<Box<str>>) -> JobRef {
         let receiver = own.header().extras.parts().receiver.take();
         wake(receiver);
     }
+    cx.set_ending(ending);
     if let Some(home) = home {
         home.count_resident(Resident::MovesOut);
     }
@@ -211,7 +215,11 @@ pub(crate) fn run_outside(cx: &Context, job: Runnable, budget: u32) {
 
 /// Ends a job that nobody will run: its future is dropped here and now.
 pub(crate) fn cancel(job: Runnable) {
-    if job.header().home().is_some_and(|home| !home.is_here()) {
+    let home = job.header().home();
+    if home.is_none() && job.header().stands() {
+        return unwind(job);
+    }
+    if home.is_some_and(|home| !home.is_here() || job.header().stands()) {
         report::stranded(job.header());
         job.into_ptr();
         return;
@@ -225,4 +233,13 @@ pub(crate) fn cancel(job: Runnable) {
         cx.set_job(before);
         drop(ended);
     });
+}
+
+/// Ends a job whose stack stands and may go on anywhere: it goes on here, and unwinds because it is cancelled.
+fn unwind(job: Runnable) {
+    // It is awake: nothing is owed.
+    let _nothing = job.header().state.cancel();
+    let cx = context::here();
+    let _aside = cx.set_aside();
+    run_outside(cx, job, u32::MAX);
 }

@@ -73,6 +73,8 @@ pub(crate) struct Strand {
     /// The home of the thread that left it; while it stands.
     home: Cell<*const Home>,
     pub(crate) kind: Kind,
+    /// Whether it may go on with another thread than that which left it.
+    pub(crate) moves: Cell<bool>,
     /// Whether the job was bound to the thread before it left its stack.
     was_local: Cell<bool>,
     /// What a fiber's code keeps with its stack.
@@ -94,6 +96,7 @@ impl Strand {
             newest: Cell::new(place.as_ptr()),
             home: Cell::new(ptr::null()),
             kind,
+            moves: Cell::new(false),
             was_local: Cell::new(false),
             word: Cell::new(ptr::null()),
             stack,

@@ -107,7 +107,7 @@ impl TestRuntime {
     /// If the future panics; inside another runtime; or if nothing can run any more, with the seed and
     /// the names of the jobs that wait.
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
-        let mut future = pin!(future);
+        let mut future = pin!(Some(future));
         let flag = Arc::new(Flag(AtomicBool::new(true)));
         let waker = Waker::from(flag.clone());
         let mut drive = Drive::begin(self);
@@ -119,8 +119,8 @@ impl TestRuntime {
         let ran = catch_unwind(AssertUnwindSafe(|| {
             loop {
                 if flag.0.swap(false, Ordering::AcqRel)
-                    && let Poll::Ready(output) =
-                        future.as_mut().poll(&mut Context::from_waker(&waker))
+                    && let Some(future) = future.as_mut().as_pin_mut()
+                    && let Poll::Ready(output) = future.poll(&mut Context::from_waker(&waker))
                 {
                     return Ok(output);
                 }
@@ -131,6 +131,9 @@ impl TestRuntime {
             Ok(Err(Stuck)) => Some(drive.stuck()),
             _ => None,
         };
+        // Before the driver ends: it may wait for what it spawned.
+        let dropped = catch_unwind(AssertUnwindSafe(|| future.set(None)));
+        std::mem::forget(dropped);
         drive.end();
         DRIVER.set(ptr::null());
         match ran {

@@ -5,7 +5,9 @@
 //! - On a foreign thread the thread parks, and meanwhile runs the jobs that are bound to it.
 //! - A wait in a destructor, while the thread unwinds, blocks the OS thread: what is unwound is counted by
 //!   thread, and another job's lock guards would be poisoned by it. The worker's right goes to a stand-in
-//!   first. So it is, too, where no stack can be had, and in a fork ([`may_stand`]).
+//!   first. Only when others are to run on that very thread, for one of which it may wait, it leaves its
+//!   stack standing nevertheless. The thread is blocked, too, where no stack can be had, and while a join waits for a half that computes
+//!   elsewhere ([`hold_in`]): its caller may hold a lock of `std`.
 //!
 //! Cancelling a job that is in `wait()` unwinds its stack, once, with a private payload; never while it
 //! is already unwinding.
@@ -22,13 +24,16 @@ use std::{
     sync::Arc,
     task::{Context, Poll},
     thread,
+    time::Instant,
 };
 
 pub use block::blocking;
 
 use crate::{
     context,
+    fork::Parked,
     job::{Header, JobPtr, JobRef},
+    local::Home,
     report, run,
     runtime::Runtime,
     shared::Shared,
@@ -55,14 +60,54 @@ pub(crate) fn block_on_in<F: Future>(shared: &Arc<Shared>, future: F) -> F::Outp
     let future = pin!(future);
     match context::again().job() {
         Some(job) => wait_in_job(job, future),
-        None => visit::wait_outside(shared, future),
+        None => visit::wait_outside(shared, future, Meanwhile::RunsBound),
     }
+}
+
+/// As [`block_on_in`], for a fork that waits for its parts: the OS thread is held, because a job that ran there
+/// meanwhile could want a lock of `std` that who forked holds, and would hold the thread for good. But if the parts
+/// themselves wait, as `parts_wait` says, what they wait for may be bound to this thread: when something is to run
+/// here then, nothing comes back, and the caller is to wait in the other way.
+pub(crate) fn hold_in<F: Future>(
+    shared: &Arc<Shared>,
+    future: Pin<&mut F>,
+    parts_wait: &dyn Fn() -> bool,
+) -> Option<F::Output> {
+    match context::again().job() {
+        Some(job) => {
+            // SAFETY: the caller runs the job.
+            let header = unsafe { job.header() };
+            let gives_way = || {
+                let waits = parts_wait();
+                header.set_joins_waiting(waits);
+                waits && context::again().home_here().is_some_and(Home::has_runnable)
+            };
+            let ended = block::hold_in_job(future, &gives_way);
+            header.set_joins_waiting(false);
+            ended
+        }
+        None => Some(visit::wait_outside(shared, future, Meanwhile::Parks)),
+    }
+}
+
+/// What a foreign thread does while it waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Meanwhile {
+    /// It runs the jobs that are bound to it.
+    RunsBound,
+    /// It parks.
+    Parks,
 }
 
 /// As [`Wait::wait`](crate::Wait::wait), but a cancel of the running job does not end it: that is told, once, to
 /// `cancelled`, and the wait goes on to the end of its future. For who must not leave before others have ended.
 pub fn wait_to_the_end<F: Future>(future: F, cancelled: impl FnMut()) -> F::Output {
     let mut future = pin!(future);
+    // Who is being unwound already was cancelled for other reasons than this wait.
+    let unwinds = context::again().job().is_some_and(|job| {
+        // SAFETY: the caller runs the job.
+        is_unwinding(unsafe { job.header() })
+    });
     let mut cancelled = Once(Some(cancelled));
     let shield = Shield::begin();
     let mut unwinding = None;
@@ -70,7 +115,7 @@ pub fn wait_to_the_end<F: Future>(future: F, cancelled: impl FnMut()) -> F::Outp
         // A test runtime in which nothing can run any more panics. Whoever calls this relies on the end all the
         // same, so what is waited for is cancelled first; if it does not end even then, nobody may go on.
         let told = poll_fn(|cx| {
-            if context::again().job().is_some_and(is_cancelled) {
+            if !unwinds && context::again().job().is_some_and(is_cancelled) {
                 cancelled.tell();
             }
             future.as_mut().poll(cx)
@@ -139,7 +184,7 @@ impl Drop for Shield {
 }
 
 /// Gives way with the stack: the running job goes behind all others, and goes on when they had their turn. Where
-/// its stack may not be left (in a fork, while it unwinds) it gives its worker to another thread instead. Outside
+/// its stack may not be left (while it unwinds) it gives its worker to another thread instead. Outside
 /// of jobs it does nothing.
 ///
 /// # Panics
@@ -167,10 +212,22 @@ pub(crate) fn wait_in_job<F: Future>(job: JobPtr, mut future: Pin<&mut F>) -> F:
     let cx = context::here();
     let root = match strand::root(cx) {
         Some(root) if may_stand(cx) => root,
+        Some(root) if may_stand_at_last(cx, root) => {
+            let begun = Instant::now();
+            let others_wait = || {
+                begun.elapsed() >= block::LOOK
+                    && context::again().home_here().is_some_and(Home::has_runnable)
+            };
+            match block::hold_in_job(future.as_mut(), &others_wait) {
+                Some(output) => return output,
+                None => root,
+            }
+        }
         _ => return block::block_in_job(future),
     };
     // SAFETY: the thread that runs a job keeps it alive; so does its stack while it stands.
     let header = unsafe { job.header() };
+    let unwinds = cx.is_panicking();
     // SAFETY: as above; the waker leaves this frame only as clones with counts of their own.
     let waker = unsafe { waker::borrowed(job) };
     let mut noted = Noted::begin(cx);
@@ -181,7 +238,14 @@ pub(crate) fn wait_in_job<F: Future>(job: JobPtr, mut future: Pin<&mut F>) -> F:
             header.set_waits_for(0);
             return output;
         }
-        if let Err(error) = strand::stand(context::again(), root, job) {
+        let cx = context::again();
+        let parked = cx.lane().map(Parked::begin);
+        let stood = match unwinds {
+            true => cx.stand_unwinding(|| strand::stand(cx, root, job)),
+            false => strand::stand(cx, root, job),
+        };
+        drop(parked);
+        if let Err(error) = stood {
             report::no_stack(&error);
             return block::block_in_job(future);
         }
@@ -217,16 +281,23 @@ impl Drop for Noted {
         context::again().end_wait(self.before, self.stood);
     }
 }
-/// Whether a stack of the calling thread may be left standing: not while it unwinds or ends a job from elsewhere, only if the
-/// thread has a home to which its job can be woken, and not inside a fork. Whoever forks may hold a lock of `std`; a
-/// job that wants it would hold the thread to which a half that stands is bound.
+
+/// Whether a stack of the calling thread may be left standing: not while it unwinds or ends a job from elsewhere,
+/// and only if the thread has a home to which its job can be woken.
 fn may_stand(cx: &context::Context) -> bool {
-    !cx.home_ptr().is_null() && cx.lane().is_none() && !cx.is_ending() && !thread::panicking()
+    !cx.home_ptr().is_null() && !cx.is_ending() && !cx.is_panicking()
+}
+
+/// Whether the stack may be left standing although it unwinds, when others are to run on its thread: what it waits
+/// for may be one of them. The others then find `std::thread::panicking` true. Not a stack
+/// that moves: unwindings are counted by thread.
+fn may_stand_at_last(cx: &context::Context, root: &strand::Strand) -> bool {
+    !cx.home_ptr().is_null() && !cx.is_ending() && !root.moves.get()
 }
 
 /// Whether a cancel may not unwind the running job (again).
 fn is_unwinding(job: &Header) -> bool {
-    thread::panicking()
+    context::again().is_panicking()
         || context::again().is_dropping()
         || job.extras.existing().is_some_and(|parts| parts.unwound)
 }

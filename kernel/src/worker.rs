@@ -99,9 +99,10 @@ impl Worker {
         self.run.store(self.running().next().0, Ordering::Relaxed);
     }
 
-    /// The holder runs `job` in the middle of another run. Inside the gate only.
-    pub(crate) fn set_running_aside(&self, job: JobPtr) {
-        self.run.store(RunWord::new(job, 0).0, Ordering::Relaxed);
+    /// The holder runs `job` in the middle of another run; `number` tells such runs apart. Inside the gate only.
+    pub(crate) fn set_running_aside(&self, job: JobPtr, number: u64) {
+        self.run
+            .store(RunWord::new(job, number).0, Ordering::Relaxed);
     }
 
     /// The holder goes on with what it ran before. Inside the gate only.

@@ -6,8 +6,6 @@
 
 #![allow(unsafe_code)]
 
-use std::thread;
-
 use super::lane::Lane;
 use crate::{context, job::JobPtr, join, run};
 
@@ -35,7 +33,7 @@ pub(super) fn unwind_if_cancelled(lane: &Lane) {
     let here = context::here();
     let Some(job) = here.job_ref() else { return };
     inherit(lane);
-    if !job.header().state.is_cancelled() || thread::panicking() || here.is_dropping() {
+    if !job.header().state.is_cancelled() || here.is_panicking() || here.is_dropping() {
         return;
     }
     if !std::mem::replace(&mut job.header().extras.parts().unwound, true) {

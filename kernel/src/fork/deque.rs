@@ -236,7 +236,11 @@ pub(crate) struct Thief<'a, T, S> {
 impl<T, S> Thief<'_, T, S> {
     /// Steals the oldest entry, if one stays for a while, and leaves in its place what `leave` makes of it.
     /// Costs a heavy fence if there seems to be one.
-    pub(crate) fn steal<R>(&mut self, leave: impl FnOnce(*mut T) -> (S, R)) -> Option<R> {
+    pub(crate) fn steal<R>(
+        &mut self,
+        admits: impl FnOnce() -> bool,
+        leave: impl FnOnce(*mut T) -> (S, R),
+    ) -> Option<R> {
         let place = self.deque.top.load(Ordering::Relaxed);
         for _ in 0..STEADY_LOOKS {
             if self.deque.bottom.load(Ordering::Relaxed) <= place {
@@ -247,7 +251,7 @@ impl<T, S> Thief<'_, T, S> {
         self.deque.set_top(place + 1);
         barrier::heavy();
         // Acquire: pairs with the owner's push.
-        if self.deque.bottom.load(Ordering::Acquire) <= place {
+        if self.deque.bottom.load(Ordering::Acquire) <= place || !admits() {
             self.deque.set_top(place);
             return None;
         }

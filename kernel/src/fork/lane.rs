@@ -101,6 +101,11 @@ impl Lane {
         self.active.store(true, Ordering::Release);
     }
 
+    /// From now on no cancel reaches what the region forks.
+    pub(super) fn forget_root(&self) {
+        self.root.store(ptr::null_mut(), Ordering::Relaxed);
+    }
+
     /// The region has ended.
     pub(super) fn end(&self) {
         self.active.store(false, Ordering::Release);
@@ -125,6 +130,17 @@ impl Lane {
     /// As [`root`](Lane::root); none on a foreign thread.
     pub(crate) fn root_job(&self) -> Option<JobPtr> {
         ptr::NonNull::new(self.root()).map(JobPtr::from_raw)
+    }
+
+    /// Whether a cancel unwinds the region's job already, or the root. By a thief that has just taken a half of the
+    /// lane: both wait for it, and so are alive.
+    pub(super) fn unwinds(&self) -> bool {
+        let jobs = [self.job.load(Ordering::Relaxed), self.root()];
+        jobs.into_iter().filter_map(ptr::NonNull::new).any(|job| {
+            // SAFETY: the caller's promise.
+            let header = unsafe { JobPtr::from_raw(job).header() };
+            header.extras.existing().is_some_and(|parts| parts.unwound)
+        })
     }
 
     /// Whether `job` runs the region.

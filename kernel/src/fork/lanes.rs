@@ -169,22 +169,27 @@ fn steal_anyhow(shared: &Shared) -> Option<Runnable> {
         .lanes
         .iter()
         .filter(|lane| lane.deque.has_entries())
-        .find_map(|lane| theft::steal_from(shared, lane))
+        .find_map(|lane| theft::steal_from(shared, lane, |_| true))
 }
 
 /// While it lives, the lane's region does not compute.
-pub(super) struct Parked<'a>(&'a Lane);
+pub(crate) struct Parked<'a> {
+    lane: &'a Lane,
+    before: bool,
+}
 
 impl<'a> Parked<'a> {
-    pub(super) fn begin(lane: &'a Lane) -> Parked<'a> {
-        lane.parked.store(true, Ordering::Relaxed);
+    pub(crate) fn begin(lane: &'a Lane) -> Parked<'a> {
+        let before = lane.parked.swap(true, Ordering::Relaxed);
+        // Either whoever is about to sleep sees that there is room, or this sees the sleeper.
+        barrier::full();
         room_for_another(lane.shared());
-        Parked(lane)
+        Parked { lane, before }
     }
 }
 
 impl Drop for Parked<'_> {
     fn drop(&mut self) {
-        self.0.parked.store(false, Ordering::Relaxed);
+        self.lane.parked.store(self.before, Ordering::Relaxed);
     }
 }

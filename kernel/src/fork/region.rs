@@ -54,6 +54,10 @@ impl<'a> Region<'a> {
         let is_stolen = descent.is_some();
         lane.stack_end.set(depth::end_of_stack());
         lane.begin(here.job(), descent);
+        if here.is_dropping() || here.is_panicking() {
+            // As in `theft::steal_from`, for a destructor that begins a region.
+            lane.forget_root();
+        }
         here.set_lane(lane);
         if is_stolen {
             // Pairs with the fence in `Lanes::cancel_forks_of`.

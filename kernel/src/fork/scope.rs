@@ -18,6 +18,7 @@ use std::{
     marker::PhantomData,
     mem,
     panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind},
+    pin::pin,
     sync::Arc,
     task::{Poll, Waker},
 };
@@ -29,7 +30,7 @@ use super::{
 };
 use crate::{
     context,
-    job::Header,
+    job::{Header, JobRef},
     report,
     run::CancelUnwind,
     shared, spawn,
@@ -70,6 +71,8 @@ struct Inner {
     spawned: usize,
     running: usize,
     runners: usize,
+    /// The runners that run a part.
+    at_work: Vec<JobRef>,
     /// Whether the scope is cancelled, and parts are dropped instead of run.
     cancelled: bool,
     /// The panic of the part with the lowest number.
@@ -149,6 +152,12 @@ impl Inner {
             part,
             cancelled: self.cancelled,
         })
+    }
+
+    /// Whether every part that runs has its stack standing.
+    fn all_wait(&self) -> bool {
+        let waits = |job: &JobRef| job.header().waits_with_stack();
+        self.at_work.len() == self.running && self.at_work.iter().all(waits)
     }
 
     fn keep_first(&mut self, number: usize, payload: Payload) {
@@ -248,7 +257,11 @@ impl Parts {
             drop(inner);
             let _parked = lanes::Parked::begin(lane);
             let waited = catch_unwind(AssertUnwindSafe(|| {
-                wait::block_on_in(&shared, poll_fn(|cx| self.poll_news(cx.waker())));
+                let mut news = pin!(poll_fn(|cx| self.poll_news(cx.waker())));
+                if wait::hold_in(&shared, news.as_mut(), &|| lock(&self.inner).all_wait()).is_none()
+                {
+                    wait::block_on_in(&shared, news);
+                }
             }));
             if let Err(payload) = waited {
                 self.cancel();
@@ -307,8 +320,12 @@ impl Runner {
             root: self.parts.root.0,
             line: Arc::from([shared.lanes.number()]),
         };
+        lock(&self.parts.inner).at_work.push(job.clone());
         let _region = Region::enter(here, shared, Some(descent));
         self.parts.run(taken);
+        lock(&self.parts.inner)
+            .at_work
+            .retain(|other| other.ptr() != job.ptr());
         job.header().state.is_cancelled()
     }
 }

@@ -12,6 +12,8 @@
 use std::{
     any::Any,
     panic::{AssertUnwindSafe, Location, catch_unwind},
+    pin::Pin,
+    ptr,
     sync::Arc,
 };
 
@@ -79,23 +81,36 @@ impl Stolen {
     }
 }
 
-/// Steals the oldest half of `lane`, as a job that the caller runs or queues.
-pub(super) fn steal_from(shared: &Shared, lane: &Lane) -> Option<Runnable> {
-    lane.deque.thief().steal(|entry| {
-        let number = shared.lanes.number();
-        let former = lane.line();
-        let line: Vec<u64> = former
-            .iter()
-            .flat_map(|line| line.iter().copied())
-            .chain([number])
-            .collect();
-        let descent = Descent {
-            root: lane.root(),
-            line: Arc::from(line),
-        };
-        let (runnable, job) = make_job(shared, entry, descent);
-        (Theft { number, job }, runnable)
-    })
+/// Steals the oldest half of `lane`, if it is one of a region that `admits`, as a job that the caller runs or queues.
+pub(super) fn steal_from(
+    shared: &Shared,
+    lane: &Lane,
+    admits: impl FnOnce(&Lane) -> bool,
+) -> Option<Runnable> {
+    // Asked once the half is out of its owner's reach: until then the lane may begin another region.
+    lane.deque.thief().steal(
+        || admits(lane),
+        |entry| {
+            let number = shared.lanes.number();
+            let former = lane.line();
+            let line: Vec<u64> = former
+                .iter()
+                .flat_map(|line| line.iter().copied())
+                .chain([number])
+                .collect();
+            // A destructor that forks while its job unwinds is not to be unwound by the same cancel once more.
+            let root = match lane.unwinds() {
+                true => ptr::null_mut(),
+                false => lane.root(),
+            };
+            let descent = Descent {
+                root,
+                line: Arc::from(line),
+            };
+            let (runnable, job) = make_job(shared, entry, descent);
+            (Theft { number, job }, runnable)
+        },
+    )
 }
 
 fn make_job(shared: &Shared, entry: *mut Header, descent: Descent) -> (Runnable, JoinHandle<()>) {
@@ -160,9 +175,11 @@ impl Theft {
                 .lanes
                 .iter()
                 .filter(|other| other.deque.has_entries() && self.is_ancestor_of(other))
-                .find_map(|other| steal_from(shared, other));
+                .find_map(|other| steal_from(shared, other, |other| self.is_ancestor_of(other)));
             match descendant {
                 Some(half) => {
+                    // The descendant computes in a region of its own, or waits.
+                    let _parked = Parked::begin(lane);
                     strand::run_aside(here, shared.stack_class(), half);
                     rounds = 0;
                 }
@@ -183,7 +200,15 @@ impl Theft {
             report::impossible("a runtime went while a thread forked in it");
         };
         let _parked = Parked::begin(lane);
-        // Inside a fork a wait holds its OS thread, and others go on elsewhere.
-        wait::block_on_in(&shared, &mut self.job)
+        let half = self.job.job().cloned();
+        let half_waits = || {
+            half.as_ref()
+                .is_some_and(|half| half.header().waits_with_stack())
+        };
+        match wait::hold_in(&shared, Pin::new(&mut self.job), &half_waits) {
+            Some(ended) => ended,
+            // What the half waits for may be bound to this thread.
+            None => wait::block_on_in(&shared, &mut self.job),
+        }
     }
 }

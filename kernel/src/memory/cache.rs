@@ -8,6 +8,7 @@
 
 use std::{
     cell::{Cell, UnsafeCell},
+    mem::ManuallyDrop,
     ptr::NonNull,
 };
 
@@ -36,8 +37,8 @@ impl Magazine {
 thread_local! {
     // Without a destructor, so that an access is one load from the thread's base register; what is
     // left at the thread's end is handed over by `FLUSH_AT_EXIT`.
-    static CACHE: UnsafeCell<[Magazine; class::COUNT]> = const {
-        UnsafeCell::new([const { Magazine::EMPTY }; class::COUNT])
+    static CACHE: ManuallyDrop<UnsafeCell<[Magazine; class::COUNT]>> = const {
+        ManuallyDrop::new(UnsafeCell::new([const { Magazine::EMPTY }; class::COUNT]))
     };
     /// The neighbourhood that the thread named last, and whether that was another than before.
     static LAST: Cell<usize> = const { Cell::new(0) };

@@ -71,10 +71,13 @@ impl Shared {
 
     /// As `theft::steal_from`.
     fn steal(&self) -> Option<usize> {
-        self.deque.thief().steal(|job| {
-            let number = self.jobs.take(job);
-            (number, number)
-        })
+        self.deque.thief().steal(
+            || true,
+            |job| {
+                let number = self.jobs.take(job);
+                (number, number)
+            },
+        )
     }
 
     /// As `Tenure::find` leads a worker that has nothing but forks to look for.

@@ -12,6 +12,7 @@
 use std::{
     cell::RefCell,
     ffi::c_void,
+    iter,
     ptr::{self, NonNull},
     sync::{
         Mutex,
@@ -88,10 +89,11 @@ fn index(class: u32) -> usize {
 /// A stack of `class`. Its pages hold whatever was there.
 #[inline]
 pub(crate) fn take(class: u32) -> Result<Stack, StackError> {
-    let cached = CACHE.with(|cache| cache.borrow_mut().0[index(class)].pop());
+    // A thread that is ending has no cache any more.
+    let cached = CACHE.try_with(|cache| cache.borrow_mut().0[index(class)].pop());
     match cached {
-        Some(stack) => Ok(stack),
-        None => take_from_depot(class),
+        Ok(Some(stack)) => Ok(stack),
+        _ => take_from_depot(class),
     }
 }
 
@@ -105,25 +107,32 @@ fn take_from_depot(class: u32) -> Result<Stack, StackError> {
         return cut(&mut depot.rest[at], class);
     }
     drop(depot);
-    CACHE.with(|cache| {
-        let cached = &mut cache.borrow_mut().0[at];
-        cached.extend(batch);
-        Ok(cached.pop().expect("the batch was not empty"))
-    })
+    let mut batch = batch.into_iter();
+    let stack = batch.next().expect("the batch is not empty");
+    keep(at, batch);
+    Ok(stack)
 }
 
-/// Takes a stack back, on which nothing runs any more.
-#[inline]
-pub(crate) fn give(stack: Stack) {
-    let at = index(stack.class);
-    CACHE.with(|cache| {
+/// Puts free stacks into the thread's cache; into the depot, if the thread is ending.
+fn keep(at: usize, stacks: impl Iterator<Item = Stack>) {
+    let mut stacks = Some(stacks);
+    let _ending = CACHE.try_with(|cache| {
         let cached = &mut cache.borrow_mut().0[at];
-        cached.push(stack);
+        cached.extend(stacks.take().into_iter().flatten());
         if cached.len() >= 2 * BATCH {
             // The oldest, which are cold.
             give_to_depot(at, cached.drain(..BATCH));
         }
     });
+    if let Some(stacks) = stacks {
+        give_to_depot(at, stacks);
+    }
+}
+
+/// Takes a stack back, on which nothing runs any more.
+#[inline]
+pub(crate) fn give(stack: Stack) {
+    keep(index(stack.class), iter::once(stack));
 }
 
 #[cold]
@@ -133,7 +142,7 @@ fn give_to_depot(at: usize, stacks: impl Iterator<Item = Stack>) {
 
 /// Gives the calling thread's free stacks to the depot.
 pub(crate) fn flush() {
-    CACHE.with(|cache| cache.borrow_mut().flush());
+    let _ending = CACHE.try_with(|cache| cache.borrow_mut().flush());
 }
 
 /// Returns the pages of the depot's free stacks to the system. Returns their bytes, at most: pages that

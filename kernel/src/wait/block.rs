@@ -10,18 +10,24 @@ use std::{
     },
     task::{Context, Poll, Wake, Waker},
     thread::{self, Thread},
+    time::Duration,
 };
 
 use super::{is_unwinding, unwind_if_cancelled};
 use crate::{
     context,
     crew::{self, Right},
+    fork::Parked,
     job::JobRef,
+    local::Home,
     report,
     shared::Shared,
     sys::lock,
     testing,
 };
+
+/// How often a job that holds its thread looks whether others are to run there.
+pub(super) const LOOK: Duration = Duration::from_millis(10);
 
 /// Runs `f`, which may block its OS thread or compute for long; the worker's queue is served by
 /// another thread meanwhile. Outside of a job it just runs `f`.
@@ -112,7 +118,19 @@ impl Wake for ThreadWaker {
 
 /// Runs `future` to its end in the running job, and holds the OS thread meanwhile.
 #[cold]
-pub(super) fn block_in_job<F: Future>(mut future: Pin<&mut F>) -> F::Output {
+pub(super) fn block_in_job<F: Future>(future: Pin<&mut F>) -> F::Output {
+    match hold_in_job(future, &|| false) {
+        Some(output) => output,
+        None => report::impossible("a wait gave way that must not"),
+    }
+}
+
+/// As [`block_in_job`], until `gives_way`, which is asked from time to time: nothing comes back then.
+#[cold]
+pub(super) fn hold_in_job<F: Future>(
+    mut future: Pin<&mut F>,
+    gives_way: &dyn Fn() -> bool,
+) -> Option<F::Output> {
     let job = context::with(|cx| cx.job_ref()).expect("the caller runs a job");
     let signal = ThreadWaker::new();
     let waker = Waker::from(signal.clone());
@@ -126,7 +144,7 @@ pub(super) fn block_in_job<F: Future>(mut future: Pin<&mut F>) -> F::Output {
             );
             if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
                 job.header().set_waits_for(0);
-                return output;
+                return Some(output);
             }
             continue;
         }
@@ -134,9 +152,13 @@ pub(super) fn block_in_job<F: Future>(mut future: Pin<&mut F>) -> F::Output {
             testing::drive_nested(|| signal.is_woken() || job.header().state.is_cancelled());
             continue;
         }
+        if gives_way() {
+            return None;
+        }
         let _waiting = Waiting::begin(&job);
+        let _parked = context::here().lane().map(Parked::begin);
         release(job.clone());
-        park_in_job(&job, &signal);
+        park_in_job(&job, &signal, gives_way);
     }
 }
 
@@ -161,14 +183,21 @@ impl Drop for Waiting {
     }
 }
 
-fn park_in_job(job: &JobRef, signal: &ThreadWaker) {
+fn park_in_job(job: &JobRef, signal: &ThreadWaker, gives_way: &dyn Fn() -> bool) {
     let header = job.header();
     header.extras.parts().blocked = Some(thread::current());
     // A job that unwinds waits to the end: it cannot be unwound twice.
     let unwinding = is_unwinding(header);
     if header.state.block() || unwinding {
-        while !signal.is_woken() && (unwinding || !header.state.is_cancelled()) {
-            thread::park();
+        let mut told = false;
+        let is_over = || signal.is_woken() || !unwinding && header.state.is_cancelled();
+        while !is_over() && !gives_way() {
+            thread::park_timeout(LOOK);
+            let bound = context::here().home_here().map_or(0, Home::len);
+            if !told && bound > 0 && !is_over() && !gives_way() {
+                report::holds_bound_jobs(header, bound);
+                told = true;
+            }
         }
         header.state.unblock();
     }

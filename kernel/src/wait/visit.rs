@@ -9,7 +9,7 @@ use std::{
     thread,
 };
 
-use super::block::ThreadWaker;
+use super::{Meanwhile, block::ThreadWaker};
 use crate::{
     context,
     local::{self, Home},
@@ -19,7 +19,11 @@ use crate::{
 };
 
 /// Runs `future` to its end on a thread that runs no job.
-pub(super) fn wait_outside<F: Future>(shared: &Arc<Shared>, mut future: Pin<&mut F>) -> F::Output {
+pub(super) fn wait_outside<F: Future>(
+    shared: &Arc<Shared>,
+    mut future: Pin<&mut F>,
+    meanwhile: Meanwhile,
+) -> F::Output {
     let signal = ThreadWaker::new();
     let waker = Waker::from(signal.clone());
     let visit = Visit::begin(shared);
@@ -36,9 +40,8 @@ pub(super) fn wait_outside<F: Future>(shared: &Arc<Shared>, mut future: Pin<&mut
                 testing::drive_nested(|| signal.is_woken());
                 continue;
             }
-            // Below a loop of ours there is another base, and what is bound to this thread is that one's. And a
-            // join runs nothing on top of what its caller may have locked.
-            let runs_home = strand::root(cx).is_none() && cx.lane().is_none();
+            // Below a loop of ours there is another base, and what is bound to this thread is that one's.
+            let runs_home = meanwhile == Meanwhile::RunsBound && strand::root(cx).is_none();
             if runs_home {
                 run_home(shared, &visit.home, &signal);
             }
