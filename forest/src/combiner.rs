@@ -29,6 +29,9 @@ use crate::root::Root;
 use crate::turn::Turns;
 use crate::version::{CommitId, Committed, Version};
 
+/// How many versions that were let go lie here at most before they are freed.
+const GONE: usize = 64;
+
 pub(crate) struct Combiner {
     /// The number and the time of the newest commit.
     number: u64,
@@ -136,7 +139,21 @@ impl Combiner {
         for (pending, answer) in self.answers.drain(..) {
             pending.answer(answer);
         }
-        self.retention.gone.clear();
+        if self.retention.gone.len() > GONE {
+            self.retention.gone.clear();
+        }
+    }
+
+    /// What retention let go, to be freed when others have the right. Mostly it is one version, which
+    /// takes no list.
+    pub(crate) fn take_gone(&mut self) -> (Option<Arc<Root>>, Vec<Arc<Root>>) {
+        let gone = &mut self.retention.gone;
+        let last = gone.pop();
+        let others = match gone.is_empty() {
+            true => Vec::new(),
+            false => std::mem::take(gone),
+        };
+        (last, others)
     }
 
     fn serve(&mut self, shared: &Arc<Shared>, request: Request) -> Served {
@@ -343,6 +360,10 @@ impl Combiner {
             self.unseen_of = Some(line);
         }
         self.unseen.push(root);
+    }
+
+    pub(crate) fn has_journal(&self) -> bool {
+        self.journal.is_some()
     }
 
     /// Makes visible what is not yet.

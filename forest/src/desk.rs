@@ -2,12 +2,12 @@
 //!
 //! This is flat combining (Hendler, Incze, Shavit, Tzafrir 2010) with a mutex that is held for a few
 //! instructions: whoever finds the right takes it, does its own request and then those of all who came
-//! meanwhile. It differs in that those who wait do not spin: their requests are data, and their wakers
-//! are called.
+//! meanwhile. It differs in that those who wait need not spin: their requests are data, and their wakers
+//! are called. (A thread that has nothing else to do looks for its answer a few times: see `wait.rs`.)
 //!
 //! - The right is a value: who has the [`Combiner`] is the combiner.
-//! - While it lies here, the queue is empty, or all in the queue were woken to come and take it. Whoever
-//!   of them is dropped instead takes it too, and serves the others.
+//! - While it lies here, the queue is empty, or all in the queue were woken to come and take it, or look
+//!   again of themselves. Whoever of them is dropped instead takes it too, and serves the others.
 //! - A combiner leaves after [`GROUPS`] groups even if more came, so its caller is not kept for ever.
 
 use std::collections::VecDeque;
@@ -80,10 +80,12 @@ impl Tenure<'_> {
         let mut inner = self.desk.inner();
         let others_can = || inner.queue.iter().any(|pending| pending.can_be_nudged());
         if inner.queue.is_empty() || (self.groups > GROUPS && others_can()) {
+            let gone = self.combiner().take_gone();
             inner.right = self.combiner.take();
             let waiting: Vec<_> = inner.queue.iter().cloned().collect();
             drop(inner);
             waiting.iter().for_each(|pending| pending.nudge());
+            drop(gone); // Others commit meanwhile.
             return false;
         }
         std::mem::swap(&mut inner.queue, group);

@@ -6,8 +6,9 @@
 use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
+use std::time::Duration;
 
-use weald_tree::{Bytes, NodeId, Script, Tree};
+use weald_tree::{Bytes, NodeId, Tree};
 
 use crate::erasable::Blob;
 use crate::error::CommitError;
@@ -60,9 +61,7 @@ pub(crate) enum What {
 pub(crate) struct Part {
     pub(crate) line: Arc<Line>,
     pub(crate) base: Arc<Root>,
-    /// What the edit made of its base.
-    pub(crate) tree: Tree,
-    pub(crate) script: Script,
+    pub(crate) edit: weald_tree::Edit,
     pub(crate) blobs: Vec<Blob>,
 }
 
@@ -72,6 +71,8 @@ pub(crate) struct Bid {
     pub(crate) line: Arc<Line>,
     pub(crate) ticket: u64,
     pub(crate) caller: &'static Location<'static>,
+    /// How long it may last while others wait.
+    pub(crate) limit: Duration,
 }
 
 pub(crate) enum Answer {
