@@ -32,6 +32,7 @@ mod commit;
 mod edit;
 mod update;
 
+mod aftermath;
 mod asking;
 mod combiner;
 mod desk;

@@ -57,8 +57,8 @@ impl Combiner {
             return Err(CommitError::Deleted(line.name().to_string()));
         }
         match what {
-            What::Edits(part, rest) if rest.is_empty() => self.prepare_one(shared, part),
-            What::Edits(first, rest) => self.prepare_many(shared, (first, rest)),
+            What::Edits(part, rest) if rest.is_empty() => self.prepare_one(shared, *part),
+            What::Edits(first, rest) => self.prepare_many(shared, (*first, rest)),
             What::Create(name, tree) => {
                 must_be_free(shared, &name)?;
                 Ok(Prepared::Create(name, tree))

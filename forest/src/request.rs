@@ -42,7 +42,7 @@ pub(crate) struct Work {
 
 pub(crate) enum What {
     /// Edits of different trees.
-    Edits(Part, Vec<Part>),
+    Edits(Box<Part>, Vec<Part>),
     Create(Arc<str>, Box<Tree>),
     /// The tree that has this name when it happens.
     Delete(Arc<str>),
@@ -98,6 +98,19 @@ impl What {
         first.into_iter().chain(rest.iter().map(|part| &part.line))
     }
 
+    /// Carries out what edits of the newest version have not carried out yet: what their authors do
+    /// themselves nobody else has to wait for. If another commit comes first it was in vain.
+    pub(crate) fn carry_out(&mut self) {
+        let Self::Edits(first, rest) = self else {
+            return;
+        };
+        for part in std::iter::once(&mut **first).chain(rest) {
+            if part.base.number() == part.line.slot.load().number() {
+                part.edit.carry_out();
+            }
+        }
+    }
+
     /// The name of the tree whose turn has to be free.
     pub(crate) fn named(&self) -> Option<&Arc<str>> {
         match self {
@@ -139,13 +152,14 @@ impl Pending {
         self.state().request = Some(request);
     }
 
-    pub(crate) fn answer(&self, answer: Answer) {
-        let waker = {
-            let mut state = self.state();
-            state.answer = Some(answer);
-            state.waker.take()
-        };
-        wake(waker);
+    /// Leaves the answer; who waits is to be woken.
+    #[must_use = "somebody may wait"]
+    pub(crate) fn answer(&self, answer: Answer) -> Option<Waker> {
+        let mut state = self.state();
+        state.answer = Some(answer);
+        // One who looks again of himself is not in need of it.
+        let waker = state.waker.take();
+        waker.filter(|waker| !waker.will_wake(Waker::noop()))
     }
 
     /// Wakes the one who waits, without an answer.

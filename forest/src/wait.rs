@@ -13,7 +13,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 
 /// How often a thread pauses before it looks again, each time twice as long as before.
-const PAUSES: u32 = 6;
+const PAUSES: u32 = 3;
 /// How often it lets other threads run, after that.
 const YIELDS: u32 = 16;
 

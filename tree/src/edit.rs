@@ -50,8 +50,8 @@ pub struct Edit {
 struct Later {
     /// The spot of a node that it adds.
     spot: Option<Spot>,
-    /// The working version for those who only look.
-    seen: OnceCell<Tree>,
+    /// The working version for those who only look; few do, and so it lies elsewhere.
+    seen: OnceCell<Box<Tree>>,
 }
 
 impl Edit {
@@ -79,8 +79,21 @@ impl Edit {
             Some(later) => later.seen.get_or_init(|| {
                 let mut tree = self.tree.clone();
                 later.carry_out(&self.operations, &mut tree);
-                tree
+                Box::new(tree)
             }),
+        }
+    }
+
+    /// Carries out what is still to be carried out, so that nothing is left to be done for
+    /// [`finish`](Self::finish).
+    #[inline]
+    pub fn carry_out(&mut self) {
+        let Some(mut later) = self.later.take() else {
+            return;
+        };
+        match later.seen.take() {
+            Some(seen) => self.tree = *seen,
+            None => later.carry_out(&self.operations, &mut self.tree),
         }
     }
 
@@ -124,7 +137,7 @@ impl Edit {
         let node = tree.ids.take();
         let target = spot.target(at);
         if is_first {
-            self.later = Some(Later::new(Some(spot)));
+            self.begin_later(Some(spot));
         } else {
             tree.add(node, &spot, attributes.clone());
         }
@@ -197,7 +210,7 @@ impl Edit {
     pub fn put_bytes(&mut self, node: NodeId, name: &str, value: Bytes) -> Result<(), EditError> {
         if self.operations.is_empty() {
             self.tree.must_have(node)?;
-            self.later = Some(Later::new(None));
+            self.begin_later(None);
         } else {
             self.own().put_bytes(node, name, &value)?;
         }
@@ -288,17 +301,16 @@ impl Edit {
     /// The working version, with all that was done.
     #[inline]
     fn own(&mut self) -> &mut Tree {
-        if let Some(later) = self.later.take() {
-            self.carry_out(later);
-        }
+        self.carry_out();
         &mut self.tree
     }
 
-    fn carry_out(&mut self, mut later: Later) {
-        match later.seen.take() {
-            Some(seen) => self.tree = seen,
-            None => later.carry_out(&self.operations, &mut self.tree),
-        }
+    /// The first operation is possible, and is carried out later.
+    #[inline]
+    fn begin_later(&mut self, spot: Option<Spot>) {
+        let seen = OnceCell::new();
+        self.later = Some(Later { spot, seen });
+        self.operations.reserve_exact(1); // Often it stays the only one.
     }
 
     fn record(&self, read: impl FnOnce() -> Read) {
@@ -309,11 +321,6 @@ impl Edit {
 }
 
 impl Later {
-    fn new(spot: Option<Spot>) -> Self {
-        let seen = OnceCell::new();
-        Self { spot, seen }
-    }
-
     /// Does what the only operation says in the version in which it was looked at.
     fn carry_out(&self, operations: &[Operation], tree: &mut Tree) {
         match (operations, &self.spot) {
