@@ -24,8 +24,10 @@ impl Aftermath {
         self.wakers.extend(wakers);
     }
 
-    pub(crate) fn free_later(&mut self, root: Arc<Root>) {
-        self.others.extend(self.last.replace(root));
+    pub(crate) fn free_later(&mut self, root: Option<Arc<Root>>) {
+        if let Some(root) = root {
+            self.others.extend(self.last.replace(root));
+        }
     }
 
     /// Whether somebody waits for it.

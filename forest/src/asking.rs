@@ -21,10 +21,6 @@ pub(crate) struct Asking {
     stage: Stage,
 }
 
-#[expect(
-    clippy::large_enum_variant,
-    reason = "a box would be one allocation for each commit"
-)]
 enum Stage {
     New(Option<Request>),
     Waiting(Arc<Pending>),

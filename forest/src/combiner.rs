@@ -337,11 +337,11 @@ impl Combiner {
             }
             Prepared::Tag(line, tag, tagged) => {
                 let gone = line.past().tags.insert(tag, tagged);
-                gone.map(|gone| self.retention.after.free_later(gone.root));
+                self.retention.after.free_later(gone.map(|gone| gone.root));
             }
             Prepared::Untag(line, tag) => {
                 let gone = line.past().tags.remove(&tag);
-                gone.map(|gone| self.retention.after.free_later(gone.root));
+                self.retention.after.free_later(gone.map(|gone| gone.root));
             }
         }
         Answer::Committed(Ok(commit))

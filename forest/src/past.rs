@@ -61,7 +61,7 @@ impl Past {
         while self.roots.len() > keep.max(1) {
             if let Some(root) = self.roots.pop_front() {
                 self.gone = root.number();
-                after.free_later(root);
+                after.free_later(Some(root));
             }
         }
     }

@@ -18,10 +18,6 @@ use crate::past::Tagged;
 use crate::root::Root;
 use crate::version::{CommitId, Committed};
 
-#[expect(
-    clippy::large_enum_variant,
-    reason = "a box would be one allocation for each commit"
-)]
 pub(crate) enum Request {
     Commit(Work),
     /// To be the only one who commits to a tree for a while.
