@@ -27,7 +27,7 @@ fn two_processes_that_wait_inside_an_update_do_not_stand_for_each_other() {
             let [one, other] = [forest.create("one"), forest.create("other")];
             let (one, other) = (one.await.unwrap(), other.await.unwrap());
             let (tell_other, mut one_is_inside) = oneshot::channel();
-            let (tell_one, mut other_is_inside) = oneshot::channel();
+            let (tell_one, other_is_inside) = oneshot::channel();
 
             let tree = one.clone();
             let mut ends = Some((tell_other, other_is_inside));
