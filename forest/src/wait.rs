@@ -13,9 +13,10 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 
 /// How often a thread pauses before it looks again, each time twice as long as before.
-const PAUSES: u32 = 3;
-/// How often it lets other threads run, after that.
-const YIELDS: u32 = 16;
+const PAUSES: u32 = 5;
+/// How often it lets other threads run, after that. More would let strangers run on a busy machine: sixteen
+/// made commits of 64 threads slower than parking at once.
+const YIELDS: u32 = 2;
 
 /// Waits for a future with the thread. It needs no runtime, and parks only what lasts.
 ///
