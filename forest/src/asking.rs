@@ -21,10 +21,6 @@ pub(crate) struct Asking {
     stage: Stage,
 }
 
-#[expect(
-    clippy::large_enum_variant,
-    reason = "a box would be one allocation for each commit"
-)]
 enum Stage {
     New(Option<Request>),
     Waiting(Arc<Pending>),
@@ -39,10 +35,16 @@ impl Asking {
         }
     }
 
-    fn begin(&mut self, request: Request, waker: &Waker) -> Option<Answer> {
+    fn begin(&mut self, mut request: Request, waker: &Waker) -> Option<Answer> {
         let shared = &self.shared;
         if let Err(error) = shared.insiders.must_be_outside() {
             return Some(Answer::Committed(Err(error)));
+        }
+        // Else others come first, and whoever serves them carries this out once, where it belongs.
+        if let Request::Commit(work) = &mut request
+            && shared.desk.looks_free()
+        {
+            work.what.carry_out();
         }
         let pending = match shared.desk.take() {
             Some(mut tenure) => {
@@ -128,8 +130,16 @@ impl Shared {
 
 /// Combines until nobody is left, or until others can take over.
 fn serve_queue(shared: &Arc<Shared>, mut tenure: Tenure<'_>) {
-    let mut group = VecDeque::new();
-    while tenure.next_group(&mut group) {
-        tenure.combiner().serve_group(shared, &mut group);
+    let mut queue = VecDeque::new();
+    loop {
+        // Who comes while a group is served still joins it, because to make a group visible may cost more
+        // than to serve one more request.
+        while tenure.combiner().has_room() && tenure.take_queue(&mut queue) {
+            tenure.combiner().serve_all(shared, &mut queue);
+        }
+        tenure.combiner().end_group(shared);
+        if !tenure.goes_on() {
+            return;
+        }
     }
 }

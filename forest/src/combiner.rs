@@ -16,6 +16,7 @@ use std::time::{Duration, SystemTime};
 
 use weald_tree::Bytes;
 
+use crate::aftermath::Aftermath;
 use crate::error::CommitError;
 use crate::forest::Shared;
 use crate::index::Indexes;
@@ -29,6 +30,12 @@ use crate::root::Root;
 use crate::turn::Turns;
 use crate::version::{CommitId, Committed, Version};
 
+/// How many requests a group takes before it is made visible; what is in the queue at once may be more.
+const GROUP: usize = 64;
+
+/// How many versions wait to be freed before that is done between two groups.
+const GONE: usize = 64;
+
 pub(crate) struct Combiner {
     /// The number and the time of the newest commit.
     number: u64,
@@ -37,6 +44,8 @@ pub(crate) struct Combiner {
     uptime: Duration,
     /// The time of this group, once somebody needed it.
     now: Option<SystemTime>,
+    /// How many requests were served in this group.
+    served: usize,
     lines: u64,
     known: Known,
     journal: Option<Box<dyn Journal>>,
@@ -64,13 +73,14 @@ impl Combiner {
             time: SystemTime::UNIX_EPOCH,
             uptime: Duration::ZERO,
             now: None,
+            served: 0,
             lines: 0,
             known: Known::default(),
             journal,
             turns: Turns::default(),
             retention: Retention {
                 keep,
-                gone: Vec::new(),
+                after: Aftermath::default(),
             },
             unseen: Vec::new(),
             unseen_of: None,
@@ -79,27 +89,29 @@ impl Combiner {
         }
     }
 
-    /// Serves the request of the thread that has the combiner, and whom it set free.
+    /// Serves the request of the thread that has the combiner, and whom it set free. It happens with the
+    /// end of the group.
     pub(crate) fn serve_own(&mut self, shared: &Arc<Shared>, request: Request) -> Served {
-        self.now = None;
+        self.served += 1;
         let served = self.serve(shared, request);
         if !self.resumed.is_empty() {
             self.serve_resumed(shared);
         }
-        self.end_group(shared);
-        shared.stats.group(1);
         served
     }
 
-    /// Serves the requests of others, in their order.
-    pub(crate) fn serve_group(&mut self, shared: &Arc<Shared>, group: &mut VecDeque<Arc<Pending>>) {
-        self.now = None;
-        shared.stats.group(group.len());
-        for pending in group.drain(..) {
+    /// Serves the requests of others, in their order, in the same group.
+    pub(crate) fn serve_all(&mut self, shared: &Arc<Shared>, queue: &mut VecDeque<Arc<Pending>>) {
+        self.served += queue.len();
+        for pending in queue.drain(..) {
             self.serve_pending(shared, pending);
             self.serve_resumed(shared);
         }
-        self.end_group(shared);
+    }
+
+    /// Whether a group may still grow.
+    pub(crate) fn has_room(&self) -> bool {
+        self.served < GROUP
     }
 
     /// Lets a request wait for a turn that was in its way.
@@ -107,7 +119,6 @@ impl Combiner {
         self.turns.wait(shared, number, pending);
         self.look_at_turns(shared);
         self.serve_resumed(shared);
-        self.end_group(shared);
     }
 
     fn serve_resumed(&mut self, shared: &Arc<Shared>) {
@@ -131,12 +142,27 @@ impl Combiner {
     }
 
     /// Makes visible what was done, then tells those who wait.
-    fn end_group(&mut self, shared: &Shared) {
+    pub(crate) fn end_group(&mut self, shared: &Shared) {
         self.show(shared);
-        for (pending, answer) in self.answers.drain(..) {
-            pending.answer(answer);
+        self.now = None;
+        let served = std::mem::take(&mut self.served);
+        if served > 0 {
+            shared.stats.group(served);
         }
-        self.retention.gone.clear();
+        for (pending, answer) in self.answers.drain(..) {
+            self.retention.after.wake_later(pending.answer(answer));
+        }
+    }
+
+    /// What is to be done once others may have the right.
+    pub(crate) fn take_aftermath(&mut self) -> Aftermath {
+        std::mem::take(&mut self.retention.after)
+    }
+
+    /// Whether others should have the right for a moment, because much is to be done, or somebody waits.
+    pub(crate) fn should_step_aside(&self) -> bool {
+        let after = &self.retention.after;
+        after.is_waited_for() || after.versions() > GONE
     }
 
     fn serve(&mut self, shared: &Arc<Shared>, request: Request) -> Served {
@@ -298,7 +324,7 @@ impl Combiner {
             Prepared::Delete(line) => {
                 shared.names_mut().remove(&*line.name());
                 line.delete();
-                publish::last(&line);
+                publish::last(&line, &mut self.retention);
             }
             Prepared::Rename(line, name) => {
                 let mut names = shared.names_mut();
@@ -311,11 +337,11 @@ impl Combiner {
             }
             Prepared::Tag(line, tag, tagged) => {
                 let gone = line.past().tags.insert(tag, tagged);
-                self.retention.gone.extend(gone.map(|gone| gone.root));
+                self.retention.after.free_later(gone.map(|gone| gone.root));
             }
             Prepared::Untag(line, tag) => {
                 let gone = line.past().tags.remove(&tag);
-                self.retention.gone.extend(gone.map(|gone| gone.root));
+                self.retention.after.free_later(gone.map(|gone| gone.root));
             }
         }
         Answer::Committed(Ok(commit))
@@ -343,6 +369,10 @@ impl Combiner {
             self.unseen_of = Some(line);
         }
         self.unseen.push(root);
+    }
+
+    pub(crate) fn has_journal(&self) -> bool {
+        self.journal.is_some()
     }
 
     /// Makes visible what is not yet.

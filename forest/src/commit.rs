@@ -52,9 +52,8 @@ pub struct Commit {
 
 impl Commit {
     pub(crate) fn of_one(edit: Edit) -> Self {
-        let shared = Arc::clone(&edit.shared);
-        let what = What::Edits(edit.into_part(), Vec::new());
-        Self::new(shared, what)
+        let (shared, part) = edit.into_part();
+        Self::new(shared, What::Edits(Box::new(part), Vec::new()))
     }
 
     fn new(shared: Arc<Shared>, what: What) -> Self {
@@ -91,9 +90,12 @@ impl Commit {
             }
         }
         let shared = Arc::clone(&edits.first().expect("a commit has an edit").shared);
-        let mut parts = edits.into_iter().map(Edit::into_part);
+        let mut parts = edits.into_iter().map(|edit| edit.into_part().1);
         let first = parts.next().expect("a commit has an edit");
-        Ok(Self::new(shared, What::Edits(first, parts.collect())))
+        Ok(Self::new(
+            shared,
+            What::Edits(Box::new(first), parts.collect()),
+        ))
     }
 
     /// Gives the commit an id. If a commit with this id happened before, and is among the newest 65,536

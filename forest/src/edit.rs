@@ -130,7 +130,7 @@ impl Edit {
     ) -> Result<(), EditError> {
         let id = self.shared.blobs.id(self.shared.ticket());
         self.edit
-            .put_attribute(node, name, erasable::reference(id))?;
+            .put_bytes(node, name, self.shared.blobs.reference(id))?;
         self.blobs.push(Blob {
             id,
             node,
@@ -217,14 +217,13 @@ impl Edit {
         Arc::ptr_eq(&self.line, &other.line)
     }
 
-    pub(crate) fn into_part(self) -> Part {
-        let (tree, script) = self.edit.finish();
-        Part {
+    pub(crate) fn into_part(self) -> (Arc<Shared>, Part) {
+        let part = Part {
             line: self.line,
             base: self.base.0,
-            tree,
-            script,
+            edit: self.edit,
             blobs: self.blobs,
-        }
+        };
+        (self.shared, part)
     }
 }

@@ -3,15 +3,16 @@
 //! - A reference is a value of 22 bytes that no text begins with; the id in it is not to be guessed, so
 //!   who does not have a reference cannot make one.
 //! - Erasing takes the bytes out of the store, so every version, snapshot and export reads `Erased`.
-//! - Bytes come into the store with the commit that refers to them. They stay until they are erased, as
-//!   the journal's history may refer to them for ever.
+//! - Bytes come into the store with the commit that refers to them. They stay until they are erased, or
+//!   until no version has the reference any more, be it kept by the forest or by a reader: each reference in
+//!   a tree has a [`Holder`], which goes with the last clone of it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::SystemTime;
 
-use weald_tree::{Node, NodeId};
+use weald_tree::{Bytes, Node, NodeId};
 
 use crate::forest::Forest;
 
@@ -48,8 +49,8 @@ impl Value<'_> {
 const MARK: [u8; 6] = [0xff, 0xfe, b'b', b'l', b'o', b'b'];
 const LEN: usize = MARK.len() + size_of::<u128>();
 
-/// The value that stands in a tree for a blob.
-pub(crate) fn reference(id: BlobId) -> [u8; LEN] {
+/// The bytes that stand in a tree for a blob.
+fn reference(id: BlobId) -> [u8; LEN] {
     let mut value = [0; LEN];
     value[..MARK.len()].copy_from_slice(&MARK);
     value[MARK.len()..].copy_from_slice(&id.0.to_le_bytes());
@@ -91,8 +92,30 @@ pub(crate) struct Blobs {
 
 #[derive(Default)]
 struct Shelves {
-    bytes: HashMap<BlobId, Result<Arc<[u8]>, SystemTime>>,
-    places: HashMap<Place, Vec<BlobId>>,
+    blobs: HashMap<BlobId, Shelf>,
+    /// Those that were not erased, by the attribute for which they were put.
+    places: HashMap<Place, HashSet<BlobId>>,
+    /// How many bytes all of them are.
+    bytes: usize,
+}
+
+struct Shelf {
+    place: Place,
+    /// The bytes, or when they were erased.
+    content: Result<Arc<[u8]>, SystemTime>,
+}
+
+/// What a reference in a tree has with it: when its last clone goes, in whatever version that was, nobody
+/// can ask for the bytes any more.
+struct Holder {
+    blobs: Arc<Blobs>,
+    id: BlobId,
+}
+
+impl Drop for Holder {
+    fn drop(&mut self) {
+        self.blobs.let_go(self.id);
+    }
 }
 
 impl Blobs {
@@ -102,25 +125,40 @@ impl Blobs {
         BlobId(u128::from(halves[0]) << 64 | u128::from(halves[1]))
     }
 
+    /// The value that stands in a tree for a blob, and lets it go from the store in the end.
+    pub(crate) fn reference(self: &Arc<Self>, id: BlobId) -> Bytes {
+        let blobs = Arc::clone(self);
+        Bytes::with_companion(&reference(id), Holder { blobs, id })
+    }
+
     pub(crate) fn add(&self, tree: u64, blobs: Vec<Blob>) {
         if blobs.is_empty() {
             return;
         }
         let mut shelves = self.shelves.write().unwrap_or_else(PoisonError::into_inner);
-        for Blob {
-            id,
-            node,
-            name,
-            bytes,
-        } in blobs
-        {
-            shelves.bytes.insert(id, Ok(bytes));
-            shelves
-                .places
-                .entry((tree, node, name))
-                .or_default()
-                .push(id);
+        for blob in blobs {
+            let place = (tree, blob.node, blob.name);
+            let ids = shelves.places.entry(place.clone()).or_default();
+            ids.insert(blob.id);
+            shelves.bytes += blob.bytes.len();
+            let content = Ok(blob.bytes);
+            shelves.blobs.insert(blob.id, Shelf { place, content });
         }
+    }
+
+    /// How many blobs are stored, and how many bytes they are together.
+    pub(crate) fn count(&self) -> (usize, usize) {
+        let shelves = self.shelves.read().unwrap_or_else(PoisonError::into_inner);
+        let ids = shelves.places.values().map(HashSet::len);
+        (ids.sum(), shelves.bytes)
+    }
+
+    /// No version refers to a blob any more. Edits that were not committed bring ids that are not there.
+    fn let_go(&self, id: BlobId) {
+        let mut shelves = self.shelves.write().unwrap_or_else(PoisonError::into_inner);
+        let gone = shelves.take(id);
+        drop(shelves);
+        drop(gone); // Large bytes are freed after the lock.
     }
 
     /// Whether bytes are stored for an attribute of a node.
@@ -132,11 +170,17 @@ impl Blobs {
     /// Lets go of all bytes that were ever stored for an attribute of a node.
     pub(crate) fn erase(&self, place: &Place, when: SystemTime) {
         let mut gone = Vec::new();
-        let mut shelves = self.shelves.write().unwrap_or_else(PoisonError::into_inner);
+        let mut guard = self.shelves.write().unwrap_or_else(PoisonError::into_inner);
+        let shelves = &mut *guard;
         for id in shelves.places.remove(place).unwrap_or_default() {
-            gone.push(shelves.bytes.insert(id, Err(when)));
+            if let Some(shelf) = shelves.blobs.get_mut(&id)
+                && let Ok(bytes) = std::mem::replace(&mut shelf.content, Err(when))
+            {
+                shelves.bytes -= bytes.len();
+                gone.push(bytes);
+            }
         }
-        drop(shelves);
+        drop(guard);
         drop(gone); // Large bytes are freed after the lock.
     }
 
@@ -146,11 +190,32 @@ impl Blobs {
             return Value::Plain(value);
         };
         let shelves = self.shelves.read().unwrap_or_else(PoisonError::into_inner);
-        match shelves.bytes.get(&id) {
+        match shelves.blobs.get(&id).map(|shelf| &shelf.content) {
             None => Value::Plain(value),
             Some(Ok(bytes)) => Value::Erasable(Arc::clone(bytes)),
             Some(Err(when)) => Value::Erased { when: *when },
         }
+    }
+}
+
+impl Shelves {
+    /// Takes a blob out, and gives back the room for many when few are left.
+    fn take(&mut self, id: BlobId) -> Option<Shelf> {
+        let shelf = self.blobs.remove(&id)?;
+        if let Ok(bytes) = &shelf.content {
+            self.bytes -= bytes.len();
+        }
+        if let Some(ids) = self.places.get_mut(&shelf.place) {
+            ids.remove(&id);
+            if ids.is_empty() {
+                self.places.remove(&shelf.place);
+            }
+        }
+        if self.blobs.len() < self.blobs.capacity() / 4 {
+            self.blobs.shrink_to(2 * self.blobs.len());
+            self.places.shrink_to(2 * self.blobs.len());
+        }
+        Some(shelf)
     }
 }
 

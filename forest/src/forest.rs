@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::SystemTime;
 
-use weald_tree::{Bytes, Census, Tree};
+use weald_tree::{Bytes, Tree};
 
 use crate::asking::Asking;
 use crate::builder::Builder;
@@ -50,7 +50,7 @@ pub(crate) struct Shared {
     pub(crate) desk: Desk,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) stats: Counts,
-    pub(crate) blobs: Blobs,
+    pub(crate) blobs: Arc<Blobs>,
     pub(crate) insiders: Insiders,
     pub(crate) incarnation: u64,
     /// The upper half of the ids that the forest gives to commits.
@@ -73,6 +73,11 @@ impl Forest {
         &self.0.blobs
     }
 
+    /// All trees, as they are now.
+    pub(crate) fn lines(&self) -> Vec<Arc<Line>> {
+        self.0.names().values().cloned().collect()
+    }
+
     pub(crate) fn new_with(combiner: Combiner, clock: Arc<dyn Clock>, running: Running) -> Self {
         let since = clock.now().duration_since(SystemTime::UNIX_EPOCH);
         let nanoseconds = since.unwrap_or_default().as_nanos();
@@ -81,7 +86,7 @@ impl Forest {
             desk: Desk::new(combiner),
             clock,
             stats: Counts::default(),
-            blobs: Blobs::default(),
+            blobs: Arc::default(),
             insiders: Insiders::new(running),
             incarnation: u64::try_from(nanoseconds).unwrap_or(u64::MAX),
             seed: RandomState::new().hash_one(nanoseconds),
@@ -188,34 +193,27 @@ impl Forest {
         Ok(together::snapshot(&lines))
     }
 
-    /// What all versions that are kept take in memory. It costs the time of all that lies in memory.
-    pub fn weigh(&self) -> Census {
-        let lines: Vec<_> = self.0.names().values().cloned().collect();
-        let mut census = Census::default();
-        for line in lines {
-            let roots: Vec<_> = {
-                let past = line.past();
-                let lone = past
-                    .tags
-                    .values()
-                    .map(|tagged| &tagged.root)
-                    .filter(|root| root.number() <= past.gone());
-                past.kept().chain(lone).cloned().collect()
-            };
-            roots.iter().for_each(|root| census.add(&root.tree));
-        }
-        census
-    }
-
     /// What happened since the forest was opened.
     pub fn stats(&self) -> Stats {
-        let lines: Vec<_> = self.0.names().values().cloned().collect();
-        let versions = lines.iter().map(|line| line.past().kept().len() as u64);
-        Stats {
+        let lines = self.lines();
+        let (blobs, blob_bytes) = self.0.blobs.count();
+        let mut stats = Stats {
             trees: lines.len() as u64,
-            versions: versions.sum(),
+            blobs: blobs as u64,
+            blob_bytes: blob_bytes as u64,
             ..self.0.stats.read()
+        };
+        for line in lines {
+            let newest = {
+                let past = line.past();
+                stats.versions += past.kept().len() as u64;
+                Arc::clone(past.newest())
+            };
+            let indexes = newest.indexes.all().iter();
+            stats.indexes += indexes.len() as u64;
+            stats.index_keys += indexes.map(|index| index.keys.len() as u64).sum::<u64>();
         }
+        stats
     }
 }
 

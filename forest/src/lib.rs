@@ -32,6 +32,7 @@ mod commit;
 mod edit;
 mod update;
 
+mod aftermath;
 mod asking;
 mod combiner;
 mod desk;
@@ -53,6 +54,7 @@ mod error;
 mod journal;
 mod stats;
 mod wait;
+mod weight;
 
 pub use builder::{Builder, KEPT};
 pub use clock::{Clock, SystemClock};
@@ -74,3 +76,4 @@ pub use weald_tree::{
     Attributes, Bytes, Census, Diff, EditError, Node, NodeId, Operation, Path, PathError, Read,
     Subtree, Tree, Where,
 };
+pub use weight::Weight;

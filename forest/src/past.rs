@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::task::Waker;
 use std::time::SystemTime;
 
+use crate::aftermath::Aftermath;
 use crate::error::VersionError;
 use crate::root::Root;
 use crate::version::Version;
@@ -56,11 +57,11 @@ impl Past {
     }
 
     /// Lets go what is more than `keep`.
-    pub(crate) fn shrink(&mut self, keep: usize, gone: &mut Vec<Arc<Root>>) {
+    pub(crate) fn shrink(&mut self, keep: usize, after: &mut Aftermath) {
         while self.roots.len() > keep.max(1) {
             if let Some(root) = self.roots.pop_front() {
                 self.gone = root.number();
-                gone.push(root);
+                after.free_later(Some(root));
             }
         }
     }

@@ -57,8 +57,8 @@ impl Combiner {
             return Err(CommitError::Deleted(line.name().to_string()));
         }
         match what {
-            What::Edits(part, rest) if rest.is_empty() => self.prepare_one(shared, part),
-            What::Edits(first, rest) => self.prepare_many(shared, (first, rest)),
+            What::Edits(part, rest) if rest.is_empty() => self.prepare_one(shared, *part),
+            What::Edits(first, rest) => self.prepare_many(shared, (*first, rest)),
             What::Create(name, tree) => {
                 must_be_free(shared, &name)?;
                 Ok(Prepared::Create(name, tree))
@@ -99,7 +99,8 @@ impl Combiner {
             }
             What::Erase(line, node, name) => {
                 let place = (line.number, node, name);
-                if !shared.blobs.are_at(&place) {
+                // What no version has any more a journal may still have.
+                if !self.has_journal() && !shared.blobs.are_at(&place) {
                     let (_, node, name) = place;
                     return Err(CommitError::NothingToErase {
                         node,
@@ -149,31 +150,36 @@ impl Combiner {
 /// What an edit makes of the newest version: what it made of its base, if that is still the newest; else
 /// its operations are applied anew, if what it relied on is still so.
 fn merge(shared: &Shared, part: Part, head: &Root) -> Result<NewTree, CommitError> {
-    let tree = if part.base.number() == head.number() {
-        part.tree
+    let (tree, script) = if part.base.number() == head.number() {
+        part.edit.finish()
     } else {
-        let tree = rebase(&part, head)?;
+        let script = part.edit.into_script();
+        let tree = rebase((&part.line, &part.base), &script, head)?;
         shared.stats.rebased();
-        tree
+        (tree, script)
     };
     let indexes = head.indexes.updated(&head.tree, &tree);
     Ok(NewTree {
         content: (tree, indexes),
         blobs: part.blobs,
-        origin: Origin::Edit(part.script),
+        origin: Origin::Edit(script),
     })
 }
 
-fn rebase(part: &Part, head: &Root) -> Result<Tree, Box<Conflict>> {
-    let tree = || part.line.name().to_string();
-    if let Some(read) = part.script.stale(&part.base.tree, &head.tree) {
+fn rebase(
+    (line, base): (&Line, &Root),
+    script: &Script,
+    head: &Root,
+) -> Result<Tree, Box<Conflict>> {
+    let tree = || line.name().to_string();
+    if let Some(read) = script.stale(&base.tree, &head.tree) {
         return Err(Box::new(Conflict::Stale {
             tree: tree(),
             read,
             head: head.version(),
         }));
     }
-    part.script.replay(&head.tree).map_err(|error| {
+    script.replay(&head.tree).map_err(|error| {
         Box::new(Conflict::Refused {
             tree: tree(),
             error,

@@ -8,14 +8,14 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::aftermath::Aftermath;
 use crate::line::Line;
-use crate::request::wake;
 use crate::root::{Joint, Root};
 
-/// How many versions are kept, and those that were let go for it.
+/// How many versions are kept, and what is to be done about those that were let go and those who wait.
 pub(crate) struct Retention {
     pub(crate) keep: usize,
-    pub(crate) gone: Vec<Arc<Root>>,
+    pub(crate) after: Aftermath,
 }
 
 /// Makes versions of one tree visible, of which readers may see the last one only.
@@ -26,17 +26,17 @@ pub(crate) fn one(line: &Line, roots: &mut Vec<Arc<Root>>, retention: &mut Reten
     let wakers = {
         let mut past = line.past();
         roots.drain(..).for_each(|root| past.add(root));
-        past.shrink(retention.keep, &mut retention.gone);
+        past.shrink(retention.keep, &mut retention.after);
         line.slot.store(newest);
         std::mem::take(&mut past.wakers)
     };
-    wakers.into_values().for_each(|waker| wake(Some(waker)));
+    retention.after.wake_later(wakers.into_values());
 }
 
 /// Wakes those who wait for another version of a tree of which there will be none.
-pub(crate) fn last(line: &Line) {
+pub(crate) fn last(line: &Line, retention: &mut Retention) {
     let wakers = std::mem::take(&mut line.past().wakers);
-    wakers.into_values().for_each(|waker| wake(Some(waker)));
+    retention.after.wake_later(wakers.into_values());
 }
 
 /// Makes a version of each of several trees visible, all at once.
@@ -61,14 +61,11 @@ pub(crate) fn jointly(versions: Vec<(Arc<Line>, Arc<Root>)>, retention: &mut Ret
     }
     // Release: pairs with the load in `Joint::meant`.
     is_visible.store(true, Ordering::Release);
-    let mut wakers = Vec::new();
     for ((line, after), past) in versions.iter().zip(&mut pasts) {
         past.add(Arc::clone(after));
-        past.shrink(retention.keep, &mut retention.gone);
+        past.shrink(retention.keep, &mut retention.after);
         line.slot.store(Arc::clone(after));
-        wakers.push(std::mem::take(&mut past.wakers));
+        let wakers = std::mem::take(&mut past.wakers);
+        retention.after.wake_later(wakers.into_values());
     }
-    drop(pasts);
-    let wakers = wakers.into_iter().flat_map(|wakers| wakers.into_values());
-    wakers.for_each(|waker| wake(Some(waker)));
 }

@@ -6,8 +6,9 @@
 use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
+use std::time::Duration;
 
-use weald_tree::{Bytes, NodeId, Script, Tree};
+use weald_tree::{Bytes, NodeId, Tree};
 
 use crate::erasable::Blob;
 use crate::error::CommitError;
@@ -17,10 +18,6 @@ use crate::past::Tagged;
 use crate::root::Root;
 use crate::version::{CommitId, Committed};
 
-#[expect(
-    clippy::large_enum_variant,
-    reason = "a box would be one allocation for each commit"
-)]
 pub(crate) enum Request {
     Commit(Work),
     /// To be the only one who commits to a tree for a while.
@@ -41,7 +38,7 @@ pub(crate) struct Work {
 
 pub(crate) enum What {
     /// Edits of different trees.
-    Edits(Part, Vec<Part>),
+    Edits(Box<Part>, Vec<Part>),
     Create(Arc<str>, Box<Tree>),
     /// The tree that has this name when it happens.
     Delete(Arc<str>),
@@ -60,9 +57,7 @@ pub(crate) enum What {
 pub(crate) struct Part {
     pub(crate) line: Arc<Line>,
     pub(crate) base: Arc<Root>,
-    /// What the edit made of its base.
-    pub(crate) tree: Tree,
-    pub(crate) script: Script,
+    pub(crate) edit: weald_tree::Edit,
     pub(crate) blobs: Vec<Blob>,
 }
 
@@ -72,6 +67,8 @@ pub(crate) struct Bid {
     pub(crate) line: Arc<Line>,
     pub(crate) ticket: u64,
     pub(crate) caller: &'static Location<'static>,
+    /// How long it may last while others wait.
+    pub(crate) limit: Duration,
 }
 
 pub(crate) enum Answer {
@@ -95,6 +92,19 @@ impl What {
             | Self::Untag(line, _) => (Some(line), &[][..]),
         };
         first.into_iter().chain(rest.iter().map(|part| &part.line))
+    }
+
+    /// Carries out what edits of the newest version have not carried out yet: what their authors do
+    /// themselves nobody else has to wait for. If another commit comes first it was in vain.
+    pub(crate) fn carry_out(&mut self) {
+        let Self::Edits(first, rest) = self else {
+            return;
+        };
+        for part in std::iter::once(&mut **first).chain(rest) {
+            if part.base.number() == part.line.slot.load().number() {
+                part.edit.carry_out();
+            }
+        }
     }
 
     /// The name of the tree whose turn has to be free.
@@ -138,13 +148,14 @@ impl Pending {
         self.state().request = Some(request);
     }
 
-    pub(crate) fn answer(&self, answer: Answer) {
-        let waker = {
-            let mut state = self.state();
-            state.answer = Some(answer);
-            state.waker.take()
-        };
-        wake(waker);
+    /// Leaves the answer; who waits is to be woken.
+    #[must_use = "somebody may wait"]
+    pub(crate) fn answer(&self, answer: Answer) -> Option<Waker> {
+        let mut state = self.state();
+        state.answer = Some(answer);
+        // One who looks again of himself is not in need of it.
+        let waker = state.waker.take();
+        waker.filter(|waker| !waker.will_wake(Waker::noop()))
     }
 
     /// Wakes the one who waits, without an answer.

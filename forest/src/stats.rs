@@ -38,6 +38,14 @@ pub struct Stats {
     pub trees: u64,
     /// Versions that are kept, of all trees.
     pub versions: u64,
+    /// Indexes of the newest versions, of all trees.
+    pub indexes: u64,
+    /// Values that these indexes hold.
+    pub index_keys: u64,
+    /// Erasable values that are stored, because a version that is kept, or read, refers to them.
+    pub blobs: u64,
+    /// How many bytes these values have together.
+    pub blob_bytes: u64,
 }
 
 impl Counts {
@@ -82,8 +90,7 @@ impl Counts {
             rebases: read(&self.rebases),
             turns_revoked: read(&self.turns_revoked),
             groups: self.groups.each_ref().map(read),
-            trees: 0,
-            versions: 0,
+            ..Stats::default()
         }
     }
 }

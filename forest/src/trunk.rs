@@ -247,7 +247,8 @@ impl Trunk {
     /// of a node: every version, snapshot and export then reads `Erased`. So it does in a deleted tree.
     ///
     /// # Errors
-    /// [`CommitError::NothingToErase`], if none are stored; those of a commit, but for `Deleted`.
+    /// [`CommitError::NothingToErase`], if none are stored and there is no journal, which may have more than
+    /// the versions in memory; those of a commit, but for `Deleted`.
     pub fn erase(
         &self,
         node: NodeId,

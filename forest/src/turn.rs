@@ -1,9 +1,10 @@
-//! Turns: one `update` at a time may be the only one who commits to a tree, for ten milliseconds.
+//! Turns: one `update` at a time may be the only one who commits to a tree, for ten milliseconds at first.
 //!
 //! - Who has lost three races asks for the tree's turn. Whoever comes while somebody has it waits behind
 //!   it, in the order of coming, be it a commit or another one who wants the turn.
-//! - A turn that lasts longer than [`LIMIT`] while others wait is taken away and reported. Its owner may
-//!   still commit, as everybody else does.
+//! - A turn that lasts longer than its limit while others wait is taken away and reported. Its owner may
+//!   still commit, as everybody else does. The limit is [`LIMIT`], and twice as much each time that the same
+//!   update has to ask again.
 //! - The map is empty nearly always, and asking it is then one comparison.
 
 use std::collections::{HashMap, VecDeque};
@@ -15,7 +16,7 @@ use std::time::Duration;
 use crate::forest::Shared;
 use crate::request::{Bid, Pending, Request, Work};
 
-/// How long a turn lasts when others wait.
+/// How long the first turn of an update lasts when others wait.
 pub(crate) const LIMIT: Duration = Duration::from_millis(10);
 
 /// The turns that are taken, by the number of the tree.
@@ -78,7 +79,7 @@ impl Turns {
         turn.waiting.push_back(pending);
         if turn.waiting.len() == 1 {
             let alarm = Alarm(Arc::downgrade(shared));
-            let deadline = turn.since + LIMIT;
+            let deadline = turn.since + turn.bid.limit;
             let waker = Waker::from(Arc::new(alarm));
             // If the clock panics nobody takes the turn away; it ends when its owner leaves it.
             let _ = catch_unwind(AssertUnwindSafe(|| shared.clock.wake_at(deadline, waker)));
@@ -93,7 +94,7 @@ impl Turns {
     ) -> VecDeque<Arc<Pending>> {
         let mut freed = VecDeque::new();
         self.0.retain(|_, turn| {
-            let is_over = turn.since + LIMIT <= now && !turn.waiting.is_empty();
+            let is_over = turn.since + turn.bid.limit <= now && !turn.waiting.is_empty();
             if is_over {
                 report(&turn.bid, now - turn.since);
                 freed.append(&mut turn.waiting);

@@ -3,8 +3,11 @@
 //! 1. The closure edits the newest version, on its caller's thread, and the edit is committed.
 //! 2. A conflict is a lost race: back to 1, twice.
 //! 3. After [`RACES`] lost races it takes the tree's turn, in the order of asking (see `turn.rs`): then
-//!    nobody else commits to the tree, and the next commit cannot be a conflict. After ten milliseconds
-//!    the turn is taken away if others wait, and one last try is made without it.
+//!    nobody else commits to the tree, and the next commit cannot be a conflict.
+//! 4. After ten milliseconds the turn is taken away if others wait. If the commit is a conflict then, the
+//!    update asks for the turn again, behind those who wait, and may have it twice as long. So a closure
+//!    that was only kept off its processor goes through, and one that computes for a second and more gives
+//!    up after [`TURNS`].
 //!
 //! A closure that panics has edited a private version, so there is no trace of it; a turn that it had is
 //! left while the stack unwinds.
@@ -12,6 +15,7 @@
 use std::future::Future;
 use std::panic::Location;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::asking::Asking;
 use crate::edit::Edit;
@@ -19,10 +23,14 @@ use crate::error::CommitError;
 use crate::forest::Shared;
 use crate::request::{Bid, Request};
 use crate::trunk::Trunk;
+use crate::turn::LIMIT;
 use crate::version::Committed;
 
 /// Races that an update loses before it takes the turn.
-pub(crate) const RACES: usize = 3;
+const RACES: usize = 3;
+
+/// Turns that are taken away from an update before it gives up: the last one is for 1.28 seconds.
+const TURNS: u32 = 8;
 
 /// Why an update did not happen.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -34,9 +42,10 @@ pub enum UpdateError<E> {
     /// The commit was refused, not for a conflict.
     #[error(transparent)]
     Commit(#[from] CommitError),
-    /// The closure ran longer than its turn while others waited, and then lost another race.
+    /// The closure ran longer than its turn while others waited, and then lost another race; and so again
+    /// with longer turns, up to more than a second.
     #[error(
-        "an update ran for more than 10 ms while others waited, lost its turn, and then a race; \
+        "an update ran for more than a second while others waited, and lost its turns and its races; \
          compute outside of `update`, and change the tree inside"
     )]
     Revoked,
@@ -96,11 +105,14 @@ where
             outcome => return outcome,
         }
     }
-    let turn = Turn::take(&trunk, caller).await;
-    match attempt(&trunk, &mut change, Some(turn.0.ticket)).await {
-        Err(UpdateError::Commit(CommitError::Conflict(_))) => Err(UpdateError::Revoked),
-        outcome => outcome,
+    for taken_away in 0..TURNS {
+        let turn = Turn::take(&trunk, caller, LIMIT * (1 << taken_away)).await;
+        match attempt(&trunk, &mut change, Some(turn.0.ticket)).await {
+            Err(UpdateError::Commit(CommitError::Conflict(_))) => {}
+            outcome => return outcome,
+        }
     }
+    Err(UpdateError::Revoked)
 }
 
 async fn attempt<F, R, E>(
@@ -124,12 +136,13 @@ where
 struct Turn(Bid, Arc<Shared>);
 
 impl Turn {
-    async fn take(trunk: &Trunk, caller: &'static Location<'static>) -> Self {
+    async fn take(trunk: &Trunk, caller: &'static Location<'static>, limit: Duration) -> Self {
         let shared = Arc::clone(&trunk.shared);
         let bid = Bid {
             line: Arc::clone(&trunk.line),
             ticket: shared.ticket(),
             caller,
+            limit,
         };
         let turn = Self(bid.clone(), Arc::clone(&shared));
         Asking::new(shared, Request::TakeTurn(bid)).await;

@@ -53,7 +53,7 @@ fn all() {
     assert_eq!(tree.view().tree().len(), 1);
     tree.restore(before).wait().unwrap();
     assert_eq!(tree.view().tree().len(), DEPTH as u64 + 1);
-    assert!(forest.weigh().records() > DEPTH as u64);
+    assert!(forest.weigh().trees.records() > DEPTH as u64);
     forest.delete("deep").wait().unwrap();
 }
 

@@ -5,11 +5,13 @@
 #[path = "support/tools.rs"]
 mod tools;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use tools::ManualClock;
-use weald_forest::{Commit, CommitError, Forest, Query, Tree, Value, Wait};
+use weald_forest::{
+    Change, Commit, CommitError, Forest, Journal, Query, Record, Tree, Trunk, Value, Wait,
+};
 
 fn bytes(forest: &Forest, root: &weald_forest::Root) -> Option<Vec<u8>> {
     let value = forest.value(root.tree().root(), "name")?;
@@ -132,6 +134,108 @@ fn what_lies_in_a_deleted_tree_can_be_erased() {
     let view = tree.view();
     let value = forest.value(view.tree().root(), "name");
     assert!(matches!(value, Some(Value::Erased { .. })));
+}
+
+/// Puts an erasable value over the one that may be there.
+fn put_erasable(tree: &Trunk, value: impl AsRef<[u8]>) {
+    let mut edit = tree.edit();
+    edit.put_erasable(edit.root(), "name", value).unwrap();
+    edit.commit().wait().unwrap();
+}
+
+#[test]
+fn bytes_go_with_the_last_version_that_refers_to_them() {
+    let forest = Forest::builder().keep(3).build();
+    let tree = forest.create("t").wait().unwrap();
+    let stored = || (forest.stats().blobs, forest.stats().blob_bytes);
+    for number in 1..=10_u8 {
+        put_erasable(&tree, [number; 100]);
+        let kept = u64::from(number.min(3));
+        assert_eq!(stored(), (kept, 100 * kept), "commit {number}");
+    }
+    // A tag and a reader keep what their versions refer to.
+    tree.tag("t", tree.view().version()).wait().unwrap();
+    let reader = tree.snapshot();
+    for number in 0..5 {
+        tools::commit(&tree, "name", &number.to_string());
+    }
+    assert_eq!(stored(), (1, 100));
+    tree.untag("t").wait().unwrap();
+    assert_eq!(bytes(&forest, &reader).unwrap(), [10; 100]);
+    // So does a tree that was created from such a version.
+    let copy = forest.create_from("copy", reader.tree().clone()).wait();
+    drop(reader);
+    assert_eq!(bytes(&forest, &copy.unwrap().view()).unwrap(), [10; 100]);
+    assert_eq!(stored(), (1, 100));
+    forest.delete("copy").wait().unwrap();
+    assert_eq!(stored(), (0, 0));
+    let root = tree.view().tree().root().id();
+    assert!(tree.erase(root, "name").wait().is_err(), "nothing is left");
+}
+
+#[test]
+fn bytes_of_edits_that_are_dropped_or_refused_are_not_stored() {
+    let forest = Forest::new();
+    let tree = forest.create("t").wait().unwrap();
+    let mut dropped = tree.edit();
+    dropped.put_erasable(dropped.root(), "name", "a").unwrap();
+    let mut refused = tree.edit();
+    refused.put_erasable(refused.root(), "name", "b").unwrap();
+    let mut overwritten = tree.edit();
+    overwritten
+        .put_erasable(overwritten.root(), "name", "c")
+        .unwrap();
+    overwritten
+        .put_attribute(overwritten.root(), "name", "plain")
+        .unwrap();
+    overwritten.commit().wait().unwrap();
+    assert!(refused.commit().wait().is_err());
+    drop(dropped);
+    assert_eq!(forest.stats().blobs, 0);
+}
+
+#[test]
+fn an_erased_value_is_told_as_long_as_a_version_refers_to_it() {
+    let forest = Forest::builder().keep(1).build();
+    let tree = forest.create("t").wait().unwrap();
+    put_erasable(&tree, "Ada");
+    let reader = tree.snapshot();
+    let root = reader.tree().root();
+    tree.erase(root.id(), "name").wait().unwrap();
+    tools::commit(&tree, "name", "plain");
+    assert!(matches!(
+        forest.value(root, "name"),
+        Some(Value::Erased { .. })
+    ));
+    assert_eq!(forest.stats().blobs, 0);
+}
+
+/// A journal that notes who erased what.
+struct Erasures(Arc<Mutex<Vec<String>>>);
+
+impl Journal for Erasures {
+    fn append(&mut self, record: &Record<'_>) -> Result<(), String> {
+        for change in record.changes {
+            if let Change::Erase { name, .. } = change {
+                self.0.lock().unwrap().push((*name).to_owned());
+            }
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn a_journal_is_told_to_erase_what_no_version_has_any_more() {
+    let erased = Arc::new(Mutex::new(Vec::new()));
+    let journal = Erasures(Arc::clone(&erased));
+    let forest = Forest::builder().keep(1).journal(journal).build();
+    let tree = forest.create("t").wait().unwrap();
+    put_erasable(&tree, "Ada");
+    tools::commit(&tree, "name", "plain");
+    assert_eq!(forest.stats().blobs, 0);
+    let root = tree.view().tree().root().id();
+    tree.erase(root, "name").wait().unwrap();
+    assert_eq!(*erased.lock().unwrap(), ["name"]);
 }
 
 #[test]

@@ -136,7 +136,13 @@ fn number(root: &Root, name: &str) -> u64 {
 
 fn snapshot(forest: &Forest, trees: &[Trunk], way: Way) -> Did {
     let roots = match way {
-        Way::OneByOne => trees.iter().map(Trunk::snapshot).collect(),
+        Way::OneByOne => {
+            let one = |tree: &Trunk| {
+                std::thread::yield_now(); // So that others come between.
+                tree.snapshot()
+            };
+            trees.iter().map(one).collect()
+        }
         _ => forest
             .snapshot_all(&trees.iter().collect::<Vec<_>>())
             .unwrap(),

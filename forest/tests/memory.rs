@@ -50,6 +50,30 @@ fn churn(tree: &Trunk, nodes: &[NodeId], rounds: usize) {
     }
 }
 
+/// Erasable bytes go with the versions that refer to them, and with a tree that is deleted whole.
+fn erasable_bytes_come_and_go(forest: &Forest) {
+    let plain = live();
+    let large = forest.create("large").wait().unwrap();
+    for number in 0..1000 {
+        let mut edit = large.edit();
+        edit.put_erasable(edit.root(), "n", [7; 10_000]).unwrap();
+        edit.commit().wait().unwrap();
+        assert_eq!(forest.stats().blobs, 100.min(number + 1));
+    }
+    let stored = live() - plain;
+    assert!((1_000_000..1_300_000).contains(&stored), "{stored} bytes");
+    churn(&large, &[large.view().tree().root().id()], 100);
+    let left = live() - plain;
+    assert!(left < 300_000, "{left} bytes of values are left");
+    forest.delete("large").wait().unwrap();
+    drop(large);
+    let left = live() - plain;
+    assert!(
+        left < 20_000,
+        "{left} bytes are left of a tree that is gone"
+    );
+}
+
 #[test]
 fn what_is_let_go_is_freed() {
     let before = live();
@@ -84,6 +108,7 @@ fn what_is_let_go_is_freed() {
         assert!(live() - full < full / 4, "a slow watch keeps one version");
         drop(watch);
 
+        erasable_bytes_come_and_go(&forest);
         let tiny = live();
         for number in 0..1000 {
             let name = number.to_string();

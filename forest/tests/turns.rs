@@ -69,8 +69,8 @@ fn an_update_that_loses_races_runs_again_and_then_takes_the_turn() {
     );
 }
 
-#[test]
-fn a_turn_that_lasts_too_long_is_taken_away_and_reported() {
+/// An update that loses three races and then so many turns, each of which is twice as long as the last.
+fn after_lost_turns(turns: u32) -> (Result<(), UpdateError<UpdateTrouble>>, Trunk, Forest) {
     let clock = Arc::new(ManualClock::default());
     let forest = Forest::builder().clock(clock.clone()).build();
     let tree = forest.create("t").wait().unwrap();
@@ -79,10 +79,12 @@ fn a_turn_that_lasts_too_long_is_taken_away_and_reported() {
         runs += 1;
         if runs <= 3 {
             elsewhere(|| commit(&tree, "n", &runs.to_string()));
-        } else {
-            let mut other = ByHand::new(put(&tree, "n", "other").commit());
+        } else if runs <= 3 + turns {
+            let limit = Duration::from_millis(10) * (1 << (runs - 4));
+            let value = format!("other {}", runs - 3);
+            let mut other = ByHand::new(put(&tree, "n", &value).commit());
             elsewhere(|| assert!(other.is_pending()));
-            clock.advance(Duration::from_millis(9));
+            clock.advance(limit - Duration::from_millis(1));
             elsewhere(|| assert!(other.is_pending()));
             clock.advance(Duration::from_millis(1));
             elsewhere(|| other.ready().unwrap());
@@ -91,9 +93,26 @@ fn a_turn_that_lasts_too_long_is_taken_away_and_reported() {
         edit.put_attribute(edit.root(), "n", "mine")
             .map_err(UpdateTrouble)
     });
-    assert_eq!(update.wait().unwrap_err(), UpdateError::Revoked);
-    assert_eq!(value_of(&tree, "n").unwrap(), "other");
-    assert_eq!(forest.stats().turns_revoked, 1);
+    let outcome = update.wait().map(|_| ());
+    (outcome, tree, forest)
+}
+
+#[test]
+fn a_turn_that_lasts_too_long_is_taken_away_and_reported_and_the_next_one_is_longer() {
+    for turns in [1, 2, 7] {
+        let (outcome, tree, forest) = after_lost_turns(turns);
+        assert_eq!(outcome, Ok(()));
+        assert_eq!(value_of(&tree, "n").unwrap(), "mine");
+        assert_eq!(forest.stats().turns_revoked, u64::from(turns));
+    }
+}
+
+#[test]
+fn who_loses_turn_after_turn_gives_up_in_the_end() {
+    let (outcome, tree, forest) = after_lost_turns(8);
+    assert_eq!(outcome, Err(UpdateError::Revoked));
+    assert_eq!(value_of(&tree, "n").unwrap(), "other 8");
+    assert_eq!(forest.stats().turns_revoked, 8);
     // Nobody has the turn any more.
     commit(&tree, "n", "free");
 }

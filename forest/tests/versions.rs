@@ -108,7 +108,7 @@ fn the_newest_versions_and_the_tagged_ones_are_kept() {
         .map(|n| commit(&tree, "k", &n.to_string()).version)
         .collect();
     assert_eq!(tree.versions().len(), 3);
-    assert_eq!(forest.weigh().versions(), 3);
+    assert_eq!(forest.weigh().trees.versions(), 3);
     let oldest = versions[7];
     let too_old = VersionError::TooOld {
         asked: versions[6],
@@ -125,9 +125,9 @@ fn the_newest_versions_and_the_tagged_ones_are_kept() {
         Some("7")
     );
     assert_eq!(tree.kept_at(versions[7]).unwrap().version(), versions[7]);
-    assert_eq!(forest.weigh().versions(), 4);
+    assert_eq!(forest.weigh().trees.versions(), 4);
     tree.untag("good").wait().unwrap();
-    assert_eq!(forest.weigh().versions(), 3);
+    assert_eq!(forest.weigh().trees.versions(), 3);
     assert!(tree.tagged("good").is_none());
     // A tag makes no version of the tree.
     assert_eq!(tree.versions().len(), 3);
@@ -138,13 +138,13 @@ fn a_snapshot_keeps_its_own_version_and_no_other() {
     let forest = Forest::builder().keep(1).build();
     let (tree, children) = with_children(&forest, 5000);
     let held = tree.snapshot();
-    let alone = forest.weigh();
+    let alone = forest.weigh().trees;
     for child in &children {
         let mut edit = tree.edit();
         edit.put_attribute(*child, "k", "v").unwrap();
         edit.commit().wait().unwrap();
     }
-    let after = forest.weigh();
+    let after = forest.weigh().trees;
     assert_eq!((after.versions(), after.records()), (1, alone.records()));
     assert!(
         held.tree()
@@ -158,13 +158,13 @@ fn a_snapshot_keeps_its_own_version_and_no_other() {
 fn versions_share_what_did_not_change() {
     let forest = Forest::new();
     let (tree, children) = with_children(&forest, 10_000);
-    let alone = forest.weigh();
+    let alone = forest.weigh().trees;
     for child in &children[..100] {
         let mut edit = tree.edit();
         edit.put_attribute(*child, "k", "v").unwrap();
         edit.commit().wait().unwrap();
     }
-    let census = forest.weigh();
+    let census = forest.weigh().trees;
     assert_eq!(census.nodes(), alone.nodes() + 100 * 10_001);
     // Each commit copied one leaf of at most sixteen records.
     assert!(census.records() <= alone.records() + 100 * 16);

@@ -4,6 +4,7 @@
 //! map at the first touch and changed in place from then on.
 
 use crate::attributes::Attributes;
+use crate::bytes::Bytes;
 use crate::error::EditError;
 use crate::id::{FOREIGN_END, NodeId};
 use crate::node::Node;
@@ -38,7 +39,7 @@ impl Tree {
             }
             Operation::Delete { node } => self.delete(*node),
             Operation::PutAttribute { node, name, value } => {
-                self.put_attribute(*node, text(*node, name)?, value)
+                self.put_bytes(*node, text(*node, name)?, value)
             }
             Operation::DeleteAttribute { node, name } => {
                 self.delete_attribute(*node, text(*node, name)?)
@@ -114,15 +115,15 @@ impl Tree {
     }
 
     #[inline]
-    pub(crate) fn put_attribute(
+    pub(crate) fn put_bytes(
         &mut self,
         node: NodeId,
         name: &str,
-        value: &[u8],
+        value: &Bytes,
     ) -> Result<(), EditError> {
         self.must_have(node)?;
         self.records
-            .change(node, |record| record.attributes.put(name, value));
+            .change(node, |record| record.attributes.put_bytes(name, value));
         Ok(())
     }
 

@@ -80,13 +80,26 @@ impl Attributes {
         }
     }
 
-    fn put_among(&mut self, name: &str, value: &[u8]) {
-        if let Some(form) = self.packed_with(name.as_bytes(), Some(value)) {
-            self.0 = form;
-            return;
+    /// The same for bytes that may be shared, and then stay so.
+    #[inline]
+    pub(crate) fn put_bytes(&mut self, name: &str, value: &Bytes) {
+        if value.is_in_place() {
+            self.put(name, value);
+        } else {
+            self.put_listed(name, value.clone());
         }
+    }
+
+    fn put_among(&mut self, name: &str, value: &[u8]) {
+        match self.packed_with(name.as_bytes(), Some(value)) {
+            Some(form) => self.0 = form,
+            None => self.put_listed(name, Bytes::new(value)),
+        }
+    }
+
+    fn put_listed(&mut self, name: &str, value: Bytes) {
         let mut list = self.to_list();
-        let new = (Bytes::from(name), Bytes::new(value));
+        let new = (Bytes::from(name), value);
         match find(&list, name) {
             Ok(at) => list[at] = new,
             Err(at) => list.insert(at, new),
@@ -125,8 +138,14 @@ impl Attributes {
         }
     }
 
-    /// The packed form after `name` was set to `value` or taken out, if it fits.
+    /// The packed form after `name` was set to `value` or taken out, if it fits. Values with companions
+    /// are never packed.
     fn packed_with(&self, name: &[u8], value: Option<&[u8]>) -> Option<Form> {
+        if let Form::Listed(list) = &self.0
+            && list.iter().any(|(_, value)| value.has_companion())
+        {
+            return None;
+        }
         let mut packed = Draft::EMPTY;
         let mut new = value.map(|value| (name, value));
         for (known, old) in self.raw() {
@@ -280,6 +299,28 @@ mod tests {
                 prop_assert_eq!(&again, &attributes);
             }
         }
+    }
+
+    #[test]
+    fn a_companion_stays_until_its_value_goes() {
+        let counted = std::sync::Arc::new(());
+        let is_held = || std::sync::Arc::strong_count(&counted) > 1;
+        let value = Bytes::with_companion(b"v", std::sync::Arc::clone(&counted));
+        let mut attributes = Attributes::new().with("a", "1");
+        attributes.put_bytes("b", &value);
+        drop(value);
+        attributes.put("c", b"3");
+        attributes.put("a", b"2");
+        attributes.delete("c");
+        let clone = attributes.clone();
+        attributes.put("b", b"plain");
+        assert!(is_held() && clone.get("b") == Some(b"v"));
+        drop(clone);
+        assert!(!is_held());
+        assert_eq!(
+            attributes,
+            Attributes::new().with("a", "2").with("b", "plain")
+        );
     }
 
     #[test]

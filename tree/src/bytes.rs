@@ -1,7 +1,11 @@
-//! A string of bytes that lies in place when it is short and is shared when it is long.
+//! A string of bytes that lies in place when it is short and is shared when it is long, or when it has a
+//! companion.
 
-use std::sync::Arc;
+use std::any::Any;
+use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::{fmt, ops};
+
+use triomphe::ThinArc;
 
 use crate::inline::Inline;
 
@@ -12,23 +16,67 @@ pub struct Bytes(Form);
 #[derive(Clone)]
 enum Form {
     Short(Inline),
-    Shared(Arc<[u8]>),
+    Shared(ThinArc<Companion, u8>),
 }
+
+/// What goes when the last clone of some bytes goes.
+type Companion = Option<Box<dyn Any + Send + Sync + UnwindSafe + RefUnwindSafe>>;
 
 impl Bytes {
     /// A copy of `bytes`.
     pub fn new(bytes: &[u8]) -> Self {
         Self(match Inline::new(bytes) {
             Some(short) => Form::Short(short),
-            None => Form::Shared(bytes.into()),
+            None => Form::Shared(ThinArc::from_header_and_slice(None, bytes)),
         })
+    }
+
+    /// A copy of `bytes`, and something that stays as long as any clone does, in whatever version that
+    /// lies: its destructor tells that no version has these bytes any more.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use weald_tree::{Bytes, Tree};
+    ///
+    /// let large = Arc::new([0_u8; 1000]);
+    /// let mut edit = Tree::new().edit();
+    /// let root = edit.tree().root().id();
+    /// edit.put_bytes(root, "picture", Bytes::with_companion(b"1", Arc::clone(&large)))?;
+    /// let tree = edit.freeze();
+    /// assert_eq!(Arc::strong_count(&large), 2);
+    /// drop(tree);
+    /// assert_eq!(Arc::strong_count(&large), 1);
+    /// # Ok::<(), weald_tree::EditError>(())
+    /// ```
+    pub fn with_companion(
+        bytes: &[u8],
+        companion: impl Any + Send + Sync + UnwindSafe + RefUnwindSafe,
+    ) -> Self {
+        let companion: Companion = Some(Box::new(companion));
+        Self(Form::Shared(ThinArc::from_header_and_slice(
+            companion, bytes,
+        )))
+    }
+
+    /// Whether they lie in place, and so are theirs alone.
+    #[inline]
+    pub(crate) fn is_in_place(&self) -> bool {
+        matches!(self.0, Form::Short(_))
+    }
+
+    /// Whether something goes when the last clone goes.
+    pub(crate) fn has_companion(&self) -> bool {
+        matches!(&self.0, Form::Shared(shared) if shared.header.header.is_some())
     }
 
     /// How many bytes lie elsewhere.
     pub(crate) fn heap(&self) -> usize {
         match &self.0 {
             Form::Short(..) => 0,
-            Form::Shared(bytes) => bytes.len(),
+            // The counter, the companion, the length, the bytes.
+            Form::Shared(shared) => {
+                2 * size_of::<usize>() + size_of::<Companion>() + shared.slice.len()
+            }
         }
     }
 }
@@ -39,7 +87,7 @@ impl ops::Deref for Bytes {
     fn deref(&self) -> &[u8] {
         match &self.0 {
             Form::Short(short) => short.bytes(),
-            Form::Shared(bytes) => bytes,
+            Form::Shared(shared) => &shared.slice,
         }
     }
 }

@@ -47,6 +47,7 @@ impl Census {
         self.versions += 1;
         self.nodes += tree.len();
         self.add_branch(tree.records.top().0);
+        self.add_branch(&tree.records.tail().leaf);
     }
 
     /// How many versions were added.
@@ -62,6 +63,11 @@ impl Census {
     /// How many records of nodes lie in memory for them. The others are shared.
     pub fn records(&self) -> u64 {
         self.records
+    }
+
+    /// How many of the nodes have no record of their own, because an earlier version has the same one.
+    pub fn shared(&self) -> u64 {
+        self.nodes.saturating_sub(self.records)
     }
 
     /// How many bytes they take together, as asked from the allocator.

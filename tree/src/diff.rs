@@ -1,13 +1,14 @@
 //! What differs between two versions, found in the time of what differs.
 //!
 //! Both maps are walked together; what they share in memory is left out at once, unseen. The versions
-//! need no common history, but then everything may differ.
+//! need no common history, but then everything may differ. The tails of the maps are looked at as if they
+//! lay in their places.
 
 use triomphe::Arc;
 
 use crate::id::NodeId;
 use crate::node::Node;
-use crate::radix::{BITS, Branch, LEAF, Leaf, WIDTH};
+use crate::radix::{BITS, Branch, LEAF, Leaf, WIDTH, fits};
 use crate::record::Record;
 use crate::tree::Tree;
 
@@ -103,11 +104,16 @@ impl<'a> Diff<'a> {
             let (top, height) = tree.records.top();
             Side(top, height)
         });
+        let last = [old, new].map(|tree| tree.records.tail().number);
+        let mut height = sides[0].1.max(sides[1].1);
+        while !fits(last[0].max(last[1]), height) {
+            height += 1;
+        }
         Self {
             trees: [old, new],
             pairs: vec![Pair {
                 sides,
-                height: sides[0].1.max(sides[1].1),
+                height,
                 number: 0,
             }],
             leaves: [None; 2],
@@ -118,11 +124,16 @@ impl<'a> Diff<'a> {
 
     /// Looks at one pair of parts: at nothing, or at all pairs below, or at the slots of two leaves.
     fn descend(&mut self, pair: &Pair<'a>) {
-        if pair.sides[0].is(pair.sides[1]) {
+        if pair.sides[0].is(pair.sides[1]) && !self.has_tail(pair) {
             return;
         }
         if pair.height == 0 {
-            self.leaves = pair.sides.map(Side::leaf);
+            self.leaves = [0, 1].map(|side| self.leaf(pair, side));
+            if let [Some(old), Some(new)] = self.leaves
+                && Arc::ptr_eq(&old.slots, &new.slots)
+            {
+                return;
+            }
             self.next = pair.number * LEAF;
             self.end = self.next + LEAF;
             return;
@@ -136,6 +147,19 @@ impl<'a> Diff<'a> {
                 number: pair.number + ((digit as u64) << (BITS * height)),
             });
         }
+    }
+
+    /// Whether the place of a tail lies in these parts.
+    fn has_tail(&self, pair: &Pair<'a>) -> bool {
+        self.trees.iter().any(|tree| {
+            let number = tree.records.tail().number;
+            fits(number ^ pair.number, pair.height)
+        })
+    }
+
+    fn leaf(&self, pair: &Pair<'a>, side: usize) -> Option<&'a Leaf<Record>> {
+        let tail = self.trees[side].records.tail().leaf(pair.number);
+        tail.or(pair.sides[side].leaf())
     }
 
     /// Compares the next slot of both leaves.
@@ -238,7 +262,7 @@ mod tests {
             }
         }
         assert_eq!(changes, 1);
-        // Eight parts for each of the five levels, sixteen slots, and the top.
-        assert!(steps <= 8 * 5 + 16 + 1, "{steps}");
+        // Eight parts for each of the five levels, sixteen slots, and the top; and the way to the tail.
+        assert!(steps <= 2 * 8 * 5 + 16 + 1, "{steps}");
     }
 }

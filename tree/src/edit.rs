@@ -1,11 +1,14 @@
 //! An edit: a private version that is changed in place, and the list of what was done to it.
 //!
 //! - What the edit has copied once it owns, and changes in place from then on; freezing it costs nothing.
+//! - The first operation, if it adds a node or puts an attribute, is only looked at and listed; it is carried
+//!   out when somebody asks for the working version, or with the second. So who brings an edit of one
+//!   operation to another version has not paid for one that nobody sees.
 //! - The list of operations and reads is data: it can be checked against another version and applied
 //!   there (see [`Script`]) without the code that made it.
 //! - A refused operation changes nothing and is not on the list.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 
 use crate::attributes::Attributes;
 use crate::bytes::Bytes;
@@ -14,6 +17,7 @@ use crate::id::NodeId;
 use crate::node::Node;
 use crate::operation::{Operation, Where};
 use crate::script::{Read, Script};
+use crate::spot::Spot;
 use crate::subtree::Subtree;
 use crate::tree::Tree;
 
@@ -34,16 +38,27 @@ use crate::tree::Tree;
 /// # Ok::<(), weald_tree::EditError>(())
 /// ```
 pub struct Edit {
+    /// The working version, but for what is still to be carried out.
     tree: Tree,
+    later: Option<Later>,
     operations: Vec<Operation>,
     /// Nothing, if the edit is blind.
     reads: Option<RefCell<Vec<Read>>>,
+}
+
+/// The only operation on the list, which is possible and was not carried out.
+struct Later {
+    /// The spot of a node that it adds.
+    spot: Option<Spot>,
+    /// The working version for those who only look; few do, and so it lies elsewhere.
+    seen: OnceCell<Box<Tree>>,
 }
 
 impl Edit {
     pub(crate) fn of(tree: Tree) -> Self {
         Self {
             tree,
+            later: None,
             operations: Vec::new(),
             reads: Some(RefCell::new(Vec::new())),
         }
@@ -59,18 +74,46 @@ impl Edit {
 
     /// The working version, to look at without being recorded.
     pub fn tree(&self) -> &Tree {
-        &self.tree
+        match &self.later {
+            None => &self.tree,
+            Some(later) => later.seen.get_or_init(|| {
+                let mut tree = self.tree.clone();
+                later.carry_out(&self.operations, &mut tree);
+                Box::new(tree)
+            }),
+        }
+    }
+
+    /// Carries out what is still to be carried out, so that nothing is left to be done for
+    /// [`finish`](Self::finish).
+    #[inline]
+    pub fn carry_out(&mut self) {
+        let Some(mut later) = self.later.take() else {
+            return;
+        };
+        match later.seen.take() {
+            Some(seen) => self.tree = *seen,
+            None => later.carry_out(&self.operations, &mut self.tree),
+        }
     }
 
     /// The version that this edit made.
-    pub fn freeze(self) -> Tree {
+    pub fn freeze(mut self) -> Tree {
+        self.own();
         self.tree
     }
 
     /// The version that this edit made, and how it came about.
-    pub fn finish(self) -> (Tree, Script) {
+    pub fn finish(mut self) -> (Tree, Script) {
+        self.own();
         let reads = self.reads.map(RefCell::into_inner);
         (self.tree, Script::new(self.operations, reads))
+    }
+
+    /// How the version of this edit would come about, for one who needs it in another version only.
+    pub fn into_script(self) -> Script {
+        let reads = self.reads.map(RefCell::into_inner);
+        Script::new(self.operations, reads)
     }
 
     /// Adds a node behind the children of `parent`.
@@ -88,12 +131,19 @@ impl Edit {
     /// `Missing`, if the node that `at` names is not there; `IsRoot`, if that node has no siblings.
     #[inline]
     pub fn add(&mut self, at: Where, attributes: Attributes) -> Result<NodeId, EditError> {
-        let spot = self.tree.spot(at)?;
-        let node = self.tree.ids.take();
-        self.tree.add(node, &spot, attributes.clone());
+        let is_first = self.operations.is_empty();
+        let tree = self.own();
+        let spot = tree.spot(at)?;
+        let node = tree.ids.take();
+        let target = spot.target(at);
+        if is_first {
+            self.begin_later(Some(spot));
+        } else {
+            tree.add(node, &spot, attributes.clone());
+        }
         self.operations.push(Operation::Add {
             node,
-            target: spot.target(at),
+            target,
             attributes,
         });
         Ok(node)
@@ -105,8 +155,9 @@ impl Edit {
     /// As [`add`](Self::add); `ForeignSubtree`, if it was built with ids of another tree;
     /// `AlreadyThere`, if it was spliced in before.
     pub fn splice(&mut self, at: Where, subtree: &Subtree) -> Result<(), EditError> {
-        let spot = self.tree.spot(at)?;
-        self.tree.splice(subtree, &spot)?;
+        let tree = self.own();
+        let spot = tree.spot(at)?;
+        tree.splice(subtree, &spot)?;
         self.operations.push(Operation::Splice {
             subtree: subtree.clone(),
             target: spot.target(at),
@@ -119,8 +170,9 @@ impl Edit {
     /// # Errors
     /// As [`add`](Self::add); `IsRoot`, if the node is the root; `Cycle`, if it would come under itself.
     pub fn move_to(&mut self, node: NodeId, at: Where) -> Result<(), EditError> {
-        let spot = self.tree.spot(at)?;
-        self.tree.move_to(node, &spot)?;
+        let tree = self.own();
+        let spot = tree.spot(at)?;
+        tree.move_to(node, &spot)?;
         let target = spot.target(at);
         self.operations.push(Operation::Move { node, target });
         Ok(())
@@ -131,7 +183,7 @@ impl Edit {
     /// # Errors
     /// `Missing`, if it is not there; `IsRoot`, if it is the root.
     pub fn delete(&mut self, node: NodeId) -> Result<(), EditError> {
-        self.tree.delete(node)?;
+        self.own().delete(node)?;
         self.operations.push(Operation::Delete { node });
         Ok(())
     }
@@ -147,12 +199,25 @@ impl Edit {
         name: &str,
         value: impl AsRef<[u8]>,
     ) -> Result<(), EditError> {
-        let value = value.as_ref();
-        self.tree.put_attribute(node, name, value)?;
+        self.put_bytes(node, name, Bytes::new(value.as_ref()))
+    }
+
+    /// The same with bytes that other clones may share, or that have a companion.
+    ///
+    /// # Errors
+    /// `Missing`, if the node is not there.
+    #[inline]
+    pub fn put_bytes(&mut self, node: NodeId, name: &str, value: Bytes) -> Result<(), EditError> {
+        if self.operations.is_empty() {
+            self.tree.must_have(node)?;
+            self.begin_later(None);
+        } else {
+            self.own().put_bytes(node, name, &value)?;
+        }
         self.operations.push(Operation::PutAttribute {
             node,
             name: name.into(),
-            value: value.into(),
+            value,
         });
         Ok(())
     }
@@ -162,7 +227,7 @@ impl Edit {
     /// # Errors
     /// `Missing`, if the node is not there; `NoAttribute`, if it has none of this name.
     pub fn delete_attribute(&mut self, node: NodeId, name: &str) -> Result<(), EditError> {
-        self.tree.delete_attribute(node, name)?;
+        self.own().delete_attribute(node, name)?;
         let name = name.into();
         self.operations
             .push(Operation::DeleteAttribute { node, name });
@@ -171,8 +236,9 @@ impl Edit {
 
     /// Lets all nodes go and begins anew with one node, whose id this returns.
     pub fn replace_root(&mut self, attributes: Attributes) -> NodeId {
-        let node = self.tree.ids.take();
-        self.tree.replace_root(node, attributes.clone());
+        let tree = self.own();
+        let node = tree.ids.take();
+        tree.replace_root(node, attributes.clone());
         self.operations
             .push(Operation::ReplaceRoot { node, attributes });
         node
@@ -180,8 +246,9 @@ impl Edit {
 
     /// Puts a new root above the present one (Jungle's pushPop); returns the id of the new one.
     pub fn push_root(&mut self, attributes: Attributes) -> NodeId {
-        let node = self.tree.ids.take();
-        self.tree.push_root(node, attributes.clone());
+        let tree = self.own();
+        let node = tree.ids.take();
+        tree.push_root(node, attributes.clone());
         self.operations
             .push(Operation::PushRoot { node, attributes });
         node
@@ -193,7 +260,7 @@ impl Edit {
     /// Those of the method of the same name; `SiblingMoved`, if the node to stand beside has another
     /// parent now; `AlreadyThere`, if this was applied before.
     pub fn apply(&mut self, operation: &Operation) -> Result<(), EditError> {
-        self.tree.apply(operation)?;
+        self.own().apply(operation)?;
         self.operations.push(operation.clone());
         Ok(())
     }
@@ -203,7 +270,7 @@ impl Edit {
     /// # Errors
     /// `Missing`, if the node is not there.
     pub fn attribute(&self, node: NodeId, name: &str) -> Result<Option<&[u8]>, EditError> {
-        let found = self.tree.must_have(node)?;
+        let found = self.tree().must_have(node)?;
         self.record(|| Read::Attribute {
             node,
             name: Bytes::from(name),
@@ -216,7 +283,7 @@ impl Edit {
     /// # Errors
     /// `Missing`, if the node is not there.
     pub fn children(&self, node: NodeId) -> Result<impl Iterator<Item = NodeId>, EditError> {
-        let found = self.tree.must_have(node)?;
+        let found = self.tree().must_have(node)?;
         self.record(|| Read::Children(node));
         Ok(found.children().map(Node::id))
     }
@@ -226,14 +293,52 @@ impl Edit {
     /// # Errors
     /// `Missing`, if the node is not there.
     pub fn subtree(&self, node: NodeId) -> Result<Node<'_>, EditError> {
-        let found = self.tree.must_have(node)?;
+        let found = self.tree().must_have(node)?;
         self.record(|| Read::Subtree(node));
         Ok(found)
+    }
+
+    /// The working version, with all that was done.
+    #[inline]
+    fn own(&mut self) -> &mut Tree {
+        self.carry_out();
+        &mut self.tree
+    }
+
+    /// The first operation is possible, and is carried out later.
+    #[inline]
+    fn begin_later(&mut self, spot: Option<Spot>) {
+        let seen = OnceCell::new();
+        self.later = Some(Later { spot, seen });
+        self.operations.reserve_exact(1); // Often it stays the only one.
     }
 
     fn record(&self, read: impl FnOnce() -> Read) {
         if let Some(reads) = &self.reads {
             reads.borrow_mut().push(read());
+        }
+    }
+}
+
+impl Later {
+    /// Does what the only operation says in the version in which it was looked at.
+    fn carry_out(&self, operations: &[Operation], tree: &mut Tree) {
+        match (operations, &self.spot) {
+            (
+                [
+                    Operation::Add {
+                        node, attributes, ..
+                    },
+                ],
+                Some(spot),
+            ) => {
+                tree.add(*node, spot, attributes.clone());
+            }
+            ([operation], None) => {
+                let possible = tree.apply(operation);
+                possible.expect("it was looked at in this version");
+            }
+            _ => unreachable!("one operation waits at most"),
         }
     }
 }

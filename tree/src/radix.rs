@@ -3,6 +3,8 @@
 //!
 //! - A clone shares everything; what only one owner has is changed in place, the rest is copied first.
 //! - A leaf without records and a branch without leaves do not exist.
+//! - The last leaf, into which new ids go, lies beside the tree and not in it: so who adds one node after
+//!   the other, each in a version of its own, copies no way to it. (Clojure's vectors have such a tail.)
 //! - What a walk asks of every record stands in one word for each leaf, which [`Radix::change`] keeps
 //!   (see `shape`), so that a walk looks at few records.
 //! - It is at most twenty levels high, so recursion over it is safe however deep a document is.
@@ -32,6 +34,14 @@ pub(crate) struct Radix<T> {
     top: Branch<T>,
     /// Branches between the top and a leaf.
     height: u32,
+    tail: Tail<T>,
+}
+
+/// The leaf of the highest number, or the place for it; all in the tree have lower ones.
+#[derive(Clone)]
+pub(crate) struct Tail<T> {
+    pub(crate) number: u64,
+    pub(crate) leaf: Branch<T>,
 }
 
 /// One place in the map, and all that hangs there.
@@ -57,6 +67,10 @@ impl<T> Radix<T> {
         Self {
             top: Branch::Empty,
             height: 0,
+            tail: Tail {
+                number: 0,
+                leaf: Branch::Empty,
+            },
         }
     }
 
@@ -65,20 +79,28 @@ impl<T> Radix<T> {
         let mut level: Vec<_> = leaves
             .map(|(number, leaf)| (number, Branch::Leaf(leaf)))
             .collect();
+        let tail = level.pop().unwrap_or((0, Branch::Empty));
         let mut height = 0;
         while level.last().is_some_and(|(number, _)| *number > 0) {
             level = gather(level);
             height += 1;
         }
         let top = level.pop().map_or(Branch::Empty, |(_, branch)| branch);
-        Self { top, height }
+        let (number, leaf) = tail;
+        let tail = Tail { number, leaf };
+        Self { top, height, tail }
     }
 
     pub(crate) fn top(&self) -> (&Branch<T>, u32) {
         (&self.top, self.height)
     }
 
-    /// The part of this height in which the leaf of `id` lies; the whole map, if that is lower.
+    pub(crate) fn tail(&self) -> &Tail<T> {
+        &self.tail
+    }
+
+    /// The part of this height in which the leaf of `id` lies, unless that is the tail; the whole tree, if
+    /// that is lower.
     #[inline]
     pub(crate) fn branch(&self, id: NodeId, height: u32) -> Option<&Branch<T>> {
         let number = id.get() >> LEAF_BITS;
@@ -95,13 +117,19 @@ impl<T> Radix<T> {
         Some(branch)
     }
 
-    /// The leaves that share their lowest branch with that of `id`.
+    /// The leaves that share their lowest branch with that of `id`, and the number of the first of them.
     #[inline]
-    pub(crate) fn beside(&self, id: NodeId) -> &[Branch<T>] {
+    pub(crate) fn beside(&self, id: NodeId) -> (u64, &[Branch<T>]) {
+        let number = id.get() >> LEAF_BITS;
+        if number == self.tail.number {
+            return (number, std::slice::from_ref(&self.tail.leaf));
+        }
+        // A tree of one leaf has no branch, and its only number is zero.
+        let first = number & !(WIDTH as u64 - 1);
         match self.branch(id, 1) {
-            Some(Branch::Inner(leaves)) => &leaves[..],
-            Some(only) => std::slice::from_ref(only),
-            None => &[],
+            Some(Branch::Inner(leaves)) => (first, &leaves[..]),
+            Some(only) => (first, std::slice::from_ref(only)),
+            None => (first, &[]),
         }
     }
 
@@ -109,8 +137,8 @@ impl<T> Radix<T> {
     #[inline]
     pub(crate) fn leaf(&self, id: NodeId) -> Option<&Leaf<T>> {
         let number = id.get() >> LEAF_BITS;
-        if !fits(number, self.height) {
-            return None;
+        if !fits(number, self.height) || number == self.tail.number {
+            return self.tail.leaf(number);
         }
         let mut branch = &self.top;
         let mut height = self.height;
@@ -154,6 +182,9 @@ impl<T: Item> Radix<T> {
     /// Takes the record out of the map, and what holds nothing after that.
     pub(crate) fn remove(&mut self, id: NodeId) -> Option<T> {
         self.get(id)?;
+        if id.get() >> LEAF_BITS == self.tail.number {
+            return take_out(&mut self.tail.leaf, id, 0);
+        }
         take_out(&mut self.top, id, self.height)
     }
 
@@ -181,6 +212,27 @@ impl<T: Item> Radix<T> {
     /// The place of a leaf, made and owned up to there.
     #[inline]
     fn place(&mut self, number: u64) -> &mut Branch<T> {
+        if number < self.tail.number {
+            return self.place_in_tree(number);
+        }
+        if number > self.tail.number {
+            self.begin_tail(number);
+        }
+        &mut self.tail.leaf
+    }
+
+    /// The tail becomes one leaf among the others.
+    #[cold]
+    fn begin_tail(&mut self, number: u64) {
+        let leaf = Branch::Empty;
+        let full = std::mem::replace(&mut self.tail, Tail { number, leaf });
+        if !full.leaf.is_empty() {
+            *self.place_in_tree(full.number) = full.leaf;
+        }
+    }
+
+    #[inline]
+    fn place_in_tree(&mut self, number: u64) -> &mut Branch<T> {
         while !fits(number, self.height) {
             let top = std::mem::replace(&mut self.top, Branch::Empty);
             if !matches!(top, Branch::Empty) {
@@ -199,6 +251,17 @@ impl<T: Item> Radix<T> {
             };
         }
         place
+    }
+}
+
+impl<T> Tail<T> {
+    /// The leaf, if it has this number.
+    #[inline]
+    pub(crate) fn leaf(&self, number: u64) -> Option<&Leaf<T>> {
+        match &self.leaf {
+            Branch::Leaf(leaf) if self.number == number => Some(leaf),
+            _ => None,
+        }
     }
 }
 
@@ -258,7 +321,7 @@ fn take_out<T: Item>(branch: &mut Branch<T>, id: NodeId, height: u32) -> Option<
 
 /// Whether a map of this height has a place for a leaf of this number.
 #[inline]
-fn fits(number: u64, height: u32) -> bool {
+pub(crate) fn fits(number: u64, height: u32) -> bool {
     number.checked_shr(BITS * height).unwrap_or(0) == 0
 }
 
@@ -332,6 +395,6 @@ mod tests {
             assert_eq!(map.remove(id(number)), Some(()));
             assert_eq!(map.remove(id(number)), None);
         }
-        assert!(map.top.is_empty());
+        assert!(map.top.is_empty() && map.tail.leaf.is_empty());
     }
 }

@@ -213,12 +213,10 @@ impl<'t> Finger<'t> {
     fn move_to(&mut self, id: NodeId) -> &'t Leaf<Record> {
         let number = id.get() / LEAF;
         let at = number.wrapping_sub(self.first);
-        let place = match usize::try_from(at).ok().and_then(|at| self.family.get(at)) {
-            Some(place) => place,
-            None => self.enter(id),
-        };
-        let Branch::Leaf(leaf) = place else {
-            unreachable!("a listed child has a record");
+        let leaf = match usize::try_from(at).ok().and_then(|at| self.family.get(at)) {
+            Some(Branch::Leaf(leaf)) => leaf,
+            // It lies elsewhere, or it is the tail, whose place among these is empty.
+            _ => self.enter(id),
         };
         self.number = number;
         self.leaf = Some(leaf);
@@ -227,16 +225,16 @@ impl<'t> Finger<'t> {
 
     /// Goes down from the top of the map.
     #[cold]
-    fn enter(&mut self, id: NodeId) -> &'t Branch<Record> {
-        let number = id.get() / LEAF;
-        // A map of one leaf has no branch, and its only number is zero.
-        let first = number & !(WIDTH as u64 - 1);
+    fn enter(&mut self, id: NodeId) -> &'t Leaf<Record> {
+        let (first, family) = self.tree.records.beside(id);
         if first == self.first + WIDTH as u64 {
             self.ahead.fetch(self.tree, id);
         }
-        self.first = first;
-        self.family = self.tree.records.beside(id);
-        let at = usize::try_from(number - self.first).expect("less than eight");
-        &self.family[at]
+        (self.first, self.family) = (first, family);
+        let at = usize::try_from(id.get() / LEAF - first).expect("less than eight");
+        match &self.family[at] {
+            Branch::Leaf(leaf) => leaf,
+            _ => unreachable!("a listed child has a record"),
+        }
     }
 }

@@ -42,12 +42,25 @@ impl Tree {
             });
         }
         let rank = target.key.rank(id);
-        if !holds(parent, position, target.at, rank) {
+        let (left, right) = neighbours(parent, position);
+        let (is_behind, is_before) = (
+            left.is_none_or(|left| left < rank),
+            right.is_none_or(|right| rank < right),
+        );
+        let holds = match target.at {
+            Where::First(_) | Where::Before(_) => is_before,
+            Where::Last(_) | Where::After(_) => is_behind,
+        };
+        if !holds {
             return Ok(between_neighbours(parent, position));
         }
         Ok(Spot {
             parent: parent.id,
-            position: parent.position_for(rank),
+            // Others may have come between since the key was found.
+            position: match is_behind && is_before {
+                true => position,
+                false => parent.position_for(rank),
+            },
             key: target.key.clone(),
         })
     }
@@ -84,13 +97,4 @@ fn between_neighbours(parent: Node<'_>, position: usize) -> Spot {
 fn neighbours(parent: Node<'_>, position: usize) -> (Option<Rank<'_>>, Option<Rank<'_>>) {
     let rank = |at: usize| Some(parent.tree.rank(parent.record().children.get(at)?));
     (position.checked_sub(1).and_then(rank), rank(position))
-}
-
-/// Whether a rank that was found for another version still is where `at` says in this one.
-fn holds(parent: Node<'_>, position: usize, at: Where, rank: Rank<'_>) -> bool {
-    let (left, right) = neighbours(parent, position);
-    match at {
-        Where::First(_) | Where::Before(_) => right.is_none_or(|right| rank < right),
-        Where::Last(_) | Where::After(_) => left.is_none_or(|left| left < rank),
-    }
 }

@@ -42,9 +42,7 @@ pub use weald_kernel::{
 /// ```
 ///
 /// To wait with the stack use [`sync::Wait`], which gives the worker to others meanwhile.
-pub mod forest {
-    pub use weald_forest::*;
-}
+pub mod forest;
 
 /// The persistent tree itself: nodes that keep their ids through every version.
 pub mod tree {

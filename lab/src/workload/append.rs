@@ -5,8 +5,8 @@
 
 use std::time::Instant;
 
+use weald::forest::Forest;
 use weald::process::Inbox;
-use weald_forest::Forest;
 use weald_tree::{Builder, Tree};
 
 use super::Workload;

@@ -7,8 +7,8 @@
 use std::time::{Duration, Instant};
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use weald::forest::{CommitError, Forest, NodeId, Stats, Trunk, Wait};
 use weald::process::Inbox;
-use weald_forest::{CommitError, Forest, NodeId, Stats, Trunk, Wait};
 
 use super::Workload;
 use super::host::alone;

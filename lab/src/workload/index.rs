@@ -5,8 +5,8 @@
 
 use std::time::Instant;
 
+use weald::forest::{Forest, Query, Trunk};
 use weald::process::Inbox;
-use weald_forest::{Forest, Query, Trunk};
 
 use super::Workload;
 use super::host::alone;

@@ -5,8 +5,8 @@
 
 use std::hint::black_box;
 
+use weald::forest::{Forest, Trunk};
 use weald::process::Inbox;
-use weald_forest::{Forest, Trunk};
 use weald_tree::Tree;
 
 use super::Workload;

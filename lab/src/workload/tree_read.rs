@@ -7,8 +7,8 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
+use weald::forest::Forest;
 use weald::process::{self, Inbox};
-use weald_forest::Forest;
 
 use super::Workload;
 use super::host::{alone, not_spawned};

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use weald::forest::{Forest, Trunk};
 use weald::process::{self, Inbox};
-use weald_forest::{Forest, Trunk};
 use weald_tree::Tree;
 
 use super::Workload;

@@ -3,7 +3,7 @@
 //! All systems make the same ones: every node has the attribute `k` with eight bytes, and all nodes of
 //! a level have as many children.
 
-use weald_forest::{CommitError, EditError};
+use weald::forest::{CommitError, EditError};
 use weald_tree::{Attributes, Builder, Edit, NodeId, Tree};
 
 use crate::error::Error;

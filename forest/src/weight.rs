@@ -1,0 +1,83 @@
+//! What a forest takes in memory: the nodes, the indexes and the erasable values of all versions that are kept.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use weald_tree::Census;
+
+use crate::forest::Forest;
+use crate::root::Root;
+
+/// What all versions that are kept hold together; what they share is counted once. See [`Forest::weigh`].
+///
+/// ```
+/// use weald_forest::{Forest, Wait};
+///
+/// let forest = Forest::new();
+/// let people = forest.create("people").wait()?;
+/// people.add_index("name").wait()?;
+/// let mut edit = people.edit();
+/// let root = edit.root();
+/// edit.put_attribute(root, "name", "Ada")?;
+/// edit.put_erasable(root, "born", "1815")?;
+/// edit.commit().wait()?;
+///
+/// let weight = forest.weigh();
+/// assert_eq!((weight.trees.versions(), weight.trees.nodes()), (3, 3));
+/// assert_eq!(weight.trees.shared(), 1, "an index changes no node");
+/// assert_eq!(weight.blob_bytes, 4);
+/// assert_eq!(weight.bytes(), weight.trees.bytes() + weight.index_bytes + 4);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Weight {
+    /// The nodes, and how many of them versions share.
+    pub trees: Census,
+    /// Bytes of all indexes, as asked from the allocator.
+    pub index_bytes: usize,
+    /// Bytes of all erasable values that are stored.
+    pub blob_bytes: usize,
+}
+
+impl Weight {
+    /// All bytes together.
+    pub fn bytes(&self) -> usize {
+        self.trees.bytes() + self.index_bytes + self.blob_bytes
+    }
+
+    fn add(&mut self, root: &Root, seen: &mut HashSet<usize>) {
+        self.trees.add(&root.tree);
+        for index in root.indexes.all() {
+            index.keys.chunks(&mut |address, bytes| {
+                let is_new = seen.insert(address);
+                self.index_bytes += if is_new { bytes } else { 0 };
+                is_new
+            });
+        }
+    }
+}
+
+impl Forest {
+    /// What all versions that are kept take in memory. It costs the time of all that lies in memory.
+    pub fn weigh(&self) -> Weight {
+        let mut weight = Weight {
+            blob_bytes: self.blobs().count().1,
+            ..Weight::default()
+        };
+        let mut seen = HashSet::new();
+        for line in self.lines() {
+            let roots: Vec<Arc<Root>> = {
+                let past = line.past();
+                let lone = past
+                    .tags
+                    .values()
+                    .map(|tagged| &tagged.root)
+                    .filter(|root| root.number() <= past.gone());
+                past.kept().chain(lone).cloned().collect()
+            };
+            roots.iter().for_each(|root| weight.add(root, &mut seen));
+        }
+        weight
+    }
+}

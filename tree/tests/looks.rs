@@ -1,0 +1,62 @@
+//! An edit carries out its first operation only when somebody looks, or with the second: nobody can tell.
+
+use weald_tree::{Attributes, Edit, EditError, NodeId, Tree};
+
+type Step = fn(&mut Edit, NodeId) -> Result<(), EditError>;
+
+const STEPS: [Step; 3] = [
+    |edit, root| {
+        edit.append(root, Attributes::new().with("k", "v"))
+            .map(|_| ())
+    },
+    |edit, root| edit.put_attribute(root, "k", "v"),
+    |edit, root| edit.put_attribute(root, "long", "more than twenty-three bytes"),
+];
+
+fn json(tree: &Tree) -> String {
+    tree.root().to_json()
+}
+
+#[test]
+fn whoever_looks_sees_what_was_done_and_changes_nothing() {
+    for first in STEPS {
+        for second in STEPS {
+            let base = Tree::new();
+            let root = base.root().id();
+            let (mut seen, mut unseen) = (base.edit(), base.edit());
+            let mut alone = base.edit();
+            for edit in [&mut seen, &mut unseen, &mut alone] {
+                first(edit, root).expect("the root is there");
+            }
+            assert_ne!(json(seen.tree()), json(&base));
+            assert_eq!(json(seen.tree()), json(&alone.freeze()));
+            for edit in [&mut seen, &mut unseen] {
+                second(edit, root).expect("the root is there");
+            }
+            assert_eq!(json(seen.tree()), json(unseen.tree()));
+            let (made, script) = seen.finish();
+            assert_eq!(script.operations().len(), 2);
+            let again = script.replay(&base).expect("it was possible");
+            assert_eq!(json(&again), json(&made));
+            assert_eq!(json(&base), "{}");
+        }
+    }
+}
+
+#[test]
+fn a_refused_operation_is_refused_at_once_and_leaves_the_first_one() {
+    let base = Tree::new();
+    let root = base.root().id();
+    let nobody = NodeId::new(77).expect("not zero");
+    let mut edit = base.edit();
+    assert!(edit.append(nobody, Attributes::new()).is_err());
+    assert!(edit.put_attribute(nobody, "k", "v").is_err());
+    assert_eq!(json(edit.tree()), json(&base));
+    edit.put_attribute(root, "k", "v")
+        .expect("the root is there");
+    assert!(edit.append(nobody, Attributes::new()).is_err());
+    assert!(edit.put_attribute(nobody, "k", "w").is_err());
+    let (made, script) = edit.finish();
+    assert_eq!(made.root().get_str("k"), Some("v"));
+    assert_eq!(script.operations().len(), 1);
+}

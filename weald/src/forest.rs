@@ -1,0 +1,101 @@
+//! The forest as Weald gives it: `weald_forest`, whose forests here know which unit of Weald runs.
+//!
+//! - All that is not named here is `weald_forest`'s own.
+//! - Units of Weald share OS threads, so an update is marked by its unit and not by its thread: others may
+//!   commit on the same thread while its closure waits, and what it commits itself is refused.
+
+use std::ops::Deref;
+use std::sync::Arc;
+
+pub use weald_forest::*;
+
+/// A database of trees; see [`weald_forest::Forest`], whose methods it has. A clone is the same forest.
+///
+/// While a closure of [`Trunk::update`] waits, other processes, threads and callbacks of Weald commit as
+/// always; only the unit that runs the closure is refused, with [`CommitError::Reentrant`].
+///
+/// ```
+/// use weald::forest::{CommitError, EditError, Forest, UpdateError, Wait};
+///
+/// weald::block_on(async {
+///     let forest = Forest::new();
+///     let notes = forest.create("notes").await?;
+///     let within = notes.update(|_| Ok::<_, EditError>(forest.create("more").wait().unwrap_err()));
+///     assert_eq!(within.await?.0, CommitError::Reentrant);
+///     Ok::<(), UpdateError<EditError>>(())
+/// })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Forest(weald_forest::Forest);
+
+impl Forest {
+    /// A forest in memory, with the default settings.
+    pub fn new() -> Self {
+        Self::builder().build()
+    }
+
+    /// The settings of a forest.
+    pub fn builder() -> Builder {
+        Builder(weald_forest::Forest::builder().running(running))
+    }
+}
+
+impl Default for Forest {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Deref for Forest {
+    type Target = weald_forest::Forest;
+
+    fn deref(&self) -> &weald_forest::Forest {
+        &self.0
+    }
+}
+
+/// A forest to be; see [`weald_forest::Builder`].
+///
+/// ```
+/// use weald::forest::Forest;
+///
+/// let forest = Forest::builder().keep(10).build();
+/// assert_eq!(forest.list(), Vec::<String>::new());
+/// ```
+pub struct Builder(weald_forest::Builder);
+
+impl Builder {
+    /// How many of the newest versions of each tree are kept in memory, at least one; [`KEPT`] unless
+    /// said otherwise. Tagged versions are kept besides.
+    #[must_use]
+    pub fn keep(self, versions: usize) -> Self {
+        Self(self.0.keep(versions))
+    }
+
+    /// Where the time comes from; the operating system unless said otherwise.
+    #[must_use]
+    pub fn clock(self, clock: Arc<dyn Clock>) -> Self {
+        Self(self.0.clock(clock))
+    }
+
+    /// What takes each commit before it is visible; nothing unless said otherwise.
+    #[must_use]
+    pub fn journal(self, journal: impl Journal) -> Self {
+        Self(self.0.journal(journal))
+    }
+
+    /// The forest, without trees.
+    pub fn build(self) -> Forest {
+        Forest(self.0.build())
+    }
+}
+
+/// The unit that runs on this thread. Its number is its own as long as it lives, and a mark is taken away
+/// before its unit ends.
+fn running() -> Option<u64> {
+    match weald_sync::unit::with(weald_sync::unit::Unit::id) {
+        0 => None,
+        unit => Some(unit as u64),
+    }
+}
