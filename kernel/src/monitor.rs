@@ -201,18 +201,20 @@ fn take_overdue(shared: &Shared, worker: &Worker, running: RunWord) {
     if worker.running() != running {
         return;
     }
+    callback::admit(&mut inside, worker);
     let slot = inside.next.take();
     // On its way to the injector, where it is seen; the holder does not bring it there before it looks.
     let spill = inside.take_spill();
     let now = shared.clock.tick_at(shared.clock.now());
     if inside.wheel.next_tick().is_some_and(|tick| tick <= now) {
         inside.wheel.advance(now, usize::MAX, &mut due);
-        callback::take_ready(&mut due, &mut inside.callbacks);
     }
+    let cancelled = callback::take_ready(&mut due, &mut inside.callbacks);
     let callbacks = inside.callbacks.take();
     let wakers = search::expire(&due);
     drop(inside);
-    worker.count_cancelled(-search::fire(due, wakers));
+    worker.count_cancelled(-search::fire(due, wakers) - cancelled.count());
+    drop(cancelled);
     if spill.len() > 0 {
         ready::inject_all(shared, spill);
     }

@@ -97,6 +97,7 @@ fn fire_due(tenure: &Tenure<'_>) -> Result<(), Lost> {
     let mut due = Vec::new();
     let mut inside = tenure.enter()?;
     inside.set_until_look(tenure.look_every.get());
+    callback::admit(&mut inside, tenure.worker());
     if inside.wheel.pending() > 0 {
         let cancelled = tenure.worker().cancelled_timers();
         if cancelled > SWEEP_AT_LEAST && cancelled > inside.wheel.pending() / 2 {
@@ -107,11 +108,13 @@ fn fire_due(tenure: &Tenure<'_>) -> Result<(), Lost> {
         if inside.wheel.advance(now, TIMERS_PER_LOOK, &mut due) {
             inside.set_until_look(1);
         }
-        callback::take_ready(&mut due, &mut inside.callbacks);
     }
+    let cancelled = callback::take_ready(&mut due, &mut inside.callbacks);
     let wakers = expire(&due);
     drop(inside);
-    tenure.worker().count_cancelled(-fire(due, wakers));
+    tenure
+        .worker()
+        .count_cancelled(-fire(due, wakers) - cancelled.count());
     Ok(())
 }
 
@@ -324,14 +327,15 @@ pub(crate) fn sleep(tenure: &Tenure<'_>) -> Result<(), Lost> {
     // After the announcement: an earlier timer or callback from outside finds this worker asleep and wakes
     // it, and so does who forks.
     let inside = tenure.enter()?;
-    let (deadline, callbacks) = (inside.wheel.next_tick(), inside.callbacks.len());
+    let deadline = inside.wheel.next_tick();
+    let callbacks = !inside.callbacks.is_empty() || !worker.arrivals.is_empty();
     drop(inside);
     let deadline = deadline.map(|tick| shared.clock.start_of(tick));
     let forks = tenure.patience.look(shared);
     let deadline = forks.deadline(deadline);
     let mut batch = tenure.batch.take();
     let lacks_me = seated.is_none() && shared.reactor.lacks_a_sleeper();
-    let no_work = callbacks == 0 && !sees_work(shared) && !forks.sees_work(shared) && !lacks_me;
+    let no_work = !callbacks && !sees_work(shared) && !forks.sees_work(shared) && !lacks_me;
     if no_work && shared.trims.load(Ordering::Acquire) == tenure.trims_seen.get() {
         match &seated {
             Some(seated) => sit(tenure, seated, deadline, &mut batch),

@@ -302,11 +302,13 @@ impl Shared {
         for worker in &self.workers {
             let (mut due, mut callbacks) = (Vec::new(), Fifo::new());
             let mut inside = worker.gate.enter_outside();
+            callback::admit(&mut inside, worker);
             inside.wheel.advance(now, usize::MAX, &mut due);
-            callback::take_ready(&mut due, &mut callbacks);
+            let cancelled = callback::take_ready(&mut due, &mut callbacks);
+            let callbacks = callbacks.take();
             let wakers = search::expire(&due);
             drop(inside);
-            worker.count_cancelled(-search::fire(due, wakers));
+            worker.count_cancelled(-search::fire(due, wakers) - cancelled.count());
             drop(callbacks);
         }
     }
@@ -316,12 +318,13 @@ impl Shared {
     pub(crate) fn tell_timers(&self) {
         for worker in &self.workers {
             let mut inside = worker.gate.enter_outside();
+            callback::close(&mut inside, worker);
             let mut due = inside.wheel.drain();
-            callback::take_ready(&mut due, &mut inside.callbacks);
+            let cancelled = callback::take_ready(&mut due, &mut inside.callbacks);
             let callbacks = inside.callbacks.take();
             let wakers = search::expire(&due);
             drop(inside);
-            worker.count_cancelled(-search::fire(due, wakers));
+            worker.count_cancelled(-search::fire(due, wakers) - cancelled.count());
             drop(callbacks);
         }
     }

@@ -51,18 +51,36 @@ struct Runner {
 // SAFETY: the group's address is only compared.
 unsafe impl Send for Runner {}
 
+/// Callbacks that were cancelled, and are out of the wheel now. Dropped outside the gate, because what they leave
+/// behind may be foreign code.
+#[must_use]
+pub(crate) struct Cancelled(Fifo);
+
+impl Cancelled {
+    pub(crate) fn count(&self) -> isize {
+        isize::try_from(self.0.len()).expect("there are not so many in memory")
+    }
+}
+
 /// Moves the callbacks among the timers that are due into the queue of their worker, inside whose gate the
-/// caller is. Those that were cancelled go the same way: the runner frees them.
-pub(crate) fn take_ready(due: &mut Vec<EntryPtr>, ready: &mut Fifo) {
+/// caller is; but for those that were cancelled.
+pub(crate) fn take_ready(due: &mut Vec<EntryPtr>, ready: &mut Fifo) -> Cancelled {
+    let mut cancelled = Cancelled(Fifo::new());
     due.retain(|entry| {
         // SAFETY: what was in the wheel is alive until the wheel's claim is given up.
-        if unsafe { entry.get() }.kind == Kind::Sleep {
+        let timer = unsafe { entry.get() };
+        if timer.kind == Kind::Sleep {
             return true;
         }
         // SAFETY: as the kind says.
-        ready.push(unsafe { CallbackPtr::of(*entry) });
+        let callback = unsafe { CallbackPtr::of(*entry) };
+        match timer.phase.is_taken() {
+            true => cancelled.0.push_apart(callback),
+            false => ready.push(callback),
+        }
         false
     });
+    cancelled
 }
 
 /// A runner for the queue of the calling worker.
