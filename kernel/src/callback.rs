@@ -33,7 +33,7 @@ pub use group::{CallbackPanic, Owner};
 pub(crate) use phase::PhaseWord;
 #[cfg(loom)]
 pub(crate) use phase::Take;
-pub(crate) use runner::{bring, runner, take_ready};
+pub(crate) use runner::{Due, bring, runner};
 pub use start::{Handle, When};
 pub(crate) use start::{admit, close};
 

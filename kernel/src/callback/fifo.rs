@@ -61,7 +61,15 @@ impl Fifo {
     #[inline]
     pub(super) fn pop(&mut self) -> Option<CallbackPtr> {
         let entry = self.first?;
-        self.remove(entry);
+        let next = links(entry).next;
+        self.first = next;
+        match next {
+            Some(next) => links(next).prev = None,
+            None => self.last = None,
+        }
+        // SAFETY: claim: the queue held one.
+        unsafe { entry.get() }.set_slot(Place::OUT);
+        self.len -= 1;
         // SAFETY: only callbacks are pushed.
         Some(unsafe { CallbackPtr::of(entry) })
     }

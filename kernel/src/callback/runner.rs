@@ -51,36 +51,37 @@ struct Runner {
 // SAFETY: the group's address is only compared.
 unsafe impl Send for Runner {}
 
-/// Callbacks that were cancelled, and are out of the wheel now. Dropped outside the gate, because what they leave
-/// behind may be foreign code.
+/// What came out of a wheel, but for callbacks that are ready. Dropped outside the gate, because what a callback
+/// leaves behind may be foreign code.
 #[must_use]
-pub(crate) struct Cancelled(Fifo);
-
-impl Cancelled {
-    pub(crate) fn count(&self) -> isize {
-        isize::try_from(self.0.len()).expect("there are not so many in memory")
-    }
+#[derive(Default)]
+pub(crate) struct Due {
+    pub(crate) sleeps: Vec<EntryPtr>,
+    /// Callbacks that were cancelled.
+    cancelled: Fifo,
 }
 
-/// Moves the callbacks among the timers that are due into the queue of their worker, inside whose gate the
-/// caller is; but for those that were cancelled.
-pub(crate) fn take_ready(due: &mut Vec<EntryPtr>, ready: &mut Fifo) -> Cancelled {
-    let mut cancelled = Cancelled(Fifo::new());
-    due.retain(|entry| {
+impl Due {
+    /// Takes a timer; a callback goes to `ready`, the queue of the worker inside whose gate the caller is.
+    #[inline]
+    pub(crate) fn add(&mut self, entry: EntryPtr, ready: &mut Fifo) {
         // SAFETY: what was in the wheel is alive until the wheel's claim is given up.
         let timer = unsafe { entry.get() };
         if timer.kind == Kind::Sleep {
-            return true;
+            return self.sleeps.push(entry);
         }
         // SAFETY: as the kind says.
-        let callback = unsafe { CallbackPtr::of(*entry) };
+        let callback = unsafe { CallbackPtr::of(entry) };
         match timer.phase.is_taken() {
-            true => cancelled.0.push_apart(callback),
+            true => self.cancelled.push_apart(callback),
             false => ready.push(callback),
         }
-        false
-    });
-    cancelled
+    }
+
+    /// How many callbacks were cancelled.
+    pub(crate) fn cancelled(&self) -> isize {
+        isize::try_from(self.cancelled.len()).expect("there are not so many in memory")
+    }
 }
 
 /// A runner for the queue of the calling worker.

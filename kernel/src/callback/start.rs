@@ -38,7 +38,8 @@ pub struct Handle {
 
 #[inline]
 pub(super) fn start<B: Body>(owner: Owner, when: When, body: B) -> Handle {
-    in_runtime_of(&owner, |shared| {
+    let runtime = owner.0.as_ref().map(|group| group.runtime);
+    in_runtime(runtime, move |shared| {
         let Some(shared) = shared else {
             return Handle::refused(context::NO_RUNTIME);
         };
@@ -46,7 +47,7 @@ pub(super) fn start<B: Body>(owner: Owner, when: When, body: B) -> Handle {
         if shared.is_closing() {
             return Handle::refused(runtime);
         }
-        let callback = cell::new(owner.0.clone(), body);
+        let callback = cell::new(owner.0, body);
         // SAFETY: claim: nobody but this function knows the callback.
         let member = unsafe { callback.member() };
         if member.is_some_and(|member| !member.group.join(callback)) {
@@ -63,15 +64,15 @@ pub(super) fn start<B: Body>(owner: Owner, when: When, body: B) -> Handle {
     })
 }
 
-/// Calls `act` with the owner's runtime, if it still exists; with the current one, if that is the owner.
+/// Calls `act` with the runtime of this number, if it still exists; with the current one, if none is named.
 #[inline]
-fn in_runtime_of<R>(owner: &Owner, act: impl FnOnce(Option<&Shared>) -> R) -> R {
-    let Some(group) = &owner.0 else {
+fn in_runtime<R>(runtime: Option<u16>, act: impl FnOnce(Option<&Shared>) -> R) -> R {
+    let Some(runtime) = runtime else {
         return with_current(|shared| act(Some(shared)));
     };
     match context::again().shared() {
-        Some(shared) if shared.id() == group.runtime => act(Some(shared)),
-        _ => act(shared::find(group.runtime).as_deref()),
+        Some(shared) if shared.id() == runtime => act(Some(shared)),
+        _ => act(shared::find(runtime).as_deref()),
     }
 }
 
@@ -93,7 +94,7 @@ unsafe fn end_unborn(callback: CallbackPtr) {
 pub(super) unsafe fn arm(shared: &Shared, callback: CallbackPtr, when: When) {
     let tick = match when {
         When::Ready => READY,
-        When::At(deadline) => shared.clock.tick_after(deadline),
+        When::At(deadline) => shared.clock.tick_after(deadline).min(READY - 1),
     };
     // SAFETY: the caller's promise.
     let entry = unsafe { &callback.head().entry };
@@ -118,7 +119,7 @@ pub(super) unsafe fn arm(shared: &Shared, callback: CallbackPtr, when: When) {
 }
 
 /// The tick of a callback that waits for no time.
-const READY: u64 = 0;
+const READY: u64 = u64::MAX;
 
 /// # Safety
 /// As [`arm`].

@@ -5,8 +5,8 @@
 //! - The public calls: callbacks of a process, after a duration, which reads the clock.
 //! - Lateness is that of as many callbacks within two seconds, while another worker computes.
 //!
-//! Deadlines are spread over two seconds, in an order that is not that of time, and are made before the clock
-//! starts.
+//! Deadlines are spread over two seconds and made before the clock starts: for the wheel in the order of time, as
+//! timeouts of one length are; for lateness in another.
 
 use std::{
     hint::black_box,
@@ -45,14 +45,15 @@ pub(super) fn run(params: &Params) -> Result<Vec<Metric>, Error> {
             .map(|index| deadline(start, index, pending))
             .collect();
         let (mut wheel, mut public) = ((0.0, 0.0), (0.0, 0.0));
+        let mut handles = Vec::with_capacity(pending);
         for _ in 0..ROUNDS {
-            wheel = started_and_cancelled(pending, |index| {
+            wheel = started_and_cancelled(pending, &mut handles, |index| {
                 let captured = [index; 2];
                 let when = When::At(dues[index]);
                 callback::once(Owner::runtime(), when, move || _ = black_box(captured))
             })
             .await;
-            public = started_and_cancelled(pending, |index| {
+            public = started_and_cancelled(pending, &mut handles, |index| {
                 let captured = [index; 2];
                 callback::after(HOUR, move || _ = black_box(captured))
             })
@@ -74,10 +75,14 @@ pub(super) fn run(params: &Params) -> Result<Vec<Metric>, Error> {
     Ok(metrics)
 }
 
-/// The deadline of the callback with this index: not in the order of time.
-fn deadline(start: Instant, index: usize, pending: usize) -> Instant {
-    let place = (index as u64).wrapping_mul(7_919) % pending as u64;
-    start + Duration::from_nanos(place * SPREAD_NS / pending as u64)
+/// The deadline with this place in the order of time.
+fn deadline(start: Instant, place: usize, pending: usize) -> Instant {
+    start + Duration::from_nanos(place as u64 * SPREAD_NS / pending as u64)
+}
+
+/// The place of the callback with this index, if not in the order of time.
+fn scattered(index: usize, pending: usize) -> usize {
+    index.wrapping_mul(7_919) % pending
 }
 
 fn per(clock: Instant, count: usize) -> f64 {
@@ -85,8 +90,11 @@ fn per(clock: Instant, count: usize) -> f64 {
 }
 
 /// The time to start each of so many callbacks, and to cancel each.
-async fn started_and_cancelled(pending: usize, start: impl Fn(usize) -> Handle) -> (f64, f64) {
-    let mut handles = Vec::with_capacity(pending);
+async fn started_and_cancelled(
+    pending: usize,
+    handles: &mut Vec<Handle>,
+    start: impl Fn(usize) -> Handle,
+) -> (f64, f64) {
     let clock = Instant::now();
     for index in 0..pending {
         handles.push(start(index));
@@ -135,7 +143,7 @@ async fn lateness_p99_us(pending: usize, workers: usize) -> f64 {
     let stop: &'static AtomicBool = Box::leak(Box::new(AtomicBool::new(false)));
     let start = weald::now() + Duration::from_millis(500);
     for index in 0..pending {
-        let due = deadline(start, index, pending);
+        let due = deadline(start, scattered(index, pending), pending);
         let run = move || {
             let late = weald::now().saturating_duration_since(due).as_micros() / PLACE_US;
             counts[usize::try_from(late).map_or(PLACES - 1, |late| late.min(PLACES - 1))]

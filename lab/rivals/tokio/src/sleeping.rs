@@ -66,11 +66,11 @@ impl Drop for Counted {
 
 async fn timers(pending: usize, workers: usize) {
     let start = tokio::time::Instant::now() + HOUR;
-    let spread = |index: usize| start + Duration::from_micros(index as u64 % 2_000_000);
+    let spread = move |index: usize| start + Duration::from_micros(index as u64 % 2_000_000);
     // The first round brings memory in; the last one counts.
     let (mut insert, mut after, mut stop) = (0.0, 0.0, 0.0);
     for _ in 0..3 {
-        (insert, _) = started_and_stopped(pending, |index| sleep_until(spread(index))).await;
+        (insert, _) = started_and_stopped(pending, move |index| sleep_until(spread(index))).await;
         (after, stop) = started_and_stopped(pending, |_| sleep(HOUR)).await;
     }
     print_metrics(&[
