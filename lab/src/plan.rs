@@ -182,7 +182,8 @@ fn spawn(level: Level) -> Vec<Row> {
 fn callbacks(level: Level) -> Vec<Row> {
     let sizes: &[usize] = match level {
         Level::Quick => &[50_000],
-        _ => &[50_000, 1_000_000, 10_000_000],
+        // Threads of the system come in thousands only.
+        _ => &[2_000, 50_000, 1_000_000, 10_000_000],
     };
     let row = |n: usize, kind: &str| {
         let params = Params::default().with("n", n).with("kind", kind);

@@ -161,8 +161,10 @@ pub(crate) fn close(inside: &mut Inside, worker: &Worker) {
 #[inline(never)]
 fn link_all(inside: &mut Inside, arrived: Chain) {
     for entry in arrived {
-        // SAFETY: only callbacks arrive, in no list, with the scheduler's claim; callers are inside the gate.
-        unsafe { link(inside, CallbackPtr::of(entry)) };
+        // SAFETY: only callbacks arrive.
+        let callback = unsafe { CallbackPtr::of(entry) };
+        // SAFETY: in no list, with the scheduler's claim; callers are inside the gate.
+        unsafe { link(inside, callback) };
     }
 }
 
