@@ -13,6 +13,7 @@
 //! This is the plain form; `weald::process::callback` has the loops. After "Hashed and Hierarchical
 //! Timing Wheels" (Varghese and Lauck, 1987) for the one block, and Zackernel for the queue.
 
+mod arrivals;
 mod cell;
 mod fifo;
 mod group;
@@ -22,13 +23,19 @@ mod start;
 
 use std::time::Instant;
 
+pub(crate) use arrivals::Arrivals;
+#[cfg(loom)]
+pub(crate) use arrivals::Found;
 use cell::{Many, Once};
 pub(crate) use fifo::Fifo;
 pub(crate) use group::Group;
 pub use group::{CallbackPanic, Owner};
 pub(crate) use phase::PhaseWord;
-pub(crate) use runner::{bring, runner, take_ready};
+#[cfg(loom)]
+pub(crate) use phase::Take;
+pub(crate) use runner::{Due, bring, runner};
 pub use start::{Handle, When};
+pub(crate) use start::{admit, close};
 
 /// What follows a round of a callback that runs in rounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

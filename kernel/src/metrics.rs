@@ -64,6 +64,7 @@ impl Metrics {
             metrics.runnable +=
                 inside.spill.len() + inside.ring.len() + usize::from(inside.next.is_some());
             metrics.runnable += inside.callbacks.len();
+            metrics.runnable += usize::from(!worker.arrivals.is_empty());
             let cancelled = worker.cancelled_timers();
             metrics.timers += inside.wheel.pending().saturating_sub(cancelled);
         }

@@ -22,6 +22,7 @@ mod run_queue;
 mod forks;
 mod reactor;
 
+mod callbacks;
 mod sleep;
 mod take_over;
 mod timer;

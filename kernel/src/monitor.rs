@@ -27,7 +27,7 @@ use std::{
 };
 
 use crate::{
-    callback,
+    callback::{self, Due},
     clock::TICK,
     crew::{self, Right},
     gate::Epoch,
@@ -196,23 +196,23 @@ fn observe(shared: &Arc<Shared>, worker: &Worker, watched: &mut Watched) {
 
 /// Step 1.
 fn take_overdue(shared: &Shared, worker: &Worker, running: RunWord) {
-    let mut due = Vec::new();
+    let mut due = Due::default();
     let mut inside = worker.gate.enter_outside();
     if worker.running() != running {
         return;
     }
+    callback::admit(&mut inside, worker);
     let slot = inside.next.take();
     // On its way to the injector, where it is seen; the holder does not bring it there before it looks.
     let spill = inside.take_spill();
     let now = shared.clock.tick_at(shared.clock.now());
-    if inside.wheel.next_tick().is_some_and(|tick| tick <= now) {
-        inside.wheel.advance(now, usize::MAX, &mut due);
-        callback::take_ready(&mut due, &mut inside.callbacks);
+    let ready = &mut *inside;
+    if ready.wheel.next_tick().is_some_and(|tick| tick <= now) {
+        let mut take = |entry| due.add(entry, &mut ready.callbacks);
+        ready.wheel.advance(now, usize::MAX, &mut take);
     }
-    let callbacks = inside.callbacks.take();
-    let wakers = search::expire(&due);
-    drop(inside);
-    worker.count_cancelled(-search::fire(due, wakers));
+    let callbacks = ready.callbacks.take();
+    search::fire_and_leave(worker, inside, due);
     if spill.len() > 0 {
         ready::inject_all(shared, spill);
     }

@@ -12,7 +12,7 @@ use std::{
 };
 
 use crate::{
-    callback,
+    callback::{self, Due},
     clock::TICK,
     context, fork,
     gate::{Epoch, Lost},
@@ -94,25 +94,37 @@ fn adapt(tenure: &Tenure<'_>) {
 
 fn fire_due(tenure: &Tenure<'_>) -> Result<(), Lost> {
     let now = tenure.shared.clock.tick_at(tenure.last_look.get());
-    let mut due = Vec::new();
+    let mut due = Due::default();
     let mut inside = tenure.enter()?;
     inside.set_until_look(tenure.look_every.get());
-    if inside.wheel.pending() > 0 {
-        let cancelled = tenure.worker().cancelled_timers();
-        if cancelled > SWEEP_AT_LEAST && cancelled > inside.wheel.pending() / 2 {
-            // SAFETY: entries in the wheel are alive.
-            let unwanted = |entry: EntryPtr| unsafe { entry.get() }.is_cancelled();
-            inside.wheel.sweep(unwanted, &mut due);
-        }
-        if inside.wheel.advance(now, TIMERS_PER_LOOK, &mut due) {
-            inside.set_until_look(1);
-        }
-        callback::take_ready(&mut due, &mut inside.callbacks);
+    callback::admit(&mut inside, tenure.worker());
+    if inside.wheel.pending() == 0 {
+        return Ok(());
     }
-    let wakers = expire(&due);
-    drop(inside);
-    tenure.worker().count_cancelled(-fire(due, wakers));
+    let Inside {
+        wheel, callbacks, ..
+    } = &mut *inside;
+    let mut take = |entry| due.add(entry, callbacks);
+    let cancelled = tenure.worker().cancelled_timers();
+    if cancelled > SWEEP_AT_LEAST && cancelled > wheel.pending() / 2 {
+        // SAFETY: entries in the wheel are alive.
+        let unwanted = |entry: EntryPtr| unsafe { entry.get() }.is_cancelled();
+        wheel.sweep(unwanted, &mut take);
+    }
+    if wheel.advance(now, TIMERS_PER_LOOK, &mut take) {
+        inside.set_until_look(1);
+    }
+    fire_and_leave(tenure.worker(), inside, due);
     Ok(())
+}
+
+/// Fires what came out of the wheel of `worker`, inside whose gate the caller is, and leaves the gate before that
+/// runs foreign code.
+pub(crate) fn fire_and_leave(worker: &Worker, inside: impl Sized, due: Due) {
+    let cancelled = due.cancelled();
+    let wakers = expire(&due.sleeps);
+    drop(inside);
+    worker.count_cancelled(-fire(&due.sleeps, wakers) - cancelled);
 }
 
 /// First half of firing, inside the gate: the entries are out of the wheel. Returns the wakers of
@@ -130,9 +142,9 @@ pub(crate) fn expire(due: &[EntryPtr]) -> Vec<Option<(EntryPtr, Option<Waker>)>>
 }
 
 /// Second half, outside the gate, because a waker may be foreign code. Returns how many were cancelled.
-pub(crate) fn fire(due: Vec<EntryPtr>, wakers: Vec<Option<(EntryPtr, Option<Waker>)>>) -> isize {
+pub(crate) fn fire(due: &[EntryPtr], wakers: Vec<Option<(EntryPtr, Option<Waker>)>>) -> isize {
     let mut cancelled = 0;
-    for (entry, expired) in due.into_iter().zip(wakers) {
+    for (entry, expired) in due.iter().zip(wakers) {
         // SAFETY: expiring: the wheel's claim lasts until `fire`.
         let owes = expired
             .as_ref()
@@ -324,14 +336,15 @@ pub(crate) fn sleep(tenure: &Tenure<'_>) -> Result<(), Lost> {
     // After the announcement: an earlier timer or callback from outside finds this worker asleep and wakes
     // it, and so does who forks.
     let inside = tenure.enter()?;
-    let (deadline, callbacks) = (inside.wheel.next_tick(), inside.callbacks.len());
+    let deadline = inside.wheel.next_tick();
+    let callbacks = !inside.callbacks.is_empty() || !worker.arrivals.is_empty();
     drop(inside);
     let deadline = deadline.map(|tick| shared.clock.start_of(tick));
     let forks = tenure.patience.look(shared);
     let deadline = forks.deadline(deadline);
     let mut batch = tenure.batch.take();
     let lacks_me = seated.is_none() && shared.reactor.lacks_a_sleeper();
-    let no_work = callbacks == 0 && !sees_work(shared) && !forks.sees_work(shared) && !lacks_me;
+    let no_work = !callbacks && !sees_work(shared) && !forks.sees_work(shared) && !lacks_me;
     if no_work && shared.trims.load(Ordering::Acquire) == tenure.trims_seen.get() {
         match &seated {
             Some(seated) => sit(tenure, seated, deadline, &mut batch),

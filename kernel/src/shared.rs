@@ -12,7 +12,7 @@ use std::{
 
 use crate::{
     builder::{BuildError, Config},
-    callback::{self, Fifo},
+    callback::{self, Due, Fifo},
     clock::{self, Clock, TICK},
     crew::{Crew, Right},
     fork, hooks,
@@ -300,13 +300,13 @@ impl Shared {
     fn fire_due(&self) {
         let now = self.clock.tick_at(self.clock.now());
         for worker in &self.workers {
-            let (mut due, mut callbacks) = (Vec::new(), Fifo::new());
+            let (mut due, mut callbacks) = (Due::default(), Fifo::new());
             let mut inside = worker.gate.enter_outside();
-            inside.wheel.advance(now, usize::MAX, &mut due);
-            callback::take_ready(&mut due, &mut callbacks);
-            let wakers = search::expire(&due);
-            drop(inside);
-            worker.count_cancelled(-search::fire(due, wakers));
+            callback::admit(&mut inside, worker);
+            let mut take = |entry| due.add(entry, &mut callbacks);
+            inside.wheel.advance(now, usize::MAX, &mut take);
+            let callbacks = callbacks.take();
+            search::fire_and_leave(worker, inside, due);
             drop(callbacks);
         }
     }
@@ -316,12 +316,12 @@ impl Shared {
     pub(crate) fn tell_timers(&self) {
         for worker in &self.workers {
             let mut inside = worker.gate.enter_outside();
-            let mut due = inside.wheel.drain();
-            callback::take_ready(&mut due, &mut inside.callbacks);
-            let callbacks = inside.callbacks.take();
-            let wakers = search::expire(&due);
-            drop(inside);
-            worker.count_cancelled(-search::fire(due, wakers));
+            callback::close(&mut inside, worker);
+            let (mut due, rest) = (Due::default(), &mut *inside);
+            let mut take = |entry| due.add(entry, &mut rest.callbacks);
+            rest.wheel.sweep(|_| true, &mut take);
+            let callbacks = rest.callbacks.take();
+            search::fire_and_leave(worker, inside, due);
             drop(callbacks);
         }
     }

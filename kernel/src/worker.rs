@@ -25,7 +25,7 @@ use std::cell::Cell;
 pub(crate) use driven::step;
 
 use crate::{
-    callback,
+    callback::{self, Arrivals},
     context::Context,
     fork::Patience,
     gate::{Epoch, Gate, Holder, Lost},
@@ -51,6 +51,8 @@ pub(crate) struct Worker {
     run: AtomicUsize,
     /// The system's number of the thread that holds the right. Written by the holder.
     pub(crate) holder: AtomicU32,
+    /// Callbacks from outside, on their way to the wheel or the queue.
+    pub(crate) arrivals: Arrivals,
     /// Cancelled timers that still lie in the wheel; see [`Worker::count_cancelled`].
     cancelled_timers: AtomicIsize,
 }
@@ -66,16 +68,17 @@ impl Worker {
             thief,
             run: AtomicUsize::new(0),
             holder: AtomicU32::new(0),
+            arrivals: Arrivals::new(),
             cancelled_timers: AtomicIsize::new(0),
         };
         (worker, epoch)
     }
 
     /// Counts timers that were cancelled but not unlinked, or that left the wheel after that. The two
-    /// may come in either order, so that the number is below zero for a moment.
-    pub(crate) fn count_cancelled(&self, change: isize) {
+    /// may come in either order, so that the number is below zero for a moment. Returns the number.
+    pub(crate) fn count_cancelled(&self, change: isize) -> isize {
         // Relaxed: it is a count, and guards no other memory.
-        self.cancelled_timers.fetch_add(change, Ordering::Relaxed);
+        self.cancelled_timers.fetch_add(change, Ordering::Relaxed) + change
     }
 
     /// How many cancelled timers lie in the wheel.

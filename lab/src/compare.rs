@@ -72,7 +72,7 @@ impl<'a> Comparison<'a> {
         let grown = ours.summary.median * self.size.unwrap_or(0) as f64;
         match self.metric {
             "ticks" | "messages_per_poll" | "ms_serial" | "ms_outlined" | "parallel_percent"
-            | "correct" | "retries_per_commit" => false,
+            | "correct" | "retries_per_commit" | "r" | "r2" | "intercept_bytes" => false,
             speedup if speedup.starts_with("speedup") => false,
             memory if memory.starts_with("bytes_per_") => grown >= TELLING_GROWTH,
             _ => true,

@@ -86,11 +86,13 @@ pub fn meaning(name: &str) -> Option<&'static str> {
         }
         "bytes_per_callback" => "growth of resident memory with each callback that is pending",
         "intercept_bytes" => "where that line starts: what the program takes without a callback",
-        "r2" => "how well that line fits, from 0 to 1",
-        "ns_per_insert" => "time to start a callback at an instant that is given",
+        "r" => "how well that line fits, from 0 to 1: the coefficient of correlation",
+        "r2" => "the square of that, which some call the coefficient",
+        "ns_per_insert" => "time to start a callback that nobody owns at an instant that is given",
         "ns_per_fire" => "time from the wheel to the end of the run, for each callback",
-        "ns_per_cancel" => "time to cancel a pending callback and free it",
-        "ns_per_after" => "time to start a callback after a duration, with a look at the clock",
+        "ns_per_cancel" => "time to cancel such a callback and free it",
+        "ns_per_after" => "time to start a timer of a running unit, with a look at the clock",
+        "ns_per_stop" => "time to cancel such a timer by its handle, and free it",
         "lateness_p99_us" => "lateness that 99 of 100 callbacks do not exceed, in microseconds",
         "bytes_per_object" => "growth of resident memory for each lock or channel",
         "ns_per_node" => "time for each node that was visited or written",
@@ -116,9 +118,8 @@ pub fn meaning(name: &str) -> Option<&'static str> {
 #[must_use]
 pub fn better(name: &str) -> Better {
     match name {
-        "ticks" | "ticks_percent" | "parallel_percent" | "r2" | "correct" | "commits_per_s" => {
-            Better::Higher
-        }
+        "ticks" | "ticks_percent" | "parallel_percent" | "r" | "r2" | "correct"
+        | "commits_per_s" => Better::Higher,
         speedup if speedup.starts_with("speedup") => Better::Higher,
         _ => Better::Lower,
     }

@@ -181,16 +181,21 @@ fn spawn(level: Level) -> Vec<Row> {
 
 fn callbacks(level: Level) -> Vec<Row> {
     let sizes: &[usize] = match level {
-        Level::Quick => &[1_000, 50_000],
-        _ => &[1, 1_000, 5_000, 10_000, 50_000, 1_000_000, 10_000_000],
+        Level::Quick => &[50_000],
+        // Threads of the system come in thousands only.
+        _ => &[2_000, 50_000, 1_000_000, 10_000_000],
+    };
+    let row = |n: usize, kind: &str| {
+        let params = Params::default().with("n", n).with("kind", kind);
+        Row::new("callbacks", params)
+            .weight(weight_of(n))
+            .lanes(Lanes::Largest)
     };
     let mut rows = Vec::new();
     for n in sizes {
-        for kind in ["once", "loop"] {
-            let params = Params::default().with("n", n).with("kind", kind);
-            let row = Row::new("callbacks", params).only_weald();
-            rows.push(row.weight(weight_of(*n)).lanes(Lanes::Largest));
-        }
+        let mut unowned = row(*n, "once").only_weald();
+        unowned.params = unowned.params.with("owner", "runtime");
+        rows.extend([row(*n, "once"), unowned, row(*n, "loop")]);
     }
     rows
 }
@@ -201,9 +206,7 @@ fn timers(level: Level) -> Row {
     } else {
         1_000_000
     };
-    Row::new("timers", Params::default().with("pending", pending))
-        .weight(weight_of(pending))
-        .only_weald()
+    Row::new("timers", Params::default().with("pending", pending)).weight(weight_of(pending))
 }
 
 fn ring(level: Level) -> Vec<Row> {

@@ -13,6 +13,7 @@ mod sockets {
     mod echo;
     mod ends;
     mod exhaustion;
+    mod from_callbacks;
     mod given_up;
     mod many;
     mod options;

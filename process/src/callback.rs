@@ -48,11 +48,8 @@ use std::time::{Duration, Instant};
 
 pub use loops::{Loop, do_while, for_each, repeat, repeat_while};
 pub use then::{Pause, Then, pause};
-pub use weald_kernel::callback::{CallbackPanic, Handle, Owner};
-use weald_kernel::{
-    callback::{Next, When, once, rounds},
-    now,
-};
+pub use weald_kernel::callback::{CallbackPanic, Handle, Next, Owner, When, once, rounds};
+use weald_kernel::now;
 
 /// Longer waits count as one of a hundred years.
 const CENTURY: Duration = Duration::from_secs(100 * 365 * 24 * 3600);

@@ -15,9 +15,9 @@ use std::{
     time::Duration,
 };
 
-use tools::{runtime, watch};
+use tools::{runtime, until, watch};
 use weald_kernel::{Runtime, now, sleep};
-use weald_process::callback;
+use weald_process::callback::{self, Then};
 
 /// A place where callbacks leave numbers.
 #[derive(Clone, Default)]
@@ -129,7 +129,6 @@ fn nested(left: u64, count: Arc<AtomicU64>, done: mpsc::Sender<()>) {
 
 #[test]
 fn ten_million_nested_dispatches_use_a_flat_stack() {
-    let _watch = watch();
     const COUNT: u64 = 10_000_000;
     let runtime = runtime(1);
     let count = Arc::new(AtomicU64::new(0));
@@ -138,6 +137,89 @@ fn ten_million_nested_dispatches_use_a_flat_stack() {
     runtime.block_on(async move {
         callback::spawn(move || nested(COUNT - 1, kept, sender)).detach();
     });
+    // Each million under a guard of its own, because a machine that is busy takes long for all.
+    for million in 1..=10 {
+        let _watch = watch();
+        until(|| {
+            std::thread::sleep(MS);
+            count.load(Ordering::Relaxed) >= million * (COUNT / 10)
+        });
+    }
     done.recv().unwrap();
     assert_eq!(count.load(Ordering::Relaxed), COUNT);
+}
+
+#[test]
+fn many_sleeps_take_their_time_and_no_more_and_leave_nothing_behind() {
+    let _watch = watch();
+    const SLEEPS: u64 = 10_000;
+    Runtime::test(1).block_on(async {
+        let (start, held) = (now(), Arc::new(()));
+        let (sender, done) = mpsc::channel();
+        let log = Log::default();
+        for sleeper in 0..10 {
+            let (kept, sender, log) = (held.clone(), sender.clone(), log.clone());
+            let mut sleeps = Some(callback::for_each(0..SLEEPS, move |n| {
+                let _kept = &kept;
+                if n == SLEEPS - 1 {
+                    log.note(sleeper);
+                }
+                callback::pause(3 * MS)
+            }));
+            let whole = callback::for_each(0..2, move |_| match sleeps.take() {
+                Some(sleeps) => Then::from(sleeps),
+                None => {
+                    sender.send(now()).unwrap();
+                    Then::from(())
+                }
+            });
+            whole.start().detach();
+        }
+        sleep(MS * 3 * u32::try_from(SLEEPS).unwrap() + MS).await;
+        let ends: Vec<_> = done.try_iter().collect();
+        assert_eq!(ends.len(), 10);
+        for end in ends {
+            assert_eq!(end - start, MS * 3 * u32::try_from(SLEEPS).unwrap());
+        }
+        assert_eq!(Arc::strong_count(&held), 1);
+        // Those of one time still come in the order of their start.
+        assert!(log.taken().is_sorted());
+    });
+}
+
+#[test]
+fn any_time_will_do() {
+    let _watch = watch();
+    Runtime::test(1).block_on(async {
+        let log = Log::default();
+        let start = |after: Duration, number| {
+            let log = log.clone();
+            callback::after(after, move || log.note(number))
+        };
+        let far = [
+            start(Duration::MAX, 1),
+            start(Duration::from_secs(u64::MAX), 2),
+            callback::every(Duration::MAX, || unreachable!("in a hundred years")),
+        ];
+        start(Duration::ZERO, 3).detach();
+        start(Duration::from_nanos(1), 4).detach();
+        let past = now();
+        let kept = log.clone();
+        sleep(10 * MS).await;
+        assert_eq!(log.taken(), [3, 4]);
+        callback::at(past, move || kept.note(5)).detach();
+        // As far as an instant goes.
+        let farthest = (0..63).fold(now(), |far, power| {
+            far.checked_add(Duration::from_secs(1 << power))
+                .unwrap_or(far)
+        });
+        let kept = log.clone();
+        let farthest = callback::at(farthest, move || kept.note(6));
+        let forever = callback::repeat(|| callback::pause(Duration::MAX)).start();
+        sleep(2 * MS).await;
+        assert_eq!(log.taken(), [5]);
+        for handle in far.into_iter().chain([farthest, forever]) {
+            assert!(handle.cancel());
+        }
+    });
 }

@@ -122,6 +122,82 @@ fn a_killed_owner_takes_its_callbacks_and_those_that_they_started_along() {
 }
 
 #[test]
+fn what_runs_when_its_owner_ends_ends_its_round_and_has_no_further_one() {
+    on_each(|runtime| {
+        let held = Arc::new(());
+        let (entered, begun) = mpsc::channel();
+        let (go_on, waits) = mpsc::channel::<()>();
+        let kept = held.clone();
+        let owner = runtime.spawn(async move {
+            callback::every(MS, move || {
+                let _kept = &kept;
+                entered.send(()).unwrap();
+                let _gone = waits.recv();
+            })
+            .detach();
+            std::future::pending::<()>().await;
+        });
+        begun.recv().unwrap();
+        owner.cancel();
+        assert!(runtime.block_on(owner).is_err());
+        // The round still has what it needs.
+        assert_eq!(Arc::strong_count(&held), 2);
+        drop(go_on);
+        until(|| Arc::strong_count(&held) == 1 || begun.try_recv().is_ok());
+        assert_eq!(Arc::strong_count(&held), 1, "there was a further round");
+    });
+}
+
+#[test]
+fn what_a_callback_starts_beyond_its_owner_is_dropped() {
+    on_each(|runtime| {
+        let held = Arc::new(());
+        let (entered, begun) = mpsc::channel();
+        let (go_on, waits) = mpsc::channel::<()>();
+        let kept = held.clone();
+        let owner = runtime.spawn(async move {
+            callback::spawn(move || {
+                entered.send(()).unwrap();
+                waits.recv().unwrap();
+                let late = callback::spawn(move || drop(kept));
+                assert!(late.is_over());
+            })
+            .detach();
+            std::future::pending::<()>().await;
+        });
+        begun.recv().unwrap();
+        owner.cancel();
+        assert!(runtime.block_on(owner).is_err());
+        go_on.send(()).unwrap();
+        until(|| Arc::strong_count(&held) == 1);
+    });
+}
+
+#[test]
+fn a_callback_forks_and_joins() {
+    on_each(|runtime| {
+        let (sender, sums) = mpsc::channel();
+        runtime.block_on(async {
+            for n in 0..50_u64 {
+                let sender = sender.clone();
+                callback::after(MS, move || {
+                    let (a, b) = weald_kernel::fork::join(|| sum(0..=n), || sum(0..=n));
+                    sender.send((n, a + b)).unwrap();
+                })
+                .detach();
+            }
+        });
+        for (n, both) in sums.iter().take(50) {
+            assert_eq!(both, n * (n + 1));
+        }
+    });
+}
+
+fn sum(numbers: std::ops::RangeInclusive<u64>) -> u64 {
+    numbers.sum()
+}
+
+#[test]
 fn what_is_started_for_an_owner_that_has_ended_is_dropped() {
     on_each(|runtime| {
         runtime.block_on(async {

@@ -31,14 +31,25 @@ impl Fifo {
     }
 
     /// Appends a callback that is in no list, with the scheduler's claim.
+    #[inline]
     pub(super) fn push(&mut self, callback: CallbackPtr) {
+        self.append(callback, Place::READY);
+    }
+
+    /// As [`push`](Fifo::push), for a queue that no worker's gate guards.
+    pub(super) fn push_apart(&mut self, callback: CallbackPtr) {
+        self.append(callback, Place::OUT);
+    }
+
+    #[inline]
+    fn append(&mut self, callback: CallbackPtr, slot: u16) {
         let entry = callback.entry();
         let before = self.last.replace(entry);
         let own = links(entry);
         own.next = None;
         own.prev = before;
         // SAFETY: claim: the queue holds one.
-        unsafe { entry.get() }.set_slot(Place::READY);
+        unsafe { entry.get() }.set_slot(slot);
         match before {
             Some(before) => links(before).next = Some(entry),
             None => self.first = Some(entry),
@@ -50,7 +61,15 @@ impl Fifo {
     #[inline]
     pub(super) fn pop(&mut self) -> Option<CallbackPtr> {
         let entry = self.first?;
-        self.remove(entry);
+        let next = links(entry).next;
+        self.first = next;
+        match next {
+            Some(next) => links(next).prev = None,
+            None => self.last = None,
+        }
+        // SAFETY: claim: the queue held one.
+        unsafe { entry.get() }.set_slot(Place::OUT);
+        self.len -= 1;
         // SAFETY: only callbacks are pushed.
         Some(unsafe { CallbackPtr::of(entry) })
     }

@@ -51,18 +51,37 @@ struct Runner {
 // SAFETY: the group's address is only compared.
 unsafe impl Send for Runner {}
 
-/// Moves the callbacks among the timers that are due into the queue of their worker, inside whose gate the
-/// caller is. Those that were cancelled go the same way: the runner frees them.
-pub(crate) fn take_ready(due: &mut Vec<EntryPtr>, ready: &mut Fifo) {
-    due.retain(|entry| {
+/// What came out of a wheel, but for callbacks that are ready. Dropped outside the gate, because what a callback
+/// leaves behind may be foreign code.
+#[must_use]
+#[derive(Default)]
+pub(crate) struct Due {
+    pub(crate) sleeps: Vec<EntryPtr>,
+    /// Callbacks that were cancelled.
+    cancelled: Fifo,
+}
+
+impl Due {
+    /// Takes a timer; a callback goes to `ready`, the queue of the worker inside whose gate the caller is.
+    #[inline]
+    pub(crate) fn add(&mut self, entry: EntryPtr, ready: &mut Fifo) {
         // SAFETY: what was in the wheel is alive until the wheel's claim is given up.
-        if unsafe { entry.get() }.kind == Kind::Sleep {
-            return true;
+        let timer = unsafe { entry.get() };
+        if timer.kind == Kind::Sleep {
+            return self.sleeps.push(entry);
         }
         // SAFETY: as the kind says.
-        ready.push(unsafe { CallbackPtr::of(*entry) });
-        false
-    });
+        let callback = unsafe { CallbackPtr::of(entry) };
+        match timer.phase.is_taken() {
+            true => self.cancelled.push_apart(callback),
+            false => ready.push(callback),
+        }
+    }
+
+    /// How many callbacks were cancelled.
+    pub(crate) fn cancelled(&self) -> isize {
+        isize::try_from(self.cancelled.len()).expect("there are not so many in memory")
+    }
 }
 
 /// A runner for the queue of the calling worker.

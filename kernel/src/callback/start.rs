@@ -5,7 +5,9 @@
 use std::{fmt, time::Instant};
 
 use super::{
+    arrivals::{Chain, Found},
     cell::{self, Body, CallbackPtr},
+    fifo::discard,
     group::Owner,
     phase::Take,
 };
@@ -36,7 +38,8 @@ pub struct Handle {
 
 #[inline]
 pub(super) fn start<B: Body>(owner: Owner, when: When, body: B) -> Handle {
-    in_runtime_of(&owner, |shared| {
+    let runtime = owner.0.as_ref().map(|group| group.runtime);
+    in_runtime(runtime, move |shared| {
         let Some(shared) = shared else {
             return Handle::refused(context::NO_RUNTIME);
         };
@@ -44,7 +47,7 @@ pub(super) fn start<B: Body>(owner: Owner, when: When, body: B) -> Handle {
         if shared.is_closing() {
             return Handle::refused(runtime);
         }
-        let callback = cell::new(owner.0.clone(), body);
+        let callback = cell::new(owner.0, body);
         // SAFETY: claim: nobody but this function knows the callback.
         let member = unsafe { callback.member() };
         if member.is_some_and(|member| !member.group.join(callback)) {
@@ -61,15 +64,15 @@ pub(super) fn start<B: Body>(owner: Owner, when: When, body: B) -> Handle {
     })
 }
 
-/// Calls `act` with the owner's runtime, if it still exists; with the current one, if that is the owner.
+/// Calls `act` with the runtime of this number, if it still exists; with the current one, if none is named.
 #[inline]
-fn in_runtime_of<R>(owner: &Owner, act: impl FnOnce(Option<&Shared>) -> R) -> R {
-    let Some(group) = &owner.0 else {
+fn in_runtime<R>(runtime: Option<u16>, act: impl FnOnce(Option<&Shared>) -> R) -> R {
+    let Some(runtime) = runtime else {
         return with_current(|shared| act(Some(shared)));
     };
     match context::again().shared() {
-        Some(shared) if shared.id() == group.runtime => act(Some(shared)),
-        _ => act(shared::find(group.runtime).as_deref()),
+        Some(shared) if shared.id() == runtime => act(Some(shared)),
+        _ => act(shared::find(runtime).as_deref()),
     }
 }
 
@@ -90,52 +93,92 @@ unsafe fn end_unborn(callback: CallbackPtr) {
 #[inline]
 pub(super) unsafe fn arm(shared: &Shared, callback: CallbackPtr, when: When) {
     let tick = match when {
-        When::Ready => None,
-        When::At(deadline) => Some(shared.clock.tick_after(deadline)),
+        When::Ready => READY,
+        When::At(deadline) => shared.clock.tick_after(deadline).min(READY - 1),
     };
+    // SAFETY: the caller's promise.
+    let entry = unsafe { &callback.head().entry };
+    // SAFETY: the links of what is in no list are the caller's.
+    unsafe { (*entry.links.get()).deadline = tick };
     let cx = context::again();
     if let Some((worker, epoch)) = cx.worker_of(shared.id()) {
         if let Ok(mut inside) = worker.gate.enter(epoch) {
-            // SAFETY: the caller's promise; inside the gate.
-            return unsafe { link(&mut inside, worker, callback, tick) };
+            entry.set_worker(worker.index);
+            if !worker.arrivals.is_closed() {
+                // SAFETY: the caller's promise; inside the gate.
+                return unsafe { link(&mut inside, callback) };
+            }
+            drop(inside);
+            // SAFETY: the caller's promise.
+            return unsafe { discard(callback) };
         }
         cx.lose();
     }
     // SAFETY: the caller's promise.
-    unsafe { arm_outside(shared, callback, tick) };
+    unsafe { arm_outside(shared, callback) };
 }
+
+/// The tick of a callback that waits for no time.
+const READY: u64 = u64::MAX;
 
 /// # Safety
 /// As [`arm`].
 #[cold]
-unsafe fn arm_outside(shared: &Shared, callback: CallbackPtr, tick: Option<u64>) {
+unsafe fn arm_outside(shared: &Shared, callback: CallbackPtr) {
     // The same worker for all that a thread starts: so they keep their order.
     let index = shared.thread_number() as usize % shared.workers.len();
-    let worker = &shared.workers[index];
-    let mut inside = worker.gate.enter_outside();
-    // SAFETY: the caller's promise; inside the gate.
-    unsafe { link(&mut inside, worker, callback, tick) };
-    drop(inside);
-    // It may sleep, until a later timer or for ever.
-    if let Some(sleeper) = shared.idle.notify_worker(index) {
+    // SAFETY: the caller's promise.
+    unsafe { callback.head() }.entry.set_worker(index);
+    match shared.workers[index].arrivals.push(callback.entry()) {
+        Found::Nothing => wake(shared, index),
+        Found::Others => {}
+        // SAFETY: the caller's promise.
+        Found::Closed => unsafe { discard(callback) },
+    }
+}
+
+/// There is something for this worker alone, which may sleep, until a later timer or for ever.
+#[cold]
+fn wake(shared: &Shared, worker: usize) {
+    if let Some(sleeper) = shared.idle.notify_worker(worker) {
         sleeper.wake(shared);
     }
 }
 
-/// # Safety
-/// The callback is in no list, and its claim goes to the worker, inside whose gate the caller is.
+/// Puts the callbacks that came from outside into their lists. Inside the worker's gate.
 #[inline]
-unsafe fn link(inside: &mut Inside, worker: &Worker, callback: CallbackPtr, tick: Option<u64>) {
+pub(crate) fn admit(inside: &mut Inside, worker: &Worker) {
+    if !worker.arrivals.is_empty() {
+        link_all(inside, worker.arrivals.take());
+    }
+}
+
+/// As [`admit`], for the last time: callbacks that are started later are dropped. Inside the worker's gate.
+pub(crate) fn close(inside: &mut Inside, worker: &Worker) {
+    link_all(inside, worker.arrivals.close());
+}
+
+#[inline(never)]
+fn link_all(inside: &mut Inside, arrived: Chain) {
+    for entry in arrived {
+        // SAFETY: only callbacks arrive.
+        let callback = unsafe { CallbackPtr::of(entry) };
+        // SAFETY: in no list, with the scheduler's claim; callers are inside the gate.
+        unsafe { link(inside, callback) };
+    }
+}
+
+/// # Safety
+/// The callback is in no list and has its tick, and its claim goes to the worker, inside whose gate the caller
+/// is.
+#[inline]
+unsafe fn link(inside: &mut Inside, callback: CallbackPtr) {
     // SAFETY: the caller's promise.
-    let entry = unsafe { &callback.head().entry };
-    entry.set_worker(worker.index);
-    match tick {
-        None => inside.callbacks.push(callback),
-        Some(tick) => {
-            // SAFETY: the links of what is in no list are the caller's.
-            unsafe { (*entry.links.get()).deadline = tick };
-            inside.wheel.insert(callback.entry());
-        }
+    let links = unsafe { callback.head() }.entry.links.get();
+    // SAFETY: the links of what is in no list are the caller's.
+    match unsafe { (*links).deadline } {
+        READY => inside.callbacks.push(callback),
+        _ => inside.wheel.insert(callback.entry()),
     }
 }
 
@@ -175,6 +218,9 @@ pub(super) unsafe fn end_taken(callback: CallbackPtr, take: Take, runtime: u16) 
     unsafe { callback.release() };
 }
 
+/// A worker is woken for so many cancelled callbacks, to free their blocks.
+const SWEEP_EVERY: isize = 4096;
+
 /// Takes a callback that was just taken out of its list, or leaves it there for its worker to find.
 ///
 /// # Safety
@@ -189,7 +235,10 @@ unsafe fn leave_lists(callback: CallbackPtr, runtime: u16) {
     if let Some(shared) = shared::find(runtime)
         && let Some(worker) = shared.workers.get(usize::from(worker))
     {
-        worker.count_cancelled(1);
+        // It finds them when it looks around, but if it sleeps it does not.
+        if worker.count_cancelled(1) % SWEEP_EVERY == 0 {
+            wake(&shared, worker.index);
+        }
     }
 }
 

@@ -184,11 +184,12 @@ impl Timers {
         let mut inside = self.gate.enter_outside();
         inside.1.set(inside.1.get() + 1);
         if inside.0.next_tick().is_some_and(|tick| tick <= now) {
-            inside.0.advance(now, usize::MAX, &mut due);
+            let mut take = |entry| due.push(entry);
+            inside.0.advance(now, usize::MAX, &mut take);
         }
         let wakers = search::expire(&due);
         drop(inside);
-        let _cancelled = search::fire(due, wakers);
+        let _cancelled = search::fire(&due, wakers);
     }
 
     /// The entry is out of the wheel, and gave its waker up; how often that was woken.

@@ -107,6 +107,9 @@ pub(crate) struct Entry {
     pub(crate) phase: PhaseWord,
 }
 
+/// The bits of a place that name the slot.
+const SLOT: u32 = 0xffff;
+
 /// What an entry begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -176,7 +179,9 @@ impl Entry {
     /// Sets the list. Inside the gate of the entry's worker.
     #[inline]
     pub(crate) fn set_slot(&self, slot: u16) {
-        let place = word(usize::from(self.place().worker), slot);
+        // Relaxed: as in `place`; nobody else writes it meanwhile.
+        let worker = self.place.load(Ordering::Relaxed) & !SLOT;
+        let place = worker | u32::from(slot);
         self.place.store(place, Ordering::Relaxed);
     }
 

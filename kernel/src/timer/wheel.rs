@@ -32,7 +32,7 @@ pub(crate) struct Wheel {
     elapsed: u64,
     pending: usize,
     occupied: [u64; LEVELS],
-    slots: Box<[Slot]>,
+    slots: Box<[Slot; LEVELS * SLOTS]>,
 }
 
 impl Wheel {
@@ -41,7 +41,7 @@ impl Wheel {
             elapsed: 0,
             pending: 0,
             occupied: [0; LEVELS],
-            slots: vec![Slot::default(); LEVELS * SLOTS].into_boxed_slice(),
+            slots: Box::new([Slot::default(); LEVELS * SLOTS]),
         }
     }
 
@@ -51,6 +51,7 @@ impl Wheel {
     }
 
     /// Links an entry that is in no wheel.
+    #[inline]
     pub(crate) fn insert(&mut self, entry: EntryPtr) {
         let deadline = self.effective_deadline(entry);
         let level = level_of(self.elapsed, deadline);
@@ -88,20 +89,27 @@ impl Wheel {
             .map(|(tick, _)| tick)
     }
 
-    /// Moves time on to `now`, and unlinks the entries whose time has come, in the order of their
-    /// deadlines; stops soon after `due` has `limit` of them. True if there may be more.
-    pub(crate) fn advance(&mut self, now: u64, limit: usize, due: &mut Vec<EntryPtr>) -> bool {
+    /// Moves time on to `now`, and unlinks the entries whose time has come and passes them to `due`, in the
+    /// order of their deadlines; stops soon after so many. True if there may be more.
+    pub(crate) fn advance(
+        &mut self,
+        now: u64,
+        limit: usize,
+        due: &mut impl FnMut(EntryPtr),
+    ) -> bool {
+        let mut left = limit;
         while let Some((tick, slot)) = self.next_slot(now) {
             if slot >= SLOTS {
-                self.cascade(tick, slot, due);
+                left = left.saturating_sub(self.cascade(tick, slot, due));
                 continue;
             }
             while let Some(entry) = self.slots[slot].first {
-                if due.len() >= limit {
+                if left == 0 {
                     return true;
                 }
-                self.remove(entry);
-                due.push(entry);
+                left -= 1;
+                self.remove_first(slot, entry);
+                due(entry);
             }
             self.elapsed = tick;
         }
@@ -109,8 +117,27 @@ impl Wheel {
         false
     }
 
-    /// Moves the entries of a slot of a higher level, which begins at `tick`, to lower levels.
-    fn cascade(&mut self, tick: u64, slot: usize, due: &mut Vec<EntryPtr>) {
+    /// Unlinks an entry that is the first of its slot.
+    #[inline]
+    fn remove_first(&mut self, slot: usize, entry: EntryPtr) {
+        let next = links(entry).next;
+        self.slots[slot].first = next;
+        match next {
+            Some(next) => links(next).prev = None,
+            None => {
+                self.slots[slot].last = None;
+                self.occupied[slot / SLOTS] &= !(1 << (slot % SLOTS));
+            }
+        }
+        // SAFETY: a linked entry is alive.
+        unsafe { entry.get() }.set_slot(Place::OUT);
+        self.pending -= 1;
+    }
+
+    /// Moves the entries of a slot of a higher level, which begins at `tick`, to lower levels. Returns how many
+    /// were due.
+    fn cascade(&mut self, tick: u64, slot: usize, due: &mut impl FnMut(EntryPtr)) -> usize {
+        let mut count = 0;
         let mut next = std::mem::take(&mut self.slots[slot]).first;
         self.occupied[slot / SLOTS] &= !(1 << (slot % SLOTS));
         self.elapsed = tick;
@@ -120,29 +147,28 @@ impl Wheel {
             if links(entry).deadline <= tick {
                 // SAFETY: a linked entry is alive.
                 unsafe { entry.get() }.set_slot(Place::OUT);
-                due.push(entry);
+                due(entry);
+                count += 1;
             } else {
                 self.insert(entry);
             }
         }
+        count
     }
 
-    /// Unlinks everything: the runtime is gone.
-    pub(crate) fn drain(&mut self) -> Vec<EntryPtr> {
-        let mut out = Vec::new();
-        self.sweep(|_| true, &mut out);
-        out
-    }
-
-    /// Unlinks every entry for which `unwanted` is true.
-    pub(crate) fn sweep(&mut self, unwanted: impl Fn(EntryPtr) -> bool, out: &mut Vec<EntryPtr>) {
+    /// Unlinks every entry for which `unwanted` is true, and passes it to `out`.
+    pub(crate) fn sweep(
+        &mut self,
+        unwanted: impl Fn(EntryPtr) -> bool,
+        out: &mut impl FnMut(EntryPtr),
+    ) {
         for slot in 0..self.slots.len() {
             let mut next = self.slots[slot].first;
             while let Some(entry) = next {
                 next = links(entry).next;
                 if unwanted(entry) {
                     self.remove(entry);
-                    out.push(entry);
+                    out(entry);
                 }
             }
         }
@@ -176,18 +202,21 @@ impl Wheel {
     }
 
     fn effective_deadline(&self, entry: EntryPtr) -> u64 {
-        links(entry)
-            .deadline
-            .clamp(self.elapsed + 1, self.elapsed + HORIZON - 1)
+        // Not `clamp`, which looks whether its bounds are in order.
+        let deadline = links(entry).deadline.max(self.elapsed + 1);
+        deadline.min(self.elapsed + HORIZON - 1)
     }
 
+    #[inline]
     fn append(&mut self, slot: usize, entry: EntryPtr) {
         let last = self.slots[slot].last.replace(entry);
         let own = links(entry);
         own.next = None;
         own.prev = last;
+        #[expect(clippy::cast_possible_truncation, reason = "there are 384 slots")]
+        let place = slot as u16;
         // SAFETY: the caller hands over an entry that is alive.
-        unsafe { entry.get() }.set_slot(u16::try_from(slot).expect("there are 384 slots"));
+        unsafe { entry.get() }.set_slot(place);
         match last {
             Some(last) => links(last).next = Some(entry),
             None => self.slots[slot].first = Some(entry),
@@ -270,7 +299,7 @@ mod tests {
                         let first = naive.keys().next().map(|(deadline, _)| *deadline);
                         let promised = wheel.next_tick();
                         prop_assert!(promised.is_none_or(|tick| first.is_some_and(|f| tick <= f)));
-                        while wheel.advance(now, due.len() + 3, &mut due) {}
+                        while wheel.advance(now, 3, &mut |entry| due.push(entry)) {}
                         let later = naive.split_off(&(now + 1, 0));
                         let expected: Vec<_> = naive.values().map(|entry| id(*entry)).collect();
                         naive = later;

@@ -69,6 +69,14 @@ void run(const std::string& workload, Keys& keys, std::size_t workers) {
         const auto rounds = keys.number("rounds");
         begin();
         ping_pong(rounds);
+    } else if (workload == "callbacks") {
+        const auto n = keys.number("n");
+        const auto kind = keys.take("kind");
+        if (kind != "once" && kind != "loop") {
+            bad_usage("The key `kind` takes `once` or `loop`.");
+        }
+        begin();
+        callbacks(n, kind == "loop");
     }
     bad_usage("The workload `" + workload + "` is unknown: see the README.");
 }

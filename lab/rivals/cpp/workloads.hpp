@@ -10,3 +10,4 @@
 [[noreturn]] void many_to_many(std::size_t processes, std::size_t messages);
 [[noreturn]] void fan_in(std::size_t senders, std::size_t messages);
 [[noreturn]] void ping_pong(std::size_t rounds);
+[[noreturn]] void callbacks(std::size_t n, bool in_loop);

@@ -13,6 +13,7 @@ defmodule Rival do
     "many-to-many" => [processes: 1, messages: 1],
     "fan-in" => [senders: 1, messages: 1],
     "ping-pong" => [rounds: 1],
+    "callbacks" => [n: 1, kind: ~w(once loop)],
     "stall" => [offender: ~w(none blocks computes), offenders: 0, seconds: 1, pingers: 0],
     "handoff" => [rounds: 1]
   }
@@ -107,6 +108,7 @@ defmodule Rival do
   defp run("many-to-many", %{processes: p, messages: m}), do: Rival.Traffic.many_to_many(p, m)
   defp run("fan-in", %{senders: senders, messages: m}), do: Rival.Traffic.fan_in(senders, m)
   defp run("ping-pong", %{rounds: rounds}), do: Rival.Traffic.ping_pong(rounds)
+  defp run("callbacks", %{n: n, kind: kind}), do: Rival.Sleeping.run(n, kind)
   defp run("stall", %{offender: "blocks"}), do: Rival.Stall.blocks()
   defp run("stall", arguments), do: Rival.Stall.run(arguments)
   defp run("handoff", %{rounds: rounds}), do: Rival.Stall.handoff(rounds)

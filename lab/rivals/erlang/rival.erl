@@ -66,6 +66,9 @@ start("stall", Keys) ->
 start("handoff", Keys) ->
     only(Keys, ["rounds"]),
     rival_stall:handoff(number(Keys, "rounds", 1));
+start("callbacks", Keys) ->
+    only(Keys, ["n", "kind"]),
+    rival_sleeping:run(number(Keys, "n", 1), word(Keys, "kind", ["once", "loop"]));
 start(Workload, _) ->
     bad_usage("The workload `" ++ Workload ++ "` is unknown: see the README.").
 

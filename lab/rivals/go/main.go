@@ -32,6 +32,8 @@ var workloads = map[string]func(keys) func(){
 	"condvar":      readOne("rounds", condvar),
 	"barrier":      readBarrier,
 	"footprint":    readFootprint,
+	"callbacks":    readCallbacks,
+	"timers":       readOne("pending", timers),
 	"fib":          readFib,
 	"quicksort":    readQuicksort,
 	"nqueens":      readQueens,

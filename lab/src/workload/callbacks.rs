@@ -2,11 +2,16 @@
 //!
 //! A process starts n of them in steps and reads its resident memory after each; the line of least squares
 //! through these points says what one more takes. kind=once: each would run in an hour and holds two words.
-//! kind=loop: each has run a round and sleeps for an hour between two.
+//! kind=loop: each has run a round and sleeps for an hour between two. owner=process: the process owns them;
+//! owner=runtime: nobody does.
+//!
+//! The program takes no huge pages, because 50,000 callbacks fit into two of them, and a line through steps of
+//! two megabytes says nothing.
 
 use std::time::Duration;
 
-use weald::process::{Inbox, callback};
+use weald::process::Inbox;
+use weald::process::callback::{self, Owner, When};
 
 use super::host::alone;
 use super::memory::resident;
@@ -18,52 +23,81 @@ use crate::programs::slope::{self, sizes};
 const HOUR: Duration = Duration::from_secs(3600);
 /// How many are started between two yields.
 const GIVE_WAY_EVERY: usize = 4096;
+/// What takes its first round has taken it after that.
+const SETTLE: Duration = Duration::from_millis(20);
+/// So many come and go before the first point, so that what the first ones bring in is not counted.
+const BEFORE: usize = 64;
+
+type Start = fn(usize) -> callback::Handle;
 
 pub(super) fn run(params: &Params) -> Result<Vec<Metric>, Error> {
     let n = params.count("n")?;
-    let start: fn(usize) = match params.text("kind")? {
-        "once" => once,
-        "loop" => sleeping_loop,
-        other => {
-            return Err(Error::Usage(format!(
-                "kind={other} is neither once nor loop."
-            )));
-        }
-    };
+    let start = start_of(params)?;
+    rustix::thread::disable_transparent_huge_pages(true)
+        .map_err(|error| Error::workload(format!("Huge pages cannot be refused: {error}.")))?;
     alone(params, 0, move |inbox: Inbox<()>| async move {
         drop(inbox);
+        let before: Vec<_> = (0..BEFORE).map(start).collect();
+        weald::sleep(SETTLE).await;
+        for handle in before {
+            handle.cancel();
+        }
         let mut points = Vec::new();
         let mut started = 0;
         for size in sizes(n) {
             for index in started..size {
-                start(index);
+                start(index).detach();
                 if index % GIVE_WAY_EVERY == GIVE_WAY_EVERY - 1 {
                     weald::yield_now().await;
                 }
             }
             started = size;
-            // Loops take their first round.
-            weald::sleep(Duration::from_millis(20)).await;
+            weald::sleep(SETTLE).await;
             points.push((size as f64, resident()? as f64));
         }
         let line = slope::line(&points);
         Ok(vec![
             Metric::new("bytes_per_callback", line.slope),
             Metric::new("intercept_bytes", line.intercept),
+            Metric::new("r", line.r2.max(0.0).sqrt()),
             Metric::new("r2", line.r2),
         ])
     })
 }
 
-fn once(index: usize) {
-    let captured = std::hint::black_box([index; 2]);
-    callback::after(HOUR, move || _ = std::hint::black_box(captured)).detach();
+fn start_of(params: &Params) -> Result<Start, Error> {
+    let (kind, owner) = (
+        params.text("kind")?,
+        params.get("owner").unwrap_or("process"),
+    );
+    match (kind, owner) {
+        ("once", "process") => Ok(once),
+        ("once", "runtime") => Ok(once_of_the_runtime),
+        ("loop", "process") => Ok(sleeping_loop),
+        _ => Err(Error::Usage(format!(
+            "kind={kind} is neither once nor loop, or owner={owner} neither process nor, of \
+             kind=once, runtime."
+        ))),
+    }
 }
 
-fn sleeping_loop(index: usize) {
+fn once(index: usize) -> callback::Handle {
+    let captured = std::hint::black_box([index; 2]);
+    callback::after(HOUR, move || _ = std::hint::black_box(captured))
+}
+
+fn once_of_the_runtime(index: usize) -> callback::Handle {
+    let captured = std::hint::black_box([index; 2]);
+    let when = When::At(weald::now() + HOUR);
+    callback::once(Owner::runtime(), when, move || {
+        _ = std::hint::black_box(captured);
+    })
+}
+
+fn sleeping_loop(index: usize) -> callback::Handle {
     let body = move || {
         std::hint::black_box(index);
         callback::pause(HOUR)
     };
-    callback::repeat(body).start().detach();
+    callback::repeat(body).start()
 }

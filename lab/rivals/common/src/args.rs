@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use crate::forking::Forking;
 use crate::report::bad_usage;
+use crate::sleeping::Sleeping;
 use crate::threading::Threading;
 use crate::waiting::Waiting;
 
@@ -74,6 +75,8 @@ pub enum Workload {
     },
     /// A workload of channels, locks and their like.
     Waiting(Waiting),
+    /// A workload of what sleeps.
+    Sleeping(Sleeping),
     /// A program that forks and joins.
     Forking(Forking),
     /// What a thread of direct-style code costs.
@@ -194,7 +197,9 @@ impl Keys {
     /// The workloads that have a file of their own.
     fn other(&mut self, name: &str) -> Option<Workload> {
         let waiting = self.waiting(name).map(Workload::Waiting);
-        waiting.or_else(|| self.forking(name).map(Workload::Forking))
+        let sleeping = || self.sleeping(name).map(Workload::Sleeping);
+        let other = waiting.or_else(sleeping);
+        other.or_else(|| self.forking(name).map(Workload::Forking))
     }
 
     fn ring(&mut self) -> Workload {

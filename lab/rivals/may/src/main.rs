@@ -72,7 +72,10 @@ fn run(call: Call) {
         Workload::PingPong { rounds } => traffic::ping_pong(rounds),
         Workload::Waiting(waiting) => waiting::run(waiting),
         Workload::Thread(threading) => threading::run(threading),
-        Workload::Stall(_) | Workload::Handoff { .. } | Workload::Forking(_) => {
+        Workload::Stall(_)
+        | Workload::Handoff { .. }
+        | Workload::Sleeping(_)
+        | Workload::Forking(_) => {
             fail("The rival may has no program for this workload: leave it out.")
         }
     }

@@ -59,6 +59,7 @@ async fn run(call: Call) {
         Workload::Stall(_)
         | Workload::Handoff { .. }
         | Workload::Waiting(_)
+        | Workload::Sleeping(_)
         | Workload::Forking(_)
         | Workload::Thread(_) => {
             fail("The rival ractor runs on tokio's scheduler: measure this workload with tokio.")

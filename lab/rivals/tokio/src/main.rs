@@ -11,6 +11,7 @@ mod lock;
 mod mailbox;
 mod ring;
 mod select;
+mod sleeping;
 mod spawn;
 mod stall;
 mod team;
@@ -98,6 +99,7 @@ async fn run(call: Call) {
         Workload::Stall(stall) => stall::run(stall).await,
         Workload::Handoff { rounds } => stall::handoff(rounds).await,
         Workload::Waiting(waiting) => waiting::run(waiting).await,
+        Workload::Sleeping(sleeping) => sleeping::run(sleeping, call.workers).await,
         Workload::Forking(_) | Workload::Thread(_) => {
             bad_usage("Tasks have no stack to fork on: leave it out.")
         }

@@ -1,0 +1,360 @@
+//! Models of callbacks: a closure is run or dropped exactly once, by one side, and its block is freed once, after
+//! all that others do with it; what arrives from outside is taken once, and no worker sleeps over it.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    task::Waker,
+};
+
+use loom::{cell::Cell, sync::Notify, thread};
+
+use crate::{
+    callback::{Arrivals, Found, PhaseWord, Take},
+    gate::{Epoch, Gate},
+    idle::{Before, Idle},
+    sys::{Mutex, lock},
+    timer::entry::EntryPtr,
+};
+
+/// A callback in its worker's queue, with a handle; and with an owner, if it has one.
+struct Callback {
+    phase: PhaseWord,
+    closure: Cell<Option<&'static str>>,
+    /// Read by each side before it gives up its claim, written by the side that frees.
+    memory: Cell<&'static str>,
+    group: Option<Mutex<Group>>,
+    runs: AtomicUsize,
+    drops: AtomicUsize,
+    frees: AtomicUsize,
+}
+
+/// The list of an owner with one callback.
+struct Group {
+    is_member: bool,
+    has_ended: bool,
+}
+
+impl Callback {
+    fn new(group: Option<Group>) -> Arc<Callback> {
+        Arc::new(Callback {
+            phase: PhaseWord::new(),
+            closure: Cell::new(Some("closure")),
+            memory: Cell::new("in use"),
+            group: group.map(Mutex::new),
+            runs: AtomicUsize::new(0),
+            drops: AtomicUsize::new(0),
+            frees: AtomicUsize::new(0),
+        })
+    }
+
+    fn owned() -> Arc<Callback> {
+        Callback::new(Some(Group {
+            is_member: true,
+            has_ended: false,
+        }))
+    }
+
+    fn assert_in_use(&self) {
+        assert_eq!(self.memory.get(), "in use");
+    }
+
+    /// As `CallbackPtr::drop_body`.
+    fn drop_body(&self) {
+        assert_eq!(self.closure.take(), Some("closure"));
+        self.drops.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// As `CallbackPtr::release`.
+    fn release(&self) {
+        self.assert_in_use();
+        if self.phase.release() {
+            self.free();
+        }
+    }
+
+    /// As `CallbackPtr::free` with `Group::leave`.
+    fn free(&self) {
+        if let Some(group) = &self.group {
+            let mut group = lock(group);
+            if !group.has_ended {
+                assert!(group.is_member);
+                group.is_member = false;
+            }
+        }
+        self.assert_in_use();
+        assert_eq!(self.closure.get(), None, "the closure is still there");
+        self.memory.set("freed");
+        self.frees.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// As `Runner::run` with `settle`, for a callback of so many rounds.
+    fn run(&self, rounds: usize) {
+        for round in 1..=rounds {
+            self.assert_in_use();
+            let is_alone = self.group.is_none() && self.phase.is_alone();
+            if !is_alone && !self.phase.begin() {
+                return self.release();
+            }
+            assert_eq!(self.closure.get(), Some("closure"));
+            self.runs.fetch_add(1, Ordering::Relaxed);
+            if round < rounds && (is_alone || self.phase.again()) {
+                continue;
+            }
+            self.closure.take();
+            if is_alone {
+                return self.free();
+            }
+            self.phase.end();
+            return self.release();
+        }
+    }
+
+    /// As `fifo::discard`: the runtime has stopped.
+    fn discard(&self) {
+        self.assert_in_use();
+        if self.phase.take() == Take::Won {
+            self.drop_body();
+        }
+        self.release();
+    }
+
+    /// As `Handle::cancel`.
+    fn cancel(&self) {
+        self.assert_in_use();
+        if self.phase.take() == Take::Won {
+            self.drop_body();
+        }
+    }
+
+    /// As `Group::end` with `start::end_taken`.
+    fn end_owner(&self) {
+        let mut group = lock(self.group.as_ref().unwrap());
+        group.has_ended = true;
+        let is_claimed = std::mem::take(&mut group.is_member) && self.phase.claim();
+        let take = is_claimed.then(|| self.phase.take());
+        drop(group);
+        if let Some(take) = take {
+            if take == Take::Won {
+                self.drop_body();
+            }
+            self.release();
+        }
+    }
+
+    /// Every side is through: nothing is left. Returns how often it ran, and whether it was dropped instead.
+    fn end(&self) -> (usize, usize) {
+        assert_eq!(self.frees.load(Ordering::Relaxed), 1, "not freed once");
+        let drops = self.drops.load(Ordering::Relaxed);
+        assert!(drops <= 1);
+        (self.runs.load(Ordering::Relaxed), drops)
+    }
+}
+
+/// Runs `sides` beside each other, and returns what [`Callback::end`] says then.
+fn race(callback: Arc<Callback>, sides: &[fn(&Callback)]) -> (usize, usize) {
+    let (first, others) = sides.split_first().unwrap();
+    let others: Vec<_> = others
+        .iter()
+        .map(|side| {
+            let (callback, side) = (callback.clone(), *side);
+            thread::spawn(move || side(&callback))
+        })
+        .collect();
+    first(&callback);
+    for other in others {
+        other.join().unwrap();
+    }
+    callback.end()
+}
+
+fn cancel_and_let_go(callback: &Callback) {
+    callback.cancel();
+    callback.release();
+}
+
+/// Nobody owns it: it runs or its cancel drops it, never both and never neither.
+#[test]
+fn a_firing_against_a_cancel() {
+    loom::model(|| {
+        let sides: [fn(&Callback); 2] = [|callback| callback.run(1), cancel_and_let_go];
+        let (runs, drops) = race(Callback::new(None), &sides);
+        assert_eq!(runs + drops, 1);
+    });
+}
+
+/// A handle that is let go leaves the scheduler alone with the callback, which then pays nothing.
+#[test]
+fn rounds_against_a_handle_that_is_let_go() {
+    loom::model(|| {
+        let sides: [fn(&Callback); 2] = [|callback| callback.run(2), Callback::release];
+        assert_eq!(race(Callback::new(None), &sides), (2, 0));
+    });
+}
+
+/// A cancel ends the rounds: after the present one, or instead of the next.
+#[test]
+fn rounds_against_a_cancel() {
+    loom::model(|| {
+        let callback = Callback::new(None);
+        let runner = {
+            let callback = callback.clone();
+            thread::spawn(move || callback.run(3))
+        };
+        callback.cancel();
+        let had = callback.runs.load(Ordering::Relaxed);
+        callback.release();
+        runner.join().unwrap();
+        let (runs, _) = callback.end();
+        assert!(runs <= had + 1, "{runs} rounds, {had} of them before");
+    });
+}
+
+/// The owner's end against the firing and a cancel: one of the three has the closure.
+#[test]
+fn a_firing_against_a_cancel_and_the_owners_end() {
+    loom::model(|| {
+        let sides: [fn(&Callback); 3] = [
+            |callback| callback.run(1),
+            cancel_and_let_go,
+            Callback::end_owner,
+        ];
+        let (runs, drops) = race(Callback::owned(), &sides);
+        assert_eq!(runs + drops, 1);
+    });
+}
+
+/// The owner's end against two rounds, the handle gone meanwhile.
+#[test]
+fn rounds_against_the_owners_end() {
+    loom::model(|| {
+        let sides: [fn(&Callback); 3] = [
+            |callback| callback.run(2),
+            Callback::end_owner,
+            Callback::release,
+        ];
+        let (runs, drops) = race(Callback::owned(), &sides);
+        assert!(runs + drops >= 1 && runs <= 2);
+    });
+}
+
+/// A runtime that stops drops it, unless a cancel or the owner's end comes first.
+#[test]
+fn a_shutdown_against_a_cancel_and_the_owners_end() {
+    loom::model(|| {
+        let sides: [fn(&Callback); 3] = [Callback::discard, cancel_and_let_go, Callback::end_owner];
+        assert_eq!(race(Callback::owned(), &sides), (0, 1));
+    });
+}
+
+/// A worker and what comes to it from outside.
+struct Outside {
+    gate: Gate<()>,
+    arrivals: Arrivals,
+    idle: Idle<Arc<Notify>>,
+}
+
+impl Outside {
+    fn new() -> (Arc<Outside>, Epoch) {
+        let (gate, epoch) = Gate::new(());
+        let outside = Outside {
+            gate,
+            arrivals: Arrivals::new(),
+            idle: Idle::new(1),
+        };
+        (Arc::new(outside), epoch)
+    }
+
+    /// As `start::arm_outside`. False if the runtime has gone.
+    fn start(&self, callback: EntryPtr) -> bool {
+        match self.arrivals.push(callback) {
+            Found::Nothing => {
+                if let Some(sleeper) = self.idle.notify_worker(0) {
+                    sleeper.notify();
+                }
+                true
+            }
+            Found::Others => true,
+            Found::Closed => false,
+        }
+    }
+
+    /// As `search::fire_due` with `start::admit`.
+    fn look(&self, epoch: Epoch) -> usize {
+        let _inside = self.gate.enter(epoch).unwrap();
+        self.arrivals.take().map(free).count()
+    }
+
+    /// As `search::sleep`.
+    fn sleep(&self, parking: &Arc<Notify>) {
+        self.idle.announce(0, parking.clone(), Before::Searching);
+        if self.arrivals.is_empty() {
+            while self.idle.is_asleep(0) {
+                parking.wait();
+            }
+        }
+        self.idle.retract(0);
+    }
+}
+
+fn pending() -> EntryPtr {
+    EntryPtr::new(0, 1, Waker::noop().clone())
+}
+
+#[allow(unsafe_code)]
+fn free(entry: EntryPtr) {
+    // SAFETY: it was just taken off, and nobody else knows it.
+    unsafe { entry.free() };
+}
+
+/// Two outsiders start callbacks while the worker goes to sleep: it has both in the end.
+#[test]
+fn no_worker_sleeps_over_what_arrives() {
+    loom::model(|| {
+        let (outside, epoch) = Outside::new();
+        let starters = [(); 2].map(|()| {
+            let outside = outside.clone();
+            thread::spawn(move || assert!(outside.start(pending())))
+        });
+        let parking = Arc::new(Notify::new());
+        let mut searching = outside.idle.start_search();
+        let mut had = 0;
+        while had < 2 {
+            assert!(std::mem::replace(&mut searching, true));
+            match outside.look(epoch) {
+                0 => outside.sleep(&parking),
+                more => had += more,
+            }
+        }
+        for starter in starters {
+            starter.join().unwrap();
+        }
+    });
+}
+
+/// A callback that comes while the runtime goes is dropped by who closes, or given back to who brings it.
+#[test]
+fn what_arrives_while_the_runtime_goes_is_in_one_place() {
+    loom::model(|| {
+        let (outside, epoch) = Outside::new();
+        let starter = {
+            let outside = outside.clone();
+            thread::spawn(move || {
+                let callback = pending();
+                let is_taken = outside.start(callback);
+                if !is_taken {
+                    free(callback);
+                }
+                usize::from(is_taken)
+            })
+        };
+        let mut had = outside.look(epoch);
+        let inside = outside.gate.enter_outside();
+        had += outside.arrivals.close().map(free).count();
+        drop(inside);
+        assert_eq!(had, starter.join().unwrap());
+        assert!(outside.arrivals.is_closed() && outside.arrivals.is_empty());
+    });
+}

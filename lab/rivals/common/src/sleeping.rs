@@ -1,0 +1,152 @@
+//! The workloads of what sleeps: `callbacks` and `timers`; what is measured of them, in every rival alike.
+//!
+//! A rival says how it starts something that sleeps; sizes, deadlines and the count of latenesses are here.
+
+use std::hint::black_box;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::args::Keys;
+use crate::programs::slope::line;
+use crate::report::{bad_usage, print_metrics};
+
+/// For how long what is never to run sleeps.
+pub const HOUR: Duration = Duration::from_secs(3600);
+/// How long everything that has just started gets to begin its sleep.
+pub const SETTLE: Duration = Duration::from_millis(20);
+/// The time over which deadlines are spread, in nanoseconds.
+const SPREAD_NS: u64 = 2_000_000_000;
+/// Latenesses are counted by ten microseconds, up to a second and above.
+const PLACES: usize = 100_000;
+const PLACE_US: u128 = 10;
+
+/// A workload of sleeping with its parameters.
+#[derive(Clone, Copy, Debug)]
+pub enum Sleeping {
+    /// The memory of what sleeps, over `n` of them.
+    Callbacks {
+        /// How many.
+        n: usize,
+        /// What they do.
+        kind: Sleeper,
+    },
+    /// The times of timers while so many are pending.
+    Timers {
+        /// How many.
+        pending: usize,
+    },
+}
+
+/// What sleeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sleeper {
+    /// Something that runs once after its sleep.
+    Once,
+    /// A loop that sleeps between its rounds.
+    Loop,
+}
+
+impl Keys {
+    /// The workload of sleeping with this name, if it is one.
+    pub(crate) fn sleeping(&mut self, name: &str) -> Option<Sleeping> {
+        Some(match name {
+            "callbacks" => Sleeping::Callbacks {
+                n: self.count("n"),
+                kind: match self.take("kind").as_str() {
+                    "once" => Sleeper::Once,
+                    "loop" => Sleeper::Loop,
+                    _ => bad_usage("The key `kind` takes `once` or `loop`."),
+                },
+            },
+            "timers" => Sleeping::Timers {
+                pending: self.count("pending"),
+            },
+            _ => return None,
+        })
+    }
+}
+
+/// Prints the line through points of a number of sleepers and a resident memory, and ends the program.
+pub fn print_line(points: &[(f64, f64)]) -> ! {
+    let line = line(points);
+    print_metrics(&[
+        ("bytes_per_callback", line.slope),
+        ("intercept_bytes", line.intercept),
+        ("r", line.r2.max(0.0).sqrt()),
+        ("r2", line.r2),
+    ])
+}
+
+/// How late so many timers were, whose deadlines are spread over two seconds and are not in the order of
+/// their numbers.
+#[derive(Debug)]
+pub struct Lateness99 {
+    start: Instant,
+    pending: usize,
+    counts: Vec<AtomicU64>,
+}
+
+impl Lateness99 {
+    /// The first deadline comes once all timers were started, it is hoped.
+    pub fn leak(pending: usize) -> &'static Self {
+        let lead = Duration::from_millis(500) + Duration::from_micros(2) * pending as u32;
+        let new = Self {
+            start: Instant::now() + lead,
+            pending,
+            counts: (0..PLACES).map(|_| AtomicU64::new(0)).collect(),
+        };
+        Box::leak(Box::new(new))
+    }
+
+    /// The deadline of the timer with this number.
+    pub fn deadline(&self, index: usize) -> Instant {
+        let pending = self.pending as u64;
+        let place = (index as u64).wrapping_mul(7_919) % pending;
+        self.start + Duration::from_nanos(place * SPREAD_NS / pending)
+    }
+
+    /// A timer runs.
+    pub fn count(&self, deadline: Instant) {
+        let late = Instant::now().saturating_duration_since(deadline);
+        let place = usize::try_from(late.as_micros() / PLACE_US).unwrap_or(PLACES);
+        self.counts[place.min(PLACES - 1)].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Whether every timer has run.
+    pub fn is_complete(&self) -> bool {
+        let counts = self.counts.iter();
+        counts
+            .map(|count| count.load(Ordering::Relaxed))
+            .sum::<u64>()
+            == self.pending as u64
+    }
+
+    /// The lateness in microseconds that 99 of 100 do not exceed.
+    pub fn microseconds(&self) -> f64 {
+        let mut left = self.pending as u64 / 100;
+        for (place, count) in self.counts.iter().enumerate().rev() {
+            let count = count.load(Ordering::Relaxed);
+            if count > left {
+                return (place as u64 + 1) as f64 * PLACE_US as f64;
+            }
+            left -= count;
+        }
+        0.0
+    }
+}
+
+/// What the body of something that sleeps holds and does.
+#[derive(Clone, Copy, Debug)]
+pub struct Captured([usize; 2]);
+
+impl Captured {
+    /// Out of the compiler's sight.
+    pub fn new(index: usize) -> Self {
+        Self(black_box([index; 2]))
+    }
+
+    /// What it runs for.
+    pub fn run(self) {
+        black_box(self.0);
+    }
+}

@@ -1,0 +1,151 @@
+// callbacks and timers: time.AfterFunc, and goroutines that sleep in a loop.
+
+package main
+
+import (
+	"math"
+	"runtime"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// sleepBegins is how long everything that has just started gets to begin its sleep.
+	sleepBegins = 20 * time.Millisecond
+	// spread is the time over which deadlines are spread.
+	spread = 2 * time.Second
+	// place is the unit in which latenesses are counted.
+	place = 10 * time.Microsecond
+	// places is how many of them there are: up to a second and above.
+	places = 100_000
+)
+
+// used keeps what a callback does alive.
+var used atomic.Uint64
+
+func readCallbacks(k keys) func() {
+	n := k.number("n", 1)
+	if k.word("kind", "once", "loop") == "once" {
+		return func() { callbacks(n, sleepOnce) }
+	}
+	return func() { callbacks(n, sleepInLoop) }
+}
+
+func sleepOnce(index int) {
+	first, second := uint64(index), uint64(index)
+	time.AfterFunc(time.Hour, func() { used.Add(first + second) })
+}
+
+func sleepInLoop(index int) {
+	go func() {
+		for {
+			used.Add(uint64(index))
+			time.Sleep(time.Hour)
+		}
+	}()
+}
+
+func callbacks(n int, start func(int)) {
+	var counts, bytes []float64
+	made := 0
+	for step := range 9 {
+		size := n * step / 8
+		if step > 0 && size == made {
+			continue
+		}
+		for ; made < size; made++ {
+			start(made)
+		}
+		time.Sleep(sleepBegins)
+		counts, bytes = append(counts, float64(size)), append(bytes, float64(rssBytes()))
+	}
+	printLine(counts, bytes)
+}
+
+// printLine prints the line of least squares through numbers of sleepers and resident memories.
+func printLine(counts, bytes []float64) {
+	perOne := slope(counts, bytes)
+	var middle, level float64
+	for i := range counts {
+		middle += counts[i] / float64(len(counts))
+		level += bytes[i] / float64(len(bytes))
+	}
+	intercept := level - perOne*middle
+	var beside, width float64
+	for i := range counts {
+		beside += math.Pow(bytes[i]-intercept-perOne*counts[i], 2)
+		width += math.Pow(bytes[i]-level, 2)
+	}
+	squared := 1.0
+	if width > 0 {
+		squared = 1 - beside/width
+	}
+	printMetrics(
+		metric{"bytes_per_callback", perOne},
+		metric{"intercept_bytes", intercept},
+		metric{"r", math.Sqrt(max(squared, 0))},
+		metric{"r2", squared},
+	)
+}
+
+func timers(pending int) {
+	handles := make([]*time.Timer, pending)
+	var started, stopped time.Duration
+	// The first round brings memory in; the last one counts.
+	for range 3 {
+		clock := time.Now()
+		for i := range handles {
+			first, second := uint64(i), uint64(i)
+			handles[i] = time.AfterFunc(time.Hour, func() { used.Add(first + second) })
+		}
+		started = time.Since(clock)
+		clock = time.Now()
+		for i := range handles {
+			handles[i].Stop()
+		}
+		stopped = time.Since(clock)
+		clear(handles)
+	}
+	printMetrics(
+		metric{"ns_per_after", per(started, pending)},
+		metric{"ns_per_stop", per(stopped, pending)},
+		metric{"lateness_p99_us", lateness(pending)},
+	)
+}
+
+// lateness gives the lateness in microseconds that 99 of 100 timers do not exceed, while, with two workers or
+// more, a goroutine computes.
+func lateness(pending int) float64 {
+	counts := make([]atomic.Uint64, places)
+	var ran atomic.Uint64
+	lead := 500*time.Millisecond + time.Duration(pending)*2*time.Microsecond
+	start := time.Now().Add(lead)
+	for i := range pending {
+		after := time.Duration(uint64(i)*7919%uint64(pending)) * spread / time.Duration(pending)
+		due := start.Add(after)
+		time.AfterFunc(time.Until(due), func() {
+			late := int(time.Since(due) / place)
+			counts[min(max(late, 0), places-1)].Add(1)
+			ran.Add(1)
+		})
+	}
+	if runtime.GOMAXPROCS(0) > 1 {
+		go func() {
+			for {
+				computeFor(time.Second)
+			}
+		}()
+	}
+	for ran.Load() < uint64(pending) {
+		time.Sleep(50 * time.Millisecond)
+	}
+	left := uint64(pending / 100)
+	for i := places - 1; i >= 0; i-- {
+		count := counts[i].Load()
+		if count > left {
+			return float64(time.Duration(i+1) * place / time.Microsecond)
+		}
+		left -= count
+	}
+	return 0
+}
