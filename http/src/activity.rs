@@ -1,6 +1,7 @@
 //! What one connection does at this moment, as its stream and its handler note it.
 //!
-//! Written by the connection's own job, except for the two orders at the end, which the server gives.
+//! Written by the connection's own job and whoever reads a request's body; the two orders at the end the
+//! server gives.
 //! Nothing here reads a clock: deadlines are found by looking at what has not changed (`watchdog`).
 
 use std::{
@@ -9,12 +10,12 @@ use std::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicU8, AtomicU32, Ordering},
     },
-    task::Waker,
+    task::{Wake, Waker},
 };
 
 use http::{Method, Request, Uri};
 
-use crate::server::Unfinished;
+use crate::ended::Unfinished;
 
 /// Set while a request is with the service, or its response is not taken over by hyper.
 const IN_FLIGHT: u8 = 1;
@@ -30,6 +31,8 @@ const BODY: u8 = 16;
 const DRAIN: u8 = 32;
 /// An order: end now.
 const STOP: u8 = 64;
+/// Set while the service waits for more of the request's body; never once that has come, read or not.
+const AWAITED: u8 = 128;
 
 /// What a connection waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,12 +41,15 @@ pub(crate) enum Phase {
     Quiet,
     /// The rest of a request's head.
     Head,
-    /// The service, or the request's body.
+    /// The service.
     InFlight,
+    /// More of the request's body, for the service.
+    Body,
     /// Room to write.
     Blocked,
 }
 
+#[derive(Debug)]
 pub(crate) struct Activity {
     peer: Option<SocketAddr>,
     flags: AtomicU8,
@@ -51,9 +57,15 @@ pub(crate) struct Activity {
     requests: AtomicU32,
     /// How often something was written.
     writes: AtomicU32,
+    /// How often before the present request began.
+    writes_before: AtomicU32,
+    /// How many pieces of bodies the service was given.
+    pieces: AtomicU32,
     /// The request that is in flight.
     request: Mutex<Option<(Method, Uri)>>,
     waker: Mutex<Option<Waker>>,
+    /// Whoever reads the present request's body.
+    reader: Mutex<Option<Waker>>,
 }
 
 /// While it lives, a request is in flight.
@@ -70,8 +82,11 @@ impl Activity {
             flags: AtomicU8::new(0),
             requests: AtomicU32::new(0),
             writes: AtomicU32::new(0),
+            writes_before: AtomicU32::new(0),
+            pieces: AtomicU32::new(0),
             request: Mutex::new(None),
             waker: Mutex::new(None),
+            reader: Mutex::new(None),
         })
     }
 
@@ -115,6 +130,8 @@ impl Activity {
     /// A request goes to the service.
     pub(crate) fn begin<B: http_body::Body>(self: &Arc<Self>, request: &Request<B>) -> InFlight {
         self.requests.fetch_add(1, Ordering::Relaxed);
+        let writes = self.writes.load(Ordering::Relaxed);
+        self.writes_before.store(writes, Ordering::Relaxed);
         *lock(&self.request) = Some((request.method().clone(), request.uri().clone()));
         self.unset(HEAD | BODY);
         self.set(match request.body().is_end_stream() {
@@ -124,9 +141,35 @@ impl Activity {
         InFlight(self.clone())
     }
 
+    /// `reader` is about to wait for more of the body. Returns the waker that hyper shall wake in its place
+    /// when there is more, so that from then on it is the reader who takes its time.
+    pub(crate) fn awaits_body(self: &Arc<Self>, reader: &Waker) -> Waker {
+        let former = lock(&self.reader).replace(reader.clone());
+        drop(former);
+        self.set(AWAITED);
+        Waker::from(self.clone())
+    }
+
+    /// Nobody will read more of the body.
+    pub(crate) fn leaves_body(&self) {
+        self.has_body();
+        let reader = lock(&self.reader).take();
+        drop(reader);
+    }
+
+    /// There is more of the body.
+    pub(crate) fn has_body(&self) {
+        if self.has(AWAITED) {
+            self.pieces.fetch_add(1, Ordering::Relaxed);
+            self.unset(AWAITED);
+        }
+    }
+
     pub(crate) fn phase(&self) -> Phase {
         if self.has(BLOCKED) {
             Phase::Blocked
+        } else if self.has(AWAITED) {
+            Phase::Body
         } else if self.has(IN_FLIGHT | UNFLUSHED) {
             Phase::InFlight
         } else if self.has(HEAD) {
@@ -140,6 +183,7 @@ impl Activity {
     pub(crate) fn mark(&self, phase: Phase) -> u32 {
         match phase {
             Phase::Blocked => self.writes.load(Ordering::Relaxed),
+            Phase::Body => self.pieces.load(Ordering::Relaxed),
             _ => self.requests.load(Ordering::Relaxed),
         }
     }
@@ -149,9 +193,18 @@ impl Activity {
         self.phase() == Phase::Quiet && !self.has(BODY)
     }
 
+    /// Whether nothing of the present answer was written.
+    pub(crate) fn has_not_answered(&self) -> bool {
+        self.writes_before.load(Ordering::Relaxed) == self.writes.load(Ordering::Relaxed)
+    }
+
     /// Whether a request was ever begun.
     pub(crate) fn has_served(&self) -> bool {
         self.requests.load(Ordering::Relaxed) > 0
+    }
+
+    pub(crate) fn peer(&self) -> Option<SocketAddr> {
+        self.peer
     }
 
     /// The connection's job, which orders must wake.
@@ -198,6 +251,16 @@ impl Activity {
         Unfinished {
             peer: self.peer,
             request,
+        }
+    }
+}
+
+impl Wake for Activity {
+    fn wake(self: Arc<Self>) {
+        self.has_body();
+        let reader = lock(&self.reader).take();
+        if let Some(reader) = reader {
+            reader.wake();
         }
     }
 }

@@ -5,7 +5,6 @@
 
 use std::{
     future::Future,
-    io::{self, IoSlice},
     mem::MaybeUninit,
     pin::Pin,
     sync::Arc,
@@ -13,19 +12,17 @@ use std::{
     time::Duration,
 };
 
-use bytes::{Buf, Bytes};
-use hyper::{
-    rt::{Read, ReadBufCursor, Write},
-    server::conn::http1::{Builder, UpgradeableConnection},
-};
+use bytes::Bytes;
+use hyper::server::conn::http1::{Builder, UpgradeableConnection};
 use weald_net::{Stream, Transport};
 
 use crate::{
     activity::{Activity, Phase},
     handler::{Handler, Serve},
+    noted::Noted,
     registry::Entry,
-    rt::{Io, read_into},
-    server::Limits,
+    rt::Io,
+    server::{HalfClosed, Limits},
     watchdog::{Lasting, Watchdog},
 };
 
@@ -33,14 +30,14 @@ use crate::{
 const SHED_AFTER: Duration = Duration::from_secs(1);
 /// How much is read of what ends a connection's idleness.
 const FIRST_READ: usize = 4096;
-/// What a client is told whose request's head does not come to an end.
+/// What a client is told whose request does not come to an end.
 const TIMED_OUT: &[u8] =
     b"HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
 
 pub(crate) struct Connection<T: Transport, S: Serve> {
     stage: Stage<T, S>,
     activity: Arc<Activity>,
-    limits: Limits,
+    limits: Arc<Limits>,
     watchdog: Watchdog,
     _entry: Entry,
 }
@@ -63,7 +60,7 @@ impl<T: Transport, S: Serve> Connection<T, S> {
     pub(crate) fn new(
         (stream, service): (Stream<T>, S),
         activity: Arc<Activity>,
-        limits: Limits,
+        limits: Arc<Limits>,
         entry: Entry,
     ) -> Connection<T, S> {
         Connection {
@@ -122,7 +119,9 @@ impl<T: Transport, S: Serve> Connection<T, S> {
             activity: self.activity.clone(),
         };
         let mut builder = Builder::new();
-        builder.half_close(true).header_read_timeout(None);
+        builder
+            .half_close(self.limits.half_closed == HalfClosed::Answered)
+            .header_read_timeout(None);
         if let Some(most) = self.limits.buffer {
             builder.max_buf_size(most);
         }
@@ -175,6 +174,7 @@ impl<T: Transport, S: Serve> Connection<T, S> {
         let limit = match phase {
             Phase::InFlight => None,
             Phase::Head => Some(self.limits.header),
+            Phase::Body => Some(self.limits.body),
             Phase::Blocked => Some(self.limits.write),
             Phase::Quiet if self.activity.is_between_requests() => Some(SHED_AFTER),
             Phase::Quiet => Some(self.limits.idle),
@@ -190,6 +190,12 @@ impl<T: Transport, S: Serve> Connection<T, S> {
             }
             Phase::Head => {
                 self.refuse();
+                Poll::Ready(Ended::Yes)
+            }
+            Phase::Body => {
+                if self.activity.has_not_answered() {
+                    self.refuse();
+                }
                 Poll::Ready(Ended::Yes)
             }
             _ => Poll::Ready(Ended::Yes),
@@ -242,74 +248,5 @@ impl<T: Transport, S: Serve> Future for Connection<T, S> {
                 Poll::Pending => return Poll::Pending,
             }
         }
-    }
-}
-
-/// A stream that begins with what was read before, and notes what it does.
-struct Noted<T: Transport> {
-    io: Io<T>,
-    first: Bytes,
-    activity: Arc<Activity>,
-}
-
-impl<T: Transport> Read for Noted<T> {
-    fn poll_read(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        mut buffer: ReadBufCursor<'_>,
-    ) -> Poll<io::Result<()>> {
-        let this = self.get_mut();
-        if !this.first.is_empty() {
-            let count = this.first.len().min(buffer.remaining());
-            buffer.put_slice(&this.first[..count]);
-            this.first.advance(count);
-            if this.first.is_empty() {
-                this.first = Bytes::new();
-            }
-            return Poll::Ready(Ok(()));
-        }
-        let read = read_into(&this.io.0, cx, buffer);
-        if let Poll::Ready(Ok(1..)) = read {
-            this.activity.received();
-        }
-        read.map_ok(|_count| ())
-    }
-}
-
-impl<T: Transport> Write for Noted<T> {
-    fn poll_write(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        self.poll_write_vectored(cx, &[IoSlice::new(bytes)])
-    }
-
-    fn poll_write_vectored(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buffers: &[IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        let this = self.get_mut();
-        let wrote = this.io.0.poll_write_vectored(cx, buffers);
-        match &wrote {
-            Poll::Ready(Ok(_)) => this.activity.wrote(),
-            Poll::Ready(Err(_)) => {}
-            Poll::Pending => this.activity.refused(),
-        }
-        wrote
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        true
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.activity.flushed();
-        Poll::Ready(Ok(()))
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_shutdown(cx)
     }
 }

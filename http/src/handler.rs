@@ -17,13 +17,14 @@ use tower_service::Service;
 
 use crate::{
     activity::{Activity, InFlight},
+    request_body::RequestBody,
     server::BoxError,
 };
 
 /// What can be served: a tower service of requests. Implemented by whatever fits.
 pub trait Serve:
     Service<
-        Request<Incoming>,
+        Request<RequestBody>,
         Response = Response<Self::Answered>,
         Error: Into<BoxError>,
         Future: Send,
@@ -37,7 +38,7 @@ pub trait Serve:
 
 impl<S, B> Serve for S
 where
-    S: Service<Request<Incoming>, Response = Response<B>, Error: Into<BoxError>, Future: Send>
+    S: Service<Request<RequestBody>, Response = Response<B>, Error: Into<BoxError>, Future: Send>
         + Clone
         + Send
         + 'static,
@@ -59,6 +60,7 @@ impl<S: Serve> hyper::service::Service<Request<Incoming>> for Handler<S> {
 
     fn call(&self, request: Request<Incoming>) -> Answer<S> {
         let in_flight = self.activity.begin(&request);
+        let request = request.map(|incoming| RequestBody::new(incoming, &self.activity));
         Answer {
             stage: Stage::Asked {
                 service: self.service.clone(),
@@ -71,7 +73,7 @@ impl<S: Serve> hyper::service::Service<Request<Incoming>> for Handler<S> {
 
 pin_project! {
     /// The service's work on one request.
-    pub(crate) struct Answer<S: Service<Request<Incoming>>> {
+    pub(crate) struct Answer<S: Service<Request<RequestBody>>> {
         #[pin]
         stage: Stage<S, S::Future>,
         in_flight: Option<InFlight>,
@@ -82,14 +84,14 @@ pin_project! {
     #[project = StageParts]
     enum Stage<S, F> {
         // Until the service is ready.
-        Asked { service: S, request: Option<Request<Incoming>> },
+        Asked { service: S, request: Option<Request<RequestBody>> },
         Called { #[pin] future: F },
     }
 }
 
 impl<S, B> Future for Answer<S>
 where
-    S: Service<Request<Incoming>, Response = Response<B>>,
+    S: Service<Request<RequestBody>, Response = Response<B>>,
 {
     type Output = Result<Response<Tracked<B>>, S::Error>;
 

@@ -3,6 +3,8 @@
 //! Invariant: all answers of a dialogue have the same length whoever gives them, so that no server sends
 //! fewer bytes than another.
 
+use std::sync::LazyLock;
+
 /// What a connection is used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialogue {
@@ -80,15 +82,13 @@ impl Dialogue {
 /// An answer to [`Dialogue::Hello`] as a server may have it ready, with a date of long ago.
 #[must_use]
 pub fn plain_answer() -> &'static [u8] {
-    use std::sync::OnceLock;
-    static ANSWER: OnceLock<Vec<u8>> = OnceLock::new();
-    let make = || {
+    static ANSWER: LazyLock<Vec<u8>> = LazyLock::new(|| {
         let length = GREETING.len();
         let head =
             format!("content-type: {GREETING_TYPE}\r\ncontent-length: {length}\r\ndate: {DATE}");
         [STATUS, head.as_bytes(), BODY].concat()
-    };
-    ANSWER.get_or_init(make)
+    });
+    &ANSWER
 }
 
 #[cfg(test)]

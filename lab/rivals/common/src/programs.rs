@@ -1,4 +1,5 @@
-//! The programs that fork and join, and the clients of servers, from the very files that Weald runs: see `lab/src/programs.rs`.
+//! The programs that fork and join, and the clients of servers, from the very files that Weald runs: see
+//! `lab/src/programs.rs`.
 
 #[path = "../../../src/programs/clients.rs"]
 pub mod clients;
