@@ -246,7 +246,7 @@ impl Activity {
     pub(crate) fn describe(&self) -> Unfinished {
         let request = lock(&self.request)
             .as_ref()
-            .filter(|_| self.has(IN_FLIGHT))
+            .filter(|_| self.has(IN_FLIGHT | UNFLUSHED | BLOCKED))
             .cloned();
         Unfinished {
             peer: self.peer,

@@ -171,6 +171,10 @@ impl<T: Transport, S: Serve> Connection<T, S> {
             return Poll::Ready(Ended::Yes);
         }
         let phase = self.activity.phase();
+        if self.activity.is_draining() && phase == Phase::Head {
+            // The client may ask somebody else: nothing was begun for it.
+            return Poll::Ready(Ended::Yes);
+        }
         let limit = match phase {
             Phase::InFlight => None,
             Phase::Head => Some(self.limits.header),

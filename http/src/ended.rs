@@ -18,7 +18,7 @@ pub struct Drained {
 pub struct Unfinished {
     /// Who is at the other end, if that has an address.
     pub peer: Option<SocketAddr>,
-    /// The request that was in flight.
+    /// The request that was in flight, or whose response was.
     pub request: Option<(Method, Uri)>,
 }
 

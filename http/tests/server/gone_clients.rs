@@ -18,7 +18,7 @@ use weald_sync::channel;
 use super::{Client, HELLO, run, start};
 use crate::tools::{Drops, until_yielding};
 
-/// Answers never, and tells when it begins and when it is dropped.
+/// Never answers a request that came whole, and tells when it begins and when it is dropped.
 fn endless(drops: &Drops) -> (impl weald_http::Serve, channel::Receiver<()>) {
     let (began, begun) = channel::unbounded();
     let drops = drops.clone();
@@ -26,9 +26,11 @@ fn endless(drops: &Drops) -> (impl weald_http::Serve, channel::Receiver<()>) {
         let (began, token) = (began.clone(), drops.token());
         async move {
             began.try_send(()).unwrap();
-            let _body = request.into_body().collect().await;
-            let _token = token;
-            std::future::pending::<Result<Response<Full<Bytes>>, Infallible>>().await
+            if request.into_body().collect().await.is_ok() {
+                std::future::pending::<()>().await;
+            }
+            drop(token);
+            Ok::<_, Infallible>(Response::new(Full::new(Bytes::new())))
         }
     });
     (service, begun)

@@ -67,7 +67,10 @@ fn each_piece_goes_when_it_is_there() {
 }
 
 /// Pieces without end, counted, until they are dropped.
-fn endless(made: Arc<AtomicUsize>, drops: &Drops) -> impl Stream<Item = Result<Bytes, Infallible>> {
+fn endless(
+    made: Arc<AtomicUsize>,
+    drops: &Drops,
+) -> impl Stream<Item = Result<Bytes, Infallible>> + use<> {
     stream::unfold(drops.token(), move |token| {
         made.fetch_add(1, Ordering::Relaxed);
         async { Some((Ok(Bytes::from(vec![b'x'; 64 << 10])), token)) }
