@@ -8,7 +8,7 @@ use std::{
     mem::MaybeUninit,
     pin::Pin,
     sync::Arc,
-    task::{Context, Poll},
+    task::{Context, Poll, Waker},
     time::Duration,
 };
 
@@ -39,6 +39,8 @@ pub(crate) struct Connection<T: Transport, S: Serve> {
     activity: Arc<Activity>,
     limits: Arc<Limits>,
     watchdog: Watchdog,
+    /// The last one that `activity` was given.
+    waker: Option<Waker>,
     _entry: Entry,
 }
 
@@ -68,6 +70,7 @@ impl<T: Transport, S: Serve> Connection<T, S> {
             activity,
             limits,
             watchdog: Watchdog::default(),
+            waker: None,
             _entry: entry,
         }
     }
@@ -215,6 +218,14 @@ impl<T: Transport, S: Serve> Connection<T, S> {
         }
     }
 
+    fn note_waker(&mut self, waker: &Waker) {
+        let is_known = |known: &Waker| known.will_wake(waker);
+        if !self.waker.as_ref().is_some_and(is_known) {
+            self.waker = Some(waker.clone());
+            self.activity.set_waker(waker.clone());
+        }
+    }
+
     fn lasting(&self, phase: Phase) -> Lasting {
         Lasting {
             phase,
@@ -235,7 +246,7 @@ impl<T: Transport, S: Serve> Future for Connection<T, S> {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let this = self.get_mut();
-        this.activity.set_waker(cx.waker());
+        this.note_waker(cx.waker());
         this.watchdog.look(cx);
         loop {
             if this.activity.must_stop() {

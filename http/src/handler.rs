@@ -6,7 +6,7 @@ use std::{
     future::Future,
     pin::Pin,
     sync::Arc,
-    task::{Context, Poll, ready},
+    task::{Context, Poll, Waker, ready},
 };
 
 use http::{Request, Response};
@@ -55,19 +55,28 @@ pub(crate) struct Handler<S> {
 
 impl<S: Serve> hyper::service::Service<Request<Incoming>> for Handler<S> {
     type Response = Response<Tracked<S::Answered>>;
-    type Error = S::Error;
+    type Error = BoxError;
     type Future = Answer<S>;
 
     fn call(&self, request: Request<Incoming>) -> Answer<S> {
-        let in_flight = self.activity.begin(&request);
+        let in_flight = Some(self.activity.begin(&request));
         let request = request.map(|incoming| RequestBody::new(incoming, &self.activity));
-        Answer {
-            stage: Stage::Asked {
-                service: self.service.clone(),
-                request: Some(request),
+        let mut service = self.service.clone();
+        // Most services are always ready; then the request is moved once. Nobody is woken for those that are
+        // not, which are asked again by the first poll.
+        let stage = match service.poll_ready(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(Ok(())) => Stage::Called {
+                future: service.call(request),
             },
-            in_flight: Some(in_flight),
-        }
+            Poll::Ready(Err(error)) => Stage::Failed {
+                error: Some(error.into()),
+            },
+            Poll::Pending => Stage::Asked {
+                service,
+                request: Some(Box::new(request)),
+            },
+        };
+        Answer { stage, in_flight }
     }
 }
 
@@ -84,32 +93,37 @@ pin_project! {
     #[project = StageParts]
     enum Stage<S, F> {
         // Until the service is ready.
-        Asked { service: S, request: Option<Request<RequestBody>> },
+        Asked { service: S, request: Option<Box<Request<RequestBody>>> },
         Called { #[pin] future: F },
+        Failed { error: Option<BoxError> },
     }
 }
 
 impl<S, B> Future for Answer<S>
 where
-    S: Service<Request<RequestBody>, Response = Response<B>>,
+    S: Service<Request<RequestBody>, Response = Response<B>, Error: Into<BoxError>>,
 {
-    type Output = Result<Response<Tracked<B>>, S::Error>;
+    type Output = Result<Response<Tracked<B>>, BoxError>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.project();
         loop {
             match this.stage.as_mut().project() {
                 StageParts::Asked { service, request } => {
-                    ready!(service.poll_ready(cx))?;
+                    ready!(service.poll_ready(cx)).map_err(Into::into)?;
                     let request = request.take().expect("a service is called once");
-                    let future = service.call(request);
+                    let future = service.call(*request);
                     this.stage.set(Stage::Called { future });
                 }
                 StageParts::Called { future } => {
-                    let response = ready!(future.poll(cx))?;
+                    let response = ready!(future.poll(cx)).map_err(Into::into)?;
                     let in_flight = this.in_flight.take();
                     let track = |body| Tracked { body, in_flight };
                     return Poll::Ready(Ok(response.map(track)));
+                }
+                StageParts::Failed { error } => {
+                    let error = error.take().expect("a future that is over is not polled");
+                    return Poll::Ready(Err(error));
                 }
             }
         }

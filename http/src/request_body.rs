@@ -23,6 +23,8 @@ use crate::activity::Activity;
 pub struct RequestBody {
     incoming: Incoming,
     activity: Arc<Activity>,
+    /// Whether it was ever read from.
+    is_begun: bool,
 }
 
 impl RequestBody {
@@ -30,6 +32,7 @@ impl RequestBody {
         RequestBody {
             incoming,
             activity: activity.clone(),
+            is_begun: false,
         }
     }
 
@@ -70,6 +73,7 @@ impl Body for RequestBody {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
         let this = self.get_mut();
+        this.is_begun = true;
         let waker = this.activity.awaits_body(cx.waker());
         let mut cx = Context::from_waker(&waker);
         let frame = Pin::new(&mut this.incoming).poll_frame(&mut cx);
@@ -90,6 +94,8 @@ impl Body for RequestBody {
 
 impl Drop for RequestBody {
     fn drop(&mut self) {
-        self.activity.leaves_body();
+        if self.is_begun {
+            self.activity.leaves_body();
+        }
     }
 }
