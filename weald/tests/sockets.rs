@@ -100,7 +100,8 @@ fn callbacks_speak() {
             let said = said.clone();
             callback::after(Duration::from_millis(number), move || {
                 said.try_send(ask_and_wait(address)).unwrap();
-            });
+            })
+            .detach();
         }
         for _ in 0..20 {
             assert_eq!(heard.receive().await.unwrap(), *b"hello");

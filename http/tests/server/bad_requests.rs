@@ -69,12 +69,12 @@ fn no_bytes_do_harm() {
             match round % 3 {
                 0 => {
                     bytes = (0..random.below(200))
-                        .map(|_| random.below(256) as u8)
+                        .map(|_| random.next().to_le_bytes()[0])
                         .collect()
                 }
                 1 => {
                     let at = random.below(bytes.len());
-                    bytes[at] = random.below(256) as u8;
+                    bytes[at] = random.next().to_le_bytes()[0];
                 }
                 _ => bytes.truncate(random.below(sound.len())),
             }

@@ -17,7 +17,7 @@ pub(super) fn rows(level: Level) -> Vec<Row> {
         Level::Quick => busy("hello", 100, requests),
         _ => busy("hello", 1_000, requests),
     });
-    // After two seconds at the latest a quiet connection of Weald has given up its buffers.
+    // After half a second at the latest a quiet connection of Weald has given up its buffers.
     let (connections, rest) = match level {
         Level::Quick => (500, 10),
         _ => (10_000, 3_000),
