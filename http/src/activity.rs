@@ -1,20 +1,21 @@
 //! What one connection does at this moment, as its stream and its handler note it.
 //!
-//! Written by the connection's own job, except for the two orders at the end, which the server gives.
+//! Who writes: the connection's own job all that is not said to be another one's, so that plain stores are
+//! enough; whoever reads a request's body, what concerns that; the server, its orders.
 //! Nothing here reads a clock: deadlines are found by looking at what has not changed (`watchdog`).
 
 use std::{
     net::SocketAddr,
     sync::{
         Arc, Mutex, PoisonError,
-        atomic::{AtomicU8, AtomicU32, Ordering},
+        atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering},
     },
-    task::Waker,
+    task::{Wake, Waker},
 };
 
 use http::{Method, Request, Uri};
 
-use crate::server::Unfinished;
+use crate::ended::Unfinished;
 
 /// Set while a request is with the service, or its response is not taken over by hyper.
 const IN_FLIGHT: u8 = 1;
@@ -27,9 +28,9 @@ const HEAD: u8 = 8;
 /// Set when the last request had a body, so that its end may still be missing.
 const BODY: u8 = 16;
 /// An order: end after the request that is in flight.
-const DRAIN: u8 = 32;
+const DRAIN: u8 = 1;
 /// An order: end now.
-const STOP: u8 = 64;
+const STOP: u8 = 2;
 
 /// What a connection waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,22 +39,36 @@ pub(crate) enum Phase {
     Quiet,
     /// The rest of a request's head.
     Head,
-    /// The service, or the request's body.
+    /// The service.
     InFlight,
+    /// More of the request's body, for the service.
+    Body,
     /// Room to write.
     Blocked,
 }
 
+#[derive(Debug)]
 pub(crate) struct Activity {
     peer: Option<SocketAddr>,
     flags: AtomicU8,
+    /// The server's.
+    orders: AtomicU8,
+    /// Whether the service waits for more of the request's body; never once that has come, read or not.
+    /// The reader's and hyper's.
+    awaits_body: AtomicBool,
     /// How many requests were begun.
     requests: AtomicU32,
     /// How often something was written.
     writes: AtomicU32,
+    /// How often before the present request began.
+    writes_before: AtomicU32,
+    /// How many pieces of bodies came for the service. As `awaits_body`.
+    pieces: AtomicU32,
     /// The request that is in flight.
     request: Mutex<Option<(Method, Uri)>>,
     waker: Mutex<Option<Waker>>,
+    /// Whoever reads the present request's body.
+    reader: Mutex<Option<Waker>>,
 }
 
 /// While it lives, a request is in flight.
@@ -63,25 +78,34 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Counts one more; for a counter with one writer.
+fn count(counter: &AtomicU32) {
+    let counted = counter.load(Ordering::Relaxed);
+    counter.store(counted.wrapping_add(1), Ordering::Relaxed);
+}
+
 impl Activity {
     pub(crate) fn new(peer: Option<SocketAddr>) -> Arc<Activity> {
         Arc::new(Activity {
             peer,
             flags: AtomicU8::new(0),
+            orders: AtomicU8::new(0),
+            awaits_body: AtomicBool::new(false),
             requests: AtomicU32::new(0),
             writes: AtomicU32::new(0),
+            writes_before: AtomicU32::new(0),
+            pieces: AtomicU32::new(0),
             request: Mutex::new(None),
             waker: Mutex::new(None),
+            reader: Mutex::new(None),
         })
     }
 
-    fn set(&self, flags: u8) {
+    /// Changes the flags; the connection's job only.
+    fn change(&self, unset: u8, set: u8) {
         // Relaxed, as all here: the flags guard no other memory; orders come with a wake.
-        self.flags.fetch_or(flags, Ordering::Relaxed);
-    }
-
-    fn unset(&self, flags: u8) {
-        self.flags.fetch_and(!flags, Ordering::Relaxed);
+        let flags = self.flags.load(Ordering::Relaxed);
+        self.flags.store(flags & !unset | set, Ordering::Relaxed);
     }
 
     fn has(&self, flags: u8) -> bool {
@@ -91,42 +115,68 @@ impl Activity {
     /// Bytes came.
     pub(crate) fn received(&self) {
         if !self.has(IN_FLIGHT) {
-            self.set(HEAD);
+            self.change(0, HEAD);
         }
     }
 
     /// Bytes went.
     pub(crate) fn wrote(&self) {
-        self.writes.fetch_add(1, Ordering::Relaxed);
-        self.unset(BLOCKED);
-        self.set(UNFLUSHED);
+        count(&self.writes);
+        self.change(BLOCKED, UNFLUSHED);
     }
 
     /// Bytes had no room.
     pub(crate) fn refused(&self) {
-        self.set(BLOCKED | UNFLUSHED);
+        self.change(0, BLOCKED | UNFLUSHED);
     }
 
     /// All that was written went.
     pub(crate) fn flushed(&self) {
-        self.unset(UNFLUSHED | BLOCKED);
+        self.change(UNFLUSHED | BLOCKED, 0);
     }
 
     /// A request goes to the service.
     pub(crate) fn begin<B: http_body::Body>(self: &Arc<Self>, request: &Request<B>) -> InFlight {
-        self.requests.fetch_add(1, Ordering::Relaxed);
+        count(&self.requests);
+        let writes = self.writes.load(Ordering::Relaxed);
+        self.writes_before.store(writes, Ordering::Relaxed);
         *lock(&self.request) = Some((request.method().clone(), request.uri().clone()));
-        self.unset(HEAD | BODY);
-        self.set(match request.body().is_end_stream() {
-            true => IN_FLIGHT,
-            false => IN_FLIGHT | BODY,
-        });
+        let body = match request.body().is_end_stream() {
+            true => 0,
+            false => BODY,
+        };
+        self.change(HEAD | BODY, IN_FLIGHT | body);
         InFlight(self.clone())
+    }
+
+    /// `reader` is about to wait for more of the body. Returns the waker that hyper shall wake in its place
+    /// when there is more, so that from then on it is the reader who takes its time.
+    pub(crate) fn awaits_body(self: &Arc<Self>, reader: &Waker) -> Waker {
+        let former = lock(&self.reader).replace(reader.clone());
+        drop(former);
+        self.awaits_body.store(true, Ordering::Relaxed);
+        Waker::from(self.clone())
+    }
+
+    /// Nobody will read more of the body.
+    pub(crate) fn leaves_body(&self) {
+        self.has_body();
+        let reader = lock(&self.reader).take();
+        drop(reader);
+    }
+
+    /// There is more of the body.
+    pub(crate) fn has_body(&self) {
+        if self.awaits_body.swap(false, Ordering::Relaxed) {
+            self.pieces.fetch_add(1, Ordering::Relaxed);
+        }
     }
 
     pub(crate) fn phase(&self) -> Phase {
         if self.has(BLOCKED) {
             Phase::Blocked
+        } else if self.awaits_body.load(Ordering::Relaxed) {
+            Phase::Body
         } else if self.has(IN_FLIGHT | UNFLUSHED) {
             Phase::InFlight
         } else if self.has(HEAD) {
@@ -140,6 +190,7 @@ impl Activity {
     pub(crate) fn mark(&self, phase: Phase) -> u32 {
         match phase {
             Phase::Blocked => self.writes.load(Ordering::Relaxed),
+            Phase::Body => self.pieces.load(Ordering::Relaxed),
             _ => self.requests.load(Ordering::Relaxed),
         }
     }
@@ -149,17 +200,24 @@ impl Activity {
         self.phase() == Phase::Quiet && !self.has(BODY)
     }
 
+    /// Whether nothing of the present answer was written.
+    pub(crate) fn has_not_answered(&self) -> bool {
+        self.writes_before.load(Ordering::Relaxed) == self.writes.load(Ordering::Relaxed)
+    }
+
     /// Whether a request was ever begun.
     pub(crate) fn has_served(&self) -> bool {
         self.requests.load(Ordering::Relaxed) > 0
     }
 
+    pub(crate) fn peer(&self) -> Option<SocketAddr> {
+        self.peer
+    }
+
     /// The connection's job, which orders must wake.
-    pub(crate) fn set_waker(&self, waker: &Waker) {
-        let mut kept = lock(&self.waker);
-        if !kept.as_ref().is_some_and(|kept| kept.will_wake(waker)) {
-            *kept = Some(waker.clone());
-        }
+    pub(crate) fn set_waker(&self, waker: Waker) {
+        let former = lock(&self.waker).replace(waker);
+        drop(former);
     }
 
     /// Orders the connection to end after the request that is in flight.
@@ -174,26 +232,30 @@ impl Activity {
 
     fn order(&self, order: u8) {
         // The lock comes after: a job that sets its waker later sees the order.
-        self.set(order);
+        self.orders.fetch_or(order, Ordering::Relaxed);
         let waker = lock(&self.waker).clone();
         if let Some(waker) = waker {
             waker.wake();
         }
     }
 
+    fn is_ordered(&self, order: u8) -> bool {
+        self.orders.load(Ordering::Relaxed) & order != 0
+    }
+
     pub(crate) fn is_draining(&self) -> bool {
-        self.has(DRAIN)
+        self.is_ordered(DRAIN)
     }
 
     pub(crate) fn must_stop(&self) -> bool {
-        self.has(STOP)
+        self.is_ordered(STOP)
     }
 
     /// What it does, for a report.
     pub(crate) fn describe(&self) -> Unfinished {
         let request = lock(&self.request)
             .as_ref()
-            .filter(|_| self.has(IN_FLIGHT))
+            .filter(|_| self.has(IN_FLIGHT | UNFLUSHED | BLOCKED))
             .cloned();
         Unfinished {
             peer: self.peer,
@@ -202,8 +264,18 @@ impl Activity {
     }
 }
 
+impl Wake for Activity {
+    fn wake(self: Arc<Self>) {
+        self.has_body();
+        let reader = lock(&self.reader).take();
+        if let Some(reader) = reader {
+            reader.wake();
+        }
+    }
+}
+
 impl Drop for InFlight {
     fn drop(&mut self) {
-        self.0.unset(IN_FLIGHT);
+        self.0.change(IN_FLIGHT, 0);
     }
 }

@@ -6,7 +6,7 @@ use std::{
     future::Future,
     pin::Pin,
     sync::Arc,
-    task::{Context, Poll, ready},
+    task::{Context, Poll, Waker, ready},
 };
 
 use http::{Request, Response};
@@ -17,13 +17,14 @@ use tower_service::Service;
 
 use crate::{
     activity::{Activity, InFlight},
+    request_body::RequestBody,
     server::BoxError,
 };
 
 /// What can be served: a tower service of requests. Implemented by whatever fits.
 pub trait Serve:
     Service<
-        Request<Incoming>,
+        Request<RequestBody>,
         Response = Response<Self::Answered>,
         Error: Into<BoxError>,
         Future: Send,
@@ -37,7 +38,7 @@ pub trait Serve:
 
 impl<S, B> Serve for S
 where
-    S: Service<Request<Incoming>, Response = Response<B>, Error: Into<BoxError>, Future: Send>
+    S: Service<Request<RequestBody>, Response = Response<B>, Error: Into<BoxError>, Future: Send>
         + Clone
         + Send
         + 'static,
@@ -54,24 +55,34 @@ pub(crate) struct Handler<S> {
 
 impl<S: Serve> hyper::service::Service<Request<Incoming>> for Handler<S> {
     type Response = Response<Tracked<S::Answered>>;
-    type Error = S::Error;
+    type Error = BoxError;
     type Future = Answer<S>;
 
     fn call(&self, request: Request<Incoming>) -> Answer<S> {
-        let in_flight = self.activity.begin(&request);
-        Answer {
-            stage: Stage::Asked {
-                service: self.service.clone(),
-                request: Some(request),
+        let in_flight = Some(self.activity.begin(&request));
+        let request = request.map(|incoming| RequestBody::new(incoming, &self.activity));
+        let mut service = self.service.clone();
+        // Most services are always ready; then the request is moved once. Nobody is woken for those that are
+        // not, which are asked again by the first poll.
+        let stage = match service.poll_ready(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(Ok(())) => Stage::Called {
+                future: service.call(request),
             },
-            in_flight: Some(in_flight),
-        }
+            Poll::Ready(Err(error)) => Stage::Failed {
+                error: Some(error.into()),
+            },
+            Poll::Pending => Stage::Asked {
+                service,
+                request: Some(Box::new(request)),
+            },
+        };
+        Answer { stage, in_flight }
     }
 }
 
 pin_project! {
     /// The service's work on one request.
-    pub(crate) struct Answer<S: Service<Request<Incoming>>> {
+    pub(crate) struct Answer<S: Service<Request<RequestBody>>> {
         #[pin]
         stage: Stage<S, S::Future>,
         in_flight: Option<InFlight>,
@@ -82,32 +93,37 @@ pin_project! {
     #[project = StageParts]
     enum Stage<S, F> {
         // Until the service is ready.
-        Asked { service: S, request: Option<Request<Incoming>> },
+        Asked { service: S, request: Option<Box<Request<RequestBody>>> },
         Called { #[pin] future: F },
+        Failed { error: Option<BoxError> },
     }
 }
 
 impl<S, B> Future for Answer<S>
 where
-    S: Service<Request<Incoming>, Response = Response<B>>,
+    S: Service<Request<RequestBody>, Response = Response<B>, Error: Into<BoxError>>,
 {
-    type Output = Result<Response<Tracked<B>>, S::Error>;
+    type Output = Result<Response<Tracked<B>>, BoxError>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.project();
         loop {
             match this.stage.as_mut().project() {
                 StageParts::Asked { service, request } => {
-                    ready!(service.poll_ready(cx))?;
+                    ready!(service.poll_ready(cx)).map_err(Into::into)?;
                     let request = request.take().expect("a service is called once");
-                    let future = service.call(request);
+                    let future = service.call(*request);
                     this.stage.set(Stage::Called { future });
                 }
                 StageParts::Called { future } => {
-                    let response = ready!(future.poll(cx))?;
+                    let response = ready!(future.poll(cx)).map_err(Into::into)?;
                     let in_flight = this.in_flight.take();
                     let track = |body| Tracked { body, in_flight };
                     return Poll::Ready(Ok(response.map(track)));
+                }
+                StageParts::Failed { error } => {
+                    let error = error.take().expect("a future that is over is not polled");
+                    return Poll::Ready(Err(error));
                 }
             }
         }

@@ -2,7 +2,7 @@
 //!
 //! To follow a request, read `server` (accepts), `connection` (one job for each), `handler` (calls the
 //! service). What makes a server behave under load and at its end stands in files of its own: `activity`
-//! (what a connection does), `watchdog` (deadlines), `registry` (who is there), `drain`.
+//! (what a connection does), `watchdog` (deadlines), `registry` (who is there).
 //!
 //! ```
 //! use std::convert::Infallible;
@@ -28,11 +28,17 @@
 // The server.
 mod server;
 
+mod ended;
+
 mod listen;
 
 mod connection;
 
+mod noted;
+
 mod handler;
+
+mod request_body;
 
 // What it knows of its connections.
 mod activity;
@@ -47,7 +53,9 @@ pub mod rt;
 // For bodies.
 mod sse;
 
+pub use ended::{Drained, ServeError, Unfinished};
 pub use handler::Serve;
 pub use listen::Listen;
-pub use server::{Drained, ServeError, Server, Unfinished, serve};
+pub use request_body::RequestBody;
+pub use server::{Server, serve};
 pub use sse::KeepAlive;

@@ -11,7 +11,8 @@ pub trait Listen: Send + Sync + 'static {
     type Transport: Transport;
 
     /// The next connection, and who made it, if that has an address. Nothing may be lost if another event is
-    /// chosen.
+    /// chosen. After an error that says that descriptors or memory are used up
+    /// ([`is_exhausted`](weald_net::is_exhausted)) the next wait must take a while.
     fn next(
         &self,
     ) -> impl Event<Output = io::Result<(Stream<Self::Transport>, Option<SocketAddr>)>, Branch: Send>

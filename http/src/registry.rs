@@ -8,7 +8,7 @@ use std::{
 
 use slab::Slab;
 
-use crate::{activity::Activity, server::Unfinished};
+use crate::{activity::Activity, ended::Unfinished};
 
 #[derive(Default)]
 pub(crate) struct Registry {

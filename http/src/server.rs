@@ -2,50 +2,62 @@
 //!
 //! Steps:
 //! 1. wait for a place, if there are as many connections as may be;
-//! 2. accept, or hear that it shall end; when the system has no descriptor left, pause;
+//! 2. accept, or hear that it shall end; when the system has no descriptor left, say so, once, and go on: the
+//!    listener pauses;
 //! 3. spawn the connection's job;
 //! 4. at the end: accept no more, tell all connections to finish, wait for them until the deadline, stop
 //!    the rest, and say what they did.
 
 use std::{
-    fmt,
     future::{Future, IntoFuture, Pending, pending},
     io,
-    net::SocketAddr,
     pin::{Pin, pin},
     sync::Arc,
     time::Duration,
 };
 
-use http::{Method, Uri};
 use rustix::io::Errno;
 use weald_kernel::spawn;
+use weald_net::is_exhausted;
 use weald_sync::{Kept, after, of_future, of_source, select};
 
 use crate::{
-    activity::Activity, connection::Connection, handler::Serve, listen::Listen, registry::Registry,
+    activity::Activity,
+    connection::Connection,
+    ended::{Drained, ServeError},
+    handler::Serve,
+    listen::Listen,
+    registry::Registry,
 };
 
 pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// The pauses while the system has no descriptor left: the first, and the longest.
-const PAUSES: (Duration, Duration) = (Duration::from_millis(5), Duration::from_secs(1));
+/// What becomes of a request whose client has ended its direction of the connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HalfClosed {
+    Dropped,
+    Answered,
+}
 
 /// What a connection may take.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(crate) struct Limits {
     pub(crate) header: Duration,
+    pub(crate) body: Duration,
     pub(crate) idle: Duration,
     pub(crate) write: Duration,
     pub(crate) buffer: Option<usize>,
+    pub(crate) half_closed: HalfClosed,
 }
 
 /// Serves HTTP/1 to whoever connects to `listener`: each request is passed to a clone of `service`, which
 /// is any tower service, an axum router for one. Await it to serve; without [`until`](Server::until) it
 /// serves until it is dropped.
 ///
-/// A job for each connection; a panic of the service ends its connection only. Dropping the server's future
-/// closes the listener and lets each connection finish the request that is in flight.
+/// A job for each connection; a panic of the service ends its connection only. The service's future is
+/// dropped when its client is gone. Dropping the server's future closes the listener and lets each
+/// connection finish the request that is in flight. A connection that was upgraded belongs to whoever took
+/// it, and the server's end does not wait for it.
 pub fn serve<L, S>(listener: L, service: S) -> Server<L, S, Pending<()>> {
     Server {
         listener,
@@ -55,9 +67,11 @@ pub fn serve<L, S>(listener: L, service: S) -> Server<L, S, Pending<()>> {
         drain: Duration::from_secs(10),
         limits: Limits {
             header: Duration::from_secs(10),
+            body: Duration::from_secs(30),
             idle: Duration::from_secs(75),
             write: Duration::from_secs(30),
             buffer: None,
+            half_closed: HalfClosed::Dropped,
         },
     }
 }
@@ -113,6 +127,14 @@ impl<L, S, U> Server<L, S, U> {
         self
     }
 
+    /// How long a client may send nothing of a body that the service waits for; at most twice as long goes
+    /// unnoticed. It is told (408) if it was not answered yet, and the service's future is dropped.
+    /// Default: 30 s.
+    pub fn body_timeout(mut self, duration: Duration) -> Self {
+        self.limits.body = duration;
+        self
+    }
+
     /// How long a client may be quiet after a response; at most twice as long goes unnoticed. Default:
     /// 75 s.
     pub fn idle_timeout(mut self, duration: Duration) -> Self {
@@ -126,52 +148,20 @@ impl<L, S, U> Server<L, S, U> {
         self
     }
 
+    /// Answers clients that end their direction after a request. A client that is gone is then noticed
+    /// only when something is written to it. Without this, whoever ends its direction is taken for gone, and
+    /// the service's future is dropped.
+    pub fn answer_half_closed(mut self) -> Self {
+        self.limits.half_closed = HalfClosed::Answered;
+        self
+    }
+
     /// How many bytes hyper may buffer for a connection, in each direction; at least 8192. A request's
     /// head must fit. Default: hyper's, some 400 KiB.
     pub fn max_buffer(mut self, bytes: usize) -> Self {
         self.limits.buffer = Some(bytes.max(8192));
         self
     }
-}
-
-/// How a server ended.
-#[derive(Debug)]
-#[non_exhaustive]
-pub struct Drained {
-    /// What connections did that had not ended at the deadline. They were stopped at their next wait.
-    pub not_stopped: Vec<Unfinished>,
-}
-
-/// A connection that did not end in time.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Unfinished {
-    /// Who is at the other end, if that has an address.
-    pub peer: Option<SocketAddr>,
-    /// The request that was in flight.
-    pub request: Option<(Method, Uri)>,
-}
-
-impl fmt::Display for Unfinished {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.request {
-            Some((method, uri)) => write!(f, "{method} {uri}")?,
-            None => f.write_str("no request")?,
-        }
-        match self.peer {
-            Some(peer) => write!(f, " from {peer}"),
-            None => Ok(()),
-        }
-    }
-}
-
-/// Why a server cannot serve.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ServeError {
-    /// The listener is of no use any longer.
-    #[error("the server's listener failed, so that nobody can connect; bind a new one: {0}")]
-    Listener(#[from] io::Error),
 }
 
 /// What an error of `accept` says.
@@ -184,8 +174,10 @@ enum Failure {
 }
 
 fn classify(error: &io::Error) -> Failure {
+    if is_exhausted(error) {
+        return Failure::Exhausted;
+    }
     match Errno::from_io_error(error) {
-        Some(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => Failure::Exhausted,
         Some(Errno::BADF | Errno::INVAL | Errno::NOTSOCK | Errno::OPNOTSUPP) => Failure::Listener,
         // Those of the connection itself, and of its network.
         Some(_) => Failure::Connection,
@@ -231,10 +223,11 @@ where
         drain,
         limits,
     } = server;
+    let limits = Arc::new(limits);
     let registry = Arc::new(Registry::default());
     let ending = Ending(registry.clone());
     let mut until = pin!(Kept::new(until));
-    let mut pause = PAUSES.0;
+    let mut was_exhausted = false;
     loop {
         select! {
             _ = of_source(until.as_mut()) => break,
@@ -246,10 +239,10 @@ where
         };
         match accepted {
             Ok((stream, peer)) => {
-                pause = PAUSES.0;
+                was_exhausted = false;
                 let activity = Activity::new(peer);
                 let entry = registry.enter(&activity);
-                let service = service.clone();
+                let (service, limits) = (service.clone(), limits.clone());
                 spawn(Connection::new((stream, service), activity, limits, entry)).detach();
             }
             Err(error) => match classify(&error) {
@@ -258,16 +251,12 @@ where
                 }
                 Failure::Listener => return Err(error.into()),
                 Failure::Exhausted => {
-                    if pause == PAUSES.0 {
+                    if !std::mem::replace(&mut was_exhausted, true) {
                         tracing::warn!(
                             %error,
                             "no connection can be accepted; the server pauses until there are \
                              descriptors and memory again"
                         );
-                    }
-                    select! {
-                        _ = of_source(until.as_mut()) => break,
-                        () = after(pause) => pause = (2 * pause).min(PAUSES.1),
                     }
                 }
             },

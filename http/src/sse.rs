@@ -18,7 +18,8 @@ const COMMENT: &[u8] = b":\n\n";
 pin_project! {
     /// A body of server-sent events that sends a comment whenever nothing was sent for some time, so that
     /// neither side, nor anything in between, takes the connection for dead; and so that a client that has
-    /// gone is noticed.
+    /// gone is noticed. A comment comes between two frames, so each frame must be one or several whole
+    /// events, as axum's are.
     ///
     /// With axum: `Sse::new(stream).into_response().map(|body| Body::new(KeepAlive::new(body, every)))`.
     #[derive(Debug)]

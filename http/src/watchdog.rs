@@ -2,7 +2,8 @@
 //!
 //! A phase that is over quickly costs no clock and no timer: the timer that is armed stays, and when it
 //! fires for a phase that is past, it is armed for the present one. So a quiet connection is found after
-//! one to two times its limit. Phases in which a peer holds something up are timed exactly.
+//! one to two times its limit. It is armed anew at once for a shorter limit, and for a phase in which a
+//! peer holds something up, which is timed exactly.
 
 use std::{
     future::Future,
@@ -18,8 +19,8 @@ use crate::activity::Phase;
 #[derive(Default)]
 pub(crate) struct Watchdog {
     timer: Option<Sleep>,
-    /// What the timer was armed for.
-    armed: Option<Lasting>,
+    /// What the timer was armed for, and for how long.
+    armed: Option<(Lasting, Duration)>,
     /// What it had been armed for when it fired in this poll.
     fired: Option<Lasting>,
 }
@@ -38,7 +39,7 @@ impl Watchdog {
         self.fired = match self.timer.as_mut().is_some_and(fired) {
             true => {
                 self.timer = None;
-                self.armed.take()
+                self.armed.take().map(|(lasting, _)| lasting)
             }
             false => None,
         };
@@ -63,7 +64,12 @@ impl Watchdog {
             return Poll::Ready(());
         }
         let is_exact = matches!(present.phase, Phase::Head | Phase::Blocked);
-        if self.timer.is_none() || (is_exact && self.armed != Some(present)) {
+        let has_to_be_armed = match self.armed {
+            None => true,
+            Some((armed, _)) if is_exact => armed != present,
+            Some((_, for_so_long)) => limit < for_so_long,
+        };
+        if has_to_be_armed {
             self.arm(present, limit, cx);
         }
         Poll::Pending
@@ -77,6 +83,6 @@ impl Watchdog {
             cx.waker().wake_by_ref();
         }
         self.timer = Some(timer);
-        self.armed = Some(present);
+        self.armed = Some((present, limit));
     }
 }

@@ -7,20 +7,34 @@ mod tools;
 
 mod server {
     mod axum_router;
+    mod bad_requests;
+    mod by_hand;
+    mod computing;
     mod drain;
     mod events;
     mod exhaustion;
+    mod gone_clients;
     mod limits;
+    mod many;
     mod panics;
+    mod peers;
     mod requests;
     mod slow;
+    mod slow_bodies;
+    mod streams;
+    mod unix;
+    mod upgrades;
 
     use std::{
+        convert::Infallible,
         future::{Future, IntoFuture},
         net::SocketAddr,
     };
 
-    use weald_http::{Drained, ServeError, Server};
+    use bytes::Bytes;
+    use http::{Request, Response};
+    use http_body_util::Full;
+    use weald_http::{Drained, RequestBody, ServeError, Server};
     use weald_kernel::{JoinHandle, Runtime, spawn};
     use weald_net::{TcpListener, TcpStream};
     use weald_sync::oneshot;
@@ -32,6 +46,13 @@ mod server {
         address: SocketAddr,
         end: oneshot::Sender<()>,
         ended: Ended,
+    }
+
+    const HELLO: &str = "GET / HTTP/1.1\r\nhost: x\r\n\r\n";
+
+    /// Answers whatever it is asked, and reads no body.
+    async fn hello(_request: Request<RequestBody>) -> Result<Response<Full<Bytes>>, Infallible> {
+        Ok(Response::new(Full::new("hello.".into())))
     }
 
     fn listener() -> TcpListener {

@@ -9,12 +9,16 @@ use std::io::{self, Write};
 use crate::error::Error;
 use crate::metric::Metric;
 use crate::params::Params;
-use crate::workload;
+use crate::{serve, workload};
 
-/// Runs the workload `name` with the words `key=value` that follow it.
+/// Runs the workload `name` with the words `key=value` that follow it. A name of [`serve`] is that of a
+/// server, which another process measures and which has no metrics itself.
 pub fn run(name: &str, words: &[String]) -> Result<Vec<Metric>, Error> {
-    let workload = workload::find(name)?;
     let params = Params::parse(words)?;
+    if let Some(dialogue) = serve::find(name) {
+        return serve::run(dialogue, &params).map(|()| Vec::new());
+    }
+    let workload = workload::find(name)?;
     workload.check(&params)?;
     (workload.run)(&params)
 }

@@ -41,7 +41,9 @@ fn grouped(value: f64) -> String {
 pub fn sign(metric: &str) -> &'static str {
     match unit(metric) {
         "ns" => "ns",
+        "us" => "µs",
         "ms" => "ms",
+        "s" => "s",
         "bytes" => "B",
         "percent" => "%",
         _ => "",

@@ -11,6 +11,7 @@ pub mod error;
 pub mod metric;
 pub mod params;
 pub mod programs;
+pub mod serve;
 pub mod workload;
 
 pub mod bench_one;

@@ -45,6 +45,8 @@ pub fn unit(name: &str) -> &'static str {
         "per s"
     } else if name.ends_with("_percent") {
         "percent"
+    } else if name.starts_with("cpu_s_") {
+        "s"
     } else {
         "count"
     }
@@ -100,10 +102,13 @@ pub fn meaning(name: &str) -> Option<&'static str> {
         "s" => "the whole time",
         "correct" => "trees that were read back as they were written",
         "commits_per_s" => "commits of all writers, for each second",
-        "p99_us" => {
-            "time from an edit's beginning to its receipt that 99 of 100 commits do not exceed"
-        }
         "retries_per_commit" => "how often a commit met a newer version than it began from",
+        "cpu_s_per_million" => "processor time that the server takes for a million requests",
+        "requests_per_s" => "requests that were answered in a second",
+        "p99_us" => "time from a request or an edit to its answer that 99 of 100 do not exceed",
+        "bytes_per_connection" => {
+            "growth of the server's resident memory with each quiet connection"
+        }
         "ticks" => "how often a sleep of 5 ms ended during the run",
         "ticks_percent" => "these ticks as a share of those that the same system made undisturbed",
         "lateness_p50_ms" => "lateness that half of the wake-ups do not exceed",
@@ -119,7 +124,7 @@ pub fn meaning(name: &str) -> Option<&'static str> {
 pub fn better(name: &str) -> Better {
     match name {
         "ticks" | "ticks_percent" | "parallel_percent" | "r" | "r2" | "correct"
-        | "commits_per_s" => Better::Higher,
+        | "commits_per_s" | "requests_per_s" => Better::Higher,
         speedup if speedup.starts_with("speedup") => Better::Higher,
         _ => Better::Lower,
     }
@@ -140,6 +145,9 @@ mod tests {
             ("ticks_percent", "percent"),
             ("growth_kept_percent", "percent"),
             ("ticks", "count"),
+            ("p99_us", "us"),
+            ("cpu_s_per_million", "s"),
+            ("requests_per_s", "per s"),
         ];
         for (name, want) in expected {
             assert_eq!(unit(name), want, "{name}");
@@ -164,6 +172,8 @@ mod tests {
         assert_eq!(better("speedup"), Better::Higher);
         assert_eq!(better("parallel_percent"), Better::Higher);
         assert_eq!(better("growth_kept_percent"), Better::Lower);
+        assert_eq!(better("requests_per_s"), Better::Higher);
+        assert_eq!(better("cpu_s_per_million"), Better::Lower);
         assert_eq!(better("ns_per_hop"), Better::Lower);
     }
 }

@@ -4,6 +4,7 @@
 //! stalled run is judged by the calm run of the same round.
 
 mod forking;
+mod network;
 mod trees;
 mod waiting;
 
@@ -140,6 +141,7 @@ pub fn plan(level: Level, only: &[&'static Workload]) -> Vec<Group> {
         alone(waiting::rows(level)),
         alone(forking::rows(level)),
         alone(trees::rows(level)),
+        alone(network::rows(level)),
     ];
     groups
         .into_iter()
@@ -375,6 +377,9 @@ mod tests {
             "tree-write trees=1000 nodes=10005 mode=bulk",
             "hot-tree writers=1000 commits=100000 nodes=10005 kind=threads",
             "append children=1000000 commits=200",
+            "echo connections=10000 requests=100000",
+            "hello connections=1000 requests=100000",
+            "idle-connections connections=10000 rest_ms=3000",
         ] {
             assert!(
                 text.iter().any(|line| line == wanted),

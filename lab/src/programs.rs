@@ -1,14 +1,18 @@
-//! The programs that fork and join, written once for Weald and for its rivals in Rust.
+//! The programs that fork and join, and the clients of servers, written once for Weald and for its rivals.
 //!
 //! Invariant: nothing here knows a system or any other module of this crate, because the rivals'
 //! workspace takes these files by their path. So all systems in Rust run the same source, and their
 //! serial programs are that source with two calls in the place of a fork.
 
+pub mod clients;
+pub mod dialogue;
 pub mod fib;
 pub mod fork;
+pub mod load;
 pub mod measure;
 pub mod queens;
 pub mod quicksort;
+pub mod served;
 pub mod slope;
 pub mod threads;
 pub mod tree;

@@ -17,6 +17,7 @@ mod index;
 mod lock;
 mod mailbox;
 mod many_to_many;
+mod network;
 mod nqueens;
 mod ping_pong;
 mod quicksort;
@@ -82,7 +83,7 @@ pub(crate) fn workers(params: &Params) -> Result<usize, Error> {
 }
 
 /// All workloads, in the order of the report.
-pub static ALL: [Workload; 28] = [
+pub static ALL: [Workload; 31] = [
     Workload {
         name: "spawn",
         question: "How light is a process, and does the cost stay flat as their number grows?",
@@ -293,6 +294,9 @@ pub static ALL: [Workload; 28] = [
     append::WORKLOAD,
     snapshot::WORKLOAD,
     index::WORKLOAD,
+    network::ECHO,
+    network::HELLO,
+    network::IDLE,
 ];
 
 /// The names of all workloads.

@@ -1,18 +1,22 @@
 //! Accepting connections, from a listener of any kind.
 //!
 //! The system hands a connection out once. One that was accepted for a wait in which another event was
-//! chosen is kept, for the next one who accepts.
+//! chosen is kept, for the next one who accepts. When the system is exhausted a wait pauses first; see
+//! [`exhaustion`](crate::exhaustion).
 
 use std::{
+    future::Future,
     io,
     os::fd::AsFd,
     pin::Pin,
     sync::{Mutex, PoisonError},
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
 };
 
-use weald_kernel::{Done, Interest, IoSource, Ready};
+use weald_kernel::{Done, Interest, IoSource, Ready, Sleep, sleep_until};
 use weald_sync::{Event, Polled, Source, Waiting, of_source, reason::Reason};
+
+use crate::exhaustion::Pauses;
 
 /// What listens: how one connection is accepted without blocking, and what is made of it.
 pub(crate) trait Listening: AsFd {
@@ -30,12 +34,14 @@ pub(crate) trait Listening: AsFd {
 pub(crate) struct Door<L: Listening> {
     pub(crate) source: IoSource<L>,
     kept: Mutex<Vec<L::Accepted>>,
+    pauses: Pauses,
 }
 
 /// The wait of an `accept`.
 pub(crate) struct Accepting<'a, L: Listening> {
     door: &'a Door<L>,
     ready: Ready<'a, L>,
+    pause: Option<Sleep>,
     accepted: Option<io::Result<L::Accepted>>,
 }
 
@@ -44,6 +50,7 @@ impl<L: Listening> Door<L> {
         Ok(Door {
             source: IoSource::new_ready(listener)?,
             kept: Mutex::new(Vec::new()),
+            pauses: Pauses::default(),
         })
     }
 
@@ -51,6 +58,7 @@ impl<L: Listening> Door<L> {
         let accepting = Accepting {
             door: self,
             ready: self.source.readiness(Interest::Read),
+            pause: self.pauses.end().map(sleep_until),
             accepted: None,
         };
         Waiting::new(of_source(accepting).open())
@@ -86,13 +94,19 @@ impl<L: Listening> Source for Accepting<'_, L> {
         if this.accepted.is_some() {
             return Poll::Ready(());
         }
+        if let Some(pause) = &mut this.pause {
+            ready!(Pin::new(pause).poll(cx));
+            this.pause = None;
+        }
         let door = this.door;
         let accept = |listener: &L| match door.take_kept() {
             Some(accepted) => Ok(Done::Maybe(accepted)),
             None => listener.accept_now().map(Done::Maybe),
         };
-        let accepted = this.ready.poll_operate(cx, accept);
-        accepted.map(|accepted| this.accepted = Some(accepted))
+        let accepted = ready!(this.ready.poll_operate(cx, accept));
+        door.pauses.note(&accepted);
+        this.accepted = Some(accepted);
+        Poll::Ready(())
     }
 
     fn take(self: Pin<&mut Self>) -> Self::Output {

@@ -225,6 +225,22 @@ pub async fn metadata(path: impl AsRef<Path>) -> io::Result<Metadata> {
     with_path(path, fs::metadata).await
 }
 
+/// As [`metadata`], of a symbolic link itself.
+///
+/// # Errors
+/// Those of the system.
+pub async fn symlink_metadata(path: impl AsRef<Path>) -> io::Result<Metadata> {
+    with_path(path, fs::symlink_metadata).await
+}
+
+/// The path from the root on, without symbolic links.
+///
+/// # Errors
+/// Those of the system.
+pub async fn canonicalize(path: impl AsRef<Path>) -> io::Result<PathBuf> {
+    with_path(path, fs::canonicalize).await
+}
+
 /// All entries of a directory, in the system's order.
 ///
 /// # Errors
@@ -241,12 +257,45 @@ pub async fn create_dir_all(path: impl AsRef<Path>) -> io::Result<()> {
     with_path(path, fs::create_dir_all).await
 }
 
+/// Makes a directory.
+///
+/// # Errors
+/// Those of the system: [`AlreadyExists`](io::ErrorKind::AlreadyExists) say.
+pub async fn create_dir(path: impl AsRef<Path>) -> io::Result<()> {
+    with_path(path, fs::create_dir).await
+}
+
+/// Removes an empty directory.
+///
+/// # Errors
+/// Those of the system.
+pub async fn remove_dir(path: impl AsRef<Path>) -> io::Result<()> {
+    with_path(path, fs::remove_dir).await
+}
+
+/// Removes a directory with all that is in it; symbolic links are not followed.
+///
+/// # Errors
+/// Those of the system; a part may be removed then.
+pub async fn remove_dir_all(path: impl AsRef<Path>) -> io::Result<()> {
+    with_path(path, fs::remove_dir_all).await
+}
+
 /// Removes a file.
 ///
 /// # Errors
 /// Those of the system.
 pub async fn remove_file(path: impl AsRef<Path>) -> io::Result<()> {
     with_path(path, fs::remove_file).await
+}
+
+/// Makes `to` a copy of the file `from`, with its permissions; returns how many bytes that are.
+///
+/// # Errors
+/// Those of the system; `to` may be a part then.
+pub async fn copy(from: impl AsRef<Path>, to: impl AsRef<Path>) -> io::Result<u64> {
+    let to = to.as_ref().to_owned();
+    with_path(from, move |from| fs::copy(from, to)).await
 }
 
 /// Renames a file; one with the new name is replaced.

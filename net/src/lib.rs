@@ -21,6 +21,8 @@ mod connect;
 
 mod accept;
 
+mod exhaustion;
+
 mod tcp;
 
 mod unix;
@@ -35,6 +37,7 @@ pub mod fs;
 // Signals.
 pub mod signal;
 
+pub use exhaustion::is_exhausted;
 pub use halves::{ReadHalf, WriteHalf};
 pub use lookup::lookup_host;
 pub use offload::{ShutDown, offload};

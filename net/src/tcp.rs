@@ -229,8 +229,9 @@ impl TcpListener {
     /// Cancel-safe, also in a choice: no connection is lost.
     ///
     /// # Errors
-    /// Those of the system. When descriptors are used up the connection stays with the system, and the
-    /// next call says so again, at once: wait a while before it.
+    /// Those of the system. When descriptors are used up ([`is_exhausted`](crate::is_exhausted)) the
+    /// connection stays with the system, and the next wait pauses before it asks again: 5 ms at first, a
+    /// second at most. So a loop may go on after any error.
     pub fn accept(
         &self,
     ) -> Waiting<impl Branch<Output = io::Result<(TcpStream, SocketAddr)>> + use<'_>> {

@@ -24,6 +24,36 @@ mod sealed {
     pub trait Sealed {}
 }
 
+/// As much as is copied to make one write of several small ones, which costs the system less.
+const SMALL: usize = 512;
+
+/// Several small buffers, one after the other.
+struct Joined {
+    place: [u8; SMALL],
+    length: usize,
+}
+
+impl Joined {
+    /// None if they are too large.
+    fn of(buffers: &[IoSlice<'_>]) -> Option<Joined> {
+        let length = buffers.iter().map(|buffer| buffer.len()).sum();
+        if length > SMALL {
+            return None;
+        }
+        let mut place = [0; SMALL];
+        let mut at = 0;
+        for buffer in buffers {
+            place[at..at + buffer.len()].copy_from_slice(buffer);
+            at += buffer.len();
+        }
+        Some(Joined { place, length })
+    }
+
+    fn bytes(&self) -> &[u8] {
+        &self.place[..self.length]
+    }
+}
+
 macro_rules! transport {
     ($socket:ty) => {
         impl sealed::Sealed for $socket {}
@@ -41,7 +71,10 @@ macro_rules! transport {
                 let mut socket = self;
                 match buffers {
                     [one] => socket.write(one),
-                    several => socket.write_vectored(several),
+                    several => match Joined::of(several) {
+                        Some(joined) => socket.write(joined.bytes()),
+                        None => socket.write_vectored(several),
+                    },
                 }
             }
 

@@ -63,7 +63,7 @@ pub mod process {
 pub mod net {
     pub use weald_net::{
         KeepAlive, ReadHalf, ShutDown, Stream, TcpListener, TcpStream, Transport, UnixListener,
-        UnixStream, WriteHalf, lookup_host, offload,
+        UnixStream, WriteHalf, is_exhausted, lookup_host, offload,
     };
 }
 

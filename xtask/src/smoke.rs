@@ -4,7 +4,7 @@
 
 use serde_json::Value;
 
-const WORKLOADS: [&str; 28] = [
+const WORKLOADS: [&str; 31] = [
     "spawn",
     "ring",
     "mailbox",
@@ -33,6 +33,9 @@ const WORKLOADS: [&str; 28] = [
     "index",
     "callbacks",
     "timers",
+    "echo",
+    "hello",
+    "idle-connections",
 ];
 
 /// Judges the output of `weald bench --json`, one measurement a line.

@@ -5,7 +5,7 @@ use std::{convert::Infallible, time::Duration};
 use bytes::Bytes;
 use http::{Method, Request, Response};
 use http_body_util::Full;
-use hyper::body::Incoming;
+use weald_http::RequestBody;
 use weald_sync::channel;
 
 use super::{Client, run, start};
@@ -19,7 +19,7 @@ fn gated() -> (
     let (began, begun) = channel::unbounded();
     let (allow, allowed) = channel::unbounded::<()>();
     let allowed = std::sync::Arc::new(allowed);
-    let service = tower::service_fn(move |_request: Request<Incoming>| {
+    let service = tower::service_fn(move |_request: Request<RequestBody>| {
         let (began, allowed) = (began.clone(), allowed.clone());
         async move {
             began.try_send(()).unwrap();
@@ -77,5 +77,47 @@ fn what_does_not_end_in_time_is_named_and_stopped() {
         );
         assert_eq!(unfinished.to_string(), format!("GET /for/ever from {peer}"));
         assert_eq!(client.rest().await, "", "the connection was stopped");
+    });
+}
+
+/// The answer to a client that reads nothing stands in the way until the deadline.
+#[test]
+fn a_client_that_hangs_does_not_hold_up_the_end() {
+    run(2, async {
+        let large = tower::service_fn(|_request: Request<RequestBody>| async {
+            Ok::<_, Infallible>(Response::new(Full::new(Bytes::from(vec![b'x'; 64 << 20]))))
+        });
+        let server = start(large, |server| server.drain_for(Duration::from_millis(50)));
+        let client = Client::connect(server.address).await;
+        client.send("GET /large HTTP/1.1\r\nhost: x\r\n\r\n").await;
+        client.stream.readable().await.unwrap();
+        let begun = Client::connect(server.address).await;
+        begun.send("GET /half").await;
+        let mut served = Client::connect(server.address).await;
+        served.send("HEAD / HTTP/1.1\r\nhost: x\r\n\r\n").await;
+        served.until("\r\n\r\n").await;
+        let drained = server.end().await;
+        assert_eq!(drained.not_stopped.len(), 1, "{drained:?}");
+        assert!(drained.not_stopped[0].to_string().starts_with("GET /large"));
+        assert_eq!(served.rest().await, "");
+        assert_eq!(begun.rest().await, "");
+    });
+}
+
+#[test]
+fn a_server_that_is_dropped_lets_requests_finish() {
+    run(2, async {
+        let (service, begun, allow) = gated();
+        let server = start(service, |server| server);
+        let idle = Client::connect(server.address).await;
+        let busy = Client::connect(server.address).await;
+        busy.send("GET / HTTP/1.1\r\nhost: x\r\n\r\n").await;
+        begun.receive().await.unwrap();
+        server.ended.cancel();
+        assert_eq!(idle.rest().await, "");
+        let refused = weald_net::TcpStream::connect(server.address).await;
+        assert!(refused.is_err(), "nobody accepts any more");
+        allow.try_send(()).unwrap();
+        assert!(busy.rest().await.ends_with("done."));
     });
 }

@@ -1,20 +1,12 @@
 //! The server's program has no descriptor left: it pauses, does not spin, and goes on.
 
-use std::{convert::Infallible, env, process::Command};
+use std::{env, process::Command};
 
-use bytes::Bytes;
-use http::{Request, Response};
-use http_body_util::Full;
-use hyper::body::Incoming;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use super::{Client, start};
+use super::{Client, HELLO, hello, start};
 
 const CHILD: &str = "WEALD_HTTP_FEW_DESCRIPTORS";
-
-async fn hello(_request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
-    Ok(Response::new(Full::new("hello.".into())))
-}
 
 #[test]
 fn a_server_without_descriptors_pauses_and_goes_on() {
@@ -62,7 +54,7 @@ async fn child(runtime: &weald_kernel::Runtime) {
     // The last ones were not accepted; they are when others go.
     let mut last = clients.pop().unwrap();
     clients.truncate(2);
-    last.send("GET / HTTP/1.1\r\nhost: x\r\n\r\n").await;
+    last.send(HELLO).await;
     last.until("hello.").await;
     drop((clients, last));
     server.end().await;

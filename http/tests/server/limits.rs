@@ -1,17 +1,6 @@
 //! As many connections as may be: further ones wait, and come when others end.
 
-use std::convert::Infallible;
-
-use bytes::Bytes;
-use http::{Request, Response};
-use http_body_util::Full;
-use hyper::body::Incoming;
-
-use super::{Client, run, start};
-
-async fn hello(_request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
-    Ok(Response::new(Full::new("hello.".into())))
-}
+use super::{Client, HELLO, hello, run, start};
 
 #[test]
 fn one_too_many_waits() {
@@ -20,12 +9,12 @@ fn one_too_many_waits() {
         let mut clients = Vec::new();
         for _ in 0..2 {
             let mut client = Client::connect(server.address).await;
-            client.send("GET / HTTP/1.1\r\nhost: x\r\n\r\n").await;
+            client.send(HELLO).await;
             client.until("hello.").await;
             clients.push(client);
         }
         let mut third = Client::connect(server.address).await;
-        third.send("GET / HTTP/1.1\r\nhost: x\r\n\r\n").await;
+        third.send(HELLO).await;
         let early = third
             .stream
             .readable()

@@ -5,11 +5,11 @@ use std::convert::Infallible;
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::Full;
-use hyper::body::Incoming;
+use weald_http::RequestBody;
 
 use super::{Client, run, start};
 
-async fn fragile(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
+async fn fragile(request: Request<RequestBody>) -> Result<Response<Full<Bytes>>, Infallible> {
     assert_ne!(request.uri().path(), "/panic", "asked to");
     Ok(Response::new(Full::new("alive.".into())))
 }

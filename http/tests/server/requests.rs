@@ -5,13 +5,13 @@ use std::{convert::Infallible, future::Future, time::Duration};
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::{BodyExt, Full};
-use hyper::body::Incoming;
+use weald_http::RequestBody;
 use weald_kernel::sleep;
 
 use super::{Client, run, start};
 
 /// Answers with the path and the length of the body.
-async fn tell(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
+async fn tell(request: Request<RequestBody>) -> Result<Response<Full<Bytes>>, Infallible> {
     let path = request.uri().path().to_owned();
     let body = request.into_body().collect().await.unwrap().to_bytes();
     let text = format!("{path} {}.", body.len());

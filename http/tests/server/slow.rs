@@ -5,17 +5,17 @@ use std::{convert::Infallible, time::Duration};
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::Full;
-use hyper::body::Incoming;
+use weald_http::RequestBody;
 
 use super::{Client, run, start};
 
 const SHORT: Duration = Duration::from_millis(100);
 
-async fn large(_request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
+async fn large(_request: Request<RequestBody>) -> Result<Response<Full<Bytes>>, Infallible> {
     Ok(Response::new(Full::new(vec![b'x'; 64 << 20].into())))
 }
 
-async fn small(_request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
+async fn small(_request: Request<RequestBody>) -> Result<Response<Full<Bytes>>, Infallible> {
     Ok(Response::new(Full::new("small.".into())))
 }
 

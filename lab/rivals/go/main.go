@@ -44,6 +44,8 @@ var workloads = map[string]func(keys) func(){
 	"hot-tree":     readHotTree,
 	"append":       readAppend,
 	"snapshot":     readSnapshot,
+	"serve-echo":   readServe(serveEcho),
+	"serve-hello":  readServe(serveHello),
 }
 
 func main() {

@@ -41,3 +41,37 @@ fn a_file_is_written_read_and_removed() {
         });
     });
 }
+
+#[test]
+fn directories_are_made_and_removed() {
+    on_each(|runtime| {
+        runtime.block_on(async {
+            let folder = std::env::temp_dir().join(format!("weald-folders-{}", std::process::id()));
+            fs::create_dir(&folder).await.unwrap();
+            let again = fs::create_dir(&folder).await.unwrap_err();
+            assert_eq!(again.kind(), ErrorKind::AlreadyExists);
+            fs::create_dir_all(folder.join("a/b")).await.unwrap();
+            fs::write(folder.join("a/b/c"), "twelve bytes")
+                .await
+                .unwrap();
+            let copied = fs::copy(folder.join("a/b/c"), folder.join("d")).await;
+            assert_eq!(copied.unwrap(), 12);
+            std::os::unix::fs::symlink("d", folder.join("link")).unwrap();
+            let link = fs::symlink_metadata(folder.join("link")).await.unwrap();
+            assert!(link.is_symlink());
+            let target = fs::metadata(folder.join("link")).await.unwrap();
+            assert_eq!(target.len(), 12);
+            let real = fs::canonicalize(folder.join("a/../link")).await.unwrap();
+            assert_eq!(real, fs::canonicalize(folder.join("d")).await.unwrap());
+            assert!(
+                fs::remove_dir(folder.join("a")).await.is_err(),
+                "it is not empty"
+            );
+            fs::create_dir(folder.join("empty")).await.unwrap();
+            fs::remove_dir(folder.join("empty")).await.unwrap();
+            fs::remove_dir_all(&folder).await.unwrap();
+            let gone = fs::metadata(&folder).await.unwrap_err();
+            assert_eq!(gone.kind(), ErrorKind::NotFound);
+        });
+    });
+}

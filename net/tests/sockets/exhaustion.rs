@@ -1,8 +1,12 @@
 //! Descriptors are used up: an error for whoever wants one, and the reactor goes on.
 
-use std::{env, process::Command};
+use std::{
+    env,
+    process::Command,
+    time::{Duration, Instant},
+};
 
-use weald_net::{TcpListener, TcpStream};
+use weald_net::{TcpListener, TcpStream, is_exhausted};
 
 use super::here;
 use crate::tools::watch;
@@ -51,6 +55,13 @@ fn child() {
         // Connections wait to be accepted, but there is no descriptor for one.
         let refused = listener.accept().await.unwrap_err();
         assert_eq!(refused.raw_os_error(), Some(24));
+        assert!(is_exhausted(&refused));
+        // Whoever asks again and again does not spin.
+        let before = Instant::now();
+        for _ in 0..3 {
+            assert!(is_exhausted(&listener.accept().await.unwrap_err()));
+        }
+        assert!(before.elapsed() >= Duration::from_millis(5 + 10 + 20));
         // With descriptors again, all goes on: nobody's place was lost.
         let there = clients.len();
         clients.truncate(there / 2);

@@ -146,7 +146,7 @@ impl Call {
 pub(crate) struct Keys(BTreeMap<String, String>);
 
 impl Keys {
-    fn read(pairs: &[String]) -> Self {
+    pub(crate) fn read(pairs: &[String]) -> Self {
         let mut keys = BTreeMap::new();
         for pair in pairs {
             let Some((key, value)) = pair.split_once('=') else {
@@ -243,7 +243,7 @@ impl Keys {
         usize::try_from(self.number(key, 1)).expect("usize has 64 bits")
     }
 
-    fn number(&mut self, key: &str, least: u64) -> u64 {
+    pub(crate) fn number(&mut self, key: &str, least: u64) -> u64 {
         match self.take(key).parse() {
             Ok(number) if number >= least => number,
             _ => bad_usage(&format!(
@@ -260,7 +260,7 @@ impl Keys {
         })
     }
 
-    fn finish(self) {
+    pub(crate) fn finish(self) {
         if let Some(key) = self.0.keys().next() {
             bad_usage(&format!(
                 "The key `{key}` does not belong to this workload: leave it out."

@@ -14,12 +14,14 @@ mod traffic;
 mod waiting;
 
 pub mod programs;
+pub mod serving;
 
 pub use args::{Call, Offender, Payload, Stall, Workload};
 pub use forking::Forking;
 pub use measure::{Tally, compute_for, print_footprint, rss_bytes};
 pub use report::{Lateness, bad_usage, fail, locked_versions, per, print_metrics};
 pub use sleeping::{Captured, HOUR, Lateness99, SETTLE, Sleeper, Sleeping, print_line};
+pub use serving::Serving;
 pub use threading::Threading;
 pub use traffic::{Xorshift, expected_counts, total_messages};
 pub use waiting::{Inside, Kind, Thing, Waiting};

@@ -1,15 +1,24 @@
-//! The programs that fork and join, from the very files that Weald runs: see `lab/src/programs.rs`.
+//! The programs that fork and join, and the clients of servers, from the very files that Weald runs: see
+//! `lab/src/programs.rs`.
 
+#[path = "../../../src/programs/clients.rs"]
+pub mod clients;
+#[path = "../../../src/programs/dialogue.rs"]
+pub mod dialogue;
 #[path = "../../../src/programs/fib.rs"]
 pub mod fib;
 #[path = "../../../src/programs/fork.rs"]
 pub mod fork;
+#[path = "../../../src/programs/load.rs"]
+pub mod load;
 #[path = "../../../src/programs/measure.rs"]
 pub mod measure;
 #[path = "../../../src/programs/queens.rs"]
 pub mod queens;
 #[path = "../../../src/programs/quicksort.rs"]
 pub mod quicksort;
+#[path = "../../../src/programs/served.rs"]
+pub mod served;
 #[path = "../../../src/programs/slope.rs"]
 pub mod slope;
 #[path = "../../../src/programs/threads.rs"]

@@ -1,0 +1,96 @@
+//! Servers measured from another process: the program calls itself, and every server ends.
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test ends at the first thing that goes wrong"
+)]
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Command, Stdio};
+
+fn bench_one(words: &[&str]) -> (bool, String, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_weald"));
+    let output = command.arg("bench-one").args(words).output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (
+        output.status.success(),
+        text(output.stdout),
+        text(output.stderr),
+    )
+}
+
+/// Each metric that was printed, with its value.
+fn metrics(words: &[&str]) -> Vec<(String, f64)> {
+    let (ended_well, out, err) = bench_one(words);
+    assert!(ended_well && err.is_empty(), "{words:?}: {err}");
+    let metric = |line: &str| {
+        let (name, value) = line.split_once(' ').unwrap();
+        (name.to_owned(), value.parse().unwrap())
+    };
+    out.lines().map(metric).collect()
+}
+
+#[test]
+fn requests_are_measured_on_few_and_many_connections() {
+    for workload in ["echo", "hello"] {
+        for (connections, workers) in [(1, 1), (30, 1), (30, 2)] {
+            let connections = format!("connections={connections}");
+            let workers = format!("workers={workers}");
+            let found = metrics(&[workload, &connections, "requests=5000", &workers]);
+            let names: Vec<&str> = found.iter().map(|(name, _)| name.as_str()).collect();
+            assert_eq!(names, ["cpu_s_per_million", "requests_per_s", "p99_us"]);
+            assert!(found.iter().all(|(_, value)| *value > 0.0), "{found:?}");
+        }
+    }
+}
+
+#[test]
+fn fewer_requests_than_connections_are_enough() {
+    let words = ["echo", "connections=120", "requests=1", "workers=1"];
+    assert_eq!(metrics(&words).len(), 3);
+}
+
+#[test]
+fn quiet_connections_are_measured() {
+    let words = [
+        "idle-connections",
+        "connections=200",
+        "rest_ms=0",
+        "workers=2",
+    ];
+    let found = metrics(&words);
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0].0, "bytes_per_connection");
+    // Every one of them is served, so there is something of it in memory.
+    assert!(found[0].1 > 100.0, "{found:?}");
+}
+
+#[test]
+fn more_connections_than_descriptors_are_refused_with_advice() {
+    let words = ["echo", "connections=4000000000", "requests=1", "workers=1"];
+    let (ended_well, out, err) = bench_one(&words);
+    assert!(!ended_well && out.is_empty());
+    assert!(err.contains("hard limit"), "{err}");
+}
+
+#[test]
+fn a_server_ends_with_its_input() {
+    let mut server = Command::new(env!("CARGO_BIN_EXE_weald"))
+        .args(["bench-one", "serve-echo", "workers=1"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut output = BufReader::new(server.stdout.take().unwrap());
+    let mut line = String::new();
+    output.read_line(&mut line).unwrap();
+    let port = line.trim().strip_prefix("port ").unwrap();
+    let mut client = TcpStream::connect(format!("127.0.0.1:{port}")).unwrap();
+    client.write_all(b"there?").unwrap();
+    let mut answer = [0; 6];
+    client.read_exact(&mut answer).unwrap();
+    assert_eq!(&answer, b"there?");
+    drop(server.stdin.take());
+    assert!(server.wait().unwrap().success());
+}

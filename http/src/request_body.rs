@@ -1,0 +1,101 @@
+//! The body of a request, as a service reads it: hyper's, and a note when the client is what it waits for.
+//!
+//! So a service that takes its time is told from a client that does, which has a time limit.
+
+use std::{
+    net::SocketAddr,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+use hyper::body::Incoming;
+
+use crate::activity::Activity;
+
+/// The body of a request. It comes as it is read: nothing is read ahead of the service, beyond a buffer.
+///
+/// Dropping it before its end is no error; the connection then ends with the response, unless the rest
+/// has come already.
+#[derive(Debug)]
+pub struct RequestBody {
+    incoming: Incoming,
+    activity: Arc<Activity>,
+    /// Whether it was ever read from.
+    is_begun: bool,
+}
+
+impl RequestBody {
+    pub(crate) fn new(incoming: Incoming, activity: &Arc<Activity>) -> RequestBody {
+        RequestBody {
+            incoming,
+            activity: activity.clone(),
+            is_begun: false,
+        }
+    }
+
+    /// Who sent it, if that has an address. A layer around a router passes it on, say as an extension:
+    ///
+    /// ```
+    /// use axum::{Extension, Router, routing::get};
+    /// use std::net::SocketAddr;
+    /// use tower::ServiceExt;
+    /// use weald_http::RequestBody;
+    ///
+    /// async fn greet(Extension(peer): Extension<SocketAddr>) -> String {
+    ///     format!("hello, {peer}")
+    /// }
+    ///
+    /// # fn example(listener: weald_net::TcpListener) -> impl std::any::Any {
+    /// let router: Router = Router::new().route("/", get(greet));
+    /// let service = router.map_request(|mut request: http::Request<RequestBody>| {
+    ///     if let Some(peer) = request.body().peer() {
+    ///         request.extensions_mut().insert(peer);
+    ///     }
+    ///     request
+    /// });
+    /// weald_http::serve(listener, service)
+    /// # }
+    /// ```
+    pub fn peer(&self) -> Option<SocketAddr> {
+        self.activity.peer()
+    }
+}
+
+impl Body for RequestBody {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        let this = self.get_mut();
+        this.is_begun = true;
+        let waker = this.activity.awaits_body(cx.waker());
+        let mut cx = Context::from_waker(&waker);
+        let frame = Pin::new(&mut this.incoming).poll_frame(&mut cx);
+        if frame.is_ready() {
+            this.activity.has_body();
+        }
+        frame
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.incoming.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.incoming.size_hint()
+    }
+}
+
+impl Drop for RequestBody {
+    fn drop(&mut self) {
+        if self.is_begun {
+            self.activity.leaves_body();
+        }
+    }
+}

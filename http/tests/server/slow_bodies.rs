@@ -1,0 +1,106 @@
+//! Bodies that do not come: the client is given up, and a service that takes its time is not.
+
+use std::{convert::Infallible, time::Duration};
+
+use bytes::Bytes;
+use futures_util::FutureExt;
+use http::{Request, Response};
+use http_body_util::{BodyExt, Full};
+use weald_http::RequestBody;
+use weald_kernel::sleep;
+
+use super::{Client, run, start};
+use crate::tools::{Drops, until_yielding};
+
+const SHORT: Duration = Duration::from_millis(100);
+const POST: &str = "POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 10\r\n\r\n";
+
+async fn count(request: Request<RequestBody>) -> Result<Response<Full<Bytes>>, hyper::Error> {
+    let body = request.into_body().collect().await?.to_bytes();
+    Ok(Response::new(Full::new(format!("{}.", body.len()).into())))
+}
+
+#[test]
+fn a_body_that_stops_is_refused_and_the_service_dropped() {
+    run(2, async {
+        let drops = Drops::default();
+        let counted = drops.clone();
+        let service = tower::service_fn(move |request| {
+            let token = counted.token();
+            async move {
+                let counted = count(request).await;
+                drop(token);
+                counted
+            }
+        });
+        let server = start(service, |server| server.body_timeout(SHORT));
+        for begun in ["", "123"] {
+            let client = Client::connect(server.address).await;
+            client.send(POST).await;
+            client.send(begun).await;
+            let answer = client.rest().await;
+            assert!(answer.starts_with("HTTP/1.1 408"), "{answer:?}");
+        }
+        until_yielding(|| drops.count() == 2).await;
+        assert!(server.end().await.not_stopped.is_empty());
+    });
+}
+
+/// Each piece begins the time anew: together they take longer than a client may be silent.
+#[test]
+fn a_body_that_comes_in_pieces_is_awaited() {
+    run(2, async {
+        let server = start(tower::service_fn(count), |server| {
+            server.body_timeout(4 * SHORT)
+        });
+        let mut client = Client::connect(server.address).await;
+        client.send(POST).await;
+        for _ in 0..10 {
+            sleep(SHORT).await;
+            client.send("x").await;
+        }
+        client.until("10.").await;
+        drop(client);
+        server.end().await;
+    });
+}
+
+#[test]
+fn a_service_that_takes_its_time_is_not_the_clients_fault() {
+    run(2, async {
+        let slow = tower::service_fn(|mut request: Request<RequestBody>| async move {
+            match request.uri().path() {
+                "/all" => drop(request.body_mut().collect().await.unwrap()),
+                "/part" => drop(request.body_mut().frame().await.unwrap().unwrap()),
+                "/asked" => {
+                    // It comes later, but nobody looks.
+                    let early = request.body_mut().frame().now_or_never();
+                    assert!(early.is_none());
+                }
+                _ => {}
+            }
+            sleep(5 * SHORT).await;
+            Ok::<_, Infallible>(Response::new(Full::new(Bytes::from("late."))))
+        });
+        let server = start(slow, |server| server.body_timeout(SHORT));
+        let mut clients = Vec::new();
+        for (path, body) in [
+            ("/all", "1234567890"),
+            ("/part", "123"),
+            ("/asked", "1234567890"),
+            ("/none", "123"),
+        ] {
+            let client = Client::connect(server.address).await;
+            client
+                .send(&POST.replace(" / ", &format!(" {path} ")))
+                .await;
+            sleep(SHORT / 4).await;
+            client.send(body).await;
+            clients.push(client);
+        }
+        for mut client in clients {
+            client.until("late.").await;
+        }
+        server.end().await;
+    });
+}

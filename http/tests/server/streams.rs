@@ -1,0 +1,104 @@
+//! Bodies that are made and read piece by piece, by an axum router: nothing is collected, nor made ahead.
+
+use std::{
+    convert::Infallible,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use axum::{Router, body::Body, extract::Request, response::Response, routing::post};
+use bytes::Bytes;
+use futures_util::{Stream, stream};
+use weald_sync::channel;
+
+use super::{Client, HELLO, run, start};
+use crate::tools::{Drops, until_yielding};
+
+#[test]
+fn a_body_goes_back_as_it_comes() {
+    run(2, async {
+        let echo = |request: Request| async {
+            Response::new(Body::from_stream(request.into_body().into_data_stream()))
+        };
+        let server = start(Router::new().route("/", post(echo)), |server| server);
+        let mut client = Client::connect(server.address).await;
+        client
+            .send("POST / HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n")
+            .await;
+        client.until("transfer-encoding: chunked").await;
+        for word in ["first", "other", "third"] {
+            client.send(&format!("5\r\n{word}\r\n")).await;
+            client.until(&format!("5\r\n{word}\r\n")).await;
+        }
+        client.send("0\r\n\r\n").await;
+        client.until("0\r\n\r\n").await;
+        drop(client);
+        assert!(server.end().await.not_stopped.is_empty());
+    });
+}
+
+#[test]
+fn each_piece_goes_when_it_is_there() {
+    run(2, async {
+        let (sender, receiver) = channel::unbounded::<&'static str>();
+        let receiver = Arc::new(receiver);
+        let pieces = move || {
+            let receiver = receiver.clone();
+            let pieces = stream::unfold(receiver, |receiver| async move {
+                let piece = receiver.receive().await.ok()?;
+                Some((Ok::<_, Infallible>(Bytes::from(piece)), receiver))
+            });
+            async { Response::new(Body::from_stream(pieces)) }
+        };
+        let server = start(Router::new().fallback(pieces), |server| server);
+        let mut client = Client::connect(server.address).await;
+        client.send(HELLO).await;
+        for piece in ["one", "and", "two"] {
+            sender.try_send(piece).unwrap();
+            client.until(piece).await;
+        }
+        drop(sender);
+        client.until("0\r\n\r\n").await;
+        drop(client);
+        server.end().await;
+    });
+}
+
+/// Pieces without end, counted, until they are dropped.
+fn endless(
+    made: Arc<AtomicUsize>,
+    drops: &Drops,
+) -> impl Stream<Item = Result<Bytes, Infallible>> + use<> {
+    stream::unfold(drops.token(), move |token| {
+        made.fetch_add(1, Ordering::Relaxed);
+        async { Some((Ok(Bytes::from(vec![b'x'; 64 << 10])), token)) }
+    })
+}
+
+#[test]
+fn nothing_is_made_for_a_client_that_does_not_read() {
+    run(2, async {
+        let (made, drops) = (Arc::new(AtomicUsize::new(0)), Drops::default());
+        let (made_there, drops_there) = (made.clone(), drops.clone());
+        let pieces = move || {
+            let pieces = endless(made_there.clone(), &drops_there);
+            async { Response::new(Body::from_stream(pieces)) }
+        };
+        let server = start(Router::new().fallback(pieces), |server| server);
+        let client = Client::connect(server.address).await;
+        client.send(HELLO).await;
+        client.stream.readable().await.unwrap();
+        // The system's buffers fill up, and then nothing more is made.
+        let mut before = 0;
+        while made.swap(0, Ordering::Relaxed) > 0 || before == 0 {
+            before += 1;
+            weald_kernel::sleep(std::time::Duration::from_millis(50)).await;
+        }
+        assert_eq!(drops.count(), 0, "it goes on when the client reads");
+        drop(client);
+        until_yielding(|| drops.count() == 1).await;
+        assert!(server.end().await.not_stopped.is_empty());
+    });
+}

@@ -1,0 +1,79 @@
+//! The words of servers: those of the program that measures one, and those of the server itself.
+//!
+//! `rival-load` and `rival-servers` call it, and no other rival.
+
+use std::time::Duration;
+
+use crate::args::Keys;
+use crate::programs::dialogue::Dialogue;
+use crate::report::bad_usage;
+
+/// What is measured of a server.
+#[derive(Clone, Copy, Debug)]
+pub enum Serving {
+    /// Requests, one after the other on each connection.
+    Busy {
+        /// What is said.
+        dialogue: Dialogue,
+        /// On how many connections.
+        connections: usize,
+        /// How many requests, all together.
+        requests: usize,
+    },
+    /// Connections that are quiet.
+    Idle {
+        /// What is said once on each.
+        dialogue: Dialogue,
+        /// How many.
+        connections: usize,
+        /// For how long before they are measured.
+        rest: Duration,
+    },
+}
+
+/// Whether `word` is a workload of servers.
+pub fn is_workload(word: &str) -> bool {
+    ["echo", "hello", "idle-connections"].contains(&word)
+}
+
+/// Reads a workload with its keys, and the number of workers.
+pub fn parse(arguments: &[String]) -> (Serving, usize) {
+    let mut keys = Keys::read(&arguments[1..]);
+    let serving = match arguments[0].as_str() {
+        "idle-connections" => Serving::Idle {
+            dialogue: Dialogue::Hello,
+            connections: keys.count("connections"),
+            rest: Duration::from_millis(keys.number("rest_ms", 0)),
+        },
+        name => Serving::Busy {
+            dialogue: if name == "echo" {
+                Dialogue::Echo
+            } else {
+                Dialogue::Hello
+            },
+            connections: keys.count("connections"),
+            requests: keys.count("requests"),
+        },
+    };
+    let workers = keys.count("workers");
+    keys.finish();
+    (serving, workers)
+}
+
+/// Reads what a server is called with: its dialogue and the number of workers; `version` is what
+/// `--version` prints.
+pub fn parse_server(arguments: &[String], version: &str) -> (Dialogue, usize) {
+    let name = arguments.first().map_or("", String::as_str);
+    if name == "--version" {
+        println!("{version}");
+        std::process::exit(0);
+    }
+    let dialogues = [Dialogue::Echo, Dialogue::Hello];
+    let Some(dialogue) = dialogues.into_iter().find(|one| one.server() == name) else {
+        bad_usage("Call it as serve-echo or serve-hello with workers=N, or with --version.");
+    };
+    let mut keys = Keys::read(&arguments[1..]);
+    let workers = keys.count("workers");
+    keys.finish();
+    (dialogue, workers)
+}

@@ -1,0 +1,67 @@
+//! Servers of the libraries that rival Weald's sockets and HTTP, one a call.
+//!
+//! Invariants: the word before the rest names the library; the server says at which port of 127.0.0.1 it
+//! listens, and ends with its input, whoever started it. All answer the same bytes but for the order of
+//! the header's lines, and only the bare one does not write the time into them.
+
+mod with_axum;
+mod with_epoll;
+mod with_hyper;
+mod with_smol;
+mod with_tokio;
+
+use std::io::Read;
+use std::net::{Ipv4Addr, TcpListener};
+
+use common::programs::dialogue::Dialogue;
+use common::{bad_usage, fail, locked_versions, serving};
+
+type Serve = fn(Dialogue, TcpListener, usize) -> !;
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let (version, serve): (String, Serve) = match arguments.first().map(String::as_str) {
+        Some("--tokio") => (locked_versions(&["tokio"]), with_tokio::serve),
+        Some("--hyper") => (locked_versions(&["hyper", "tokio"]), with_hyper::serve),
+        Some("--axum") => (locked_versions(&["axum", "tokio"]), with_axum::serve),
+        Some("--smol") => (locked_versions(&["smol"]), with_smol::serve),
+        Some("--epoll") => ("bare epoll loops".to_owned(), with_epoll::serve),
+        _ => bad_usage("Begin with --tokio, --hyper, --axum, --smol or --epoll."),
+    };
+    let (dialogue, workers) = serving::parse_server(&arguments[1..], &version);
+    let Ok(listener) = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)) else {
+        fail("No port can be had: let the program listen on 127.0.0.1.");
+    };
+    let port = listener.local_addr().map_or(0, |address| address.port());
+    println!("port {port}");
+    std::thread::spawn(|| {
+        let _end = std::io::stdin().read_to_end(&mut Vec::new());
+        std::process::exit(0);
+    });
+    serve(dialogue, listener, workers)
+}
+
+/// Makes the listener one of tokio's, and runs `serve` on a runtime.
+fn on_tokio<F: Future<Output = ()>>(
+    listener: TcpListener,
+    workers: usize,
+    serve: impl FnOnce(tokio::net::TcpListener) -> F,
+) -> ! {
+    let mut builder = match workers {
+        // It is the cheaper one for one worker.
+        1 => tokio::runtime::Builder::new_current_thread(),
+        _ => tokio::runtime::Builder::new_multi_thread(),
+    };
+    let runtime = builder.worker_threads(workers).enable_all().build();
+    let runtime = runtime.unwrap_or_else(|_| fail("The runtime cannot start: give fewer workers."));
+    runtime.block_on(async {
+        let listener = listener
+            .set_nonblocking(true)
+            .and_then(|()| tokio::net::TcpListener::from_std(listener));
+        match listener {
+            Ok(listener) => serve(listener).await,
+            Err(_) => fail("The listener cannot be watched."),
+        }
+    });
+    fail("The server has ended.")
+}

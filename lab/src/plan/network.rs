@@ -1,0 +1,34 @@
+//! The rows of servers and connections.
+
+use super::{Lanes, Level, Row};
+use crate::params::Params;
+
+/// All rows of these workloads.
+pub(super) fn rows(level: Level) -> Vec<Row> {
+    let (echoes, requests): (&[usize], _) = match level {
+        Level::Quick => (&[1, 100], 5_000),
+        _ => (&[1, 1_000, 10_000], 100_000),
+    };
+    let mut rows: Vec<Row> = echoes
+        .iter()
+        .map(|connections| busy("echo", *connections, requests))
+        .collect();
+    rows.push(match level {
+        Level::Quick => busy("hello", 100, requests),
+        _ => busy("hello", 1_000, requests),
+    });
+    // After half a second at the latest a quiet connection of Weald has given up its buffers.
+    let (connections, rest) = match level {
+        Level::Quick => (500, 10),
+        _ => (10_000, 3_000),
+    };
+    let params = Params::default().with("connections", connections);
+    let idle = Row::new("idle-connections", params.with("rest_ms", rest));
+    rows.push(idle.lanes(Lanes::Largest));
+    rows
+}
+
+fn busy(workload: &str, connections: usize, requests: usize) -> Row {
+    let params = Params::default().with("connections", connections);
+    Row::new(workload, params.with("requests", requests))
+}

@@ -1,0 +1,90 @@
+//! The spine of measuring a server: start it, connect, ask, and see what it cost.
+//!
+//! Server and clients are two processes, and only the server's processor time and memory are counted. The
+//! clients take the same processors, so the number of requests a second says more about both than about
+//! the server.
+
+use std::time::{Duration, Instant};
+
+use super::clients::Clients;
+use super::dialogue::Dialogue;
+use super::measure::Figure;
+use super::served::{Served, allow_descriptors};
+
+/// How many of the idle connections must still be answered.
+const SAMPLE: usize = 100;
+
+/// A server, and how many connect to it.
+#[derive(Clone, Debug)]
+pub struct Load {
+    /// The server's command with its first arguments; see [`Served`].
+    pub server: Vec<String>,
+    /// Its number of workers.
+    pub workers: usize,
+    /// How many clients there are.
+    pub connections: usize,
+}
+
+impl Load {
+    fn start(&self, dialogue: Dialogue) -> Result<(Served, Clients), String> {
+        allow_descriptors(self.connections)?;
+        let served = Served::start(&self.server, dialogue, self.workers)?;
+        check_first(&served, dialogue)?;
+        Ok((served, Clients::new(dialogue)?))
+    }
+
+    /// What `requests` requests cost, of which each connection has at most one under way.
+    ///
+    /// # Errors
+    /// A sentence, if server or system fail.
+    pub fn busy(&self, dialogue: Dialogue, requests: usize) -> Result<Vec<Figure>, String> {
+        let (served, mut clients) = self.start(dialogue)?;
+        clients.connect(served.address, self.connections)?;
+        clients.talk(0..self.connections, requests / 10)?;
+        let before = served.processor_time()?;
+        let clock = Instant::now();
+        let mut times = clients.talk(0..self.connections, requests)?;
+        let elapsed = clock.elapsed();
+        let taken = served.processor_time()?.saturating_sub(before);
+        times.sort_unstable();
+        let requests = requests as f64;
+        Ok(vec![
+            ("cpu_s_per_million", 1e6 * taken.as_secs_f64() / requests),
+            ("requests_per_s", requests / elapsed.as_secs_f64()),
+            ("p99_us", 1e6 * times[times.len() * 99 / 100].as_secs_f64()),
+        ])
+    }
+
+    /// What a connection holds that was answered once and has been quiet for `rest`.
+    ///
+    /// # Errors
+    /// A sentence, if server or system fail.
+    pub fn idle(&self, dialogue: Dialogue, rest: Duration) -> Result<Vec<Figure>, String> {
+        let (served, mut clients) = self.start(dialogue)?;
+        clients.connect(served.address, 1)?;
+        let before = served.resident()?;
+        clients.connect(served.address, 1 + self.connections)?;
+        std::thread::sleep(rest);
+        let grown = served.resident()? as f64 - before as f64;
+        let sample = SAMPLE.min(self.connections);
+        clients.talk(0..sample, sample)?;
+        Ok(vec![(
+            "bytes_per_connection",
+            grown / self.connections as f64,
+        )])
+    }
+}
+
+/// Looks at each line of a first answer, for which there is no time later.
+fn check_first(served: &Served, dialogue: Dialogue) -> Result<(), String> {
+    let answer = Clients::ask_once(served.address, dialogue)?;
+    match dialogue.accepts_each_line(&answer) {
+        true => Ok(()),
+        false => {
+            let shown = String::from_utf8_lossy(&answer);
+            Err(format!(
+                "The server's answer is not what it should be: {shown:?}"
+            ))
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! A server as a process of its own: how it is started, what it costs, how it ends.
+//!
+//! It is called with the name of a dialogue's server and `workers=N`, prints `port N`, serves at that port
+//! of 127.0.0.1, and ends when its input does. So it ends too when whoever measures it is killed.
+
+use std::io::{BufRead, BufReader};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::time::Duration;
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use super::dialogue::Dialogue;
+
+/// Descriptors that a program has besides its connections.
+const OTHERS: u64 = 256;
+
+/// A server that runs until this is dropped.
+#[derive(Debug)]
+pub struct Served {
+    child: Child,
+    /// Its input, which must not end yet.
+    _input: Option<ChildStdin>,
+    /// Where it listens.
+    pub address: SocketAddr,
+}
+
+impl Served {
+    /// Starts `program`, a command with its first arguments, and waits until it listens.
+    ///
+    /// # Errors
+    /// A sentence, if it cannot be started or ends without a port.
+    pub fn start(program: &[String], dialogue: Dialogue, workers: usize) -> Result<Self, String> {
+        let (name, arguments) = program
+            .split_first()
+            .ok_or("There is no server to start.")?;
+        let mut child = Command::new(name)
+            .args(arguments)
+            .arg(dialogue.server())
+            .arg(format!("workers={workers}"))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(|error| format!("The server '{name}' cannot be started: {error}."))?;
+        let output = child.stdout.take().expect("its output was asked for");
+        let mut served = Self {
+            _input: child.stdin.take(),
+            child,
+            address: (Ipv4Addr::LOCALHOST, 0).into(),
+        };
+        let mut line = String::new();
+        let read = BufReader::new(output).read_line(&mut line);
+        let port = line
+            .trim()
+            .strip_prefix("port ")
+            .and_then(|port| port.parse().ok());
+        let (Ok(_), Some(port)) = (read, port) else {
+            return Err(format!("The server '{name}' ended without a port."));
+        };
+        served.address.set_port(port);
+        Ok(served)
+    }
+
+    /// The time of processors that all its threads have taken, in steps of 10 ms.
+    ///
+    /// # Errors
+    /// A sentence, if it has ended.
+    pub fn processor_time(&self) -> Result<Duration, String> {
+        let text = self.proc("stat")?;
+        // The name in brackets may hold anything.
+        let fields = text.rsplit_once(')').map_or("", |(_, fields)| fields);
+        let mut times = fields.split_whitespace().skip(11).map(str::parse::<u64>);
+        match (times.next(), times.next()) {
+            (Some(Ok(user)), Some(Ok(system))) => {
+                let hertz = rustix::param::clock_ticks_per_second();
+                Ok(Duration::from_secs(user + system) / u32::try_from(hertz).unwrap_or(100))
+            }
+            _ => Err("This kernel does not tell what a process has taken.".to_owned()),
+        }
+    }
+
+    /// The bytes that it holds in memory, without pages of files.
+    ///
+    /// # Errors
+    /// A sentence, if it has ended.
+    pub fn resident(&self) -> Result<u64, String> {
+        let text = self.proc("smaps_rollup")?;
+        let line = text
+            .lines()
+            .find_map(|line| line.strip_prefix("Anonymous:"));
+        let kibibytes = line.and_then(|line| line.trim().strip_suffix("kB")?.trim().parse().ok());
+        let bytes = kibibytes.map(|kibibytes: u64| kibibytes * 1024);
+        bytes.ok_or_else(|| "This kernel does not tell the memory of a process.".to_owned())
+    }
+
+    fn proc(&self, file: &str) -> Result<String, String> {
+        let path = format!("/proc/{}/{file}", self.child.id());
+        std::fs::read_to_string(&path).map_err(|error| format!("Cannot read {path}: {error}."))
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        // Its figures are known by now. It may have ended by itself.
+        let _gone = self.child.kill();
+        let _ended = self.child.wait();
+    }
+}
+
+/// Lets this program, and those that it starts, have as many connections.
+///
+/// # Errors
+/// A sentence that says what to do, if the system does not allow it.
+pub fn allow_descriptors(connections: usize) -> Result<(), String> {
+    let connections = connections as u64;
+    // A server may keep an eighth of its descriptors for other things than connections.
+    let least = connections + connections / 7 + OTHERS;
+    let limit = getrlimit(Resource::Nofile);
+    if limit.current.is_none_or(|current| current >= 2 * least) {
+        return Ok(());
+    }
+    let most = limit.maximum.unwrap_or(u64::MAX);
+    if most < least {
+        return Err(format!(
+            "Not measured: {connections} connections take {least} descriptors, and a program may have \
+             {most}. Raise the hard limit (ulimit -Hn)."
+        ));
+    }
+    let raised = Rlimit {
+        current: Some(most.min(2 * least).max(limit.current.unwrap_or(0))),
+        maximum: limit.maximum,
+    };
+    setrlimit(Resource::Nofile, raised).map_err(|error| format!("No more descriptors: {error}."))
+}

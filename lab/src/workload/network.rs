@@ -1,0 +1,74 @@
+//! `echo`, `hello` and `idle-connections`: what does a server cost for a request, and for a connection?
+//!
+//! This process is the clients; the server is this same program, called again with another name.
+
+use std::time::Duration;
+
+use super::Workload;
+use super::forking::metrics;
+use crate::error::Error;
+use crate::metric::Metric;
+use crate::params::Params;
+use crate::programs::dialogue::Dialogue;
+use crate::programs::load::Load;
+
+const BUSY: &[&str] = &["cpu_s_per_million", "requests_per_s", "p99_us"];
+const REMARK: &str = "cpu_s_per_million is the server's own. The clients are another process on the same \
+                      processors, so requests_per_s and p99_us depend on them too.";
+
+pub(super) const ECHO: Workload = Workload {
+    name: "echo",
+    question: "What does it cost to give back the bytes that come over a TCP connection?",
+    keys: &["connections", "requests"],
+    optional: &[],
+    metrics: BUSY,
+    explaining: &[],
+    remark: REMARK,
+    run: |params| busy(Dialogue::Echo, params),
+};
+
+pub(super) const HELLO: Workload = Workload {
+    name: "hello",
+    question: "What does an HTTP request cost whose answer is a few bytes?",
+    keys: &["connections", "requests"],
+    optional: &[],
+    metrics: BUSY,
+    explaining: &[],
+    remark: REMARK,
+    run: |params| busy(Dialogue::Hello, params),
+};
+
+pub(super) const IDLE: Workload = Workload {
+    name: "idle-connections",
+    question: "How much memory does an HTTP connection hold that is kept and not used?",
+    keys: &["connections", "rest_ms"],
+    optional: &[],
+    metrics: &["bytes_per_connection"],
+    explaining: &[],
+    remark: "Each connection was answered once and then quiet for rest_ms. It is the growth of the \
+             server's resident memory; what the kernel holds for a socket is not in it.",
+    run: idle,
+};
+
+fn busy(dialogue: Dialogue, params: &Params) -> Result<Vec<Metric>, Error> {
+    metrics(load(params)?.busy(dialogue, params.count("requests")?))
+}
+
+fn idle(params: &Params) -> Result<Vec<Metric>, Error> {
+    let rest = Duration::from_millis(params.number("rest_ms")? as u64);
+    metrics(load(params)?.idle(Dialogue::Hello, rest))
+}
+
+fn load(params: &Params) -> Result<Load, Error> {
+    let program = std::env::current_exe();
+    let program =
+        program.map_err(|error| Error::workload(format!("Cannot find this program: {error}.")))?;
+    Ok(Load {
+        server: vec![
+            program.to_string_lossy().into_owned(),
+            "bench-one".to_owned(),
+        ],
+        workers: super::workers(params)?,
+        connections: params.count("connections")?,
+    })
+}
