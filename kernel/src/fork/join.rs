@@ -38,7 +38,10 @@ use crate::{context, run::CancelUnwind};
 /// takes part itself beside the workers of its current runtime.
 ///
 /// While it waits for `g` elsewhere, the calling thread runs parts of `g` only. So a lock that the caller
-/// holds is never wanted on top of it by anything but `f` and `g`.
+/// holds is never wanted on top of it by anything but `f` and `g`. If `f` or `g` itself waits (`wait()`, a
+/// thread's `join`), its stack is left standing as in any job, and others run meanwhile.
+///
+/// `g` may run as another job, on another OS thread: it sees neither the caller's thread-locals nor its name.
 ///
 /// # Panics
 /// With the panic of `f`, else that of `g`, after both have ended: `g` runs also if `f` panics. Also if the

@@ -4,7 +4,7 @@
 //! it, runners do: jobs that take parts from the queue until there are none. At most as many runners as
 //! workers are there at once.
 //!
-//! While the owner waits it runs parts of its scope only, or holds its OS thread.
+//! While the owner waits it runs parts of its scope only, or holds its OS thread, until all parts wait, too.
 //!
 //! Why parts may borrow: [`scope`] returns, or unwinds, only when the queue is empty and no part runs. A runner
 //! that is left over finds an empty queue, and has borrowed nothing itself.

@@ -4,8 +4,9 @@
 //! any job, and leaves the job's handle in the place of the half. The owner waits for that job's end.
 //!
 //! While the owner waits it runs only what descends from the stolen half; when there is nothing of that it
-//! holds its OS thread, and a stand-in serves the worker. Who forks may hold a lock of `std`: an unrelated job on
-//! top of its stack could want that, and so could one that holds the thread to which a standing half is bound.
+//! holds its OS thread, and a stand-in serves the worker, unless the half waits, too ([`crate::wait::hold_in`]).
+//! Who forks may hold a lock of `std`: an unrelated job on top of its stack could want that, and so could one that
+//! holds the thread to which the standing owner is bound.
 
 #![allow(unsafe_code)]
 
