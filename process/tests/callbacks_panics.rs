@@ -58,7 +58,9 @@ fn the_end_of_an_owner_reaches_every_closure() {
             });
             owner.unwrap().await.unwrap();
         });
-        assert_eq!((drops.made(), drops.count()), (20, 20));
+        // Who joins may be told a moment before what ends with the owner.
+        until(|| drops.count() == 20);
+        assert_eq!(drops.made(), 20);
     });
 }
 

@@ -45,8 +45,8 @@ fn a_message_and_a_join_are_events() {
             process.await.unwrap()
         });
         assert!(name.is_some());
-        // Two messages; or one of them, and the helper's value, unless the handle was empty by then.
-        assert!([1, 2, 41].contains(&sum), "{sum}");
+        // Two messages; or the helper's value, and one of them, unless the handle that was empty by then won.
+        assert!([1, 2, 40, 41].contains(&sum), "{sum}");
     });
 }
 
