@@ -16,6 +16,7 @@ mod parts;
 mod patience;
 mod pieces;
 mod region;
+mod root;
 mod scope;
 mod sort;
 mod theft;

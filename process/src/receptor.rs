@@ -8,11 +8,14 @@
 //! - Ids are 0, 1, 2, ... and none comes twice. An id that names no thread is an error, not a crash.
 //! - A thread whose closure or handler panics is gone, and it alone. So is one that has run and has no
 //!   handler.
+//! - What users give may panic when it is dropped: that harms neither the receptor nor another thread.
 
+mod apart;
 mod thread;
 
 use std::{collections::HashMap, fmt, sync::Arc};
 
+use apart::{Apart, apart};
 use thread::{Event, Thread};
 use weald_kernel::{JobName, SpawnError};
 use weald_sync::oneshot;
@@ -57,8 +60,8 @@ type Reply<T> = Box<dyn FnOnce(T) + Send>;
 
 /// What a receptor is asked for.
 enum Request<M> {
-    Spawn(Run<M>, Reply<Id>),
-    Send(Id, Event<M>, Reply<Result<(), ReceptorError>>),
+    Spawn(Apart<Run<M>>, Apart<Reply<Id>>),
+    Send(Id, Apart<Event<M>>, Apart<Reply<Result<(), ReceptorError>>>),
     /// The thread has nothing more to do, unless an event is on its way.
     Idle(Id),
 }
@@ -145,7 +148,9 @@ impl<M: Send + 'static> Receptor<M> {
         run: impl FnOnce(&Itself<M>) + Send + 'static,
         tell: impl FnOnce(Id) + Send + 'static,
     ) {
-        self.pid.send(Request::Spawn(Box::new(run), Box::new(tell)));
+        let (run, tell): (Run<M>, Reply<Id>) = (Box::new(run), Box::new(tell));
+        self.pid
+            .send(Request::Spawn(Apart::new(run), Apart::new(tell)));
     }
 
     /// Sends `message` to a thread, whose handler is called with it. To an unknown id it is dropped.
@@ -153,7 +158,8 @@ impl<M: Send + 'static> Receptor<M> {
         self.request(id, Event::Message(message), drop);
     }
 
-    /// As [`send`](Receptor::send), and waits until the receptor has accepted it.
+    /// As [`send`](Receptor::send), and waits until the receptor has accepted it for the thread, which may crash
+    /// before it comes to it.
     ///
     /// # Errors
     /// [`ReceptorError::UnknownId`], [`ReceptorError::Ended`].
@@ -206,7 +212,9 @@ impl<M: Send + 'static> Receptor<M> {
         event: Event<M>,
         reply: impl FnOnce(Result<(), ReceptorError>) + Send + 'static,
     ) {
-        self.pid.send(Request::Send(id, event, Box::new(reply)));
+        let reply: Reply<Result<(), ReceptorError>> = Box::new(reply);
+        self.pid
+            .send(Request::Send(id, Apart::new(event), Apart::new(reply)));
     }
 
     /// A thread has nothing more to do.
@@ -232,7 +240,7 @@ impl<M: Send + 'static> Threads<M> {
                 let thread = Arc::new(Thread::new());
                 self.alive.insert(id, thread.clone());
                 told(tell, id);
-                self.hand_on(id, &thread, Event::Run(run));
+                self.hand_on(id, &thread, Apart::new(Event::Run(run.into_inner())));
             }
             Request::Send(id, event, reply) => match self.alive.get(&id).cloned() {
                 Some(thread) if !thread.has_crashed() => {
@@ -250,7 +258,7 @@ impl<M: Send + 'static> Threads<M> {
         }
     }
 
-    fn hand_on(&self, id: Id, thread: &Arc<Thread<M>>, event: Event<M>) {
+    fn hand_on(&self, id: Id, thread: &Arc<Thread<M>>, event: Apart<Event<M>>) {
         let itself = Itself {
             id,
             receptor: self.receptor.clone(),
@@ -261,12 +269,8 @@ impl<M: Send + 'static> Threads<M> {
 }
 
 /// Tells without being harmed: what is told may be user code.
-fn told<T>(tell: Reply<T>, answer: T) {
-    let told = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| tell(answer)));
-    // The panic hook has named it; its payload's own destructor could panic again.
-    if let Err(payload) = told {
-        std::mem::forget(payload);
-    }
+fn told<T>(tell: Apart<Reply<T>>, answer: T) {
+    apart(|| tell.into_inner()(answer));
 }
 
 impl<M: Send + 'static> Itself<M> {

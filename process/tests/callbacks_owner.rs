@@ -325,3 +325,55 @@ fn a_runtime_that_goes_drops_what_is_pending() {
     });
     assert_eq!(Arc::strong_count(&held), 1);
 }
+
+/// Starts a callback in a half that another thread runs, and waits until it was started.
+fn start_in_a_stolen_half(delay: Duration, run: impl FnOnce() + Send + 'static) {
+    let (sender, started) = mpsc::channel();
+    weald_kernel::fork::join(
+        move || started.recv().unwrap(),
+        move || {
+            callback::after(delay, run).detach();
+            sender.send(()).unwrap();
+        },
+    );
+}
+
+#[test]
+fn what_a_stolen_half_starts_belongs_to_who_forked_it() {
+    let _watch = watch();
+    let runtime = runtime(2);
+    runtime.block_on(async {
+        let (sender, ran) = mpsc::channel();
+        let held = Arc::new(());
+        let kept = held.clone();
+        let owner = process::spawn(async move |mut inbox: Inbox<()>| {
+            for _ in 0..10 {
+                let sender = sender.clone();
+                start_in_a_stolen_half(MS, move || sender.send(()).unwrap());
+            }
+            start_in_a_stolen_half(HOUR, move || drop(kept));
+            inbox.receive().await;
+        });
+        for _ in 0..10 {
+            ran.recv().unwrap();
+        }
+        assert_eq!(Arc::strong_count(&held), 2);
+        let owner = owner.unwrap();
+        owner.pid().send(());
+        owner.await.unwrap();
+        until(|| Arc::strong_count(&held) == 1);
+    });
+}
+
+#[test]
+fn what_a_callback_forks_starts_callbacks_of_its_owner() {
+    let _watch = watch();
+    let runtime = runtime(2);
+    runtime.block_on(async {
+        let (sender, ran) = mpsc::channel();
+        let when = weald_kernel::callback::When::Ready;
+        let first = move || start_in_a_stolen_half(MS, move || sender.send(()).unwrap());
+        weald_kernel::callback::once(Owner::runtime(), when, first).detach();
+        ran.recv().unwrap();
+    });
+}

@@ -5,9 +5,12 @@
 #[path = "../../kernel/tests/support/tools.rs"]
 mod tools;
 
-use std::{sync::mpsc, time::Duration};
+use std::{
+    sync::{Arc, mpsc},
+    time::Duration,
+};
 
-use tools::on_each;
+use tools::{on_each, until};
 use weald_kernel::{sleep, yield_now};
 use weald_process::receptor::{Id, Receptor, ReceptorError};
 
@@ -165,6 +168,116 @@ fn the_threads_of_a_receptor_end_with_it() {
             while seen.try_recv() != Err(mpsc::TryRecvError::Disconnected) {
                 yield_now().await;
             }
+        });
+    });
+}
+
+/// Panics when it is dropped.
+struct Bomb;
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        panic!("a destructor");
+    }
+}
+
+/// A receptor with a thread that counts its messages, and one that has ended.
+async fn with_a_witness() -> (Receptor<Option<Bomb>>, Id, Id, mpsc::Receiver<()>) {
+    let receptor = Receptor::<Option<Bomb>>::start().unwrap();
+    let (sender, seen) = mpsc::channel();
+    let witness = |thread: &weald_process::receptor::Itself<_>| {
+        thread.set_handler(move |message| {
+            std::mem::forget(message);
+            sender.send(()).unwrap();
+        });
+    };
+    let witness = receptor.spawn_with_id(witness).await.unwrap();
+    let gone = receptor.spawn_with_id(|_| ()).await.unwrap();
+    while receptor.try_send(gone, None).await.is_ok() {
+        yield_now().await;
+    }
+    (receptor, witness, gone, seen)
+}
+
+#[test]
+fn destructors_that_panic_leave_the_receptor_alive() {
+    on_each(|runtime| {
+        runtime.block_on(async {
+            let (receptor, witness, gone, seen) = with_a_witness().await;
+            let unknown = receptor.try_send(gone, Some(Bomb)).await;
+            assert_eq!(unknown, Err(ReceptorError::UnknownId(gone)));
+            receptor.send(gone, Some(Bomb));
+            let bomb = Bomb;
+            let holds_a_bomb = move |_| {
+                let _held = &bomb;
+            };
+            let unknown = receptor.set_handler(gone, holds_a_bomb).await;
+            assert_eq!(unknown, Err(ReceptorError::UnknownId(gone)));
+            let bomb = Bomb;
+            receptor.spawn_and_tell(
+                |_| (),
+                move |_| {
+                    let _held = &bomb;
+                },
+            );
+            receptor.try_send(witness, None).await.unwrap();
+            next(&seen).await;
+        });
+    });
+}
+
+#[test]
+fn destructors_that_panic_while_a_thread_crashes_end_that_thread_alone() {
+    on_each(|runtime| {
+        runtime.block_on(async {
+            let (receptor, witness, _, seen) = with_a_witness().await;
+            let (start, started) = mpsc::channel();
+            let (go_on, gone_on) = mpsc::channel::<()>();
+            let bomb = Bomb;
+            let crashes = move |thread: &weald_process::receptor::Itself<_>| {
+                thread.set_handler(move |_| {
+                    let _held = &bomb;
+                    start.send(()).unwrap();
+                    gone_on.recv().unwrap();
+                    panic!("a handler");
+                });
+            };
+            let crashes = receptor.spawn_with_id(crashes).await.unwrap();
+            receptor.send(crashes, None);
+            next(&started).await;
+            // Behind the message that crashes it; and a queue of two is dropped at once.
+            receptor.try_send(crashes, Some(Bomb)).await.unwrap();
+            receptor.try_send(crashes, Some(Bomb)).await.unwrap();
+            go_on.send(()).unwrap();
+            while receptor.try_send(crashes, None).await.is_ok() {
+                yield_now().await;
+            }
+            receptor.try_send(witness, None).await.unwrap();
+            next(&seen).await;
+        });
+    });
+}
+
+#[test]
+fn a_receptor_ends_with_destructors_that_panic() {
+    on_each(|runtime| {
+        runtime.block_on(async {
+            let (receptor, witness, _, _seen) = with_a_witness().await;
+            let held = Arc::new(());
+            for _ in 0..3 {
+                let beside_a_bomb = (Bomb, held.clone());
+                let holds_a_bomb = move |_| {
+                    let _held = &beside_a_bomb;
+                };
+                let keeps =
+                    |thread: &weald_process::receptor::Itself<_>| thread.set_handler(holds_a_bomb);
+                receptor.spawn_with_id(keeps).await.unwrap();
+            }
+            receptor.end();
+            while receptor.try_send(witness, None).await != Err(ReceptorError::Ended) {
+                yield_now().await;
+            }
+            until(|| Arc::strong_count(&held) == 1);
         });
     });
 }

@@ -14,7 +14,9 @@ use super::{
     start,
 };
 use crate::{
-    context, ends, report, run,
+    context, ends,
+    job::JobRef,
+    report, run,
     sys::{Mutex, lock},
 };
 
@@ -137,15 +139,19 @@ impl Group {
 pub struct Owner(pub(super) Option<Arc<Group>>);
 
 impl Owner {
-    /// The running job, which may be a process; inside a callback, the owner of that callback; outside of
-    /// both, the runtime. Amortised O(1).
+    /// The running job, which may be a process; inside a callback, the owner of that callback; in what a job
+    /// forked, that job; outside of jobs, the runtime. Amortised O(1).
     #[inline]
     pub fn current() -> Owner {
         let cx = context::again();
-        let Some(job) = cx.job() else {
+        let job = match cx.lane() {
+            Some(lane) => lane.root_job(),
+            None => cx.job(),
+        };
+        let Some(job) = job else {
             return Owner(None);
         };
-        // SAFETY: the thread that runs a job keeps it alive.
+        // SAFETY: the thread runs the job, or what that forked and waits for: it is alive.
         let header = unsafe { job.header() };
         let mut parts = header.extras.parts();
         if parts.callbacks.is_some() || parts.callback.is_some() {
@@ -154,10 +160,10 @@ impl Owner {
         let group = Arc::new(Group::new(header.runtime()));
         parts.callbacks = Some(group.clone());
         drop(parts);
-        if let Some(job) = cx.job_ref() {
-            let ending = group.clone();
-            let _attached = ends::attach(job, Box::new(move || ending.end()));
-        }
+        let ending = group.clone();
+        // SAFETY: as above.
+        let job = unsafe { JobRef::new_for(job) };
+        let _attached = ends::attach(job, Box::new(move || ending.end()));
         Owner(Some(group))
     }
 

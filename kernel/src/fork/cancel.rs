@@ -7,15 +7,13 @@
 #![allow(unsafe_code)]
 
 use super::lane::Lane;
-use crate::{context, job::JobPtr, join, run};
+use crate::{context, join, run};
 
 /// Whether the job at the root of `lane`'s forks is cancelled.
 fn root_is_cancelled(lane: &Lane) -> bool {
-    std::ptr::NonNull::new(lane.root()).is_some_and(|root| {
+    lane.root().canceller().is_some_and(|root| {
         // SAFETY: the root runs the lane's region, or waits, through its joins, for the half that does.
-        unsafe { JobPtr::from_raw(root).header() }
-            .state
-            .is_cancelled()
+        unsafe { root.header() }.state.is_cancelled()
     })
 }
 

@@ -14,7 +14,7 @@
 
 use std::{cell::Cell, ptr, sync::Arc};
 
-use super::{deque::Deque, half::Header, region::Descent, theft::Theft};
+use super::{deque::Deque, half::Header, region::Descent, root::Root, theft::Theft};
 use crate::{
     job::{self, JobPtr, JobRef},
     shared::Shared,
@@ -39,7 +39,7 @@ pub(crate) struct Lane {
     pub(super) parked: AtomicBool,
     /// The job that runs the region; null on a foreign thread.
     job: AtomicPtr<job::Header>,
-    /// The job at the root of all forks that this one descends from; null on a foreign thread.
+    /// The [`Root`] of all forks that this one descends from.
     root: AtomicPtr<job::Header>,
     line: Mutex<Option<Line>>,
     /// The runtime that owns the lane.
@@ -90,10 +90,12 @@ impl Lane {
 
     /// A region begins, run by `job`. `descent`: what it descends from, if it was stolen.
     pub(super) fn begin(&self, job: Option<JobPtr>, descent: Option<Descent>) {
+        let root = descent
+            .as_ref()
+            .map_or(Root::new(job), |descent| descent.root);
         let job = job.map_or(ptr::null_mut(), |job| job.as_raw().as_ptr());
-        let root = descent.as_ref().map_or(job, |descent| descent.root);
         self.job.store(job, Ordering::Relaxed);
-        self.root.store(root, Ordering::Relaxed);
+        self.root.store(root.into_raw(), Ordering::Relaxed);
         if let Some(descent) = descent {
             *lock(&self.line) = Some(descent.line);
         }
@@ -102,8 +104,9 @@ impl Lane {
     }
 
     /// From now on no cancel reaches what the region forks.
-    pub(super) fn forget_root(&self) {
-        self.root.store(ptr::null_mut(), Ordering::Relaxed);
+    pub(super) fn cut_off(&self) {
+        let root = self.root().cut_off();
+        self.root.store(root.into_raw(), Ordering::Relaxed);
     }
 
     /// The region has ended.
@@ -122,23 +125,24 @@ impl Lane {
         self.active.load(Ordering::Acquire)
     }
 
-    /// The job at the root, as an address and no more.
-    pub(super) fn root(&self) -> *mut job::Header {
-        self.root.load(Ordering::Relaxed)
+    /// What the region descends from.
+    pub(super) fn root(&self) -> Root {
+        Root::from_raw(self.root.load(Ordering::Relaxed))
     }
 
-    /// As [`root`](Lane::root); none on a foreign thread.
+    /// The job that forked first; none on a foreign thread.
     pub(crate) fn root_job(&self) -> Option<JobPtr> {
-        ptr::NonNull::new(self.root()).map(JobPtr::from_raw)
+        self.root().job()
     }
 
     /// Whether a cancel unwinds the region's job already, or the root. By a thief that has just taken a half of the
     /// lane: both wait for it, and so are alive.
     pub(super) fn unwinds(&self) -> bool {
-        let jobs = [self.job.load(Ordering::Relaxed), self.root()];
-        jobs.into_iter().filter_map(ptr::NonNull::new).any(|job| {
+        let job = ptr::NonNull::new(self.job.load(Ordering::Relaxed)).map(JobPtr::from_raw);
+        let jobs = [job, self.root().canceller()];
+        jobs.into_iter().flatten().any(|job| {
             // SAFETY: the caller's promise.
-            let header = unsafe { JobPtr::from_raw(job).header() };
+            let header = unsafe { job.header() };
             header.extras.existing().is_some_and(|parts| parts.unwound)
         })
     }
@@ -148,9 +152,9 @@ impl Lane {
         self.job.load(Ordering::Relaxed) == job.ptr().as_raw().as_ptr()
     }
 
-    /// Whether the region descends from `job`, or is its own.
-    pub(super) fn is_rooted_in(&self, job: &JobRef) -> bool {
-        self.root() == job.ptr().as_raw().as_ptr()
+    /// Whether a cancel of `job` is one of the region: it descends from the job, or is its own.
+    pub(super) fn is_cancelled_with(&self, job: &JobRef) -> bool {
+        self.root().canceller() == Some(job.ptr())
     }
 
     /// The job that runs the region, if that is still so when the reference is there.

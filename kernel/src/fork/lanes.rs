@@ -93,9 +93,9 @@ impl Lanes {
         for lane in self.iter() {
             if lane.is_run_by(job) {
                 lane.deque.ring();
-            } else if lane.is_rooted_in(job)
+            } else if lane.is_cancelled_with(job)
                 && let Some(descendant) = lane.job()
-                && lane.is_rooted_in(job)
+                && lane.is_cancelled_with(job)
             {
                 lane.deque.ring();
                 join::cancel_alone(&descendant);

@@ -7,10 +7,10 @@ use super::{
     cancel, depth,
     lane::{Lane, Line},
     lanes,
+    root::Root,
 };
 use crate::{
     context::{self, Context},
-    job::Header,
     shared::Shared,
     spawn,
     sys::barrier,
@@ -18,7 +18,7 @@ use crate::{
 
 /// What a stolen half descends from.
 pub(super) struct Descent {
-    pub(super) root: *mut Header,
+    pub(super) root: Root,
     pub(super) line: Line,
 }
 
@@ -55,8 +55,7 @@ impl<'a> Region<'a> {
         lane.stack_end.set(depth::end_of_stack());
         lane.begin(here.job(), descent);
         if here.is_dropping() || here.is_panicking() {
-            // As in `theft::steal_from`, for a destructor that begins a region.
-            lane.forget_root();
+            lane.cut_off();
         }
         here.set_lane(lane);
         if is_stolen {

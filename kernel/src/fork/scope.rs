@@ -27,10 +27,11 @@ use super::{
     lane::Lane,
     lanes,
     region::{self, Descent, Region},
+    root::Root,
 };
 use crate::{
     context,
-    job::{Header, JobRef},
+    job::JobRef,
     report,
     run::CancelUnwind,
     shared, spawn,
@@ -55,14 +56,6 @@ struct Parts {
     root: Root,
     inner: Mutex<Inner>,
 }
-
-#[derive(Clone, Copy)]
-struct Root(*mut Header);
-
-// SAFETY: an address, which is followed only while a part runs, for which the root waits.
-unsafe impl Send for Root {}
-// SAFETY: as above.
-unsafe impl Sync for Root {}
 
 #[derive(Default)]
 struct Inner {
@@ -110,7 +103,7 @@ pub fn scope<'env, R>(body: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env>)
         let parts = Arc::new(Parts {
             runtime: lane.shared().id(),
             site,
-            root: Root(lane.root()),
+            root: lane.root(),
             inner: Mutex::default(),
         });
         let scope = Scope {
@@ -317,7 +310,7 @@ impl Runner {
             report::impossible("a runner is no job");
         };
         let descent = Descent {
-            root: self.parts.root.0,
+            root: self.parts.root,
             line: Arc::from([shared.lanes.number()]),
         };
         lock(&self.parts.inner).at_work.push(job.clone());

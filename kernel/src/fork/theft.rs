@@ -14,7 +14,6 @@ use std::{
     any::Any,
     panic::{AssertUnwindSafe, Location, catch_unwind},
     pin::Pin,
-    ptr,
     sync::Arc,
 };
 
@@ -26,7 +25,7 @@ use super::{
 };
 use crate::{
     context,
-    job::{self, JobPtr, Spec},
+    job::{self, Spec},
     join::{JoinError, JoinHandle},
     report,
     runnable::Runnable,
@@ -68,7 +67,7 @@ struct Stolen {
     descent: Descent,
 }
 
-// SAFETY: the loot may move; the root's address is followed only while the root waits for this job.
+// SAFETY: the loot may move.
 unsafe impl Send for Stolen {}
 
 impl Stolen {
@@ -99,9 +98,8 @@ pub(super) fn steal_from(
                 .flat_map(|line| line.iter().copied())
                 .chain([number])
                 .collect();
-            // A destructor that forks while its job unwinds is not to be unwound by the same cancel once more.
             let root = match lane.unwinds() {
-                true => ptr::null_mut(),
+                true => lane.root().cut_off(),
                 false => lane.root(),
             };
             let descent = Descent {
@@ -115,9 +113,9 @@ pub(super) fn steal_from(
 }
 
 fn make_job(shared: &Shared, entry: *mut Header, descent: Descent) -> (Runnable, JoinHandle<()>) {
-    let site = match std::ptr::NonNull::new(descent.root) {
+    let site = match descent.root.job() {
         // SAFETY: the root is alive: it waits, through its joins, for the half that was just stolen.
-        Some(root) => unsafe { JobPtr::from_raw(root).header() }.extras.site(),
+        Some(root) => unsafe { root.header() }.extras.site(),
         None => Location::caller(),
     };
     let spec = Spec {

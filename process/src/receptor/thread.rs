@@ -7,18 +7,20 @@
 
 use std::{
     collections::VecDeque,
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
 use weald_kernel::callback::{Next, Owner, When, rounds};
 
-use super::{Itself, Run};
+use super::{Itself, Run, apart::Apart};
 
 pub(super) type Handler<M> = Box<dyn FnMut(M) + Send>;
 
 /// What a thread has to do.
 pub(super) enum Event<M> {
     Run(Run<M>),
+    /// Calls the handler; without one it is dropped.
     Message(M),
     Handler(Option<Handler<M>>),
 }
@@ -27,26 +29,10 @@ pub(super) enum Event<M> {
 pub(super) struct Thread<M>(Mutex<State<M>>);
 
 struct State<M> {
-    events: VecDeque<Event<M>>,
-    handler: Option<Handler<M>>,
+    events: VecDeque<Apart<Event<M>>>,
+    handler: Option<Apart<Handler<M>>>,
     is_running: bool,
     has_crashed: bool,
-}
-
-/// Notes the crash of a thread whose user code unwinds.
-struct Crash<'a, M: Send + 'static>(&'a Itself<M>);
-
-impl<M: Send + 'static> Drop for Crash<'_, M> {
-    fn drop(&mut self) {
-        let mut state = self.0.thread.lock();
-        state.has_crashed = true;
-        state.is_running = false;
-        let events = std::mem::take(&mut state.events);
-        let handler = state.handler.take();
-        drop(state);
-        self.0.receptor.tell_idle(self.0.id);
-        drop((events, handler));
-    }
 }
 
 impl<M> Thread<M> {
@@ -74,15 +60,38 @@ impl<M> Thread<M> {
     }
 
     pub(super) fn set_handler(&self, handler: Option<Handler<M>>) {
+        let handler = handler.map(Apart::new);
         let mut state = self.lock();
         let before = std::mem::replace(&mut state.handler, handler);
         drop(state);
         drop(before);
     }
+
+    /// A handler that was called comes back, unless it was replaced meanwhile.
+    fn restore_handler(&self, handler: Apart<Handler<M>>) {
+        let mut state = self.lock();
+        let replaced = match state.handler {
+            None => state.handler.replace(handler),
+            Some(_) => Some(handler),
+        };
+        drop(state);
+        drop(replaced);
+    }
+
+    /// The thread is gone, with what it has not had yet.
+    fn crash(&self) {
+        let mut state = self.lock();
+        state.has_crashed = true;
+        state.is_running = false;
+        let events = std::mem::take(&mut state.events);
+        let handler = state.handler.take();
+        drop(state);
+        drop((events, handler));
+    }
 }
 
 /// Gives a thread an event, and starts its callback if it does not run.
-pub(super) fn push<M: Send + 'static>(itself: Itself<M>, event: Event<M>, owner: Owner) {
+pub(super) fn push<M: Send + 'static>(itself: Itself<M>, event: Apart<Event<M>>, owner: Owner) {
     let mut state = itself.thread.lock();
     state.events.push_back(event);
     if std::mem::replace(&mut state.is_running, true) {
@@ -104,25 +113,28 @@ fn round<M: Send + 'static>(itself: &Itself<M>) -> Next {
         }
         return Next::Ended;
     };
-    let crash = Crash(itself);
-    match event {
-        Event::Run(run) => {
-            drop(state);
-            run(itself);
+    drop(state);
+    match catch_unwind(AssertUnwindSafe(|| have(itself, event))) {
+        Ok(()) => Next::Ready,
+        Err(payload) => {
+            itself.thread.crash();
+            itself.receptor.tell_idle(itself.id);
+            resume_unwind(payload)
         }
-        Event::Handler(handler) => {
-            drop(state);
-            itself.thread.set_handler(handler);
-        }
+    }
+}
+
+/// The thread has an event: user code, which may unwind.
+fn have<M: Send + 'static>(itself: &Itself<M>, event: Apart<Event<M>>) {
+    match event.into_inner() {
+        Event::Run(run) => run(itself),
+        Event::Handler(handler) => itself.thread.set_handler(handler),
         Event::Message(message) => {
-            let handler = state.handler.take();
-            drop(state);
+            let handler = itself.thread.lock().handler.take();
             if let Some(mut handler) = handler {
-                handler(message);
-                itself.thread.lock().handler.get_or_insert(handler);
+                handler.get_mut()(message);
+                itself.thread.restore_handler(handler);
             }
         }
     }
-    std::mem::forget(crash);
-    Next::Ready
 }
