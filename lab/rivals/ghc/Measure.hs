@@ -4,12 +4,13 @@
 -- | What the workloads measure with: resident memory, a shared counter, metrics, and the pattern of
 -- the traffic.
 module Measure
-  ( Gate, newGate, count, wait
+  ( Counter, add, counted, fetchAdd, newCounter
+  , Gate, newGate, count, wait
   , badUsage, failWith, nextTarget, now, printMetrics, rssBytes
   ) where
 
 import Control.Concurrent.MVar (MVar, newEmptyMVar, putMVar, takeMVar)
-import Control.Monad (when)
+import Control.Monad (void, when)
 import Data.Bits (shiftL, shiftR, xor)
 import Data.List (isPrefixOf)
 import Data.Word (Word64)
@@ -20,21 +21,40 @@ import Numeric (showFFloat)
 import System.Exit (ExitCode (..), exitWith)
 import System.IO (hPutStrLn, stderr)
 
+-- | A number that threads add to.
+data Counter = Counter (MutableByteArray# RealWorld)
+
+newCounter :: IO Counter
+newCounter = IO $ \s0 -> case newByteArray# 8# s0 of
+  (# s1, number #) -> case writeIntArray# number 0# 0# s1 of
+    s2 -> (# s2, Counter number #)
+
+-- | Adds atomically; the result is the number before.
+fetchAdd :: Counter -> Int -> IO Int
+fetchAdd (Counter number) (I# more) = IO $ \s0 -> case fetchAddIntArray# number 0# more s0 of
+  (# s1, old #) -> (# s1, I# old #)
+{-# INLINE fetchAdd #-}
+
+add :: Counter -> Int -> IO ()
+add counter more = void (fetchAdd counter more)
+{-# INLINE add #-}
+
+counted :: Counter -> IO Int
+counted counter = fetchAdd counter 0
+
 -- | A counter that wakes the main thread when it is full.
-data Gate = Gate (MutableByteArray# RealWorld) !Int !(MVar ())
+data Gate = Gate !Counter !Int !(MVar ())
 
 newGate :: Int -> IO Gate
 newGate full = do
   opened <- newEmptyMVar
-  IO $ \s0 -> case newByteArray# 8# s0 of
-    (# s1, counter #) -> case writeIntArray# counter 0# 0# s1 of
-      s2 -> (# s2, Gate counter full opened #)
+  counter <- newCounter
+  pure (Gate counter full opened)
 
 -- | Counts one: a single atomic addition.
 count :: Gate -> IO ()
 count (Gate counter full opened) = do
-  before <- IO $ \s0 -> case fetchAddIntArray# counter 0# 1# s0 of
-    (# s1, old #) -> (# s1, I# old #)
+  before <- fetchAdd counter 1
   when (before + 1 == full) (putMVar opened ())
 
 -- | Waits until all have counted; for the main thread alone.

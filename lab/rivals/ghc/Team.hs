@@ -1,7 +1,7 @@
 -- | Threads that are parked before the clock starts and then work at the same time.
-module Team (together) where
+module Team (together, togetherBy) where
 
-import Control.Concurrent (forkIO)
+import Control.Concurrent (ThreadId, forkIO)
 import Control.Concurrent.MVar (newEmptyMVar, takeMVar)
 import Control.Monad (forM, void)
 
@@ -10,12 +10,16 @@ import Traffic (startAll)
 
 -- | Lets one thread do each of these; how many nanoseconds it took until the last one was done.
 together :: [IO ()] -> IO Double
-together works = do
+together = togetherBy forkIO
+
+-- | The same with threads that are started in another way.
+togetherBy :: (IO () -> IO ThreadId) -> [IO ()] -> IO Double
+togetherBy fork works = do
   started <- newGate (length works)
   done <- newGate (length works)
   starts <- forM works $ \work -> do
     start <- newEmptyMVar
-    void $ forkIO $ do
+    void $ fork $ do
       count started
       takeMVar start
       work
