@@ -14,12 +14,15 @@ import System.Info (fullCompilerVersion)
 import Text.Read (readMaybe)
 
 import Channel (Kind (..), channel, select)
+import HotTree (Writer (..), hotTree)
 import Lock (condvar, lock)
 import Mailbox (mailbox)
 import Measure (badUsage)
 import Ring (ring)
+import Shape (Shape, shapeOf)
 import Spawn (spawn)
 import Traffic (fanIn, manyToMany, pingPong)
+import Trees (Mode (..), appendMany, snapshot, treeRead, treeWrite)
 
 -- | The @key=value@ arguments.
 type Keys = [(String, String)]
@@ -69,6 +72,21 @@ start workload keys = case workload of
     only ["units", "rounds", "inside"]
     lock <$> get "units" <*> get "rounds" <*> yields
   "condvar" -> only ["rounds"] >> (condvar <$> get "rounds")
+  "tree-read" -> do
+    only ["nodes", "tasks"]
+    treeRead <$> shape <*> get "tasks" <*> get "workers"
+  "tree-write" -> do
+    only ["nodes", "trees", "mode"]
+    treeWrite <$> shape <*> get "trees" <*> mode <*> get "workers"
+  "hot-tree" -> do
+    only ["nodes", "writers", "commits", "kind"]
+    hotTree <$> shape <*> get "writers" <*> get "commits" <*> writer
+  "append" -> do
+    only ["children", "commits"]
+    appendMany <$> get "children" <*> get "commits"
+  "snapshot" -> do
+    only ["nodes", "reads", "what"]
+    snapshot <$> shape <*> get "reads" <*> get "workers" <* word keys "what" ["borrowed", "owned"]
   _ -> badUsage ("The workload `" ++ workload ++ "` is unknown: see the README.")
   where
     get = number keys
@@ -80,6 +98,13 @@ start workload keys = case workload of
         "bounded" -> Bounded <$> get "capacity"
         "unbounded" -> pure Unbounded
         _ -> badUsage "GHC brings no channel without room: give another kind."
+    shape = maybe unknownShape pure . shapeOf =<< get "nodes"
+    mode = do
+      name <- word keys "mode" ["bulk", "edit", "commits"]
+      pure (case name of "bulk" -> Bulk; "edit" -> Edit; _ -> Commits)
+    writer = do
+      name <- word keys "kind" ["threads", "processes"]
+      pure (if name == "threads" then Bound else Unbound)
     readRing = do
       (n, m, tokens) <- (,,) <$> get "n" <*> get "m" <*> get "tokens"
       when (tokens > n) (badUsage "There are more tokens than processes: give tokens <= n.")
@@ -88,6 +113,9 @@ start workload keys = case workload of
       [] -> pure ()
       key : _ ->
         badUsage ("The key `" ++ key ++ "` does not belong to this workload: leave it out.")
+
+unknownShape :: IO Shape
+unknownShape = badUsage "The key `nodes` takes 156, 10005 or 810156."
 
 value :: Keys -> String -> IO String
 value keys key = maybe missing pure (lookup key keys)
