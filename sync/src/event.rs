@@ -115,6 +115,8 @@ impl<T> Enrolled<T> {
 pub struct Entry<'a> {
     pub(crate) claim: &'a Claim,
     pub(crate) number: u32,
+    /// Whether the wait has no other base event.
+    pub(crate) is_alone: bool,
 }
 
 impl Entry<'_> {
@@ -125,6 +127,13 @@ impl Entry<'_> {
     #[inline(always)]
     pub fn hold(&self) -> Result<Held<'_>, Lost> {
         self.claim.hold()
+    }
+
+    /// Whether the wait has no other base event: then nothing else is chosen meanwhile.
+    #[inline(always)]
+    #[must_use]
+    pub fn is_alone(&self) -> bool {
+        self.is_alone
     }
 
     /// Ends the wait in favour of this entry; the owner itself does, and needs no wake.
@@ -284,6 +293,7 @@ impl<B: Branch> Parts<'_, B> {
             let entry = Entry {
                 claim: made(self.claim),
                 number: base,
+                is_alone: self.branch.bases() == 1,
             };
             match self.branch.as_mut().enrol(base, &entry, cx) {
                 Enrolled::Waits => {}
@@ -305,6 +315,7 @@ impl<B: Branch> Parts<'_, B> {
                 let entry = Entry {
                     claim: made(self.claim),
                     number: base,
+                    is_alone: self.branch.bases() == 1,
                 };
                 match self.branch.as_mut().again(base, &entry, cx) {
                     Enrolled::Waits => {}

@@ -1,13 +1,14 @@
 //! Waits for a source: its readiness, and operations on it, as futures and as events.
 //!
 //! In a choice of several events an operation is performed only when it was chosen, so that nothing is
-//! read in vain. The price is one more question to the system after a wake.
+//! read in vain. The price is one more question to the system after a wake, which a lone wait does not ask.
 
 use std::{
     io,
+    marker::PhantomData,
     os::fd::AsFd,
     pin::Pin,
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
 };
 
 use weald_sync::{Event, Polled, Source, Waiting, reason::Reason};
@@ -111,17 +112,7 @@ impl<T: AsFd> Source for Ready<'_, T> {
 pub struct Operation<'a, T: AsFd, R, F> {
     ready: Ready<'a, T>,
     act: F,
-    stage: Stage<R>,
-}
-
-/// How far an operation is.
-enum Stage<R> {
-    /// Never asked: the first question comes from the sync that takes the answer at once, so that the act
-    /// may be performed for it.
-    Fresh,
-    /// Asked before: another event may still be chosen, so that the system is asked and nothing is done.
-    Waits,
-    Done(io::Result<R>),
+    result: PhantomData<fn() -> R>,
 }
 
 impl<'a, T: AsFd, R, F> Operation<'a, T, R, F> {
@@ -129,7 +120,7 @@ impl<'a, T: AsFd, R, F> Operation<'a, T, R, F> {
         Operation {
             ready,
             act,
-            stage: Stage::Fresh,
+            result: PhantomData,
         }
     }
 }
@@ -138,33 +129,16 @@ impl<T, R, F> Source for Operation<'_, T, R, F>
 where
     T: AsFd,
     F: FnMut(&T) -> io::Result<Done<R>> + Unpin,
-    R: Unpin,
 {
     type Output = io::Result<R>;
 
+    /// Another event may still be chosen: the system is asked, and nothing is done.
     fn poll_ready(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        let this = self.get_mut();
-        while matches!(this.stage, Stage::Fresh) {
-            let Poll::Ready(seen) = this.ready.look_or_wait(cx) else {
-                this.stage = Stage::Waits;
-                return Poll::Pending;
-            };
-            let interest = this.ready.interest;
-            if let Some(result) = this.ready.source.attempt(interest, seen, &mut this.act) {
-                this.stage = Stage::Done(result);
-            }
-        }
-        match this.stage {
-            Stage::Done(_) => Poll::Ready(()),
-            Stage::Fresh | Stage::Waits => this.ready.poll_allowed(cx),
-        }
+        self.get_mut().ready.poll_allowed(cx)
     }
 
     fn take(self: Pin<&mut Self>) -> io::Result<R> {
         let this = self.get_mut();
-        if let Stage::Done(result) = std::mem::replace(&mut this.stage, Stage::Waits) {
-            return result;
-        }
         let (source, interest) = (this.ready.source, this.ready.interest);
         loop {
             let seen = source.slot().look();
@@ -173,6 +147,17 @@ where
             }
             if source.is_refused(interest) {
                 return Err(io::ErrorKind::WouldBlock.into());
+            }
+        }
+    }
+
+    fn poll_take(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<R>> {
+        let this = self.get_mut();
+        loop {
+            let seen = ready!(this.ready.look_or_wait(cx));
+            let (source, interest) = (this.ready.source, this.ready.interest);
+            if let Some(result) = source.attempt(interest, seen, &mut this.act) {
+                return Poll::Ready(result);
             }
         }
     }

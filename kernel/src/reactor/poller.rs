@@ -82,6 +82,18 @@ fn readiness_of(flags: EventFlags) -> Readiness {
     readiness
 }
 
+/// `left` without what is more than whole milliseconds, at most a day; none, if that is nothing.
+fn whole_milliseconds(left: Duration) -> Option<Timespec> {
+    const DAY: Duration = Duration::from_secs(24 * 3600);
+    let left = left.min(DAY);
+    let nanoseconds = left.subsec_millis() * 1_000_000;
+    let whole = Timespec {
+        tv_sec: i64::try_from(left.as_secs()).expect("a day has less seconds"),
+        tv_nsec: nanoseconds.into(),
+    };
+    (left >= Duration::from_millis(1)).then_some(whole)
+}
+
 impl Poller {
     pub(crate) fn open() -> io::Result<Poller> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
@@ -107,23 +119,33 @@ impl Poller {
         reports.take_notice();
     }
 
-    /// Takes what is reported within `left`; also returns when notified or interrupted. The thread on the
-    /// seat only.
+    /// Takes what is reported within `left`; also returns when notified, interrupted, or up to a millisecond
+    /// early. The thread on the seat only.
     pub(crate) fn wait(&self, reports: &mut Reports, left: Option<Duration>) {
-        match left.map(Timespec::try_from) {
-            None | Some(Err(_)) => self.ask(reports, None),
-            // epoll counts in milliseconds, which is too coarse for a timer's tick.
-            Some(Ok(left)) => {
-                let mut epoll = [PollFd::new(&self.epoll, PollFlags::IN)];
-                // An interrupted wait is a short one.
-                let _ready = rustix::event::poll(&mut epoll, Some(&left));
-                self.ask(reports, Some(&Timespec::default()));
-            }
+        match left {
+            None => self.ask(reports, None),
+            // epoll counts in milliseconds, which is too coarse for the last part of a timer's wait.
+            Some(left) => match whole_milliseconds(left) {
+                Some(whole) => self.ask(reports, Some(&whole)),
+                None => self.wait_briefly(reports, left),
+            },
         }
         if reports.take_notice() {
             // Only this thread takes it, so that it is there; and if not, nobody needs it.
             let _taken = rustix::io::read(&self.notice, &mut [0; 8]);
         }
+    }
+
+    /// For less than a millisecond: with another call, which counts in nanoseconds, and a look.
+    fn wait_briefly(&self, reports: &mut Reports, left: Duration) {
+        let left = Timespec {
+            tv_sec: 0,
+            tv_nsec: left.subsec_nanos().into(),
+        };
+        let mut epoll = [PollFd::new(&self.epoll, PollFlags::IN)];
+        // An interrupted wait is a short one.
+        let _ready = rustix::event::poll(&mut epoll, Some(&left));
+        self.ask(reports, Some(&Timespec::default()));
     }
 
     fn ask(&self, reports: &mut Reports, left: Option<&Timespec>) {

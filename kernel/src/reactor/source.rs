@@ -144,7 +144,6 @@ impl<T: AsFd> IoSource<T> {
     pub fn operate<R, F>(&self, interest: Interest, act: F) -> IoWait<Operation<'_, T, R, F>>
     where
         F: FnMut(&T) -> io::Result<Done<R>> + Unpin,
-        R: Unpin,
     {
         Waiting::new(of_source(Operation::new(self.readiness(interest), act)).open())
     }

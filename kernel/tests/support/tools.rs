@@ -115,12 +115,12 @@ pub(crate) struct Watch {
     _ended: Sender<()>,
 }
 
-/// A guard for the calling test.
+/// A guard for the calling test. Minutes, because a job that computes may get a fiftieth of a loaded machine.
 pub(crate) fn watch() -> Watch {
     let (ended, receiver) = mpsc::channel();
     let test = thread::current().name().unwrap_or("a test").to_owned();
     thread::spawn(move || {
-        if receiver.recv_timeout(Duration::from_secs(60)) == Err(RecvTimeoutError::Timeout) {
+        if receiver.recv_timeout(Duration::from_secs(240)) == Err(RecvTimeoutError::Timeout) {
             // Not `eprintln`, which the test harness keeps to itself until the test ends.
             let _unheard = writeln!(std::io::stderr(), "{test} hangs");
             std::process::abort();

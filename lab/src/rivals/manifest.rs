@@ -125,6 +125,13 @@ mod tests {
     "#;
 
     #[test]
+    fn reads_the_one_of_this_checkout() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("rivals/rivals.toml");
+        let rivals = Manifest::read(&path).unwrap().rivals;
+        assert!(rivals.iter().any(|rival| rival.name == "go"));
+    }
+
+    #[test]
     fn reads_full_and_short_tables() {
         let rivals = Manifest::parse(TEXT).unwrap().rivals;
         assert_eq!(rivals.len(), 2);

@@ -35,6 +35,12 @@ pub trait Source {
     /// Takes the output. Called only after [`poll_ready`](Source::poll_ready) was ready, once for each time.
     fn take(self: Pin<&mut Self>) -> Self::Output;
 
+    /// Both at once: called when nothing else can be chosen before the output is taken.
+    fn poll_take(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let ready = self.as_mut().poll_ready(cx);
+        ready.map(|()| self.take())
+    }
+
     /// What a wait for it is noted as.
     fn reason(&self) -> Reason {
         Reason::new(Kind::Future, self)
@@ -116,9 +122,8 @@ impl<S: Source> Both<S, Polls> {
 impl<S: Source> Branch for Both<S, Polls> {
     type Output = S::Output;
 
-    fn attempt(mut self: Pin<&mut Self>, _base: u32, cx: &mut Context<'_>) -> Poll<S::Output> {
-        let ready = self.as_mut().source().poll_ready(cx);
-        ready.map(|()| self.source().take())
+    fn attempt(self: Pin<&mut Self>, _base: u32, cx: &mut Context<'_>) -> Poll<S::Output> {
+        self.source().poll_take(cx)
     }
 
     /// It was attempted in this poll, and has the waker.
@@ -137,15 +142,15 @@ impl<S: Source> Branch for Both<S, Polls> {
         entry: &Entry<'_>,
         cx: &mut Context<'_>,
     ) -> Enrolled<S::Output> {
-        if self.as_mut().source().poll_ready(cx).is_pending() {
-            return Enrolled::Waits;
+        if entry.is_alone() {
+            return match self.source().poll_take(cx) {
+                Poll::Pending => Enrolled::Waits,
+                Poll::Ready(output) => won(entry, || output),
+            };
         }
-        match entry.hold() {
-            Err(Lost) => Enrolled::Lost,
-            Ok(own) => {
-                entry.win(own);
-                Enrolled::Ready(self.source().take())
-            }
+        match self.as_mut().source().poll_ready(cx) {
+            Poll::Pending => Enrolled::Waits,
+            Poll::Ready(()) => won(entry, || self.source().take()),
         }
     }
 
@@ -163,6 +168,17 @@ impl<S: Source> Branch for Both<S, Polls> {
 
     fn reason(&self) -> Reason {
         self.pinned().reason()
+    }
+}
+
+/// Wins the claim, unless a partner was first.
+fn won<T>(entry: &Entry<'_>, output: impl FnOnce() -> T) -> Enrolled<T> {
+    match entry.hold() {
+        Err(Lost) => Enrolled::Lost,
+        Ok(own) => {
+            entry.win(own);
+            Enrolled::Ready(output())
+        }
     }
 }
 
@@ -213,6 +229,10 @@ where
         self.as_deref_mut().take()
     }
 
+    fn poll_take(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        self.as_deref_mut().poll_take(cx)
+    }
+
     fn reason(&self) -> Reason {
         (**self).reason()
     }
@@ -227,6 +247,10 @@ impl<S: Source + Unpin + ?Sized> Source for &mut S {
 
     fn take(self: Pin<&mut Self>) -> S::Output {
         Pin::new(&mut **self.get_mut()).take()
+    }
+
+    fn poll_take(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<S::Output> {
+        Pin::new(&mut **self.get_mut()).poll_take(cx)
     }
 
     fn reason(&self) -> Reason {
