@@ -1,21 +1,21 @@
 //! What one connection does at this moment, as its stream and its handler note it.
 //!
 //! Who writes: the connection's own job all that is not said to be another one's, so that plain stores are
-//! enough; whoever reads a request's body, what concerns that; the server, its orders.
+//! enough; the server, its orders. What concerns a request's body is told by that body's `reading`.
 //! Nothing here reads a clock: deadlines are found by looking at what has not changed (`watchdog`).
 
 use std::{
     net::SocketAddr,
     sync::{
         Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering},
+        atomic::{AtomicU8, AtomicU32, Ordering},
     },
-    task::{Wake, Waker},
+    task::{Context, Waker},
 };
 
 use http::{Method, Request, Uri};
 
-use crate::ended::Unfinished;
+use crate::{ended::Unfinished, reading::Reading};
 
 /// Set while a request is with the service, or its response is not taken over by hyper.
 const IN_FLIGHT: u8 = 1;
@@ -27,6 +27,8 @@ const BLOCKED: u8 = 4;
 const HEAD: u8 = 8;
 /// Set when the last request had a body, so that its end may still be missing.
 const BODY: u8 = 16;
+/// Set when the service has answered the last request.
+const ANSWERED: u8 = 32;
 /// An order: end after the request that is in flight.
 const DRAIN: u8 = 1;
 /// An order: end now.
@@ -47,32 +49,32 @@ pub(crate) enum Phase {
     Blocked,
 }
 
+/// Tells a phase from others of its kind.
+pub(crate) type Mark = (u32, u32);
+
 #[derive(Debug)]
 pub(crate) struct Activity {
     peer: Option<SocketAddr>,
     flags: AtomicU8,
     /// The server's.
     orders: AtomicU8,
-    /// Whether the service waits for more of the request's body; never once that has come, read or not.
-    /// The reader's and hyper's.
-    awaits_body: AtomicBool,
     /// How many requests were begun.
     requests: AtomicU32,
     /// How often something was written.
     writes: AtomicU32,
-    /// How often before the present request began.
-    writes_before: AtomicU32,
-    /// How many pieces of bodies came for the service. As `awaits_body`.
-    pieces: AtomicU32,
     /// The request that is in flight.
     request: Mutex<Option<(Method, Uri)>>,
     waker: Mutex<Option<Waker>>,
-    /// Whoever reads the present request's body.
-    reader: Mutex<Option<Waker>>,
+    /// Of the last request's body, if it had one.
+    reading: Mutex<Option<Arc<Reading>>>,
 }
 
 /// While it lives, a request is in flight.
-pub(crate) struct InFlight(Arc<Activity>);
+pub(crate) struct InFlight {
+    activity: Arc<Activity>,
+    /// Of its body, if it has one.
+    reading: Option<Arc<Reading>>,
+}
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -90,14 +92,11 @@ impl Activity {
             peer,
             flags: AtomicU8::new(0),
             orders: AtomicU8::new(0),
-            awaits_body: AtomicBool::new(false),
             requests: AtomicU32::new(0),
             writes: AtomicU32::new(0),
-            writes_before: AtomicU32::new(0),
-            pieces: AtomicU32::new(0),
             request: Mutex::new(None),
             waker: Mutex::new(None),
-            reader: Mutex::new(None),
+            reading: Mutex::new(None),
         })
     }
 
@@ -138,44 +137,31 @@ impl Activity {
     /// A request goes to the service.
     pub(crate) fn begin<B: http_body::Body>(self: &Arc<Self>, request: &Request<B>) -> InFlight {
         count(&self.requests);
-        let writes = self.writes.load(Ordering::Relaxed);
-        self.writes_before.store(writes, Ordering::Relaxed);
         *lock(&self.request) = Some((request.method().clone(), request.uri().clone()));
-        let body = match request.body().is_end_stream() {
-            true => 0,
-            false => BODY,
+        let (body, reading) = match request.body().is_end_stream() {
+            true => (0, None),
+            false => (BODY, Some(Arc::new(Reading::default()))),
         };
-        self.change(HEAD | BODY, IN_FLIGHT | body);
-        InFlight(self.clone())
+        lock(&self.reading).clone_from(&reading);
+        self.change(HEAD | BODY | ANSWERED, IN_FLIGHT | body);
+        InFlight {
+            activity: self.clone(),
+            reading,
+        }
     }
 
-    /// `reader` is about to wait for more of the body. Returns the waker that hyper shall wake in its place
-    /// when there is more, so that from then on it is the reader who takes its time.
-    pub(crate) fn awaits_body(self: &Arc<Self>, reader: &Waker) -> Waker {
-        let former = lock(&self.reader).replace(reader.clone());
-        drop(former);
-        self.awaits_body.store(true, Ordering::Relaxed);
-        Waker::from(self.clone())
-    }
-
-    /// Nobody will read more of the body.
-    pub(crate) fn leaves_body(&self) {
-        self.has_body();
-        let reader = lock(&self.reader).take();
-        drop(reader);
-    }
-
-    /// There is more of the body.
-    pub(crate) fn has_body(&self) {
-        if self.awaits_body.swap(false, Ordering::Relaxed) {
-            self.pieces.fetch_add(1, Ordering::Relaxed);
+    /// Which wait for more of the request's body lasts, if one does.
+    fn body_wait(&self) -> Option<u32> {
+        match self.has(BODY) {
+            true => lock(&self.reading).as_ref()?.wait(),
+            false => None,
         }
     }
 
     pub(crate) fn phase(&self) -> Phase {
         if self.has(BLOCKED) {
             Phase::Blocked
-        } else if self.awaits_body.load(Ordering::Relaxed) {
+        } else if self.body_wait().is_some() {
             Phase::Body
         } else if self.has(IN_FLIGHT | UNFLUSHED) {
             Phase::InFlight
@@ -187,11 +173,14 @@ impl Activity {
     }
 
     /// What changes when the phase, though the same, is another one's.
-    pub(crate) fn mark(&self, phase: Phase) -> u32 {
+    pub(crate) fn mark(&self, phase: Phase) -> Mark {
         match phase {
-            Phase::Blocked => self.writes.load(Ordering::Relaxed),
-            Phase::Body => self.pieces.load(Ordering::Relaxed),
-            _ => self.requests.load(Ordering::Relaxed),
+            Phase::Blocked => (self.writes.load(Ordering::Relaxed), 0),
+            Phase::Body => (
+                self.requests.load(Ordering::Relaxed),
+                self.body_wait().unwrap_or(0),
+            ),
+            _ => (self.requests.load(Ordering::Relaxed), 0),
         }
     }
 
@@ -200,9 +189,10 @@ impl Activity {
         self.phase() == Phase::Quiet && !self.has(BODY)
     }
 
-    /// Whether nothing of the present answer was written.
-    pub(crate) fn has_not_answered(&self) -> bool {
-        self.writes_before.load(Ordering::Relaxed) == self.writes.load(Ordering::Relaxed)
+    /// Whether the service has answered the last request, so that some of the answer may be written. That the
+    /// client was told to go on (100) is no answer.
+    pub(crate) fn has_answered(&self) -> bool {
+        self.has(ANSWERED)
     }
 
     /// Whether a request was ever begun.
@@ -264,18 +254,27 @@ impl Activity {
     }
 }
 
-impl Wake for Activity {
-    fn wake(self: Arc<Self>) {
-        self.has_body();
-        let reader = lock(&self.reader).take();
-        if let Some(reader) = reader {
-            reader.wake();
+impl InFlight {
+    /// How the request's body is read, if it has one.
+    pub(crate) fn reading(&self) -> Option<&Arc<Reading>> {
+        self.reading.as_ref()
+    }
+
+    /// The service's future, or that of its answer's body, was polled with this and waits for something.
+    pub(crate) fn end_round(&self, cx: &Context<'_>) {
+        if let Some(reading) = &self.reading {
+            reading.end_round(cx.waker());
         }
+    }
+
+    /// The service has answered.
+    pub(crate) fn answered(&self) {
+        self.activity.change(0, ANSWERED);
     }
 }
 
 impl Drop for InFlight {
     fn drop(&mut self) {
-        self.0.change(IN_FLIGHT, 0);
+        self.activity.change(IN_FLIGHT, 0);
     }
 }

@@ -201,7 +201,7 @@ impl<T: Transport, S: Serve> Connection<T, S> {
                 Poll::Ready(Ended::Yes)
             }
             Phase::Body => {
-                if self.activity.has_not_answered() {
+                if !self.activity.has_answered() {
                     self.refuse();
                 }
                 Poll::Ready(Ended::Yes)

@@ -59,8 +59,9 @@ impl<S: Serve> hyper::service::Service<Request<Incoming>> for Handler<S> {
     type Future = Answer<S>;
 
     fn call(&self, request: Request<Incoming>) -> Answer<S> {
-        let in_flight = Some(self.activity.begin(&request));
-        let request = request.map(|incoming| RequestBody::new(incoming, &self.activity));
+        let in_flight = self.activity.begin(&request);
+        let request =
+            request.map(|incoming| RequestBody::new(incoming, &self.activity, &in_flight));
         let mut service = self.service.clone();
         // Most services are always ready; then the request is moved once. Nobody is woken for those that are
         // not, which are asked again by the first poll.
@@ -76,6 +77,7 @@ impl<S: Serve> hyper::service::Service<Request<Incoming>> for Handler<S> {
                 request: Some(Box::new(request)),
             },
         };
+        let in_flight = Some(in_flight);
         Answer { stage, in_flight }
     }
 }
@@ -116,7 +118,14 @@ where
                     this.stage.set(Stage::Called { future });
                 }
                 StageParts::Called { future } => {
-                    let response = ready!(future.poll(cx)).map_err(Into::into)?;
+                    let polled = future.poll(cx);
+                    if let Some(in_flight) = this.in_flight {
+                        match &polled {
+                            Poll::Ready(_) => in_flight.answered(),
+                            Poll::Pending => in_flight.end_round(cx),
+                        }
+                    }
+                    let response = ready!(polled).map_err(Into::into)?;
                     let in_flight = this.in_flight.take();
                     let track = |body| Tracked { body, in_flight };
                     return Poll::Ready(Ok(response.map(track)));
@@ -147,7 +156,12 @@ impl<B: Body> Body for Tracked<B> {
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
-        self.project().body.poll_frame(cx)
+        let this = self.project();
+        let frame = this.body.poll_frame(cx);
+        if let (Poll::Pending, Some(in_flight)) = (&frame, this.in_flight) {
+            in_flight.end_round(cx);
+        }
+        frame
     }
 
     fn is_end_stream(&self) -> bool {

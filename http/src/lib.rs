@@ -43,6 +43,8 @@ mod request_body;
 // What it knows of its connections.
 mod activity;
 
+mod reading;
+
 mod registry;
 
 mod watchdog;

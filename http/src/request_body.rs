@@ -13,7 +13,10 @@ use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 
-use crate::activity::Activity;
+use crate::{
+    activity::{Activity, InFlight},
+    reading::Reading,
+};
 
 /// The body of a request. It comes as it is read: nothing is read ahead of the service, beyond a buffer.
 ///
@@ -23,16 +26,20 @@ use crate::activity::Activity;
 pub struct RequestBody {
     incoming: Incoming,
     activity: Arc<Activity>,
-    /// Whether it was ever read from.
-    is_begun: bool,
+    /// None if it is empty.
+    reading: Option<Arc<Reading>>,
 }
 
 impl RequestBody {
-    pub(crate) fn new(incoming: Incoming, activity: &Arc<Activity>) -> RequestBody {
+    pub(crate) fn new(
+        incoming: Incoming,
+        activity: &Arc<Activity>,
+        in_flight: &InFlight,
+    ) -> RequestBody {
         RequestBody {
             incoming,
             activity: activity.clone(),
-            is_begun: false,
+            reading: in_flight.reading().cloned(),
         }
     }
 
@@ -73,12 +80,14 @@ impl Body for RequestBody {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
         let this = self.get_mut();
-        this.is_begun = true;
-        let waker = this.activity.awaits_body(cx.waker());
+        let Some(reading) = &this.reading else {
+            return Pin::new(&mut this.incoming).poll_frame(cx);
+        };
+        let waker = reading.ask(cx.waker());
         let mut cx = Context::from_waker(&waker);
         let frame = Pin::new(&mut this.incoming).poll_frame(&mut cx);
         if frame.is_ready() {
-            this.activity.has_body();
+            reading.has_more();
         }
         frame
     }
@@ -94,8 +103,8 @@ impl Body for RequestBody {
 
 impl Drop for RequestBody {
     fn drop(&mut self) {
-        if self.is_begun {
-            self.activity.leaves_body();
+        if let Some(reading) = &self.reading {
+            reading.leave();
         }
     }
 }

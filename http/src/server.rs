@@ -130,6 +130,12 @@ impl<L, S, U> Server<L, S, U> {
     /// How long a client may send nothing of a body that the service waits for; at most twice as long goes
     /// unnoticed. It is told (408) if it was not answered yet, and the service's future is dropped.
     /// Default: 30 s.
+    ///
+    /// The service waits from its poll of the body until more has come, or the body is dropped, or the
+    /// service's future is polled without polling the body: a choice or a
+    /// [`timeout`](weald_kernel::timeout) that went on to something else ends the wait. Not so for what has
+    /// a waker of its own, such as another job, or one of many futures in a `FuturesUnordered`: when that
+    /// gives up waiting, it must drop the body, or it is still taken to wait.
     pub fn body_timeout(mut self, duration: Duration) -> Self {
         self.limits.body = duration;
         self

@@ -14,7 +14,7 @@ use std::{
 
 use weald_kernel::Sleep;
 
-use crate::activity::Phase;
+use crate::activity::{Mark, Phase};
 
 #[derive(Default)]
 pub(crate) struct Watchdog {
@@ -29,7 +29,7 @@ pub(crate) struct Watchdog {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Lasting {
     pub(crate) phase: Phase,
-    pub(crate) mark: u32,
+    pub(crate) mark: Mark,
 }
 
 impl Watchdog {

@@ -14,6 +14,7 @@ mod server {
     mod events;
     mod exhaustion;
     mod gone_clients;
+    mod kept_bodies;
     mod limits;
     mod many;
     mod panics;

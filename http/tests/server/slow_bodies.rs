@@ -1,13 +1,16 @@
 //! Bodies that do not come: the client is given up, and a service that takes its time is not.
 
-use std::{convert::Infallible, time::Duration};
+use std::{convert::Infallible, pin::pin, time::Duration};
 
 use bytes::Bytes;
-use futures_util::FutureExt;
+use futures_util::{
+    FutureExt,
+    future::{Either, select},
+};
 use http::{Request, Response};
 use http_body_util::{BodyExt, Full};
 use weald_http::RequestBody;
-use weald_kernel::sleep;
+use weald_kernel::{sleep, timeout};
 
 use super::{Client, run, start};
 use crate::tools::{Drops, until_yielding};
@@ -101,6 +104,70 @@ fn a_service_that_takes_its_time_is_not_the_clients_fault() {
         for mut client in clients {
             client.until("late.").await;
         }
+        server.end().await;
+    });
+}
+
+/// What makes the client go on is no answer yet.
+#[test]
+fn a_body_that_stops_after_the_word_to_go_on_is_refused() {
+    run(2, async {
+        let server = start(tower::service_fn(count), |server| {
+            server.body_timeout(SHORT)
+        });
+        let mut client = Client::connect(server.address).await;
+        let expects = POST.replace("\r\n\r\n", "\r\nexpect: 100-continue\r\n\r\n");
+        client.send(&expects).await;
+        client.until("HTTP/1.1 100 Continue\r\n\r\n").await;
+        client.send("123").await;
+        let answer = client.rest().await;
+        assert!(answer.starts_with("HTTP/1.1 408"), "{answer:?}");
+        server.end().await;
+    });
+}
+
+/// A service that takes what comes in a while, and then does something else.
+#[test]
+fn a_service_that_no_longer_waits_takes_its_time() {
+    run(2, async {
+        let impatient = tower::service_fn(|mut request: Request<RequestBody>| async move {
+            let mut count = 0;
+            while let Ok(Some(frame)) = timeout(SHORT / 4, request.body_mut().frame()).await {
+                count += frame.unwrap().into_data().unwrap().len();
+            }
+            sleep(5 * SHORT).await;
+            Ok::<_, Infallible>(Response::new(Full::new(Bytes::from(format!("{count}.")))))
+        });
+        let server = start(impatient, |server| server.body_timeout(SHORT));
+        let mut client = Client::connect(server.address).await;
+        client.send(POST).await;
+        client.send("123").await;
+        client.until("3.").await;
+        drop(client);
+        server.end().await;
+    });
+}
+
+/// The service looks at other things in between: that does not lengthen the client's time.
+#[test]
+fn a_service_that_waits_for_several_things_refuses_a_body_that_stops() {
+    run(2, async {
+        let busy = tower::service_fn(|request: Request<RequestBody>| async move {
+            let body = request.into_body().collect();
+            let ticks = async {
+                loop {
+                    sleep(SHORT / 20).await;
+                }
+            };
+            let Either::Left((body, _)) = select(pin!(body), pin!(ticks)).await;
+            Ok::<_, Infallible>(Response::new(Full::new(body.unwrap().to_bytes())))
+        });
+        let server = start(busy, |server| server.body_timeout(SHORT));
+        let client = Client::connect(server.address).await;
+        client.send(POST).await;
+        client.send("123").await;
+        let answer = client.rest().await;
+        assert!(answer.starts_with("HTTP/1.1 408"), "{answer:?}");
         server.end().await;
     });
 }
