@@ -1,7 +1,8 @@
 //! A stream of bytes in both directions, over TCP or a Unix socket.
 //!
 //! A transfer of fewer bytes than there was room for has emptied or filled the system's buffer, so that
-//! the next one would be refused: the reactor is told, which saves that system call.
+//! the next one would be refused: the reactor is told, which saves that system call. Not so for reads of
+//! Unix sockets, which may end before that.
 
 use std::{
     fmt,
@@ -18,7 +19,7 @@ use rustix::net::RecvFlags;
 use weald_kernel::{Done, Interest, IoSource};
 use weald_sync::{Branch, Waiting};
 
-use crate::transport::Transport;
+use crate::transport::{ShortRead, Transport};
 
 /// A connected socket: [`TcpStream`](crate::TcpStream) or [`UnixStream`](crate::UnixStream).
 ///
@@ -55,9 +56,17 @@ fn done(moved: usize, wanted: usize) -> Done<usize> {
     }
 }
 
+/// A read of `moved` bytes, where `wanted` had room.
+fn read<T: Transport>(moved: usize, wanted: usize) -> Done<usize> {
+    match T::SHORT_READ {
+        ShortRead::Last => done(moved, wanted),
+        ShortRead::OfARecord => Done::Maybe(moved),
+    }
+}
+
 fn read_some<T: Transport>(io: &T, buffers: &mut [IoSliceMut<'_>]) -> io::Result<Done<usize>> {
     let wanted = buffers.iter().map(|buffer| buffer.len()).sum();
-    Ok(done(io.read_some(buffers)?, wanted))
+    Ok(read::<T>(io.read_some(buffers)?, wanted))
 }
 
 fn write_some<T: Transport>(io: &T, buffers: &[IoSlice<'_>]) -> io::Result<Done<usize>> {
@@ -211,7 +220,7 @@ impl<T: Transport> Stream<T> {
             // Cheaper than `read`, which minds positions in files.
             let ((bytes, _room), _) = rustix::net::recv(io, &mut *buffer, RecvFlags::empty())?;
             take(bytes);
-            Ok(done(bytes.len(), wanted))
+            Ok(read::<T>(bytes.len(), wanted))
         })
     }
 

@@ -9,6 +9,8 @@ use std::{
 /// A connected socket. Only this crate implements it.
 pub trait Transport: AsFd + Send + Sync + Unpin + sealed::Sealed + 'static {
     #[doc(hidden)]
+    const SHORT_READ: ShortRead;
+    #[doc(hidden)]
     fn read_some(&self, buffers: &mut [IoSliceMut<'_>]) -> io::Result<usize>;
     #[doc(hidden)]
     fn write_some(&self, buffers: &[IoSlice<'_>]) -> io::Result<usize>;
@@ -18,6 +20,15 @@ pub trait Transport: AsFd + Send + Sync + Unpin + sealed::Sealed + 'static {
     fn noted_error(&self) -> io::Result<Option<io::Error>>;
     #[doc(hidden)]
     fn forbid_blocking(&self) -> io::Result<()>;
+}
+
+/// What it means that fewer bytes were read than there was room for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ShortRead {
+    /// There are no more, or the reactor has been told.
+    Last,
+    /// More may be there: a read ends with a record, and where descriptors were sent along.
+    OfARecord,
 }
 
 mod sealed {
@@ -55,10 +66,12 @@ impl Joined {
 }
 
 macro_rules! transport {
-    ($socket:ty) => {
+    ($socket:ty, $short_read:expr) => {
         impl sealed::Sealed for $socket {}
 
         impl Transport for $socket {
+            const SHORT_READ: ShortRead = $short_read;
+
             fn read_some(&self, buffers: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
                 let mut socket = self;
                 match buffers {
@@ -93,5 +106,5 @@ macro_rules! transport {
     };
 }
 
-transport!(net::TcpStream);
-transport!(unix::net::UnixStream);
+transport!(net::TcpStream, ShortRead::Last);
+transport!(unix::net::UnixStream, ShortRead::OfARecord);

@@ -18,6 +18,7 @@ mod sockets {
     mod many;
     mod options;
     mod runtimes;
+    mod short_reads;
     mod unix;
     mod vectored;
 

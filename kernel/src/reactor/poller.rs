@@ -67,17 +67,19 @@ impl Reports {
 fn readiness_of(flags: EventFlags) -> Readiness {
     let mut readiness = Readiness::NONE;
     let failed = EventFlags::HUP | EventFlags::ERR;
-    if flags.intersects(EventFlags::IN | EventFlags::RDHUP | failed) {
+    // At an urgent mark (`PRI`) the system ends a read, though more may be there.
+    let reads_on = EventFlags::RDHUP | EventFlags::PRI | failed;
+    if flags.intersects(EventFlags::IN | reads_on) {
         readiness = readiness.with(Readiness::READ);
     }
     if flags.intersects(EventFlags::OUT | failed) {
         readiness = readiness.with(Readiness::WRITE);
     }
-    if flags.intersects(EventFlags::RDHUP | failed) {
-        readiness = readiness.with(Readiness::READ_END);
+    if flags.intersects(reads_on) {
+        readiness = readiness.with(Readiness::READ_ON);
     }
     if flags.intersects(failed) {
-        readiness = readiness.with(Readiness::WRITE_END);
+        readiness = readiness.with(Readiness::WRITE_ON);
     }
     readiness
 }
@@ -103,7 +105,8 @@ impl Poller {
     }
 
     pub(crate) fn add(&self, descriptor: BorrowedFd<'_>, index: u32) -> io::Result<()> {
-        let both = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
+        let read = EventFlags::IN | EventFlags::PRI | EventFlags::RDHUP;
+        let both = read | EventFlags::OUT | EventFlags::ET;
         let data = EventData::new_u64(u64::from(index));
         Ok(epoll::add(&self.epoll, descriptor, data, both)?)
     }

@@ -33,11 +33,12 @@ impl Readiness {
     pub(crate) const READ: Readiness = Readiness(1);
     /// The same for writing.
     pub(crate) const WRITE: Readiness = Readiness(2);
-    /// Set when the peer writes no more, or the connection failed: the end comes after what is there, and
-    /// no further report. Never when the system has refused to read since.
-    pub(crate) const READ_END: Readiness = Readiness(4);
+    /// Set when something follows a read of fewer bytes than there was room for, without a further report:
+    /// the end, because the peer writes no more or the connection failed; or what is behind an urgent mark.
+    /// Never when the system has refused to read since.
+    pub(crate) const READ_ON: Readiness = Readiness(4);
     /// Set when the connection failed, for writing.
-    pub(crate) const WRITE_END: Readiness = Readiness(8);
+    pub(crate) const WRITE_ON: Readiness = Readiness(8);
     /// Set when the runtime has stopped; never cleared while the slot is in use.
     pub(crate) const GONE: Readiness = Readiness(16);
     pub(crate) const BOTH: Readiness = Readiness::READ.with(Readiness::WRITE);
@@ -53,8 +54,8 @@ impl Readiness {
     /// The bits that concern a direction, apart from `GONE`.
     fn of(interest: Interest) -> Readiness {
         match interest {
-            Interest::Read => Readiness::READ.with(Readiness::READ_END),
-            Interest::Write => Readiness::WRITE.with(Readiness::WRITE_END),
+            Interest::Read => Readiness::READ.with(Readiness::READ_ON),
+            Interest::Write => Readiness::WRITE.with(Readiness::WRITE_ON),
         }
     }
 
@@ -66,11 +67,11 @@ impl Readiness {
         }
     }
 
-    /// The bit that says that the end follows.
-    fn end_of(interest: Interest) -> Readiness {
+    /// The bit that says that a short transfer is not the last one.
+    fn on(interest: Interest) -> Readiness {
         match interest {
-            Interest::Read => Readiness::READ_END,
-            Interest::Write => Readiness::WRITE_END,
+            Interest::Read => Readiness::READ_ON,
+            Interest::Write => Readiness::WRITE_ON,
         }
     }
 }
@@ -223,10 +224,10 @@ impl Slot {
         self.clear(seen, Readiness::of(interest));
     }
 
-    /// The operation took all there is: the next one would be refused, unless the end follows, or there
-    /// was a report since `seen`.
+    /// The operation took all there is: the next one would be refused, unless more follows a short transfer,
+    /// or there was a report since `seen`.
     pub(crate) fn drained(&self, interest: Interest, seen: Seen) {
-        if !Readiness(seen.0 & READINESS).intersects(Readiness::end_of(interest)) {
+        if !Readiness(seen.0 & READINESS).intersects(Readiness::on(interest)) {
             self.clear(seen, Readiness::of(interest));
         }
     }

@@ -60,8 +60,10 @@ pub struct IoSource<T: AsFd> {
 pub enum Done<R> {
     /// It may succeed too.
     Maybe(R),
-    /// It would be refused: this one took all there was, or filled all the room. Only a stream may say so,
-    /// when it moved fewer bytes than it could: what comes later is reported then.
+    /// It would be refused: this one took all there was, or filled all the room. Only a stream of bytes may
+    /// say so, when it moved fewer than it could: what comes later is reported then. (At the end, and at an
+    /// urgent mark of TCP, such a transfer is not the last; the reactor knows.) Not what reads records, and
+    /// not a Unix socket, whose reads also end where descriptors were sent along.
     Drained(R),
 }
 
