@@ -3,6 +3,9 @@
 //! The system has no readiness for files, so every call costs a hand-over to a thread that may block,
 //! some ten microseconds: read and write in large pieces. Buffers are passed by value, because a call that
 //! has begun cannot be taken back: a future that is dropped leaves it to its end.
+//!
+//! At most 64 calls are under way at once in a program, and the others wait. Work that is itself
+//! [offloaded](crate::offload()) must not wait for one, which may then never end: it uses `std::fs`.
 
 use std::{
     fs::{self, DirEntry, Metadata, OpenOptions},

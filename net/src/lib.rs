@@ -39,7 +39,7 @@ pub mod signal;
 
 pub use exhaustion::is_exhausted;
 pub use halves::{ReadHalf, WriteHalf};
-pub use lookup::lookup_host;
+pub use lookup::{LookupError, lookup_host};
 pub use offload::{ShutDown, offload};
 pub use stream::Stream;
 pub use tcp::{KeepAlive, TcpListener, TcpStream};

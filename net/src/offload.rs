@@ -16,6 +16,11 @@ static TURNS: LazyLock<Semaphore> = LazyLock::new(|| Semaphore::new(AT_ONCE));
 /// Runs `work` on a thread that serves no worker. At most 64 run at once in a program, the others
 /// wait.
 ///
+/// So `work` must not wait for what is offloaded itself: another `offload`, a file of [`fs`](crate::fs), a
+/// name ([`lookup_host`](crate::lookup_host())), or a job that needs one. Once 64 of them hold their turns and
+/// each waits for one more, none ever goes on. It is on a thread that may block: call what blocks directly,
+/// `std::fs` say.
+///
 /// Cancel-safe as far as the system allows: dropped before its turn it does nothing; after that the work
 /// goes on by itself, and its output is dropped.
 ///

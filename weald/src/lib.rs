@@ -62,8 +62,8 @@ pub mod process {
 /// Sockets and names of hosts.
 pub mod net {
     pub use weald_net::{
-        KeepAlive, ReadHalf, ShutDown, Stream, TcpListener, TcpStream, Transport, UnixListener,
-        UnixStream, WriteHalf, is_exhausted, lookup_host, offload,
+        KeepAlive, LookupError, ReadHalf, ShutDown, Stream, TcpListener, TcpStream, Transport,
+        UnixListener, UnixStream, WriteHalf, is_exhausted, lookup_host, offload,
     };
 }
 

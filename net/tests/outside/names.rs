@@ -1,8 +1,17 @@
 //! Names of hosts.
 
-use weald_net::lookup_host;
+use std::{
+    io::ErrorKind,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+        mpsc,
+    },
+};
 
-use crate::tools::watch;
+use weald_net::{LookupError, TcpStream, lookup_host};
+
+use crate::tools::{on_each, until, watch};
 
 #[test]
 fn the_name_of_this_machine_is_known_and_one_that_cannot_be_is_not() {
@@ -15,6 +24,77 @@ fn the_name_of_this_machine_is_known_and_one_that_cannot_be_is_not() {
                 .all(|address| address.ip().is_loopback() && address.port() == 80)
         );
         assert!(!addresses.is_empty());
-        assert!(lookup_host("no such\0name", 80).await.is_err());
+        let error = lookup_host("no such\0name", 80).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidInput);
+    });
+}
+
+/// A part of a name is too long, so that nobody is asked.
+#[test]
+fn a_name_that_has_no_address_is_said_to_have_none() {
+    let _watch = watch();
+    crate::tools::runtime(1).block_on(async {
+        let host = format!("{}.invalid", "a".repeat(64));
+        let looked_up = lookup_host(&host, 80).await.unwrap_err();
+        let connected = TcpStream::connect_host(&host, 80).await.unwrap_err();
+        for error in [looked_up, connected] {
+            assert_eq!(error.kind(), ErrorKind::NotFound);
+            let inner = error.get_ref().unwrap();
+            let error: &LookupError = inner.downcast_ref().unwrap();
+            assert_eq!(error.host, host);
+            assert!(error.to_string().contains(&host), "{error}");
+        }
+    });
+}
+
+#[test]
+fn a_name_is_found_while_every_worker_computes() {
+    on_each(|runtime| {
+        let begun = Arc::new(AtomicUsize::new(0));
+        let found = Arc::new(AtomicBool::new(false));
+        let workers = runtime.metrics().workers;
+        let jobs: Vec<_> = (0..workers)
+            .map(|_| {
+                let (begun, found) = (begun.clone(), found.clone());
+                runtime.spawn(async move {
+                    begun.fetch_add(1, Ordering::SeqCst);
+                    until(|| found.load(Ordering::SeqCst));
+                })
+            })
+            .collect();
+        until(|| begun.load(Ordering::SeqCst) == workers);
+        let addresses = runtime.block_on(async { lookup_host("localhost", 80).await });
+        assert!(!addresses.unwrap().is_empty());
+        found.store(true, Ordering::SeqCst);
+        for job in jobs {
+            runtime.block_on(job).unwrap();
+        }
+    });
+}
+
+#[test]
+fn a_name_is_found_while_every_worker_is_blocked() {
+    on_each(|runtime| {
+        let begun = Arc::new(AtomicUsize::new(0));
+        let workers = runtime.metrics().workers;
+        let (ends, jobs): (Vec<_>, Vec<_>) = (0..workers)
+            .map(|_| {
+                let (end, ended) = mpsc::channel::<()>();
+                let begun = begun.clone();
+                let job = runtime.spawn(async move {
+                    begun.fetch_add(1, Ordering::SeqCst);
+                    // Until its sender is dropped.
+                    let _dropped = ended.recv();
+                });
+                (end, job)
+            })
+            .unzip();
+        until(|| begun.load(Ordering::SeqCst) == workers);
+        let addresses = runtime.block_on(async { lookup_host("localhost", 80).await });
+        assert!(!addresses.unwrap().is_empty());
+        drop(ends);
+        for job in jobs {
+            runtime.block_on(job).unwrap();
+        }
     });
 }
