@@ -40,6 +40,29 @@
 //! assert_eq!(seen.iter().collect::<Vec<_>>(), ["on", "off", "on", "off"]);
 //! # });
 //! ```
+//!
+//! A callback that shall outlive its process is given to the runtime by [`once`], or by [`rounds`]:
+//!
+//! ```
+//! use std::{sync::mpsc, time::Duration};
+//! use weald_process::{Inbox, callback::{self, Owner, When}};
+//!
+//! # weald_kernel::Runtime::test(1).block_on(async {
+//! let (sender, outlived) = mpsc::channel();
+//! let process = weald_process::spawn(async move |_inbox: Inbox<()>| {
+//!     let later = When::At(weald_kernel::now() + Duration::from_secs(1));
+//!     callback::once(Owner::runtime(), later, move || sender.send("still here").unwrap()).detach();
+//! })?;
+//! process.await.unwrap();
+//! weald_kernel::sleep(Duration::from_secs(2)).await;
+//! assert_eq!(outlived.try_recv(), Ok("still here"));
+//! # Ok::<(), weald_kernel::SpawnError>(())
+//! # }).unwrap();
+//! ```
+//!
+//! [`Runtime::shutdown`](weald_kernel::Runtime::shutdown) waits for what the runtime owns, as it does for jobs
+//! that sleep: while one is to come, [`every`] say, it takes its whole deadline, and then drops it. Cancel such
+//! ones before, by their handles.
 
 mod loops;
 mod then;
@@ -87,6 +110,9 @@ pub fn spawn(run: impl FnOnce() + Send + 'static) -> Handle {
 
 /// Runs `run` each `period`, for the first time one period from now. The times stay on their grid: lateness
 /// does not add up, and times that were missed altogether are skipped.
+///
+/// It never ends by itself: unless it is cancelled or its owner ends, a shutdown of the runtime takes its
+/// whole deadline.
 ///
 /// # Panics
 /// If `period` is zero.
