@@ -134,8 +134,8 @@ impl<L, S, U> Server<L, S, U> {
     /// The service waits from its poll of the body until more has come, or the body is dropped, or the
     /// service's future is polled without polling the body: a choice or a
     /// [`timeout`](weald_kernel::timeout) that went on to something else ends the wait. Not so for what has
-    /// a waker of its own, such as another job, or one of many futures in a `FuturesUnordered`: when that
-    /// gives up waiting, it must drop the body, or it is still taken to wait.
+    /// a waker of its own: another job, one of many futures in a `FuturesUnordered`, a wait with the stack
+    /// (`.wait()`). When that gives up waiting, it must drop the body, or it is still taken to wait.
     pub fn body_timeout(mut self, duration: Duration) -> Self {
         self.limits.body = duration;
         self
