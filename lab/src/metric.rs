@@ -1,6 +1,6 @@
 //! One measured value and its name; unit and direction follow from the name, so they are not kept.
 
-/// A measured value under the name that WORKLOADS fixed for it.
+/// A measured value under its fixed name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Metric {
     /// The name, as in `ns_per_spawn`.

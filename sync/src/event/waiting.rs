@@ -1,0 +1,249 @@
+//! The future of every wait: it takes the steps that `event` tells of.
+
+#![allow(unsafe_code)]
+
+use std::{
+    future::Future,
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+use super::{Branch, Enrolled, Entry, Event, Won};
+use crate::{claim::Claim, hooks::hooks, unit};
+
+/// The future of every wait. Cancel-safe: dropping it takes its offers back, and passes on what a partner
+/// has already left for it.
+///
+/// # Safety
+/// *Pinned*: the branch and the claim are not moved after the first poll. *Settled*: from then on, before
+/// they are dropped, the claim is won and all offers are retracted.
+#[must_use = "a wait does nothing unless it is awaited, or synced"]
+pub struct Waiting<B: Branch> {
+    /// Made by the first poll that does not end the wait.
+    claim: Option<Claim>,
+    stage: Stage,
+    branch: B,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Stage {
+    Fresh,
+    Waits,
+    Ended,
+}
+
+/// The parts of a pinned wait.
+pub(super) struct Parts<'a, B> {
+    claim: &'a mut Option<Claim>,
+    stage: &'a mut Stage,
+    branch: Pin<&'a mut B>,
+}
+
+impl<B: Branch> Waiting<B> {
+    /// A wait for an opened event.
+    #[inline(always)]
+    pub fn new(branch: B) -> Waiting<B> {
+        Waiting {
+            claim: None,
+            stage: Stage::Fresh,
+            branch,
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn parts(self: Pin<&mut Self>) -> Parts<'_, B> {
+        // SAFETY: *pinned*: the branch is pinned again below, the claim is moved by nobody.
+        let this = unsafe { self.get_unchecked_mut() };
+        Parts {
+            claim: &mut this.claim,
+            stage: &mut this.stage,
+            // SAFETY: *pinned*.
+            branch: unsafe { Pin::new_unchecked(&mut this.branch) },
+        }
+    }
+}
+
+/// An event that was not polled yet may still become part of another one.
+impl<B: Branch> Event for Waiting<B> {
+    type Output = B::Output;
+    type Branch = B;
+
+    fn open(self) -> B {
+        // A wait that was polled is pinned, and cannot be passed here.
+        debug_assert!(self.stage == Stage::Fresh, "the wait has not begun");
+        let this = std::mem::ManuallyDrop::new(self);
+        // SAFETY: the branch is moved out of a value that is not used or dropped any more; the rest of it
+        // owns nothing yet.
+        unsafe { std::ptr::read(&raw const this.branch) }
+    }
+
+    #[inline(always)]
+    fn conclude(outcome: B::Output) -> B::Output {
+        outcome
+    }
+}
+
+impl<B: Branch> Future for Waiting<B> {
+    type Output = B::Output;
+
+    #[inline]
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<B::Output> {
+        let mut parts = self.parts();
+        if !unit::with(unit::Unit::spend) {
+            hooks().give_way(cx.waker());
+            return Poll::Pending;
+        }
+        match *parts.stage {
+            Stage::Fresh => parts.begin(cx),
+            Stage::Waits => parts.resume(cx),
+            Stage::Ended => panic!("a wait was polled after it had ended"),
+        }
+    }
+}
+
+impl<B: Branch> Parts<'_, B> {
+    #[inline(always)]
+    fn begin(&mut self, cx: &mut Context<'_>) -> Poll<B::Output> {
+        match self.attempt(cx) {
+            Poll::Ready(output) => Poll::Ready(output),
+            Poll::Pending => self.enrol(cx),
+        }
+    }
+
+    /// Step 1 for all base events, beginning anywhere: so that of `n` each has a chance of at least `1 / n`
+    /// in each sync, whatever else is ready, and however the choices are nested.
+    #[inline(always)]
+    pub(super) fn attempt(&mut self, cx: &mut Context<'_>) -> Poll<B::Output> {
+        let bases = self.branch.bases();
+        let first = if bases > 1 { unit::random(bases) } else { 0 };
+        for base in rotated(first, bases) {
+            if let Poll::Ready(output) = self.branch.as_mut().attempt(base, cx) {
+                return Poll::Ready(self.end_with(base, output));
+            }
+        }
+        Poll::Pending
+    }
+
+    #[inline(never)]
+    fn enrol(&mut self, cx: &mut Context<'_>) -> Poll<B::Output> {
+        let mut held = self.claim.insert(Claim::new()).first();
+        let former = held.set_waker(cx.waker().clone());
+        debug_assert!(former.is_none(), "a new claim has no waker");
+        drop(held);
+        *self.stage = Stage::Waits;
+        for base in 0..self.branch.bases() {
+            let entry = Entry {
+                claim: made(self.claim),
+                number: base,
+                is_alone: self.branch.bases() == 1,
+            };
+            match self.branch.as_mut().enrol(base, &entry, cx) {
+                Enrolled::Waits => {}
+                Enrolled::Ready(output) => return Poll::Ready(self.end_with(base, output)),
+                Enrolled::Lost => break,
+            }
+        }
+        self.pause()
+    }
+
+    fn resume(&mut self, cx: &mut Context<'_>) -> Poll<B::Output> {
+        if let Some(winner) = made(self.claim).winner() {
+            return Poll::Ready(self.finish(winner));
+        }
+        // The waker first: who wakes the owner from now on wakes this one.
+        self.set_waker(cx);
+        if self.branch.is_polled() {
+            for base in 0..self.branch.bases() {
+                let entry = Entry {
+                    claim: made(self.claim),
+                    number: base,
+                    is_alone: self.branch.bases() == 1,
+                };
+                match self.branch.as_mut().again(base, &entry, cx) {
+                    Enrolled::Waits => {}
+                    Enrolled::Ready(output) => return Poll::Ready(self.end_with(base, output)),
+                    Enrolled::Lost => break,
+                }
+            }
+        }
+        self.pause()
+    }
+
+    fn set_waker(&mut self, cx: &mut Context<'_>) {
+        // Wakers are user code: cloned and dropped while nothing is held.
+        let waker = cx.waker().clone();
+        let Ok(mut held) = made(self.claim).hold() else {
+            return;
+        };
+        let unused = match held.wakes(&waker) {
+            true => Some(waker),
+            false => held.set_waker(waker),
+        };
+        drop(held);
+        drop(unused);
+    }
+
+    /// The end of a poll that completed nothing itself.
+    fn pause(&mut self) -> Poll<B::Output> {
+        if let Some(winner) = made(self.claim).winner() {
+            return Poll::Ready(self.finish(winner));
+        }
+        hooks().note(self.branch.reason());
+        Poll::Pending
+    }
+
+    fn end_with(&mut self, base: u32, output: B::Output) -> B::Output {
+        *self.stage = Stage::Ended;
+        self.branch.as_mut().settle(Some(base));
+        output
+    }
+
+    fn finish(&mut self, winner: u32) -> B::Output {
+        *self.stage = Stage::Ended;
+        // All other offers first: what is collected may be copied by the user's code, which may panic.
+        self.branch.as_mut().settle(Some(winner));
+        self.branch.as_mut().collect(Won(winner))
+    }
+}
+
+/// The claim of a wait that has begun.
+fn made(claim: &Option<Claim>) -> &Claim {
+    claim.as_ref().expect("a wait that waits has a claim")
+}
+
+/// The numbers below `count`, beginning with `first`: so that a base that is always ready starves nobody.
+fn rotated(first: u32, count: u32) -> impl Iterator<Item = u32> {
+    (first..count).chain(0..first)
+}
+
+/// The number that wins a claim whose wait was dropped.
+const NOBODY: u32 = u32::MAX / 2;
+
+impl<B: Branch> Drop for Waiting<B> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        if self.stage != Stage::Ended {
+            // SAFETY: *pinned*: a value that is being dropped is not moved any more.
+            let parts = unsafe { Pin::new_unchecked(self) }.parts();
+            parts.end();
+        }
+    }
+}
+
+impl<B: Branch> Parts<'_, B> {
+    #[cold]
+    fn end(mut self) {
+        // If nothing was enrolled, an opened event may still have something to take back.
+        if *self.stage == Stage::Waits {
+            // From here on no partner wins the claim.
+            if let Ok(held) = made(self.claim).hold() {
+                held.win_own(NOBODY);
+            }
+            if let Some(winner) = made(self.claim).winner().filter(|w| *w != NOBODY) {
+                self.branch.as_mut().give_back(Won(winner));
+            }
+        }
+        *self.stage = Stage::Ended;
+        self.branch.as_mut().settle(None);
+    }
+}
