@@ -4,12 +4,13 @@
 
 #![allow(unsafe_code)]
 
-use std::{
-    ptr,
-    task::Waker,
-    thread::{self, Thread},
-    time::{Duration, Instant},
-};
+mod hope;
+mod sleep;
+
+pub(crate) use hope::Hope;
+pub(crate) use sleep::{Sleeper, sleep};
+
+use std::{ptr, task::Waker};
 
 use crate::{
     callback::{self, Due},
@@ -18,9 +19,7 @@ use crate::{
     gate::{Epoch, Lost},
     inside::Inside,
     job::Header,
-    memory,
-    reactor::{Batch, seat::Seated},
-    ready, ring, run,
+    memory, ready, ring, run,
     runnable::Runnable,
     shared::Shared,
     stack,
@@ -216,9 +215,8 @@ pub(crate) enum Found {
     Nothing,
 }
 
-/// Searches: goes round the other workers, and takes half of the first ring that has jobs, or a forked
-/// half; or sees some in the injector. Goes on for a few microseconds, because what it hopes for often
-/// comes just then, and waking a sleeper costs more.
+/// Searches the other workers: takes half of the first ring that has jobs, or a forked half; or sees some in the
+/// injector. Goes on for a few microseconds while there is hope: waking a sleeper costs more.
 pub(crate) fn steal(tenure: &Tenure<'_>) -> Result<Found, Lost> {
     let shared = tenure.shared;
     if !tenure.searching.get() {
@@ -227,27 +225,45 @@ pub(crate) fn steal(tenure: &Tenure<'_>) -> Result<Found, Lost> {
     if !tenure.searching.get() {
         return Ok(fork::steal(shared).map_or(Found::Nothing, Found::Half));
     }
-    for _ in 0..SEARCH_ROUNDS {
-        for distance in 1..shared.workers.len() {
-            let victim = (tenure.worker().index + distance) % shared.workers.len();
-            if steal_from(tenure, victim)? {
-                return Ok(Found::Queued);
+    let others_run = shared.idle.sleeping() + 1 < shared.workers.len();
+    let rounds = match others_run || tenure.hope.is_worth_a_try() {
+        true => SEARCH_ROUNDS,
+        false => 1,
+    };
+    for round in 0..rounds {
+        let found = search_once(tenure)?;
+        if !matches!(found, Found::Nothing) {
+            if round > 0 {
+                tenure.hope.came_true();
             }
-        }
-        if shared.injector.len() > 0 || tenure.home.has_runnable() {
-            return Ok(Found::Queued);
+            return Ok(found);
         }
         if shared.is_driven() {
             return Ok(Found::Nothing);
-        }
-        if let Some(half) = fork::steal(shared) {
-            return Ok(Found::Half(half));
         }
         for _ in 0..PAUSES {
             spin_loop();
         }
     }
+    tenure.hope.was_in_vain();
     Ok(Found::Nothing)
+}
+
+fn search_once(tenure: &Tenure<'_>) -> Result<Found, Lost> {
+    let shared = tenure.shared;
+    for distance in 1..shared.workers.len() {
+        let victim = (tenure.worker().index + distance) % shared.workers.len();
+        if steal_from(tenure, victim)? {
+            return Ok(Found::Queued);
+        }
+    }
+    if shared.injector.len() > 0 || tenure.home.has_runnable() {
+        return Ok(Found::Queued);
+    }
+    if shared.is_driven() {
+        return Ok(Found::Nothing);
+    }
+    Ok(fork::steal(shared).map_or(Found::Nothing, Found::Half))
 }
 
 fn steal_from(tenure: &Tenure<'_>, victim: usize) -> Result<bool, Lost> {
@@ -298,100 +314,11 @@ pub(crate) fn from_reactor(tenure: &Tenure<'_>) -> bool {
     }
     let mut batch = tenure.batch.take();
     let found = reactor.look(&mut batch);
+    if found && !tenure.searching.get() {
+        // So that of the jobs that this wakes the first one, which this worker takes, wakes no other worker.
+        tenure.searching.set(tenure.shared.idle.start_search());
+    }
     reactor.handle(&mut batch);
     tenure.batch.set(batch);
     found
-}
-
-/// What it takes to wake a sleeping worker.
-pub(crate) enum Sleeper {
-    /// It parks.
-    Parks(Thread),
-    /// It waits in the reactor.
-    Sits,
-}
-
-impl Sleeper {
-    /// Ends the sleep. Called with what [`crate::idle`] returned, once.
-    pub(crate) fn wake(self, shared: &Shared) {
-        match self {
-            Sleeper::Parks(thread) => thread.unpark(),
-            Sleeper::Sits => shared.reactor.notify(),
-        }
-    }
-}
-
-/// Sleeps until there is work, a timer is due, the reactor reports something, or the runtime has news.
-/// The worker searches after it.
-pub(crate) fn sleep(tenure: &Tenure<'_>) -> Result<(), Lost> {
-    let (shared, worker) = (tenure.shared, tenure.worker());
-    let seated = shared.reactor.sit_down();
-    let sleeper = match &seated {
-        Some(_) => Sleeper::Sits,
-        None => Sleeper::Parks(thread::current()),
-    };
-    shared
-        .idle
-        .announce(worker.index, sleeper, tenure.before_sleep());
-    // After the announcement: an earlier timer or callback from outside finds this worker asleep and wakes
-    // it, and so does who forks.
-    let inside = tenure.enter()?;
-    let deadline = inside.wheel.next_tick();
-    let callbacks = !inside.callbacks.is_empty() || !worker.arrivals.is_empty();
-    drop(inside);
-    let deadline = deadline.map(|tick| shared.clock.start_of(tick));
-    let forks = tenure.patience.look(shared);
-    let deadline = forks.deadline(deadline);
-    let mut batch = tenure.batch.take();
-    let lacks_me = seated.is_none() && shared.reactor.lacks_a_sleeper();
-    let no_work = !callbacks && !sees_work(shared) && !forks.sees_work(shared) && !lacks_me;
-    if no_work && shared.trims.load(Ordering::Acquire) == tenure.trims_seen.get() {
-        match &seated {
-            Some(seated) => sit(tenure, seated, deadline, &mut batch),
-            None => park(tenure, deadline),
-        }
-    }
-    // The seat first: who is awake is not on it.
-    drop(seated);
-    shared.idle.retract(worker.index);
-    tenure.searching.set(true);
-    shared.monitor.worker_woke();
-    // Only now, so that the jobs that this wakes wake no other worker for themselves.
-    shared.reactor.handle(&mut batch);
-    tenure.batch.set(batch);
-    Ok(())
-}
-
-/// How long a sleep may still last; none: it is over.
-fn left(tenure: &Tenure<'_>, deadline: Option<Instant>) -> Option<Option<Duration>> {
-    let shared = tenure.shared;
-    let is_news = shared.is_stopped() || shared.crew.is_wanted() || tenure.home.has_runnable();
-    if is_news || !shared.idle.is_asleep(tenure.worker().index) {
-        return None;
-    }
-    match deadline.map(|deadline| deadline.saturating_duration_since(shared.clock.now())) {
-        Some(Duration::ZERO) => None,
-        left => Some(left),
-    }
-}
-
-fn park(tenure: &Tenure<'_>, deadline: Option<Instant>) {
-    while let Some(left) = left(tenure, deadline) {
-        match left {
-            None => thread::park(),
-            Some(left) => thread::park_timeout(left),
-        }
-    }
-}
-
-fn sit(tenure: &Tenure<'_>, seated: &Seated<'_>, deadline: Option<Instant>, batch: &mut Batch) {
-    let reactor = &tenure.shared.reactor;
-    // Whoever wakes a job that may run here only unparks this thread, which the poller would not see.
-    let _summons = tenure.home.summon_by(reactor);
-    while let Some(left) = left(tenure, deadline) {
-        reactor.wait(seated, batch, left);
-        if !batch.is_empty() {
-            return;
-        }
-    }
 }

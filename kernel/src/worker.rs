@@ -29,7 +29,6 @@ use crate::{
     context::Context,
     fork::Patience,
     gate::{Epoch, Gate, Holder, Lost},
-    idle::Before,
     inside::{Inside, Next},
     job::{Header, JobPtr},
     reactor, ready, ring,
@@ -166,6 +165,8 @@ pub(crate) struct Tenure<'a> {
     pub(crate) last_look: Cell<std::time::Instant>,
     /// How the worker waits for forked halves.
     pub(crate) patience: Patience,
+    /// Whether searches came true.
+    pub(crate) hope: search::Hope,
     /// What this thread takes from the reactor.
     pub(crate) batch: Cell<reactor::Batch>,
     /// How many runs there were; tells apart runs of one job.
@@ -193,6 +194,7 @@ impl<'a> Tenure<'a> {
             batch: Cell::default(),
             runs: Cell::new(0),
             patience: Patience::new(),
+            hope: search::Hope::default(),
         }
     }
 
@@ -388,13 +390,5 @@ impl<'a> Tenure<'a> {
         let _inside = self.enter()?;
         self.worker().set_running(job.ptr(), self.runs.get() + 1);
         Ok(())
-    }
-
-    /// What the worker is counted as when it announces its sleep.
-    pub(crate) fn before_sleep(&self) -> Before {
-        match self.searching.get() {
-            true => Before::Searching,
-            false => Before::Running,
-        }
     }
 }
