@@ -22,7 +22,7 @@ use std::{
 };
 
 use on_workers::on_workers;
-use tools::{Drops, Latch, watch};
+use tools::{Drops, Latch, until, watch};
 use weald_fiber::{self as thread, Builder, JoinError, Prefer};
 use weald_kernel::{Runtime, Wait};
 
@@ -283,6 +283,38 @@ fn threads_that_may_migrate_work_alike() {
         }
         assert_eq!(total.load(Ordering::Relaxed), 10_000);
     });
+}
+
+#[test]
+fn threads_that_may_migrate_run_their_destructors_at_a_shutdown() {
+    let _watch = watch();
+    for workers in [1, 2, 4] {
+        let drops = Drops::default();
+        let runtime = Runtime::builder().workers(workers).build().unwrap();
+        let never = Latch::default();
+        let threads: Vec<_> = (0..10)
+            .map(|_| {
+                let (token, waits) = (drops.token(), never.clone());
+                runtime.block_on(async {
+                    // SAFETY: it keeps nothing that depends on the OS thread.
+                    let started = unsafe {
+                        Builder::new().spawn_migrating(move || {
+                            let _token = token;
+                            waits.wait();
+                        })
+                    };
+                    started.unwrap()
+                })
+            })
+            .collect();
+        until(|| never.waiters() == 10);
+        let report = runtime.shutdown(Duration::from_secs(20));
+        assert!(report.not_stopped.is_empty(), "{report:?}");
+        assert_eq!(drops.count(), 10);
+        for handle in threads {
+            assert!(handle.join().unwrap_err().is_cancelled());
+        }
+    }
 }
 
 #[test]

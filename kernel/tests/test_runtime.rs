@@ -313,6 +313,29 @@ fn local_jobs_scopes_and_processes_run_there_too() {
 }
 
 #[test]
+fn a_scope_that_is_stuck_is_named_and_its_children_end() {
+    let _watch = watch();
+    for seed in 0..20 {
+        let drops = Drops::default();
+        let token = drops.token();
+        let stuck = catch_unwind(AssertUnwindSafe(|| {
+            Runtime::test(seed).block_on(scope(async |scope| {
+                let child = Spawn::new().name("the child").spawn(async move {
+                    let _token = token;
+                    std::future::pending::<()>().await;
+                });
+                scope.adopt(&child);
+                std::future::pending::<()>().await;
+            }));
+        }));
+        let message = *stuck.unwrap_err().downcast::<String>().unwrap();
+        assert!(message.contains("nothing can run any more"), "{message}");
+        assert!(message.contains("`the child`"), "{message}");
+        assert_eq!(drops.count(), 1);
+    }
+}
+
+#[test]
 fn what_is_left_is_dropped_with_the_runtime() {
     let _watch = watch();
     let drops = Drops::default();

@@ -1,0 +1,393 @@
+//! Destructors wait, fork and start threads: in an unwinding, at the end of a job, at the end of an OS thread.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(
+    clippy::async_yields_async,
+    reason = "handles are handed out of a block_on"
+)]
+
+#[path = "support/on_workers.rs"]
+mod on_workers;
+#[path = "../../kernel/tests/support/tools.rs"]
+mod tools;
+
+use std::{
+    future::poll_fn,
+    pin::pin,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+        mpsc,
+    },
+    time::Duration,
+};
+
+use on_workers::on_workers;
+use tools::{Drops, Latch, on_each, until, until_yielding, watch};
+use weald_fiber as thread;
+use weald_kernel::{Runtime, Wait, fork, scope, spawn, spawn_local};
+
+/// Calls what it holds when it is dropped.
+struct AtDrop<F: FnMut()>(F);
+
+impl<F: FnMut()> Drop for AtDrop<F> {
+    fn drop(&mut self) {
+        (self.0)();
+    }
+}
+
+/// Halves that wait for each other, so that one is stolen; both fork again.
+fn forks_that_meet() {
+    let (first, second) = (Latch::default(), Latch::default());
+    fork::join(
+        || {
+            first.open();
+            fork::join(|| second.clone().wait(), || ());
+        },
+        || {
+            first.clone().wait();
+            fork::join(|| (), || second.open());
+        },
+    );
+}
+
+/// A thread that waits in its code and has a destructor; it is cancelled once it waits.
+fn cancel_who_waits(destructor: impl FnMut() + Send + 'static) {
+    let latch = Latch::default();
+    let waits = latch.clone();
+    let guard = AtDrop(destructor);
+    let owner = thread::spawn(move || {
+        let _guard = guard;
+        waits.wait();
+    });
+    while latch.waiters() == 0 {
+        thread::yield_now();
+    }
+    owner.cancel();
+    assert!(owner.join().unwrap_err().is_cancelled());
+}
+
+/// A guard that lets a thread go on which waits already, and joins it.
+fn join_guard(joined: &Arc<AtomicUsize>) -> impl FnMut() + Send + 'static {
+    let (latch, joined) = (Latch::default(), joined.clone());
+    let waits = latch.clone();
+    let mut helper = Some(thread::spawn(move || waits.wait()));
+    while latch.waiters() == 0 {
+        thread::yield_now();
+    }
+    move || {
+        latch.open();
+        helper.take().unwrap().join().unwrap();
+        joined.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+#[test]
+fn a_guard_of_a_cancelled_thread_joins_its_helper() {
+    for workers in [1, 2, 4] {
+        on_workers(workers, || {
+            let joined = Arc::new(AtomicUsize::new(0));
+            let never = Latch::default();
+            let (waits, counts) = (never.clone(), joined.clone());
+            let owner = thread::spawn(move || {
+                let _guard = AtDrop(join_guard(&counts));
+                waits.wait();
+            });
+            while never.waiters() == 0 {
+                thread::yield_now();
+            }
+            owner.cancel();
+            assert!(owner.join().unwrap_err().is_cancelled());
+            assert_eq!(joined.load(Ordering::SeqCst), 1);
+        });
+    }
+}
+
+#[test]
+fn a_guard_of_a_panicking_thread_joins_its_helper() {
+    for workers in [1, 2, 4] {
+        on_workers(workers, || {
+            let joined = Arc::new(AtomicUsize::new(0));
+            let counts = joined.clone();
+            let owner = thread::spawn(move || {
+                let _guard = AtDrop(join_guard(&counts));
+                panic!("on purpose");
+            });
+            assert!(owner.join().unwrap_err().is_panic());
+            assert_eq!(joined.load(Ordering::SeqCst), 1);
+        });
+    }
+}
+
+#[test]
+fn a_destructor_of_a_cancelled_thread_forks() {
+    for workers in [1, 2, 4] {
+        on_workers(workers, || {
+            let rounds = Arc::new(AtomicUsize::new(0));
+            let counts = rounds.clone();
+            cancel_who_waits(move || {
+                for _ in 0..20 {
+                    forks_that_meet();
+                    counts.fetch_add(1, Ordering::SeqCst);
+                }
+            });
+            assert_eq!(rounds.load(Ordering::SeqCst), 20);
+        });
+    }
+}
+
+#[test]
+fn a_destructor_of_a_cancelled_future_forks() {
+    on_each(|runtime| {
+        let (latch, sorted) = (Latch::default(), Arc::new(AtomicBool::new(false)));
+        let (waits, tells) = (latch.clone(), sorted.clone());
+        let job = runtime.spawn(async move {
+            let _guard = AtDrop(|| {
+                for _ in 0..20 {
+                    forks_that_meet();
+                }
+                let mut numbers: Vec<u32> = (0..50_000).rev().collect();
+                fork::sort(&mut numbers);
+                tells.store(numbers.is_sorted(), Ordering::SeqCst);
+            });
+            waits.await;
+        });
+        until(|| latch.waiters() == 1);
+        job.cancel();
+        assert!(runtime.block_on(job).unwrap_err().is_cancelled());
+        assert!(sorted.load(Ordering::SeqCst));
+    });
+}
+
+#[test]
+fn the_scope_of_a_destructor_is_not_cancelled() {
+    for workers in [1, 2, 4] {
+        on_workers(workers, || {
+            let ended = Arc::new(AtomicUsize::new(0));
+            let counts = ended.clone();
+            cancel_who_waits(move || {
+                thread::scope(|scope| {
+                    for _ in 0..4 {
+                        scope.spawn(|| {
+                            thread::yield_now();
+                            forks_that_meet();
+                            thread::yield_now();
+                            counts.fetch_add(1, Ordering::SeqCst);
+                        });
+                    }
+                });
+            });
+            assert_eq!(ended.load(Ordering::SeqCst), 4);
+        });
+    }
+}
+
+#[test]
+fn a_park_in_an_unwinding_is_unparked() {
+    on_each(|runtime| {
+        let parked = Arc::new(AtomicBool::new(false));
+        let tells = parked.clone();
+        let owner = runtime.block_on(async {
+            thread::spawn(move || {
+                let _guard = AtDrop(|| {
+                    let mut park = pin!(weald_kernel::park());
+                    poll_fn(|cx| {
+                        let polled = park.as_mut().poll(cx);
+                        tells.store(true, Ordering::SeqCst);
+                        polled
+                    })
+                    .wait();
+                });
+                panic!("on purpose");
+            })
+        });
+        until(|| parked.load(Ordering::SeqCst));
+        owner.thread().unpark();
+        assert!(runtime.block_on(owner).unwrap_err().is_panic());
+    });
+}
+
+/// An output that, when it is dropped, waits until it is told to go on.
+fn waits_at_drop() -> (AtDrop<impl FnMut() + Send>, Latch, mpsc::Receiver<()>) {
+    let (go, (dropped, receiver)) = (Latch::default(), mpsc::channel());
+    let waits = go.clone();
+    let output = AtDrop(move || {
+        waits.clone().wait();
+        dropped.send(()).unwrap();
+    });
+    (output, go, receiver)
+}
+
+#[test]
+fn the_output_of_a_detached_job_waits_in_its_destructor() {
+    let _watch = watch();
+    for workers in [1, 2, 4] {
+        let runtime = Runtime::builder().workers(workers).build().unwrap();
+        let (output, go, dropped) = waits_at_drop();
+        // Who detaches a job that has ended drops its output; so it ends later.
+        let detached = Latch::default();
+        let ends = detached.clone();
+        let job = async move {
+            ends.await;
+            output
+        };
+        runtime.spawn(job).detach();
+        detached.open();
+        until(|| go.waiters() == 1);
+        // Another job does it: the worker is served meanwhile.
+        runtime
+            .block_on(runtime.spawn(async move { go.open() }))
+            .unwrap();
+        dropped.recv().unwrap();
+        let report = runtime.shutdown(Duration::from_secs(20));
+        assert!(report.not_stopped.is_empty(), "{report:?}");
+    }
+}
+
+#[test]
+fn the_output_of_a_detached_thread_waits_in_its_destructor() {
+    let _watch = watch();
+    for workers in [1, 2, 4] {
+        let runtime = Runtime::builder().workers(workers).build().unwrap();
+        let (output, go, dropped) = waits_at_drop();
+        let detached = Latch::default();
+        let ends = detached.clone();
+        runtime.block_on(async {
+            thread::spawn(move || {
+                ends.wait();
+                output
+            })
+            .detach();
+        });
+        detached.open();
+        until(|| go.waiters() == 1);
+        runtime
+            .block_on(runtime.spawn(async move { go.open() }))
+            .unwrap();
+        dropped.recv().unwrap();
+        let report = runtime.shutdown(Duration::from_secs(20));
+        assert!(report.not_stopped.is_empty(), "{report:?}");
+    }
+}
+
+/// Joins a thread that was cancelled before it began, and whose code waits when it is dropped.
+fn join_a_cancelled_fresh_thread() -> u32 {
+    let order = Arc::new(Mutex::new(Vec::new()));
+    let (begun, go) = (Latch::default(), Latch::default());
+    let opener = {
+        let (begun, go) = (begun.clone(), go.clone());
+        spawn(async move {
+            begun.await;
+            go.open();
+        })
+    };
+    let own = AtDrop(|| order.lock().unwrap().push("own"));
+    let tells = order.clone();
+    let capture = AtDrop(move || {
+        begun.open();
+        go.clone().wait();
+        tells.lock().unwrap().push("capture");
+    });
+    let child = thread::spawn(move || {
+        let _capture = capture;
+        // Another worker may have begun it before the cancel.
+        Latch::default().wait();
+    });
+    child.cancel();
+    assert!(child.join().unwrap_err().is_cancelled());
+    drop(own);
+    assert_eq!(*order.lock().unwrap(), ["capture", "own"]);
+    opener.wait().unwrap();
+    7
+}
+
+#[test]
+fn a_thread_joins_a_cancelled_fresh_thread_whose_destructor_waits() {
+    on_each(|runtime| {
+        for _ in 0..20 {
+            let parent =
+                runtime.block_on(async { thread::spawn(join_a_cancelled_fresh_thread).await });
+            assert_eq!(parent.unwrap(), 7);
+        }
+    });
+}
+
+#[test]
+fn a_job_joins_a_cancelled_fresh_thread_whose_destructor_waits() {
+    on_each(|runtime| {
+        for _ in 0..20 {
+            let job = runtime.spawn(async { join_a_cancelled_fresh_thread() });
+            assert_eq!(runtime.block_on(job).unwrap(), 7);
+        }
+    });
+}
+
+/// A scope whose body panics while a child waits with its stack.
+async fn scope_that_panics(token: tools::Token) {
+    let never = Latch::default();
+    scope(async |scope| {
+        let waits = never.clone();
+        let child = scope.spawn(async move {
+            let _token = token;
+            waits.wait();
+        });
+        child.detach();
+        until_yielding(|| never.waiters() == 1).await;
+        panic!("the body");
+    })
+    .await;
+}
+
+#[test]
+fn the_children_of_a_scope_whose_body_panics_may_wait_with_their_stacks() {
+    on_each(|runtime| {
+        let drops = Drops::default();
+        let job = runtime.spawn(scope_that_panics(drops.token()));
+        assert!(runtime.block_on(job).unwrap_err().is_panic());
+        assert_eq!(drops.count(), 1);
+    });
+}
+
+fn forks_local_jobs_and_threads() {
+    fn deep(depth: u32) -> u32 {
+        match depth {
+            0 => 0,
+            _ => {
+                let (below, here) = fork::join(|| deep(depth - 1), || 1);
+                below + here
+            }
+        }
+    }
+    let mut numbers: Vec<u32> = (0..20_000).rev().collect();
+    fork::sort(&mut numbers);
+    assert!(numbers.is_sorted());
+    assert_eq!(deep(20_000), 20_000);
+    let local = async { spawn_local(async { 5 }).unwrap().await.unwrap() };
+    assert_eq!(weald_kernel::block_on(local), 5);
+    assert_eq!(thread::spawn(|| 6).join().unwrap(), 6);
+}
+
+#[test]
+fn a_destructor_of_a_thread_local_of_a_foreign_thread() {
+    struct Works(mpsc::Sender<()>);
+    impl Drop for Works {
+        fn drop(&mut self) {
+            forks_local_jobs_and_threads();
+            self.0.send(()).unwrap();
+        }
+    }
+    thread_local! {
+        static WORKS: std::cell::RefCell<Option<Works>> = const { std::cell::RefCell::new(None) };
+    }
+    let _watch = watch();
+    let (ended, receiver) = mpsc::channel();
+    let foreign = std::thread::Builder::new()
+        .stack_size(128 << 10)
+        .spawn(move || {
+            // Before the kernel's own thread-locals are there, so that it outlives them; and after.
+            WORKS.set(Some(Works(ended)));
+            forks_local_jobs_and_threads();
+        });
+    foreign.unwrap().join().unwrap();
+    receiver.recv().unwrap();
+}
