@@ -5,6 +5,10 @@
 //! (sanitizer/common_interface_defs.h, "Fiber annotation interface"). Valgrind is told of each stack once, by a
 //! sequence of instructions that it recognises and that does nothing elsewhere (valgrind.h,
 //! VALGRIND_STACK_REGISTER).
+//!
+//! AddressSanitizer also marks the gaps of each frame, from its beginning to its return, and a new frame takes for
+//! granted that it finds no marks. The frames that are on a stack when it is left for good never return, so their
+//! marks are taken off right after that switch; else whoever has the stack next would trip over them.
 
 #![allow(unsafe_code)]
 
@@ -23,8 +27,11 @@ const STACK_REGISTER: usize = 0x1501;
 
 type Start = unsafe extern "C" fn(*mut *mut c_void, *const c_void, usize);
 type Finish = unsafe extern "C" fn(*mut c_void, *mut *const c_void, *mut usize);
+type Unpoison = unsafe extern "C" fn(*const c_void, usize);
 
 thread_local! {
+    /// Whether the switch that is under way leaves its stack for good.
+    static FOR_GOOD: Cell<bool> = const { Cell::new(false) };
     /// Where the thread's own stack lies, as the sanitizer knows it.
     static OWN: Cell<(*const c_void, usize)> = const { Cell::new((ptr::null(), 0)) };
 }
@@ -85,6 +92,7 @@ fn tell_start(start: NonNull<c_void>, onto: Onto<'_>, leaving: Leaving) -> Note 
         Onto::Ours(stack) => (stack.limit().as_ptr().cast_const().cast(), stack.size()),
         Onto::TheThreads => OWN.get(),
     };
+    FOR_GOOD.set(leaving == Leaving::ForGood);
     let mut kept = ptr::null_mut();
     let keep = match leaving {
         Leaving::Standing => &raw mut kept,
@@ -111,9 +119,23 @@ fn tell_finish(finish: NonNull<c_void>, note: Note) {
     let (mut bottom, mut size) = (ptr::null(), 0);
     // SAFETY: as its documentation asks for, right after the switch.
     unsafe { finish(note, &raw mut bottom, &raw mut size) };
+    if FOR_GOOD.take() {
+        clear(bottom, size);
+    }
     // The first switch of a thread comes from its own stack.
     if OWN.get().0.is_null() {
         OWN.set((bottom, size));
+    }
+}
+
+/// Takes off what the frames of a stack have marked; none of them is ever gone on with.
+fn clear(bottom: *const c_void, size: usize) {
+    if let Some(unpoison) = weak!("__asan_unpoison_memory_region") {
+        // SAFETY: the sanitizer's function of that name is one.
+        let unpoison = unsafe { mem::transmute::<NonNull<c_void>, Unpoison>(unpoison) };
+        // SAFETY: a stack of ours, that was just left for good and that nobody else can have before this thread
+        // gives it back.
+        unsafe { unpoison(bottom, size) };
     }
 }
 
