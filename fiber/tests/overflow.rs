@@ -7,7 +7,7 @@ use std::{
     sync::atomic::{AtomicBool, Ordering},
 };
 
-use weald_fiber::Builder;
+use weald_fiber::{Builder, JoinHandle};
 use weald_kernel::{Runtime, Spawn, fork};
 
 const CHILD: &str = "WEALD_TEST_OVERFLOW";
@@ -17,6 +17,36 @@ fn recurse(depth: u64) -> u64 {
     match depth {
         u64::MAX => 0,
         _ => recurse(depth + 1) + frame[usize::try_from(depth % 64).unwrap()],
+    }
+}
+
+/// Goes down until it has used so many bytes of its stack below `from`. Returns how many it has.
+fn dive(from: usize, bytes: usize) -> usize {
+    let frame = std::hint::black_box([0_u8; 512]);
+    let used = from - (&raw const frame).addr();
+    let deepest = match used < bytes {
+        true => dive(from, bytes),
+        false => used,
+    };
+    // Used after the call, so that this frame stays below it.
+    deepest + usize::from(std::hint::black_box(&frame)[0])
+}
+
+/// A thread with a stack of `size` that uses `bytes` of it.
+fn diver(size: usize, bytes: usize) -> JoinHandle<usize> {
+    let diver = Builder::new().name("the diver").stack_size(size);
+    let dives = move || {
+        let here = 0_u8;
+        dive((&raw const here).addr(), bytes)
+    };
+    diver.spawn(dives).unwrap()
+}
+
+/// Forks at each level, and then recurses without forks.
+fn forks_and_recurses(depth: u32) -> u64 {
+    match depth {
+        0 => recurse(0),
+        _ => fork::join(|| forks_and_recurses(depth - 1), || 0).0,
     }
 }
 
@@ -31,6 +61,14 @@ fn child() {
         "thread" => runtime.block_on(async {
             let deep = Builder::new().name("the deep one").spawn(|| recurse(0));
             deep.unwrap().await.unwrap()
+        }),
+        "small" => runtime.block_on(async {
+            let used = diver(64 << 10, 800 << 10).await.unwrap();
+            u64::try_from(used).unwrap()
+        }),
+        "further" => runtime.block_on(async {
+            let forks = named("a deep forker").spawn(async { forks_and_recurses(20_000) });
+            forks.await.unwrap()
         }),
         "half" => {
             static STOLEN: AtomicBool = AtomicBool::new(false);
@@ -78,6 +116,21 @@ fn overflow(what: &str) -> String {
 }
 
 #[test]
+fn a_thread_has_the_stack_that_it_was_given() {
+    let runtime = Runtime::builder().workers(2).build().unwrap();
+    let used = runtime.block_on(async { diver(1 << 20, 800 << 10).await.unwrap() });
+    assert!(used >= 800 << 10);
+    let told = overflow("small");
+    for part in [
+        "the stack of 64 KiB overflowed",
+        "`the diver`",
+        "stack_size",
+    ] {
+        assert!(told.contains(part), "{part} is not in: {told}");
+    }
+}
+
+#[test]
 fn a_thread_that_overflows_is_named() {
     let told = overflow("thread");
     for part in [
@@ -93,7 +146,23 @@ fn a_thread_that_overflows_is_named() {
 #[test]
 fn a_job_that_overflows_is_named() {
     let told = overflow("job");
-    for part in ["the stack of 2048 KiB overflowed", "`a deep job`"] {
+    for part in [
+        "the stack of 2048 KiB overflowed",
+        "`a deep job`",
+        "Builder::thread_stack",
+    ] {
+        assert!(told.contains(part), "{part} is not in: {told}");
+    }
+}
+
+#[test]
+fn what_overflows_below_deep_forks_is_told_that_no_setting_helps() {
+    let told = overflow("further");
+    for part in [
+        "the stack of 16384 KiB overflowed",
+        "`a deep forker`",
+        "fixed",
+    ] {
         assert!(told.contains(part), "{part} is not in: {told}");
     }
 }

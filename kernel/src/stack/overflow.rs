@@ -14,7 +14,7 @@ use std::{
 };
 
 use super::PAGE;
-use crate::{context, fork::Lane};
+use crate::{context, fork::Lane, strand::Kind};
 
 /// The handlers that were there before, of SIGSEGV and of SIGBUS.
 static BEFORE: OnceLock<[libc::sigaction; 2]> = OnceLock::new();
@@ -65,7 +65,8 @@ fn tell() {
     let cx = context::here();
     let mut line = Line::default();
     // SAFETY: as in `is_in_our_guard`.
-    let size = unsafe { &*cx.strand() }.stack().size();
+    let strand = unsafe { &*cx.strand() };
+    let size = strand.stack().size();
     let _cut = write!(line, "\nweald: the stack of {} KiB overflowed", size >> 10);
     // A stolen half is a job without a name; the job that forked it waits for it, and so is alive.
     let forked_by = cx.lane().and_then(Lane::root_job);
@@ -85,11 +86,25 @@ fn tell() {
         };
         let _cut = write!(line, ", spawned at {}", header.extras.site());
     }
-    let _cut = line.write_str(
-        ". A deep recursion needs a larger stack: thread::Builder::stack_size for a thread, \
-         Builder::thread_stack for the others.\n",
-    );
+    let _cut = line.write_str(advice(strand.kind));
     line.print();
+}
+
+/// What to do about it.
+fn advice(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Fiber => {
+            ". A deep recursion needs a larger stack: set thread::Builder::stack_size, up to 1 GiB.\n"
+        }
+        Kind::Loop => {
+            ". A deep recursion needs a larger stack: set Builder::thread_stack of the runtime, or call it on a \
+             thread with a thread::Builder::stack_size of its own.\n"
+        }
+        Kind::Further => {
+            ". A recursion through forks went on there, and the size is fixed: let what calls itself between two \
+             forks be less deep, or call it on a thread with a thread::Builder::stack_size of its own.\n"
+        }
+    }
 }
 
 /// Hands the signal to whoever handled it before.
