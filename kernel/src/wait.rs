@@ -67,7 +67,7 @@ pub(crate) fn block_on_in<F: Future>(shared: &Arc<Shared>, future: F) -> F::Outp
 /// As [`block_on_in`], for a fork that waits for its parts: the OS thread is held, because a job that ran there
 /// meanwhile could want a lock of `std` that who forked holds, and would hold the thread for good. But if the parts
 /// themselves wait, as `parts_wait` says, what they wait for may be bound to this thread: when something is to run
-/// here then, nothing comes back, and the caller is to wait in the other way.
+/// here then, nothing comes back, and the caller is to wait in the other way. A foreign thread runs that itself.
 pub(crate) fn hold_in<F: Future>(
     shared: &Arc<Shared>,
     future: Pin<&mut F>,
@@ -86,17 +86,20 @@ pub(crate) fn hold_in<F: Future>(
             header.set_joins_waiting(false);
             ended
         }
-        None => Some(visit::wait_outside(shared, future, Meanwhile::Parks)),
+        None => {
+            let meanwhile = Meanwhile::Holds(parts_wait);
+            Some(visit::wait_outside(shared, future, meanwhile))
+        }
     }
 }
 
 /// What a foreign thread does while it waits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Meanwhile {
+#[derive(Clone, Copy)]
+enum Meanwhile<'a> {
     /// It runs the jobs that are bound to it.
     RunsBound,
-    /// It parks.
-    Parks,
+    /// It parks, unless the parts that it waits for wait themselves: as in [`hold_in`].
+    Holds(&'a dyn Fn() -> bool),
 }
 
 /// As [`Wait::wait`](crate::Wait::wait), but a cancel of the running job does not end it: that is told, once, to

@@ -9,7 +9,10 @@ use std::{
     thread,
 };
 
-use super::{Meanwhile, block::ThreadWaker};
+use super::{
+    Meanwhile,
+    block::{LOOK, ThreadWaker},
+};
 use crate::{
     context,
     local::{self, Home},
@@ -22,7 +25,7 @@ use crate::{
 pub(super) fn wait_outside<F: Future>(
     shared: &Arc<Shared>,
     mut future: Pin<&mut F>,
-    meanwhile: Meanwhile,
+    meanwhile: Meanwhile<'_>,
 ) -> F::Output {
     let signal = ThreadWaker::new();
     let waker = Waker::from(signal.clone());
@@ -41,13 +44,13 @@ pub(super) fn wait_outside<F: Future>(
                 continue;
             }
             // Below a loop of ours there is another base, and what is bound to this thread is that one's.
-            let runs_home = meanwhile == Meanwhile::RunsBound && strand::root(cx).is_none();
-            if runs_home {
+            let is_base = strand::root(cx).is_none();
+            let has_work = || is_base && visit.home.has_runnable() && meanwhile.runs_bound();
+            if has_work() {
                 run_home(shared, &visit.home, &signal);
             }
-            let has_work = || runs_home && visit.home.has_runnable();
             while !signal.is_woken() && !has_work() {
-                thread::park();
+                meanwhile.park();
             }
         }
     }));
@@ -55,13 +58,27 @@ pub(super) fn wait_outside<F: Future>(
     ran.unwrap_or_else(|payload| resume_unwind(payload))
 }
 
+impl Meanwhile<'_> {
+    fn runs_bound(self) -> bool {
+        match self {
+            Meanwhile::RunsBound => true,
+            Meanwhile::Holds(parts_wait) => parts_wait(),
+        }
+    }
+
+    fn park(self) {
+        match self {
+            Meanwhile::RunsBound => thread::park(),
+            // Nobody tells that the parts have begun to wait.
+            Meanwhile::Holds(_) => thread::park_timeout(LOOK),
+        }
+    }
+}
+
 /// Runs the jobs bound to this thread that can run now, each once, and more while the future that the thread
 /// waits for is not woken.
 fn run_home(shared: &Shared, home: &Home, signal: &ThreadWaker) {
     let due = Cell::new(home.len());
-    if due.get() == 0 {
-        return;
-    }
     let is_over = || match due.get() {
         0 => signal.is_woken(),
         left => {

@@ -1,0 +1,214 @@
+//! Who forks may hold a lock of `std`: while parts compute elsewhere, nothing else runs on its OS thread. While they
+//! wait, others do, since one of them may be who lets the parts go on.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(
+    clippy::async_yields_async,
+    reason = "handles are handed out of a block_on"
+)]
+
+#[path = "../../kernel/tests/support/reports.rs"]
+mod reports;
+#[path = "../../kernel/tests/support/tools.rs"]
+mod tools;
+
+use std::sync::{
+    Arc, Mutex,
+    atomic::{AtomicBool, Ordering},
+};
+
+use reports::{collect_reports, reports};
+use tools::{Latch, runtime, until, watch};
+use weald_fiber as thread;
+use weald_kernel::{Wait, fork, spawn_local};
+
+/// How often a test tries to meet others at the right moment.
+const ROUNDS: usize = 50;
+
+/// A thread that waits, on the OS thread of who has it.
+struct Neighbour {
+    /// Lets it go on.
+    latch: Latch,
+    begun: Arc<AtomicBool>,
+    /// Whether the lock was free when it went on.
+    handle: thread::JoinHandle<bool>,
+}
+
+impl Neighbour {
+    /// Of the calling thread.
+    fn new(lock: &Arc<Mutex<u32>>) -> Neighbour {
+        loop {
+            let (neighbour, at) = Neighbour::anywhere(lock);
+            if at == std::thread::current().id() {
+                return neighbour;
+            }
+            neighbour.latch.open();
+            neighbour.handle.join().unwrap();
+        }
+    }
+
+    /// And where it waits.
+    fn anywhere(lock: &Arc<Mutex<u32>>) -> (Neighbour, std::thread::ThreadId) {
+        let (latch, begun) = (Latch::default(), Arc::new(AtomicBool::new(false)));
+        let at = Arc::new(Mutex::new(None));
+        let (waits, begins, wants, tells) =
+            (latch.clone(), begun.clone(), lock.clone(), at.clone());
+        let handle = thread::spawn(move || {
+            *tells.lock().unwrap() = Some(std::thread::current().id());
+            waits.wait();
+            begins.store(true, Ordering::SeqCst);
+            wants.try_lock().is_ok()
+        });
+        while latch.waiters() == 0 {
+            thread::yield_now();
+        }
+        let at = at.lock().unwrap().take().unwrap();
+        (
+            Neighbour {
+                latch,
+                begun,
+                handle,
+            },
+            at,
+        )
+    }
+}
+
+/// Whether the thread of that name was said to hold its OS thread.
+fn is_told_to_hold(name: &str) -> bool {
+    reports("weald::monitor", name).iter().any(|report| {
+        report.level == tracing::Level::WARN && report.text.contains("holds its OS thread")
+    })
+}
+
+/// Runs `body` as a thread of that name on two workers, so that one of them may take what it forks.
+fn on_two(name: &'static str, body: impl FnOnce() + Send + 'static) {
+    let _watch = watch();
+    collect_reports();
+    let runtime = runtime(2);
+    let started = runtime.block_on(async { thread::Builder::new().name(name).spawn(body) });
+    runtime.block_on(started.unwrap()).unwrap();
+}
+
+/// While a part computes, until its owner is said to hold its OS thread, a neighbour of the owner wants a lock.
+fn holds_while_a_part_computes(
+    name: &'static str,
+    fork: fn(&(dyn Fn() + Sync), &(dyn Fn() + Sync)),
+) {
+    on_two(name, move || {
+        let (lock, taken) = (Arc::new(Mutex::new(0)), AtomicBool::new(false));
+        let Neighbour {
+            latch,
+            begun,
+            handle,
+        } = Neighbour::new(&lock);
+        let guard = lock.lock().unwrap();
+        fork(
+            &|| {
+                until(|| taken.load(Ordering::SeqCst));
+                latch.open();
+            },
+            &|| {
+                taken.store(true, Ordering::SeqCst);
+                until(|| is_told_to_hold(name) || begun.load(Ordering::SeqCst));
+            },
+        );
+        drop(guard);
+        assert!(handle.join().unwrap(), "it went on while the lock was held");
+        assert!(is_told_to_hold(name));
+    });
+}
+
+/// A part, taken by another worker, joins a neighbour of its owner.
+fn gives_way_to_what_a_part_waits_for(fork: fn(&(dyn Fn() + Sync), &(dyn Fn() + Sync))) {
+    on_two("who forks", move || {
+        for _ in 0..5 {
+            let Neighbour { latch, handle, .. } = Neighbour::new(&Arc::default());
+            let (taken, handle) = (AtomicBool::new(false), Mutex::new(Some(handle)));
+            fork(&|| until(|| taken.load(Ordering::SeqCst)), &|| {
+                let joins = handle.lock().unwrap().take().unwrap();
+                taken.store(true, Ordering::SeqCst);
+                latch.open();
+                joins.join().unwrap();
+            });
+        }
+    });
+}
+
+fn join(first: &(dyn Fn() + Sync), second: &(dyn Fn() + Sync)) {
+    fork::join(first, second);
+}
+
+fn scope(body: &(dyn Fn() + Sync), part: &(dyn Fn() + Sync)) {
+    fork::scope(|scope| {
+        scope.spawn(part);
+        body();
+    });
+}
+
+#[test]
+fn a_join_holds_its_os_thread_while_a_half_computes() {
+    holds_while_a_part_computes("who joins", join);
+}
+
+#[test]
+fn a_scope_holds_its_os_thread_while_a_part_computes() {
+    holds_while_a_part_computes("who has a scope", scope);
+}
+
+#[test]
+fn a_join_gives_way_to_what_a_half_waits_for() {
+    gives_way_to_what_a_part_waits_for(join);
+}
+
+#[test]
+fn a_scope_gives_way_to_what_a_part_waits_for() {
+    gives_way_to_what_a_part_waits_for(scope);
+}
+
+/// A foreign thread may hold a lock of `std` over a join, which a job that is bound to it wants.
+#[test]
+fn a_join_of_a_foreign_thread_runs_nothing_that_is_bound_to_it() {
+    let _watch = watch();
+    let runtime = runtime(2);
+    let lock = Arc::new(Mutex::new(0));
+    for _ in 0..ROUNDS {
+        let wants = lock.clone();
+        let holds = &lock;
+        let is_free = runtime.block_on(async move {
+            let local = spawn_local(async move { wants.try_lock().is_ok() }).unwrap();
+            let taken = AtomicBool::new(false);
+            let guard = holds.lock().unwrap();
+            fork::join(
+                || until(|| taken.load(Ordering::SeqCst)),
+                || {
+                    taken.store(true, Ordering::SeqCst);
+                    // Nothing tells that its owner waits; in most rounds it does by then.
+                    (0..100).for_each(|_| std::thread::yield_now());
+                },
+            );
+            drop(guard);
+            local.await.unwrap()
+        });
+        assert!(is_free, "it ran while the lock was held");
+    }
+}
+
+#[test]
+fn a_foreign_thread_gives_way_to_what_its_parts_wait_for() {
+    for fork in [join, scope] {
+        let _watch = watch();
+        let runtime = runtime(2);
+        for _ in 0..5 {
+            runtime.block_on(async {
+                let local = spawn_local(async { 5 }).unwrap();
+                let (taken, local) = (AtomicBool::new(false), Mutex::new(Some(local)));
+                fork(&|| until(|| taken.load(Ordering::SeqCst)), &|| {
+                    let joins = local.lock().unwrap().take().unwrap();
+                    taken.store(true, Ordering::SeqCst);
+                    assert_eq!(joins.wait().unwrap(), 5);
+                });
+            });
+        }
+    }
+}
