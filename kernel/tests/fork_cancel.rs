@@ -105,6 +105,51 @@ fn a_cancel_drops_a_half_that_has_not_begun() {
 }
 
 #[test]
+fn a_job_that_was_cancelled_before_it_forks_unwinds_at_its_next_fork() {
+    on_each(|runtime| {
+        let begun = Arc::new(AtomicUsize::new(0));
+        let job = {
+            let begun = begun.clone();
+            runtime.spawn(async move {
+                // The first forks of a thread look around anyway.
+                for _ in 0..100 {
+                    join(|| {}, || {});
+                }
+                begun.store(1, Ordering::SeqCst);
+                until(|| begun.load(Ordering::SeqCst) == 2);
+                join(|| {}, || {});
+                begun.store(3, Ordering::SeqCst);
+            })
+        };
+        until(|| begun.load(Ordering::SeqCst) == 1);
+        job.cancel();
+        begun.store(2, Ordering::SeqCst);
+        assert!(is_cancelled(&runtime.block_on(job)));
+        assert_eq!(begun.load(Ordering::SeqCst), 2);
+    });
+}
+
+/// Each of its forks is an outermost one.
+#[test]
+fn a_cancel_ends_a_job_that_forks_again_and_again() {
+    on_each(|runtime| {
+        let rounds = Arc::new(AtomicUsize::new(0));
+        let job = {
+            let rounds = rounds.clone();
+            runtime.spawn(async move {
+                loop {
+                    rounds.fetch_add(1, Ordering::Relaxed);
+                    join(|| {}, || {});
+                }
+            })
+        };
+        until(|| rounds.load(Ordering::Relaxed) > 1000);
+        job.cancel();
+        assert!(is_cancelled::<()>(&runtime.block_on(job)));
+    });
+}
+
+#[test]
 fn a_job_that_was_cancelled_before_it_forks_unwinds_at_a_wait_in_a_half() {
     on_each(|runtime| {
         let (latch, begun) = (Latch::default(), Arc::new(AtomicUsize::new(0)));

@@ -7,7 +7,10 @@
 #![allow(unsafe_code)]
 
 use super::lane::Lane;
-use crate::{context, join, run};
+use crate::{
+    context::{self, Context},
+    join, run,
+};
 
 /// Whether the job at the root of `lane`'s forks is cancelled.
 fn root_is_cancelled(lane: &Lane) -> bool {
@@ -23,6 +26,17 @@ pub(super) fn inherit(lane: &Lane) {
         && let Some(job) = context::here().job_ref()
     {
         join::cancel_alone(&job);
+    }
+}
+
+/// A region begins: a cancel that its job has seen already is obeyed at its first fork.
+pub(super) fn ring_if_cancelled(here: &Context, lane: &Lane) {
+    let is_cancelled = here.job().is_some_and(|job| {
+        // SAFETY: the thread that runs a job keeps it alive.
+        unsafe { job.header() }.state.is_cancelled()
+    });
+    if is_cancelled {
+        lane.deque.ring();
     }
 }
 

@@ -87,8 +87,8 @@ impl Lanes {
 
     /// What `job` forked shall end, because it is cancelled.
     pub(crate) fn cancel_forks_of(&self, job: &JobRef) {
-        // Pairs with the fence in `Region::enter`: either a stolen half that begins now sees the cancel, or
-        // it is seen here.
+        // Pairs with the fence in `Region::enter`: either a region that begins now sees the cancel, or it is
+        // seen here.
         barrier::full();
         for lane in self.iter() {
             if lane.is_run_by(job) {

@@ -58,10 +58,13 @@ impl<'a> Region<'a> {
             lane.cut_off();
         }
         here.set_lane(lane);
-        if is_stolen {
+        if here.job().is_some() {
             // Pairs with the fence in `Lanes::cancel_forks_of`.
             barrier::full();
-            cancel::inherit(lane);
+            if is_stolen {
+                cancel::inherit(lane);
+            }
+            cancel::ring_if_cancelled(here, lane);
         }
         Region { lane, is_stolen }
     }
