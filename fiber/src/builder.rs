@@ -73,8 +73,9 @@ impl Builder {
         self
     }
 
-    /// The size of the stack in bytes, rounded up to a power of two between 16 KiB and 1 GiB. It is address
-    /// space: memory is used by the page, as the stack grows. The lowest page is its guard.
+    /// The size of the stack in bytes, rounded up to a power of two. Less than 16 KiB counts as 16 KiB; more than
+    /// 1 GiB is cut at that, without an error. It is address space: memory is used by the page, as the stack grows.
+    /// The lowest page is its guard: an overflow ends the program with a message that names the thread.
     pub fn stack_size(mut self, bytes: usize) -> Builder {
         self.stack = bytes;
         self

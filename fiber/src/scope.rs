@@ -74,7 +74,17 @@ where
 }
 
 impl<'scope> Scope<'scope, '_> {
-    /// Starts a thread in the scope.
+    /// Starts a thread in the scope. It does not wait, and so is not ended by a cancel of the caller: that reaches the
+    /// threads of the scope when its end waits for them.
+    ///
+    /// ```
+    /// # let runtime = weald_kernel::Runtime::builder().workers(1).build().unwrap();
+    /// # runtime.block_on(async {
+    /// let text = String::from("borrowed");
+    /// let length = weald_fiber::scope(|scope| scope.spawn(|| text.len()).join().unwrap());
+    /// assert_eq!(length, 8);
+    /// # });
+    /// ```
     ///
     /// # Panics
     /// If no thread can be started; [`Builder::spawn_scoped`] returns that as an error.
@@ -97,7 +107,27 @@ impl<'scope> Scope<'scope, '_> {
 }
 
 impl Builder {
-    /// Starts a thread in `scope`.
+    /// Starts a thread in `scope`, with these settings.
+    ///
+    /// ```
+    /// # let runtime = weald_kernel::Runtime::builder().workers(1).build().unwrap();
+    /// # runtime.block_on(async {
+    /// use weald_fiber::{Builder, scope};
+    ///
+    /// let mut words = vec!["lent"];
+    /// scope(|scope| {
+    ///     let writer = Builder::new().name("writer").stack_size(64 << 10);
+    ///     writer.spawn_scoped(scope, || words.push("out"))?;
+    ///     Ok::<(), weald_fiber::SpawnError>(())
+    /// })?;
+    /// assert_eq!(words, ["lent", "out"]);
+    /// # Ok::<(), weald_fiber::SpawnError>(())
+    /// # }).unwrap();
+    /// ```
+    ///
+    /// # Cancelling
+    /// It does not wait, and so is not ended by a cancel of the caller: that reaches the threads of the scope when
+    /// its end waits for them.
     ///
     /// # Errors
     /// As [`Builder::spawn`].

@@ -102,7 +102,8 @@ impl Runtime {
         Metrics::of(&self.shared)
     }
 
-    /// Gives memory that no job, message or timer uses back to the system. Returns the bytes.
+    /// Gives memory that no job, message or timer uses back to the system. Returns how many bytes, at most: a free
+    /// stack counts as a whole each time, though its pages may never have been touched, or be gone already.
     ///
     /// Memory is kept for reuse until this is called. Threads that are in a job keep what they have
     /// cached, at most some hundred kilobytes each. Time grows with the number of freed blocks.
