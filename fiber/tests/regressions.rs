@@ -1,6 +1,10 @@
 //! Programs that once broke a promise.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(
+    clippy::async_yields_async,
+    reason = "handles are handed out of a block_on"
+)]
 #![allow(unsafe_code)]
 
 #[path = "../../kernel/tests/support/tools.rs"]

@@ -41,6 +41,41 @@ fn a_thread_returns_its_result_to_whoever_joins_it() {
 }
 
 #[test]
+fn threads_that_their_joiner_runs_count_as_ended() {
+    let _watch = watch();
+    let runtime = Runtime::builder().workers(1).build().unwrap();
+    let joins = || (0..100).for_each(|_| thread::spawn(|| ()).join().unwrap());
+    runtime
+        .block_on(async move { thread::spawn(joins).await })
+        .unwrap();
+    let ended = runtime.metrics().ended;
+    assert!((100..=101).contains(&ended), "{ended}");
+}
+
+/// Whoever joins a fresh thread runs it on its own OS thread; if that one waits, others go on there.
+#[test]
+fn a_thread_that_its_joiner_runs_waits_for_one_of_the_same_os_thread() {
+    on_workers(1, || {
+        let (first, second) = (Latch::default(), Latch::default());
+        let (waits, opens) = (first.clone(), second.clone());
+        let bound = thread::spawn(move || {
+            waits.wait();
+            opens.open();
+        });
+        while first.waiters() == 0 {
+            thread::yield_now();
+        }
+        first.open();
+        let fresh = thread::spawn(move || {
+            second.wait();
+            5
+        });
+        assert_eq!(fresh.join().unwrap(), 5);
+        bound.join().unwrap();
+    });
+}
+
+#[test]
 fn threads_are_joined_from_any_shape() {
     let _watch = watch();
     let runtime = Runtime::builder().workers(2).build().unwrap();
@@ -97,6 +132,47 @@ fn a_detached_thread_goes_on() {
         sender.open();
         receiver.wait();
     });
+}
+
+#[test]
+fn a_handle_says_whether_its_thread_has_ended() {
+    for workers in [1, 2, 4] {
+        on_workers(workers, || {
+            let latch = Latch::default();
+            let (waits, (ended, receiver)) = (latch.clone(), mpsc::channel());
+            let handle = thread::spawn(move || {
+                waits.wait();
+                ended.send(()).unwrap();
+                5
+            });
+            assert!(
+                !handle.is_finished(),
+                "it cannot end before the latch opens"
+            );
+            while latch.waiters() == 0 {
+                thread::yield_now();
+            }
+            assert!(!handle.is_finished(), "it waits");
+            latch.open();
+            while !handle.is_finished() {
+                thread::yield_now();
+            }
+            assert_eq!(receiver.try_recv(), Ok(()));
+            assert_eq!(handle.join().unwrap(), 5);
+
+            let ends = [
+                thread::spawn(|| panic!("on purpose")),
+                thread::spawn(|| Latch::default().wait()),
+            ];
+            ends[1].cancel();
+            while !ends.iter().all(thread::JoinHandle::is_finished) {
+                thread::yield_now();
+            }
+            let [panicked, cancelled] = ends.map(thread::JoinHandle::join);
+            assert!(panicked.unwrap_err().is_panic());
+            assert!(cancelled.unwrap_err().is_cancelled());
+        });
+    }
 }
 
 #[test]

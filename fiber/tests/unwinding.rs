@@ -5,9 +5,12 @@
     clippy::async_yields_async,
     reason = "handles are handed out of a block_on"
 )]
+#![allow(unsafe_code)]
 
 #[path = "support/on_workers.rs"]
 mod on_workers;
+#[path = "../../kernel/tests/support/reports.rs"]
+mod reports;
 #[path = "../../kernel/tests/support/tools.rs"]
 mod tools;
 
@@ -23,7 +26,8 @@ use std::{
 };
 
 use on_workers::on_workers;
-use tools::{Drops, Latch, on_each, until, until_yielding, watch};
+use reports::{collect_reports, reports};
+use tools::{Drops, Latch, on_each, runtime, until, until_yielding, watch};
 use weald_fiber as thread;
 use weald_kernel::{Runtime, Wait, fork, scope, spawn, spawn_local};
 
@@ -136,6 +140,73 @@ fn a_destructor_of_a_cancelled_thread_forks() {
     }
 }
 
+/// The region of these forks began before the cancel.
+#[test]
+fn a_destructor_within_a_half_forks() {
+    for workers in [1, 2, 4] {
+        on_workers(workers, || {
+            let (latch, ended) = (Latch::default(), Arc::new(AtomicUsize::new(0)));
+            let (waits, counts) = (latch.clone(), ended.clone());
+            let owner = thread::spawn(move || {
+                let half = || {
+                    let _guard = AtDrop(|| {
+                        for _ in 0..20 {
+                            forks_that_meet();
+                        }
+                        counts.fetch_add(1, Ordering::SeqCst);
+                    });
+                    waits.clone().wait();
+                };
+                fork::join(half, half);
+            });
+            // Both wait, unless nobody takes the second one: that never begins then.
+            while latch.waiters() == 0 {
+                thread::yield_now();
+            }
+            owner.cancel();
+            assert!(owner.join().unwrap_err().is_cancelled());
+            assert!((1..=2).contains(&ended.load(Ordering::SeqCst)));
+        });
+    }
+}
+
+/// While a stack stands that unwinds, the standard library says of every job of its OS thread that it does.
+#[test]
+fn a_cancel_reaches_who_forks_beside_a_stack_that_stands_unwinding() {
+    let _watch = watch();
+    let runtime = runtime(1);
+    let (go, latch) = (Latch::default(), Latch::default());
+    let begun = Arc::new(AtomicBool::new(false));
+    let (waits, begins) = (go.clone(), begun.clone());
+    let forks = runtime.block_on(async {
+        thread::spawn(move || {
+            waits.wait();
+            begins.store(true, Ordering::SeqCst);
+            loop {
+                fork::join(|| (), || ());
+            }
+        })
+    });
+    until(|| go.waiters() == 1);
+    let waits = latch.clone();
+    let guard = AtDrop(move || {
+        go.open();
+        waits.clone().wait();
+    });
+    let unwinds = runtime.block_on(async {
+        thread::spawn(move || {
+            let _guard = guard;
+            panic!("on purpose");
+        })
+    });
+    until(|| begun.load(Ordering::SeqCst));
+    forks.cancel();
+    let ended = runtime.block_on(forks);
+    latch.open();
+    assert!(ended.unwrap_err().is_cancelled());
+    assert!(runtime.block_on(unwinds).unwrap_err().is_panic());
+}
+
 #[test]
 fn a_destructor_of_a_cancelled_future_forks() {
     on_each(|runtime| {
@@ -205,6 +276,58 @@ fn a_park_in_an_unwinding_is_unparked() {
         owner.thread().unpark();
         assert!(runtime.block_on(owner).unwrap_err().is_panic());
     });
+}
+
+/// Unwindings are counted by OS thread. So a thread that moves and waits in one holds its OS thread, though others are
+/// to go on there; that is reported.
+#[test]
+fn a_thread_that_moves_stays_where_it_unwinds() {
+    let _watch = watch();
+    collect_reports();
+    let runtime = runtime(1);
+    let (go, latch) = (Latch::default(), Latch::default());
+    let [begun, ended] = [(); 2].map(|()| Arc::new(AtomicBool::new(false)));
+    let (waits, begins, looks) = (go.clone(), begun.clone(), ended.clone());
+    let bound = runtime.block_on(async {
+        thread::spawn(move || {
+            waits.wait();
+            begins.store(true, Ordering::SeqCst);
+            until(|| looks.load(Ordering::SeqCst));
+            assert!(!std::thread::panicking(), "nobody unwinds here any more");
+        })
+    });
+    until(|| go.waiters() == 1);
+    let (waits, ends) = (latch.clone(), ended.clone());
+    let guard = AtDrop(move || {
+        go.open();
+        waits.clone().wait();
+        ends.store(true, Ordering::SeqCst);
+    });
+    let moves = runtime.block_on(async {
+        let named = thread::Builder::new().name("the mover");
+        // SAFETY: it keeps nothing over a wait that depends on the OS thread, but its unwinding.
+        let started = unsafe {
+            named.spawn_migrating(move || {
+                let _guard = guard;
+                panic!("on purpose");
+            })
+        };
+        started.unwrap()
+    });
+    let is_told = || {
+        reports("weald::monitor", "`the mover`")
+            .iter()
+            .any(|report| {
+                report.level == tracing::Level::WARN && report.text.contains("holds its OS thread")
+            })
+    };
+    until(|| is_told() || begun.load(Ordering::SeqCst));
+    latch.open();
+    assert!(runtime.block_on(moves).unwrap_err().is_panic());
+    runtime.block_on(bound).unwrap();
+    assert!(is_told());
+    let job = runtime.spawn(async { std::thread::panicking() });
+    assert!(!runtime.block_on(job).unwrap());
 }
 
 /// An output that, when it is dropped, waits until it is told to go on.
@@ -369,11 +492,12 @@ fn forks_local_jobs_and_threads() {
 
 #[test]
 fn a_destructor_of_a_thread_local_of_a_foreign_thread() {
-    struct Works(mpsc::Sender<()>);
+    struct Works(Runtime, mpsc::Sender<()>);
     impl Drop for Works {
         fn drop(&mut self) {
             forks_local_jobs_and_threads();
-            self.0.send(()).unwrap();
+            let _bytes = self.0.trim();
+            self.1.send(()).unwrap();
         }
     }
     thread_local! {
@@ -381,11 +505,12 @@ fn a_destructor_of_a_thread_local_of_a_foreign_thread() {
     }
     let _watch = watch();
     let (ended, receiver) = mpsc::channel();
+    let runtime = runtime(2);
     let foreign = std::thread::Builder::new()
         .stack_size(128 << 10)
         .spawn(move || {
             // Before the kernel's own thread-locals are there, so that it outlives them; and after.
-            WORKS.set(Some(Works(ended)));
+            WORKS.set(Some(Works(runtime, ended)));
             forks_local_jobs_and_threads();
         });
     foreign.unwrap().join().unwrap();

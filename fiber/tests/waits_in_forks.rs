@@ -213,6 +213,9 @@ fn a_first_half_waits_for_the_second_many_times() {
     runtime.block_on(job).unwrap();
 }
 
+/// How often a test tries to meet others at the right moment.
+const ROUNDS: usize = 50;
+
 /// Runs `body` as a job on 2 and 4 workers: with one, nobody takes a half while the other one computes.
 fn on_several(body: impl Fn() + Copy + Send + 'static) {
     let _watch = watch();
@@ -227,50 +230,81 @@ fn on_several(body: impl Fn() + Copy + Send + 'static) {
 #[test]
 fn a_descendant_on_top_of_a_join_waits_for_its_own_half() {
     on_several(|| {
-        let (begun, latch) = (Latch::default(), Latch::default());
-        let taken = AtomicBool::new(false);
-        fork::join(
-            || begun.clone().wait(),
-            || {
-                begun.open();
+        for _ in 0..ROUNDS {
+            let latch = Latch::default();
+            let [begun, taken] = [(); 2].map(|()| AtomicBool::new(false));
+            fork::join(
+                || until(|| begun.load(Ordering::SeqCst)),
+                || {
+                    begun.store(true, Ordering::SeqCst);
+                    fork::join(
+                        || until(|| taken.load(Ordering::SeqCst)),
+                        || {
+                            taken.store(true, Ordering::SeqCst);
+                            fork::join(|| latch.clone().wait(), || latch.open());
+                        },
+                    );
+                },
+            );
+        }
+    });
+}
+
+/// Who computes on top of a join counts once: a worker that is free takes its half.
+#[test]
+fn a_descendant_on_top_of_a_join_computes_beside_its_own_half() {
+    on_several(|| {
+        for _ in 0..ROUNDS {
+            let [begun, taken, met] = [(); 3].map(|()| AtomicBool::new(false));
+            let descendant = || {
+                taken.store(true, Ordering::SeqCst);
+                // Nothing tells that the other join's owner helps no longer, but waits; in most rounds it does by
+                // then.
+                (0..200).for_each(|_| std::thread::yield_now());
                 fork::join(
-                    || until(|| taken.load(Ordering::SeqCst)),
-                    || {
-                        taken.store(true, Ordering::SeqCst);
-                        fork::join(|| latch.clone().wait(), || latch.open());
-                    },
+                    || until(|| met.load(Ordering::SeqCst)),
+                    || met.store(true, Ordering::SeqCst),
                 );
-            },
-        );
+            };
+            fork::join(
+                || until(|| begun.load(Ordering::SeqCst)),
+                || {
+                    begun.store(true, Ordering::SeqCst);
+                    fork::join(|| until(|| taken.load(Ordering::SeqCst)), descendant);
+                },
+            );
+        }
     });
 }
 
 #[test]
 fn descendants_on_top_of_two_joins_wait_for_halves_of_each_other() {
     on_several(|| {
-        let (begun, first, second) = (Latch::default(), Latch::default(), Latch::default());
-        let (taken, taken_too) = (AtomicBool::new(false), AtomicBool::new(false));
-        let below = || {
-            taken_too.store(true, Ordering::SeqCst);
-            fork::join(|| first.clone().wait(), || first.open());
-            second.open();
-        };
-        fork::join(
-            || begun.clone().wait(),
-            || {
-                begun.open();
-                fork::join(
-                    || until(|| taken.load(Ordering::SeqCst)),
-                    || {
-                        taken.store(true, Ordering::SeqCst);
-                        let waits = || {
-                            until(|| taken_too.load(Ordering::SeqCst));
-                            second.clone().wait();
-                        };
-                        fork::join(waits, below);
-                    },
-                );
-            },
-        );
+        for _ in 0..ROUNDS {
+            let (first, second) = (Latch::default(), Latch::default());
+            let [begun, taken, taken_too] = [(); 3].map(|()| AtomicBool::new(false));
+            let below = || {
+                taken_too.store(true, Ordering::SeqCst);
+                fork::join(|| first.clone().wait(), || first.open());
+                second.open();
+            };
+            fork::join(
+                || until(|| begun.load(Ordering::SeqCst)),
+                || {
+                    begun.store(true, Ordering::SeqCst);
+                    fork::join(
+                        || until(|| taken.load(Ordering::SeqCst)),
+                        || {
+                            taken.store(true, Ordering::SeqCst);
+                            let waits = || {
+                                until(|| taken_too.load(Ordering::SeqCst));
+                                second.clone().wait();
+                            };
+                            fork::join(waits, below);
+                        },
+                    );
+                },
+            );
+        }
     });
 }
