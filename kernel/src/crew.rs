@@ -57,6 +57,13 @@ struct Inner {
     threads: usize,
 }
 
+/// In which list a thread is that stands by.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum StandsBy {
+    AsSpare,
+    Wanting,
+}
+
 /// No thread can be had for a right: as many stand-ins as allowed are there, or the system refuses.
 pub(crate) struct NoThread {
     pub(crate) right: Right,
@@ -111,18 +118,18 @@ impl Crew {
         inner.spares.pop()
     }
 
-    fn stand_by(&self, member: &Arc<Member>, shared: &Shared) {
+    fn stand_by(&self, member: &Arc<Member>, shared: &Shared) -> StandsBy {
         let mut inner = lock(&self.inner);
-        match member.home.has_runnable() {
-            false => inner.spares.push(member.clone()),
-            true => {
-                inner.wanting.push(member.clone());
-                self.wanted.store(inner.wanting.len(), Ordering::Release);
-                drop(inner);
-                // A worker that sleeps looks at what is wanted when it wakes.
-                shared.wake_one();
-            }
+        if !member.home.has_runnable() {
+            inner.spares.push(member.clone());
+            return StandsBy::AsSpare;
         }
+        inner.wanting.push(member.clone());
+        self.wanted.store(inner.wanting.len(), Ordering::Release);
+        drop(inner);
+        // A worker that sleeps looks at what is wanted when it wakes.
+        shared.wake_one();
+        StandsBy::Wanting
     }
 
     /// Leaves whichever list the member is in. False if it is in none: an offer is under way.
@@ -300,8 +307,8 @@ fn await_right(shared: &Arc<Shared>, member: &Arc<Member>) -> Option<Right> {
         if shared.is_stopped() {
             return None;
         }
-        shared.crew.stand_by(member, shared);
-        wait_for_news(shared, member, retire_at);
+        let stands_by = shared.crew.stand_by(member, shared);
+        wait_for_news(shared, member, stands_by, retire_at);
         if !shared.crew.step_forward(member) {
             // Somebody took this thread from the list: its offer is there, or about to be.
             continue_until_offered(member);
@@ -313,12 +320,12 @@ fn await_right(shared: &Arc<Shared>, member: &Arc<Member>) -> Option<Right> {
     }
 }
 
-fn wait_for_news(shared: &Shared, member: &Member, retire_at: Instant) {
-    let wanting = member.home.has_runnable();
+fn wait_for_news(shared: &Shared, member: &Member, stands_by: StandsBy, retire_at: Instant) {
     loop {
+        // What came since it stood by is news only to a spare.
         let news = lock(&member.offer).is_some()
             || shared.is_stopped()
-            || (!wanting && member.home.has_runnable());
+            || (stands_by == StandsBy::AsSpare && member.home.has_runnable());
         let left = retire_at.saturating_duration_since(Instant::now());
         if news || (left.is_zero() && !member.home.has_residents()) {
             return;
