@@ -10,7 +10,7 @@ use std::{
     ptr,
     sync::Arc,
     task::Waker,
-    thread::Thread,
+    thread::{self, Thread},
 };
 
 use crate::{
@@ -23,6 +23,8 @@ use crate::{
 
 /// Marks a word that still is a spawn site. Both kinds of pointee are aligned to more than 1.
 const SITE: usize = 1;
+/// How often a name is tried for that must not be waited for. A thief holds the parts for some instructions.
+const NAME_TRIES: usize = 100;
 
 /// The word.
 pub(crate) struct ExtrasWord(AtomicPtr<()>);
@@ -81,13 +83,20 @@ impl ExtrasWord {
         as_site(word).is_none().then(|| lock(&extras(word).parts))
     }
 
-    /// Calls `with` with the job's name, if it has one and nobody holds the parts. Neither locks nor allocates.
+    /// Calls `with` with the job's name, if it has one and nobody holds the parts for long: it may be the calling
+    /// thread that does. Neither locks nor allocates.
     pub(crate) fn try_name<R>(&self, with: impl FnOnce(&str) -> R) -> Option<R> {
         let word = self.0.load(Ordering::Acquire);
         if as_site(word).is_some() {
             return None;
         }
-        let parts = extras(word).parts.try_lock().ok()?;
+        let parts = (0..NAME_TRIES).find_map(|_| {
+            let parts = extras(word).parts.try_lock().ok();
+            if parts.is_none() {
+                thread::yield_now();
+            }
+            parts
+        })?;
         parts.name.as_deref().map(with)
     }
 
