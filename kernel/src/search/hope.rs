@@ -20,7 +20,7 @@ pub(crate) struct Hope {
 impl Hope {
     pub(super) fn is_worth_a_try(&self) -> bool {
         let in_vain = self.in_vain.get();
-        in_vain < PATIENCE || in_vain % TRY_EVERY == 0
+        in_vain < PATIENCE || in_vain.is_multiple_of(TRY_EVERY)
     }
 
     /// Work came while the worker searched.
