@@ -12,15 +12,18 @@ mod reports;
 #[path = "../../kernel/tests/support/tools.rs"]
 mod tools;
 
-use std::sync::{
-    Arc, Mutex,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
 };
 
 use reports::{collect_reports, reports};
 use tools::{Latch, runtime, until, watch};
 use weald_fiber as thread;
-use weald_kernel::{Wait, fork, spawn_local};
+use weald_kernel::{Runtime, Wait, fork, spawn_local};
 
 /// How often a test tries to meet others at the right moment.
 const ROUNDS: usize = 50;
@@ -211,4 +214,89 @@ fn a_foreign_thread_gives_way_to_what_its_parts_wait_for() {
             });
         }
     }
+}
+
+/// The part stands on the OS thread of who joins the half, and the half cannot go on before the thread that it runs
+/// in its own middle.
+#[test]
+fn a_half_that_joins_a_fresh_thread_lets_those_who_join_it_know_that_it_waits() {
+    let _watch = watch();
+    let builder = Runtime::builder().workers(3);
+    let runtime = builder
+        .stuck_after(Duration::from_secs(3600))
+        .build()
+        .unwrap();
+    for _ in 0..ROUNDS / 5 {
+        let stolen = Arc::new(AtomicBool::new(false));
+        let part_begun = Arc::new(AtomicBool::new(false));
+        let (left, part) = (Latch::default(), Latch::default());
+        let occupies = {
+            let (busy, ended) = (Latch::default(), part_begun.clone());
+            let begun = busy.clone();
+            let job = runtime.spawn(async move {
+                begun.open();
+                while !ended.load(Ordering::SeqCst) {
+                    std::hint::spin_loop();
+                }
+            });
+            runtime.block_on(busy);
+            job
+        };
+        let job = {
+            let (left, part) = (left.clone(), part.clone());
+            runtime.spawn(async move {
+                let goes_on = left.clone();
+                let thread = move || {
+                    fork::join(
+                        || until(|| part_begun.load(Ordering::SeqCst)),
+                        || {
+                            part_begun.store(true, Ordering::SeqCst);
+                            goes_on.open();
+                            part.wait();
+                        },
+                    );
+                };
+                fork::join(
+                    || {
+                        until(|| stolen.load(Ordering::SeqCst));
+                        left.wait();
+                    },
+                    || {
+                        stolen.store(true, Ordering::SeqCst);
+                        thread::spawn(thread).join().unwrap();
+                    },
+                );
+            })
+        };
+        let joins = || {
+            let waits = runtime.waits();
+            let reasons = waits.jobs.iter().filter_map(|waiting| waiting.reason);
+            let texts = reasons.map(|reason| reason.to_string());
+            let joins = texts.filter(|text| text.contains("another job's end"));
+            joins.count()
+        };
+        // The half's owner, and the thread that the half runs.
+        until(|| part.waiters() > 0 && joins() >= 2);
+        part.open();
+        runtime.block_on(job).unwrap();
+        runtime.block_on(occupies).unwrap();
+    }
+}
+
+#[test]
+fn halves_of_a_fresh_thread_that_is_joined_in_a_fork_run_beside_each_other() {
+    let _watch = watch();
+    let runtime = runtime(2);
+    let meet = |here: &AtomicBool, there: &AtomicBool| {
+        here.store(true, Ordering::SeqCst);
+        until(|| there.load(Ordering::SeqCst));
+    };
+    let thread = move || {
+        let (left, right) = (AtomicBool::new(false), AtomicBool::new(false));
+        fork::join(|| meet(&left, &right), || meet(&right, &left));
+    };
+    let job = runtime.spawn(async move {
+        fork::join(|| thread::spawn(thread).join().unwrap(), || ());
+    });
+    runtime.block_on(job).unwrap();
 }

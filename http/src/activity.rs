@@ -150,6 +150,11 @@ impl Activity {
         }
     }
 
+    /// Whether the last request had a body.
+    pub(crate) fn has_body(&self) -> bool {
+        self.has(BODY)
+    }
+
     /// Which wait for more of the request's body lasts, if one does.
     fn body_wait(&self) -> Option<u32> {
         match self.has(BODY) {

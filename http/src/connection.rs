@@ -188,6 +188,11 @@ impl<T: Transport, S: Serve> Connection<T, S> {
             Phase::Quiet => Some(self.limits.idle),
         };
         let present = self.lasting(phase);
+        if phase == Phase::InFlight && self.activity.has_body() {
+            // Another job may begin to wait for the body, and wakes nobody for that.
+            self.watchdog.look_within(present, self.limits.body, cx);
+            return Poll::Pending;
+        }
         if self.watchdog.watch(present, limit, cx).is_pending() {
             return Poll::Pending;
         }

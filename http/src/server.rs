@@ -127,8 +127,8 @@ impl<L, S, U> Server<L, S, U> {
         self
     }
 
-    /// How long a client may send nothing of a body that the service waits for; at most twice as long goes
-    /// unnoticed. It is told (408) if it was not answered yet, and the service's future is dropped.
+    /// How long a client may send nothing of a body that the service waits for; at most three times as
+    /// long goes unnoticed. It is told (408) if it was not answered yet, and the service's future is dropped.
     /// Default: 30 s.
     ///
     /// The service waits from its poll of the body until more has come, or the body is dropped, or the

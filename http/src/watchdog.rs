@@ -75,6 +75,16 @@ impl Watchdog {
         Poll::Pending
     }
 
+    /// Looks again after `limit` at the latest, whatever the phase is then.
+    pub(crate) fn look_within(&mut self, present: Lasting, limit: Duration, cx: &mut Context<'_>) {
+        if self
+            .armed
+            .is_none_or(|(_, for_so_long)| limit < for_so_long)
+        {
+            self.arm(present, limit, cx);
+        }
+    }
+
     /// Arms the timer anew.
     fn arm(&mut self, present: Lasting, limit: Duration, cx: &mut Context<'_>) {
         let mut timer = weald_kernel::sleep(limit);

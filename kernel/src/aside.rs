@@ -11,6 +11,7 @@
 
 use crate::{
     context::{self, Context},
+    fork::Parked,
     job::{JobPtr, JobRef},
     run::{self, Polled},
     run_word::RunWord,
@@ -34,7 +35,10 @@ pub(crate) fn run_if_next(job: &JobRef) {
     let budget = cx
         .shared()
         .map_or(u32::MAX, |shared| shared.config.poll_budget);
-    let aside = cx.set_aside();
+    // Who calls it does not compute meanwhile.
+    let parked = cx.lane().map(Parked::begin);
+    let place = context::Place::new();
+    let aside = cx.set_aside(&place);
     // But for the fiber's own code, which has its own stack, all that follows runs on the caller's: a destructor of
     // a fiber that was cancelled, what ends with it. It must not leave that stack in the fiber's name.
     let ending = cx.set_ending(true);
@@ -47,6 +51,7 @@ pub(crate) fn run_if_next(job: &JobRef) {
     };
     cx.set_ending(ending);
     drop(aside);
+    drop(parked);
     // Before the fiber's reference goes: until then the run word names it, and an outsider may look.
     restore(cx, before, u64::from(ended.is_some()));
     drop(ended);

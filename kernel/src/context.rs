@@ -5,10 +5,14 @@
 
 #![allow(unsafe_code)]
 
+mod interrupted;
 mod stacks;
+
+pub(crate) use interrupted::Place;
 
 use std::{arch::asm, cell::Cell, ptr, sync::Arc, task::Waker, thread};
 
+use interrupted::Interrupted;
 use weald_sync::unit::{self, Unit};
 
 use crate::{
@@ -51,6 +55,8 @@ pub(crate) struct Context {
     yielded: Cell<bool>,
     /// Whether the thread drops the future of a job that was cancelled.
     dropping: Cell<bool>,
+    /// On top of whose runs the present one is.
+    pub(crate) interrupted: Interrupted,
     /// Whether the thread ends a job that it does not run, on whatever stack it is.
     ending: Cell<bool>,
     /// How many stacks stand on this thread in the middle of an unwinding.
@@ -68,6 +74,7 @@ pub(crate) struct Context {
 /// The run of a job that was set aside; it goes on when this is dropped.
 pub(crate) struct Aside<'a> {
     here: &'a Context,
+    place: &'a Place,
     job: Option<JobPtr>,
     lane: *const Lane,
     /// Its number and its budget.
@@ -91,6 +98,7 @@ thread_local! {
             listening: Cell::new(false),
             yielded: Cell::new(false),
             dropping: Cell::new(false),
+            interrupted: Interrupted::new(),
             ending: Cell::new(false),
             unwinding: Cell::new(0),
             strand: Cell::new(ptr::null()),
@@ -246,12 +254,15 @@ impl Context {
         self.yielded.set(false);
     }
 
-    /// Sets the run of a job aside, because another one runs on top of its stack.
+    /// Sets the run of a job aside, because another one runs on top of its stack, or before it goes on.
     #[must_use]
-    pub(crate) fn set_aside(&self) -> Aside<'_> {
+    pub(crate) fn set_aside<'a>(&'a self, place: &'a Place) -> Aside<'a> {
+        let job = self.job.take();
+        self.interrupted.push(place, job);
         Aside {
             here: self,
-            job: self.job.take(),
+            place,
+            job,
             lane: self.lane.replace(ptr::null()),
             unit: unit::with(Unit::set_aside),
             listening: self.listening.get(),
@@ -370,6 +381,7 @@ impl Context {
 
 impl Drop for Aside<'_> {
     fn drop(&mut self) {
+        self.here.interrupted.pop(self.place);
         self.here.job.set(self.job);
         self.here.lane.set(self.lane);
         unit::with(|unit| unit.begin(self.unit.0, self.unit.1));

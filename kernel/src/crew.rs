@@ -18,7 +18,7 @@ use crate::{
     context,
     gate::Epoch,
     local::{self, Home},
-    memory, priority,
+    memory,
     shared::Shared,
     stack,
     strand::{self, Duty, Flow},
@@ -225,8 +225,7 @@ impl Service<'_> {
         };
         worker.gate.end(epoch);
         let number = self.shared.thread_number();
-        lock(&self.shared.relieved).retain(|(thread, _)| *thread != number);
-        match priority::restore(self.shared.priority) || self.member.home.has_residents() {
+        match self.shared.relieved.end(number) || self.member.home.has_residents() {
             true => Flow::Continue,
             false => Flow::End,
         }

@@ -66,6 +66,7 @@ mod crew;
 mod monitor;
 
 mod priority;
+mod relieved;
 
 mod report;
 

@@ -219,7 +219,8 @@ impl Home {
 /// unwound here only.
 pub(crate) fn evict(shared: &Shared, home: &Arc<Home>) {
     let cx = context::here();
-    let _aside = cx.set_aside();
+    let place = context::Place::new();
+    let _aside = cx.set_aside(&place);
     let lives_here = |job: &JobRef| {
         job.header().is_local_to(home) || (shared.is_driven() && job.header().stands())
     };

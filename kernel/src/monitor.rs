@@ -32,7 +32,9 @@ use crate::{
     crew::{self, Right},
     gate::Epoch,
     job::JobRef,
-    priority, reactor, ready, report,
+    reactor, ready,
+    relieved::Does,
+    report,
     run_word::RunWord,
     runnable::Runnable,
     search,
@@ -160,6 +162,8 @@ fn watch(shared: &Arc<Shared>) {
         for (worker, watched) in shared.workers.iter().zip(&mut watched) {
             observe(shared, worker, watched);
         }
+        let busy = shared.workers.len() - shared.idle.sleeping().min(shared.workers.len());
+        shared.relieved.lower_if_crowded(busy);
     }
 }
 
@@ -294,10 +298,11 @@ fn take_over(shared: &Shared, worker: &Worker, running: RunWord) -> Option<(JobR
     // pass while this thread is inside.
     let job = unsafe { JobRef::new_for(running.job()?) };
     let thread = worker.holder.load(Ordering::Relaxed);
-    if !blocked {
-        priority::lower(thread, shared.priority);
-    }
-    lock(&shared.relieved).push((thread, job.clone()));
+    let does = match blocked {
+        true => Does::Block,
+        false => Does::Compute,
+    };
+    shared.relieved.add(thread, job.clone(), does);
     worker.set_running_none();
     Some((job, outsider.take_over()))
 }

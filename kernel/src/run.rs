@@ -240,6 +240,7 @@ fn unwind(job: Runnable) {
     // It is awake: nothing is owed.
     let _nothing = job.header().state.cancel();
     let cx = context::here();
-    let _aside = cx.set_aside();
+    let place = context::Place::new();
+    let _aside = cx.set_aside(&place);
     run_outside(cx, job, u32::MAX);
 }

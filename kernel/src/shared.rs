@@ -11,6 +11,7 @@ use std::{
 };
 
 use crate::{
+    builder::available_workers,
     builder::{BuildError, Config},
     callback::{self, Due, Fifo},
     clock::{self, Clock, TICK},
@@ -24,8 +25,8 @@ use crate::{
     memory,
     metrics::Counters,
     monitor::Monitor,
-    priority,
     reactor::Reactor,
+    relieved::Relieved,
     report::JobName,
     runnable::Runnable,
     search::{self, Sleeper},
@@ -40,8 +41,6 @@ pub(crate) struct Shared {
     id: u16,
     pub(crate) config: Config,
     pub(crate) clock: Clock,
-    /// The system's priority of the runtime's threads.
-    pub(crate) priority: i32,
     pub(crate) workers: Box<[Worker]>,
     pub(crate) injector: Injector<Header>,
     pub(crate) idle: Idle<Sleeper>,
@@ -56,8 +55,8 @@ pub(crate) struct Shared {
     /// How many trims were asked for, and how often a thread took part in one.
     pub(crate) trims: AtomicUsize,
     pub(crate) trims_done: AtomicUsize,
-    /// The jobs whose threads lost their right, with the threads' numbers.
-    pub(crate) relieved: Mutex<Vec<(u32, JobRef)>>,
+    /// The threads that lost their right.
+    pub(crate) relieved: Relieved,
     /// How many jobs are in `wait()`.
     pub(crate) waiting: AtomicUsize,
     /// Whether it was said that the stand-ins are used up, and none was had since.
@@ -117,7 +116,6 @@ impl Shared {
         let shared = Arc::new(Shared {
             id: u16::try_from(id).expect("the number is below its maximum"),
             clock: Clock::new(clock),
-            priority: priority::of_this_thread(),
             workers: workers.into_boxed_slice(),
             injector: Injector::new(),
             idle: Idle::new(config.workers),
@@ -129,7 +127,7 @@ impl Shared {
             lanes: fork::Lanes::new(),
             trims: AtomicUsize::new(0),
             trims_done: AtomicUsize::new(0),
-            relieved: Mutex::new(Vec::new()),
+            relieved: Relieved::new(available_workers()),
             waiting: AtomicUsize::new(0),
             at_bound: AtomicBool::new(false),
             orphans: Mutex::new(Vec::new()),
@@ -328,17 +326,12 @@ impl Shared {
 
     /// Whether a job holds a thread otherwise than in `wait()`.
     pub(crate) fn is_stuck(&self) -> bool {
-        lock(&self.relieved)
-            .iter()
-            .any(|(_, job)| !job.header().state.is_waiting())
+        self.relieved.is_any_stuck()
     }
 
     /// The jobs that hold a thread at this moment, by name.
     pub(crate) fn stuck_jobs(&self) -> Vec<JobName> {
-        lock(&self.relieved)
-            .iter()
-            .map(|(_, job)| JobName::of(job.header()))
-            .collect()
+        self.relieved.jobs()
     }
 }
 

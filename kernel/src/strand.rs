@@ -337,7 +337,8 @@ pub(crate) fn stand(cx: &Context, root: &Strand, job: JobPtr) -> Result<(), Stac
 /// Runs `job` once, in the middle of what the calling stack does, on a stack of its own: so that it can be left
 /// standing while the caller goes on.
 pub(crate) fn run_aside(cx: &Context, class: u32, job: Runnable) {
-    let _aside = cx.set_aside();
+    let place = context::Place::new();
+    let _aside = cx.set_aside(&place);
     run_loop(cx, class, Duty::Aside(&Cell::new(Some(job))));
 }
 

@@ -257,7 +257,8 @@ fn drive_until(until: &dyn Fn() -> bool) -> Result<(), Stuck> {
     let cx = context::here();
     // SAFETY: driver: `block_on` set it, and waits for this.
     let driver = unsafe { DRIVER.get().as_ref() }.expect("only a driver drives");
-    let _aside = cx.set_aside();
+    let place = context::Place::new();
+    let _aside = cx.set_aside(&place);
     let until = Until(until);
     let outer = driver.until.replace(ptr::from_ref(&until).cast());
     driver.tenure.hold_again();

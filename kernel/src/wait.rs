@@ -80,10 +80,12 @@ pub(crate) fn hold_in<F: Future>(
             let gives_way = || {
                 let waits = parts_wait();
                 header.set_joins_waiting(waits);
+                context::again().interrupted.set_joins_waiting(waits);
                 waits && context::again().home_here().is_some_and(Home::has_runnable)
             };
             let ended = block::hold_in_job(future, &gives_way);
             header.set_joins_waiting(false);
+            context::again().interrupted.set_joins_waiting(false);
             ended
         }
         None => {

@@ -264,9 +264,7 @@ impl<'a> Tenure<'a> {
                 break end;
             }
         };
-        if self.searching.take() {
-            let _last = self.shared.idle.end_search();
-        }
+        self.end_search();
         self.cx.lose();
         end
     }
@@ -309,17 +307,20 @@ impl<'a> Tenure<'a> {
         Ok(self.found(half))
     }
 
-    /// A worker that found work no longer searches; the last one to find some wakes the next, if it
-    /// sees that more is left.
+    /// A job is to be run.
     fn found(&self, job: Runnable) -> Runnable {
+        self.end_search();
+        job
+    }
+
+    /// The worker no longer searches; the last one to stop wakes the next, if it sees that more is left to do.
+    fn end_search(&self) {
         if self.searching.take()
             && self.shared.idle.end_search()
-            && search::sees_work(self.shared)
-            && let Some(sleeper) = self.shared.idle.notify()
+            && (search::sees_work(self.shared) || self.shared.crew.is_wanted())
         {
-            sleeper.wake(self.shared);
+            self.shared.wake_one();
         }
-        job
     }
 
     /// Step 2: runs `job`, and what the gate hands out after it, until that is nothing.

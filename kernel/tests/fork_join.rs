@@ -13,8 +13,8 @@ use std::{
     thread,
 };
 
-use tools::{on_each, runtime, watch};
-use weald_kernel::{Runtime, fork::join, spawn};
+use tools::{Latch, on_each, runtime, watch};
+use weald_kernel::{Runtime, Wait, fork::join, spawn};
 
 fn fib(n: u64) -> u64 {
     if n < 2 {
@@ -148,4 +148,23 @@ fn a_deque_grows_while_thieves_take_from_it() {
 
 fn spawn_in<R: Send + 'static>(runtime: &Runtime, f: impl FnOnce() -> R + Send + 'static) -> R {
     runtime.block_on(async { spawn(async move { f() }).await.unwrap() })
+}
+
+#[test]
+fn halves_on_a_foreign_thread_may_wait_for_each_other() {
+    on_each(|runtime| {
+        let (first, second) = (Latch::default(), Latch::default());
+        runtime.block_on(async {
+            join(
+                || {
+                    first.open();
+                    second.clone().wait();
+                },
+                || {
+                    second.open();
+                    first.clone().wait();
+                },
+            )
+        });
+    });
 }

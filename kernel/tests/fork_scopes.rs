@@ -8,7 +8,7 @@ mod tools;
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{
-        Mutex,
+        Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
     },
 };
@@ -159,4 +159,50 @@ fn scopes_on_foreign_threads() {
         "body"
     });
     assert_eq!((result, sum.into_inner().unwrap()), ("body", 4950));
+}
+
+/// Two parts that meet, so that another thread runs one; both fork.
+struct ScopeAtDrop<'a>(&'a AtomicUsize);
+
+impl Drop for ScopeAtDrop<'_> {
+    fn drop(&mut self) {
+        let begun = AtomicUsize::new(0);
+        let part = || {
+            begun.fetch_add(1, Ordering::SeqCst);
+            while begun.load(Ordering::SeqCst) < 2 {
+                std::thread::yield_now();
+            }
+            join(|| (), || ());
+            self.0.fetch_add(1, Ordering::SeqCst);
+        };
+        fork::scope(|scope| {
+            scope.spawn(part);
+            scope.spawn(part);
+        });
+    }
+}
+
+#[test]
+fn parts_of_a_scope_in_a_destructor_are_not_unwound_by_the_cancel_that_runs_it() {
+    let _watch = watch();
+    let runtime = runtime(3);
+    for _ in 0..20 {
+        let ended = Arc::new(AtomicUsize::new(0));
+        let (latch, counted) = (Latch::default(), ended.clone());
+        let begun = latch.clone();
+        let job = runtime.spawn(async move {
+            let forks_for_ever = || {
+                let _scope = ScopeAtDrop(&counted);
+                begun.open();
+                loop {
+                    join(|| (), || ());
+                }
+            };
+            join(forks_for_ever, || ());
+        });
+        runtime.block_on(latch);
+        job.cancel();
+        assert!(matches!(runtime.block_on(job), Err(JoinError::Cancelled)));
+        assert_eq!(ended.load(Ordering::SeqCst), 2);
+    }
 }

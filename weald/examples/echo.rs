@@ -14,7 +14,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let listener = TcpListener::bind("127.0.0.1:7000".parse()?)?;
     println!("{}", listener.local_addr()?);
     loop {
-        let (stream, peer) = listener.accept().wait()?;
+        let (stream, peer) = match listener.accept().wait() {
+            Ok(accepted) => accepted,
+            // One client's failure, or no descriptors for a moment, for which the listener pauses by itself.
+            Err(error) => {
+                eprintln!("nobody was accepted: {error}");
+                continue;
+            }
+        };
         thread::spawn(move || match echo(&stream) {
             Ok(bytes) => println!("{peer} sent {bytes} bytes"),
             Err(error) => println!("{peer} is gone: {error}"),

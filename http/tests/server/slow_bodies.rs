@@ -171,3 +171,21 @@ fn a_service_that_waits_for_several_things_refuses_a_body_that_stops() {
         server.end().await;
     });
 }
+
+#[test]
+fn a_body_that_stops_while_another_job_reads_it_is_refused() {
+    run(2, async {
+        let elsewhere = tower::service_fn(|request: Request<RequestBody>| async move {
+            weald_kernel::spawn(count(request)).await.unwrap()
+        });
+        let server = start(elsewhere, |server| server.body_timeout(SHORT));
+        for begun in ["", "123"] {
+            let client = Client::connect(server.address).await;
+            client.send(POST).await;
+            client.send(begun).await;
+            let answer = client.rest().await;
+            assert!(answer.starts_with("HTTP/1.1 408"), "{answer:?}");
+        }
+        server.end().await;
+    });
+}

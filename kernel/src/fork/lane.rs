@@ -135,13 +135,21 @@ impl Lane {
         self.root().job()
     }
 
-    /// Whether a cancel unwinds the region's job already, or the root. By a thief that has just taken a half of the
-    /// lane: both wait for it, and so are alive.
-    pub(super) fn unwinds(&self) -> bool {
+    /// What those descend from that are forked here: while a cancel unwinds already, it does not reach them. By the
+    /// region's thread, or a thief that has just taken a half of the lane.
+    pub(super) fn root_of_forks(&self) -> Root {
+        match self.unwinds() {
+            true => self.root().cut_off(),
+            false => self.root(),
+        }
+    }
+
+    /// Whether a cancel unwinds the region's job already, or the root. Both are alive: they run or wait for who asks.
+    fn unwinds(&self) -> bool {
         let job = ptr::NonNull::new(self.job.load(Ordering::Relaxed)).map(JobPtr::from_raw);
         let jobs = [job, self.root().canceller()];
         jobs.into_iter().flatten().any(|job| {
-            // SAFETY: the caller's promise.
+            // SAFETY: it runs, or waits for, who asks.
             let header = unsafe { job.header() };
             header.extras.existing().is_some_and(|parts| parts.unwound)
         })

@@ -103,7 +103,7 @@ pub fn scope<'env, R>(body: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env>)
         let parts = Arc::new(Parts {
             runtime: lane.shared().id(),
             site,
-            root: lane.root(),
+            root: lane.root_of_forks(),
             inner: Mutex::default(),
         });
         let scope = Scope {

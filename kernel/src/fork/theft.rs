@@ -98,12 +98,8 @@ pub(super) fn steal_from(
                 .flat_map(|line| line.iter().copied())
                 .chain([number])
                 .collect();
-            let root = match lane.unwinds() {
-                true => lane.root().cut_off(),
-                false => lane.root(),
-            };
             let descent = Descent {
-                root,
+                root: lane.root_of_forks(),
                 line: Arc::from(line),
             };
             let (runnable, job) = make_job(shared, entry, descent);

@@ -20,6 +20,7 @@ use crate::{
     fork::Parked,
     job::JobRef,
     local::Home,
+    relieved::Does,
     report,
     shared::Shared,
     sys::lock,
@@ -65,7 +66,9 @@ fn release(job: JobRef) {
         let right = crew::renew(&shared, worker.index, epoch);
         cx.lose();
         let Some(right) = right else { return };
-        lock(&shared.relieved).push((shared.thread_number(), job));
+        shared
+            .relieved
+            .add(shared.thread_number(), job, Does::Block);
         shared.counters.announced.fetch_add(1, Ordering::Relaxed);
         give(&shared, right);
     });

@@ -15,6 +15,7 @@ use super::{
 };
 use crate::{
     context,
+    fork::Parked,
     local::{self, Home},
     shared::Shared,
     strand::{self, Duty},
@@ -49,6 +50,8 @@ pub(super) fn wait_outside<F: Future>(
             if has_work() {
                 run_home(shared, &visit.home, &signal);
             }
+            // What it forked may be taken by others as if it did not compute.
+            let _parked = cx.lane().map(Parked::begin);
             while !signal.is_woken() && !has_work() {
                 meanwhile.park();
             }
@@ -87,7 +90,8 @@ fn run_home(shared: &Shared, home: &Home, signal: &ThreadWaker) {
         }
     };
     let cx = context::here();
-    let _aside = cx.set_aside();
+    let place = context::Place::new();
+    let _aside = cx.set_aside(&place);
     strand::run_loop(cx, shared.stack_class(), Duty::Visit(&is_over));
 }
 

@@ -1,0 +1,80 @@
+//! A relieved thread that computes makes room for others in the system's priority, but only where cores are short.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[path = "support/tools.rs"]
+mod tools;
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+    time::Duration,
+};
+
+use tools::watch;
+use weald_kernel::Runtime;
+
+fn quickly_relieved() -> Arc<Runtime> {
+    let builder = Runtime::builder().workers(1);
+    let stuck_after = Duration::from_millis(1);
+    Arc::new(builder.stuck_after(stuck_after).build().unwrap())
+}
+
+fn cores() -> usize {
+    thread::available_parallelism().unwrap().get()
+}
+
+/// The nice value of the calling thread.
+fn nice() -> i32 {
+    rustix::process::getpriority_process(None).unwrap()
+}
+
+/// Without any pause, in which the thread would not compute.
+fn computes_until(is_so: impl Fn() -> bool) {
+    while !is_so() {
+        std::hint::spin_loop();
+    }
+}
+
+#[test]
+fn one_that_computes_while_cores_are_free_keeps_its_priority() {
+    // One for the job, and one for the stand-in.
+    if cores() < 2 {
+        return;
+    }
+    let _watch = watch();
+    let runtime = quickly_relieved();
+    let (normal, metrics) = (nice(), Arc::downgrade(&runtime));
+    let computes = runtime.spawn(async move {
+        computes_until(|| metrics.upgrade().unwrap().metrics().relieved > 0);
+        nice()
+    });
+    assert_eq!(runtime.block_on(computes).unwrap(), normal);
+}
+
+#[test]
+fn those_that_compute_on_more_threads_than_cores_are_lowered() {
+    let _watch = watch();
+    let runtime = quickly_relieved();
+    let normal = nice();
+    let any_lowered = Arc::new(AtomicBool::new(false));
+    let computes = |_| {
+        let any_lowered = any_lowered.clone();
+        runtime.spawn(async move {
+            computes_until(|| {
+                any_lowered.fetch_or(nice() > normal, Ordering::SeqCst);
+                any_lowered.load(Ordering::SeqCst)
+            });
+        })
+    };
+    let jobs: Vec<_> = (0..=cores()).map(computes).collect();
+    for job in jobs {
+        runtime.block_on(job).unwrap();
+    }
+    // A thread that cannot be raised again does not run another job.
+    let next = runtime.spawn(async move { nice() });
+    assert_eq!(runtime.block_on(next).unwrap(), normal);
+}
