@@ -12,6 +12,9 @@ use crate::{
     timer::wheel::Wheel,
 };
 
+/// The most jobs in a turn of those that are bound, or of those that are not.
+const TURN_MAX: usize = 64;
+
 /// What only the holder, or an outsider inside the gate, may touch.
 pub(crate) struct Inside {
     /// The job just woken by the running one.
@@ -37,8 +40,10 @@ pub(crate) struct Inside {
     until_look: u32,
     /// What that was at the last look.
     allowed: u32,
-    /// Whether it is the turn of a job that is bound to the thread.
+    /// Whether it is the turn of jobs that are bound to the thread,
     bound_turn: bool,
+    /// and of how many more.
+    turn_left: usize,
     /// Whether a job from the next slot went behind the others, where thieves can see it; see
     /// [`Inside::take_surplus`].
     surplus: bool,
@@ -107,6 +112,7 @@ impl Inside {
             until_look: 0,
             allowed: 0,
             bound_turn: false,
+            turn_left: 0,
             surplus: false,
         }
     }
@@ -190,6 +196,8 @@ impl Inside {
         }
     }
 
+    /// In each turn run as many as could when it began: so nobody waits longer for what is in the other queue than
+    /// for what is in his own.
     #[inline(never)]
     fn take_in_turn(
         &mut self,
@@ -197,10 +205,18 @@ impl Inside {
         streak_limit: u32,
         injector: &Injector<Header>,
     ) -> Next {
-        self.bound_turn = !self.bound_turn;
+        if self.turn_left == 0 {
+            self.bound_turn = !self.bound_turn;
+            self.turn_left = match self.bound_turn {
+                true => home.own_len().min(TURN_MAX),
+                // And the one in the next slot.
+                false => self.ring.len().min(TURN_MAX) + 1,
+            };
+        }
+        self.turn_left = self.turn_left.saturating_sub(1);
         if !self.bound_turn {
             match self.take_unbound(streak_limit, injector) {
-                Next::Empty => {}
+                Next::Empty => self.turn_left = 0,
                 next => return next,
             }
         }

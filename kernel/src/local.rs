@@ -160,6 +160,12 @@ impl Home {
         !unsafe { &*self.own.runnable.get() }.is_empty()
     }
 
+    /// How many jobs can run of which the thread knows. The home's thread only.
+    pub(crate) fn own_len(&self) -> usize {
+        // SAFETY: own thread: the caller's promise.
+        unsafe { &*self.own.runnable.get() }.len()
+    }
+
     /// Whether a job can run. The home's thread only.
     pub(crate) fn has_runnable(&self) -> bool {
         debug_assert!(self.is_here(), "only the home's thread looks");

@@ -18,7 +18,7 @@ use std::{
 use futures_channel::mpsc as channel;
 use futures_util::StreamExt;
 use tools::{runtime, watch};
-use weald_kernel::{Mailbox, Runtime, Spawn, interval, spawn, yield_now};
+use weald_kernel::{Mailbox, Runtime, Spawn, Wait, interval, spawn, yield_now};
 
 async fn receive<M>(mailbox: &mut Mailbox<M>) -> M {
     std::future::poll_fn(|cx| mailbox.poll_receive(cx)).await
@@ -283,4 +283,46 @@ fn everything_a_computing_job_has_spawned_or_woken_runs_beside_it() {
         });
         runtime.block_on(computing).unwrap();
     }
+}
+
+#[test]
+fn jobs_that_are_bound_take_turns_with_others_by_their_number() {
+    const BOUND: usize = 50;
+    const ROUNDS: usize = 100;
+    let _watch = watch();
+    let builder = Runtime::builder().workers(1);
+    let runtime = builder
+        .stuck_after(Duration::from_secs(3600))
+        .build()
+        .unwrap();
+    let (turns, left) = (
+        Arc::new(AtomicUsize::new(0)),
+        Arc::new(AtomicUsize::new(BOUND)),
+    );
+    let unbound = {
+        let (turns, left) = (turns.clone(), left.clone());
+        async move {
+            while left.load(Ordering::SeqCst) > 0 {
+                turns.fetch_add(1, Ordering::SeqCst);
+                yield_now().await;
+            }
+        }
+    };
+    let spawned = runtime.spawn(async move {
+        let mut jobs = vec![spawn(unbound)];
+        jobs.extend((0..BOUND).map(|_| {
+            let left = left.clone();
+            spawn(async move {
+                (0..ROUNDS).for_each(|_| yield_now().wait());
+                left.fetch_sub(1, Ordering::SeqCst);
+            })
+        }));
+        for job in jobs {
+            job.await.unwrap();
+        }
+    });
+    runtime.block_on(spawned).unwrap();
+    // As many as each of the others, and not as many as all of them together; some before all have begun.
+    let turns = turns.load(Ordering::SeqCst);
+    assert!((ROUNDS / 2..4 * ROUNDS).contains(&turns), "{turns}");
 }
