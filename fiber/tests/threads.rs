@@ -412,5 +412,6 @@ fn stacks_are_used_again_and_given_back() {
             .await
         })
         .unwrap();
-    assert!(runtime.trim() > 0);
+    // A worker that is awake keeps what it has at hand.
+    until(|| runtime.trim() > 0);
 }
