@@ -29,6 +29,8 @@ struct Thread {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Does {
     Block,
+    /// It is in a fork, and keeps its priority.
+    Fork,
     Compute,
     /// It computes, and was lowered.
     ComputeLowered,
