@@ -300,7 +300,6 @@ fn take_over(shared: &Shared, worker: &Worker, running: RunWord) -> Option<(JobR
     let thread = worker.holder.load(Ordering::Relaxed);
     let does = match blocked {
         true => Does::Block,
-        // Never more of them than workers compute, and none should fall behind those that it waits for.
         false if shared.lanes.is_forking(&job) => Does::Fork,
         false => Does::Compute,
     };

@@ -1,7 +1,8 @@
 //! The threads that lost their right, with the job that each is in, until that poll ends.
 //!
 //! One that computes is lowered in the system's priority as soon as cores are short: when more threads compute than
-//! there are cores, counting those that serve workers ([`priority`]). The monitor looks each round.
+//! there are cores, counting those that serve workers ([`priority`]). The monitor looks each round. One that is in a
+//! fork counts, but keeps its priority: no more of these compute than there are workers, and they wait for each other.
 
 use crate::{
     job::JobRef,

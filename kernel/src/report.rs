@@ -61,7 +61,7 @@ pub(crate) fn no_stand_in(shared: &Shared) {
     if shared.at_bound.swap(true, Ordering::Relaxed) {
         return;
     }
-    let stuck = shared.stuck_jobs();
+    let stuck = shared.relieved.jobs();
     let names: Vec<String> = stuck.iter().map(ToString::to_string).collect();
     tracing::error!(
         target: "weald::monitor",

@@ -226,23 +226,21 @@ pub(crate) fn steal(tenure: &Tenure<'_>) -> Result<Found, Lost> {
         return Ok(fork::steal(shared).map_or(Found::Nothing, Found::Half));
     }
     let others_run = shared.idle.sleeping() + 1 < shared.workers.len();
-    let rounds = match others_run || tenure.hope.is_worth_a_try() {
+    let has_hope = others_run || tenure.hope.is_worth_a_try();
+    let rounds = match has_hope && !shared.is_driven() {
         true => SEARCH_ROUNDS,
         false => 1,
     };
     for round in 0..rounds {
+        if round > 0 {
+            (0..PAUSES).for_each(|_| spin_loop());
+        }
         let found = search_once(tenure)?;
         if !matches!(found, Found::Nothing) {
             if round > 0 {
                 tenure.hope.came_true();
             }
             return Ok(found);
-        }
-        if shared.is_driven() {
-            return Ok(Found::Nothing);
-        }
-        for _ in 0..PAUSES {
-            spin_loop();
         }
     }
     tenure.hope.was_in_vain();

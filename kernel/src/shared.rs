@@ -27,7 +27,6 @@ use crate::{
     monitor::Monitor,
     reactor::Reactor,
     relieved::Relieved,
-    report::JobName,
     runnable::Runnable,
     search::{self, Sleeper},
     stack::{Stack, overflow},
@@ -322,16 +321,6 @@ impl Shared {
             search::fire_and_leave(worker, inside, due);
             drop(callbacks);
         }
-    }
-
-    /// Whether a job holds a thread otherwise than in `wait()`.
-    pub(crate) fn is_stuck(&self) -> bool {
-        self.relieved.is_any_stuck()
-    }
-
-    /// The jobs that hold a thread at this moment, by name.
-    pub(crate) fn stuck_jobs(&self) -> Vec<JobName> {
-        self.relieved.jobs()
     }
 }
 

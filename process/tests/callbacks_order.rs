@@ -15,7 +15,7 @@ use std::{
     time::Duration,
 };
 
-use tools::{runtime, until, watch};
+use tools::{runtime, watch};
 use weald_kernel::{Runtime, now, sleep};
 use weald_process::callback::{self, Then};
 
@@ -118,34 +118,34 @@ fn times_that_were_missed_altogether_are_skipped() {
     });
 }
 
-/// Starts the next one until it has counted to `left`.
-fn nested(left: u64, count: Arc<AtomicU64>, done: mpsc::Sender<()>) {
+const COUNT: u64 = 10_000_000;
+const TENTH: u64 = COUNT / 10;
+
+/// Starts the next one until `left` have run; tells of each tenth of all.
+fn nested(left: u64, count: Arc<AtomicU64>, tells: mpsc::Sender<()>) {
     count.fetch_add(1, Ordering::Relaxed);
-    if left == 0 {
-        return done.send(()).unwrap();
+    if left.is_multiple_of(TENTH) {
+        tells.send(()).unwrap();
     }
-    callback::spawn(move || nested(left - 1, count, done)).detach();
+    if left > 0 {
+        callback::spawn(move || nested(left - 1, count, tells)).detach();
+    }
 }
 
 #[test]
 fn ten_million_nested_dispatches_use_a_flat_stack() {
-    const COUNT: u64 = 10_000_000;
     let runtime = runtime(1);
     let count = Arc::new(AtomicU64::new(0));
-    let (sender, done) = mpsc::channel();
+    let (tells, told) = mpsc::channel();
     let kept = count.clone();
     runtime.block_on(async move {
-        callback::spawn(move || nested(COUNT - 1, kept, sender)).detach();
+        callback::spawn(move || nested(COUNT - 1, kept, tells)).detach();
     });
-    // Each million under a guard of its own, because a machine that is busy takes long for all.
-    for million in 1..=10 {
+    // Each tenth under a guard of its own, because a machine that is busy takes long for all.
+    for _ in 0..10 {
         let _watch = watch();
-        until(|| {
-            std::thread::sleep(MS);
-            count.load(Ordering::Relaxed) >= million * (COUNT / 10)
-        });
+        told.recv().unwrap();
     }
-    done.recv().unwrap();
     assert_eq!(count.load(Ordering::Relaxed), COUNT);
 }
 
