@@ -10,140 +10,295 @@
 #[cfg(not(target_os = "linux"))]
 compile_error!("Weald runs on Linux only: it needs membarrier(2) and /proc");
 
-// std or loom.
+// The platform: std or loom, and the fences.
 mod sys;
 
-// The job: where it is, what it is made of, what it receives.
-mod state;
-
-mod job;
-
-mod runnable;
-
-mod body;
-mod extras;
-
-mod post;
-
-mod mailbox;
-
-// From a wake to a run.
-mod waker;
-
-mod ready;
-
-mod context;
-
-mod gate;
-
-mod worker;
-
-mod inside;
-mod run_word;
-
-mod search;
-
-mod run;
-
-// The queues.
-mod injector;
-mod ring;
-
-// Stacks that are left standing.
-mod stack;
-
-mod strand;
-
-mod fiber;
-
-mod aside;
-
-// Sleep, blocking, stand-ins.
-mod idle;
-
-mod crew;
-
-mod monitor;
-
-mod priority;
-mod relieved;
-
+// What the kernel reports, and how reports name a job.
 mod report;
 
-// Time.
-mod clock;
+// Blocks of memory, and stacks.
+mod memory {
+    pub(crate) mod blocks;
 
-mod timer;
+    mod cache;
+    mod class;
+    mod depot;
+    mod owned;
+    mod plain;
+    mod region;
+    mod strips;
 
-mod time;
+    pub(crate) use blocks::{
+        alloc, alloc_beside, class_of, flush, for_each_job_block, free, free_of, note_joined, trim,
+    };
+    pub(crate) use class::{Class, Kind};
+    pub(crate) use owned::Owned;
+}
+mod stack {
+    pub(crate) mod pool;
+    pub(crate) mod slot;
+    pub(crate) mod switch;
+    pub(crate) mod thread_stack;
+    mod watchers;
 
-// Descriptors of the system.
-mod reactor;
+    pub(crate) use pool::{flush, give, take, trim};
+    pub use slot::StackError;
+    pub(crate) use slot::{LARGEST, PAGE, SMALLEST, Stack};
+    pub(crate) use switch::{Place, switch};
+    pub(crate) use watchers::Onto;
+}
 
-// Closures that run later.
-pub mod callback;
+// The lock of a worker's core, and the queues.
+mod biased_lock;
+mod queue {
+    pub(crate) mod injector;
+    pub(crate) mod ring;
+    pub(crate) mod sleepers;
+}
 
-// What users spawn and join.
-mod spawn;
+// The job: where it is, what it is made of, what it receives. It knows no feature.
+mod job {
+    pub(crate) mod body;
+    pub(crate) mod exit_hooks;
+    pub(crate) mod extensions;
+    pub(crate) mod foreign_waker;
+    pub(crate) mod header;
+    pub(crate) mod message;
+    pub(crate) mod name;
+    pub(crate) mod runnable;
+    pub(crate) mod state;
+    pub(crate) mod transition;
 
-mod limit;
-mod local;
+    pub(crate) use header::{Header, JobPtr, JobRef, Spec, flag, new, place};
+}
 
-mod join;
+// Timers and descriptors, as data that a worker looks after.
+mod timer {
+    pub(crate) mod arrivals;
+    pub(crate) mod clock;
+    pub(crate) mod due;
+    pub(crate) mod entry;
+    pub(crate) mod entry_queue;
+    pub(crate) mod phase;
+    pub(crate) mod wheel;
+}
+mod reactor {
+    pub(crate) mod poller;
+    pub(crate) mod poller_lock;
+    pub(crate) mod registry;
+    pub(crate) mod slot;
+    mod table;
 
-mod ends;
-mod join_set;
-mod scope;
+    pub(crate) use registry::{Batch, First, Reactor, RuntimeGone};
+}
 
-mod wait;
+// What the scheduler asks of the features above it.
+mod services;
 
-mod parking;
+// The scheduler.
+mod scheduler {
+    pub(crate) mod workers {
+        pub(crate) mod cancel;
+        pub(crate) mod config;
+        pub(crate) mod context;
+        pub(crate) mod counters;
+        pub(crate) mod current;
+        pub(crate) mod driven;
+        pub(crate) mod limit;
+        pub(crate) mod ready;
+        pub(crate) mod run;
+        pub(crate) mod run_word;
+        pub(crate) mod search;
+        pub(crate) mod shared;
+        pub(crate) mod waker;
+        pub(crate) mod worker;
+        pub(crate) mod worker_core;
+    }
+    pub(crate) mod threads {
+        pub(crate) mod detached;
+        pub(crate) mod evict;
+        pub(crate) mod monitor;
+        pub(crate) mod monitor_sleep;
+        pub(crate) mod pool;
+        pub(crate) mod priority;
+        pub(crate) mod serve;
+    }
+    pub(crate) mod stackful {
+        pub(crate) mod duties;
+        pub(crate) mod fiber;
+        pub(crate) mod nested;
+        pub(crate) mod pinned;
+        pub(crate) mod placement;
+        pub(crate) mod segment;
+        pub(crate) mod stack_context;
+        pub(crate) mod wait;
+    }
+}
 
-// Halves of one computation.
-pub mod fork;
+// What users spawn, join and wait for.
+mod api {
+    pub(crate) mod io_operation;
+    pub(crate) mod io_source;
+    pub(crate) mod join;
+    pub(crate) mod join_set;
+    pub(crate) mod mailbox;
+    pub(crate) mod park;
+    pub(crate) mod scope;
+    pub(crate) mod spawn;
+    pub(crate) mod spawn_fiber;
+    pub(crate) mod sync_hooks;
+    pub(crate) mod time;
+}
 
-mod hooks;
+// What is running, waiting, overflowing.
+mod observe {
+    pub(crate) mod metrics;
+    pub(crate) mod overflow;
+    pub(crate) mod waits;
+}
+
+pub mod callback {
+    //! Callbacks: closures that run later, in one block each, without a stack or a job of their own.
+    //!
+    //! A callback that waits for its time is the entry of a timer wheel and its closure, 40 bytes and the
+    //! closure's, 64 with an owner. When the time has come it goes to the end of its worker's queue of
+    //! ready callbacks, which a `runner` takes off in order.
+    //!
+    //! Rules:
+    //! - What is ready runs in the order in which it became so, on one worker; several workers each have a
+    //!   queue of their own.
+    //! - A callback may wait, block, compute or panic: it is named, and stops no other.
+    //! - When its owner ends, its closure is dropped at once.
+    //!
+    //! This is the plain form; `weald::process::callback` has the loops. After "Hashed and Hierarchical
+    //! Timing Wheels" (Varghese and Lauck, 1987) for the one block, and Zackernel for the queue.
+
+    mod cell;
+    mod group;
+    mod plain;
+    mod runner;
+    mod start;
+
+    pub use group::{CallbackPanic, Owner};
+    pub use plain::{Next, once, rounds};
+    pub use start::{Handle, When};
+
+    pub(crate) use runner::Runners;
+}
+
+pub mod fork {
+    //! Fork-join: halves of one computation, which idle workers share.
+    //!
+    //! Read `join` first; then `deque` (who gets a half), `theft` (a half elsewhere), `lane` and `region` (whose
+    //! deque), `lanes` (where thieves look).
+
+    mod cancel;
+    mod depth;
+    pub(crate) mod deque;
+    pub(crate) mod fork_deque;
+    pub(crate) mod fork_deques;
+    mod grain;
+    mod join;
+    mod merge;
+    mod parts;
+    mod pieces;
+    mod root_fork;
+    mod root_job;
+    mod scope;
+    mod sort;
+    mod stack_job;
+    mod stolen_job;
+
+    pub use grain::{Grain, for_each, map, reduce, try_for_each, try_map, try_reduce};
+    pub use join::join;
+    pub use parts::{IntoParts, Parts};
+    pub use scope::{Scope, scope};
+    pub use sort::{
+        sort, sort_by, sort_by_key, sort_unstable, sort_unstable_by, sort_unstable_by_key,
+    };
+
+    pub(crate) use fork_deques::Lanes;
+}
 
 // The whole.
-mod builder;
-
-mod shared;
-
-mod runtime;
-
-mod metrics;
-
-mod waits;
-
-mod shutdown;
-mod testing;
-
-mod memory;
+mod runtime {
+    pub(crate) mod builder;
+    pub(crate) mod handle;
+    pub(crate) mod shutdown;
+    pub(crate) mod testing;
+}
 
 #[cfg(all(loom, test))]
-mod models;
+mod models {
+    //! The models: small protocols of the kernel that loom runs through every interleaving.
+    //!
+    //! Each model is a test that exercises the kernel's own types, built with loom's atomics, and says
+    //! what it proves. Where the code around them needs a whole runtime, a model repeats its steps in the
+    //! same order and names the function that it stands for. Run by `cargo xtask ci` and `cargo xtask soak`.
+    //!
+    //! What they cannot see: loom treats `SeqCst` accesses as acquire and release, and knows no load that
+    //! happens before an earlier one of its thread. Both sides of the asymmetric fence are full fences
+    //! here, so no model notices if what pairs with a light fence is not a heavy one.
 
-pub use builder::{BuildError, Builder, available_workers};
-pub use fiber::{DEFAULT_STACK, with_fiber_word};
-pub use join::{JoinError, JoinHandle, Panic};
-pub use join_set::JoinSet;
-pub use mailbox::{Address, Mailbox, SelectiveReceive};
-pub use metrics::Metrics;
-pub use parking::{Park, Unparker, park};
-pub use reactor::{
-    operation::{IoWait, Operation, Ready},
-    slot::Interest,
-    source::{Done, IoSource},
+    #![allow(
+        clippy::arc_with_non_send_sync,
+        reason = "loom runs all its threads on one"
+    )]
+
+    mod callbacks;
+    mod forks;
+    mod injector;
+    mod made_up;
+    mod posts;
+    mod reactor;
+    mod run_queue;
+    mod sleep;
+    mod state_word;
+    mod take_over;
+    mod timer;
+}
+
+pub use api::{
+    io_operation::{IoWait, Operation, Ready},
+    io_source::{Done, IoSource},
+    join::{JoinError, JoinHandle, Panic},
+    join_set::JoinSet,
+    mailbox::{Address, Mailbox, SelectiveReceive},
+    park::{Park, Unparker, park},
+    scope::{Scope, scope},
+    spawn::{Spawn, SpawnError, spawn, spawn_child, spawn_local},
+    time::{Elapsed, Interval, Sleep, interval, now, sleep, sleep_until, timeout, yield_now},
 };
+pub use observe::{
+    metrics::Metrics,
+    waits::{WaitingJob, Waits},
+};
+pub use reactor::slot::Interest;
 pub use report::JobName;
-pub use runtime::Runtime;
-pub use scope::{Scope, scope};
-pub use search::prefer_stealing;
-pub use shutdown::ShutdownReport;
-pub use spawn::{Spawn, SpawnError, spawn, spawn_child, spawn_local};
+pub use runtime::{
+    builder::{BuildError, Builder},
+    handle::Runtime,
+    shutdown::ShutdownReport,
+    testing::TestRuntime,
+};
+pub use scheduler::{
+    stackful::{
+        fiber::{DEFAULT_STACK, with_fiber_word},
+        wait::{
+            block::blocking, block_on, cancel_point, is_in_job, wait_to_the_end, yield_with_stack,
+        },
+    },
+    workers::{config::available_workers, search::prefer_stealing},
+};
 pub use stack::StackError;
-pub use testing::TestRuntime;
-pub use time::{Elapsed, Interval, Sleep, interval, now, sleep, sleep_until, timeout, yield_now};
-pub use wait::{block_on, blocking, cancel_point, is_in_job, wait_to_the_end, yield_with_stack};
-pub use waits::{WaitingJob, Waits};
 pub use weald_sync::Wait;
+
+/// The features behind the traits of [`services`]: the one place that knows both sides.
+pub(crate) static FEATURES: services::Features<scheduler::workers::shared::Shared> =
+    services::Features {
+        forks: || Box::new(fork::Lanes::new()),
+        callbacks: &callback::Runners,
+        driver: &runtime::testing::TestDriver,
+        default_runtime: runtime::handle::default_shared,
+        abandon: scheduler::workers::run::cancel,
+    };

@@ -1,12 +1,10 @@
 //! What the kernel says through `tracing`, and how it names a job.
 
-use std::{fmt, io, panic::Location, time::Duration};
+use std::{any::Any, fmt, io, panic::Location, time::Duration};
 
 use weald_sync::reason::Reason;
 
-use crate::{
-    job::Header, shared::Shared, shutdown::ShutdownReport, stack::StackError, sys::Ordering,
-};
+use crate::stack::StackError;
 
 /// A job as reports name it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,17 +20,6 @@ pub struct JobName {
     pub waits_for: Option<Reason>,
 }
 
-impl JobName {
-    pub(crate) fn of(job: &Header) -> JobName {
-        JobName {
-            name: job.name(),
-            type_name: job.type_name(),
-            site: job.extras.site(),
-            waits_for: job.waits_for(),
-        }
-    }
-}
-
 impl fmt::Display for JobName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.name {
@@ -43,8 +30,7 @@ impl fmt::Display for JobName {
 }
 
 /// A job was relieved: its thread was stuck in it.
-pub(crate) fn stuck(job: &Header, stuck: Duration) {
-    let named = JobName::of(job);
+pub(crate) fn stuck(named: &JobName, stuck: Duration) {
     tracing::warn!(
         target: "weald::monitor",
         job = named.name.as_deref().unwrap_or(""),
@@ -56,19 +42,14 @@ pub(crate) fn stuck(job: &Header, stuck: Duration) {
     );
 }
 
-/// All stand-ins are in use: names the jobs that hold a thread. Said once, until one is free again.
-pub(crate) fn no_stand_in(shared: &Shared) {
-    if shared.at_bound.swap(true, Ordering::Relaxed) {
-        return;
-    }
-    let stuck = shared.relieved.jobs();
+/// All stand-ins are in use: names the jobs that hold a thread.
+pub(crate) fn no_stand_in(bound: usize, stuck: &[JobName]) {
     let names: Vec<String> = stuck.iter().map(ToString::to_string).collect();
     tracing::error!(
         target: "weald::monitor",
-        bound = shared.config.stand_ins,
-        "all {} stand-in threads are in use, so a stuck worker stays stuck; the {} jobs that hold \
+        bound,
+        "all {bound} stand-in threads are in use, so a stuck worker stays stuck; the {} jobs that hold \
          threads: {}. Raise Builder::stand_ins, or block less.",
-        shared.config.stand_ins,
         names.len(),
         names.join("; "),
     );
@@ -84,8 +65,7 @@ pub(crate) fn no_thread(error: Option<&io::Error>) {
 }
 
 /// A job waits in a way that holds its thread, on which others are to go on.
-pub(crate) fn holds_bound_jobs(job: &Header, others: usize) {
-    let named = JobName::of(job);
+pub(crate) fn holds_bound_jobs(named: &JobName, others: usize) {
     tracing::warn!(
         target: "weald::monitor",
         job = named.name.as_deref().unwrap_or(""),
@@ -105,8 +85,7 @@ pub(crate) fn no_stack(error: &StackError) {
 }
 
 /// A job panicked and nobody will ever ask for its result.
-pub(crate) fn unobserved_panic(job: &Header, message: &str) {
-    let named = JobName::of(job);
+pub(crate) fn unobserved_panic(named: &JobName, message: &str) {
     tracing::error!(
         target: "weald::panic",
         job = named.name.as_deref().unwrap_or(""),
@@ -130,8 +109,7 @@ pub(crate) fn waker_panicked(message: &str) {
 }
 
 /// A local job cannot be dropped, because its thread is gone.
-pub(crate) fn stranded(job: &Header) {
-    let named = JobName::of(job);
+pub(crate) fn stranded(named: &JobName) {
     tracing::error!(
         target: "weald::shutdown",
         "{named} may run on one thread only, which has ended; its memory is leaked, and its \
@@ -140,8 +118,8 @@ pub(crate) fn stranded(job: &Header) {
 }
 
 /// A runtime was dropped, and not everything had ended by then.
-pub(crate) fn shutdown(report: &ShutdownReport) {
-    for job in &report.not_stopped {
+pub(crate) fn shutdown(not_stopped: &[JobName]) {
+    for job in not_stopped {
         tracing::error!(
             target: "weald::shutdown",
             "{job} did not stop when its runtime was dropped; its thread is left behind",
@@ -153,4 +131,15 @@ pub(crate) fn shutdown(report: &ShutdownReport) {
 #[cold]
 pub(crate) fn impossible(what: &str) -> ! {
     panic!("weald broke its own rule: {what}; please report this")
+}
+
+/// What a panic's payload says.
+pub(crate) fn panic_message(payload: &(dyn Any + Send)) -> String {
+    if let Some(text) = payload.downcast_ref::<&'static str>() {
+        return (*text).to_owned();
+    }
+    match payload.downcast_ref::<String>() {
+        Some(text) => text.clone(),
+        None => "a panic whose payload is no text".to_owned(),
+    }
 }

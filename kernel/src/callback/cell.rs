@@ -5,7 +5,7 @@
 //! The argument is made here once, by situation; the blocks of this directory point to it.
 //!
 //! - **claim**: a block lives while its phase word counts a claim. A list (slot of a wheel, queue of
-//!   ready ones) holds the scheduler's; a [`Handle`](super::Handle) holds one of its own; who has a
+//!   ready ones) holds the scheduler's; a [`Handle`](crate::callback::Handle) holds one of its own; who has a
 //!   pointer from the list of an owner takes one under that list's lock, under which alone it is left.
 //! - **closure**: it is touched only by who made the phase `RUNNING` or `TAKEN`, or by the scheduler
 //!   while nobody else has a claim and there is no owner.
@@ -23,11 +23,14 @@ use std::{
     sync::Arc,
 };
 
-use super::{Next, group::Group};
 use crate::{
+    callback::{Next, group::Group},
     memory::{self, Kind},
-    report, run,
-    timer::entry::{self, Entry, EntryPtr},
+    report::{self, panic_message},
+    timer::{
+        entry::{self, Entry, EntryPtr},
+        phase::Take,
+    },
 };
 
 /// What every callback's block begins with.
@@ -255,7 +258,7 @@ impl CallbackPtr {
         // SAFETY: the caller's promise.
         let dropped = catch_unwind(AssertUnwindSafe(|| unsafe { (calls.drop)(body) }));
         if let Err(payload) = dropped {
-            report::callback_panicked((calls.name)(), &run::panic_message(payload.as_ref()));
+            report::callback_panicked((calls.name)(), &panic_message(payload.as_ref()));
             // Its own destructor could panic again.
             std::mem::forget(payload);
         }
@@ -288,6 +291,20 @@ impl CallbackPtr {
         // SAFETY: as above; the block is in no list now.
         unsafe { free(self.0.cast()) };
     }
+}
+
+/// Cancels a callback that is in no list.
+///
+/// # Safety
+/// The caller has the scheduler's claim, which it gives up.
+pub(super) unsafe fn discard(callback: CallbackPtr) {
+    // SAFETY: the caller's promise.
+    if unsafe { callback.head() }.entry.phase.take() == Take::Won {
+        // SAFETY: closure: it was just taken.
+        unsafe { callback.drop_body() };
+    }
+    // SAFETY: the caller's promise.
+    unsafe { callback.release() };
 }
 
 #[cfg(all(test, not(loom)))]

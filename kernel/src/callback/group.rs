@@ -9,14 +9,14 @@
 
 use std::{panic::AssertUnwindSafe, sync::Arc};
 
-use super::{
-    cell::{CallbackPtr, Member},
-    start,
-};
 use crate::{
-    context, ends,
-    job::JobRef,
-    report, run,
+    callback::{
+        cell::{CallbackPtr, Member},
+        start,
+    },
+    job::{JobRef, exit_hooks},
+    report::{self, panic_message},
+    scheduler::workers::context,
     sys::{Mutex, lock},
 };
 
@@ -127,7 +127,7 @@ impl Group {
         let callback = panic.callback;
         let told = std::panic::catch_unwind(AssertUnwindSafe(|| on_panic(panic)));
         if let Err(payload) = told {
-            report::callback_panicked(callback, &run::panic_message(payload.as_ref()));
+            report::callback_panicked(callback, &panic_message(payload.as_ref()));
             // Its own destructor could panic again.
             std::mem::forget(payload);
         }
@@ -144,8 +144,8 @@ impl Owner {
     #[inline]
     pub fn current() -> Owner {
         let cx = context::again();
-        let job = match cx.lane() {
-            Some(lane) => lane.root_job(),
+        let job = match cx.root_fork() {
+            Some(fork) => fork.root_job(),
             None => cx.job(),
         };
         let Some(job) = job else {
@@ -155,7 +155,8 @@ impl Owner {
         let header = unsafe { job.header() };
         let mut parts = header.extras.parts();
         if parts.callbacks.is_some() || parts.callback.is_some() {
-            return Owner(parts.callbacks.clone());
+            let group = parts.callbacks.clone();
+            return Owner(group.and_then(|group| group.downcast().ok()));
         }
         let group = Arc::new(Group::new(header.runtime()));
         parts.callbacks = Some(group.clone());
@@ -163,7 +164,7 @@ impl Owner {
         let ending = group.clone();
         // SAFETY: as above.
         let job = unsafe { JobRef::new_for(job) };
-        let _attached = ends::attach(job, Box::new(move || ending.end()));
+        let _attached = exit_hooks::attach(job, Box::new(move || ending.end()));
         Owner(Some(group))
     }
 

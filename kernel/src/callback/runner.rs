@@ -10,28 +10,25 @@
 #![allow(unsafe_code)]
 
 use std::{
+    any::Any,
     panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind},
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
 };
 
-use super::{
-    Next,
-    cell::CallbackPtr,
-    fifo::{Fifo, discard},
-    group::{CallbackPanic, Group},
-    start::{When, arm},
-};
 use crate::{
-    context,
-    job::{self, JobPtr, Spec},
-    ready, report,
-    run::{self, CancelUnwind},
-    runnable::Runnable,
-    shared::Shared,
-    state::Inbox,
-    timer::entry::{EntryPtr, Kind},
+    callback::{
+        Next,
+        cell::{CallbackPtr, discard},
+        group::{CallbackPanic, Group},
+        start::{When, arm},
+    },
+    job::{self, JobPtr, Spec, runnable::Runnable, state::Inbox},
+    report::{self, panic_message},
+    scheduler::workers::{context, ready, run::CancelUnwind},
+    services::Callbacks,
+    timer::entry_queue::EntryQueue,
 };
 
 /// How many callbacks a runner runs before other jobs have a turn.
@@ -43,7 +40,7 @@ type Last = (*const Group, fn() -> &'static str);
 /// The future of a runner.
 struct Runner {
     /// What it brings.
-    bring: Fifo,
+    bring: EntryQueue,
     /// Whose callback ran last, and what it was called.
     last: Option<Last>,
 }
@@ -51,62 +48,42 @@ struct Runner {
 // SAFETY: the group's address is only compared.
 unsafe impl Send for Runner {}
 
-/// What came out of a wheel, but for callbacks that are ready. Dropped outside the gate, because what a callback
-/// leaves behind may be foreign code.
-#[must_use]
-#[derive(Default)]
-pub(crate) struct Due {
-    pub(crate) sleeps: Vec<EntryPtr>,
-    /// Callbacks that were cancelled.
-    cancelled: Fifo,
+/// What the scheduler asks of callbacks.
+pub(crate) struct Runners;
+
+impl Callbacks for Runners {
+    #[track_caller]
+    fn runner(&self, runtime: u16, bring: EntryQueue) -> Runnable {
+        let spec = Spec {
+            runtime,
+            site: Location::caller(),
+            inbox: Inbox::None,
+            home: None,
+            flags: 0,
+            refs: 0,
+        };
+        job::new(spec, |_| Runner { bring, last: None })
+    }
+
+    fn discard(&self, callbacks: EntryQueue) {
+        discard_all(callbacks);
+    }
 }
 
-impl Due {
-    /// Takes a timer; a callback goes to `ready`, the queue of the worker inside whose gate the caller is.
-    #[inline]
-    pub(crate) fn add(&mut self, entry: EntryPtr, ready: &mut Fifo) {
-        // SAFETY: what was in the wheel is alive until the wheel's claim is given up.
-        let timer = unsafe { entry.get() };
-        if timer.kind == Kind::Sleep {
-            return self.sleeps.push(entry);
-        }
-        // SAFETY: as the kind says.
+fn discard_all(mut callbacks: EntryQueue) {
+    while let Some(entry) = callbacks.pop() {
+        // SAFETY: only callbacks are queued.
         let callback = unsafe { CallbackPtr::of(entry) };
-        match timer.phase.is_taken() {
-            true => self.cancelled.push_apart(callback),
-            false => ready.push(callback),
-        }
-    }
-
-    /// How many callbacks were cancelled.
-    pub(crate) fn cancelled(&self) -> isize {
-        isize::try_from(self.cancelled.len()).expect("there are not so many in memory")
+        // SAFETY: the queue held the scheduler's claim.
+        unsafe { discard(callback) };
     }
 }
 
-/// A runner for the queue of the calling worker.
-pub(crate) fn runner(shared: &Shared) -> Runnable {
-    bringing(shared, Fifo::new())
-}
-
-/// Runs callbacks that are in no worker's queue, on any worker.
-pub(crate) fn bring(shared: &Shared, callbacks: Fifo) {
-    if !callbacks.is_empty() {
-        ready::inject(shared, bringing(shared, callbacks));
+impl Drop for Runner {
+    /// A runner that never ran cancels what it was to bring.
+    fn drop(&mut self) {
+        discard_all(self.bring.take());
     }
-}
-
-#[track_caller]
-fn bringing(shared: &Shared, bring: Fifo) -> Runnable {
-    let spec = Spec {
-        runtime: shared.id(),
-        site: Location::caller(),
-        inbox: Inbox::None,
-        home: None,
-        flags: 0,
-        refs: 0,
-    };
-    job::new(spec, |_| Runner { bring, last: None })
 }
 
 impl Future for Runner {
@@ -134,17 +111,17 @@ impl Runner {
         let cx = context::again();
         if let Some((worker, epoch)) = cx.worker() {
             if let Ok(mut inside) = worker.gate.enter(epoch) {
-                while let Some(callback) = self.bring.pop() {
+                while let Some(entry) = self.bring.pop() {
                     // SAFETY: claim: from the queue that was brought.
-                    unsafe { callback.head() }.entry.set_worker(worker.index);
-                    inside.callbacks.push(callback);
+                    unsafe { entry.get() }.set_worker(worker.index);
+                    inside.callbacks.push(entry);
                 }
                 return true;
             }
             cx.lose();
         }
         if let Some(shared) = cx.shared() {
-            bring(shared, self.bring.take());
+            ready::inject_callbacks(shared, self.bring.take());
         }
         false
     }
@@ -188,7 +165,8 @@ impl Runner {
             // SAFETY: the thread that runs a job keeps it alive.
             let mut parts = unsafe { job.header() }.extras.parts();
             parts.callback = Some(name);
-            let before = std::mem::replace(&mut parts.callbacks, owner.cloned());
+            let owner = owner.map(|owner| owner.clone() as Arc<dyn Any + Send + Sync>);
+            let before = std::mem::replace(&mut parts.callbacks, owner);
             drop(parts);
             drop(before);
             self.last = Some((group, name));
@@ -200,7 +178,7 @@ impl Runner {
     }
 
     #[cold]
-    fn tell(&self, payload: Box<dyn std::any::Any + Send>) {
+    fn tell(&self, payload: Box<dyn Any + Send>) {
         if payload.is::<CancelUnwind>() {
             // The runner itself was cancelled, in a wait.
             resume_unwind(payload);
@@ -208,12 +186,13 @@ impl Runner {
         let Some((_, name)) = self.last else { return };
         let panic = CallbackPanic {
             callback: name(),
-            message: run::panic_message(payload.as_ref()),
+            message: panic_message(payload.as_ref()),
         };
         let owner = context::again().job_ref().and_then(|job| {
             let parts = job.header().extras.existing()?;
             parts.callbacks.clone()
         });
+        let owner = owner.and_then(|owner| owner.downcast::<Group>().ok());
         match owner {
             Some(owner) => owner.tell(panic),
             None => report::callback_panicked(panic.callback, &panic.message),
@@ -266,9 +245,10 @@ fn next_here() -> Option<CallbackPtr> {
         cx.lose();
         return None;
     };
-    let callback = inside.callbacks.pop()?;
+    let entry = inside.callbacks.pop()?;
     worker.renew_running();
-    Some(callback)
+    // SAFETY: only callbacks are queued.
+    Some(unsafe { CallbackPtr::of(entry) })
 }
 
 /// A callback that was cancelled in a worker's list has left it.

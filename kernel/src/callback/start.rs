@@ -4,20 +4,20 @@
 
 use std::{fmt, time::Instant};
 
-use super::{
-    arrivals::{Chain, Found},
-    cell::{self, Body, CallbackPtr},
-    fifo::discard,
-    group::Owner,
-    phase::Take,
-};
 use crate::{
-    context,
-    inside::Inside,
-    shared::{self, Shared},
-    spawn::with_current,
-    timer::entry::Place,
-    worker::Worker,
+    callback::{
+        cell::{self, Body, CallbackPtr, discard},
+        group::Owner,
+    },
+    scheduler::workers::{
+        context, current,
+        shared::{self, Shared},
+    },
+    timer::{
+        arrivals::Pushed,
+        entry::{Place, READY_TICK},
+        phase::Take,
+    },
 };
 
 /// When a callback is to run.
@@ -68,7 +68,7 @@ pub(super) fn start<B: Body>(owner: Owner, when: When, body: B) -> Handle {
 #[inline]
 fn in_runtime<R>(runtime: Option<u16>, act: impl FnOnce(Option<&Shared>) -> R) -> R {
     let Some(runtime) = runtime else {
-        return with_current(|shared| act(Some(shared)));
+        return current::with_current(|shared| act(Some(shared)));
     };
     match context::again().shared() {
         Some(shared) if shared.id() == runtime => act(Some(shared)),
@@ -93,8 +93,8 @@ unsafe fn end_unborn(callback: CallbackPtr) {
 #[inline]
 pub(super) unsafe fn arm(shared: &Shared, callback: CallbackPtr, when: When) {
     let tick = match when {
-        When::Ready => READY,
-        When::At(deadline) => shared.clock.tick_after(deadline).min(READY - 1),
+        When::Ready => READY_TICK,
+        When::At(deadline) => shared.clock.tick_after(deadline).min(READY_TICK - 1),
     };
     // SAFETY: the caller's promise.
     let entry = unsafe { &callback.head().entry };
@@ -106,7 +106,7 @@ pub(super) unsafe fn arm(shared: &Shared, callback: CallbackPtr, when: When) {
             entry.set_worker(worker.index);
             if !worker.arrivals.is_closed() {
                 // SAFETY: the caller's promise; inside the gate.
-                return unsafe { link(&mut inside, callback) };
+                return unsafe { inside.link(callback.entry()) };
             }
             drop(inside);
             // SAFETY: the caller's promise.
@@ -118,9 +118,6 @@ pub(super) unsafe fn arm(shared: &Shared, callback: CallbackPtr, when: When) {
     unsafe { arm_outside(shared, callback) };
 }
 
-/// The tick of a callback that waits for no time.
-const READY: u64 = u64::MAX;
-
 /// # Safety
 /// As [`arm`].
 #[cold]
@@ -130,10 +127,10 @@ unsafe fn arm_outside(shared: &Shared, callback: CallbackPtr) {
     // SAFETY: the caller's promise.
     unsafe { callback.head() }.entry.set_worker(index);
     match shared.workers[index].arrivals.push(callback.entry()) {
-        Found::Nothing => wake(shared, index),
-        Found::Others => {}
+        Pushed::Nothing => wake(shared, index),
+        Pushed::Others => {}
         // SAFETY: the caller's promise.
-        Found::Closed => unsafe { discard(callback) },
+        Pushed::Closed => unsafe { discard(callback) },
     }
 }
 
@@ -142,43 +139,6 @@ unsafe fn arm_outside(shared: &Shared, callback: CallbackPtr) {
 fn wake(shared: &Shared, worker: usize) {
     if let Some(sleeper) = shared.idle.notify_worker(worker) {
         sleeper.wake(shared);
-    }
-}
-
-/// Puts the callbacks that came from outside into their lists. Inside the worker's gate.
-#[inline]
-pub(crate) fn admit(inside: &mut Inside, worker: &Worker) {
-    if !worker.arrivals.is_empty() {
-        link_all(inside, worker.arrivals.take());
-    }
-}
-
-/// As [`admit`], for the last time: callbacks that are started later are dropped. Inside the worker's gate.
-pub(crate) fn close(inside: &mut Inside, worker: &Worker) {
-    link_all(inside, worker.arrivals.close());
-}
-
-#[inline(never)]
-fn link_all(inside: &mut Inside, arrived: Chain) {
-    for entry in arrived {
-        // SAFETY: only callbacks arrive.
-        let callback = unsafe { CallbackPtr::of(entry) };
-        // SAFETY: in no list, with the scheduler's claim; callers are inside the gate.
-        unsafe { link(inside, callback) };
-    }
-}
-
-/// # Safety
-/// The callback is in no list and has its tick, and its claim goes to the worker, inside whose gate the caller
-/// is.
-#[inline]
-unsafe fn link(inside: &mut Inside, callback: CallbackPtr) {
-    // SAFETY: the caller's promise.
-    let links = unsafe { callback.head() }.entry.links.get();
-    // SAFETY: the links of what is in no list are the caller's.
-    match unsafe { (*links).deadline } {
-        READY => inside.callbacks.push(callback),
-        _ => inside.wheel.insert(callback.entry()),
     }
 }
 

@@ -6,10 +6,13 @@
 
 #![allow(unsafe_code)]
 
-use super::lane::Lane;
 use crate::{
-    context::{self, Context},
-    join, run,
+    fork::fork_deque::Lane,
+    scheduler::workers::{
+        cancel,
+        context::{self, Context},
+        run,
+    },
 };
 
 /// Whether the job at the root of `lane`'s forks is cancelled.
@@ -25,7 +28,7 @@ pub(super) fn inherit(lane: &Lane) {
     if root_is_cancelled(lane)
         && let Some(job) = context::here().job_ref()
     {
-        join::cancel_alone(&job);
+        cancel::cancel_alone(&job);
     }
 }
 

@@ -2,11 +2,13 @@
 //!
 //! What may be used in a region is bounded by the runtime's `fork_stack` setting; beyond it the fork panics.
 
-use super::lane::Lane;
 use crate::{
-    context,
-    stack::{self, Stack, own},
-    strand,
+    fork::fork_deque::Lane,
+    scheduler::{
+        stackful::{segment, stack_context},
+        workers::context,
+    },
+    stack::{self, Stack, thread_stack},
 };
 
 /// How much of a stack is left alone, at most: for what runs between two forks, and for a panic. Of a small
@@ -17,12 +19,12 @@ const FURTHER: usize = 16 << 20;
 
 /// The address below which a fork on the calling thread's stack goes on on a further one.
 pub(super) fn end_of_stack() -> usize {
-    match strand::stack(context::here()) {
+    match stack_context::stack(context::here()) {
         Some(stack) => stack.limit().addr().get() + stack::PAGE + RESERVE.min(stack.size() / 4),
         None => {
             let here = 0_u8;
             let here = (&raw const here).addr();
-            let lowest = own::lowest(here);
+            let lowest = thread_stack::lowest(here);
             lowest + RESERVE.min((here - lowest) / 4)
         }
     }
@@ -69,7 +71,7 @@ impl Drop for Former<'_> {
 /// Runs `f` on another stack of [`FURTHER`] bytes, and comes back with its result, or its panic.
 fn continue_on_further_stack<R>(f: impl FnOnce() -> R) -> R {
     match stack::take(Stack::class_of(FURTHER)) {
-        Ok(stack) => strand::call_on(stack, f),
+        Ok(stack) => segment::call_on(stack, f),
         Err(error) => panic!("this recursion through fork::join cannot go on: {error}"),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 
-use super::{
+use crate::fork::{
     parts::{IntoParts, Parts},
     pieces,
 };

@@ -18,15 +18,15 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
 };
 
-use super::{
+use crate::fork::{
     cancel, depth,
     deque::Verdict,
-    half::Half,
-    lane::Lane,
-    lanes, region,
-    theft::{Payload, Returned, Theft},
+    fork_deque::{self, Lane},
+    fork_deques, root_fork,
+    stack_job::Half,
+    stolen_job::{Payload, Returned, Theft},
 };
-use crate::{context, run::CancelUnwind};
+use crate::scheduler::workers::{context, run::CancelUnwind};
 
 /// Runs `f` and `g`, perhaps at the same time, and returns what both return.
 ///
@@ -76,7 +76,7 @@ where
     A: Send,
     B: Send,
 {
-    match context::here().lane() {
+    match fork_deque::of(context::here()) {
         Some(lane) => join_on(lane, f, g),
         None => outermost(f, g),
     }
@@ -85,7 +85,7 @@ where
 #[cold]
 #[inline(never)]
 fn outermost<A, B>(f: impl FnOnce() -> A, g: impl FnOnce() -> B) -> (A, B) {
-    region::with_lane(|lane| join_on(lane, f, g))
+    root_fork::with_lane(|lane| join_on(lane, f, g))
 }
 
 #[inline(always)]
@@ -215,7 +215,7 @@ fn look_around(lane: &Lane) {
     unsafe { lane.deque.reset_limit() };
     cancel::unwind_if_cancelled(lane);
     let shared = lane.shared();
-    if shared.idle.sleeping() > 0 && lanes::may_steal(shared) {
+    if shared.idle.sleeping() > 0 && fork_deques::may_steal(shared) {
         // The bell stays rung while somebody sleeps: a searcher that is relied on now may sleep next.
         lane.deque.ring();
         shared.wake_one();

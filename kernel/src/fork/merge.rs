@@ -15,7 +15,7 @@
 
 use std::{cmp::Ordering, mem, ptr, slice};
 
-use super::join;
+use crate::fork::join;
 
 /// Where a stretch must be in the end.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -12,7 +12,7 @@ use std::{
     sync::atomic::{AtomicUsize, Ordering},
 };
 
-use super::{join, parts::Parts};
+use crate::fork::{join, parts::Parts};
 
 /// How a piece ended.
 enum Ended<R, E> {

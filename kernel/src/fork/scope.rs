@@ -23,20 +23,22 @@ use std::{
     task::{Poll, Waker},
 };
 
-use super::{
-    lane::Lane,
-    lanes,
-    region::{self, Descent, Region},
-    root::Root,
-};
 use crate::{
-    context,
+    api::spawn,
+    fork::{
+        fork_deque::Lane,
+        fork_deques,
+        root_fork::{self, Descent, Region},
+        root_job::Root,
+    },
     job::JobRef,
     report,
-    run::CancelUnwind,
-    shared, spawn,
+    scheduler::{
+        stackful::wait,
+        workers::{context, run::CancelUnwind, shared},
+    },
+    services::ForkWait,
     sys::{Mutex, lock},
-    wait,
 };
 
 type Payload = Box<dyn Any + Send>;
@@ -77,15 +79,15 @@ struct Inner {
 /// have ended.
 ///
 /// Parts may borrow whatever lives longer than the call, and may fork further parts. For two halves
-/// [`join`](super::join()) is much cheaper: a part takes an allocation and a lock. For parts that wait, rather than
-/// compute, there is [`weald_kernel::scope`](crate::scope()).
+/// [`join`](crate::fork::join()) is much cheaper: a part takes an allocation and a lock. For parts that wait, rather than
+/// compute, there is [`weald_kernel::scope`](crate::api::scope()).
 ///
 /// # Panics
 /// With the panic of `body`, else with that of the part which was spawned first among those that panicked; after
 /// all parts have ended.
 ///
 /// # Cancelling
-/// As [`join`](super::join()): parts that have not begun are dropped.
+/// As [`join`](crate::fork::join()): parts that have not begun are dropped.
 ///
 /// ```
 /// let mut counts = [0; 3];
@@ -99,7 +101,7 @@ struct Inner {
 #[track_caller]
 pub fn scope<'env, R>(body: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> R) -> R {
     let site = Location::caller();
-    region::with_lane(|lane| {
+    root_fork::with_lane(|lane| {
         let parts = Arc::new(Parts {
             runtime: lane.shared().id(),
             site,
@@ -248,7 +250,7 @@ impl Parts {
                 return unwinding;
             }
             drop(inner);
-            let _parked = lanes::Parked::begin(lane);
+            let _parked = ForkWait::begin(lane);
             let waited = catch_unwind(AssertUnwindSafe(|| {
                 let mut news = pin!(poll_fn(|cx| self.poll_news(cx.waker())));
                 if wait::hold_in(&shared, news.as_mut(), &|| lock(&self.inner).all_wait()).is_none()
@@ -311,7 +313,7 @@ impl Runner {
         };
         let descent = Descent {
             root: self.parts.root,
-            line: Arc::from([shared.lanes.number()]),
+            line: Arc::from([fork_deques::of(shared).number()]),
         };
         lock(&self.parts.inner).at_work.push(job.clone());
         let _region = Region::enter(here, shared, Some(descent));

@@ -4,7 +4,7 @@
 
 use std::cmp::Ordering;
 
-use super::{join, merge};
+use crate::fork::{join, merge};
 
 /// Slices up to this length are left to the standard library as a whole.
 const SMALL: usize = 4096;

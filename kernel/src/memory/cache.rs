@@ -12,7 +12,7 @@ use std::{
     ptr::NonNull,
 };
 
-use super::{
+use crate::memory::{
     class::{self, Class},
     depot::{self, BATCH, Batch, Free, Refill, Uncut},
     strips::{self, Strips},

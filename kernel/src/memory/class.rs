@@ -20,7 +20,7 @@ pub(super) const COUNT: usize = 2 * (FINE + COARSE);
 /// What a block is for. Blocks of different kinds never share a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// A job; found by [`for_each_job`](super::for_each_job).
+    /// A job; found by [`for_each_job`](crate::memory::for_each_job).
     Job,
     /// A post, a timer, anything else.
     Node,

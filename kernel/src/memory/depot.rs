@@ -11,7 +11,7 @@ use std::{
     },
 };
 
-use super::{
+use crate::memory::{
     class::{self, Class, Kind},
     region::{self, CHUNK, SendPtr},
 };

@@ -9,7 +9,7 @@ use std::{
     sync::Mutex,
 };
 
-use super::class::Kind;
+use crate::memory::class::Kind;
 use crate::sys::lock;
 
 /// The addresses of all large job blocks.
@@ -29,7 +29,7 @@ pub(super) fn alloc(kind: Kind, layout: Layout) -> NonNull<u8> {
 }
 
 /// # Safety
-/// As [`super::free`].
+/// As [`crate::memory::free`].
 pub(super) unsafe fn free(kind: Kind, layout: Layout, block: NonNull<u8>) {
     if kind == Kind::Job {
         lock(&JOBS).remove(&block.addr().get());

@@ -5,12 +5,12 @@
 //! one list share cache lines, and the machine foresees the rest.
 //!
 //! Only blocks that join a queue in turn with others are cut from strips: see `note_joined` in
-//! [`super::cache`]. Whoever stays with one queue has the blocks that it freed last, which are warm.
+//! [`crate::memory::cache`]. Whoever stays with one queue has the blocks that it freed last, which are warm.
 //!
 //! A neighbourhood is a number, say a mailbox's address. Two that meet in one place of the table share
 //! its strip, which costs them nearness and nothing else.
 
-use super::{
+use crate::memory::{
     class::Class,
     depot::{BATCH, Batch},
 };

@@ -1,6 +1,16 @@
 //! Models of callbacks: a closure is run or dropped exactly once, by one side, and its block is freed once, after
 //! all that others do with it; what arrives from outside is taken once, and no worker sleeps over it.
 
+use crate::{
+    biased_lock::{Epoch, Gate},
+    queue::sleepers::{Before, Idle},
+    sys::{Mutex, lock},
+    timer::{
+        arrivals::{Arrivals, Pushed},
+        entry::EntryPtr,
+        phase::{PhaseWord, Take},
+    },
+};
 use std::{
     sync::{
         Arc,
@@ -10,14 +20,6 @@ use std::{
 };
 
 use loom::{cell::Cell, sync::Notify, thread};
-
-use crate::{
-    callback::{Arrivals, Found, PhaseWord, Take},
-    gate::{Epoch, Gate},
-    idle::{Before, Idle},
-    sys::{Mutex, lock},
-    timer::entry::EntryPtr,
-};
 
 /// A callback in its worker's queue, with a handle; and with an owner, if it has one.
 struct Callback {
@@ -270,14 +272,14 @@ impl Outside {
     /// As `start::arm_outside`. False if the runtime has gone.
     fn start(&self, callback: EntryPtr) -> bool {
         match self.arrivals.push(callback) {
-            Found::Nothing => {
+            Pushed::Nothing => {
                 if let Some(sleeper) = self.idle.notify_worker(0) {
                     sleeper.notify();
                 }
                 true
             }
-            Found::Others => true,
-            Found::Closed => false,
+            Pushed::Others => true,
+            Pushed::Closed => false,
         }
     }
 

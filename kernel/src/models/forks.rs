@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use loom::{sync::Notify, thread};
 
-use super::made_up::{Job, Jobs};
+use crate::models::made_up::{Job, Jobs};
 use crate::{
     fork::deque::{Deque, Verdict},
-    idle::{Before, Idle},
+    queue::sleepers::{Before, Idle},
     sys::barrier,
 };
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use loom::thread;
 
-use super::made_up::Jobs;
-use crate::injector::Injector;
+use crate::models::made_up::Jobs;
+use crate::queue::injector::Injector;
 
 /// Two pushers, one of them with a batch, against a popper: each job is taken once, those of one
 /// pusher in their order; and in the end the length is zero.

@@ -10,7 +10,7 @@ use std::ptr;
 use loom::cell::Cell;
 
 use crate::{
-    injector::{Batch, Linked},
+    queue::injector::{Batch, Linked},
     sys::AtomicPtr,
 };
 

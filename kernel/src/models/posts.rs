@@ -13,9 +13,11 @@ use std::{
 use loom::{cell::Cell, sync::Notify, thread};
 
 use crate::{
-    job::JobPtr,
-    post::Post,
-    state::{Inbox, Link, Listening, Park, Posted, Start, State},
+    job::{
+        JobPtr,
+        message::Post,
+        state::{Inbox, Link, Listening, Park, Posted, Start, State},
+    },
     sys::{Mutex, lock},
 };
 

@@ -12,9 +12,9 @@ use std::{
 use loom::{sync::Notify, thread};
 
 use crate::{
-    idle::{Before, Idle},
+    queue::sleepers::{Before, Idle},
     reactor::{
-        seat::Seat,
+        poller_lock::Seat,
         slot::{Interest, Readiness, Slot, Who},
     },
     sys::{AtomicBool, AtomicUsize, Ordering, barrier},

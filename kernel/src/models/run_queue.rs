@@ -4,8 +4,8 @@ use std::{ptr, sync::Arc};
 
 use loom::thread;
 
-use super::made_up::{Job, Jobs};
-use crate::{
+use crate::models::made_up::{Job, Jobs};
+use crate::queue::{
     injector::Injector,
     ring::{self, CAPACITY, Owner, Thief},
 };

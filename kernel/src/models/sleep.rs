@@ -4,12 +4,14 @@ use std::sync::Arc;
 
 use loom::{cell::Cell, sync::Notify, thread};
 
-use super::made_up::{Job, Jobs};
+use crate::models::made_up::{Job, Jobs};
 use crate::{
-    gate::Gate,
-    idle::{Before, Idle},
-    injector::Injector,
-    ring::{self, CAPACITY, Thief},
+    biased_lock::Gate,
+    queue::{
+        injector::Injector,
+        ring::{self, CAPACITY, Thief},
+        sleepers::{Before, Idle},
+    },
     sys::{AtomicBool, Ordering},
 };
 

@@ -8,7 +8,7 @@ use std::sync::{
 use loom::{cell::Cell, sync::Notify, thread};
 
 use crate::{
-    state::{Inbox, Listening, Owes, Park, Start, State},
+    job::state::{Inbox, Listening, Owes, Park, Start, State},
     sys::{AtomicUsize as Watched, Mutex, lock},
 };
 

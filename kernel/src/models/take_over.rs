@@ -14,11 +14,13 @@ use std::{
 
 use loom::{cell::Cell, thread};
 
-use super::made_up::{Job, Jobs};
+use crate::models::made_up::{Job, Jobs};
 use crate::{
-    gate::{Epoch, Gate, Lost},
-    injector::Injector,
-    ring::{self, CAPACITY, Owner, Thief},
+    biased_lock::{Epoch, Gate, Lost},
+    queue::{
+        injector::Injector,
+        ring::{self, CAPACITY, Owner, Thief},
+    },
     sys::AtomicUsize as Watched,
 };
 

@@ -13,8 +13,8 @@ use std::{
 use loom::{cell::Cell, thread};
 
 use crate::{
-    gate::{Epoch, Gate},
-    search,
+    biased_lock::{Epoch, Gate},
+    scheduler::workers::search,
     timer::{
         entry::{EntryPtr, EntryState, Owes},
         wheel::Wheel,

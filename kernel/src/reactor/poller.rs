@@ -20,7 +20,7 @@ use rustix::{
     io::Errno,
 };
 
-use super::slot::Readiness;
+use crate::reactor::slot::Readiness;
 
 /// What is reported of the notice instead of a slot's number.
 const NOTICE: u64 = u64::MAX;

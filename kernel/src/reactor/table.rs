@@ -11,7 +11,7 @@ use std::{
     },
 };
 
-use super::slot::Slot;
+use crate::reactor::slot::Slot;
 use crate::sys::{Mutex, lock};
 
 /// The base-2 logarithm of the first chunk's size.

@@ -22,7 +22,7 @@ use std::{
 
 use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags, madvise, mmap_anonymous, mprotect};
 
-use super::{LARGEST, PAGE, SMALLEST, Stack, StackError, switch};
+use crate::stack::{LARGEST, PAGE, SMALLEST, Stack, StackError, switch};
 use crate::sys::lock;
 
 const CLASSES: usize = (LARGEST.trailing_zeros() - SMALLEST.trailing_zeros() + 1) as usize;
@@ -132,7 +132,7 @@ fn keep(at: usize, stacks: impl Iterator<Item = Stack>) {
 /// Takes a stack back, on which nothing runs any more.
 #[inline]
 pub(crate) fn give(stack: Stack) {
-    keep(index(stack.class), iter::once(stack));
+    keep(index(stack.class()), iter::once(stack));
 }
 
 #[cold]
@@ -153,7 +153,7 @@ pub(crate) fn trim() -> usize {
     for stack in lock(&DEPOT).free.iter().flatten() {
         let usable = stack.size() - PAGE;
         // SAFETY: the guard is a page of the slot.
-        let start = unsafe { stack.limit.byte_add(PAGE) };
+        let start = unsafe { stack.limit().byte_add(PAGE) };
         // SAFETY: the pages are mapped, private and anonymous, and nobody's: the depot is locked.
         let dropped = unsafe {
             madvise(
@@ -175,10 +175,7 @@ fn cut(rest: &mut Option<Rest>, class: u32) -> Result<Stack, StackError> {
         Some(rest) => (rest.start, rest.slots),
         None => reserve(size)?,
     };
-    let stack = Stack {
-        limit: start,
-        class,
-    };
+    let stack = Stack::new(start, class);
     let guarded = guard(start);
     if slots > 1 || guarded.is_err() {
         // SAFETY: at least one more slot lies behind this one, if it is used.
@@ -253,7 +250,7 @@ mod tests {
         let stacks: Vec<_> = (0..3 * BATCH).map(|_| take(class).unwrap()).collect();
         let mut limits: Vec<_> = stacks
             .iter()
-            .map(|stack| stack.limit.addr().get())
+            .map(|stack| stack.limit().addr().get())
             .collect();
         limits.sort_unstable();
         assert!(limits.windows(2).all(|pair| pair[1] - pair[0] >= 32 << 10));

@@ -23,7 +23,7 @@ compile_error!("Weald switches stacks on x86-64 only so far");
 
 use std::{arch::asm, arch::global_asm, ptr::NonNull};
 
-use super::{
+use crate::stack::{
     Stack,
     watchers::{self, Leaving, Onto},
 };

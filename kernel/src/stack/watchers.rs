@@ -20,7 +20,7 @@ use std::{
     ptr::{self, NonNull},
 };
 
-use super::Stack;
+use crate::stack::Stack;
 
 /// Valgrind's number for "register this stack".
 const STACK_REGISTER: usize = 0x1501;

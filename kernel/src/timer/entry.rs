@@ -17,9 +17,9 @@
 use std::{cell::UnsafeCell, ptr::NonNull, task::Waker};
 
 use crate::{
-    callback::PhaseWord,
     memory::Owned,
     sys::{AtomicU8, AtomicU32, Ordering},
+    timer::phase::PhaseWord,
 };
 
 const LINKED: u8 = 0;
@@ -106,6 +106,9 @@ pub(crate) struct Entry {
     /// Of a callback.
     pub(crate) phase: PhaseWord,
 }
+
+/// The tick of a callback that waits for no time.
+pub(crate) const READY_TICK: u64 = u64::MAX;
 
 /// The bits of a place that name the slot.
 const SLOT: u32 = 0xffff;

@@ -13,7 +13,7 @@
 
 #![allow(unsafe_code)]
 
-use super::entry::{EntryPtr, Links, Place};
+use crate::timer::entry::{EntryPtr, Links, Place};
 
 const LEVELS: usize = 6;
 const SLOTS: usize = 64;

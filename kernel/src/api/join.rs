@@ -1,0 +1,292 @@
+//! The join handle: the right to a job's output, and the error when there is none.
+
+#![allow(unsafe_code)]
+
+use std::{
+    any::Any,
+    fmt,
+    marker::PhantomData,
+    pin::Pin,
+    sync::Mutex,
+    task::{Context, Poll},
+};
+
+use weald_sync::{
+    Source,
+    reason::{Kind, Reason},
+};
+
+use crate::{
+    api::park::Unparker,
+    job::{
+        JobRef,
+        body::{Failure, Outcome},
+        exit_hooks,
+    },
+    report::{self, JobName, panic_message},
+    scheduler::{
+        stackful::nested,
+        workers::{
+            cancel,
+            context::{self, note_wait},
+        },
+    },
+};
+
+/// Why a job has no output.
+#[non_exhaustive]
+pub enum JoinError {
+    /// It panicked; the payload.
+    Panicked(Panic),
+    /// It was cancelled, or its runtime shut down.
+    Cancelled,
+}
+
+/// A panic's payload.
+pub struct Panic {
+    message: String,
+    // A payload is `Send` but not `Sync`; the mutex makes the error fit where errors must be both.
+    payload: Mutex<Box<dyn Any + Send>>,
+}
+
+impl Panic {
+    /// The text that the panic was raised with.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// The payload, for [`resume_unwind`](std::panic::resume_unwind).
+    pub fn into_payload(self) -> Box<dyn Any + Send> {
+        self.payload
+            .into_inner()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Panic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Panic").field(&self.message).finish()
+    }
+}
+
+impl JoinError {
+    fn of(failure: Failure) -> JoinError {
+        match failure {
+            Failure::Cancelled => JoinError::Cancelled,
+            Failure::Panicked(payload) => JoinError::Panicked(Panic {
+                message: panic_message(payload.as_ref()),
+                payload: Mutex::new(payload),
+            }),
+        }
+    }
+
+    /// Whether the job was cancelled.
+    pub fn is_cancelled(&self) -> bool {
+        matches!(self, JoinError::Cancelled)
+    }
+
+    /// Whether the job panicked.
+    pub fn is_panic(&self) -> bool {
+        matches!(self, JoinError::Panicked(_))
+    }
+}
+
+impl fmt::Debug for JoinError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            JoinError::Panicked(panic) => f.debug_tuple("Panicked").field(&panic.message).finish(),
+            JoinError::Cancelled => f.write_str("Cancelled"),
+        }
+    }
+}
+
+impl fmt::Display for JoinError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            JoinError::Panicked(panic) => write!(f, "the job panicked: {}", panic.message),
+            JoinError::Cancelled => f.write_str("the job was cancelled before it ended"),
+        }
+    }
+}
+
+impl std::error::Error for JoinError {}
+
+/// The right to a job's output: a future of it. Dropping the handle lets the job go on.
+///
+/// Cancel-safe: dropping the future that awaits `&mut handle` loses nothing.
+///
+/// Once it was ready, polling it again says [`Cancelled`](JoinError::Cancelled): the output is gone.
+#[must_use = "a handle that is dropped detaches its job; call detach() to say so"]
+pub struct JoinHandle<T> {
+    // None once the output was taken.
+    job: Option<JobRef>,
+    output: PhantomData<fn() -> T>,
+}
+
+impl<T> JoinHandle<T> {
+    /// # Safety
+    /// This is the job's only handle, and `T` is its output.
+    pub(crate) unsafe fn new(job: JobRef) -> JoinHandle<T> {
+        JoinHandle {
+            job: Some(job),
+            output: PhantomData,
+        }
+    }
+
+    /// A handle to no job: its job was refused, because the runtime shuts down.
+    pub(crate) fn refused() -> JoinHandle<T> {
+        JoinHandle {
+            job: None,
+            output: PhantomData,
+        }
+    }
+
+    /// Asks the job to end: at its next wait its future is dropped, and joining it says
+    /// [`Cancelled`](JoinError::Cancelled). A job that already ended stays as it is.
+    pub fn cancel(&self) {
+        if let Some(job) = &self.job {
+            cancel::cancel(job);
+        }
+    }
+
+    /// Whether the job has ended.
+    pub fn is_finished(&self) -> bool {
+        self.job
+            .as_ref()
+            .is_none_or(|job| job.header().state.is_done())
+    }
+
+    /// Lets the job go on by itself. If it panics, that is reported through `tracing`.
+    pub fn detach(self) {}
+
+    /// Runs the job now, on the calling worker, if it is a fiber that would be the next to run there: for who is
+    /// about to wait for it. Then says how it ended, if it has.
+    pub fn run_and_take(&mut self) -> Option<Result<T, JoinError>> {
+        let job = self.job.as_ref()?;
+        if !job.header().state.is_done() && job.header().is_fiber() {
+            nested::run_if_next(job);
+        }
+        let done = job.header().state.is_done();
+        done.then(|| self.take_output())
+    }
+
+    /// Tells `end` when the job has ended in whichever way, and everything that it held, but an output that is
+    /// still to be joined, is gone. At once if it has already.
+    pub fn when_ended(&self, end: impl FnOnce() + Send + 'static) {
+        match &self.job {
+            Some(job) => {
+                let _kept = exit_hooks::attach(job.clone(), Box::new(end));
+            }
+            None => end(),
+        }
+    }
+
+    /// The job, from the outside. None if it was refused, or its output was taken.
+    pub fn unparker(&self) -> Option<Unparker> {
+        self.job.clone().map(Unparker::new)
+    }
+
+    /// The job's name, for messages.
+    pub fn name(&self) -> Option<JobName> {
+        self.job.as_ref().map(|job| JobName::of(job.header()))
+    }
+
+    pub(crate) fn job(&self) -> Option<&JobRef> {
+        self.job.as_ref()
+    }
+
+    fn take_output(&mut self) -> Result<T, JoinError> {
+        let job = self.job.take().expect("the caller has seen the job");
+        // SAFETY: the job is done, and the only handle takes the output exactly here.
+        let outcome: Outcome<T> = unsafe { job.take_output() };
+        outcome.map_err(JoinError::of)
+    }
+}
+
+impl<T> Future for JoinHandle<T> {
+    type Output = Result<T, JoinError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        if self.job.is_none() {
+            return Poll::Ready(Err(JoinError::Cancelled));
+        }
+        if self.as_mut().poll_ready(cx).is_pending()
+            || !context::with(|here| here.spend(cx.waker()))
+        {
+            return Poll::Pending;
+        }
+        Poll::Ready(self.take_output())
+    }
+}
+
+/// The end of the job, as one of several events: `of_source(&mut handle)`. A handle that is not chosen has
+/// lost nothing.
+impl<T> Source for JoinHandle<T> {
+    type Output = Result<T, JoinError>;
+
+    fn poll_ready(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let Some(job) = &self.job else {
+            return Poll::Ready(());
+        };
+        let state = &job.header().state;
+        // The waker may only be written while the completion is not told to take it.
+        if !state.is_done() && state.unawait_done() {
+            // The former waker leaves the lock before it is dropped: a waker is user code.
+            let former = job
+                .header()
+                .extras
+                .parts()
+                .joiner
+                .replace(cx.waker().clone());
+            drop(former);
+            if state.await_done() {
+                note_wait(self.reason());
+                return Poll::Pending;
+            }
+        }
+        Poll::Ready(())
+    }
+
+    fn take(mut self: Pin<&mut Self>) -> Self::Output {
+        match self.job {
+            Some(_) => self.take_output(),
+            None => Err(JoinError::Cancelled),
+        }
+    }
+
+    fn reason(&self) -> Reason {
+        match &self.job {
+            Some(job) => Reason::new(Kind::End, job.header()),
+            None => Reason::unspecified(Kind::End),
+        }
+    }
+}
+
+impl<T> Drop for JoinHandle<T> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        if let Some(job) = &self.job {
+            leave_output::<T>(job);
+        }
+    }
+}
+
+/// The only handle goes without having taken the output.
+fn leave_output<T>(job: &JobRef) {
+    if !job.header().state.drop_handle() {
+        return;
+    }
+    // SAFETY: the job is done, and the only handle has not taken the output.
+    let outcome: Outcome<T> = unsafe { job.take_output() };
+    if let Err(Failure::Panicked(payload)) = outcome {
+        report::unobserved_panic(&JobName::of(job.header()), &panic_message(payload.as_ref()));
+    }
+}
+
+impl<T> fmt::Debug for JoinHandle<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("JoinHandle")
+            .field("job", &self.name())
+            .finish()
+    }
+}

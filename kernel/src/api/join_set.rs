@@ -1,0 +1,166 @@
+//! A set of jobs whose results come in the order in which they end.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    pin::Pin,
+    sync::{Arc, Mutex},
+    task::{Context, Poll, Waker},
+};
+
+use crate::{
+    api::{
+        join::{JoinError, JoinHandle},
+        spawn::spawn,
+    },
+    job::exit_hooks,
+    sys::lock,
+};
+
+#[derive(Default)]
+struct Ended {
+    numbers: VecDeque<u64>,
+    waiter: Option<Waker>,
+}
+
+/// Jobs that are joined one by one, whichever ends first. Dropping the set cancels those that are left.
+///
+/// ```
+/// # let runtime = weald_kernel::Runtime::builder().workers(2).build().unwrap();
+/// # runtime.block_on(async {
+/// let mut set = weald_kernel::JoinSet::new();
+/// for n in 0..10 {
+///     set.spawn(async move { n * n });
+/// }
+/// let mut sum = 0;
+/// while let Some(square) = set.join_next().await {
+///     sum += square.unwrap();
+/// }
+/// assert_eq!(sum, 285);
+/// # });
+/// ```
+#[derive(Debug)]
+pub struct JoinSet<T> {
+    handles: HashMap<u64, JoinHandle<T>>,
+    next: u64,
+    ended: Arc<Mutex<Ended>>,
+}
+
+impl std::fmt::Debug for Ended {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Ended")
+            .field("numbers", &self.numbers)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<T: Send + 'static> JoinSet<T> {
+    /// An empty set.
+    pub fn new() -> JoinSet<T> {
+        JoinSet {
+            handles: HashMap::new(),
+            next: 0,
+            ended: Arc::default(),
+        }
+    }
+
+    /// Spawns a job into the set.
+    #[track_caller]
+    pub fn spawn<F>(&mut self, future: F)
+    where
+        F: Future<Output = T> + Send + 'static,
+    {
+        self.insert(spawn(future));
+    }
+
+    /// Takes a job into the set that was spawned elsewhere.
+    pub fn insert(&mut self, handle: JoinHandle<T>) {
+        let number = self.next;
+        self.next += 1;
+        match handle.job().cloned() {
+            Some(job) => {
+                let ended = self.ended.clone();
+                let _kept = exit_hooks::attach(job, Box::new(move || tell(&ended, number)));
+            }
+            None => tell(&self.ended, number),
+        }
+        self.handles.insert(number, handle);
+    }
+
+    /// How many jobs were not joined yet.
+    pub fn len(&self) -> usize {
+        self.handles.len()
+    }
+
+    /// Whether every job was joined.
+    pub fn is_empty(&self) -> bool {
+        self.handles.is_empty()
+    }
+
+    /// The result of the job that ended first among those not joined yet; none if there are none.
+    /// Cancel-safe: dropping the future loses no result.
+    pub async fn join_next(&mut self) -> Option<Result<T, JoinError>> {
+        std::future::poll_fn(|cx| self.poll_join_next(cx)).await
+    }
+
+    /// As [`JoinSet::join_next`].
+    pub fn poll_join_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<T, JoinError>>> {
+        if self.handles.is_empty() {
+            return Poll::Ready(None);
+        }
+        let first = {
+            let mut ended = lock(&self.ended);
+            match ended.numbers.front() {
+                Some(number) => *number,
+                None => {
+                    ended.waiter = Some(cx.waker().clone());
+                    return Poll::Pending;
+                }
+            }
+        };
+        let handle = self
+            .handles
+            .get_mut(&first)
+            .expect("an ended job is joined once");
+        let Poll::Ready(result) = Pin::new(handle).poll(cx) else {
+            return Poll::Pending;
+        };
+        lock(&self.ended).numbers.pop_front();
+        self.handles.remove(&first);
+        Poll::Ready(Some(result))
+    }
+
+    /// Asks all jobs of the set to end; they still are joined.
+    pub fn cancel_all(&self) {
+        self.handles.values().for_each(JoinHandle::cancel);
+    }
+
+    /// Lets all jobs go on by themselves.
+    pub fn detach_all(&mut self) {
+        self.handles.clear();
+        // They will still tell their ends: to a list that nobody looks at.
+        self.ended = Arc::default();
+    }
+}
+
+impl<T: Send + 'static> Default for JoinSet<T> {
+    fn default() -> JoinSet<T> {
+        JoinSet::new()
+    }
+}
+
+impl<T> Drop for JoinSet<T> {
+    fn drop(&mut self) {
+        self.handles.values().for_each(JoinHandle::cancel);
+    }
+}
+
+fn tell(ended: &Mutex<Ended>, number: u64) {
+    let waiter = {
+        let mut ended = lock(ended);
+        ended.numbers.push_back(number);
+        ended.waiter.take()
+    };
+    if let Some(waiter) = waiter {
+        waiter.wake();
+    }
+}

@@ -1,0 +1,368 @@
+//! A job's mailbox: typed posts into its word, and the end that receives them.
+//!
+//! Steps of a message: [`Address::post`] puts a node on the stack in the job's word, and makes the job
+//! runnable if it listens; the receiver takes the whole stack at once, turns it round, and hands out
+//! messages in the order in which they were posted. So messages of one sender keep their order, and a
+//! burst costs one exchange for all of it.
+
+#![allow(unsafe_code)]
+
+mod source;
+
+use std::{
+    marker::PhantomData,
+    pin::Pin,
+    ptr::NonNull,
+    task::{Context, Poll},
+};
+
+use weald_sync::reason::{Kind, Reason};
+
+use crate::{
+    job::{
+        JobRef, foreign_waker,
+        message::{self, Chain, Links, Mark, Post},
+        runnable::Runnable,
+        state::{Link, Posted},
+    },
+    report::JobName,
+    scheduler::workers::context::note_wait,
+    scheduler::workers::{cancel, context, ready::ready, waker},
+};
+
+/// What a job is noted to wait for that receives from its own mailbox.
+const RECEIVE: u64 = Reason::unspecified(Kind::Message).to_word();
+
+/// Where messages `M` for one job go. A counted reference of 8 bytes; any thread.
+pub struct Address<M> {
+    job: JobRef,
+    message: PhantomData<fn(M)>,
+}
+
+// SAFETY: an address only moves messages into the mailbox, which needs them to be `Send`; the job's
+// header may be used from any thread.
+unsafe impl<M: Send> Send for Address<M> {}
+// SAFETY: as above.
+unsafe impl<M: Send> Sync for Address<M> {}
+
+impl<M> Clone for Address<M> {
+    fn clone(&self) -> Address<M> {
+        Address::new(self.job.clone())
+    }
+}
+
+impl<M> PartialEq for Address<M> {
+    fn eq(&self, other: &Address<M>) -> bool {
+        self.job.ptr() == other.job.ptr()
+    }
+}
+
+impl<M> Eq for Address<M> {}
+
+impl<M> std::hash::Hash for Address<M> {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.job.ptr().as_raw().hash(state);
+    }
+}
+
+impl<M> Address<M> {
+    pub(crate) fn new(job: JobRef) -> Address<M> {
+        Address {
+            job,
+            message: PhantomData,
+        }
+    }
+
+    /// Puts a message into the mailbox. Never waits. Any thread; lock-free.
+    ///
+    /// # Errors
+    /// The message comes back if the mailbox is closed: its job has ended, or dropped the mailbox.
+    // Inlined as far as the message's type matters, so that it is built in its node.
+    #[inline(always)]
+    pub fn post(&self, message: M) -> Result<(), M> {
+        let link = Post::new(message, self.job.ptr()).into_link();
+        // SAFETY: the post is new, and given away unless it comes back below.
+        match unsafe { post_link(&self.job, link) } {
+            true => Ok(()),
+            // SAFETY: the state did not take it.
+            false => Err(unsafe { Post::<M>::from_link(link) }.into_value()),
+        }
+    }
+
+    /// Asks the job to end at its next wait.
+    pub fn cancel(&self) {
+        cancel::cancel(&self.job);
+    }
+
+    /// Whether the job has ended.
+    pub fn is_done(&self) -> bool {
+        self.job.header().state.is_done()
+    }
+
+    /// The job's name, for messages.
+    pub fn name(&self) -> JobName {
+        JobName::of(self.job.header())
+    }
+}
+
+/// Puts a node into `job`'s mailbox, and makes the job runnable if it listens. False if the mailbox is
+/// closed.
+///
+/// # Safety
+/// The node is of the mailbox's type, linked nowhere, and given away if the answer is true.
+#[inline(never)]
+unsafe fn post_link(job: &JobRef, link: NonNull<Link>) -> bool {
+    // SAFETY: the caller's promise.
+    let posted = unsafe { job.header().state.post(link.as_ptr()) };
+    if posted == Posted::Queued {
+        message::note_queued(job.ptr());
+    }
+    match posted {
+        Posted::Queued => true,
+        Posted::Schedule => {
+            // SAFETY: the state just said so.
+            ready(unsafe { Runnable::new(job.ptr()) });
+            true
+        }
+        Posted::WakeReceiver => {
+            wake_receiver(job);
+            true
+        }
+        Posted::Closed => false,
+    }
+}
+
+#[cold]
+fn wake_receiver(job: &JobRef) {
+    let receiver = job.header().extras.parts().receiver.take();
+    // A sender does not answer for the receiver's waker.
+    foreign_waker::wake(receiver);
+}
+
+/// The end that receives. There is one for each job; dropping it closes the mailbox and drops what
+/// was not received.
+///
+/// It may be used by others than its job (another executor, a thread in `wait()`); a job that receives
+/// from its own mailbox pays no more than a store for its wait.
+///
+/// A mailbox of one type does not pass for one of another, even if that lives shorter:
+///
+/// ```compile_fail
+/// use weald_kernel::Mailbox;
+///
+/// fn shrink<'a>(mailbox: &'a Mailbox<&'static str>) -> &'a Mailbox<&'a str> {
+///     mailbox
+/// }
+/// ```
+pub struct Mailbox<M> {
+    job: JobRef,
+    /// Received from the word, not yet handed out.
+    chain: Chain<M>,
+    /// A mailbox also gives out addresses that take `M`, so it may not pass for one of another type.
+    message: PhantomData<fn(M) -> M>,
+}
+
+// SAFETY: a mailbox owns messages, and moves between threads only if they may.
+unsafe impl<M: Send> Send for Mailbox<M> {}
+// SAFETY: a shared mailbox shows nothing of its messages.
+unsafe impl<M: Send> Sync for Mailbox<M> {}
+
+/// The future of [`Mailbox::receive_if`]. It borrows the mailbox, so that nothing else is received
+/// between two of its polls.
+#[must_use = "a receive does nothing unless it is awaited"]
+pub struct SelectiveReceive<'a, M, F> {
+    mailbox: &'a mut Mailbox<M>,
+    /// Up to where the chain was looked at.
+    mark: Mark,
+    wanted: F,
+}
+
+// The closure is never pinned: it is only called.
+impl<M, F> Unpin for SelectiveReceive<'_, M, F> {}
+
+impl<M, F: FnMut(&M) -> bool> Future for SelectiveReceive<'_, M, F> {
+    type Output = M;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<M> {
+        let this = &mut *self;
+        if !context::here().spend(cx.waker()) {
+            return Poll::Pending;
+        }
+        loop {
+            this.mailbox.refill();
+            let found = this.mailbox.chain.take_if(&mut this.mark, &mut this.wanted);
+            if let Some(message) = found {
+                return Poll::Ready(message);
+            }
+            if register(context::here(), &this.mailbox.job, cx) {
+                return Poll::Pending;
+            }
+        }
+    }
+}
+
+impl<M> Mailbox<M> {
+    pub(crate) fn new(job: JobRef) -> Mailbox<M> {
+        Mailbox {
+            job,
+            chain: Chain::new(),
+            message: PhantomData,
+        }
+    }
+
+    /// Where messages for this mailbox go.
+    pub fn address(&self) -> Address<M> {
+        Address::new(self.job.clone())
+    }
+
+    /// The oldest message, once there is one. Costs one reduction of the poll's budget.
+    ///
+    /// # Panics
+    /// If the mailbox was taken out of its job and the job has ended: nothing can arrive any more.
+    // Inlined as far as the message's type matters, so that it is read where it is used.
+    #[inline(always)]
+    pub fn poll_receive(&mut self, cx: &mut Context<'_>) -> Poll<M> {
+        match poll_link(&self.job, &mut self.chain.links, cx) {
+            // SAFETY: posts to this job are made by `Address<M>` only, of the same `M`.
+            Some(link) => Poll::Ready(unsafe { Post::<M>::from_link(link) }.into_value()),
+            None => Poll::Pending,
+        }
+    }
+
+    /// Waits for the oldest message for which `wanted` is true; the others keep their order. What was
+    /// looked at once is not looked at again.
+    ///
+    /// # Panics
+    /// As [`Mailbox::poll_receive`].
+    pub fn receive_if<F: FnMut(&M) -> bool>(&mut self, wanted: F) -> SelectiveReceive<'_, M, F> {
+        SelectiveReceive {
+            mark: self.chain.start(),
+            mailbox: self,
+            wanted,
+        }
+    }
+
+    /// The oldest message, if there is one now.
+    pub fn try_receive(&mut self) -> Option<M> {
+        if self.chain.links.is_empty() {
+            self.refill();
+        }
+        self.chain.pop()
+    }
+
+    fn refill(&mut self) {
+        let stack = self.job.header().state.take_posts();
+        // SAFETY: posts to this job are made by `Address<M>` only, of the same `M`.
+        unsafe { self.chain.links.append_stack(stack) };
+    }
+}
+
+/// The oldest node of `job`'s mailbox, of which `links` were taken out of the word before. None: the
+/// next post wakes the receiver.
+#[inline(never)]
+fn poll_link(job: &JobRef, links: &mut Links, cx: &mut Context<'_>) -> Option<NonNull<Link>> {
+    if !links.is_empty() {
+        return poll_links(job, links, cx);
+    }
+    let here = context::here();
+    let Some(newest) = NonNull::new(job.header().state.take_posts()) else {
+        // The job itself waits: the common case.
+        if is_own(here, job, cx) {
+            listen(here, job);
+            return None;
+        }
+        return poll_links(job, links, cx);
+    };
+    // One message is the common case: it need not go through the ring.
+    if message::is_single(newest) && here.spend_if_any() {
+        return Some(newest);
+    }
+    // SAFETY: a mailbox passes the links of its own chain.
+    unsafe { links.append_stack(newest.as_ptr()) };
+    poll_links(job, links, cx)
+}
+
+/// The general case of [`poll_link`].
+#[inline(never)]
+fn poll_links(job: &JobRef, links: &mut Links, cx: &mut Context<'_>) -> Option<NonNull<Link>> {
+    context::with(|here| {
+        while links.is_empty() {
+            // SAFETY: a mailbox passes the links of its own chain.
+            unsafe { links.append_stack(job.header().state.take_posts()) };
+            if links.is_empty() && register(here, job, cx) {
+                return None;
+            }
+        }
+        match here.spend(cx.waker()) {
+            true => links.pop(),
+            false => None,
+        }
+    })
+}
+
+#[inline(always)]
+fn is_own(here: &context::Context, job: &JobRef, cx: &Context<'_>) -> bool {
+    here.job() == Some(job.ptr()) && waker::is_of(cx.waker(), job.ptr())
+}
+
+#[inline(always)]
+fn listen(here: &context::Context, job: &JobRef) {
+    here.listen();
+    job.header().set_waits_for(RECEIVE);
+}
+
+/// Arranges that the next post wakes the receiver. False if one may have come first.
+#[inline(always)]
+fn register(here: &context::Context, job: &JobRef, cx: &Context<'_>) -> bool {
+    if is_own(here, job, cx) {
+        listen(here, job);
+        return true;
+    }
+    register_waker(job, cx)
+}
+
+#[cold]
+fn register_waker(job: &JobRef, cx: &Context<'_>) -> bool {
+    note_wait(Reason::unspecified(Kind::Message));
+    let header = job.header();
+    // The former waker leaves the lock before it is dropped: a waker is user code.
+    let former = header.extras.parts().receiver.replace(cx.waker().clone());
+    drop(former);
+    if header.state.await_post() {
+        return true;
+    }
+    assert!(
+        !header.state.is_done(),
+        "nothing can be received any more: the job that this mailbox belongs to has ended"
+    );
+    false
+}
+
+impl<M> Drop for Mailbox<M> {
+    fn drop(&mut self) {
+        let stack = self.job.header().state.close_posts();
+        // SAFETY: as in `refill`; the chain then drops what it holds.
+        unsafe { self.chain.links.append_stack(stack) };
+        let receiver = self
+            .job
+            .header()
+            .extras
+            .existing()
+            .and_then(|mut p| p.receiver.take());
+        drop(receiver);
+    }
+}
+
+impl<M> std::fmt::Debug for Address<M> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Address").field(&self.name()).finish()
+    }
+}
+
+impl<M> std::fmt::Debug for Mailbox<M> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Mailbox")
+            .field(&JobName::of(self.job.header()))
+            .finish()
+    }
+}

@@ -1,0 +1,172 @@
+//! A scope: jobs that cannot outlive it.
+
+use std::{
+    collections::BTreeMap,
+    panic::Location,
+    sync::{Arc, Mutex},
+    task::{Poll, Waker},
+};
+
+use weald_sync::Wait;
+
+use crate::{
+    api::{join::JoinHandle, spawn::on},
+    job::{JobRef, exit_hooks},
+    scheduler::workers::{cancel, current::with_current, shared},
+    sys::lock,
+};
+
+#[derive(Default)]
+struct Children {
+    /// Those that have not ended, by number.
+    live: BTreeMap<u64, JobRef>,
+    next: u64,
+    waiter: Option<Waker>,
+    /// The scope has ended, or is being ended: what is still spawned in it is cancelled.
+    closed: bool,
+}
+
+/// Spawns jobs that end before the scope does; see [`scope`].
+#[derive(Clone, Default)]
+pub struct Scope {
+    children: Arc<Mutex<Children>>,
+}
+
+/// Runs `body`, which may spawn jobs in the scope, and then waits for all of them. When it returns, no
+/// job of the scope is left: not after a value, not after a panic of the body, and not after a cancel.
+///
+/// Dropping the future that this returns cancels the children and waits, with the stack, until they
+/// have ended. A child's panic is its handle's to tell; it does not end the others.
+///
+/// ```
+/// # let runtime = weald_kernel::Runtime::builder().workers(2).build().unwrap();
+/// # runtime.block_on(async {
+/// let total = weald_kernel::scope(async |scope| {
+///     let a = scope.spawn(async { 1 });
+///     let b = scope.spawn(async { 2 });
+///     a.await.unwrap() + b.await.unwrap()
+/// })
+/// .await;
+/// assert_eq!(total, 3);
+/// # });
+/// ```
+pub async fn scope<R>(body: impl AsyncFnOnce(&Scope) -> R) -> R {
+    let scope = Scope {
+        children: Arc::default(),
+    };
+    let guard = EndChildren(&scope);
+    let result = body(&scope).await;
+    scope.all_ended().await;
+    drop(guard);
+    result
+}
+
+impl Scope {
+    /// Spawns a job in the scope. A scope that has ended, of which a clone was kept, cancels it at once.
+    #[track_caller]
+    pub fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        let site = Location::caller();
+        let handle = with_current(|shared| on(shared, future, site));
+        self.adopt(&handle);
+        handle
+    }
+
+    /// Takes a job into the scope that was spawned otherwise. A scope that has ended cancels it at once.
+    pub fn adopt<T>(&self, handle: &JoinHandle<T>) {
+        if let Some(job) = handle.job() {
+            self.take_in(job.clone());
+        }
+    }
+
+    /// Asks all jobs of the scope to end.
+    pub fn cancel(&self) {
+        let live: Vec<JobRef> = lock(&self.children).live.values().cloned().collect();
+        for job in live {
+            cancel::cancel(&job);
+        }
+    }
+
+    /// Whether the runtime stops: it then ends the children itself, and names those that do not.
+    fn runtime_is_gone(&self) -> bool {
+        let children = lock(&self.children);
+        let runtime = children
+            .live
+            .values()
+            .next()
+            .map(|child| child.header().runtime());
+        runtime.is_some_and(|id| shared::find(id).is_none_or(|shared| shared.is_stopped()))
+    }
+
+    fn take_in(&self, job: JobRef) {
+        let (number, closed) = {
+            let mut children = lock(&self.children);
+            let number = children.next;
+            children.next += 1;
+            children.live.insert(number, job.clone());
+            (number, children.closed)
+        };
+        if closed {
+            cancel::cancel(&job);
+        }
+        let children = self.children.clone();
+        let _kept = exit_hooks::attach(job, Box::new(move || forget(&children, number)));
+    }
+
+    /// Waits until no job of the scope is left. Cancel-safe. The scope is closed then.
+    pub async fn all_ended(&self) {
+        std::future::poll_fn(|cx| {
+            let mut children = lock(&self.children);
+            if children.live.is_empty() {
+                children.closed = true;
+                return Poll::Ready(());
+            }
+            children.waiter = Some(cx.waker().clone());
+            Poll::Pending
+        })
+        .await;
+    }
+}
+
+impl std::fmt::Debug for Scope {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let live = lock(&self.children).live.len();
+        f.debug_struct("Scope").field("live", &live).finish()
+    }
+}
+
+fn forget(children: &Mutex<Children>, number: u64) {
+    let waiter = {
+        let mut children = lock(children);
+        children.live.remove(&number);
+        match children.live.is_empty() {
+            true => children.waiter.take(),
+            false => None,
+        }
+    };
+    if let Some(waiter) = waiter {
+        waiter.wake();
+    }
+}
+
+/// Fires unless the children have ended by themselves.
+struct EndChildren<'a>(&'a Scope);
+
+impl Drop for EndChildren<'_> {
+    fn drop(&mut self) {
+        {
+            let mut children = lock(&self.0.children);
+            children.closed = true;
+            if children.live.is_empty() {
+                return;
+            }
+        }
+        self.0.cancel();
+        if !self.0.runtime_is_gone() {
+            self.0.all_ended().wait();
+        }
+    }
+}

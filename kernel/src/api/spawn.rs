@@ -1,0 +1,372 @@
+//! Spawning: from a future to a job in a queue and a handle to its output.
+
+#![allow(unsafe_code)]
+
+use std::{borrow::Cow, panic::Location, sync::Arc};
+
+use crate::{
+    api::{
+        join::JoinHandle,
+        mailbox::{Address, Mailbox},
+    },
+    job::{self, JobRef, Spec, exit_hooks, flag, runnable::Runnable, state::Inbox},
+    scheduler::{
+        stackful::pinned::{Home, Resident},
+        workers::{
+            cancel, context,
+            current::with_current,
+            limit,
+            ready::{ready, ready_last},
+            shared::{self, Shared},
+        },
+    },
+    stack::StackError,
+};
+
+/// Spawns a job on the current runtime: the one that runs the caller, else the default one.
+///
+/// The job runs beside its spawner. Dropping the handle lets it go on.
+///
+/// ```
+/// # let runtime = weald_kernel::Runtime::builder().workers(1).build().unwrap();
+/// # runtime.block_on(async {
+/// let answer = weald_kernel::spawn(async { 6 * 7 });
+/// assert_eq!(answer.await.expect("it does not panic"), 42);
+/// # });
+/// ```
+#[track_caller]
+pub fn spawn<F>(future: F) -> JoinHandle<F::Output>
+where
+    F: Future + Send + 'static,
+    F::Output: Send + 'static,
+{
+    let site = Location::caller();
+    with_current(|shared| on(shared, future, site))
+}
+
+/// Spawns a job that may run on the calling thread only, so that its future need not be `Send`. On a
+/// worker's thread it lives as long as it wants; inside `block_on`, until that returns.
+///
+/// # Errors
+/// Outside of both there is no thread that would run it.
+#[track_caller]
+pub fn spawn_local<F>(future: F) -> Result<JoinHandle<F::Output>, SpawnError>
+where
+    F: Future + 'static,
+    F::Output: Send + 'static,
+{
+    Spawn::new().spawn_local(future)
+}
+
+/// Spawns a job that ends with the one that runs now: when that ends, in whichever way, the child is
+/// cancelled. Outside of a job it is [`spawn`].
+#[track_caller]
+pub fn spawn_child<F>(future: F) -> JoinHandle<F::Output>
+where
+    F: Future + Send + 'static,
+    F::Output: Send + 'static,
+{
+    let handle = spawn(future);
+    if let (Some(child), Some(parent)) = (handle.job(), context::with(|cx| cx.job_ref())) {
+        tie(child.clone(), parent);
+    }
+    handle
+}
+
+/// Makes `child` end with `parent`.
+fn tie(child: JobRef, parent: JobRef) {
+    let ended = child.clone();
+    let attached = exit_hooks::attach(parent, Box::new(move || cancel::cancel(&child)));
+    // The parent's list forgets a child that ended first. The token holds the parent alive, not more.
+    let _kept = exit_hooks::attach(
+        ended,
+        Box::new(move || {
+            let _was_told = !attached.detach();
+        }),
+    );
+}
+
+/// Settings for one spawn.
+///
+/// ```
+/// # let runtime = weald_kernel::Runtime::builder().workers(1).build().unwrap();
+/// # runtime.block_on(async {
+/// let job = weald_kernel::Spawn::new().name("reader").spawn(async { 1 });
+/// assert_eq!(job.name().unwrap().name.as_deref(), Some("reader"));
+/// # });
+/// ```
+#[derive(Clone, Debug, Default)]
+#[must_use = "settings do nothing until something is spawned with them"]
+pub struct Spawn {
+    name: Option<Cow<'static, str>>,
+}
+
+/// Why nothing was spawned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SpawnError {
+    /// As many processes live as the runtime allows.
+    #[error(
+        "the runtime's limit of {limit} processes is reached; raise Builder::process_limit, or let \
+         some end first"
+    )]
+    TooManyProcesses {
+        /// The limit.
+        limit: usize,
+    },
+    /// The runtime is shutting down.
+    #[error("the runtime is shutting down and takes nothing new")]
+    ShuttingDown,
+    /// The calling thread runs no jobs, so nothing can be bound to it.
+    #[error(
+        "this thread runs no jobs, so nothing can be spawned that is bound to it; spawn it inside a \
+         job or inside block_on"
+    )]
+    NoLocalThread,
+    /// There is no stack for a fiber.
+    #[error(transparent)]
+    NoStack(StackError),
+}
+
+impl Spawn {
+    /// No settings: an unnamed job.
+    pub fn new() -> Spawn {
+        Spawn::default()
+    }
+
+    /// The name by which reports call the job.
+    pub fn name(mut self, name: impl Into<Cow<'static, str>>) -> Spawn {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// Spawns on the current runtime, as [`spawn`].
+    #[track_caller]
+    pub fn spawn<F>(self, future: F) -> JoinHandle<F::Output>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        let site = Location::caller();
+        with_current(|shared| {
+            if shared.is_closing() {
+                return JoinHandle::refused();
+            }
+            let spec = plain(shared, site, 1);
+            let runnable = self.named(job::new(spec, |_| future));
+            finish(runnable)
+        })
+    }
+
+    /// Spawns on the calling thread, as [`spawn_local`].
+    ///
+    /// # Errors
+    /// As [`spawn_local`].
+    #[track_caller]
+    pub fn spawn_local<F>(self, future: F) -> Result<JoinHandle<F::Output>, SpawnError>
+    where
+        F: Future + 'static,
+        F::Output: Send + 'static,
+    {
+        let site = Location::caller();
+        let (shared, home) = here()?;
+        let spec = Spec {
+            home: Some(home.clone()),
+            ..plain(&shared, site, 1)
+        };
+        home.count_resident(Resident::MovesIn);
+        let runnable = self.named(job::new(spec, |_| future));
+        Ok(finish(runnable))
+    }
+
+    /// Spawns a job with a mailbox for messages `M`, counted against the process limit.
+    ///
+    /// # Errors
+    /// If the limit is reached or the runtime shuts down.
+    #[track_caller]
+    #[inline]
+    pub fn spawn_with_mailbox<M, F, Fut>(
+        self,
+        make: F,
+    ) -> Result<(JoinHandle<Fut::Output>, Address<M>), SpawnError>
+    where
+        M: Send + 'static,
+        F: FnOnce(Mailbox<M>) -> Fut,
+        Fut: Future + Send + 'static,
+        Fut::Output: Send + 'static,
+    {
+        let site = Location::caller();
+        with_current(|shared| {
+            admit(shared)?;
+            let spec = Spec {
+                inbox: Inbox::Open,
+                flags: flag::COUNTED,
+                ..plain(shared, site, 3)
+            };
+            Ok(self.finish_with_mailbox(spec, make))
+        })
+    }
+
+    /// As [`Spawn::spawn_with_mailbox`], bound to the calling thread as [`spawn_local`].
+    ///
+    /// # Errors
+    /// As both.
+    #[track_caller]
+    pub fn spawn_local_with_mailbox<M, F, Fut>(
+        self,
+        make: F,
+    ) -> Result<(JoinHandle<Fut::Output>, Address<M>), SpawnError>
+    where
+        M: Send + 'static,
+        F: FnOnce(Mailbox<M>) -> Fut,
+        Fut: Future + 'static,
+        Fut::Output: Send + 'static,
+    {
+        let site = Location::caller();
+        let (shared, home) = here()?;
+        admit(&shared)?;
+        home.count_resident(Resident::MovesIn);
+        let spec = Spec {
+            inbox: Inbox::Open,
+            flags: flag::COUNTED,
+            home: Some(home),
+            ..plain(&shared, site, 3)
+        };
+        Ok(self.finish_with_mailbox(spec, make))
+    }
+
+    #[inline]
+    fn finish_with_mailbox<M, F, Fut>(
+        self,
+        spec: Spec,
+        make: F,
+    ) -> (JoinHandle<Fut::Output>, Address<M>)
+    where
+        M: Send + 'static,
+        F: FnOnce(Mailbox<M>) -> Fut,
+        Fut: Future + 'static,
+        Fut::Output: Send + 'static,
+    {
+        let mut rest = None;
+        let runnable = self.named(job::new(spec, |job| {
+            // SAFETY: the three references that the spec asked for. All are claimed before `make`
+            // runs, so that a panic in it drops them.
+            let [mailbox, address, handle] = std::array::from_fn(|_| unsafe { job.claim_ref() });
+            let future = make(Mailbox::new(mailbox));
+            rest = Some((address, handle));
+            future
+        }));
+        let (address, handle) = rest.expect("`job::new` ran its closure");
+        ready_last(runnable);
+        // SAFETY: the job's only handle, and `Fut::Output` is its output.
+        (unsafe { JoinHandle::new(handle) }, Address::new(address))
+    }
+
+    #[inline(always)]
+    fn named(self, runnable: Runnable) -> Runnable {
+        if let Some(name) = self.name {
+            runnable.header().extras.parts().name = Some(name.into());
+        }
+        runnable
+    }
+}
+
+/// What a plain job is made of.
+#[inline]
+fn plain(shared: &Shared, site: &'static Location<'static>, refs: u32) -> Spec {
+    Spec {
+        runtime: shared.id(),
+        site,
+        inbox: Inbox::None,
+        home: None,
+        flags: 0,
+        refs,
+    }
+}
+
+/// Takes a place under the process limit.
+#[inline]
+fn admit(shared: &Shared) -> Result<(), SpawnError> {
+    if shared.is_closing() {
+        return Err(SpawnError::ShuttingDown);
+    }
+    let limit = shared.limit.limit();
+    count(shared).map_err(|limit::Reached| SpawnError::TooManyProcesses { limit })
+}
+
+/// Takes a place for one process that is about to be spawned.
+#[inline]
+fn count(shared: &Shared) -> Result<(), limit::Reached> {
+    context::with(|cx| {
+        if let Some((worker, epoch)) = cx.worker_of(shared.id()) {
+            if let Ok(mut inside) = worker.gate.enter(epoch) {
+                return shared.limit.take_one(&mut inside.places);
+            }
+            cx.lose();
+        }
+        shared.limit.take(1).map(|_| ())
+    })
+}
+
+/// Queues a job whose last claimable reference goes to its handle.
+#[inline]
+fn finish<T>(runnable: Runnable) -> JoinHandle<T> {
+    // SAFETY: the last of the references that the spec asked for.
+    let job = unsafe { runnable.claim_ref() };
+    ready_last(runnable);
+    // SAFETY: the job's only handle; callers pass the future whose output is `T`.
+    unsafe { JoinHandle::new(job) }
+}
+
+/// Spawns on `shared`, from any thread.
+pub(crate) fn on<F>(
+    shared: &Shared,
+    future: F,
+    site: &'static Location<'static>,
+) -> JoinHandle<F::Output>
+where
+    F: Future + Send + 'static,
+    F::Output: Send + 'static,
+{
+    if shared.is_closing() {
+        return JoinHandle::refused();
+    }
+    finish(job::new(plain(shared, site, 1), |_| future))
+}
+
+/// Spawns a fiber on the current runtime.
+pub(crate) fn fiber<F: Future>(
+    spawn: Spawn,
+    fiber: F,
+    site: &'static Location<'static>,
+) -> Result<JoinHandle<F::Output>, SpawnError> {
+    with_current(|shared| {
+        if shared.is_closing() {
+            return Err(SpawnError::ShuttingDown);
+        }
+        let spec = Spec {
+            flags: flag::FIBER,
+            ..plain(shared, site, 1)
+        };
+        let runnable = spawn.named(job::new(spec, |_| fiber));
+        // SAFETY: the one reference that the spec asked for.
+        let job = unsafe { runnable.claim_ref() };
+        // Where whoever joins it finds it; the one that was there before goes where all can take it.
+        ready(runnable);
+        // SAFETY: the job's only handle; its output is the future's.
+        Ok(unsafe { JoinHandle::new(job) })
+    })
+}
+
+/// The runtime and the home of the calling thread.
+fn here() -> Result<(Arc<Shared>, Arc<Home>), SpawnError> {
+    context::with(|cx| {
+        let (Some(shared), Some(home)) = (cx.shared(), cx.home()) else {
+            return Err(SpawnError::NoLocalThread);
+        };
+        match shared::find(shared.id()).filter(|shared| !shared.is_closing()) {
+            Some(shared) => Ok((shared, home)),
+            None => Err(SpawnError::ShuttingDown),
+        }
+    })
+}

@@ -1,0 +1,73 @@
+//! What the kernel adds to the waiting tools of `weald_sync`: how a job waits with its stack, the runtime's
+//! clock and timers, and where it is noted what a job waits for.
+//!
+//! The hooks serve any thread. One that belongs to no runtime waits as without a runtime: it parks, by the
+//! system's clock.
+
+use std::{
+    future::poll_fn,
+    pin::pin,
+    task::{Context, Poll, Waker},
+    time::Instant,
+};
+
+use weald_sync::{
+    hooks::{self, Alarm, Hooks},
+    reason::Reason,
+};
+
+use crate::{
+    api::time,
+    scheduler::{
+        stackful::wait,
+        workers::{context, shared::Shared},
+    },
+};
+
+/// Installs the hooks. Called when a runtime is made.
+pub(crate) fn install() {
+    hooks::install(&KernelHooks);
+}
+
+struct KernelHooks;
+
+/// Whether the calling thread belongs to a runtime at this moment.
+fn is_inside() -> bool {
+    context::with(|cx| cx.job().is_some() || cx.shared().is_some())
+}
+
+impl Hooks for KernelHooks {
+    fn wait(&self, poll: &mut dyn FnMut(&mut Context<'_>) -> Poll<()>) {
+        if let Some(job) = context::again().job() {
+            return wait::wait_in_job(job, pin!(poll_fn(poll)));
+        }
+        let shared = context::with(|cx| cx.shared().map(Shared::id))
+            .and_then(crate::scheduler::workers::shared::find);
+        match shared {
+            Some(shared) => wait::block_on_in(&shared, poll_fn(poll)),
+            None => hooks::park(poll),
+        }
+    }
+
+    fn now(&self) -> Instant {
+        match is_inside() {
+            true => time::now(),
+            false => Instant::now(),
+        }
+    }
+
+    fn alarm(&self, deadline: Instant) -> Alarm {
+        match is_inside() {
+            true => Box::pin(time::sleep_until(deadline)),
+            false => hooks::thread_alarm(deadline),
+        }
+    }
+
+    fn note(&self, reason: Reason) {
+        context::note_wait(reason);
+    }
+
+    fn give_way(&self, waker: &Waker) {
+        context::here().yield_run(waker);
+    }
+}

@@ -1,0 +1,287 @@
+//! Waiting for time: sleep, timeout, interval.
+//!
+//! Deadlines are rounded up to the next tick of 1 ms, so that nothing is early. No wait is longer than
+//! a century: what is asked for beyond that counts as one. On the test runtime time is virtual: it
+//! moves when nothing else can.
+
+#![allow(unsafe_code)]
+
+use std::{
+    fmt,
+    pin::Pin,
+    task::{Context, Poll, Waker},
+    time::{Duration, Instant},
+};
+
+use weald_sync::reason::{Kind, Reason};
+
+use crate::{
+    scheduler::workers::config::FOREVER,
+    scheduler::workers::context::note_wait,
+    scheduler::workers::{
+        context, current,
+        shared::{self, Shared},
+    },
+    timer::entry::{EntryPtr, Owes},
+};
+
+/// The present, by the clock of the current runtime.
+pub fn now() -> Instant {
+    current::with_current(|shared| shared.clock.now())
+}
+
+/// Waits until `duration` has passed since this call; beyond a hundred years, for a hundred years.
+/// Cancel-safe.
+pub fn sleep(duration: Duration) -> Sleep {
+    Sleep::until(now() + duration.min(FOREVER))
+}
+
+/// Waits until `deadline`, if that is at most a hundred years from now, else for a hundred years.
+/// Cancel-safe.
+pub fn sleep_until(deadline: Instant) -> Sleep {
+    Sleep::until(deadline.min(now() + FOREVER))
+}
+
+/// A future that is ready at its deadline; see [`sleep`]. Runs under any executor; outside of a
+/// runtime it uses the default one's timers.
+#[must_use = "a sleep does nothing unless it is awaited"]
+pub struct Sleep {
+    deadline: Instant,
+    armed: Option<Armed>,
+}
+
+/// An entry in a wheel.
+struct Armed {
+    entry: EntryPtr,
+    runtime: u16,
+    /// What the entry's waker is, to see whether another one polls.
+    waker: (*const (), *const std::task::RawWakerVTable),
+}
+
+// SAFETY: the waker's address is only compared.
+unsafe impl Send for Armed {}
+// SAFETY: as above; the entry's protocol works from any thread.
+unsafe impl Sync for Armed {}
+
+fn identity(waker: &Waker) -> (*const (), *const std::task::RawWakerVTable) {
+    (waker.data(), waker.vtable())
+}
+
+impl Sleep {
+    fn until(deadline: Instant) -> Sleep {
+        Sleep {
+            deadline,
+            armed: None,
+        }
+    }
+
+    /// When it is ready.
+    pub fn deadline(&self) -> Instant {
+        self.deadline
+    }
+
+    fn arm(&mut self, waker: &Waker) {
+        self.armed = Some(current::with_current(|shared| {
+            let deadline = shared.clock.tick_after(self.deadline);
+            let entry = insert(shared, deadline, waker.clone());
+            Armed {
+                entry,
+                runtime: shared.id(),
+                waker: identity(waker),
+            }
+        }));
+    }
+
+    fn disarm(&mut self) {
+        let Some(Armed { entry, runtime, .. }) = self.armed.take() else {
+            return;
+        };
+        if remove_here(entry, runtime) {
+            // SAFETY: it was unlinked inside the gate.
+            return unsafe { entry.free() };
+        }
+        // SAFETY: this future has not given up its claim.
+        let armed = unsafe { entry.get() };
+        let worker = usize::from(armed.place().worker);
+        match armed.state.cancel() {
+            // SAFETY: the state just said so.
+            Owes::Free => unsafe { entry.free() },
+            _ => {
+                if let Some(shared) = shared::find(runtime)
+                    && let Some(worker) = shared.workers.get(worker)
+                {
+                    worker.count_cancelled(1);
+                }
+            }
+        }
+    }
+}
+
+/// Links a new entry: into the calling worker's wheel, else into any.
+fn insert(shared: &Shared, deadline: u64, waker: Waker) -> EntryPtr {
+    context::with(|cx| {
+        if let Some((worker, epoch)) = cx.worker_of(shared.id()) {
+            if let Ok(mut inside) = worker.gate.enter(epoch) {
+                let entry = EntryPtr::new(worker.index, deadline, waker);
+                inside.wheel.insert(entry);
+                return entry;
+            }
+            cx.lose();
+        }
+        let index = shared.thread_number() as usize % shared.workers.len();
+        let entry = EntryPtr::new(index, deadline, waker);
+        let mut inside = shared.workers[index].gate.enter_outside();
+        inside.wheel.insert(entry);
+        drop(inside);
+        // It may sleep until a later timer.
+        if let Some(sleeper) = shared.idle.notify_worker(index) {
+            sleeper.wake(shared);
+        }
+        entry
+    })
+}
+
+/// Unlinks an entry of the calling worker's own wheel. False if it is not, or was taken out.
+fn remove_here(entry: EntryPtr, runtime: u16) -> bool {
+    // SAFETY: the caller's future has not given up its claim.
+    let entry_here = unsafe { entry.get() };
+    context::with(|cx| {
+        let Some((worker, epoch)) = cx.worker_of(runtime) else {
+            return false;
+        };
+        if worker.index != usize::from(entry_here.place().worker) {
+            return false;
+        }
+        let Ok(mut inside) = worker.gate.enter(epoch) else {
+            return false;
+        };
+        let linked = entry_here.state.is_linked();
+        if linked {
+            inside.wheel.remove(entry);
+        }
+        linked
+    })
+}
+
+impl Future for Sleep {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        // SAFETY: this future has not given up its claim.
+        let fired = |armed: &Armed| unsafe { armed.entry.get() }.state.has_fired();
+        // A timer also fires when its runtime goes, which may be early.
+        let is_over = match &self.armed {
+            Some(armed) => fired(armed) && self.deadline <= now(),
+            None => self.deadline <= now(),
+        };
+        if is_over {
+            if !context::with(|here| here.spend(cx.waker())) {
+                return Poll::Pending;
+            }
+            self.disarm();
+            return Poll::Ready(());
+        }
+        let is_armed = |armed: &Armed| armed.waker == identity(cx.waker()) && !fired(armed);
+        if !self.armed.as_ref().is_some_and(is_armed) {
+            self.disarm();
+            self.arm(cx.waker());
+        }
+        note_wait(Reason::unspecified(Kind::Time));
+        Poll::Pending
+    }
+}
+
+impl Drop for Sleep {
+    fn drop(&mut self) {
+        self.disarm();
+    }
+}
+
+impl fmt::Debug for Sleep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sleep")
+            .field("deadline", &self.deadline)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The deadline passed first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the deadline passed before the operation was done")]
+pub struct Elapsed;
+
+/// Waits for `future`, but at most for `duration`; then the future is dropped.
+///
+/// ```
+/// # use std::time::Duration;
+/// # let runtime = weald_kernel::Runtime::builder().workers(1).build().unwrap();
+/// # runtime.block_on(async {
+/// let never = std::future::pending::<()>();
+/// assert!(weald_kernel::timeout(Duration::from_millis(1), never).await.is_err());
+/// # });
+/// ```
+///
+/// # Errors
+/// [`Elapsed`] if the time was up first. A future that is ready in the same poll wins.
+pub async fn timeout<F: Future>(duration: Duration, future: F) -> Result<F::Output, Elapsed> {
+    let mut sleep = sleep(duration);
+    let mut future = std::pin::pin!(future);
+    std::future::poll_fn(move |cx| {
+        if let Poll::Ready(output) = future.as_mut().poll(cx) {
+            return Poll::Ready(Ok(output));
+        }
+        Pin::new(&mut sleep).poll(cx).map(|()| Err(Elapsed))
+    })
+    .await
+}
+
+/// A clock that ticks each `period`, for the first time one period from now. A period of more than a
+/// hundred years is one of a hundred years.
+///
+/// # Panics
+/// If `period` is zero.
+pub fn interval(period: Duration) -> Interval {
+    assert!(
+        !period.is_zero(),
+        "an interval needs a period longer than zero"
+    );
+    let period = period.min(FOREVER);
+    Interval {
+        next: now() + period,
+        period,
+    }
+}
+
+/// See [`interval`].
+#[derive(Debug)]
+pub struct Interval {
+    next: Instant,
+    period: Duration,
+}
+
+impl Interval {
+    /// Waits for the next tick and returns when it was due. Ticks stay on their grid: lateness does not
+    /// add up, and ticks that were missed altogether are skipped. Cancel-safe.
+    pub async fn tick(&mut self) -> Instant {
+        Sleep::until(self.next).await;
+        let (due, now) = (self.next, now());
+        let late = now.saturating_duration_since(due).as_nanos() % self.period.as_nanos();
+        let late = u64::try_from(late).expect("a period is at most a century");
+        // The first point of the grid that is still to come.
+        self.next = now + (self.period - Duration::from_nanos(late));
+        due
+    }
+}
+
+/// Gives way: the job goes to the end of its worker's queue.
+pub async fn yield_now() {
+    let mut yielded = false;
+    std::future::poll_fn(move |cx| {
+        if std::mem::replace(&mut yielded, true) {
+            return Poll::Ready(());
+        }
+        context::with(|here| here.yield_run(cx.waker()));
+        Poll::Pending
+    })
+    .await;
+}

@@ -1,0 +1,44 @@
+//! The plain form of a callback: a closure that runs once, or in rounds.
+
+use crate::callback::{
+    cell::{Many, Once},
+    group::Owner,
+    start::{Handle, When},
+};
+use std::time::Instant;
+
+/// What follows a round of a callback that runs in rounds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// Nothing: the closure is dropped.
+    Ended,
+    /// Another round, behind the callbacks that are ready now.
+    Ready,
+    /// Another round, not before this instant.
+    At(Instant),
+}
+
+/// Starts a callback that runs once. O(1); one block of 40 bytes and the closure's, and 24 more if `owner` is
+/// not the runtime. If the owner or the runtime has ended, the closure is dropped.
+///
+/// ```
+/// use weald_kernel::callback::{self, Owner, When};
+///
+/// # let runtime = weald_kernel::Runtime::builder().workers(1).build().unwrap();
+/// # runtime.block_on(async {
+/// let (sender, receiver) = std::sync::mpsc::channel();
+/// let soon = When::At(weald_kernel::now() + std::time::Duration::from_millis(1));
+/// callback::once(Owner::runtime(), soon, move || sender.send("run").unwrap()).detach();
+/// assert_eq!(receiver.recv(), Ok("run"));
+/// # });
+/// ```
+#[inline]
+pub fn once(owner: Owner, when: When, run: impl FnOnce() + Send + 'static) -> Handle {
+    crate::callback::start::start(owner, when, Once(run))
+}
+
+/// Starts a callback that runs in rounds until it says [`Next::Ended`], all in the same block. As [`once`].
+#[inline]
+pub fn rounds(owner: Owner, when: When, run: impl FnMut() -> Next + Send + 'static) -> Handle {
+    crate::callback::start::start(owner, when, Many(run))
+}

@@ -1,0 +1,153 @@
+//! A job's body: its future, then its output, and the calls that know their types.
+//!
+//! Everything here is called through a [`VTable`] by [`crate::job`], whose head makes the argument for
+//! its safety; the blocks below point to the situations named there.
+
+#![allow(unsafe_code)]
+
+use std::{
+    alloc::Layout,
+    any::Any,
+    mem,
+    pin::Pin,
+    ptr::{self, NonNull},
+    task::{Context, Poll},
+};
+
+use crate::{
+    job::Header,
+    memory::{self, Class, Kind},
+};
+
+/// What lies in the body, as [`Header::stage`] says.
+pub(crate) mod stage {
+    pub(crate) const NOTHING: u8 = 0;
+    pub(crate) const FUTURE: u8 = 1;
+    pub(crate) const OUTPUT: u8 = 2;
+}
+
+/// Why a job has no output.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// Its future panicked; the payload.
+    Panicked(Box<dyn Any + Send>),
+    /// It was cancelled.
+    Cancelled,
+}
+
+/// What a job leaves behind.
+pub(crate) type Outcome<T> = Result<T, Failure>;
+
+/// The calls that a job's body needs, by its type.
+pub(crate) struct VTable {
+    pub(crate) poll: unsafe fn(NonNull<Header>, &mut Context<'_>) -> Poll<()>,
+    /// Puts a failure where the output would lie. The body holds nothing.
+    pub(crate) fail: unsafe fn(NonNull<Header>, Failure),
+    pub(crate) drop_future: unsafe fn(NonNull<Header>),
+    pub(crate) drop_output: unsafe fn(NonNull<Header>),
+    /// Moves the output to where the second pointer points.
+    pub(crate) take_output: unsafe fn(NonNull<Header>, *mut ()),
+    pub(crate) layout: Layout,
+    /// The class of its block.
+    pub(crate) class: Option<Class>,
+    pub(crate) type_name: fn() -> &'static str,
+}
+
+/// A whole job, as it lies in its block.
+#[repr(C)]
+pub(crate) struct JobCell<F: Future> {
+    header: Header,
+    body: Body<F>,
+}
+
+/// Either member; `Header::stage` says which.
+#[repr(C)]
+pub(crate) union Body<F: Future> {
+    future: mem::ManuallyDrop<F>,
+    output: mem::ManuallyDrop<Outcome<F::Output>>,
+}
+
+impl<F: Future> JobCell<F> {
+    const VTABLE: VTable = VTable {
+        poll: Self::poll,
+        fail: Self::fail,
+        drop_future: Self::drop_future,
+        drop_output: Self::drop_output,
+        take_output: Self::take_output,
+        layout: Layout::new::<Self>(),
+        class: memory::class_of(Kind::Job, Layout::new::<Self>()),
+        type_name: std::any::type_name::<F>,
+    };
+
+    /// Where the body of `job` lies.
+    pub(crate) fn body(job: NonNull<Header>) -> *mut Body<F> {
+        let cell = job.cast::<Self>().as_ptr();
+        // SAFETY: layout: the pointer has the whole cell's provenance, and the block is alive.
+        unsafe { &raw mut (*cell).body }
+    }
+
+    unsafe fn poll(job: NonNull<Header>, cx: &mut Context<'_>) -> Poll<()> {
+        let future = Self::body(job).cast::<F>();
+        // SAFETY: one runner; the stage is FUTURE.
+        let pinned = unsafe { &mut *future };
+        // SAFETY: the body never moves before it is dropped.
+        let pinned = unsafe { Pin::new_unchecked(pinned) };
+        let Poll::Ready(output) = pinned.poll(cx) else {
+            return Poll::Pending;
+        };
+        set_stage(job, stage::NOTHING);
+        // SAFETY: one runner; the stage above keeps anyone from dropping it again if this panics.
+        unsafe { ptr::drop_in_place(future) };
+        // SAFETY: one runner; the body holds nothing and has room for either member.
+        unsafe {
+            Self::body(job)
+                .cast::<Outcome<F::Output>>()
+                .write(Ok(output))
+        };
+        set_stage(job, stage::OUTPUT);
+        Poll::Ready(())
+    }
+
+    unsafe fn fail(job: NonNull<Header>, failure: Failure) {
+        // SAFETY: one runner; the body holds nothing.
+        unsafe {
+            Self::body(job)
+                .cast::<Outcome<F::Output>>()
+                .write(Err(failure))
+        };
+        set_stage(job, stage::OUTPUT);
+    }
+
+    unsafe fn drop_future(job: NonNull<Header>) {
+        set_stage(job, stage::NOTHING);
+        // SAFETY: one runner, or not Send on its home thread; the stage was FUTURE.
+        unsafe { ptr::drop_in_place(Self::body(job).cast::<F>()) };
+    }
+
+    unsafe fn drop_output(job: NonNull<Header>) {
+        set_stage(job, stage::NOTHING);
+        // SAFETY: output: the caller owns it; the stage was OUTPUT.
+        unsafe { ptr::drop_in_place(Self::body(job).cast::<Outcome<F::Output>>()) };
+    }
+
+    unsafe fn take_output(job: NonNull<Header>, place: *mut ()) {
+        set_stage(job, stage::NOTHING);
+        // SAFETY: output: the caller owns it; the stage was OUTPUT.
+        let output = unsafe { Self::body(job).cast::<Outcome<F::Output>>().read() };
+        // SAFETY: the caller's promise: a place for this very type.
+        unsafe { place.cast::<Outcome<F::Output>>().write(output) };
+    }
+}
+
+/// Names the vtable of a job whose future is `F`.
+pub(crate) struct HasVTable<F: Future>(std::marker::PhantomData<F>);
+
+impl<F: Future> HasVTable<F> {
+    pub(crate) const TABLE: &'static VTable = &JobCell::<F>::VTABLE;
+}
+
+/// Notes what the body holds.
+pub(crate) fn set_stage(job: NonNull<Header>, stage: u8) {
+    // SAFETY: alive: every caller holds the runnable or the output's right.
+    unsafe { job.as_ref() }.set_stage(stage);
+}

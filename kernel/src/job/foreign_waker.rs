@@ -1,0 +1,17 @@
+//! Waking and dropping wakers that may be foreign: user code, which must not unwind a thread of the runtime.
+
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    task,
+};
+
+use crate::report::{self, panic_message};
+
+/// Wakes on a thread of the runtime, which a foreign waker, being user code, must not unwind.
+pub(crate) fn wake(waker: Option<task::Waker>) {
+    let Some(waker) = waker else { return };
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(|| waker.wake())) {
+        report::waker_panicked(&panic_message(payload.as_ref()));
+        std::mem::forget(payload);
+    }
+}

@@ -1,0 +1,14 @@
+//! How reports name a job.
+
+use crate::{job::Header, report::JobName};
+
+impl JobName {
+    pub(crate) fn of(job: &Header) -> JobName {
+        JobName {
+            name: job.name(),
+            type_name: job.type_name(),
+            site: job.extras.site(),
+            waits_for: job.waits_for(),
+        }
+    }
+}

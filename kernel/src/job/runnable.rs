@@ -1,0 +1,103 @@
+//! The runnable: the right to run a job once, as a value that cannot be copied.
+//!
+//! [`crate::job`] makes the argument for the safety of what is done here; the blocks below point to
+//! the situations named there.
+
+#![allow(unsafe_code)]
+
+use std::{
+    any::Any,
+    mem,
+    panic::{AssertUnwindSafe, catch_unwind},
+    task::{Context, Poll},
+};
+
+use crate::{
+    FEATURES,
+    job::{
+        Header, JobPtr, JobRef,
+        body::{Failure, stage},
+        transition::Completed,
+    },
+};
+
+/// The right to run a job once. There is never more than one for a job.
+#[must_use = "a runnable that is dropped cancels its job"]
+pub(crate) struct Runnable(JobPtr);
+
+impl Runnable {
+    /// # Safety
+    /// The caller has just been told [`Owes::Schedule`](crate::job::state::Owes) or an equal answer for
+    /// this job, and makes only this one runnable of it.
+    #[inline(always)]
+    pub(crate) unsafe fn new(job: JobPtr) -> Runnable {
+        Runnable(job)
+    }
+
+    pub(crate) fn header(&self) -> &Header {
+        // SAFETY: alive: a job that has a runnable is not done, and so still owns its own count.
+        unsafe { self.0.header() }
+    }
+
+    pub(crate) fn ptr(&self) -> JobPtr {
+        self.0
+    }
+
+    /// Keeps the right in a queue that stores pointers.
+    #[inline(always)]
+    pub(crate) fn into_ptr(self) -> JobPtr {
+        let job = self.0;
+        mem::forget(self);
+        job
+    }
+
+    /// One of the references that [`Spec::refs`] asked for.
+    ///
+    /// # Safety
+    /// Called at most `spec.refs` times for a job.
+    pub(crate) unsafe fn claim_ref(&self) -> JobRef {
+        // SAFETY: the caller's promise: the count was taken when the job was made.
+        unsafe { JobRef::from_ptr(self.0) }
+    }
+
+    /// Polls the future once. A panic in it comes back as the error.
+    #[inline(always)]
+    pub(crate) fn poll(&self, cx: &mut Context<'_>) -> Result<Poll<()>, Box<dyn Any + Send>> {
+        let poll = self.header().vtable.poll;
+        // SAFETY: one runner: `self` is the runnable, and the job is not done.
+        catch_unwind(AssertUnwindSafe(|| unsafe { poll(self.0.as_raw(), cx) }))
+    }
+
+    /// Drops the future, if it is still there, and puts `failure` in its place. A panic of the
+    /// future's destructor becomes the failure.
+    pub(crate) fn fail(&self, failure: Failure) {
+        let mut failure = failure;
+        let header = self.header();
+        if header.stage() == stage::FUTURE && !header.is_suspended() {
+            let drop_future = header.vtable.drop_future;
+            // SAFETY: one runner: `self` is the runnable.
+            let dropped =
+                catch_unwind(AssertUnwindSafe(|| unsafe { drop_future(self.0.as_raw()) }));
+            if let Err(payload) = dropped {
+                // A former payload is leaked: its destructor could panic too, and unwind the worker.
+                mem::forget(mem::replace(&mut failure, Failure::Panicked(payload)));
+            }
+        }
+        // SAFETY: one runner; the body holds nothing now.
+        unsafe { (header.vtable.fail)(self.0.as_raw(), failure) };
+    }
+
+    /// Makes the job done; its output or failure lies in place. Returns the job's own reference.
+    pub(crate) fn complete(self) -> (Completed, JobRef) {
+        let completed = self.header().state.complete();
+        // SAFETY: the job's own count, which it holds until it is done.
+        (completed, unsafe { JobRef::from_ptr(self.into_ptr()) })
+    }
+}
+
+impl Drop for Runnable {
+    /// A runnable that nobody will run cancels its job, here and now.
+    fn drop(&mut self) {
+        (FEATURES.abandon)(Runnable(self.0));
+    }
+}

@@ -1,0 +1,189 @@
+//! Memory of jobs, posts and timers: a slab for each OS thread, and an explicit way back.
+//!
+//! A block goes `region` (64 MiB from the system, huge pages) → `chunk` (64 KiB, one class) →
+//! `depot` (batches of free blocks that all threads share) → `cache` (free blocks of one thread).
+//! Allocating and freeing touch only the cache, 2 to 3 ns; batches of 128 blocks migrate through the
+//! depot, so that a thread that only frees feeds one that only allocates. Messages that queue up in one
+//! mailbox come from a strip of it ([`strips`]), so that they lie beside each other.
+//!
+//! Invariants:
+//! - A block is in exactly one place: in use, in one cache, in one batch of the depot, or uncarved.
+//! - Of a free block only the first word is ever written, and an uncut one is zero. So a job block can
+//!   tell by another word whether it is in use, and [`for_each_job_block`] finds the live jobs without
+//!   a list that every spawn would have to enter.
+//! - Memory returns to the system only by [`trim`].
+//!
+//! `WEALD_HUGE_PAGES=off` in the environment leaves huge pages to the system's default. Built with
+//! `--cfg weald_plain_alloc` (for AddressSanitizer and Miri), every block comes from the system's
+//! allocator, so that those tools see each block's life.
+
+#![allow(unsafe_code)]
+
+use std::{alloc::Layout, ptr::NonNull};
+
+use crate::memory::class::{Class, Kind};
+
+/// Whether every block comes from the system's allocator.
+const PLAIN: bool = cfg!(weald_plain_alloc);
+
+/// A block for `layout`. Any thread; amortised O(1). Aborts as Rust's own allocation does when the
+/// system has no memory left.
+#[inline]
+pub(crate) fn alloc(kind: Kind, layout: Layout) -> NonNull<u8> {
+    match crate::memory::class::of(kind, layout) {
+        Some(class) if !PLAIN => crate::memory::cache::alloc(class),
+        _ => crate::memory::plain::alloc(kind, layout),
+    }
+}
+
+/// As [`alloc`]; and while the thread's blocks join several neighbourhoods in turn, beside the block
+/// that was last allocated so for this one. A neighbourhood is a number of the caller's choice.
+#[inline(always)]
+pub(crate) fn alloc_beside(kind: Kind, layout: Layout, neighbourhood: usize) -> NonNull<u8> {
+    match crate::memory::class::of(kind, layout) {
+        Some(class)
+            if !PLAIN
+                && crate::memory::strips::length(class) > 1
+                && crate::memory::cache::turns() =>
+        {
+            crate::memory::cache::alloc_beside(class, neighbourhood)
+        }
+        _ => alloc(kind, layout),
+    }
+}
+
+/// The block that the thread allocated last has joined others of `neighbourhood`.
+#[inline(always)]
+pub(crate) fn note_joined(neighbourhood: usize) {
+    crate::memory::cache::note_joined(neighbourhood);
+}
+
+/// Takes a block back. Any thread; amortised O(1).
+///
+/// # Safety
+/// `block` came from [`alloc`] with the same `kind` and `layout`, and nothing points into it any more.
+#[inline]
+pub(crate) unsafe fn free(kind: Kind, layout: Layout, block: NonNull<u8>) {
+    // SAFETY: the caller's promise.
+    unsafe { free_of(class_of(kind, layout), kind, layout, block) };
+}
+
+/// What [`free_of`] asks for, to be worked out once for all blocks of a layout.
+pub(crate) const fn class_of(kind: Kind, layout: Layout) -> Option<Class> {
+    crate::memory::class::of(kind, layout)
+}
+
+/// As [`free`], for who knows the block's class.
+///
+/// # Safety
+/// As [`free`]; and `class` is what [`class_of`] says.
+#[inline(always)]
+pub(crate) unsafe fn free_of(class: Option<Class>, kind: Kind, layout: Layout, block: NonNull<u8>) {
+    match class {
+        // SAFETY: the caller's promise; equal layouts have equal classes.
+        Some(class) if !PLAIN => unsafe { crate::memory::cache::free(class, block) },
+        // SAFETY: as above.
+        _ => unsafe { crate::memory::plain::free(kind, layout, block) },
+    }
+}
+
+/// Gives the calling thread's free blocks to the depot, where [`trim`] finds them.
+pub(crate) fn flush() {
+    crate::memory::cache::flush();
+}
+
+/// Gives chunks without a block in use back to the system; returns their bytes. Any thread; time
+/// grows with the number of free blocks. What the caches of other threads hold stays theirs.
+pub(crate) fn trim() -> usize {
+    crate::memory::cache::flush();
+    let empty = crate::memory::depot::take_empty_chunks();
+    crate::memory::region::give_back(empty)
+}
+
+/// Calls `visit` with every job block, in use or not, of all runtimes. `visit` must neither allocate
+/// nor free job blocks.
+pub(crate) fn for_each_job_block(mut visit: impl FnMut(NonNull<u8>)) {
+    crate::memory::plain::for_each_job(&mut visit);
+    crate::memory::depot::for_each_block(Kind::Job, &mut visit);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_are_distinct_aligned_and_come_back() {
+        let layout = Layout::from_size_align(96, 32).unwrap();
+        let mut blocks: Vec<_> = (0..10_000).map(|_| alloc(Kind::Node, layout)).collect();
+        assert!(blocks.iter().all(|block| block.addr().get() % 32 == 0));
+        blocks.sort();
+        assert!(
+            blocks
+                .windows(2)
+                .all(|pair| pair[1].addr().get() - pair[0].addr().get() >= 96)
+        );
+        for block in blocks {
+            // SAFETY: it was allocated above with this layout and is not used again.
+            unsafe { free(Kind::Node, layout, block) };
+        }
+    }
+
+    #[test]
+    fn neighbours_lie_beside_each_other_and_their_strips_come_back() {
+        // A size that nothing else in this program has.
+        let layout = Layout::from_size_align(120, 8).unwrap();
+        let neighbours = 2_000..3_000_usize;
+        let one = |n| {
+            let block = alloc_beside(Kind::Node, layout, n * 64);
+            note_joined(n * 64);
+            block
+        };
+        let round = || neighbours.clone().map(one);
+        let rounds: Vec<Vec<_>> = (0..10).map(|_| round().collect()).collect();
+        let distance = |a: NonNull<u8>, b: NonNull<u8>| a.addr().get().abs_diff(b.addr().get());
+        let pairs = rounds
+            .windows(2)
+            .flat_map(|pair| pair[0].iter().zip(&pair[1]));
+        let near = pairs.filter(|(a, b)| distance(**a, **b) == 120).count();
+        // Four to a strip; some neighbourhoods share a place in the table.
+        assert!(PLAIN || near > 4_000, "only {near} of 9,000 pairs");
+
+        let mut blocks: Vec<_> = rounds.into_iter().flatten().collect();
+        blocks.sort();
+        assert!(
+            blocks
+                .windows(2)
+                .all(|pair| distance(pair[0], pair[1]) >= 120)
+        );
+        for block in blocks {
+            // SAFETY: it was allocated above with this layout and is not used again.
+            unsafe { free(Kind::Node, layout, block) };
+        }
+        flush();
+        let class = crate::memory::class::of(Kind::Node, layout).unwrap();
+        assert!(
+            PLAIN || crate::memory::depot::has_all(class),
+            "a block is missing"
+        );
+    }
+
+    #[test]
+    fn a_thread_that_frees_feeds_one_that_allocates() {
+        let layout = Layout::from_size_align(1000, 8).unwrap();
+        let (sender, receiver) = std::sync::mpsc::channel::<usize>();
+        let freeing = std::thread::spawn(move || {
+            for addr in receiver {
+                let block = NonNull::new(std::ptr::with_exposed_provenance_mut(addr)).unwrap();
+                // SAFETY: the other thread allocated it with this layout and forgot it.
+                unsafe { free(Kind::Node, layout, block) };
+            }
+        });
+        for _ in 0..100_000 {
+            sender
+                .send(alloc(Kind::Node, layout).as_ptr().expose_provenance())
+                .unwrap();
+        }
+        drop(sender);
+        freeing.join().unwrap();
+    }
+}

@@ -1,0 +1,62 @@
+//! What a runtime did, as plain numbers.
+
+use crate::{scheduler::workers::shared::Shared, sys::Ordering};
+
+/// A runtime's numbers at one moment; see [`Runtime::metrics`](crate::Runtime::metrics).
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Metrics {
+    /// Workers: how many jobs run at once.
+    pub workers: usize,
+    /// OS threads that serve workers, stand by, or are stuck in a job.
+    pub threads: usize,
+    /// Workers that sleep.
+    pub sleeping: usize,
+    /// Processes that live now, within 512 a worker where the limit is 65,536 or more.
+    pub processes: usize,
+    /// Jobs that ended on a worker since the start.
+    pub ended: u64,
+    /// Polls of jobs since the start.
+    pub polls: u64,
+    /// Jobs that wait to run, in the rings, the next slots, and the injector; and callbacks that do.
+    pub runnable: usize,
+    /// Timers that are pending, callbacks among them.
+    pub timers: usize,
+    /// How often a stuck worker was relieved without having been announced.
+    pub relieved: u64,
+    /// How often a job announced that it would block.
+    pub announced: u64,
+    /// How often a woken job was taken from behind a busy one by an idle worker.
+    pub overdue: u64,
+}
+
+impl Metrics {
+    pub(crate) fn of(shared: &Shared) -> Metrics {
+        let mut metrics = Metrics {
+            workers: shared.workers.len(),
+            threads: shared.crew.threads(),
+            sleeping: shared.idle.sleeping(),
+            processes: shared.limit.limit() - shared.limit.free(),
+            ended: 0,
+            polls: 0,
+            runnable: shared.injector.len(),
+            timers: 0,
+            relieved: shared.counters.relieved.load(Ordering::Relaxed),
+            announced: shared.counters.announced.load(Ordering::Relaxed),
+            overdue: shared.counters.overdue.load(Ordering::Relaxed),
+        };
+        for worker in &shared.workers {
+            let inside = worker.gate.enter_outside();
+            metrics.processes = metrics.processes.saturating_sub(inside.places);
+            metrics.ended += inside.ended;
+            metrics.polls += inside.polls();
+            metrics.runnable +=
+                inside.spill.len() + inside.ring.len() + usize::from(inside.next.is_some());
+            metrics.runnable += inside.callbacks.len();
+            metrics.runnable += usize::from(!worker.arrivals.is_empty());
+            let cancelled = worker.cancelled_timers();
+            metrics.timers += inside.wheel.pending().saturating_sub(cancelled);
+        }
+        metrics
+    }
+}

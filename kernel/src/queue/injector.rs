@@ -1,0 +1,134 @@
+//! The queue for outsiders and overflow: an unbounded first-in-first-out list behind a mutex.
+//!
+//! The list runs through the jobs themselves, so that it allocates nothing, and a full ring's half
+//! enters under one lock. A mutex and not a lock-free queue: workers come here once for many jobs,
+//! and the batch makes the lock cheaper than the atomics of its rivals.
+
+#![allow(unsafe_code)]
+
+use std::ptr;
+
+use crate::sys::{AtomicPtr, AtomicUsize, Mutex, Ordering, lock};
+
+/// Something that can be linked into an injector. Whoever owns the job owns its link.
+pub(crate) trait Linked {
+    /// The link; null outside any list.
+    fn next(&self) -> &AtomicPtr<Self>
+    where
+        Self: Sized;
+}
+
+/// Jobs linked one behind the other, owned by whoever holds this value.
+pub(crate) struct Batch<T: Linked> {
+    first: *mut T,
+    last: *mut T,
+    len: usize,
+}
+
+// SAFETY: a batch owns the right to run its jobs, which may be passed between threads.
+unsafe impl<T: Linked> Send for Batch<T> {}
+
+impl<T: Linked> Batch<T> {
+    pub(crate) const fn new() -> Batch<T> {
+        Batch {
+            first: ptr::null_mut(),
+            last: ptr::null_mut(),
+            len: 0,
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Puts `job` last.
+    ///
+    /// # Safety
+    /// `job` is valid until it is popped, in no other list, and the caller gives its ownership away.
+    pub(crate) unsafe fn push(&mut self, job: *mut T) {
+        next_of(job).store(ptr::null_mut(), Ordering::Relaxed);
+        match self.last.is_null() {
+            true => self.first = job,
+            false => next_of(self.last).store(job, Ordering::Relaxed),
+        }
+        self.last = job;
+        self.len += 1;
+    }
+
+    /// Takes the first job.
+    pub(crate) fn pop(&mut self) -> Option<*mut T> {
+        let job = self.first;
+        if job.is_null() {
+            return None;
+        }
+        self.first = next_of(job).load(Ordering::Relaxed);
+        if self.first.is_null() {
+            self.last = ptr::null_mut();
+        }
+        self.len -= 1;
+        Some(job)
+    }
+
+    fn append(&mut self, other: Batch<T>) {
+        if other.first.is_null() {
+            return;
+        }
+        match self.last.is_null() {
+            true => self.first = other.first,
+            false => next_of(self.last).store(other.first, Ordering::Relaxed),
+        }
+        self.last = other.last;
+        self.len += other.len;
+    }
+}
+
+fn next_of<'a, T: Linked>(job: *mut T) -> &'a AtomicPtr<T> {
+    // SAFETY: jobs in a batch, or about to enter one, are valid and owned by it (see `push`).
+    unsafe { &*job }.next()
+}
+
+/// The shared queue.
+pub(crate) struct Injector<T: Linked> {
+    jobs: Mutex<Batch<T>>,
+    /// The length, for those who only look. Written under the lock.
+    len: AtomicUsize,
+}
+
+impl<T: Linked> Injector<T> {
+    pub(crate) fn new() -> Injector<T> {
+        Injector {
+            jobs: Mutex::new(Batch::new()),
+            len: AtomicUsize::new(0),
+        }
+    }
+
+    /// Puts `batch` last. Any thread. The caller then tells the sleepers
+    /// ([`Idle::notify`](crate::queue::sleepers::Idle::notify)).
+    pub(crate) fn push(&self, batch: Batch<T>) {
+        let mut jobs = lock(&self.jobs);
+        jobs.append(batch);
+        // Release: pairs with the load in `len`: who sees the length finds the jobs.
+        self.len.store(jobs.len(), Ordering::Release);
+    }
+
+    /// Takes up to `limit` jobs from the front. Any thread.
+    pub(crate) fn pop(&self, limit: usize) -> Batch<T> {
+        let mut batch = Batch::new();
+        if self.len() == 0 {
+            return batch;
+        }
+        let mut jobs = lock(&self.jobs);
+        while batch.len() < limit {
+            let Some(job) = jobs.pop() else { break };
+            // SAFETY: the job was owned by the queue and now is by the batch.
+            unsafe { batch.push(job) };
+        }
+        self.len.store(jobs.len(), Ordering::Release);
+        batch
+    }
+
+    /// How many jobs there were a moment ago.
+    pub(crate) fn len(&self) -> usize {
+        self.len.load(Ordering::Acquire)
+    }
+}

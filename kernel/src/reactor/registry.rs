@@ -1,0 +1,256 @@
+//! The reactor: which descriptors of the system are ready, and who is woken for that.
+//!
+//! It knows a descriptor only as a number with readiness: [`slot`] keeps what was reported of one and who
+//! waits for it, [`table`] all slots, [`poller`] is the system's face, and [`seat`] says which sleeping
+//! worker waits in it. [`source`] is what others hold, and [`operation`] how they wait.
+//!
+//! Invariants:
+//! - There is one poller for each runtime, and no descriptor belongs to a worker: a thread that is stuck
+//!   takes none with it.
+//! - Any thread may look at the poller without waiting; reports only add readiness, so that two threads
+//!   may handle theirs in any order, late, or for a slot that was reused: the price is a needless
+//!   attempt.
+//! - Of all workers that sleep, one waits in the poller; see [`seat`].
+//!
+//! Who looks: a busy worker at least once a tick ([`crate::scheduler::workers::search`]), one without jobs before it
+//! searches, the sleeper on the seat at once, and the monitor when a worker is in one run for a tick
+//! beside a sleeper.
+
+use std::{
+    io,
+    os::fd::BorrowedFd,
+    sync::OnceLock,
+    task::Waker,
+    time::{Duration, Instant},
+};
+
+use crate::reactor::poller::{Poller, Report, Reports};
+use crate::reactor::poller_lock::{Seat, Seated};
+use crate::reactor::slot::{Interest, Readiness, Slot};
+use crate::reactor::table::Table;
+use crate::{
+    job::foreign_waker,
+    sys::{AtomicBool, AtomicU64, AtomicUsize, Mutex, Ordering, lock},
+};
+
+/// How long a busy worker leaves the poller alone, if no other worker waits in it: a part of a tick, and
+/// long beside the third of a microsecond that a look costs.
+const LOOK_AGAIN: Duration = Duration::from_micros(200);
+
+/// What a runtime knows of descriptors.
+pub(crate) struct Reactor {
+    /// Opened with the first source, so that a runtime without any has no descriptors.
+    poller: OnceLock<Poller>,
+    opening: Mutex<()>,
+    table: Table,
+    /// How many sources are registered.
+    sources: AtomicUsize,
+    seat: Seat,
+    start: Instant,
+    /// When a worker looked last, in nanoseconds since `start`.
+    looked: AtomicU64,
+    gone: AtomicBool,
+}
+
+/// What one thread took from the poller, and room for it.
+#[derive(Default)]
+pub(crate) struct Batch {
+    reports: Reports,
+    wakers: Vec<Waker>,
+}
+
+impl Batch {
+    /// Whether nothing was taken.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.reports.is_empty()
+    }
+}
+
+/// Where a descriptor that could not be registered stands.
+#[derive(Debug, thiserror::Error)]
+#[error("the runtime that this descriptor belongs to has shut down; make it anew in one that runs")]
+pub(crate) struct RuntimeGone;
+
+impl Reactor {
+    pub(crate) fn new() -> Reactor {
+        Reactor {
+            poller: OnceLock::new(),
+            opening: Mutex::new(()),
+            table: Table::new(),
+            sources: AtomicUsize::new(0),
+            seat: Seat::new(),
+            start: Instant::now(),
+            looked: AtomicU64::new(0),
+            gone: AtomicBool::new(false),
+        }
+    }
+
+    /// Whether any descriptor is watched.
+    #[inline]
+    pub(crate) fn has_sources(&self) -> bool {
+        self.sources.load(Ordering::Relaxed) > 0
+    }
+
+    /// Whether a descriptor is watched and nobody waits in the poller. For a sleeper's last look, and then
+    /// exact: see [`seat`].
+    pub(crate) fn lacks_a_sleeper(&self) -> bool {
+        self.has_sources() && !self.seat.is_taken()
+    }
+
+    /// The right to wait in the poller, for a worker that is about to sleep.
+    pub(crate) fn sit_down(&self) -> Option<Seated<'_>> {
+        match self.has_sources() {
+            true => self.seat.take(),
+            false => None,
+        }
+    }
+
+    /// Whether a busy worker should look now: nobody else sees reports at once, and the last look is old.
+    #[inline]
+    pub(crate) fn is_look_due(&self, now: Instant) -> bool {
+        if !self.has_sources() || self.seat.is_taken() {
+            return false;
+        }
+        let since_start = now.saturating_duration_since(self.start).as_nanos();
+        let now = u64::try_from(since_start).unwrap_or(u64::MAX);
+        // Relaxed: two that look at once do no harm.
+        let is_due = now.saturating_sub(self.looked.load(Ordering::Relaxed))
+            >= u64::try_from(LOOK_AGAIN.as_nanos()).unwrap_or(u64::MAX);
+        if is_due {
+            self.looked.store(now, Ordering::Relaxed);
+        }
+        is_due
+    }
+
+    /// Takes what is reported now. Any thread. True if there is something to [`handle`](Reactor::handle).
+    pub(crate) fn look(&self, batch: &mut Batch) -> bool {
+        let Some(poller) = self.poller.get() else {
+            return false;
+        };
+        poller.look(&mut batch.reports);
+        !batch.reports.is_empty()
+    }
+
+    /// Waits until something is reported, somebody calls [`notify`](Reactor::notify), or `left` is over.
+    pub(crate) fn wait(&self, _seated: &Seated<'_>, batch: &mut Batch, left: Option<Duration>) {
+        let poller = self.poller.get();
+        let poller = poller.expect("the seat is taken when there is a source");
+        poller.wait(&mut batch.reports, left);
+    }
+
+    /// Ends the wait of the thread on the seat, the present or the next one. Any thread.
+    pub(crate) fn notify(&self) {
+        if let Some(poller) = self.poller.get() {
+            poller.notify();
+        }
+    }
+
+    /// Whether anybody waits for a report. Costs time for each slot.
+    pub(crate) fn is_waited_for(&self) -> bool {
+        (0..self.table.used()).any(|index| self.table.get(index).is_waited_for())
+    }
+
+    /// Handles what was taken: notes the readiness, and wakes. Any thread, outside of the gate.
+    pub(crate) fn handle(&self, batch: &mut Batch) {
+        for report in batch.reports.drain() {
+            let Report { index, readiness } = report;
+            self.table.get(index).report(readiness, &mut batch.wakers);
+        }
+        for waker in batch.wakers.drain(..) {
+            foreign_waker::wake(Some(waker));
+        }
+    }
+
+    /// Begins to watch `descriptor`, whose readiness is `known`. Returns its slot, and whether there was
+    /// no other source before, so that a sleeper must be told.
+    pub(crate) fn add(
+        &self,
+        descriptor: BorrowedFd<'_>,
+        known: Readiness,
+    ) -> io::Result<(u32, First)> {
+        if self.is_gone() {
+            return Err(io::Error::other(RuntimeGone));
+        }
+        let poller = self.opened()?;
+        let index = self.table.take()?;
+        self.table.get(index).begin(known);
+        if let Err(error) = poller.add(descriptor, index) {
+            self.table.give_back(index);
+            return Err(error);
+        }
+        // SeqCst: it becomes visible as work does; see `seat`.
+        let first = match self.sources.fetch_add(1, Ordering::SeqCst) {
+            0 => First::Yes,
+            _ => First::No,
+        };
+        // After the registration: whoever closed before it has not seen this slot.
+        if self.is_gone() {
+            self.tell_gone(index);
+        }
+        Ok((index, first))
+    }
+
+    /// Ends what `add` began. The slot may be another descriptor's from now on.
+    pub(crate) fn remove(&self, descriptor: BorrowedFd<'_>, index: u32) {
+        if let Some(poller) = self.poller.get() {
+            poller.remove(descriptor);
+        }
+        let mut unused = Vec::new();
+        self.table.get(index).end(&mut unused);
+        self.table.give_back(index);
+        self.sources.fetch_sub(1, Ordering::Relaxed);
+        drop(unused);
+    }
+
+    fn opened(&self) -> io::Result<&Poller> {
+        if let Some(poller) = self.poller.get() {
+            return Ok(poller);
+        }
+        let _opening = lock(&self.opening);
+        if let Some(poller) = self.poller.get() {
+            return Ok(poller);
+        }
+        let poller = Poller::open()?;
+        Ok(self.poller.get_or_init(|| poller))
+    }
+
+    pub(crate) fn slot(&self, index: u32) -> &Slot {
+        self.table.get(index)
+    }
+
+    /// Whether the runtime has stopped, so that nobody looks any more.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.gone.load(Ordering::SeqCst)
+    }
+
+    /// The runtime has stopped: whoever waits is told.
+    pub(crate) fn close(&self) {
+        self.gone.store(true, Ordering::SeqCst);
+        for index in 0..self.table.used() {
+            self.tell_gone(index);
+        }
+    }
+
+    fn tell_gone(&self, index: u32) {
+        self.report(index, Readiness::GONE);
+    }
+
+    pub(crate) fn tell(&self, index: u32, interest: Interest) {
+        self.report(index, Readiness::to(interest));
+    }
+
+    fn report(&self, index: u32, readiness: Readiness) {
+        let mut wakers = Vec::new();
+        self.table.get(index).report(readiness, &mut wakers);
+        wakers
+            .into_iter()
+            .for_each(|waker| foreign_waker::wake(Some(waker)));
+    }
+}
+
+/// Whether a source is the first one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum First {
+    Yes,
+    No,
+}

@@ -1,0 +1,59 @@
+//! What the loops of threads outside of the pool have to do: pinned jobs, or one job.
+
+use std::cell::Cell;
+
+use crate::{
+    job::runnable::Runnable,
+    scheduler::{
+        stackful::{
+            pinned::Home,
+            stack_context::{self, Duty, Flow},
+        },
+        workers::{
+            context::{self, Context},
+            run,
+        },
+    },
+};
+
+/// Runs the jobs that are pinned to the thread, until there is none or the closure says that something else is to do.
+pub(crate) struct RunPinned<'a>(pub(crate) &'a dyn Fn() -> bool);
+
+impl Duty for RunPinned<'_> {
+    fn step(&self, cx: &Context) -> Flow {
+        let is_over = self.0;
+        match cx.home_here().filter(|_| !is_over()).and_then(Home::pop) {
+            Some(job) => {
+                run::run_outside(cx, job, budget(cx));
+                Flow::Continue
+            }
+            None => Flow::End,
+        }
+    }
+}
+
+/// Runs one job, in the middle of something.
+struct RunOne(Cell<Option<Runnable>>);
+
+impl Duty for RunOne {
+    fn step(&self, cx: &Context) -> Flow {
+        let Some(job) = self.0.take() else {
+            return Flow::End;
+        };
+        run::run_outside(cx, job, budget(cx));
+        Flow::Continue
+    }
+}
+
+fn budget(cx: &Context) -> u32 {
+    cx.shared()
+        .map_or(u32::MAX, |shared| shared.config.poll_budget)
+}
+
+/// Runs `job` once, in the middle of what the calling stack does, on a stack of its own: so that it can be left
+/// standing while the caller goes on.
+pub(crate) fn run_aside(cx: &Context, class: u32, job: Runnable) {
+    let place = context::Place::new();
+    let _aside = cx.set_aside(&place);
+    stack_context::run_loop(cx, class, &RunOne(Cell::new(Some(job))));
+}

@@ -1,0 +1,202 @@
+//! A fiber: direct-style code on a stack of its own, as the future of a job.
+//!
+//! Polling it switches to its stack, where its closure runs; to wait, it switches back to the loop that
+//! polled it, and its job is parked as any other. So a fiber is woken, cancelled, joined and reported by
+//! what does so for every job, and costs a switch each way.
+//!
+//! Before it starts, a fiber is a closure, which any worker may take. Once it has waited, its stack may hold
+//! what must not change threads (a borrow of a thread-local, a guard of `std`), so its job is bound to the
+//! home of that thread; except for those that were made to migrate, by a promise of their maker's.
+//!
+//! # Safety
+//! - **pinned**: the fiber lies in the body of its job, which never moves, so its own code may hold its
+//!   address while it runs or stands.
+//! - **its stack**: nothing but the fiber's frames runs on its stack; the stack is given back only after the
+//!   fiber's code has ended, which its own last switch says. A fiber that is dropped earlier, in the middle of
+//!   its code, would lose live frames: the state of its job excludes that (`STARTED`).
+
+#![allow(unsafe_code)]
+
+use std::{
+    any::Any,
+    cell::Cell,
+    mem,
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
+    pin::Pin,
+    ptr::{self, NonNull},
+    task::{Context as TaskContext, Poll},
+};
+
+use crate::{
+    job::place,
+    scheduler::{
+        stackful::stack_context::{self, Kind, Strand, caller},
+        workers::context::{self, Context},
+    },
+    stack::{self, Onto, Place, Stack, switch},
+};
+
+/// The stack that a fiber gets if nobody asks for another: 128 KiB, of which those pages are committed that
+/// it touches.
+pub const DEFAULT_STACK: usize = 128 << 10;
+
+/// Whether a fiber may go on with another OS thread than the one that it waited on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Moves {
+    /// Not after its first wait.
+    Never,
+    /// At each wait: its maker promises that it holds nothing that depends on the thread.
+    Freely,
+}
+
+/// The future.
+pub(crate) struct Fiber<F, T> {
+    state: State<F, T>,
+    class: u32,
+    moves: Moves,
+}
+
+enum State<F, T> {
+    /// Its code has not begun.
+    Fresh(F),
+    /// Its code runs, or stands.
+    Started(NonNull<Strand>),
+    /// Its code has ended; the stack is still its.
+    Ended(NonNull<Strand>, Result<T, Box<dyn Any + Send>>),
+    /// Nothing is left of it.
+    Gone,
+}
+
+// SAFETY: before it starts it is its closure; afterwards its job is bound to one thread, or its maker has
+// promised that it may move.
+unsafe impl<F: Send, T: Send> Send for Fiber<F, T> {}
+
+impl<F: FnOnce() -> T, T> Fiber<F, T> {
+    pub(crate) fn new(code: F, stack: usize, moves: Moves) -> Fiber<F, T> {
+        Fiber {
+            state: State::Fresh(code),
+            class: Stack::class_of(stack),
+            moves,
+        }
+    }
+
+    /// Where its code goes on, on which strand.
+    fn place(&mut self) -> (Place, NonNull<Strand>) {
+        if let State::Started(strand) = self.state {
+            // SAFETY: its stack: the strand stands.
+            return (unsafe { strand.as_ref() }.place.get(), strand);
+        }
+        let stack = context::again().take_stack(self.class);
+        let stack = stack.unwrap_or_else(|error| panic!("{error}"));
+        let strand = Strand::on(stack, Kind::Fiber);
+        // SAFETY: its stack.
+        unsafe { strand.as_ref() }
+            .moves
+            .set(self.moves == Moves::Freely);
+        // SAFETY: its stack: nothing runs on it yet.
+        let place = unsafe { switch::begin(Strand::frames(strand), begin::<F, T>) };
+        (place, strand)
+    }
+
+    /// Runs its code until it waits or ends.
+    #[inline]
+    fn run(&mut self, cx: &Context) {
+        let (place, strand) = self.place();
+        let outer = cx.set_strand(strand.as_ptr());
+        // Its code may leave its stack, whatever its caller may do.
+        let ending = cx.set_ending(false);
+        let here = Cell::new(Place::NONE);
+        let this = ptr::from_mut(self).expose_provenance();
+        // SAFETY: its stack.
+        let record = unsafe { strand.as_ref() };
+        record.caller.set((here.as_ptr(), outer));
+        let onto = Onto::Ours(record.newest().stack());
+        // SAFETY: its stack: the place is where the fiber's code stands or begins. It comes back to `here` on
+        // this thread, because this frame is on a loop's stack, which waits in this call.
+        unsafe { stack::switch(here.as_ptr(), place, onto, this) };
+        cx.set_ending(ending);
+        cx.set_strand(outer);
+    }
+
+    /// Its code waits: from now on its job is bound, unless it moves freely.
+    fn settle_wait(&self, cx: &Context, strand: NonNull<Strand>) {
+        let job = cx.job().expect("a fiber is polled in its job");
+        // SAFETY: the thread that runs a job keeps it alive.
+        let header = unsafe { job.header() };
+        // SAFETY: its stack.
+        let strand = unsafe { strand.as_ref() };
+        match self.moves {
+            Moves::Freely => header.set_place(place::MIGRATING),
+            Moves::Never if strand.home().is_null() => {
+                let home = cx.home_here().expect("a thread that runs jobs has a home");
+                strand.bind(header, home);
+            }
+            Moves::Never => {}
+        }
+    }
+
+    /// Its code has ended: its stack goes back, and its job is no longer bound.
+    fn settle_end(&self, cx: &Context, strand: NonNull<Strand>) {
+        let job = cx.job().expect("a fiber is polled in its job");
+        // SAFETY: the thread that runs a job keeps it alive.
+        let header = unsafe { job.header() };
+        // SAFETY: its stack.
+        let record = unsafe { strand.as_ref() };
+        match record.home().is_null() {
+            true => header.clear_place(place::MIGRATING),
+            false => record.unbind(header),
+        }
+        // SAFETY: its stack: its code has ended.
+        cx.give_stack(unsafe { Strand::into_stack(strand) });
+    }
+}
+
+impl<F: FnOnce() -> T, T> Future for Fiber<F, T> {
+    type Output = T;
+
+    #[inline]
+    fn poll(self: Pin<&mut Self>, _: &mut TaskContext<'_>) -> Poll<T> {
+        // SAFETY: pinned: nothing is moved out but what is not pinned: the closure, and the result.
+        let this = unsafe { self.get_unchecked_mut() };
+        let cx = context::here();
+        this.run(cx);
+        if let State::Started(strand) = this.state {
+            this.settle_wait(cx, strand);
+            return Poll::Pending;
+        }
+        let State::Ended(strand, result) = mem::replace(&mut this.state, State::Gone) else {
+            unreachable!("a fiber that ran has started")
+        };
+        this.settle_end(cx, strand);
+        Poll::Ready(result.unwrap_or_else(|payload| resume_unwind(payload)))
+    }
+}
+
+/// The first function of a fiber's stack; `this` is the fiber's address.
+extern "C" fn begin<F: FnOnce() -> T, T>(this: usize) -> ! {
+    switch::arrived();
+    let strand = NonNull::new(context::here().strand().cast_mut()).expect("it was just set");
+    let this = ptr::with_exposed_provenance_mut::<Fiber<F, T>>(this);
+    // SAFETY: pinned; the loop that polls waits in its call.
+    let state = unsafe { &raw mut (*this).state };
+    // SAFETY: as above.
+    let before = unsafe { state.replace(State::Started(strand)) };
+    let State::Fresh(code) = before else {
+        unreachable!("a fiber begins once")
+    };
+    let result = catch_unwind(AssertUnwindSafe(code));
+    // SAFETY: pinned; as above. What was there needs no destructor.
+    unsafe { state.write(State::Ended(strand, result)) };
+    // SAFETY: its stack.
+    let (caller, onto) = caller(unsafe { strand.as_ref() });
+    // SAFETY: its stack: whoever called last waits there; nothing is left in this frame.
+    unsafe { switch::leave(caller, onto) }
+}
+
+/// Calls `with` with a word that belongs to the running fiber, null at its start; not at all if the calling code
+/// does not run on a fiber's stack.
+pub fn with_fiber_word<R>(with: impl FnOnce(&Cell<*const ()>) -> R) -> Option<R> {
+    let strand =
+        stack_context::root(context::again()).filter(|strand| strand.kind == Kind::Fiber)?;
+    Some(with(&strand.word))
+}

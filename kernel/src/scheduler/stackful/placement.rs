@@ -1,0 +1,78 @@
+//! Where a job may run, and whether its stack is suspended: one value, from the bits that the job's header keeps.
+//!
+//! The argument for the safety of what is done here is made at the head of [`crate::job::header`].
+
+#![allow(unsafe_code)]
+
+use std::{any::Any, ptr, sync::Arc};
+
+use crate::{
+    job::{Header, place},
+    scheduler::stackful::{pinned::Home, stack_context::Strand},
+};
+
+/// Where a job may run.
+pub(crate) enum Placement<'a> {
+    /// On any worker of its runtime.
+    Anywhere,
+    /// On one thread, that of this queue: its future is not `Send`. None: that thread's queue was never given.
+    Pinned(Option<Arc<Home>>),
+    /// On the thread that suspended its stack, which has this context.
+    Suspended(&'a Strand),
+    /// On any worker, which resumes the job's own stack: a fiber that has waited and may change threads.
+    Migrating,
+}
+
+impl Header {
+    /// Where the job may run. Only the holder of the runnable.
+    pub(crate) fn placement(&self) -> Placement<'_> {
+        let bits = self.place();
+        if bits & place::SUSPENDED != 0 {
+            // SAFETY: suspended: the context lives at the top of the suspended stack.
+            return Placement::Suspended(unsafe { &*self.link().cast::<Strand>() });
+        }
+        if bits & place::MIGRATING != 0 {
+            return Placement::Migrating;
+        }
+        if bits & place::PINNED != 0 {
+            let queue = self.extras.parts().home.clone();
+            return Placement::Pinned(queue.and_then(|queue| queue.downcast().ok()));
+        }
+        Placement::Anywhere
+    }
+
+    /// The queue of the only thread that may run the job; none if any worker may. Only the holder of the runnable.
+    pub(crate) fn home(&self) -> Option<Arc<Home>> {
+        match self.placement() {
+            Placement::Anywhere | Placement::Migrating => None,
+            Placement::Pinned(queue) => queue,
+            Placement::Suspended(context) => {
+                let queue = context.home();
+                // SAFETY: suspended: it came from an `Arc` that the thread keeps.
+                unsafe { Arc::increment_strong_count(queue) };
+                // SAFETY: the count was just taken.
+                Some(unsafe { Arc::from_raw(queue) })
+            }
+        }
+    }
+
+    /// Whether the job's stack is suspended on the thread of the queue `here`. Only the holder of the runnable.
+    #[inline(always)]
+    pub(crate) fn stands_at(&self, here: *const Home) -> bool {
+        self.place() & place::SUSPENDED != 0
+            // SAFETY: suspended: as above.
+            && ptr::eq(unsafe { (*self.link().cast::<Strand>()).home() }, here)
+    }
+
+    /// Whether the job was spawned as one that only the thread of `queue` may run. Anyone.
+    pub(crate) fn is_local_to(&self, queue: &Arc<Home>) -> bool {
+        let is_it = |other: &Arc<dyn Any + Send + Sync>| {
+            ptr::addr_eq(Arc::as_ptr(other), Arc::as_ptr(queue))
+        };
+        self.place() & place::PINNED != 0
+            && self
+                .extras
+                .existing()
+                .is_some_and(|parts| parts.home.as_ref().is_some_and(is_it))
+    }
+}

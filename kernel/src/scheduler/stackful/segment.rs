@@ -1,0 +1,84 @@
+//! A call that goes on on a further stack, and returns to the one it came from.
+//!
+//! The argument for the safety of what is done here is made at the head of [`crate::scheduler::stackful::stack_context`].
+
+#![allow(unsafe_code)]
+
+use std::{
+    any::Any,
+    cell::Cell,
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
+    ptr,
+};
+
+use crate::scheduler::stackful::stack_context::{Kind, Strand, root};
+use crate::{
+    report,
+    scheduler::workers::context,
+    stack::{self, Onto, Place, Stack, switch},
+};
+
+/// Runs `f` on `stack`, and comes back with its result. It is as if it ran on top of the calling stack.
+///
+/// # Panics
+/// If `f` does.
+pub(crate) fn call_on<F: FnOnce() -> R, R>(stack: Stack, f: F) -> R {
+    let cx = context::again();
+    let strand = Strand::on(stack, Kind::Further);
+    // SAFETY: at the top.
+    let record = unsafe { strand.as_ref() };
+    record.root.set(root(cx).map_or(ptr::null(), ptr::from_ref));
+    let former = cx.set_strand(strand.as_ptr());
+    let mut call = Call {
+        code: Some(f),
+        result: None,
+        back: Cell::new(Place::NONE),
+        former,
+    };
+    // SAFETY: nothing runs on the new stack.
+    let begin = unsafe { switch::begin(Strand::frames(strand), begin_call::<F, R>) };
+    let address = (&raw mut call).expose_provenance();
+    // SAFETY: the call comes back here, on whichever thread this stack then is.
+    unsafe {
+        stack::switch(
+            call.back.as_ptr(),
+            begin,
+            Onto::Ours(record.stack()),
+            address,
+        )
+    };
+    context::again().set_strand(former);
+    // SAFETY: at the top: the call has ended.
+    stack::give(unsafe { Strand::into_stack(strand) });
+    match call.result {
+        Some(Ok(result)) => result,
+        Some(Err(payload)) => resume_unwind(payload),
+        None => report::impossible("a call came back without a result"),
+    }
+}
+
+/// What a call on a further stack needs; lies on the former one, which waits.
+struct Call<F, R> {
+    code: Option<F>,
+    result: Option<Result<R, Box<dyn Any + Send>>>,
+    back: Cell<Place>,
+    former: *const Strand,
+}
+
+/// The first function of a further stack; `call` is the address of the [`Call`].
+extern "C" fn begin_call<F: FnOnce() -> R, R>(call: usize) -> ! {
+    switch::arrived();
+    let call = ptr::with_exposed_provenance_mut::<Call<F, R>>(call);
+    // SAFETY: the former stack waits, and leaves the call alone meanwhile.
+    let call = unsafe { &mut *call };
+    if let Some(code) = call.code.take() {
+        call.result = Some(catch_unwind(AssertUnwindSafe(code)));
+    }
+    // SAFETY: at the top: the former strand waits.
+    let onto = match unsafe { call.former.as_ref() } {
+        Some(former) => Onto::Ours(former.stack()),
+        None => Onto::TheThreads,
+    };
+    // SAFETY: the former stack waits there; nothing is left in this frame.
+    unsafe { switch::leave(call.back.get(), onto) }
+}

@@ -1,0 +1,143 @@
+//! A foreign thread in `block_on`: it parks, and meanwhile runs the jobs that are bound to it.
+
+use std::{
+    cell::Cell,
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, Waker},
+    thread,
+};
+
+use crate::{
+    FEATURES,
+    scheduler::{
+        stackful::{
+            duties::RunPinned,
+            pinned::Home,
+            stack_context,
+            wait::{
+                Meanwhile,
+                block::{LOOK, ThreadWaker},
+            },
+        },
+        threads::evict,
+        workers::{context, shared::Shared},
+    },
+};
+
+/// Runs `future` to its end on a thread that runs no job.
+pub(super) fn wait_outside<F: Future>(
+    shared: &Arc<Shared>,
+    mut future: Pin<&mut F>,
+    meanwhile: Meanwhile<'_>,
+) -> F::Output {
+    let signal = ThreadWaker::new();
+    let waker = Waker::from(signal.clone());
+    let visit = Visit::begin(shared);
+    let cx = context::here();
+    // Caught, because the visit's end ends what stands on this thread, which must not be unwinding then.
+    let ran = catch_unwind(AssertUnwindSafe(|| {
+        loop {
+            if signal.take()
+                && let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker))
+            {
+                return output;
+            }
+            if FEATURES.driver.is_driving() {
+                FEATURES.driver.drive_until(&|| signal.is_woken());
+                continue;
+            }
+            // Below a loop of ours there is another base, and what is bound to this thread is that one's.
+            let is_base = stack_context::root(cx).is_none();
+            let has_work = || is_base && visit.home.has_runnable() && meanwhile.runs_bound();
+            if has_work() {
+                run_home(shared, &visit.home, &signal);
+            }
+            // What it forked may be taken by others as if it did not compute.
+            let _parked = cx.fork_wait();
+            while !signal.is_woken() && !has_work() {
+                meanwhile.park();
+            }
+        }
+    }));
+    drop(visit);
+    ran.unwrap_or_else(|payload| resume_unwind(payload))
+}
+
+impl Meanwhile<'_> {
+    fn runs_bound(self) -> bool {
+        match self {
+            Meanwhile::RunsBound => true,
+            Meanwhile::Holds(parts_wait) => parts_wait(),
+        }
+    }
+
+    fn park(self) {
+        match self {
+            Meanwhile::RunsBound => thread::park(),
+            // Nobody tells that the parts have begun to wait.
+            Meanwhile::Holds(_) => thread::park_timeout(LOOK),
+        }
+    }
+}
+
+/// Runs the jobs bound to this thread that can run now, each once, and more while the future that the thread
+/// waits for is not woken.
+fn run_home(shared: &Shared, home: &Home, signal: &ThreadWaker) {
+    let due = Cell::new(home.len());
+    let is_over = || match due.get() {
+        0 => signal.is_woken(),
+        left => {
+            due.set(left - 1);
+            false
+        }
+    };
+    let cx = context::here();
+    let place = context::Place::new();
+    let _aside = cx.set_aside(&place);
+    stack_context::run_loop(cx, shared.stack_class(), &RunPinned(&is_over));
+}
+
+/// A foreign thread's time inside `block_on`: it belongs to the runtime, and has a home. An inner
+/// `block_on` of the same runtime shares the home of the outer one, so that its jobs go on.
+struct Visit<'a> {
+    shared: &'a Arc<Shared>,
+    home: Arc<Home>,
+    /// What the context held before; none for an inner visit.
+    before: Option<(*const Shared, *const Home)>,
+}
+
+impl<'a> Visit<'a> {
+    fn begin(shared: &'a Arc<Shared>) -> Visit<'a> {
+        let here = context::here();
+        let is_inner = here.shared().is_some_and(|outer| outer.id() == shared.id());
+        if let Some(home) = here.home().filter(|_| is_inner) {
+            return Visit {
+                shared,
+                home,
+                before: None,
+            };
+        }
+        let home = Arc::new(Home::new());
+        let before = (
+            here.set_shared(Arc::as_ptr(shared)),
+            here.set_home(Arc::as_ptr(&home)),
+        );
+        Visit {
+            shared,
+            home,
+            before: Some(before),
+        }
+    }
+}
+
+impl Drop for Visit<'_> {
+    fn drop(&mut self) {
+        if let Some((shared, home)) = self.before {
+            evict::evict(self.shared, &self.home);
+            context::here().set_shared(shared);
+            context::here().set_home(home);
+        }
+    }
+}

@@ -1,0 +1,262 @@
+//! The monitor: a thread that looks at every worker each few milliseconds, so that a job that blocks
+//! or computes stops nobody else.
+//!
+//! Steps of a round, for each worker whose holder is in the same run of the same job as a round ago:
+//! 1. After a tick, if a neighbour sleeps: what lies overdue (the next slot, due timers, what the
+//!    reactor reports) is taken out and given to the injector, from which the neighbour takes it.
+//! 2. After the bound, if the thread really ran or was blocked that long, rather than waiting for a
+//!    core: the worker's right goes to a stand-in, and the job is reported, once for each time.
+//!
+//! The judgement asks the system about the thread: one that is blocked (`/proc/…/stat`) is stuck; one that
+//! is runnable is stuck only if it was on a core for most of the time (`/proc/…/schedstat`), and else
+//! just waits for one. Where these files are missing the wall clock decides.
+//!
+//! While every worker sleeps, so does the monitor. Rounds are shortest while one worker is busy and
+//! another sleeps.
+
+#![allow(unsafe_code)]
+
+use std::{
+    fs,
+    sync::{Arc, atomic::Ordering},
+    thread,
+    time::{Duration, Instant},
+};
+
+use crate::{
+    biased_lock::Epoch,
+    job::{JobRef, runnable::Runnable},
+    reactor,
+    report::{self, JobName},
+    scheduler::{
+        threads::{detached::Does, pool::Right, serve},
+        workers::{ready, run_word::RunWord, search, shared::Shared, worker::Worker},
+    },
+    sys::lock,
+    timer::{clock::TICK, due::Due},
+};
+
+/// Between rounds while a neighbour could take what is overdue: short enough that two rounds and a
+/// wake-up fit into two ticks.
+const WATCHFUL: Duration = Duration::from_micros(750);
+/// The longest pause between two rounds while all workers are busy.
+const CALM: Duration = Duration::from_micros(2500);
+/// So many rounds in which all workers slept, and the monitor sleeps too.
+const QUIET_ROUNDS: u32 = 20;
+
+fn all_sleep(shared: &Shared) -> bool {
+    shared.idle.sleeping() == shared.workers.len()
+}
+
+/// What the monitor does when every worker has slept for a while.
+pub(crate) type WhenQuiet = Box<dyn FnMut(&Shared) + Send>;
+
+/// Starts the monitor's thread.
+pub(crate) fn start(shared: &Arc<Shared>, when_quiet: WhenQuiet) -> std::io::Result<()> {
+    let watched = shared.clone();
+    let name = format!("{}-monitor", shared.config.name);
+    let handle = thread::Builder::new()
+        .name(name)
+        .stack_size(256 << 10)
+        .spawn(move || {
+            watch(&watched, when_quiet);
+            watched.thread_ended();
+        })?;
+    shared.monitor.begin(handle.thread().clone());
+    Ok(())
+}
+
+/// What the monitor knows of one worker.
+struct Watched {
+    running: RunWord,
+    since: Instant,
+    accounts: Option<Accounts>,
+    /// Whether it was said that no stand-in can be had for this run.
+    at_bound: bool,
+}
+
+/// What the system says of a thread.
+#[derive(Clone, Copy)]
+struct Accounts {
+    /// Time spent on a core.
+    ran: Duration,
+    /// Whether the thread waits for something else than a core.
+    is_blocked: bool,
+}
+
+fn watch(shared: &Arc<Shared>, mut when_quiet: WhenQuiet) {
+    let mut watched: Vec<Watched> = shared
+        .workers
+        .iter()
+        .map(|worker| Watched {
+            running: worker.running(),
+            since: Instant::now(),
+            accounts: None,
+            at_bound: false,
+        })
+        .collect();
+    let mut quiet = 0;
+    while !shared.is_stopped() {
+        thread::park_timeout(pause(shared));
+        quiet = match all_sleep(shared) {
+            true => quiet + 1,
+            false => 0,
+        };
+        if quiet > QUIET_ROUNDS {
+            when_quiet(shared);
+            let is_quiet = || all_sleep(shared) && !shared.is_stopped();
+            shared.monitor.sleep_until_a_worker_wakes(is_quiet);
+        }
+        let orphans = std::mem::take(&mut *lock(&shared.orphans));
+        for right in orphans {
+            let refused = serve::hand_over(shared, right).err();
+            lock(&shared.orphans).extend(refused.map(|refused| refused.right));
+        }
+        for (worker, watched) in shared.workers.iter().zip(&mut watched) {
+            observe(shared, worker, watched);
+        }
+        let busy = shared.workers.len() - shared.idle.sleeping().min(shared.workers.len());
+        shared.relieved.lower_if_crowded(busy);
+    }
+}
+
+fn pause(shared: &Shared) -> Duration {
+    match shared.idle.sleeping() {
+        // A neighbour may go to sleep in this very moment: the pause must not be long.
+        0 => (shared.config.stuck_after / 4).clamp(WATCHFUL, CALM),
+        _ => WATCHFUL.min(shared.config.stuck_after / 4),
+    }
+}
+
+fn observe(shared: &Arc<Shared>, worker: &Worker, watched: &mut Watched) {
+    let running = worker.running();
+    if running != watched.running || running.job().is_none() {
+        *watched = Watched {
+            running,
+            since: Instant::now(),
+            accounts: None,
+            at_bound: false,
+        };
+        return;
+    }
+    let stuck = watched.since.elapsed();
+    if stuck >= shared.config.stuck_after && is_really_stuck(shared, worker, watched) {
+        relieve(shared, worker, watched);
+    } else if stuck >= WATCHFUL.min(TICK) && shared.idle.sleeping() > 0 {
+        take_overdue(shared, worker, running);
+        take_reports(shared);
+    }
+    if watched.accounts.is_none() {
+        watched.accounts = accounts(worker);
+    }
+}
+
+/// Step 1.
+fn take_overdue(shared: &Shared, worker: &Worker, running: RunWord) {
+    let mut due = Due::default();
+    let mut inside = worker.gate.enter_outside();
+    if worker.running() != running {
+        return;
+    }
+    inside.admit(&worker.arrivals);
+    let slot = inside.next.take();
+    // On its way to the injector, where it is seen; the holder does not bring it there before it looks.
+    let spill = inside.take_spill();
+    let now = shared.clock.tick_at(shared.clock.now());
+    let ready = &mut *inside;
+    if ready.wheel.next_tick().is_some_and(|tick| tick <= now) {
+        let mut take = |entry| due.add(entry, &mut ready.callbacks);
+        ready.wheel.advance(now, usize::MAX, &mut take);
+    }
+    let callbacks = ready.callbacks.take();
+    search::fire_and_leave(worker, inside, due);
+    if spill.len() > 0 {
+        ready::inject_all(shared, spill);
+    }
+    ready::inject_callbacks(shared, callbacks);
+    if let Some(job) = slot {
+        shared.counters.overdue.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: the slot held the job's right to run.
+        ready::inject(shared, unsafe { Runnable::new(job) });
+    }
+}
+
+/// Step 1 for the reactor, which nobody looks at if all but this worker sleep by parking.
+fn take_reports(shared: &Shared) {
+    if shared.reactor.lacks_a_sleeper() {
+        let mut batch = reactor::Batch::default();
+        if shared.reactor.look(&mut batch) {
+            shared.reactor.handle(&mut batch);
+        }
+    }
+}
+
+/// Whether the thread is blocked, or was on a core most of the time, rather than waiting for one.
+fn is_really_stuck(shared: &Shared, worker: &Worker, watched: &Watched) -> bool {
+    let (Some(then), Some(now)) = (watched.accounts, accounts(worker)) else {
+        return true;
+    };
+    // The first account is a round younger than the run, and a running thread's own lags by a tick.
+    now.is_blocked || now.ran.saturating_sub(then.ran) >= shared.config.stuck_after / 2
+}
+
+fn accounts(worker: &Worker) -> Option<Accounts> {
+    let thread = format!("/proc/self/task/{}", worker.holder.load(Ordering::Relaxed));
+    let times = fs::read_to_string(format!("{thread}/schedstat")).ok()?;
+    let ran = times.split_whitespace().next()?.parse().ok()?;
+    let stat = fs::read_to_string(format!("{thread}/stat")).ok()?;
+    // The state is the first word behind the name, which is in parentheses and may contain some.
+    let state = stat.rsplit_once(')')?.1.trim_start().chars().next()?;
+    Some(Accounts {
+        ran: Duration::from_nanos(ran),
+        is_blocked: state != 'R',
+    })
+}
+
+/// Step 2. Takes the right away from the stuck thread and gives it to a stand-in.
+fn relieve(shared: &Arc<Shared>, worker: &Worker, watched: &mut Watched) {
+    if !shared.crew.has_stand_in(shared) {
+        if !std::mem::replace(&mut watched.at_bound, true) {
+            serve::report_no_stand_in(shared);
+        }
+        return;
+    }
+    let Some((job, epoch)) = take_over(shared, worker, watched.running) else {
+        return;
+    };
+    shared.counters.relieved.fetch_add(1, Ordering::Relaxed);
+    // A fork computes by its nature, and shares what it can.
+    if !shared.forks.is_forking(&job) {
+        report::stuck(&JobName::of(job.header()), watched.since.elapsed());
+    }
+    let right = Right {
+        worker: worker.index,
+        epoch,
+    };
+    if let Err(refused) = serve::hand_over(shared, right) {
+        report::no_thread(refused.error.as_ref());
+        lock(&shared.orphans).push(refused.right);
+    }
+}
+
+/// Begins a new tenure, if the thread still is in that run, and notes that the thread is relieved: all
+/// before it can learn of it. Returns the job that it is stuck in.
+fn take_over(shared: &Shared, worker: &Worker, running: RunWord) -> Option<(JobRef, Epoch)> {
+    let blocked = accounts(worker).is_none_or(|now| now.is_blocked);
+    let mut outsider = worker.gate.enter_outside();
+    if worker.running() != running {
+        return None;
+    }
+    // SAFETY: the holder runs that job, and passes the gate before the job can be freed; it cannot
+    // pass while this thread is inside.
+    let job = unsafe { JobRef::new_for(running.job()?) };
+    let thread = worker.holder.load(Ordering::Relaxed);
+    let does = match blocked {
+        true => Does::Block,
+        false if shared.forks.is_forking(&job) => Does::Fork,
+        false => Does::Compute,
+    };
+    shared.relieved.add(thread, job.clone(), does);
+    worker.set_running_none();
+    Some((job, outsider.take_over()))
+}

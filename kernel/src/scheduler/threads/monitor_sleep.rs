@@ -1,0 +1,56 @@
+//! The sleep of the monitor: it sleeps while every worker does, and a worker that wakes ends that.
+
+use std::{
+    sync::atomic::{AtomicBool, Ordering, fence},
+    thread::{self, Thread},
+};
+
+use crate::sys::{Mutex, lock};
+
+/// How the workers reach the monitor.
+pub(crate) struct MonitorSleep {
+    /// Whether the monitor sleeps until a worker wakes.
+    asleep: AtomicBool,
+    thread: Mutex<Option<Thread>>,
+}
+
+impl MonitorSleep {
+    pub(crate) fn new() -> MonitorSleep {
+        MonitorSleep {
+            asleep: AtomicBool::new(false),
+            thread: Mutex::new(None),
+        }
+    }
+
+    /// Called by a worker that has just stopped sleeping.
+    pub(crate) fn worker_woke(&self) {
+        // SeqCst: pairs with the fence in `sleep_until_a_worker_wakes`: the count of sleepers went
+        // down before this load.
+        if self.asleep.load(Ordering::SeqCst) {
+            self.wake();
+        }
+    }
+
+    /// The monitor's thread, which has just started.
+    pub(crate) fn begin(&self, thread: Thread) {
+        *lock(&self.thread) = Some(thread);
+    }
+
+    /// Ends a sleep of the monitor, however long it would last.
+    pub(crate) fn wake(&self) {
+        self.asleep.store(false, Ordering::SeqCst);
+        if let Some(thread) = lock(&self.thread).as_ref() {
+            thread.unpark();
+        }
+    }
+
+    /// Sleeps while `is_quiet`. By the monitor, when every worker sleeps.
+    pub(crate) fn sleep_until_a_worker_wakes(&self, is_quiet: impl Fn() -> bool) {
+        self.asleep.store(true, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+        while self.asleep.load(Ordering::SeqCst) && is_quiet() {
+            thread::park();
+        }
+        self.asleep.store(false, Ordering::SeqCst);
+    }
+}

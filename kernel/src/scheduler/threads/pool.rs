@@ -1,0 +1,148 @@
+//! The OS threads of a runtime: who holds a right, who stands by, who wants one.
+//!
+//! Invariants:
+//! - A right is in exactly one place: held by a serving thread, offered to one, or being handed over.
+//! - A thread that stands by is in `spares` or in `wanting`, never in both.
+//! - A thread on which local jobs live never retires: they may run nowhere else.
+//!
+//! Stand-ins are made when a right needs a holder and no spare is there, up to the bound; a spare that
+//! nobody needed for a while retires.
+
+#![allow(unsafe_code)]
+
+use std::{sync::Arc, thread::Thread};
+
+use crate::{
+    biased_lock::Epoch,
+    scheduler::{stackful::pinned::Home, workers::shared::Shared},
+    sys::{AtomicUsize, Mutex, Ordering, lock},
+};
+
+/// The right to a worker, on its way to a thread.
+#[must_use = "a right that is dropped is a worker that nobody serves"]
+pub(crate) struct Right {
+    pub(crate) worker: usize,
+    pub(crate) epoch: Epoch,
+}
+
+/// One thread of the crew.
+pub(super) struct Member {
+    pub(super) home: Arc<Home>,
+    pub(super) thread: Thread,
+    pub(super) offer: Mutex<Option<Right>>,
+}
+
+/// All threads of a runtime.
+pub(crate) struct Crew {
+    inner: Mutex<Inner>,
+    /// How many threads want a right; the length of `wanting`, for workers that look.
+    wanted: AtomicUsize,
+}
+
+struct Inner {
+    spares: Vec<Arc<Member>>,
+    wanting: Vec<Arc<Member>>,
+    /// Threads that have started and not ended.
+    threads: usize,
+}
+
+/// In which list a thread is that stands by.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum StandsBy {
+    AsSpare,
+    Wanting,
+}
+
+/// No thread can be had for a right: as many stand-ins as allowed are there, or the system refuses.
+pub(crate) struct NoThread {
+    pub(crate) right: Right,
+    /// Why the system refused, if it was asked.
+    pub(crate) error: Option<std::io::Error>,
+}
+
+impl Crew {
+    pub(crate) fn new() -> Crew {
+        Crew {
+            inner: Mutex::new(Inner {
+                spares: Vec::new(),
+                wanting: Vec::new(),
+                threads: 0,
+            }),
+            wanted: AtomicUsize::new(0),
+        }
+    }
+
+    /// Whether a thread wants a right. Any thread.
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.wanted.load(Ordering::Relaxed) > 0
+    }
+
+    /// How many threads there are.
+    pub(crate) fn threads(&self) -> usize {
+        lock(&self.inner).threads
+    }
+
+    /// Whether a right could be given to a thread now, standing by or new.
+    pub(crate) fn has_stand_in(&self, shared: &Shared) -> bool {
+        let inner = lock(&self.inner);
+        let standing_by = inner.spares.len() + inner.wanting.len();
+        standing_by > 0 || inner.threads < shared.most_threads()
+    }
+
+    /// Counts a thread that is about to start, if there may be `most`; returns their number.
+    pub(super) fn count_new(&self, most: usize) -> Option<usize> {
+        let mut inner = lock(&self.inner);
+        if inner.threads >= most {
+            return None;
+        }
+        inner.threads += 1;
+        Some(inner.threads)
+    }
+
+    /// A thread has ended, or could not start.
+    pub(super) fn uncount(&self) {
+        lock(&self.inner).threads -= 1;
+    }
+
+    /// Wakes every thread that stands by, so that it sees that the runtime stops.
+    pub(crate) fn dismiss(&self) {
+        let inner = lock(&self.inner);
+        for member in inner.spares.iter().chain(&inner.wanting) {
+            member.thread.unpark();
+        }
+    }
+
+    /// Takes a thread that stands by: first one that wants a right, then the latest spare.
+    pub(super) fn take_standing_by(&self) -> Option<Arc<Member>> {
+        let mut inner = lock(&self.inner);
+        if let Some(member) = inner.wanting.pop() {
+            self.wanted.store(inner.wanting.len(), Ordering::Release);
+            return Some(member);
+        }
+        inner.spares.pop()
+    }
+
+    pub(super) fn stand_by(&self, member: &Arc<Member>, shared: &Shared) -> StandsBy {
+        let mut inner = lock(&self.inner);
+        if !member.home.has_runnable() {
+            inner.spares.push(member.clone());
+            return StandsBy::AsSpare;
+        }
+        inner.wanting.push(member.clone());
+        self.wanted.store(inner.wanting.len(), Ordering::Release);
+        drop(inner);
+        // A worker that sleeps looks at what is wanted when it wakes.
+        shared.wake_one();
+        StandsBy::Wanting
+    }
+
+    /// Leaves whichever list the member is in. False if it is in none: an offer is under way.
+    pub(super) fn step_forward(&self, member: &Arc<Member>) -> bool {
+        let mut inner = lock(&self.inner);
+        let before = inner.spares.len() + inner.wanting.len();
+        inner.spares.retain(|other| !Arc::ptr_eq(other, member));
+        inner.wanting.retain(|other| !Arc::ptr_eq(other, member));
+        self.wanted.store(inner.wanting.len(), Ordering::Release);
+        inner.spares.len() + inner.wanting.len() < before
+    }
+}

@@ -1,0 +1,56 @@
+//! Cancelling jobs: what a cancel owes to a job, wherever the job is.
+
+#![allow(unsafe_code)]
+
+use crate::{
+    job::{JobRef, runnable::Runnable, transition::Owes},
+    scheduler::workers::{ready, shared},
+};
+
+/// Asks `job` to end, and what it forked.
+pub(crate) fn cancel(job: &JobRef) {
+    cancel_alone(job);
+    if let Some(shared) = shared::find(job.header().runtime()) {
+        shared.forks.cancel_forks_of(job);
+    }
+}
+
+/// Asks `job` to end, and leaves to it what it forked.
+pub(crate) fn cancel_alone(job: &JobRef) {
+    match job.header().state.cancel() {
+        // SAFETY: the state said that this caller owes the schedule.
+        Owes::Schedule => ready::ready_last(unsafe { Runnable::new(job.ptr()) }),
+        Owes::Unblock => unblock(job),
+        Owes::Nothing => {}
+    }
+}
+
+/// Ends the `wait()` that `job`'s thread is in, so that it sees its cancel.
+pub(crate) fn unblock(job: &JobRef) {
+    let thread = job
+        .header()
+        .extras
+        .existing()
+        .and_then(|parts| parts.blocked.clone());
+    if let Some(thread) = thread {
+        thread.unpark();
+    }
+}
+
+/// Cancels `jobs` wherever they wait. Only once their runtime is stopped.
+pub(crate) fn cancel_waiting(jobs: &[JobRef]) {
+    for job in jobs {
+        match job.header().state.cancel() {
+            Owes::Schedule => {
+                // SAFETY: the state said that this caller owes the schedule.
+                let runnable = unsafe { Runnable::new(job.ptr()) };
+                match job.header().home() {
+                    Some(home) => home.push(runnable),
+                    None => drop(runnable),
+                }
+            }
+            Owes::Unblock => unblock(job),
+            Owes::Nothing => {}
+        }
+    }
+}

@@ -1,0 +1,437 @@
+//! What the calling OS thread is to Weald at this moment: the right it holds, the job it runs.
+//!
+//! Every field is written by its own thread only. A foreign thread has the same context, with nothing
+//! in it. There is no destructor, so that an access is one load from the thread's base register.
+
+#![allow(unsafe_code)]
+
+pub(crate) mod nested_run;
+mod stacks;
+
+pub(crate) use crate::scheduler::workers::context::nested_run::Place;
+
+use std::{
+    arch::asm,
+    cell::Cell,
+    ptr::{self, NonNull},
+    sync::Arc,
+    task::Waker,
+    thread,
+};
+
+use crate::scheduler::workers::context::nested_run::Interrupted;
+use weald_sync::{
+    reason::Reason,
+    unit::{self, Unit},
+};
+
+use crate::{
+    biased_lock::Epoch,
+    job::{Header, JobPtr, JobRef},
+    scheduler::{
+        stackful::{
+            pinned::Home,
+            stack_context::{Base, Strand},
+        },
+        workers::{shared::Shared, waker, worker::Worker},
+    },
+    services::{ForkWait, RootFork},
+    stack::Stack,
+};
+
+/// The runtime number that no runtime has.
+pub(crate) const NO_RUNTIME: u16 = 0;
+
+pub(crate) struct Context {
+    /// The runtime whose right the thread holds, else [`NO_RUNTIME`].
+    runtime: Cell<u16>,
+    /// The right's tenure, and its worker. Valid while `runtime` is set.
+    epoch: Cell<Epoch>,
+    worker: Cell<*const Worker>,
+    /// The runtime that the thread works for: that of its right, or the one it was relieved in, or
+    /// the one whose `block_on` it is in. Valid while set: whoever sets it keeps the runtime alive.
+    shared: Cell<*const Shared>,
+    /// The queue of jobs that may run on this thread only. Valid while set, as above.
+    home: Cell<*const Home>,
+    /// The job that the thread runs.
+    job: Cell<Option<JobPtr>>,
+    /// The root fork that the thread is in. Valid while set: it does not outlive its runtime.
+    root_fork: Cell<Option<NonNull<dyn RootFork>>>,
+    /// What the thread keeps for its next root fork. Valid while set: threads of a runtime only, which give it back
+    /// before they end.
+    spare_root_fork: Cell<Option<NonNull<dyn RootFork>>>,
+    /// Whether the job waits for a post, among other things.
+    listening: Cell<bool>,
+    /// Whether the job wants to run again without being woken: it yielded.
+    yielded: Cell<bool>,
+    /// Whether the thread drops the future of a job that was cancelled.
+    dropping: Cell<bool>,
+    /// On top of whose runs the present one is.
+    pub(crate) interrupted: Interrupted,
+    /// Whether the thread ends a job that it does not run, on whatever stack it is.
+    ending: Cell<bool>,
+    /// How many stacks stand on this thread in the middle of an unwinding.
+    unwinding: Cell<u32>,
+    /// The stack of ours on which the thread runs; null on its own.
+    strand: Cell<*const Strand>,
+    /// What the loop at work on this thread has to do; null if none is. Valid while set.
+    base: Cell<*const Base<'static>>,
+    /// The stack that a fiber gave back last, for the next one: nearer than the pool. Threads of a crew only.
+    warm: Cell<Option<Stack>>,
+    /// A stack that was just left for good; whoever went on gives it back.
+    abandoned: Cell<Option<Stack>>,
+}
+
+/// The run of a job that was set aside; it goes on when this is dropped.
+pub(crate) struct Aside<'a> {
+    here: &'a Context,
+    place: &'a Place,
+    job: Option<JobPtr>,
+    root_fork: Option<NonNull<dyn RootFork>>,
+    /// Its number and its budget.
+    unit: (usize, u32),
+    listening: bool,
+    yielded: bool,
+    dropping: bool,
+}
+
+thread_local! {
+    static CONTEXT: Context = const {
+        Context {
+            runtime: Cell::new(NO_RUNTIME),
+            epoch: Cell::new(Epoch::NONE),
+            worker: Cell::new(ptr::null()),
+            shared: Cell::new(ptr::null()),
+            home: Cell::new(ptr::null()),
+            job: Cell::new(None),
+            root_fork: Cell::new(None),
+            spare_root_fork: Cell::new(None),
+            listening: Cell::new(false),
+            yielded: Cell::new(false),
+            dropping: Cell::new(false),
+            interrupted: Interrupted::new(),
+            ending: Cell::new(false),
+            unwinding: Cell::new(0),
+            strand: Cell::new(ptr::null()),
+            base: Cell::new(ptr::null()),
+            warm: Cell::new(None),
+            abandoned: Cell::new(None),
+        }
+    };
+}
+
+/// Runs `act` with the calling thread's context.
+#[inline(always)]
+pub(crate) fn with<R>(act: impl FnOnce(&Context) -> R) -> R {
+    CONTEXT.with(act)
+}
+
+/// The calling thread's context, for paths on which a closure would be a call.
+#[inline(always)]
+pub(crate) fn here() -> &'static Context {
+    // SAFETY: the context has no destructor and lives as long as its thread; the reference cannot
+    // leave the thread, because a context is not `Sync`.
+    CONTEXT.with(|context| unsafe { &*ptr::from_ref(context) })
+}
+
+/// As [`here`], for code that may go on with another thread than it began with. Never inlined, so that no address
+/// of the former thread is kept; and not a pure function to the compiler, so that two calls are not made one.
+#[inline(never)]
+pub(crate) fn again() -> &'static Context {
+    // SAFETY: no instruction; it counts as one that reads and writes memory.
+    unsafe { asm!("", options(nostack, preserves_flags)) };
+    here()
+}
+
+impl Context {
+    /// The worker whose right the thread holds, if it belongs to `runtime`, and the tenure.
+    #[inline(always)]
+    pub(crate) fn worker_of(&self, runtime: u16) -> Option<(&Worker, Epoch)> {
+        if self.runtime.get() != runtime {
+            return None;
+        }
+        // SAFETY: `hold` set it with the runtime's number, which no caller passes as NO_RUNTIME, and
+        // its caller keeps the runtime alive until `lose`.
+        Some((unsafe { &*self.worker.get() }, self.epoch.get()))
+    }
+
+    /// The same, if that worker may run `job`. One that is pinned to a thread, or whose stack is suspended on one, is
+    /// no worker's: it goes to the queue of its thread.
+    #[inline(always)]
+    pub(crate) fn worker_for(&self, job: &Header) -> Option<(&Worker, Epoch)> {
+        match job.runs_anywhere() {
+            true => self.worker_of(job.runtime()),
+            false => None,
+        }
+    }
+
+    /// The worker whose right the thread holds, and the tenure.
+    pub(crate) fn worker(&self) -> Option<(&Worker, Epoch)> {
+        match self.runtime.get() {
+            NO_RUNTIME => None,
+            runtime => self.worker_of(runtime),
+        }
+    }
+
+    /// The thread now holds the right to `worker`.
+    pub(crate) fn hold(&self, shared: &Shared, worker: &Worker, epoch: Epoch) {
+        self.worker.set(worker);
+        self.epoch.set(epoch);
+        self.runtime.set(shared.id());
+    }
+
+    /// The thread no longer holds a right.
+    pub(crate) fn lose(&self) {
+        self.runtime.set(NO_RUNTIME);
+    }
+
+    /// The runtime that the thread works for.
+    pub(crate) fn shared(&self) -> Option<&Shared> {
+        // SAFETY: whoever set it keeps it alive until it is replaced.
+        unsafe { self.shared.get().as_ref() }
+    }
+
+    /// Sets the runtime that the thread works for; returns the one before.
+    pub(crate) fn set_shared(&self, shared: *const Shared) -> *const Shared {
+        self.shared.replace(shared)
+    }
+
+    /// The queue of jobs bound to this thread, as a reference of its own.
+    pub(crate) fn home(&self) -> Option<Arc<Home>> {
+        let home = self.home.get();
+        if home.is_null() {
+            return None;
+        }
+        // SAFETY: it came from an `Arc` that whoever set it keeps until it is replaced.
+        unsafe { Arc::increment_strong_count(home) };
+        // SAFETY: the count was just taken.
+        Some(unsafe { Arc::from_raw(home) })
+    }
+
+    /// That queue, for as long as the context names it.
+    #[inline(always)]
+    pub(crate) fn home_here(&self) -> Option<&Home> {
+        // SAFETY: whoever set it keeps it alive until it is replaced.
+        unsafe { self.home.get().as_ref() }
+    }
+
+    /// Its address.
+    #[inline(always)]
+    pub(crate) fn home_ptr(&self) -> *const Home {
+        self.home.get()
+    }
+
+    /// A wait with the stack begins in the middle of a poll: what the poll has noted until now is returned,
+    /// for [`end_wait`](Context::end_wait).
+    pub(crate) fn begin_wait(&self) -> (bool, bool) {
+        (self.listening.replace(false), self.yielded.replace(false))
+    }
+
+    /// The wait is over. If the stack `stood` meanwhile, wakes that were meant for others than what was waited
+    /// for are used up: so the poll runs once more.
+    pub(crate) fn end_wait(&self, noted: (bool, bool), stood: bool) {
+        self.listening.set(noted.0);
+        self.yielded.set(noted.1 || stood);
+    }
+
+    /// Sets the queue of jobs bound to this thread; returns the one before.
+    pub(crate) fn set_home(&self, home: *const Home) -> *const Home {
+        self.home.replace(home)
+    }
+
+    /// The root fork that the thread is in.
+    #[inline(always)]
+    pub(crate) fn root_fork(&self) -> Option<&dyn RootFork> {
+        // SAFETY: whoever set it stays inside the fork's runtime until it is replaced.
+        self.root_fork.get().map(|fork| unsafe { fork.as_ref() })
+    }
+
+    /// The same, for the feature that set it.
+    #[inline(always)]
+    pub(crate) fn root_fork_ptr(&self) -> Option<NonNull<dyn RootFork>> {
+        self.root_fork.get()
+    }
+
+    /// Sets the root fork that the thread is in; returns the one before.
+    pub(crate) fn set_root_fork(
+        &self,
+        fork: Option<NonNull<dyn RootFork>>,
+    ) -> Option<NonNull<dyn RootFork>> {
+        self.root_fork.replace(fork)
+    }
+
+    /// What the thread keeps for its next root fork; it keeps it no longer.
+    pub(crate) fn take_spare_root_fork(&self) -> Option<NonNull<dyn RootFork>> {
+        self.spare_root_fork.take()
+    }
+
+    /// Keeps something for the thread's next root fork. False if it keeps something already.
+    pub(crate) fn keep_spare_root_fork(&self, fork: NonNull<dyn RootFork>) -> bool {
+        let has_room = self.spare_root_fork.get().is_none();
+        if has_room {
+            self.spare_root_fork.set(Some(fork));
+        }
+        has_room
+    }
+
+    /// The running job no longer computes in the fork that it is in, until the guard is dropped.
+    pub(crate) fn fork_wait(&self) -> Option<ForkWait<'_>> {
+        self.root_fork().map(ForkWait::begin)
+    }
+
+    /// A run of `job` begins with a fresh budget.
+    #[inline(always)]
+    pub(crate) fn begin_run(&self, job: JobPtr, budget: u32) {
+        self.job.set(Some(job));
+        unit::with(|unit| unit.begin(job.as_raw().as_ptr().addr(), budget));
+        self.listening.set(false);
+        self.yielded.set(false);
+    }
+
+    /// Sets the run of a job aside, because another one runs on top of its stack, or before it goes on.
+    #[must_use]
+    pub(crate) fn set_aside<'a>(&'a self, place: &'a Place) -> Aside<'a> {
+        let job = self.job.take();
+        self.interrupted.push(place, job);
+        Aside {
+            here: self,
+            place,
+            job,
+            root_fork: self.root_fork.take(),
+            unit: unit::with(Unit::set_aside),
+            listening: self.listening.get(),
+            yielded: self.yielded.get(),
+            dropping: self.dropping.replace(false),
+        }
+    }
+
+    /// Notes whether the thread drops the future of a cancelled job; returns what was noted before.
+    pub(crate) fn set_dropping(&self, dropping: bool) -> bool {
+        self.dropping.replace(dropping)
+    }
+
+    /// Notes whether the thread ends a job that it does not run; returns what was noted before.
+    pub(crate) fn set_ending(&self, ending: bool) -> bool {
+        self.ending.replace(ending)
+    }
+
+    pub(crate) fn is_ending(&self) -> bool {
+        self.ending.get()
+    }
+
+    /// A stack of this thread is left standing while it unwinds, for as long as `stand` takes.
+    pub(crate) fn stand_unwinding<R>(&self, stand: impl FnOnce() -> R) -> R {
+        self.unwinding.set(self.unwinding.get() + 1);
+        let stood = stand();
+        self.unwinding.set(self.unwinding.get() - 1);
+        stood
+    }
+
+    /// Whether the running job unwinds, as far as the thread can tell: while a stack stands that does, the
+    /// standard library says so of every job.
+    pub(crate) fn is_panicking(&self) -> bool {
+        thread::panicking() && self.unwinding.get() == 0
+    }
+
+    pub(crate) fn is_dropping(&self) -> bool {
+        self.dropping.get()
+    }
+
+    /// Sets the job that runs; returns the one before.
+    #[inline(always)]
+    pub(crate) fn set_job(&self, job: Option<JobPtr>) -> Option<JobPtr> {
+        let id = job.map_or(0, |job| job.as_raw().as_ptr().addr());
+        unit::with(|unit| unit.begin(id, unit.budget()));
+        self.job.replace(job)
+    }
+
+    /// The job that the thread runs.
+    #[inline(always)]
+    pub(crate) fn job(&self) -> Option<JobPtr> {
+        self.job.get()
+    }
+
+    /// The job that the thread runs, as a counted reference.
+    pub(crate) fn job_ref(&self) -> Option<JobRef> {
+        // SAFETY: the thread that runs a job holds its runnable, so the job is alive.
+        self.job.get().map(|job| unsafe { JobRef::new_for(job) })
+    }
+
+    /// The job waits for a post, among other things.
+    #[inline(always)]
+    pub(crate) fn listen(&self) {
+        self.listening.set(true);
+    }
+
+    #[inline(always)]
+    pub(crate) fn is_listening(&self) -> bool {
+        self.listening.get()
+    }
+
+    /// Whoever polls with `waker` gives way: the job goes to the end of the queue when its poll ends.
+    #[inline(always)]
+    pub(crate) fn yield_run(&self, waker: &Waker) {
+        match self.job.get() {
+            Some(job) if waker::is_of(waker, job) => self.yielded.set(true),
+            _ => waker.wake_by_ref(),
+        }
+    }
+
+    /// The running job gives way when its poll ends, or its stack is left.
+    pub(crate) fn yield_job(&self) {
+        self.yielded.set(true);
+    }
+
+    #[inline(always)]
+    pub(crate) fn has_yielded(&self) -> bool {
+        self.yielded.get()
+    }
+
+    /// One completed operation, if the budget is not used up.
+    #[inline(always)]
+    pub(crate) fn spend_if_any(&self) -> bool {
+        unit::with(Unit::spend_if_any)
+    }
+
+    /// One completed operation, awaited with `waker`. False if the budget of this poll is used up:
+    /// the operation must then not complete, and has already arranged to be polled again.
+    #[inline(always)]
+    pub(crate) fn spend(&self, waker: &Waker) -> bool {
+        if self.spend_if_any() {
+            return true;
+        }
+        if self.job.get().is_none() {
+            return true;
+        }
+        self.yield_run(waker);
+        false
+    }
+
+    /// Gives the running job a fresh budget: its thread is about to wait in the middle of a poll.
+    pub(crate) fn refill(&self, budget: u32) {
+        unit::with(|unit| unit.begin(unit.id(), budget));
+    }
+}
+
+impl Drop for Aside<'_> {
+    fn drop(&mut self) {
+        self.here.interrupted.pop(self.place);
+        self.here.job.set(self.job);
+        self.here.root_fork.set(self.root_fork);
+        unit::with(|unit| unit.begin(self.unit.0, self.unit.1));
+        self.here.listening.set(self.listening);
+        self.here.yielded.set(self.yielded);
+        self.here.dropping.set(self.dropping);
+    }
+}
+
+/// Notes what the running job waits for, for reports.
+#[inline(always)]
+pub(crate) fn note_wait(what: Reason) {
+    with(|cx| {
+        if let Some(job) = cx.job() {
+            // SAFETY: the thread that runs a job keeps it alive.
+            unsafe { job.header() }.set_waits_for(what.to_word());
+        }
+    });
+}

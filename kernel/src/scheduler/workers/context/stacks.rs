@@ -1,0 +1,74 @@
+//! The stacks of ours that a thread has to do with: the one that it runs on, and those that it keeps at hand.
+
+use crate::scheduler::workers::context::{Context, NO_RUNTIME};
+use crate::{
+    scheduler::stackful::stack_context::{Base, Strand},
+    stack::{self, Stack, StackError},
+};
+
+impl Context {
+    /// The stack of ours on which the thread runs; null on its own.
+    #[inline(always)]
+    pub(crate) fn strand(&self) -> *const Strand {
+        self.strand.get()
+    }
+
+    /// Sets the stack on which the thread runs; returns the one before.
+    #[inline(always)]
+    pub(crate) fn set_strand(&self, strand: *const Strand) -> *const Strand {
+        self.strand.replace(strand)
+    }
+
+    pub(crate) fn base(&self) -> *const Base<'static> {
+        self.base.get()
+    }
+
+    /// Sets for whom a loop is at work; returns the one before.
+    pub(crate) fn set_base(&self, base: *const Base<'static>) -> *const Base<'static> {
+        self.base.replace(base)
+    }
+
+    /// A stack of `class` for a fiber.
+    #[inline(always)]
+    pub(crate) fn take_stack(&self, class: u32) -> Result<Stack, StackError> {
+        match self.warm.take() {
+            Some(stack) if stack.class() == class => Ok(stack),
+            other => {
+                self.warm.set(other);
+                stack::take(class)
+            }
+        }
+    }
+
+    /// Takes a fiber's stack back.
+    #[inline(always)]
+    pub(crate) fn give_stack(&self, stack: Stack) {
+        // Only a thread with a right comes to where it gives the warm one back.
+        let colder = match self.runtime.get() {
+            NO_RUNTIME => Some(stack),
+            _ => self.warm.replace(Some(stack)),
+        };
+        if let Some(colder) = colder {
+            stack::give(colder);
+        }
+    }
+
+    /// Gives the warm stack to the pool.
+    pub(crate) fn cool(&self) {
+        if let Some(stack) = self.warm.take() {
+            stack::give(stack);
+        }
+    }
+
+    /// The running stack is about to be left for good.
+    pub(crate) fn set_abandoned(&self, stack: Stack) {
+        self.abandoned.set(Some(stack));
+    }
+
+    /// Gives back the stack that was left for good by the switch that led here.
+    pub(crate) fn give_abandoned(&self) {
+        if let Some(stack) = self.abandoned.take() {
+            stack::give(stack);
+        }
+    }
+}

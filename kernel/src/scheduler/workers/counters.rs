@@ -1,0 +1,11 @@
+//! Events too rare to be counted by each worker for itself.
+
+use crate::sys::AtomicU64;
+
+/// How often each happened since the runtime started.
+#[derive(Default)]
+pub(crate) struct Counters {
+    pub(crate) relieved: AtomicU64,
+    pub(crate) announced: AtomicU64,
+    pub(crate) overdue: AtomicU64,
+}

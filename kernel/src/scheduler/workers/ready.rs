@@ -1,0 +1,129 @@
+//! `ready`: the one down-call that makes a job runnable.
+//!
+//! Steps of a wake: the state says that the caller owes a schedule ([`crate::job::state`]); here the
+//! runnable is put where a worker finds it; [`crate::scheduler::workers::worker`] takes it and [`crate::scheduler::workers::run`] runs it.
+//!
+//! Where it goes: a job woken by a running job, to the next slot of that job's worker; one that
+//! yielded, was spawned, or was woken by a timer, to the end of the ring; one woken from outside a
+//! worker, to the injector; one that may run on one thread only, to its home.
+
+#![allow(unsafe_code)]
+
+use crate::{
+    FEATURES,
+    biased_lock::Holder,
+    job::{Header, JobPtr, runnable::Runnable},
+    queue::injector::Batch,
+    scheduler::workers::{
+        context::{self, Context},
+        shared::{self, Shared},
+        worker_core::{Behind, Inside},
+    },
+    timer::entry_queue::EntryQueue,
+};
+
+/// Makes a woken job runnable. Any thread.
+#[inline(always)]
+pub(crate) fn ready(job: Runnable) {
+    let cx = context::here();
+    let Some((worker, epoch)) = cx.worker_for(job.header()) else {
+        return outside(cx, job);
+    };
+    // Timers and completions of the system come in batches: they keep their order.
+    if cx.job().is_none() {
+        return last(cx, job);
+    }
+    let Ok(mut inside) = worker.gate.enter(epoch) else {
+        cx.lose();
+        return outside(cx, job);
+    };
+    if let Some(displaced) = inside.next.replace(job.into_ptr()) {
+        displace(cx, inside, displaced);
+    }
+}
+
+/// The job that was in the next slot goes to the end of the ring.
+#[inline(never)]
+fn displace(cx: &Context, mut inside: Holder<'_, Inside>, displaced: JobPtr) {
+    let Some(shared) = cx.shared() else { return };
+    let full = inside.push_last(displaced, Behind::of(&shared.injector));
+    drop(inside);
+    publish(shared, full);
+}
+
+/// Makes a job runnable that is in no hurry: behind all others. Any thread.
+#[inline]
+pub(crate) fn ready_last(job: Runnable) {
+    last(context::here(), job);
+}
+
+#[inline]
+fn last(cx: &Context, job: Runnable) {
+    let Some((worker, epoch)) = cx.worker_for(job.header()) else {
+        return outside(cx, job);
+    };
+    let Ok(mut inside) = worker.gate.enter(epoch) else {
+        cx.lose();
+        return outside(cx, job);
+    };
+    let Some(shared) = cx.shared() else { return };
+    let full = inside.push_last(job.into_ptr(), Behind::of(&shared.injector));
+    drop(inside);
+    publish(shared, full);
+}
+
+/// Work became visible to others: tells a sleeper if there is one and nobody searches.
+#[inline]
+fn publish(shared: &Shared, full: Option<Batch<Header>>) {
+    if let Some(spill) = full {
+        shared.injector.push(spill);
+    }
+    shared.wake_one();
+}
+
+/// For a job that is bound to a thread, and for a thread that holds no right of the job's runtime.
+#[inline(never)]
+fn outside(cx: &Context, job: Runnable) {
+    if job.header().stands_at(cx.home_ptr())
+        && let Some(home) = cx.home_here()
+    {
+        return home.push_own(job);
+    }
+    if let Some(home) = job.header().home() {
+        return home.push(job);
+    }
+    let runtime = job.header().runtime();
+    match cx.shared().filter(|shared| shared.id() == runtime) {
+        Some(shared) => inject(shared, job),
+        None => match shared::find(runtime) {
+            Some(shared) => inject(&shared, job),
+            // The runtime is gone, and nobody will run the job: dropping the runnable cancels it.
+            None => drop(job),
+        },
+    }
+}
+
+/// Puts a job into the injector of its runtime. Any thread.
+pub(crate) fn inject(shared: &Shared, job: Runnable) {
+    let mut batch = Batch::new();
+    // SAFETY: the runnable's right goes into the batch.
+    unsafe { batch.push(job.into_ptr().as_raw().as_ptr()) };
+    inject_all(shared, batch);
+}
+
+/// Puts jobs into the injector of their runtime. Any thread.
+pub(crate) fn inject_all(shared: &Shared, batch: Batch<Header>) {
+    shared.injector.push(batch);
+    shared.wake_one();
+    // After the push: a shutdown that drained the injector before it is seen here.
+    if shared.is_stopped() {
+        shared.cancel_injected();
+    }
+}
+
+/// Runs callbacks that are in no worker's list, on any worker. Any thread.
+pub(crate) fn inject_callbacks(shared: &Shared, callbacks: EntryQueue) {
+    if !callbacks.is_empty() {
+        inject(shared, FEATURES.callbacks.runner(shared.id(), callbacks));
+    }
+}

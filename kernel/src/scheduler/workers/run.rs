@@ -1,0 +1,267 @@
+//! `run`: the one up-call. Polls a job once, and settles what becomes of it.
+//!
+//! Steps of a run, in the order in which [`crate::scheduler::workers::worker`] takes them:
+//! 1. [`poll`]: the job's own code; the only place where its panics are caught.
+//! 2. [`finish`], if it ended: what ends with it is told, then whoever joins it.
+//! 3. [`park`], if it waits: the runnable is given up, or queued again if a wake came first.
+
+#![allow(unsafe_code)]
+
+use std::{
+    any::Any,
+    panic::{AssertUnwindSafe, catch_unwind},
+    task,
+};
+
+use crate::{
+    job::{
+        Header, JobRef,
+        body::Failure,
+        foreign_waker,
+        runnable::Runnable,
+        state::{Listening, Park, Start},
+    },
+    report::{self, JobName, panic_message},
+    scheduler::{
+        stackful::{
+            pinned::Resident,
+            placement::Placement,
+            stack_context::{self, Kind},
+        },
+        workers::{
+            context::{self, Context},
+            ready::ready_last,
+            shared, waker,
+        },
+    },
+};
+
+/// How a poll ended.
+pub(crate) enum Polled {
+    /// The job waits.
+    Waits,
+    /// The job has ended; with the message of its panic, if it panicked.
+    Ended(Option<Box<str>>),
+}
+
+/// The payload of the one unwinding by which a job leaves `wait()` when it is cancelled.
+pub(crate) struct CancelUnwind;
+
+/// Unwinds the running job because it is cancelled; the panic hook is not run.
+pub(crate) fn unwind_cancelled() -> ! {
+    std::panic::resume_unwind(Box::new(CancelUnwind))
+}
+
+/// Step 1. The caller holds the runnable and is on a thread that may run it.
+#[inline(always)]
+pub(crate) fn poll(cx: &Context, job: &Runnable, budget: u32) -> Polled {
+    cx.begin_run(job.ptr(), budget);
+    // What it waited for last is over; the next wait may be one that notes nothing.
+    job.header().set_waits_for(0);
+    if job.header().is_suspended() {
+        go_on(cx, job);
+    } else if job.header().state.start() == Start::Cancel {
+        return Polled::Ended(ended(job, Failure::Cancelled));
+    }
+    // SAFETY: the runnable keeps the job alive during the poll.
+    let waker = unsafe { waker::borrowed(job.ptr()) };
+    match job.poll(&mut task::Context::from_waker(&waker)) {
+        Ok(task::Poll::Pending) => Polled::Waits,
+        Ok(task::Poll::Ready(())) => Polled::Ended(None),
+        Err(payload) => Polled::Ended(ended(job, failure_of(payload))),
+    }
+}
+
+/// The job's stack is suspended. If it is that of a loop, it resumes, and the calling loop is left for good; a fiber is
+/// polled as if nothing were, and sees for itself that it is cancelled.
+#[inline(never)]
+fn go_on(cx: &Context, job: &Runnable) {
+    // What a flag asked for is seen by the job's own code, wherever it waits.
+    let _seen = job.header().state.start();
+    if let Placement::Suspended(context) = job.header().placement()
+        && context.kind != Kind::Fiber
+    {
+        stack_context::go_on(cx, context);
+    }
+}
+
+/// Puts `failure` in the place of the job's future; returns the message of its panic, if it is one.
+// Returned in registers, so that `poll` need not put its answer together in memory.
+#[cold]
+fn ended(job: &Runnable, failure: Failure) -> Option<Box<str>> {
+    let message = match &failure {
+        Failure::Panicked(payload) => Some(panic_message(payload.as_ref()).into()),
+        Failure::Cancelled => None,
+    };
+    fail(job, failure);
+    message
+}
+
+/// Puts `failure` in the place of the job's future, or of what is left of it. A cancel that a destructor of the
+/// future meets does not unwind it.
+fn fail(job: &Runnable, failure: Failure) {
+    let before = context::here().set_dropping(true);
+    job.fail(failure);
+    context::here().set_dropping(before);
+}
+
+fn failure_of(payload: Box<dyn Any + Send>) -> Failure {
+    match payload.is::<CancelUnwind>() {
+        true => Failure::Cancelled,
+        false => Failure::Panicked(payload),
+    }
+}
+
+/// Step 2. Returns the job's own reference, so that the caller decides when the block is freed: the
+/// monitor may still be reading which job this thread ran.
+#[inline(never)]
+pub(crate) fn finish(job: Runnable, panic: Option<Box<str>>) -> JobRef {
+    let home = job.header().home();
+    uncount(job.header());
+    let (completed, own) = job.complete();
+    // A job that is done is not woken any more: a wait in what follows holds the OS thread.
+    let cx = context::here();
+    let ending = cx.set_ending(true);
+    if completed.drop_output {
+        if let Some(message) = panic {
+            report::unobserved_panic(&JobName::of(own.header()), &message);
+        }
+        // SAFETY: the completion gave the output to this thread: no handle wants it.
+        let dropped = catch_unwind(AssertUnwindSafe(|| unsafe { own.drop_output() }));
+        if let Err(payload) = dropped {
+            report_and_forget(own.header(), payload);
+        }
+    }
+    tell_ends(own.header());
+    // The wakers leave the lock before they are woken: a waker is user code.
+    if completed.wake_joiner {
+        let joiner = own.header().extras.parts().joiner.take();
+        foreign_waker::wake(joiner);
+    }
+    if completed.wake_receiver {
+        let receiver = own.header().extras.parts().receiver.take();
+        foreign_waker::wake(receiver);
+    }
+    cx.set_ending(ending);
+    if let Some(home) = home {
+        home.count_resident(Resident::MovesOut);
+    }
+    own
+}
+
+/// For a panic of a destructor or an end. The payload is leaked: its own destructor could panic again,
+/// and unwind the worker.
+fn report_and_forget(header: &Header, payload: Box<dyn Any + Send>) {
+    report::unobserved_panic(&JobName::of(header), &panic_message(payload.as_ref()));
+    std::mem::forget(payload);
+}
+
+/// Gives back the place of a job under the process limit. Before anyone can see that the job is done; its future is
+/// gone. Any thread.
+#[inline]
+fn uncount(job: &Header) {
+    if !job.is_counted() {
+        return;
+    }
+    let here = context::here();
+    let place = here.worker_for(job);
+    if let (Some((worker, epoch)), Some(shared)) = (place, here.shared()) {
+        if let Ok(mut inside) = worker.gate.enter(epoch) {
+            shared.limit.give_back(&mut inside.places);
+            return;
+        }
+        here.lose();
+    }
+    if let Some(shared) = shared::find(job.runtime()) {
+        shared.limit.put(1);
+    }
+}
+
+fn tell_ends(header: &Header) {
+    loop {
+        let ends = match header.extras.existing() {
+            Some(mut parts) if !parts.ends.is_empty() => parts.ends.take_all(),
+            _ => return,
+        };
+        for end in ends {
+            if let Err(payload) = catch_unwind(AssertUnwindSafe(end)) {
+                report_and_forget(header, payload);
+            }
+        }
+    }
+}
+
+/// Step 3. The caller gives up the runnable; it may not touch the job after this.
+#[inline(always)]
+pub(crate) fn park(cx: &Context, job: Runnable) {
+    if cx.has_yielded() {
+        return go_behind(cx, job);
+    }
+    let listening = match cx.is_listening() {
+        true => Listening::Yes,
+        false => Listening::No,
+    };
+    match job.header().state.park(listening) {
+        Park::Parked => {
+            job.into_ptr();
+        }
+        Park::Again => go_behind(cx, job),
+    }
+}
+
+/// The job that just ran here goes behind all others.
+#[inline(always)]
+fn go_behind(cx: &Context, job: Runnable) {
+    match cx.home_here() {
+        Some(home) if job.header().stands_at(home) => home.push_own(job),
+        _ => ready_last(job),
+    }
+}
+
+/// A whole run by a loop without a right: that of a local job, inside `block_on`.
+pub(crate) fn run_outside(cx: &Context, job: Runnable, budget: u32) {
+    match poll(cx, &job, budget) {
+        Polled::Waits => {
+            park(cx, job);
+            cx.set_job(None);
+        }
+        Polled::Ended(panic) => {
+            let ended = finish(job, panic);
+            // As in `worker::run_from`.
+            cx.set_job(None);
+            drop(ended);
+        }
+    }
+}
+
+/// Ends a job that nobody will run: its future is dropped here and now.
+pub(crate) fn cancel(job: Runnable) {
+    let home = job.header().home();
+    if home.is_none() && job.header().is_suspended() {
+        return unwind(job);
+    }
+    if home.is_some_and(|home| !home.is_here() || job.header().is_suspended()) {
+        report::stranded(&JobName::of(job.header()));
+        job.into_ptr();
+        return;
+    }
+    context::with(|cx| {
+        let before = cx.set_job(Some(job.ptr()));
+        let ending = cx.set_ending(true);
+        fail(&job, Failure::Cancelled);
+        let ended = finish(job, None);
+        cx.set_ending(ending);
+        cx.set_job(before);
+        drop(ended);
+    });
+}
+
+/// Ends a job whose stack stands and may go on anywhere: it goes on here, and unwinds because it is cancelled.
+fn unwind(job: Runnable) {
+    // It is awake: nothing is owed.
+    let _nothing = job.header().state.cancel();
+    let cx = context::here();
+    let place = context::Place::new();
+    let _aside = cx.set_aside(&place);
+    run_outside(cx, job, u32::MAX);
+}

@@ -1,0 +1,332 @@
+//! The steps of a worker that has no job at hand: look around, the injector, steal, sleep.
+//!
+//! Each is a leaf of [`Tenure`]'s loop and returns what it found. None runs a job.
+
+#![allow(unsafe_code)]
+
+pub(crate) mod sleep;
+pub(crate) mod sleep_policy;
+pub(crate) mod spin_policy;
+
+use std::{ptr, task::Waker};
+
+use crate::{
+    FEATURES,
+    biased_lock::{Epoch, Lost},
+    job::{Header, foreign_waker, runnable::Runnable},
+    memory,
+    queue::ring,
+    scheduler::workers::{
+        context, ready,
+        shared::Shared,
+        worker::{End, Tenure, Worker},
+        worker_core::Inside,
+    },
+    stack,
+    sys::{Ordering, spin_loop},
+    timer::{
+        clock::TICK,
+        due::Due,
+        entry::{EntryPtr, Owes},
+    },
+};
+
+/// The most jobs that run between two looks around.
+const LOOK_EVERY_MAX: u32 = 64;
+/// The most timers that fire in one look.
+const TIMERS_PER_LOOK: usize = 128;
+/// How often a searching worker goes round its victims before it sleeps. A round is about 150 ns; all
+/// together are some 15 µs, a little more than what parking a thread and waking it costs.
+const SEARCH_ROUNDS: usize = 100;
+/// How many pauses there are in a round, so that looking costs the victims little.
+const PAUSES: usize = 10;
+/// With fewer cancelled timers than this in its wheel a worker does not sweep.
+const SWEEP_AT_LEAST: usize = 64;
+
+/// Looks around: what else is due than the jobs at hand. At least once a tick under load, because
+/// the number of jobs between two looks follows how long they take. Returns a job bound to this
+/// thread, if one can run.
+pub(crate) fn look(tenure: &Tenure<'_>) -> Result<Option<Runnable>, End> {
+    let shared = tenure.shared;
+    if shared.is_stopped() {
+        return Err(End::Stopped);
+    }
+    if shared.crew.is_wanted() && may_be_given(tenure) {
+        return Err(End::Wanted);
+    }
+    if shared.trims.load(Ordering::Relaxed) != tenure.trims_seen.get() {
+        tenure.trims_seen.set(shared.trims.load(Ordering::Acquire));
+        memory::flush();
+        tenure.cx.cool();
+        stack::flush();
+        shared.trims_done.fetch_add(1, Ordering::Release);
+    }
+    adapt(tenure);
+    fire_due(tenure)?;
+    if shared.is_driven() || shared.reactor.is_look_due(tenure.last_look.get()) {
+        from_reactor(tenure);
+    }
+    send_spill(tenure)?;
+    from_injector(tenure)?;
+    Ok(tenure.home.pop())
+}
+
+/// Whether the right may go to a thread that wants it: not before this thread had a tick for its own bound
+/// jobs, or two threads with such would hand it to each other for ever and run none.
+fn may_be_given(tenure: &Tenure<'_>) -> bool {
+    let held = tenure.shared.clock.now() - tenure.since.get();
+    held >= TICK || !tenure.home.has_runnable()
+}
+
+/// Halves the number of jobs between two looks if these took longer than half a tick, doubles it if
+/// they took less than an eighth.
+fn adapt(tenure: &Tenure<'_>) {
+    let now = tenure.shared.clock.now();
+    let took = now.saturating_duration_since(tenure.last_look.replace(now));
+    let every = tenure.look_every.get();
+    if tenure.shared.is_driven() {
+        // One job at a time, so that each next one is drawn.
+        tenure.look_every.set(1);
+    } else if took > TICK / 2 {
+        tenure.look_every.set((every / 2).max(1));
+    } else if took < TICK / 8 {
+        tenure.look_every.set((every * 2).min(LOOK_EVERY_MAX));
+    }
+}
+
+fn fire_due(tenure: &Tenure<'_>) -> Result<(), Lost> {
+    let now = tenure.shared.clock.tick_at(tenure.last_look.get());
+    let mut due = Due::default();
+    let mut inside = tenure.enter()?;
+    inside.set_until_look(tenure.look_every.get());
+    inside.admit(&tenure.worker().arrivals);
+    if inside.wheel.pending() == 0 {
+        return Ok(());
+    }
+    let Inside {
+        wheel, callbacks, ..
+    } = &mut *inside;
+    let mut take = |entry| due.add(entry, callbacks);
+    let cancelled = tenure.worker().cancelled_timers();
+    if cancelled > SWEEP_AT_LEAST && cancelled > wheel.pending() / 2 {
+        // SAFETY: entries in the wheel are alive.
+        let unwanted = |entry: EntryPtr| unsafe { entry.get() }.is_cancelled();
+        wheel.sweep(unwanted, &mut take);
+    }
+    if wheel.advance(now, TIMERS_PER_LOOK, &mut take) {
+        inside.set_until_look(1);
+    }
+    fire_and_leave(tenure.worker(), inside, due);
+    Ok(())
+}
+
+/// Fires what came out of the wheel of `worker`, inside whose gate the caller is, and leaves the gate before that
+/// runs foreign code.
+pub(crate) fn fire_and_leave(worker: &Worker, inside: impl Sized, due: Due) {
+    let cancelled = due.count_cancelled();
+    let wakers = expire(&due.sleeps);
+    drop(inside);
+    worker.count_cancelled(-fire(&due.sleeps, wakers) - cancelled);
+    FEATURES.callbacks.discard(due.cancelled);
+}
+
+/// First half of firing, inside the gate: the entries are out of the wheel. Returns the wakers of
+/// those that fire; the rest are freed.
+pub(crate) fn expire(due: &[EntryPtr]) -> Vec<Option<(EntryPtr, Option<Waker>)>> {
+    let expire = |entry: &EntryPtr| {
+        // SAFETY: an entry that was in the wheel is alive until the wheel gives up its claim.
+        match unsafe { entry.get() }.state.expire() {
+            // SAFETY: the state just said so.
+            Owes::Fire => Some((*entry, unsafe { entry.take_waker() })),
+            _ => None,
+        }
+    };
+    due.iter().map(expire).collect()
+}
+
+/// Second half, outside the gate, because a waker may be foreign code. Returns how many were cancelled.
+pub(crate) fn fire(due: &[EntryPtr], wakers: Vec<Option<(EntryPtr, Option<Waker>)>>) -> isize {
+    let mut cancelled = 0;
+    for (entry, expired) in due.iter().zip(wakers) {
+        // SAFETY: expiring: the wheel's claim lasts until `fire`.
+        let owes = expired
+            .as_ref()
+            .map(|_| unsafe { entry.get() }.state.fire());
+        if owes == Some(Owes::Wake) {
+            foreign_waker::wake(expired.and_then(|(_, waker)| waker));
+        } else {
+            cancelled += 1;
+            // SAFETY: its future had cancelled it, and now the wheel gives it up too.
+            unsafe { entry.free() };
+        }
+    }
+    cancelled
+}
+
+/// Sends off what is on its way to the injector.
+fn send_spill(tenure: &Tenure<'_>) -> Result<(), Lost> {
+    let mut inside = tenure.enter()?;
+    if inside.spill.len() == 0 {
+        return Ok(());
+    }
+    let spill = inside.take_spill();
+    drop(inside);
+    ready::inject_all(tenure.shared, spill);
+    Ok(())
+}
+
+/// Moves a fair share of the injector's jobs to the ring, if that is not half full. True if there were
+/// any.
+pub(crate) fn from_injector(tenure: &Tenure<'_>) -> Result<bool, Lost> {
+    let shared = tenure.shared;
+    if shared.injector.len() == 0 {
+        return Ok(false);
+    }
+    let used = tenure.enter()?.ring.len();
+    if used > ring::CAPACITY / 2 {
+        return Ok(false);
+    }
+    let share = shared.injector.len() / shared.workers.len() + 1;
+    let mut batch = shared.injector.pop(share.min(ring::CAPACITY / 2));
+    let found = batch.len() > 0;
+    match tenure.enter() {
+        Ok(mut inside) => {
+            while let Some(job) = batch.pop() {
+                push(&mut inside, job);
+            }
+            Ok(found)
+        }
+        Err(lost) => {
+            ready::inject_all(shared, batch);
+            Err(lost)
+        }
+    }
+}
+
+/// Puts a job that came from elsewhere into the ring.
+fn push(inside: &mut Inside, job: *mut Header) {
+    if let Err(job) = inside.ring.push(job) {
+        inside.spill(job);
+    }
+}
+
+/// What a search found.
+pub(crate) enum Found {
+    /// Jobs, which are in the ring, the injector or the home now.
+    Queued,
+    /// A forked half, which is in no queue.
+    Half(Runnable),
+    Nothing,
+}
+
+/// Searches the other workers: takes half of the first ring that has jobs, or a forked half; or sees some in the
+/// injector. Goes on for a few microseconds while there is hope: waking a sleeper costs more.
+pub(crate) fn steal(tenure: &Tenure<'_>) -> Result<Found, Lost> {
+    let shared = tenure.shared;
+    if !tenure.searching.get() {
+        tenure.searching.set(shared.idle.start_search());
+    }
+    if !tenure.searching.get() {
+        return Ok(shared
+            .forks
+            .steal(shared)
+            .map_or(Found::Nothing, Found::Half));
+    }
+    let others_run = shared.idle.sleeping() + 1 < shared.workers.len();
+    let has_hope = others_run || tenure.hope.is_worth_a_try();
+    let rounds = match has_hope && !shared.is_driven() {
+        true => SEARCH_ROUNDS,
+        false => 1,
+    };
+    for round in 0..rounds {
+        if round > 0 {
+            (0..PAUSES).for_each(|_| spin_loop());
+        }
+        let found = search_once(tenure)?;
+        if !matches!(found, Found::Nothing) {
+            if round > 0 {
+                tenure.hope.came_true();
+            }
+            return Ok(found);
+        }
+    }
+    tenure.hope.was_in_vain();
+    Ok(Found::Nothing)
+}
+
+fn search_once(tenure: &Tenure<'_>) -> Result<Found, Lost> {
+    let shared = tenure.shared;
+    for distance in 1..shared.workers.len() {
+        let victim = (tenure.worker().index + distance) % shared.workers.len();
+        if steal_from(tenure, victim)? {
+            return Ok(Found::Queued);
+        }
+    }
+    if shared.injector.len() > 0 || tenure.home.has_runnable() {
+        return Ok(Found::Queued);
+    }
+    if shared.is_driven() {
+        return Ok(Found::Nothing);
+    }
+    Ok(shared
+        .forks
+        .steal(shared)
+        .map_or(Found::Nothing, Found::Half))
+}
+
+fn steal_from(tenure: &Tenure<'_>, victim: usize) -> Result<bool, Lost> {
+    take_half(
+        (tenure.worker(), tenure.epoch()),
+        &tenure.shared.workers[victim],
+    )
+}
+
+/// Moves half of the victim's ring to that of the worker whose right the caller holds.
+fn take_half((worker, epoch): (&Worker, Epoch), victim: &Worker) -> Result<bool, Lost> {
+    if victim.thief.len() == 0 {
+        return Ok(false);
+    }
+    // The gate first: the jobs must not be in nobody's hands if the right is taken over.
+    let mut inside = worker.gate.enter(epoch)?;
+    let mut place = [ptr::null_mut(); ring::CAPACITY / 2];
+    let count = victim.thief.steal(&mut place);
+    for job in &place[..count] {
+        push(&mut inside, *job);
+    }
+    Ok(count > 0)
+}
+
+/// The running job's worker takes from the first other one that has jobs to spare, behind its own. For a job
+/// that is about to yield; outside of jobs it does nothing.
+pub fn prefer_stealing() {
+    let cx = context::again();
+    let (Some((worker, epoch)), Some(shared)) = (cx.worker(), cx.shared()) else {
+        return;
+    };
+    let victims = (1..shared.workers.len()).map(|distance| worker.index + distance);
+    let mut victims = victims.map(|victim| &shared.workers[victim % shared.workers.len()]);
+    // A right that was lost is noticed at the next passage.
+    let _found = victims.any(|victim| matches!(take_half((worker, epoch), victim), Ok(true)));
+}
+
+/// Whether there is work that any worker could take.
+pub(crate) fn sees_work(shared: &Shared) -> bool {
+    shared.injector.len() > 0 || shared.workers.iter().any(|worker| worker.thief.len() > 0)
+}
+
+/// Looks at the reactor. True if it reported anything: jobs may be at hand now.
+pub(crate) fn from_reactor(tenure: &Tenure<'_>) -> bool {
+    let reactor = &tenure.shared.reactor;
+    if !reactor.has_sources() {
+        return false;
+    }
+    let mut batch = tenure.batch.take();
+    let found = reactor.look(&mut batch);
+    if found && !tenure.searching.get() {
+        // So that of the jobs that this wakes the first one, which this worker takes, wakes no other worker.
+        tenure.searching.set(tenure.shared.idle.start_search());
+    }
+    reactor.handle(&mut batch);
+    tenure.batch.set(batch);
+    found
+}

@@ -1,0 +1,331 @@
+//! What the threads of a runtime share, and how a job finds its runtime.
+//!
+//! Jobs name their runtime by a number; [`find`] turns it into the runtime, or tells that it is gone.
+//! A runtime is open, then closing (nothing new), then stopped (workers end); it never goes back.
+
+#![allow(unsafe_code)]
+
+use std::{
+    sync::{Arc, Condvar, RwLock, Weak},
+    time::Instant,
+};
+
+use crate::{
+    FEATURES,
+    job::{Header, JobPtr, JobRef, runnable::Runnable},
+    memory,
+    queue::{injector::Injector, sleepers::Idle},
+    reactor::Reactor,
+    scheduler::{
+        threads::{
+            detached::Relieved,
+            monitor_sleep::MonitorSleep,
+            pool::{Crew, Right},
+        },
+        workers::{
+            config::{Config, available_workers},
+            counters::Counters,
+            limit::Limit,
+            search::{self, sleep::Sleeper},
+            worker::Worker,
+        },
+    },
+    services::Forks,
+    stack::Stack,
+    sys::{AtomicBool, AtomicU8, AtomicUsize, Mutex, Ordering, barrier, lock},
+    timer::clock::{self, Clock, TICK},
+    timer::{due::Due, entry_queue::EntryQueue},
+};
+
+/// What a runtime's threads share.
+pub(crate) struct Shared {
+    id: u16,
+    pub(crate) config: Config,
+    pub(crate) clock: Clock,
+    pub(crate) workers: Box<[Worker]>,
+    pub(crate) injector: Injector<Header>,
+    pub(crate) idle: Idle<Sleeper>,
+    /// Sockets keep it beyond the runtime.
+    pub(crate) reactor: Arc<Reactor>,
+    pub(crate) crew: Crew,
+    pub(crate) monitor: MonitorSleep,
+    pub(crate) limit: Limit,
+    pub(crate) counters: Counters,
+    /// What is forked.
+    pub(crate) forks: Box<dyn Forks<Shared>>,
+    /// How many trims were asked for, and how often a thread took part in one.
+    pub(crate) trims: AtomicUsize,
+    pub(crate) trims_done: AtomicUsize,
+    /// The threads that lost their right.
+    pub(crate) relieved: Relieved,
+    /// How many jobs are in `wait()`.
+    pub(crate) waiting: AtomicUsize,
+    /// Whether it was said that the stand-ins are used up, and none was had since.
+    pub(crate) at_bound: AtomicBool,
+    /// Rights for which no thread could be had; the monitor tries again each round.
+    pub(crate) orphans: Mutex<Vec<Right>>,
+    phase: AtomicU8,
+    /// Signalled when a thread of the runtime ends.
+    ended: (std::sync::Mutex<()>, Condvar),
+}
+
+/// The phases of a runtime's life; it only moves on.
+mod phase {
+    /// Everything works.
+    pub(super) const OPEN: u8 = 0;
+    /// Nothing new is spawned; what runs may end by itself.
+    pub(super) const CLOSING: u8 = 1;
+    /// Workers stop; what waits is cancelled.
+    pub(super) const STOPPED: u8 = 2;
+}
+
+/// All runtimes, by number. Number 0 is never used.
+static RUNTIMES: RwLock<Vec<Weak<Shared>>> = RwLock::new(Vec::new());
+
+/// The highest number.
+const MAX_ID: usize = (1 << 15) - 1;
+
+/// As many runtimes exist as there are numbers for them.
+#[derive(Debug)]
+pub(crate) struct TooManyRuntimes;
+
+/// The runtime with this number, if it still exists.
+pub(crate) fn find(id: u16) -> Option<Arc<Shared>> {
+    let runtimes = RUNTIMES
+        .read()
+        .unwrap_or_else(std::sync::PoisonError::into_inner);
+    runtimes.get(usize::from(id))?.upgrade()
+}
+
+impl Shared {
+    /// A runtime without threads, and the rights to its workers.
+    pub(crate) fn new(
+        config: Config,
+        clock: clock::Kind,
+    ) -> Result<(Arc<Shared>, Vec<Right>), TooManyRuntimes> {
+        barrier::register();
+        let mut runtimes = RUNTIMES
+            .write()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        if runtimes.is_empty() {
+            runtimes.push(Weak::new());
+        }
+        let free = (1..runtimes.len()).find(|id| runtimes[*id].strong_count() == 0);
+        let id = free.unwrap_or(runtimes.len());
+        if id > MAX_ID {
+            return Err(TooManyRuntimes);
+        }
+        let (workers, epochs): (Vec<_>, Vec<_>) = (0..config.workers).map(Worker::new).unzip();
+        let shared = Arc::new(Shared {
+            id: u16::try_from(id).expect("the number is below its maximum"),
+            clock: Clock::new(clock),
+            workers: workers.into_boxed_slice(),
+            injector: Injector::new(),
+            idle: Idle::new(config.workers),
+            reactor: Arc::new(Reactor::new()),
+            crew: Crew::new(),
+            monitor: MonitorSleep::new(),
+            limit: Limit::new(config.process_limit),
+            counters: Counters::default(),
+            forks: (FEATURES.forks)(),
+            trims: AtomicUsize::new(0),
+            trims_done: AtomicUsize::new(0),
+            relieved: Relieved::new(available_workers()),
+            waiting: AtomicUsize::new(0),
+            at_bound: AtomicBool::new(false),
+            orphans: Mutex::new(Vec::new()),
+            phase: AtomicU8::new(phase::OPEN),
+            ended: (std::sync::Mutex::new(()), Condvar::new()),
+            config,
+        });
+        match free {
+            Some(id) => runtimes[id] = Arc::downgrade(&shared),
+            None => runtimes.push(Arc::downgrade(&shared)),
+        }
+        let right = |(worker, epoch)| Right { worker, epoch };
+        Ok((shared, epochs.into_iter().enumerate().map(right).collect()))
+    }
+
+    pub(crate) fn id(&self) -> u16 {
+        self.id
+    }
+
+    /// The class of the stacks on which this runtime's loops run.
+    pub(crate) fn stack_class(&self) -> u32 {
+        Stack::class_of(self.config.thread_stack)
+    }
+
+    /// The system's number of the calling thread.
+    pub(crate) fn thread_number(&self) -> u32 {
+        rustix::thread::gettid()
+            .as_raw_nonzero()
+            .get()
+            .unsigned_abs()
+    }
+
+    /// Whether one thread drives everything, in virtual time.
+    pub(crate) fn is_driven(&self) -> bool {
+        self.clock.kind() == clock::Kind::Virtual
+    }
+
+    /// How many threads there may be: workers, stand-ins, and those whose jobs are in `wait()`, which
+    /// are not bounded, because one of them may be what all others wait for.
+    pub(crate) fn most_threads(&self) -> usize {
+        let waiting = self.waiting.load(Ordering::Relaxed);
+        self.config
+            .stand_ins
+            .saturating_add(self.workers.len())
+            .saturating_add(waiting)
+    }
+
+    /// Work became visible to all workers: wakes a sleeper, if there is one and nobody searches.
+    #[inline]
+    pub(crate) fn wake_one(&self) {
+        if let Some(sleeper) = self.idle.notify() {
+            sleeper.wake(self);
+        }
+    }
+
+    /// A job that runs the callbacks that are ready at the worker that runs it; in no queue.
+    pub(crate) fn callback_runner(&self) -> Runnable {
+        FEATURES.callbacks.runner(self.id, EntryQueue::new())
+    }
+
+    /// Whether new jobs are refused.
+    pub(crate) fn is_closing(&self) -> bool {
+        self.phase.load(Ordering::Acquire) >= phase::CLOSING
+    }
+
+    /// Whether the workers stop.
+    pub(crate) fn is_stopped(&self) -> bool {
+        // SeqCst: pairs with the store in `stop`; see `ready::inject_all`.
+        self.phase.load(Ordering::SeqCst) == phase::STOPPED
+    }
+
+    /// First step of a shutdown: nothing new.
+    pub(crate) fn close(&self) {
+        self.phase.fetch_max(phase::CLOSING, Ordering::SeqCst);
+    }
+
+    /// Third step: every thread that is not in a job ends.
+    pub(crate) fn stop(&self) {
+        self.phase.store(phase::STOPPED, Ordering::SeqCst);
+        for sleeper in self.idle.notify_all() {
+            sleeper.wake(self);
+        }
+        self.crew.dismiss();
+        self.monitor.wake();
+    }
+
+    /// A thread of the runtime has ended.
+    pub(crate) fn thread_ended(&self) {
+        let _guard = lock(&self.ended.0);
+        self.ended.1.notify_all();
+    }
+
+    /// Waits until no crew thread is left, or until `deadline`.
+    pub(crate) fn await_threads(&self, deadline: Instant) {
+        let mut guard = lock(&self.ended.0);
+        while self.crew.threads() > 0 {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return;
+            }
+            let waited = self.ended.1.wait_timeout(guard, left.min(TICK));
+            guard = waited.unwrap_or_else(std::sync::PoisonError::into_inner).0;
+            drop(guard);
+            // No worker does it any more, and a destructor may sleep.
+            self.fire_due();
+            guard = lock(&self.ended.0);
+        }
+    }
+
+    /// Cancels what lies in the injector. Only once the runtime is stopped.
+    pub(crate) fn cancel_injected(&self) {
+        loop {
+            let Some(job) = self.injector.pop(1).pop() else {
+                return;
+            };
+            let job = JobPtr::from_raw(std::ptr::NonNull::new(job).expect("a queued job"));
+            // SAFETY: the injector held the job's right to run.
+            drop(unsafe { Runnable::new(job) });
+        }
+    }
+
+    /// Every job of this runtime that is not done. Exact once no thread of the runtime runs; before
+    /// that jobs may end meanwhile.
+    pub(crate) fn live_jobs(&self) -> Vec<JobRef> {
+        let mut jobs = Vec::new();
+        memory::for_each_job_block(|block| {
+            // SAFETY: job blocks stay mapped.
+            let Some(job) = (unsafe { JobRef::from_block(block) }) else {
+                return;
+            };
+            jobs.push(job);
+        });
+        jobs.retain(|job| job.header().runtime() == self.id && !job.header().state.is_done());
+        jobs
+    }
+
+    /// Cancels what lies in the queues of the workers. Only once the runtime is stopped.
+    pub(crate) fn cancel_in_workers(&self) {
+        for worker in &self.workers {
+            let mut queued = Vec::new();
+            let mut inside = worker.gate.enter_outside();
+            queued.extend(inside.next.take());
+            while let Some(job) = inside.ring.pop().or_else(|| inside.spill.pop()) {
+                queued.extend(std::ptr::NonNull::new(job).map(JobPtr::from_raw));
+            }
+            drop(inside);
+            for job in queued {
+                // SAFETY: the queue held the job's right to run.
+                drop(unsafe { Runnable::new(job) });
+            }
+        }
+    }
+
+    /// Fires the sleeps that are due in every wheel, and drops such callbacks. Only once the runtime is stopped.
+    fn fire_due(&self) {
+        let now = self.clock.tick_at(self.clock.now());
+        for worker in &self.workers {
+            let (mut due, mut callbacks) = (Due::default(), EntryQueue::new());
+            let mut inside = worker.gate.enter_outside();
+            inside.admit(&worker.arrivals);
+            let mut take = |entry| due.add(entry, &mut callbacks);
+            inside.wheel.advance(now, usize::MAX, &mut take);
+            let callbacks = callbacks.take();
+            search::fire_and_leave(worker, inside, due);
+            FEATURES.callbacks.discard(callbacks);
+        }
+    }
+
+    /// Tells every timer, so that nothing waits for ever for a runtime that is gone, and drops the
+    /// callbacks. A sleep that is told early arms itself anew, in a runtime that lives.
+    pub(crate) fn tell_timers(&self) {
+        for worker in &self.workers {
+            let mut inside = worker.gate.enter_outside();
+            inside.close(&worker.arrivals);
+            let (mut due, rest) = (Due::default(), &mut *inside);
+            let mut take = |entry| due.add(entry, &mut rest.callbacks);
+            rest.wheel.sweep(|_| true, &mut take);
+            let callbacks = rest.callbacks.take();
+            search::fire_and_leave(worker, inside, due);
+            FEATURES.callbacks.discard(callbacks);
+        }
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        self.tell_timers();
+        self.reactor.close();
+    }
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Runtime")
+            .field("workers", &self.workers.len())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,76 @@
+//! The waker of a job: a counted reference to its header, woken from any thread, kept as long as wanted.
+//!
+//! The kernel's own waits do not clone wakers: they see that a waker is the running job's
+//! ([`is_of`]) and keep the job's address, which costs no atomic operation.
+
+#![allow(unsafe_code)]
+
+use std::{
+    mem::ManuallyDrop,
+    ptr::NonNull,
+    task::{RawWaker, RawWakerVTable, Waker},
+};
+
+use crate::{
+    job::{Header, JobPtr, JobRef, runnable::Runnable, state::Owes},
+    scheduler::workers::ready::ready,
+};
+
+// A static and not a constant: its address tells our wakers from others'.
+static VTABLE: RawWakerVTable = RawWakerVTable::new(clone, wake, wake_by_ref, drop_waker);
+
+/// A waker for `job` without a count of its own.
+///
+/// # Safety
+/// The job is alive for as long as the waker is used.
+#[inline(always)]
+pub(crate) unsafe fn borrowed(job: JobPtr) -> ManuallyDrop<Waker> {
+    let raw = RawWaker::new(job.as_raw().as_ptr().cast(), &VTABLE);
+    // SAFETY: the functions below keep the contract of `RawWaker`; the caller answers for the count.
+    ManuallyDrop::new(unsafe { Waker::from_raw(raw) })
+}
+
+/// Whether `waker` wakes `job` and nothing else.
+#[inline(always)]
+pub(crate) fn is_of(waker: &Waker, job: JobPtr) -> bool {
+    std::ptr::eq(waker.data(), job.as_raw().as_ptr().cast())
+        && std::ptr::eq(waker.vtable(), &VTABLE)
+}
+
+/// Makes `job` runnable, if it waits. The one path by which any wait ends.
+#[inline(always)]
+pub(crate) fn wake_job(job: &Header, ptr: JobPtr) {
+    match job.state.wake() {
+        // SAFETY: the state just said so.
+        Owes::Schedule => ready(unsafe { Runnable::new(ptr) }),
+        Owes::Nothing | Owes::Unblock => {}
+    }
+}
+
+fn ptr_of(data: *const ()) -> JobPtr {
+    let header = NonNull::new(data.cast_mut().cast::<Header>());
+    JobPtr::from_raw(header.expect("a waker's data is a job's address"))
+}
+
+unsafe fn clone(data: *const ()) -> RawWaker {
+    // SAFETY: the waker that is being cloned keeps the job alive.
+    let clone = unsafe { JobRef::new_for(ptr_of(data)) };
+    RawWaker::new(clone.into_ptr().as_raw().as_ptr().cast(), &VTABLE)
+}
+
+unsafe fn wake(data: *const ()) {
+    // SAFETY: the waker's count is given to the reference, which is dropped after the wake.
+    let job = unsafe { JobRef::from_ptr(ptr_of(data)) };
+    wake_job(job.header(), job.ptr());
+}
+
+unsafe fn wake_by_ref(data: *const ()) {
+    let job = ptr_of(data);
+    // SAFETY: the waker keeps the job alive.
+    wake_job(unsafe { job.header() }, job);
+}
+
+unsafe fn drop_waker(data: *const ()) {
+    // SAFETY: the waker's count is given to the reference, which is dropped here.
+    drop(unsafe { JobRef::from_ptr(ptr_of(data)) });
+}

@@ -1,0 +1,340 @@
+//! What a worker owns behind its gate: next slot, ring, wheel; and the rules by which they are emptied.
+
+#![allow(unsafe_code)]
+
+use crate::{
+    job::{Header, JobPtr, runnable::Runnable},
+    queue::{
+        injector::{Batch, Injector},
+        ring,
+    },
+    scheduler::stackful::pinned::Home,
+    timer::{
+        arrivals::{Arrivals, Arrived},
+        entry::{EntryPtr, READY_TICK},
+        entry_queue::EntryQueue,
+        wheel::Wheel,
+    },
+};
+
+/// The most jobs in a turn of those that are bound, or of those that are not.
+const TURN_MAX: usize = 64;
+
+/// What only the holder, or an outsider inside the gate, may touch.
+pub(crate) struct Inside {
+    /// The job just woken by the running one.
+    pub(crate) next: Option<JobPtr>,
+    pub(crate) ring: ring::Owner<Header>,
+    /// Jobs on their way to the injector, which takes them in batches. Not empty only while the ring was
+    /// full or the injector had jobs; the next look around sends them off.
+    pub(crate) spill: Batch<Header>,
+    pub(crate) wheel: Wheel,
+    /// Callbacks that are ready to run.
+    pub(crate) callbacks: EntryQueue,
+    /// Whether it is their turn.
+    callbacks_turn: bool,
+    /// Places under the process limit that this worker has in hand.
+    pub(crate) places: usize,
+    /// Jobs that ended here, for the metrics.
+    pub(crate) ended: u64,
+    /// Polls that began here before the last look, for the metrics.
+    polls: u64,
+    /// How many jobs in a row came from the next slot.
+    streak: u32,
+    /// How many jobs may still run before the next look around.
+    until_look: u32,
+    /// What that was at the last look.
+    allowed: u32,
+    /// Whether it is the turn of jobs that are bound to the thread,
+    bound_turn: bool,
+    /// and of how many more.
+    turn_left: usize,
+    /// Whether a job from the next slot went behind the others, where thieves can see it; see
+    /// [`Inside::take_surplus`].
+    surplus: bool,
+}
+
+/// What the gate hands out.
+pub(crate) enum Next {
+    /// The job to run next.
+    Job(Runnable),
+    /// A runner for the callbacks that are ready.
+    Callbacks,
+    /// A look around is due first.
+    Look,
+    /// Nothing is at hand.
+    Empty,
+}
+
+impl Next {
+    /// With a job for the callbacks that are ready, if it is their turn.
+    #[inline(always)]
+    pub(crate) fn with_runner(self, runner: impl FnOnce() -> Runnable) -> Next {
+        match self {
+            Next::Callbacks => Next::Job(runner()),
+            next => next,
+        }
+    }
+}
+
+/// How many jobs go to the injector together.
+const SPILL_MAX: usize = 64;
+
+/// Behind what a job goes that is in no hurry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Behind {
+    /// Behind the worker's own jobs.
+    Ring,
+    /// Behind those in the injector, which are older.
+    Injector,
+}
+
+impl Behind {
+    /// What is the end of the line now.
+    #[inline]
+    pub(crate) fn of(injector: &Injector<Header>) -> Behind {
+        match injector.len() {
+            0 => Behind::Ring,
+            _ => Behind::Injector,
+        }
+    }
+}
+
+impl Inside {
+    /// Empty queues; a look around is due.
+    pub(crate) fn new(ring: ring::Owner<Header>) -> Inside {
+        Inside {
+            next: None,
+            ring,
+            spill: Batch::new(),
+            wheel: Wheel::new(),
+            callbacks: EntryQueue::new(),
+            callbacks_turn: false,
+            places: 0,
+            ended: 0,
+            polls: 0,
+            streak: 0,
+            until_look: 0,
+            allowed: 0,
+            bound_turn: false,
+            turn_left: 0,
+            surplus: false,
+        }
+    }
+
+    /// Puts `job` behind all others: at the end of the ring, or, if `behind` says that older jobs wait in
+    /// the injector or the ring is full, into the spill. A spill that is full comes back, for the
+    /// injector.
+    #[inline]
+    #[must_use]
+    pub(crate) fn push_last(&mut self, job: JobPtr, behind: Behind) -> Option<Batch<Header>> {
+        let job = job.as_raw().as_ptr();
+        if behind == Behind::Ring && self.spill.len() == 0 && self.ring.push(job).is_ok() {
+            return None;
+        }
+        self.spill(job);
+        (self.spill.len() >= SPILL_MAX).then(|| self.take_spill())
+    }
+
+    /// Puts a job into the spill.
+    pub(crate) fn spill(&mut self, job: *mut Header) {
+        // SAFETY: the caller gives up the job's right to run; the spill takes it.
+        unsafe { self.spill.push(job) };
+    }
+
+    /// Takes what is on its way to the injector.
+    pub(crate) fn take_spill(&mut self) -> Batch<Header> {
+        std::mem::replace(&mut self.spill, Batch::new())
+    }
+
+    /// Takes `job` out of the next slot, if it lies there and no look around is due.
+    pub(crate) fn take_if_next(&mut self, job: JobPtr) -> bool {
+        let takes = self.until_look > 0 && self.next == Some(job);
+        if takes {
+            self.next = None;
+            self.until_look -= 1;
+        }
+        takes
+    }
+
+    /// The next job, by the rules of order: in turn with callbacks that are ready, and with jobs that are
+    /// bound to the holder's thread, whose home this is, the next slot, but not for ever; then the ring.
+    #[inline(always)]
+    pub(crate) fn take(
+        &mut self,
+        home: &Home,
+        streak_limit: u32,
+        injector: &Injector<Header>,
+    ) -> Next {
+        if self.until_look == 0 {
+            return Next::Look;
+        }
+        match self.callbacks.is_empty() {
+            true => self.take_job(home, streak_limit, injector),
+            false => self.take_beside_callbacks(home, streak_limit, injector),
+        }
+    }
+
+    #[inline(never)]
+    fn take_beside_callbacks(
+        &mut self,
+        home: &Home,
+        streak_limit: u32,
+        injector: &Injector<Header>,
+    ) -> Next {
+        self.callbacks_turn = !self.callbacks_turn;
+        if !self.callbacks_turn {
+            match self.take_job(home, streak_limit, injector) {
+                Next::Empty => {}
+                next => return next,
+            }
+        }
+        self.until_look = self.until_look.saturating_sub(1);
+        Next::Callbacks
+    }
+
+    #[inline(always)]
+    fn take_job(&mut self, home: &Home, streak_limit: u32, injector: &Injector<Header>) -> Next {
+        match home.has_own() {
+            false => self.take_unbound(streak_limit, injector),
+            true => self.take_in_turn(home, streak_limit, injector),
+        }
+    }
+
+    /// In each turn run as many as could when it began: so nobody waits longer for what is in the other queue than
+    /// for what is in his own.
+    #[inline(never)]
+    fn take_in_turn(
+        &mut self,
+        home: &Home,
+        streak_limit: u32,
+        injector: &Injector<Header>,
+    ) -> Next {
+        if self.turn_left == 0 {
+            self.bound_turn = !self.bound_turn;
+            self.turn_left = match self.bound_turn {
+                true => home.own_len().min(TURN_MAX),
+                // And the one in the next slot.
+                false => self.ring.len().min(TURN_MAX) + 1,
+            };
+        }
+        self.turn_left = self.turn_left.saturating_sub(1);
+        if !self.bound_turn {
+            match self.take_unbound(streak_limit, injector) {
+                Next::Empty => self.turn_left = 0,
+                next => return next,
+            }
+        }
+        let bound = home.pop_own();
+        self.until_look -= 1;
+        bound.map_or(Next::Empty, Next::Job)
+    }
+
+    #[inline(always)]
+    fn take_unbound(&mut self, streak_limit: u32, injector: &Injector<Header>) -> Next {
+        let job = match self.next.take() {
+            Some(job) if self.streak < streak_limit => {
+                self.streak += 1;
+                job
+            }
+            slot => match self.take_after_streak(slot, injector) {
+                Some(job) => job,
+                None => return Next::Empty,
+            },
+        };
+        self.until_look -= 1;
+        // SAFETY: the queue held the job's right to run.
+        Next::Job(unsafe { Runnable::new(job) })
+    }
+
+    #[inline(never)]
+    fn take_after_streak(
+        &mut self,
+        slot: Option<JobPtr>,
+        injector: &Injector<Header>,
+    ) -> Option<JobPtr> {
+        self.streak = 0;
+        let from_ring = self
+            .ring
+            .pop()
+            .and_then(std::ptr::NonNull::new)
+            .map(JobPtr::from_raw);
+        let (Some(waiting), Some(woken)) = (from_ring, slot) else {
+            return from_ring.or(slot);
+        };
+        // The spill may grow beyond its bound here; the next look sends it off.
+        let woken = woken.as_raw().as_ptr();
+        if Behind::of(injector) == Behind::Injector || self.ring.push(woken).is_err() {
+            self.spill(woken);
+        }
+        self.surplus = true;
+        Some(waiting)
+    }
+
+    /// Puts the callbacks that came from other threads into their lists.
+    #[inline]
+    pub(crate) fn admit(&mut self, arrivals: &Arrivals) {
+        if !arrivals.is_empty() {
+            self.link_all(arrivals.take());
+        }
+    }
+
+    /// As [`admit`](Inside::admit), for the last time: callbacks that are started later are dropped.
+    pub(crate) fn close(&mut self, arrivals: &Arrivals) {
+        self.link_all(arrivals.close());
+    }
+
+    #[inline(never)]
+    fn link_all(&mut self, arrived: Arrived) {
+        for entry in arrived {
+            // SAFETY: in no list, with the scheduler's claim.
+            unsafe { self.link(entry) };
+        }
+    }
+
+    /// # Safety
+    /// The entry is a callback's, is in no list, and has its tick; its claim goes to the worker.
+    #[inline]
+    pub(crate) unsafe fn link(&mut self, entry: EntryPtr) {
+        // SAFETY: the caller's promise.
+        let links = unsafe { entry.get() }.links.get();
+        // SAFETY: the links of what is in no list are the caller's.
+        match unsafe { (*links).deadline } {
+            READY_TICK => self.callbacks.push(entry),
+            _ => self.wheel.insert(entry),
+        }
+    }
+
+    /// Whether the last taking made work visible, of which a sleeper must be told.
+    #[inline(always)]
+    pub(crate) fn take_surplus(&mut self) -> bool {
+        // The streak is zero exactly after a taking that was not from the slot.
+        self.streak == 0 && std::mem::take(&mut self.surplus)
+    }
+
+    /// Sets how many jobs may run before the next look.
+    pub(crate) fn set_until_look(&mut self, jobs: u32) {
+        self.polls += u64::from(self.allowed - self.until_look);
+        self.until_look = jobs;
+        self.allowed = jobs;
+    }
+
+    /// Polls that began here.
+    pub(crate) fn polls(&self) -> u64 {
+        self.polls + u64::from(self.allowed - self.until_look)
+    }
+
+    /// In a test runtime: changes the order by chance, within what a real one could show.
+    pub(crate) fn shuffle(&mut self, chance: &mut impl FnMut(usize) -> usize) {
+        if let Some(woken) = self.next.take_if(|_| chance(2) == 0)
+            && let Err(woken) = self.ring.push(woken.as_raw().as_ptr())
+        {
+            self.spill(woken);
+        }
+        for _ in 0..chance(self.ring.len().max(1)) {
+            if let Some(job) = self.ring.pop() {
+                let _room = self.ring.push(job);
+            }
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! Stacks of our own: memory on which code runs and may be left standing.
+//!
+//! A stack is a slot of address space whose size is a power of two. Its lowest page is the guard: touching
+//! it is a fault, which [`overflow`] turns into a message that names who ran there. Pages are committed
+//! when they are first touched, so a stack costs what was used of it.
+//!
+//! ```text
+//!   limit ── guard page │ ..... pages, committed when touched ..... │ colour │ top
+//! ```
+//!
+//! The top is moved down by up to 15 cache lines, by the slot's address (its *colour*): without it the
+//! hottest lines of all stacks would share a few places of the cache.
+//!
+//! Invariants:
+//! - A slot is in exactly one place: in use, in one thread's cache, in the depot, or not yet cut.
+//! - A slot is never unmapped, so a stale pointer into it reads memory and no fault.
+//! - A stack with live frames is never taken back: whoever gives it back has seen its code end.
+
+#![allow(unsafe_code)]
+
+use std::ptr::NonNull;
+
+/// The size of a page and of the guard.
+pub(crate) const PAGE: usize = 4096;
+/// The smallest stack. Less would not hold a panic's message.
+pub(crate) const SMALLEST: usize = 16 << 10;
+/// The largest stack.
+pub(crate) const LARGEST: usize = 1 << 30;
+
+/// Why no stack can be had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum StackError {
+    /// The system allows no further guard page. Each is a mapping of its own before Linux 6.13.
+    #[error(
+        "the system refuses more than {stacks} stacks, because each has a guard page of its own; \
+         raise vm.max_map_count, use Linux 6.13 or later, or start fewer threads at once"
+    )]
+    TooManyStacks {
+        /// How many there are.
+        stacks: usize,
+    },
+    /// The system gives no more address space.
+    #[error(
+        "the system refuses {bytes} bytes of address space for a stack; ask for a smaller one, or \
+         raise the limit of the process's address space"
+    )]
+    NoAddressSpace {
+        /// What was asked for.
+        bytes: usize,
+    },
+}
+
+/// The right to use one slot.
+#[derive(Debug, PartialEq, Eq)]
+#[must_use = "a stack that is forgotten is lost; give it back"]
+pub(crate) struct Stack {
+    /// The slot's lowest address, that of its guard.
+    limit: NonNull<u8>,
+    /// Its size is two to this.
+    class: u32,
+}
+
+// SAFETY: it is a right to memory that no thread's state depends on.
+unsafe impl Send for Stack {}
+
+impl Stack {
+    /// The class of stacks that hold `bytes`: the power of two.
+    pub(crate) fn class_of(bytes: usize) -> u32 {
+        bytes
+            .clamp(SMALLEST, LARGEST)
+            .next_power_of_two()
+            .trailing_zeros()
+    }
+
+    /// The right to the slot at `limit` of this class.
+    pub(super) fn new(limit: NonNull<u8>, class: u32) -> Stack {
+        Stack { limit, class }
+    }
+
+    /// The power of two that is its size.
+    pub(crate) fn class(&self) -> u32 {
+        self.class
+    }
+
+    /// The slot's size, with its guard.
+    pub(crate) fn size(&self) -> usize {
+        1 << self.class
+    }
+
+    /// The lowest address of the slot; the guard's.
+    pub(crate) fn limit(&self) -> NonNull<u8> {
+        self.limit
+    }
+
+    /// Where the stack begins to grow downwards; a multiple of 64.
+    #[inline(always)]
+    pub(crate) fn top(&self) -> NonNull<u8> {
+        let colour = (self.limit.addr().get() >> self.class) % 16;
+        // SAFETY: less than 1 KiB below the slot's end, and a slot has at least 16 KiB.
+        unsafe { self.limit.byte_add(self.size() - colour * 64) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_are_powers_of_two_within_bounds() {
+        assert_eq!(Stack::class_of(0), 14);
+        assert_eq!(Stack::class_of(128 << 10), 17);
+        assert_eq!(Stack::class_of((128 << 10) + 1), 18);
+        assert_eq!(Stack::class_of(usize::MAX), 30);
+    }
+}
