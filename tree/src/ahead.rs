@@ -7,8 +7,8 @@
 
 use std::hint::black_box;
 
-use crate::id::NodeId;
-use crate::radix::{BITS, Branch, LEAF, Leaf};
+use crate::id::{LEAF, NodeId};
+use crate::radix::{BITS, Branch, Leaf};
 use crate::record::Record;
 use crate::tree::Tree;
 

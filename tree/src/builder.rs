@@ -10,9 +10,9 @@ use triomphe::UniqueArc;
 
 use crate::attributes::Attributes;
 use crate::children::Children;
-use crate::id::{Ids, NodeId};
+use crate::id::{Ids, LEAF, NodeId};
 use crate::key;
-use crate::radix::{Item, LEAF, Leaf, SLOTS, Slots, slot_of};
+use crate::radix::{Item, Leaf, SLOTS, Slots, slot_of};
 use crate::record::{Place, Record};
 use crate::shape::Shape;
 use crate::subtree::{Parts, Subtree};

@@ -6,9 +6,9 @@
 
 use triomphe::Arc;
 
-use crate::id::NodeId;
+use crate::id::{LEAF, NodeId};
 use crate::node::Node;
-use crate::radix::{BITS, Branch, LEAF, Leaf, WIDTH, fits};
+use crate::radix::{BITS, Branch, Leaf, WIDTH, fits};
 use crate::record::Record;
 use crate::tree::Tree;
 

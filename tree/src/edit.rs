@@ -54,16 +54,19 @@ struct Later {
     seen: OnceCell<Box<Tree>>,
 }
 
-impl Edit {
-    pub(crate) fn of(tree: Tree) -> Self {
-        Self {
-            tree,
+impl Tree {
+    /// A private working version that begins with this one.
+    pub fn edit(&self) -> Edit {
+        Edit {
+            tree: self.clone(),
             later: None,
             operations: Vec::new(),
             reads: Some(RefCell::new(Vec::new())),
         }
     }
+}
 
+impl Edit {
     /// The same edit, which relies on nothing: it records nothing of what it reads, and what it puts or
     /// deletes goes over whatever is there when it is brought to a newer version.
     #[must_use]

@@ -9,7 +9,9 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::radix::LEAF;
+/// Ids that share one leaf of the map: those whose numbers differ only in the lowest [`LEAF_BITS`] bits.
+pub(crate) const LEAF: u64 = 1 << LEAF_BITS;
+pub(crate) const LEAF_BITS: u32 = 4;
 
 /// The address of a node: the same in every version, until the node is deleted.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

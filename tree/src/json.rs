@@ -18,17 +18,9 @@ use crate::node::Node;
 use crate::siblings::Siblings;
 use crate::subtree::Subtree;
 use crate::tree::Tree;
-use scan::Scanner;
 
-/// Why a text is no tree.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("at byte {at} of the JSON text stands something else than {expected}")]
-pub struct JsonError {
-    /// How many bytes of the text were understood.
-    pub at: usize,
-    /// What should stand there.
-    pub expected: &'static str,
-}
+pub use scan::JsonError;
+use scan::Scanner;
 
 impl Node<'_> {
     /// This node and all below it as JSON.

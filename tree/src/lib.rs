@@ -12,39 +12,47 @@
 
 #![forbid(unsafe_code)]
 
-// What a version is made of.
+// Ids, bytes in place, and the shape of a leaf.
+mod id;
+mod inline;
+mod shape;
+
+// What one record holds: attributes, children, and an order key.
 mod attributes;
 mod bytes;
 mod children;
-mod id;
-mod inline;
 mod key;
+mod rope;
+
+// A version: the map from ids to records.
 mod radix;
 mod record;
-mod rope;
-mod shape;
+mod tree;
 
-// Reading.
+// Reading one version, and comparing two.
 mod ahead;
 mod census;
 mod climb;
 mod diff;
-mod json;
 mod node;
 mod path;
 mod siblings;
-mod tree;
 mod walk;
 
-// Writing.
-mod apply;
+// Subtrees that are in no version yet, built or read from text.
 mod builder;
-mod edit;
+mod json;
+mod subtree;
+
+// Operations as data, and their application to a version.
+mod apply;
 mod error;
 mod operation;
-mod script;
 mod spot;
-mod subtree;
+
+// An edit, and what it leaves for other versions.
+mod edit;
+mod script;
 
 pub use attributes::Attributes;
 pub use builder::Builder;

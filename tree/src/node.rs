@@ -1,17 +1,12 @@
 //! A node as a reader sees it: one record of one version, borrowed.
 
-use std::ops::Range;
-
 use crate::attributes::Attributes;
 use crate::children::Children;
 use crate::id::NodeId;
 use crate::key::Rank;
-use crate::path::Path;
 use crate::radix::{Leaf, slot_of};
 use crate::record::Record;
-use crate::siblings::Siblings;
 use crate::tree::Tree;
-use crate::walk::{BreadthFirst, Postorder, Preorder};
 
 /// A node of one version. Copying it costs nothing; it lives as long as the version is borrowed.
 #[derive(Clone, Copy)]
@@ -20,6 +15,24 @@ pub struct Node<'t> {
     pub(crate) id: NodeId,
     /// The leaf of the map in which its record lies: a walk need not look at the record itself.
     pub(crate) leaf: &'t Leaf<Record>,
+}
+
+impl Tree {
+    /// The topmost node.
+    pub fn root(&self) -> Node<'_> {
+        self.node(self.root).expect("every version has its root")
+    }
+
+    /// The node with this id, if this version has it.
+    #[inline]
+    pub fn node(&self, id: NodeId) -> Option<Node<'_>> {
+        let leaf = self.records.leaf(id)?;
+        leaf.slots[slot_of(id)].is_some().then_some(Node {
+            tree: self,
+            id,
+            leaf,
+        })
+    }
 }
 
 impl<'t> Node<'t> {
@@ -72,18 +85,6 @@ impl<'t> Node<'t> {
         self.record().children.len()
     }
 
-    /// Its children in order.
-    #[inline]
-    pub fn children(self) -> Siblings<'t> {
-        Siblings::new(self, 0..usize::MAX)
-    }
-
-    /// Its children at these positions, as many of them as there are. It costs the logarithm of the
-    /// children before them.
-    pub fn children_in(self, positions: Range<usize>) -> Siblings<'t> {
-        Siblings::new(self, positions)
-    }
-
     /// Its child at a position.
     pub fn child(self, position: usize) -> Option<Node<'t>> {
         self.tree.node(self.record().children.get(position)?)
@@ -93,52 +94,6 @@ impl<'t> Node<'t> {
     pub fn position(self) -> usize {
         self.parent()
             .map_or(0, |parent| parent.position_of(self.id))
-    }
-
-    /// Its positional path, which holds in this version only.
-    pub fn path(self) -> Path {
-        let above = std::iter::once(self).chain(self.ancestors());
-        let mut positions: Vec<usize> = above.map(Node::position).collect();
-        positions.pop();
-        positions.reverse();
-        Path::new(positions)
-    }
-
-    /// This node and all below it, parents before children.
-    pub fn preorder(self) -> Preorder<'t> {
-        Preorder::new(self)
-    }
-
-    /// This node and all below it, children before parents.
-    pub fn postorder(self) -> Postorder<'t> {
-        Postorder::new(self)
-    }
-
-    /// This node and all below it, level by level.
-    pub fn breadth_first(self) -> BreadthFirst<'t> {
-        BreadthFirst::new(self)
-    }
-
-    /// The nodes for which `is_sought` holds, this one and below, found as the iterator is asked.
-    ///
-    /// ```
-    /// use weald_tree::{Attributes, Tree};
-    ///
-    /// let mut edit = Tree::new().edit();
-    /// let root = edit.tree().root().id();
-    /// for role in ["author", "reader", "author"] {
-    ///     edit.append(root, Attributes::new().with("role", role))?;
-    /// }
-    /// let tree = edit.freeze();
-    /// let authors = tree.root().find(|node| node.get_str("role") == Some("author"));
-    /// assert_eq!(authors.count(), 2);
-    /// # Ok::<(), weald_tree::EditError>(())
-    /// ```
-    pub fn find<F>(self, is_sought: F) -> impl Iterator<Item = Node<'t>>
-    where
-        F: FnMut(&Node<'t>) -> bool,
-    {
-        self.preorder().filter(is_sought)
     }
 
     #[inline]

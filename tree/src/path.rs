@@ -84,6 +84,17 @@ impl Tree {
     }
 }
 
+impl Node<'_> {
+    /// Its positional path, which holds in this version only.
+    pub fn path(self) -> Path {
+        let above = std::iter::once(self).chain(self.ancestors());
+        let mut positions: Vec<usize> = above.map(Node::position).collect();
+        positions.pop();
+        positions.reverse();
+        Path::new(positions)
+    }
+}
+
 impl FromStr for Path {
     type Err = PathError;
 

@@ -11,13 +11,11 @@
 
 use triomphe::{Arc, UniqueArc};
 
-use crate::id::NodeId;
+use crate::id::{LEAF_BITS, NodeId};
 use crate::shape::{Family, Shape};
 
-/// Ids in one leaf.
-pub(crate) const LEAF: u64 = 1 << LEAF_BITS;
+/// Slots in one leaf: one for each of its ids.
 pub(crate) const SLOTS: usize = 1 << LEAF_BITS;
-const LEAF_BITS: u32 = 4;
 /// Parts of one branch.
 pub(crate) const WIDTH: usize = 1 << BITS;
 pub(crate) const BITS: u32 = 3;

@@ -4,9 +4,9 @@ use std::ops::Range;
 
 use crate::ahead::Ahead;
 use crate::children::Children;
-use crate::id::NodeId;
+use crate::id::{LEAF, NodeId};
 use crate::node::Node;
-use crate::radix::{Branch, LEAF, Leaf, SLOTS, WIDTH, slot_of};
+use crate::radix::{Branch, Leaf, SLOTS, WIDTH, slot_of};
 use crate::record::Record;
 use crate::rope;
 use crate::shape::Family;
@@ -60,8 +60,22 @@ pub(crate) struct Finger<'t> {
     ahead: Ahead,
 }
 
+impl<'t> Node<'t> {
+    /// Its children in order.
+    #[inline]
+    pub fn children(self) -> Siblings<'t> {
+        Siblings::new(self, 0..usize::MAX)
+    }
+
+    /// Its children at these positions, as many of them as there are. It costs the logarithm of the
+    /// children before them.
+    pub fn children_in(self, positions: Range<usize>) -> Siblings<'t> {
+        Siblings::new(self, positions)
+    }
+}
+
 impl<'t> Siblings<'t> {
-    pub(crate) fn new(node: Node<'t>, positions: Range<usize>) -> Self {
+    fn new(node: Node<'t>, positions: Range<usize>) -> Self {
         Self {
             finger: Finger::new(node.tree),
             ids: SiblingIds::of(node, positions),

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use crate::id::{Ids, NodeId};
+use crate::id::{Ids, LEAF, NodeId};
 use crate::radix::{Leaf, Radix};
 use crate::record::{Place, Record};
 use crate::tree::Tree;
@@ -62,7 +62,7 @@ impl Subtree {
     /// An id that this brings and the map has already.
     pub(crate) fn collision(&self, records: &Radix<Record>) -> Option<NodeId> {
         let ids = |(number, leaf): &(u64, Leaf<Record>)| {
-            let first = number * crate::radix::LEAF;
+            let first = number * LEAF;
             let there = records.leaf(NodeId::new(first.max(1))?)?;
             let mut both = (first..).zip(leaf.slots.iter().zip(there.slots.iter()));
             both.find_map(|(id, (new, old))| (new.is_some() && old.is_some()).then_some(id))
@@ -73,12 +73,12 @@ impl Subtree {
     /// Puts all records into the map, the topmost node at `place`.
     pub(crate) fn plant(&self, records: &mut Radix<Record>, place: Place) {
         for (number, leaf) in &self.0.leaves {
-            let first = NodeId::at((number * crate::radix::LEAF).max(1));
+            let first = NodeId::at((number * LEAF).max(1));
             if records.leaf(first).is_none() {
                 records.insert_leaf(*number, leaf.clone());
                 continue;
             }
-            let ids = number * crate::radix::LEAF..;
+            let ids = number * LEAF..;
             for (id, record) in ids.zip(leaf.slots.iter()) {
                 if let Some(record) = record {
                     records.insert(NodeId::at(id), record.clone());

@@ -5,11 +5,9 @@
 //! way to the root of the document: what it costs does not depend on how deep a node lies.
 
 use crate::attributes::Attributes;
-use crate::edit::Edit;
 use crate::id::{Ids, NodeId};
 use crate::key::Rank;
-use crate::node::Node;
-use crate::radix::{Radix, slot_of};
+use crate::radix::Radix;
 use crate::record::{Place, Record};
 
 /// An immutable tree. A clone costs two counters and shares everything; any thread may hold one.
@@ -56,31 +54,10 @@ impl Tree {
         }
     }
 
-    /// The topmost node.
-    pub fn root(&self) -> Node<'_> {
-        self.node(self.root).expect("every version has its root")
-    }
-
-    /// The node with this id, if this version has it.
-    #[inline]
-    pub fn node(&self, id: NodeId) -> Option<Node<'_>> {
-        let leaf = self.records.leaf(id)?;
-        leaf.slots[slot_of(id)].is_some().then_some(Node {
-            tree: self,
-            id,
-            leaf,
-        })
-    }
-
     /// How many nodes there are; at least one.
     #[expect(clippy::len_without_is_empty, reason = "a tree has a root")]
     pub fn len(&self) -> u64 {
         self.len
-    }
-
-    /// A private working version that begins with this one.
-    pub fn edit(&self) -> Edit {
-        Edit::of(self.clone())
     }
 
     /// The source of ids that all versions of this tree share.

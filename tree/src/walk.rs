@@ -8,6 +8,45 @@ use crate::id::NodeId;
 use crate::node::Node;
 use crate::siblings::{Finger, SiblingIds};
 
+impl<'t> Node<'t> {
+    /// This node and all below it, parents before children.
+    pub fn preorder(self) -> Preorder<'t> {
+        Preorder::new(self)
+    }
+
+    /// This node and all below it, children before parents.
+    pub fn postorder(self) -> Postorder<'t> {
+        Postorder::new(self)
+    }
+
+    /// This node and all below it, level by level.
+    pub fn breadth_first(self) -> BreadthFirst<'t> {
+        BreadthFirst::new(self)
+    }
+
+    /// The nodes for which `is_sought` holds, this one and below, found as the iterator is asked.
+    ///
+    /// ```
+    /// use weald_tree::{Attributes, Tree};
+    ///
+    /// let mut edit = Tree::new().edit();
+    /// let root = edit.tree().root().id();
+    /// for role in ["author", "reader", "author"] {
+    ///     edit.append(root, Attributes::new().with("role", role))?;
+    /// }
+    /// let tree = edit.freeze();
+    /// let authors = tree.root().find(|node| node.get_str("role") == Some("author"));
+    /// assert_eq!(authors.count(), 2);
+    /// # Ok::<(), weald_tree::EditError>(())
+    /// ```
+    pub fn find<F>(self, is_sought: F) -> impl Iterator<Item = Node<'t>>
+    where
+        F: FnMut(&Node<'t>) -> bool,
+    {
+        self.preorder().filter(is_sought)
+    }
+}
+
 /// A node and all below it, parents before children.
 #[derive(Clone)]
 pub struct Preorder<'t> {

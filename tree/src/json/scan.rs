@@ -1,6 +1,14 @@
 //! Reads the signs and strings of a JSON text one after another. What a string means, serde_json says.
 
-use super::JsonError;
+/// Why a text is no tree.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("at byte {at} of the JSON text stands something else than {expected}")]
+pub struct JsonError {
+    /// How many bytes of the text were understood.
+    pub at: usize,
+    /// What should stand there.
+    pub expected: &'static str,
+}
 
 pub(super) struct Scanner<'a> {
     text: &'a str,
