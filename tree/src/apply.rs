@@ -7,11 +7,11 @@ use crate::attributes::Attributes;
 use crate::bytes::Bytes;
 use crate::error::EditError;
 use crate::id::{FOREIGN_END, NodeId};
+use crate::insert_position::InsertPosition;
 use crate::node::Node;
 use crate::operation::Operation;
 use crate::radix::Radix;
 use crate::record::{Place, Record};
-use crate::spot::Spot;
 use crate::subtree::Subtree;
 use crate::tree::Tree;
 
@@ -25,17 +25,17 @@ impl Tree {
                 attributes,
             } => {
                 self.must_be_new(*node)?;
-                let spot = self.spot_again(target, *node)?;
-                self.add(*node, &spot, attributes.clone());
+                let to = self.rebased_position(target, *node)?;
+                self.add(*node, &to, attributes.clone());
                 Ok(())
             }
             Operation::Splice { subtree, target } => {
-                let spot = self.spot_again(target, subtree.root())?;
-                self.splice(subtree, &spot)
+                let to = self.rebased_position(target, subtree.root())?;
+                self.splice(subtree, &to)
             }
             Operation::Move { node, target } => {
-                let spot = self.spot_again(target, *node)?;
-                self.move_to(*node, &spot)
+                let to = self.rebased_position(target, *node)?;
+                self.move_to(*node, &to)
             }
             Operation::Delete { node } => self.delete(*node),
             Operation::PutAttribute { node, name, value } => {
@@ -59,41 +59,45 @@ impl Tree {
 
     /// Adds a node whose id is new.
     #[inline]
-    pub(crate) fn add(&mut self, node: NodeId, spot: &Spot, attributes: Attributes) {
-        let place = Place::new(spot.parent, &spot.key);
-        self.attach(node, spot.parent, spot.position);
+    pub(crate) fn add(&mut self, node: NodeId, to: &InsertPosition, attributes: Attributes) {
+        let place = Place::new(to.parent, &to.key);
+        self.attach(node, to.parent, to.position);
         self.records.insert(node, Record::new(place, attributes));
         self.len += 1;
     }
 
-    pub(crate) fn splice(&mut self, subtree: &Subtree, spot: &Spot) -> Result<(), EditError> {
+    pub(crate) fn splice(
+        &mut self,
+        subtree: &Subtree,
+        to: &InsertPosition,
+    ) -> Result<(), EditError> {
         if !subtree.0.ids.is(&self.ids) {
             return Err(EditError::ForeignSubtree);
         }
         if let Some(id) = subtree.collision(&self.records) {
             return Err(EditError::AlreadyThere(id));
         }
-        self.attach(subtree.root(), spot.parent, spot.position);
-        subtree.plant(&mut self.records, Place::new(spot.parent, &spot.key));
+        self.attach(subtree.root(), to.parent, to.position);
+        subtree.insert_into(&mut self.records, Place::new(to.parent, &to.key));
         self.len += subtree.len();
         Ok(())
     }
 
-    pub(crate) fn move_to(&mut self, node: NodeId, spot: &Spot) -> Result<(), EditError> {
+    pub(crate) fn move_to(&mut self, node: NodeId, to: &InsertPosition) -> Result<(), EditError> {
         let moved = self.must_have(node)?;
         let old = moved.parent().ok_or(EditError::IsRoot(node))?;
-        let parent = spot.parent;
+        let parent = to.parent;
         if moved.is_above(self.must_have(parent)?) {
             return Err(EditError::Cycle { node, parent });
         }
         let (old, from) = (old.id, old.position_of(node));
         // The node itself still stood among the siblings when the spot was found.
-        let shift = usize::from(old == parent && from < spot.position);
+        let shift = usize::from(old == parent && from < to.position);
         self.records
             .change(old, |record| record.children.remove(from));
-        self.attach(node, parent, spot.position - shift);
+        self.attach(node, parent, to.position - shift);
         self.records.change(node, |record| {
-            record.place = Place::new(parent, &spot.key);
+            record.place = Place::new(parent, &to.key);
         });
         Ok(())
     }

@@ -12,7 +12,7 @@ use crate::attributes::Attributes;
 use crate::children::Children;
 use crate::id::{Ids, LEAF, NodeId};
 use crate::key;
-use crate::radix::{Item, Leaf, SLOTS, Slots, slot_of};
+use crate::radix::{Entry, Leaf, SLOTS, Slots, slot_of};
 use crate::record::{Place, Record};
 use crate::shape::Shape;
 use crate::subtree::{Parts, Subtree};

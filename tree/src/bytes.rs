@@ -11,10 +11,10 @@ use crate::inline::Inline;
 
 /// Bytes that never change; a clone costs at most a counter.
 #[derive(Clone)]
-pub struct Bytes(Form);
+pub struct Bytes(BytesRepr);
 
 #[derive(Clone)]
-enum Form {
+enum BytesRepr {
     Short(Inline),
     Shared(ThinArc<Companion, u8>),
 }
@@ -26,8 +26,8 @@ impl Bytes {
     /// A copy of `bytes`.
     pub fn new(bytes: &[u8]) -> Self {
         Self(match Inline::new(bytes) {
-            Some(short) => Form::Short(short),
-            None => Form::Shared(ThinArc::from_header_and_slice(None, bytes)),
+            Some(short) => BytesRepr::Short(short),
+            None => BytesRepr::Shared(ThinArc::from_header_and_slice(None, bytes)),
         })
     }
 
@@ -53,7 +53,7 @@ impl Bytes {
         companion: impl Any + Send + Sync + UnwindSafe + RefUnwindSafe,
     ) -> Self {
         let companion: Companion = Some(Box::new(companion));
-        Self(Form::Shared(ThinArc::from_header_and_slice(
+        Self(BytesRepr::Shared(ThinArc::from_header_and_slice(
             companion, bytes,
         )))
     }
@@ -61,20 +61,20 @@ impl Bytes {
     /// Whether they lie in place, and so are theirs alone.
     #[inline]
     pub(crate) fn is_in_place(&self) -> bool {
-        matches!(self.0, Form::Short(_))
+        matches!(self.0, BytesRepr::Short(_))
     }
 
     /// Whether something goes when the last clone goes.
     pub(crate) fn has_companion(&self) -> bool {
-        matches!(&self.0, Form::Shared(shared) if shared.header.header.is_some())
+        matches!(&self.0, BytesRepr::Shared(shared) if shared.header.header.is_some())
     }
 
     /// How many bytes lie elsewhere.
     pub(crate) fn heap(&self) -> usize {
         match &self.0 {
-            Form::Short(..) => 0,
+            BytesRepr::Short(..) => 0,
             // The counter, the companion, the length, the bytes.
-            Form::Shared(shared) => {
+            BytesRepr::Shared(shared) => {
                 2 * size_of::<usize>() + size_of::<Companion>() + shared.slice.len()
             }
         }
@@ -86,8 +86,8 @@ impl ops::Deref for Bytes {
 
     fn deref(&self) -> &[u8] {
         match &self.0 {
-            Form::Short(short) => short.bytes(),
-            Form::Shared(shared) => &shared.slice,
+            BytesRepr::Short(short) => short.bytes(),
+            BytesRepr::Shared(shared) => &shared.slice,
         }
     }
 }

@@ -14,10 +14,10 @@ use crate::attributes::Attributes;
 use crate::bytes::Bytes;
 use crate::error::EditError;
 use crate::id::NodeId;
+use crate::insert_position::InsertPosition;
 use crate::node::Node;
 use crate::operation::{Operation, Where};
 use crate::script::{Read, Script};
-use crate::spot::Spot;
 use crate::subtree::Subtree;
 use crate::tree::Tree;
 
@@ -40,16 +40,16 @@ use crate::tree::Tree;
 pub struct Edit {
     /// The working version, but for what is still to be carried out.
     tree: Tree,
-    later: Option<Later>,
+    deferred: Option<Deferred>,
     operations: Vec<Operation>,
     /// Nothing, if the edit is blind.
     reads: Option<RefCell<Vec<Read>>>,
 }
 
 /// The only operation on the list, which is possible and was not carried out.
-struct Later {
+struct Deferred {
     /// The spot of a node that it adds.
-    spot: Option<Spot>,
+    to: Option<InsertPosition>,
     /// The working version for those who only look; few do, and so it lies elsewhere.
     seen: OnceCell<Box<Tree>>,
 }
@@ -59,7 +59,7 @@ impl Tree {
     pub fn edit(&self) -> Edit {
         Edit {
             tree: self.clone(),
-            later: None,
+            deferred: None,
             operations: Vec::new(),
             reads: Some(RefCell::new(Vec::new())),
         }
@@ -77,11 +77,11 @@ impl Edit {
 
     /// The working version, to look at without being recorded.
     pub fn tree(&self) -> &Tree {
-        match &self.later {
+        match &self.deferred {
             None => &self.tree,
-            Some(later) => later.seen.get_or_init(|| {
+            Some(deferred) => deferred.seen.get_or_init(|| {
                 let mut tree = self.tree.clone();
-                later.carry_out(&self.operations, &mut tree);
+                deferred.carry_out(&self.operations, &mut tree);
                 Box::new(tree)
             }),
         }
@@ -91,12 +91,12 @@ impl Edit {
     /// [`finish`](Self::finish).
     #[inline]
     pub fn carry_out(&mut self) {
-        let Some(mut later) = self.later.take() else {
+        let Some(mut deferred) = self.deferred.take() else {
             return;
         };
-        match later.seen.take() {
+        match deferred.seen.take() {
             Some(seen) => self.tree = *seen,
-            None => later.carry_out(&self.operations, &mut self.tree),
+            None => deferred.carry_out(&self.operations, &mut self.tree),
         }
     }
 
@@ -136,13 +136,13 @@ impl Edit {
     pub fn add(&mut self, at: Where, attributes: Attributes) -> Result<NodeId, EditError> {
         let is_first = self.operations.is_empty();
         let tree = self.own();
-        let spot = tree.spot(at)?;
+        let to = tree.insert_position(at)?;
         let node = tree.ids.take();
-        let target = spot.target(at);
+        let target = to.target(at);
         if is_first {
-            self.begin_later(Some(spot));
+            self.defer(Some(to));
         } else {
-            tree.add(node, &spot, attributes.clone());
+            tree.add(node, &to, attributes.clone());
         }
         self.operations.push(Operation::Add {
             node,
@@ -159,11 +159,11 @@ impl Edit {
     /// `AlreadyThere`, if it was spliced in before.
     pub fn splice(&mut self, at: Where, subtree: &Subtree) -> Result<(), EditError> {
         let tree = self.own();
-        let spot = tree.spot(at)?;
-        tree.splice(subtree, &spot)?;
+        let to = tree.insert_position(at)?;
+        tree.splice(subtree, &to)?;
         self.operations.push(Operation::Splice {
             subtree: subtree.clone(),
-            target: spot.target(at),
+            target: to.target(at),
         });
         Ok(())
     }
@@ -174,9 +174,9 @@ impl Edit {
     /// As [`add`](Self::add); `IsRoot`, if the node is the root; `Cycle`, if it would come under itself.
     pub fn move_to(&mut self, node: NodeId, at: Where) -> Result<(), EditError> {
         let tree = self.own();
-        let spot = tree.spot(at)?;
-        tree.move_to(node, &spot)?;
-        let target = spot.target(at);
+        let to = tree.insert_position(at)?;
+        tree.move_to(node, &to)?;
+        let target = to.target(at);
         self.operations.push(Operation::Move { node, target });
         Ok(())
     }
@@ -213,7 +213,7 @@ impl Edit {
     pub fn put_bytes(&mut self, node: NodeId, name: &str, value: Bytes) -> Result<(), EditError> {
         if self.operations.is_empty() {
             self.tree.must_have(node)?;
-            self.begin_later(None);
+            self.defer(None);
         } else {
             self.own().put_bytes(node, name, &value)?;
         }
@@ -310,9 +310,9 @@ impl Edit {
 
     /// The first operation is possible, and is carried out later.
     #[inline]
-    fn begin_later(&mut self, spot: Option<Spot>) {
+    fn defer(&mut self, to: Option<InsertPosition>) {
         let seen = OnceCell::new();
-        self.later = Some(Later { spot, seen });
+        self.deferred = Some(Deferred { to, seen });
         self.operations.reserve_exact(1); // Often it stays the only one.
     }
 
@@ -323,19 +323,19 @@ impl Edit {
     }
 }
 
-impl Later {
+impl Deferred {
     /// Does what the only operation says in the version in which it was looked at.
     fn carry_out(&self, operations: &[Operation], tree: &mut Tree) {
-        match (operations, &self.spot) {
+        match (operations, &self.to) {
             (
                 [
                     Operation::Add {
                         node, attributes, ..
                     },
                 ],
-                Some(spot),
+                Some(to),
             ) => {
-                tree.add(*node, spot, attributes.clone());
+                tree.add(*node, to, attributes.clone());
             }
             ([operation], None) => {
                 let possible = tree.apply(operation);

@@ -17,10 +17,10 @@ use crate::id::NodeId;
 
 /// A place among siblings.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OrderKey(Form);
+pub struct OrderKey(KeyRepr);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Form {
+enum KeyRepr {
     Word(u64),
     Words(Arc<[u64]>),
 }
@@ -40,22 +40,22 @@ impl OrderKey {
     /// The key of the child at `index` of a list that is made at once.
     #[inline]
     pub(crate) fn nth(index: u64) -> Self {
-        Self(Form::Word(nth(index)))
+        Self(KeyRepr::Word(nth(index)))
     }
 
     /// The words, as they may be stored or sent: an odd number.
     pub fn words(&self) -> &[u64] {
         match &self.0 {
-            Form::Word(word) => std::slice::from_ref(word),
-            Form::Words(words) => words,
+            KeyRepr::Word(word) => std::slice::from_ref(word),
+            KeyRepr::Words(words) => words,
         }
     }
 
     /// The key of these words, if their number is odd.
     pub fn from_words(words: &[u64]) -> Option<Self> {
         match words {
-            [word] => Some(Self(Form::Word(*word))),
-            _ if words.len() % 2 == 1 => Some(Self(Form::Words(words.into()))),
+            [word] => Some(Self(KeyRepr::Word(*word))),
+            _ if words.len() % 2 == 1 => Some(Self(KeyRepr::Words(words.into()))),
             _ => None,
         }
     }
@@ -72,7 +72,7 @@ impl OrderKey {
     pub(crate) fn between(left: Option<Rank>, right: Option<Rank>) -> Self {
         let [low, high] = [left, right].map(|bound| bound.map(|rank| rank.words[0]));
         match pick(low, high) {
-            Some(word) => Self(Form::Word(word)),
+            Some(word) => Self(KeyRepr::Word(word)),
             None => Self::deeper(left, right),
         }
     }
@@ -87,7 +87,7 @@ impl OrderKey {
                 prefix.extend(low.into_iter().flatten());
             } else if let Some(word) = pick(low.map(|pair| pair[0]), high.map(|pair| pair[0])) {
                 prefix.push(word);
-                return Self(Form::Words(prefix.into()));
+                return Self(KeyRepr::Words(prefix.into()));
             } else if let Some(pair) = low {
                 prefix.extend(pair);
                 right = None; // All that begins with this pair lies before the right one.
@@ -214,7 +214,7 @@ mod tests {
         fn there_is_room_before_the_least_word_and_behind_the_greatest(
             places in prop::collection::vec(prop_oneof![Just(0), Just(1), Just(2), Just(usize::MAX), any::<usize>()], 0..100)
         ) {
-            let ends = [1, 2, u64::MAX - 1, u64::MAX].map(|word| OrderKey(Form::Word(word)));
+            let ends = [1, 2, u64::MAX - 1, u64::MAX].map(|word| OrderKey(KeyRepr::Word(word)));
             let ids = (1 << 40..).map(NodeId::at);
             let list = insert_into(ends.into_iter().zip(ids).collect(), &places);
             prop_assert!(list.is_sorted_by(|a, b| a.0.rank(a.1) < b.0.rank(b.1)));

@@ -30,12 +30,12 @@ mod record;
 mod tree;
 
 // Reading one version, and comparing two.
-mod ahead;
 mod census;
 mod climb;
 mod diff;
 mod node;
 mod path;
+mod prefetch;
 mod siblings;
 mod walk;
 
@@ -47,8 +47,8 @@ mod subtree;
 // Operations as data, and their application to a version.
 mod apply;
 mod error;
+mod insert_position;
 mod operation;
-mod spot;
 
 // An edit, and what it leaves for other versions.
 mod edit;

@@ -21,7 +21,7 @@ pub(crate) const WIDTH: usize = 1 << BITS;
 pub(crate) const BITS: u32 = 3;
 
 /// What the map holds.
-pub(crate) trait Item: Clone {
+pub(crate) trait Entry: Clone {
     /// What hangs below it, if this is its id.
     fn family(&self, id: NodeId) -> Family;
 }
@@ -158,7 +158,7 @@ impl<T> Radix<T> {
     }
 }
 
-impl<T: Item> Radix<T> {
+impl<T: Entry> Radix<T> {
     /// Changes the record of an id that is there; copies what others share.
     #[inline]
     pub(crate) fn change<R>(&mut self, id: NodeId, change: impl FnOnce(&mut T) -> R) -> R {
@@ -295,7 +295,7 @@ fn gather<T>(level: Vec<(u64, Branch<T>)>) -> Vec<(u64, Branch<T>)> {
     above.into_iter().map(shared).collect()
 }
 
-fn take_out<T: Item>(branch: &mut Branch<T>, id: NodeId, height: u32) -> Option<T> {
+fn take_out<T: Entry>(branch: &mut Branch<T>, id: NodeId, height: u32) -> Option<T> {
     let (value, is_empty) = match branch {
         Branch::Empty => return None,
         Branch::Leaf(leaf) => {
@@ -348,13 +348,13 @@ mod tests {
         NodeId::new(number).expect("not zero")
     }
 
-    impl Item for u8 {
+    impl Entry for u8 {
         fn family(&self, _: NodeId) -> Family {
             Family::None
         }
     }
 
-    impl Item for () {
+    impl Entry for () {
         fn family(&self, _: NodeId) -> Family {
             Family::None
         }

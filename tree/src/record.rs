@@ -8,7 +8,7 @@ use crate::attributes::Attributes;
 use crate::children::Children;
 use crate::id::NodeId;
 use crate::key::{OrderKey, Rank};
-use crate::radix::Item;
+use crate::radix::Entry;
 use crate::shape::{Family, MOST};
 
 /// One node in one version.
@@ -37,7 +37,7 @@ impl Record {
     }
 }
 
-impl Item for Record {
+impl Entry for Record {
     #[inline]
     fn family(&self, id: NodeId) -> Family {
         match &self.children {

@@ -26,22 +26,22 @@ struct Part {
     rope: Rope,
 }
 
-const LEAF: usize = 64;
-const INNER: usize = 16;
+const LEAF_LIMIT: usize = 64;
+const INNER_LIMIT: usize = 16;
 
 impl Rope {
     pub(crate) fn new(ids: impl Iterator<Item = NodeId>) -> Self {
         let ids: Vec<NodeId> = ids.collect();
-        if ids.len() <= LEAF {
+        if ids.len() <= LEAF_LIMIT {
             return Self(Arc::new(Chunk::Leaf(ids)));
         }
         let leaves = ids
-            .chunks(LEAF)
+            .chunks(LEAF_LIMIT)
             .map(|part| Self(Arc::new(Chunk::Leaf(part.to_vec()))));
         let mut level: Vec<Self> = leaves.collect();
         while level.len() > 1 {
             level = level
-                .chunks(INNER)
+                .chunks(INNER_LIMIT)
                 .map(|parts| Self::over(parts.iter().cloned()))
                 .collect();
         }
@@ -77,8 +77,8 @@ impl Rope {
     }
 
     /// The ids in a range of positions, which ends with the list at the latest.
-    pub(crate) fn iter(&self, range: Range<usize>) -> Iter<'_> {
-        let mut iter = Iter {
+    pub(crate) fn iter(&self, range: Range<usize>) -> RopeIter<'_> {
+        let mut iter = RopeIter {
             leaf: [].iter(),
             above: None,
             left: range.end.min(self.len()).saturating_sub(range.start),
@@ -134,7 +134,7 @@ impl Rope {
         match Arc::make_mut(&mut self.0) {
             Chunk::Leaf(ids) => {
                 ids.insert(at, id);
-                let behind = split(ids, LEAF, at)?;
+                let behind = split(ids, LEAF_LIMIT, at)?;
                 Some(Self(Arc::new(Chunk::Leaf(behind))))
             }
             Chunk::Inner { len, parts } => {
@@ -146,7 +146,7 @@ impl Rope {
                 let behind = part.rope.insert_or_split(rest, id);
                 part.len = part.rope.len();
                 parts.insert(next + 1, Part::new(behind?));
-                let behind = Self::of(split(parts, INNER, next + 1)?);
+                let behind = Self::of(split(parts, INNER_LIMIT, next + 1)?);
                 *len -= behind.len();
                 Some(behind)
             }
@@ -198,7 +198,7 @@ fn split<T>(list: &mut Vec<T>, limit: usize, newest: usize) -> Option<Vec<T>> {
 
 /// Ids in order.
 #[derive(Clone)]
-pub(crate) struct Iter<'a> {
+pub(crate) struct RopeIter<'a> {
     leaf: std::slice::Iter<'a, NodeId>,
     /// What is left of the chunks above, the lowest last.
     #[expect(
@@ -209,13 +209,13 @@ pub(crate) struct Iter<'a> {
     left: usize,
 }
 
-impl Iter<'_> {
+impl RopeIter<'_> {
     pub(crate) fn left(&self) -> usize {
         self.left
     }
 }
 
-impl Iterator for Iter<'_> {
+impl Iterator for RopeIter<'_> {
     type Item = NodeId;
 
     #[inline]

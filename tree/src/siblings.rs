@@ -2,13 +2,13 @@
 
 use std::ops::Range;
 
-use crate::ahead::Ahead;
 use crate::children::Children;
 use crate::id::{LEAF, NodeId};
 use crate::node::Node;
+use crate::prefetch::Prefetch;
 use crate::radix::{Branch, Leaf, SLOTS, WIDTH, slot_of};
 use crate::record::Record;
-use crate::rope;
+use crate::rope::RopeIter;
 use crate::shape::Family;
 use crate::tree::Tree;
 
@@ -24,7 +24,7 @@ pub struct Siblings<'t> {
 pub(crate) enum SiblingIds<'t> {
     Run(Range<u64>),
     Few(std::slice::Iter<'t, NodeId>),
-    List(rope::Iter<'t>),
+    List(RopeIter<'t>),
 }
 
 /// Siblings without children that stand in one leaf or in two.
@@ -57,7 +57,7 @@ pub(crate) struct Finger<'t> {
     first: u64,
     number: u64,
     leaf: Option<&'t Leaf<Record>>,
-    ahead: Ahead,
+    prefetch: Prefetch,
 }
 
 impl<'t> Node<'t> {
@@ -159,7 +159,7 @@ impl<'t> Finger<'t> {
             first: 0,
             number: 0,
             leaf: None,
-            ahead: Ahead::default(),
+            prefetch: Prefetch::default(),
         }
     }
 
@@ -242,7 +242,7 @@ impl<'t> Finger<'t> {
     fn enter(&mut self, id: NodeId) -> &'t Leaf<Record> {
         let (first, family) = self.tree.records.beside(id);
         if first == self.first + WIDTH as u64 {
-            self.ahead.fetch(self.tree, id);
+            self.prefetch.fetch(self.tree, id);
         }
         (self.first, self.family) = (first, family);
         let at = usize::try_from(id.get() / LEAF - first).expect("less than eight");

@@ -71,7 +71,7 @@ impl Subtree {
     }
 
     /// Puts all records into the map, the topmost node at `place`.
-    pub(crate) fn plant(&self, records: &mut Radix<Record>, place: Place) {
+    pub(crate) fn insert_into(&self, records: &mut Radix<Record>, place: Place) {
         for (number, leaf) in &self.0.leaves {
             let first = NodeId::at((number * LEAF).max(1));
             if records.leaf(first).is_none() {

@@ -8,13 +8,13 @@ use crate::operation::{Target, Where};
 use crate::tree::Tree;
 
 /// A place under a parent of one version.
-pub(crate) struct Spot {
+pub(crate) struct InsertPosition {
     pub(crate) parent: NodeId,
     pub(crate) position: usize,
     pub(crate) key: OrderKey,
 }
 
-impl Spot {
+impl InsertPosition {
     pub(crate) fn target(&self, at: Where) -> Target {
         Target {
             at,
@@ -27,13 +27,17 @@ impl Spot {
 impl Tree {
     /// The spot that `at` means in this version.
     #[inline]
-    pub(crate) fn spot(&self, at: Where) -> Result<Spot, EditError> {
+    pub(crate) fn insert_position(&self, at: Where) -> Result<InsertPosition, EditError> {
         let (parent, position) = self.position_at(at)?;
         Ok(between_neighbours(parent, position))
     }
 
     /// The spot of `id` that was `target` in another version.
-    pub(crate) fn spot_again(&self, target: &Target, id: NodeId) -> Result<Spot, EditError> {
+    pub(crate) fn rebased_position(
+        &self,
+        target: &Target,
+        id: NodeId,
+    ) -> Result<InsertPosition, EditError> {
         let (parent, position) = self.position_at(target.at)?;
         if parent.id != target.parent {
             return Err(match target.at {
@@ -54,7 +58,7 @@ impl Tree {
         if !holds {
             return Ok(between_neighbours(parent, position));
         }
-        Ok(Spot {
+        Ok(InsertPosition {
             parent: parent.id,
             // Others may have come between since the key was found.
             position: match is_behind && is_before {
@@ -83,9 +87,9 @@ impl Tree {
 }
 
 #[inline]
-fn between_neighbours(parent: Node<'_>, position: usize) -> Spot {
+fn between_neighbours(parent: Node<'_>, position: usize) -> InsertPosition {
     let (left, right) = neighbours(parent, position);
-    Spot {
+    InsertPosition {
         parent: parent.id,
         position,
         key: OrderKey::between(left, right),

@@ -20,11 +20,11 @@ const LARGE: u64 = 1 << 17;
 
 /// What was fetched last.
 #[derive(Clone, Default)]
-pub(crate) struct Ahead {
+pub(crate) struct Prefetch {
     part: u64,
 }
 
-impl Ahead {
+impl Prefetch {
     /// Fetches the lists of the part in which `id` lies, unless they were fetched just before.
     pub(crate) fn fetch(&mut self, tree: &Tree, id: NodeId) {
         let part = (id.get() / LEAF) >> (BITS * HEIGHT);
