@@ -1,7 +1,8 @@
-//! Applies one operation to a working version: looks first, then changes, so a refusal changes nothing.
+//! Applies one operation to a working version. All checks come before the first change, so a refused
+//! operation changes nothing.
 //!
-//! Everything that changes a version is here. What a version shares with another one is copied by the
-//! map at the first touch and changed in place from then on.
+//! All code that changes a version is in this file. The map copies what a version shares with another one
+//! at the first change, and changes it in place from then on.
 
 use crate::attributes::Attributes;
 use crate::bytes::Bytes;
@@ -16,7 +17,7 @@ use crate::subtree::Subtree;
 use crate::tree::Tree;
 
 impl Tree {
-    /// Does what was done to another version of this tree.
+    /// Applies an operation that may have been made on another version of this tree.
     pub(crate) fn apply(&mut self, operation: &Operation) -> Result<(), EditError> {
         match operation {
             Operation::Add {
@@ -91,7 +92,7 @@ impl Tree {
             return Err(EditError::Cycle { node, parent });
         }
         let (old, from) = (old.id, old.position_of(node));
-        // The node itself still stood among the siblings when the spot was found.
+        // The node itself was still among the siblings when its new position was found.
         let shift = usize::from(old == parent && from < to.position);
         self.records
             .change(old, |record| record.children.remove(from));
@@ -141,7 +142,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Lets all nodes go; the new root has a new id.
+    /// Removes all nodes; the new root has a new id.
     pub(crate) fn replace_root(&mut self, node: NodeId, attributes: Attributes) {
         self.records = Radix::new();
         let root = Record::new(Place::of_root(node), attributes);
@@ -149,7 +150,7 @@ impl Tree {
         (self.root, self.len) = (node, 1);
     }
 
-    /// Puts a new root above; the present one keeps its id.
+    /// Puts a new root above the present one, which keeps its id.
     pub(crate) fn push_root(&mut self, node: NodeId, attributes: Attributes) {
         let mut root = Record::new(Place::of_root(node), attributes);
         root.children.insert(0, self.root);
@@ -175,7 +176,7 @@ impl Tree {
         self.node(node).ok_or(EditError::Missing(node))
     }
 
-    /// An operation brings its id; the source may not have known of it.
+    /// Checks the id that an operation brings, and keeps the source from giving it out again.
     fn must_be_new(&self, node: NodeId) -> Result<(), EditError> {
         if self.node(node).is_some() {
             return Err(EditError::AlreadyThere(node));

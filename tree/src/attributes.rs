@@ -1,8 +1,9 @@
 //! The attributes of a node: names and their bytes, sorted by name.
 //!
-//! - Sorted, and no name stands twice.
-//! - What fits into 23 bytes lies packed in the node itself; all else is one shared list. A put costs
-//!   the length of that list, so attributes are meant to be few; what is many are children.
+//! - They are sorted, and no name occurs twice.
+//! - Attributes that fit into 23 bytes are packed in the node itself; all others are one shared list. A put
+//!   costs the length of that list, so attributes are meant to be few. Data in large numbers belongs in
+//!   children.
 
 use std::fmt;
 use std::sync::Arc;
@@ -22,7 +23,7 @@ use crate::inline::{Draft, Inline};
 pub struct Attributes(AttributesRepr);
 
 enum AttributesRepr {
-    /// For each attribute: length of the name, length of the value, name, value.
+    /// For each attribute: the length of the name, the length of the value, the name, the value.
     Packed(Inline),
     Listed(Arc<[(Bytes, Bytes)]>),
 }
@@ -34,7 +35,7 @@ impl Attributes {
         Self(AttributesRepr::Packed(Inline::EMPTY))
     }
 
-    /// These and one more, which replaces one of the same name.
+    /// These attributes and one more, which replaces an attribute of the same name.
     #[must_use]
     #[inline(always)]
     pub fn with(mut self, name: &str, value: impl AsRef<[u8]>) -> Self {
@@ -69,7 +70,7 @@ impl Attributes {
         matches!(&self.0, AttributesRepr::Packed(packed) if packed.is_empty())
     }
 
-    /// Puts a value under a name, over the one that may be there.
+    /// Sets the value under a name, whether or not there is one already.
     #[inline(always)]
     pub(crate) fn put(&mut self, name: &str, value: &[u8]) {
         let mut packed = Draft::EMPTY;
@@ -80,7 +81,7 @@ impl Attributes {
         }
     }
 
-    /// The same for bytes that may be shared, and then stay so.
+    /// Like [`put`](Self::put), for bytes that may be shared, and then stay shared.
     #[inline]
     pub(crate) fn put_bytes(&mut self, name: &str, value: &Bytes) {
         if value.is_in_place() {
@@ -107,7 +108,7 @@ impl Attributes {
         self.0 = AttributesRepr::Listed(list.into());
     }
 
-    /// Takes a name out; whether it was there.
+    /// Removes a name; returns whether it was there.
     pub(crate) fn delete(&mut self, name: &str) -> bool {
         if self.get(name).is_none() {
             return false;
@@ -120,7 +121,7 @@ impl Attributes {
         true
     }
 
-    /// Where the shared list lies, if there is one, and how many bytes it takes with what it holds.
+    /// The address of the shared list, if there is one, and its size in bytes with everything it holds.
     pub(crate) fn shared(&self) -> Option<(usize, usize)> {
         let AttributesRepr::Listed(list) = &self.0 else {
             return None;
@@ -138,8 +139,8 @@ impl Attributes {
         }
     }
 
-    /// The packed form after `name` was set to `value` or taken out, if it fits. Values with companions
-    /// are never packed.
+    /// The packed form with `name` set to `value`, or without `name`, if it fits. Values with companions are
+    /// never packed.
     fn packed_with(&self, name: &[u8], value: Option<&[u8]>) -> Option<AttributesRepr> {
         if let AttributesRepr::Listed(list) = &self.0
             && list.iter().any(|(_, value)| value.has_companion())
@@ -180,10 +181,10 @@ fn find(list: &[(Bytes, Bytes)], name: &str) -> Result<usize, usize> {
 }
 
 impl Draft {
-    /// Adds an attribute behind the others; nothing, if there is no room.
+    /// Appends an attribute; `None` if there is no room.
     #[inline(always)]
     fn push_attribute(&mut self, name: &[u8], value: &[u8]) -> Option<()> {
-        // Both at once, so that nothing is left behind when there is no room.
+        // Checked for all parts together, so that a refused attribute leaves no part of it.
         if !self.has_room(2 + name.len() + value.len()) {
             return None;
         }
@@ -209,10 +210,10 @@ impl<'a> Iterator for Raw<'a> {
     fn next(&mut self) -> Option<Self::Item> {
         match self {
             Raw::Packed(rest) => {
-                let (lengths, behind) = rest.split_at_checked(2)?;
-                let (name, behind) = behind.split_at(usize::from(lengths[0]));
-                let (value, behind) = behind.split_at(usize::from(lengths[1]));
-                *rest = behind;
+                let (lengths, after) = rest.split_at_checked(2)?;
+                let (name, after) = after.split_at(usize::from(lengths[0]));
+                let (value, after) = after.split_at(usize::from(lengths[1]));
+                *rest = after;
                 Some((name, value))
             }
             Raw::Listed(list) => list.next().map(|(name, value)| (&**name, &**value)),

@@ -1,5 +1,4 @@
-//! A string of bytes that lies in place when it is short and is shared when it is long, or when it has a
-//! companion.
+//! A string of bytes: stored in place when it is short, shared when it is long or has a companion.
 
 use std::any::Any;
 use std::panic::{RefUnwindSafe, UnwindSafe};
@@ -19,7 +18,7 @@ enum BytesRepr {
     Shared(ThinArc<Companion, u8>),
 }
 
-/// What goes when the last clone of some bytes goes.
+/// A value that is dropped with the last clone of some bytes.
 type Companion = Option<Box<dyn Any + Send + Sync + UnwindSafe + RefUnwindSafe>>;
 
 impl Bytes {
@@ -31,8 +30,8 @@ impl Bytes {
         })
     }
 
-    /// A copy of `bytes`, and something that stays as long as any clone does, in whatever version that
-    /// lies: its destructor tells that no version has these bytes any more.
+    /// A copy of `bytes` with a companion, which lives as long as any clone in any version. When the
+    /// companion is dropped, no version has these bytes any longer.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -58,18 +57,18 @@ impl Bytes {
         )))
     }
 
-    /// Whether they lie in place, and so are theirs alone.
+    /// Whether they are stored in place, and so not shared.
     #[inline]
     pub(crate) fn is_in_place(&self) -> bool {
         matches!(self.0, BytesRepr::Short(_))
     }
 
-    /// Whether something goes when the last clone goes.
+    /// Whether a companion is dropped with the last clone.
     pub(crate) fn has_companion(&self) -> bool {
         matches!(&self.0, BytesRepr::Shared(shared) if shared.header.header.is_some())
     }
 
-    /// How many bytes lie elsewhere.
+    /// How many bytes they occupy on the heap.
     pub(crate) fn heap(&self) -> usize {
         match &self.0 {
             BytesRepr::Short(..) => 0,

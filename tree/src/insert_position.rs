@@ -1,4 +1,4 @@
-//! Finds the spot among siblings for a node that comes or moves. Changes nothing.
+//! Finds the insert position, the place among siblings for a node that is added or moved. Changes nothing.
 
 use crate::error::EditError;
 use crate::id::NodeId;
@@ -25,14 +25,14 @@ impl InsertPosition {
 }
 
 impl Tree {
-    /// The spot that `at` means in this version.
+    /// The insert position that `at` means in this version.
     #[inline]
     pub(crate) fn insert_position(&self, at: Where) -> Result<InsertPosition, EditError> {
         let (parent, position) = self.position_at(at)?;
         Ok(between_neighbours(parent, position))
     }
 
-    /// The spot of `id` that was `target` in another version.
+    /// The insert position in this version for the node `id`, which was at `target` in another version.
     pub(crate) fn rebased_position(
         &self,
         target: &Target,
@@ -47,21 +47,21 @@ impl Tree {
         }
         let rank = target.key.rank(id);
         let (left, right) = neighbours(parent, position);
-        let (is_behind, is_before) = (
+        let (is_after, is_before) = (
             left.is_none_or(|left| left < rank),
             right.is_none_or(|right| rank < right),
         );
         let holds = match target.at {
             Where::First(_) | Where::Before(_) => is_before,
-            Where::Last(_) | Where::After(_) => is_behind,
+            Where::Last(_) | Where::After(_) => is_after,
         };
         if !holds {
             return Ok(between_neighbours(parent, position));
         }
         Ok(InsertPosition {
             parent: parent.id,
-            // Others may have come between since the key was found.
-            position: match is_behind && is_before {
+            // Other nodes may have been inserted next to the place since the key was made.
+            position: match is_after && is_before {
                 true => position,
                 false => parent.position_for(rank),
             },
@@ -69,7 +69,7 @@ impl Tree {
         })
     }
 
-    /// The parent that `at` means, and the position before which the node comes.
+    /// The parent that `at` means, and the position before which the node goes.
     #[inline]
     fn position_at(&self, at: Where) -> Result<(Node<'_>, usize), EditError> {
         let there = |id| self.node(id).ok_or(EditError::Missing(id));
@@ -96,7 +96,7 @@ fn between_neighbours(parent: Node<'_>, position: usize) -> InsertPosition {
     }
 }
 
-/// The ranks before and behind a position.
+/// The ranks before and after a position.
 #[inline]
 fn neighbours(parent: Node<'_>, position: usize) -> (Option<Rank<'_>>, Option<Rank<'_>>) {
     let rank = |at: usize| Some(parent.tree.rank(parent.record().children.get(at)?));

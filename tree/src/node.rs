@@ -1,4 +1,4 @@
-//! A node as a reader sees it: one record of one version, borrowed.
+//! A node as readers see it: one record of one version, borrowed.
 
 use crate::attributes::Attributes;
 use crate::children::Children;
@@ -13,7 +13,7 @@ use crate::tree::Tree;
 pub struct Node<'t> {
     pub(crate) tree: &'t Tree,
     pub(crate) id: NodeId,
-    /// The leaf of the map in which its record lies: a walk need not look at the record itself.
+    /// The leaf of the map that holds its record, so that a walk need not look at the record itself.
     pub(crate) leaf: &'t Leaf<Record>,
 }
 
@@ -41,7 +41,7 @@ impl<'t> Node<'t> {
         self.id
     }
 
-    /// The version in which it is seen.
+    /// The version it belongs to.
     pub fn tree(self) -> &'t Tree {
         self.tree
     }
@@ -57,12 +57,12 @@ impl<'t> Node<'t> {
         self.record().attributes.get(name)
     }
 
-    /// One attribute as text; nothing if it is missing or no UTF-8.
+    /// One attribute as text; `None` if it is missing or not UTF-8.
     pub fn get_str(self, name: &str) -> Option<&'t str> {
         str::from_utf8(self.get(name)?).ok()
     }
 
-    /// The node above; the root has none.
+    /// The node above it; the root has none.
     pub fn parent(self) -> Option<Node<'t>> {
         if self.id == self.tree.root {
             return None;
@@ -70,12 +70,12 @@ impl<'t> Node<'t> {
         self.tree.node(self.record().place.parent())
     }
 
-    /// The nodes above, from the parent to the root.
+    /// The nodes above it, from the parent to the root.
     pub fn ancestors(self) -> impl Iterator<Item = Node<'t>> {
         std::iter::successors(self.parent(), |node| node.parent())
     }
 
-    /// Whether `self` is `other` or lies above it.
+    /// Whether `self` is `other` or is above it.
     pub fn is_above(self, other: Node<'_>) -> bool {
         self.id == other.id || other.ancestors().any(|node| node.id == self.id)
     }
@@ -102,7 +102,7 @@ impl<'t> Node<'t> {
         slot.as_ref().expect("a node has a record")
     }
 
-    /// The node so many slots behind it in its leaf, where one is.
+    /// The node `slots` slots after it in its leaf, which must exist.
     #[inline]
     pub(crate) fn beside(self, slots: u64) -> Self {
         Self {
@@ -127,7 +127,7 @@ impl<'t> Node<'t> {
         found.expect("a node is among the children of its parent")
     }
 
-    /// How many children stand before this rank.
+    /// How many children are before this rank.
     pub(crate) fn position_for(self, rank: Rank<'_>) -> usize {
         let children = &self.record().children;
         let is_before = |at: usize| {

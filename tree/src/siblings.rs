@@ -1,4 +1,4 @@
-//! The children of one node as an iterator; every walk is made of these.
+//! The children of one node as an iterator; every walk is built from such iterators.
 
 use std::ops::Range;
 
@@ -27,12 +27,12 @@ pub(crate) enum SiblingIds<'t> {
     List(RopeIter<'t>),
 }
 
-/// Siblings without children that stand in one leaf or in two.
+/// Siblings without children, in one or two leaves of the map.
 pub(crate) struct Leaves<'t> {
-    /// The node before the first one, and how many stand in its leaf.
+    /// The node before the first sibling, and how many siblings are in its leaf.
     before: Node<'t>,
     here: u64,
-    /// The first one of the next leaf, and how many stand there.
+    /// The first sibling in the next leaf, and how many are there.
     next: Node<'t>,
     there: u64,
 }
@@ -46,13 +46,13 @@ impl<'t> Leaves<'t> {
     }
 }
 
-/// Finds records, and keeps the leaf in which the last one lay: what follows in a document mostly lies
-/// in the same leaf of the map.
+/// Finds records, and keeps the leaf of the last one: the next node of a document is mostly in the same leaf
+/// of the map.
 #[derive(Clone)]
 pub(crate) struct Finger<'t> {
     tree: &'t Tree,
-    /// The leaves beside each other among which the last one was, the number of the first of them, and
-    /// the number and the leaf of the last one.
+    /// The leaves of the lowest branch visited last and the number of the first of them; the number and the
+    /// leaf of the last record.
     family: &'t [Branch<Record>],
     first: u64,
     number: u64,
@@ -67,8 +67,8 @@ impl<'t> Node<'t> {
         Siblings::new(self, 0..usize::MAX)
     }
 
-    /// Its children at these positions, as many of them as there are. It costs the logarithm of the
-    /// children before them.
+    /// Its children at these positions, as far as they exist. The cost is logarithmic in the number of
+    /// children.
     pub fn children_in(self, positions: Range<usize>) -> Siblings<'t> {
         Siblings::new(self, positions)
     }
@@ -109,7 +109,7 @@ impl<'t> SiblingIds<'t> {
     pub(crate) fn all(node: Node<'t>) -> Self {
         match node.leaf.shape.get(slot_of(node.id)) {
             Family::None => Self::Run(0..0),
-            Family::Behind(count) => {
+            Family::Following(count) => {
                 let first = node.id.get() + 1;
                 Self::Run(first..first + u64::from(count))
             }
@@ -117,7 +117,7 @@ impl<'t> SiblingIds<'t> {
         }
     }
 
-    /// The ids at these positions, as many of them as there are.
+    /// The ids at these positions, as far as they exist.
     #[inline]
     fn of(node: Node<'t>, positions: Range<usize>) -> Self {
         match &node.record().children {
@@ -163,7 +163,7 @@ impl<'t> Finger<'t> {
         }
     }
 
-    /// The node with an id that some child list names.
+    /// The node with an id from a child list.
     #[inline]
     pub(crate) fn node(&mut self, id: NodeId) -> Node<'t> {
         Node {
@@ -173,8 +173,8 @@ impl<'t> Finger<'t> {
         }
     }
 
-    /// The first nodes of a run that is not empty: those before the first parent that lie in one leaf,
-    /// and that parent if it lies there too.
+    /// The start of a run that is not empty, as far as it is in one leaf: how many nodes come before the first
+    /// parent, the first node, and whether that parent is in the leaf too.
     #[inline]
     pub(crate) fn nodes(&mut self, run: &Range<u64>) -> (u64, Node<'t>, bool) {
         let first = self.node(NodeId::at(run.start));
@@ -184,13 +184,13 @@ impl<'t> Finger<'t> {
         (leaves.min(length), first, leaves < length)
     }
 
-    /// The children of a node if they stand right behind it and none has children; it may have none.
+    /// The children of a node, if they come right after it and have no children themselves. There may be none.
     #[inline(always)]
-    pub(crate) fn leaves_behind(&mut self, node: Node<'t>) -> Option<Leaves<'t>> {
+    pub(crate) fn leaf_children(&mut self, node: Node<'t>) -> Option<Leaves<'t>> {
         let slot = slot_of(node.id);
         let count = match node.leaf.shape.get(slot) {
             Family::None => 0,
-            Family::Behind(count) => u64::from(count),
+            Family::Following(count) => u64::from(count),
             Family::Listed => return None,
         };
         let room = (SLOTS - 1 - slot) as u64;
@@ -203,7 +203,7 @@ impl<'t> Finger<'t> {
                 return None;
             }
         }
-        (node.leaf.shape.behind(slot).before_parent(0) >= here).then_some(Leaves {
+        (node.leaf.shape.after(slot).before_parent(0) >= here).then_some(Leaves {
             before: node,
             here,
             next: Node {
@@ -229,7 +229,7 @@ impl<'t> Finger<'t> {
         let at = number.wrapping_sub(self.first);
         let leaf = match usize::try_from(at).ok().and_then(|at| self.family.get(at)) {
             Some(Branch::Leaf(leaf)) => leaf,
-            // It lies elsewhere, or it is the tail, whose place among these is empty.
+            // The leaf is elsewhere, or it is the tail, whose place among these is empty.
             _ => self.enter(id),
         };
         self.number = number;
@@ -237,7 +237,7 @@ impl<'t> Finger<'t> {
         leaf
     }
 
-    /// Goes down from the top of the map.
+    /// Descends from the top of the map.
     #[cold]
     fn enter(&mut self, id: NodeId) -> &'t Leaf<Record> {
         let (first, family) = self.tree.records.beside(id);

@@ -1,8 +1,8 @@
 //! One version of a tree, which never changes.
 //!
-//! A version is a map from ids to records (see `radix`) and the id of its root. A record names its
-//! parent and its children by id, so an edit copies the way to a few records of the map and never the
-//! way to the root of the document: what it costs does not depend on how deep a node lies.
+//! A version is a map from ids to records (see `radix`) and the id of its root. A record names its parent and
+//! its children by id, so an edit copies the map's paths to a few records and never the path to the root of
+//! the document: its cost does not depend on the depth of a node.
 
 use crate::attributes::Attributes;
 use crate::id::{Ids, NodeId};
@@ -29,7 +29,7 @@ use crate::record::{Place, Record};
 pub struct Tree {
     pub(crate) records: Radix<Record>,
     pub(crate) root: NodeId,
-    /// Nodes that hang under the root, itself included.
+    /// How many nodes there are, the root included.
     pub(crate) len: u64,
     pub(crate) ids: Ids,
 }
@@ -60,18 +60,18 @@ impl Tree {
         self.len
     }
 
-    /// The source of ids that all versions of this tree share.
+    /// The id source that all versions of this tree share.
     pub fn ids(&self) -> &Ids {
         &self.ids
     }
 
-    /// Whether both are versions of one tree, so that edits of one can be applied to the other.
+    /// Whether both are versions of the same tree, so that edits of one can be applied to the other.
     pub fn shares_ids_with(&self, other: &Self) -> bool {
         self.ids.is(&other.ids)
     }
 
-    /// Whether a node is in one version only, or has other attributes or another place there. It costs
-    /// two look-ups.
+    /// Whether a node is in only one of the versions, or has different attributes or a different place in
+    /// them. It costs two look-ups.
     pub fn differs_at(&self, other: &Self, node: NodeId) -> bool {
         match (self.records.get(node), other.records.get(node)) {
             (None, None) => false,
@@ -80,7 +80,7 @@ impl Tree {
         }
     }
 
-    /// The rank of a node that is there.
+    /// The rank of a node, which must exist.
     #[inline]
     pub(crate) fn rank(&self, id: NodeId) -> Rank<'_> {
         let record = self.records.get(id).expect("a listed child has a record");
