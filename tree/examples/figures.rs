@@ -1,4 +1,4 @@
-//! The figures of the tree under mimalloc: `cargo run --release -p weald-tree --example figures`.
+//! The tree's figures under mimalloc: `cargo run --release -p weald-tree --example figures`.
 
 #[path = "support/figures.rs"]
 mod figures;

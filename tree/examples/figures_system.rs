@@ -1,4 +1,4 @@
-//! The figures of the tree under the system's allocator; see `figures`.
+//! The tree's figures under the system's allocator; see `figures`.
 
 #[path = "support/figures.rs"]
 mod figures;

@@ -1,22 +1,23 @@
-//! Applies one operation to a working version: looks first, then changes, so a refusal changes nothing.
+//! Applies one operation to a working version. All checks come before the first change, so a refused
+//! operation changes nothing.
 //!
-//! Everything that changes a version is here. What a version shares with another one is copied by the
-//! map at the first touch and changed in place from then on.
+//! All code that changes a version is in this file. The map copies what a version shares with another one
+//! at the first change, and changes it in place from then on.
 
 use crate::attributes::Attributes;
 use crate::bytes::Bytes;
 use crate::error::EditError;
 use crate::id::{FOREIGN_END, NodeId};
+use crate::insert_position::InsertPosition;
 use crate::node::Node;
 use crate::operation::Operation;
 use crate::radix::Radix;
 use crate::record::{Place, Record};
-use crate::spot::Spot;
 use crate::subtree::Subtree;
 use crate::tree::Tree;
 
 impl Tree {
-    /// Does what was done to another version of this tree.
+    /// Applies an operation that may have been made on another version of this tree.
     pub(crate) fn apply(&mut self, operation: &Operation) -> Result<(), EditError> {
         match operation {
             Operation::Add {
@@ -25,17 +26,17 @@ impl Tree {
                 attributes,
             } => {
                 self.must_be_new(*node)?;
-                let spot = self.spot_again(target, *node)?;
-                self.add(*node, &spot, attributes.clone());
+                let to = self.rebased_position(target, *node)?;
+                self.add(*node, &to, attributes.clone());
                 Ok(())
             }
             Operation::Splice { subtree, target } => {
-                let spot = self.spot_again(target, subtree.root())?;
-                self.splice(subtree, &spot)
+                let to = self.rebased_position(target, subtree.root())?;
+                self.splice(subtree, &to)
             }
             Operation::Move { node, target } => {
-                let spot = self.spot_again(target, *node)?;
-                self.move_to(*node, &spot)
+                let to = self.rebased_position(target, *node)?;
+                self.move_to(*node, &to)
             }
             Operation::Delete { node } => self.delete(*node),
             Operation::PutAttribute { node, name, value } => {
@@ -59,41 +60,45 @@ impl Tree {
 
     /// Adds a node whose id is new.
     #[inline]
-    pub(crate) fn add(&mut self, node: NodeId, spot: &Spot, attributes: Attributes) {
-        let place = Place::new(spot.parent, &spot.key);
-        self.attach(node, spot.parent, spot.position);
+    pub(crate) fn add(&mut self, node: NodeId, to: &InsertPosition, attributes: Attributes) {
+        let place = Place::new(to.parent, &to.key);
+        self.attach(node, to.parent, to.position);
         self.records.insert(node, Record::new(place, attributes));
         self.len += 1;
     }
 
-    pub(crate) fn splice(&mut self, subtree: &Subtree, spot: &Spot) -> Result<(), EditError> {
+    pub(crate) fn splice(
+        &mut self,
+        subtree: &Subtree,
+        to: &InsertPosition,
+    ) -> Result<(), EditError> {
         if !subtree.0.ids.is(&self.ids) {
             return Err(EditError::ForeignSubtree);
         }
         if let Some(id) = subtree.collision(&self.records) {
             return Err(EditError::AlreadyThere(id));
         }
-        self.attach(subtree.root(), spot.parent, spot.position);
-        subtree.plant(&mut self.records, Place::new(spot.parent, &spot.key));
+        self.attach(subtree.root(), to.parent, to.position);
+        subtree.insert_into(&mut self.records, Place::new(to.parent, &to.key));
         self.len += subtree.len();
         Ok(())
     }
 
-    pub(crate) fn move_to(&mut self, node: NodeId, spot: &Spot) -> Result<(), EditError> {
+    pub(crate) fn move_to(&mut self, node: NodeId, to: &InsertPosition) -> Result<(), EditError> {
         let moved = self.must_have(node)?;
         let old = moved.parent().ok_or(EditError::IsRoot(node))?;
-        let parent = spot.parent;
+        let parent = to.parent;
         if moved.is_above(self.must_have(parent)?) {
             return Err(EditError::Cycle { node, parent });
         }
         let (old, from) = (old.id, old.position_of(node));
-        // The node itself still stood among the siblings when the spot was found.
-        let shift = usize::from(old == parent && from < spot.position);
+        // The node itself was still among the siblings when its new position was found.
+        let shift = usize::from(old == parent && from < to.position);
         self.records
             .change(old, |record| record.children.remove(from));
-        self.attach(node, parent, spot.position - shift);
+        self.attach(node, parent, to.position - shift);
         self.records.change(node, |record| {
-            record.place = Place::new(parent, &spot.key);
+            record.place = Place::new(parent, &to.key);
         });
         Ok(())
     }
@@ -137,7 +142,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Lets all nodes go; the new root has a new id.
+    /// Removes all nodes; the new root has a new id.
     pub(crate) fn replace_root(&mut self, node: NodeId, attributes: Attributes) {
         self.records = Radix::new();
         let root = Record::new(Place::of_root(node), attributes);
@@ -145,7 +150,7 @@ impl Tree {
         (self.root, self.len) = (node, 1);
     }
 
-    /// Puts a new root above; the present one keeps its id.
+    /// Puts a new root above the present one, which keeps its id.
     pub(crate) fn push_root(&mut self, node: NodeId, attributes: Attributes) {
         let mut root = Record::new(Place::of_root(node), attributes);
         root.children.insert(0, self.root);
@@ -171,7 +176,7 @@ impl Tree {
         self.node(node).ok_or(EditError::Missing(node))
     }
 
-    /// An operation brings its id; the source may not have known of it.
+    /// Checks the id that an operation brings, and keeps the source from giving it out again.
     fn must_be_new(&self, node: NodeId) -> Result<(), EditError> {
         if self.node(node).is_some() {
             return Err(EditError::AlreadyThere(node));

@@ -1,8 +1,9 @@
 //! The attributes of a node: names and their bytes, sorted by name.
 //!
-//! - Sorted, and no name stands twice.
-//! - What fits into 23 bytes lies packed in the node itself; all else is one shared list. A put costs
-//!   the length of that list, so attributes are meant to be few; what is many are children.
+//! - They are sorted, and no name occurs twice.
+//! - Attributes that fit into 23 bytes are packed in the node itself; all others are one shared list. A put
+//!   costs the length of that list, so attributes are meant to be few. Data in large numbers belongs in
+//!   children.
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,10 +20,10 @@ use crate::inline::{Draft, Inline};
 /// assert_eq!(attributes.get("name"), Some(&b"Ada"[..]));
 /// assert_eq!(attributes.iter().map(|(name, _)| name).collect::<Vec<_>>(), ["born", "name"]);
 /// ```
-pub struct Attributes(Form);
+pub struct Attributes(AttributesRepr);
 
-enum Form {
-    /// For each attribute: length of the name, length of the value, name, value.
+enum AttributesRepr {
+    /// For each attribute: the length of the name, the length of the value, the name, the value.
     Packed(Inline),
     Listed(Arc<[(Bytes, Bytes)]>),
 }
@@ -31,10 +32,10 @@ impl Attributes {
     /// No attributes.
     #[inline]
     pub const fn new() -> Self {
-        Self(Form::Packed(Inline::EMPTY))
+        Self(AttributesRepr::Packed(Inline::EMPTY))
     }
 
-    /// These and one more, which replaces one of the same name.
+    /// These attributes and one more, which replaces an attribute of the same name.
     #[must_use]
     #[inline(always)]
     pub fn with(mut self, name: &str, value: impl AsRef<[u8]>) -> Self {
@@ -46,12 +47,12 @@ impl Attributes {
     #[inline]
     pub fn get(&self, name: &str) -> Option<&[u8]> {
         match &self.0 {
-            Form::Packed(_) => {
+            AttributesRepr::Packed(_) => {
                 let mut all = self.raw();
                 all.find(|(known, _)| *known == name.as_bytes())
                     .map(|(_, value)| value)
             }
-            Form::Listed(list) => {
+            AttributesRepr::Listed(list) => {
                 let at = find(list, name).ok()?;
                 Some(&list[at].1)
             }
@@ -66,21 +67,21 @@ impl Attributes {
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        matches!(&self.0, Form::Packed(packed) if packed.is_empty())
+        matches!(&self.0, AttributesRepr::Packed(packed) if packed.is_empty())
     }
 
-    /// Puts a value under a name, over the one that may be there.
+    /// Sets the value under a name, whether or not there is one already.
     #[inline(always)]
     pub(crate) fn put(&mut self, name: &str, value: &[u8]) {
         let mut packed = Draft::EMPTY;
         if self.is_empty() && packed.push_attribute(name.as_bytes(), value).is_some() {
-            self.0 = Form::Packed(packed.finish());
+            self.0 = AttributesRepr::Packed(packed.finish());
         } else {
             self.put_among(name, value);
         }
     }
 
-    /// The same for bytes that may be shared, and then stay so.
+    /// Like [`put`](Self::put), for bytes that may be shared, and then stay shared.
     #[inline]
     pub(crate) fn put_bytes(&mut self, name: &str, value: &Bytes) {
         if value.is_in_place() {
@@ -104,10 +105,10 @@ impl Attributes {
             Ok(at) => list[at] = new,
             Err(at) => list.insert(at, new),
         }
-        self.0 = Form::Listed(list.into());
+        self.0 = AttributesRepr::Listed(list.into());
     }
 
-    /// Takes a name out; whether it was there.
+    /// Removes a name; returns whether it was there.
     pub(crate) fn delete(&mut self, name: &str) -> bool {
         if self.get(name).is_none() {
             return false;
@@ -115,14 +116,14 @@ impl Attributes {
         self.0 = self.packed_with(name.as_bytes(), None).unwrap_or_else(|| {
             let mut list = self.to_list();
             list.retain(|(known, _)| **known != *name.as_bytes());
-            Form::Listed(list.into())
+            AttributesRepr::Listed(list.into())
         });
         true
     }
 
-    /// Where the shared list lies, if there is one, and how many bytes it takes with what it holds.
+    /// The address of the shared list, if there is one, and its size in bytes with everything it holds.
     pub(crate) fn shared(&self) -> Option<(usize, usize)> {
-        let Form::Listed(list) = &self.0 else {
+        let AttributesRepr::Listed(list) = &self.0 else {
             return None;
         };
         let held = list.iter().map(|(name, value)| name.heap() + value.heap());
@@ -133,15 +134,15 @@ impl Attributes {
     #[inline]
     fn raw(&self) -> Raw<'_> {
         match &self.0 {
-            Form::Packed(packed) => Raw::Packed(packed.bytes()),
-            Form::Listed(list) => Raw::Listed(list.iter()),
+            AttributesRepr::Packed(packed) => Raw::Packed(packed.bytes()),
+            AttributesRepr::Listed(list) => Raw::Listed(list.iter()),
         }
     }
 
-    /// The packed form after `name` was set to `value` or taken out, if it fits. Values with companions
-    /// are never packed.
-    fn packed_with(&self, name: &[u8], value: Option<&[u8]>) -> Option<Form> {
-        if let Form::Listed(list) = &self.0
+    /// The packed form with `name` set to `value`, or without `name`, if it fits. Values with companions are
+    /// never packed.
+    fn packed_with(&self, name: &[u8], value: Option<&[u8]>) -> Option<AttributesRepr> {
+        if let AttributesRepr::Listed(list) = &self.0
             && list.iter().any(|(_, value)| value.has_companion())
         {
             return None;
@@ -161,13 +162,13 @@ impl Attributes {
         if let Some((name, value)) = new {
             packed.push_attribute(name, value)?;
         }
-        Some(Form::Packed(packed.finish()))
+        Some(AttributesRepr::Packed(packed.finish()))
     }
 
     fn to_list(&self) -> Vec<(Bytes, Bytes)> {
         match &self.0 {
-            Form::Listed(list) => list.to_vec(),
-            Form::Packed(_) => self
+            AttributesRepr::Listed(list) => list.to_vec(),
+            AttributesRepr::Packed(_) => self
                 .raw()
                 .map(|(name, value)| (name.into(), value.into()))
                 .collect(),
@@ -180,10 +181,10 @@ fn find(list: &[(Bytes, Bytes)], name: &str) -> Result<usize, usize> {
 }
 
 impl Draft {
-    /// Adds an attribute behind the others; nothing, if there is no room.
+    /// Appends an attribute; `None` if there is no room.
     #[inline(always)]
     fn push_attribute(&mut self, name: &[u8], value: &[u8]) -> Option<()> {
-        // Both at once, so that nothing is left behind when there is no room.
+        // Checked for all parts together, so that a refused attribute leaves no part of it.
         if !self.has_room(2 + name.len() + value.len()) {
             return None;
         }
@@ -209,10 +210,10 @@ impl<'a> Iterator for Raw<'a> {
     fn next(&mut self) -> Option<Self::Item> {
         match self {
             Raw::Packed(rest) => {
-                let (lengths, behind) = rest.split_at_checked(2)?;
-                let (name, behind) = behind.split_at(usize::from(lengths[0]));
-                let (value, behind) = behind.split_at(usize::from(lengths[1]));
-                *rest = behind;
+                let (lengths, after) = rest.split_at_checked(2)?;
+                let (name, after) = after.split_at(usize::from(lengths[0]));
+                let (value, after) = after.split_at(usize::from(lengths[1]));
+                *rest = after;
                 Some((name, value))
             }
             Raw::Listed(list) => list.next().map(|(name, value)| (&**name, &**value)),
@@ -224,8 +225,8 @@ impl Clone for Attributes {
     #[inline(always)]
     fn clone(&self) -> Self {
         match &self.0 {
-            Form::Packed(packed) => Self(Form::Packed(*packed)),
-            Form::Listed(list) => Self(Form::Listed(Arc::clone(list))),
+            AttributesRepr::Packed(packed) => Self(AttributesRepr::Packed(*packed)),
+            AttributesRepr::Listed(list) => Self(AttributesRepr::Listed(Arc::clone(list))),
         }
     }
 }
@@ -261,12 +262,12 @@ impl<'a> FromIterator<(&'a str, &'a [u8])> for Attributes {
             .iter()
             .all(|(name, value)| packed.push_attribute(name.as_bytes(), value).is_some());
         if fits {
-            return Self(Form::Packed(packed.finish()));
+            return Self(AttributesRepr::Packed(packed.finish()));
         }
         let list = sorted
             .into_iter()
             .map(|(name, value)| (name.into(), value.into()));
-        Self(Form::Listed(list.collect()))
+        Self(AttributesRepr::Listed(list.collect()))
     }
 }
 
@@ -326,7 +327,9 @@ mod tests {
     #[test]
     fn one_short_attribute_takes_no_memory_of_its_own() {
         let attributes = Attributes::new().with("k", 7_u64.to_le_bytes());
-        assert!(matches!(&attributes.0, Form::Packed(packed) if packed.bytes().len() == 11));
+        assert!(
+            matches!(&attributes.0, AttributesRepr::Packed(packed) if packed.bytes().len() == 11)
+        );
         assert_eq!(size_of::<Attributes>(), 24);
     }
 }

@@ -1,7 +1,7 @@
-//! Builds a subtree at once, in document order: open a node, its children, close it.
+//! Builds a subtree in one go, in document order: open a node, add its children, close it.
 //!
 //! Sixteen records are written side by side and become a leaf of the map when they are complete, so a
-//! node costs one write. Children that follow each other without children of their own are a run.
+//! node costs one write. Consecutive children that have no children of their own form a run.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,9 +10,9 @@ use triomphe::UniqueArc;
 
 use crate::attributes::Attributes;
 use crate::children::Children;
-use crate::id::{Ids, NodeId};
+use crate::id::{Ids, LEAF, NodeId};
 use crate::key;
-use crate::radix::{Item, LEAF, Leaf, SLOTS, Slots, slot_of};
+use crate::radix::{Entry, Leaf, SLOTS, Slots, slot_of};
 use crate::record::{Place, Record};
 use crate::shape::Shape;
 use crate::subtree::{Parts, Subtree};
@@ -34,18 +34,18 @@ use crate::tree::Tree;
 /// ```
 pub struct Builder {
     ids: Ids,
-    /// Ids that were taken from the source and not used yet.
+    /// Ids taken from the source and not used yet.
     spare: Range<u64>,
     /// The leaf that is being filled, and those that are full.
     leaf: Filled,
     full: Vec<Filled>,
     open: Vec<Open>,
-    /// Children of open nodes that are no run, those of the innermost node last.
+    /// Children of open nodes that do not form a run, those of the innermost node last.
     listed: Vec<NodeId>,
     len: u64,
 }
 
-/// A leaf that nobody else has yet, and its number.
+/// A leaf that is not shared yet, and its number.
 struct Filled {
     number: u64,
     slots: UniqueArc<Slots<Record>>,
@@ -59,24 +59,24 @@ struct Open {
     full: usize,
     count: u32,
     first: u64,
-    /// Where its children begin in `listed`, once they are no run.
+    /// Where its children begin in `listed`, once they no longer form a run.
     listed_from: Option<usize>,
 }
 
 impl Tree {
-    /// Begins a subtree that can be spliced into this tree.
+    /// Starts a subtree that can be spliced into this tree.
     pub fn builder(&self, root: Attributes) -> Builder {
         Builder::with_ids(&self.ids, root)
     }
 }
 
 impl Builder {
-    /// Begins a tree of its own.
+    /// Starts a new tree.
     pub fn new(root: Attributes) -> Self {
         Self::with_ids(&Ids::new(), root)
     }
 
-    /// Begins a subtree with ids from a source.
+    /// Starts a subtree that takes its ids from `ids`.
     pub fn with_ids(ids: &Ids, root: Attributes) -> Self {
         let spare = ids.take_leaf();
         let id = NodeId::at(spare.start);
@@ -94,8 +94,7 @@ impl Builder {
         builder
     }
 
-    /// Adds a child to the innermost open node and opens it. This also returns the id under which the
-    /// node will be found in every version.
+    /// Adds a child to the innermost open node, opens it, and returns its id.
     #[inline(always)]
     pub fn open(&mut self, attributes: Attributes) -> NodeId {
         let id = self.leaf(attributes);
@@ -103,7 +102,7 @@ impl Builder {
         id
     }
 
-    /// Adds a child without children to the innermost open node.
+    /// Adds a child without children to the innermost open node, and returns its id.
     #[inline(always)]
     pub fn leaf(&mut self, attributes: Attributes) -> NodeId {
         if self.spare.is_empty() {
@@ -129,7 +128,7 @@ impl Builder {
         self.close_innermost();
     }
 
-    /// Closes all that is open; the subtree is ready.
+    /// Closes all open nodes and returns the subtree.
     pub fn finish(mut self) -> Subtree {
         let root = self.open[0].id;
         while !self.open.is_empty() {
@@ -146,13 +145,13 @@ impl Builder {
         }))
     }
 
-    // Inlined up to the caller, so that attributes are written where they stay: a copy of what was
-    // just written byte by byte stalls the processor for longer than all else here takes.
+    // Inlined into the caller, so that attributes are written in their final place: copying what was just
+    // written byte by byte stalls the processor for longer than everything else here takes.
     #[inline(always)]
     fn write(&mut self, id: NodeId, place: Place, attributes: Attributes) {
         let before = self.leaf.slots[slot_of(id)].replace(Record::new(place, attributes));
         debug_assert!(before.is_none(), "an id is given out once");
-        std::mem::forget(before); // It is nothing; so the compiler need not look.
+        std::mem::forget(before); // It is `None`; forgetting it spares the drop check.
         self.spare.start += 1;
         self.len += 1;
     }
@@ -213,7 +212,7 @@ impl Open {
         }
     }
 
-    /// Takes one more child and gives it its place.
+    /// Adds a child and returns its place.
     #[inline(always)]
     fn adopt(&mut self, child: NodeId, listed: &mut Vec<NodeId>) -> Place {
         let index = u64::from(self.count);

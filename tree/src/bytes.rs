@@ -1,5 +1,4 @@
-//! A string of bytes that lies in place when it is short and is shared when it is long, or when it has a
-//! companion.
+//! A string of bytes: stored in place when it is short, shared when it is long or has a companion.
 
 use std::any::Any;
 use std::panic::{RefUnwindSafe, UnwindSafe};
@@ -11,28 +10,28 @@ use crate::inline::Inline;
 
 /// Bytes that never change; a clone costs at most a counter.
 #[derive(Clone)]
-pub struct Bytes(Form);
+pub struct Bytes(BytesRepr);
 
 #[derive(Clone)]
-enum Form {
+enum BytesRepr {
     Short(Inline),
     Shared(ThinArc<Companion, u8>),
 }
 
-/// What goes when the last clone of some bytes goes.
+/// A value that is dropped with the last clone of some bytes.
 type Companion = Option<Box<dyn Any + Send + Sync + UnwindSafe + RefUnwindSafe>>;
 
 impl Bytes {
     /// A copy of `bytes`.
     pub fn new(bytes: &[u8]) -> Self {
         Self(match Inline::new(bytes) {
-            Some(short) => Form::Short(short),
-            None => Form::Shared(ThinArc::from_header_and_slice(None, bytes)),
+            Some(short) => BytesRepr::Short(short),
+            None => BytesRepr::Shared(ThinArc::from_header_and_slice(None, bytes)),
         })
     }
 
-    /// A copy of `bytes`, and something that stays as long as any clone does, in whatever version that
-    /// lies: its destructor tells that no version has these bytes any more.
+    /// A copy of `bytes` with a companion, which lives as long as any clone in any version. When the
+    /// companion is dropped, no version has these bytes any longer.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -53,28 +52,28 @@ impl Bytes {
         companion: impl Any + Send + Sync + UnwindSafe + RefUnwindSafe,
     ) -> Self {
         let companion: Companion = Some(Box::new(companion));
-        Self(Form::Shared(ThinArc::from_header_and_slice(
+        Self(BytesRepr::Shared(ThinArc::from_header_and_slice(
             companion, bytes,
         )))
     }
 
-    /// Whether they lie in place, and so are theirs alone.
+    /// Whether they are stored in place, and so not shared.
     #[inline]
     pub(crate) fn is_in_place(&self) -> bool {
-        matches!(self.0, Form::Short(_))
+        matches!(self.0, BytesRepr::Short(_))
     }
 
-    /// Whether something goes when the last clone goes.
+    /// Whether a companion is dropped with the last clone.
     pub(crate) fn has_companion(&self) -> bool {
-        matches!(&self.0, Form::Shared(shared) if shared.header.header.is_some())
+        matches!(&self.0, BytesRepr::Shared(shared) if shared.header.header.is_some())
     }
 
-    /// How many bytes lie elsewhere.
+    /// How many bytes they occupy on the heap.
     pub(crate) fn heap(&self) -> usize {
         match &self.0 {
-            Form::Short(..) => 0,
+            BytesRepr::Short(..) => 0,
             // The counter, the companion, the length, the bytes.
-            Form::Shared(shared) => {
+            BytesRepr::Shared(shared) => {
                 2 * size_of::<usize>() + size_of::<Companion>() + shared.slice.len()
             }
         }
@@ -86,8 +85,8 @@ impl ops::Deref for Bytes {
 
     fn deref(&self) -> &[u8] {
         match &self.0 {
-            Form::Short(short) => short.bytes(),
-            Form::Shared(shared) => &shared.slice,
+            BytesRepr::Short(short) => short.bytes(),
+            BytesRepr::Shared(shared) => &shared.slice,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Counts what versions hold together in memory: what they share is counted once.
+//! Counts the memory that several versions hold together: what they share counts once.
 
 use std::collections::HashSet;
 
@@ -9,11 +9,11 @@ use crate::radix::{Branch, Slots, WIDTH};
 use crate::record::Record;
 use crate::tree::Tree;
 
-/// A word that stands before what is shared and counts who has it; the standard library has two.
+/// The reference counter in front of a shared block; the standard library has two.
 const COUNTER: usize = size_of::<usize>();
 
-/// What some versions hold together. Adding one costs the time of what it does not share with those
-/// added before.
+/// What several versions hold together. Adding a version costs time in proportion to what it does not share
+/// with the versions added before.
 ///
 /// ```
 /// use weald_tree::{Attributes, Census, Tree};
@@ -33,7 +33,7 @@ const COUNTER: usize = size_of::<usize>();
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Census {
-    /// Addresses of all that was counted.
+    /// Addresses of all blocks that were counted.
     seen: HashSet<usize>,
     versions: u64,
     nodes: u64,
@@ -55,27 +55,27 @@ impl Census {
         self.versions
     }
 
-    /// How many nodes they have, each counted in each version.
+    /// How many nodes they have; a node counts once in each version.
     pub fn nodes(&self) -> u64 {
         self.nodes
     }
 
-    /// How many records of nodes lie in memory for them. The others are shared.
+    /// How many records they hold in memory; nodes with the same record share it.
     pub fn records(&self) -> u64 {
         self.records
     }
 
-    /// How many of the nodes have no record of their own, because an earlier version has the same one.
+    /// How many nodes have no record of their own, because another version has the same record.
     pub fn shared(&self) -> u64 {
         self.nodes.saturating_sub(self.records)
     }
 
-    /// How many bytes they take together, as asked from the allocator.
+    /// How many bytes they take together, as requested from the allocator.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    // As deep as the map is high: twenty levels at most.
+    // Recurses as deep as the map is high: twenty levels at most.
     fn add_branch(&mut self, branch: &Branch<Record>) {
         match branch {
             Branch::Empty => {}
@@ -115,7 +115,7 @@ impl Census {
         }
     }
 
-    /// Counts an allocation unless it was counted.
+    /// Counts an allocation; returns whether it is new.
     fn look(&mut self, address: usize, bytes: usize) -> bool {
         let is_new = self.seen.insert(address);
         if is_new {

@@ -1,9 +1,9 @@
-//! The children of one node, in order: nothing, a run of ids that follow each other, a few ids, or a
-//! long list.
+//! The children of one node, in order: none, a run of consecutive ids, a few ids, or a long list.
 //!
-//! A run costs no memory of its own, and its records lie side by side: what is built at once, and what
-//! one edit appends to one node, is a run. A few ids are one block, which is copied whole; a long list
-//! shares its chunks with other versions. The order is that of the order keys; who inserts sees to it.
+//! A run takes no memory of its own, and its records are adjacent: children that a builder adds in one go, and
+//! children that one edit appends to one node, are runs. A few ids are one block, which is copied whole; a
+//! long list shares its chunks with other versions. The order is that of the order keys; the caller of
+//! [`Children::insert`] keeps it.
 
 use triomphe::ThinArc;
 
@@ -49,7 +49,7 @@ impl Children {
         matches!(self, Self::Run { .. })
     }
 
-    /// The first id of a list that lies in one piece; zero, if it does not.
+    /// The first id of a list that is one block; otherwise zero.
     pub(crate) fn first_listed(&self) -> u64 {
         match self {
             Self::Few(ids) => ids.slice.first().map_or(0, |id| id.get()),
@@ -68,7 +68,7 @@ impl Children {
         }
     }
 
-    /// Puts an id before the one at a position, or at the end.
+    /// Inserts an id before the one at a position, or at the end.
     #[inline]
     pub(crate) fn insert(&mut self, at: usize, id: NodeId) {
         match self {
@@ -88,13 +88,13 @@ impl Children {
             Self::List(rope) => rope.insert(at, id),
             _ => {
                 let before = (0..at).filter_map(|at| self.get(at));
-                let behind = (at..self.len()).filter_map(|at| self.get(at));
-                *self = Self::from_list(&before.chain([id]).chain(behind).collect::<Vec<_>>());
+                let after = (at..self.len()).filter_map(|at| self.get(at));
+                *self = Self::from_list(&before.chain([id]).chain(after).collect::<Vec<_>>());
             }
         }
     }
 
-    /// Takes out the id at a position that is there.
+    /// Removes the id at a position, which must exist.
     pub(crate) fn remove(&mut self, at: usize) {
         match self {
             Self::Run { count: 1, .. } => *self = Self::None,

@@ -1,14 +1,14 @@
-//! Which nodes of one version lie under some others, found by climbing: each node is climbed once.
+//! For many nodes of one version, the nearest of some given ancestors, found by climbing to the root.
 //!
-//! What was found for a node is remembered, so asking of all nodes of a chain costs its length and not
-//! the square of it.
+//! The result for each node is remembered, so looking up all nodes of a chain costs its length and not the
+//! square of its length.
 
 use std::collections::{HashMap, HashSet};
 
 use crate::id::NodeId;
 use crate::node::Node;
 
-/// Answers, for many nodes of one version, under which of some nodes they lie.
+/// Finds, for many nodes of one version, the nearest of some given nodes at or above each.
 ///
 /// ```
 /// use weald_tree::{Attributes, Climb, Tree};
@@ -41,8 +41,8 @@ impl Climb {
         }
     }
 
-    /// The nearest of the sought nodes that is this one or lies above it. All nodes that are asked of one
-    /// climb belong to one version. It costs the steps up to a node that was climbed before.
+    /// The nearest of the given nodes that is `node` itself or above it. All nodes passed to one climb must
+    /// belong to one version. It costs the steps up to a node that an earlier climb passed.
     pub fn from(&mut self, node: Node<'_>) -> Option<NodeId> {
         let mut at = Some(node);
         let top = loop {

@@ -1,14 +1,14 @@
-//! What differs between two versions, found in the time of what differs.
+//! The differences between two versions, found in time proportional to the differences.
 //!
-//! Both maps are walked together; what they share in memory is left out at once, unseen. The versions
-//! need no common history, but then everything may differ. The tails of the maps are looked at as if they
-//! lay in their places.
+//! Both maps are walked together, and parts that they share in memory are skipped whole. The versions need no
+//! common history, but without one everything may differ. The tails of the maps are compared as if they were
+//! in their places in the tree.
 
 use triomphe::Arc;
 
-use crate::id::NodeId;
+use crate::id::{LEAF, NodeId};
 use crate::node::Node;
-use crate::radix::{BITS, Branch, LEAF, Leaf, WIDTH, fits};
+use crate::radix::{BITS, Branch, Leaf, WIDTH, fits};
 use crate::record::Record;
 use crate::tree::Tree;
 
@@ -19,8 +19,8 @@ pub enum Change<'a> {
     Added(Node<'a>),
     /// Only the old version had it.
     Deleted(Node<'a>),
-    /// Both have it, with other attributes or at another place. A parent to or from which children
-    /// came is not changed by that; they are.
+    /// Both have it, with different attributes or at different places. When a child moves, the child
+    /// changes; its old and new parents do not.
     Changed {
         /// The node as it was.
         old: Node<'a>,
@@ -37,7 +37,7 @@ impl Change<'_> {
         }
     }
 
-    /// Whether the node stands under another parent, or elsewhere among its siblings.
+    /// Whether the node is under another parent, or elsewhere among its siblings.
     pub fn is_moved(&self) -> bool {
         match self {
             Self::Changed { old, new } => old.record().place != new.record().place,
@@ -45,7 +45,7 @@ impl Change<'_> {
         }
     }
 
-    /// Whether both versions have the node, with other attributes.
+    /// Whether both versions have the node, with different attributes.
     pub fn has_other_attributes(&self) -> bool {
         match self {
             Self::Changed { old, new } => old.attributes() != new.attributes(),
@@ -55,7 +55,7 @@ impl Change<'_> {
 }
 
 impl Tree {
-    /// What differs in `newer`, in the order of ids.
+    /// The differences between this version and `newer`, in the order of ids.
     ///
     /// ```
     /// use weald_tree::{Attributes, Change, Tree};
@@ -73,13 +73,13 @@ impl Tree {
     }
 }
 
-/// The differences between two versions, found as the iterator is asked.
+/// The differences between two versions, found lazily.
 #[derive(Clone)]
 pub struct Diff<'a> {
     trees: [&'a Tree; 2],
     /// Pairs of parts still to compare; the next one last.
     pairs: Vec<Pair<'a>>,
-    /// The leaves that are being compared, and the id of the slot that is next.
+    /// The leaves that are being compared, the id of the next slot, and the id after the last slot.
     leaves: [Option<&'a Leaf<Record>>; 2],
     next: u64,
     end: u64,
@@ -90,11 +90,11 @@ pub struct Diff<'a> {
 struct Pair<'a> {
     sides: [Side<'a>; 2],
     height: u32,
-    /// The number of the first leaf that lies below.
+    /// The number of the first leaf below.
     number: u64,
 }
 
-/// A part of a map and its height; a map that is lower stands for the first part of a higher one.
+/// A part of a map and its height; a lower map is treated as the first part of a higher one.
 #[derive(Clone, Copy)]
 struct Side<'a>(&'a Branch<Record>, u32);
 
@@ -122,7 +122,7 @@ impl<'a> Diff<'a> {
         }
     }
 
-    /// Looks at one pair of parts: at nothing, or at all pairs below, or at the slots of two leaves.
+    /// Visits one pair of parts: skips it if shared, queues the pairs below, or starts on two leaves.
     fn descend(&mut self, pair: &Pair<'a>) {
         if pair.sides[0].is(pair.sides[1]) && !self.has_tail(pair) {
             return;
@@ -149,7 +149,7 @@ impl<'a> Diff<'a> {
         }
     }
 
-    /// Whether the place of a tail lies in these parts.
+    /// Whether the place of either tail is in these parts.
     fn has_tail(&self, pair: &Pair<'a>) -> bool {
         self.trees.iter().any(|tree| {
             let number = tree.records.tail().number;
@@ -207,7 +207,7 @@ impl<'a> Iterator for Diff<'a> {
 static NOTHING: Branch<Record> = Branch::Empty;
 
 impl<'a> Side<'a> {
-    /// Whether both are one part in memory, or nothing.
+    /// Whether both are the same part in memory, or both are empty.
     fn is(self, other: Self) -> bool {
         self.1 == other.1
             && match (self.0, other.0) {
@@ -225,7 +225,7 @@ impl<'a> Side<'a> {
         }
     }
 
-    /// The part that lies at `digit` of a part that is `height` high.
+    /// The part at `digit` of this part, seen as a part of height `height`.
     fn below(self, height: u32, digit: usize) -> Self {
         match self.0 {
             _ if self.1 < height && digit == 0 => self,
@@ -240,7 +240,7 @@ mod tests {
     use crate::{Attributes, Builder};
 
     #[test]
-    fn one_change_among_many_nodes_costs_few_steps() {
+    fn one_change_among_many_nodes_takes_few_steps() {
         let mut builder = Builder::new(Attributes::new());
         let nodes: Vec<_> = (0..100_000)
             .map(|_| builder.leaf(Attributes::new()))
@@ -262,7 +262,8 @@ mod tests {
             }
         }
         assert_eq!(changes, 1);
-        // Eight parts for each of the five levels, sixteen slots, and the top; and the way to the tail.
+        // Eight parts for each of the five levels, sixteen slots, and the top; as many parts again on the
+        // path to the tail.
         assert!(steps <= 2 * 8 * 5 + 16 + 1, "{steps}");
     }
 }

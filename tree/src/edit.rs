@@ -1,11 +1,11 @@
-//! An edit: a private version that is changed in place, and the list of what was done to it.
+//! An edit: a private version that is changed in place, and the list of the operations and reads done on it.
 //!
-//! - What the edit has copied once it owns, and changes in place from then on; freezing it costs nothing.
-//! - The first operation, if it adds a node or puts an attribute, is only looked at and listed; it is carried
-//!   out when somebody asks for the working version, or with the second. So who brings an edit of one
-//!   operation to another version has not paid for one that nobody sees.
-//! - The list of operations and reads is data: it can be checked against another version and applied
-//!   there (see [`Script`]) without the code that made it.
+//! - The edit owns what it has copied once, and changes it in place from then on; freezing costs nothing.
+//! - If the first operation adds a node or puts an attribute, it is checked and listed, but deferred: it is
+//!   carried out when the caller asks for the working version, or with the second operation. An edit of one
+//!   operation that is replayed on another version thus never pays for a working version that is not read.
+//! - The list of operations and reads is data: it can be checked against another version and applied there
+//!   without the code that made it (see [`Script`]).
 //! - A refused operation changes nothing and is not on the list.
 
 use std::cell::{OnceCell, RefCell};
@@ -14,10 +14,10 @@ use crate::attributes::Attributes;
 use crate::bytes::Bytes;
 use crate::error::EditError;
 use crate::id::NodeId;
+use crate::insert_position::InsertPosition;
 use crate::node::Node;
 use crate::operation::{Operation, Where};
 use crate::script::{Read, Script};
-use crate::spot::Spot;
 use crate::subtree::Subtree;
 use crate::tree::Tree;
 
@@ -38,85 +38,89 @@ use crate::tree::Tree;
 /// # Ok::<(), weald_tree::EditError>(())
 /// ```
 pub struct Edit {
-    /// The working version, but for what is still to be carried out.
+    /// The working version, without the deferred operation.
     tree: Tree,
-    later: Option<Later>,
+    deferred: Option<Deferred>,
     operations: Vec<Operation>,
-    /// Nothing, if the edit is blind.
+    /// `None` if the edit is blind.
     reads: Option<RefCell<Vec<Read>>>,
 }
 
-/// The only operation on the list, which is possible and was not carried out.
-struct Later {
-    /// The spot of a node that it adds.
-    spot: Option<Spot>,
-    /// The working version for those who only look; few do, and so it lies elsewhere.
+/// The only operation on the list, which was checked and not yet carried out.
+struct Deferred {
+    /// The insert position of the node, if it adds one.
+    to: Option<InsertPosition>,
+    /// The working version for reads, boxed because few edits need it.
     seen: OnceCell<Box<Tree>>,
 }
 
-impl Edit {
-    pub(crate) fn of(tree: Tree) -> Self {
-        Self {
-            tree,
-            later: None,
+impl Tree {
+    /// A private working version that starts from this one.
+    pub fn edit(&self) -> Edit {
+        Edit {
+            tree: self.clone(),
+            deferred: None,
             operations: Vec::new(),
             reads: Some(RefCell::new(Vec::new())),
         }
     }
+}
 
-    /// The same edit, which relies on nothing: it records nothing of what it reads, and what it puts or
-    /// deletes goes over whatever is there when it is brought to a newer version.
+impl Edit {
+    /// Makes this a blind edit, which relies on nothing: it records no reads, and when it is replayed on a
+    /// newer version, its operations overwrite or delete whatever is there.
     #[must_use]
     pub fn blind(mut self) -> Self {
         self.reads = None;
         self
     }
 
-    /// The working version, to look at without being recorded.
+    /// The working version. Reads through it are not recorded.
     pub fn tree(&self) -> &Tree {
-        match &self.later {
+        match &self.deferred {
             None => &self.tree,
-            Some(later) => later.seen.get_or_init(|| {
+            Some(deferred) => deferred.seen.get_or_init(|| {
                 let mut tree = self.tree.clone();
-                later.carry_out(&self.operations, &mut tree);
+                deferred.carry_out(&self.operations, &mut tree);
                 Box::new(tree)
             }),
         }
     }
 
-    /// Carries out what is still to be carried out, so that nothing is left to be done for
-    /// [`finish`](Self::finish).
+    /// Carries out the deferred operation, if there is one, so that [`finish`](Self::finish) has nothing left
+    /// to do.
     #[inline]
     pub fn carry_out(&mut self) {
-        let Some(mut later) = self.later.take() else {
+        let Some(mut deferred) = self.deferred.take() else {
             return;
         };
-        match later.seen.take() {
+        match deferred.seen.take() {
             Some(seen) => self.tree = *seen,
-            None => later.carry_out(&self.operations, &mut self.tree),
+            None => deferred.carry_out(&self.operations, &mut self.tree),
         }
     }
 
-    /// The version that this edit made.
+    /// The finished version.
     pub fn freeze(mut self) -> Tree {
         self.own();
         self.tree
     }
 
-    /// The version that this edit made, and how it came about.
+    /// The finished version, and the script of how it came about.
     pub fn finish(mut self) -> (Tree, Script) {
         self.own();
         let reads = self.reads.map(RefCell::into_inner);
         (self.tree, Script::new(self.operations, reads))
     }
 
-    /// How the version of this edit would come about, for one who needs it in another version only.
+    /// The script alone, for callers that only replay it on another version. A deferred operation is not
+    /// carried out.
     pub fn into_script(self) -> Script {
         let reads = self.reads.map(RefCell::into_inner);
         Script::new(self.operations, reads)
     }
 
-    /// Adds a node behind the children of `parent`.
+    /// Adds a node after the children of `parent`.
     ///
     /// # Errors
     /// `Missing`, if the parent is not there.
@@ -133,13 +137,13 @@ impl Edit {
     pub fn add(&mut self, at: Where, attributes: Attributes) -> Result<NodeId, EditError> {
         let is_first = self.operations.is_empty();
         let tree = self.own();
-        let spot = tree.spot(at)?;
+        let to = tree.insert_position(at)?;
         let node = tree.ids.take();
-        let target = spot.target(at);
+        let target = to.target(at);
         if is_first {
-            self.begin_later(Some(spot));
+            self.defer(Some(to));
         } else {
-            tree.add(node, &spot, attributes.clone());
+            tree.add(node, &to, attributes.clone());
         }
         self.operations.push(Operation::Add {
             node,
@@ -149,36 +153,36 @@ impl Edit {
         Ok(node)
     }
 
-    /// Adds a subtree that was built apart. It costs a sixteenth of what its nodes cost one by one.
+    /// Adds a subtree that was built separately. It costs a sixteenth of adding its nodes one by one.
     ///
     /// # Errors
     /// As [`add`](Self::add); `ForeignSubtree`, if it was built with ids of another tree;
     /// `AlreadyThere`, if it was spliced in before.
     pub fn splice(&mut self, at: Where, subtree: &Subtree) -> Result<(), EditError> {
         let tree = self.own();
-        let spot = tree.spot(at)?;
-        tree.splice(subtree, &spot)?;
+        let to = tree.insert_position(at)?;
+        tree.splice(subtree, &to)?;
         self.operations.push(Operation::Splice {
             subtree: subtree.clone(),
-            target: spot.target(at),
+            target: to.target(at),
         });
         Ok(())
     }
 
-    /// Moves a node with all below it; its id and theirs stay.
+    /// Moves a node with everything below it. All ids stay the same.
     ///
     /// # Errors
-    /// As [`add`](Self::add); `IsRoot`, if the node is the root; `Cycle`, if it would come under itself.
+    /// As [`add`](Self::add); `IsRoot`, if the node is the root; `Cycle`, if it would end up under itself.
     pub fn move_to(&mut self, node: NodeId, at: Where) -> Result<(), EditError> {
         let tree = self.own();
-        let spot = tree.spot(at)?;
-        tree.move_to(node, &spot)?;
-        let target = spot.target(at);
+        let to = tree.insert_position(at)?;
+        tree.move_to(node, &to)?;
+        let target = to.target(at);
         self.operations.push(Operation::Move { node, target });
         Ok(())
     }
 
-    /// Deletes a node with all below it. It costs as much for each node as adding it did.
+    /// Deletes a node with everything below it. Each node costs as much as adding it did.
     ///
     /// # Errors
     /// `Missing`, if it is not there; `IsRoot`, if it is the root.
@@ -188,7 +192,7 @@ impl Edit {
         Ok(())
     }
 
-    /// Puts the bytes of an attribute, over those that may be there.
+    /// Sets the bytes of an attribute, whether or not it has a value already.
     ///
     /// # Errors
     /// `Missing`, if the node is not there.
@@ -202,7 +206,8 @@ impl Edit {
         self.put_bytes(node, name, Bytes::new(value.as_ref()))
     }
 
-    /// The same with bytes that other clones may share, or that have a companion.
+    /// Like [`put_attribute`](Self::put_attribute), with bytes that are shared with other clones or have a
+    /// companion.
     ///
     /// # Errors
     /// `Missing`, if the node is not there.
@@ -210,7 +215,7 @@ impl Edit {
     pub fn put_bytes(&mut self, node: NodeId, name: &str, value: Bytes) -> Result<(), EditError> {
         if self.operations.is_empty() {
             self.tree.must_have(node)?;
-            self.begin_later(None);
+            self.defer(None);
         } else {
             self.own().put_bytes(node, name, &value)?;
         }
@@ -234,7 +239,7 @@ impl Edit {
         Ok(())
     }
 
-    /// Lets all nodes go and begins anew with one node, whose id this returns.
+    /// Removes all nodes and starts over with a new root. Returns the root's id.
     pub fn replace_root(&mut self, attributes: Attributes) -> NodeId {
         let tree = self.own();
         let node = tree.ids.take();
@@ -244,7 +249,7 @@ impl Edit {
         node
     }
 
-    /// Puts a new root above the present one (Jungle's pushPop); returns the id of the new one.
+    /// Puts a new root above the present one (Jungle's pushPop). Returns the new root's id.
     pub fn push_root(&mut self, attributes: Attributes) -> NodeId {
         let tree = self.own();
         let node = tree.ids.take();
@@ -254,18 +259,18 @@ impl Edit {
         node
     }
 
-    /// Does here what was done in another edit of this tree. Keys that hold are kept.
+    /// Applies an operation of another edit of this tree. Order keys that still fit are kept.
     ///
     /// # Errors
-    /// Those of the method of the same name; `SiblingMoved`, if the node to stand beside has another
-    /// parent now; `AlreadyThere`, if this was applied before.
+    /// Those of the method that does the same; `SiblingMoved`, if the sibling that the operation names has
+    /// another parent now; `AlreadyThere`, if the operation was applied before.
     pub fn apply(&mut self, operation: &Operation) -> Result<(), EditError> {
         self.own().apply(operation)?;
         self.operations.push(operation.clone());
         Ok(())
     }
 
-    /// Reads one attribute; recorded.
+    /// Reads one attribute. The read is recorded.
     ///
     /// # Errors
     /// `Missing`, if the node is not there.
@@ -278,7 +283,7 @@ impl Edit {
         Ok(found.get(name))
     }
 
-    /// Reads which children a node has, in order; recorded.
+    /// Reads which children a node has, in order. The read is recorded.
     ///
     /// # Errors
     /// `Missing`, if the node is not there.
@@ -288,7 +293,7 @@ impl Edit {
         Ok(found.children().map(Node::id))
     }
 
-    /// Reads a node and all below it, as `find` does; recorded.
+    /// Reads a node and everything below it, as `find` does. The read is recorded.
     ///
     /// # Errors
     /// `Missing`, if the node is not there.
@@ -298,19 +303,19 @@ impl Edit {
         Ok(found)
     }
 
-    /// The working version, with all that was done.
+    /// The working version, with every operation carried out.
     #[inline]
     fn own(&mut self) -> &mut Tree {
         self.carry_out();
         &mut self.tree
     }
 
-    /// The first operation is possible, and is carried out later.
+    /// Defers the first operation, which was checked.
     #[inline]
-    fn begin_later(&mut self, spot: Option<Spot>) {
+    fn defer(&mut self, to: Option<InsertPosition>) {
         let seen = OnceCell::new();
-        self.later = Some(Later { spot, seen });
-        self.operations.reserve_exact(1); // Often it stays the only one.
+        self.deferred = Some(Deferred { to, seen });
+        self.operations.reserve_exact(1); // It often stays the only one.
     }
 
     fn record(&self, read: impl FnOnce() -> Read) {
@@ -320,25 +325,25 @@ impl Edit {
     }
 }
 
-impl Later {
-    /// Does what the only operation says in the version in which it was looked at.
+impl Deferred {
+    /// Carries out the only operation, in the version in which it was checked.
     fn carry_out(&self, operations: &[Operation], tree: &mut Tree) {
-        match (operations, &self.spot) {
+        match (operations, &self.to) {
             (
                 [
                     Operation::Add {
                         node, attributes, ..
                     },
                 ],
-                Some(spot),
+                Some(to),
             ) => {
-                tree.add(*node, spot, attributes.clone());
+                tree.add(*node, to, attributes.clone());
             }
             ([operation], None) => {
                 let possible = tree.apply(operation);
-                possible.expect("it was looked at in this version");
+                possible.expect("it was checked in this version");
             }
-            _ => unreachable!("one operation waits at most"),
+            _ => unreachable!("at most one operation is deferred"),
         }
     }
 }

@@ -6,47 +6,45 @@ use crate::id::NodeId;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EditError {
-    /// The node was deleted, or never was in this tree.
+    /// The node was deleted, or was never in this tree.
     #[error("the node {0} is not in this version; it was deleted, or belongs to another tree")]
     Missing(NodeId),
-    /// The root has no siblings, and is replaced rather than deleted or moved.
+    /// The root has no siblings, and cannot be deleted or moved, only replaced.
     #[error("{0} is the root, which has no siblings; replace the root, or push a new one above it")]
     IsRoot(NodeId),
-    /// A node cannot come under itself.
-    #[error(
-        "the node {node} cannot move to {parent}, which lies under it; move {parent} out first"
-    )]
+    /// A node cannot be moved under itself.
+    #[error("the node {node} cannot move to {parent}, which is below it; move {parent} out first")]
     Cycle {
-        /// The node that was to move.
+        /// The node to be moved.
         node: NodeId,
-        /// Where it was to go.
+        /// Its new parent, which is the node itself or below it.
         parent: NodeId,
     },
-    /// The node that another one was to stand beside has moved to another parent meanwhile.
-    #[error("the node {0} has moved to another parent meanwhile; say anew where to insert")]
+    /// The sibling beside which a node was to go has moved to another parent since.
+    #[error("the node {0} has moved to another parent since; choose the place to insert again")]
     SiblingMoved(NodeId),
     /// The node has no attribute of this name.
-    #[error("the node {node} has no attribute `{name}` that could be deleted")]
+    #[error("the node {node} has no attribute `{name}` to delete")]
     NoAttribute {
         /// The node.
         node: NodeId,
         /// The name.
         name: String,
     },
-    /// An operation that came from elsewhere names an attribute in bytes that are no UTF-8.
+    /// An operation from elsewhere names an attribute in bytes that are not UTF-8.
     #[error(
         "the operation on {0} names an attribute that is not UTF-8; it was not made by an edit"
     )]
     NameNotText(NodeId),
-    /// A subtree or an operation brings an id that the tree has already.
-    #[error("the node {0} is in this version already; a subtree can be spliced in once only")]
+    /// A subtree or an operation brings an id that the tree already has.
+    #[error("the node {0} is in this version already; a subtree can be spliced in only once")]
     AlreadyThere(NodeId),
-    /// An operation that came from elsewhere brings an id of 2⁶² or more.
+    /// An operation from elsewhere brings an id of 2⁶² or more.
     #[error(
         "the operation brings the id {0}, which no source gave out; it was not made by an edit"
     )]
     IdTooLarge(NodeId),
     /// The subtree was built with the ids of another tree.
-    #[error("the subtree was built with ids of another tree; build it with `tree.builder`")]
+    #[error("the subtree was built with the ids of another tree; build it with `tree.builder`")]
     ForeignSubtree,
 }

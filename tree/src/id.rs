@@ -1,6 +1,6 @@
-//! Ids of nodes, and the source that gives them out.
+//! Node ids, and the source that gives them out.
 //!
-//! - An id is never given out twice by one source, so edits made at the same time never collide.
+//! - A source never gives out an id twice, so concurrent edits never collide.
 //! - Ids are dense: the map of a version packs neighbours together (see `radix`).
 
 use std::fmt;
@@ -9,7 +9,9 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::radix::LEAF;
+/// How many ids share one leaf of the map: those that differ only in the lowest [`LEAF_BITS`] bits.
+pub(crate) const LEAF: u64 = 1 << LEAF_BITS;
+pub(crate) const LEAF_BITS: u32 = 4;
 
 /// The address of a node: the same in every version, until the node is deleted.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -29,12 +31,12 @@ impl NodeId {
         self.0.get()
     }
 
-    /// The id so many behind this one.
+    /// The id that is `more` after this one.
     pub(crate) const fn plus(self, more: u64) -> Self {
         Self(self.0.saturating_add(more))
     }
 
-    /// For numbers that stand behind a first id and so are not zero.
+    /// The id with this number, which is at or after a first id and so is not zero.
     pub(crate) fn at(number: u64) -> Self {
         Self::new(number).expect("a source begins at 1")
     }
@@ -52,14 +54,14 @@ impl fmt::Debug for NodeId {
     }
 }
 
-/// The end of the ids that may come from elsewhere. Those behind it suffice for a source that was made
-/// to pass them: no program lives to take them all.
+/// The end of the ids that may come from elsewhere. A source that has passed them all still has more ids
+/// than any program lives to take.
 pub(crate) const FOREIGN_END: u64 = 1 << 62;
 
-/// The source of ids of one tree: all its versions, edits and builders share it.
+/// The id source of one tree, shared by all its versions, edits and builders.
 ///
-/// Any thread may take from it. The order of memory does not matter: that a number is given out once
-/// follows from the counter alone, and what is stored under it travels with the version.
+/// Any thread may take from it. Relaxed ordering is enough: the counter alone guarantees that a number is
+/// given out once, and what is stored under an id is published with the version.
 #[derive(Clone, Debug)]
 pub struct Ids(Arc<AtomicU64>);
 
@@ -69,22 +71,21 @@ impl Ids {
         Self::above(0)
     }
 
-    /// A source that goes on above `last`, for a tree whose ids up to there are taken.
+    /// A source that continues after `last`, for a tree whose ids up to `last` are taken.
     ///
     /// # Panics
-    /// If `last` is 2⁶² or more: no source has given out as many.
+    /// If `last` is 2⁶² or more, which no source has given out.
     pub fn above(last: u64) -> Self {
         assert!(last < FOREIGN_END, "no source has given out 2⁶² ids");
         Self(Arc::new(AtomicU64::new(last + 1)))
     }
 
-    /// An id that nobody else has.
+    /// Takes an id, which no other call returns.
     pub fn take(&self) -> NodeId {
         NodeId::at(self.0.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// Never gives out `id`, which came from elsewhere, a journal or another machine, and lies before
-    /// [`FOREIGN_END`].
+    /// Never gives out `id`, which came from a journal or another machine and is below [`FOREIGN_END`].
     pub(crate) fn pass(&self, id: NodeId) {
         if self.0.load(Ordering::Relaxed) <= id.get() {
             let next = id.get() + 1;
@@ -97,7 +98,7 @@ impl Ids {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// All ids that are left in the leaf of the map in which the next one lies: at least one.
+    /// Takes all ids that are left in the map leaf of the next id: at least one.
     pub(crate) fn take_leaf(&self) -> Range<u64> {
         let end = |next: u64| (next / LEAF + 1) * LEAF;
         let update = |next| Some(end(next));
@@ -108,7 +109,7 @@ impl Ids {
         first..end(first)
     }
 
-    /// Takes back what is left of a leaf, if nobody took an id since; otherwise a hole stays.
+    /// Takes back the rest of a leaf, unless an id was taken since; then a hole stays.
     pub(crate) fn give_back(&self, rest: Range<u64>) {
         let (end, start) = (rest.end, rest.start);
         let _ = self

@@ -1,14 +1,14 @@
-//! A few bytes that lie in place, in three words.
+//! A few bytes stored in place, in three words.
 //!
-//! The first byte is the length and one more, so the first word is never zero, and an enum of this and a
-//! pointer takes three words too. They are words, and not bytes, so that who makes or copies one handles
-//! words: what is written byte by byte stalls the processor when it is read as a word next.
+//! The first byte is the length plus one, so the first word is never zero, and an enum of this and a pointer
+//! takes three words too. The fields are words and not bytes, so that building and copying one writes whole
+//! words: bytes written one by one stall the processor when they are read as a word next.
 
 use std::num::NonZeroU64;
 
 use bytemuck::NoUninit;
 
-/// How many bytes have room.
+/// How many bytes fit.
 pub(crate) const ROOM: usize = 23;
 
 /// Up to [`ROOM`] bytes.
@@ -63,7 +63,7 @@ impl Draft {
         more <= ROOM + 1 - self.end
     }
 
-    /// Puts bytes behind the others; nothing, if there is no room.
+    /// Appends bytes; `None` if there is no room.
     #[inline(always)]
     pub(crate) fn push(&mut self, bytes: &[u8]) -> Option<()> {
         if !self.has_room(bytes.len()) {
@@ -86,13 +86,13 @@ impl Draft {
         let [first, rest @ ..] = self.words;
         let first = NonZeroU64::new((first | self.end as u64).to_le());
         Inline {
-            first: first.expect("a draft ends behind its first byte"),
+            first: first.expect("a draft ends after its first byte"),
             rest: rest.map(u64::to_le),
         }
     }
 }
 
-/// Up to eight bytes as a word, the first one lowest.
+/// Up to eight bytes as a word, the first byte lowest.
 #[inline(always)]
 fn word_of(bytes: &[u8]) -> u64 {
     match bytes.try_into() {
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn it_takes_what_has_room_and_no_more() {
+    fn it_takes_what_fits_and_no_more() {
         for len in 0..=ROOM {
             let bytes: Vec<u8> = (1..).take(len).collect();
             let inline = Inline::new(&bytes).expect("it has room");

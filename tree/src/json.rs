@@ -1,11 +1,11 @@
 //! A tree as JSON text and back.
 //!
 //! A node is `{"attributes": {name: value, …}, "children": [node, …]}`; either may be missing, and
-//! attributes stand first. A value that is UTF-8 is a string, any other is `{"hex": "00ff"}`. Ids are
-//! not written: what is read is a new tree of the same shape. An attribute whose value is
+//! attributes come first. A value that is UTF-8 is a string, any other is `{"hex": "00ff"}`. Ids are not
+//! written: reading gives a new tree of the same shape. An attribute whose value is
 //! `{"erased": "1763780000"}`, as a forest writes it, has lost its bytes and is left out.
 //!
-//! Writer and reader keep the open nodes in a list of their own, so depth is bounded by memory only.
+//! Writer and reader keep the open nodes in a list of their own, so only memory bounds the depth.
 
 mod scan;
 
@@ -18,20 +18,12 @@ use crate::node::Node;
 use crate::siblings::Siblings;
 use crate::subtree::Subtree;
 use crate::tree::Tree;
+
+pub use scan::JsonError;
 use scan::Scanner;
 
-/// Why a text is no tree.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("at byte {at} of the JSON text stands something else than {expected}")]
-pub struct JsonError {
-    /// How many bytes of the text were understood.
-    pub at: usize,
-    /// What should stand there.
-    pub expected: &'static str,
-}
-
 impl Node<'_> {
-    /// This node and all below it as JSON.
+    /// This node and everything below it as JSON.
     ///
     /// ```
     /// use weald_tree::Tree;
@@ -46,7 +38,8 @@ impl Node<'_> {
         self.to_json_with(&mut write_value)
     }
 
-    /// The same, with each value written by `write`: for values that stand for something else.
+    /// Like [`to_json`](Self::to_json), with each value written by `write`: for values that encode something
+    /// else.
     pub fn to_json_with(self, write: &mut dyn FnMut(&mut String, &[u8])) -> String {
         let mut text = String::new();
         let mut levels = Vec::new();
@@ -70,7 +63,7 @@ impl Tree {
     /// A new tree from JSON.
     ///
     /// # Errors
-    /// [`JsonError`] says at which byte the text is no tree.
+    /// [`JsonError`], with the byte at which the text stops being a tree.
     pub fn from_json(text: &str) -> Result<Self, JsonError> {
         read(text, &Ids::new()).map(Subtree::into_tree)
     }
@@ -78,7 +71,7 @@ impl Tree {
     /// A subtree from JSON that can be spliced into this tree.
     ///
     /// # Errors
-    /// [`JsonError`] says at which byte the text is no tree.
+    /// [`JsonError`], with the byte at which the text stops being a tree.
     pub fn subtree_from_json(&self, text: &str) -> Result<Subtree, JsonError> {
         read(text, self.ids())
     }
@@ -87,7 +80,7 @@ impl Tree {
 /// Writes a value.
 type WriteValue<'a> = &'a mut dyn FnMut(&mut String, &[u8]);
 
-/// Writes a node up to its first child, or wholly if it has none.
+/// Writes a node up to its first child, or completely if it has none.
 fn write_node<'t>(
     text: &mut String,
     node: Node<'t>,
@@ -124,13 +117,13 @@ pub fn write_value(text: &mut String, value: &[u8]) {
     }
     text.push_str("{\"hex\":\"");
     for byte in value {
-        write!(text, "{byte:02x}").expect("a string takes all that is written");
+        write!(text, "{byte:02x}").expect("writing to a string cannot fail");
     }
     text.push_str("\"}");
 }
 
 fn write_text(text: &mut String, value: &str) {
-    text.push_str(&serde_json::to_string(value).expect("a string is always JSON"));
+    text.push_str(&serde_json::to_string(value).expect("a string is always valid JSON"));
 }
 
 fn read(text: &str, ids: &Ids) -> Result<Subtree, JsonError> {
@@ -146,10 +139,10 @@ fn read(text: &str, ids: &Ids) -> Result<Subtree, JsonError> {
             continue;
         }
         builder.leaf(attributes);
-        // Here a node has ended, and with it perhaps its parent, and so on.
+        // A node has ended, and with it perhaps its parent, and so on.
         while depth > 0 && !scanner.skip(b',') {
-            scanner.expect(b']', "`,` or `]` behind a child")?;
-            scanner.expect(b'}', "`}` behind the children")?;
+            scanner.expect(b']', "`,` or `]` after a child")?;
+            scanner.expect(b'}', "`}` after the children")?;
             depth -= 1;
             if depth > 0 {
                 builder.close();
@@ -160,7 +153,7 @@ fn read(text: &str, ids: &Ids) -> Result<Subtree, JsonError> {
     Ok(builder.finish())
 }
 
-/// Reads a node up to its first child, or wholly; says which.
+/// Reads a node up to its first child and returns `true`, or completely and returns `false`.
 fn read_node(scanner: &mut Scanner) -> Result<(Attributes, bool), JsonError> {
     scanner.expect(b'{', "`{` of a node")?;
     if scanner.skip(b'}') {
@@ -174,7 +167,7 @@ fn read_node(scanner: &mut Scanner) -> Result<(Attributes, bool), JsonError> {
         if scanner.skip(b'}') {
             return Ok((attributes, false));
         }
-        scanner.expect(b',', "`,` or `}` behind the attributes")?;
+        scanner.expect(b',', "`,` or `}` after the attributes")?;
         name = scanner.text()?;
     }
     if name != "children" {
@@ -183,7 +176,7 @@ fn read_node(scanner: &mut Scanner) -> Result<(Attributes, bool), JsonError> {
     scanner.expect(b':', "`:`")?;
     scanner.expect(b'[', "`[` of the children")?;
     if scanner.skip(b']') {
-        scanner.expect(b'}', "`}` behind the children")?;
+        scanner.expect(b'}', "`}` after the children")?;
         return Ok((attributes, false));
     }
     Ok((attributes, true))
@@ -199,14 +192,14 @@ fn read_attributes(scanner: &mut Scanner) -> Result<Attributes, JsonError> {
         pairs.extend(read_value(scanner)?.map(|value| (name, value)));
         is_over = scanner.skip(b'}');
         if !is_over {
-            scanner.expect(b',', "`,` or `}` behind an attribute")?;
+            scanner.expect(b',', "`,` or `}` after an attribute")?;
         }
     }
     let pairs = pairs.iter();
     Ok(pairs.map(|(name, value)| (&**name, &**value)).collect())
 }
 
-/// Reads a value; nothing, if it was erased.
+/// Reads a value; `None` if it was erased.
 fn read_value(scanner: &mut Scanner) -> Result<Option<Vec<u8>>, JsonError> {
     if !scanner.skip(b'{') {
         return scanner.text().map(|text| Some(text.into_bytes()));
@@ -223,11 +216,11 @@ fn read_value(scanner: &mut Scanner) -> Result<Option<Vec<u8>>, JsonError> {
     } else {
         None
     };
-    scanner.expect(b'}', "`}` behind the value")?;
+    scanner.expect(b'}', "`}` after the value")?;
     Ok(bytes)
 }
 
-/// The bytes that pairs of hexadecimal digits stand for.
+/// Decodes pairs of hexadecimal digits.
 fn bytes_of(digits: &str) -> Option<Vec<u8>> {
     let pair = |pair: &[u8]| match pair {
         [a, b] => {

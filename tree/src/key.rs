@@ -1,14 +1,14 @@
-//! The order key: what a node's place among its siblings is, given at its insertion and never changed.
+//! The order key: a node's place among its siblings, set when the node is inserted and never changed.
 //!
-//! A key is a word, or a word and pairs behind it: word, id, word, …, word. Siblings are compared by
-//! that list with the node's own id behind it, so no two are equal, and there is room between any two:
-//! between `[5, a]` and `[5, b]` lies `[5, a, x, own]`. Logoot (Weiss, Urso, Molli 2009) orders a text
-//! in this way; we differ in that the first word is enough until about 30 nodes were inserted in the
-//! same gap, and for one more level of words until 2³¹ were inserted in one direction.
+//! A key is a word, or a word followed by pairs: word, id, word, …, word. Siblings are compared by that list
+//! with the node's own id appended, so no two are equal, and there is room between any two: between `[5, a]`
+//! and `[5, b]` there is `[5, a, x, own]`. Logoot (Weiss, Urso, Molli 2009) orders a text in this way. Weald
+//! differs in that one word is enough for about 30 inserts into the same gap, and one more level of words for
+//! 2³¹ inserts in one direction.
 //!
-//! - Words are never 0 but in a pair `0, 0`, which only leads to room below a word 1.
-//! - Who inserts zigzag between the two newest, again and again, makes keys grow by 16 bytes for each
-//!   30 insertions; no immutable key can avoid that.
+//! - A word of 0 occurs only in a pair `0, 0`, which makes room below a word of 1.
+//! - Inserting between the two newest nodes again and again, in a zigzag, makes keys grow by 16 bytes per 30
+//!   inserts; no immutable key can avoid that.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -17,10 +17,10 @@ use crate::id::NodeId;
 
 /// A place among siblings.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OrderKey(Form);
+pub struct OrderKey(KeyRepr);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Form {
+enum KeyRepr {
     Word(u64),
     Words(Arc<[u64]>),
 }
@@ -33,29 +33,29 @@ pub(crate) struct Rank<'a> {
 }
 
 const MIDDLE: u64 = 1 << 63;
-/// The room that is left between two that are added at an end.
+/// The room left between two nodes that are added at an end.
 const STEP: u64 = 1 << 32;
 
 impl OrderKey {
-    /// The key of the child at `index` of a list that is made at once.
+    /// The key of the child at `index` of a list that is built in one go.
     #[inline]
     pub(crate) fn nth(index: u64) -> Self {
-        Self(Form::Word(nth(index)))
+        Self(KeyRepr::Word(nth(index)))
     }
 
-    /// The words, as they may be stored or sent: an odd number.
+    /// The words, to be stored or sent. There is an odd number of them.
     pub fn words(&self) -> &[u64] {
         match &self.0 {
-            Form::Word(word) => std::slice::from_ref(word),
-            Form::Words(words) => words,
+            KeyRepr::Word(word) => std::slice::from_ref(word),
+            KeyRepr::Words(words) => words,
         }
     }
 
     /// The key of these words, if their number is odd.
     pub fn from_words(words: &[u64]) -> Option<Self> {
         match words {
-            [word] => Some(Self(Form::Word(*word))),
-            _ if words.len() % 2 == 1 => Some(Self(Form::Words(words.into()))),
+            [word] => Some(Self(KeyRepr::Word(*word))),
+            _ if words.len() % 2 == 1 => Some(Self(KeyRepr::Words(words.into()))),
             _ => None,
         }
     }
@@ -72,12 +72,12 @@ impl OrderKey {
     pub(crate) fn between(left: Option<Rank>, right: Option<Rank>) -> Self {
         let [low, high] = [left, right].map(|bound| bound.map(|rank| rank.words[0]));
         match pick(low, high) {
-            Some(word) => Self(Form::Word(word)),
+            Some(word) => Self(KeyRepr::Word(word)),
             None => Self::deeper(left, right),
         }
     }
 
-    /// A key between two whose first words leave no room.
+    /// A key between two neighbours whose first words leave no room.
     fn deeper(left: Option<Rank>, right: Option<Rank>) -> Self {
         let (mut prefix, mut level) = (Vec::new(), 0);
         let (mut left, mut right) = (left, right);
@@ -87,12 +87,12 @@ impl OrderKey {
                 prefix.extend(low.into_iter().flatten());
             } else if let Some(word) = pick(low.map(|pair| pair[0]), high.map(|pair| pair[0])) {
                 prefix.push(word);
-                return Self(Form::Words(prefix.into()));
+                return Self(KeyRepr::Words(prefix.into()));
             } else if let Some(pair) = low {
                 prefix.extend(pair);
-                right = None; // All that begins with this pair lies before the right one.
+                right = None; // Every key with this pair is before the right one.
             } else {
-                // Here `left` has ended, and `right` goes on with a word 0 or 1.
+                // `left` has ended, and `right` continues with a word of 0 or 1.
                 right = right.filter(|_| high == Some([0, 0]));
                 left = None;
                 prefix.extend([0, 0]);
@@ -102,15 +102,15 @@ impl OrderKey {
     }
 }
 
-/// The first word of the child at `index` of a list that is made at once.
+/// The first word of the child at `index` of a list that is built in one go.
 #[inline]
 pub(crate) fn nth(index: u64) -> u64 {
-    // Behind 2³¹ children the ends are near, so the steps become ones.
+    // After 2³¹ children the end of the range is near, so the steps shrink to one.
     let steps = index.min((1 << 31) - 2);
     MIDDLE + steps * STEP + (index - steps)
 }
 
-/// A word strictly between two; in the middle of a gap, a step away from an end.
+/// A word strictly between two: the middle of a gap, or a step away from an end.
 #[inline]
 fn pick(low: Option<u64>, high: Option<u64>) -> Option<u64> {
     match (low, high) {
@@ -169,7 +169,7 @@ mod tests {
 
     use super::*;
 
-    /// Inserts at each place in turn; two of three share their key with a neighbour made at once.
+    /// Inserts at each place in turn, three nodes at a time that share one key.
     fn insert_all(places: &[usize]) -> Vec<(OrderKey, NodeId)> {
         insert_into(Vec::new(), places)
     }
@@ -211,10 +211,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn there_is_room_before_the_least_word_and_behind_the_greatest(
+        fn there_is_room_before_the_least_word_and_after_the_greatest(
             places in prop::collection::vec(prop_oneof![Just(0), Just(1), Just(2), Just(usize::MAX), any::<usize>()], 0..100)
         ) {
-            let ends = [1, 2, u64::MAX - 1, u64::MAX].map(|word| OrderKey(Form::Word(word)));
+            let ends = [1, 2, u64::MAX - 1, u64::MAX].map(|word| OrderKey(KeyRepr::Word(word)));
             let ids = (1 << 40..).map(NodeId::at);
             let list = insert_into(ends.into_iter().zip(ids).collect(), &places);
             prop_assert!(list.is_sorted_by(|a, b| a.0.rank(a.1) < b.0.rank(b.1)));
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_made_at_once_rises_to_its_end() {
+    fn a_list_built_in_one_go_rises_to_its_end() {
         let end = u64::from(u32::MAX);
         for index in [0, 1, (1 << 31) - 3, (1 << 31) - 2, 1 << 31, end - 1] {
             assert!(nth(index) < nth(index + 1), "{index}");

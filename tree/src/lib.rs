@@ -1,50 +1,62 @@
-//! The persistent tree: nodes with attributes and ordered children, of which every version is kept.
+//! The persistent tree: nodes with attributes and ordered children, in versions that never change.
 //!
-//! - A [`Tree`] is one version and never changes; a clone costs two counters.
-//! - An [`Edit`] is a private version that owns what it has copied; [`Edit::freeze`] gives the tree.
+//! - A [`Tree`] is one version; a clone costs two counters.
+//! - An [`Edit`] is a private version that owns what it has copied; [`Edit::freeze`] turns it into a tree.
 //! - A [`NodeId`] is a node's address in every version until the node is deleted.
-//! - Siblings stand in the order of keys that never change ([`OrderKey`]), so inserts commute.
-//! - Nothing is recursive over the document: a depth of 100,000 is as safe as one of 3.
+//! - Siblings are ordered by keys that never change ([`OrderKey`]), so inserts commute.
+//! - Nothing recurses over the document: a depth of 100,000 is as safe as a depth of 3.
 //!
-//! To follow an edit read `edit` → `spot` → `apply` → `radix`; to follow a walk, `walk` → `siblings`.
+//! To follow an edit, read `edit` → `insert_position` → `apply` → `radix`; to follow a walk, read
+//! `walk` → `siblings`.
 //!
-//! Absent: files, threads and clocks. Names of trees, commits and history are the forest's.
+//! Absent: files, threads and clocks. Tree names, commits and history belong to the forest.
+//!
+//! Each group of modules below is a layer: a file imports only from its own layer and the layers above it
+//! in this list.
 
 #![forbid(unsafe_code)]
 
-// What a version is made of.
+// Ids, bytes in place, and the shape of a leaf.
+mod id;
+mod inline;
+mod shape;
+
+// What one record holds: attributes, children, and an order key.
 mod attributes;
 mod bytes;
 mod children;
-mod id;
-mod inline;
 mod key;
+mod rope;
+
+// A version: the map from ids to records.
 mod radix;
 mod record;
-mod rope;
-mod shape;
+mod tree;
 
-// Reading.
-mod ahead;
+// Reading one version, and comparing two.
 mod census;
 mod climb;
 mod diff;
-mod json;
 mod node;
 mod path;
+mod prefetch;
 mod siblings;
-mod tree;
 mod walk;
 
-// Writing.
-mod apply;
+// Subtrees that are in no version yet, built or read from text.
 mod builder;
-mod edit;
-mod error;
-mod operation;
-mod script;
-mod spot;
+mod json;
 mod subtree;
+
+// Operations as data, and their application to a version.
+mod apply;
+mod error;
+mod insert_position;
+mod operation;
+
+// An edit, and what it leaves for other versions.
+mod edit;
+mod script;
 
 pub use attributes::Attributes;
 pub use builder::Builder;

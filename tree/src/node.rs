@@ -1,25 +1,38 @@
-//! A node as a reader sees it: one record of one version, borrowed.
-
-use std::ops::Range;
+//! A node as readers see it: one record of one version, borrowed.
 
 use crate::attributes::Attributes;
 use crate::children::Children;
 use crate::id::NodeId;
 use crate::key::Rank;
-use crate::path::Path;
 use crate::radix::{Leaf, slot_of};
 use crate::record::Record;
-use crate::siblings::Siblings;
 use crate::tree::Tree;
-use crate::walk::{BreadthFirst, Postorder, Preorder};
 
 /// A node of one version. Copying it costs nothing; it lives as long as the version is borrowed.
 #[derive(Clone, Copy)]
 pub struct Node<'t> {
     pub(crate) tree: &'t Tree,
     pub(crate) id: NodeId,
-    /// The leaf of the map in which its record lies: a walk need not look at the record itself.
+    /// The leaf of the map that holds its record, so that a walk need not look at the record itself.
     pub(crate) leaf: &'t Leaf<Record>,
+}
+
+impl Tree {
+    /// The topmost node.
+    pub fn root(&self) -> Node<'_> {
+        self.node(self.root).expect("every version has its root")
+    }
+
+    /// The node with this id, if this version has it.
+    #[inline]
+    pub fn node(&self, id: NodeId) -> Option<Node<'_>> {
+        let leaf = self.records.leaf(id)?;
+        leaf.slots[slot_of(id)].is_some().then_some(Node {
+            tree: self,
+            id,
+            leaf,
+        })
+    }
 }
 
 impl<'t> Node<'t> {
@@ -28,7 +41,7 @@ impl<'t> Node<'t> {
         self.id
     }
 
-    /// The version in which it is seen.
+    /// The version it belongs to.
     pub fn tree(self) -> &'t Tree {
         self.tree
     }
@@ -44,12 +57,12 @@ impl<'t> Node<'t> {
         self.record().attributes.get(name)
     }
 
-    /// One attribute as text; nothing if it is missing or no UTF-8.
+    /// One attribute as text; `None` if it is missing or not UTF-8.
     pub fn get_str(self, name: &str) -> Option<&'t str> {
         str::from_utf8(self.get(name)?).ok()
     }
 
-    /// The node above; the root has none.
+    /// The node above it; the root has none.
     pub fn parent(self) -> Option<Node<'t>> {
         if self.id == self.tree.root {
             return None;
@@ -57,12 +70,12 @@ impl<'t> Node<'t> {
         self.tree.node(self.record().place.parent())
     }
 
-    /// The nodes above, from the parent to the root.
+    /// The nodes above it, from the parent to the root.
     pub fn ancestors(self) -> impl Iterator<Item = Node<'t>> {
         std::iter::successors(self.parent(), |node| node.parent())
     }
 
-    /// Whether `self` is `other` or lies above it.
+    /// Whether `self` is `other` or is above it.
     pub fn is_above(self, other: Node<'_>) -> bool {
         self.id == other.id || other.ancestors().any(|node| node.id == self.id)
     }
@@ -70,18 +83,6 @@ impl<'t> Node<'t> {
     /// How many children it has.
     pub fn child_count(self) -> usize {
         self.record().children.len()
-    }
-
-    /// Its children in order.
-    #[inline]
-    pub fn children(self) -> Siblings<'t> {
-        Siblings::new(self, 0..usize::MAX)
-    }
-
-    /// Its children at these positions, as many of them as there are. It costs the logarithm of the
-    /// children before them.
-    pub fn children_in(self, positions: Range<usize>) -> Siblings<'t> {
-        Siblings::new(self, positions)
     }
 
     /// Its child at a position.
@@ -95,59 +96,13 @@ impl<'t> Node<'t> {
             .map_or(0, |parent| parent.position_of(self.id))
     }
 
-    /// Its positional path, which holds in this version only.
-    pub fn path(self) -> Path {
-        let above = std::iter::once(self).chain(self.ancestors());
-        let mut positions: Vec<usize> = above.map(Node::position).collect();
-        positions.pop();
-        positions.reverse();
-        Path::new(positions)
-    }
-
-    /// This node and all below it, parents before children.
-    pub fn preorder(self) -> Preorder<'t> {
-        Preorder::new(self)
-    }
-
-    /// This node and all below it, children before parents.
-    pub fn postorder(self) -> Postorder<'t> {
-        Postorder::new(self)
-    }
-
-    /// This node and all below it, level by level.
-    pub fn breadth_first(self) -> BreadthFirst<'t> {
-        BreadthFirst::new(self)
-    }
-
-    /// The nodes for which `is_sought` holds, this one and below, found as the iterator is asked.
-    ///
-    /// ```
-    /// use weald_tree::{Attributes, Tree};
-    ///
-    /// let mut edit = Tree::new().edit();
-    /// let root = edit.tree().root().id();
-    /// for role in ["author", "reader", "author"] {
-    ///     edit.append(root, Attributes::new().with("role", role))?;
-    /// }
-    /// let tree = edit.freeze();
-    /// let authors = tree.root().find(|node| node.get_str("role") == Some("author"));
-    /// assert_eq!(authors.count(), 2);
-    /// # Ok::<(), weald_tree::EditError>(())
-    /// ```
-    pub fn find<F>(self, is_sought: F) -> impl Iterator<Item = Node<'t>>
-    where
-        F: FnMut(&Node<'t>) -> bool,
-    {
-        self.preorder().filter(is_sought)
-    }
-
     #[inline]
     pub(crate) fn record(self) -> &'t Record {
         let slot = &self.leaf.slots[slot_of(self.id)];
         slot.as_ref().expect("a node has a record")
     }
 
-    /// The node so many slots behind it in its leaf, where one is.
+    /// The node `slots` slots after it in its leaf, which must exist.
     #[inline]
     pub(crate) fn beside(self, slots: u64) -> Self {
         Self {
@@ -172,7 +127,7 @@ impl<'t> Node<'t> {
         found.expect("a node is among the children of its parent")
     }
 
-    /// How many children stand before this rank.
+    /// How many children are before this rank.
     pub(crate) fn position_for(self, rank: Rank<'_>) -> usize {
         let children = &self.record().children;
         let is_before = |at: usize| {

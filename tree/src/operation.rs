@@ -1,10 +1,10 @@
-//! The operations of an edit, as data: what was done, in terms of ids and order keys.
+//! The operations of an edit as data: each change, in terms of ids and order keys.
 //!
-//! - An operation holds all that it brings, so whoever has a version can apply it without the code
-//!   that made it: a combiner that merges edits, a journal that is read again, another machine.
-//! - Its ids came from the tree's source and its keys are unique, so operations of different edits
-//!   name the same node only if they mean the same node.
-//! - Ids of nodes say what an operation needs: it is refused when one of them is gone.
+//! - An operation holds everything it adds, so it can be applied to any version without the code that made
+//!   it: by a combiner that merges edits, from a journal, or on another machine.
+//! - Its ids come from the tree's source and its keys are unique, so operations of different edits name the
+//!   same node only if they mean the same node.
+//! - An operation needs the nodes that it names: it is refused when one of them is gone.
 
 use crate::attributes::Attributes;
 use crate::bytes::Bytes;
@@ -17,23 +17,23 @@ use crate::subtree::Subtree;
 pub enum Where {
     /// Before all children of a parent.
     First(NodeId),
-    /// Behind all children of a parent.
+    /// After all children of a parent.
     Last(NodeId),
     /// Before a sibling.
     Before(NodeId),
-    /// Behind a sibling.
+    /// After a sibling.
     After(NodeId),
 }
 
-/// A place that was found for a node.
+/// The place that an edit chose for a node.
 ///
-/// Applied to another version, the key holds if it still is where `at` says; otherwise it is made
-/// anew. So inserts between siblings commute, and what is appended stands in the order of commits.
+/// In another version the key is kept if it is still where `at` says; otherwise a new key is made. So inserts
+/// between siblings commute, and appended nodes are in the order of commits.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Target {
-    /// What was asked for.
+    /// The requested place.
     pub at: Where,
-    /// The parent that this meant.
+    /// The parent that `at` meant in the edit's own version.
     pub parent: NodeId,
     /// The order key under it.
     pub key: OrderKey,
@@ -52,26 +52,26 @@ pub enum Operation {
         /// Its attributes.
         attributes: Attributes,
     },
-    /// A subtree that was built apart.
+    /// A subtree that was built separately.
     Splice {
         /// The subtree; a clone shares it.
         subtree: Subtree,
         /// The place of its topmost node.
         target: Target,
     },
-    /// A node comes to another place, with all below it.
+    /// A node moves to another place, with everything below it.
     Move {
         /// The node.
         node: NodeId,
         /// Its new place.
         target: Target,
     },
-    /// A node goes, with all below it.
+    /// A node is deleted, with everything below it.
     Delete {
         /// The node.
         node: NodeId,
     },
-    /// An attribute gets a value.
+    /// An attribute is set to a value.
     PutAttribute {
         /// The node.
         node: NodeId,
@@ -80,21 +80,21 @@ pub enum Operation {
         /// Its value.
         value: Bytes,
     },
-    /// An attribute goes.
+    /// An attribute is deleted.
     DeleteAttribute {
         /// The node.
         node: NodeId,
         /// The attribute's name, which is UTF-8.
         name: Bytes,
     },
-    /// All nodes go, and a new root comes.
+    /// All nodes are deleted, and there is a new root.
     ReplaceRoot {
         /// The new root.
         node: NodeId,
         /// Its attributes.
         attributes: Attributes,
     },
-    /// A new root comes above the present one, which is its only child.
+    /// A new root is put above the present one, which becomes its only child.
     PushRoot {
         /// The new root.
         node: NodeId,

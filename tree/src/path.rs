@@ -1,7 +1,8 @@
-//! Jungle's positional paths: ⟨-1,1,2,3⟩ is the root, its child 1, that one's child 2, and so on.
+//! Jungle's positional paths: ⟨-1,1,2,3⟩ leads from the root to its child 1, then to child 2 of that child,
+//! then to child 3.
 //!
-//! A path holds in one version only: after an insertion or a deletion it may lead elsewhere. A node's
-//! id does not, so a path is for people and a [`NodeId`](crate::NodeId) for programs.
+//! A path is valid in one version only: after an insertion or a deletion it may lead elsewhere. A node's id
+//! stays valid, so paths are for people and [`NodeId`](crate::NodeId)s are for programs.
 
 use std::fmt;
 use std::str::FromStr;
@@ -24,37 +25,39 @@ use crate::tree::Tree;
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Path(Vec<usize>);
 
-/// Why a text is no path, or leads nowhere.
+/// Why a text is not a path, or a path leads nowhere.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PathError {
-    /// The text does not begin with the root.
-    #[error("`{0}` is no path: it begins with the root, which is written -1, as in <-1,0,2>")]
+    /// The text does not start with the root.
+    #[error(
+        "`{0}` is not a path: a path starts with the root, which is written -1, as in <-1,0,2>"
+    )]
     NoRoot(String),
-    /// One part of the text is no position.
-    #[error("`{0}` is no position of a child; positions are numbers from 0")]
+    /// One part of the text is not a position.
+    #[error("`{0}` is not a position of a child; positions are numbers from 0")]
     NoPosition(String),
     /// The brackets do not match.
-    #[error("`{0}` opens or closes a bracket without its partner; write <-1,0,2> or -1,0,2")]
+    #[error("the brackets of `{0}` do not match; write <-1,0,2> or -1,0,2")]
     Bracket(String),
-    /// A node on the way has fewer children.
+    /// A node on the path has fewer children.
     #[error(
         "{path} leads nowhere in this version: level {level} asks for child {position} of {children}"
     )]
     OutOfRange {
         /// The path.
         path: Path,
-        /// How many positions of the path led somewhere.
+        /// How many positions of the path lead to a node.
         level: usize,
-        /// The position that did not.
+        /// The position that does not.
         position: usize,
-        /// How many children there are.
+        /// How many children the node at that level has.
         children: usize,
     },
 }
 
 impl Path {
-    /// The path of these positions; none lead to the root.
+    /// The path of these positions; an empty list leads to the root.
     pub fn new(positions: Vec<usize>) -> Self {
         Self(positions)
     }
@@ -81,6 +84,17 @@ impl Tree {
             })?;
         }
         Ok(node)
+    }
+}
+
+impl Node<'_> {
+    /// Its positional path, which is valid in this version only.
+    pub fn path(self) -> Path {
+        let above = std::iter::once(self).chain(self.ancestors());
+        let mut positions: Vec<usize> = above.map(Node::position).collect();
+        positions.pop();
+        positions.reverse();
+        Path::new(positions)
     }
 }
 
@@ -117,7 +131,7 @@ fn bare(text: &str) -> Result<&str, PathError> {
 }
 
 impl fmt::Display for Path {
-    /// In ASCII; with `{:#}` in Jungle's brackets.
+    /// In ASCII, or with `{:#}` in Jungle's brackets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [open, close] = if f.alternate() {
             ["⟨", "⟩"]

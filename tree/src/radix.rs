@@ -1,30 +1,28 @@
-//! The map from ids to records that a version is: a radix tree of leaves with sixteen slots, under
-//! branches with eight parts. Wider ones would make look-ups shorter and copies longer.
+//! The map from ids to records behind every version: a radix tree of leaves with sixteen slots, under branches
+//! with eight parts. Wider leaves and branches would make look-ups shorter and copies longer.
 //!
-//! - A clone shares everything; what only one owner has is changed in place, the rest is copied first.
+//! - A clone shares everything. A block with one owner is changed in place; a shared block is copied first.
 //! - A leaf without records and a branch without leaves do not exist.
-//! - The last leaf, into which new ids go, lies beside the tree and not in it: so who adds one node after
-//!   the other, each in a version of its own, copies no way to it. (Clojure's vectors have such a tail.)
-//! - What a walk asks of every record stands in one word for each leaf, which [`Radix::change`] keeps
-//!   (see `shape`), so that a walk looks at few records.
-//! - It is at most twenty levels high, so recursion over it is safe however deep a document is.
+//! - The last leaf, where new ids go, is beside the tree and not in it: adding nodes one after another, each in
+//!   a version of its own, copies no path to it. (Clojure's vectors have such a tail.)
+//! - One word per leaf holds what a walk needs to know of every record (see `shape`), so a walk looks at few
+//!   records. [`Radix::change`] keeps that word up to date.
+//! - The map is at most twenty levels high, so recursion over it is safe however deep a document is.
 
 use triomphe::{Arc, UniqueArc};
 
-use crate::id::NodeId;
+use crate::id::{LEAF_BITS, NodeId};
 use crate::shape::{Family, Shape};
 
-/// Ids in one leaf.
-pub(crate) const LEAF: u64 = 1 << LEAF_BITS;
+/// Slots in one leaf: one for each of its ids.
 pub(crate) const SLOTS: usize = 1 << LEAF_BITS;
-const LEAF_BITS: u32 = 4;
 /// Parts of one branch.
 pub(crate) const WIDTH: usize = 1 << BITS;
 pub(crate) const BITS: u32 = 3;
 
 /// What the map holds.
-pub(crate) trait Item: Clone {
-    /// What hangs below it, if this is its id.
+pub(crate) trait Entry: Clone {
+    /// What is below it, if this is its id.
     fn family(&self, id: NodeId) -> Family;
 }
 
@@ -37,14 +35,14 @@ pub(crate) struct Radix<T> {
     tail: Tail<T>,
 }
 
-/// The leaf of the highest number, or the place for it; all in the tree have lower ones.
+/// The leaf of the highest number, or its empty place; all leaves in the tree have lower numbers.
 #[derive(Clone)]
 pub(crate) struct Tail<T> {
     pub(crate) number: u64,
     pub(crate) leaf: Branch<T>,
 }
 
-/// One place in the map, and all that hangs there.
+/// One place in the map, and everything below it.
 #[derive(Clone)]
 pub(crate) enum Branch<T> {
     Empty,
@@ -52,10 +50,10 @@ pub(crate) enum Branch<T> {
     Leaf(Leaf<T>),
 }
 
-/// The places of sixteen ids that follow each other.
+/// The slots of sixteen consecutive ids.
 pub(crate) type Slots<T> = [Option<T>; SLOTS];
 
-/// The records of sixteen ids, and what hangs below each.
+/// The records of sixteen ids, and what is below each.
 #[derive(Clone)]
 pub(crate) struct Leaf<T> {
     pub(crate) slots: Arc<Slots<T>>,
@@ -74,7 +72,7 @@ impl<T> Radix<T> {
         }
     }
 
-    /// A map of leaves that stand in the order of their numbers.
+    /// A map of leaves, given in the order of their numbers.
     pub(crate) fn of_leaves(leaves: impl Iterator<Item = (u64, Leaf<T>)>) -> Self {
         let mut level: Vec<_> = leaves
             .map(|(number, leaf)| (number, Branch::Leaf(leaf)))
@@ -99,8 +97,8 @@ impl<T> Radix<T> {
         &self.tail
     }
 
-    /// The part of this height in which the leaf of `id` lies, unless that is the tail; the whole tree, if
-    /// that is lower.
+    /// The part of this height that holds the leaf of `id`, unless that leaf is the tail; the whole tree, if
+    /// the tree is lower.
     #[inline]
     pub(crate) fn branch(&self, id: NodeId, height: u32) -> Option<&Branch<T>> {
         let number = id.get() >> LEAF_BITS;
@@ -117,7 +115,7 @@ impl<T> Radix<T> {
         Some(branch)
     }
 
-    /// The leaves that share their lowest branch with that of `id`, and the number of the first of them.
+    /// The leaves in the same lowest branch as the leaf of `id`, and the number of the first of them.
     #[inline]
     pub(crate) fn beside(&self, id: NodeId) -> (u64, &[Branch<T>]) {
         let number = id.get() >> LEAF_BITS;
@@ -133,7 +131,7 @@ impl<T> Radix<T> {
         }
     }
 
-    /// The leaf in which `id` has its slot.
+    /// The leaf that has the slot of `id`.
     #[inline]
     pub(crate) fn leaf(&self, id: NodeId) -> Option<&Leaf<T>> {
         let number = id.get() >> LEAF_BITS;
@@ -160,13 +158,13 @@ impl<T> Radix<T> {
     }
 }
 
-impl<T: Item> Radix<T> {
-    /// Changes the record of an id that is there; copies what others share.
+impl<T: Entry> Radix<T> {
+    /// Changes the record of an id, which must exist; copies shared blocks first.
     #[inline]
     pub(crate) fn change<R>(&mut self, id: NodeId, change: impl FnOnce(&mut T) -> R) -> R {
         let leaf = self.own_leaf(id);
         let slot = Arc::make_mut(&mut leaf.slots)[slot_of(id)].as_mut();
-        let value = slot.expect("the caller looked the id up before");
+        let value = slot.expect("the caller has looked the id up");
         let result = change(value);
         leaf.shape.set(slot_of(id), value.family(id));
         result
@@ -179,7 +177,7 @@ impl<T: Item> Radix<T> {
         Arc::make_mut(&mut leaf.slots)[slot_of(id)] = Some(value);
     }
 
-    /// Takes the record out of the map, and what holds nothing after that.
+    /// Removes the record from the map, and the leaf and branches that become empty.
     pub(crate) fn remove(&mut self, id: NodeId) -> Option<T> {
         self.get(id)?;
         if id.get() >> LEAF_BITS == self.tail.number {
@@ -188,12 +186,12 @@ impl<T: Item> Radix<T> {
         take_out(&mut self.top, id, self.height)
     }
 
-    /// Puts a whole leaf in the place of number `number`, which is empty or overwritten.
+    /// Puts a whole leaf at the place `number`, over what may be there.
     pub(crate) fn insert_leaf(&mut self, number: u64, leaf: Leaf<T>) {
         *self.place(number) = Branch::Leaf(leaf);
     }
 
-    /// The leaf of an id, made if there is none; what leads to it is owned.
+    /// The leaf of an id, created if there is none. The branches on the path to it become owned.
     #[inline]
     fn own_leaf(&mut self, id: NodeId) -> &mut Leaf<T> {
         let place = self.place(id.get() >> LEAF_BITS);
@@ -205,11 +203,11 @@ impl<T: Item> Radix<T> {
         }
         match place {
             Branch::Leaf(leaf) => leaf,
-            _ => unreachable!("leaves lie at height zero"),
+            _ => unreachable!("leaves are at height zero"),
         }
     }
 
-    /// The place of a leaf, made and owned up to there.
+    /// The place of a leaf. The path to it is created and owned.
     #[inline]
     fn place(&mut self, number: u64) -> &mut Branch<T> {
         if number < self.tail.number {
@@ -221,7 +219,7 @@ impl<T: Item> Radix<T> {
         &mut self.tail.leaf
     }
 
-    /// The tail becomes one leaf among the others.
+    /// Moves the tail into the tree and starts a new one.
     #[cold]
     fn begin_tail(&mut self, number: u64) {
         let leaf = Branch::Empty;
@@ -247,7 +245,7 @@ impl<T: Item> Radix<T> {
             }
             place = match place {
                 Branch::Inner(below) => &mut Arc::make_mut(below)[digit(number, height)],
-                _ => unreachable!("only branches lie above height zero"),
+                _ => unreachable!("only branches are above height zero"),
             };
         }
         place
@@ -280,7 +278,7 @@ impl<T> Branch<T> {
     }
 }
 
-/// The branches above parts that stand in the order of their numbers.
+/// The branches above these parts, which are in the order of their numbers.
 fn gather<T>(level: Vec<(u64, Branch<T>)>) -> Vec<(u64, Branch<T>)> {
     let mut above: Vec<(u64, UniqueArc<[Branch<T>; WIDTH]>)> =
         Vec::with_capacity(level.len() / WIDTH + 2);
@@ -297,7 +295,7 @@ fn gather<T>(level: Vec<(u64, Branch<T>)>) -> Vec<(u64, Branch<T>)> {
     above.into_iter().map(shared).collect()
 }
 
-fn take_out<T: Item>(branch: &mut Branch<T>, id: NodeId, height: u32) -> Option<T> {
+fn take_out<T: Entry>(branch: &mut Branch<T>, id: NodeId, height: u32) -> Option<T> {
     let (value, is_empty) = match branch {
         Branch::Empty => return None,
         Branch::Leaf(leaf) => {
@@ -350,13 +348,13 @@ mod tests {
         NodeId::new(number).expect("not zero")
     }
 
-    impl Item for u8 {
+    impl Entry for u8 {
         fn family(&self, _: NodeId) -> Family {
             Family::None
         }
     }
 
-    impl Item for () {
+    impl Entry for () {
         fn family(&self, _: NodeId) -> Family {
             Family::None
         }

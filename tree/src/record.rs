@@ -1,6 +1,6 @@
-//! What a version holds of one node: its place, its attributes and the ids of its children.
+//! What a version holds for one node: its place, its attributes and the ids of its children.
 //!
-//! 56 bytes, and the slot in the map that may be empty takes no more: a test holds it there.
+//! A record takes 56 bytes, and so does a slot of the map, which may be empty. A test checks both.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use crate::attributes::Attributes;
 use crate::children::Children;
 use crate::id::NodeId;
 use crate::key::{OrderKey, Rank};
-use crate::radix::Item;
+use crate::radix::Entry;
 use crate::shape::{Family, MOST};
 
 /// One node in one version.
@@ -37,13 +37,13 @@ impl Record {
     }
 }
 
-impl Item for Record {
+impl Entry for Record {
     #[inline]
     fn family(&self, id: NodeId) -> Family {
         match &self.children {
             Children::None => Family::None,
             Children::Run { count, first } => match u8::try_from(*count) {
-                Ok(count @ 1..=MOST) if *first == id.plus(1) => Family::Behind(count),
+                Ok(count @ 1..=MOST) if *first == id.plus(1) => Family::Following(count),
                 _ => Family::Listed,
             },
             Children::Few(_) | Children::List(_) => Family::Listed,

@@ -1,8 +1,8 @@
-//! A long list of ids that versions share: a tree of chunks that is addressed by position.
+//! A long list of ids that versions share: a tree of chunks, addressed by position.
 //!
-//! - Every chunk but an empty list's only one holds something; all leaves lie at one height.
-//! - A clone shares everything; what only one owner has is changed in place, the rest is copied first.
-//! - Appending fills chunks to the brim, so the millionth id costs what the thousandth cost.
+//! - Every chunk holds something, except the only chunk of an empty list; all leaves are at one height.
+//! - A clone shares everything. A chunk with one owner is changed in place; a shared chunk is copied first.
+//! - Appending fills chunks completely, so the millionth id costs what the thousandth costs.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -19,29 +19,29 @@ enum Chunk {
     Inner { len: usize, parts: Vec<Part> },
 }
 
-/// A part and its length, so that who looks for a position enters one part only.
+/// A part and its length, so that finding a position enters one part only.
 #[derive(Clone)]
 struct Part {
     len: usize,
     rope: Rope,
 }
 
-const LEAF: usize = 64;
-const INNER: usize = 16;
+const LEAF_LIMIT: usize = 64;
+const INNER_LIMIT: usize = 16;
 
 impl Rope {
     pub(crate) fn new(ids: impl Iterator<Item = NodeId>) -> Self {
         let ids: Vec<NodeId> = ids.collect();
-        if ids.len() <= LEAF {
+        if ids.len() <= LEAF_LIMIT {
             return Self(Arc::new(Chunk::Leaf(ids)));
         }
         let leaves = ids
-            .chunks(LEAF)
+            .chunks(LEAF_LIMIT)
             .map(|part| Self(Arc::new(Chunk::Leaf(part.to_vec()))));
         let mut level: Vec<Self> = leaves.collect();
         while level.len() > 1 {
             level = level
-                .chunks(INNER)
+                .chunks(INNER_LIMIT)
                 .map(|parts| Self::over(parts.iter().cloned()))
                 .collect();
         }
@@ -55,7 +55,7 @@ impl Rope {
         }
     }
 
-    /// Shows each chunk that lies in memory, with its bytes, to one who says whether to look below it.
+    /// Calls `look` with the address and size of each chunk; `look` returns whether to visit the parts below.
     pub(crate) fn chunks(&self, look: &mut dyn FnMut(usize, usize) -> bool) {
         let bytes = match &*self.0 {
             Chunk::Leaf(ids) => ids.capacity() * size_of::<NodeId>(),
@@ -67,7 +67,7 @@ impl Rope {
         }
     }
 
-    /// Whether both are one list in memory: then they are equal, and this costs nothing.
+    /// Whether both are the same list in memory, and therefore equal.
     pub(crate) fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
@@ -76,9 +76,9 @@ impl Rope {
         self.iter(at..at + 1).next()
     }
 
-    /// The ids in a range of positions, which ends with the list at the latest.
-    pub(crate) fn iter(&self, range: Range<usize>) -> Iter<'_> {
-        let mut iter = Iter {
+    /// The ids in a range of positions, cut off at the end of the list.
+    pub(crate) fn iter(&self, range: Range<usize>) -> RopeIter<'_> {
+        let mut iter = RopeIter {
             leaf: [].iter(),
             above: None,
             left: range.end.min(self.len()).saturating_sub(range.start),
@@ -102,15 +102,15 @@ impl Rope {
         iter
     }
 
-    /// Puts an id before the one at a position, or at the end.
+    /// Inserts an id before the one at a position, or at the end.
     pub(crate) fn insert(&mut self, at: usize, id: NodeId) {
-        if let Some(behind) = self.insert_or_split(at, id) {
+        if let Some(after) = self.insert_or_split(at, id) {
             let before = std::mem::replace(self, Self(Arc::new(Chunk::Leaf(Vec::new()))));
-            *self = Self::over([before, behind]);
+            *self = Self::over([before, after]);
         }
     }
 
-    /// Takes out the id at a position that the list has.
+    /// Removes the id at a position, which must exist.
     pub(crate) fn remove(&mut self, at: usize) {
         self.take_out(at);
         while let Chunk::Inner { parts, .. } = &*self.0
@@ -129,26 +129,26 @@ impl Rope {
         Self(Arc::new(Chunk::Inner { len, parts }))
     }
 
-    /// What has to stand behind this part after it grew too long.
+    /// Inserts an id; returns what must follow this part if it grew too long.
     fn insert_or_split(&mut self, at: usize, id: NodeId) -> Option<Self> {
         match Arc::make_mut(&mut self.0) {
             Chunk::Leaf(ids) => {
                 ids.insert(at, id);
-                let behind = split(ids, LEAF, at)?;
-                Some(Self(Arc::new(Chunk::Leaf(behind))))
+                let after = split(ids, LEAF_LIMIT, at)?;
+                Some(Self(Arc::new(Chunk::Leaf(after))))
             }
             Chunk::Inner { len, parts } => {
                 *len += 1;
-                // The end of a part, rather than the beginning of the next one.
+                // Insert at the end of a part rather than at the start of the next one.
                 let before = at.checked_sub(1).map(|before| locate(parts, before));
                 let (next, rest) = before.map_or((0, 0), |(part, rest)| (part, rest + 1));
                 let part = &mut parts[next];
-                let behind = part.rope.insert_or_split(rest, id);
+                let after = part.rope.insert_or_split(rest, id);
                 part.len = part.rope.len();
-                parts.insert(next + 1, Part::new(behind?));
-                let behind = Self::of(split(parts, INNER, next + 1)?);
-                *len -= behind.len();
-                Some(behind)
+                parts.insert(next + 1, Part::new(after?));
+                let after = Self::of(split(parts, INNER_LIMIT, next + 1)?);
+                *len -= after.len();
+                Some(after)
             }
         }
     }
@@ -176,7 +176,7 @@ impl Part {
     }
 }
 
-/// The part in which a position lies, and the position in it.
+/// The part that holds a position, and the position in that part.
 fn locate(parts: &[Part], mut at: usize) -> (usize, usize) {
     for (number, part) in parts.iter().enumerate() {
         if at < part.len {
@@ -184,10 +184,10 @@ fn locate(parts: &[Part], mut at: usize) -> (usize, usize) {
         }
         at -= part.len;
     }
-    panic!("the position {at} lies behind the end of a list");
+    panic!("the position {at} is past the end of a list");
 }
 
-/// Takes off what stands behind if the list is too long: half, or only the newest if that is last.
+/// Splits off the end of a list that is too long: half of it, or only the newest item if that is last.
 fn split<T>(list: &mut Vec<T>, limit: usize, newest: usize) -> Option<Vec<T>> {
     if list.len() <= limit {
         return None;
@@ -198,9 +198,9 @@ fn split<T>(list: &mut Vec<T>, limit: usize, newest: usize) -> Option<Vec<T>> {
 
 /// Ids in order.
 #[derive(Clone)]
-pub(crate) struct Iter<'a> {
+pub(crate) struct RopeIter<'a> {
     leaf: std::slice::Iter<'a, NodeId>,
-    /// What is left of the chunks above, the lowest last.
+    /// The rest of the chunks above, the lowest last.
     #[expect(
         clippy::box_collection,
         reason = "a walk keeps many, and most lists are one leaf"
@@ -209,13 +209,13 @@ pub(crate) struct Iter<'a> {
     left: usize,
 }
 
-impl Iter<'_> {
+impl RopeIter<'_> {
     pub(crate) fn left(&self) -> usize {
         self.left
     }
 }
 
-impl Iterator for Iter<'_> {
+impl Iterator for RopeIter<'_> {
     type Item = NodeId;
 
     #[inline]
@@ -285,7 +285,7 @@ mod tests {
         }
     }
 
-    /// Where all chunks of a list lie.
+    /// The addresses of all chunks of a list.
     fn chunks(rope: &Rope) -> HashSet<*const Chunk> {
         let below = match &*rope.0 {
             Chunk::Leaf(_) => HashSet::new(),
@@ -296,7 +296,7 @@ mod tests {
         below.into_iter().chain([Arc::as_ptr(&rope.0)]).collect()
     }
 
-    /// How many chunks of `new` are not those of `old`.
+    /// How many chunks of `new` are not in `old`.
     fn copied(old: &Rope, new: &Rope) -> usize {
         chunks(new).difference(&chunks(old)).count()
     }
@@ -309,7 +309,7 @@ mod tests {
             for at in [last, last / 2, 0] {
                 let old = rope.clone();
                 rope.insert(at, NodeId::at(count + 1));
-                // Each level may split, and one more may come on top.
+                // Each level may split, and one more may be added on top.
                 assert!(copied(&old, &rope) <= 2 * levels + 1, "{count} {at}");
                 let old = rope.clone();
                 rope.remove(at);
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_can_be_taken_out() {
+    fn everything_can_be_removed() {
         let mut rope = Rope::new((1..=5000).map(NodeId::at));
         for left in (0..5000).rev() {
             rope.remove(left / 2);

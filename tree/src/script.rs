@@ -1,13 +1,13 @@
-//! What an edit did and what it relied on, as data that outlives it.
+//! What an edit did and what it relied on, as data that outlives the edit.
 //!
-//! To bring an edit from its base to a newer head: [`Script::stale`] says whether the head still has what
-//! the edit relied on; if so, [`Script::replay`] applies the operations to the head in their order. An
-//! operation that the head does not allow is refused with a typed error, and nothing of the head has
-//! changed. No code of the edit's author runs.
+//! To bring an edit from its base to a newer head: [`Script::stale`] checks whether the head still has what
+//! the edit relied on; if so, [`Script::replay`] applies the operations to the head in order. An operation
+//! that the head does not allow is refused with a typed error, and the head stays as it was. No code of the
+//! edit's author runs.
 //!
-//! What an edit relied on is what it read, and what its operations destroy: who puts or deletes an
-//! attribute relied on its old value, who moves a node on its old place, who deletes a subtree on all
-//! that was in it. A blind edit relied on nothing.
+//! An edit relied on what it read, and on what its operations destroy: putting or deleting an attribute
+//! relies on its old value, moving a node on its old place, deleting a subtree on everything in it. A blind
+//! edit relied on nothing.
 
 use std::collections::HashSet;
 
@@ -24,25 +24,25 @@ use crate::tree::Tree;
 #[derive(Clone, Debug, Default)]
 pub struct Script {
     operations: Vec<Operation>,
-    /// Nothing, if the edit was blind.
+    /// `None` if the edit was blind.
     reads: Option<Vec<Read>>,
 }
 
-/// Something that an edit relied on, in the grain in which it can be disturbed.
+/// Something that an edit relied on, as fine-grained as the check for conflicts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Read {
-    /// One attribute of one node, or that it has none.
+    /// One attribute of one node, or its absence.
     Attribute {
         /// The node.
         node: NodeId,
         /// The attribute's name.
         name: Bytes,
     },
-    /// Which children a node has, in order.
+    /// The children of a node, in order.
     Children(NodeId),
-    /// Under which parent a node stands, and where among its siblings.
+    /// The parent of a node, and its place among its siblings.
     Place(NodeId),
-    /// A node and all below it.
+    /// A node and everything below it.
     Subtree(NodeId),
 }
 
@@ -51,20 +51,21 @@ impl Script {
         Self { operations, reads }
     }
 
-    /// What was done, in order.
+    /// The operations, in order.
     pub fn operations(&self) -> &[Operation] {
         &self.operations
     }
 
-    /// What was read, in order; nothing, if the edit was blind.
+    /// The reads, in order; empty if the edit was blind.
     pub fn reads(&self) -> &[Read] {
         self.reads.as_deref().unwrap_or_default()
     }
 
-    /// Something that the edit relied on in `base`, from which it began, and that is otherwise in `head`.
+    /// Something that the edit relied on in `base`, from which it started, and that is different in `head`;
+    /// `None` if there is nothing of the kind.
     ///
-    /// It costs two look-ups for each read and operation; subtrees, read or deleted, together cost the
-    /// difference of both versions. Nodes that the edit made itself are in no base and never stale.
+    /// It costs two look-ups for each read and operation. The subtrees that were read or deleted together cost
+    /// one diff of both versions. Nodes that the edit added itself are not in the base and are never stale.
     pub fn stale(&self, base: &Tree, head: &Tree) -> Option<Read> {
         let reads = self.reads.as_deref()?;
         let both = Both { base, head };
@@ -74,10 +75,10 @@ impl Script {
         stale.or_else(|| both.disturbed(&self.subtrees(base)))
     }
 
-    /// The version that the operations make of `head`, which does not change.
+    /// Applies the operations to `head` and returns the new version; `head` does not change.
     ///
     /// # Errors
-    /// That of the first operation that the head does not allow.
+    /// The error of the first operation that the head does not allow.
     pub fn replay(&self, head: &Tree) -> Result<Tree, EditError> {
         let mut tree = head.clone();
         for operation in &self.operations {
@@ -86,7 +87,7 @@ impl Script {
         Ok(tree)
     }
 
-    /// The topmost nodes of all subtrees that were read or deleted.
+    /// The roots of all subtrees that were read or deleted.
     fn subtrees(&self, base: &Tree) -> HashSet<NodeId> {
         let read = self.reads().iter().filter_map(|read| match read {
             Read::Subtree(node) => Some(*node),
@@ -99,7 +100,7 @@ impl Script {
         });
         let mut subtrees: HashSet<NodeId> = read.chain(deleted).collect();
         if !subtrees.is_empty() {
-            // What the edit moved may have come into such a subtree, and was then read or deleted with it.
+            // The edit may have moved nodes into such a subtree, and then read or deleted them with it.
             subtrees.extend(self.operations.iter().filter_map(|step| match step {
                 Operation::Move { node, .. } => Some(*node),
                 _ => None,
@@ -109,7 +110,7 @@ impl Script {
     }
 }
 
-/// The version from which an edit began, and the one to which it is to be brought.
+/// The version from which an edit started, and the version on which it is replayed.
 struct Both<'a> {
     base: &'a Tree,
     head: &'a Tree,
@@ -119,7 +120,7 @@ impl Both<'_> {
     fn is_stale(&self, read: &Read) -> bool {
         match read {
             Read::Attribute { node, name } => {
-                let name = str::from_utf8(name).expect("the name came as text");
+                let name = str::from_utf8(name).expect("names are checked to be text");
                 self.differ(*node, |old, new| old.get(name) != new.get(name))
             }
             Read::Children(node) => self.differ(*node, |old, new| {
@@ -128,12 +129,12 @@ impl Both<'_> {
             Read::Place(node) => {
                 self.differ(*node, |old, new| old.record().place != new.record().place)
             }
-            Read::Subtree(_) => false, // All of them are looked at together.
+            Read::Subtree(_) => false, // `disturbed` checks all subtrees together.
         }
     }
 
-    /// What an operation would overwrite and its author has not seen. That a node is gone is found when
-    /// the operation is applied.
+    /// What an operation would overwrite that its author has not seen. A missing node is found when the
+    /// operation is applied.
     fn overtaken(&self, operation: &Operation) -> Option<Read> {
         let (node, read) = match operation {
             Operation::PutAttribute { node, name, .. }
@@ -152,7 +153,7 @@ impl Both<'_> {
         self.is_stale(&read).then_some(read)
     }
 
-    /// Whether the base has a node, and the head has none or one that differs in what was read.
+    /// Whether the base has a node that the head lacks, or whose relevant part differs in the head.
     fn differ(&self, node: NodeId, differs: impl Fn(Node<'_>, Node<'_>) -> bool) -> bool {
         let (old, new) = (self.base.node(node), self.head.node(node));
         old.is_some_and(|old| new.is_none_or(|new| differs(old, new)))

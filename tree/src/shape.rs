@@ -1,25 +1,25 @@
-//! What hangs below each of sixteen nodes, in one word: four bits each, the first node's lowest.
+//! What is below each of sixteen nodes, in one word: four bits for each node, the first node's lowest.
 //!
-//! Most families of a document stand right behind their parent: the run of its children begins with the
-//! id behind its own. Those, if they are no more than fourteen, and all that have no children, a walk
-//! knows without a look at their records; whose record it needs, it fetches ahead of time.
+//! Most nodes of a document have their children right after them: the run of children starts with the next
+//! id. For such a node, if it has at most fourteen children, and for a node without children, the shape gives
+//! a walk all it needs, and the walk does not look at the record. The records of other nodes are prefetched.
 
-/// What hangs below one node.
+/// The children of one node, as far as its shape describes them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Family {
-    /// Nothing.
+    /// No children.
     None,
-    /// So many children, whose ids follow that of the node: 1 to [`MOST`].
-    Behind(u8),
-    /// Children that its record tells.
+    /// This many children, whose ids follow the id of the node: 1 to [`MOST`].
+    Following(u8),
+    /// Children that only the record lists.
     Listed,
 }
 
-/// The most children that are known without the record.
+/// The most children that a shape can describe.
 pub(crate) const MOST: u8 = 14;
 const LISTED: u64 = 15;
 
-/// What hangs below sixteen nodes.
+/// The families of sixteen nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Shape(u64);
 
@@ -30,7 +30,7 @@ impl Shape {
     pub(crate) fn set(&mut self, slot: usize, family: Family) {
         let bits = match family {
             Family::None => 0,
-            Family::Behind(count) => u64::from(count),
+            Family::Following(count) => u64::from(count),
             Family::Listed => LISTED,
         };
         self.0 = self.0 & !(15 << (4 * slot)) | bits << (4 * slot);
@@ -41,7 +41,7 @@ impl Shape {
         match (self.0 >> (4 * slot)).to_le_bytes()[0] & 15 {
             0 => Family::None,
             15 => Family::Listed,
-            count => Family::Behind(count),
+            count => Family::Following(count),
         }
     }
 
@@ -50,20 +50,19 @@ impl Shape {
         self.0 >> (4 * slot) & 15 != 0
     }
 
-    /// How many nodes stand at `slot` and behind it before the next parent; sixteen or more, if there
-    /// is none.
+    /// How many nodes from `slot` on are not parents; sixteen or more, if none of them is a parent.
     #[inline]
     pub(crate) fn before_parent(self, slot: usize) -> u64 {
         u64::from((self.0 >> (4 * slot)).trailing_zeros() / 4)
     }
 
-    /// The shape of what stands behind a slot.
+    /// The shape of the nodes after a slot.
     #[inline]
-    pub(crate) fn behind(self, slot: usize) -> Self {
+    pub(crate) fn after(self, slot: usize) -> Self {
         Self(self.0 >> (4 * slot) >> 4)
     }
 
-    /// The slots whose records tell their children.
+    /// The slots whose children only the record lists.
     #[inline]
     pub(crate) fn listed(self) -> impl Iterator<Item = usize> {
         const LOWEST: u64 = 0x1111_1111_1111_1111;
@@ -86,7 +85,7 @@ mod tests {
     fn family() -> impl Strategy<Value = Family> {
         prop_oneof![
             Just(Family::None),
-            (1..=MOST).prop_map(Family::Behind),
+            (1..=MOST).prop_map(Family::Following),
             Just(Family::Listed),
         ]
     }

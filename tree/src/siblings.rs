@@ -1,14 +1,14 @@
-//! The children of one node as an iterator; every walk is made of these.
+//! The children of one node as an iterator; every walk is built from such iterators.
 
 use std::ops::Range;
 
-use crate::ahead::Ahead;
 use crate::children::Children;
-use crate::id::NodeId;
+use crate::id::{LEAF, NodeId};
 use crate::node::Node;
-use crate::radix::{Branch, LEAF, Leaf, SLOTS, WIDTH, slot_of};
+use crate::prefetch::Prefetch;
+use crate::radix::{Branch, Leaf, SLOTS, WIDTH, slot_of};
 use crate::record::Record;
-use crate::rope;
+use crate::rope::RopeIter;
 use crate::shape::Family;
 use crate::tree::Tree;
 
@@ -24,15 +24,15 @@ pub struct Siblings<'t> {
 pub(crate) enum SiblingIds<'t> {
     Run(Range<u64>),
     Few(std::slice::Iter<'t, NodeId>),
-    List(rope::Iter<'t>),
+    List(RopeIter<'t>),
 }
 
-/// Siblings without children that stand in one leaf or in two.
+/// Siblings without children, in one or two leaves of the map.
 pub(crate) struct Leaves<'t> {
-    /// The node before the first one, and how many stand in its leaf.
+    /// The node before the first sibling, and how many siblings are in its leaf.
     before: Node<'t>,
     here: u64,
-    /// The first one of the next leaf, and how many stand there.
+    /// The first sibling in the next leaf, and how many are there.
     next: Node<'t>,
     there: u64,
 }
@@ -46,22 +46,36 @@ impl<'t> Leaves<'t> {
     }
 }
 
-/// Finds records, and keeps the leaf in which the last one lay: what follows in a document mostly lies
-/// in the same leaf of the map.
+/// Finds records, and keeps the leaf of the last one: the next node of a document is mostly in the same leaf
+/// of the map.
 #[derive(Clone)]
 pub(crate) struct Finger<'t> {
     tree: &'t Tree,
-    /// The leaves beside each other among which the last one was, the number of the first of them, and
-    /// the number and the leaf of the last one.
+    /// The leaves of the lowest branch visited last and the number of the first of them; the number and the
+    /// leaf of the last record.
     family: &'t [Branch<Record>],
     first: u64,
     number: u64,
     leaf: Option<&'t Leaf<Record>>,
-    ahead: Ahead,
+    prefetch: Prefetch,
+}
+
+impl<'t> Node<'t> {
+    /// Its children in order.
+    #[inline]
+    pub fn children(self) -> Siblings<'t> {
+        Siblings::new(self, 0..usize::MAX)
+    }
+
+    /// Its children at these positions, as far as they exist. The cost is logarithmic in the number of
+    /// children.
+    pub fn children_in(self, positions: Range<usize>) -> Siblings<'t> {
+        Siblings::new(self, positions)
+    }
 }
 
 impl<'t> Siblings<'t> {
-    pub(crate) fn new(node: Node<'t>, positions: Range<usize>) -> Self {
+    fn new(node: Node<'t>, positions: Range<usize>) -> Self {
         Self {
             finger: Finger::new(node.tree),
             ids: SiblingIds::of(node, positions),
@@ -95,7 +109,7 @@ impl<'t> SiblingIds<'t> {
     pub(crate) fn all(node: Node<'t>) -> Self {
         match node.leaf.shape.get(slot_of(node.id)) {
             Family::None => Self::Run(0..0),
-            Family::Behind(count) => {
+            Family::Following(count) => {
                 let first = node.id.get() + 1;
                 Self::Run(first..first + u64::from(count))
             }
@@ -103,7 +117,7 @@ impl<'t> SiblingIds<'t> {
         }
     }
 
-    /// The ids at these positions, as many of them as there are.
+    /// The ids at these positions, as far as they exist.
     #[inline]
     fn of(node: Node<'t>, positions: Range<usize>) -> Self {
         match &node.record().children {
@@ -145,11 +159,11 @@ impl<'t> Finger<'t> {
             first: 0,
             number: 0,
             leaf: None,
-            ahead: Ahead::default(),
+            prefetch: Prefetch::default(),
         }
     }
 
-    /// The node with an id that some child list names.
+    /// The node with an id from a child list.
     #[inline]
     pub(crate) fn node(&mut self, id: NodeId) -> Node<'t> {
         Node {
@@ -159,8 +173,8 @@ impl<'t> Finger<'t> {
         }
     }
 
-    /// The first nodes of a run that is not empty: those before the first parent that lie in one leaf,
-    /// and that parent if it lies there too.
+    /// The start of a run that is not empty, as far as it is in one leaf: how many nodes come before the first
+    /// parent, the first node, and whether that parent is in the leaf too.
     #[inline]
     pub(crate) fn nodes(&mut self, run: &Range<u64>) -> (u64, Node<'t>, bool) {
         let first = self.node(NodeId::at(run.start));
@@ -170,13 +184,13 @@ impl<'t> Finger<'t> {
         (leaves.min(length), first, leaves < length)
     }
 
-    /// The children of a node if they stand right behind it and none has children; it may have none.
+    /// The children of a node, if they come right after it and have no children themselves. There may be none.
     #[inline(always)]
-    pub(crate) fn leaves_behind(&mut self, node: Node<'t>) -> Option<Leaves<'t>> {
+    pub(crate) fn leaf_children(&mut self, node: Node<'t>) -> Option<Leaves<'t>> {
         let slot = slot_of(node.id);
         let count = match node.leaf.shape.get(slot) {
             Family::None => 0,
-            Family::Behind(count) => u64::from(count),
+            Family::Following(count) => u64::from(count),
             Family::Listed => return None,
         };
         let room = (SLOTS - 1 - slot) as u64;
@@ -189,7 +203,7 @@ impl<'t> Finger<'t> {
                 return None;
             }
         }
-        (node.leaf.shape.behind(slot).before_parent(0) >= here).then_some(Leaves {
+        (node.leaf.shape.after(slot).before_parent(0) >= here).then_some(Leaves {
             before: node,
             here,
             next: Node {
@@ -215,7 +229,7 @@ impl<'t> Finger<'t> {
         let at = number.wrapping_sub(self.first);
         let leaf = match usize::try_from(at).ok().and_then(|at| self.family.get(at)) {
             Some(Branch::Leaf(leaf)) => leaf,
-            // It lies elsewhere, or it is the tail, whose place among these is empty.
+            // The leaf is elsewhere, or it is the tail, whose place among these is empty.
             _ => self.enter(id),
         };
         self.number = number;
@@ -223,12 +237,12 @@ impl<'t> Finger<'t> {
         leaf
     }
 
-    /// Goes down from the top of the map.
+    /// Descends from the top of the map.
     #[cold]
     fn enter(&mut self, id: NodeId) -> &'t Leaf<Record> {
         let (first, family) = self.tree.records.beside(id);
         if first == self.first + WIDTH as u64 {
-            self.ahead.fetch(self.tree, id);
+            self.prefetch.fetch(self.tree, id);
         }
         (self.first, self.family) = (first, family);
         let at = usize::try_from(id.get() / LEAF - first).expect("less than eight");

@@ -1,17 +1,17 @@
-//! A subtree built apart: nodes that are in no version yet, to be spliced in as a whole.
+//! A subtree built separately: nodes that are in no version yet, to be spliced in as a whole.
 //!
-//! - Its ids come from the tree's source, so it collides with nothing that others build meanwhile.
-//! - It is a list of whole leaves of the map (see `radix`), in order. A leaf that holds only its nodes
-//!   is shared with the version it comes to; only the first and the last may have to be merged.
+//! - Its ids come from the tree's source, so it never collides with what is built at the same time.
+//! - It is a list of whole leaves of the map (see `radix`), in order. A leaf that holds only its nodes is
+//!   shared with the version that it is spliced into; only the first and the last may have to be merged.
 
 use std::sync::Arc;
 
-use crate::id::{Ids, NodeId};
+use crate::id::{Ids, LEAF, NodeId};
 use crate::radix::{Leaf, Radix};
 use crate::record::{Place, Record};
 use crate::tree::Tree;
 
-/// A tree that waits for its place. A clone shares everything.
+/// A tree without a place yet. A clone shares everything.
 #[derive(Clone)]
 pub struct Subtree(pub(crate) Arc<Parts>);
 
@@ -19,23 +19,23 @@ pub(crate) struct Parts {
     pub(crate) root: NodeId,
     pub(crate) len: u64,
     pub(crate) ids: Ids,
-    /// Numbers of leaves, rising, and the leaves.
+    /// The leaves with their numbers, in rising order.
     pub(crate) leaves: Vec<(u64, Leaf<Record>)>,
 }
 
 impl Subtree {
-    /// The id of its topmost node.
+    /// The id of its root.
     pub fn root(&self) -> NodeId {
         self.0.root
     }
 
     /// How many nodes it has; at least one.
-    #[expect(clippy::len_without_is_empty, reason = "a subtree has a topmost node")]
+    #[expect(clippy::len_without_is_empty, reason = "a subtree has a root")]
     pub fn len(&self) -> u64 {
         self.0.len
     }
 
-    /// A tree of its own that consists of this, and goes on with the same source of ids.
+    /// Turns the subtree into a tree that continues with the same id source.
     pub fn into_tree(self) -> Tree {
         let (records, root, len, ids) = match Arc::try_unwrap(self.0) {
             Ok(own) => (
@@ -59,10 +59,10 @@ impl Subtree {
         }
     }
 
-    /// An id that this brings and the map has already.
+    /// An id that both this subtree and the map have.
     pub(crate) fn collision(&self, records: &Radix<Record>) -> Option<NodeId> {
         let ids = |(number, leaf): &(u64, Leaf<Record>)| {
-            let first = number * crate::radix::LEAF;
+            let first = number * LEAF;
             let there = records.leaf(NodeId::new(first.max(1))?)?;
             let mut both = (first..).zip(leaf.slots.iter().zip(there.slots.iter()));
             both.find_map(|(id, (new, old))| (new.is_some() && old.is_some()).then_some(id))
@@ -70,15 +70,15 @@ impl Subtree {
         self.0.leaves.iter().find_map(ids).map(NodeId::at)
     }
 
-    /// Puts all records into the map, the topmost node at `place`.
-    pub(crate) fn plant(&self, records: &mut Radix<Record>, place: Place) {
+    /// Puts all records into the map, and the root at `place`.
+    pub(crate) fn insert_into(&self, records: &mut Radix<Record>, place: Place) {
         for (number, leaf) in &self.0.leaves {
-            let first = NodeId::at((number * crate::radix::LEAF).max(1));
+            let first = NodeId::at((number * LEAF).max(1));
             if records.leaf(first).is_none() {
                 records.insert_leaf(*number, leaf.clone());
                 continue;
             }
-            let ids = number * crate::radix::LEAF..;
+            let ids = number * LEAF..;
             for (id, record) in ids.zip(leaf.slots.iter()) {
                 if let Some(record) = record {
                     records.insert(NodeId::at(id), record.clone());

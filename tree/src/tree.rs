@@ -1,15 +1,13 @@
 //! One version of a tree, which never changes.
 //!
-//! A version is a map from ids to records (see `radix`) and the id of its root. A record names its
-//! parent and its children by id, so an edit copies the way to a few records of the map and never the
-//! way to the root of the document: what it costs does not depend on how deep a node lies.
+//! A version is a map from ids to records (see `radix`) and the id of its root. A record names its parent and
+//! its children by id, so an edit copies the map's paths to a few records and never the path to the root of
+//! the document: its cost does not depend on the depth of a node.
 
 use crate::attributes::Attributes;
-use crate::edit::Edit;
 use crate::id::{Ids, NodeId};
 use crate::key::Rank;
-use crate::node::Node;
-use crate::radix::{Radix, slot_of};
+use crate::radix::Radix;
 use crate::record::{Place, Record};
 
 /// An immutable tree. A clone costs two counters and shares everything; any thread may hold one.
@@ -31,7 +29,7 @@ use crate::record::{Place, Record};
 pub struct Tree {
     pub(crate) records: Radix<Record>,
     pub(crate) root: NodeId,
-    /// Nodes that hang under the root, itself included.
+    /// How many nodes there are, the root included.
     pub(crate) len: u64,
     pub(crate) ids: Ids,
 }
@@ -56,45 +54,24 @@ impl Tree {
         }
     }
 
-    /// The topmost node.
-    pub fn root(&self) -> Node<'_> {
-        self.node(self.root).expect("every version has its root")
-    }
-
-    /// The node with this id, if this version has it.
-    #[inline]
-    pub fn node(&self, id: NodeId) -> Option<Node<'_>> {
-        let leaf = self.records.leaf(id)?;
-        leaf.slots[slot_of(id)].is_some().then_some(Node {
-            tree: self,
-            id,
-            leaf,
-        })
-    }
-
     /// How many nodes there are; at least one.
     #[expect(clippy::len_without_is_empty, reason = "a tree has a root")]
     pub fn len(&self) -> u64 {
         self.len
     }
 
-    /// A private working version that begins with this one.
-    pub fn edit(&self) -> Edit {
-        Edit::of(self.clone())
-    }
-
-    /// The source of ids that all versions of this tree share.
+    /// The id source that all versions of this tree share.
     pub fn ids(&self) -> &Ids {
         &self.ids
     }
 
-    /// Whether both are versions of one tree, so that edits of one can be applied to the other.
+    /// Whether both are versions of the same tree, so that edits of one can be applied to the other.
     pub fn shares_ids_with(&self, other: &Self) -> bool {
         self.ids.is(&other.ids)
     }
 
-    /// Whether a node is in one version only, or has other attributes or another place there. It costs
-    /// two look-ups.
+    /// Whether a node is in only one of the versions, or has different attributes or a different place in
+    /// them. It costs two look-ups.
     pub fn differs_at(&self, other: &Self, node: NodeId) -> bool {
         match (self.records.get(node), other.records.get(node)) {
             (None, None) => false,
@@ -103,7 +80,7 @@ impl Tree {
         }
     }
 
-    /// The rank of a node that is there.
+    /// The rank of a node, which must exist.
     #[inline]
     pub(crate) fn rank(&self, id: NodeId) -> Rank<'_> {
         let record = self.records.get(id).expect("a listed child has a record");

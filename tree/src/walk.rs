@@ -1,5 +1,5 @@
-//! Walks over a subtree. Each is an iterator with a stack or a queue of its own, so the deepest tree
-//! needs no deep call stack.
+//! Walks over a subtree. Each is an iterator with a stack or queue on the heap, so a deep tree needs no deep
+//! call stack.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -8,7 +8,46 @@ use crate::id::NodeId;
 use crate::node::Node;
 use crate::siblings::{Finger, SiblingIds};
 
-/// A node and all below it, parents before children.
+impl<'t> Node<'t> {
+    /// This node and everything below it, parents before children.
+    pub fn preorder(self) -> Preorder<'t> {
+        Preorder::new(self)
+    }
+
+    /// This node and everything below it, children before parents.
+    pub fn postorder(self) -> Postorder<'t> {
+        Postorder::new(self)
+    }
+
+    /// This node and everything below it, level by level.
+    pub fn breadth_first(self) -> BreadthFirst<'t> {
+        BreadthFirst::new(self)
+    }
+
+    /// This node and the nodes below it for which `is_sought` holds, found lazily.
+    ///
+    /// ```
+    /// use weald_tree::{Attributes, Tree};
+    ///
+    /// let mut edit = Tree::new().edit();
+    /// let root = edit.tree().root().id();
+    /// for role in ["author", "reader", "author"] {
+    ///     edit.append(root, Attributes::new().with("role", role))?;
+    /// }
+    /// let tree = edit.freeze();
+    /// let authors = tree.root().find(|node| node.get_str("role") == Some("author"));
+    /// assert_eq!(authors.count(), 2);
+    /// # Ok::<(), weald_tree::EditError>(())
+    /// ```
+    pub fn find<F>(self, is_sought: F) -> impl Iterator<Item = Node<'t>>
+    where
+        F: FnMut(&Node<'t>) -> bool,
+    {
+        self.preorder().filter(is_sought)
+    }
+}
+
+/// A node and everything below it, parents before children.
 #[derive(Clone)]
 pub struct Preorder<'t> {
     first: Option<Node<'t>>,
@@ -47,7 +86,7 @@ impl<'t> Iterator for Preorder<'t> {
         Some(node)
     }
 
-    /// What `count`, `for_each`, `sum` and their like use: a family at a time.
+    /// Used by `count`, `for_each`, `sum` and the like: visits one family at a time.
     #[inline]
     fn fold<B, F: FnMut(B, Node<'t>) -> B>(mut self, init: B, mut visit: F) -> B {
         let mut all = init;
@@ -80,8 +119,8 @@ impl<'t> Iterator for Preorder<'t> {
     }
 }
 
-/// Visits siblings, and what stands right behind them, up to the first that has other children too,
-/// and returns that one.
+/// Visits siblings, and the leaves right after each of them, up to the first sibling with other children,
+/// and returns that sibling.
 #[inline(always)]
 fn visit_listed<'t, B, F: FnMut(B, Node<'t>) -> B>(
     ids: impl Iterator<Item = NodeId>,
@@ -91,7 +130,7 @@ fn visit_listed<'t, B, F: FnMut(B, Node<'t>) -> B>(
     for id in ids {
         let node = finger.node(id);
         all = visit(all, node);
-        match finger.leaves_behind(node) {
+        match finger.leaf_children(node) {
             Some(leaves) => all = leaves.fold(all, &mut *visit),
             None => return (all, Some(node)),
         }
@@ -99,7 +138,7 @@ fn visit_listed<'t, B, F: FnMut(B, Node<'t>) -> B>(
     (all, None)
 }
 
-/// The same for siblings that lie side by side.
+/// Like [`visit_listed`], for siblings with consecutive ids, up to the first that has children.
 #[inline(always)]
 fn visit_run<'t, B, F: FnMut(B, Node<'t>) -> B>(
     ids: &mut Range<u64>,
@@ -121,10 +160,10 @@ fn visit_run<'t, B, F: FnMut(B, Node<'t>) -> B>(
     (all, None)
 }
 
-/// A node and all below it, children before parents.
+/// A node and everything below it, children before parents.
 #[derive(Clone)]
 pub struct Postorder<'t> {
-    /// The nodes above the next one, each with its children that are left.
+    /// The nodes above the next one, each with the rest of its children.
     open: Vec<(Node<'t>, SiblingIds<'t>)>,
     finger: Finger<'t>,
 }
@@ -157,7 +196,7 @@ impl<'t> Iterator for Postorder<'t> {
     }
 }
 
-/// A node and all below it, level by level. It holds one entry for each parent of the next level.
+/// A node and everything below it, level by level. It holds one entry for each parent of the next level.
 #[derive(Clone)]
 pub struct BreadthFirst<'t> {
     first: Option<Node<'t>>,

@@ -1,4 +1,4 @@
-//! What two edits of one base do to each other when both are brought to the same head.
+//! How two edits of one base affect each other when both are replayed on the same head.
 
 #[path = "support/model.rs"]
 mod model;
@@ -30,7 +30,7 @@ fn children(tree: &Tree) -> Vec<NodeId> {
 }
 
 proptest! {
-    /// Inserts beside siblings and attributes of different nodes, in either order.
+    /// Inserts next to siblings, replayed in either order.
     #[test]
     fn inserts_between_siblings_commute(places in prop::collection::vec((any::<bool>(), 0..3_usize, any::<bool>()), 0..40)) {
         let (base, siblings) = three();
@@ -48,7 +48,7 @@ proptest! {
         prop_assert_eq!(kept, siblings);
     }
 
-    /// Whatever two edits do: the second one either applies and leaves a sound tree, or is refused.
+    /// Whatever two edits do, the second either applies and leaves a sound tree, or is refused.
     #[test]
     fn a_replay_on_a_newer_head_is_sound(first in steps(30), one in steps(12), other in steps(12)) {
         let (base, model) = grown(&first);
@@ -71,7 +71,7 @@ proptest! {
 }
 
 #[test]
-fn appends_stand_in_the_order_of_commits() {
+fn appends_are_in_the_order_of_commits() {
     let (base, old) = three();
     let root = base.root().id();
     let mut edits = [base.edit(), base.edit()];
@@ -94,7 +94,7 @@ fn appends_stand_in_the_order_of_commits() {
 }
 
 #[test]
-fn what_lost_its_ground_is_refused() {
+fn an_operation_whose_nodes_are_gone_or_moved_is_refused() {
     let (base, [a, b, c]) = three();
     let script = |change: &dyn Fn(&mut weald_tree::Edit)| {
         let mut edit = base.edit();
@@ -139,7 +139,7 @@ fn what_lost_its_ground_is_refused() {
 }
 
 #[test]
-fn a_read_is_stale_when_its_grain_was_disturbed() {
+fn a_read_is_stale_only_when_what_it_read_has_changed() {
     let (base, [a, b, _]) = three();
     let root = base.root().id();
     let stale = |read: &dyn Fn(&weald_tree::Edit), change: &dyn Fn(&mut weald_tree::Edit)| {
@@ -187,7 +187,7 @@ fn a_blind_edit_records_no_reads() {
 }
 
 #[test]
-fn operations_from_elsewhere_bring_ids_that_are_not_given_out_again() {
+fn ids_of_operations_from_elsewhere_are_not_given_out_again() {
     let (tree, [a, ..]) = three();
     let far = NodeId::new(1000).unwrap();
     let key = OrderKey::from_words(&[7]).unwrap();

@@ -1,4 +1,4 @@
-//! A tree of depth 100,000: every walk, every edit, JSON and drop, on a small stack.
+//! A tree of depth 100,000 on a small stack: every walk, every edit, JSON and drop.
 
 use weald_tree::{Attributes, Builder, Tree, Where};
 
@@ -6,9 +6,7 @@ const DEPTH: usize = 100_000;
 
 fn on_a_small_stack(body: fn()) {
     let thread = std::thread::Builder::new().stack_size(128 << 10);
-    let thread = thread
-        .spawn(body)
-        .expect("the system has room for a thread");
+    let thread = thread.spawn(body).expect("the system can start a thread");
     thread.join().expect("the body does not panic");
 }
 
@@ -21,7 +19,7 @@ fn chain() -> Tree {
 }
 
 #[test]
-fn walks_end() {
+fn walks_reach_the_bottom() {
     on_a_small_stack(|| {
         let tree = chain();
         let root = tree.root();
@@ -37,7 +35,7 @@ fn walks_end() {
 }
 
 #[test]
-fn edits_end() {
+fn edits_reach_the_bottom() {
     on_a_small_stack(|| {
         let tree = chain();
         let root = tree.root();
@@ -62,7 +60,7 @@ fn edits_end() {
 }
 
 #[test]
-fn json_ends() {
+fn json_reaches_the_bottom() {
     on_a_small_stack(|| {
         let tree = chain();
         let text = tree.root().to_json();

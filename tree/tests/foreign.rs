@@ -1,10 +1,10 @@
-//! Operations that no edit made: an id that no source gave out is refused, and the source goes on.
+//! Operations that no edit made: an id that no source gave out is refused, and the source keeps working.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use weald_tree::{Attributes, EditError, NodeId, Operation, Target, Tree, Where};
 
-/// An operation that brings a node with this id.
+/// The operations that bring a node with this id.
 fn bring(tree: &Tree, id: u64) -> [Operation; 3] {
     let (parent, node) = (tree.root().id(), NodeId::new(id).unwrap());
     let mut model = tree.edit();
@@ -47,7 +47,7 @@ fn an_id_that_no_source_gave_out_is_refused() {
 }
 
 #[test]
-fn the_largest_id_from_elsewhere_leaves_enough() {
+fn the_largest_id_from_elsewhere_leaves_enough_ids() {
     let tree = Tree::new();
     let id = (1 << 62) - 1;
     let mut edit = tree.edit();

@@ -1,4 +1,4 @@
-//! JSON: what is written is read again, what is no tree is refused with its place.
+//! JSON: what is written reads back as the same tree, and what is not a tree is refused with its position.
 
 #[path = "support/model.rs"]
 mod model;
@@ -7,7 +7,7 @@ use model::{Model, grown, steps};
 use proptest::prelude::*;
 use weald_tree::{Tree, Where};
 
-/// Shape and attributes without ids.
+/// The model with the ids of another, so that only shape and attributes count.
 fn bare(mut model: Model, ids: &Model) -> Model {
     model.id = ids.id;
     let children = model.children.into_iter().zip(&ids.children);
@@ -17,7 +17,7 @@ fn bare(mut model: Model, ids: &Model) -> Model {
 
 proptest! {
     #[test]
-    fn what_is_written_is_read_again(steps in steps(60)) {
+    fn what_is_written_reads_back(steps in steps(60)) {
         let (tree, model) = grown(&steps);
         let text = tree.root().to_json();
         let value: serde_json::Value = serde_json::from_str(&text).unwrap();
@@ -31,8 +31,8 @@ proptest! {
     fn no_text_breaks_the_reader(text in r#"[{}\[\]:,"\\ a-]{0,20}"#, at in 0..90_usize) {
         let _ = Tree::from_json(&text);
         let whole = r#"{"attributes":{"k":"é\n","b":{"hex":"ff"}},"children":[{},{"children":[{}]}]}"#;
-        if let Some((before, behind)) = whole.split_at_checked(at) {
-            let _ = Tree::from_json(&format!("{before}{text}{behind}"));
+        if let Some((before, after)) = whole.split_at_checked(at) {
+            let _ = Tree::from_json(&format!("{before}{text}{after}"));
             if before != whole {
                 prop_assert!(Tree::from_json(before).is_err());
             }
@@ -53,7 +53,7 @@ fn a_subtree_can_be_read_for_splicing() {
 }
 
 #[test]
-fn an_error_names_the_place() {
+fn an_error_names_the_position() {
     for (text, at, expected) in [
         ("", 0, "`{` of a node"),
         (
@@ -69,9 +69,9 @@ fn an_error_names_the_place() {
             "pairs of hexadecimal digits",
         ),
         (r#"{"attributes":{"a":"\x"}}"#, 19, "a string"),
-        (r#"{"children":[{}"#, 15, "`,` or `]` behind a child"),
+        (r#"{"children":[{}"#, 15, "`,` or `]` after a child"),
     ] {
-        let error = Tree::from_json(text).expect_err("no tree");
+        let error = Tree::from_json(text).expect_err("not a tree");
         assert_eq!((error.at, error.expected), (at, expected), "{text}");
     }
 }

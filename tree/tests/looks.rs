@@ -1,4 +1,5 @@
-//! An edit carries out its first operation only when somebody looks, or with the second: nobody can tell.
+//! An edit defers its first operation until a caller looks or until the second operation. The results do not
+//! depend on it.
 
 use weald_tree::{Attributes, Edit, EditError, NodeId, Tree};
 
@@ -18,7 +19,7 @@ fn json(tree: &Tree) -> String {
 }
 
 #[test]
-fn whoever_looks_sees_what_was_done_and_changes_nothing() {
+fn looking_shows_what_was_done_and_changes_nothing() {
     for first in STEPS {
         for second in STEPS {
             let base = Tree::new();
@@ -36,7 +37,7 @@ fn whoever_looks_sees_what_was_done_and_changes_nothing() {
             assert_eq!(json(seen.tree()), json(unseen.tree()));
             let (made, script) = seen.finish();
             assert_eq!(script.operations().len(), 2);
-            let again = script.replay(&base).expect("it was possible");
+            let again = script.replay(&base).expect("the base allowed it before");
             assert_eq!(json(&again), json(&made));
             assert_eq!(json(&base), "{}");
         }
@@ -44,18 +45,18 @@ fn whoever_looks_sees_what_was_done_and_changes_nothing() {
 }
 
 #[test]
-fn a_refused_operation_is_refused_at_once_and_leaves_the_first_one() {
+fn a_refused_operation_is_refused_immediately_and_leaves_the_first_one() {
     let base = Tree::new();
     let root = base.root().id();
-    let nobody = NodeId::new(77).expect("not zero");
+    let missing = NodeId::new(77).expect("not zero");
     let mut edit = base.edit();
-    assert!(edit.append(nobody, Attributes::new()).is_err());
-    assert!(edit.put_attribute(nobody, "k", "v").is_err());
+    assert!(edit.append(missing, Attributes::new()).is_err());
+    assert!(edit.put_attribute(missing, "k", "v").is_err());
     assert_eq!(json(edit.tree()), json(&base));
     edit.put_attribute(root, "k", "v")
         .expect("the root is there");
-    assert!(edit.append(nobody, Attributes::new()).is_err());
-    assert!(edit.put_attribute(nobody, "k", "w").is_err());
+    assert!(edit.append(missing, Attributes::new()).is_err());
+    assert!(edit.put_attribute(missing, "k", "w").is_err());
     let (made, script) = edit.finish();
     assert_eq!(made.root().get_str("k"), Some("v"));
     assert_eq!(script.operations().len(), 1);

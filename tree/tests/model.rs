@@ -1,4 +1,4 @@
-//! Every operation and random sequences of them, against a naive tree that is copied whole.
+//! Every operation, and random sequences of operations, against a naive tree that is copied whole.
 
 #[path = "support/model.rs"]
 mod model;
@@ -65,7 +65,7 @@ proptest! {
         prop_assert_eq!(root.preorder().map(|n| n.id()).collect::<Vec<_>>(), model.ids());
         prop_assert_eq!(root.postorder().map(|n| n.id()).collect::<Vec<_>>(), postorder(&model));
         prop_assert_eq!(root.breadth_first().map(|n| n.id()).collect::<Vec<_>>(), breadth(&model));
-        // `for_each` goes a way of its own, from wherever the walk is.
+        // `for_each` has an implementation of its own, which starts from wherever the walk is.
         for start in 0..4 {
             let mut walk = root.preorder();
             let mut ids: Vec<_> = walk.by_ref().take(start).map(|n| n.id()).collect();
@@ -111,14 +111,14 @@ proptest! {
                         prop_assert_eq!(change, Some(Change::Changed { old: a, new: b }));
                         prop_assert!(!other_parent || change.is_some_and(|c| c.is_moved()));
                     } else if a.parent().is_some() {
-                        // A move under the same parent gives a new key, and is seen as a move.
+                        // A move under the same parent sets a new key, and shows up as a move.
                         let is_moved = changes.by_ref().clone().next().is_some_and(|c| c.id() == id);
                         if is_moved {
                             prop_assert!(changes.next().is_some_and(|c| c.is_moved()));
                         }
                     }
                 }
-                (None, None) => prop_assert!(false, "{} is in neither", id),
+                (None, None) => prop_assert!(false, "{} is in neither version", id),
             }
         }
         prop_assert_eq!(changes.next(), None);

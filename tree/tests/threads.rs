@@ -1,4 +1,4 @@
-//! Versions and subtrees are shared by threads, an edit is sent from one to another.
+//! Threads share versions and subtrees, and send edits to each other.
 
 use weald_tree::{Attributes, Edit, Script, Subtree, Tree};
 

@@ -1,10 +1,10 @@
-//! A million children under one node: an edit touches as little as it does under a thousand.
+//! A million children under one node: an edit touches as little as under a thousand children.
 //!
-//! Counted is what two versions do not share, and never the time.
+//! The tests count what two versions do not share; they never measure time.
 
 use weald_tree::{Attributes, Builder, NodeId, Tree, Where};
 
-/// A root whose children are no run: each has a child of its own, or was added before another.
+/// A root whose children do not form a run, because some of them have a child of their own.
 fn wide(children: usize) -> (Tree, Vec<NodeId>) {
     let mut builder = Builder::new(Attributes::new());
     let mut ids = Vec::new();
@@ -42,7 +42,7 @@ fn a_million_children_are_found_by_position_and_by_id() {
 }
 
 #[test]
-fn edits_anywhere_in_a_million_children_change_what_they_say() {
+fn edits_anywhere_in_a_million_children_change_only_what_they_name() {
     let (tree, ids) = wide(1_000_000);
     let root = tree.root().id();
     let mut edit = tree.edit();
@@ -55,7 +55,7 @@ fn edits_anywhere_in_a_million_children_change_what_they_say() {
     edit.move_to(ids[20], Where::Before(ids[999_999])).unwrap();
     let new = edit.freeze();
     let position = |id| new.node(id).unwrap().position();
-    // One came before, one was deleted, one moved behind.
+    // One was added before them, one was deleted, and one moved after them.
     assert_eq!(
         (position(first), position(ids[0]), position(ids[11])),
         (0, 1, 11)
@@ -80,7 +80,7 @@ fn a_million_appends_one_by_one_keep_their_order() {
     for number in 0..500_000 {
         ids.push(edit.append(root, Attributes::new()).unwrap());
         if number % 2 == 0 {
-            // Another family in between, so that the children of the root are no run.
+            // Another family in between, so that the children of the root do not form a run.
             edit.append(ids[number / 2], Attributes::new()).unwrap();
         }
     }

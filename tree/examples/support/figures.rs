@@ -2,7 +2,7 @@
 //!
 //! The shapes are those of the workloads `tree-read` and `tree-write`; every node has one attribute
 //! with an 8-byte value. Each figure is the median of some repetitions, with the least and the most.
-//! CPU time leaves out what others do on the machine, but not what they do to its caches.
+//! CPU time excludes other programs on the machine, but not their effect on its caches.
 
 use std::hint::black_box;
 
@@ -139,7 +139,7 @@ fn change(edit: &mut weald_tree::Edit, number: usize, node: NodeId) {
     }
 }
 
-/// Children that have a child each, so that the list of their parent is no run.
+/// Appends to a node whose children have a child each, so that they do not form a run.
 fn append(what: &str, children: usize) {
     let mut builder = Builder::new(Attributes::new());
     for _ in 0..children {
@@ -168,7 +168,7 @@ fn repeat(times: usize, items: usize, work: impl FnMut()) -> Vec<f64> {
     repeat_keeping(times, items, work)
 }
 
-/// What the work returns is dropped outside of the time.
+/// Drops what the work returns after the clock has stopped.
 fn repeat_keeping<T>(times: usize, items: usize, mut work: impl FnMut() -> T) -> Vec<f64> {
     let mut figures = Vec::new();
     for _ in 0..times {

@@ -1,6 +1,14 @@
-//! Reads the signs and strings of a JSON text one after another. What a string means, serde_json says.
+//! Reads the punctuation and strings of a JSON text one by one. serde_json decodes the strings.
 
-use super::JsonError;
+/// Why a text is not a tree.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the JSON text is not a tree: expected {expected} at byte {at}")]
+pub struct JsonError {
+    /// The byte at which the text stops being a tree.
+    pub at: usize,
+    /// What was expected at that byte.
+    pub expected: &'static str,
+}
 
 pub(super) struct Scanner<'a> {
     text: &'a str,
@@ -12,7 +20,7 @@ impl<'a> Scanner<'a> {
         Self { text, at: 0 }
     }
 
-    /// Goes over a sign if it stands next; says whether it did.
+    /// Skips space, and `sign` if it comes next; returns whether it did.
     pub(super) fn skip(&mut self, sign: u8) -> bool {
         let is_space = |byte: &&u8| matches!(byte, b' ' | b'\t' | b'\n' | b'\r');
         let rest = &self.text.as_bytes()[self.at..];
@@ -22,7 +30,7 @@ impl<'a> Scanner<'a> {
         is_next
     }
 
-    /// Goes over a sign that has to stand next.
+    /// Skips `sign`, which must come next.
     pub(super) fn expect(&mut self, sign: u8, expected: &'static str) -> Result<(), JsonError> {
         if self.skip(sign) {
             return Ok(());
@@ -30,7 +38,7 @@ impl<'a> Scanner<'a> {
         Err(self.error(expected))
     }
 
-    /// A string that has to stand next.
+    /// Reads a string, which must come next.
     pub(super) fn text(&mut self) -> Result<String, JsonError> {
         const EXPECTED: &str = "a string";
         self.expect(b'"', EXPECTED)?;
@@ -50,7 +58,7 @@ impl<'a> Scanner<'a> {
         })
     }
 
-    /// Nothing but space may follow.
+    /// Checks that only space is left.
     pub(super) fn end(&mut self) -> Result<(), JsonError> {
         self.skip(b' ');
         if self.at == self.text.len() {

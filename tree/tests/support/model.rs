@@ -1,4 +1,4 @@
-//! The naive tree that the real one is compared with: copied whole for each version, and recursive.
+//! The naive tree that the real one is compared with: recursive, and copied whole for each version.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 use weald_tree::{Attributes, Edit, EditError, Node, NodeId, Tree, Where};
 
-/// A node with all below it.
+/// A node with everything below it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Model {
     pub(crate) id: NodeId,
@@ -14,7 +14,7 @@ pub(crate) struct Model {
     pub(crate) children: Vec<Model>,
 }
 
-/// One random operation; the indices choose among the nodes that there are.
+/// One random operation; the indices choose among the present nodes.
 #[derive(Clone, Debug)]
 pub(crate) enum Step {
     Add(At, Index, Given),
@@ -95,7 +95,7 @@ impl Model {
         }
     }
 
-    /// What the real tree holds, as a model.
+    /// The model of what the real tree holds.
     pub(crate) fn of(node: Node<'_>) -> Self {
         let pairs = node.attributes().iter();
         Self {
@@ -139,8 +139,8 @@ impl Model {
             Where::Before(sibling) | Where::After(sibling) => {
                 let parent = self.parent_of(sibling).expect("the model has it");
                 let position = parent.children.iter().position(|child| child.id == sibling);
-                let behind = usize::from(matches!(at, Where::After(_)));
-                (parent, position.expect("the model has it") + behind)
+                let after = usize::from(matches!(at, Where::After(_)));
+                (parent, position.expect("the model has it") + after)
             }
         };
         parent.children.insert(position, new);
@@ -157,7 +157,7 @@ impl Model {
     }
 }
 
-/// Does one step to both; what the model knows to be impossible has to be refused.
+/// Performs one step on both; the edit must refuse what is impossible in the model.
 pub(crate) fn perform(edit: &mut Edit, model: &mut Model, step: &Step) {
     let ids = model.ids();
     let root = model.id;
@@ -219,7 +219,7 @@ pub(crate) fn perform(edit: &mut Edit, model: &mut Model, step: &Step) {
     }
 }
 
-/// The steps that leave the siblings alone.
+/// The steps that leave siblings alone.
 fn perform_on_one(edit: &mut Edit, model: &mut Model, step: &Step) {
     let ids = model.ids();
     match step {
@@ -248,7 +248,7 @@ fn perform_on_one(edit: &mut Edit, model: &mut Model, step: &Step) {
             std::mem::swap(&mut above, model);
             model.children.push(above);
         }
-        _ => unreachable!("the caller did the others"),
+        _ => unreachable!("the caller performs the other steps"),
     }
 }
 
@@ -285,7 +285,7 @@ fn splice(edit: &mut Edit, model: &mut Model, (at, shape): (Where, &[bool])) {
     }
 }
 
-/// A tree and its model after some steps.
+/// A tree and its model after these steps.
 pub(crate) fn grown(steps: &[Step]) -> (Tree, Model) {
     let tree = Tree::new();
     let mut model = Model::of(tree.root());

@@ -1,4 +1,4 @@
-//! Finds the spot among siblings for a node that comes or moves. Changes nothing.
+//! Finds the insert position, the place among siblings for a node that is added or moved. Changes nothing.
 
 use crate::error::EditError;
 use crate::id::NodeId;
@@ -8,13 +8,13 @@ use crate::operation::{Target, Where};
 use crate::tree::Tree;
 
 /// A place under a parent of one version.
-pub(crate) struct Spot {
+pub(crate) struct InsertPosition {
     pub(crate) parent: NodeId,
     pub(crate) position: usize,
     pub(crate) key: OrderKey,
 }
 
-impl Spot {
+impl InsertPosition {
     pub(crate) fn target(&self, at: Where) -> Target {
         Target {
             at,
@@ -25,15 +25,19 @@ impl Spot {
 }
 
 impl Tree {
-    /// The spot that `at` means in this version.
+    /// The insert position that `at` means in this version.
     #[inline]
-    pub(crate) fn spot(&self, at: Where) -> Result<Spot, EditError> {
+    pub(crate) fn insert_position(&self, at: Where) -> Result<InsertPosition, EditError> {
         let (parent, position) = self.position_at(at)?;
         Ok(between_neighbours(parent, position))
     }
 
-    /// The spot of `id` that was `target` in another version.
-    pub(crate) fn spot_again(&self, target: &Target, id: NodeId) -> Result<Spot, EditError> {
+    /// The insert position in this version for the node `id`, which was at `target` in another version.
+    pub(crate) fn rebased_position(
+        &self,
+        target: &Target,
+        id: NodeId,
+    ) -> Result<InsertPosition, EditError> {
         let (parent, position) = self.position_at(target.at)?;
         if parent.id != target.parent {
             return Err(match target.at {
@@ -43,21 +47,21 @@ impl Tree {
         }
         let rank = target.key.rank(id);
         let (left, right) = neighbours(parent, position);
-        let (is_behind, is_before) = (
+        let (is_after, is_before) = (
             left.is_none_or(|left| left < rank),
             right.is_none_or(|right| rank < right),
         );
         let holds = match target.at {
             Where::First(_) | Where::Before(_) => is_before,
-            Where::Last(_) | Where::After(_) => is_behind,
+            Where::Last(_) | Where::After(_) => is_after,
         };
         if !holds {
             return Ok(between_neighbours(parent, position));
         }
-        Ok(Spot {
+        Ok(InsertPosition {
             parent: parent.id,
-            // Others may have come between since the key was found.
-            position: match is_behind && is_before {
+            // Other nodes may have been inserted next to the place since the key was made.
+            position: match is_after && is_before {
                 true => position,
                 false => parent.position_for(rank),
             },
@@ -65,7 +69,7 @@ impl Tree {
         })
     }
 
-    /// The parent that `at` means, and the position before which the node comes.
+    /// The parent that `at` means, and the position before which the node goes.
     #[inline]
     fn position_at(&self, at: Where) -> Result<(Node<'_>, usize), EditError> {
         let there = |id| self.node(id).ok_or(EditError::Missing(id));
@@ -83,16 +87,16 @@ impl Tree {
 }
 
 #[inline]
-fn between_neighbours(parent: Node<'_>, position: usize) -> Spot {
+fn between_neighbours(parent: Node<'_>, position: usize) -> InsertPosition {
     let (left, right) = neighbours(parent, position);
-    Spot {
+    InsertPosition {
         parent: parent.id,
         position,
         key: OrderKey::between(left, right),
     }
 }
 
-/// The ranks before and behind a position.
+/// The ranks before and after a position.
 #[inline]
 fn neighbours(parent: Node<'_>, position: usize) -> (Option<Rank<'_>>, Option<Rank<'_>>) {
     let rank = |at: usize| Some(parent.tree.rank(parent.record().children.get(at)?));

@@ -1,0 +1,41 @@
+//! JSON text to a tree and back: whatever parses prints as text that parses to the same tree.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use weald_tree::{Tree, Where};
+
+fuzz_target!(|text: &str| {
+    let tree = match Tree::from_json(text) {
+        Ok(tree) => tree,
+        Err(error) => {
+            assert!(text.is_char_boundary(error.at), "{error}");
+            return;
+        }
+    };
+    let printed = tree.root().to_json();
+    let again = Tree::from_json(&printed).expect("printed JSON parses");
+    assert_same(&tree, &again);
+    assert_eq!(again.root().to_json(), printed);
+
+    let spliced = tree
+        .subtree_from_json(&printed)
+        .expect("printed JSON parses");
+    let mut edit = tree.edit();
+    edit.splice(Where::Last(tree.root().id()), &spliced)
+        .expect("the root is there and the subtree is new");
+    assert_eq!(edit.freeze().len(), 2 * tree.len());
+});
+
+/// Ids are not part of the text; shape and attributes are.
+fn assert_same(one: &Tree, other: &Tree) {
+    assert_eq!(one.len(), other.len());
+    let nodes = one.root().preorder().zip(other.root().preorder());
+    let mut count = 0;
+    for (one, other) in nodes {
+        assert_eq!(one.child_count(), other.child_count());
+        assert_eq!(one.attributes(), other.attributes());
+        count += 1;
+    }
+    assert_eq!(count, one.len(), "a walk visits every node");
+}
