@@ -7,20 +7,23 @@ use std::{
 };
 
 use crate::{
-    event::{Branch, Enrolled, Entry, Won},
-    list::project,
-    lock::Lock,
-    offer::{OfferNode, Offers},
-    reason::{Kind, Reason},
+    event::{Branch, Enrolled, Won},
+    queue::{
+        list::project,
+        offer::{OfferNode, Offers},
+        spin_lock::SpinLock,
+        ticket::Ticket,
+    },
+    runtime::reason::{Kind, Reason},
 };
 
 /// A latch. It is set when its value is there and the state says so; the value comes first.
 pub(crate) struct Latch<V> {
     value: OnceLock<V>,
-    state: Lock<State>,
+    state: SpinLock<LatchState>,
 }
 
-struct State {
+struct LatchState {
     is_set: bool,
     waiters: Offers<()>,
 }
@@ -29,7 +32,7 @@ impl<V> Latch<V> {
     pub(crate) fn new() -> Latch<V> {
         Latch {
             value: OnceLock::new(),
-            state: Lock::new(State {
+            state: SpinLock::new(LatchState {
                 is_set: false,
                 waiters: Offers::new(),
             }),
@@ -58,7 +61,7 @@ impl<V> Latch<V> {
         }
         drop(state);
         for waker in wakers {
-            crate::wake::wake(waker);
+            crate::queue::wake::wake(waker);
         }
     }
 }
@@ -95,19 +98,19 @@ impl<V> Branch for LatchWait<V> {
     fn enrol(
         self: Pin<&mut Self>,
         _base: u32,
-        entry: &Entry<'_>,
+        ticket: &Ticket<'_>,
         _cx: &mut Context<'_>,
     ) -> Enrolled<()> {
         let (latch, node) = self.node();
         let mut state = latch.state.lock();
-        let Ok(own) = entry.hold() else {
+        let Ok(own) = ticket.hold() else {
             return Enrolled::Lost;
         };
         if state.is_set {
-            entry.win(own);
+            ticket.win(own);
             return Enrolled::Ready(());
         }
-        state.waiters.leave(node, entry);
+        state.waiters.leave(node, ticket);
         Enrolled::Waits
     }
 

@@ -9,10 +9,12 @@ use std::{
 };
 
 use crate::{
-    claim::Lost,
-    event::{Branch, Enrolled, Entry, Event, Syncing, Waiting, Won},
-    hooks::{Alarm, hooks},
-    reason::{Kind, Reason},
+    event::{Branch, Enrolled, Event, Syncing, Waiting, Won},
+    queue::{claim::Lost, ticket::Ticket},
+    runtime::{
+        hooks::{Alarm, hooks},
+        reason::{Kind, Reason},
+    },
 };
 
 /// An event that happens `duration` after it is synced.
@@ -93,16 +95,16 @@ impl Branch for At {
     fn enrol(
         self: Pin<&mut Self>,
         _base: u32,
-        entry: &Entry<'_>,
+        ticket: &Ticket<'_>,
         cx: &mut Context<'_>,
     ) -> Enrolled<()> {
         if self.look(cx).is_pending() {
             return Enrolled::Waits;
         }
-        match entry.hold() {
+        match ticket.hold() {
             Err(Lost) => Enrolled::Lost,
             Ok(own) => {
-                entry.win(own);
+                ticket.win(own);
                 Enrolled::Ready(())
             }
         }
@@ -111,10 +113,10 @@ impl Branch for At {
     fn again(
         self: Pin<&mut Self>,
         base: u32,
-        entry: &Entry<'_>,
+        ticket: &Ticket<'_>,
         cx: &mut Context<'_>,
     ) -> Enrolled<()> {
-        self.enrol(base, entry, cx)
+        self.enrol(base, ticket, cx)
     }
 
     fn is_polled(&self) -> bool {
@@ -213,27 +215,27 @@ impl<B: Branch> Branch for Limited<B> {
     fn enrol(
         mut self: Pin<&mut Self>,
         base: u32,
-        entry: &Entry<'_>,
+        ticket: &Ticket<'_>,
         cx: &mut Context<'_>,
     ) -> Enrolled<Self::Output> {
         if base < self.limit() {
-            return self.branch().enrol(base, entry, cx).map(Ok);
+            return self.branch().enrol(base, ticket, cx).map(Ok);
         }
         if let Some(duration) = self.duration {
             self.as_mut().at().deadline = hooks().now().checked_add(duration);
         }
-        self.at().enrol(0, entry, cx).map(|()| Err(TimedOut))
+        self.at().enrol(0, ticket, cx).map(|()| Err(TimedOut))
     }
 
     fn again(
         self: Pin<&mut Self>,
         base: u32,
-        entry: &Entry<'_>,
+        ticket: &Ticket<'_>,
         cx: &mut Context<'_>,
     ) -> Enrolled<Self::Output> {
         match base < self.limit() {
-            true => self.branch().again(base, entry, cx).map(Ok),
-            false => self.at().again(0, entry, cx).map(|()| Err(TimedOut)),
+            true => self.branch().again(base, ticket, cx).map(Ok),
+            false => self.at().again(0, ticket, cx).map(|()| Err(TimedOut)),
         }
     }
 

@@ -1,9 +1,9 @@
 //! CML's mailbox: any number of senders, which never wait, and any number of receivers.
 
 use crate::{
-    channel::{self, Closed, Receive, Receiver, Sender},
     combinators::Wrap,
     event::{Event, Waiting},
+    tools::channel::{self, Closed, Receive, Receiver, Sender},
 };
 
 /// A queue of any length, which is never closed: each handle both sends and receives.

@@ -8,12 +8,11 @@
 use std::{fmt, sync::Arc};
 
 use crate::{
-    channel::Closed,
-    combinators::{Carried, awaitable},
-    event::Event,
+    combinators::{Carried, pinned::Both},
+    event::{Event, awaitable},
     latch::{Latch, LatchWait},
-    lock::Lock,
-    pinned::Both,
+    queue::spin_lock::SpinLock,
+    tools::channel::Closed,
 };
 
 /// The sending side; any number of clones. When the last one is dropped, ports that have read everything get
@@ -45,7 +44,7 @@ pub struct Port<T> {
 type Link<T> = Latch<Message<T>>;
 
 /// The last link, which is not set.
-struct Last<T>(Lock<Arc<Link<T>>>);
+struct Last<T>(SpinLock<Arc<Link<T>>>);
 
 /// What a link is set to: a message and the next link; none: the end.
 pub struct Message<T>(Option<(T, Arc<Link<T>>)>);
@@ -55,7 +54,7 @@ impl<T> Multicast<T> {
     pub fn new() -> Multicast<T> {
         let link = Arc::new(Latch::new());
         Multicast {
-            last: Arc::new(Last(Lock::new(link))),
+            last: Arc::new(Last(SpinLock::new(link))),
         }
     }
 

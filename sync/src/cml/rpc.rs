@@ -6,10 +6,9 @@
 use std::fmt;
 
 use crate::{
-    channel::{self, Closed, Receive, Receiver, Sender},
-    combinators::{Carried, awaitable},
-    event::{Event, Waiting},
-    pinned::Both,
+    combinators::{Carried, pinned::Both},
+    event::{Event, Waiting, awaitable},
+    tools::channel::{self, Closed, Receive, Receiver, Sender},
 };
 
 /// A server and its clients: a call waits until the server takes the request, and then for the reply.

@@ -5,11 +5,10 @@ use std::{
     task::{Context, Poll},
 };
 
-use super::awaitable;
 use crate::{
-    claim::Lost,
-    event::{Branch, Enrolled, Entry, Event, Won},
-    reason::{Kind, Reason},
+    event::{Branch, Enrolled, Event, Won, awaitable},
+    queue::{claim::Lost, ticket::Ticket},
+    runtime::reason::{Kind, Reason},
 };
 
 /// The event that is ready at once, with `value`.
@@ -60,13 +59,13 @@ impl<T> Branch for Present<T> {
     fn enrol(
         self: Pin<&mut Self>,
         _base: u32,
-        entry: &Entry<'_>,
+        ticket: &Ticket<'_>,
         _cx: &mut Context<'_>,
     ) -> Enrolled<T> {
-        match entry.hold() {
+        match ticket.hold() {
             Err(Lost) => Enrolled::Lost,
             Ok(own) => {
-                entry.win(own);
+                ticket.win(own);
                 Enrolled::Ready(self.take())
             }
         }

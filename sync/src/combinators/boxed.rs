@@ -2,10 +2,10 @@
 
 use std::{fmt, marker::PhantomData, pin::Pin};
 
-use super::{awaitable, layer::Layer};
+use super::layer::Layer;
 use crate::{
-    event::{Branch, Event},
-    pinned::Both,
+    combinators::pinned::Both,
+    event::{Branch, Event, awaitable},
 };
 
 /// See [`Event::boxed`].
@@ -29,7 +29,7 @@ struct Unopened<'a, E> {
 }
 
 /// A place for an event and its branch.
-type Place<'a, E> = Both<Option<<E as Event>::Branch>, Unopened<'a, E>>;
+type EventSlot<'a, E> = Both<Option<<E as Event>::Branch>, Unopened<'a, E>>;
 
 const OPENED: &str = "a boxed event is opened before it is used";
 
@@ -42,7 +42,7 @@ impl<'a, T> Boxed<'a, T> {
             event: Some(event),
             lives: PhantomData,
         };
-        Boxed(Box::new(Place::new(None, unopened)))
+        Boxed(Box::new(EventSlot::new(None, unopened)))
     }
 }
 
@@ -61,7 +61,7 @@ impl<'a, T: 'a> Event for Boxed<'a, T> {
     }
 }
 
-impl<'a, T, E> Hidden<'a, T> for Place<'a, E>
+impl<'a, T, E> Hidden<'a, T> for EventSlot<'a, E>
 where
     E: Event<Output = T, Branch: Send> + Send + 'a,
 {

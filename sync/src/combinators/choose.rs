@@ -3,12 +3,11 @@
 use std::convert::Infallible;
 
 use super::{
-    Never, awaitable,
     each::Each,
     list::{Alternative, Same},
-    never,
+    never::{Never, never},
 };
-use crate::event::{Branch, Event};
+use crate::event::{Branch, Event, awaitable};
 
 /// The event that is any one of `alternatives`: a tuple of up to twelve events with the same output, an array,
 /// or a `Vec`. Exactly one is chosen; the others leave nothing behind. Larger tuples are choices of choices,

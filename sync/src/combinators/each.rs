@@ -5,11 +5,12 @@ use std::{
     task::{Context, Poll},
 };
 
-use super::{awaitable, layer::Layer};
+use super::layer::Layer;
 use crate::{
-    event::{Branch, Enrolled, Entry, Event, Won},
-    pinned::{Both, element, slice},
-    reason::{Kind, Reason},
+    combinators::pinned::{Both, element, slice},
+    event::{Branch, Enrolled, Event, Won, awaitable},
+    queue::ticket::Ticket,
+    runtime::reason::{Kind, Reason},
 };
 
 /// See [`choose`](crate::choose). `C`: a `Vec` or an array.
@@ -103,21 +104,21 @@ impl<B: Branch> Branch for [Slot<B>] {
     fn enrol(
         self: Pin<&mut Self>,
         base: u32,
-        entry: &Entry<'_>,
+        ticket: &Ticket<'_>,
         cx: &mut Context<'_>,
     ) -> Enrolled<B::Output> {
         let (branch, first) = find(self, base);
-        branch.enrol(base - first, entry, cx)
+        branch.enrol(base - first, ticket, cx)
     }
 
     fn again(
         self: Pin<&mut Self>,
         base: u32,
-        entry: &Entry<'_>,
+        ticket: &Ticket<'_>,
         cx: &mut Context<'_>,
     ) -> Enrolled<B::Output> {
         let (branch, first) = find(self, base);
-        branch.again(base - first, entry, cx)
+        branch.again(base - first, ticket, cx)
     }
 
     fn is_polled(&self) -> bool {

@@ -1,7 +1,6 @@
 //! An event that is made when it is synced.
 
-use super::awaitable;
-use crate::event::{Branch, Event};
+use crate::event::{Branch, Event, awaitable};
 
 /// The event that `f` returns. It is called at each sync, before anything is tried; in a choice the guards
 /// run from left to right, also if another event turns out to be ready.

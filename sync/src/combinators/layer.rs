@@ -6,8 +6,9 @@ use std::{
 };
 
 use crate::{
-    event::{Branch, Enrolled, Entry, Won},
-    reason::Reason,
+    event::{Branch, Enrolled, Won},
+    queue::ticket::Ticket,
+    runtime::reason::Reason,
 };
 
 /// What is special about a branch around another one.
@@ -44,10 +45,10 @@ impl<L: Layer> Branch for L {
     fn enrol(
         mut self: Pin<&mut Self>,
         base: u32,
-        entry: &Entry<'_>,
+        ticket: &Ticket<'_>,
         cx: &mut Context<'_>,
     ) -> Enrolled<L::Output> {
-        let inner = self.as_mut().inner_mut().enrol(base, entry, cx);
+        let inner = self.as_mut().inner_mut().enrol(base, ticket, cx);
         inner.map(|output| self.output(output))
     }
 
@@ -55,10 +56,10 @@ impl<L: Layer> Branch for L {
     fn again(
         mut self: Pin<&mut Self>,
         base: u32,
-        entry: &Entry<'_>,
+        ticket: &Ticket<'_>,
         cx: &mut Context<'_>,
     ) -> Enrolled<L::Output> {
-        let inner = self.as_mut().inner_mut().again(base, entry, cx);
+        let inner = self.as_mut().inner_mut().again(base, ticket, cx);
         inner.map(|output| self.output(output))
     }
 

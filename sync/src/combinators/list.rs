@@ -6,11 +6,11 @@ use std::{
     task::{Context, Poll},
 };
 
-use super::awaitable;
 use crate::{
-    event::{Branch, Enrolled, Entry, Event, Won},
-    pinned::Pair,
-    reason::{Kind, Reason},
+    combinators::pinned::Pair,
+    event::{Branch, Enrolled, Event, Won, awaitable},
+    queue::ticket::Ticket,
+    runtime::reason::{Kind, Reason},
 };
 
 /// One of two events: the first of a list, or one of the rest. See [`one_of`](crate::one_of).
@@ -104,14 +104,14 @@ impl<A: Branch, B: Branch> Branch for Pair<A, B> {
     fn enrol(
         self: Pin<&mut Self>,
         base: u32,
-        entry: &Entry<'_>,
+        ticket: &Ticket<'_>,
         cx: &mut Context<'_>,
     ) -> Enrolled<Self::Output> {
         let below = self.first().bases();
         let (first, rest) = self.parts();
         match base < below {
-            true => first.enrol(base, entry, cx).map(Either::First),
-            false => rest.enrol(base - below, entry, cx).map(Either::Rest),
+            true => first.enrol(base, ticket, cx).map(Either::First),
+            false => rest.enrol(base - below, ticket, cx).map(Either::Rest),
         }
     }
 
@@ -119,14 +119,14 @@ impl<A: Branch, B: Branch> Branch for Pair<A, B> {
     fn again(
         self: Pin<&mut Self>,
         base: u32,
-        entry: &Entry<'_>,
+        ticket: &Ticket<'_>,
         cx: &mut Context<'_>,
     ) -> Enrolled<Self::Output> {
         let below = self.first().bases();
         let (first, rest) = self.parts();
         match base < below {
-            true => first.again(base, entry, cx).map(Either::First),
-            false => rest.again(base - below, entry, cx).map(Either::Rest),
+            true => first.again(base, ticket, cx).map(Either::First),
+            false => rest.again(base - below, ticket, cx).map(Either::Rest),
         }
     }
 

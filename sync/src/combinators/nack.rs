@@ -7,11 +7,11 @@
 
 use std::{pin::Pin, sync::Arc};
 
-use super::{awaitable, layer::Layer};
+use super::layer::Layer;
 use crate::{
-    event::{Branch, Event},
+    combinators::pinned::Both,
+    event::{Branch, Event, awaitable},
     latch::{Latch, LatchWait},
-    pinned::Both,
 };
 
 /// The event that `f` returns, as with [`guard`](crate::guard). It gets an event, the nack, that becomes
@@ -49,11 +49,11 @@ pub struct Nack(Arc<Latch<()>>);
 /// Sets the latch when it is dropped, unless its event was chosen.
 pub struct Signal {
     latch: Arc<Latch<()>>,
-    stage: Stage,
+    stage: SignalStage,
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Stage {
+enum SignalStage {
     Open,
     Chosen,
     Lost,
@@ -67,10 +67,10 @@ impl Nack {
 }
 
 impl Signal {
-    fn end(&mut self, stage: Stage) {
-        if self.stage == Stage::Open {
+    fn end(&mut self, stage: SignalStage) {
+        if self.stage == SignalStage::Open {
             self.stage = stage;
-            if stage == Stage::Lost {
+            if stage == SignalStage::Lost {
                 self.latch.set(());
             }
         }
@@ -79,7 +79,7 @@ impl Signal {
 
 impl Drop for Signal {
     fn drop(&mut self) {
-        self.end(Stage::Lost);
+        self.end(SignalStage::Lost);
     }
 }
 
@@ -91,7 +91,7 @@ impl<E: Event, F: FnOnce(Nack) -> E> Event for WithNack<F> {
         // First, so that it is given also if the function panics, or what it returns while it is opened.
         let signal = Signal {
             latch: Arc::new(Latch::new()),
-            stage: Stage::Open,
+            stage: SignalStage::Open,
         };
         let event = (self.0)(Nack(Arc::clone(&signal.latch)));
         Both::new(event.open(), signal)
@@ -120,8 +120,8 @@ impl<B: Branch> Layer for Both<B, Signal> {
 
     fn settled(self: Pin<&mut Self>, chosen: bool) {
         self.parts().1.end(match chosen {
-            true => Stage::Chosen,
-            false => Stage::Lost,
+            true => SignalStage::Chosen,
+            false => SignalStage::Lost,
         });
     }
 }

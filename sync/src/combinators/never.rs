@@ -7,10 +7,10 @@ use std::{
     task::{Context, Poll},
 };
 
-use super::awaitable;
 use crate::{
-    event::{Branch, Enrolled, Entry, Event, Won},
-    reason::{Kind, Reason},
+    event::{Branch, Enrolled, Event, Won, awaitable},
+    queue::ticket::Ticket,
+    runtime::reason::{Kind, Reason},
 };
 
 /// The event that is never ready: who syncs it waits until it is cancelled.
@@ -57,7 +57,7 @@ impl<T> Branch for Never<T> {
     fn enrol(
         self: Pin<&mut Self>,
         _base: u32,
-        _entry: &Entry<'_>,
+        _ticket: &Ticket<'_>,
         _cx: &mut Context<'_>,
     ) -> Enrolled<T> {
         unreachable!("{NO_BASE}")

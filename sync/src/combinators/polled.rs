@@ -15,12 +15,11 @@ use std::{
     task::{Context, Poll},
 };
 
-use super::awaitable;
 use crate::{
-    claim::Lost,
-    event::{Branch, Enrolled, Entry, Event, Won},
-    pinned::Both,
-    reason::{Kind, Reason},
+    combinators::pinned::Both,
+    event::{Branch, Enrolled, Event, Won, awaitable},
+    queue::{claim::Lost, ticket::Ticket},
+    runtime::reason::{Kind, Reason},
 };
 
 /// What becomes ready, and stays so until its output is taken: a mailbox that has one receiver, the end of a
@@ -88,10 +87,10 @@ pub struct Polled<S>(S);
 ///
 /// # Safety
 /// *Pinned*: its one field is pinned with it.
-pub struct Kept<F: Future>(Both<F, State<F::Output>>);
+pub struct Kept<F: Future>(Both<F, KeptState<F::Output>>);
 
 /// Where a kept future stands.
-enum State<T> {
+enum KeptState<T> {
     Runs,
     Ready(T),
     Taken,
@@ -130,7 +129,7 @@ impl<S: Source> Branch for Both<S, Polls> {
     fn enrol(
         self: Pin<&mut Self>,
         _base: u32,
-        _entry: &Entry<'_>,
+        _ticket: &Ticket<'_>,
         _cx: &mut Context<'_>,
     ) -> Enrolled<S::Output> {
         Enrolled::Waits
@@ -139,18 +138,18 @@ impl<S: Source> Branch for Both<S, Polls> {
     fn again(
         mut self: Pin<&mut Self>,
         _base: u32,
-        entry: &Entry<'_>,
+        ticket: &Ticket<'_>,
         cx: &mut Context<'_>,
     ) -> Enrolled<S::Output> {
-        if entry.is_alone() {
+        if ticket.is_alone() {
             return match self.source().poll_take(cx) {
                 Poll::Pending => Enrolled::Waits,
-                Poll::Ready(output) => won(entry, || output),
+                Poll::Ready(output) => won(ticket, || output),
             };
         }
         match self.as_mut().source().poll_ready(cx) {
             Poll::Pending => Enrolled::Waits,
-            Poll::Ready(()) => won(entry, || self.source().take()),
+            Poll::Ready(()) => won(ticket, || self.source().take()),
         }
     }
 
@@ -172,11 +171,11 @@ impl<S: Source> Branch for Both<S, Polls> {
 }
 
 /// Wins the claim, unless a partner was first.
-fn won<T>(entry: &Entry<'_>, output: impl FnOnce() -> T) -> Enrolled<T> {
-    match entry.hold() {
+fn won<T>(ticket: &Ticket<'_>, output: impl FnOnce() -> T) -> Enrolled<T> {
+    match ticket.hold() {
         Err(Lost) => Enrolled::Lost,
         Ok(own) => {
-            entry.win(own);
+            ticket.win(own);
             Enrolled::Ready(output())
         }
     }
@@ -185,10 +184,10 @@ fn won<T>(entry: &Entry<'_>, output: impl FnOnce() -> T) -> Enrolled<T> {
 impl<F: Future> Kept<F> {
     /// Keeps `future`.
     pub fn new(future: F) -> Kept<F> {
-        Kept(Both::new(future, State::Runs))
+        Kept(Both::new(future, KeptState::Runs))
     }
 
-    fn parts(self: Pin<&mut Self>) -> (Pin<&mut F>, &mut State<F::Output>) {
+    fn parts(self: Pin<&mut Self>) -> (Pin<&mut F>, &mut KeptState<F::Output>) {
         // SAFETY: *pinned*.
         unsafe { self.map_unchecked_mut(|this| &mut this.0) }.parts()
     }
@@ -200,16 +199,18 @@ impl<F: Future> Source for Kept<F> {
     fn poll_ready(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let (future, state) = self.parts();
         match state {
-            State::Ready(_) => Poll::Ready(()),
-            State::Taken => Poll::Pending,
-            State::Runs => future.poll(cx).map(|output| *state = State::Ready(output)),
+            KeptState::Ready(_) => Poll::Ready(()),
+            KeptState::Taken => Poll::Pending,
+            KeptState::Runs => future
+                .poll(cx)
+                .map(|output| *state = KeptState::Ready(output)),
         }
     }
 
     fn take(self: Pin<&mut Self>) -> F::Output {
-        match std::mem::replace(self.parts().1, State::Taken) {
-            State::Ready(output) => output,
-            State::Runs | State::Taken => panic!("a source is taken from when it is ready"),
+        match std::mem::replace(self.parts().1, KeptState::Taken) {
+            KeptState::Ready(output) => output,
+            KeptState::Runs | KeptState::Taken => panic!("a source is taken from when it is ready"),
         }
     }
 }
@@ -263,9 +264,9 @@ awaitable!([S: Source] Polled<S>);
 impl<F: Future> fmt::Debug for Kept<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.0.plain() {
-            State::Runs => "Kept(runs)",
-            State::Ready(_) => "Kept(ready)",
-            State::Taken => "Kept(taken)",
+            KeptState::Runs => "Kept(runs)",
+            KeptState::Ready(_) => "Kept(ready)",
+            KeptState::Taken => "Kept(taken)",
         })
     }
 }

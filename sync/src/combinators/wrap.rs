@@ -2,10 +2,10 @@
 
 use std::pin::Pin;
 
-use super::{awaitable, layer::Layer};
+use super::layer::Layer;
 use crate::{
-    event::{Branch, Event},
-    pinned::Both,
+    combinators::pinned::Both,
+    event::{Branch, Event, awaitable},
 };
 
 /// See [`Event::wrap`].
