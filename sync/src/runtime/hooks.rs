@@ -9,6 +9,7 @@ use std::{
     time::Instant,
 };
 
+pub use super::parker::Parker;
 use super::{alarm, parker, reason::Reason};
 
 /// A future that is ready at its deadline.
