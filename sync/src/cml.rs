@@ -13,6 +13,6 @@ mod multicast;
 
 mod rpc;
 
-pub use mailbox::{Mailbox, Take};
-pub use multicast::{Multicast, Port, Read};
+pub use mailbox::{Mailbox, MailboxReceive};
+pub use multicast::{Multicast, Port, PortReceive};
 pub use rpc::{Client, Entry, Request, Server, rpc};

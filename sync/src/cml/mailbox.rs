@@ -29,7 +29,7 @@ pub struct Mailbox<T> {
 }
 
 /// The event of [`Mailbox::receive`].
-pub type Take<'a, T> = Wrap<Waiting<Receive<'a, T>>, fn(Result<T, Closed>) -> T>;
+pub type MailboxReceive<'a, T> = Wrap<Waiting<Receive<'a, T>>, fn(Result<T, Closed>) -> T>;
 
 const OPEN: &str = "a mailbox holds both ends of its channel";
 
@@ -47,7 +47,7 @@ impl<T> Mailbox<T> {
     }
 
     /// The event of taking the oldest value.
-    pub fn receive(&self) -> Take<'_, T> {
+    pub fn receive(&self) -> MailboxReceive<'_, T> {
         let receive = self.receiver.receive();
         receive.wrap(|received| received.expect(OPEN))
     }

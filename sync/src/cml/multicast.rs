@@ -78,8 +78,8 @@ impl<T: Clone> Port<T> {
     ///
     /// # Errors
     /// [`Closed`], if everything was read and there is no sender any more.
-    pub fn receive(&mut self) -> Read<'_, T> {
-        Read(self)
+    pub fn receive(&mut self) -> PortReceive<'_, T> {
+        PortReceive(self)
     }
 
     /// Reads the next message, if it was sent.
@@ -98,9 +98,9 @@ impl<T: Clone> Port<T> {
 
 /// The event of [`Port::receive`].
 #[must_use = "an event does nothing unless it is synced"]
-pub struct Read<'a, T>(&'a mut Port<T>);
+pub struct PortReceive<'a, T>(&'a mut Port<T>);
 
-impl<'a, T: Clone> Event for Read<'a, T> {
+impl<'a, T: Clone> Event for PortReceive<'a, T> {
     type Output = Result<T, Closed>;
     type Branch = Both<LatchWait<Message<T>>, Carried<&'a mut Port<T>>>;
 
@@ -114,7 +114,7 @@ impl<'a, T: Clone> Event for Read<'a, T> {
     }
 }
 
-awaitable!(['a, T: Clone] Read<'a, T>);
+awaitable!(['a, T: Clone] PortReceive<'a, T>);
 
 impl<T> Drop for Last<T> {
     fn drop(&mut self) {
@@ -162,9 +162,9 @@ impl<T> fmt::Debug for Multicast<T> {
     }
 }
 
-impl<T> fmt::Debug for Read<'_, T> {
+impl<T> fmt::Debug for PortReceive<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Read").field(self.0).finish()
+        f.debug_tuple("PortReceive").field(self.0).finish()
     }
 }
 
