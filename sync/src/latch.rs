@@ -1,4 +1,4 @@
-//! A latch: a signal that is given once, with a value, and stays; any number of waits for it.
+//! A latch: it is set once, with a value, and stays set. Any number of waits end then.
 
 use std::{
     pin::Pin,
@@ -17,7 +17,7 @@ use crate::{
     runtime::reason::{Kind, Reason},
 };
 
-/// A latch. It is set when its value is there and the state says so; the value comes first.
+/// A latch. Setting it stores the value first, then the flag in the state.
 pub(crate) struct Latch<V> {
     value: OnceLock<V>,
     state: SpinLock<LatchState>,
@@ -39,7 +39,7 @@ impl<V> Latch<V> {
         }
     }
 
-    /// The value, if it was given.
+    /// The value, once it is stored.
     pub(crate) fn value(&self) -> Option<&V> {
         self.value.get()
     }
@@ -48,8 +48,8 @@ impl<V> Latch<V> {
         &mut self.value
     }
 
-    /// Gives the signal, and wakes all who wait for it, in the order of their arrival. Called once, by who
-    /// holds no lock.
+    /// Sets the latch, and wakes all waiters in the order of their arrival. Called once, by a caller that holds
+    /// no lock.
     pub(crate) fn set(&self, value: V) {
         let is_first = self.value.set(value).is_ok();
         assert!(is_first, "a latch is set once");
@@ -114,7 +114,7 @@ impl<V> Branch for LatchWait<V> {
         Enrolled::Waits
     }
 
-    /// The lock, so that who won for this wait is done with the latch.
+    /// Takes the lock, so that the partner that won for this wait has finished with the latch.
     fn collect(self: Pin<&mut Self>, _won: Won) {
         drop(self.latch.state.lock());
     }

@@ -1,4 +1,4 @@
-//! Deadlines: the events of time, and the limit to any wait.
+//! Deadlines: the events of time, and a time limit for any wait.
 
 #![allow(unsafe_code)]
 
@@ -32,7 +32,7 @@ pub fn at(deadline: Instant) -> Waiting<At> {
 #[must_use = "an event does nothing unless it is synced"]
 pub struct After(Duration);
 
-/// The wait of [`at`]. The alarm is made when it must wait.
+/// The wait of [`at`]. It creates its alarm only when it must wait.
 pub struct At {
     /// None: never.
     deadline: Option<Instant>,
@@ -71,7 +71,7 @@ impl At {
         }
     }
 
-    /// Looks, and arranges to be woken.
+    /// Looks at the clock, and arranges to be woken.
     fn look(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let this = self.get_mut();
         let Some(deadline) = this.deadline else {
@@ -138,13 +138,13 @@ impl Branch for At {
     }
 }
 
-/// The wait did not end in time. It has left nothing behind.
+/// The wait did not end in time, and has left nothing behind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the deadline passed before the wait ended")]
 pub struct TimedOut;
 
-/// A wait with a deadline: yields [`TimedOut`] if nothing happened before. What is ready at once wins, so
-/// that a duration of zero only looks.
+/// A wait with a deadline: yields [`TimedOut`] if nothing happened before. What is ready at once wins, so a
+/// duration of zero tries without waiting.
 pub type Timed<B> = Waiting<Limited<B>>;
 
 /// The event of [`Timed`].
@@ -158,7 +158,7 @@ pub struct Limited<B> {
 }
 
 impl<B: Branch> Waiting<B> {
-    /// The same wait, at most for `duration` from its first poll.
+    /// The same wait, limited to `duration` from its first poll.
     pub fn within(self, duration: Duration) -> Timed<B> {
         Waiting::new(Limited {
             branch: self.open(),
@@ -170,7 +170,7 @@ impl<B: Branch> Waiting<B> {
         })
     }
 
-    /// The same wait, at most until `deadline`.
+    /// The same wait, limited by `deadline`.
     pub fn until(self, deadline: Instant) -> Timed<B> {
         Waiting::new(Limited {
             branch: self.open(),
@@ -187,11 +187,11 @@ impl<B: Branch> Limited<B> {
     }
 
     fn at(self: Pin<&mut Self>) -> Pin<&mut At> {
-        // SAFETY: the deadline is `Unpin`, so that it does not count as pinned.
+        // SAFETY: the deadline is `Unpin`, so it does not count as pinned.
         Pin::new(&mut unsafe { self.get_unchecked_mut() }.at)
     }
 
-    /// Base events from this one on are the deadline's.
+    /// The number of the deadline's base event, which follows those of the branch.
     fn limit(&self) -> u32 {
         self.branch.bases()
     }
@@ -205,7 +205,7 @@ impl<B: Branch> Branch for Limited<B> {
     }
 
     fn attempt(self: Pin<&mut Self>, base: u32, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        // The deadline is looked at last, in `enrol`: what is ready wins.
+        // The deadline is looked at only later, in `enrol`, so that what is ready wins.
         match base < self.limit() {
             true => self.branch().attempt(base, cx).map(Ok),
             false => Poll::Pending,

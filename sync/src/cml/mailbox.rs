@@ -8,9 +8,9 @@ use crate::{
 
 /// A queue of any length, which is never closed: each handle both sends and receives.
 ///
-/// There is no limit to what it holds: who sends faster than others receive fills the memory. (CML lets the
-/// sender of a second value yield; here a job's budget does that.) The mailbox of a process is another thing:
-/// this one belongs to nobody.
+/// It has no limit: a sender that is faster than the receivers fills the memory. (In CML the sender of a second
+/// value yields; here a job's budget makes it yield.) This is not the mailbox of a process: it belongs to no
+/// unit.
 ///
 /// ```
 /// use weald_sync::{Wait, cml::Mailbox};

@@ -1,9 +1,9 @@
 //! CML's multicast channel: each message goes to all ports.
 //!
 //! The messages are a chain: each link is a latch that is set to a message and the next link. The channel
-//! knows the last link, which is not set yet; a port knows the link that it reads next. So a message costs one
-//! link, however many ports there are, copying a port copies a pointer, and what all ports have read is freed
-//! by the last one.
+//! points to the last link, which is not set yet; a port points to the link that it reads next. So a message
+//! costs one link, however many ports there are; copying a port copies a pointer; and the last port that reads
+//! a message frees it.
 
 use std::{fmt, sync::Arc};
 
@@ -35,8 +35,8 @@ pub struct Multicast<T> {
     last: Arc<Last<T>>,
 }
 
-/// A receiving side. It gets all messages that were sent after it was made, and reads them at its own pace; a
-/// clone has the same messages before it. Others than its owner read a clone of their own.
+/// A receiving side. It gets all messages that are sent after its creation, and reads them at its own pace. A
+/// clone reads the same messages from there on. Each reader has a port of its own.
 pub struct Port<T> {
     next: Arc<Link<T>>,
 }
@@ -46,7 +46,7 @@ type Link<T> = Latch<Message<T>>;
 /// The last link, which is not set.
 struct Last<T>(SpinLock<Arc<Link<T>>>);
 
-/// What a link is set to: a message and the next link; none: the end.
+/// What a link is set to: a message and the next link. None: the end.
 pub struct Message<T>(Option<(T, Arc<Link<T>>)>);
 
 impl<T> Multicast<T> {
@@ -77,7 +77,7 @@ impl<T: Clone> Port<T> {
     /// The event of reading the next message. If another event is chosen, the message stays the next one.
     ///
     /// # Errors
-    /// [`Closed`], if everything was read and there is no sender any more.
+    /// [`Closed`] if everything was read and there is no sender left.
     pub fn receive(&mut self) -> PortReceive<'_, T> {
         PortReceive(self)
     }
@@ -85,7 +85,7 @@ impl<T: Clone> Port<T> {
     /// Reads the next message, if it was sent.
     ///
     /// # Errors
-    /// [`Closed`], as for [`Port::receive`].
+    /// [`Closed`] as for [`Port::receive`].
     pub fn try_receive(&mut self) -> Option<Result<T, Closed>> {
         let Some((message, next)) = &self.next.value()?.0 else {
             return Some(Err(Closed));
@@ -124,7 +124,7 @@ impl<T> Drop for Last<T> {
 }
 
 impl<T> Drop for Message<T> {
-    /// Frees one link after the other: a chain that nobody has read may be longer than the stack is deep.
+    /// Frees one link after the other: freeing a long unread chain recursively would overflow the stack.
     fn drop(&mut self) {
         let mut sent = self.0.take();
         while let Some((_message, link)) = sent {

@@ -13,7 +13,7 @@ use crate::{
 
 /// The event that is ready at once, with `value`.
 ///
-/// In a choice it is one of those that are ready, without precedence over them.
+/// In a choice it is one of the ready events, without precedence over the others.
 pub fn always<T>(value: T) -> Always<T> {
     Always(value)
 }
@@ -72,7 +72,7 @@ impl<T> Branch for Present<T> {
     }
 
     fn collect(self: Pin<&mut Self>, _won: Won) -> T {
-        unreachable!("no partner ends a wait for what is there")
+        unreachable!("no partner ends the wait of an event that is always ready")
     }
 
     fn give_back(self: Pin<&mut Self>, _won: Won) {}

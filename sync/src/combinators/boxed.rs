@@ -1,4 +1,4 @@
-//! Events whose type tells their output only.
+//! Boxed events, whose type shows only their output.
 
 use std::{fmt, marker::PhantomData, pin::Pin};
 
@@ -12,10 +12,10 @@ use crate::{
 #[must_use = "an event does nothing unless it is synced"]
 pub struct Boxed<'a, T>(Box<dyn Hidden<'a, T>>);
 
-/// What is to be concluded after the choice.
+/// The conclusion, to run after the choice.
 type Later<'a, T> = Box<dyn FnOnce() -> T + 'a>;
 
-/// An event in the place where its branch will lie.
+/// An event in the place where its branch will be stored.
 pub trait Hidden<'a, T>: Branch<Output = Later<'a, T>> + Send + 'a {
     /// Called once, before the branch is used, and before it is pinned.
     fn open(&mut self);
@@ -24,11 +24,11 @@ pub trait Hidden<'a, T>: Branch<Output = Later<'a, T>> + Send + 'a {
 /// The event, until it is opened.
 struct Unopened<'a, E> {
     event: Option<E>,
-    /// Who boxes the event boxes what it yields as well, for as long.
+    /// The box of the output lives as long as the box of the event.
     lives: PhantomData<&'a ()>,
 }
 
-/// A place for an event and its branch.
+/// The place for an event and then its branch.
 type EventSlot<'a, E> = Both<Option<<E as Event>::Branch>, Unopened<'a, E>>;
 
 const OPENED: &str = "a boxed event is opened before it is used";

@@ -13,12 +13,12 @@ use crate::{
     runtime::reason::{Kind, Reason},
 };
 
-/// See [`choose`](crate::choose). `C`: a `Vec` or an array.
+/// See [`choose`](crate::choose). `C` is a `Vec` or an array.
 #[derive(Clone, Copy, Debug)]
 #[must_use = "an event does nothing unless it is synced"]
 pub struct Each<C>(C);
 
-/// A branch, and the number of the first base event behind its own.
+/// A branch, and the number that follows the numbers of its base events.
 type Slot<B> = Both<B, u32>;
 
 impl<C> Each<C> {
@@ -81,7 +81,7 @@ impl<B: Branch, const N: usize> Layer for [Slot<B>; N] {
     }
 }
 
-/// The branch that has the base event, and the number of its first one.
+/// The branch that has the base event, and the number of that branch's first base event.
 fn find<B: Branch>(slots: Pin<&mut [Slot<B>]>, base: u32) -> (Pin<&mut B>, u32) {
     let at = slots.partition_point(|slot| *slot.plain() <= base);
     let (branch, end) = element(slots, at).parts();

@@ -1,4 +1,4 @@
-//! A layer: a branch around one other, which passes everything on but what it adds.
+//! A layer: a branch around one other branch, which passes on every step and adds to some.
 
 use std::{
     pin::Pin,
@@ -11,7 +11,7 @@ use crate::{
     runtime::reason::Reason,
 };
 
-/// What is special about a branch around another one.
+/// What a layer adds to its inner branch.
 pub trait Layer {
     type Inner: Branch + ?Sized;
     type Output;
@@ -20,10 +20,10 @@ pub trait Layer {
 
     fn inner_mut(self: Pin<&mut Self>) -> Pin<&mut Self::Inner>;
 
-    /// Makes the output from that of the inner branch. No function of the user may run here.
+    /// Computes the output from that of the inner branch. No user code may run here.
     fn output(self: Pin<&mut Self>, inner: <Self::Inner as Branch>::Output) -> Self::Output;
 
-    /// The inner branch has settled; whether it was chosen.
+    /// The inner branch has settled; `chosen` says whether it was chosen.
     fn settled(self: Pin<&mut Self>, _chosen: bool) {}
 }
 
@@ -89,7 +89,7 @@ impl<L: Layer> Branch for L {
     }
 }
 
-/// A branch that is pinned on its own. In a box only, not by reference: a branch goes with its wait.
+/// A branch that is pinned on its own. Only in a box, not by reference: a wait owns its branch.
 impl<B: Branch + ?Sized> Layer for Pin<Box<B>> {
     type Inner = B;
     type Output = B::Output;

@@ -1,4 +1,4 @@
-//! Events of different types, as a list: the first one, and the rest. Everything static is made of it.
+//! Events of different types, as a list: the first one, and the rest. Every static choice is built from it.
 
 use std::{
     convert::Infallible,
@@ -32,7 +32,7 @@ pub enum Either<A, B> {
     Rest(B),
 }
 
-/// What is the same whichever was chosen.
+/// An output that has the same type whichever event was chosen.
 pub trait Same {
     type Value;
 
@@ -67,7 +67,7 @@ impl<A: Event, B: Event> Event for Alternative<A, B> {
 
     #[inline]
     fn open(self) -> Self::Branch {
-        // From left to right, as guards must run.
+        // From left to right, because guards must run in that order.
         let first = self.0.open();
         Pair::new(first, self.1.open())
     }

@@ -1,9 +1,10 @@
 //! Negative acknowledgements: an event learns that another one was chosen.
 //!
-//! A nack is enabled when the sync that it belongs to has ended and none of the base events under its
-//! `with_nack` was chosen: another one was, or the sync was given up: dropped before its first poll or later,
-//! by a cancel, a kill, or a panic, also one of a later guard while the events were being opened. It is never
-//! enabled if one of them was chosen, whatever the functions of [`wrap`](crate::Event::wrap) do then.
+//! A nack is enabled when its sync has ended and none of the base events under its `with_nack` was chosen.
+//! Either another event was chosen, or the sync was given up: it was dropped before its first poll or later,
+//! by a cancel, a kill or a panic, including a panic of a later guard while the events were opened. A nack is
+//! never enabled if one of its base events was chosen, whatever the functions of [`wrap`](crate::Event::wrap)
+//! do then.
 
 use std::{pin::Pin, sync::Arc};
 
@@ -14,12 +15,12 @@ use crate::{
     latch::{Latch, LatchWait},
 };
 
-/// The event that `f` returns, as with [`guard`](crate::guard). It gets an event, the nack, that becomes
-/// ready if and when this event loses: when another event of the same sync was chosen, or the sync was given
-/// up. So a server can be told that its client wants no answer any more.
+/// The event that `f` returns, as with [`guard`](crate::guard). `f` gets an event, the nack, that becomes ready
+/// if and when this event loses: when another event of the same sync was chosen, or the sync was given up. So
+/// a server can learn that its client no longer wants an answer.
 ///
-/// If a sync is dropped after a partner had ended it, and before its unit learnt of that, it counts as given
-/// up, and its nacks are enabled.
+/// If a sync is dropped after a partner ended it, and before its unit is polled again, it counts as given up,
+/// and its nacks are enabled.
 ///
 /// ```
 /// use weald_sync::{Event, Wait, always, choose, never, with_nack};
@@ -41,7 +42,7 @@ pub fn with_nack<E: Event, F: FnOnce(Nack) -> E>(f: F) -> WithNack<F> {
 #[must_use = "an event does nothing unless it is synced"]
 pub struct WithNack<F>(F);
 
-/// The event that tells that another event was chosen; it stays ready. Any number of clones.
+/// The event that is ready once another event was chosen; it stays ready. Any number of clones.
 #[derive(Clone)]
 #[must_use = "an event does nothing unless it is synced"]
 pub struct Nack(Arc<Latch<()>>);
@@ -88,7 +89,7 @@ impl<E: Event, F: FnOnce(Nack) -> E> Event for WithNack<F> {
     type Branch = Both<E::Branch, Signal>;
 
     fn open(self) -> Self::Branch {
-        // First, so that it is given also if the function panics, or what it returns while it is opened.
+        // First, so that the signal is also given if the function panics, or its event while it is opened.
         let signal = Signal {
             latch: Arc::new(Latch::new()),
             stage: SignalStage::Open,

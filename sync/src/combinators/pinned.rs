@@ -1,7 +1,7 @@
 //! Pinned parts: the one place where combinators take a pinned value apart.
 //!
-//! Each type pins some parts with the whole. It has no `Drop`, is `Unpin` only if all its parts are, and
-//! gives no access to a pinned part but through `Pin`, once the whole is pinned.
+//! Each type pins some parts with the whole. It has no `Drop`, is `Unpin` only if all its parts are, and once
+//! the whole is pinned it gives access to a pinned part only through `Pin`.
 
 #![allow(unsafe_code)]
 
@@ -86,7 +86,7 @@ impl<A, B> Pair<A, B> {
 /// An element of a pinned slice.
 #[inline(always)]
 pub(crate) fn element<T>(slice: Pin<&mut [T]>, index: usize) -> Pin<&mut T> {
-    // SAFETY: a slice is nothing but its elements: it is pinned if they are, and moves none.
+    // SAFETY: a slice consists only of its elements: they are pinned with it, and it moves none of them.
     unsafe { slice.map_unchecked_mut(|slice| &mut slice[index]) }
 }
 

@@ -1,10 +1,10 @@
 //! The end of a future, as an event.
 //!
-//! A future may not be polled under the claim, which is held for a few instructions only; and when it turns
-//! out to be ready, a partner may just have won the claim for another event. So readiness and its fruit are
-//! two things: a [`Source`] that is ready stays so until the output is taken, and that happens after the
-//! claim was won for it. What a loser had ready is still there: in a source that was passed by reference, for
-//! the next sync.
+//! A future must not be polled under the claim, which is held only for a few instructions. When the future
+//! turns out to be ready, a partner may just have won the claim for another event. So readiness and output
+//! are separate: a [`Source`] that is ready stays ready until its output is taken, and the output is taken
+//! only after the claim was won for the source. A source that loses keeps its output: if it was passed by
+//! reference, the next sync can take it.
 
 #![allow(unsafe_code)]
 
@@ -22,19 +22,19 @@ use crate::{
     runtime::reason::{Kind, Reason},
 };
 
-/// What becomes ready, and stays so until its output is taken: a mailbox that has one receiver, the end of a
-/// job, a point in time.
+/// Becomes ready, and stays ready until its output is taken: a mailbox with one receiver, the end of a job, a
+/// point in time.
 pub trait Source {
-    /// What is taken.
+    /// The output.
     type Output;
 
-    /// Whether there is an output to take; if not, the waker is woken when there is.
+    /// Whether there is an output to take. If not, the waker is woken when there is.
     fn poll_ready(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()>;
 
-    /// Takes the output. Called only after [`poll_ready`](Source::poll_ready) was ready, once for each time.
+    /// Takes the output. Called at most once each time [`poll_ready`](Source::poll_ready) was ready.
     fn take(self: Pin<&mut Self>) -> Self::Output;
 
-    /// Both at once: called when nothing else can be chosen before the output is taken.
+    /// Both at once. Called when nothing else can be chosen before the output is taken.
     fn poll_take(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let ready = self.as_mut().poll_ready(cx);
         ready.map(|()| self.take())
@@ -46,14 +46,14 @@ pub trait Source {
     }
 }
 
-/// The event that is ready when `source` is. Pass a source that is used again by reference (`Pin<&mut S>`).
+/// The event that is ready when `source` is. To use a source again, pass it by reference (`Pin<&mut S>`).
 pub fn of_source<S: Source>(source: S) -> Polled<S> {
     Polled(source)
 }
 
 /// The event that is ready when `future` is. If another event is chosen, the future is dropped, and its output
-/// with it, should it be ready at the same moment. A future that shall go on is put into a [`Kept`]; this
-/// holds also for a reference to a future, whose output would be lost.
+/// with it if it is ready at the same moment. Put a future that must continue into a [`Kept`]. A reference to
+/// a future is no substitute: the output would be lost.
 ///
 /// ```
 /// use weald_sync::{Wait, never, of_future, one_of, Either};
@@ -70,8 +70,8 @@ pub fn of_future<F: Future>(future: F) -> Polled<Kept<F>> {
 #[must_use = "an event does nothing unless it is synced"]
 pub struct Polled<S>(S);
 
-/// A future, and its output until that is taken. It may take part in any number of choices, one after the
-/// other, and loses nothing if it is not chosen. When the output was taken, it is never ready again.
+/// A future, and its output until the output is taken. It may take part in any number of choices, one after
+/// the other, and loses nothing if it is not chosen. Once the output was taken, it is never ready again.
 ///
 /// ```
 /// use std::pin::pin;
@@ -86,10 +86,10 @@ pub struct Polled<S>(S);
 /// ```
 ///
 /// # Safety
-/// *Pinned*: its one field is pinned with it.
+/// *Pinned*: its only field is pinned with it.
 pub struct Kept<F: Future>(Both<F, KeptState<F::Output>>);
 
-/// Where a kept future stands.
+/// The state of a kept future.
 enum KeptState<T> {
     Runs,
     Ready(T),
@@ -125,7 +125,7 @@ impl<S: Source> Branch for Both<S, Polls> {
         self.source().poll_take(cx)
     }
 
-    /// It was attempted in this poll, and has the waker.
+    /// The source was attempted in this poll, and has the waker.
     fn enrol(
         self: Pin<&mut Self>,
         _base: u32,
@@ -210,7 +210,9 @@ impl<F: Future> Source for Kept<F> {
     fn take(self: Pin<&mut Self>) -> F::Output {
         match std::mem::replace(self.parts().1, KeptState::Taken) {
             KeptState::Ready(output) => output,
-            KeptState::Runs | KeptState::Taken => panic!("a source is taken from when it is ready"),
+            KeptState::Runs | KeptState::Taken => {
+                panic!("an output is taken only from a source that is ready")
+            }
         }
     }
 }

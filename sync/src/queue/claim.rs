@@ -1,17 +1,17 @@
 //! The claim: the right to end one wait, for which all its offers compete.
 //!
-//! A wait leaves an offer with each tool that could end it, all under one claim. Whoever can satisfy an
-//! offer holds the claim, hands over, and wins it for that offer; the others then find it won. (Reppy's
-//! Concurrent ML calls this the transaction id; the protocol with two claims follows Reppy, Russo, Xiao:
-//! Parallel Concurrent ML, ICFP 2009.)
+//! A wait leaves an offer with each tool that could end it, all under one claim. A partner that can satisfy
+//! an offer holds the claim, hands over, and wins the claim for that offer; other partners then find it won.
+//! (Reppy's Concurrent ML calls this the transaction id; the protocol with two claims follows Reppy, Russo,
+//! Xiao: Parallel Concurrent ML, ICFP 2009.)
 //!
 //! States: HELD (by the owner at first; later by the owner or a partner, for a few instructions, under the
-//! lock of a tool), OPEN (nobody is at it), WON + number of the offer (for ever).
+//! lock of a tool), OPEN (nobody holds it), WON + number of the offer (for ever).
 //!
 //! Invariants:
-//! - Who holds a claim waits for no tool's inner lock (at most for the table in `holders`, whose users wait for
-//!   nothing), so that who spins for one, with an inner lock held, always goes on.
-//! - After it won a claim a partner touches nothing of that wait any more.
+//! - The holder of a claim waits for no tool's inner lock (at most for the table in `holders`, whose users wait
+//!   for nothing). So a thread that spins for a claim with an inner lock held always makes progress.
+//! - After a partner won a claim, it touches nothing of that wait.
 
 #![allow(unsafe_code)]
 
@@ -24,14 +24,14 @@ const OPEN: u32 = 1;
 /// Plus the number of the winning offer.
 const WON: u32 = 2;
 
-/// A claim. It lies in the future that waits, and is pinned with it.
+/// A claim. It is stored in the future that waits, and pinned with it.
 ///
 /// # Safety
-/// *Exclusive*: only who holds it touches the waker.
+/// *Exclusive*: only the holder of the claim touches the waker.
 pub(crate) struct Claim {
     word: AtomicU32,
     waker: UnsafeCell<Option<Waker>>,
-    /// Who of two gives way.
+    /// Which of two claims gives way.
     rank: Rank,
     _pinned: PhantomPinned,
 }
@@ -41,7 +41,7 @@ unsafe impl Send for Claim {}
 // SAFETY: *exclusive*.
 unsafe impl Sync for Claim {}
 
-/// The right to the claim's waker, and to win it. Dropping it opens the claim (again).
+/// The right to use the claim's waker, and to win the claim. Dropping it opens the claim (again).
 pub struct Held<'a>(&'a Claim);
 
 /// The claim is won: the wait has ended.
@@ -59,12 +59,12 @@ impl Claim {
         }
     }
 
-    /// The owner's first hold: nobody else knows of the claim yet.
+    /// The owner's first hold: nothing else refers to the claim yet.
     pub(crate) fn first(&mut self) -> Held<'_> {
         Held(self)
     }
 
-    /// Holds the claim. Waits while another one does.
+    /// Holds the claim. Waits while another thread holds it.
     ///
     /// # Errors
     /// [`Lost`] if it is won.
@@ -92,7 +92,7 @@ impl Claim {
         }
     }
 
-    /// None: another one holds it.
+    /// None: another thread holds it.
     pub(crate) fn try_hold(&self) -> Option<Result<Held<'_>, Lost>> {
         // Acquire: as in `hold`.
         match self
@@ -105,12 +105,12 @@ impl Claim {
         }
     }
 
-    /// The right that [`Held::keep`] gave up. Called once after that, by who did it.
+    /// The right that [`Held::keep`] gave up. Called once for each `keep`, by its caller.
     pub(crate) fn kept(&self) -> Held<'_> {
         Held(self)
     }
 
-    /// Which offer won, if one did.
+    /// Which offer won, if any did.
     #[inline(always)]
     pub(crate) fn winner(&self) -> Option<u32> {
         // Acquire: pairs with the release in `win`.
@@ -120,7 +120,7 @@ impl Claim {
         }
     }
 
-    /// Opens a claim that the owner held from the beginning.
+    /// Opens the claim. Called by its holder.
     fn open(&self) {
         // Release: pairs with the acquires above.
         self.word.store(OPEN, Ordering::Release);
@@ -128,7 +128,7 @@ impl Claim {
 }
 
 impl<'a> Held<'a> {
-    /// Sets the waker; returns the former one, to be dropped when no lock is held any more.
+    /// Sets the waker; returns the former one, to be dropped when no lock is held.
     #[must_use = "a waker is user code: drop it when no lock is held"]
     pub(crate) fn set_waker(&mut self, waker: Waker) -> Option<Waker> {
         let access = self.0.waker.get_mut();
@@ -136,7 +136,7 @@ impl<'a> Held<'a> {
         unsafe { access.deref() }.replace(waker)
     }
 
-    /// Takes the waker, to wake the owner although the wait goes on.
+    /// Takes the waker, to wake the owner although the wait continues.
     pub(crate) fn take_waker(&mut self) -> Option<Waker> {
         let access = self.0.waker.get_mut();
         // SAFETY: *exclusive*.
@@ -153,8 +153,8 @@ impl<'a> Held<'a> {
             .is_some_and(|stored| stored.will_wake(waker))
     }
 
-    /// Ends the wait in favour of the offer with this number. The owner's waker comes back, to be woken
-    /// when no lock is held any more.
+    /// Ends the wait in favour of the offer with this number. Returns the owner's waker, to be woken when no
+    /// lock is held.
     #[must_use = "the owner of the wait must be woken"]
     pub(crate) fn win(self, offer: u32) -> Option<Waker> {
         let claim = self.0;
@@ -164,12 +164,12 @@ impl<'a> Held<'a> {
             // SAFETY: *exclusive*.
             unsafe { access.deref() }.take()
         };
-        // Release: pairs with the acquire in `winner`: what was handed over is seen.
+        // Release: pairs with the acquire in `winner`, so the owner sees what was handed over.
         claim.word.store(WON + offer, Ordering::Release);
         waker
     }
 
-    /// Ends the wait in favour of the owner itself, who needs no wake: the waker stays, to be dropped with
+    /// Ends the wait in favour of the owner itself, which needs no wake: the waker stays, to be dropped with
     /// the claim, when no lock is held.
     pub(crate) fn win_own(self, offer: u32) {
         let claim = self.0;
@@ -178,17 +178,18 @@ impl<'a> Held<'a> {
         claim.word.store(WON + offer, Ordering::Release);
     }
 
-    /// Keeps the claim held without a value that says so; whoever did this calls [`Claim::kept`].
+    /// Keeps the claim held without a value that says so. The caller later calls [`Claim::kept`].
     pub(crate) fn keep(self) {
         std::mem::forget(self);
     }
 
-    /// Holds a second claim as well: that of a partner whose offer fits the caller's own. Two that hold
-    /// their own and want each other's would wait for ever, so the one of the higher rank opens its own
-    /// again and again.
+    /// Holds a second claim as well: that of a partner whose offer fits the caller's own. Two threads that
+    /// hold their own claims and want each other's would wait for ever, so the claim of the higher rank is
+    /// opened again and again.
     ///
     /// # Errors
-    /// `Mine` if the caller's own was won meanwhile; `Theirs` if the partner's was: the own is still held.
+    /// `Mine` if the caller's own claim was won meanwhile; `Theirs` if the partner's was: the caller's own is
+    /// still held.
     pub(crate) fn and<'b>(self, theirs: &'b Claim) -> Result<(Held<'a>, Held<'b>), Missed<'a>> {
         let (claim, mut mine) = (self.0, self);
         let yields = claim.rank.is_above(&theirs.rank);
@@ -208,7 +209,7 @@ impl<'a> Held<'a> {
     }
 }
 
-/// Why not both claims are held.
+/// Why the two claims are not both held.
 pub(crate) enum Missed<'a> {
     Mine,
     Theirs(Held<'a>),

@@ -1,23 +1,23 @@
-//! The list of those who wait: intrusive, first in first out, O(1) removal from the middle.
+//! The list of waiters: intrusive, first in first out, O(1) removal from the middle.
 //!
-//! A list lies in the state of a [`Lock`](crate::queue::spin_lock::SpinLock), so that `&mut List` proves that the lock
-//! is held; its nodes lie in the futures that wait, so that a wait allocates nothing.
+//! A list is part of the state of a [`SpinLock`](crate::queue::spin_lock::SpinLock), so `&mut List` proves that
+//! the lock is held. Its nodes are stored in the futures that wait, so a wait allocates nothing.
 
 #![allow(unsafe_code)]
 
 use std::{cell::UnsafeCell, marker::PhantomPinned, mem::MaybeUninit, pin::Pin, ptr, ptr::NonNull};
 
-/// One who waits, and a value for it: what the list's users leave for each other.
+/// A waiter, and a value: what the list's users leave for each other.
 ///
 /// # Safety
 /// - *Bound*: from its first push on a node belongs to one list, its home, whose address does not change
 ///   (the waiting future borrows it, or shares ownership).
-/// - *Locked*: links and value of a bound node are touched only by who has `&mut` to its home; those of
-///   an unbound one by its owner only.
-/// - *Pinned*: a linked node does not move, and its drop aborts, so a linked node is always alive.
+/// - *Locked*: only code that has `&mut` to its home touches the links and the value of a bound node; only
+///   its owner touches those of an unbound node.
+/// - *Pinned*: a linked node does not move, and dropping it aborts, so a linked node is always alive.
 pub(crate) struct Node<V> {
     home: UnsafeCell<*const List<V>>,
-    /// Written when the node is bound, so that a wait that is ready at once pays nothing for them.
+    /// Written when the node is bound, so a wait that is ready at once pays nothing for the links.
     links: UnsafeCell<MaybeUninit<Links<V>>>,
     value: UnsafeCell<V>,
     _pinned: PhantomPinned,
@@ -31,15 +31,15 @@ struct Links<V> {
 
 // SAFETY: *locked*.
 unsafe impl<V: Send> Send for Node<V> {}
-// SAFETY: *locked*; a shared node shows nothing.
+// SAFETY: *locked*; a shared node gives no access to its fields.
 unsafe impl<V: Send> Sync for Node<V> {}
 
-/// Nodes in the order of their arrival: a ring, known by its first.
+/// Nodes in the order of their arrival: a ring, of which the list keeps the first node.
 pub(crate) struct List<V> {
     first: *mut Node<V>,
 }
 
-// SAFETY: a list is moved between threads with the lock that guards it.
+// SAFETY: a list moves between threads with the lock that guards it.
 unsafe impl<V: Send> Send for List<V> {}
 
 impl<V> Node<V> {
@@ -55,7 +55,7 @@ impl<V> Node<V> {
     /// The value of a node that was never pushed.
     ///
     /// # Panics
-    /// If it was.
+    /// If the node was pushed.
     #[inline(always)]
     pub(crate) fn own_value(self: Pin<&mut Self>) -> &mut V {
         assert!(!self.is_bound(), "the node belongs to a list");
@@ -63,16 +63,16 @@ impl<V> Node<V> {
         unsafe { &mut *self.value.get() }
     }
 
-    /// Whether it was ever pushed. Called by its owner.
+    /// Whether the node was ever pushed. Called by its owner.
     #[inline(always)]
     pub(crate) fn is_bound(&self) -> bool {
         // SAFETY: `home` is written by the owner only, in `push`.
         !unsafe { *self.home.get() }.is_null()
     }
 
-    /// Called for a bound node.
+    /// Called only for a bound node.
     fn is_linked(&self) -> bool {
-        // SAFETY: *locked*; in `drop`, whose caller has retracted the node, and otherwise aborts.
+        // SAFETY: *locked*; or called by `drop`, whose caller has retracted the node, else `drop` aborts.
         let links = unsafe { &*self.links.get() };
         // SAFETY: *bound*: written with the home.
         !unsafe { links.assume_init_ref() }.next.is_null()
@@ -89,11 +89,11 @@ impl<V> Drop for Node<V> {
 }
 
 impl<V> Node<V> {
-    // Apart, so that the drop of a wait that was ready at once stays small.
+    // Out of line, so that the drop of a wait that was ready at once stays small.
     #[cold]
     fn check_unlinked(&self) {
         if self.is_linked() {
-            // Others would follow the link into freed memory: no unwinding may go past this.
+            // Others would follow the link into freed memory: unwinding must not continue past this point.
             std::process::abort();
         }
     }
@@ -111,7 +111,7 @@ impl<V> List<V> {
         self.first.is_null()
     }
 
-    /// Puts a node at the end.
+    /// Appends a node.
     ///
     /// # Panics
     /// If the node is in a list, or was in another one.
@@ -131,7 +131,7 @@ impl<V> List<V> {
         links(first).previous = node;
     }
 
-    /// Takes a node out. False if it was taken out before.
+    /// Takes a node out. False if it was already taken out.
     ///
     /// # Panics
     /// If the node belongs to another list.
@@ -148,7 +148,7 @@ impl<V> List<V> {
         linked
     }
 
-    /// The value of a node of this list, linked or not any more.
+    /// The value of a node of this list, which may be linked or not.
     ///
     /// # Panics
     /// If the node belongs to another list.
@@ -158,29 +158,29 @@ impl<V> List<V> {
         unsafe { &mut *node.value.get() }
     }
 
-    /// The first one's value.
+    /// The value of the first node.
     pub(crate) fn front(&mut self) -> Option<&mut V> {
         let first = NonNull::new(self.first)?;
         // SAFETY: *locked*; *pinned*: a linked node is alive.
         Some(unsafe { value(first) })
     }
 
-    /// Takes out the first one, and returns its value, which is good as long as the list's lock is held.
+    /// Takes out the first node, and returns its value, which is valid as long as the list's lock is held.
     pub(crate) fn pop(&mut self) -> Option<&mut V> {
         let first = NonNull::new(self.first)?;
         self.unlink(first.as_ptr());
-        // SAFETY: *locked*: who dropped the node meanwhile would have needed the lock, to retract it.
+        // SAFETY: *locked*: to drop the node meanwhile, its owner would have needed the lock to retract it.
         Some(unsafe { value(first) })
     }
 
-    /// The value of the first one for which `wanted` is true.
+    /// The value of the first node for which `wanted` is true.
     pub(crate) fn find(&mut self, wanted: impl FnMut(&mut V) -> bool) -> Option<&mut V> {
         let node = self.search(wanted)?;
         // SAFETY: *locked*; *pinned*: a linked node is alive.
         Some(unsafe { value(node) })
     }
 
-    /// How many there are; looks at each of them.
+    /// How many nodes there are; looks at each of them.
     pub(crate) fn count(&mut self) -> usize {
         let mut count = 0;
         self.find(|_| {
@@ -190,7 +190,7 @@ impl<V> List<V> {
         count
     }
 
-    /// Takes out the first one for which `wanted` is true, as [`List::pop`].
+    /// Takes out the first node for which `wanted` is true, as [`List::pop`].
     pub(crate) fn pop_if(&mut self, wanted: impl FnMut(&mut V) -> bool) -> Option<&mut V> {
         let node = self.search(wanted)?;
         self.unlink(node.as_ptr());
@@ -209,7 +209,7 @@ impl<V> List<V> {
         }
     }
 
-    /// Visits each in its order, and takes out those for which `keep` is false.
+    /// Visits the nodes in order, and takes out those for which `keep` is false.
     pub(crate) fn retain(&mut self, mut keep: impl FnMut(&mut V) -> bool) {
         let Some(first) = NonNull::new(self.first) else {
             return;
@@ -242,7 +242,7 @@ impl<V> List<V> {
             // SAFETY: as above.
             unsafe { *node.home.get() = home };
         }
-        // SAFETY: written by the owner only, who is the caller.
+        // SAFETY: only the owner writes it, and the caller is the owner.
         let bound = unsafe { *node.home.get() };
         assert!(ptr::eq(bound, home), "the node belongs to another list");
     }
@@ -262,7 +262,7 @@ impl<V> List<V> {
     }
 }
 
-/// The value of a node of a list whose `&mut` the caller has, for as long as it has it.
+/// The value of a node of a list to which the caller has `&mut`, for as long as the caller has it.
 ///
 /// # Safety
 /// The node is alive, and the caller has no other reference to its value.
@@ -273,9 +273,9 @@ unsafe fn value<'a, V>(node: NonNull<Node<V>>) -> &'a mut V {
     unsafe { &mut *node.value.get() }
 }
 
-/// The links of a node of a list whose `&mut` the caller has.
+/// The links of a node of a list to which the caller has `&mut`.
 fn links<'a, V>(node: *mut Node<V>) -> &'a mut Links<V> {
-    // SAFETY: *locked*; *pinned*: callers pass linked nodes, or one that they are linking.
+    // SAFETY: *locked*; *pinned*: callers pass linked nodes, or a node that they are linking.
     let links = unsafe { (*node).links.get() };
     // SAFETY: as above.
     let links = unsafe { &mut *links };
@@ -293,7 +293,7 @@ pub(crate) fn project<'p, W, P, V>(
     wait: Pin<&'p mut W>,
     parts: impl FnOnce(&'p mut W) -> (P, &'p mut Node<V>),
 ) -> (P, Pin<&'p mut Node<V>>) {
-    // SAFETY: *pinned*: callers give the node that lies in the wait, which is pinned with it; nothing else
+    // SAFETY: *pinned*: callers pass the node that is a field of the wait, and pinned with it; no other field
     // of the wait is pinned.
     let (tool, node) = parts(unsafe { wait.get_unchecked_mut() });
     // SAFETY: as above.

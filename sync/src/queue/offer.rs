@@ -1,7 +1,7 @@
-//! Offers: the nodes of those who wait, each under the claim of its wait.
+//! Offers: the nodes of waiters, each under the claim of its wait.
 //!
-//! Steps of a wait that others end: [`Offers::leave`] → a partner's [`Offers::accept`] → the partner puts
-//! the value into the offer and wins the claim → the owner finds its claim won, and collects.
+//! Steps of a wait that a partner ends: [`Offers::leave`] → the partner's [`Offers::accept`] → the partner
+//! puts the value into the offer and wins the claim → the owner finds its claim won, and collects.
 
 #![allow(unsafe_code)]
 
@@ -13,11 +13,11 @@ use crate::queue::{
     ticket::Ticket,
 };
 
-/// An offer: what a partner leaves in it or takes out of it, and the claim that it is under.
+/// An offer: a slot that a partner fills or empties, and the claim that the offer is under.
 ///
 /// # Safety
-/// *Retracted*: the claim outlives the time that the offer is linked, and the time that a partner holds the
-/// lock of the list it was linked in: its wait retracts each offer, under that lock, before it ends.
+/// *Retracted*: the claim lives as long as the offer is linked, and as long as a partner holds the lock of the
+/// list in which it was linked: a wait retracts each of its offers, under that lock, before it ends.
 pub(crate) struct Offer<V> {
     place: MaybeUninit<Place>,
     pub(crate) slot: V,
@@ -31,12 +31,12 @@ struct Place {
     number: u32,
 }
 
-// SAFETY: the claim may be used from any thread.
+// SAFETY: any thread may use the claim.
 unsafe impl<V: Send> Send for Offer<V> {}
 
-/// Who waits, in the order of arrival.
+/// The offers of the waiters, in the order of arrival.
 pub(crate) type Offers<V> = List<Offer<V>>;
-/// A place in such a list.
+/// A node of such a list.
 pub(crate) type OfferNode<V> = Node<Offer<V>>;
 
 /// An offer that the caller may satisfy.
@@ -47,13 +47,13 @@ pub(crate) struct Accepted<'a, V> {
 }
 
 impl<V> Offer<V> {
-    /// Called for an offer that is in a list.
+    /// Called only for an offer that was left.
     fn place(&self) -> Place {
         // SAFETY: `leave` wrote it before it pushed the node, and nothing else pushes one.
         unsafe { self.place.assume_init() }
     }
 
-    /// Whether it belongs to the wait with this claim. Called for an offer that is in a list.
+    /// Whether the offer belongs to the wait with this claim. Called only for an offer that was left.
     fn is_under(&self, claim: &Claim) -> bool {
         self.place().claim == NonNull::from(claim)
     }
@@ -79,8 +79,8 @@ impl<V> Offers<V> {
         self.push(node);
     }
 
-    /// Takes out the first offer whose wait goes on, and holds its claim. Offers of waits that have
-    /// ended are taken out on the way.
+    /// Takes out the first offer whose wait has not ended, and holds its claim. Offers of ended waits are
+    /// taken out on the way.
     #[inline]
     pub(crate) fn accept(&mut self) -> Option<Accepted<'_, V>> {
         match self.is_empty() {
@@ -108,8 +108,8 @@ impl<V> Offers<V> {
         }
     }
 
-    /// Takes out the first offer whose wait goes on, if `fits` is true for it, and holds its claim. As
-    /// [`Offers::accept`]; the caller holds no claim.
+    /// As [`Offers::accept`], but only if `fits` is true for the first offer whose wait has not ended. The
+    /// caller holds no claim.
     pub(crate) fn accept_if(
         &mut self,
         fits: impl FnOnce(&mut V) -> bool,
@@ -139,7 +139,7 @@ impl<V> Offers<V> {
         })
     }
 
-    /// Ends all waits with their slots as they are; their owners are to be woken.
+    /// Ends all waits with their slots unchanged. Returns the wakers of their owners.
     pub(crate) fn accept_all(&mut self) -> Vec<Waker> {
         let mut wakers = Vec::new();
         while let Some(accepted) = self.accept() {
@@ -148,8 +148,8 @@ impl<V> Offers<V> {
         wakers
     }
 
-    /// The first offer whose wait goes on at this moment. Offers of waits that have ended are taken out on
-    /// the way. The caller may hold a claim.
+    /// The first offer whose wait has not ended at this moment. Offers of ended waits are taken out on the
+    /// way. The caller may hold a claim.
     pub(crate) fn first(&mut self) -> Option<&mut V> {
         loop {
             let claim = self.front()?.place().claim;
@@ -161,8 +161,8 @@ impl<V> Offers<V> {
         }
     }
 
-    /// Takes the waker of the first wait that goes on, which is to try again by itself; tells it so by
-    /// `mark`. None: nobody waits. Offers of waits that have ended are taken out on the way.
+    /// Takes the waker of the first wait that has not ended, so that its owner tries again by itself; `mark`
+    /// notes that in the slot. None: nothing waits. Offers of ended waits are taken out on the way.
     pub(crate) fn nudge(&mut self, mark: impl FnOnce(&mut V)) -> Option<Option<Waker>> {
         loop {
             let offer = self.front()?;
@@ -180,9 +180,9 @@ impl<V> Offers<V> {
         }
     }
 
-    /// As [`Offers::accept`], for who holds a claim of its own, under which there may be offers elsewhere:
-    /// lets `exchange` fill or empty the partner's slot, and ends both waits. Nobody meets an offer of the
-    /// own wait.
+    /// As [`Offers::accept`], for a caller that holds a claim of its own, under which it may have offers
+    /// elsewhere: lets `exchange` fill or empty the partner's slot, and ends both waits. A wait never meets an
+    /// offer of its own.
     pub(crate) fn meet<'o, R>(
         &mut self,
         mut own: Held<'o>,
@@ -190,7 +190,7 @@ impl<V> Offers<V> {
         exchange: impl FnOnce(&mut V) -> R,
     ) -> Met<'o, R> {
         loop {
-            // A wait never meets itself: it may have left an offer here for another of its events.
+            // The caller's wait may have left an offer here for another of its events.
             let Some(first) = self.find(|offer| !offer.is_under(ticket.claim)) else {
                 return Met::Nobody(own);
             };
@@ -215,16 +215,16 @@ impl<V> Offers<V> {
     }
 }
 
-/// All offers of a list, each of which the caller may satisfy. Dropping it opens their claims again.
+/// All offers of a list, with their claims held. Dropping it opens the claims again.
 pub(crate) struct AllHeld<'a, V> {
     offers: &'a mut Offers<V>,
     count: usize,
 }
 
 impl<V> Offers<V> {
-    /// Holds the claims of all offers at once. Offers of waits that have ended are taken out, and counted
-    /// in `gone`. None if another one holds a claim: then none is held here, and a caller who tries again
-    /// opens its own in between.
+    /// Holds the claims of all offers at once. Offers of ended waits are taken out, and counted in `gone`.
+    /// None if another thread holds a claim: then none is held here, and a caller that tries again opens its
+    /// own claim in between.
     pub(crate) fn hold_all(&mut self, gone: &mut u32) -> Option<AllHeld<'_, V>> {
         let (mut count, mut busy) = (0, false);
         self.retain(|offer| {
@@ -255,8 +255,8 @@ impl<V> Offers<V> {
         (!busy).then_some(all)
     }
 
-    /// Takes out all but one of several offers of the same wait, and all of the wait with the claim `own`.
-    /// Returns how many. Takes O(n²).
+    /// Takes out all but one of several offers of the same wait, and all offers of the wait with the claim
+    /// `own`. Returns how many. Takes O(n²).
     pub(crate) fn remove_doubles(&mut self, own: Option<&Claim>) -> u32 {
         let mut seen: Vec<NonNull<Claim>> = own.map(NonNull::from).into_iter().collect();
         let mut gone = 0;
@@ -274,7 +274,7 @@ impl<V> Offers<V> {
 }
 
 impl<V> AllHeld<'_, V> {
-    /// Ends all waits; their owners are to be woken.
+    /// Ends all waits. Returns the wakers of their owners.
     pub(crate) fn win(mut self) -> Vec<Waker> {
         let mut wakers = Vec::with_capacity(self.count);
         while self.count > 0
@@ -303,19 +303,18 @@ impl<V> Drop for AllHeld<'_, V> {
     }
 }
 
-/// What came of looking for a partner.
+/// The result of looking for a partner.
 pub(crate) enum Met<'o, R> {
-    /// What was exchanged; both waits have ended, and the partner's owner is to be woken.
+    /// What was exchanged, and the partner's waker. Both waits have ended.
     Partner(R, Option<Waker>),
-    /// Nobody waits.
+    /// Nothing waits; the caller still holds its own claim.
     Nobody(Held<'o>),
-    /// The own wait was ended by another partner.
+    /// Another partner ended the caller's own wait.
     Lost,
 }
 
 impl<V> Accepted<'_, V> {
-    /// Ends the wait, after the slot was filled or emptied. The caller wakes the waker when it holds no
-    /// lock any more.
+    /// Ends the wait, after the slot was filled or emptied. The caller wakes the waker when it holds no lock.
     #[must_use = "the owner of the wait must be woken"]
     pub(crate) fn win(self) -> Option<Waker> {
         self.held.win(self.number)

@@ -1,11 +1,11 @@
 //! The inner lock: guards the state of one tool for a few instructions, never across a wait.
 //!
 //! Invariants:
-//! - No code of users runs while it is held: wakers are cloned before and woken after.
-//! - A holder takes no second inner lock.
+//! - No user code runs while it is held: wakers are cloned before and woken after.
+//! - Its holder takes no second inner lock.
 //!
-//! So a waiter spins for a moment, and lets others run if the holder was preempted. Rejected: the
-//! mutex of `std`, which costs eight bytes and a second atomic exchange at each release.
+//! So a thread that finds it held spins for a moment, and lets others run if the holder was preempted.
+//! Rejected: the mutex of `std`, which costs eight bytes and a second atomic exchange at each release.
 
 #![allow(unsafe_code)]
 
@@ -16,7 +16,7 @@ use crate::sys::{AtomicU32, MutPtr, Ordering, UnsafeCell, relax};
 const FREE: u32 = 0;
 const HELD: u32 = 1;
 
-/// A state, and the lock that guards it.
+/// A state, and the spin lock that guards it.
 ///
 /// # Safety
 /// *Exclusive*: only a [`SpinGuard`] touches the state, and there is one guard at a time: it exists from the
@@ -31,7 +31,7 @@ unsafe impl<S: Send> Send for SpinLock<S> {}
 // SAFETY: as above.
 unsafe impl<S: Send> Sync for SpinLock<S> {}
 
-/// The right to the state.
+/// The right to the state; releases the lock when dropped.
 pub(crate) struct SpinGuard<'a, S> {
     lock: &'a SpinLock<S>,
     // Some until the guard is dropped; loom checks that the access ends before the release.
@@ -74,10 +74,10 @@ impl<S> SpinLock<S> {
     fn lock_late(&self) {
         let mut round = 0;
         loop {
-            // Looks before it tries, so that spinning threads share the line. In a model a look may see the
-            // past for ever.
+            // A load before the exchange, so that spinning threads share the cache line. In a model a load may
+            // see the past for ever.
             let free = cfg!(loom) || self.word.load(Ordering::Relaxed) == FREE;
-            // An exchange that fails writes nothing: to a model a swap could hide the release for ever.
+            // An exchange that fails writes nothing: in a model a swap could hide the release for ever.
             let exchange =
                 || (self.word).compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed);
             if free && exchange().is_ok() {
@@ -93,7 +93,7 @@ impl<S> SpinLock<S> {
 }
 
 impl<'a, S> SpinGuard<'a, S> {
-    /// The lock that it is of.
+    /// The lock that it guards.
     pub(crate) fn lock(&self) -> &'a SpinLock<S> {
         self.lock
     }

@@ -24,7 +24,7 @@ struct Clock {
 /// A future that is ready at its deadline.
 pub(crate) struct ThreadAlarm {
     deadline: Instant,
-    /// Its number, from the first poll on.
+    /// Its number, assigned by the first poll.
     number: Option<u64>,
 }
 
@@ -33,7 +33,7 @@ impl Clock {
         self.alarms.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What the thread does.
+    /// The loop of the thread.
     fn serve(&self) {
         let mut alarms = self.alarms();
         loop {
@@ -41,7 +41,7 @@ impl Clock {
             let later = alarms.split_off(&(now, u64::MAX));
             let due = std::mem::replace(&mut *alarms, later);
             if !due.is_empty() {
-                // Wakers are user code: they are woken outside of the lock.
+                // Wakers are user code: they are woken outside the lock.
                 drop(alarms);
                 crate::queue::wake::wake_all(due.into_values());
                 alarms = self.alarms();

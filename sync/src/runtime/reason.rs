@@ -1,7 +1,7 @@
 //! What a unit waits for, in one word: the kind, the object, and the object's name.
 //!
-//! It is numbers only, so that whoever reads it from another thread follows no pointer: the object may be
-//! gone by then.
+//! The word holds only numbers, so a reader on another thread follows no pointer: the object may be gone by
+//! then.
 
 use std::{
     collections::HashMap,
@@ -32,7 +32,7 @@ pub enum Kind {
     Barrier,
     /// A semaphore.
     Semaphore,
-    /// Somebody else's initialisation.
+    /// Another unit's initialisation.
     Once,
     /// The members of a wait group.
     WaitGroup,
@@ -56,7 +56,7 @@ pub enum Kind {
     Writable,
     /// One of several events.
     Select,
-    /// A future that does not say more.
+    /// A future that gives no more detail.
     Future,
 }
 
@@ -114,9 +114,9 @@ impl fmt::Display for Kind {
     }
 }
 
-/// A name that an object was given: a number for a text that is kept for ever.
+/// An object's name: a number for a text that is kept for ever.
 ///
-/// There are at most 16,383 different names; an object that is named after that stays unnamed.
+/// There are at most 16,383 different names. An object that is given one more stays unnamed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Name(u16);
 
@@ -138,7 +138,7 @@ impl Name {
     /// No name.
     pub const NONE: Name = Name(0);
 
-    /// The name with this text. Takes a lock and, for a new text, memory that is never given back.
+    /// The name with this text. Takes a lock and, for a new text, memory that is never freed.
     pub fn new(text: &str) -> Name {
         with_names(|names| {
             if let Some(&number) = names.numbers.get(text) {
@@ -156,18 +156,18 @@ impl Name {
         })
     }
 
-    /// The text, unless this is no name.
+    /// The text; none for [`Name::NONE`].
     pub fn text(self) -> Option<&'static str> {
         let index = usize::from(self.0).checked_sub(1)?;
         with_names(|names| names.texts.get(index).copied())
     }
 
-    /// The number; zero for no name.
+    /// The number; zero for [`Name::NONE`].
     pub(crate) fn number(self) -> u16 {
         self.0
     }
 
-    /// The name with a number that came from [`Name::number`].
+    /// The name with a number from [`Name::number`].
     pub(crate) fn of_number(number: u16) -> Name {
         Name(number)
     }
@@ -180,7 +180,7 @@ pub struct Reason {
     pub kind: Kind,
     /// The name of the object, if it was given one.
     pub name: Name,
-    /// The object's address: it tells objects apart that exist at the same time. Zero: not told.
+    /// The object's address: it distinguishes objects that exist at the same time. Zero: unspecified.
     pub object: usize,
 }
 
@@ -194,7 +194,7 @@ impl Reason {
         }
     }
 
-    /// A wait for an object that is not told.
+    /// A wait for an object that is not specified.
     pub const fn unspecified(kind: Kind) -> Reason {
         Reason {
             kind,
@@ -209,9 +209,8 @@ impl Reason {
         Reason { name, ..self }
     }
 
-    /// The reason in one word, which is not zero: kind in 6 bits, name in 14, object in 44, because
-    /// addresses end below 2^47 and objects are aligned to eight (if not, the object is that of its
-    /// eight bytes).
+    /// The reason in one word, which is not zero: kind in 6 bits, name in 14, object in 44. Addresses end below
+    /// 2^47 and objects are aligned to eight. (The address of an object that is not is rounded down to eight.)
     pub const fn to_word(self) -> u64 {
         let object = (self.object as u64 >> 3) & ((1 << 44) - 1);
         (self.kind as u64) << 58 | (self.name.0 as u64) << 44 | object

@@ -1,15 +1,15 @@
-//! The unit that runs on the calling thread: who it is, and how much it may still do in this poll.
+//! The unit that runs on the calling thread: its number, and how much it may still do in this poll.
 //!
-//! A runtime writes here when it begins to run a unit; the tools read it. There is no destructor, so that
-//! an access is one load from the thread's base register.
+//! A runtime writes the unit here when it begins to run it; the tools read it. There is no destructor, so an
+//! access is one load from the thread's base register.
 
 use std::cell::Cell;
 
-/// What a thread runs. Each field is written by its own thread only.
+/// What a thread runs. Only the thread itself writes the fields.
 #[derive(Debug)]
 pub struct Unit {
-    /// The unit's number, which no other unit has at the same time: its address, which is even; zero while
-    /// the thread runs none.
+    /// The unit's number, which no other unit has at the same time: its address, which is even. Zero while the
+    /// thread runs no unit.
     id: Cell<usize>,
     /// Reductions left in this poll.
     budget: Cell<u32>,
@@ -29,7 +29,7 @@ pub fn with<R>(act: impl FnOnce(&Unit) -> R) -> R {
     UNIT.with(act)
 }
 
-/// A number for who runs on this thread: the unit's, or the thread's own (odd).
+/// A number for what runs on this thread: the unit's (even), or the thread's own (odd).
 #[inline(always)]
 pub fn current() -> usize {
     with(|unit| match unit.id.get() {
@@ -38,7 +38,7 @@ pub fn current() -> usize {
     })
 }
 
-/// A pseudo-random number below `below`, for choices that shall be fair.
+/// A pseudo-random number below `below`, for fair choices.
 pub(crate) fn random(below: u32) -> u32 {
     if cfg!(loom) {
         // A model is the same each time it runs.
@@ -60,14 +60,14 @@ pub(crate) fn random(below: u32) -> u32 {
 }
 
 impl Unit {
-    /// The thread now runs the unit `id` (zero: none) with so many reductions. Called by runtimes.
+    /// The thread now runs the unit `id` (zero: none) with `budget` reductions. Called by runtimes.
     #[inline(always)]
     pub fn begin(&self, id: usize, budget: u32) {
         self.id.set(id);
         self.budget.set(budget);
     }
 
-    /// The unit's number; zero if there is none.
+    /// The unit's number; zero if the thread runs none.
     #[inline(always)]
     pub fn id(&self) -> usize {
         self.id.get()
@@ -79,13 +79,13 @@ impl Unit {
         self.budget.get()
     }
 
-    /// The unit is set aside: another one will run on top of its stack. Returns what [`begin`](Unit::begin)
-    /// takes to go on with it.
+    /// Sets the unit aside, because another one will run on top of its stack. Returns what
+    /// [`begin`](Unit::begin) takes to resume it.
     pub fn set_aside(&self) -> (usize, u32) {
         (self.id.replace(0), self.budget.get())
     }
 
-    /// One completed operation, if the budget is not used up.
+    /// Spends one reduction for a completed operation. False if the budget is used up.
     #[inline(always)]
     pub fn spend_if_any(&self) -> bool {
         let left = self.budget.get();
@@ -95,7 +95,7 @@ impl Unit {
         left > 0
     }
 
-    /// As [`spend_if_any`](Unit::spend_if_any); a thread that runs no unit has no budget to keep.
+    /// As [`spend_if_any`](Unit::spend_if_any), but always true for a thread that runs no unit.
     #[inline(always)]
     pub fn spend(&self) -> bool {
         self.spend_if_any() || self.id.get() == 0

@@ -1,12 +1,12 @@
-//! The barrier: a number of units wait until all of them are there; then the next round begins.
+//! The barrier: a number of units wait until all of them have arrived; then the next round begins.
 //!
-//! - Exactly one wait of each round says that it is the leader: the one that came last.
-//! - All arrivals of a round end at one instant: the last one holds the claims of all others at the same
-//!   time before it wins any. So a wait that its deadline ended, or that was dropped, or that was won by
-//!   another event of its choice, is in no round; its arrival is withdrawn.
-//! - A wait in a choice has arrived as long as the choice waits.
+//! - Exactly one wait of each round is the leader: the last to arrive.
+//! - All waits of a round end at one instant: the last arrival holds the claims of all others at the same
+//!   time before it wins any. So a wait that timed out, was dropped, or lost to another event of its choice is
+//!   in no round; its arrival is withdrawn.
+//! - A wait in a choice counts as arrived as long as the choice waits.
 //!
-//! An arrival takes O(1), the last one O(n).
+//! An arrival takes O(1), the last one of a round O(n).
 
 use std::{
     fmt,
@@ -27,7 +27,7 @@ use crate::{
     sys::relax,
 };
 
-/// A place where a number of units meet, again and again.
+/// A place where a number of units meet repeatedly.
 ///
 /// ```
 /// use weald_sync::{Barrier, Wait};
@@ -42,7 +42,7 @@ use crate::{
 /// assert_eq!(leaders, 1);
 /// ```
 ///
-/// There is no poisoning: who never comes is waited for. An idle barrier has 32 bytes.
+/// There is no poisoning: the others wait for a unit that never comes. An idle barrier has 32 bytes.
 pub struct Barrier {
     state: SpinLock<BarrierState>,
 }
@@ -55,18 +55,18 @@ struct BarrierState {
     waiters: Offers<()>,
 }
 
-/// What came of ending a round.
+/// The result of trying to end a round.
 enum Tried {
-    /// It is ended; those to be woken.
+    /// The round is ended; the wakers to wake.
     Done(Vec<Waker>),
-    /// Some of those that were counted had gone.
+    /// Some waits that were counted had ended.
     Short,
-    /// Another one holds a claim.
+    /// Another thread holds a claim.
     Busy,
 }
 
 impl Barrier {
-    /// A barrier for so many units. Zero means the same as one.
+    /// A barrier for `size` units. Zero means the same as one.
     ///
     /// # Panics
     /// If there are more than 2^32 - 1.
@@ -74,7 +74,7 @@ impl Barrier {
         Barrier::with_name(Name::NONE, size)
     }
 
-    /// The same with a name for reports of who waits for what.
+    /// The same, with a name for reports of what units wait for.
     ///
     /// # Panics
     /// As [`Barrier::new`].
@@ -93,8 +93,8 @@ impl Barrier {
         Barrier { state }
     }
 
-    /// Waits until all are there. An event. Cancel-safe: a wait that is dropped before the last one came
-    /// withdraws its arrival; later it makes no difference any more.
+    /// Waits until all have arrived. An event. Cancel-safe: a wait that is dropped before the last arrival
+    /// withdraws its own; after that, dropping it makes no difference.
     pub fn wait(&self) -> Waiting<Arrive<'_>> {
         Waiting::new(Arrive {
             barrier: self,
@@ -104,12 +104,12 @@ impl Barrier {
 }
 
 impl BarrierState {
-    /// Whether one more may complete the round.
+    /// Whether one more arrival may complete the round.
     fn is_nearly_complete(&self) -> bool {
         self.arrived + 1 >= self.size
     }
 
-    /// Ends the round if all others are there.
+    /// Ends the round if all others have arrived.
     fn try_complete(&mut self) -> Tried {
         let mut gone = 0;
         let Some(all) = self.waiters.hold_all(&mut gone) else {
@@ -124,17 +124,17 @@ impl BarrierState {
         Tried::Done(all.win())
     }
 
-    /// Another one holds a claim, so the caller waits for a moment. `own`: the claim of the caller.
+    /// Waits for a moment, because another thread holds a claim. `own`: the claim of the caller.
     fn be_patient(&mut self, own: Option<&Claim>, round: &mut u32) {
         if *round == PATIENCE {
-            // Perhaps it is held here: two arrivals of one choice have one claim. They count as one.
+            // Perhaps this thread holds it: two arrivals of one choice have one claim. They count as one.
             self.arrived -= self.waiters.remove_doubles(own);
         }
         relax(round);
     }
 }
 
-/// After how many rounds of waiting for a claim doubles are looked for.
+/// After how many rounds of waiting for a claim to look for doubles.
 const PATIENCE: u32 = 8;
 
 /// The event of [`Barrier::wait`].
@@ -197,7 +197,7 @@ impl Branch for Arrive<'_> {
                     return Enrolled::Ready(LEADER);
                 }
                 Tried::Short => {}
-                // Who holds a claim may wait for this one: it opens for a moment.
+                // The holder of a claim may wait for this thread's own, so that opens for a moment.
                 Tried::Busy => {
                     drop(own);
                     state.be_patient(Some(ticket.claim), &mut round);
@@ -210,7 +210,7 @@ impl Branch for Arrive<'_> {
         BarrierWaitResult(false)
     }
 
-    /// The round has ended for all at one instant, also for one that is dropped now.
+    /// The round has ended for all at one instant, even for a wait that is dropped now.
     fn give_back(self: Pin<&mut Self>, _won: Won) {}
 
     fn settle(self: Pin<&mut Self>, won: Option<u32>) {
@@ -229,12 +229,12 @@ impl Branch for Arrive<'_> {
     }
 }
 
-/// What a unit learns when all are there, as in `std`.
+/// The result of a wait, as in `std`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BarrierWaitResult(bool);
 
 impl BarrierWaitResult {
-    /// Whether this is the one wait of its round that leads.
+    /// Whether this wait is the leader of its round.
     pub fn is_leader(&self) -> bool {
         self.0
     }

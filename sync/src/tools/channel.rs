@@ -4,9 +4,9 @@
 //! - *Unbounded*: a send never waits.
 //! - *Rendezvous*: nothing is buffered; a send waits for a receive, and both end at the same instant.
 //!
-//! Senders that wait and receivers that wait are served in the order of their arrival. A value is handed to
-//! a receiver that waits, so that nobody who came later takes it. A channel is closed when all handles of
-//! one side are gone, or by `close`: sends then fail at once, and receives when the buffer is empty.
+//! Waiting senders and waiting receivers are served in the order of their arrival. A value is handed to a
+//! waiting receiver, so that no later one takes it. A channel is closed when all handles of one side are
+//! gone, or by `close`: then sends fail at once, and receives fail when the buffer is empty.
 
 mod error;
 mod receive;
@@ -26,7 +26,7 @@ use crate::{
 };
 use state::{Channel, Sides};
 
-/// A channel with room for `bound` values that were sent and not yet received.
+/// A channel with room for `bound` values that are sent and not yet received.
 ///
 /// ```
 /// use weald_sync::{Wait, channel};
@@ -52,7 +52,7 @@ pub fn bounded<T>(bound: usize) -> (Sender<T>, Receiver<T>) {
     Channel::pair(bound.get())
 }
 
-/// A channel whose sends never wait. Its memory grows as long as receivers are slower than senders.
+/// A channel whose sends never wait. Its buffer grows as long as receivers are slower than senders.
 pub fn unbounded<T>() -> (Sender<T>, Receiver<T>) {
     Channel::pair(u32::MAX)
 }
@@ -67,7 +67,7 @@ pub struct Sender<T> {
     channel: Arc<Channel<T>>,
 }
 
-/// The receiving side; any number of clones, each value goes to one of them.
+/// The receiving side; any number of clones. Each value goes to one of them.
 pub struct Receiver<T> {
     channel: Arc<Channel<T>>,
 }
@@ -83,8 +83,8 @@ impl<T> Channel<T> {
 }
 
 impl<T> Sender<T> {
-    /// Sends `value`, once there is room. An event. Cancel-safe in this sense: if it is dropped before it
-    /// is ready, the value was not sent, and is dropped with it.
+    /// Sends `value` once there is room. An event. Cancel-safe in this sense: if the wait is dropped before it
+    /// is ready, the value either was sent, or is dropped with the wait.
     ///
     /// # Errors
     /// [`SendError`] with the value, if the channel is closed.
@@ -96,17 +96,17 @@ impl<T> Sender<T> {
     /// Sends `value` if there is room now (in a rendezvous channel: if a receiver waits).
     ///
     /// # Errors
-    /// The value comes back, with why it was not sent.
+    /// The value, with the reason why it was not sent.
     pub fn try_send(&self, value: T) -> Result<(), TrySendError<T>> {
         self.channel.try_send(value)
     }
 
-    /// [`Sender::send`] with a limit to its waiting; see [`Timed`].
+    /// [`Sender::send`] with a time limit; see [`Timed`].
     pub fn send_within(&self, duration: Duration, value: T) -> Timed<Send<'_, T>> {
         self.send(value).within(duration)
     }
 
-    /// Closes the channel for both sides. What is in the buffer can still be received.
+    /// Closes the channel for both sides. Values in the buffer can still be received.
     pub fn close(&self) {
         self.channel.close();
     }
@@ -126,7 +126,7 @@ impl<T> Sender<T> {
         self.len() == 0
     }
 
-    /// How many sends wait at this moment, among them such as have ended and are about to leave.
+    /// How many sends wait at this moment, including sends that have ended and are about to leave.
     pub fn waiting(&self) -> usize {
         self.channel.lock().senders.count()
     }
@@ -136,14 +136,14 @@ impl<T> Sender<T> {
         Arc::ptr_eq(&self.channel, &other.channel)
     }
 
-    /// Gives the channel a name for reports of who waits for what.
+    /// Gives the channel a name for reports of what units wait for.
     pub fn set_name(&self, name: &str) {
         self.channel.set_name(Name::new(name));
     }
 }
 
 impl<T> Receiver<T> {
-    /// Receives the oldest value, once there is one. An event. Cancel-safe: if it is dropped before it is
+    /// Receives the oldest value once there is one. An event. Cancel-safe: if the wait is dropped before it is
     /// ready, no value is lost.
     ///
     /// # Errors
@@ -161,7 +161,7 @@ impl<T> Receiver<T> {
         self.channel.try_receive()
     }
 
-    /// [`Receiver::receive`] with a limit to its waiting; see [`Timed`].
+    /// [`Receiver::receive`] with a time limit; see [`Timed`].
     pub fn receive_within(&self, duration: Duration) -> Timed<Receive<'_, T>> {
         self.receive().within(duration)
     }
@@ -171,12 +171,12 @@ impl<T> Receiver<T> {
         self.receive().until(deadline)
     }
 
-    /// Closes the channel for both sides. What is in the buffer can still be received.
+    /// Closes the channel for both sides. Values in the buffer can still be received.
     pub fn close(&self) {
         self.channel.close();
     }
 
-    /// Whether nothing can be sent any more.
+    /// Whether sends fail.
     pub fn is_closed(&self) -> bool {
         self.channel.is_closed()
     }
@@ -191,7 +191,7 @@ impl<T> Receiver<T> {
         self.len() == 0
     }
 
-    /// How many receives wait at this moment, among them such as have ended and are about to leave.
+    /// How many receives wait at this moment, including receives that have ended and are about to leave.
     pub fn waiting(&self) -> usize {
         self.channel.lock().receivers.count()
     }
@@ -201,12 +201,12 @@ impl<T> Receiver<T> {
         Arc::ptr_eq(&self.channel, &other.channel)
     }
 
-    /// Gives the channel a name for reports of who waits for what.
+    /// Gives the channel a name for reports of what units wait for.
     pub fn set_name(&self, name: &str) {
         self.channel.set_name(Name::new(name));
     }
 
-    /// The values, each when it comes, until the channel is closed and empty; waits with the stack.
+    /// The values, as they come, until the channel is closed and empty. Waits with the stack.
     pub fn iter(&self) -> impl Iterator<Item = T> {
         std::iter::from_fn(|| self.receive().wait().ok())
     }

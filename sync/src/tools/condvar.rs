@@ -1,14 +1,14 @@
 //! The condition variable: waits for a notification with a mutex released.
 //!
 //! - No wake-up is lost: a wait is enrolled before its mutex is released.
-//! - [`Condvar::notify_one`] wakes the one that waits longest. If that wait is dropped before it ended,
-//!   the next one gets the notification.
-//! - [`Condvar::notify_all`] wakes those who wait at that time.
+//! - [`Condvar::notify_one`] wakes the longest waiter. If that wait is dropped before it ended, the next
+//!   waiter gets the notification.
+//! - [`Condvar::notify_all`] wakes all units that wait at that time.
 //!
 //! A wait is two waits in a row: for the notification, which is an [event](Condvar::notified), and then for
-//! the mutex. So the whole is a future, not an event, and its deadline limits the first of the two.
+//! the mutex. So the whole is a future, not an event, and its deadline limits only the first of the two.
 //!
-//! A wait may end although the condition does not hold (any more): ask again, or use the `_while` forms.
+//! A wait may end although the condition does not hold: test it again, or use the `_while` forms.
 
 use std::{
     fmt,
@@ -53,13 +53,13 @@ use crate::{
 /// ```
 ///
 /// Cancel-safe: a wait that is dropped leaves nothing behind, its mutex is free, and a notification that it
-/// had got goes to the next. There is no poisoning. An idle condition variable has 24 bytes.
+/// got goes to the next waiter. There is no poisoning. An idle condition variable has 24 bytes.
 pub struct Condvar {
     state: SpinLock<CondvarState>,
 }
 
 struct CondvarState {
-    /// Counts the calls of `notify_all`, so that each wakes those who came before it only.
+    /// Counts the calls of `notify_all`, so that each wakes only the waiters that came before it.
     round: u32,
     name: Name,
     waiters: Offers<CondvarWaiter>,
@@ -70,33 +70,33 @@ struct CondvarWaiter {
     notice: Notice,
 }
 
-/// What a wait was ended by.
+/// What ended a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Notice {
-    /// [`Condvar::notify_one`]: nobody else was told.
+    /// [`Condvar::notify_one`]: no other waiter was notified.
     One,
-    /// [`Condvar::notify_all`]: all were told.
+    /// [`Condvar::notify_all`]: all waiters were notified.
     All,
 }
 
-/// Whether a wait ended because its time was over, as in `std`.
+/// Whether a wait timed out, as in `std`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WaitTimeoutResult(bool);
 
 impl WaitTimeoutResult {
-    /// Whether it ended because its time was over.
+    /// Whether the wait timed out.
     pub fn timed_out(&self) -> bool {
         self.0
     }
 }
 
 impl Condvar {
-    /// A condition variable that nobody waits for.
+    /// A condition variable without waiters.
     pub fn new() -> Condvar {
         Condvar::with_name(Name::NONE)
     }
 
-    /// The same with a name for reports of who waits for what.
+    /// The same, with a name for reports of what units wait for.
     pub fn named(name: &str) -> Condvar {
         Condvar::with_name(Name::new(name))
     }
@@ -132,7 +132,7 @@ impl Condvar {
         guard
     }
 
-    /// As [`Condvar::wait`], but waits for a notification for `duration` at most, from the first poll on.
+    /// As [`Condvar::wait`], but waits at most `duration` for a notification, from the first poll on.
     pub async fn wait_timeout<'a, T: ?Sized>(
         &self,
         guard: MutexGuard<'a, T>,
@@ -143,7 +143,7 @@ impl Condvar {
         self.lock_again(mutex.lock(), noticed).await
     }
 
-    /// As [`Condvar::wait`], but waits for a notification until `deadline` at most.
+    /// As [`Condvar::wait`], but waits for a notification at most until `deadline`.
     pub async fn wait_until<'a, T: ?Sized>(
         &self,
         guard: MutexGuard<'a, T>,
@@ -154,8 +154,8 @@ impl Condvar {
         self.lock_again(mutex.lock(), noticed).await
     }
 
-    /// Waits as long as `condition` is true, for `duration` at most. If its time is over, the condition was
-    /// still true after that.
+    /// Waits as long as `condition` is true, at most for `duration`. If the wait timed out, the condition was
+    /// still true afterwards.
     pub async fn wait_timeout_while<'a, T: ?Sized>(
         &self,
         mut guard: MutexGuard<'a, T>,
@@ -191,8 +191,8 @@ impl Condvar {
         (guard, WaitTimeoutResult(timed_out))
     }
 
-    /// Releases the mutex when it begins to wait, and waits for a notification; does not lock the mutex
-    /// again. An event: a choice that something else ends drops or has dropped the guard as well.
+    /// Releases the mutex when the wait begins, and waits for a notification; does not lock the mutex again. An
+    /// event: a choice that another event ends also drops the guard, if it did not do so before.
     pub fn notified<'a, T: ?Sized>(&'a self, guard: MutexGuard<'a, T>) -> Waiting<Notified<'a, T>> {
         let waiter = CondvarWaiter {
             round: 0,
@@ -205,37 +205,38 @@ impl Condvar {
         })
     }
 
-    /// Wakes the one that waits longest, if anybody waits.
+    /// Wakes the longest waiter, if there is one.
     pub fn notify_one(&self) {
-        let waker = self.state.lock().tell(Notice::One);
+        let waker = self.state.lock().notify(Notice::One);
         if let Some(Some(waker)) = waker {
             crate::queue::wake::wake(waker);
         }
     }
 
-    /// Wakes all who wait.
+    /// Wakes all waiters.
     pub fn notify_all(&self) {
         let mut state = self.state.lock();
         state.round = state.round.wrapping_add(1);
         let round = state.round;
         serve(state, |state| {
             let first = state.waiters.first()?;
-            // Later rounds are less than half of all numbers ahead.
+            // Later rounds are ahead by less than half of all numbers.
             let came_before = first.round.wrapping_sub(round) > u32::MAX / 2;
-            came_before.then(|| state.tell(Notice::All)).flatten()
+            came_before.then(|| state.notify(Notice::All)).flatten()
         });
     }
 }
 
 impl CondvarState {
-    fn tell(&mut self, notice: Notice) -> Served {
+    fn notify(&mut self, notice: Notice) -> Served {
         let accepted = self.waiters.accept()?;
         accepted.slot.notice = notice;
         Some(accepted.win())
     }
 }
 
-/// A notification on its way: if its wait is dropped before it has the mutex again, it goes to the next.
+/// A notification on its way: if the wait is dropped before it has the mutex again, the notification goes to
+/// the next waiter.
 struct Relay<'a> {
     condvar: &'a Condvar,
     notice: Notice,
@@ -262,7 +263,7 @@ impl Drop for Relay<'_> {
 /// The event of [`Condvar::notified`].
 pub struct Notified<'a, T: ?Sized> {
     condvar: &'a Condvar,
-    /// Until the wait is enrolled.
+    /// Some until the wait is enrolled.
     guard: Option<MutexGuard<'a, T>>,
     node: OfferNode<CondvarWaiter>,
 }
@@ -280,7 +281,7 @@ impl<'a, T: ?Sized> Notified<'a, T> {
 impl<T: ?Sized> Branch for Notified<'_, T> {
     type Output = Notice;
 
-    /// A notification is not remembered.
+    /// Never ready: a notification is not remembered.
     fn attempt(self: Pin<&mut Self>, _base: u32, _cx: &mut Context<'_>) -> Poll<Notice> {
         Poll::Pending
     }
@@ -301,7 +302,7 @@ impl<T: ?Sized> Branch for Notified<'_, T> {
         state.waiters.leave(node, ticket);
         drop(own);
         drop(state);
-        // Enrolled first: who has the mutex from now on finds the offer.
+        // After the enrolment: the next owner of the mutex finds the offer.
         drop(guard);
         Enrolled::Waits
     }

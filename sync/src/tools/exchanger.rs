@@ -29,24 +29,24 @@ use crate::{
 /// });
 /// ```
 ///
-/// There is no poisoning, and no closing: who never comes is waited for. An idle exchanger has 24 bytes.
+/// There is no poisoning and no closing: a wait without a partner does not end. An idle exchanger has 24 bytes.
 pub struct Exchanger<T> {
     state: SpinLock<ExchangerState<T>>,
 }
 
 struct ExchangerState<T> {
     name: Name,
-    /// A slot has the value of who waits, then the partner's.
+    /// A slot has the waiter's value, then the partner's.
     waiters: Offers<Option<T>>,
 }
 
 impl<T> Exchanger<T> {
-    /// An exchanger that nobody waits at.
+    /// An exchanger without waiters.
     pub fn new() -> Exchanger<T> {
         Exchanger::with_name(Name::NONE)
     }
 
-    /// The same with a name for reports of who waits for what.
+    /// The same, with a name for reports of what units wait for.
     pub fn named(name: &str) -> Exchanger<T> {
         Exchanger::with_name(Name::new(name))
     }
@@ -59,9 +59,9 @@ impl<T> Exchanger<T> {
         Exchanger { state }
     }
 
-    /// Waits for a partner, and swaps values with it. An event. Cancel-safe in this sense: if it is dropped
-    /// before a partner came, nobody gets its value, and the value is dropped with it. If a partner came,
-    /// the exchange has happened, and the partner's value is dropped with it.
+    /// Waits for a partner, and swaps values with it. An event. Cancel-safe in this sense: if the wait is dropped
+    /// before a partner came, its value is dropped with it. If a partner came, the exchange has happened, and
+    /// the partner's value is dropped with the wait.
     pub fn exchange(&self, value: T) -> Waiting<Exchange<'_, T>> {
         Waiting::new(Exchange {
             exchanger: self,
@@ -69,10 +69,10 @@ impl<T> Exchanger<T> {
         })
     }
 
-    /// Swaps values with a partner that waits.
+    /// Swaps values with a waiting partner.
     ///
     /// # Errors
-    /// [`Alone`] with the value if nobody waits.
+    /// [`Alone`] with the value if no partner waits.
     pub fn try_exchange(&self, value: T) -> Result<T, Alone<T>> {
         let mut value = Some(value);
         let waker = self.state.lock().swap(&mut value);
@@ -85,10 +85,10 @@ impl<T> Exchanger<T> {
     }
 }
 
-const HAS_VALUE: &str = "one who waits for an exchange has its value";
+const HAS_VALUE: &str = "a waiting exchange has its value";
 
 impl<T> ExchangerState<T> {
-    /// Swaps with the first who waits. None: nobody does.
+    /// Swaps with the first waiter. None: there is none.
     fn swap(&mut self, value: &mut Option<T>) -> Option<Option<Waker>> {
         let partner = self.waiters.accept()?;
         std::mem::swap(partner.slot, value);
@@ -166,7 +166,7 @@ impl<T> Branch for Exchange<'_, T> {
         theirs.expect(HAS_VALUE)
     }
 
-    /// The exchange has happened; what came of it is dropped with the wait.
+    /// The exchange has happened; the partner's value is dropped with the wait.
     fn give_back(self: Pin<&mut Self>, _won: Won) {}
 
     fn settle(self: Pin<&mut Self>, won: Option<u32>) {
@@ -182,9 +182,9 @@ impl<T> Branch for Exchange<'_, T> {
     }
 }
 
-/// Nobody waits for an exchange; the value comes back.
+/// No partner waits. Contains the value.
 #[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("nobody waits at the exchanger: wait with exchange, or try later")]
+#[error("no partner waits at the exchanger: wait with exchange, or try later")]
 pub struct Alone<T>(pub T);
 
 impl<T> fmt::Debug for Alone<T> {

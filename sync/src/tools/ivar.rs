@@ -1,7 +1,7 @@
-//! The ivar: a variable that is written once, and read by any number of units from then on.
+//! The ivar: a variable that is written once; from then on any number of units read it.
 //!
-//! A get that finds it written is one load. The value never moves or changes after the put, so that a get
-//! gives a reference.
+//! A get that finds it written is one load. The value never moves or changes after the put, so a get returns
+//! a reference.
 
 use std::{
     fmt,
@@ -35,8 +35,8 @@ use crate::{
 /// assert!(answer.put(43).is_err());
 /// ```
 ///
-/// There is no poisoning, and no closing: who never writes is waited for. An idle ivar has 24 bytes beside
-/// its value and the mark that it is written.
+/// There is no poisoning and no closing: a get of an ivar that is never written does not end. An idle ivar has
+/// 24 bytes in addition to its value and the flag that it is written.
 pub struct IVar<T> {
     value: OnceLock<T>,
     state: SpinLock<IVarState>,
@@ -53,7 +53,7 @@ impl<T> IVar<T> {
         IVar::with_name(Name::NONE)
     }
 
-    /// The same with a name for reports of who waits for what.
+    /// The same, with a name for reports of what units wait for.
     pub fn named(name: &str) -> IVar<T> {
         IVar::with_name(Name::new(name))
     }
@@ -68,17 +68,17 @@ impl<T> IVar<T> {
         }
     }
 
-    /// Writes it, and ends all waits.
+    /// Writes the value, and ends all waits.
     ///
     /// # Errors
-    /// [`Full`] with the new value if it was written before.
+    /// [`Full`] with the new value if the ivar was already written.
     pub fn put(&self, value: T) -> Result<(), Full<T>> {
         self.value.set(value).map_err(Full)?;
-        serve(self.state.lock(), IVarState::tell);
+        serve(self.state.lock(), IVarState::end_wait);
         Ok(())
     }
 
-    /// Waits until it is written. An event. Cancel-safe.
+    /// Waits until the ivar is written. An event. Cancel-safe.
     #[inline]
     pub fn get(&self) -> Waiting<Get<'_, T>> {
         Waiting::new(Get {
@@ -98,14 +98,14 @@ impl<T> IVar<T> {
         self.value.into_inner()
     }
 
-    /// What a wait for it is noted as, by a tool that has one within it.
+    /// The name, for a tool that contains the ivar.
     pub(crate) fn name(&self) -> Name {
         self.state.lock().name
     }
 }
 
 impl IVarState {
-    fn tell(&mut self) -> Served {
+    fn end_wait(&mut self) -> Served {
         Some(self.waiters.accept()?.win())
     }
 }
@@ -146,7 +146,7 @@ impl<'a, T> Branch for Get<'a, T> {
         let Ok(own) = ticket.hold() else {
             return Enrolled::Lost;
         };
-        // A put that is not seen here takes the lock after this, and finds the offer.
+        // A put that is not seen here takes the lock later, and finds the offer.
         if let Some(value) = ivar.try_get() {
             ticket.win(own);
             return Enrolled::Ready(value);
@@ -174,9 +174,9 @@ impl<'a, T> Branch for Get<'a, T> {
     }
 }
 
-/// The variable was written before; the value that was not.
+/// The ivar was already written. Contains the value that was not written.
 #[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the ivar was written before: make one ivar for each value")]
+#[error("the ivar was already written: create one ivar for each value")]
 pub struct Full<T>(pub T);
 
 impl<T> fmt::Debug for Full<T> {

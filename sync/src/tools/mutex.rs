@@ -1,13 +1,13 @@
-//! The mutex: one unit at a time, held across waits if need be.
+//! The mutex: one unit at a time, which may hold it across waits.
 //!
-//! - Who finds it free takes it, also before those who wait: a lock that was handed over would stand still
-//!   until its new owner runs. The release wakes the first who waits, which then tries again.
-//! - Nobody starves: who was passed over eight times gets the lock handed over.
-//! - No poisoning: a guard that is dropped by a panic releases the lock. A unit that panics says so by its
-//!   exit; who wants to know whether the value is whole keeps a flag in it.
+//! - A unit that finds it free takes it, even before the waiters: a lock that was handed over would be idle
+//!   until its new owner runs. The release wakes the first waiter, which then tries again.
+//! - No waiter starves: after it was passed over eight times, the lock is handed over to it.
+//! - No poisoning: a guard that is dropped by a panic releases the lock. A unit that panics reports that by its
+//!   exit. A program that must know whether the value is consistent keeps a flag in it.
 //!
-//! Rejected: a queue under the inner lock, which costs eight bytes more and two exchanges more for each
-//! lock; strict handing over, which makes a contended lock as slow as a wake.
+//! Rejected: a queue under the inner lock, which costs eight bytes and two exchanges more for each lock; strict
+//! handoff, which makes a contended lock as slow as a wake.
 
 #![allow(unsafe_code)]
 
@@ -55,7 +55,7 @@ unsafe impl<T: ?Sized + Send> Send for Mutex<T> {}
 // SAFETY: as above.
 unsafe impl<T: ?Sized + Send> Sync for Mutex<T> {}
 
-/// The right to a mutex's value; releases it when dropped, in whatever thread that happens.
+/// The right to a mutex's value. Releases the mutex when dropped, on whatever thread that happens.
 #[must_use = "a guard that is dropped at once guards nothing"]
 pub struct MutexGuard<'a, T: ?Sized> {
     mutex: &'a Mutex<T>,
@@ -73,7 +73,7 @@ impl<T> Mutex<T> {
         }
     }
 
-    /// A free mutex with a name for reports of who waits for what. A program has room for 16,383 different
+    /// A free mutex with a name for reports of what units wait for. A program has room for 16,383 different
     /// names; a mutex that is given one more stays unnamed.
     pub fn named(name: &str, value: T) -> Mutex<T> {
         Mutex {
@@ -89,8 +89,8 @@ impl<T> Mutex<T> {
 }
 
 impl<T: ?Sized> Mutex<T> {
-    /// Waits until it is free, and takes it. An event. Cancel-safe: a wait that is dropped leaves the lock
-    /// to the next one.
+    /// Waits until the mutex is free, and takes it. An event. Cancel-safe: a wait that is dropped leaves the
+    /// mutex to the next waiter.
     #[inline]
     pub fn lock(&self) -> Waiting<Lock<'_, T>> {
         Waiting::new(Lock {
@@ -99,25 +99,25 @@ impl<T: ?Sized> Mutex<T> {
         })
     }
 
-    /// Takes it if it is free now.
+    /// Takes the mutex if it is free now.
     #[inline]
     pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
         self.raw.try_lock().then(|| MutexGuard { mutex: self })
     }
 
-    /// Whether somebody holds it at this moment.
+    /// Whether the mutex is held at this moment.
     pub fn is_locked(&self) -> bool {
         self.raw.is_locked()
     }
 
-    /// The value; nobody else can have it.
+    /// The value. The exclusive borrow replaces the lock.
     pub fn get_mut(&mut self) -> &mut T {
         self.value.get_mut()
     }
 }
 
 impl<'a, T: ?Sized> MutexGuard<'a, T> {
-    /// The mutex that it is of.
+    /// The mutex that it guards.
     pub(crate) fn mutex(&self) -> &'a Mutex<T> {
         self.mutex
     }

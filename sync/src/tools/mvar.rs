@@ -1,12 +1,12 @@
 //! The mvar: a place for one value, which is full or empty.
 //!
-//! - *Put* waits while it is full, *take* waits while it is empty and empties it.
+//! - *Put* waits while it is full; *take* waits while it is empty, and empties it.
 //! - *Read* is a take of a copy, *swap* a take and a put, each at one instant.
-//! - Those who put, and those who want the value, are served in the order of their arrival; nobody passes
-//!   one who waits. Each step hands the value over, so that nobody who came later takes it.
+//! - Puts are served in the order of their arrival, and so are takes, reads and swaps; none passes a waiter.
+//!   Each step hands the value over, so that no later unit takes it.
 //!
-//! A copy is made by the user's `clone`, which runs under no lock: the value is lent to the reader for that
-//! time, and others wait. Rejected: a counted pointer to the value, which costs an allocation for each put.
+//! The user's `clone` makes the copy, and runs under no lock: the value is lent to the reader for that time,
+//! and others wait. Rejected: a counted pointer to the value, which costs an allocation for each put.
 
 mod state;
 
@@ -40,24 +40,24 @@ use state::{MVarState, MVarWaiter, Mode};
 /// });
 /// ```
 ///
-/// There is no poisoning: what was taken by a unit that panics is gone with it. There is no closing: who
-/// never comes is waited for.
+/// There is no poisoning: a value that a panicking unit has taken is gone with it. There is no closing: a wait
+/// without a partner does not end.
 pub struct MVar<T> {
     state: SpinLock<MVarState<T>>,
 }
 
 impl<T> MVar<T> {
-    /// A full one.
+    /// A full mvar.
     pub fn new(value: T) -> MVar<T> {
         MVar::with(Name::NONE, Some(value))
     }
 
-    /// An empty one.
+    /// An empty mvar.
     pub fn empty() -> MVar<T> {
         MVar::with(Name::NONE, None)
     }
 
-    /// One with a name for reports of who waits for what.
+    /// An mvar with a name for reports of what units wait for.
     pub fn named(name: &str, value: Option<T>) -> MVar<T> {
         MVar::with(Name::new(name), value)
     }
@@ -68,8 +68,8 @@ impl<T> MVar<T> {
         }
     }
 
-    /// Waits until it is empty, and puts the value there. An event. Cancel-safe in this sense: if it is
-    /// dropped before it is ready and not woken, the value was not put, and is dropped with it.
+    /// Waits until the mvar is empty, and puts the value there. An event. Cancel-safe in this sense: if the wait
+    /// is dropped before it is woken, the value was not put, and is dropped with the wait.
     pub fn put(&self, value: T) -> Waiting<Put<'_, T>> {
         Waiting::new(Put {
             mvar: self,
@@ -77,7 +77,7 @@ impl<T> MVar<T> {
         })
     }
 
-    /// Puts the value there if it is empty and nobody waits to put.
+    /// Puts the value there if the mvar is empty and no put waits.
     ///
     /// # Errors
     /// [`Full`] with the value.
@@ -92,13 +92,13 @@ impl<T> MVar<T> {
         Err(Full(value.expect("a put that fails keeps its value")))
     }
 
-    /// Waits until it is full, and takes the value. An event. Cancel-safe: a value that was handed to a wait
-    /// that is dropped goes to the next, or back.
+    /// Waits until the mvar is full, and takes the value. An event. Cancel-safe: a value that was handed to a
+    /// wait that is dropped goes to the next waiter, or back.
     pub fn take(&self) -> Waiting<Take<'_, T>> {
         self.want(Mode::Take, None)
     }
 
-    /// Takes the value if there is one. None also while a copy of it is being made.
+    /// Takes the value if there is one. Also none while the value is being copied.
     pub fn try_take(&self) -> Option<T> {
         let mut state = self.state.lock();
         let taken = state.get(Mode::Take, &mut None)?;
@@ -106,9 +106,9 @@ impl<T> MVar<T> {
         Some(taken)
     }
 
-    /// Waits until it is full, and puts the value there instead of the old one, which it yields. An event.
-    /// Cancel-safe in this sense: if it is dropped before it was woken, nothing happened, and the new value
-    /// is dropped with it; after that both values are there, the new one first.
+    /// Waits until the mvar is full, replaces the value, and yields the old one. An event. Cancel-safe in this
+    /// sense: if the wait is dropped before it is woken, nothing has happened, and the new value is dropped with
+    /// it; after that both values are there, the new one first.
     pub fn swap(&self, value: T) -> Waiting<Take<'_, T>> {
         self.want(Mode::Swap, Some(value))
     }
@@ -121,12 +121,12 @@ impl<T> MVar<T> {
         })
     }
 
-    /// Whether it is empty at this moment. What is being copied is there.
+    /// Whether the mvar is empty at this moment. A value that is being copied counts as there.
     pub fn is_empty(&self) -> bool {
         !self.state.lock().is_full()
     }
 
-    /// Whether both are the same place.
+    /// Whether both are the same mvar.
     pub fn same_mvar(&self, other: &MVar<T>) -> bool {
         std::ptr::eq(self, other)
     }
@@ -136,7 +136,7 @@ impl<T> MVar<T> {
         self.state.into_inner().into_value()
     }
 
-    /// What was handed to a reader, which copies it, and puts it back.
+    /// Copies a value that was handed to a reader, and puts it back.
     fn copy(&self, value: T, clone: fn(&T) -> T) -> T {
         let lent = Lent {
             mvar: self,
@@ -145,7 +145,7 @@ impl<T> MVar<T> {
         clone(lent.value.as_ref().expect(LENT))
     }
 
-    /// A value that was got by mode `mode`, as the user gets it.
+    /// What the user gets for a value that was obtained by `mode`.
     fn yielded(&self, mode: Mode<T>, value: T) -> T {
         match mode {
             Mode::Take | Mode::Swap => value,
@@ -155,12 +155,12 @@ impl<T> MVar<T> {
 }
 
 impl<T: Clone> MVar<T> {
-    /// Waits until it is full, and yields a copy of the value, which stays. An event. Cancel-safe.
+    /// Waits until the mvar is full, and yields a copy of the value, which stays. An event. Cancel-safe.
     pub fn read(&self) -> Waiting<Take<'_, T>> {
         self.want(Mode::Read(T::clone), None)
     }
 
-    /// A copy of the value, if there is one. None also while another copy is being made.
+    /// A copy of the value, if there is one. Also none while the value is being copied.
     pub fn try_read(&self) -> Option<T> {
         let value = self.state.lock().get(Mode::Read(T::clone), &mut None)?;
         Some(self.copy(value, T::clone))
@@ -169,7 +169,7 @@ impl<T: Clone> MVar<T> {
 
 const LENT: &str = "a reader has the value until it puts it back";
 
-/// The value while a reader copies it. Goes back also if the copying panics.
+/// The value while a reader copies it. It goes back even if the copying panics.
 struct Lent<'a, T> {
     mvar: &'a MVar<T>,
     value: Option<T>,
@@ -187,7 +187,7 @@ impl<T> Drop for Lent<'_, T> {
 /// The event of [`MVar::put`].
 pub struct Put<'a, T> {
     mvar: &'a MVar<T>,
-    /// Holds the value until it is put.
+    /// Its slot holds the value until it is put.
     node: OfferNode<Option<T>>,
 }
 
@@ -253,7 +253,7 @@ impl<T> Branch for Put<'_, T> {
 pub struct Take<'a, T> {
     mvar: &'a MVar<T>,
     mode: Mode<T>,
-    /// Holds the new value of a swap, then what was handed over.
+    /// Its slot holds the new value of a swap, then the value that was handed over.
     node: OfferNode<MVarWaiter<T>>,
 }
 
@@ -313,7 +313,7 @@ impl<T> Branch for Take<'_, T> {
 
     fn give_back(self: Pin<&mut Self>, _won: Won) {
         let (mvar, mode) = (self.mvar, self.mode);
-        // None: it was got in `enrol`, and copying it panicked.
+        // None: `enrol` had obtained the value, and copying it panicked.
         let Some(value) = self.handed() else {
             return;
         };
@@ -339,7 +339,7 @@ impl<T> Branch for Take<'_, T> {
     }
 }
 
-/// The mvar is full; the value that was not put.
+/// The mvar is full. Contains the value that was not put.
 #[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the mvar is full: wait with put, or put later")]
 pub struct Full<T>(pub T);
@@ -350,7 +350,7 @@ impl<T> fmt::Debug for Full<T> {
     }
 }
 
-/// An empty one.
+/// An empty mvar.
 impl<T> Default for MVar<T> {
     fn default() -> MVar<T> {
         MVar::empty()

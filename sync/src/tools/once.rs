@@ -1,10 +1,10 @@
-//! Initialisation once: by the first who comes, while the others wait.
+//! Initialisation once: by the first unit that comes, while the others wait.
 //!
-//! - One initialiser runs at a time. If it panics, fails or is dropped, the next who waits runs its own.
-//! - When the value is there, all who wait go on at once; a get from then on is one load.
+//! - One initialiser runs at a time. If it panics, fails or is dropped, the next waiter runs its own.
+//! - When the value is there, all waits end at once; from then on a get is one load.
 //!
 //! An initialisation is two waits in a row: for the turn, and for the initialiser, which is any future. So
-//! the whole is a future, not an event; [`OnceLock::wait`] is one.
+//! the whole is a future, not an event; [`OnceLock::wait`] is an event.
 
 use std::{
     convert::Infallible,
@@ -28,7 +28,7 @@ use crate::{
     tools::ivar::{Get, IVar},
 };
 
-/// A value that is made once, by an initialiser that may wait.
+/// A value that is created once, by an initialiser that may wait.
 ///
 /// ```
 /// use weald_sync::{OnceLock, Wait};
@@ -39,7 +39,7 @@ use crate::{
 /// assert_eq!((*first, *later), ("from a file", "from a file"));
 /// ```
 ///
-/// There is no poisoning. An idle one has 48 bytes beside its value and the mark that it is there.
+/// There is no poisoning. An idle one has 48 bytes in addition to its value and the flag that it is there.
 pub struct OnceLock<T> {
     value: IVar<T>,
     turns: SpinLock<Turns>,
@@ -48,17 +48,17 @@ pub struct OnceLock<T> {
 struct Turns {
     /// Whether an initialiser runs.
     is_taken: bool,
-    /// A slot says whether its wait was given the turn.
+    /// A slot says whether its wait got the turn.
     waiters: Offers<bool>,
 }
 
 impl<T> OnceLock<T> {
-    /// Without a value.
+    /// A lock without a value.
     pub fn new() -> OnceLock<T> {
         OnceLock::of(IVar::new())
     }
 
-    /// The same with a name for reports of who waits for what.
+    /// The same, with a name for reports of what units wait for.
     pub fn named(name: &str) -> OnceLock<T> {
         OnceLock::of(IVar::named(name))
     }
@@ -79,25 +79,25 @@ impl<T> OnceLock<T> {
         self.value.try_get()
     }
 
-    /// Waits until the value is there, whoever makes it. An event. Cancel-safe.
+    /// Waits until the value is there, whichever unit creates it. An event. Cancel-safe.
     pub fn wait(&self) -> Waiting<Get<'_, T>> {
         self.value.get()
     }
 
-    /// Puts the value there. An initialiser that runs at the time comes too late; its value is dropped.
+    /// Sets the value. An initialiser that is running comes too late; its value is dropped.
     ///
     /// # Errors
-    /// The value, if there was one.
+    /// The new value, if there already was one.
     pub fn set(&self, value: T) -> Result<(), T> {
         self.value.put(value).map_err(|full| full.0)?;
         serve(self.turns.lock(), |turns| turns.give(true));
         Ok(())
     }
 
-    /// The value; if there is none, that of `init`, or of another unit's initialiser that is running.
-    /// Cancel-safe: if it is dropped, so is its initialiser, and the next one that waits runs its own.
+    /// The value. If there is none, runs `init`, or waits for another unit's initialiser that is running.
+    /// Cancel-safe: if the future is dropped, so is its initialiser, and the next waiter runs its own.
     ///
-    /// An initialiser that asks for the same value waits for itself.
+    /// An initialiser that asks for the same value deadlocks with itself.
     pub async fn get_or_init(&self, init: impl AsyncFnOnce() -> T) -> &T {
         let made = self.get_or_try_init(async || Ok::<T, Infallible>(init().await));
         match made.await {
@@ -109,7 +109,7 @@ impl<T> OnceLock<T> {
     /// As [`OnceLock::get_or_init`], with an initialiser that may fail.
     ///
     /// # Errors
-    /// That of `init`, if it ran. Another one may run later.
+    /// The error of `init`, if it ran. Another initialiser may run later.
     pub async fn get_or_try_init<E>(
         &self,
         init: impl AsyncFnOnce() -> Result<T, E>,
@@ -121,8 +121,8 @@ impl<T> OnceLock<T> {
         self.make(turn, init).await
     }
 
-    /// As [`OnceLock::get_or_init`], but waits for `duration` at most for another unit's initialiser. The
-    /// own one, once begun, may take longer.
+    /// As [`OnceLock::get_or_init`], but waits at most `duration` for another unit's initialiser. `init`, once
+    /// started, may take longer.
     ///
     /// # Errors
     /// [`TimedOut`] if another unit's initialiser took longer.
@@ -147,7 +147,7 @@ impl<T> OnceLock<T> {
     ) -> Result<&T, E> {
         if let Some(turn) = turn {
             let value = init().await?;
-            // One that was set meanwhile is as good.
+            // A value that was set meanwhile is as good.
             let _late = self.value.put(value);
             drop(turn);
         }
@@ -169,7 +169,7 @@ impl Turns {
         is_free
     }
 
-    /// The rule: if the value is there, everybody goes on; if not, the next one gets the turn.
+    /// The rule: if the value is there, every wait ends; if not, the next waiter gets the turn.
     fn give(&mut self, is_made: bool) -> Served {
         if self.is_taken && !is_made {
             return None;
@@ -195,7 +195,7 @@ impl<T> Drop for Turn<'_, T> {
     }
 }
 
-/// The event of a turn; none if there is a value.
+/// The event of getting the turn. Yields none if there is a value.
 struct Await<'a, T> {
     once: &'a OnceLock<T>,
     node: OfferNode<bool>,
@@ -216,7 +216,7 @@ impl<'a, T> Branch for Await<'a, T> {
             return Poll::Ready(None);
         }
         let mut turns = once.turns.lock();
-        // Again, under the lock: who had the turn puts the value there before it gives the turn back.
+        // Again, under the lock: an initialiser stores the value before it gives the turn back.
         if once.get().is_some() {
             return Poll::Ready(None);
         }
@@ -237,7 +237,7 @@ impl<'a, T> Branch for Await<'a, T> {
         let Ok(own) = ticket.hold() else {
             return Enrolled::Lost;
         };
-        // A value that is not seen here is put before its turn ends, which takes the lock after this.
+        // A value that is not seen here is stored before its turn ends, which takes the lock later.
         if once.get().is_some() {
             ticket.win(own);
             return Enrolled::Ready(None);
@@ -273,7 +273,7 @@ impl<'a, T> Branch for Await<'a, T> {
     }
 }
 
-/// Something that is done once.
+/// An action that is done once.
 ///
 /// ```
 /// use weald_sync::{Once, Wait};
@@ -287,22 +287,23 @@ impl<'a, T> Branch for Await<'a, T> {
 pub struct Once(OnceLock<()>);
 
 impl Once {
-    /// Not done yet.
+    /// An action that is not done yet.
     pub fn new() -> Once {
         Once::default()
     }
 
-    /// Does it, or waits until another unit has. If that one panics or is dropped, the next one does it.
+    /// Does the action, or waits until another unit has done it. If that unit panics or is dropped, the next
+    /// waiter does it.
     pub async fn call_once(&self, act: impl AsyncFnOnce()) {
         self.0.get_or_init(act).await;
     }
 
-    /// Whether it is done.
+    /// Whether the action is done.
     pub fn is_completed(&self) -> bool {
         self.0.get().is_some()
     }
 
-    /// Waits until it is done, whoever does it. An event. Cancel-safe.
+    /// Waits until the action is done, whichever unit does it. An event. Cancel-safe.
     pub fn wait(&self) -> Waiting<Get<'_, ()>> {
         self.0.wait()
     }

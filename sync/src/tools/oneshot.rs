@@ -2,7 +2,7 @@
 //!
 //! - A send never waits. If the receiver is gone, the value comes back.
 //! - A receive waits for the value, or for the end of the sender.
-//! - The value lies in the oneshot until it is received, so a receive that is dropped loses nothing.
+//! - The value stays in the oneshot until it is received, so a receive that is dropped loses nothing.
 
 use std::{
     fmt,
@@ -33,7 +33,7 @@ use crate::{
 /// assert_eq!(receiver.receive().wait(), Ok(42));
 /// ```
 ///
-/// There is no poisoning: the sender of a unit that panics is dropped, and the receiver learns of it.
+/// There is no poisoning: a unit that panics drops its sender, and the receive then fails.
 pub fn channel<T>() -> (Sender<T>, Receiver<T>) {
     let shared = Arc::new(Oneshot {
         state: SpinLock::new(OneshotState {
@@ -86,7 +86,7 @@ impl<T> Sender<T> {
         }
         state.value = Some(value);
         state.is_sent = true;
-        serve(state, OneshotState::tell_receiver);
+        serve(state, OneshotState::end_receive);
         Ok(())
     }
 
@@ -105,10 +105,10 @@ impl<T> Sender<T> {
 }
 
 impl<T> Receiver<T> {
-    /// Waits for the value. An event. Cancel-safe: if it is dropped, the value can still be received.
+    /// Waits for the value. An event. Cancel-safe: if the wait is dropped, the value can still be received.
     ///
     /// # Errors
-    /// [`Closed`] if the sender ended without sending, or the value was received before.
+    /// [`Closed`] if the sender is gone without sending, or the value was already received.
     pub fn receive(&mut self) -> Waiting<Receive<'_, T>> {
         Waiting::new(Receive {
             shared: &self.shared,
@@ -128,11 +128,11 @@ impl<T> Receiver<T> {
         }
     }
 
-    /// Refuses the value from now on; one that was sent before can still be received.
+    /// Refuses a value from now on. A value that was sent before can still be received.
     pub fn close(&mut self) {
         let mut state = self.shared.state.lock();
         state.is_refused = true;
-        serve(state, OneshotState::tell_sender);
+        serve(state, OneshotState::end_closed);
     }
 }
 
@@ -140,21 +140,21 @@ impl<T> Drop for Sender<T> {
     fn drop(&mut self) {
         let mut state = self.shared.state.lock();
         state.is_sent = true;
-        serve(state, OneshotState::tell_receiver);
+        serve(state, OneshotState::end_receive);
     }
 }
 
 impl<T> Drop for Receiver<T> {
     fn drop(&mut self) {
         self.close();
-        // The value is the user's: it is dropped without the lock.
+        // The value's destructor is user code: it runs without the lock.
         let value = self.shared.state.lock().value.take();
         drop(value);
     }
 }
 
 impl<T> OneshotState<T> {
-    /// None: wait.
+    /// The value, or that none will come. None: wait.
     fn receive(&mut self) -> Option<Result<T, Closed>> {
         match self.value.take() {
             Some(value) => Some(Ok(value)),
@@ -162,11 +162,11 @@ impl<T> OneshotState<T> {
         }
     }
 
-    fn tell_receiver(&mut self) -> Served {
+    fn end_receive(&mut self) -> Served {
         Some(self.receiver.accept()?.win())
     }
 
-    fn tell_sender(&mut self) -> Served {
+    fn end_closed(&mut self) -> Served {
         Some(self.sender.accept()?.win())
     }
 }
@@ -290,7 +290,7 @@ impl<T> Branch for Refused<'_, T> {
     }
 }
 
-/// The receiver is gone; the value that was not sent.
+/// The receiver is gone. Contains the value that was not sent.
 #[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the receiver is gone: nobody will receive the value")]
 pub struct SendError<T>(pub T);
@@ -303,7 +303,7 @@ pub struct Closed;
 /// Why nothing was received at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TryReceiveError {
-    /// It was not sent yet.
+    /// The value was not sent yet.
     #[error("the value was not sent yet: wait with receive, or try later")]
     Empty,
     /// No value will come.

@@ -1,12 +1,12 @@
 //! The read-write lock: many readers, or one writer.
 //!
-//! - Strictly first in first out: nobody takes the lock past one who waits, so that readers do not starve
-//!   a writer, nor writers a reader. Readers that wait one behind the other enter together.
-//! - The lock is handed over to who waits.
-//! - A unit that reads and reads again, while a writer waits in between, waits for itself: hold one guard.
+//! - Strictly first in first out: no unit takes the lock past a waiter, so readers do not starve a writer, nor
+//!   writers a reader. Consecutive waiting readers enter together.
+//! - The lock is handed over to the waiter.
+//! - A unit that takes a second read guard while a writer waits deadlocks with itself: hold one guard.
 //! - No poisoning: a guard that is dropped by a panic releases the lock.
 //!
-//! Each operation takes O(1) and one for each that it wakes.
+//! Each operation takes O(1), and O(1) for each waiter that it wakes.
 
 #![allow(unsafe_code)]
 
@@ -43,8 +43,8 @@ use raw::{Access, RawRwLock, RwLockWaiter};
 /// An idle lock has 32 bytes beside its value.
 ///
 /// # Safety
-/// *Guarded*: the value is changed only by who has a write guard, and read only by who has a guard; while
-/// there is a write guard there is no other guard, which the raw lock sees to.
+/// *Guarded*: only the holder of a write guard changes the value, and only the holder of a guard reads it. The
+/// raw lock ensures that while there is a write guard there is no other guard.
 pub struct RwLock<T: ?Sized> {
     raw: RawRwLock,
     value: UnsafeCell<T>,
@@ -55,13 +55,13 @@ unsafe impl<T: ?Sized + Send> Send for RwLock<T> {}
 // SAFETY: *guarded*: readers in several threads share the value.
 unsafe impl<T: ?Sized + Send + Sync> Sync for RwLock<T> {}
 
-/// The right to read a lock's value; ends when dropped, in whatever thread that happens.
+/// The right to read a lock's value. Ends when dropped, on whatever thread that happens.
 #[must_use = "a guard that is dropped at once guards nothing"]
 pub struct RwLockReadGuard<'a, T: ?Sized> {
     lock: &'a RwLock<T>,
 }
 
-/// The right to change a lock's value; ends when dropped, in whatever thread that happens.
+/// The right to change a lock's value. Ends when dropped, on whatever thread that happens.
 #[must_use = "a guard that is dropped at once guards nothing"]
 pub struct RwLockWriteGuard<'a, T: ?Sized> {
     lock: &'a RwLock<T>,
@@ -81,7 +81,7 @@ impl<T> RwLock<T> {
         }
     }
 
-    /// A free lock with a name for reports of who waits for what.
+    /// A free lock with a name for reports of what units wait for.
     pub fn named(name: &str, value: T) -> RwLock<T> {
         RwLock {
             raw: RawRwLock::new(Name::new(name)),
@@ -96,42 +96,42 @@ impl<T> RwLock<T> {
 }
 
 impl<T: ?Sized> RwLock<T> {
-    /// Waits until nobody writes, and nobody who came before waits to write. An event. Cancel-safe: a wait
-    /// that is dropped leaves its turn to those behind it.
+    /// Waits until no unit writes, and no earlier writer waits. An event. Cancel-safe: a wait that is dropped
+    /// leaves its turn to those behind it.
     #[inline]
     pub fn read(&self) -> Waiting<Read<'_, T>> {
         Waiting::new(Read(RwLockWait::new(self, Access::Read)))
     }
 
-    /// Waits until nobody reads or writes, and it is this one's turn. An event. Cancel-safe as
+    /// Waits until no unit reads or writes, and no earlier waiter is left. An event. Cancel-safe as
     /// [`RwLock::read`].
     #[inline]
     pub fn write(&self) -> Waiting<Write<'_, T>> {
         Waiting::new(Write(RwLockWait::new(self, Access::Write)))
     }
 
-    /// Takes the right to read, if nobody writes and nobody waits.
+    /// Takes the right to read if no unit writes and none waits.
     pub fn try_read(&self) -> Option<RwLockReadGuard<'_, T>> {
         self.raw
             .try_enter(Access::Read)
             .then(|| RwLockReadGuard { lock: self })
     }
 
-    /// Takes the right to write, if nobody reads or writes, and nobody waits.
+    /// Takes the right to write if no unit reads or writes, and none waits.
     pub fn try_write(&self) -> Option<RwLockWriteGuard<'_, T>> {
         self.raw
             .try_enter(Access::Write)
             .then(|| RwLockWriteGuard { lock: self })
     }
 
-    /// The value; nobody else can have it.
+    /// The value. The exclusive borrow replaces the lock.
     pub fn get_mut(&mut self) -> &mut T {
         self.value.get_mut()
     }
 }
 
 impl<'a, T: ?Sized> RwLockWriteGuard<'a, T> {
-    /// Goes on as a reader, without letting a writer in between; readers that wait first enter as well.
+    /// Continues as a reader, without letting a writer in between. Readers at the front of the queue also enter.
     pub fn downgrade(this: RwLockWriteGuard<'a, T>) -> RwLockReadGuard<'a, T> {
         let lock = this.lock;
         std::mem::forget(this);
@@ -186,7 +186,7 @@ pub struct Read<'a, T: ?Sized>(RwLockWait<'a, T>);
 /// The event of [`RwLock::write`].
 pub struct Write<'a, T: ?Sized>(RwLockWait<'a, T>);
 
-/// What both events are.
+/// The common part of both events.
 struct RwLockWait<'a, T: ?Sized> {
     lock: &'a RwLock<T>,
     mode: Access,
@@ -207,7 +207,7 @@ impl<'a, T: ?Sized> RwLockWait<'a, T> {
     }
 }
 
-/// The steps of both events: they differ in the guard only.
+/// The steps of both events, which differ only in the guard.
 macro_rules! branch {
     ($event:ident, $guard:ident) => {
         impl<'a, T: ?Sized> $event<'a, T> {

@@ -1,11 +1,11 @@
 //! The semaphore: a number of permits, given out in the order of arrival.
 //!
 //! - Permits are remembered: a release before an acquire is not lost.
-//! - Strictly first in first out: who wants many holds up those behind, and so is not starved by who wants
-//!   few. Nobody takes a permit past one who waits.
-//! - Who waits gets its permits handed over; an acquire that is dropped then gives them to the next.
+//! - Strictly first in first out: a waiter that wants many permits holds up those behind it, so waiters that
+//!   want few cannot starve it. No acquire passes a waiter.
+//! - Permits are handed over to the waiter. An acquire that is then dropped gives them to the next.
 //!
-//! Each operation takes O(1) and one for each that it wakes.
+//! Each operation takes O(1), and O(1) for each waiter that it wakes.
 
 use std::{
     fmt,
@@ -56,19 +56,19 @@ struct SemaphoreState {
     waiters: Offers<SemaphoreWaiter>,
 }
 
-/// What one who waits wants, and whether it got it.
+/// A waiter: how many permits it wants, and whether it got them.
 struct SemaphoreWaiter {
     count: u32,
     granted: bool,
 }
 
 impl Semaphore {
-    /// A semaphore with so many permits.
+    /// A semaphore with `permits` permits.
     pub fn new(permits: u32) -> Semaphore {
         Semaphore::with_name(Name::NONE, permits)
     }
 
-    /// The same with a name for reports of who waits for what.
+    /// The same, with a name for reports of what units wait for.
     pub fn named(name: &str, permits: u32) -> Semaphore {
         Semaphore::with_name(Name::new(name), permits)
     }
@@ -83,11 +83,11 @@ impl Semaphore {
         Semaphore { state }
     }
 
-    /// Waits for a permit. An event. Cancel-safe: a permit that was granted to a wait that is dropped goes
-    /// to the next; a wait that is dropped and begun anew has lost its place.
+    /// Waits for a permit. An event. Cancel-safe: a permit that was granted to a wait that is dropped goes to
+    /// the next waiter. A wait that is dropped and started anew has lost its place.
     ///
     /// # Errors
-    /// [`Closed`] if the semaphore is closed, before or meanwhile.
+    /// [`Closed`] if the semaphore is closed, before or during the wait.
     #[inline]
     pub fn acquire(&self) -> Waiting<Acquire<'_>> {
         self.acquire_many(1)
@@ -96,7 +96,7 @@ impl Semaphore {
     /// Waits for `count` permits at once. As [`Semaphore::acquire`].
     ///
     /// # Errors
-    /// [`Closed`] if the semaphore is closed, before or meanwhile.
+    /// [`Closed`] if the semaphore is closed, before or during the wait.
     #[inline]
     pub fn acquire_many(&self, count: u32) -> Waiting<Acquire<'_>> {
         let want = SemaphoreWaiter {
@@ -110,7 +110,7 @@ impl Semaphore {
         })
     }
 
-    /// Takes a permit if there is one now, and nobody waits for it.
+    /// Takes a permit if there is one now, and nothing waits for it.
     ///
     /// # Errors
     /// Why there is none.
@@ -118,7 +118,7 @@ impl Semaphore {
         self.try_acquire_many(1)
     }
 
-    /// Takes `count` permits if they are there now, and nobody waits for them.
+    /// Takes `count` permits if they are available now, and nothing waits for them.
     ///
     /// # Errors
     /// Why there are none.
@@ -133,7 +133,7 @@ impl Semaphore {
     /// Adds permits: those of a [`Permit::forget`], or new ones.
     ///
     /// # Panics
-    /// If there were more than 2^32 - 1 then.
+    /// If that made more than 2^32 - 1.
     pub fn release(&self, count: u32) {
         let mut state = self.state.lock();
         let permits = state.permits.checked_add(count);
@@ -141,7 +141,7 @@ impl Semaphore {
         serve(state, SemaphoreState::grant);
     }
 
-    /// Ends all waits, and every later one, with [`Closed`]. Permits that were given out stay good.
+    /// Ends all waits, and every later one, with [`Closed`]. Permits that were given out stay valid.
     pub fn close(&self) {
         let mut state = self.state.lock();
         state.closed = true;
@@ -167,7 +167,7 @@ impl Semaphore {
 }
 
 impl SemaphoreState {
-    /// Takes permits, unless there are too few or somebody was here before. None: wait.
+    /// Takes permits, unless there are too few or another waiter came before. None: wait.
     fn take(&mut self, count: u32) -> Option<Result<(), Closed>> {
         if self.closed {
             return Some(Err(Closed));
@@ -179,7 +179,7 @@ impl SemaphoreState {
         })
     }
 
-    /// The rule: the first who waits gets what it wants, if that is there.
+    /// The rule: the first waiter gets the permits it wants, if there are enough.
     fn grant(&mut self) -> Served {
         let permits = self.permits;
         let accepted = self.waiters.accept_if(|want| want.count <= permits)?;
@@ -188,7 +188,7 @@ impl SemaphoreState {
         Some(accepted.win())
     }
 
-    /// The rule of a closed semaphore: everybody goes away with nothing.
+    /// The rule of a closed semaphore: every wait ends without permits.
     fn refuse(&mut self) -> Served {
         Some(self.waiters.accept()?.win())
     }
@@ -206,7 +206,7 @@ impl<'a> Acquire<'a> {
         list::project(self, |this| (this.semaphore, &mut this.node))
     }
 
-    /// What a partner left. It is there as long as the lock is free: the wait has ended.
+    /// Whether the partner that ended the wait granted the permits.
     fn granted(self: Pin<&mut Self>) -> (&'a Semaphore, bool) {
         let (semaphore, node) = self.node();
         let granted = semaphore.state.lock().waiters.value(node).slot.granted;
@@ -266,7 +266,7 @@ impl<'a> Branch for Acquire<'a> {
         if won.is_none() && node.is_bound() {
             let mut state = semaphore.state.lock();
             state.waiters.remove(node);
-            // Who stood behind one that wanted much may want less.
+            // Waiters behind one that wanted many may want fewer.
             serve(state, SemaphoreState::grant);
         }
     }
@@ -277,7 +277,7 @@ impl<'a> Branch for Acquire<'a> {
     }
 }
 
-/// Permits; dropping it releases them, in whatever thread that happens.
+/// Permits. Dropping it releases them, on whatever thread that happens.
 #[must_use = "a permit that is dropped at once permits nothing"]
 pub struct Permit<'a> {
     semaphore: &'a Semaphore,
@@ -290,7 +290,7 @@ impl Permit<'_> {
         self.count
     }
 
-    /// Keeps the permits out of the semaphore, until somebody calls [`Semaphore::release`].
+    /// Keeps the permits out of the semaphore, until [`Semaphore::release`] adds them.
     pub fn forget(self) {
         std::mem::forget(self);
     }
@@ -304,17 +304,17 @@ impl Drop for Permit<'_> {
 
 /// The semaphore is closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the semaphore is closed: it gives out no permit any more")]
+#[error("the semaphore is closed: it grants no more permits")]
 pub struct Closed;
 
 /// Why no permit was taken at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TryAcquireError {
-    /// There are too few now, or somebody waits for them.
+    /// There are too few now, or a waiter is before this one.
     #[error("the semaphore has no permit to spare: wait with acquire, or try later")]
     NoPermits,
-    /// It is closed.
-    #[error("the semaphore is closed: it gives out no permit any more")]
+    /// The semaphore is closed.
+    #[error("the semaphore is closed: it grants no more permits")]
     Closed,
 }
 

@@ -1,4 +1,4 @@
-//! The wait group: waits until all members have ended, however many there are or come later.
+//! The wait group: a wait ends when all members have ended, however many there are or come later.
 
 use std::{
     fmt,
@@ -38,7 +38,7 @@ pub struct WaitGroup {
     shared: Arc<Group>,
 }
 
-/// One that the group waits for, until it is dropped. A clone is one more.
+/// A member of the group: waits do not end before it is dropped. A clone is one more member.
 pub struct Member {
     shared: Arc<Group>,
 }
@@ -59,7 +59,7 @@ impl WaitGroup {
         WaitGroup::with_name(Name::NONE)
     }
 
-    /// The same with a name for reports of who waits for what.
+    /// The same, with a name for reports of what units wait for.
     pub fn named(name: &str) -> WaitGroup {
         WaitGroup::with_name(Name::new(name))
     }
@@ -75,7 +75,7 @@ impl WaitGroup {
         }
     }
 
-    /// One more member.
+    /// Adds a member.
     pub fn member(&self) -> Member {
         Member::of(&self.shared)
     }
@@ -85,8 +85,8 @@ impl WaitGroup {
         self.shared.state.lock().members as usize
     }
 
-    /// Waits until there is no member: who waits goes on when the last one ends, also if others come right
-    /// after that. An event. Cancel-safe.
+    /// Waits until there is no member. The wait ends with the last member, even if others come right after
+    /// that. An event. Cancel-safe.
     pub fn wait(&self) -> Waiting<AllEnded<'_>> {
         Waiting::new(AllEnded {
             shared: &self.shared,

@@ -2,17 +2,17 @@
 
 use std::fmt;
 
-/// The channel is closed; the value that was not sent.
+/// The channel is closed. Contains the value that was not sent.
 #[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the channel is closed: nobody will receive what is sent")]
 pub struct SendError<T>(pub T);
 
-/// The channel is closed, and empty.
+/// The channel is closed and empty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the channel is closed and empty: nothing more will be received")]
 pub struct Closed;
 
-/// Why a value was not sent at once; it comes back.
+/// Why a value was not sent at once. Contains the value.
 #[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum TrySendError<T> {
     /// There is no room.

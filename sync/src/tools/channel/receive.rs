@@ -21,7 +21,7 @@ use crate::{
 /// The event of [`Receiver::receive`](super::Receiver::receive).
 pub struct Receive<'a, T> {
     channel: &'a Channel<T>,
-    /// Gets the value that a sender hands over.
+    /// Its slot receives the value that a sender hands over.
     node: OfferNode<Option<T>>,
 }
 

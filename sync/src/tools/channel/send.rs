@@ -21,7 +21,7 @@ use crate::{
 /// The event of [`Sender::send`](super::Sender::send).
 pub struct Send<'a, T> {
     channel: &'a Channel<T>,
-    /// Holds the value until it is sent.
+    /// Its slot holds the value until it is sent.
     node: OfferNode<Option<T>>,
 }
 
@@ -91,7 +91,7 @@ impl<T> Branch for Send<'_, T> {
                 wake(waker);
                 Enrolled::Ready(Ok(()))
             }
-            // Whoever is in the list of receivers has an ended wait, or this one.
+            // Any receiver left in the list belongs to an ended wait, or to this wait.
             Met::Nobody(own) if state.has_room() => {
                 ticket.win(own);
                 state.put(value.take().expect(HAS_VALUE));
@@ -107,12 +107,12 @@ impl<T> Branch for Send<'_, T> {
 
     fn collect(self: Pin<&mut Self>, _won: Won) -> Self::Output {
         let (channel, node) = self.node();
-        // A value that is still there was refused: the channel was closed.
+        // A value that is still in the slot was refused: the channel was closed.
         let refused = channel.lock().senders.value(node).slot.take();
         refused.map_or(Ok(()), |value| Err(SendError(value)))
     }
 
-    /// The value was received, or was refused and is dropped with the wait.
+    /// The value was sent, or it was refused and is dropped with the wait.
     fn give_back(self: Pin<&mut Self>, _won: Won) {}
 
     fn settle(self: Pin<&mut Self>, won: Option<u32>) {

@@ -1,9 +1,9 @@
-//! The state of a channel and its steps; each runs under the channel's lock and returns whom to wake.
+//! The state of a channel and its steps. Each runs under the channel's lock and returns the waker to wake.
 //!
 //! Invariants, whenever the lock is free:
 //! - Receivers wait only while the buffer is empty; senders only while it is full.
-//! - An offer of a sender holds its value until it is accepted; one of a receiver gets its value then.
-//! - A sender or receiver that waits when the channel closes is won with its slot as it was.
+//! - A sender's offer holds its value until the offer is accepted; a receiver's offer gets its value then.
+//! - When the channel closes, the claims of all waiters are won with their slots unchanged.
 
 use std::{collections::VecDeque, task::Waker};
 
@@ -16,11 +16,11 @@ use crate::{
     runtime::reason::Name,
 };
 
-/// What both ends share.
+/// The shared part of both ends.
 pub(super) struct Channel<T>(SpinLock<ChannelState<T>>);
 
 pub(super) struct ChannelState<T> {
-    /// How many values the buffer holds; `u32::MAX`: any number.
+    /// How many values the buffer may hold; `u32::MAX`: any number.
     bound: u32,
     name: Name,
     closed: bool,
@@ -38,15 +38,15 @@ pub(super) struct Sides {
 
 /// What became of a value.
 pub(super) enum Sent<T> {
-    /// It is in the buffer, or with a receiver, who is to be woken.
+    /// It is in the buffer, or with a receiver, whose waker is to be woken.
     Done(Option<Waker>),
     Full(T),
     Closed(T),
 }
 
-/// What came of looking for a value.
+/// The result of looking for a value.
 pub(super) enum Received<T> {
-    /// A value, and the sender that it made room for.
+    /// A value, and the waker of the sender that it made room for.
     Value(T, Option<Waker>),
     Empty,
     Closed,
@@ -129,7 +129,7 @@ impl<T> Channel<T> {
         self.lock().name
     }
 
-    /// One more handle of a side.
+    /// Adds a handle to a side.
     pub(super) fn enter(&self, side: impl FnOnce(&mut Sides) -> &mut u32) {
         let mut state = self.lock();
         let count = side(&mut state.sides);
@@ -138,15 +138,15 @@ impl<T> Channel<T> {
             .expect("a channel has at most 2^32 - 1 handles a side");
     }
 
-    /// One handle less; the last one closes the channel.
+    /// Removes a handle from a side. The last one closes the channel.
     pub(super) fn leave(&self, side: impl FnOnce(&mut Sides) -> &mut u32) {
         let mut state = self.lock();
         let count = side(&mut state.sides);
         *count -= 1;
         let is_last = *count == 0;
-        // At once, so that nothing is sent into a buffer that was emptied for ever.
+        // At once, so that nothing is sent into a buffer that was emptied for the last time.
         state.closed |= is_last;
-        // Values that nobody can receive are dropped now, outside of the lock: they are users'.
+        // Values that can no longer be received are dropped outside the lock: their destructors are user code.
         let lost = match state.sides.receivers {
             0 => std::mem::take(&mut state.buffer),
             _ => VecDeque::new(),
@@ -160,7 +160,7 @@ impl<T> Channel<T> {
 }
 
 impl<T> ChannelState<T> {
-    /// Gives `value` to a receiver that waits, or puts it into the buffer.
+    /// Gives `value` to a waiting receiver, or puts it into the buffer.
     #[inline]
     pub(super) fn send(&mut self, value: T) -> Sent<T> {
         if self.closed {
@@ -176,7 +176,7 @@ impl<T> ChannelState<T> {
         Sent::Done(None)
     }
 
-    /// Takes the oldest value, and lets the first sender that waits take its place.
+    /// Takes the oldest value, and moves the value of the first waiting sender into the buffer.
     #[inline]
     pub(super) fn receive(&mut self) -> Received<T> {
         if let Some(value) = self.buffer.pop_front() {
@@ -189,7 +189,7 @@ impl<T> ChannelState<T> {
         self.nothing()
     }
 
-    /// Whether a receive needs no sender that waits.
+    /// Whether a receive ends without a waiting sender.
     pub(super) fn can_receive(&self) -> bool {
         self.closed || !self.buffer.is_empty()
     }
@@ -204,7 +204,8 @@ impl<T> ChannelState<T> {
         self.buffer.push_back(value);
     }
 
-    /// A value that was handed to a receiver that is gone: it goes to the next one, before all others.
+    /// Takes back a value that was handed to a receiver that is gone: the value goes to the next receiver, or to
+    /// the front of the buffer.
     pub(super) fn send_back(&mut self, value: T) -> Option<Waker> {
         match self.receivers.accept() {
             Some(receiver) => hand_over(receiver, value),
@@ -215,7 +216,7 @@ impl<T> ChannelState<T> {
         }
     }
 
-    /// Lets the first sender that waits put its value into the buffer, if there is room.
+    /// Moves the value of the first waiting sender into the buffer, if there is room.
     #[inline]
     fn refill(&mut self) -> Option<Waker> {
         if self.senders.is_empty() || !self.has_room() {
@@ -252,7 +253,7 @@ fn take_from<T>(sender: Accepted<'_, Option<T>>) -> (T, Option<Waker>) {
     (value, sender.win())
 }
 
-/// Called without the lock.
+/// Wakes, if there is a waker. Called without the lock.
 pub(super) fn wake(waker: Option<Waker>) {
     if let Some(waker) = waker {
         crate::queue::wake::wake(waker);

@@ -1,14 +1,14 @@
-//! The word of a mutex and its transitions; what is guarded lies elsewhere.
+//! The word of a mutex and its transitions, without the guarded value.
 //!
-//! The word: the owner's number in the middle; a name; and the flags below. Invariants:
-//! - `LIST` is held by who touches the list, for a few instructions.
-//! - `WAITERS` is set while the list is not empty, and is changed under `LIST` only.
-//! - `WOKEN` is set while the first who waits was woken to try again and has not tried yet; exactly its
-//!   node then says so. It is changed under `LIST` only.
-//! - An owner with `WAITERS` and without `WOKEN` must wake the first, or hand the lock over.
+//! The word holds the owner's number in the middle, a name, and the flags below. Invariants:
+//! - `LIST` is held by the thread that touches the list, for a few instructions.
+//! - `WAITERS` is set while the list is not empty, and changed only under `LIST`.
+//! - `WOKEN` is set while the first waiter was woken to try again and has not tried yet; then its node, and no
+//!   other, says so. It is changed only under `LIST`.
+//! - A release that finds `WAITERS` and not `WOKEN` must wake the first waiter, or hand the lock over.
 //!
-//! Orderings: each exchange that makes an owner acquires; each that ends an owner releases; `LIST` is a
-//! lock of its own and does both.
+//! Orderings: each exchange that sets an owner acquires; each that clears one releases; `LIST` is a lock of
+//! its own and does both.
 
 #![allow(unsafe_code)]
 
@@ -23,26 +23,26 @@ use crate::{
     sys::{AtomicU64, MutPtr, Ordering, UnsafeCell, relax},
 };
 
-/// Set while somebody touches the list.
+/// Set while a thread touches the list.
 const LIST: u64 = 1 << 0;
-/// Set while somebody waits.
+/// Set while a unit waits.
 const WAITERS: u64 = 1 << 1;
-/// Set while the first who waits was woken and has not tried yet.
+/// Set while the first waiter was woken and has not tried yet.
 const WOKEN: u64 = 1 << 2;
-/// Set if the owner is no unit but a thread.
+/// Set if the owner is a thread and not a unit.
 const THREAD: u64 = 1 << 47;
 /// The owner: an address below 2^47, aligned to 8, and `THREAD`. Zero: the mutex is free.
 const OWNER: u64 = (1 << 48) - 8;
 const NAME_SHIFT: u32 = 48;
 
-/// How often a unit may be passed over by one that came later.
+/// How often a waiter may be passed over by units that came later.
 const PATIENCE: u32 = 8;
-/// How often a rival looks again before it waits: a critical section without a wait is short.
+/// How often a unit looks again before it waits: a critical section without a wait is short.
 const SPINS: u32 = if cfg!(loom) { 0 } else { 40 };
 
-/// One who waits.
+/// A waiter.
 pub(super) struct MutexWaiter {
-    /// Who it is.
+    /// Its number as an owner.
     owner: u64,
     /// How often it was woken and found the mutex taken again.
     passed_over: u32,
@@ -52,7 +52,7 @@ pub(super) struct MutexWaiter {
 /// A mutex without a value.
 ///
 /// # Safety
-/// *Listed*: the list is touched by who has set `LIST` only.
+/// *Listed*: only the thread that has set `LIST` touches the list.
 pub(crate) struct RawMutex {
     word: AtomicU64,
     list: UnsafeCell<Offers<Option<MutexWaiter>>>,
@@ -63,7 +63,7 @@ unsafe impl Send for RawMutex {}
 // SAFETY: *listed*.
 unsafe impl Sync for RawMutex {}
 
-/// The right to the list.
+/// The right to the list: `LIST` is set while this lives.
 pub(super) struct Listed<'a> {
     raw: &'a RawMutex,
     access: Option<MutPtr<Offers<Option<MutexWaiter>>>>,
@@ -103,14 +103,14 @@ impl RawMutex {
         self.word.load(Ordering::Relaxed) & OWNER != 0
     }
 
-    /// Takes it if it is free.
+    /// Takes the mutex if it is free.
     #[inline(always)]
     pub(crate) fn try_lock(&self) -> bool {
         let word = self.word.load(Ordering::Relaxed);
         word & OWNER == 0 && self.exchange(word, word | me())
     }
 
-    /// Takes it if it is free, or becomes free within a moment.
+    /// Takes the mutex if it is free, or becomes free within a moment.
     #[inline(always)]
     pub(super) fn try_hard(&self) -> bool {
         self.try_lock() || self.spin()
@@ -127,11 +127,11 @@ impl RawMutex {
         false
     }
 
-    /// Releases it. Called by its owner.
+    /// Releases the mutex. Called by its owner.
     #[inline(always)]
     pub(crate) fn unlock(&self) {
         let word = self.word.load(Ordering::Relaxed);
-        // Somebody waits and was not woken yet: the list decides.
+        // The first waiter was not woken yet: the list decides.
         let must_wake = word & (WAITERS | WOKEN) == WAITERS;
         if must_wake || !self.exchange(word, word & !OWNER) {
             self.unlock_late();
@@ -193,7 +193,7 @@ impl Listed<'_> {
         word
     }
 
-    /// Takes the mutex if it is free; else announces that somebody waits. True if it was taken.
+    /// Takes the mutex if it is free, else sets `WAITERS`. True if it was taken.
     pub(super) fn take_or_announce(&mut self) -> bool {
         let before = self.update(|word| {
             Some(match word & OWNER {
@@ -208,7 +208,7 @@ impl Listed<'_> {
         taken
     }
 
-    /// Leaves an offer; called after [`Listed::take_or_announce`] was false.
+    /// Leaves an offer. Called after [`Listed::take_or_announce`] returned false.
     pub(super) fn leave(
         &mut self,
         mut node: Pin<&mut OfferNode<Option<MutexWaiter>>>,
@@ -222,7 +222,7 @@ impl Listed<'_> {
         self.list().leave(node, ticket);
     }
 
-    /// One who waits tries again: true if it is the owner now, and in the list no more.
+    /// A waiter tries again. True if it is now the owner, and no longer in the list.
     pub(super) fn try_again(&mut self, mut node: Pin<&mut OfferNode<Option<MutexWaiter>>>) -> bool {
         let was_woken = std::mem::take(&mut waiter(self.list().value(node.as_mut())).woken);
         let woken = if was_woken { WOKEN } else { 0 };
@@ -245,7 +245,7 @@ impl Listed<'_> {
         false
     }
 
-    /// One who waits gives up. Returns who is to be woken in its place.
+    /// A waiter gives up. Returns the waker of the waiter to wake in its place.
     pub(super) fn retract(
         &mut self,
         mut node: Pin<&mut OfferNode<Option<MutexWaiter>>>,
@@ -265,7 +265,7 @@ impl Listed<'_> {
         }
     }
 
-    /// The owner's release. Returns who is to be woken.
+    /// The owner's release. Returns the waker to wake.
     fn release(&mut self) -> Option<Waker> {
         let word = self.raw.word.load(Ordering::Relaxed);
         let is_due = self
@@ -291,7 +291,7 @@ impl Listed<'_> {
         }
     }
 
-    /// Wakes the first who waits to try again, if the wait goes on.
+    /// Takes the waker of the first waiter whose wait has not ended, so that it tries again.
     fn wake_first(&mut self) -> Option<Waker> {
         let waker = self.list().nudge(|slot| waiter_in(slot).woken = true);
         if waker.is_some() {
@@ -301,14 +301,14 @@ impl Listed<'_> {
         waker.flatten()
     }
 
-    /// Those who still wait, wait for this owner.
+    /// Notes the owner for reports, if a unit still waits.
     fn note_holder(&mut self, owner: u64) {
         if !self.list().is_empty() {
             holders::note(self.raw, unit_of(owner));
         }
     }
 
-    /// Clears `WAITERS` if nobody waits any more.
+    /// Clears `WAITERS` if no unit waits any longer.
     fn note_waiters(&mut self) {
         if self.list().is_empty() {
             let before = self.update(|word| Some(word & !WAITERS));
@@ -324,7 +324,7 @@ fn waiter(offer: &mut Offer<Option<MutexWaiter>>) -> &mut MutexWaiter {
 }
 
 fn waiter_in(slot: &mut Option<MutexWaiter>) -> &mut MutexWaiter {
-    slot.as_mut().expect("who waits has said who it is")
+    slot.as_mut().expect("a waiter in the list has its number")
 }
 
 impl Drop for Listed<'_> {

@@ -1,8 +1,8 @@
 //! The state of an mvar and its steps, which run under its lock.
 //!
 //! Invariants, after [`MVarState::step`] found nothing to do:
-//! - Who wants the value waits only while there is none, or it is lent.
-//! - Who puts waits only while there is a value, lent or not.
+//! - A take waits only while there is no value, or the value is lent.
+//! - A put waits only while there is a value, lent or not.
 //! - Values are kept behind the first only while there is a first, lent or not.
 
 use crate::{
@@ -15,7 +15,7 @@ pub(super) struct MVarState<T> {
     /// Whether a reader has the value.
     is_lent: bool,
     pub(super) name: Name,
-    /// Values of waits that were dropped after others had put new ones; the last one is the next.
+    /// Values of waits that were dropped after others had put new ones. The last one is the next.
     behind: Vec<T>,
     pub(super) puts: Offers<Option<T>>,
     pub(super) takes: Offers<MVarWaiter<T>>,
@@ -25,7 +25,7 @@ pub(super) struct MVarState<T> {
 pub(super) enum Mode<T> {
     Take,
     Swap,
-    /// By copies that this makes.
+    /// Read, by copies that this function makes.
     Read(fn(&T) -> T),
 }
 
@@ -37,10 +37,10 @@ impl<T> Clone for Mode<T> {
 
 impl<T> Copy for Mode<T> {}
 
-/// One who wants the value.
+/// A waiter that wants the value.
 pub(super) struct MVarWaiter<T> {
     pub(super) mode: Mode<T>,
-    /// The new value of a swap; then what was handed over.
+    /// The new value of a swap, then the value that was handed over.
     pub(super) value: Option<T>,
 }
 
@@ -64,7 +64,7 @@ impl<T> MVarState<T> {
         self.value
     }
 
-    /// Puts the value out of `value`, if it is empty and nobody waits to do so.
+    /// Moves the value out of `value` into the mvar, if that is empty and no put waits.
     pub(super) fn put(&mut self, value: &mut Option<T>) -> bool {
         let is_free = !self.is_full() && self.puts.first().is_none();
         if is_free {
@@ -73,7 +73,7 @@ impl<T> MVarState<T> {
         is_free
     }
 
-    /// Gets the value, if there is one and nobody waits for it. `new`: the new value of a swap.
+    /// Gets the value, if there is one and no take waits for it. `new`: the new value of a swap.
     pub(super) fn get(&mut self, mode: Mode<T>, new: &mut Option<T>) -> Option<T> {
         match self.takes.first() {
             None => hand_out(&mut self.value, &mut self.is_lent, (mode, new)),
@@ -87,7 +87,7 @@ impl<T> MVarState<T> {
         self.is_lent = false;
     }
 
-    /// A value that was taken by a wait that is dropped becomes the first again.
+    /// Takes back a value from a take that is dropped: it becomes the first again.
     pub(super) fn put_back(&mut self, value: T) {
         match self.is_lent {
             true => self.behind.push(value),
@@ -95,12 +95,12 @@ impl<T> MVarState<T> {
         }
     }
 
-    /// A value that was swapped out by a wait that is dropped.
+    /// Takes back a value from a swap that is dropped: it goes behind the new one.
     pub(super) fn put_behind(&mut self, value: T) {
         self.behind.push(value);
     }
 
-    /// The rule.
+    /// The rule: one put, or one handover of the value.
     pub(super) fn step(&mut self) -> Served {
         if self.is_lent {
             return None;

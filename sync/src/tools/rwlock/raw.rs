@@ -1,8 +1,8 @@
-//! The state of a read-write lock and its steps; what is guarded lies elsewhere.
+//! The state of a read-write lock and its steps, without the guarded value.
 //!
 //! Invariants, whenever the inner lock is free:
-//! - There are readers, or one writer, or nobody.
-//! - The first who waits, if its wait goes on, could not enter now.
+//! - There are readers, or one writer, or neither.
+//! - The first waiter, if its wait has not ended, could not enter now.
 
 use std::pin::Pin;
 
@@ -27,11 +27,11 @@ pub(super) enum Access {
     Write,
 }
 
-/// One who waits.
+/// A waiter.
 #[derive(Clone, Copy)]
 pub(super) struct RwLockWaiter {
     mode: Access,
-    /// Who it is; set when it begins to wait.
+    /// Its unit; set when it begins to wait.
     unit: usize,
 }
 
@@ -42,7 +42,7 @@ struct RwLockState {
     /// How many read; `WRITER` if one writes.
     inside: u32,
     name: Name,
-    /// Who writes, if one does.
+    /// The unit that writes, if one does.
     writer: usize,
     waiters: Offers<RwLockWaiter>,
 }
@@ -65,7 +65,7 @@ impl RawRwLock {
         }))
     }
 
-    /// Enters if that is possible now, past nobody who waits.
+    /// Enters if that is possible now without passing a waiter.
     pub(super) fn try_enter(&self, mode: Access) -> bool {
         self.0.lock().try_enter(mode)
     }
@@ -91,7 +91,7 @@ impl RawRwLock {
         Enrolled::Waits
     }
 
-    /// Called by one who is inside in this mode.
+    /// Ends an access. Called by the unit that has it.
     pub(super) fn leave(&self, mode: Access) {
         let mut state = self.0.lock();
         match mode {
@@ -101,14 +101,14 @@ impl RawRwLock {
         serve(state, RwLockState::admit);
     }
 
-    /// Called by the writer, who reads from now on.
+    /// Turns the writer into a reader. Called by the writer.
     pub(super) fn downgrade(&self) {
         let mut state = self.0.lock();
         state.inside = 1;
         serve(state, RwLockState::admit);
     }
 
-    /// One who waits gives up; those behind it may be able to enter now.
+    /// A waiter gives up; those behind it may be able to enter now.
     pub(super) fn retract(&self, node: Pin<&mut OfferNode<RwLockWaiter>>) {
         let mut state = self.0.lock();
         state.waiters.remove(node);
@@ -131,7 +131,7 @@ impl RwLockState {
         enters
     }
 
-    /// The rule: the first who waits enters, if that is possible.
+    /// The rule: the first waiter enters, if that is possible.
     fn admit(&mut self) -> Served {
         let inside = self.inside;
         let accepted = self.waiters.accept_if(|want| is_open(inside, want.mode))?;
@@ -149,21 +149,21 @@ impl RwLockState {
         }
     }
 
-    /// Tells reports who holds the lock, while somebody waits for it.
+    /// Notes the lock's holder for reports, while a unit waits for the lock.
     fn note_holder(&self) {
         if self.waiters.is_empty() {
             return holders::forget(self);
         }
-        // An odd number is that of a thread.
+        // An odd number belongs to a thread.
         let is_unit = self.inside == WRITER && self.writer.is_multiple_of(2);
         holders::note(self, is_unit.then_some(self.writer));
     }
 }
 
-/// Whether one more may enter, beside those inside.
+/// Whether one more may enter, with `inside` as it is.
 fn is_open(inside: u32, mode: Access) -> bool {
     match mode {
-        // One below the writer's number; so many guards were forgotten, or memory is full of them.
+        // The number of readers must stay below `WRITER`. It can come near only by forgotten guards.
         Access::Read => inside < WRITER - 1,
         Access::Write => inside == 0,
     }
