@@ -1,4 +1,4 @@
-//! How models wait: a future on a loom thread, a future by hand, and a choice of two events.
+//! How models wait: a future on a loom thread, a future polled by hand, and a choice of two events.
 
 use std::{
     future::Future,
@@ -32,12 +32,12 @@ pub(super) fn wait<F: Future>(future: F) -> F::Output {
     }
 }
 
-/// A future that was polled once and waits, for another poll by [`wait`] or to be dropped.
-pub(super) fn begun<F: Future>(future: F) -> Pin<Box<F>> {
+/// A future that was polled once and waits, to be polled by [`wait`] or dropped.
+pub(super) fn started<F: Future>(future: F) -> Pin<Box<F>> {
     let mut future = Box::pin(future);
     let waker = Waker::from(Arc::new(Notifier(Notify::new())));
     let polled = future.as_mut().poll(&mut Context::from_waker(&waker));
-    assert!(polled.is_pending(), "it has to wait");
+    assert!(polled.is_pending(), "the future is ready too early");
     future
 }
 

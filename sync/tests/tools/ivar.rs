@@ -1,4 +1,4 @@
-//! The ivar: one value, for all who wait and all who come later.
+//! The ivar: one value, for all waits, earlier and later ones.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ fn it_is_written_once() {
 }
 
 #[test]
-fn all_who_wait_get_it() {
+fn all_waits_get_the_value() {
     let ivar = IVar::new();
     let waits: Vec<_> = (0..100).map(|_| waiting(ivar.get())).collect();
     ivar.put("value").unwrap();
@@ -73,7 +73,7 @@ fn threads_read_what_one_of_them_wrote() {
 }
 
 #[test]
-fn another_executor_waits_as_well() {
+fn another_executor_can_wait() {
     let ivar = IVar::new();
     let reads = join_all((0..10).map(|_| async { *ivar.get().await }));
     let (values, ()) = futures_util::future::join(reads, async { ivar.put(3).unwrap() }).wait();
