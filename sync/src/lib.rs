@@ -12,7 +12,7 @@
 // The atomics and cells: those of std, or those of loom.
 mod sys;
 
-// Wait queues: what waits lies in a list under a spin lock, and is ended under a claim.
+// Wait queues: waiters in a list under a spin lock. Whatever ends a wait wins its claim.
 mod queue {
     pub(crate) mod claim;
     pub(crate) mod list;
@@ -23,7 +23,7 @@ mod queue {
     pub(crate) mod wake;
 }
 
-// The border to a runtime: what it installs and reads, and what stands in for it on a plain thread.
+// The interface to a runtime: what it installs, what it reads, and the defaults of a plain thread.
 mod runtime {
     pub(crate) mod alarm;
     pub mod holders;

@@ -70,7 +70,7 @@ impl<B: Branch> Waiting<B> {
     /// The branch of a wait that was not polled yet.
     pub(super) fn into_branch(self) -> B {
         // A wait that was polled is pinned, and cannot be passed here.
-        debug_assert!(self.stage == Stage::Fresh, "the wait has not begun");
+        debug_assert!(self.stage == Stage::Fresh, "the wait was already polled");
         let this = std::mem::ManuallyDrop::new(self);
         // SAFETY: the branch is moved out of a value that is neither used nor dropped any longer; its other
         // fields own nothing yet.

@@ -6,9 +6,9 @@
 //! - The thread's park token belongs to anyone who holds its `Thread`, so a park may end early. Callers
 //!   look at the flag again.
 //!
-//! [`wait`] looks at the flag for a moment before it parks: most waits of a thread end within about a
-//! microsecond, and a park with its unpark costs several times that. It polls once with the real waker and
-//! then only reads the flag, so a look costs no poll. A wait that is ready at its first poll pays nothing.
+//! [`wait`] looks at the flag for a moment before it parks: what a thread waits for may take only about a
+//! microsecond, and a park with its unpark costs more. It has polled with the real waker by then, so the look
+//! only reads the flag and costs no further poll. A wait that is ready at its first poll pays nothing.
 
 use std::{
     hint,

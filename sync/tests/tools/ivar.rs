@@ -13,7 +13,7 @@ fn it_is_written_once() {
     assert_eq!(ivar.try_get(), None);
     ivar.put(1).unwrap();
     assert_eq!(ivar.put(2), Err(Full(2)));
-    assert!(Full(2).to_string().contains("written before"));
+    assert!(Full(2).to_string().contains("already written"));
     assert_eq!(hand(ivar.get()).now(), &1);
     assert_eq!(ivar.into_inner(), Some(1));
 }
