@@ -1,4 +1,4 @@
-//! A latch: a signal that is given once, with a value, and stays; any number of waits for it.
+//! A latch: it is set once, with a value, and stays set. Any number of waits end then.
 
 use std::{
     pin::Pin,
@@ -7,20 +7,23 @@ use std::{
 };
 
 use crate::{
-    event::{Branch, Enrolled, Entry, Won},
-    list::project,
-    lock::Lock,
-    offer::{OfferNode, Offers},
-    reason::{Kind, Reason},
+    event::{Branch, Enrolled, Won},
+    queue::{
+        list::project,
+        offer::{OfferNode, Offers},
+        spin_lock::SpinLock,
+        ticket::Ticket,
+    },
+    runtime::reason::{Kind, Reason},
 };
 
-/// A latch. It is set when its value is there and the state says so; the value comes first.
+/// A latch. Setting it stores the value first, then the flag in the state.
 pub(crate) struct Latch<V> {
     value: OnceLock<V>,
-    state: Lock<State>,
+    state: SpinLock<LatchState>,
 }
 
-struct State {
+struct LatchState {
     is_set: bool,
     waiters: Offers<()>,
 }
@@ -29,14 +32,14 @@ impl<V> Latch<V> {
     pub(crate) fn new() -> Latch<V> {
         Latch {
             value: OnceLock::new(),
-            state: Lock::new(State {
+            state: SpinLock::new(LatchState {
                 is_set: false,
                 waiters: Offers::new(),
             }),
         }
     }
 
-    /// The value, if it was given.
+    /// The value, once it is stored.
     pub(crate) fn value(&self) -> Option<&V> {
         self.value.get()
     }
@@ -45,8 +48,8 @@ impl<V> Latch<V> {
         &mut self.value
     }
 
-    /// Gives the signal, and wakes all who wait for it, in the order of their arrival. Called once, by who
-    /// holds no lock.
+    /// Sets the latch, and wakes all waiters in the order of their arrival. Called once, by a caller that holds
+    /// no lock.
     pub(crate) fn set(&self, value: V) {
         let is_first = self.value.set(value).is_ok();
         assert!(is_first, "a latch is set once");
@@ -58,7 +61,7 @@ impl<V> Latch<V> {
         }
         drop(state);
         for waker in wakers {
-            crate::wake::wake(waker);
+            crate::queue::wake::wake(waker);
         }
     }
 }
@@ -95,23 +98,23 @@ impl<V> Branch for LatchWait<V> {
     fn enrol(
         self: Pin<&mut Self>,
         _base: u32,
-        entry: &Entry<'_>,
+        ticket: &Ticket<'_>,
         _cx: &mut Context<'_>,
     ) -> Enrolled<()> {
         let (latch, node) = self.node();
         let mut state = latch.state.lock();
-        let Ok(own) = entry.hold() else {
+        let Ok(own) = ticket.hold() else {
             return Enrolled::Lost;
         };
         if state.is_set {
-            entry.win(own);
+            ticket.win(own);
             return Enrolled::Ready(());
         }
-        state.waiters.leave(node, entry);
+        state.waiters.leave(node, ticket);
         Enrolled::Waits
     }
 
-    /// The lock, so that who won for this wait is done with the latch.
+    /// Takes the lock, so that the partner that won for this wait has finished with the latch.
     fn collect(self: Pin<&mut Self>, _won: Won) {
         drop(self.latch.state.lock());
     }

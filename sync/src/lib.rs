@@ -1,101 +1,86 @@
-//! Waiting: locks, channels and first-class events, for every shape of work.
+//! Waiting: locks, channels and first-class events, for every kind of unit.
 //!
-//! Each tool is written once, as a future: it is awaited in a job or under any other executor, and
-//! [`Wait::wait`] waits for it with the stack, in a job or on a plain thread. Each wait is an [`Event`]
-//! too, in the sense of Concurrent ML: it can be one of several in a choice.
+//! Each tool is written once, as a future: a job or any other executor awaits it, and [`Wait::wait`] waits
+//! for it with the stack, in a job or on a plain thread. Each wait is also an [`Event`] in the sense of
+//! Concurrent ML: it can be one of several in a choice.
 //!
-//! To follow a wait, read `event`, then `claim`, `offer`, and one tool, `channel` say. The modules below
-//! stand in reading order.
+//! To follow a wait, read `event`, then `queue::claim`, `queue::offer`, and one tool, for example
+//! `tools::channel`. A module imports only from its own group below or from a group above it.
 //!
-//! Absent: the crate knows no scheduler. A runtime installs its [`hooks`]; without one a thread parks.
+//! The crate knows no scheduler. A runtime installs its [`hooks`]; without one a thread parks.
 
-// std or loom.
+// The atomics and cells: those of std, or those of loom.
 mod sys;
 
-// What a tool is made of.
-mod lock;
+// Wait queues: waiters in a list under a spin lock. Whatever ends a wait wins its claim.
+mod queue {
+    pub(crate) mod claim;
+    pub(crate) mod list;
+    pub(crate) mod offer;
+    pub(crate) mod serve;
+    pub(crate) mod spin_lock;
+    pub(crate) mod ticket;
+    pub(crate) mod wake;
+}
 
-mod list;
+// The interface to a runtime: what it installs, what it reads, and the defaults of a plain thread.
+mod runtime {
+    pub(crate) mod alarm;
+    pub mod holders;
+    pub mod hooks;
+    pub(crate) mod parker;
+    pub mod reason;
+    pub mod unit;
+    pub(crate) mod wait;
+}
 
-mod claim;
-
-mod offer;
-
-mod wake;
-
-mod serve;
-
+// Events, the one future that performs them, and the combinators that build events from events.
+mod combinators;
 mod event;
-
 mod latch;
-
-// What a runtime adds.
-pub mod unit;
-
-pub mod reason;
-
-pub mod hooks;
-
-mod park;
-
-mod alarm;
-
-// Time.
+mod select;
 mod time;
 
-// Events made of events.
-mod pinned;
+// The tools: each is a state under a spin lock, and an event for each of its waits.
+mod tools {
+    pub mod barrier;
+    pub mod channel;
+    pub mod condvar;
+    pub mod exchanger;
+    pub mod ivar;
+    pub(crate) mod mutex;
+    pub mod mvar;
+    pub mod once;
+    pub mod oneshot;
+    pub mod rwlock;
+    pub mod semaphore;
+    pub mod wait_group;
+}
 
-mod combinators;
-
-mod select;
-
-// The tools.
-mod mutex;
-
-pub mod holders;
-
-pub mod channel;
-
-pub mod semaphore;
-
-pub mod rwlock;
-
-pub mod condvar;
-
-pub mod barrier;
-
-pub mod oneshot;
-
-pub mod ivar;
-
-pub mod mvar;
-
-pub mod wait_group;
-
-pub mod once;
-
-pub mod exchanger;
-
+// What Concurrent ML builds from events and channels.
 pub mod cml;
 
 #[cfg(all(loom, test))]
 mod models;
 
-pub use barrier::{Barrier, BarrierWaitResult};
 pub use combinators::{
     Alternative, Alternatives, Always, Boxed, Choose, Either, Guard, Kept, Nack, Never, Polled,
     Source, WithNack, Wrap, always, choose, guard, never, of_future, of_source, one_of, with_nack,
 };
-pub use condvar::{Condvar, WaitTimeoutResult};
 pub use event::{Branch, Event, Syncing, Waiting};
-pub use exchanger::Exchanger;
-pub use ivar::IVar;
-pub use mutex::{Lock, Mutex, MutexGuard};
-pub use mvar::MVar;
-pub use once::{Once, OnceLock};
-pub use park::Wait;
-pub use rwlock::{RwLock, RwLockReadGuard, RwLockWriteGuard};
-pub use semaphore::{Permit, Semaphore};
+pub use runtime::{holders, hooks, reason, unit, wait::Wait};
 pub use time::{After, At, Limited, Timed, TimedOut, after, at};
-pub use wait_group::{Member, WaitGroup};
+pub use tools::{
+    barrier::{self, Barrier, BarrierWaitResult},
+    channel,
+    condvar::{self, Condvar, WaitTimeoutResult},
+    exchanger::{self, Exchanger},
+    ivar::{self, IVar},
+    mutex::{Lock, Mutex, MutexGuard},
+    mvar::{self, MVar},
+    once::{self, Once, OnceLock},
+    oneshot,
+    rwlock::{self, RwLock, RwLockReadGuard, RwLockWriteGuard},
+    semaphore::{self, Permit, Semaphore},
+    wait_group::{self, Member, WaitGroup},
+};

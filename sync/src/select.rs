@@ -12,10 +12,10 @@
 /// ```
 ///
 /// An event is any [`Event`](crate::Event). The event expressions are evaluated from left to right, then guards
-/// run, then one event is chosen as by [`choose`](crate::choose); all others are gone when the handler runs. The
-/// handlers stand in the caller's own function, so that `?`, `break`, `return` and `.await` mean what they
-/// mean there; they have one type, which is that of the whole. A pattern must fit every output: it says
-/// `Ok(value)` only if the error cannot be. With `else` the macro never waits.
+/// run, then one event is chosen as by [`choose`](crate::choose). All others are gone when the handler runs. The
+/// handlers are part of the caller's own function, so `?`, `break`, `return` and `.await` mean what they mean
+/// there. They have one type, which is the type of the whole. A pattern must match every output: it is
+/// `Ok(value)` only if an error is impossible. With `else` the macro never waits.
 ///
 /// ```
 /// use std::time::Duration;

@@ -1,6 +1,6 @@
-//! Chooses between `std` and loom, in this one place.
+//! The one place that chooses between `std` and loom.
 //!
-//! Everything that a loom model explores takes its atomics and its cells from here.
+//! Everything that a loom model explores takes its atomics and cells from here.
 
 #![allow(unsafe_code)]
 
@@ -19,7 +19,7 @@ pub(crate) use std::{
 
 pub(crate) use std::sync::atomic::Ordering;
 
-/// The interface of loom's cell, on the one of `std`.
+/// The interface of loom's cell, over the cell of `std`.
 #[cfg(not(loom))]
 #[derive(Debug)]
 pub(crate) struct UnsafeCell<T>(std::cell::UnsafeCell<T>);
@@ -40,7 +40,7 @@ impl<T> UnsafeCell<T> {
     }
 }
 
-/// An access to a cell that lasts as long as this lives.
+/// An access to a cell. It lasts as long as this value lives.
 #[cfg(not(loom))]
 pub(crate) struct MutPtr<T>(*mut T);
 
@@ -50,7 +50,7 @@ pub(crate) use loom::cell::MutPtr;
 #[cfg(not(loom))]
 impl<T> MutPtr<T> {
     /// # Safety
-    /// Nobody else accesses the cell meanwhile.
+    /// Nothing else accesses the cell meanwhile.
     #[allow(clippy::mut_from_ref, reason = "loom's form")]
     #[inline(always)]
     pub(crate) unsafe fn deref(&self) -> &mut T {
@@ -59,8 +59,8 @@ impl<T> MutPtr<T> {
     }
 }
 
-/// A place in an order of all objects that exist at the same time. An object has it in itself, and does not
-/// move while it is compared.
+/// A place in an order of all objects that exist at the same time. The object contains its rank, and does
+/// not move while the rank is compared.
 #[cfg(not(loom))]
 #[derive(Debug)]
 pub(crate) struct Rank;
@@ -76,7 +76,7 @@ impl Rank {
     }
 }
 
-/// In a model addresses differ from run to run, so that the order is that of the making.
+/// In a model addresses differ from run to run, so the order is that of creation.
 #[cfg(loom)]
 #[derive(Debug)]
 pub(crate) struct Rank(u64);
@@ -100,7 +100,7 @@ const SPINS: u32 = 64;
 const YIELDS: u32 = 128;
 
 /// One round of waiting for another thread's critical section, which is a few instructions long: spin,
-/// then yield, then sleep, because its thread may have been preempted by one of higher priority.
+/// then yield, then sleep, because a thread of higher priority may have preempted that thread.
 pub(crate) fn relax(round: &mut u32) {
     *round += 1;
     #[cfg(loom)]

@@ -1,4 +1,4 @@
-//! Deadlines: the events of time, and the limit to any wait.
+//! Deadlines: the events of time, and a time limit for any wait.
 
 #![allow(unsafe_code)]
 
@@ -9,10 +9,12 @@ use std::{
 };
 
 use crate::{
-    claim::Lost,
-    event::{Branch, Enrolled, Entry, Event, Syncing, Waiting, Won},
-    hooks::{Alarm, hooks},
-    reason::{Kind, Reason},
+    event::{Branch, Enrolled, Event, Syncing, Waiting, Won},
+    queue::{claim::Lost, ticket::Ticket},
+    runtime::{
+        hooks::{Alarm, hooks},
+        reason::{Kind, Reason},
+    },
 };
 
 /// An event that happens `duration` after it is synced.
@@ -30,7 +32,7 @@ pub fn at(deadline: Instant) -> Waiting<At> {
 #[must_use = "an event does nothing unless it is synced"]
 pub struct After(Duration);
 
-/// The wait of [`at`]. The alarm is made when it must wait.
+/// The wait of [`at`]. It creates its alarm only when it must wait.
 pub struct At {
     /// None: never.
     deadline: Option<Instant>,
@@ -69,7 +71,7 @@ impl At {
         }
     }
 
-    /// Looks, and arranges to be woken.
+    /// Looks at the clock, and arranges to be woken.
     fn look(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let this = self.get_mut();
         let Some(deadline) = this.deadline else {
@@ -93,16 +95,16 @@ impl Branch for At {
     fn enrol(
         self: Pin<&mut Self>,
         _base: u32,
-        entry: &Entry<'_>,
+        ticket: &Ticket<'_>,
         cx: &mut Context<'_>,
     ) -> Enrolled<()> {
         if self.look(cx).is_pending() {
             return Enrolled::Waits;
         }
-        match entry.hold() {
+        match ticket.hold() {
             Err(Lost) => Enrolled::Lost,
             Ok(own) => {
-                entry.win(own);
+                ticket.win(own);
                 Enrolled::Ready(())
             }
         }
@@ -111,10 +113,10 @@ impl Branch for At {
     fn again(
         self: Pin<&mut Self>,
         base: u32,
-        entry: &Entry<'_>,
+        ticket: &Ticket<'_>,
         cx: &mut Context<'_>,
     ) -> Enrolled<()> {
-        self.enrol(base, entry, cx)
+        self.enrol(base, ticket, cx)
     }
 
     fn is_polled(&self) -> bool {
@@ -136,13 +138,13 @@ impl Branch for At {
     }
 }
 
-/// The wait did not end in time. It has left nothing behind.
+/// The wait did not end in time, and has left nothing behind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the deadline passed before the wait ended")]
 pub struct TimedOut;
 
-/// A wait with a deadline: yields [`TimedOut`] if nothing happened before. What is ready at once wins, so
-/// that a duration of zero only looks.
+/// A wait with a deadline: yields [`TimedOut`] if nothing happened before. What is ready at once wins, so a
+/// duration of zero tries without waiting.
 pub type Timed<B> = Waiting<Limited<B>>;
 
 /// The event of [`Timed`].
@@ -156,7 +158,7 @@ pub struct Limited<B> {
 }
 
 impl<B: Branch> Waiting<B> {
-    /// The same wait, at most for `duration` from its first poll.
+    /// The same wait, limited to `duration` from its first poll.
     pub fn within(self, duration: Duration) -> Timed<B> {
         Waiting::new(Limited {
             branch: self.open(),
@@ -168,7 +170,7 @@ impl<B: Branch> Waiting<B> {
         })
     }
 
-    /// The same wait, at most until `deadline`.
+    /// The same wait, limited by `deadline`.
     pub fn until(self, deadline: Instant) -> Timed<B> {
         Waiting::new(Limited {
             branch: self.open(),
@@ -185,11 +187,11 @@ impl<B: Branch> Limited<B> {
     }
 
     fn at(self: Pin<&mut Self>) -> Pin<&mut At> {
-        // SAFETY: the deadline is `Unpin`, so that it does not count as pinned.
+        // SAFETY: the deadline is `Unpin`, so it does not count as pinned.
         Pin::new(&mut unsafe { self.get_unchecked_mut() }.at)
     }
 
-    /// Base events from this one on are the deadline's.
+    /// The number of the deadline's base event, which follows those of the branch.
     fn limit(&self) -> u32 {
         self.branch.bases()
     }
@@ -203,7 +205,7 @@ impl<B: Branch> Branch for Limited<B> {
     }
 
     fn attempt(self: Pin<&mut Self>, base: u32, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        // The deadline is looked at last, in `enrol`: what is ready wins.
+        // The deadline is looked at only later, in `enrol`, so that what is ready wins.
         match base < self.limit() {
             true => self.branch().attempt(base, cx).map(Ok),
             false => Poll::Pending,
@@ -213,27 +215,27 @@ impl<B: Branch> Branch for Limited<B> {
     fn enrol(
         mut self: Pin<&mut Self>,
         base: u32,
-        entry: &Entry<'_>,
+        ticket: &Ticket<'_>,
         cx: &mut Context<'_>,
     ) -> Enrolled<Self::Output> {
         if base < self.limit() {
-            return self.branch().enrol(base, entry, cx).map(Ok);
+            return self.branch().enrol(base, ticket, cx).map(Ok);
         }
         if let Some(duration) = self.duration {
             self.as_mut().at().deadline = hooks().now().checked_add(duration);
         }
-        self.at().enrol(0, entry, cx).map(|()| Err(TimedOut))
+        self.at().enrol(0, ticket, cx).map(|()| Err(TimedOut))
     }
 
     fn again(
         self: Pin<&mut Self>,
         base: u32,
-        entry: &Entry<'_>,
+        ticket: &Ticket<'_>,
         cx: &mut Context<'_>,
     ) -> Enrolled<Self::Output> {
         match base < self.limit() {
-            true => self.branch().again(base, entry, cx).map(Ok),
-            false => self.at().again(0, entry, cx).map(|()| Err(TimedOut)),
+            true => self.branch().again(base, ticket, cx).map(Ok),
+            false => self.at().again(0, ticket, cx).map(|()| Err(TimedOut)),
         }
     }
 

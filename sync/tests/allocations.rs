@@ -18,7 +18,7 @@ thread_local! {
     static COUNT: Cell<u64> = const { Cell::new(0) };
 }
 
-// SAFETY: everything is passed on to the system's allocator.
+// SAFETY: every call is passed on to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         COUNT.with(|count| count.set(count.get() + 1));
@@ -70,7 +70,7 @@ fn a_static_choice_allocates_nothing() {
             assert!(select.poll(&mut cx) == Poll::Ready(true));
         }
     };
-    // The first round makes the channel's buffer, and the table of locks that are waited for.
+    // The first round allocates the channel's buffer, and the table of locks that units wait for.
     rounds(1);
     assert_eq!(allocations(|| rounds(100)), 0);
     drop(held);
@@ -79,7 +79,7 @@ fn a_static_choice_allocates_nothing() {
 #[test]
 fn a_list_is_one_allocation_and_a_box_is_two() {
     let list = vec![always(1), always(2), always(3)];
-    // Its events have taken one; so have its branches.
+    // The events took one allocation before; the branches take one now.
     assert_eq!(
         allocations(|| assert!(choose(list).try_sync().is_some())),
         1

@@ -1,4 +1,4 @@
-//! Durations count from the sync, not from the making of the event: with a clock that is set by hand.
+//! Durations count from the sync, not from the creation of the event. The clock is set by hand.
 
 use std::{
     future::poll_fn,
@@ -88,7 +88,7 @@ fn durations_count_from_the_sync() {
     assert_eq!(seconds(|| event.wait()), 3);
     assert_eq!(seconds(|| event.wait()), 3, "at each sync");
 
-    // Within guards and choices, too.
+    // Also within guards and choices.
     let nested = guard(|| {
         choose((
             after(5 * SECOND).wrap(|()| 5),

@@ -1,16 +1,16 @@
 //! CML's mailbox: any number of senders, which never wait, and any number of receivers.
 
 use crate::{
-    channel::{self, Closed, Receive, Receiver, Sender},
     combinators::Wrap,
     event::{Event, Waiting},
+    tools::channel::{self, Closed, Receive, Receiver, Sender},
 };
 
 /// A queue of any length, which is never closed: each handle both sends and receives.
 ///
-/// There is no limit to what it holds: who sends faster than others receive fills the memory. (CML lets the
-/// sender of a second value yield; here a job's budget does that.) The mailbox of a process is another thing:
-/// this one belongs to nobody.
+/// It has no limit: a sender that is faster than the receivers fills the memory. (In CML the sender of a second
+/// value yields; here a job's budget makes it yield.) This is not the mailbox of a process: it belongs to no
+/// unit.
 ///
 /// ```
 /// use weald_sync::{Wait, cml::Mailbox};
@@ -29,7 +29,7 @@ pub struct Mailbox<T> {
 }
 
 /// The event of [`Mailbox::receive`].
-pub type Take<'a, T> = Wrap<Waiting<Receive<'a, T>>, fn(Result<T, Closed>) -> T>;
+pub type MailboxReceive<'a, T> = Wrap<Waiting<Receive<'a, T>>, fn(Result<T, Closed>) -> T>;
 
 const OPEN: &str = "a mailbox holds both ends of its channel";
 
@@ -47,7 +47,7 @@ impl<T> Mailbox<T> {
     }
 
     /// The event of taking the oldest value.
-    pub fn receive(&self) -> Take<'_, T> {
+    pub fn receive(&self) -> MailboxReceive<'_, T> {
         let receive = self.receiver.receive();
         receive.wrap(|received| received.expect(OPEN))
     }

@@ -1,19 +1,18 @@
 //! CML's multicast channel: each message goes to all ports.
 //!
 //! The messages are a chain: each link is a latch that is set to a message and the next link. The channel
-//! knows the last link, which is not set yet; a port knows the link that it reads next. So a message costs one
-//! link, however many ports there are, copying a port copies a pointer, and what all ports have read is freed
-//! by the last one.
+//! points to the last link, which is not set yet; a port points to the link that it reads next. So a message
+//! costs one link, however many ports there are; copying a port copies a pointer; and the last port that reads
+//! a message frees it.
 
 use std::{fmt, sync::Arc};
 
 use crate::{
-    channel::Closed,
-    combinators::{Carried, awaitable},
-    event::Event,
+    combinators::{Carried, pinned::Both},
+    event::{Event, awaitable},
     latch::{Latch, LatchWait},
-    lock::Lock,
-    pinned::Both,
+    queue::spin_lock::SpinLock,
+    tools::channel::Closed,
 };
 
 /// The sending side; any number of clones. When the last one is dropped, ports that have read everything get
@@ -36,8 +35,8 @@ pub struct Multicast<T> {
     last: Arc<Last<T>>,
 }
 
-/// A receiving side. It gets all messages that were sent after it was made, and reads them at its own pace; a
-/// clone has the same messages before it. Others than its owner read a clone of their own.
+/// A receiving side. It gets all messages that are sent after its creation, and reads them at its own pace. A
+/// clone reads the same messages from there on. Each reader has a port of its own.
 pub struct Port<T> {
     next: Arc<Link<T>>,
 }
@@ -45,9 +44,9 @@ pub struct Port<T> {
 type Link<T> = Latch<Message<T>>;
 
 /// The last link, which is not set.
-struct Last<T>(Lock<Arc<Link<T>>>);
+struct Last<T>(SpinLock<Arc<Link<T>>>);
 
-/// What a link is set to: a message and the next link; none: the end.
+/// What a link is set to: a message and the next link. None: the end.
 pub struct Message<T>(Option<(T, Arc<Link<T>>)>);
 
 impl<T> Multicast<T> {
@@ -55,7 +54,7 @@ impl<T> Multicast<T> {
     pub fn new() -> Multicast<T> {
         let link = Arc::new(Latch::new());
         Multicast {
-            last: Arc::new(Last(Lock::new(link))),
+            last: Arc::new(Last(SpinLock::new(link))),
         }
     }
 
@@ -78,15 +77,15 @@ impl<T: Clone> Port<T> {
     /// The event of reading the next message. If another event is chosen, the message stays the next one.
     ///
     /// # Errors
-    /// [`Closed`], if everything was read and there is no sender any more.
-    pub fn receive(&mut self) -> Read<'_, T> {
-        Read(self)
+    /// [`Closed`] if everything was read and there is no sender left.
+    pub fn receive(&mut self) -> PortReceive<'_, T> {
+        PortReceive(self)
     }
 
     /// Reads the next message, if it was sent.
     ///
     /// # Errors
-    /// [`Closed`], as for [`Port::receive`].
+    /// [`Closed`] as for [`Port::receive`].
     pub fn try_receive(&mut self) -> Option<Result<T, Closed>> {
         let Some((message, next)) = &self.next.value()?.0 else {
             return Some(Err(Closed));
@@ -99,9 +98,9 @@ impl<T: Clone> Port<T> {
 
 /// The event of [`Port::receive`].
 #[must_use = "an event does nothing unless it is synced"]
-pub struct Read<'a, T>(&'a mut Port<T>);
+pub struct PortReceive<'a, T>(&'a mut Port<T>);
 
-impl<'a, T: Clone> Event for Read<'a, T> {
+impl<'a, T: Clone> Event for PortReceive<'a, T> {
     type Output = Result<T, Closed>;
     type Branch = Both<LatchWait<Message<T>>, Carried<&'a mut Port<T>>>;
 
@@ -115,7 +114,7 @@ impl<'a, T: Clone> Event for Read<'a, T> {
     }
 }
 
-awaitable!(['a, T: Clone] Read<'a, T>);
+awaitable!(['a, T: Clone] PortReceive<'a, T>);
 
 impl<T> Drop for Last<T> {
     fn drop(&mut self) {
@@ -125,7 +124,7 @@ impl<T> Drop for Last<T> {
 }
 
 impl<T> Drop for Message<T> {
-    /// Frees one link after the other: a chain that nobody has read may be longer than the stack is deep.
+    /// Frees one link after the other: freeing a long unread chain recursively would overflow the stack.
     fn drop(&mut self) {
         let mut sent = self.0.take();
         while let Some((_message, link)) = sent {
@@ -163,9 +162,9 @@ impl<T> fmt::Debug for Multicast<T> {
     }
 }
 
-impl<T> fmt::Debug for Read<'_, T> {
+impl<T> fmt::Debug for PortReceive<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Read").field(self.0).finish()
+        f.debug_tuple("PortReceive").field(self.0).finish()
     }
 }
 

@@ -1,15 +1,14 @@
 //! CML's simple remote call: a request with the place for its reply.
 //!
-//! CML has four of them, for servers with and without a state that goes in and comes out. Here a server's
-//! function is a closure, or it takes the request and replies when it likes.
+//! CML has four of them, for servers with and without a state that is passed in and out. Here a server passes
+//! a closure, or takes the request and replies when it likes.
 
 use std::fmt;
 
 use crate::{
-    channel::{self, Closed, Receive, Receiver, Sender},
-    combinators::{Carried, awaitable},
-    event::{Event, Waiting},
-    pinned::Both,
+    combinators::{Carried, pinned::Both},
+    event::{Event, Waiting, awaitable},
+    tools::channel::{self, Closed, Receive, Receiver, Sender},
 };
 
 /// A server and its clients: a call waits until the server takes the request, and then for the reply.
@@ -42,7 +41,7 @@ pub struct Client<A, R> {
     requests: Sender<Request<A, R>>,
 }
 
-/// The serving side; any number of clones, each request goes to one of them.
+/// The serving side; any number of clones. Each request goes to one of them.
 #[derive(Debug)]
 pub struct Server<A, R> {
     incoming: Receiver<Request<A, R>>,
@@ -64,10 +63,10 @@ pub struct Entry<'a, A, R, F> {
 }
 
 impl<A, R> Client<A, R> {
-    /// Calls the server. If the call is dropped, the request was not taken, or the reply goes nowhere.
+    /// Calls the server. If the call is dropped, either the request was not taken, or the reply is dropped.
     ///
     /// # Errors
-    /// [`Closed`] if there is no server any more, or it dropped the request without a reply.
+    /// [`Closed`] if there is no server left, or it dropped the request without a reply.
     pub async fn call(&self, argument: A) -> Result<R, Closed> {
         let (reply, replies) = channel::unbounded();
         let request = Request { argument, reply };
@@ -77,10 +76,10 @@ impl<A, R> Client<A, R> {
 }
 
 impl<A, R> Server<A, R> {
-    /// The event of taking a request, to be replied to later, or by somebody else.
+    /// The event of taking a request, to be answered later or by another unit.
     ///
     /// # Errors
-    /// [`Closed`] if there is no client any more.
+    /// [`Closed`] if there is no client left.
     pub fn receive(&self) -> Waiting<Receive<'_, Request<A, R>>> {
         self.incoming.receive()
     }
@@ -88,7 +87,7 @@ impl<A, R> Server<A, R> {
     /// The event of serving one request with `f`, which runs after the choice.
     ///
     /// # Errors
-    /// [`Closed`] if there is no client any more.
+    /// [`Closed`] if there is no client left.
     pub fn entry<F: FnOnce(A) -> R>(&self, f: F) -> Entry<'_, A, R, F> {
         Entry {
             receive: self.incoming.receive(),

@@ -5,16 +5,15 @@ use std::{
     task::{Context, Poll},
 };
 
-use super::awaitable;
 use crate::{
-    claim::Lost,
-    event::{Branch, Enrolled, Entry, Event, Won},
-    reason::{Kind, Reason},
+    event::{Branch, Enrolled, Event, Won, awaitable},
+    queue::{claim::Lost, ticket::Ticket},
+    runtime::reason::{Kind, Reason},
 };
 
 /// The event that is ready at once, with `value`.
 ///
-/// In a choice it is one of those that are ready, without precedence over them.
+/// In a choice it is one of the ready events, without precedence over the others.
 pub fn always<T>(value: T) -> Always<T> {
     Always(value)
 }
@@ -60,20 +59,20 @@ impl<T> Branch for Present<T> {
     fn enrol(
         self: Pin<&mut Self>,
         _base: u32,
-        entry: &Entry<'_>,
+        ticket: &Ticket<'_>,
         _cx: &mut Context<'_>,
     ) -> Enrolled<T> {
-        match entry.hold() {
+        match ticket.hold() {
             Err(Lost) => Enrolled::Lost,
             Ok(own) => {
-                entry.win(own);
+                ticket.win(own);
                 Enrolled::Ready(self.take())
             }
         }
     }
 
     fn collect(self: Pin<&mut Self>, _won: Won) -> T {
-        unreachable!("no partner ends a wait for what is there")
+        unreachable!("no partner ends the wait of an event that is always ready")
     }
 
     fn give_back(self: Pin<&mut Self>, _won: Won) {}

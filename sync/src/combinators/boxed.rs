@@ -1,21 +1,21 @@
-//! Events whose type tells their output only.
+//! Boxed events, whose type shows only their output.
 
 use std::{fmt, marker::PhantomData, pin::Pin};
 
-use super::{awaitable, layer::Layer};
+use super::layer::Layer;
 use crate::{
-    event::{Branch, Event},
-    pinned::Both,
+    combinators::pinned::Both,
+    event::{Branch, Event, awaitable},
 };
 
 /// See [`Event::boxed`].
 #[must_use = "an event does nothing unless it is synced"]
 pub struct Boxed<'a, T>(Box<dyn Hidden<'a, T>>);
 
-/// What is to be concluded after the choice.
+/// The conclusion, to run after the choice.
 type Later<'a, T> = Box<dyn FnOnce() -> T + 'a>;
 
-/// An event in the place where its branch will lie.
+/// An event in the place where its branch will be stored.
 pub trait Hidden<'a, T>: Branch<Output = Later<'a, T>> + Send + 'a {
     /// Called once, before the branch is used, and before it is pinned.
     fn open(&mut self);
@@ -24,12 +24,12 @@ pub trait Hidden<'a, T>: Branch<Output = Later<'a, T>> + Send + 'a {
 /// The event, until it is opened.
 struct Unopened<'a, E> {
     event: Option<E>,
-    /// Who boxes the event boxes what it yields as well, for as long.
+    /// The box of the output lives as long as the box of the event.
     lives: PhantomData<&'a ()>,
 }
 
-/// A place for an event and its branch.
-type Place<'a, E> = Both<Option<<E as Event>::Branch>, Unopened<'a, E>>;
+/// The place for an event and then its branch.
+type EventSlot<'a, E> = Both<Option<<E as Event>::Branch>, Unopened<'a, E>>;
 
 const OPENED: &str = "a boxed event is opened before it is used";
 
@@ -42,7 +42,7 @@ impl<'a, T> Boxed<'a, T> {
             event: Some(event),
             lives: PhantomData,
         };
-        Boxed(Box::new(Place::new(None, unopened)))
+        Boxed(Box::new(EventSlot::new(None, unopened)))
     }
 }
 
@@ -61,7 +61,7 @@ impl<'a, T: 'a> Event for Boxed<'a, T> {
     }
 }
 
-impl<'a, T, E> Hidden<'a, T> for Place<'a, E>
+impl<'a, T, E> Hidden<'a, T> for EventSlot<'a, E>
 where
     E: Event<Output = T, Branch: Send> + Send + 'a,
 {

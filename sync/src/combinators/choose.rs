@@ -3,21 +3,20 @@
 use std::convert::Infallible;
 
 use super::{
-    Never, awaitable,
     each::Each,
     list::{Alternative, Same},
-    never,
+    never::{Never, never},
 };
-use crate::event::{Branch, Event};
+use crate::event::{Branch, Event, awaitable};
 
 /// The event that is any one of `alternatives`: a tuple of up to twelve events with the same output, an array,
-/// or a `Vec`. Exactly one is chosen; the others leave nothing behind. Larger tuples are choices of choices,
-/// which are the same as one choice.
+/// or a `Vec`. Exactly one is chosen; the others leave nothing behind. For more than twelve, nest choices: a
+/// choice of choices is the same as one choice.
 ///
-/// If several are ready, the one that is tried first is chosen, and the start is random at each sync: of `n`
-/// base events, however nested, each has a chance of at least `1 / n`, so that one that is always ready
-/// starves no other. If none is ready, the partner that comes first decides; of futures and points in time
-/// that are found ready together when the wait is woken, the first one in order is chosen.
+/// If several are ready, the one that is tried first is chosen, and each sync starts at a random one: of `n`
+/// base events, however nested, each has a chance of at least `1 / n`, so an event that is always ready starves
+/// no other. If none is ready, the partner that comes first decides. Of futures and points in time that are
+/// found ready together when the wait is woken, the first in order is chosen.
 ///
 /// ```
 /// use std::time::Duration;
@@ -36,8 +35,9 @@ pub fn choose<A: Alternatives>(alternatives: A) -> A::Choice {
     alternatives.into_choice()
 }
 
-/// The event that is any one of a tuple of up to twelve, whose outputs may differ: which one it was is told by
-/// an [`Either`](crate::Either) in an `Either`. For more than two, [`select!`](crate::select) reads better.
+/// The event that is any one of a tuple of up to twelve, whose outputs may differ: nested
+/// [`Either`](crate::Either)s say which one was chosen. For more than two, [`select!`](crate::select) reads
+/// better.
 ///
 /// ```
 /// use weald_sync::{Either, Wait, always, never, one_of};
@@ -65,7 +65,7 @@ pub trait Tuple {
     fn into_list(self) -> Self::List;
 }
 
-/// See [`choose`]. `L`: a list.
+/// See [`choose`]. `L` is a list of events.
 #[derive(Clone, Copy, Debug)]
 #[must_use = "an event does nothing unless it is synced"]
 pub struct Choose<L>(L);

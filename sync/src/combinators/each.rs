@@ -5,19 +5,20 @@ use std::{
     task::{Context, Poll},
 };
 
-use super::{awaitable, layer::Layer};
+use super::layer::Layer;
 use crate::{
-    event::{Branch, Enrolled, Entry, Event, Won},
-    pinned::{Both, element, slice},
-    reason::{Kind, Reason},
+    combinators::pinned::{Both, element, slice},
+    event::{Branch, Enrolled, Event, Won, awaitable},
+    queue::ticket::Ticket,
+    runtime::reason::{Kind, Reason},
 };
 
-/// See [`choose`](crate::choose). `C`: a `Vec` or an array.
+/// See [`choose`](crate::choose). `C` is a `Vec` or an array.
 #[derive(Clone, Copy, Debug)]
 #[must_use = "an event does nothing unless it is synced"]
 pub struct Each<C>(C);
 
-/// A branch, and the number of the first base event behind its own.
+/// A branch, and the number that follows the numbers of its base events.
 type Slot<B> = Both<B, u32>;
 
 impl<C> Each<C> {
@@ -80,7 +81,7 @@ impl<B: Branch, const N: usize> Layer for [Slot<B>; N] {
     }
 }
 
-/// The branch that has the base event, and the number of its first one.
+/// The branch that has the base event, and the number of that branch's first base event.
 fn find<B: Branch>(slots: Pin<&mut [Slot<B>]>, base: u32) -> (Pin<&mut B>, u32) {
     let at = slots.partition_point(|slot| *slot.plain() <= base);
     let (branch, end) = element(slots, at).parts();
@@ -103,21 +104,21 @@ impl<B: Branch> Branch for [Slot<B>] {
     fn enrol(
         self: Pin<&mut Self>,
         base: u32,
-        entry: &Entry<'_>,
+        ticket: &Ticket<'_>,
         cx: &mut Context<'_>,
     ) -> Enrolled<B::Output> {
         let (branch, first) = find(self, base);
-        branch.enrol(base - first, entry, cx)
+        branch.enrol(base - first, ticket, cx)
     }
 
     fn again(
         self: Pin<&mut Self>,
         base: u32,
-        entry: &Entry<'_>,
+        ticket: &Ticket<'_>,
         cx: &mut Context<'_>,
     ) -> Enrolled<B::Output> {
         let (branch, first) = find(self, base);
-        branch.again(base - first, entry, cx)
+        branch.again(base - first, ticket, cx)
     }
 
     fn is_polled(&self) -> bool {

@@ -1,12 +1,11 @@
-//! An event that is made when it is synced.
+//! An event that is created when it is synced.
 
-use super::awaitable;
-use crate::event::{Branch, Event};
+use crate::event::{Branch, Event, awaitable};
 
-/// The event that `f` returns. It is called at each sync, before anything is tried; in a choice the guards
-/// run from left to right, also if another event turns out to be ready.
+/// The event that `f` returns. Each sync calls `f` before anything is tried. In a choice the guards run from
+/// left to right, even if another event turns out to be ready.
 ///
-/// A guard is `Clone` (and `Copy`) if its function is: so it is also the event that can be synced again.
+/// A guard is `Clone` (and `Copy`) if its function is, so it can be synced again.
 ///
 /// ```
 /// use weald_sync::{Wait, channel, guard};

@@ -1,4 +1,4 @@
-//! A layer: a branch around one other, which passes everything on but what it adds.
+//! A layer: a branch around one other branch, which passes on every step and adds to some.
 
 use std::{
     pin::Pin,
@@ -6,11 +6,12 @@ use std::{
 };
 
 use crate::{
-    event::{Branch, Enrolled, Entry, Won},
-    reason::Reason,
+    event::{Branch, Enrolled, Won},
+    queue::ticket::Ticket,
+    runtime::reason::Reason,
 };
 
-/// What is special about a branch around another one.
+/// What a layer adds to its inner branch.
 pub trait Layer {
     type Inner: Branch + ?Sized;
     type Output;
@@ -19,10 +20,10 @@ pub trait Layer {
 
     fn inner_mut(self: Pin<&mut Self>) -> Pin<&mut Self::Inner>;
 
-    /// Makes the output from that of the inner branch. No function of the user may run here.
+    /// Computes the output from that of the inner branch. No user code may run here.
     fn output(self: Pin<&mut Self>, inner: <Self::Inner as Branch>::Output) -> Self::Output;
 
-    /// The inner branch has settled; whether it was chosen.
+    /// The inner branch has settled; `chosen` says whether it was chosen.
     fn settled(self: Pin<&mut Self>, _chosen: bool) {}
 }
 
@@ -44,10 +45,10 @@ impl<L: Layer> Branch for L {
     fn enrol(
         mut self: Pin<&mut Self>,
         base: u32,
-        entry: &Entry<'_>,
+        ticket: &Ticket<'_>,
         cx: &mut Context<'_>,
     ) -> Enrolled<L::Output> {
-        let inner = self.as_mut().inner_mut().enrol(base, entry, cx);
+        let inner = self.as_mut().inner_mut().enrol(base, ticket, cx);
         inner.map(|output| self.output(output))
     }
 
@@ -55,10 +56,10 @@ impl<L: Layer> Branch for L {
     fn again(
         mut self: Pin<&mut Self>,
         base: u32,
-        entry: &Entry<'_>,
+        ticket: &Ticket<'_>,
         cx: &mut Context<'_>,
     ) -> Enrolled<L::Output> {
-        let inner = self.as_mut().inner_mut().again(base, entry, cx);
+        let inner = self.as_mut().inner_mut().again(base, ticket, cx);
         inner.map(|output| self.output(output))
     }
 
@@ -88,7 +89,7 @@ impl<L: Layer> Branch for L {
     }
 }
 
-/// A branch that is pinned on its own. In a box only, not by reference: a branch goes with its wait.
+/// A branch that is pinned on its own. Only in a box, not by reference: a wait owns its branch.
 impl<B: Branch + ?Sized> Layer for Pin<Box<B>> {
     type Inner = B;
     type Output = B::Output;

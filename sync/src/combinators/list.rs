@@ -1,4 +1,4 @@
-//! Events of different types, as a list: the first one, and the rest. Everything static is made of it.
+//! Events of different types, as a list: the first one, and the rest. Every static choice is built from it.
 
 use std::{
     convert::Infallible,
@@ -6,11 +6,11 @@ use std::{
     task::{Context, Poll},
 };
 
-use super::awaitable;
 use crate::{
-    event::{Branch, Enrolled, Entry, Event, Won},
-    pinned::Pair,
-    reason::{Kind, Reason},
+    combinators::pinned::Pair,
+    event::{Branch, Enrolled, Event, Won, awaitable},
+    queue::ticket::Ticket,
+    runtime::reason::{Kind, Reason},
 };
 
 /// One of two events: the first of a list, or one of the rest. See [`one_of`](crate::one_of).
@@ -32,7 +32,7 @@ pub enum Either<A, B> {
     Rest(B),
 }
 
-/// What is the same whichever was chosen.
+/// An output that has the same type whichever event was chosen.
 pub trait Same {
     type Value;
 
@@ -67,7 +67,7 @@ impl<A: Event, B: Event> Event for Alternative<A, B> {
 
     #[inline]
     fn open(self) -> Self::Branch {
-        // From left to right, as guards must run.
+        // From left to right, because guards must run in that order.
         let first = self.0.open();
         Pair::new(first, self.1.open())
     }
@@ -104,14 +104,14 @@ impl<A: Branch, B: Branch> Branch for Pair<A, B> {
     fn enrol(
         self: Pin<&mut Self>,
         base: u32,
-        entry: &Entry<'_>,
+        ticket: &Ticket<'_>,
         cx: &mut Context<'_>,
     ) -> Enrolled<Self::Output> {
         let below = self.first().bases();
         let (first, rest) = self.parts();
         match base < below {
-            true => first.enrol(base, entry, cx).map(Either::First),
-            false => rest.enrol(base - below, entry, cx).map(Either::Rest),
+            true => first.enrol(base, ticket, cx).map(Either::First),
+            false => rest.enrol(base - below, ticket, cx).map(Either::Rest),
         }
     }
 
@@ -119,14 +119,14 @@ impl<A: Branch, B: Branch> Branch for Pair<A, B> {
     fn again(
         self: Pin<&mut Self>,
         base: u32,
-        entry: &Entry<'_>,
+        ticket: &Ticket<'_>,
         cx: &mut Context<'_>,
     ) -> Enrolled<Self::Output> {
         let below = self.first().bases();
         let (first, rest) = self.parts();
         match base < below {
-            true => first.again(base, entry, cx).map(Either::First),
-            false => rest.again(base - below, entry, cx).map(Either::Rest),
+            true => first.again(base, ticket, cx).map(Either::First),
+            false => rest.again(base - below, ticket, cx).map(Either::Rest),
         }
     }
 

@@ -1,25 +1,26 @@
 //! Negative acknowledgements: an event learns that another one was chosen.
 //!
-//! A nack is enabled when the sync that it belongs to has ended and none of the base events under its
-//! `with_nack` was chosen: another one was, or the sync was given up: dropped before its first poll or later,
-//! by a cancel, a kill, or a panic, also one of a later guard while the events were being opened. It is never
-//! enabled if one of them was chosen, whatever the functions of [`wrap`](crate::Event::wrap) do then.
+//! A nack is enabled when its sync has ended and none of the base events under its `with_nack` was chosen.
+//! Either another event was chosen, or the sync was given up: it was dropped before its first poll or later,
+//! by a cancel, a kill or a panic, including a panic of a later guard while the events were opened. A nack is
+//! never enabled if one of its base events was chosen, whatever the functions of [`wrap`](crate::Event::wrap)
+//! do then.
 
 use std::{pin::Pin, sync::Arc};
 
-use super::{awaitable, layer::Layer};
+use super::layer::Layer;
 use crate::{
-    event::{Branch, Event},
+    combinators::pinned::Both,
+    event::{Branch, Event, awaitable},
     latch::{Latch, LatchWait},
-    pinned::Both,
 };
 
-/// The event that `f` returns, as with [`guard`](crate::guard). It gets an event, the nack, that becomes
-/// ready if and when this event loses: when another event of the same sync was chosen, or the sync was given
-/// up. So a server can be told that its client wants no answer any more.
+/// The event that `f` returns, as with [`guard`](crate::guard). `f` gets an event, the nack, that becomes ready
+/// if and when this event loses: when another event of the same sync was chosen, or the sync was given up. So
+/// a server can learn that its client no longer wants an answer.
 ///
-/// If a sync is dropped after a partner had ended it, and before its unit learnt of that, it counts as given
-/// up, and its nacks are enabled.
+/// If a sync is dropped after a partner ended it, and before its unit is polled again, it counts as given up,
+/// and its nacks are enabled.
 ///
 /// ```
 /// use weald_sync::{Event, Wait, always, choose, never, with_nack};
@@ -41,7 +42,7 @@ pub fn with_nack<E: Event, F: FnOnce(Nack) -> E>(f: F) -> WithNack<F> {
 #[must_use = "an event does nothing unless it is synced"]
 pub struct WithNack<F>(F);
 
-/// The event that tells that another event was chosen; it stays ready. Any number of clones.
+/// The event that is ready once another event was chosen; it stays ready. Any number of clones.
 #[derive(Clone)]
 #[must_use = "an event does nothing unless it is synced"]
 pub struct Nack(Arc<Latch<()>>);
@@ -49,11 +50,11 @@ pub struct Nack(Arc<Latch<()>>);
 /// Sets the latch when it is dropped, unless its event was chosen.
 pub struct Signal {
     latch: Arc<Latch<()>>,
-    stage: Stage,
+    stage: SignalStage,
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Stage {
+enum SignalStage {
     Open,
     Chosen,
     Lost,
@@ -67,10 +68,10 @@ impl Nack {
 }
 
 impl Signal {
-    fn end(&mut self, stage: Stage) {
-        if self.stage == Stage::Open {
+    fn end(&mut self, stage: SignalStage) {
+        if self.stage == SignalStage::Open {
             self.stage = stage;
-            if stage == Stage::Lost {
+            if stage == SignalStage::Lost {
                 self.latch.set(());
             }
         }
@@ -79,7 +80,7 @@ impl Signal {
 
 impl Drop for Signal {
     fn drop(&mut self) {
-        self.end(Stage::Lost);
+        self.end(SignalStage::Lost);
     }
 }
 
@@ -88,10 +89,10 @@ impl<E: Event, F: FnOnce(Nack) -> E> Event for WithNack<F> {
     type Branch = Both<E::Branch, Signal>;
 
     fn open(self) -> Self::Branch {
-        // First, so that it is given also if the function panics, or what it returns while it is opened.
+        // First, so that the signal is also given if the function panics, or its event while it is opened.
         let signal = Signal {
             latch: Arc::new(Latch::new()),
-            stage: Stage::Open,
+            stage: SignalStage::Open,
         };
         let event = (self.0)(Nack(Arc::clone(&signal.latch)));
         Both::new(event.open(), signal)
@@ -120,8 +121,8 @@ impl<B: Branch> Layer for Both<B, Signal> {
 
     fn settled(self: Pin<&mut Self>, chosen: bool) {
         self.parts().1.end(match chosen {
-            true => Stage::Chosen,
-            false => Stage::Lost,
+            true => SignalStage::Chosen,
+            false => SignalStage::Lost,
         });
     }
 }

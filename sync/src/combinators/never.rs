@@ -7,13 +7,13 @@ use std::{
     task::{Context, Poll},
 };
 
-use super::awaitable;
 use crate::{
-    event::{Branch, Enrolled, Entry, Event, Won},
-    reason::{Kind, Reason},
+    event::{Branch, Enrolled, Event, Won, awaitable},
+    queue::ticket::Ticket,
+    runtime::reason::{Kind, Reason},
 };
 
-/// The event that is never ready: who syncs it waits until it is cancelled.
+/// The event that is never ready: a unit that syncs it waits until it is cancelled.
 ///
 /// ```
 /// use weald_sync::{Wait, always, choose, never};
@@ -28,7 +28,7 @@ pub fn never<T>() -> Never<T> {
 #[must_use = "an event does nothing unless it is synced"]
 pub struct Never<T>(PhantomData<fn() -> T>);
 
-const NO_BASE: &str = "what has no base events is not asked for one";
+const NO_BASE: &str = "a branch without base events takes no step";
 
 impl<T> Event for Never<T> {
     type Output = T;
@@ -57,7 +57,7 @@ impl<T> Branch for Never<T> {
     fn enrol(
         self: Pin<&mut Self>,
         _base: u32,
-        _entry: &Entry<'_>,
+        _ticket: &Ticket<'_>,
         _cx: &mut Context<'_>,
     ) -> Enrolled<T> {
         unreachable!("{NO_BASE}")

@@ -1,10 +1,10 @@
 //! The end of a future, as an event.
 //!
-//! A future may not be polled under the claim, which is held for a few instructions only; and when it turns
-//! out to be ready, a partner may just have won the claim for another event. So readiness and its fruit are
-//! two things: a [`Source`] that is ready stays so until the output is taken, and that happens after the
-//! claim was won for it. What a loser had ready is still there: in a source that was passed by reference, for
-//! the next sync.
+//! A future must not be polled under the claim, which is held only for a few instructions. When the future
+//! turns out to be ready, a partner may just have won the claim for another event. So readiness and output
+//! are separate: a [`Source`] that is ready stays ready until its output is taken, and the output is taken
+//! only after the claim was won for the source. A source that loses keeps its output: if it was passed by
+//! reference, the next sync can take it.
 
 #![allow(unsafe_code)]
 
@@ -15,27 +15,26 @@ use std::{
     task::{Context, Poll},
 };
 
-use super::awaitable;
 use crate::{
-    claim::Lost,
-    event::{Branch, Enrolled, Entry, Event, Won},
-    pinned::Both,
-    reason::{Kind, Reason},
+    combinators::pinned::Both,
+    event::{Branch, Enrolled, Event, Won, awaitable},
+    queue::{claim::Lost, ticket::Ticket},
+    runtime::reason::{Kind, Reason},
 };
 
-/// What becomes ready, and stays so until its output is taken: a mailbox that has one receiver, the end of a
-/// job, a point in time.
+/// Becomes ready, and stays ready until its output is taken: a mailbox with one receiver, the end of a job, a
+/// point in time.
 pub trait Source {
-    /// What is taken.
+    /// The output.
     type Output;
 
-    /// Whether there is an output to take; if not, the waker is woken when there is.
+    /// Whether there is an output to take. If not, the waker is woken when there is.
     fn poll_ready(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()>;
 
-    /// Takes the output. Called only after [`poll_ready`](Source::poll_ready) was ready, once for each time.
+    /// Takes the output. Called at most once each time [`poll_ready`](Source::poll_ready) was ready.
     fn take(self: Pin<&mut Self>) -> Self::Output;
 
-    /// Both at once: called when nothing else can be chosen before the output is taken.
+    /// Both at once. Called when nothing else can be chosen before the output is taken.
     fn poll_take(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let ready = self.as_mut().poll_ready(cx);
         ready.map(|()| self.take())
@@ -47,14 +46,14 @@ pub trait Source {
     }
 }
 
-/// The event that is ready when `source` is. Pass a source that is used again by reference (`Pin<&mut S>`).
+/// The event that is ready when `source` is. To use a source again, pass it by reference (`Pin<&mut S>`).
 pub fn of_source<S: Source>(source: S) -> Polled<S> {
     Polled(source)
 }
 
 /// The event that is ready when `future` is. If another event is chosen, the future is dropped, and its output
-/// with it, should it be ready at the same moment. A future that shall go on is put into a [`Kept`]; this
-/// holds also for a reference to a future, whose output would be lost.
+/// with it if it is ready at the same moment. Put a future that must continue into a [`Kept`]. A reference to
+/// a future is no substitute: the output would be lost.
 ///
 /// ```
 /// use weald_sync::{Wait, never, of_future, one_of, Either};
@@ -71,8 +70,8 @@ pub fn of_future<F: Future>(future: F) -> Polled<Kept<F>> {
 #[must_use = "an event does nothing unless it is synced"]
 pub struct Polled<S>(S);
 
-/// A future, and its output until that is taken. It may take part in any number of choices, one after the
-/// other, and loses nothing if it is not chosen. When the output was taken, it is never ready again.
+/// A future, and its output until the output is taken. It may take part in any number of choices, one after
+/// the other, and loses nothing if it is not chosen. Once the output was taken, it is never ready again.
 ///
 /// ```
 /// use std::pin::pin;
@@ -87,11 +86,11 @@ pub struct Polled<S>(S);
 /// ```
 ///
 /// # Safety
-/// *Pinned*: its one field is pinned with it.
-pub struct Kept<F: Future>(Both<F, State<F::Output>>);
+/// *Pinned*: its only field is pinned with it.
+pub struct Kept<F: Future>(Both<F, KeptState<F::Output>>);
 
-/// Where a kept future stands.
-enum State<T> {
+/// The state of a kept future.
+enum KeptState<T> {
     Runs,
     Ready(T),
     Taken,
@@ -126,11 +125,11 @@ impl<S: Source> Branch for Both<S, Polls> {
         self.source().poll_take(cx)
     }
 
-    /// It was attempted in this poll, and has the waker.
+    /// The source was attempted in this poll, and has the waker.
     fn enrol(
         self: Pin<&mut Self>,
         _base: u32,
-        _entry: &Entry<'_>,
+        _ticket: &Ticket<'_>,
         _cx: &mut Context<'_>,
     ) -> Enrolled<S::Output> {
         Enrolled::Waits
@@ -139,18 +138,18 @@ impl<S: Source> Branch for Both<S, Polls> {
     fn again(
         mut self: Pin<&mut Self>,
         _base: u32,
-        entry: &Entry<'_>,
+        ticket: &Ticket<'_>,
         cx: &mut Context<'_>,
     ) -> Enrolled<S::Output> {
-        if entry.is_alone() {
+        if ticket.is_alone() {
             return match self.source().poll_take(cx) {
                 Poll::Pending => Enrolled::Waits,
-                Poll::Ready(output) => won(entry, || output),
+                Poll::Ready(output) => won(ticket, || output),
             };
         }
         match self.as_mut().source().poll_ready(cx) {
             Poll::Pending => Enrolled::Waits,
-            Poll::Ready(()) => won(entry, || self.source().take()),
+            Poll::Ready(()) => won(ticket, || self.source().take()),
         }
     }
 
@@ -172,11 +171,11 @@ impl<S: Source> Branch for Both<S, Polls> {
 }
 
 /// Wins the claim, unless a partner was first.
-fn won<T>(entry: &Entry<'_>, output: impl FnOnce() -> T) -> Enrolled<T> {
-    match entry.hold() {
+fn won<T>(ticket: &Ticket<'_>, output: impl FnOnce() -> T) -> Enrolled<T> {
+    match ticket.hold() {
         Err(Lost) => Enrolled::Lost,
         Ok(own) => {
-            entry.win(own);
+            ticket.win(own);
             Enrolled::Ready(output())
         }
     }
@@ -185,10 +184,10 @@ fn won<T>(entry: &Entry<'_>, output: impl FnOnce() -> T) -> Enrolled<T> {
 impl<F: Future> Kept<F> {
     /// Keeps `future`.
     pub fn new(future: F) -> Kept<F> {
-        Kept(Both::new(future, State::Runs))
+        Kept(Both::new(future, KeptState::Runs))
     }
 
-    fn parts(self: Pin<&mut Self>) -> (Pin<&mut F>, &mut State<F::Output>) {
+    fn parts(self: Pin<&mut Self>) -> (Pin<&mut F>, &mut KeptState<F::Output>) {
         // SAFETY: *pinned*.
         unsafe { self.map_unchecked_mut(|this| &mut this.0) }.parts()
     }
@@ -200,16 +199,20 @@ impl<F: Future> Source for Kept<F> {
     fn poll_ready(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let (future, state) = self.parts();
         match state {
-            State::Ready(_) => Poll::Ready(()),
-            State::Taken => Poll::Pending,
-            State::Runs => future.poll(cx).map(|output| *state = State::Ready(output)),
+            KeptState::Ready(_) => Poll::Ready(()),
+            KeptState::Taken => Poll::Pending,
+            KeptState::Runs => future
+                .poll(cx)
+                .map(|output| *state = KeptState::Ready(output)),
         }
     }
 
     fn take(self: Pin<&mut Self>) -> F::Output {
-        match std::mem::replace(self.parts().1, State::Taken) {
-            State::Ready(output) => output,
-            State::Runs | State::Taken => panic!("a source is taken from when it is ready"),
+        match std::mem::replace(self.parts().1, KeptState::Taken) {
+            KeptState::Ready(output) => output,
+            KeptState::Runs | KeptState::Taken => {
+                panic!("an output is taken only from a source that is ready")
+            }
         }
     }
 }
@@ -263,9 +266,9 @@ awaitable!([S: Source] Polled<S>);
 impl<F: Future> fmt::Debug for Kept<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.0.plain() {
-            State::Runs => "Kept(runs)",
-            State::Ready(_) => "Kept(ready)",
-            State::Taken => "Kept(taken)",
+            KeptState::Runs => "Kept(runs)",
+            KeptState::Ready(_) => "Kept(ready)",
+            KeptState::Taken => "Kept(taken)",
         })
     }
 }

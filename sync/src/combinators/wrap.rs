@@ -1,11 +1,11 @@
-//! What is done after the choice, with what it yields.
+//! A function that is applied after the choice, to what the choice yields.
 
 use std::pin::Pin;
 
-use super::{awaitable, layer::Layer};
+use super::layer::Layer;
 use crate::{
-    event::{Branch, Event},
-    pinned::Both,
+    combinators::pinned::Both,
+    event::{Branch, Event, awaitable},
 };
 
 /// See [`Event::wrap`].
@@ -16,7 +16,7 @@ pub struct Wrap<E, F> {
     function: F,
 }
 
-/// What a branch carries along for the conclusion, until its event is chosen.
+/// A value that a branch carries for the conclusion, until its event is chosen.
 pub struct Carried<F>(Option<F>);
 
 impl<F> Carried<F> {
@@ -46,7 +46,7 @@ impl<E: Event, U, F: FnOnce(E::Output) -> U> Event for Wrap<E, F> {
     }
 }
 
-/// Yields what is carried with the outcome; a function is applied when the choice is over.
+/// Yields the carried value with the outcome. A function is applied only when the choice is over.
 impl<B: Branch, F> Layer for Both<B, Carried<F>> {
     type Inner = B;
     type Output = (F, B::Output);

@@ -1,4 +1,4 @@
-//! The description of a wait, and the future that performs it from beginning to conclusion.
+//! The description of a wait, and the future that performs it from its beginning to its conclusion.
 
 #![allow(unsafe_code)]
 
@@ -8,28 +8,28 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
-use super::{Branch, Waiting};
-use crate::combinators::{Boxed, Wrap};
+use super::{branch::Branch, waiting::Waiting};
+use crate::combinators::{boxed::Boxed, wrap::Wrap};
 
 /// A description of a wait: it may be synced, or be one of several in [`choose`](crate::choose).
 ///
-/// An event is performed once, for it may own what it sends. One that is to be performed again and again is
-/// made anew each time: by a function, or by [`guard`](crate::guard), which is `Clone` if its function is. A
-/// function for it returns `impl Event<Output = T, Branch: Send>`, so that jobs that sync it are `Send`.
+/// An event is performed once, because it may own what it sends. To perform an event repeatedly, create it
+/// anew each time: by a function, or by [`guard`](crate::guard), which is `Clone` if its function is. Such a
+/// function returns `impl Event<Output = T, Branch: Send>`, so that jobs that sync the event are `Send`.
 pub trait Event {
     /// What the wait yields.
     type Output;
     /// The wait as it is performed.
     type Branch: Branch;
 
-    /// Opens the event for one wait: guards run now, durations begin now.
+    /// Opens the event for one wait: guards run, and durations begin.
     fn open(self) -> Self::Branch;
 
-    /// What the wait yields, from what its branch yielded. Called once, after the choice, when no offer is
-    /// left: a function of the user may run as long as it wants, and panic.
+    /// What the wait yields, computed from what its branch yielded. Called once, after the choice, when no
+    /// offer is left: a user's function may run as long as it wants, and may panic.
     fn conclude(outcome: <Self::Branch as Branch>::Output) -> Self::Output;
 
-    /// Performs it.
+    /// Performs the event.
     fn sync(self) -> Syncing<Self>
     where
         Self: Sized,
@@ -39,7 +39,7 @@ pub trait Event {
         }
     }
 
-    /// Performs it if it is ready now. If it is not, nothing has happened, except that guards ran, and that
+    /// Performs the event if it is ready now. If it is not, nothing has happened, except that guards ran and
     /// nacks are enabled.
     ///
     /// ```
@@ -63,9 +63,10 @@ pub trait Event {
         }
     }
 
-    /// The event whose output goes through `f`, after the choice: in the unit that syncs, when all other
-    /// events were given up, and outside of any lock. If `f` panics, the choice stands. If `f` returns a future,
-    /// the sync yields that: `event.wrap(f).await.await`. A handler of [`select!`](crate::select) may wait, too.
+    /// The event whose output passes through `f` after the choice: in the unit that syncs, after all other
+    /// events were given up, and outside any lock. If `f` panics, the choice remains made. If `f` returns a
+    /// future, the sync yields that future: `event.wrap(f).await.await`. A handler of
+    /// [`select!`](crate::select) may also wait.
     ///
     /// ```
     /// use weald_sync::{Event, Wait, always};
@@ -79,8 +80,8 @@ pub trait Event {
         Wrap::new(self, f)
     }
 
-    /// The event as a value whose type tells its output only, so that events of different kinds fit into one
-    /// `Vec`. It costs one allocation, and another one if it is chosen.
+    /// The event as a value whose type shows only its output, so that events of different kinds fit into one
+    /// `Vec`. It costs one allocation, and another one if the event is chosen.
     ///
     /// ```
     /// use std::time::Duration;
@@ -101,8 +102,8 @@ pub trait Event {
     }
 }
 
-/// The future of [`Event::sync`]: cancel-safe if the event is, as every one of this crate. Dropping it before
-/// it is ready enables the nacks of the event.
+/// The future of [`Event::sync`]: cancel-safe if the event is, as every event of this crate is. Dropping it
+/// before it is ready enables the nacks of the event.
 ///
 /// # Safety
 /// *Pinned*: the wait is not moved out once this is pinned.
@@ -121,3 +122,36 @@ impl<E: Event> Future for Syncing<E> {
         waiting.poll(cx).map(E::conclude)
     }
 }
+
+/// A wait that was not polled yet may still become part of another event.
+impl<B: Branch> Event for Waiting<B> {
+    type Output = B::Output;
+    type Branch = B;
+
+    fn open(self) -> B {
+        self.into_branch()
+    }
+
+    #[inline(always)]
+    fn conclude(outcome: B::Output) -> B::Output {
+        outcome
+    }
+}
+
+/// Lets events of a type be awaited: `event.await` is `event.sync().await`.
+macro_rules! awaitable {
+    ([$($generics:tt)*] $event:ty) => {
+        impl<$($generics)*> IntoFuture for $event
+        where
+            $event: crate::event::Event,
+        {
+            type Output = <$event as crate::event::Event>::Output;
+            type IntoFuture = crate::event::Syncing<$event>;
+
+            fn into_future(self) -> Self::IntoFuture {
+                crate::event::Event::sync(self)
+            }
+        }
+    };
+}
+pub(crate) use awaitable;

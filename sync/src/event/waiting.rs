@@ -1,4 +1,4 @@
-//! The future of every wait: it takes the steps that `event` tells of.
+//! The future of every wait: it takes the steps that `event` lists.
 
 #![allow(unsafe_code)]
 
@@ -8,18 +8,21 @@ use std::{
     task::{Context, Poll},
 };
 
-use super::{Branch, Enrolled, Entry, Event, Won};
-use crate::{claim::Claim, hooks::hooks, unit};
+use super::branch::{Branch, Enrolled, Won};
+use crate::{
+    queue::{claim::Claim, ticket::Ticket},
+    runtime::{hooks::hooks, unit},
+};
 
 /// The future of every wait. Cancel-safe: dropping it takes its offers back, and passes on what a partner
-/// has already left for it.
+/// has already left.
 ///
 /// # Safety
 /// *Pinned*: the branch and the claim are not moved after the first poll. *Settled*: from then on, before
 /// they are dropped, the claim is won and all offers are retracted.
 #[must_use = "a wait does nothing unless it is awaited, or synced"]
 pub struct Waiting<B: Branch> {
-    /// Made by the first poll that does not end the wait.
+    /// Created by the first poll that does not end the wait.
     claim: Option<Claim>,
     stage: Stage,
     branch: B,
@@ -52,7 +55,7 @@ impl<B: Branch> Waiting<B> {
 
     #[inline(always)]
     pub(super) fn parts(self: Pin<&mut Self>) -> Parts<'_, B> {
-        // SAFETY: *pinned*: the branch is pinned again below, the claim is moved by nobody.
+        // SAFETY: *pinned*: the branch is pinned again below, and nothing moves the claim.
         let this = unsafe { self.get_unchecked_mut() };
         Parts {
             claim: &mut this.claim,
@@ -63,23 +66,15 @@ impl<B: Branch> Waiting<B> {
     }
 }
 
-/// An event that was not polled yet may still become part of another one.
-impl<B: Branch> Event for Waiting<B> {
-    type Output = B::Output;
-    type Branch = B;
-
-    fn open(self) -> B {
+impl<B: Branch> Waiting<B> {
+    /// The branch of a wait that was not polled yet.
+    pub(super) fn into_branch(self) -> B {
         // A wait that was polled is pinned, and cannot be passed here.
-        debug_assert!(self.stage == Stage::Fresh, "the wait has not begun");
+        debug_assert!(self.stage == Stage::Fresh, "the wait was already polled");
         let this = std::mem::ManuallyDrop::new(self);
-        // SAFETY: the branch is moved out of a value that is not used or dropped any more; the rest of it
-        // owns nothing yet.
+        // SAFETY: the branch is moved out of a value that is neither used nor dropped any longer; its other
+        // fields own nothing yet.
         unsafe { std::ptr::read(&raw const this.branch) }
-    }
-
-    #[inline(always)]
-    fn conclude(outcome: B::Output) -> B::Output {
-        outcome
     }
 }
 
@@ -110,8 +105,8 @@ impl<B: Branch> Parts<'_, B> {
         }
     }
 
-    /// Step 1 for all base events, beginning anywhere: so that of `n` each has a chance of at least `1 / n`
-    /// in each sync, whatever else is ready, and however the choices are nested.
+    /// Step 1 for all base events, beginning at a random one: each of `n` has a chance of at least `1 / n` in
+    /// each sync, whatever else is ready, and however the choices are nested.
     #[inline(always)]
     pub(super) fn attempt(&mut self, cx: &mut Context<'_>) -> Poll<B::Output> {
         let bases = self.branch.bases();
@@ -132,12 +127,12 @@ impl<B: Branch> Parts<'_, B> {
         drop(held);
         *self.stage = Stage::Waits;
         for base in 0..self.branch.bases() {
-            let entry = Entry {
-                claim: made(self.claim),
+            let ticket = Ticket {
+                claim: created(self.claim),
                 number: base,
                 is_alone: self.branch.bases() == 1,
             };
-            match self.branch.as_mut().enrol(base, &entry, cx) {
+            match self.branch.as_mut().enrol(base, &ticket, cx) {
                 Enrolled::Waits => {}
                 Enrolled::Ready(output) => return Poll::Ready(self.end_with(base, output)),
                 Enrolled::Lost => break,
@@ -147,19 +142,19 @@ impl<B: Branch> Parts<'_, B> {
     }
 
     fn resume(&mut self, cx: &mut Context<'_>) -> Poll<B::Output> {
-        if let Some(winner) = made(self.claim).winner() {
+        if let Some(winner) = created(self.claim).winner() {
             return Poll::Ready(self.finish(winner));
         }
-        // The waker first: who wakes the owner from now on wakes this one.
+        // The waker first: from now on a partner wakes this one.
         self.set_waker(cx);
         if self.branch.is_polled() {
             for base in 0..self.branch.bases() {
-                let entry = Entry {
-                    claim: made(self.claim),
+                let ticket = Ticket {
+                    claim: created(self.claim),
                     number: base,
                     is_alone: self.branch.bases() == 1,
                 };
-                match self.branch.as_mut().again(base, &entry, cx) {
+                match self.branch.as_mut().again(base, &ticket, cx) {
                     Enrolled::Waits => {}
                     Enrolled::Ready(output) => return Poll::Ready(self.end_with(base, output)),
                     Enrolled::Lost => break,
@@ -172,7 +167,7 @@ impl<B: Branch> Parts<'_, B> {
     fn set_waker(&mut self, cx: &mut Context<'_>) {
         // Wakers are user code: cloned and dropped while nothing is held.
         let waker = cx.waker().clone();
-        let Ok(mut held) = made(self.claim).hold() else {
+        let Ok(mut held) = created(self.claim).hold() else {
             return;
         };
         let unused = match held.wakes(&waker) {
@@ -183,9 +178,9 @@ impl<B: Branch> Parts<'_, B> {
         drop(unused);
     }
 
-    /// The end of a poll that completed nothing itself.
+    /// The end of a poll that completed nothing on its own.
     fn pause(&mut self) -> Poll<B::Output> {
-        if let Some(winner) = made(self.claim).winner() {
+        if let Some(winner) = created(self.claim).winner() {
             return Poll::Ready(self.finish(winner));
         }
         hooks().note(self.branch.reason());
@@ -200,18 +195,19 @@ impl<B: Branch> Parts<'_, B> {
 
     fn finish(&mut self, winner: u32) -> B::Output {
         *self.stage = Stage::Ended;
-        // All other offers first: what is collected may be copied by the user's code, which may panic.
+        // All other offers first: user code may copy what is collected, and may panic.
         self.branch.as_mut().settle(Some(winner));
-        self.branch.as_mut().collect(Won(winner))
+        self.branch.as_mut().collect(Won::new(winner))
     }
 }
 
-/// The claim of a wait that has begun.
-fn made(claim: &Option<Claim>) -> &Claim {
+/// The claim of a wait that has enrolled.
+fn created(claim: &Option<Claim>) -> &Claim {
     claim.as_ref().expect("a wait that waits has a claim")
 }
 
-/// The numbers below `count`, beginning with `first`: so that a base that is always ready starves nobody.
+/// The numbers below `count`, beginning with `first`, so that a base event that is always ready starves no
+/// other.
 fn rotated(first: u32, count: u32) -> impl Iterator<Item = u32> {
     (first..count).chain(0..first)
 }
@@ -223,7 +219,7 @@ impl<B: Branch> Drop for Waiting<B> {
     #[inline(always)]
     fn drop(&mut self) {
         if self.stage != Stage::Ended {
-            // SAFETY: *pinned*: a value that is being dropped is not moved any more.
+            // SAFETY: *pinned*: a value that is being dropped is not moved any longer.
             let parts = unsafe { Pin::new_unchecked(self) }.parts();
             parts.end();
         }
@@ -233,14 +229,14 @@ impl<B: Branch> Drop for Waiting<B> {
 impl<B: Branch> Parts<'_, B> {
     #[cold]
     fn end(mut self) {
-        // If nothing was enrolled, an opened event may still have something to take back.
+        // Even if nothing was enrolled, an opened event may have something to take back.
         if *self.stage == Stage::Waits {
             // From here on no partner wins the claim.
-            if let Ok(held) = made(self.claim).hold() {
+            if let Ok(held) = created(self.claim).hold() {
                 held.win_own(NOBODY);
             }
-            if let Some(winner) = made(self.claim).winner().filter(|w| *w != NOBODY) {
-                self.branch.as_mut().give_back(Won(winner));
+            if let Some(winner) = created(self.claim).winner().filter(|w| *w != NOBODY) {
+                self.branch.as_mut().give_back(Won::new(winner));
             }
         }
         *self.stage = Stage::Ended;

@@ -1,13 +1,13 @@
-//! Models of the barrier: one leader, and a round in which all are or nobody is.
+//! Models of the barrier: one leader, and a round that all waits join or none.
 
 use std::sync::Arc;
 
 use loom::{cell::Cell, thread};
 
-use super::made_up::{Chosen, begun, either, once, wait};
+use super::made_up::{Chosen, either, once, started, wait};
 use crate::{Barrier, channel};
 
-/// Two rounds of two: one leader each, and what one did before is seen by the other after.
+/// Two rounds of two: one leader each, and each thread sees after a round what the other did before.
 #[test]
 fn each_round_has_one_leader() {
     loom::model(|| {
@@ -26,13 +26,13 @@ fn each_round_has_one_leader() {
     });
 }
 
-/// A choice waits for a barrier or a value, and both come at the same time: it takes one.
+/// A choice waits for a barrier or a value, and both come at the same time: it takes one of them.
 #[test]
 fn a_choice_that_went_elsewhere_is_in_no_round() {
     loom::model(|| {
         let barrier = Barrier::new(2);
         let (sender, receiver) = channel::rendezvous();
-        let choice = begun(either(barrier.wait(), receiver.receive()));
+        let choice = started(either(barrier.wait(), receiver.receive()));
         let send = thread::spawn(move || sender.try_send(()).is_ok());
         let met = once(barrier.wait()).is_some();
         assert_eq!(send.join().unwrap(), !met);

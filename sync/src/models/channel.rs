@@ -1,4 +1,4 @@
-//! Models of channels: each value arrives once, whoever waits and whoever gives up.
+//! Models of channels: each value arrives once, whichever side waits or gives up.
 
 use loom::thread;
 
@@ -32,7 +32,7 @@ fn a_sender_waits_for_room() {
     });
 }
 
-/// A receive is dropped while a value is handed to it: the next receive gets it.
+/// A receive is dropped while a value is handed to it: the next receive gets the value.
 #[test]
 fn a_receive_that_gives_up_loses_nothing() {
     loom::model(|| {

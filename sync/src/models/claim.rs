@@ -22,13 +22,13 @@ fn two_choices_meet_on_one_channel() {
     });
 }
 
-/// As above, but both give up after one look: a value that one has sent is with the other, or still there.
+/// As above, but both give up after one poll: a value that one has sent is with the other, or still there.
 #[test]
 fn a_choice_that_gives_up_has_committed_or_not() {
     loom::model(|| {
         let (sender, receiver) = channel::rendezvous();
         let (other_sender, other_receiver) = channel::rendezvous();
-        // So that nothing closes.
+        // These keep the channels open.
         let handles = (receiver.clone(), other_sender.clone());
         let partner =
             thread::spawn(move || once(either(other_sender.send("theirs"), receiver.receive())));

@@ -1,4 +1,4 @@
-//! How models wait: a future on a loom thread, a future by hand, and a choice of two events.
+//! How models wait: a future on a loom thread, a future polled by hand, and a choice of two events.
 
 use std::{
     future::Future,
@@ -11,9 +11,9 @@ use loom::sync::Notify;
 
 use crate::{Event, choose};
 
-struct Signal(Notify);
+struct Notifier(Notify);
 
-impl Wake for Signal {
+impl Wake for Notifier {
     fn wake(self: Arc<Self>) {
         self.0.notify();
     }
@@ -22,7 +22,7 @@ impl Wake for Signal {
 /// Waits for a future on the calling loom thread.
 pub(super) fn wait<F: Future>(future: F) -> F::Output {
     let mut future = pin!(future);
-    let signal = Arc::new(Signal(Notify::new()));
+    let signal = Arc::new(Notifier(Notify::new()));
     let waker = Waker::from(Arc::clone(&signal));
     loop {
         if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
@@ -32,19 +32,19 @@ pub(super) fn wait<F: Future>(future: F) -> F::Output {
     }
 }
 
-/// A future that was polled once and waits, for another poll by [`wait`] or to be dropped.
-pub(super) fn begun<F: Future>(future: F) -> Pin<Box<F>> {
+/// A future that was polled once and waits, to be polled by [`wait`] or dropped.
+pub(super) fn started<F: Future>(future: F) -> Pin<Box<F>> {
     let mut future = Box::pin(future);
-    let waker = Waker::from(Arc::new(Signal(Notify::new())));
+    let waker = Waker::from(Arc::new(Notifier(Notify::new())));
     let polled = future.as_mut().poll(&mut Context::from_waker(&waker));
-    assert!(polled.is_pending(), "it has to wait");
+    assert!(polled.is_pending(), "the future is ready too early");
     future
 }
 
 /// Polls a future once, and drops it. Some if it was ready.
 pub(super) fn once<F: Future>(future: F) -> Option<F::Output> {
     let mut future = pin!(future);
-    let waker = Waker::from(Arc::new(Signal(Notify::new())));
+    let waker = Waker::from(Arc::new(Notifier(Notify::new())));
     match future.as_mut().poll(&mut Context::from_waker(&waker)) {
         Poll::Ready(output) => Some(output),
         Poll::Pending => None,

@@ -1,10 +1,10 @@
-//! Models of the mutex: one inside, what it wrote is seen, and no wake is lost.
+//! Models of the mutex: one thread inside, its writes are visible to the next, and no wake is lost.
 
 use std::sync::Arc;
 
 use loom::{cell::Cell, thread};
 
-use super::made_up::{begun, wait};
+use super::made_up::{started, wait};
 use crate::Mutex;
 
 /// Two threads; the cell's accesses must not overlap.
@@ -26,13 +26,13 @@ fn one_is_inside_and_the_next_sees_what_it_wrote() {
     });
 }
 
-/// One who waits gives up, perhaps after it was woken: the other one still gets the mutex.
+/// A waiter gives up, perhaps after it was woken: the other waiter still gets the mutex.
 #[test]
 fn a_wait_that_gives_up_passes_its_wake_on() {
     loom::model(|| {
         let mutex = Arc::new(Mutex::new(()));
         let guard = mutex.try_lock().unwrap();
-        let hasty = begun(mutex.lock());
+        let hasty = started(mutex.lock());
         let patient = Arc::clone(&mutex);
         let patient = thread::spawn(move || drop(wait(patient.lock())));
         drop(guard);

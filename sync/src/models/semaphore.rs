@@ -1,4 +1,4 @@
-//! Models of the semaphore: no permit is lost or made, and no wait forgotten.
+//! Models of the semaphore: no permit is lost or invented, and no wait is forgotten.
 
 use std::sync::Arc;
 
@@ -25,9 +25,9 @@ fn one_permit_lets_one_inside() {
     });
 }
 
-/// One who wants two gives up; one who comes meanwhile, and wants one, gets it.
+/// A waiter that wants two permits gives up; one that comes meanwhile and wants one gets it.
 #[test]
-fn a_wait_that_gives_up_holds_nobody_up() {
+fn a_wait_that_gives_up_blocks_no_other() {
     loom::model(|| {
         let semaphore = Arc::new(Semaphore::new(1));
         let patient = Arc::clone(&semaphore);
@@ -38,9 +38,9 @@ fn a_wait_that_gives_up_holds_nobody_up() {
     });
 }
 
-/// A permit is granted to a wait that gives up: it is there again.
+/// A permit is granted to a wait that gives up: the permit is available again.
 #[test]
-fn a_permit_that_was_granted_to_nobody_comes_back() {
+fn a_permit_that_was_granted_to_a_dropped_wait_comes_back() {
     loom::model(|| {
         let semaphore = Arc::new(Semaphore::new(0));
         let hasty = Arc::clone(&semaphore);

@@ -13,7 +13,7 @@ fn counts<const N: usize>(mut sync: impl FnMut() -> usize) -> [u32; N] {
     counts
 }
 
-/// Each has a chance of at least one in `bases`; two thirds of that is many deviations away.
+/// Each has a chance of at least one in `bases`. Two thirds of that is many standard deviations away.
 fn assert_fair(counts: &[u32], bases: u32) {
     let least = SYNCS / bases * 2 / 3;
     assert!(counts.iter().all(|count| *count >= least), "{counts:?}");
@@ -44,7 +44,7 @@ fn a_full_channel_and_what_is_always_ready() {
 }
 
 #[test]
-fn one_that_stands_behind_many() {
+fn an_event_behind_many_others() {
     let counts = counts::<2>(|| {
         let nothing = || never();
         choose((
@@ -61,7 +61,7 @@ fn one_that_stands_behind_many() {
 
 #[test]
 fn waiting_neighbours_do_not_take_the_chance_of_others() {
-    // Two of eight are ready, side by side: the second one is chosen if the start is just there.
+    // Two of eight are ready, side by side: the second is chosen only if the sync starts just there.
     let silent: Vec<_> = (0..6).map(|_| channel::rendezvous::<usize>()).collect();
     let counts = counts::<2>(|| {
         let silent = silent.iter().map(|(_, receiver)| {

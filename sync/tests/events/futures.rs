@@ -1,4 +1,4 @@
-//! Futures as events: what they complete is not lost.
+//! Futures as events: no output is lost.
 
 use std::{
     cell::Cell,
@@ -67,7 +67,7 @@ fn a_future_polled_with_a_new_waker_wakes_that_one() {
 fn what_completes_while_another_is_chosen_is_kept() {
     let (sender, receiver) = channel::rendezvous();
     let polls = Cell::new(0);
-    // At its second poll it completes, just after a partner has chosen the other event.
+    // The future completes at its second poll, just after a partner has chosen the other event.
     let mut kept = pin!(Kept::new(poll_fn(|_| {
         polls.set(polls.get() + 1);
         match polls.get() {
@@ -89,7 +89,7 @@ fn what_completes_while_another_is_chosen_is_kept() {
     assert_eq!(of_source(kept).try_sync(), None);
 }
 
-/// A mailbox with one receiver: what is there stays until it is taken.
+/// A mailbox with one receiver: a message stays until it is taken.
 struct Box1(Vec<u32>);
 
 impl Source for Box1 {
@@ -120,7 +120,7 @@ fn a_source_by_reference_loses_nothing() {
             }
         }
     }
-    assert!(others > 100, "the other one is not starved");
+    assert!(others > 100, "the other event is not starved");
 }
 
 #[test]

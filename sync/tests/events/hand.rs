@@ -19,7 +19,7 @@ impl Wake for Count {
     }
 }
 
-/// A wait that goes on only when it is told to.
+/// A wait that is polled only by calls of the test.
 pub(crate) struct Hand<F: Future> {
     future: Pin<Box<F>>,
     count: Arc<Count>,
@@ -39,11 +39,11 @@ impl<F: Future> Hand<F> {
         self.future.as_mut().poll(&mut Context::from_waker(&waker))
     }
 
-    /// The output, which must be there.
+    /// The output, which must be ready.
     pub(crate) fn ready(&mut self) -> F::Output {
         match self.poll() {
             Poll::Ready(output) => output,
-            Poll::Pending => panic!("the wait goes on"),
+            Poll::Pending => panic!("the wait is not ready"),
         }
     }
 
@@ -51,13 +51,13 @@ impl<F: Future> Hand<F> {
         self.poll().is_pending()
     }
 
-    /// How often it was woken.
+    /// How often the wait was woken.
     pub(crate) fn wakes(&self) -> usize {
         self.count.0.load(Ordering::SeqCst)
     }
 }
 
-/// Whether an event is ready at once; if not, it is given up.
+/// Whether an event is ready at once. If not, it is given up.
 pub(crate) fn is_ready<F: IntoFuture>(event: F) -> bool {
     hand(event).poll().is_ready()
 }

@@ -10,7 +10,7 @@ use weald_sync::{
 
 use crate::hand::{hand, is_ready};
 
-/// A channel with a value in it, or without.
+/// A channel, with a value in it if `is_ready`.
 fn source(is_ready: bool, value: u32) -> Receiver<u32> {
     let (sender, receiver) = channel::unbounded();
     if is_ready {
@@ -64,7 +64,7 @@ fn choice_is_commutative() {
 #[test]
 fn choice_is_associative() {
     for states in 0..8_u32 {
-        // Which one is chosen is random: many syncs show all that can be.
+        // The choice is random: many syncs show every possible one.
         let mut seen = [0; 3];
         for _ in 0..200 {
             let [a, b, c] = [0, 1, 2].map(|n| source(states & (1 << n) != 0, n));
@@ -164,7 +164,7 @@ fn guards_run_at_each_sync_from_left_to_right_even_if_another_is_ready() {
             logged(4),
         ))
     });
-    assert_eq!(*log.borrow(), [], "making the event runs no guard");
+    assert_eq!(*log.borrow(), [], "creating the event runs no guard");
     for round in 1..=20 {
         event.wait();
         assert_eq!(*log.borrow(), [1, 2, 3, 4].repeat(round));
@@ -197,7 +197,7 @@ fn a_sync_chooses_exactly_one() {
 }
 
 #[test]
-fn a_choice_of_a_partner_is_one_choice() {
+fn a_partner_ends_a_choice_once() {
     let (a, b) = (channel::rendezvous(), channel::rendezvous());
     let mut wait = hand(choose((of(&a.1), of(&b.1))));
     assert!(wait.is_pending());

@@ -24,7 +24,7 @@ fn a_mailbox_is_first_in_first_out() {
 }
 
 #[test]
-fn a_mailbox_wakes_one_who_waits() {
+fn a_mailbox_wakes_a_waiter() {
     let mailbox = Mailbox::new();
     let mut wait = hand(choose((mailbox.receive(), never())));
     assert!(wait.is_pending());
@@ -34,7 +34,7 @@ fn a_mailbox_wakes_one_who_waits() {
 }
 
 #[test]
-fn each_port_gets_what_is_sent_after_it_was_made() {
+fn each_port_gets_what_is_sent_after_its_creation() {
     let channel = Multicast::new();
     channel.send(0);
     let mut ports = Vec::new();
@@ -52,7 +52,7 @@ fn each_port_gets_what_is_sent_after_it_was_made() {
 }
 
 #[test]
-fn a_copy_of_a_port_reads_for_itself() {
+fn a_copy_of_a_port_reads_on_its_own() {
     let channel = Multicast::new();
     let mut port = channel.port();
     channel.send(1);
@@ -93,7 +93,7 @@ fn a_message_that_is_not_chosen_stays() {
             next += 1;
         }
     }
-    assert!(next > 0, "it is chosen sometimes");
+    assert!(next > 0, "the port is chosen sometimes");
     channel.send(100);
     assert_eq!(port.receive().wait(), Ok(next));
 }
@@ -153,7 +153,7 @@ fn a_server_serves_two_kinds_of_calls() {
 }
 
 #[test]
-fn a_call_to_nobody_fails() {
+fn a_call_without_a_server_fails() {
     let (client, server) = cml::rpc::<u32, u32>();
     let mut call = hand(client.call(1));
     assert!(call.is_pending());

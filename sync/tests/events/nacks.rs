@@ -1,4 +1,4 @@
-//! When nacks become ready, row by row.
+//! When nacks become ready, case by case.
 
 use std::{
     cell::RefCell,
@@ -41,7 +41,7 @@ impl Slot {
 }
 
 #[test]
-fn chosen_by_itself_no_nack() {
+fn chosen_at_once_no_nack() {
     let slot = Slot::default();
     slot.event(always(1)).sync().wait();
     assert!(!slot.is_enabled());
@@ -75,12 +75,12 @@ fn another_chosen_by_a_partner_nack() {
         receiver.receive(),
     )));
     assert!(wait.is_pending());
-    let mut told = hand(slot.nack());
-    assert!(told.is_pending());
+    let mut nack = hand(slot.nack());
+    assert!(nack.is_pending());
     sender.try_send(1).unwrap();
     assert_eq!(wait.ready(), Ok(1));
-    assert_eq!(told.wakes(), 1);
-    told.ready();
+    assert_eq!(nack.wakes(), 1);
+    nack.ready();
     assert!(slot.is_enabled());
 }
 
@@ -120,7 +120,7 @@ fn nested_one_outside_chosen_both_nacks() {
 }
 
 #[test]
-fn in_lists_and_boxes_the_same() {
+fn lists_and_boxes_behave_the_same() {
     for chosen in 0..4 {
         let slots: Vec<Slot> = (0..4).map(|_| Slot::default()).collect();
         let event = |n: usize| {
@@ -271,10 +271,10 @@ fn a_future_of_the_choice_panics_nack() {
 
 #[test]
 fn a_thread_that_unwinds_while_it_syncs_nack() {
-    let (told, hears) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     let thread = thread::spawn(move || {
         let slow = with_nack(move |nack| {
-            told.send(nack).unwrap();
+            sender.send(nack).unwrap();
             never::<()>()
         });
         let mut wait = pin!(choose((slow, never())).sync());
@@ -282,12 +282,12 @@ fn a_thread_that_unwinds_while_it_syncs_nack() {
         assert!(wait.as_mut().poll(&mut cx).is_pending());
         panic!("killed")
     });
-    hears.recv().unwrap().wait();
+    receiver.recv().unwrap().wait();
     thread.join().unwrap_err();
 }
 
 #[test]
-fn a_server_hears_that_its_client_gave_up() {
+fn a_server_learns_that_its_client_gave_up() {
     // Reppy's example: a request whose client takes another offer is taken back.
     let (requests, incoming) = channel::unbounded::<(channel::Sender<u32>, Nack)>();
     let server = thread::spawn(move || {
@@ -312,7 +312,7 @@ fn a_server_hears_that_its_client_gave_up() {
         });
         match round % 2 {
             0 => assert_eq!(choose((request, never())).wait(), 1),
-            // The reply may be chosen as well, if it is there already.
+            // The reply may also be chosen, if it is already there.
             _ => drop(choose((request, never())).sync()),
         }
     }

@@ -1,4 +1,4 @@
-//! Selects that meet selects: both choose the same, or neither.
+//! Selects that meet selects: both choose the same exchange, or neither does.
 
 use std::{
     future::Future,
@@ -20,7 +20,7 @@ use crate::hand::hand;
 
 type Ends = (Sender<u32>, Receiver<u32>);
 
-/// What a select of sends and receives has done.
+/// What a select of sends and receives did.
 #[derive(Debug, PartialEq)]
 enum Did {
     Sent(u32),
@@ -75,7 +75,7 @@ fn a_select_never_meets_itself() {
             (alone.wakes(), sender.waiting(), receiver.waiting()),
             (0, 2, 1)
         );
-        // Another one of the same kind does meet it.
+        // Another select of the same kind does meet it.
         let mut other = hand(choose((receive(&receiver), send(&sender, 3))));
         match (other.ready(), alone.ready()) {
             (Did::Received(n), Did::Sent(m)) => assert_eq!(n, m),
@@ -99,8 +99,8 @@ fn room_that_appears_between_the_steps_is_used() {
     for _ in 0..50 {
         let (sender, receiver) = channel::bounded(1);
         sender.try_send(0).unwrap();
-        // Empties the buffer when it is tried, after the send was, and before the send is enrolled: behind the
-        // receive of the same wait, which it must not take for a partner.
+        // Empties the buffer after the send was tried and before it is enrolled. When the send is enrolled, the
+        // receive of the same wait is in the list: the send must not take it for a partner.
         let drain = std::future::poll_fn(|_| {
             let _ = receiver.try_receive();
             Poll::Pending
@@ -116,10 +116,10 @@ fn room_that_appears_between_the_steps_is_used() {
 }
 
 #[test]
-fn who_is_met_while_offers_are_left_is_the_only_partner() {
+fn a_partner_met_while_offers_are_left_is_the_only_one() {
     for _ in 0..50 {
         let ((a, from_a), (b, from_b)) = (channel::rendezvous(), channel::rendezvous());
-        // When the wait wakes its partner, it has offered to receive from `b`, and not yet taken that back.
+        // When the wait wakes its partner, it has an offer to receive from `b` that it has not yet taken back.
         let late = Arc::new(Late(b, Mutex::new(None)));
         let waker = Waker::from(Arc::clone(&late));
         let mut partner = Box::pin(a.send(1));
@@ -140,7 +140,7 @@ fn who_is_met_while_offers_are_left_is_the_only_partner() {
     }
 }
 
-/// A partner that sends something else when it is woken, and what came of that.
+/// A partner that sends something else when it is woken, and the result of that send.
 struct Late(Sender<u32>, Mutex<Option<Result<(), TrySendError<u32>>>>);
 
 impl Wake for Late {
@@ -149,7 +149,7 @@ impl Wake for Late {
     }
 }
 
-/// Many threads that all select over the same channels, until so many have met.
+/// Many threads that all select over the same channels, until `MEETINGS` have happened.
 fn crowd(channels: &[Ends], act: impl Fn(&[Ends], u32) -> Did + Sync) -> [u64; 4] {
     const THREADS: u32 = 6;
     const MEETINGS: usize = 20_000;
@@ -233,11 +233,11 @@ fn values_in_a_buffer_are_received_once() {
             _ => choose((receive(from_b), receive(from_a))).wait(),
         };
         match did {
-            // Closed, but there may still be something in the other one's buffer.
+            // Closed, but the other channel's buffer may still hold a value.
             Did::Closed => match (from_a.try_receive(), from_b.try_receive()) {
                 (Ok(value), Err(_)) | (Err(_), Ok(value)) => Did::Received(value),
                 (Ok(first), Ok(second)) => {
-                    // Both count as one receive; the sums below do not care how many.
+                    // Both count as one receive; the sum below is the same.
                     Did::Received(first + second)
                 }
                 _ => Did::Closed,
@@ -245,7 +245,7 @@ fn values_in_a_buffer_are_received_once() {
             did => did,
         }
     });
-    // Two that were received as one.
+    // Two values that were received as one.
     let difference = sends - receives;
     assert!(difference <= 6, "{sends} {receives}");
     sends -= difference;

@@ -1,4 +1,4 @@
-//! The macro: handlers stand in the caller's own function.
+//! The macro: handlers are part of the caller's own function.
 
 use weald_sync::{
     Event, Mutex, Wait, always,
@@ -7,7 +7,7 @@ use weald_sync::{
     never, select,
 };
 
-/// Sums up until a stop; `?`, `break`, `continue`, `return` and `.await` are the caller's.
+/// Sums until a stop. `?`, `break`, `continue`, `return` and `.await` belong to this function.
 async fn sum(numbers: &Receiver<u32>, stop: &Receiver<()>) -> Result<u32, Closed> {
     let mut sum = 0;
     'all: loop {

@@ -11,7 +11,7 @@ use weald_sync::{Barrier, Wait};
 use crate::hand::{hand, waiting};
 
 #[test]
-fn the_last_one_leads_and_ends_the_round() {
+fn the_last_arrival_leads_and_ends_the_round() {
     let barrier = Barrier::new(3);
     for _round in 0..3 {
         let (one, other) = (waiting(barrier.wait()), waiting(barrier.wait()));
@@ -22,7 +22,7 @@ fn the_last_one_leads_and_ends_the_round() {
 }
 
 #[test]
-fn a_barrier_for_one_or_none_holds_nobody_up() {
+fn a_barrier_for_one_or_none_never_waits() {
     for size in [0, 1] {
         let barrier = Barrier::new(size);
         assert!(hand(barrier.wait()).now().is_leader());
@@ -87,7 +87,7 @@ fn each_round_of_threads_has_one_leader() {
                     if barrier.wait().wait().is_leader() {
                         leaders.fetch_add(1, Ordering::SeqCst);
                     }
-                    // Nobody goes on before all are there.
+                    // No wait ends before all have arrived.
                     assert!(arrivals.load(Ordering::SeqCst) >= round * THREADS);
                 }
             });
@@ -96,7 +96,7 @@ fn each_round_of_threads_has_one_leader() {
     assert_eq!(leaders.into_inner(), ROUNDS);
 }
 
-/// Pairs whose waits have deadlines: both meet or neither does, for a round takes exactly two.
+/// Pairs whose waits have deadlines: both meet or neither does, because a round takes exactly two.
 #[test]
 fn a_deadline_and_a_round_never_both_happen() {
     let barrier = Barrier::new(2);
@@ -120,7 +120,7 @@ fn a_deadline_and_a_round_never_both_happen() {
 }
 
 #[test]
-fn another_executor_waits_as_well() {
+fn another_executor_can_wait() {
     let barrier = Barrier::new(100);
     let results = join_all((0..100).map(|_| barrier.wait())).wait();
     assert_eq!(

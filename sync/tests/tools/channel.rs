@@ -45,7 +45,7 @@ fn receivers_are_served_in_the_order_of_their_arrival() {
 }
 
 #[test]
-fn an_unbounded_channel_never_lets_a_sender_wait() {
+fn a_send_to_an_unbounded_channel_never_waits() {
     let (sender, receiver) = channel::unbounded();
     (0..1000).for_each(|n| hand(sender.send(n)).now().unwrap());
     assert!((0..1000).eq(std::iter::from_fn(|| receiver.try_receive().ok())));
@@ -113,7 +113,7 @@ fn a_wait_that_is_dropped_leaves_nothing_behind() {
 }
 
 #[test]
-fn a_value_of_a_wait_that_is_dropped_goes_to_the_next_or_back() {
+fn the_value_of_a_dropped_wait_goes_to_the_next_or_back() {
     for (sender, receiver) in [
         channel::bounded(1),
         channel::unbounded(),
@@ -132,7 +132,7 @@ fn a_value_of_a_wait_that_is_dropped_goes_to_the_next_or_back() {
 }
 
 #[test]
-fn a_send_that_is_dropped_after_its_value_went_makes_no_difference() {
+fn dropping_a_send_after_its_value_was_received_makes_no_difference() {
     let (sender, receiver) = channel::rendezvous();
     let send = waiting(sender.send(1));
     assert_eq!(receiver.try_receive(), Ok(1));
@@ -162,7 +162,7 @@ fn a_deadline_leaves_no_waiter_behind() {
 }
 
 #[test]
-fn threads_lose_and_double_nothing() {
+fn threads_lose_and_duplicate_nothing() {
     const EACH: u64 = 5000;
     for bound in [0, 1, 7, 1000] {
         let (sender, receiver) = match bound {
@@ -188,7 +188,7 @@ fn threads_lose_and_double_nothing() {
     }
 }
 
-/// What one sender sends arrives in its order, also beside receives that are dropped.
+/// The values of one sender arrive in order, even if other receives are dropped.
 #[test]
 fn dropped_receives_lose_nothing() {
     const VALUES: u32 = 5000;
@@ -207,7 +207,7 @@ fn dropped_receives_lose_nothing() {
 }
 
 #[test]
-fn another_executor_waits_as_well() {
+fn another_executor_can_wait() {
     let (sender, receiver) = channel::rendezvous();
     let sends = join_all((0..100).map(|n| sender.send(n)));
     let receives = join_all((0..100).map(|_| receiver.receive()));

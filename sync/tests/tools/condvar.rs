@@ -1,4 +1,4 @@
-//! The condition variable: whom a notification reaches, deadlines, and waits that are dropped.
+//! The condition variable: which waits a notification reaches, deadlines, and waits that are dropped.
 
 use std::{
     future::Future,
@@ -24,7 +24,7 @@ fn the_mutex_is_free_while_it_waits_and_locked_after() {
 }
 
 #[test]
-fn one_notification_wakes_the_one_that_waits_longest() {
+fn one_notification_wakes_the_longest_waiter() {
     let (mutex, condvar) = (Mutex::new(()), Condvar::new());
     let first = waiting(condvar.wait(mutex.try_lock().unwrap()));
     let mut second = waiting(condvar.wait(mutex.try_lock().unwrap()));
@@ -44,7 +44,7 @@ fn a_notification_is_not_remembered() {
 }
 
 #[test]
-fn all_are_notified_and_nobody_who_comes_later() {
+fn all_waiters_are_notified_and_no_later_one() {
     let (mutex, condvar) = (Mutex::new(()), Condvar::new());
     let waits: Vec<_> = (0..100)
         .map(|_| waiting(condvar.wait(mutex.try_lock().unwrap())))
@@ -59,7 +59,7 @@ fn all_are_notified_and_nobody_who_comes_later() {
 
 type Late = Vec<Pin<Box<dyn Future<Output = ()> + Send>>>;
 
-/// A waker that lets one more begin to wait.
+/// A waker that starts one more wait.
 struct Another {
     shared: Arc<(Mutex<()>, Condvar)>,
     late: std::sync::Mutex<Late>,
@@ -79,7 +79,7 @@ impl Wake for Another {
 }
 
 #[test]
-fn who_comes_while_all_are_woken_is_not_notified() {
+fn a_wait_that_starts_while_all_are_woken_is_not_notified() {
     let another = Arc::new(Another {
         shared: Arc::default(),
         late: std::sync::Mutex::default(),
@@ -87,7 +87,7 @@ fn who_comes_while_all_are_woken_is_not_notified() {
     let (mutex, condvar) = &*another.shared;
     let waker = Waker::from(Arc::clone(&another));
     let mut cx = Context::from_waker(&waker);
-    // More than are woken at a time.
+    // More than one batch of wakes.
     let mut waits = Vec::new();
     for _ in 0..100 {
         let mut wait = Box::pin(condvar.wait(mutex.try_lock().unwrap()));
@@ -110,7 +110,7 @@ fn who_comes_while_all_are_woken_is_not_notified() {
 }
 
 #[test]
-fn a_notification_of_a_wait_that_is_dropped_goes_to_the_next() {
+fn the_notification_of_a_dropped_wait_goes_to_the_next() {
     let (mutex, condvar) = (Mutex::new(()), Condvar::new());
     let first = waiting(condvar.wait(mutex.try_lock().unwrap()));
     let second = waiting(condvar.wait(mutex.try_lock().unwrap()));
@@ -122,7 +122,7 @@ fn a_notification_of_a_wait_that_is_dropped_goes_to_the_next() {
 }
 
 #[test]
-fn a_notification_goes_on_also_from_one_that_waits_for_the_mutex_again() {
+fn a_notification_also_passes_on_from_a_wait_for_the_mutex() {
     let (mutex, condvar) = (Mutex::new(()), Condvar::new());
     let mut first = waiting(condvar.wait(mutex.try_lock().unwrap()));
     let second = waiting(condvar.wait(mutex.try_lock().unwrap()));
@@ -136,7 +136,7 @@ fn a_notification_goes_on_also_from_one_that_waits_for_the_mutex_again() {
 }
 
 #[test]
-fn what_all_were_told_is_not_told_again() {
+fn a_notification_of_all_is_not_passed_on() {
     let (mutex, condvar) = (Mutex::new(()), Condvar::new());
     let first = waiting(condvar.wait(mutex.try_lock().unwrap()));
     condvar.notify_all();
@@ -157,7 +157,7 @@ fn a_wait_that_is_dropped_is_not_notified() {
 }
 
 #[test]
-fn a_deadline_gives_the_mutex_back_and_says_so() {
+fn a_deadline_gives_the_mutex_back_and_reports_it() {
     let (mutex, condvar) = (Mutex::new(7), Condvar::new());
     let wait = condvar.wait_timeout(mutex.try_lock().unwrap(), Duration::ZERO);
     let (guard, result) = wait.wait();
@@ -184,7 +184,7 @@ fn a_deadline_leaves_no_waiter_behind() {
 }
 
 #[test]
-fn the_while_forms_ask_again() {
+fn the_while_forms_test_again() {
     let (mutex, condvar) = (Mutex::new(0), Condvar::new());
     let mut wait = waiting(condvar.wait_while(mutex.try_lock().unwrap(), |n| *n < 2));
     for (n, is_done) in [(1, false), (2, true)] {
@@ -221,7 +221,7 @@ fn no_wake_up_is_lost_between_threads() {
     assert_eq!(turn.into_inner(), 2 * ROUNDS);
 }
 
-/// Some waits are dropped by their deadlines while there is one notification for each item.
+/// Deadlines drop some waits while there is one notification for each item.
 #[test]
 fn dropped_waits_lose_no_notification() {
     const ITEMS: u32 = 4000;

@@ -19,9 +19,9 @@ fn two_swap_their_values() {
 }
 
 #[test]
-fn pairs_are_made_in_order() {
+fn pairs_form_in_order() {
     let exchanger = Exchanger::new();
-    // The second one finds the first, so that never two wait.
+    // The second finds the first, so two never wait.
     let first = waiting(exchanger.exchange(1));
     assert_eq!(exchanger.try_exchange(2), Ok(1));
     let third = waiting(exchanger.exchange(3));
@@ -54,7 +54,7 @@ fn a_deadline_leaves_no_waiter_behind() {
     assert_eq!(exchanger.try_exchange(2), Err(Alone(2)));
 }
 
-/// Each value is got by exactly one other thread, also if some do not wait long.
+/// Exactly one other thread gets each value, even if some do not wait long.
 #[test]
 fn threads_swap_all_values() {
     let exchanger = Exchanger::new();

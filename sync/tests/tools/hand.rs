@@ -19,13 +19,13 @@ impl Wake for Count {
     }
 }
 
-/// A future in the hand of a test.
+/// A future that a test polls by hand.
 pub(crate) struct Hand<F> {
     future: Pin<Box<F>>,
     wakes: Arc<Count>,
 }
 
-/// Takes a future into the hand.
+/// A future to poll by hand.
 pub(crate) fn hand<F: Future>(future: F) -> Hand<F> {
     Hand {
         future: Box::pin(future),
@@ -36,8 +36,8 @@ pub(crate) fn hand<F: Future>(future: F) -> Hand<F> {
 /// A future that was polled once, and waits.
 pub(crate) fn waiting<F: Future>(future: F) -> Hand<F> {
     let mut hand = hand(future);
-    assert!(hand.poll().is_pending(), "it has to wait");
-    assert_eq!(hand.wakes(), 0, "nobody has reason to wake it");
+    assert!(hand.poll().is_pending(), "the wait ended too early");
+    assert_eq!(hand.wakes(), 0, "the wait was woken too early");
     hand
 }
 
@@ -47,28 +47,28 @@ impl<F: Future> Hand<F> {
         self.future.as_mut().poll(&mut Context::from_waker(&waker))
     }
 
-    /// How often it was woken.
+    /// How often the wait was woken.
     pub(crate) fn wakes(&self) -> usize {
         self.wakes.0.load(Ordering::Relaxed)
     }
 
-    /// What it yields, after exactly one wake.
+    /// The output, after exactly one wake.
     pub(crate) fn woken(mut self) -> F::Output {
-        assert_eq!(self.wakes(), 1, "it has to be woken once");
+        assert_eq!(self.wakes(), 1, "the wait is woken exactly once");
         self.now()
     }
 
-    /// What it yields now.
+    /// The output, which must be ready.
     pub(crate) fn now(&mut self) -> F::Output {
         match self.poll() {
             Poll::Ready(output) => output,
-            Poll::Pending => panic!("it has to be ready"),
+            Poll::Pending => panic!("the wait is not ready"),
         }
     }
 
-    /// It still waits, and nobody woke it.
+    /// Asserts that it still waits, and was not woken.
     pub(crate) fn still_waits(&mut self) {
-        assert_eq!(self.wakes(), 0, "nobody has reason to wake it");
-        assert!(self.poll().is_pending(), "it has to wait");
+        assert_eq!(self.wakes(), 0, "the wait was woken too early");
+        assert!(self.poll().is_pending(), "the wait ended too early");
     }
 }

@@ -1,4 +1,4 @@
-//! The ivar: one value, for all who wait and all who come later.
+//! The ivar: one value, for all waits, earlier and later ones.
 
 use std::time::Duration;
 
@@ -13,13 +13,13 @@ fn it_is_written_once() {
     assert_eq!(ivar.try_get(), None);
     ivar.put(1).unwrap();
     assert_eq!(ivar.put(2), Err(Full(2)));
-    assert!(Full(2).to_string().contains("written before"));
+    assert!(Full(2).to_string().contains("already written"));
     assert_eq!(hand(ivar.get()).now(), &1);
     assert_eq!(ivar.into_inner(), Some(1));
 }
 
 #[test]
-fn all_who_wait_get_it() {
+fn all_waits_get_the_value() {
     let ivar = IVar::new();
     let waits: Vec<_> = (0..100).map(|_| waiting(ivar.get())).collect();
     ivar.put("value").unwrap();
@@ -73,7 +73,7 @@ fn threads_read_what_one_of_them_wrote() {
 }
 
 #[test]
-fn another_executor_waits_as_well() {
+fn another_executor_can_wait() {
     let ivar = IVar::new();
     let reads = join_all((0..10).map(|_| async { *ivar.get().await }));
     let (values, ()) = futures_util::future::join(reads, async { ivar.put(3).unwrap() }).wait();

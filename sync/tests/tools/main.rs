@@ -1,7 +1,7 @@
 //! The tools: what each promises, one file for each of them. One program, so that it is linked once.
 //!
-//! What is about order, or about a wait that is dropped, is polled by hand, so that each step happens when
-//! the test says so; what is about contention runs on OS threads.
+//! Tests about order, or about a dropped wait, poll by hand, so that each step happens when the test says so;
+//! tests about contention run on OS threads.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

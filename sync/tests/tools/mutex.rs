@@ -23,7 +23,7 @@ fn one_at_a_time() {
 }
 
 #[test]
-fn a_release_wakes_the_first_who_waits_and_nobody_else() {
+fn a_release_wakes_only_the_first_waiter() {
     let mutex = Mutex::new(());
     let guard = mutex.try_lock().unwrap();
     let first = waiting(mutex.lock());
@@ -37,7 +37,7 @@ fn a_release_wakes_the_first_who_waits_and_nobody_else() {
 }
 
 #[test]
-fn a_free_mutex_is_taken_also_before_those_who_wait() {
+fn a_free_mutex_may_be_taken_before_the_waiters() {
     let mutex = Mutex::new(());
     let guard = mutex.try_lock().unwrap();
     let mut first = waiting(mutex.lock());
@@ -51,7 +51,7 @@ fn a_free_mutex_is_taken_also_before_those_who_wait() {
 }
 
 #[test]
-fn who_was_passed_over_eight_times_gets_it_handed_over() {
+fn a_waiter_passed_over_eight_times_gets_the_mutex_handed_over() {
     let mutex = Mutex::new(());
     let mut guard = mutex.try_lock().unwrap();
     let mut first = waiting(mutex.lock());
@@ -83,7 +83,7 @@ fn a_wait_that_is_dropped_leaves_its_place_to_the_next() {
 }
 
 #[test]
-fn a_wake_of_a_wait_that_is_dropped_goes_to_the_next() {
+fn the_wake_of_a_dropped_wait_goes_to_the_next() {
     let mutex = Mutex::new(());
     let guard = mutex.try_lock().unwrap();
     let (first, second) = (waiting(mutex.lock()), waiting(mutex.lock()));
@@ -91,7 +91,7 @@ fn a_wake_of_a_wait_that_is_dropped_goes_to_the_next() {
     assert_eq!((first.wakes(), second.wakes()), (1, 0));
     drop(first);
     drop(second.woken());
-    // And also if the mutex was taken meanwhile.
+    // Also if the mutex was taken meanwhile.
     let guard = mutex.try_lock().unwrap();
     let (first, second) = (waiting(mutex.lock()), waiting(mutex.lock()));
     drop(guard);
@@ -103,7 +103,7 @@ fn a_wake_of_a_wait_that_is_dropped_goes_to_the_next() {
 }
 
 #[test]
-fn a_mutex_that_was_handed_to_a_wait_that_is_dropped_is_released() {
+fn a_mutex_that_was_handed_to_a_dropped_wait_is_released() {
     let mutex = Mutex::new(());
     let mut guard = mutex.try_lock().unwrap();
     let mut first = waiting(mutex.lock());
@@ -114,7 +114,7 @@ fn a_mutex_that_was_handed_to_a_wait_that_is_dropped_is_released() {
         assert!(first.poll().is_pending());
     }
     drop(guard);
-    assert!(mutex.try_lock().is_none(), "it was handed over");
+    assert!(mutex.try_lock().is_none(), "the mutex was handed over");
     assert_eq!(second.wakes(), 0);
     drop(first);
     drop(second.woken());
@@ -179,7 +179,7 @@ fn dropped_waits_and_releases_race() {
 }
 
 #[test]
-fn another_executor_waits_as_well() {
+fn another_executor_can_wait() {
     let mutex = Mutex::new(0);
     join_all((0..100).map(|_| async { *mutex.lock().await += 1 })).wait();
     assert_eq!(mutex.into_inner(), 100);

@@ -70,7 +70,7 @@ fn a_read_leaves_the_value() {
 }
 
 #[test]
-fn a_swap_lets_nobody_in_between() {
+fn no_unit_comes_between_the_halves_of_a_swap() {
     let place = MVar::new(1);
     let put = waiting(place.put(3));
     assert_eq!(hand(place.swap(2)).now(), 1);
@@ -97,7 +97,7 @@ fn a_wait_that_is_dropped_leaves_nothing_behind() {
 }
 
 #[test]
-fn a_value_of_a_wait_that_is_dropped_goes_to_the_next_or_back() {
+fn the_value_of_a_dropped_wait_goes_to_the_next_or_back() {
     let place = MVar::empty();
     let (first, second) = (waiting(place.take()), waiting(place.take()));
     place.try_put(1).unwrap();
@@ -112,7 +112,7 @@ fn a_value_of_a_wait_that_is_dropped_goes_to_the_next_or_back() {
 }
 
 #[test]
-fn a_value_that_comes_back_to_a_full_place_is_first() {
+fn a_value_that_comes_back_to_a_full_mvar_is_first() {
     let place = MVar::empty();
     let take = waiting(place.take());
     place.try_put(1).unwrap();
@@ -130,7 +130,7 @@ fn a_loan_to_a_read_that_is_dropped_ends() {
     let (read, take) = (waiting(place.read()), waiting(place.take()));
     place.try_put(1).unwrap();
     assert_eq!((read.wakes(), take.wakes()), (1, 0));
-    assert!(!place.is_empty(), "it is lent, not gone");
+    assert!(!place.is_empty(), "the value is lent, not gone");
     assert_eq!(place.try_put(2), Err(Full(2)));
     drop(read);
     assert_eq!(take.woken(), 1);
@@ -186,7 +186,7 @@ fn a_deadline_leaves_no_waiter_behind() {
 }
 
 #[test]
-fn threads_lose_and_double_nothing() {
+fn threads_lose_and_duplicate_nothing() {
     const EACH: u64 = 3000;
     let place = MVar::empty();
     let sum = AtomicU64::new(0);
@@ -205,7 +205,7 @@ fn threads_lose_and_double_nothing() {
     assert!(place.is_empty());
 }
 
-/// Takes with deadlines, reads and swaps race; what is put is taken exactly once.
+/// Takes with deadlines, reads and swaps race; each value that is put is taken exactly once.
 #[test]
 fn dropped_waits_lose_nothing() {
     const VALUES: usize = 2000;
@@ -232,7 +232,7 @@ fn dropped_waits_lose_nothing() {
 }
 
 #[test]
-fn another_executor_waits_as_well() {
+fn another_executor_can_wait() {
     let place = MVar::empty();
     let puts = async {
         for n in 0..100 {

@@ -1,4 +1,4 @@
-//! Initialisation: once, by one at a time, and by the next one if that one does not come to its end.
+//! Initialisation once: by one unit at a time, and by the next if that unit does not finish.
 
 use std::{
     future::pending,
@@ -16,17 +16,20 @@ fn the_first_initialiser_is_the_only_one() {
     let once = OnceLock::new();
     assert_eq!(once.get(), None);
     assert_eq!(once.get_or_init(async || 1).wait(), &1);
-    assert_eq!(once.get_or_init(async || panic!("it is made")).wait(), &1);
+    assert_eq!(
+        once.get_or_init(async || panic!("the value exists")).wait(),
+        &1
+    );
     assert_eq!(once.set(2), Err(2));
     assert_eq!(once.into_inner(), Some(1));
 }
 
 #[test]
-fn who_comes_meanwhile_waits_for_the_value() {
+fn a_later_unit_waits_for_the_value() {
     let (once, event) = (OnceLock::new(), weald_sync::IVar::new());
     let mut first = waiting(once.get_or_init(async || *event.get().await));
     let others: Vec<_> = (0..50)
-        .map(|_| waiting(once.get_or_init(async || panic!("another one makes it"))))
+        .map(|_| waiting(once.get_or_init(async || panic!("another unit creates it"))))
         .collect();
     let watches = waiting(once.wait());
     event.put(7).unwrap();
@@ -50,7 +53,7 @@ fn an_initialiser_that_is_dropped_lets_the_next_one_try() {
 }
 
 #[test]
-fn a_turn_of_a_wait_that_is_dropped_goes_to_the_next() {
+fn the_turn_of_a_dropped_wait_goes_to_the_next() {
     let once = OnceLock::new();
     let first = waiting(once.get_or_init(async || pending().await));
     let second = waiting(once.get_or_init(async || 2));
@@ -119,7 +122,7 @@ fn threads_initialise_once() {
 }
 
 #[test]
-fn once_is_waited_for() {
+fn a_wait_for_once_ends_when_it_is_done() {
     let once = Once::new();
     let wait = waiting(once.wait());
     hand(once.call_once(async || ())).now();

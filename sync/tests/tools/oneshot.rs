@@ -1,4 +1,4 @@
-//! The oneshot: the value, both ends' ends, and waits that are dropped.
+//! The oneshot: the value, the end of either side, and waits that are dropped.
 
 use std::{sync::Arc, time::Duration};
 

@@ -29,7 +29,7 @@ fn readers_share_and_a_writer_is_alone() {
 }
 
 #[test]
-fn a_writer_that_waits_is_not_passed_by_readers() {
+fn readers_do_not_pass_a_waiting_writer() {
     let lock = RwLock::new(());
     let reader = lock.try_read().unwrap();
     let writer = waiting(lock.write());
@@ -43,7 +43,7 @@ fn a_writer_that_waits_is_not_passed_by_readers() {
 }
 
 #[test]
-fn readers_that_wait_are_not_passed_by_writers_and_enter_together() {
+fn writers_do_not_pass_waiting_readers_which_enter_together() {
     let lock = RwLock::new(());
     let writer = lock.try_write().unwrap();
     let readers: Vec<_> = (0..50).map(|_| waiting(lock.read())).collect();
@@ -73,7 +73,7 @@ fn a_writer_that_gives_up_lets_readers_in() {
 }
 
 #[test]
-fn a_turn_of_a_wait_that_is_dropped_goes_to_the_next() {
+fn the_turn_of_a_dropped_wait_goes_to_the_next() {
     let lock = RwLock::new(());
     let guard = lock.try_write().unwrap();
     let first = waiting(lock.write());
@@ -89,7 +89,7 @@ fn a_turn_of_a_wait_that_is_dropped_goes_to_the_next() {
 }
 
 #[test]
-fn a_writer_becomes_a_reader_with_nobody_in_between() {
+fn a_writer_becomes_a_reader_with_no_writer_in_between() {
     let lock = RwLock::new(1);
     let writer = lock.try_write().unwrap();
     let reader = waiting(lock.read());
@@ -176,7 +176,7 @@ fn dropped_waits_and_releases_race() {
 }
 
 #[test]
-fn another_executor_waits_as_well() {
+fn another_executor_can_wait() {
     let lock = RwLock::new(0);
     join_all((0..10).map(|_| async { *lock.write().await += 1 })).wait();
     assert_eq!(*lock.read().wait(), 10);

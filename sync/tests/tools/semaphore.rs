@@ -35,7 +35,7 @@ fn permits_come_back_with_their_guard() {
 }
 
 #[test]
-fn who_came_first_is_served_first() {
+fn waiters_are_served_in_order() {
     let semaphore = Semaphore::new(0);
     let mut waits: Vec<_> = (0..3).map(|_| waiting(semaphore.acquire())).collect();
     for served in 0..3 {
@@ -49,11 +49,11 @@ fn who_came_first_is_served_first() {
 }
 
 #[test]
-fn who_wants_many_is_not_passed() {
+fn a_waiter_that_wants_many_is_not_passed() {
     let semaphore = Semaphore::new(1);
     let many = waiting(semaphore.acquire_many(3));
     let mut one = waiting(semaphore.acquire());
-    assert!(semaphore.try_acquire().is_err(), "somebody waits for it");
+    assert!(semaphore.try_acquire().is_err(), "a waiter is before it");
     semaphore.release(1);
     one.still_waits();
     semaphore.release(1);
@@ -65,7 +65,7 @@ fn who_wants_many_is_not_passed() {
 }
 
 #[test]
-fn a_wait_that_is_dropped_lets_those_behind_it_go_on() {
+fn a_dropped_wait_lets_those_behind_it_proceed() {
     let semaphore = Semaphore::new(2);
     let many = waiting(semaphore.acquire_many(3));
     let one = waiting(semaphore.acquire());
@@ -78,7 +78,7 @@ fn a_wait_that_is_dropped_lets_those_behind_it_go_on() {
 }
 
 #[test]
-fn a_permit_of_a_wait_that_is_dropped_goes_to_the_next() {
+fn the_permit_of_a_dropped_wait_goes_to_the_next() {
     let semaphore = Semaphore::new(0);
     let first = waiting(semaphore.acquire());
     let second = waiting(semaphore.acquire());
@@ -87,7 +87,7 @@ fn a_permit_of_a_wait_that_is_dropped_goes_to_the_next() {
     drop(first);
     drop(second.woken());
     assert_eq!(semaphore.available(), 1);
-    // And if there is no next one, it stays.
+    // If there is no next waiter, the permit stays.
     let only = waiting(semaphore.acquire_many(2));
     semaphore.release(1);
     drop(only);
@@ -156,7 +156,7 @@ fn no_more_than_its_permits_are_inside() {
     assert_eq!(semaphore.available(), 3);
 }
 
-/// Waits with deadlines, dropped at any moment, against releases: no permit is lost or made.
+/// Waits with deadlines, dropped at any moment, race with releases: no permit is lost or invented.
 #[test]
 fn dropped_waits_and_grants_race() {
     let semaphore = Semaphore::new(1);
@@ -174,7 +174,7 @@ fn dropped_waits_and_grants_race() {
 }
 
 #[test]
-fn another_executor_waits_as_well() {
+fn another_executor_can_wait() {
     let semaphore = Semaphore::new(1);
     let work = join_all((0..10).map(|_| async {
         let _permit = semaphore.acquire().await.unwrap();
@@ -184,7 +184,7 @@ fn another_executor_waits_as_well() {
     assert_eq!(semaphore.available(), 1);
 }
 
-/// Lets the others of the same task run once.
+/// Lets the other futures of the same task run once.
 async fn hand_over() {
     let mut is_first = true;
     std::future::poll_fn(|cx| {

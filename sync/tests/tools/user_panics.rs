@@ -1,4 +1,4 @@
-//! Code of users that panics inside of a tool: wakers, and `Clone`. It harms nobody else.
+//! User code that panics inside a tool: wakers, and `Clone`. No other unit is affected.
 
 use std::{
     future::Future,
@@ -88,7 +88,7 @@ fn a_waker_that_panics_while_a_choice_is_dropped_does_not_abort() {
 }
 
 #[test]
-fn others_are_woken_although_a_waker_panics() {
+fn other_waiters_are_woken_even_if_a_waker_panics() {
     let semaphore = Semaphore::new(0);
     let mut first = Box::pin(semaphore.acquire());
     assert!(poll_badly(first.as_mut()).is_pending());
@@ -100,8 +100,8 @@ fn others_are_woken_although_a_waker_panics() {
 }
 
 #[test]
-fn deadlines_come_although_a_waker_panicked() {
-    /// Tells that it was woken, and panics.
+fn deadlines_come_even_after_a_waker_panicked() {
+    /// Reports that it was woken, and panics.
     struct Telling(std::sync::mpsc::Sender<()>);
     impl Wake for Telling {
         fn wake(self: Arc<Self>) {
@@ -113,7 +113,7 @@ fn deadlines_come_although_a_waker_panicked() {
     let waker = Waker::from(Arc::new(Telling(woken)));
     let mut first = Box::pin(after(Duration::from_millis(1)).into_future());
     let polled = first.as_mut().poll(&mut Context::from_waker(&waker));
-    // Ready already, if this thread was held up for that long.
+    // Already ready if this thread was held up for that long.
     if polled.is_pending() {
         is_woken.recv().unwrap();
     }

@@ -65,7 +65,7 @@ fn a_deadline_leaves_no_waiter_behind() {
 }
 
 #[test]
-fn threads_are_waited_for() {
+fn it_waits_for_threads() {
     for _ in 0..100 {
         let (group, ended) = (WaitGroup::new(), AtomicUsize::new(0));
         std::thread::scope(|scope| {

@@ -1,0 +1,118 @@
+//! The branch: an event that was opened for one wait, and the steps that the wait takes with it.
+
+use std::{
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+use crate::{queue::ticket::Ticket, runtime::reason::Reason};
+
+/// An opened event: one base event (a tool's wait) or several, numbered from 0.
+///
+/// Code outside this crate can neither implement it nor take the steps of its wait: a `Ticket` and a `Won`
+/// cannot be created there, and have no public name. Memory safety relies on that: an offer points to its
+/// claim, and `collect` takes what is guarded. Events of other kinds are built from combinators and from
+/// [`Source`](crate::Source).
+///
+/// ```compile_fail,E0308
+/// use weald_sync::{Branch, Event, Mutex};
+///
+/// let mutex = Mutex::new(0);
+/// let lock = std::pin::pin!(mutex.lock().open());
+/// let not_mine = Branch::collect(lock, 0);
+/// ```
+///
+/// Contract: after [`Branch::enrol`] was called, [`Branch::settle`] is called once before the branch is
+/// dropped, and no base event is enrolled after that.
+pub trait Branch {
+    /// What the wait yields.
+    type Output;
+
+    /// How many base events.
+    fn bases(&self) -> u32 {
+        1
+    }
+
+    /// Step 1: completes a base event if it is ready now. Leaves nothing behind if it is not, except that a
+    /// foreign future may keep the waker. Every base event is attempted in the same poll before any is
+    /// enrolled.
+    fn attempt(self: Pin<&mut Self>, base: u32, cx: &mut Context<'_>) -> Poll<Self::Output>;
+
+    /// Step 2: leaves an offer under the ticket's claim; or holds the claim, completes, and wins the claim.
+    fn enrol(
+        self: Pin<&mut Self>,
+        base: u32,
+        ticket: &Ticket<'_>,
+        cx: &mut Context<'_>,
+    ) -> Enrolled<Self::Output>;
+
+    /// Looks again, as [`enrol`](Branch::enrol) does, at a base event that no partner ends: a partner only
+    /// wakes its owner (a timer, a foreign future). Called at each further poll if
+    /// [`is_polled`](Branch::is_polled).
+    fn again(
+        self: Pin<&mut Self>,
+        _base: u32,
+        _ticket: &Ticket<'_>,
+        _cx: &mut Context<'_>,
+    ) -> Enrolled<Self::Output> {
+        Enrolled::Waits
+    }
+
+    /// Whether [`again`](Branch::again) has anything to look at.
+    fn is_polled(&self) -> bool {
+        false
+    }
+
+    /// Step 4: takes what the partner left that won the claim for this base event.
+    fn collect(self: Pin<&mut Self>, won: Won) -> Self::Output;
+
+    /// A partner won for this base event, but the wait is dropped: what the partner left goes to others.
+    fn give_back(self: Pin<&mut Self>, won: Won);
+
+    /// The end: takes back the offers that are still there. `won`: the base event that was chosen.
+    fn settle(self: Pin<&mut Self>, won: Option<u32>);
+
+    /// What the wait is noted as.
+    fn reason(&self) -> Reason;
+}
+
+/// The right to what a partner left: the number of the base event for which the partner won the claim.
+#[derive(Clone, Copy, Debug)]
+pub struct Won(u32);
+
+impl Won {
+    pub(super) fn new(base: u32) -> Won {
+        Won(base)
+    }
+
+    pub(crate) fn base(self) -> u32 {
+        self.0
+    }
+
+    /// The same for a branch that has `bases` base events before it.
+    pub(crate) fn below(self, bases: u32) -> Won {
+        Won(self.0 - bases)
+    }
+}
+
+/// The result of an enrolment.
+#[derive(Debug)]
+pub enum Enrolled<T> {
+    /// The offer was left.
+    Waits,
+    /// The event was ready, and the claim is won for it.
+    Ready(T),
+    /// The claim was already won for another offer.
+    Lost,
+}
+
+impl<T> Enrolled<T> {
+    /// The same, with its output passed through `f`.
+    pub fn map<U>(self, f: impl FnOnce(T) -> U) -> Enrolled<U> {
+        match self {
+            Enrolled::Waits => Enrolled::Waits,
+            Enrolled::Ready(output) => Enrolled::Ready(f(output)),
+            Enrolled::Lost => Enrolled::Lost,
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! Serving: after each change of a tool's state, its rule is applied until it can serve no other waiter.
+//!
+//! A tool's rule ends the wait of the first waiter that can be served, and returns its waker. It runs under
+//! the tool's lock. The wakers are woken after the lock was released, in batches, so any number of waits
+//! ends without an allocation.
+
+use std::task::Waker;
+
+use crate::queue::{spin_lock::SpinGuard, wake::wake_all};
+
+/// What a rule did: it ended a wait, whose waker it returns; or there was no waiter to serve.
+pub(crate) type Served = Option<Option<Waker>>;
+
+/// How many are woken after one hold of the lock.
+const BATCH: usize = 32;
+
+/// Applies `rule` until it serves no waiter, then releases the lock and wakes. Between two batches the lock
+/// is free, so a rule must not depend on which waiters come meanwhile.
+#[inline]
+pub(crate) fn serve<S>(mut state: SpinGuard<'_, S>, mut rule: impl FnMut(&mut S) -> Served) {
+    if let Some(first) = rule(&mut state) {
+        serve_all(first, state, rule);
+    }
+}
+
+#[cold]
+fn serve_all<S>(
+    first: Option<Waker>,
+    mut state: SpinGuard<'_, S>,
+    mut rule: impl FnMut(&mut S) -> Served,
+) {
+    let tool = state.lock();
+    let mut batch = [const { None }; BATCH];
+    batch[0] = first;
+    let mut count = 1;
+    loop {
+        while count < BATCH
+            && let Some(waker) = rule(&mut state)
+        {
+            batch[count] = waker;
+            count += 1;
+        }
+        drop(state);
+        wake_all(batch.iter_mut().filter_map(Option::take));
+        if count < BATCH {
+            return;
+        }
+        count = 0;
+        state = tool.lock();
+    }
+}

@@ -1,0 +1,83 @@
+//! What a runtime provides to the tools: how its units wait with their stacks, its clock, and where it notes
+//! what a unit waits for. Without a runtime a thread parks, and one timer thread serves all deadlines.
+
+use std::{
+    future::Future,
+    pin::Pin,
+    sync::OnceLock,
+    task::{Context, Poll, Waker},
+    time::Instant,
+};
+
+pub use super::parker::Parker;
+use super::{alarm, parker, reason::Reason};
+
+/// A future that is ready at its deadline.
+pub type Alarm = Pin<Box<dyn Future<Output = ()> + Send + Sync>>;
+
+/// The hooks. A program has one set of them: that of the first runtime that installs any. They must serve
+/// every thread, including threads that the runtime does not know.
+pub trait Hooks: Sync {
+    /// Calls `poll` until it is ready. Between two calls the calling thread does something else, or nothing,
+    /// until the waker of the last call was woken.
+    fn wait(&self, poll: &mut dyn FnMut(&mut Context<'_>) -> Poll<()>);
+
+    /// The present, by the clock of the calling unit.
+    fn now(&self) -> Instant;
+
+    /// A future that is ready at `deadline`, never earlier.
+    fn alarm(&self, deadline: Instant) -> Alarm;
+
+    /// Notes what the calling unit waits for.
+    fn note(&self, reason: Reason);
+
+    /// The unit's budget is used up: arranges that the unit, which polls with `waker`, is polled again after
+    /// others had their turn.
+    fn give_way(&self, waker: &Waker);
+}
+
+/// Polls until `poll` is ready, and parks the calling thread between two polls: the wait of a thread that
+/// belongs to no runtime.
+pub fn park(poll: &mut dyn FnMut(&mut Context<'_>) -> Poll<()>) {
+    parker::wait(poll);
+}
+
+/// A deadline by the system's clock, without a runtime: one thread of the program serves all of them.
+pub fn thread_alarm(deadline: Instant) -> Alarm {
+    Box::pin(alarm::ThreadAlarm::new(deadline))
+}
+
+static HOOKS: OnceLock<&'static dyn Hooks> = OnceLock::new();
+
+/// Installs a runtime's hooks, unless some are installed.
+pub fn install(hooks: &'static dyn Hooks) {
+    // A second runtime's hooks are not needed: the first ones serve every thread.
+    let _first = HOOKS.set(hooks);
+}
+
+pub(crate) fn hooks() -> &'static dyn Hooks {
+    *HOOKS.get().unwrap_or(&(&Threads as &dyn Hooks))
+}
+
+/// The hooks of a program without a runtime.
+struct Threads;
+
+impl Hooks for Threads {
+    fn wait(&self, poll: &mut dyn FnMut(&mut Context<'_>) -> Poll<()>) {
+        parker::wait(poll);
+    }
+
+    fn now(&self) -> Instant {
+        Instant::now()
+    }
+
+    fn alarm(&self, deadline: Instant) -> Alarm {
+        thread_alarm(deadline)
+    }
+
+    fn note(&self, _reason: Reason) {}
+
+    fn give_way(&self, waker: &Waker) {
+        waker.wake_by_ref();
+    }
+}

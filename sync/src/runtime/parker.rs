@@ -1,0 +1,192 @@
+//! The parker: an OS thread sleeps until a waker wakes it.
+//!
+//! - A wake is remembered in one flag until [`Parker::take`] takes it. So a wake that comes before the
+//!   thread parks is not lost, and several wakes count as one.
+//! - Only the first wake after a take unparks the thread.
+//! - The thread's park token belongs to anyone who holds its `Thread`, so a park may end early. Callers
+//!   look at the flag again.
+//!
+//! [`wait`] looks at the flag for a moment before it parks: what a thread waits for may take only about a
+//! microsecond, and a park with its unpark costs more. It has polled with the real waker by then, so the look
+//! only reads the flag and costs no further poll. A wait that is ready at its first poll pays nothing.
+//! Rejected: yielding before the park. On a loaded machine each yield gives a time slice to another program,
+//! while a parked thread runs soon after its wake.
+
+use std::{
+    hint,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::{Context, Poll, Wake, Waker},
+    thread::{self, Thread},
+    time::Duration,
+};
+
+/// Lets one thread, which created it, sleep until its waker is woken.
+///
+/// ```
+/// use weald_sync::hooks::Parker;
+///
+/// let parker = Parker::new();
+/// let waker = parker.waker();
+/// std::thread::spawn(move || waker.wake());
+/// while !parker.take() {
+///     parker.park();
+/// }
+/// ```
+#[derive(Debug)]
+pub struct Parker {
+    thread: Thread,
+    woken: AtomicBool,
+}
+
+impl Parker {
+    /// A parker of the calling thread, without a wake: for a caller that has polled, or polls before its
+    /// first [`take`](Parker::take).
+    #[must_use]
+    pub fn new() -> Arc<Parker> {
+        Parker::with(false)
+    }
+
+    /// A parker of the calling thread that counts as woken: for a loop that begins with
+    /// [`take`](Parker::take) and polls each time that returns true.
+    #[must_use]
+    pub fn woken() -> Arc<Parker> {
+        Parker::with(true)
+    }
+
+    fn with(woken: bool) -> Arc<Parker> {
+        Arc::new(Parker {
+            thread: thread::current(),
+            woken: AtomicBool::new(woken),
+        })
+    }
+
+    /// A waker that wakes the thread. Each wake unparks the thread unless an earlier wake was not yet taken.
+    #[must_use]
+    pub fn waker(self: &Arc<Self>) -> Waker {
+        Waker::from(Arc::clone(self))
+    }
+
+    /// Takes the wake: whether there was one since the last call. What the waking thread did before is
+    /// visible after.
+    #[inline]
+    #[must_use]
+    pub fn take(&self) -> bool {
+        // Acquire: pairs with the swap in `wake_by_ref`.
+        self.woken.swap(false, Ordering::AcqRel)
+    }
+
+    /// Whether there is a wake that was not taken.
+    #[inline]
+    #[must_use]
+    pub fn is_woken(&self) -> bool {
+        self.woken.load(Ordering::Acquire)
+    }
+
+    /// Parks the calling thread, unless there is a wake that was not taken. May return early. Called by the
+    /// thread that created the parker.
+    pub fn park(&self) {
+        self.check_thread();
+        if !self.is_woken() {
+            thread::park();
+        }
+    }
+
+    /// As [`park`](Parker::park), for `duration` at most.
+    pub fn park_timeout(&self, duration: Duration) {
+        self.check_thread();
+        if !self.is_woken() {
+            thread::park_timeout(duration);
+        }
+    }
+
+    fn check_thread(&self) {
+        debug_assert_eq!(
+            self.thread.id(),
+            thread::current().id(),
+            "a parker parks the thread that created it"
+        );
+    }
+
+    /// Looks for a wake for about a microsecond. Returns early if there is one.
+    fn look(&self) {
+        for round in 0..SPINS {
+            for _ in 0..1 << round {
+                hint::spin_loop();
+            }
+            if self.is_woken() {
+                return;
+            }
+        }
+    }
+}
+
+/// Rounds of a look; each spins twice as long as the one before.
+const SPINS: u32 = 5;
+
+impl Wake for Parker {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        // Release: pairs with the swap in `take`.
+        if !self.woken.swap(true, Ordering::AcqRel) {
+            self.thread.unpark();
+        }
+    }
+}
+
+/// Polls until `poll` is ready; looks for a wake and parks the thread between two polls.
+pub(super) fn wait(poll: &mut dyn FnMut(&mut Context<'_>) -> Poll<()>) {
+    let parker = Parker::new();
+    let waker = parker.waker();
+    let mut cx = Context::from_waker(&waker);
+    while poll(&mut cx).is_pending() {
+        parker.look();
+        while !parker.take() {
+            parker.park();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wake_before_the_park_is_not_lost() {
+        let parker = Parker::new();
+        assert!(!parker.take());
+        parker.waker().wake();
+        assert!(parker.is_woken());
+        parker.park();
+        assert!(parker.take() && !parker.take());
+    }
+
+    #[test]
+    fn a_parker_that_counts_as_woken_has_one_wake() {
+        let parker = Parker::woken();
+        assert!(parker.take() && !parker.take());
+    }
+
+    #[test]
+    fn a_wake_from_another_thread_ends_the_park() {
+        let parker = Parker::new();
+        let waker = parker.waker();
+        let thread = thread::spawn(move || waker.wake());
+        while !parker.take() {
+            parker.park();
+        }
+        thread.join().unwrap();
+    }
+
+    #[test]
+    fn a_park_with_a_limit_ends_without_a_wake() {
+        let parker = Parker::new();
+        parker.park_timeout(Duration::from_millis(1));
+        assert!(!parker.is_woken());
+    }
+}

@@ -1,0 +1,270 @@
+//! What a unit waits for, in one word: the kind, the object, and the object's name.
+//!
+//! The word holds only numbers, so a reader on another thread follows no pointer: the object may be gone by
+//! then.
+
+use std::{
+    collections::HashMap,
+    fmt,
+    sync::{Mutex, OnceLock, PoisonError},
+};
+
+/// The kinds of waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+#[repr(u8)]
+pub enum Kind {
+    /// A mailbox's next message.
+    Message = 1,
+    /// The end of another job; the object is that job.
+    End,
+    /// A point in time.
+    Time,
+    /// The children of a scope.
+    Children,
+    /// A mutex; the holder is known.
+    Mutex,
+    /// A read-write lock.
+    RwLock,
+    /// A condition variable.
+    Condvar,
+    /// A barrier.
+    Barrier,
+    /// A semaphore.
+    Semaphore,
+    /// Another unit's initialisation.
+    Once,
+    /// The members of a wait group.
+    WaitGroup,
+    /// The other end of a oneshot.
+    Oneshot,
+    /// Room in a channel, or a receiver.
+    Send,
+    /// A value from a channel.
+    Receive,
+    /// The value of an ivar.
+    IVar,
+    /// Room in an mvar.
+    Put,
+    /// The value of an mvar.
+    Take,
+    /// A partner of an exchange.
+    Exchange,
+    /// A descriptor to become readable.
+    Readable,
+    /// A descriptor to become writable.
+    Writable,
+    /// One of several events.
+    Select,
+    /// A future that gives no more detail.
+    Future,
+}
+
+const KINDS: [Kind; 22] = [
+    Kind::Message,
+    Kind::End,
+    Kind::Time,
+    Kind::Children,
+    Kind::Mutex,
+    Kind::RwLock,
+    Kind::Condvar,
+    Kind::Barrier,
+    Kind::Semaphore,
+    Kind::Once,
+    Kind::WaitGroup,
+    Kind::Oneshot,
+    Kind::Send,
+    Kind::Receive,
+    Kind::IVar,
+    Kind::Put,
+    Kind::Take,
+    Kind::Exchange,
+    Kind::Readable,
+    Kind::Writable,
+    Kind::Select,
+    Kind::Future,
+];
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Kind::Message => "a message",
+            Kind::End => "another job's end",
+            Kind::Time => "a point in time",
+            Kind::Children => "the children of a scope",
+            Kind::Mutex => "a mutex",
+            Kind::RwLock => "a read-write lock",
+            Kind::Condvar => "a condition variable",
+            Kind::Barrier => "a barrier",
+            Kind::Semaphore => "a semaphore",
+            Kind::Once => "an initialisation",
+            Kind::WaitGroup => "a wait group",
+            Kind::Oneshot => "a oneshot",
+            Kind::Send => "room in a channel",
+            Kind::Receive => "a value from a channel",
+            Kind::IVar => "an ivar",
+            Kind::Put => "room in an mvar",
+            Kind::Take => "the value of an mvar",
+            Kind::Exchange => "a partner of an exchange",
+            Kind::Readable => "a descriptor to become readable",
+            Kind::Writable => "a descriptor to become writable",
+            Kind::Select => "one of several events",
+            Kind::Future => "a future",
+        })
+    }
+}
+
+/// An object's name: a number for a text that is kept for ever.
+///
+/// There are at most 16,383 different names. An object that is given one more stays unnamed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Name(u16);
+
+#[derive(Default)]
+struct Names {
+    texts: Vec<&'static str>,
+    numbers: HashMap<&'static str, u16>,
+}
+
+fn with_names<R>(act: impl FnOnce(&mut Names) -> R) -> R {
+    static NAMES: OnceLock<Mutex<Names>> = OnceLock::new();
+    let names = NAMES.get_or_init(Mutex::default);
+    act(&mut names.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+impl Name {
+    /// How many bits a name's number has.
+    pub(crate) const BITS: u32 = 14;
+    /// No name.
+    pub const NONE: Name = Name(0);
+
+    /// The name with this text. Takes a lock and, for a new text, memory that is never freed.
+    pub fn new(text: &str) -> Name {
+        with_names(|names| {
+            if let Some(&number) = names.numbers.get(text) {
+                return Name(number);
+            }
+            let number = names.texts.len() + 1;
+            if number >= 1 << Name::BITS {
+                return Name::NONE;
+            }
+            let number = u16::try_from(number).expect("a name has 14 bits");
+            let text: &'static str = Box::leak(text.into());
+            names.texts.push(text);
+            names.numbers.insert(text, number);
+            Name(number)
+        })
+    }
+
+    /// The text; none for [`Name::NONE`].
+    pub fn text(self) -> Option<&'static str> {
+        let index = usize::from(self.0).checked_sub(1)?;
+        with_names(|names| names.texts.get(index).copied())
+    }
+
+    /// The number; zero for [`Name::NONE`].
+    pub(crate) fn number(self) -> u16 {
+        self.0
+    }
+
+    /// The name with a number from [`Name::number`].
+    pub(crate) fn of_number(number: u16) -> Name {
+        Name(number)
+    }
+}
+
+/// What a unit waits for.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Reason {
+    /// What kind of thing it is.
+    pub kind: Kind,
+    /// The name of the object, if it was given one.
+    pub name: Name,
+    /// The object's address: it distinguishes objects that exist at the same time. Zero: unspecified.
+    pub object: usize,
+}
+
+impl Reason {
+    /// A wait for `object`.
+    pub fn new<T: ?Sized>(kind: Kind, object: &T) -> Reason {
+        Reason {
+            kind,
+            name: Name::NONE,
+            object: std::ptr::from_ref(object).cast::<()>().addr(),
+        }
+    }
+
+    /// A wait for an object that is not specified.
+    pub const fn unspecified(kind: Kind) -> Reason {
+        Reason {
+            kind,
+            name: Name::NONE,
+            object: 0,
+        }
+    }
+
+    /// The same with the object's name.
+    #[must_use]
+    pub const fn named(self, name: Name) -> Reason {
+        Reason { name, ..self }
+    }
+
+    /// The reason in one word, which is not zero: kind in 6 bits, name in 14, object in 44. Addresses end below
+    /// 2^47 and objects are aligned to eight. (The address of an object that is not is rounded down to eight.)
+    pub const fn to_word(self) -> u64 {
+        let object = (self.object as u64 >> 3) & ((1 << 44) - 1);
+        (self.kind as u64) << 58 | (self.name.0 as u64) << 44 | object
+    }
+
+    /// The reason that became `word`; none for zero.
+    pub fn of_word(word: u64) -> Option<Reason> {
+        let kind = usize::try_from(word >> 58).ok()?.checked_sub(1)?;
+        let name = (word >> 44) & ((1 << Name::BITS) - 1);
+        Some(Reason {
+            kind: *KINDS.get(kind)?,
+            name: Name(u16::try_from(name).ok()?),
+            object: usize::try_from((word & ((1 << 44) - 1)) << 3).ok()?,
+        })
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.name.text() {
+            Some(name) => write!(f, "{} (`{name}`)", self.kind),
+            None => self.kind.fmt(f),
+        }
+    }
+}
+
+impl fmt::Debug for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self} at {:#x}", self.object)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_survives_its_word() {
+        let object = 7_u64;
+        for kind in KINDS {
+            for name in [Name::NONE, Name::new("one"), Name::new("two")] {
+                let reason = Reason::new(kind, &object).named(name);
+                assert_eq!(Reason::of_word(reason.to_word()), Some(reason));
+            }
+        }
+        assert_eq!(Reason::of_word(0), None);
+        assert_eq!(Reason::of_word(u64::MAX), None);
+    }
+
+    #[test]
+    fn a_name_is_its_text() {
+        assert_eq!(Name::new("accounts").text(), Some("accounts"));
+        assert_eq!(Name::new("accounts"), Name::new("accounts"));
+        assert_ne!(Name::new("accounts"), Name::new("orders"));
+        assert_eq!(Name::NONE.text(), None);
+    }
+}

@@ -1,0 +1,128 @@
+//! The unit that runs on the calling thread: its number, and how much it may still do in this poll.
+//!
+//! A runtime writes the unit here when it begins to run it; the tools read it. There is no destructor, so an
+//! access is one load from the thread's base register.
+
+use std::cell::Cell;
+
+/// What a thread runs. Only the thread itself writes the fields.
+#[derive(Debug)]
+pub struct Unit {
+    /// The unit's number, which no other unit has at the same time: its address, which is even. Zero while the
+    /// thread runs no unit.
+    id: Cell<usize>,
+    /// Reductions left in this poll.
+    budget: Cell<u32>,
+    /// The state of the thread's generator of random numbers.
+    random: Cell<u32>,
+}
+
+thread_local! {
+    static UNIT: Unit = const {
+        Unit { id: Cell::new(0), budget: Cell::new(0), random: Cell::new(0) }
+    };
+}
+
+/// Runs `act` with the calling thread's unit.
+#[inline(always)]
+pub fn with<R>(act: impl FnOnce(&Unit) -> R) -> R {
+    UNIT.with(act)
+}
+
+/// A number for what runs on this thread: the unit's (even), or the thread's own (odd).
+#[inline(always)]
+pub fn current() -> usize {
+    with(|unit| match unit.id.get() {
+        0 => std::ptr::from_ref(unit).addr() | 1,
+        id => id,
+    })
+}
+
+/// A pseudo-random number below `below`, for fair choices.
+pub(crate) fn random(below: u32) -> u32 {
+    if cfg!(loom) {
+        // A model is the same each time it runs.
+        return 0;
+    }
+    with(|unit| {
+        // Marsaglia's xorshift (2003); zero would stay zero, so the first state is the thread's address.
+        let mut x = unit.random.get();
+        if x == 0 {
+            let low = std::ptr::from_ref(unit).addr() & 0xffff_ffff;
+            x = u32::try_from(low).expect("it has 32 bits") | 1;
+        }
+        x ^= x << 13;
+        x ^= x >> 17;
+        x ^= x << 5;
+        unit.random.set(x);
+        ((u64::from(x) * u64::from(below)) >> 32) as u32
+    })
+}
+
+impl Unit {
+    /// The thread now runs the unit `id` (zero: none) with `budget` reductions. Called by runtimes.
+    #[inline(always)]
+    pub fn begin(&self, id: usize, budget: u32) {
+        self.id.set(id);
+        self.budget.set(budget);
+    }
+
+    /// The unit's number; zero if the thread runs none.
+    #[inline(always)]
+    pub fn id(&self) -> usize {
+        self.id.get()
+    }
+
+    /// Reductions left in this poll.
+    #[inline(always)]
+    pub fn budget(&self) -> u32 {
+        self.budget.get()
+    }
+
+    /// Sets the unit aside, because another one will run on top of its stack. Returns what
+    /// [`begin`](Unit::begin) takes to resume it.
+    pub fn set_aside(&self) -> (usize, u32) {
+        (self.id.replace(0), self.budget.get())
+    }
+
+    /// Spends one reduction for a completed operation. False if the budget is used up.
+    #[inline(always)]
+    pub fn spend_if_any(&self) -> bool {
+        let left = self.budget.get();
+        if left > 0 {
+            self.budget.set(left - 1);
+        }
+        left > 0
+    }
+
+    /// As [`spend_if_any`](Unit::spend_if_any), but always true for a thread that runs no unit.
+    #[inline(always)]
+    pub fn spend(&self) -> bool {
+        self.spend_if_any() || self.id.get() == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn random_numbers_cover_their_range() {
+        let mut seen = [0; 7];
+        for _ in 0..7000 {
+            seen[random(7) as usize] += 1;
+        }
+        assert!(
+            seen.iter().all(|count| (700..1300).contains(count)),
+            "{seen:?}"
+        );
+    }
+
+    #[test]
+    fn threads_without_a_unit_have_numbers_of_their_own() {
+        let here = current();
+        let there = std::thread::spawn(current).join().expect("the thread ends");
+        assert_ne!(here, there);
+        assert_eq!((here % 2, there % 2), (1, 1));
+    }
+}

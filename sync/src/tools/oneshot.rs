@@ -1,0 +1,330 @@
+//! The oneshot: one value, from one sender to one receiver.
+//!
+//! - A send never waits. If the receiver is gone, the value comes back.
+//! - A receive waits for the value, or for the end of the sender.
+//! - The value stays in the oneshot until it is received, so a receive that is dropped loses nothing.
+
+use std::{
+    fmt,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use crate::{
+    event::{Branch, Enrolled, Waiting, Won},
+    queue::{
+        list,
+        offer::{OfferNode, Offers},
+        serve::{Served, serve},
+        spin_lock::SpinLock,
+        ticket::Ticket,
+    },
+    runtime::reason::{Kind, Reason},
+};
+
+/// A sender and its receiver.
+///
+/// ```
+/// use weald_sync::{Wait, oneshot};
+///
+/// let (sender, mut receiver) = oneshot::channel();
+/// std::thread::spawn(move || sender.send(6 * 7));
+/// assert_eq!(receiver.receive().wait(), Ok(42));
+/// ```
+///
+/// There is no poisoning: a unit that panics drops its sender, and the receive then fails.
+pub fn channel<T>() -> (Sender<T>, Receiver<T>) {
+    let shared = Arc::new(Oneshot {
+        state: SpinLock::new(OneshotState {
+            value: None,
+            is_sent: false,
+            is_refused: false,
+            receiver: Offers::new(),
+            sender: Offers::new(),
+        }),
+    });
+    let sender = Sender {
+        shared: Arc::clone(&shared),
+    };
+    (sender, Receiver { shared })
+}
+
+struct Oneshot<T> {
+    state: SpinLock<OneshotState<T>>,
+}
+
+struct OneshotState<T> {
+    value: Option<T>,
+    /// Nothing (more) will be sent.
+    is_sent: bool,
+    /// Nothing (more) will be received.
+    is_refused: bool,
+    receiver: Offers<()>,
+    sender: Offers<()>,
+}
+
+/// The right to send.
+pub struct Sender<T> {
+    shared: Arc<Oneshot<T>>,
+}
+
+/// The right to receive.
+pub struct Receiver<T> {
+    shared: Arc<Oneshot<T>>,
+}
+
+impl<T> Sender<T> {
+    /// Sends the value.
+    ///
+    /// # Errors
+    /// [`SendError`] with the value if the receiver is gone, or was closed.
+    pub fn send(self, value: T) -> Result<(), SendError<T>> {
+        let mut state = self.shared.state.lock();
+        if state.is_refused {
+            return Err(SendError(value));
+        }
+        state.value = Some(value);
+        state.is_sent = true;
+        serve(state, OneshotState::end_receive);
+        Ok(())
+    }
+
+    /// Waits until the receiver is gone, or closed. An event. Cancel-safe.
+    pub fn closed(&mut self) -> Waiting<Refused<'_, T>> {
+        Waiting::new(Refused {
+            shared: &self.shared,
+            node: OfferNode::with_slot(()),
+        })
+    }
+
+    /// Whether a send fails.
+    pub fn is_closed(&self) -> bool {
+        self.shared.state.lock().is_refused
+    }
+}
+
+impl<T> Receiver<T> {
+    /// Waits for the value. An event. Cancel-safe: if the wait is dropped, the value can still be received.
+    ///
+    /// # Errors
+    /// [`Closed`] if the sender is gone without sending, or the value was already received.
+    pub fn receive(&mut self) -> Waiting<Receive<'_, T>> {
+        Waiting::new(Receive {
+            shared: &self.shared,
+            node: OfferNode::with_slot(()),
+        })
+    }
+
+    /// The value, if it was sent.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub fn try_receive(&mut self) -> Result<T, TryReceiveError> {
+        match self.shared.state.lock().receive() {
+            Some(Ok(value)) => Ok(value),
+            Some(Err(Closed)) => Err(TryReceiveError::Closed),
+            None => Err(TryReceiveError::Empty),
+        }
+    }
+
+    /// Refuses a value from now on. A value that was sent before can still be received.
+    pub fn close(&mut self) {
+        let mut state = self.shared.state.lock();
+        state.is_refused = true;
+        serve(state, OneshotState::end_closed);
+    }
+}
+
+impl<T> Drop for Sender<T> {
+    fn drop(&mut self) {
+        let mut state = self.shared.state.lock();
+        state.is_sent = true;
+        serve(state, OneshotState::end_receive);
+    }
+}
+
+impl<T> Drop for Receiver<T> {
+    fn drop(&mut self) {
+        self.close();
+        // The value's destructor is user code: it runs without the lock.
+        let value = self.shared.state.lock().value.take();
+        drop(value);
+    }
+}
+
+impl<T> OneshotState<T> {
+    /// The value, or that none will come. None: wait.
+    fn receive(&mut self) -> Option<Result<T, Closed>> {
+        match self.value.take() {
+            Some(value) => Some(Ok(value)),
+            None => self.is_sent.then_some(Err(Closed)),
+        }
+    }
+
+    fn end_receive(&mut self) -> Served {
+        Some(self.receiver.accept()?.win())
+    }
+
+    fn end_closed(&mut self) -> Served {
+        Some(self.sender.accept()?.win())
+    }
+}
+
+/// The event of [`Receiver::receive`].
+pub struct Receive<'a, T> {
+    shared: &'a Oneshot<T>,
+    node: OfferNode<()>,
+}
+
+impl<'a, T> Receive<'a, T> {
+    fn node(self: Pin<&mut Self>) -> (&'a Oneshot<T>, Pin<&mut OfferNode<()>>) {
+        list::project(self, |this| (this.shared, &mut this.node))
+    }
+}
+
+impl<T> Branch for Receive<'_, T> {
+    type Output = Result<T, Closed>;
+
+    fn attempt(self: Pin<&mut Self>, _base: u32, _cx: &mut Context<'_>) -> Poll<Self::Output> {
+        match self.shared.state.lock().receive() {
+            Some(received) => Poll::Ready(received),
+            None => Poll::Pending,
+        }
+    }
+
+    fn enrol(
+        self: Pin<&mut Self>,
+        _base: u32,
+        ticket: &Ticket<'_>,
+        _cx: &mut Context<'_>,
+    ) -> Enrolled<Self::Output> {
+        let (shared, node) = self.node();
+        let mut state = shared.state.lock();
+        let Ok(own) = ticket.hold() else {
+            return Enrolled::Lost;
+        };
+        if let Some(received) = state.receive() {
+            ticket.win(own);
+            return Enrolled::Ready(received);
+        }
+        state.receiver.leave(node, ticket);
+        drop(own);
+        Enrolled::Waits
+    }
+
+    fn collect(self: Pin<&mut Self>, _won: Won) -> Self::Output {
+        self.shared.state.lock().receive().unwrap_or(Err(Closed))
+    }
+
+    /// The value stays where it is.
+    fn give_back(self: Pin<&mut Self>, _won: Won) {}
+
+    fn settle(self: Pin<&mut Self>, won: Option<u32>) {
+        let (shared, node) = self.node();
+        if won.is_none() && node.is_bound() {
+            shared.state.lock().receiver.remove(node);
+        }
+    }
+
+    fn reason(&self) -> Reason {
+        Reason::new(Kind::Oneshot, self.shared)
+    }
+}
+
+/// The event of [`Sender::closed`].
+pub struct Refused<'a, T> {
+    shared: &'a Oneshot<T>,
+    node: OfferNode<()>,
+}
+
+impl<'a, T> Refused<'a, T> {
+    fn node(self: Pin<&mut Self>) -> (&'a Oneshot<T>, Pin<&mut OfferNode<()>>) {
+        list::project(self, |this| (this.shared, &mut this.node))
+    }
+}
+
+impl<T> Branch for Refused<'_, T> {
+    type Output = ();
+
+    fn attempt(self: Pin<&mut Self>, _base: u32, _cx: &mut Context<'_>) -> Poll<()> {
+        match self.shared.state.lock().is_refused {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
+        }
+    }
+
+    fn enrol(
+        self: Pin<&mut Self>,
+        _base: u32,
+        ticket: &Ticket<'_>,
+        _cx: &mut Context<'_>,
+    ) -> Enrolled<()> {
+        let (shared, node) = self.node();
+        let mut state = shared.state.lock();
+        let Ok(own) = ticket.hold() else {
+            return Enrolled::Lost;
+        };
+        if state.is_refused {
+            ticket.win(own);
+            return Enrolled::Ready(());
+        }
+        state.sender.leave(node, ticket);
+        drop(own);
+        Enrolled::Waits
+    }
+
+    fn collect(self: Pin<&mut Self>, _won: Won) {}
+
+    fn give_back(self: Pin<&mut Self>, _won: Won) {}
+
+    fn settle(self: Pin<&mut Self>, won: Option<u32>) {
+        let (shared, node) = self.node();
+        if won.is_none() && node.is_bound() {
+            shared.state.lock().sender.remove(node);
+        }
+    }
+
+    fn reason(&self) -> Reason {
+        Reason::new(Kind::Oneshot, self.shared)
+    }
+}
+
+/// The receiver is gone. Contains the value that was not sent.
+#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the receiver is gone: nobody will receive the value")]
+pub struct SendError<T>(pub T);
+
+/// No value will come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the sender is gone: no value will come")]
+pub struct Closed;
+
+/// Why nothing was received at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TryReceiveError {
+    /// The value was not sent yet.
+    #[error("the value was not sent yet: wait with receive, or try later")]
+    Empty,
+    /// No value will come.
+    #[error("the sender is gone: no value will come")]
+    Closed,
+}
+
+impl<T> fmt::Debug for SendError<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SendError").finish_non_exhaustive()
+    }
+}
+
+impl<T> fmt::Debug for Sender<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sender").finish_non_exhaustive()
+    }
+}
+
+impl<T> fmt::Debug for Receiver<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Receiver").finish_non_exhaustive()
+    }
+}
