@@ -15,7 +15,9 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
-use weald_forest::{Attributes, CommitError, Edit, EditError, Forest, NodeId, Trunk, Wait, Where};
+use weald_forest::{
+    Attributes, CommitError, Edit, EditError, Forest, NodeId, TreeHandle, Wait, Where,
+};
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Op {
@@ -141,7 +143,7 @@ impl Base<'_> {
     }
 }
 
-fn base() -> (Trunk, Vec<NodeId>) {
+fn base() -> (TreeHandle, Vec<NodeId>) {
     let tree = Forest::new().create("t").wait().unwrap();
     let mut edit = tree.edit();
     let mut nodes = vec![edit.root()];
@@ -182,7 +184,7 @@ fn op(nodes: &[NodeId], (kind, one, other, choice): &Drawn) -> Op {
     }
 }
 
-fn json(tree: &Trunk) -> String {
+fn json(tree: &TreeHandle) -> String {
     tree.view().tree().root().to_json()
 }
 

@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 
 use tools::ManualClock;
 use weald_forest::{
-    Change, Commit, CommitError, Forest, Journal, Query, Record, Tree, Trunk, Value, Wait,
+    Change, Commit, CommitError, Forest, Journal, Query, Record, Tree, TreeHandle, Value, Wait,
 };
 
 fn bytes(forest: &Forest, root: &weald_forest::Root) -> Option<Vec<u8>> {
@@ -80,7 +80,7 @@ fn what_is_erased_is_gone_from_every_version() {
     assert_eq!(bytes(&forest, &tree.view()).unwrap(), b"Lovelace");
 }
 
-fn edit_sees(tree: &weald_forest::Trunk) -> String {
+fn edit_sees(tree: &weald_forest::TreeHandle) -> String {
     let edit = tree.edit();
     let value = edit.value(edit.root(), "name").unwrap().unwrap();
     String::from_utf8(value.bytes().unwrap().to_vec()).unwrap()
@@ -137,7 +137,7 @@ fn what_lies_in_a_deleted_tree_can_be_erased() {
 }
 
 /// Puts an erasable value over the one that may be there.
-fn put_erasable(tree: &Trunk, value: impl AsRef<[u8]>) {
+fn put_erasable(tree: &TreeHandle, value: impl AsRef<[u8]>) {
     let mut edit = tree.edit();
     edit.put_erasable(edit.root(), "name", value).unwrap();
     edit.commit().wait().unwrap();

@@ -15,7 +15,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tools::{Random, soak};
-use weald_forest::{Commit, Edit, Forest, Root, Trunk, Wait};
+use weald_forest::{Commit, Edit, Forest, Root, TreeHandle, Wait};
 
 /// Trees and their attributes, all numbers.
 type State = BTreeMap<(usize, String), u64>;
@@ -134,10 +134,10 @@ fn number(root: &Root, name: &str) -> u64 {
     value.map_or(0, |value| u64::from_le_bytes(value.try_into().unwrap()))
 }
 
-fn snapshot(forest: &Forest, trees: &[Trunk], way: Way) -> Did {
+fn snapshot(forest: &Forest, trees: &[TreeHandle], way: Way) -> Did {
     let roots = match way {
         Way::OneByOne => {
-            let one = |tree: &Trunk| {
+            let one = |tree: &TreeHandle| {
                 std::thread::yield_now(); // So that others come between.
                 tree.snapshot()
             };
@@ -154,7 +154,7 @@ fn snapshot(forest: &Forest, trees: &[Trunk], way: Way) -> Did {
     Did::Snapshot(seen)
 }
 
-fn view(trees: &[Trunk], tree: usize) -> Did {
+fn view(trees: &[TreeHandle], tree: usize) -> Did {
     let view = trees[tree].view();
     Did::Snapshot(
         NAMES
@@ -164,7 +164,7 @@ fn view(trees: &[Trunk], tree: usize) -> Did {
 }
 
 /// Reads some attributes of some trees and writes others, by chance.
-fn commit(trees: &[Trunk], random: &mut Random, way: Way) -> Did {
+fn commit(trees: &[TreeHandle], random: &mut Random, way: Way) -> Did {
     let (mut read, mut wrote, mut edits) = (State::new(), State::new(), Vec::new());
     let first = random.below(TREES);
     for tree in [first, 1 - first].into_iter().take(1 + random.below(2)) {
@@ -201,7 +201,7 @@ fn commit(trees: &[Trunk], random: &mut Random, way: Way) -> Did {
 /// What three threads do at the same time.
 fn history(random: &mut Random, way: Way) -> Vec<Operation> {
     let forest = Forest::builder().keep(1 + random.below(4)).build();
-    let trees: Vec<Trunk> = (0..TREES)
+    let trees: Vec<TreeHandle> = (0..TREES)
         .map(|n| forest.create(&n.to_string()).wait().unwrap())
         .collect();
     let recorder = Recorder::new();
@@ -278,7 +278,7 @@ fn the_checker_knows_right_from_wrong() {
 #[test]
 fn the_checker_catches_a_commit_that_relies_on_nothing() {
     let forest = Forest::new();
-    let trees: Vec<Trunk> = (0..TREES)
+    let trees: Vec<TreeHandle> = (0..TREES)
         .map(|n| forest.create(&n.to_string()).wait().unwrap())
         .collect();
     let mut histories = [Way::Right, Way::Blind].map(|way| {

@@ -11,7 +11,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicIsize, Ordering};
 
 use tools::with_children;
-use weald_forest::{Forest, NodeId, Trunk, Wait};
+use weald_forest::{Forest, NodeId, TreeHandle, Wait};
 
 struct Counting;
 
@@ -41,7 +41,7 @@ fn live() -> isize {
 }
 
 /// Commits to each node in turn, so that all versions are alike in size.
-fn churn(tree: &Trunk, nodes: &[NodeId], rounds: usize) {
+fn churn(tree: &TreeHandle, nodes: &[NodeId], rounds: usize) {
     for (number, node) in nodes.iter().cycle().take(rounds * nodes.len()).enumerate() {
         let mut edit = tree.edit();
         edit.put_attribute(*node, "n", number.to_le_bytes())

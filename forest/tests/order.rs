@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use tools::{ByHand, put, value_of};
-use weald_forest::{Change, Forest, Journal, Record, Trunk, Wait};
+use weald_forest::{Change, Forest, Journal, Record, TreeHandle, Wait};
 
 /// What is done while the combiner is busy with a commit of which the journal is told.
 type Hook = Box<dyn FnMut() + Send>;
@@ -35,7 +35,7 @@ impl Journal for Hooks {
 /// and the next commit of the group.
 fn in_one_group<T: Send + 'static>(
     (forest, hooks): &(Forest, Hooks),
-    tree: &Trunk,
+    tree: &TreeHandle,
     second: ByHand<T>,
     look: impl Fn() -> bool + Send + 'static,
 ) {

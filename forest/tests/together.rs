@@ -8,9 +8,9 @@ mod tools;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tools::{Random, commit, put, soak, value_of};
-use weald_forest::{Commit, CommitError, Forest, Trunk, Wait};
+use weald_forest::{Commit, CommitError, Forest, TreeHandle, Wait};
 
-fn trees<const N: usize>(forest: &Forest) -> [Trunk; N] {
+fn trees<const N: usize>(forest: &Forest) -> [TreeHandle; N] {
     std::array::from_fn(|number| {
         let tree = forest.create(&number.to_string()).wait().unwrap();
         commit(&tree, "n", "0");
@@ -59,7 +59,7 @@ fn each_tree_is_rebased_on_its_own() {
 fn what_was_read_in_one_tree_guards_what_is_written_in_another() {
     let forest = Forest::new();
     let [one, two] = trees(&forest);
-    let crossed = |read: &Trunk, write: &Trunk| {
+    let crossed = |read: &TreeHandle, write: &TreeHandle| {
         let reader = read.edit();
         reader.attribute(reader.root(), "n").unwrap();
         Commit::of([reader, put(write, "n", "mine")]).unwrap()
@@ -85,7 +85,7 @@ fn mistakes_are_told() {
 /// Writers move one from tree to tree, so the sum is always the same; others commit to single trees.
 fn transfers(random: &mut Random) {
     let forest = Forest::builder().keep(2 + random.below(30)).build();
-    let trees: [Trunk; 4] = trees(&forest);
+    let trees: [TreeHandle; 4] = trees(&forest);
     let is_over = AtomicBool::new(false);
     let seeds: Vec<u64> = (0..2).map(|_| random.below(1 << 30) as u64).collect();
     std::thread::scope(|scope| {
@@ -138,7 +138,7 @@ fn transfers(random: &mut Random) {
     });
 }
 
-fn transfer(trees: &[Trunk; 4], random: &mut Random) {
+fn transfer(trees: &[TreeHandle; 4], random: &mut Random) {
     for _ in 0..100 {
         let from = random.below(4);
         let to = (from + 1 + random.below(3)) % 4;

@@ -10,7 +10,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Wake, Waker};
 
 use tools::{commit, with_children};
-use weald_forest::{Forest, NodeId, Path, Seen, Since, Trunk, Wait, Watch, WatchEnd, WatchError};
+use weald_forest::{
+    Forest, NodeId, Path, Seen, Since, TreeHandle, Wait, Watch, WatchEnd, WatchError,
+};
 
 fn ready(watch: &mut Watch) -> Option<Result<Seen, WatchEnd>> {
     match watch.poll_next(&mut Context::from_waker(Waker::noop())) {
@@ -19,7 +21,7 @@ fn ready(watch: &mut Watch) -> Option<Result<Seen, WatchEnd>> {
     }
 }
 
-fn put(tree: &Trunk, node: NodeId, value: &str) {
+fn put(tree: &TreeHandle, node: NodeId, value: &str) {
     let mut edit = tree.edit();
     edit.put_attribute(node, "k", value).unwrap();
     edit.commit().wait().unwrap();

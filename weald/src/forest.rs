@@ -11,7 +11,7 @@ pub use weald_forest::*;
 
 /// A database of trees; see [`weald_forest::Forest`], whose methods it has. A clone is the same forest.
 ///
-/// While a closure of [`Trunk::update`] waits, other processes, threads and callbacks of Weald commit as
+/// While a closure of [`TreeHandle::update`] waits, other processes, threads and callbacks of Weald commit as
 /// always; only the unit that runs the closure is refused, with [`CommitError::Reentrant`].
 ///
 /// ```

@@ -8,7 +8,7 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
-use weald_forest::{Attributes, Forest, NodeId, Trunk, Wait};
+use weald_forest::{Attributes, Forest, NodeId, TreeHandle, Wait};
 
 const NODES: usize = 10_000;
 const SPAN: Duration = Duration::from_millis(400);
@@ -46,7 +46,7 @@ pub(crate) fn main() {
 }
 
 /// A tree of so many nodes.
-fn grown() -> (Trunk, Vec<NodeId>) {
+fn grown() -> (TreeHandle, Vec<NodeId>) {
     let tree = Forest::new()
         .create("tree")
         .wait()
@@ -87,7 +87,7 @@ fn one_writer() -> f64 {
     cpu_of(&mut || commit_one(&tree, &nodes, &mut random))
 }
 
-fn commit_one(tree: &Trunk, nodes: &[NodeId], random: &mut u64) {
+fn commit_one(tree: &TreeHandle, nodes: &[NodeId], random: &mut u64) {
     let mut edit = tree.edit().blind();
     edit.put_attribute(pick(nodes, random), "n", random.to_le_bytes())
         .expect("it is there");
@@ -122,7 +122,7 @@ fn writers(count: usize) -> f64 {
 }
 
 /// CPU time of each read, in the thread that took longest for it.
-fn reads(threads: usize, read: &(dyn Fn(&Trunk) + Sync)) -> f64 {
+fn reads(threads: usize, read: &(dyn Fn(&TreeHandle) + Sync)) -> f64 {
     let (tree, _) = grown();
     let reader = || cpu_of(&mut || read(&tree));
     let each: Vec<f64> = std::thread::scope(|scope| {

@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant, SystemTime};
 
-use weald_forest::{Attributes, Clock, Edit, Forest, NodeId, Trunk, Wait};
+use weald_forest::{Attributes, Clock, Edit, Forest, NodeId, TreeHandle, Wait};
 
 /// A clock that stands still until it is advanced.
 #[derive(Default)]
@@ -73,7 +73,7 @@ impl<T> ByHand<T> {
 }
 
 /// A tree whose root has so many children.
-pub(crate) fn with_children(forest: &Forest, count: usize) -> (Trunk, Vec<NodeId>) {
+pub(crate) fn with_children(forest: &Forest, count: usize) -> (TreeHandle, Vec<NodeId>) {
     let tree = forest.create("tree").wait().unwrap();
     let mut edit = tree.edit();
     let root = edit.root();
@@ -84,7 +84,7 @@ pub(crate) fn with_children(forest: &Forest, count: usize) -> (Trunk, Vec<NodeId
 }
 
 /// An edit that puts one attribute of the root.
-pub(crate) fn put(tree: &Trunk, name: &str, value: &str) -> Edit {
+pub(crate) fn put(tree: &TreeHandle, name: &str, value: &str) -> Edit {
     let mut edit = tree.edit();
     let root = edit.root();
     edit.put_attribute(root, name, value).unwrap();
@@ -92,11 +92,11 @@ pub(crate) fn put(tree: &Trunk, name: &str, value: &str) -> Edit {
 }
 
 /// Commits one attribute of the root.
-pub(crate) fn commit(tree: &Trunk, name: &str, value: &str) -> weald_forest::Committed {
+pub(crate) fn commit(tree: &TreeHandle, name: &str, value: &str) -> weald_forest::Committed {
     put(tree, name, value).commit().wait().unwrap()
 }
 
-pub(crate) fn value_of(tree: &Trunk, name: &str) -> Option<String> {
+pub(crate) fn value_of(tree: &TreeHandle, name: &str) -> Option<String> {
     tree.view().tree().root().get_str(name).map(str::to_owned)
 }
 

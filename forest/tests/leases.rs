@@ -13,9 +13,9 @@ use std::task::Waker;
 use std::time::{Duration, SystemTime};
 
 use tools::{ByHand, ManualClock, commit, put, value_of};
-use weald_forest::{Clock, CommitError, Edit, EditError, Forest, Trunk, UpdateError, Wait};
+use weald_forest::{Clock, CommitError, Edit, EditError, Forest, TreeHandle, UpdateError, Wait};
 
-fn forest() -> (Arc<ManualClock>, Trunk) {
+fn forest() -> (Arc<ManualClock>, TreeHandle) {
     let clock = Arc::new(ManualClock::default());
     let forest = Forest::builder().clock(clock.clone()).build();
     (clock, forest.create("t").wait().unwrap())
@@ -70,7 +70,7 @@ fn an_update_that_loses_races_runs_again_and_then_takes_the_turn() {
 }
 
 /// An update that loses three races and then so many turns, each of which is twice as long as the last.
-fn after_lost_turns(turns: u32) -> (Result<(), UpdateError<UpdateTrouble>>, Trunk, Forest) {
+fn after_lost_turns(turns: u32) -> (Result<(), UpdateError<UpdateTrouble>>, TreeHandle, Forest) {
     let clock = Arc::new(ManualClock::default());
     let forest = Forest::builder().clock(clock.clone()).build();
     let tree = forest.create("t").wait().unwrap();
@@ -103,7 +103,7 @@ fn a_turn_that_lasts_too_long_is_taken_away_and_reported_and_the_next_one_is_lon
         let (outcome, tree, forest) = after_lost_turns(turns);
         assert_eq!(outcome, Ok(()));
         assert_eq!(value_of(&tree, "n").unwrap(), "mine");
-        assert_eq!(forest.stats().turns_revoked, u64::from(turns));
+        assert_eq!(forest.stats().leases_revoked, u64::from(turns));
     }
 }
 
@@ -112,7 +112,7 @@ fn who_loses_turn_after_turn_gives_up_in_the_end() {
     let (outcome, tree, forest) = after_lost_turns(8);
     assert_eq!(outcome, Err(UpdateError::Revoked));
     assert_eq!(value_of(&tree, "n").unwrap(), "other 8");
-    assert_eq!(forest.stats().turns_revoked, 8);
+    assert_eq!(forest.stats().leases_revoked, 8);
     // Nobody has the turn any more.
     commit(&tree, "n", "free");
 }
@@ -135,7 +135,7 @@ fn a_long_turn_stays_as_long_as_nobody_waits() {
         add_one(edit)
     });
     assert_eq!(update.wait().unwrap().0, 4);
-    assert_eq!(forest.stats().turns_revoked, 0);
+    assert_eq!(forest.stats().leases_revoked, 0);
 }
 
 #[test]
