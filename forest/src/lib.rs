@@ -22,7 +22,6 @@
 mod clock;
 mod error;
 mod version;
-mod wait;
 
 // What a version has besides its nodes, and the record of a commit.
 mod content {
@@ -90,7 +89,6 @@ pub use state::stats::Stats;
 pub use tree_handle::TreeHandle;
 pub use update::UpdateError;
 pub use version::{CommitId, Committed, MAX_BYTES, Version};
-pub use wait::Wait;
 pub use weald_tree::{
     Attributes, Bytes, Census, Diff, EditError, Node, NodeId, Operation, Path, PathError, Read,
     Subtree, Tree, Where,

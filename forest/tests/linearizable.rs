@@ -1,9 +1,9 @@
-//! Histories of concurrent commits and snapshots are linearizable: there is an order of all operations,
-//! each at one moment between its call and its return, in which a plain map does the same.
+//! Histories of concurrent commits and snapshots are linearizable: there is an order of all operations, each at
+//! one moment between its call and its return, in which a plain map behaves the same.
 //!
-//! The search is that of Wing and Gong (1993), with the memory of Lowe (2017): the next operation of the
-//! order is any that was called before the first return of those that are left; a set of operations
-//! done and a state from which the rest failed once are not tried again.
+//! The search is that of Wing and Gong (1993), with the memoization of Lowe (2017): the next operation is any
+//! that was called before the first return among those that are left; a set of finished operations with a
+//! state from which the rest failed once is not tried again.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -14,8 +14,8 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tools::{Random, soak};
-use weald_forest::{Commit, Edit, Forest, Root, TreeHandle, Wait};
+use tools::{Random, Wait, soak};
+use weald_forest::{Commit, Edit, Forest, Root, TreeHandle};
 
 /// Trees and their attributes, all numbers.
 type State = BTreeMap<(usize, String), u64>;
@@ -25,7 +25,7 @@ const NAMES: [&str; 2] = ["x", "y"];
 
 #[derive(Clone, Debug)]
 enum Did {
-    /// A commit that happened: what it read, what it wrote.
+    /// A commit that succeeded: what it read, what it wrote.
     Commit(State, State),
     /// A commit that was refused: it did nothing, at any moment.
     Refused,
@@ -87,7 +87,7 @@ fn search(
     false
 }
 
-/// Writes down what threads do.
+/// Records what threads do.
 struct Recorder {
     time: AtomicU64,
     history: Mutex<Vec<Operation>>,
@@ -138,7 +138,7 @@ fn snapshot(forest: &Forest, trees: &[TreeHandle], way: Way) -> Did {
     let roots = match way {
         Way::OneByOne => {
             let one = |tree: &TreeHandle| {
-                std::thread::yield_now(); // So that others come between.
+                std::thread::yield_now(); // So that others come in between.
                 tree.snapshot()
             };
             trees.iter().map(one).collect()
@@ -191,7 +191,7 @@ fn commit(trees: &[TreeHandle], random: &mut Random, way: Way) -> Did {
             Did::Refused
         };
     }
-    std::thread::yield_now(); // So that others come between.
+    std::thread::yield_now(); // So that others come in between.
     match Commit::of(edits).unwrap().wait() {
         Ok(_) => Did::Commit(read, wrote),
         Err(_) => Did::Refused,
@@ -254,7 +254,7 @@ fn the_checker_knows_right_from_wrong() {
         |value| Did::Commit(State::new(), x(value)),
         |value| Did::Snapshot(x(value)),
     );
-    // At the same time, so either may be first.
+    // Concurrent, so either may be first.
     assert!(is_linearizable(&[at(0, 3, write(1)), at(1, 2, read(0))]));
     assert!(is_linearizable(&[at(0, 3, write(1)), at(1, 2, read(1))]));
     // One after the other.
@@ -308,7 +308,7 @@ fn the_checker_catches_a_commit_that_relies_on_nothing() {
     assert!(!is_linearizable(blind));
 }
 
-/// Searches for a history that is wrong. Whether threads meet is up to the machine, so it searches on.
+/// Searches for a history that is wrong. Whether threads meet is up to the machine, so it keeps searching.
 fn is_caught(way: Way) -> bool {
     let mut random = Random(1);
     (0..20_000).any(|_| !is_linearizable(&history(&mut random, way)))

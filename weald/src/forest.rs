@@ -15,7 +15,8 @@ pub use weald_forest::*;
 /// always; only the unit that runs the closure is refused, with [`CommitError::Reentrant`].
 ///
 /// ```
-/// use weald::forest::{CommitError, EditError, Forest, UpdateError, Wait};
+/// use weald::Wait;
+/// use weald::forest::{CommitError, EditError, Forest, UpdateError};
 ///
 /// weald::block_on(async {
 ///     let forest = Forest::new();

@@ -8,9 +8,18 @@ use std::sync::Mutex;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant, SystemTime};
 
-use weald_forest::{Attributes, Clock, Edit, Forest, NodeId, TreeHandle, Wait};
+use weald_forest::{Attributes, Clock, Edit, Forest, NodeId, TreeHandle};
 
-/// A clock that stands still until it is advanced.
+/// Waits with the thread; any executor's `block_on` would do.
+pub(crate) trait Wait: IntoFuture + Sized {
+    fn wait(self) -> Self::Output {
+        pollster::block_on(self)
+    }
+}
+
+impl<F: IntoFuture> Wait for F {}
+
+/// A clock that stays still until it is advanced.
 #[derive(Default)]
 pub(crate) struct ManualClock(Mutex<(Duration, Vec<(Duration, Waker)>)>);
 
@@ -72,7 +81,7 @@ impl<T> ByHand<T> {
     }
 }
 
-/// A tree whose root has so many children.
+/// A tree whose root has this many children.
 pub(crate) fn with_children(forest: &Forest, count: usize) -> (TreeHandle, Vec<NodeId>) {
     let tree = forest.create("tree").wait().unwrap();
     let mut edit = tree.edit();
@@ -113,7 +122,7 @@ impl Random {
     }
 }
 
-/// Runs `round` with growing seeds for `WEALD_SOAK` seconds, else briefly.
+/// Runs `round` with growing seeds for `WEALD_SOAK` seconds, or briefly if it is not set.
 pub(crate) fn soak(round: impl Fn(&mut Random)) {
     let seconds = std::env::var("WEALD_SOAK")
         .ok()

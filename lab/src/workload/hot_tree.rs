@@ -7,7 +7,8 @@
 use std::time::{Duration, Instant};
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
-use weald::forest::{CommitError, Forest, NodeId, Stats, TreeHandle, Wait};
+use weald::Wait;
+use weald::forest::{CommitError, Forest, NodeId, Stats, TreeHandle};
 use weald::process::Inbox;
 
 use super::Workload;
