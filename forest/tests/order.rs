@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use tools::{ByHand, Wait, put, value_of};
-use weald_forest::{Change, Forest, Journal, Record, TreeHandle};
+use weald_forest::{Change, Forest, Journal, Record, TreeHandle, Version, VersionError};
 
 /// What a test does while the combiner appends a commit to the journal.
 type Hook = Box<dyn FnMut() + Send>;
@@ -94,4 +94,23 @@ fn a_reader_that_sees_a_tag_sees_the_commit_before_it() {
     in_one_group(&both, &tree, tagging, move || {
         seen.tagged("good").is_some() && value_of(&seen, "k").as_deref() == Some("v")
     });
+}
+
+#[test]
+fn a_version_is_not_known_before_its_commit_is_visible() {
+    let both = forest();
+    let tree = both.0.create("t").wait().unwrap();
+    let second = both.0.create("u").wait().unwrap();
+    let newest = second.view().version();
+    // Before `second`: a tree, two indexes and the edit of `tree`.
+    let asked = Version {
+        number: newest.number + 5,
+        ..newest
+    };
+    let seen = second.clone();
+    let edit = ByHand::new(put(&second, "k", "v").commit());
+    in_one_group(&both, &tree, edit, move || {
+        matches!(seen.kept_at(asked), Err(VersionError::Future { .. }))
+    });
+    assert_eq!(second.kept_at(asked).unwrap().version(), asked);
 }

@@ -243,8 +243,9 @@ impl Combiner {
                 matches!(prepared, Prepared::Create(..)),
             );
         }
-        if !matches!(prepared, Prepared::One(..)) {
-            // What this commit does is visible at once, so what came before it must be.
+        let is_collected = |state| self.publisher.collects(state);
+        if !matches!(&prepared, Prepared::One(state, _) if is_collected(state)) {
+            // What came before becomes visible before this commit is applied, or its number known.
             self.publish(forest);
         }
         (self.number, self.time) = (commit.version.number, commit.time);
@@ -314,9 +315,6 @@ impl Combiner {
             Prepared::Nothing(_) => {}
             Prepared::One(state, new) => {
                 let root = root(&state, new);
-                if !self.publisher.collects(&state) {
-                    self.publish(forest);
-                }
                 self.publisher.collect(state, root);
             }
             Prepared::Many(versions) => {
