@@ -1,4 +1,4 @@
-//! Updates by units that share a thread: each is marked for itself, and who commits inside is refused.
+//! Updates by units that share a thread: each is marked on its own, and a commit inside one is refused.
 //!
 //! The test runtime has one thread, so all units share it.
 
