@@ -91,7 +91,7 @@ impl TreeHandle {
         self.kept_at(version)
     }
 
-    /// The same, if the version is kept in memory.
+    /// Like [`at`](Self::at), for a version that is kept in memory.
     ///
     /// # Errors
     /// [`VersionError`], if the version is not kept, does not exist, or is older than the tree.

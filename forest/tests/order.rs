@@ -70,7 +70,9 @@ fn a_reader_that_sees_a_tree_created_sees_the_commit_before_it() {
     let (forest, seen) = (both.0.clone(), tree.clone());
     let creation = ByHand::new(both.0.create("later"));
     in_one_group(&both, &tree, creation, move || {
-        forest.get("later").is_ok() && value_of(&seen, "k").as_deref() == Some("v")
+        let created = forest.get("later").unwrap();
+        let is_known = created.kept_at(created.view().version()).is_ok();
+        is_known && value_of(&seen, "k").as_deref() == Some("v")
     });
 }
 

@@ -322,13 +322,15 @@ impl Combiner {
                     let root = root(&state, new);
                     (state, root)
                 });
-                self.publisher.publish_jointly(&roots.collect::<Vec<_>>());
+                let roots: Vec<_> = roots.collect();
+                self.publisher.publish_jointly(&forest.stats, &roots);
             }
             Prepared::Create(name, tree) => {
                 self.trees += 1;
                 let content = (*tree, Indexes::default());
                 let first = Arc::new(Root::new(self.trees, content, commit, bytes));
                 let state = Arc::new(TreeState::new(self.trees, Arc::clone(&name), first));
+                forest.stats.published(self.number);
                 forest.names_mut().insert(name, Arc::clone(&state));
                 return Answer::Created(Ok(state));
             }
@@ -362,7 +364,7 @@ impl Combiner {
 
     /// Publishes the versions that were collected.
     fn publish(&mut self, forest: &ForestState) {
-        self.publisher.publish_collected();
+        self.publisher.publish_collected(&forest.stats);
         forest.stats.published(self.number);
     }
 }

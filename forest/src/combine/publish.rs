@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::state::deferred::Deferred;
 use crate::state::root::{Joint, Root};
+use crate::state::stats::Counts;
 use crate::state::tree::TreeState;
 
 /// Publishes versions. The combiner owns it.
@@ -56,7 +57,7 @@ impl Publisher {
     }
 
     /// Publishes the versions that were collected. Readers may see the last of them only.
-    pub(crate) fn publish_collected(&mut self) {
+    pub(crate) fn publish_collected(&mut self, stats: &Counts) {
         let (Some(state), Some(newest)) =
             (self.unpublished_of.take(), self.unpublished.last().cloned())
         else {
@@ -68,6 +69,7 @@ impl Publisher {
                 .drain(..)
                 .for_each(|root| history.add(root));
             history.shrink(self.keep, &mut self.deferred);
+            stats.published(newest.number());
             state.slot.store(newest);
             std::mem::take(&mut history.wakers)
         };
@@ -75,7 +77,11 @@ impl Publisher {
     }
 
     /// Publishes a version of each of several trees, all at once.
-    pub(crate) fn publish_jointly(&mut self, versions: &[(Arc<TreeState>, Arc<Root>)]) {
+    pub(crate) fn publish_jointly(
+        &mut self,
+        stats: &Counts,
+        versions: &[(Arc<TreeState>, Arc<Root>)],
+    ) {
         let is_visible = Arc::new(AtomicBool::new(false));
         // All histories are locked, so that no reader looks up in one tree's history what another tree's
         // does not have yet. Only the combiner ever locks more than one.
@@ -93,6 +99,9 @@ impl Publisher {
                     is_visible: Arc::clone(&is_visible),
                 })),
             }));
+        }
+        if let Some((_, after)) = versions.first() {
+            stats.published(after.number());
         }
         // Release: pairs with the load in `Joint::meant`.
         is_visible.store(true, Ordering::Release);

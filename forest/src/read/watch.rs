@@ -181,7 +181,7 @@ impl Watch {
         if let Some(next) = history.after(self.last.number()) {
             return Poll::Ready(Ok(Snapshot(next.clone())));
         }
-        // The flag is set before the wakers are taken, under this lock, so none is missed.
+        // The flag is set before the wakers are taken under this lock, so no waker is missed.
         if state.is_deleted() {
             return Poll::Ready(Err(WatchEnd::Deleted));
         }

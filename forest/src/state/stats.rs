@@ -28,7 +28,7 @@ pub struct Stats {
     pub commits: u64,
     /// Commits that were refused because they conflict with others.
     pub conflicts: u64,
-    /// Edits that were brought to a newer version than the one they began from.
+    /// Edits that were rebased to a newer version than the one they began from.
     pub rebases: u64,
     /// Write leases that were revoked from updates that kept others waiting.
     pub leases_revoked: u64,
@@ -72,7 +72,8 @@ impl Counts {
         bump(&self.groups[power.min(SIZES - 1)]);
     }
 
-    /// The commit with this number is published, and all before it.
+    /// The number of the newest commit that readers can see. Stored just before the commit becomes visible,
+    /// while its histories are locked.
     pub(crate) fn published(&self, number: u64) {
         // Relaxed: a thread that knows a version has synchronised with its publication, and sees this store
         // as well.
