@@ -1,23 +1,25 @@
-//! The settings of a forest.
+//! The settings of a forest, and its creation.
 
 use std::sync::Arc;
 
 use crate::clock::{Clock, SystemClock};
-use crate::combiner::Combiner;
+use crate::combine::shared::Shared;
 use crate::forest::Forest;
-use crate::inside::Running;
 use crate::journal::Journal;
+use crate::state::forest::ForestState;
+use crate::state::reentrancy::Running;
 
-/// Versions that are kept of each tree unless said otherwise.
+/// How many versions of each tree are kept by default.
 pub const KEPT: usize = 1000;
 
-/// A forest to be. See [`Forest::builder`].
+/// The settings of a forest that is yet to be built. See [`Forest::builder`].
 ///
 /// ```
-/// use weald_forest::{Forest, Wait};
+/// use pollster::block_on;
+/// use weald_forest::Forest;
 ///
 /// let forest = Forest::builder().keep(10).build();
-/// let tree = forest.create("notes").wait()?;
+/// let tree = block_on(forest.create("notes"))?;
 /// assert_eq!(tree.name(), "notes");
 /// # Ok::<(), weald_forest::CommitError>(())
 /// ```
@@ -28,8 +30,26 @@ pub struct Builder {
     running: Running,
 }
 
+impl Forest {
+    /// A forest in memory, with the default settings.
+    pub fn new() -> Self {
+        Self::builder().build()
+    }
+
+    /// The settings of a forest.
+    pub fn builder() -> Builder {
+        Builder::new()
+    }
+}
+
+impl Default for Forest {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Builder {
-    pub(crate) fn new() -> Self {
+    fn new() -> Self {
         Self {
             keep: KEPT,
             clock: Arc::new(SystemClock::default()),
@@ -38,32 +58,32 @@ impl Builder {
         }
     }
 
-    /// How many of the newest versions of each tree are kept in memory, at least one; [`KEPT`] unless
-    /// said otherwise. Tagged versions are kept besides.
+    /// How many of the newest versions of each tree are kept in memory, at least one; by default [`KEPT`].
+    /// Tagged versions are kept as well.
     #[must_use]
     pub fn keep(mut self, versions: usize) -> Self {
         self.keep = versions;
         self
     }
 
-    /// Where the time comes from; the operating system unless said otherwise.
+    /// Where the time comes from; by default the operating system.
     #[must_use]
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = clock;
         self
     }
 
-    /// What takes each commit before it is visible; nothing unless said otherwise.
+    /// What takes each commit before it is visible; by default nothing.
     #[must_use]
     pub fn journal(mut self, journal: impl Journal) -> Self {
         self.journal = Some(Box::new(journal));
         self
     }
 
-    /// Says which unit of a runtime, a fiber for one, runs now; nothing, if none does: then, and unless
-    /// said otherwise, it is the thread. A closure of [`update`](crate::Trunk::update) that commits is
-    /// refused, and where several units share a thread this tells it from the others that run while it
-    /// waits. It is asked on the thread of the caller.
+    /// A function that returns which unit of a runtime runs now (a fiber, for example). If it returns `None`, and
+    /// by default, the unit is the thread. A commit inside a closure of
+    /// [`update`](crate::TreeHandle::update) is refused; where several units share a thread, this function
+    /// distinguishes that closure from the units that run while it waits. It is called on the caller's thread.
     #[must_use]
     pub fn running(mut self, running: impl Fn() -> Option<u64> + Send + Sync + 'static) -> Self {
         self.running = Box::new(running);
@@ -72,7 +92,7 @@ impl Builder {
 
     /// The forest, without trees.
     pub fn build(self) -> Forest {
-        let combiner = Combiner::new(self.keep, self.journal);
-        Forest::new_with(combiner, self.clock, self.running)
+        let state = ForestState::new(self.clock, self.running);
+        Forest::of(Shared::new(state, self.keep, self.journal))
     }
 }

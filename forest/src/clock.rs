@@ -1,4 +1,4 @@
-//! What time it is, and who is woken when: a trait, so that tests decide and never wait.
+//! The time, and alarms: a trait, so that tests set the time and never wait for it.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
@@ -6,20 +6,20 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use std::task::Waker;
 use std::time::{Duration, Instant, SystemTime};
 
-/// Where a forest has its time from. See [`Builder::clock`](crate::Builder::clock).
+/// Where a forest gets the time from. See [`Builder::clock`](crate::Builder::clock).
 pub trait Clock: Send + Sync + 'static {
-    /// The time of the day, which stands in commits. It may go back; the times of commits do not.
+    /// The wall-clock time, which commits record. It may go back; the times of commits do not.
     fn now(&self) -> SystemTime;
 
-    /// The time since some fixed moment, which never goes back.
+    /// The time since some fixed moment. It never goes back.
     fn uptime(&self) -> Duration;
 
-    /// Wakes `waker` when [`uptime`](Self::uptime) has come to `deadline`. It is asked for only when
-    /// writers wait for someone's turn.
+    /// Wakes `waker` when [`uptime`](Self::uptime) has reached `deadline`. It is called only when writers wait
+    /// for a write lease.
     fn wake_at(&self, deadline: Duration, waker: Waker);
 }
 
-/// The clock of the operating system. The first `wake_at` starts a thread, which then stays.
+/// The clock of the operating system. The first `wake_at` starts a thread, which lives as long as the clock.
 #[derive(Debug, Default)]
 pub struct SystemClock {
     alarms: OnceLock<Mutex<Sender<(Duration, Waker)>>>,
@@ -40,7 +40,7 @@ impl Clock for SystemClock {
         let alarms = self.alarms.get_or_init(|| {
             let (sender, receiver) = mpsc::channel();
             let thread = std::thread::Builder::new().name("weald-forest-clock".to_owned());
-            let started = thread.spawn(move || ring(&receiver));
+            let started = thread.spawn(move || run_alarms(&receiver));
             started.expect("the system lets a program start one more thread");
             Mutex::new(sender)
         });
@@ -50,8 +50,8 @@ impl Clock for SystemClock {
     }
 }
 
-/// Wakes who is due, until nobody can ask any more.
-fn ring(asked: &mpsc::Receiver<(Duration, Waker)>) {
+/// Wakes the wakers that are due, until the clock is gone.
+fn run_alarms(asked: &mpsc::Receiver<(Duration, Waker)>) {
     let start = *START.get_or_init(Instant::now);
     let mut pending: BTreeMap<(Duration, u64), Waker> = BTreeMap::new();
     for number in 0.. {

@@ -1,7 +1,7 @@
 //! A commit, from its author's side: what is committed, and the future of its outcome.
 //!
-//! The story goes on in `asking.rs` (who does the work), `combiner.rs` (the work), `prepare.rs` (is it
-//! possible) and `publish.rs` (readers see it).
+//! The story continues in `combine/submission.rs` (which thread does the work), `combine/combiner.rs` (the
+//! work), `combine/prepare.rs` (is the commit possible) and `combine/publish.rs` (readers see it).
 
 use std::future::Future;
 use std::pin::Pin;
@@ -10,33 +10,33 @@ use std::task::{Context, Poll, ready};
 
 use weald_tree::Bytes;
 
-use crate::asking::Asking;
+use crate::combine::request::{Action, Answer, CommitRequest, Request};
+use crate::combine::shared::Shared;
+use crate::combine::submission::Submission;
 use crate::edit::Edit;
 use crate::error::CommitError;
-use crate::forest::Shared;
-use crate::request::{Answer, Request, What, Work};
-use crate::version::{CommitId, Committed};
+use crate::version::{CommitId, Committed, MAX_BYTES};
 
-/// How many bytes a commit carries for its author at most.
-pub const MAX_BYTES: usize = 1024;
-
-/// A commit to be. It happens when it is awaited.
+/// A commit that is not made until it is awaited.
 ///
-/// It is published as it is if no other commit came since the edit began. Else the edit is brought to
-/// the newest version, if what it relied on is still so there; if not, it is a [`Conflict`](crate::Conflict),
-/// and nothing has happened.
+/// If there was no other commit since the edit began, its version is published as it is. Otherwise the edit is
+/// rebased to the newest version, if what it relied on is unchanged there; if not, the outcome is a
+/// [`Conflict`](crate::Conflict), and nothing has changed.
 ///
 /// ```
-/// use weald_forest::{Attributes, Commit, CommitId, Forest, Wait};
+/// use pollster::block_on;
+/// use weald_forest::{Attributes, Commit, CommitId, Forest};
 ///
 /// let forest = Forest::new();
-/// let (accounts, log) = (forest.create("accounts").wait()?, forest.create("log").wait()?);
+/// let accounts = block_on(forest.create("accounts"))?;
+/// let log = block_on(forest.create("log"))?;
 ///
 /// let (mut one, mut other) = (accounts.edit(), log.edit());
 /// let (root, top) = (one.root(), other.root());
 /// one.put_attribute(root, "balance", "7")?;
 /// other.append(top, Attributes::new().with("text", "opened with 7"))?;
-/// let commit = Commit::of([one, other])?.id(CommitId(42)).bytes(b"by Ada").wait()?;
+/// let both = Commit::of([one, other])?.id(CommitId(42)).bytes(b"by Ada");
+/// let commit = block_on(both)?;
 ///
 /// let [accounts, log] = forest.snapshot([&accounts, &log])?;
 /// assert_eq!(accounts.version(), commit.version);
@@ -44,45 +44,42 @@ pub const MAX_BYTES: usize = 1024;
 /// assert_eq!(log.bytes(), b"by Ada");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[must_use = "a commit happens when it is awaited, or waited for with `wait()`"]
+#[must_use = "a commit is made when it is awaited"]
 pub struct Commit {
     shared: Arc<Shared>,
-    work: Result<Work, CommitError>,
+    request: Result<CommitRequest, CommitError>,
 }
 
 impl Commit {
-    pub(crate) fn of_one(edit: Edit) -> Self {
-        let (shared, part) = edit.into_part();
-        Self::new(shared, What::Edits(Box::new(part), Vec::new()))
+    fn of_one(edit: Edit) -> Self {
+        let (shared, edit) = edit.into_parts();
+        Self::new(shared, Action::Edits(Box::new(edit), Vec::new()))
     }
 
-    fn new(shared: Arc<Shared>, what: What) -> Self {
-        let work = Work {
-            what,
+    fn new(shared: Arc<Shared>, action: Action) -> Self {
+        let request = CommitRequest {
+            action,
             id: None,
             bytes: Bytes::new(&[]),
-            turn: None,
+            lease: None,
         };
         Self {
             shared,
-            work: Ok(work),
+            request: Ok(request),
         }
     }
 
-    /// The commit of edits of several trees: all happen, or none, and readers see all or none.
+    /// The commit of edits of several trees: all are made, or none, and readers see all or none.
     ///
     /// # Errors
-    /// `TreeTwice` and `OtherForest`, which are mistakes in the program.
+    /// `TreeTwice` and `OtherForest`, which are bugs in the caller.
     ///
     /// # Panics
     /// If there are no edits.
     pub fn of(edits: impl IntoIterator<Item = Edit>) -> Result<Self, CommitError> {
         let edits: Vec<Edit> = edits.into_iter().collect();
         for (at, edit) in edits.iter().enumerate() {
-            if edits[..at]
-                .iter()
-                .any(|other| edit.is_of_the_same_tree(other))
-            {
+            if edits[..at].iter().any(|other| edit.is_of_same_tree(other)) {
                 return Err(CommitError::TreeTwice(edit.tree_name()));
             }
             if !Arc::ptr_eq(&edit.shared, &edits[0].shared) {
@@ -90,40 +87,50 @@ impl Commit {
             }
         }
         let shared = Arc::clone(&edits.first().expect("a commit has an edit").shared);
-        let mut parts = edits.into_iter().map(|edit| edit.into_part().1);
-        let first = parts.next().expect("a commit has an edit");
+        let mut edits = edits.into_iter().map(|edit| edit.into_parts().1);
+        let first = edits.next().expect("a commit has an edit");
         Ok(Self::new(
             shared,
-            What::Edits(Box::new(first), parts.collect()),
+            Action::Edits(Box::new(first), edits.collect()),
         ))
     }
 
-    /// Gives the commit an id. If a commit with this id happened before, and is among the newest 65,536
-    /// of those that were given an id, this one does not happen again: its outcome is that of the first.
+    /// Gives the commit an id. If a commit with this id was made before, and is among the newest 65,536
+    /// commits that were given an id, this one is not made again: its outcome is that of the first.
     pub fn id(mut self, id: CommitId) -> Self {
-        if let Ok(work) = &mut self.work {
-            work.id = Some(id);
+        if let Ok(request) = &mut self.request {
+            request.id = Some(id);
         }
         self
     }
 
-    /// Gives the commit bytes that stand beside it in every version, watch and journal; at most
-    /// [`MAX_BYTES`], else the outcome is `TooManyBytes`.
+    /// Attaches bytes to the commit, which its version, watches and the journal show; at most [`MAX_BYTES`],
+    /// or the outcome is `TooManyBytes`.
     pub fn bytes(mut self, bytes: &[u8]) -> Self {
         if bytes.len() > MAX_BYTES {
-            self.work = self.work.and(Err(CommitError::TooManyBytes(bytes.len())));
-        } else if let Ok(work) = &mut self.work {
-            work.bytes = Bytes::new(bytes);
+            self.request = self
+                .request
+                .and(Err(CommitError::TooManyBytes(bytes.len())));
+        } else if let Ok(request) = &mut self.request {
+            request.bytes = Bytes::new(bytes);
         }
         self
     }
 
-    /// Makes it under a turn.
-    pub(crate) fn under(mut self, turn: Option<u64>) -> Self {
-        if let Ok(work) = &mut self.work {
-            work.turn = turn;
+    /// Commits under a write lease.
+    pub(crate) fn under(mut self, lease: Option<u64>) -> Self {
+        if let Ok(request) = &mut self.request {
+            request.lease = lease;
         }
         self
+    }
+}
+
+impl Edit {
+    /// The commit of this edit, which is made when it is awaited.
+    #[must_use = "a commit is made when it is awaited"]
+    pub fn commit(self) -> Commit {
+        Commit::of_one(self)
     }
 }
 
@@ -132,30 +139,30 @@ impl IntoFuture for Commit {
     type IntoFuture = Committing;
 
     fn into_future(self) -> Committing {
-        let Self { shared, work } = self;
-        let asking = work.map(|work| Asking::new(shared, Request::Commit(work)));
-        Committing(asking.map_err(Some))
+        let Self { shared, request } = self;
+        let submission = request.map(|request| Submission::new(shared, Request::Commit(request)));
+        Committing(submission.map_err(Some))
     }
 }
 
-/// The outcome of a commit, to wait for. Most are ready at the first poll.
+/// The future of a commit's outcome. Most are ready at the first poll.
 ///
-/// Dropped before its first poll the commit has not happened. Dropped later it may have: it is taken back
-/// if nobody has taken it up yet. Give it an id and commit again to learn which.
-#[must_use = "a commit happens when it is awaited, or waited for with `wait()`"]
-pub struct Committing(Result<Asking, Option<CommitError>>);
+/// Dropped before its first poll, the commit is not made. Dropped later, it is withdrawn unless the thread
+/// that serves requests has taken it up. To learn which, give it an id and commit again.
+#[must_use = "a commit is made when it is awaited"]
+pub struct Committing(Result<Submission, Option<CommitError>>);
 
 impl Future for Committing {
     type Output = Result<Committed, CommitError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let asking = match &mut self.0 {
-            Ok(asking) => asking,
+        let submission = match &mut self.0 {
+            Ok(submission) => submission,
             Err(error) => return Poll::Ready(Err(error.take().expect("polled once only"))),
         };
-        match ready!(Pin::new(asking).poll(cx)) {
+        match ready!(Pin::new(submission).poll(cx)) {
             Answer::Committed(outcome) => Poll::Ready(outcome),
-            _ => unreachable!("who commits edits is told whether they were committed"),
+            _ => unreachable!("a commit of edits is answered with its outcome"),
         }
     }
 }

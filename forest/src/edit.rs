@@ -1,49 +1,48 @@
-//! An edit of a tree of the forest: a private version, which remembers from which one it began.
+//! An edit of a tree of the forest: a private version, which remembers the version it began from.
 //!
-//! It reads what it wrote. Nobody sees it before its commit, and dropping it leaves no trace.
+//! It reads its own writes. Nothing else sees it before its commit, and dropping it leaves no trace.
 
 use std::sync::Arc;
 
 use weald_tree::{Attributes, EditError, Node, NodeId, Operation, Subtree, Tree, Where};
 
-use crate::commit::Commit;
-use crate::erasable::{self, Blob, Value};
-use crate::forest::Shared;
-use crate::line::Line;
-use crate::request::Part;
-use crate::root::Snapshot;
+use crate::combine::request::TreeEdit;
+use crate::combine::shared::Shared;
+use crate::content::erasable::{self, Blob, Value};
+use crate::state::root::Snapshot;
+use crate::state::tree::TreeState;
 
-/// A working version of one tree. One thread changes it; it may be sent to another.
+/// A working version of one tree. One thread at a time changes it; it may be sent to another.
 ///
 /// What an edit reads through [`attribute`](Self::attribute), [`children`](Self::children) and
-/// [`subtree`](Self::subtree) is recorded, and must still be so in the version to which its commit is
-/// brought; what is seen through [`tree`](Self::tree) is not recorded. See `docs/commits.md`.
+/// [`subtree`](Self::subtree) is recorded, and must be unchanged in the version to which its commit is
+/// rebased; what is read through [`tree`](Self::tree) is not recorded. See `docs/commits.md`.
 pub struct Edit {
     pub(crate) shared: Arc<Shared>,
-    line: Arc<Line>,
+    state: Arc<TreeState>,
     base: Snapshot,
     edit: weald_tree::Edit,
     blobs: Vec<Blob>,
 }
 
 impl Edit {
-    pub(crate) fn new(shared: Arc<Shared>, line: Arc<Line>, base: Snapshot) -> Self {
+    pub(crate) fn new(shared: Arc<Shared>, state: Arc<TreeState>, base: Snapshot) -> Self {
         let edit = base.tree.edit();
         Self {
             shared,
-            line,
+            state,
             base,
             edit,
             blobs: Vec::new(),
         }
     }
 
-    /// The version from which it began.
+    /// The version the edit began from.
     pub fn base(&self) -> &Snapshot {
         &self.base
     }
 
-    /// The working version, to look at without being recorded.
+    /// The working version; reads through it are not recorded.
     pub fn tree(&self) -> &Tree {
         self.edit.tree()
     }
@@ -53,18 +52,18 @@ impl Edit {
         self.edit.tree().root().id()
     }
 
-    /// The same edit, which relies on nothing: it records nothing of what it reads, and what it puts or
-    /// deletes goes over whatever is there when it is committed.
+    /// The same edit, relying on nothing: its reads are not recorded, and what it puts or deletes replaces
+    /// whatever is there when it is committed.
     #[must_use]
     pub fn blind(mut self) -> Self {
         self.edit = self.edit.blind();
         self
     }
 
-    /// Adds a node behind the children of `parent`.
+    /// Adds a node after the last child of `parent`.
     ///
     /// # Errors
-    /// `Missing`, if the parent is not there.
+    /// `Missing`, if the tree does not have the parent.
     #[inline]
     pub fn append(&mut self, parent: NodeId, attributes: Attributes) -> Result<NodeId, EditError> {
         self.edit.append(parent, attributes)
@@ -79,7 +78,7 @@ impl Edit {
         self.edit.add(at, attributes)
     }
 
-    /// Adds a subtree that was built apart with [`Tree::builder`].
+    /// Adds a subtree that was built separately with [`Tree::builder`].
     ///
     /// # Errors
     /// See [`weald_tree::Edit::splice`].
@@ -87,7 +86,7 @@ impl Edit {
         self.edit.splice(at, subtree)
     }
 
-    /// Moves a node with all below it; its id and theirs stay.
+    /// Moves a node with all its descendants; all ids stay.
     ///
     /// # Errors
     /// See [`weald_tree::Edit::move_to`].
@@ -95,7 +94,7 @@ impl Edit {
         self.edit.move_to(node, at)
     }
 
-    /// Deletes a node with all below it.
+    /// Deletes a node with all its descendants.
     ///
     /// # Errors
     /// See [`weald_tree::Edit::delete`].
@@ -103,7 +102,7 @@ impl Edit {
         self.edit.delete(node)
     }
 
-    /// Puts the bytes of an attribute, over those that may be there.
+    /// Puts the bytes of an attribute, replacing any that are there.
     ///
     /// # Errors
     /// See [`weald_tree::Edit::put_attribute`].
@@ -117,20 +116,20 @@ impl Edit {
         self.edit.put_attribute(node, name, value)
     }
 
-    /// Puts the bytes of an attribute so that [`Trunk::erase`](crate::Trunk::erase) can take them out of
-    /// every version. They are read with [`Forest::value`](crate::Forest::value), and are in no index.
+    /// Puts the bytes of an attribute so that [`TreeHandle::erase`](crate::TreeHandle::erase) can remove them
+    /// from every version. [`Forest::value`](crate::Forest::value) reads them; they are in no index.
     ///
     /// # Errors
-    /// `Missing`, if the node is not there.
+    /// `Missing`, if the tree does not have the node.
     pub fn put_erasable(
         &mut self,
         node: NodeId,
         name: &str,
         value: impl AsRef<[u8]>,
     ) -> Result<(), EditError> {
-        let id = self.shared.blobs.id(self.shared.ticket());
+        let id = self.shared.forest.blobs.id(self.shared.forest.ticket());
         self.edit
-            .put_bytes(node, name, self.shared.blobs.reference(id))?;
+            .put_bytes(node, name, self.shared.forest.blobs.reference(id))?;
         self.blobs.push(Blob {
             id,
             node,
@@ -140,17 +139,17 @@ impl Edit {
         Ok(())
     }
 
-    /// Reads one attribute, plain or erasable; recorded. What this edit put is found, too.
+    /// Reads one attribute, plain or erasable; the read is recorded. It finds what this edit put, too.
     ///
     /// # Errors
-    /// `Missing`, if the node is not there.
+    /// `Missing`, if the tree does not have the node.
     pub fn value(&self, node: NodeId, name: &str) -> Result<Option<Value<'_>>, EditError> {
         let value = self.attribute(node, name)?;
         let own = |blob: &&Blob| value.and_then(erasable::referred) == Some(blob.id);
         if let Some(blob) = self.blobs.iter().find(own) {
             return Ok(Some(Value::Erasable(Arc::clone(&blob.bytes))));
         }
-        Ok(value.map(|value| self.shared.blobs.value(value)))
+        Ok(value.map(|value| self.shared.forest.blobs.value(value)))
     }
 
     /// Deletes an attribute.
@@ -161,17 +160,17 @@ impl Edit {
         self.edit.delete_attribute(node, name)
     }
 
-    /// Lets all nodes go and begins anew with one node, whose id this returns.
+    /// Drops all nodes and starts over with one node, whose id this returns.
     pub fn replace_root(&mut self, attributes: Attributes) -> NodeId {
         self.edit.replace_root(attributes)
     }
 
-    /// Puts a new root above the present one; returns the id of the new one.
+    /// Puts a new root above the current one; returns the id of the new root.
     pub fn push_root(&mut self, attributes: Attributes) -> NodeId {
         self.edit.push_root(attributes)
     }
 
-    /// Does here what was done in another edit of this tree.
+    /// Applies an operation of another edit of this tree.
     ///
     /// # Errors
     /// See [`weald_tree::Edit::apply`].
@@ -179,51 +178,45 @@ impl Edit {
         self.edit.apply(operation)
     }
 
-    /// Reads one attribute; recorded.
+    /// Reads one attribute; the read is recorded.
     ///
     /// # Errors
-    /// `Missing`, if the node is not there.
+    /// `Missing`, if the tree does not have the node.
     pub fn attribute(&self, node: NodeId, name: &str) -> Result<Option<&[u8]>, EditError> {
         self.edit.attribute(node, name)
     }
 
-    /// Reads which children a node has, in order; recorded.
+    /// Reads the list of a node's children, in order; the read is recorded.
     ///
     /// # Errors
-    /// `Missing`, if the node is not there.
+    /// `Missing`, if the tree does not have the node.
     pub fn children(&self, node: NodeId) -> Result<impl Iterator<Item = NodeId>, EditError> {
         self.edit.children(node)
     }
 
-    /// Reads a node and all below it; recorded.
+    /// Reads a node and all its descendants; the read is recorded.
     ///
     /// # Errors
-    /// `Missing`, if the node is not there.
+    /// `Missing`, if the tree does not have the node.
     pub fn subtree(&self, node: NodeId) -> Result<Node<'_>, EditError> {
         self.edit.subtree(node)
     }
 
-    /// The commit of this edit, which happens when it is awaited or waited for.
-    #[must_use = "a commit happens when it is awaited, or waited for with `wait()`"]
-    pub fn commit(self) -> Commit {
-        Commit::of_one(self)
-    }
-
     pub(crate) fn tree_name(&self) -> String {
-        self.line.name().to_string()
+        self.state.name().to_string()
     }
 
-    pub(crate) fn is_of_the_same_tree(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.line, &other.line)
+    pub(crate) fn is_of_same_tree(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.state, &other.state)
     }
 
-    pub(crate) fn into_part(self) -> (Arc<Shared>, Part) {
-        let part = Part {
-            line: self.line,
+    pub(crate) fn into_parts(self) -> (Arc<Shared>, TreeEdit) {
+        let edit = TreeEdit {
+            state: self.state,
             base: self.base.0,
             edit: self.edit,
             blobs: self.blobs,
         };
-        (self.shared, part)
+        (self.shared, edit)
     }
 }

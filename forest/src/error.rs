@@ -1,33 +1,33 @@
-//! Why the forest refused something. What was refused left no trace.
+//! Why the forest refuses something. What is refused leaves no trace.
 
 use weald_tree::{EditError, NodeId, Read};
 
-use crate::version::Version;
+use crate::version::{MAX_BYTES, Version};
 
 /// Why a commit, or a change of the forest's names, was refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CommitError {
-    /// What another commit did in the meantime does not go together with this one.
+    /// Another commit that was made in the meantime conflicts with this one.
     #[error(transparent)]
     Conflict(#[from] Box<Conflict>),
     /// The tree was deleted.
-    #[error("the tree `{0}` was deleted; create it anew, or look for another one with `list`")]
+    #[error("the tree `{0}` was deleted; create it again, or find another one with `list`")]
     Deleted(String),
-    /// A name is taken, or stands for no tree.
+    /// A name is taken, or names no tree.
     #[error(transparent)]
     Name(#[from] NameError),
-    /// The version to restore or to tag cannot be had.
+    /// The version to restore or to tag is not available.
     #[error(transparent)]
     Version(#[from] VersionError),
-    /// More bytes than a commit carries.
-    #[error("a commit carries at most {max} bytes of its author, and these are {0}; put them in the tree", max = crate::MAX_BYTES)]
+    /// More bytes than a commit may carry.
+    #[error("a commit carries at most {max} bytes of its author, and these are {0}; put them into the tree", max = MAX_BYTES)]
     TooManyBytes(usize),
     /// Two edits of one tree in one commit.
     #[error("two edits of the tree `{0}` are in one commit; make both changes in one edit")]
     TreeTwice(String),
     /// Edits of different forests in one commit.
-    #[error("the tree `{0}` belongs to another forest; a commit is made in one forest")]
+    #[error("the tree `{0}` belongs to another forest; a commit must stay within one forest")]
     OtherForest(String),
     /// A closure of `update` tried to commit.
     #[error(
@@ -35,7 +35,7 @@ pub enum CommitError {
          wait for it; commit after it has returned"
     )]
     Reentrant,
-    /// No bytes that could be erased are stored for the attribute.
+    /// No erasable bytes are stored for the attribute.
     #[error(
         "no erasable bytes are stored for the attribute `{name}` of the node {node}; they were erased \
          before, or were put with `put_attribute`"
@@ -46,18 +46,18 @@ pub enum CommitError {
         /// The name of the attribute.
         name: String,
     },
-    /// The journal did not take the commit, so it did not happen.
-    #[error("the journal refused the commit, which did not happen: {0}")]
+    /// The journal did not take the commit, so it was not made.
+    #[error("the journal refused the commit, which was not made: {0}")]
     Journal(String),
 }
 
-/// What does not go together with what was committed in the meantime.
+/// How an edit conflicts with what was committed in the meantime.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Conflict {
-    /// Something that the edit relied on is otherwise in the newest version.
+    /// Something that the edit relied on is different in the newest version.
     #[error(
-        "the edit of `{tree}` relied on {read:?}, which is otherwise in version {head}; \
+        "the edit of `{tree}` relied on {read:?}, which is different in version {head}; \
          edit that version, or use `update`"
     )]
     Stale {
@@ -65,11 +65,11 @@ pub enum Conflict {
         tree: String,
         /// What the edit relied on.
         read: Read,
-        /// The version that has it otherwise.
+        /// The version in which it is different.
         head: Version,
     },
     /// An operation is impossible in the newest version.
-    #[error("the edit of `{tree}` does not fit version {head} any more: {error}")]
+    #[error("the edit of `{tree}` no longer fits version {head}: {error}")]
     Refused {
         /// The name of the tree.
         tree: String,
@@ -84,15 +84,15 @@ pub enum Conflict {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NameError {
-    /// There is a tree of this name.
-    #[error("a tree named `{0}` is there already; choose another name, or `get` that one")]
+    /// There is a tree with this name.
+    #[error("a tree named `{0}` exists already; choose another name, or `get` that tree")]
     Taken(String),
-    /// There is no tree of this name.
+    /// There is no tree with this name.
     #[error("no tree is named `{0}`; create it, or see the names with `list`")]
     Missing(String),
 }
 
-/// Why a version cannot be had.
+/// Why a version is not available.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum VersionError {
@@ -103,7 +103,7 @@ pub enum VersionError {
     TooOld {
         /// The version that was asked for.
         asked: Version,
-        /// The oldest that is kept without a gap behind it.
+        /// The oldest version that is kept with no gap after it.
         oldest: Version,
     },
     /// The tree is younger.
@@ -114,8 +114,8 @@ pub enum VersionError {
         /// The one in which the tree was created.
         first: Version,
     },
-    /// It has not been made.
-    #[error("version {asked} has not been made; the newest of the forest is {newest}")]
+    /// It does not exist yet.
+    #[error("version {asked} does not exist yet; the newest of the forest is {newest}")]
     Future {
         /// The version that was asked for.
         asked: Version,
@@ -123,12 +123,12 @@ pub enum VersionError {
         newest: Version,
     },
     /// It belongs to another opening or another forest.
-    #[error("version {0} was made by another opening of the forest, or by another forest")]
+    #[error("version {0} was created by another opening of the forest, or by another forest")]
     OtherIncarnation(Version),
-    /// Nothing was as it is at that time.
+    /// No version that old is kept.
     #[error("at that time the tree had no version that is still kept; the oldest is {oldest}")]
     BeforeTime {
-        /// The oldest that is kept without a gap behind it.
+        /// The oldest version that is kept with no gap after it.
         oldest: Version,
     },
 }

@@ -1,21 +1,21 @@
 //! The journal: what takes each commit before it becomes visible.
 //!
-//! A forest has one, and one record carries one commit over any number of trees, so trees are changed
+//! A forest has one journal, and one record carries one commit over any number of trees, so trees change
 //! together without help from the medium. The order of a commit is: check, append, publish. Applying the
-//! changes of all records in their order to an empty forest gives the same trees again.
+//! changes of all records in their order to an empty forest restores the same trees.
 
 use std::time::SystemTime;
 
 use weald_tree::{NodeId, Operation, Tree};
 
-use crate::erasable::Blob;
+use crate::content::erasable::Blob;
 use crate::version::{CommitId, Version};
 
 /// Takes the commits of a forest, one after the other. Only one thread at a time calls it.
 pub trait Journal: Send + 'static {
-    /// Takes one commit, or refuses it; then it does not happen.
+    /// Takes one commit, or refuses it; a refused commit is not made.
     ///
-    /// It is called while other writers wait, so it does not wait for a medium.
+    /// It is called while other writers wait, so it must not wait for a medium.
     ///
     /// # Errors
     /// A sentence for the author of the commit.
@@ -25,15 +25,15 @@ pub trait Journal: Send + 'static {
 /// One commit.
 #[derive(Debug)]
 pub struct Record<'a> {
-    /// The version that it makes.
+    /// The version that it creates.
     pub version: Version,
     /// Its id.
     pub id: CommitId,
     /// Its time.
     pub time: SystemTime,
-    /// The bytes that its author gave it.
+    /// The bytes that its author attached to it.
     pub bytes: &'a [u8],
-    /// What it changes; trees are named by numbers that stay when they are renamed.
+    /// What it changes. Trees are identified by numbers, which stay when they are renamed.
     pub changes: &'a [Change<'a>],
 }
 
@@ -41,7 +41,7 @@ pub struct Record<'a> {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Change<'a> {
-    /// The tree is new.
+    /// The tree is created.
     Create {
         /// Its number.
         tree: u64,
@@ -50,49 +50,49 @@ pub enum Change<'a> {
         /// Its nodes.
         content: &'a Tree,
     },
-    /// Operations on the version before, in order.
+    /// Operations on the previous version, in order.
     Edit {
         /// The number of the tree.
         tree: u64,
-        /// What was done.
+        /// The operations.
         operations: &'a [Operation],
-        /// Erasable bytes to which the operations refer; they are kept apart, so that they can be erased.
+        /// Erasable bytes to which the operations refer; they are kept separately, so that they can be erased.
         blobs: &'a [Blob],
     },
-    /// The tree has the nodes of an older version again.
+    /// The tree gets the nodes of an older version.
     Restore {
         /// The number of the tree.
         tree: u64,
         /// The older version.
         version: Version,
     },
-    /// The tree has another name.
+    /// The tree is renamed.
     Rename {
         /// The number of the tree.
         tree: u64,
         /// The new name.
         name: &'a str,
     },
-    /// The tree is gone.
+    /// The tree is deleted.
     Delete {
         /// The number of the tree.
         tree: u64,
     },
-    /// From this version on an attribute has an index.
+    /// An attribute has an index from this version on.
     AddIndex {
         /// The number of the tree.
         tree: u64,
         /// The name of the attribute.
         attribute: &'a str,
     },
-    /// An attribute has no index any more.
+    /// An attribute has no index from this version on.
     DropIndex {
         /// The number of the tree.
         tree: u64,
         /// The name of the attribute.
         attribute: &'a str,
     },
-    /// All erasable bytes that were stored for an attribute of a node are gone, from every version.
+    /// All erasable bytes that were stored for an attribute of a node are erased from every version.
     Erase {
         /// The number of the tree.
         tree: u64,
@@ -101,7 +101,7 @@ pub enum Change<'a> {
         /// The name of the attribute.
         name: &'a str,
     },
-    /// A version has a tag.
+    /// A version is given a tag.
     Tag {
         /// The number of the tree.
         tree: u64,
@@ -110,7 +110,7 @@ pub enum Change<'a> {
         /// The version of the forest; the tree is as it was then.
         version: Version,
     },
-    /// A tag is gone.
+    /// A tag is removed.
     Untag {
         /// The number of the tree.
         tree: u64,

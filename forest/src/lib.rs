@@ -1,77 +1,94 @@
-//! The database: named trees of which every version is kept, and commits that bring them forward.
+//! The database: named trees that keep their versions, and commits that advance them.
 //!
-//! - A [`Forest`] has trees by name; a [`Trunk`] is one of them.
-//! - Reading: a [`Snapshot`] is owned, a [`View`] borrowed; neither waits, and nobody waits for them.
-//! - Writing: an [`Edit`] is private; its [`Commit`] is published, brought to a newer version, or refused
-//!   with a typed [`Conflict`]. `docs/commits.md` says what goes together.
-//! - It lies in memory only: what shall outlive the program a [`Journal`] has to keep.
-//! - A [`Version`] numbers a moment of the whole forest.
+//! - A [`Forest`] has trees by name; a [`TreeHandle`] is the handle of one of them.
+//! - Reading: a [`Snapshot`] is owned, a [`View`] borrowed; neither waits, nor makes anything wait.
+//! - Writing: an [`Edit`] is private; its [`Commit`] is published, rebased to a newer version, or refused with a
+//!   typed [`Conflict`]. `docs/commits.md` says what commutes.
+//! - A forest is in memory only: what must outlive the program, a [`Journal`] has to keep.
+//! - A [`Version`] identifies a moment of the whole forest.
 //!
-//! To follow a commit read `commit` → `asking` → `combiner` → `prepare` → `publish`.
+//! To follow a commit read `commit` → `combine/submission` → `combine/combiner` → `combine/prepare` →
+//! `combine/publish`.
 //!
-//! Every wait is a future and any executor will do; [`Wait`] waits with the thread. Absent: runtimes,
-//! files, and the tree's own representation (`weald-tree`).
+//! Every wait is a future, for any executor: in a program without one, the `block_on` of any executor waits.
+//! Absent: runtimes, files, and the representation of a tree (`weald-tree`).
+//!
+//! The modules are in layers, the lowest first: a file imports only from its own layer and from those above
+//! it in this list.
 
 #![forbid(unsafe_code)]
 
-// What the forest has.
-mod builder;
-mod forest;
-mod line;
-mod past;
-mod root;
-mod trunk;
-mod version;
-
-mod erasable;
-mod index;
-mod sorted;
-
-// Writing.
-mod commit;
-mod edit;
-mod update;
-
-mod aftermath;
-mod asking;
-mod combiner;
-mod desk;
-mod inside;
-mod known;
-mod prepare;
-mod publish;
-mod request;
-mod turn;
-
-// Reading.
-mod query;
-mod together;
-mod watch;
-
-// What stands around it.
+// What identifies commits and versions, why something is refused, and where the time comes from.
 mod clock;
 mod error;
+mod version;
+
+// What a version has besides its nodes, and the record of a commit.
+mod content {
+    pub(crate) mod erasable;
+    pub(crate) mod index;
+    pub(crate) mod sorted;
+}
 mod journal;
-mod stats;
-mod wait;
+
+// The state of trees and of the forest: the versions that are kept, names, counters.
+mod state {
+    pub(crate) mod deferred;
+    pub(crate) mod forest;
+    pub(crate) mod history;
+    pub(crate) mod reentrancy;
+    pub(crate) mod root;
+    pub(crate) mod stats;
+    pub(crate) mod tree;
+}
+
+// The way of a commit: flat combining, from the request to the published version.
+mod combine {
+    pub(crate) mod combiner;
+    pub(crate) mod commit_ids;
+    pub(crate) mod prepare;
+    pub(crate) mod publication_list;
+    pub(crate) mod publish;
+    pub(crate) mod request;
+    pub(crate) mod shared;
+    pub(crate) mod submission;
+    pub(crate) mod write_leases;
+}
+
+// Writing, as users see it: an edit, its commit, and the handle of a tree.
+mod commit;
+mod edit;
+mod tree_handle;
+mod update;
+
+// Reading beyond one version: queries, several trees at once, watches.
+mod read {
+    pub(crate) mod query;
+    pub(crate) mod together;
+    pub(crate) mod watch;
+}
+
+// The forest itself, as users see it.
+mod builder;
+mod export;
+mod forest;
 mod weight;
 
 pub use builder::{Builder, KEPT};
 pub use clock::{Clock, SystemClock};
-pub use commit::{Commit, Committing, MAX_BYTES};
+pub use commit::{Commit, Committing};
+pub use content::erasable::{Blob, BlobId, Value};
 pub use edit::Edit;
-pub use erasable::{Blob, BlobId, Value};
 pub use error::{CommitError, Conflict, NameError, VersionError};
 pub use forest::Forest;
 pub use journal::{Change, Journal, Record};
-pub use query::{Found, Plan, Query};
-pub use root::{Root, Snapshot, View};
-pub use stats::Stats;
-pub use trunk::Trunk;
+pub use read::query::{Found, Plan, Query};
+pub use read::watch::{Seen, Since, Watch, WatchEnd, WatchError};
+pub use state::root::{Root, Snapshot, View};
+pub use state::stats::Stats;
+pub use tree_handle::TreeHandle;
 pub use update::UpdateError;
-pub use version::{CommitId, Committed, Version};
-pub use wait::Wait;
-pub use watch::{Seen, Since, Watch, WatchEnd, WatchError};
+pub use version::{CommitId, Committed, MAX_BYTES, Version};
 pub use weald_tree::{
     Attributes, Bytes, Census, Diff, EditError, Node, NodeId, Operation, Path, PathError, Read,
     Subtree, Tree, Where,

@@ -1,20 +1,23 @@
-//! Numbers of versions and of commits.
+//! What identifies versions and commits.
 //!
-//! - A forest counts all its commits, whatever trees they touch; a version is known by the number of the
-//!   commit that made it. So one number names one moment of all trees, and none is ever used again: not
-//!   when a tree is deleted and created anew, and not after the forest was opened again, because each
-//!   opening has an incarnation of its own.
-//! - A commit has an id of 128 bits besides, which its author may choose: see [`Commit::id`](crate::Commit::id).
+//! - A forest counts all its commits, whatever trees they touch; a version is identified by the number of the
+//!   commit that created it. So one number names one moment of all trees, and is never reused: not when a
+//!   tree is deleted and created again, nor after the forest is opened again, because each opening has its own
+//!   incarnation.
+//! - A commit also has an id of 128 bits, which its author may choose: see [`Commit::id`](crate::Commit::id).
 
 use std::fmt;
 use std::time::SystemTime;
 
-/// A moment of the forest: what its trees were when a commit was the newest.
+/// How many bytes an author can attach to a commit.
+pub const MAX_BYTES: usize = 1024;
+
+/// A moment of the forest: its trees as they were when a commit was the newest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Version {
     /// The opening of the forest.
     pub incarnation: u64,
-    /// The number of the commit, from 1 on; no two commits of an incarnation have the same.
+    /// The number of the commit, from 1 on; no two commits of an incarnation share a number.
     pub number: u64,
 }
 
@@ -24,8 +27,8 @@ impl fmt::Display for Version {
     }
 }
 
-/// What identifies a commit wherever it is told about. Who gives a commit the same id twice gets the
-/// result of the first.
+/// Identifies a commit everywhere. A second commit with the same id is not made; its outcome is that of the
+/// first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CommitId(pub u128);
 
@@ -40,8 +43,8 @@ impl fmt::Display for CommitId {
 pub struct Committed {
     /// Its id.
     pub id: CommitId,
-    /// The version that it made, of each tree that it touched.
+    /// The version that it created in each tree that it touched.
     pub version: Version,
-    /// When; never before the time of an earlier commit.
+    /// Its time; never before that of an earlier commit.
     pub time: SystemTime,
 }

@@ -1,4 +1,4 @@
-//! What a forest takes in memory: the nodes, the indexes and the erasable values of all versions that are kept.
+//! The memory that a forest takes: the nodes, the indexes and the erasable values of all versions that are kept.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -6,21 +6,22 @@ use std::sync::Arc;
 use weald_tree::Census;
 
 use crate::forest::Forest;
-use crate::root::Root;
+use crate::state::root::Root;
 
-/// What all versions that are kept hold together; what they share is counted once. See [`Forest::weigh`].
+/// The memory of all versions that are kept; what they share is counted once. See [`Forest::weigh`].
 ///
 /// ```
-/// use weald_forest::{Forest, Wait};
+/// use pollster::block_on;
+/// use weald_forest::Forest;
 ///
 /// let forest = Forest::new();
-/// let people = forest.create("people").wait()?;
-/// people.add_index("name").wait()?;
+/// let people = block_on(forest.create("people"))?;
+/// block_on(people.add_index("name"))?;
 /// let mut edit = people.edit();
 /// let root = edit.root();
 /// edit.put_attribute(root, "name", "Ada")?;
 /// edit.put_erasable(root, "born", "1815")?;
-/// edit.commit().wait()?;
+/// block_on(edit.commit())?;
 ///
 /// let weight = forest.weigh();
 /// assert_eq!((weight.trees.versions(), weight.trees.nodes()), (3, 3));
@@ -32,9 +33,9 @@ use crate::root::Root;
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Weight {
-    /// The nodes, and how many of them versions share.
+    /// The nodes, and how many of them are shared between versions.
     pub trees: Census,
-    /// Bytes of all indexes, as asked from the allocator.
+    /// Bytes of all indexes, as requested from the allocator.
     pub index_bytes: usize,
     /// Bytes of all erasable values that are stored.
     pub blob_bytes: usize,
@@ -59,22 +60,22 @@ impl Weight {
 }
 
 impl Forest {
-    /// What all versions that are kept take in memory. It costs the time of all that lies in memory.
+    /// The memory that all versions that are kept take. It takes the time of a walk over all of it.
     pub fn weigh(&self) -> Weight {
         let mut weight = Weight {
-            blob_bytes: self.blobs().count().1,
+            blob_bytes: self.state().blobs.count().1,
             ..Weight::default()
         };
         let mut seen = HashSet::new();
-        for line in self.lines() {
+        for state in self.state().trees() {
             let roots: Vec<Arc<Root>> = {
-                let past = line.past();
-                let lone = past
+                let history = state.history();
+                let lone = history
                     .tags
                     .values()
                     .map(|tagged| &tagged.root)
-                    .filter(|root| root.number() <= past.gone());
-                past.kept().chain(lone).cloned().collect()
+                    .filter(|root| root.number() <= history.gone());
+                history.kept().chain(lone).cloned().collect()
             };
             roots.iter().for_each(|root| weight.add(root, &mut seen));
         }

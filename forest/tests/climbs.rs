@@ -1,12 +1,12 @@
-//! A chain of 100,000 nodes beside what is looked at: every node is climbed once, else this does not end.
+//! A chain of 100,000 nodes beside the nodes that are looked at: each node is climbed once, or the test never ends.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 #[path = "support/tools.rs"]
 mod tools;
 
-use tools::with_children;
-use weald_forest::{Attributes, Edit, Forest, NodeId, Path, Query, Since, Subtree, Wait, Where};
+use tools::{Wait, with_children};
+use weald_forest::{Attributes, Edit, Forest, NodeId, Path, Query, Since, Subtree, Where};
 
 const DEPTH: usize = 100_000;
 
@@ -26,7 +26,7 @@ fn splice(mut edit: Edit, under: NodeId) {
 }
 
 #[test]
-fn a_deletion_goes_beside_a_chain_that_came_meanwhile() {
+fn a_deletion_commutes_with_a_chain_that_was_added_meanwhile() {
     let (tree, children) = with_children(&Forest::new(), 2);
     let mut deletion = tree.edit();
     deletion.delete(children[0]).unwrap();
@@ -36,7 +36,7 @@ fn a_deletion_goes_beside_a_chain_that_came_meanwhile() {
 }
 
 #[test]
-fn a_watch_and_a_query_look_past_a_chain_that_lies_elsewhere() {
+fn a_watch_and_a_query_skip_a_chain_elsewhere() {
     let (tree, children) = with_children(&Forest::new(), 2);
     tree.add_index("k").wait().unwrap();
     let path: Path = tree.view().tree().node(children[0]).unwrap().path();

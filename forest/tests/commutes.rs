@@ -1,8 +1,8 @@
 //! The table of `docs/commits.md`, cell by cell: two edits of one base, committed one after the other.
 //!
-//! What the table says is written down here a second time, in terms of the base only. A conflict leaves
-//! no trace; what goes together equals a serial execution of both, in the order of the commits or the
-//! other one, except that of two nodes inserted in the same gap either may stand first.
+//! The table is written down here a second time, in terms of the base only. A conflict leaves no trace; two
+//! edits that commute give the outcome of a serial execution of both, in either order, except that two nodes
+//! inserted in the same gap may be in either order.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -15,7 +15,8 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
-use weald_forest::{Attributes, CommitError, Edit, EditError, Forest, NodeId, Trunk, Wait, Where};
+use tools::Wait;
+use weald_forest::{Attributes, CommitError, Edit, EditError, Forest, NodeId, TreeHandle, Where};
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Op {
@@ -53,11 +54,11 @@ fn perform(edit: &mut Edit, op: Op, tag: &str) -> Result<(), EditError> {
     }
 }
 
-/// The base, as the table's second writing sees it.
+/// The base, as this version of the table sees it.
 struct Base<'a>(&'a weald_forest::Tree);
 
 impl Base<'_> {
-    /// A node and all above it.
+    /// A node and all its ancestors.
     fn line(&self, node: NodeId) -> BTreeSet<NodeId> {
         let node = self.0.node(node).unwrap();
         std::iter::once(node)
@@ -88,7 +89,7 @@ impl Base<'_> {
         }
     }
 
-    /// The nodes in or at which an operation changes something, at their place in the base.
+    /// The nodes that an operation changes, or whose children it changes, by their place in the base.
     fn touches(&self, op: Op) -> Vec<NodeId> {
         match op {
             Append(parent) | Splice(parent) => vec![parent],
@@ -99,11 +100,11 @@ impl Base<'_> {
         }
     }
 
-    /// Whether `second`, brought to what `first` made, is a conflict.
+    /// Whether `second`, rebased to the version of `first`, conflicts.
     fn conflict(&self, first: Op, second: Op) -> bool {
         let root = self.0.root().id();
         match (first, second) {
-            // Whoever lets a subtree go relied on all that was in it.
+            // Deleting a subtree relies on all that was in it.
             (_, ReplaceRoot) | (ReplaceRoot, _) => true,
             (first, Delete(gone))
                 if self
@@ -113,14 +114,14 @@ impl Base<'_> {
             {
                 true
             }
-            // Nobody does anything with what is gone.
+            // Nothing can be done with a deleted node.
             (Delete(gone), second) => self
                 .needs(second)
                 .iter()
                 .any(|node| self.is_under(*node, gone)),
             (Put(n, a) | Unput(n, a), Put(m, b) | Unput(m, b)) => (n, a) == (m, b),
             (Move(n, _), Move(m, _)) if n == m => true,
-            // What was moved under `parent` took all below it along.
+            // A node that was moved under `parent` took its descendants along.
             (Move(n, parent), Move(m, to)) => {
                 self.is_under(to, n) && self.is_under(parent, m) && n != root
             }
@@ -132,7 +133,7 @@ impl Base<'_> {
     fn share_a_gap(&self, first: Op, second: Op) -> bool {
         match (first, second) {
             (Beside(a, _), Beside(b, _)) => self.parent(a) == self.parent(b),
-            // Behind the last child is the gap into which an append goes.
+            // An append goes into the gap after the last child.
             (Append(parent) | Splice(parent) | Move(_, parent), Beside(sibling, false)) => {
                 self.parent(sibling) == Some(parent)
             }
@@ -141,7 +142,7 @@ impl Base<'_> {
     }
 }
 
-fn base() -> (Trunk, Vec<NodeId>) {
+fn base() -> (TreeHandle, Vec<NodeId>) {
     let tree = Forest::new().create("t").wait().unwrap();
     let mut edit = tree.edit();
     let mut nodes = vec![edit.root()];
@@ -182,11 +183,11 @@ fn op(nodes: &[NodeId], (kind, one, other, choice): &Drawn) -> Op {
     }
 }
 
-fn json(tree: &Trunk) -> String {
+fn json(tree: &TreeHandle) -> String {
     tree.view().tree().root().to_json()
 }
 
-/// What both make of the base one after the other, if that is possible.
+/// The outcome of both operations one after the other, if that is possible.
 fn serial(ops: [(Op, &str); 2]) -> Option<String> {
     let (tree, _) = base();
     for (op, tag) in ops {
@@ -201,14 +202,14 @@ fn drawn() -> impl Strategy<Value = Drawn> {
     (0..9_u8, any::<Index>(), any::<Index>(), any::<bool>())
 }
 
-/// Holds one pair against the table; tells whether it was a conflict, if both were possible in the base.
+/// Checks one pair against the table; returns whether it conflicted, if both were possible in the base.
 fn check(drawn: &[Drawn; 2]) -> Result<Option<bool>, TestCaseError> {
     let (tree, nodes) = base();
     let [first, second] = drawn.each_ref().map(|drawn| op(&nodes, drawn));
     let (mut one, mut other) = (tree.edit(), tree.edit());
     if perform(&mut one, first, "first").is_err() || perform(&mut other, second, "second").is_err()
     {
-        return Ok(None); // Impossible already in the base.
+        return Ok(None); // Impossible even in the base.
     }
     let before = tree.snapshot();
     one.commit().wait().unwrap();
@@ -249,7 +250,7 @@ enum Cell {
     Depends,
 }
 
-/// The rows and columns of the table, each with the kinds of operations that it stands for.
+/// The rows and columns of the table, each with its kinds of operations.
 const KINDS: [&[u8]; 7] = [&[0, 2], &[1], &[3, 4], &[5], &[6], &[7], &[8]];
 
 #[rustfmt::skip]
@@ -267,9 +268,9 @@ const TABLE: [[Cell; 7]; 7] = {
     ]
 };
 
-/// A property for each cell: so many pairs of its operations, and all that the cell says may happen does.
+/// A property for each cell: over many pairs of its operations, every outcome that the cell allows occurs.
 #[test]
-fn each_cell_of_the_table_is_as_it_says() {
+fn each_cell_of_the_table_holds() {
     let mut runner = TestRunner::deterministic();
     let mut draw = |kinds: &[u8]| -> Drawn {
         let (at, one, other, choice) = (
@@ -309,7 +310,7 @@ proptest! {
         let _ = check(&drawn)?;
     }
 
-    /// What appends and pushed roots look like is the order of commits.
+    /// Appends and pushed roots show the order of the commits.
     #[test]
     fn what_stands_last_stands_in_the_order_of_commits(kinds in [0..3_u8, 0..3_u8], node in any::<Index>()) {
         let of = |kind| match kind { 0 => (0, node, node, true), 1 => (2, node, node, true), _ => (8, node, node, true) };
@@ -333,14 +334,15 @@ proptest! {
         one.commit().wait().unwrap();
         let again = perform(&mut tree.edit(), second, "second");
         let outcome = other.commit().wait();
-        // A node beside which one inserts may have moved; saying anew where is possible, and not blind.
+        // The sibling of an insertion may have moved; the operation must then name its place again, so it is
+        // not blind.
         let has_moved = matches!((first, second), (Move(n, _), Beside(m, _)) if n == m);
         prop_assert!(outcome.is_ok() == again.is_ok() || has_moved, "{:?} then {:?}: {:?}", first, second, outcome);
     }
 }
 
 #[test]
-fn what_an_edit_read_must_still_be_so() {
+fn what_an_edit_read_must_be_unchanged() {
     type Reading = fn(&Edit, NodeId);
     let attribute: Reading = |edit, node| _ = edit.attribute(node, "a").unwrap();
     let children: Reading = |edit, node| _ = edit.children(node).unwrap();

@@ -5,11 +5,12 @@
 #[path = "support/tools.rs"]
 mod tools;
 
-use weald_forest::{Attributes, Forest, NodeId, Path, Query, Since, Tree, Wait};
+use tools::Wait;
+use weald_forest::{Attributes, Forest, NodeId, Path, Query, Since, Tree};
 
 const DEPTH: usize = 100_000;
 
-/// A chain of nodes, and the lowest.
+/// A chain of nodes, and its lowest node.
 fn chain() -> (Tree, NodeId) {
     let mut edit = Tree::new().edit();
     let mut lowest = edit.tree().root().id();

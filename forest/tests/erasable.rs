@@ -1,4 +1,4 @@
-//! Erasable attributes: read like others, gone from every version once erased, and nowhere else.
+//! Erasable attributes are read like others; once erased they are gone from every version, and nothing else is.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -8,9 +8,9 @@ mod tools;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
-use tools::ManualClock;
+use tools::{ManualClock, Wait};
 use weald_forest::{
-    Change, Commit, CommitError, Forest, Journal, Query, Record, Tree, Trunk, Value, Wait,
+    Change, Commit, CommitError, Forest, Journal, Query, Record, Tree, TreeHandle, Value,
 };
 
 fn bytes(forest: &Forest, root: &weald_forest::Root) -> Option<Vec<u8>> {
@@ -44,7 +44,7 @@ fn what_is_erased_is_gone_from_every_version() {
     assert_eq!(
         root.get("name").unwrap().len(),
         22,
-        "the tree has a reference only"
+        "the tree has only a reference"
     );
     let raw = root.to_json();
     assert!(!raw.contains("Ada"));
@@ -73,21 +73,21 @@ fn what_is_erased_is_gone_from_every_version() {
             r#"{"attributes":{"born":"1815","name":{"erased":"1000005"}}}"#
         );
     }
-    // What is put afterwards is another value.
+    // A value that is put afterwards is a new one.
     let mut edit = tree.edit();
     edit.put_erasable(edit.root(), "name", "Lovelace").unwrap();
     edit.commit().wait().unwrap();
     assert_eq!(bytes(&forest, &tree.view()).unwrap(), b"Lovelace");
 }
 
-fn edit_sees(tree: &weald_forest::Trunk) -> String {
+fn edit_sees(tree: &weald_forest::TreeHandle) -> String {
     let edit = tree.edit();
     let value = edit.value(edit.root(), "name").unwrap().unwrap();
     String::from_utf8(value.bytes().unwrap().to_vec()).unwrap()
 }
 
 #[test]
-fn bytes_come_with_their_commit_only() {
+fn bytes_are_stored_with_their_commit_only() {
     let forest = Forest::new();
     let (tree, other) = (
         forest.create("t").wait().unwrap(),
@@ -121,7 +121,7 @@ fn bytes_come_with_their_commit_only() {
 }
 
 #[test]
-fn what_lies_in_a_deleted_tree_can_be_erased() {
+fn values_of_a_deleted_tree_can_be_erased() {
     let forest = Forest::new();
     let tree = forest.create("t").wait().unwrap();
     let mut edit = tree.edit();
@@ -136,8 +136,8 @@ fn what_lies_in_a_deleted_tree_can_be_erased() {
     assert!(matches!(value, Some(Value::Erased { .. })));
 }
 
-/// Puts an erasable value over the one that may be there.
-fn put_erasable(tree: &Trunk, value: impl AsRef<[u8]>) {
+/// Puts an erasable value, replacing any that is there.
+fn put_erasable(tree: &TreeHandle, value: impl AsRef<[u8]>) {
     let mut edit = tree.edit();
     edit.put_erasable(edit.root(), "name", value).unwrap();
     edit.commit().wait().unwrap();
@@ -162,7 +162,7 @@ fn bytes_go_with_the_last_version_that_refers_to_them() {
     assert_eq!(stored(), (1, 100));
     tree.untag("t").wait().unwrap();
     assert_eq!(bytes(&forest, &reader).unwrap(), [10; 100]);
-    // So does a tree that was created from such a version.
+    // A tree that was created from such a version keeps it, too.
     let copy = forest.create_from("copy", reader.tree().clone()).wait();
     drop(reader);
     assert_eq!(bytes(&forest, &copy.unwrap().view()).unwrap(), [10; 100]);
@@ -195,7 +195,7 @@ fn bytes_of_edits_that_are_dropped_or_refused_are_not_stored() {
 }
 
 #[test]
-fn an_erased_value_is_told_as_long_as_a_version_refers_to_it() {
+fn an_erased_value_is_reported_as_long_as_a_version_refers_to_it() {
     let forest = Forest::builder().keep(1).build();
     let tree = forest.create("t").wait().unwrap();
     put_erasable(&tree, "Ada");
@@ -210,7 +210,7 @@ fn an_erased_value_is_told_as_long_as_a_version_refers_to_it() {
     assert_eq!(forest.stats().blobs, 0);
 }
 
-/// A journal that notes who erased what.
+/// A journal that notes erasures.
 struct Erasures(Arc<Mutex<Vec<String>>>);
 
 impl Journal for Erasures {
@@ -225,7 +225,7 @@ impl Journal for Erasures {
 }
 
 #[test]
-fn a_journal_is_told_to_erase_what_no_version_has_any_more() {
+fn a_journal_is_told_to_erase_what_no_version_has_any_longer() {
     let erased = Arc::new(Mutex::new(Vec::new()));
     let journal = Erasures(Arc::clone(&erased));
     let forest = Forest::builder().keep(1).journal(journal).build();
@@ -239,7 +239,7 @@ fn a_journal_is_told_to_erase_what_no_version_has_any_more() {
 }
 
 #[test]
-fn what_is_exported_can_be_imported_without_what_was_erased() {
+fn an_export_can_be_imported_without_what_was_erased() {
     let forest = Forest::new();
     let tree = forest.create("t").wait().unwrap();
     let mut edit = tree.edit();

@@ -1,4 +1,4 @@
-//! Indexes: the same answers as a walk over all nodes, in every version, whatever was done.
+//! Indexes give the same answers as a walk over all nodes, in every version, after any operations.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -13,10 +13,10 @@ use std::ops::Bound;
 
 use model::{Model, Step, perform, steps};
 use proptest::prelude::*;
-use tools::with_children;
-use weald_forest::{Forest, NodeId, Plan, Query, Root, Wait};
+use tools::{Wait, with_children};
+use weald_forest::{Forest, NodeId, Plan, Query, Root};
 
-/// By looking at every node.
+/// Finds nodes by a look at every node.
 fn scan(root: &Root, is_sought: &dyn Fn(&[u8]) -> bool) -> BTreeSet<NodeId> {
     let nodes = root
         .tree()
@@ -85,7 +85,7 @@ proptest! {
             let mut edit = tree.edit().blind();
             plain.finish().1.operations().iter().for_each(|step| edit.apply(step).unwrap());
             if *is_together {
-                // Another commit comes first, so this one is brought to it.
+                // Another commit comes first, so this one is rebased to it.
                 let mut rival = tree.edit();
                 rival.put_attribute(rival.root(), "a", [number]).unwrap();
                 rival.commit().wait().unwrap();
@@ -148,7 +148,7 @@ fn an_edit_finds_what_it_wrote_and_what_it_did_not() {
             gone.unwrap_err(),
             weald_forest::EditError::Missing(nodes[3])
         );
-        // The search is a read of all below the node.
+        // The search is a read of the node's whole subtree.
         tools::commit(&tree, "a", "x");
         assert!(edit.commit().wait().is_err());
     }

@@ -1,4 +1,4 @@
-//! The journal has all that a forest is: what it took can be done again; what it refuses does not happen.
+//! The journal has everything that a forest is: its records can be replayed, and what it refuses is not done.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -8,18 +8,18 @@ mod tools;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use tools::{ByHand, commit, put, value_of};
+use tools::{ByHand, Wait, commit, put, value_of};
 use weald_forest::{
     Attributes, Change, Commit, CommitError, CommitId, Forest, Journal, Record, Tree, Version,
-    Wait, Where,
+    Where,
 };
 
-/// Does again what a journal is told, in the plainest way.
+/// Replays its records, in the plainest way.
 #[derive(Clone, Default)]
-struct Replay(Arc<Mutex<Known>>);
+struct Replay(Arc<Mutex<Replayed>>);
 
 #[derive(Default)]
-struct Known {
+struct Replayed {
     trees: BTreeMap<u64, (String, BTreeMap<u64, Tree>)>,
     records: Vec<(u64, CommitId, Vec<u8>, usize)>,
 }
@@ -71,7 +71,7 @@ impl Journal for Replay {
 }
 
 #[test]
-fn what_the_journal_took_makes_the_same_forest() {
+fn the_records_of_a_journal_make_the_same_forest() {
     let replay = Replay::default();
     let forest = Forest::builder().journal(replay.clone()).build();
     let one = forest.create("one").wait().unwrap();
@@ -82,7 +82,7 @@ fn what_the_journal_took_makes_the_same_forest() {
     forest.create("gone").wait().unwrap();
     forest.delete("gone").wait().unwrap();
     let good = commit(&one, "k", "1").version;
-    // Two edits of one base; the second is rebased, and its keys are made anew.
+    // Two edits of one base; the second is rebased, and its keys are created again.
     let (mut first, mut second) = (one.edit(), one.edit());
     for edit in [&mut first, &mut second] {
         let node = edit
@@ -149,7 +149,7 @@ impl Journal for Refuses {
 }
 
 #[test]
-fn what_the_journal_refuses_does_not_happen() {
+fn what_the_journal_refuses_is_not_done() {
     let refusal = Arc::new(Mutex::new(None));
     let forest = Forest::builder().journal(Refuses(refusal.clone())).build();
     let (one, two) = (
@@ -179,10 +179,10 @@ fn what_the_journal_refuses_does_not_happen() {
     assert_eq!(next.version, follows, "what was refused used up no number");
 }
 
-/// While it appends, it lets a test do something: at that moment somebody has the right to commit.
+/// Lets a test do something while it appends: at that moment the combiner is taken.
 struct Busy(Arc<Mutex<Meanwhile>>);
 
-/// What is done once.
+/// What a test does once, meanwhile.
 type Meanwhile = Option<Box<dyn FnOnce() + Send>>;
 
 impl Journal for Busy {
@@ -196,7 +196,7 @@ impl Journal for Busy {
 }
 
 #[test]
-fn who_comes_while_another_commits_is_served_by_that_one() {
+fn a_commit_that_comes_during_another_is_served_by_its_thread() {
     let meanwhile = Arc::new(Mutex::new(None));
     let forest = Forest::builder().journal(Busy(meanwhile.clone())).build();
     let tree = forest.create("t").wait().unwrap();
@@ -210,7 +210,7 @@ fn who_comes_while_another_commits_is_served_by_that_one() {
             assert!(future.is_pending());
             left.lock().unwrap().push(future);
         }
-        // Nobody has taken this one up, so it is taken back.
+        // This one has not been taken up, so it is withdrawn.
         drop(left.lock().unwrap().remove(1));
     }));
     let first = commit(&tree, "first", "v").version.number;

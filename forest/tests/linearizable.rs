@@ -1,9 +1,9 @@
-//! Histories of concurrent commits and snapshots are linearizable: there is an order of all operations,
-//! each at one moment between its call and its return, in which a plain map does the same.
+//! Histories of concurrent commits and snapshots are linearizable: there is an order of all operations, each at
+//! one moment between its call and its return, in which a plain map behaves the same.
 //!
-//! The search is that of Wing and Gong (1993), with the memory of Lowe (2017): the next operation of the
-//! order is any that was called before the first return of those that are left; a set of operations
-//! done and a state from which the rest failed once are not tried again.
+//! The search is that of Wing and Gong (1993), with the memoization of Lowe (2017): the next operation is any
+//! that was called before the first return among those that are left; a set of finished operations with a
+//! state from which the rest failed once is not tried again.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -14,8 +14,8 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tools::{Random, soak};
-use weald_forest::{Commit, Edit, Forest, Root, Trunk, Wait};
+use tools::{Random, Wait, soak};
+use weald_forest::{Commit, Edit, Forest, Root, TreeHandle};
 
 /// Trees and their attributes, all numbers.
 type State = BTreeMap<(usize, String), u64>;
@@ -25,7 +25,7 @@ const NAMES: [&str; 2] = ["x", "y"];
 
 #[derive(Clone, Debug)]
 enum Did {
-    /// A commit that happened: what it read, what it wrote.
+    /// A commit that succeeded: what it read, what it wrote.
     Commit(State, State),
     /// A commit that was refused: it did nothing, at any moment.
     Refused,
@@ -87,7 +87,7 @@ fn search(
     false
 }
 
-/// Writes down what threads do.
+/// Records what threads do.
 struct Recorder {
     time: AtomicU64,
     history: Mutex<Vec<Operation>>,
@@ -134,11 +134,11 @@ fn number(root: &Root, name: &str) -> u64 {
     value.map_or(0, |value| u64::from_le_bytes(value.try_into().unwrap()))
 }
 
-fn snapshot(forest: &Forest, trees: &[Trunk], way: Way) -> Did {
+fn snapshot(forest: &Forest, trees: &[TreeHandle], way: Way) -> Did {
     let roots = match way {
         Way::OneByOne => {
-            let one = |tree: &Trunk| {
-                std::thread::yield_now(); // So that others come between.
+            let one = |tree: &TreeHandle| {
+                std::thread::yield_now(); // So that others come in between.
                 tree.snapshot()
             };
             trees.iter().map(one).collect()
@@ -154,7 +154,7 @@ fn snapshot(forest: &Forest, trees: &[Trunk], way: Way) -> Did {
     Did::Snapshot(seen)
 }
 
-fn view(trees: &[Trunk], tree: usize) -> Did {
+fn view(trees: &[TreeHandle], tree: usize) -> Did {
     let view = trees[tree].view();
     Did::Snapshot(
         NAMES
@@ -164,7 +164,7 @@ fn view(trees: &[Trunk], tree: usize) -> Did {
 }
 
 /// Reads some attributes of some trees and writes others, by chance.
-fn commit(trees: &[Trunk], random: &mut Random, way: Way) -> Did {
+fn commit(trees: &[TreeHandle], random: &mut Random, way: Way) -> Did {
     let (mut read, mut wrote, mut edits) = (State::new(), State::new(), Vec::new());
     let first = random.below(TREES);
     for tree in [first, 1 - first].into_iter().take(1 + random.below(2)) {
@@ -191,7 +191,7 @@ fn commit(trees: &[Trunk], random: &mut Random, way: Way) -> Did {
             Did::Refused
         };
     }
-    std::thread::yield_now(); // So that others come between.
+    std::thread::yield_now(); // So that others come in between.
     match Commit::of(edits).unwrap().wait() {
         Ok(_) => Did::Commit(read, wrote),
         Err(_) => Did::Refused,
@@ -201,7 +201,7 @@ fn commit(trees: &[Trunk], random: &mut Random, way: Way) -> Did {
 /// What three threads do at the same time.
 fn history(random: &mut Random, way: Way) -> Vec<Operation> {
     let forest = Forest::builder().keep(1 + random.below(4)).build();
-    let trees: Vec<Trunk> = (0..TREES)
+    let trees: Vec<TreeHandle> = (0..TREES)
         .map(|n| forest.create(&n.to_string()).wait().unwrap())
         .collect();
     let recorder = Recorder::new();
@@ -254,7 +254,7 @@ fn the_checker_knows_right_from_wrong() {
         |value| Did::Commit(State::new(), x(value)),
         |value| Did::Snapshot(x(value)),
     );
-    // At the same time, so either may be first.
+    // Concurrent, so either may be first.
     assert!(is_linearizable(&[at(0, 3, write(1)), at(1, 2, read(0))]));
     assert!(is_linearizable(&[at(0, 3, write(1)), at(1, 2, read(1))]));
     // One after the other.
@@ -278,7 +278,7 @@ fn the_checker_knows_right_from_wrong() {
 #[test]
 fn the_checker_catches_a_commit_that_relies_on_nothing() {
     let forest = Forest::new();
-    let trees: Vec<Trunk> = (0..TREES)
+    let trees: Vec<TreeHandle> = (0..TREES)
         .map(|n| forest.create(&n.to_string()).wait().unwrap())
         .collect();
     let mut histories = [Way::Right, Way::Blind].map(|way| {
@@ -308,7 +308,7 @@ fn the_checker_catches_a_commit_that_relies_on_nothing() {
     assert!(!is_linearizable(blind));
 }
 
-/// Searches for a history that is wrong. Whether threads meet is up to the machine, so it searches on.
+/// Searches for a history that is wrong. Whether threads meet is up to the machine, so it keeps searching.
 fn is_caught(way: Way) -> bool {
     let mut random = Random(1);
     (0..20_000).any(|_| !is_linearizable(&history(&mut random, way)))

@@ -1,6 +1,6 @@
-//! Memory is given back: what retention lets go is freed, whoever reads; and a deleted tree goes whole.
+//! Memory is given back: what retention lets go is freed, whatever readers do; a deleted tree is freed whole.
 //!
-//! Live bytes are counted in the allocator, so this file has one test, which has the program for itself.
+//! Live bytes are counted in the allocator, so this file has a single test, alone in its program.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -10,14 +10,14 @@ mod tools;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicIsize, Ordering};
 
-use tools::with_children;
-use weald_forest::{Forest, NodeId, Trunk, Wait};
+use tools::{Wait, with_children};
+use weald_forest::{Forest, NodeId, TreeHandle};
 
 struct Counting;
 
 static LIVE: AtomicIsize = AtomicIsize::new(0);
 
-// SAFETY: everything is passed on to the system's allocator, and counting changes nothing of it.
+// SAFETY: everything is passed on to the system's allocator; counting does not affect it.
 #[allow(unsafe_code, reason = "counting what is allocated needs an allocator")]
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
@@ -41,7 +41,7 @@ fn live() -> isize {
 }
 
 /// Commits to each node in turn, so that all versions are alike in size.
-fn churn(tree: &Trunk, nodes: &[NodeId], rounds: usize) {
+fn churn(tree: &TreeHandle, nodes: &[NodeId], rounds: usize) {
     for (number, node) in nodes.iter().cycle().take(rounds * nodes.len()).enumerate() {
         let mut edit = tree.edit();
         edit.put_attribute(*node, "n", number.to_le_bytes())
@@ -50,7 +50,7 @@ fn churn(tree: &Trunk, nodes: &[NodeId], rounds: usize) {
     }
 }
 
-/// Erasable bytes go with the versions that refer to them, and with a tree that is deleted whole.
+/// Erasable bytes are freed with the versions that refer to them, and with a tree that is deleted.
 fn erasable_bytes_come_and_go(forest: &Forest) {
     let plain = live();
     let large = forest.create("large").wait().unwrap();
@@ -87,7 +87,7 @@ fn what_is_let_go_is_freed() {
         let grown = live() - full;
         assert!(grown.abs() < full / 10, "{grown} bytes more than {full}");
 
-        // Readers that sleep keep one version each, the one they hold.
+        // Sleeping readers keep one version each, the one they hold.
         let (view, snapshot) = (tree.view(), tree.snapshot());
         churn(&tree, &nodes, 5);
         let held = live() - full;
@@ -97,7 +97,7 @@ fn what_is_let_go_is_freed() {
         );
         drop((view, snapshot));
 
-        // A tag keeps one version, and gives it back.
+        // A tag keeps one version; removing the tag frees it.
         tree.tag("t", tree.view().version()).wait().unwrap();
         churn(&tree, &nodes, 1);
         tree.untag("t").wait().unwrap();

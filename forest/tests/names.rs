@@ -5,11 +5,11 @@
 #[path = "support/tools.rs"]
 mod tools;
 
-use tools::{commit, put, value_of};
-use weald_forest::{CommitError, Forest, NameError, Tree, Wait};
+use tools::{Wait, commit, put, value_of};
+use weald_forest::{CommitError, Forest, NameError, Tree};
 
 #[test]
-fn a_name_stands_for_one_tree() {
+fn a_name_names_one_tree() {
     let forest = Forest::new();
     let first = forest.create("b").wait().unwrap();
     forest
@@ -55,7 +55,7 @@ fn a_renamed_tree_is_the_same_tree() {
 }
 
 #[test]
-fn a_deleted_tree_is_read_and_not_changed() {
+fn a_deleted_tree_can_be_read_but_not_changed() {
     let forest = Forest::new();
     let tree = forest.create("t").wait().unwrap();
     let last = commit(&tree, "k", "v");
@@ -67,7 +67,7 @@ fn a_deleted_tree_is_read_and_not_changed() {
     let anew = forest.create("t").wait().unwrap();
     assert!(
         anew.view().version().number > last.version.number + 1,
-        "no number is used again"
+        "no number is reused"
     );
     assert_ne!(anew.number(), tree.number());
     assert_eq!(value_of(&anew, "k"), None);
@@ -75,7 +75,7 @@ fn a_deleted_tree_is_read_and_not_changed() {
 
 #[test]
 #[should_panic(expected = "an edit of a tree begins from a version of that tree")]
-fn a_tree_that_was_created_from_another_one_is_another_tree() {
+fn a_tree_that_was_created_from_another_is_a_tree_of_its_own() {
     let forest = Forest::new();
     let tree = forest.create("t").wait().unwrap();
     let content = tree.view().tree().clone();
@@ -84,7 +84,7 @@ fn a_tree_that_was_created_from_another_one_is_another_tree() {
 }
 
 #[test]
-fn a_name_is_looked_up_when_the_change_happens() {
+fn a_name_is_looked_up_when_the_change_is_made() {
     let forest = Forest::new();
     let first = forest.create("t").wait().unwrap();
     let (deletion, renaming) = (forest.delete("t"), forest.rename("u", "v"));

@@ -1,4 +1,4 @@
-//! Commits become visible in their order, of whatever kind they are, also when they are made in one group.
+//! Commits of all kinds become visible in their order, also within one group.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -8,13 +8,13 @@ mod tools;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use tools::{ByHand, put, value_of};
-use weald_forest::{Change, Forest, Journal, Record, Trunk, Wait};
+use tools::{ByHand, Wait, put, value_of};
+use weald_forest::{Change, Forest, Journal, Record, TreeHandle, Version, VersionError};
 
-/// What is done while the combiner is busy with a commit of which the journal is told.
+/// What a test does while the combiner appends a commit to the journal.
 type Hook = Box<dyn FnMut() + Send>;
 
-/// Calls a hook when an index is added or dropped, which nobody else here does.
+/// Calls a hook when an index is added or dropped, which no other commit here does.
 #[derive(Clone, Default)]
 struct Hooks(Arc<Mutex<[Option<Hook>; 2]>>);
 
@@ -31,11 +31,11 @@ impl Journal for Hooks {
     }
 }
 
-/// Makes an edit of `tree` and then what `second` asks for in one group, and calls `look` between this
-/// and the next commit of the group.
+/// Commits an edit of `tree` and then `second` in one group, and calls `look` between `second` and the next commit
+/// of the group.
 fn in_one_group<T: Send + 'static>(
     (forest, hooks): &(Forest, Hooks),
-    tree: &Trunk,
+    tree: &TreeHandle,
     second: ByHand<T>,
     look: impl Fn() -> bool + Send + 'static,
 ) {
@@ -64,18 +64,20 @@ fn forest() -> (Forest, Hooks) {
 }
 
 #[test]
-fn who_sees_a_tree_created_sees_the_commit_before_it() {
+fn a_reader_that_sees_a_tree_created_sees_the_commit_before_it() {
     let both = forest();
     let tree = both.0.create("t").wait().unwrap();
     let (forest, seen) = (both.0.clone(), tree.clone());
     let creation = ByHand::new(both.0.create("later"));
     in_one_group(&both, &tree, creation, move || {
-        forest.get("later").is_ok() && value_of(&seen, "k").as_deref() == Some("v")
+        let created = forest.get("later").unwrap();
+        let is_known = created.kept_at(created.view().version()).is_ok();
+        is_known && value_of(&seen, "k").as_deref() == Some("v")
     });
 }
 
 #[test]
-fn who_sees_a_tree_renamed_sees_the_commit_before_it() {
+fn a_reader_that_sees_a_tree_renamed_sees_the_commit_before_it() {
     let both = forest();
     let tree = both.0.create("t").wait().unwrap();
     let seen = tree.clone();
@@ -86,7 +88,7 @@ fn who_sees_a_tree_renamed_sees_the_commit_before_it() {
 }
 
 #[test]
-fn who_sees_a_tag_sees_the_commit_before_it() {
+fn a_reader_that_sees_a_tag_sees_the_commit_before_it() {
     let both = forest();
     let tree = both.0.create("t").wait().unwrap();
     let seen = tree.clone();
@@ -94,4 +96,23 @@ fn who_sees_a_tag_sees_the_commit_before_it() {
     in_one_group(&both, &tree, tagging, move || {
         seen.tagged("good").is_some() && value_of(&seen, "k").as_deref() == Some("v")
     });
+}
+
+#[test]
+fn a_version_is_not_known_before_its_commit_is_visible() {
+    let both = forest();
+    let tree = both.0.create("t").wait().unwrap();
+    let second = both.0.create("u").wait().unwrap();
+    let newest = second.view().version();
+    // Before `second`: a tree, two indexes and the edit of `tree`.
+    let asked = Version {
+        number: newest.number + 5,
+        ..newest
+    };
+    let seen = second.clone();
+    let edit = ByHand::new(put(&second, "k", "v").commit());
+    in_one_group(&both, &tree, edit, move || {
+        matches!(seen.kept_at(asked), Err(VersionError::Future { .. }))
+    });
+    assert_eq!(second.kept_at(asked).unwrap().version(), asked);
 }

@@ -7,10 +7,10 @@ mod tools;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use tools::{Random, commit, put, soak, value_of};
-use weald_forest::{Commit, CommitError, Forest, Trunk, Wait};
+use tools::{Random, Wait, commit, put, soak, value_of};
+use weald_forest::{Commit, CommitError, Forest, TreeHandle};
 
-fn trees<const N: usize>(forest: &Forest) -> [Trunk; N] {
+fn trees<const N: usize>(forest: &Forest) -> [TreeHandle; N] {
     std::array::from_fn(|number| {
         let tree = forest.create(&number.to_string()).wait().unwrap();
         commit(&tree, "n", "0");
@@ -59,7 +59,7 @@ fn each_tree_is_rebased_on_its_own() {
 fn what_was_read_in_one_tree_guards_what_is_written_in_another() {
     let forest = Forest::new();
     let [one, two] = trees(&forest);
-    let crossed = |read: &Trunk, write: &Trunk| {
+    let crossed = |read: &TreeHandle, write: &TreeHandle| {
         let reader = read.edit();
         reader.attribute(reader.root(), "n").unwrap();
         Commit::of([reader, put(write, "n", "mine")]).unwrap()
@@ -70,7 +70,7 @@ fn what_was_read_in_one_tree_guards_what_is_written_in_another() {
 }
 
 #[test]
-fn mistakes_are_told() {
+fn mistakes_are_reported() {
     let forest = Forest::new();
     let [one] = trees(&forest);
     let [stranger] = trees(&Forest::new());
@@ -82,10 +82,10 @@ fn mistakes_are_told() {
     assert_eq!(other, Some(CommitError::OtherForest("0".into())));
 }
 
-/// Writers move one from tree to tree, so the sum is always the same; others commit to single trees.
+/// Writers move one unit from tree to tree, so the sum stays the same; others commit to single trees.
 fn transfers(random: &mut Random) {
     let forest = Forest::builder().keep(2 + random.below(30)).build();
-    let trees: [Trunk; 4] = trees(&forest);
+    let trees: [TreeHandle; 4] = trees(&forest);
     let is_over = AtomicBool::new(false);
     let seeds: Vec<u64> = (0..2).map(|_| random.below(1 << 30) as u64).collect();
     std::thread::scope(|scope| {
@@ -123,7 +123,7 @@ fn transfers(random: &mut Random) {
             }
         });
         scope.spawn(|| {
-            // One tree after the other: who sees a joint commit in the first sees it in the second.
+            // One tree after the other: a reader that sees a joint commit in the first sees it in the second.
             while !is_over.load(Ordering::SeqCst) {
                 let first = trees[2].view().version();
                 let joint = trees[3].snapshot();
@@ -138,7 +138,7 @@ fn transfers(random: &mut Random) {
     });
 }
 
-fn transfer(trees: &[Trunk; 4], random: &mut Random) {
+fn transfer(trees: &[TreeHandle; 4], random: &mut Random) {
     for _ in 0..100 {
         let from = random.below(4);
         let to = (from + 1 + random.below(3)) % 4;
@@ -151,7 +151,7 @@ fn transfer(trees: &[Trunk; 4], random: &mut Random) {
                 edit.put_attribute(root, "n", count.wrapping_add(by).to_string())
                     .unwrap();
             }
-            std::thread::yield_now(); // So that others come between.
+            std::thread::yield_now(); // So that others come in between.
             if Commit::of(edits).unwrap().wait().is_ok() {
                 break;
             }

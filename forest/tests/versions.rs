@@ -1,4 +1,4 @@
-//! Older versions: by number, by time, by tag; what a node went through; restore; and what is let go.
+//! Older versions: by number, by time, by tag; the history of a node; restore; and what is let go.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -8,8 +8,8 @@ mod tools;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use tools::{ManualClock, commit, put, value_of, with_children};
-use weald_forest::{CommitId, Forest, Version, VersionError, Wait};
+use tools::{ManualClock, Wait, commit, put, value_of, with_children};
+use weald_forest::{CommitId, Forest, Version, VersionError};
 
 #[test]
 fn a_version_stays_as_it_was() {
@@ -24,7 +24,7 @@ fn a_version_stays_as_it_was() {
         assert_eq!(old.tree().root().get_str("k"), Some(value));
         assert_eq!(old.version(), *version);
     }
-    // A commit elsewhere makes a version of the forest, of which this tree is what it was.
+    // A commit elsewhere creates a version of the forest in which this tree is unchanged.
     let elsewhere = commit(&other, "k", "x").version;
     assert_eq!(tree.kept_at(elsewhere).unwrap().version(), numbers[2]);
     let first = other.versions()[0].version();
@@ -58,7 +58,7 @@ fn a_version_stays_as_it_was() {
 }
 
 #[test]
-fn a_time_finds_the_version_of_that_time_and_never_goes_back() {
+fn a_time_finds_its_version_and_times_never_go_back() {
     struct Back(std::sync::Mutex<u64>);
     impl weald_forest::Clock for Back {
         fn now(&self) -> SystemTime {
@@ -129,7 +129,7 @@ fn the_newest_versions_and_the_tagged_ones_are_kept() {
     tree.untag("good").wait().unwrap();
     assert_eq!(forest.weigh().trees.versions(), 3);
     assert!(tree.tagged("good").is_none());
-    // A tag makes no version of the tree.
+    // A tag creates no version of the tree.
     assert_eq!(tree.versions().len(), 3);
 }
 
@@ -172,7 +172,7 @@ fn versions_share_what_did_not_change() {
 }
 
 #[test]
-fn history_tells_when_a_node_changed() {
+fn history_has_the_versions_in_which_a_node_changed() {
     let forest = Forest::new();
     let (tree, children) = with_children(&forest, 2);
     let [one, other] = [children[0], children[1]];
@@ -270,7 +270,7 @@ fn a_commit_carries_its_id_and_bytes() {
         .unwrap();
     assert_eq!(again, first);
     assert_eq!(value_of(&tree, "k").unwrap(), "1");
-    // What was refused did not happen, and its id is free.
+    // A refused commit was not made, and its id is free.
     let (one, other) = (put(&tree, "k", "3"), put(&tree, "k", "4"));
     one.commit().wait().unwrap();
     assert!(other.commit().id(CommitId(8)).wait().is_err());
@@ -304,7 +304,7 @@ fn a_commit_carries_its_id_and_bytes() {
 }
 
 #[test]
-fn an_edit_without_operations_makes_no_version_and_is_checked() {
+fn an_edit_without_operations_creates_no_version_but_is_checked() {
     let forest = Forest::new();
     let tree = forest.create("t").wait().unwrap();
     let head = tree.view().version();
@@ -316,7 +316,7 @@ fn an_edit_without_operations_makes_no_version_and_is_checked() {
 }
 
 #[test]
-fn the_oldest_version_that_is_kept_is_no_change_of_a_node() {
+fn the_oldest_kept_version_is_no_change_of_a_node() {
     let forest = Forest::builder().keep(3).build();
     let tree = forest.create("t").wait().unwrap();
     let mut edit = tree.edit();

@@ -1,4 +1,4 @@
-//! Watches: every commit once and in order, those of a subtree only, and what becomes of slow ones.
+//! Watches: every commit once and in order, only those of a subtree, and what becomes of slow watches.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Wake, Waker};
 
-use tools::{commit, with_children};
-use weald_forest::{Forest, NodeId, Path, Seen, Since, Trunk, Wait, Watch, WatchEnd, WatchError};
+use tools::{Wait, commit, with_children};
+use weald_forest::{Forest, NodeId, Path, Seen, Since, TreeHandle, Watch, WatchEnd, WatchError};
 
 fn ready(watch: &mut Watch) -> Option<Result<Seen, WatchEnd>> {
     match watch.poll_next(&mut Context::from_waker(Waker::noop())) {
@@ -19,14 +19,14 @@ fn ready(watch: &mut Watch) -> Option<Result<Seen, WatchEnd>> {
     }
 }
 
-fn put(tree: &Trunk, node: NodeId, value: &str) {
+fn put(tree: &TreeHandle, node: NodeId, value: &str) {
     let mut edit = tree.edit();
     edit.put_attribute(node, "k", value).unwrap();
     edit.commit().wait().unwrap();
 }
 
 #[test]
-fn every_commit_comes_once_and_in_order() {
+fn every_commit_is_yielded_once_and_in_order() {
     let tree = Forest::new().create("t").wait().unwrap();
     let start = commit(&tree, "k", "0").version;
     let mut watch = tree.watch(&Path::default(), Since::Version(start)).unwrap();
@@ -50,7 +50,7 @@ fn every_commit_comes_once_and_in_order() {
 }
 
 #[test]
-fn only_what_lies_under_the_path_is_told() {
+fn only_commits_under_the_path_are_yielded() {
     let (tree, children) = with_children(&Forest::new(), 3);
     let mut watch = tree.watch(&"-1,1".parse().unwrap(), Since::Now).unwrap();
     put(&tree, children[0], "a");
@@ -70,12 +70,12 @@ fn only_what_lies_under_the_path_is_told() {
 }
 
 #[test]
-fn who_is_slow_is_told_from_where_it_goes_on() {
+fn a_slow_watch_reports_where_it_resumes() {
     let forest = Forest::builder().keep(3).build();
     let tree = forest.create("t").wait().unwrap();
     let start = tree.view().version();
     let mut watch = tree.watch(&Path::default(), Since::Now).unwrap();
-    // The version behind the last one told is the oldest kept: nothing is lost yet.
+    // The version after the last one yielded is the oldest kept: nothing is lost yet.
     let versions: Vec<_> = (0..3)
         .map(|n| commit(&tree, "k", &n.to_string()).version)
         .collect();
@@ -149,7 +149,7 @@ fn a_commit_and_a_deletion_wake_and_a_dropped_wait_loses_nothing() {
     forest.delete("t").wait().unwrap();
     assert_eq!(woken(), 2);
     drop(watch);
-    assert_eq!(Arc::strong_count(&count), 2, "the waker was let go");
+    assert_eq!(Arc::strong_count(&count), 2, "the waker was dropped");
 }
 
 #[test]

@@ -1,8 +1,9 @@
-//! The forest as Weald gives it: `weald_forest`, whose forests here know which unit of Weald runs.
+//! The forest in Weald: `weald_forest`, with forests that know which unit of Weald runs.
 //!
-//! - All that is not named here is `weald_forest`'s own.
-//! - Units of Weald share OS threads, so an update is marked by its unit and not by its thread: others may
-//!   commit on the same thread while its closure waits, and what it commits itself is refused.
+//! - Everything that is not defined here is `weald_forest`'s own.
+//! - Units of Weald share OS threads, so an update is marked by its unit and not by its thread: other units may
+//!   commit on the same thread while its closure waits, and a commit of its own is refused.
+//! - Every wait is a future; [`weald::Wait`](crate::Wait) waits with the stack.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -11,11 +12,12 @@ pub use weald_forest::*;
 
 /// A database of trees; see [`weald_forest::Forest`], whose methods it has. A clone is the same forest.
 ///
-/// While a closure of [`Trunk::update`] waits, other processes, threads and callbacks of Weald commit as
-/// always; only the unit that runs the closure is refused, with [`CommitError::Reentrant`].
+/// While a closure of [`TreeHandle::update`] waits, other processes, threads and callbacks of Weald commit as
+/// usual; only the unit that runs the closure is refused, with [`CommitError::Reentrant`].
 ///
 /// ```
-/// use weald::forest::{CommitError, EditError, Forest, UpdateError, Wait};
+/// use weald::Wait;
+/// use weald::forest::{CommitError, EditError, Forest, UpdateError};
 ///
 /// weald::block_on(async {
 ///     let forest = Forest::new();
@@ -55,7 +57,7 @@ impl Deref for Forest {
     }
 }
 
-/// A forest to be; see [`weald_forest::Builder`].
+/// The settings of a forest that is yet to be built; see [`weald_forest::Builder`].
 ///
 /// ```
 /// use weald::forest::Forest;
@@ -66,20 +68,20 @@ impl Deref for Forest {
 pub struct Builder(weald_forest::Builder);
 
 impl Builder {
-    /// How many of the newest versions of each tree are kept in memory, at least one; [`KEPT`] unless
-    /// said otherwise. Tagged versions are kept besides.
+    /// How many of the newest versions of each tree are kept in memory, at least one; by default [`KEPT`].
+    /// Tagged versions are kept as well.
     #[must_use]
     pub fn keep(self, versions: usize) -> Self {
         Self(self.0.keep(versions))
     }
 
-    /// Where the time comes from; the operating system unless said otherwise.
+    /// Where the time comes from; by default the operating system.
     #[must_use]
     pub fn clock(self, clock: Arc<dyn Clock>) -> Self {
         Self(self.0.clock(clock))
     }
 
-    /// What takes each commit before it is visible; nothing unless said otherwise.
+    /// What takes each commit before it is visible; by default nothing.
     #[must_use]
     pub fn journal(self, journal: impl Journal) -> Self {
         Self(self.0.journal(journal))
@@ -91,8 +93,8 @@ impl Builder {
     }
 }
 
-/// The unit that runs on this thread. Its number is its own as long as it lives, and a mark is taken away
-/// before its unit ends.
+/// The unit that runs on this thread. Its number is unique as long as it lives, and a mark is removed before
+/// its unit ends.
 fn running() -> Option<u64> {
     match weald_sync::unit::with(weald_sync::unit::Unit::id) {
         0 => None,

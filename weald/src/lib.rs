@@ -25,7 +25,7 @@ pub use weald_kernel::{
     sleep_until, spawn, spawn_child, spawn_local, timeout, yield_now,
 };
 
-/// The database: named trees of which every version is kept. See also [`tree`].
+/// The database: named trees that keep their versions. See also [`tree`].
 ///
 /// ```
 /// use weald::forest::{Attributes, Forest};
@@ -41,7 +41,7 @@ pub use weald_kernel::{
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// To wait with the stack use [`sync::Wait`], which gives the worker to others meanwhile.
+/// To wait with the stack use [`Wait`], which gives the worker to others meanwhile.
 pub mod forest;
 
 /// The persistent tree itself: nodes that keep their ids through every version.

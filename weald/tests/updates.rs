@@ -1,11 +1,11 @@
-//! Updates by units that share a thread: each is marked for itself, and who commits inside is refused.
+//! Updates by units that share a thread: each is marked on its own, and a commit inside one is refused.
 //!
 //! The test runtime has one thread, so all units share it.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use weald::Runtime;
-use weald::forest::{CommitError, Edit, EditError, Forest, Trunk, UpdateError};
+use weald::forest::{CommitError, Edit, EditError, Forest, TreeHandle, UpdateError};
 use weald::process::{self, Inbox};
 use weald::sync::{Wait, oneshot};
 
@@ -15,7 +15,7 @@ fn put(edit: &mut Edit, value: &str) -> Result<(), EditError> {
     edit.put_attribute(edit.root(), "k", value)
 }
 
-fn value(tree: &Trunk) -> Option<String> {
+fn value(tree: &TreeHandle) -> Option<String> {
     tree.view().tree().root().get_str("k").map(str::to_owned)
 }
 

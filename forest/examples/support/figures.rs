@@ -1,14 +1,15 @@
-//! What commits and reads cost, in one run beside each other. Only the ratios carry over to another machine.
+//! What commits and reads cost, measured side by side in one run. Only the ratios carry over to another machine.
 //!
-//! Figures of one thread are its CPU time, so that others on the machine do not count; those of several
-//! threads are times of the clock.
+//! Figures of one thread are its CPU time, so that other programs do not count; those of several threads are
+//! wall-clock times.
 
 use std::collections::VecDeque;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
+use pollster::block_on;
 use rustix::time::{ClockId, clock_gettime};
-use weald_forest::{Attributes, Forest, NodeId, Trunk, Wait};
+use weald_forest::{Attributes, Forest, NodeId, TreeHandle};
 
 const NODES: usize = 10_000;
 const SPAN: Duration = Duration::from_millis(400);
@@ -45,12 +46,9 @@ pub(crate) fn main() {
     }
 }
 
-/// A tree of so many nodes.
-fn grown() -> (Trunk, Vec<NodeId>) {
-    let tree = Forest::new()
-        .create("tree")
-        .wait()
-        .expect("the name is free");
+/// A tree of [`NODES`] nodes.
+fn grown() -> (TreeHandle, Vec<NodeId>) {
+    let tree = block_on(Forest::new().create("tree")).expect("the name is free");
     let mut edit = tree.edit();
     let mut nodes = vec![edit.root()];
     while nodes.len() < NODES {
@@ -58,7 +56,7 @@ fn grown() -> (Trunk, Vec<NodeId>) {
         let attributes = Attributes::new().with("n", (nodes.len() as u64).to_le_bytes());
         nodes.push(edit.append(parent, attributes).expect("it is there"));
     }
-    edit.commit().wait().expect("nobody else commits");
+    block_on(edit.commit()).expect("nobody else commits");
     (tree, nodes)
 }
 
@@ -87,13 +85,11 @@ fn one_writer() -> f64 {
     cpu_of(&mut || commit_one(&tree, &nodes, &mut random))
 }
 
-fn commit_one(tree: &Trunk, nodes: &[NodeId], random: &mut u64) {
+fn commit_one(tree: &TreeHandle, nodes: &[NodeId], random: &mut u64) {
     let mut edit = tree.edit().blind();
     edit.put_attribute(pick(nodes, random), "n", random.to_le_bytes())
         .expect("it is there");
-    edit.commit()
-        .wait()
-        .expect("a blind put goes with all others");
+    block_on(edit.commit()).expect("a blind put never conflicts");
 }
 
 /// Nanoseconds for each commit, of all writers together.
@@ -121,8 +117,8 @@ fn writers(count: usize) -> f64 {
     per(start.elapsed(), total)
 }
 
-/// CPU time of each read, in the thread that took longest for it.
-fn reads(threads: usize, read: &(dyn Fn(&Trunk) + Sync)) -> f64 {
+/// CPU time of each read, in the slowest thread.
+fn reads(threads: usize, read: &(dyn Fn(&TreeHandle) + Sync)) -> f64 {
     let (tree, _) = grown();
     let reader = || cpu_of(&mut || read(&tree));
     let each: Vec<f64> = std::thread::scope(|scope| {
@@ -135,7 +131,7 @@ fn reads(threads: usize, read: &(dyn Fn(&Trunk) + Sync)) -> f64 {
     each.into_iter().fold(0.0, f64::max)
 }
 
-/// What the crate under the slots costs by itself.
+/// The cost of the crate under the slots on its own.
 fn bare(is_owned: bool) -> f64 {
     let slot = arc_swap::ArcSwap::from_pointee(7_u64);
     if is_owned {
@@ -144,7 +140,7 @@ fn bare(is_owned: bool) -> f64 {
     cpu_of(&mut || _ = black_box(**slot.load()))
 }
 
-/// CPU time of a step that is done again and again on this thread.
+/// CPU time of a step that is repeated on this thread.
 fn cpu_of(step: &mut dyn FnMut()) -> f64 {
     (0..2000).for_each(|_| step());
     let (start, cpu, mut count) = (Instant::now(), cpu_time(), 0);

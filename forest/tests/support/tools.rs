@@ -8,9 +8,18 @@ use std::sync::Mutex;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant, SystemTime};
 
-use weald_forest::{Attributes, Clock, Edit, Forest, NodeId, Trunk, Wait};
+use weald_forest::{Attributes, Clock, Edit, Forest, NodeId, TreeHandle};
 
-/// A clock that stands still until it is advanced.
+/// Waits with the thread; any executor's `block_on` would do.
+pub(crate) trait Wait: IntoFuture + Sized {
+    fn wait(self) -> Self::Output {
+        pollster::block_on(self)
+    }
+}
+
+impl<F: IntoFuture> Wait for F {}
+
+/// A clock that stays still until it is advanced.
 #[derive(Default)]
 pub(crate) struct ManualClock(Mutex<(Duration, Vec<(Duration, Waker)>)>);
 
@@ -72,8 +81,8 @@ impl<T> ByHand<T> {
     }
 }
 
-/// A tree whose root has so many children.
-pub(crate) fn with_children(forest: &Forest, count: usize) -> (Trunk, Vec<NodeId>) {
+/// A tree whose root has this many children.
+pub(crate) fn with_children(forest: &Forest, count: usize) -> (TreeHandle, Vec<NodeId>) {
     let tree = forest.create("tree").wait().unwrap();
     let mut edit = tree.edit();
     let root = edit.root();
@@ -84,7 +93,7 @@ pub(crate) fn with_children(forest: &Forest, count: usize) -> (Trunk, Vec<NodeId
 }
 
 /// An edit that puts one attribute of the root.
-pub(crate) fn put(tree: &Trunk, name: &str, value: &str) -> Edit {
+pub(crate) fn put(tree: &TreeHandle, name: &str, value: &str) -> Edit {
     let mut edit = tree.edit();
     let root = edit.root();
     edit.put_attribute(root, name, value).unwrap();
@@ -92,11 +101,11 @@ pub(crate) fn put(tree: &Trunk, name: &str, value: &str) -> Edit {
 }
 
 /// Commits one attribute of the root.
-pub(crate) fn commit(tree: &Trunk, name: &str, value: &str) -> weald_forest::Committed {
+pub(crate) fn commit(tree: &TreeHandle, name: &str, value: &str) -> weald_forest::Committed {
     put(tree, name, value).commit().wait().unwrap()
 }
 
-pub(crate) fn value_of(tree: &Trunk, name: &str) -> Option<String> {
+pub(crate) fn value_of(tree: &TreeHandle, name: &str) -> Option<String> {
     tree.view().tree().root().get_str(name).map(str::to_owned)
 }
 
@@ -113,7 +122,7 @@ impl Random {
     }
 }
 
-/// Runs `round` with growing seeds for `WEALD_SOAK` seconds, else briefly.
+/// Runs `round` with growing seeds for `WEALD_SOAK` seconds, or briefly if it is not set.
 pub(crate) fn soak(round: impl Fn(&mut Random)) {
     let seconds = std::env::var("WEALD_SOAK")
         .ok()

@@ -32,19 +32,19 @@ fn run(params: &Params) -> Result<Vec<Metric>, Error> {
     let (children, commits) = (params.count("children")?, params.count("commits")?);
     alone(params, 0, move |inbox: Inbox<()>| async move {
         drop(inbox);
-        let trunk = Forest::new().create_from("wide", wide(children)).await;
-        let trunk = trunk.map_err(|error| trees::not_committed(&error))?;
-        let root = trunk.view().tree().root().id();
+        let handle = Forest::new().create_from("wide", wide(children)).await;
+        let handle = handle.map_err(|error| trees::not_committed(&error))?;
+        let root = handle.view().tree().root().id();
         let clock = Instant::now();
         for number in 0..commits {
-            let mut edit = trunk.edit();
+            let mut edit = handle.edit();
             let node = edit.append(root, trees::attributes(number as u64));
             node.map_err(|error| trees::not_edited(&error))?;
             let commit = edit.commit().await;
             commit.map_err(|error| trees::not_committed(&error))?;
         }
         let elapsed = clock.elapsed();
-        let has = trunk.view().tree().root().child_count();
+        let has = handle.view().tree().root().child_count();
         if has != children + commits {
             return Err(Error::workload(format!("The node has {has} children.")));
         }

@@ -7,7 +7,8 @@
 use std::time::{Duration, Instant};
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
-use weald::forest::{CommitError, Forest, NodeId, Stats, Trunk, Wait};
+use weald::Wait;
+use weald::forest::{CommitError, Forest, NodeId, Stats, TreeHandle};
 use weald::process::Inbox;
 
 use super::Workload;
@@ -62,12 +63,12 @@ async fn with_processes(
     let forest = Forest::new();
     let tree = trees::build(shape);
     let ids: &'static [NodeId] = trees::ids(&tree).leak();
-    let trunk = forest.create_from("hot", tree).await;
-    let trunk = trunk.map_err(|error| trees::not_committed(&error))?;
+    let handle = forest.create_from("hot", tree).await;
+    let handle = handle.map_err(|error| trees::not_committed(&error))?;
     let (sender, latencies) = std::sync::mpsc::channel();
     let mut team = Team::of(writers, inbox);
     for number in 0..writers {
-        let (mut writer, sender) = (Writer::new(number, ids, trunk.clone()), sender.clone());
+        let (mut writer, sender) = (Writer::new(number, ids, handle.clone()), sender.clone());
         team.add(async move {
             for step in 0..each {
                 writer.write(step).await;
@@ -88,13 +89,13 @@ fn with_threads(
     let forest = Forest::new();
     let tree = trees::build(shape);
     let ids = &trees::ids(&tree)[..];
-    let trunk = forest.create_from("hot", tree).wait();
-    let trunk = trunk.map_err(|error| trees::not_committed(&error))?;
+    let handle = forest.create_from("hot", tree).wait();
+    let handle = handle.map_err(|error| trees::not_committed(&error))?;
     let start = std::sync::Barrier::new(writers + 1);
     let (elapsed, latencies) = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..writers)
             .map(|number| {
-                let (mut writer, start) = (Writer::new(number, ids, trunk.clone()), &start);
+                let (mut writer, start) = (Writer::new(number, ids, handle.clone()), &start);
                 scope.spawn(move || {
                     let bound = sched_setaffinity(None, processors);
                     start.wait();
@@ -119,16 +120,16 @@ fn with_threads(
 
 /// One of those that commit.
 struct Writer<'a> {
-    trunk: Trunk,
+    handle: TreeHandle,
     ids: &'a [NodeId],
     random: Xorshift,
     latencies: Vec<Duration>,
 }
 
 impl<'a> Writer<'a> {
-    fn new(number: usize, ids: &'a [NodeId], trunk: Trunk) -> Self {
+    fn new(number: usize, ids: &'a [NodeId], handle: TreeHandle) -> Self {
         Self {
-            trunk,
+            handle,
             ids,
             random: Xorshift::of(number),
             latencies: Vec::new(),
@@ -139,7 +140,7 @@ impl<'a> Writer<'a> {
         let clock = Instant::now();
         let node = self.ids[self.random.below(self.ids.len())];
         loop {
-            let mut edit = self.trunk.edit().blind();
+            let mut edit = self.handle.edit().blind();
             let edited = if step.is_multiple_of(2) {
                 edit.append(node, trees::attributes(step as u64)).map(drop)
             } else {

@@ -5,7 +5,7 @@
 
 use std::time::Instant;
 
-use weald::forest::{Forest, Query, Trunk};
+use weald::forest::{Forest, Query, TreeHandle};
 use weald::process::Inbox;
 
 use super::Workload;
@@ -59,10 +59,10 @@ async fn measure(
     rounds: usize,
     what: What,
 ) -> Result<Vec<Metric>, Error> {
-    let trunk = Forest::new().create_from("indexed", trees::build(shape));
-    let trunk = trunk.await.map_err(|error| trees::not_committed(&error))?;
+    let handle = Forest::new().create_from("indexed", trees::build(shape));
+    let handle = handle.await.map_err(|error| trees::not_committed(&error))?;
     if !matches!(what, What::Walk) {
-        let added = trunk.add_index("k").await;
+        let added = handle.add_index("k").await;
         added.map_err(|error| trees::not_committed(&error))?;
     }
     let mut random = Xorshift::of(0);
@@ -70,16 +70,16 @@ async fn measure(
     for _ in 0..rounds {
         let number = random.below(nodes) as u64;
         match what {
-            What::Find | What::Walk => find(&trunk, number)?,
-            What::Commit => append(&trunk, number).await?,
+            What::Find | What::Walk => find(&handle, number)?,
+            What::Commit => append(&handle, number).await?,
         }
     }
     Ok(vec![Metric::new("ns", ns_per(clock.elapsed(), rounds))])
 }
 
-fn find(trunk: &Trunk, number: u64) -> Result<(), Error> {
+fn find(handle: &TreeHandle, number: u64) -> Result<(), Error> {
     let query = Query::equal("k", number.to_le_bytes());
-    match trunk.view().find(&query).count() {
+    match handle.view().find(&query).count() {
         1 => Ok(()),
         found => Err(Error::workload(format!(
             "One node has the value {number}, and {found} were found."
@@ -87,8 +87,8 @@ fn find(trunk: &Trunk, number: u64) -> Result<(), Error> {
     }
 }
 
-async fn append(trunk: &Trunk, number: u64) -> Result<(), Error> {
-    let mut edit = trunk.edit();
+async fn append(handle: &TreeHandle, number: u64) -> Result<(), Error> {
+    let mut edit = handle.edit();
     let root = edit.root();
     let node = edit.append(root, trees::attributes(number));
     node.map_err(|error| trees::not_edited(&error))?;

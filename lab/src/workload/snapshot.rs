@@ -5,7 +5,7 @@
 
 use std::hint::black_box;
 
-use weald::forest::{Forest, Trunk};
+use weald::forest::{Forest, TreeHandle};
 use weald::process::Inbox;
 use weald_tree::Tree;
 
@@ -35,9 +35,9 @@ const GIVE_WAY_EVERY: usize = 1 << 15;
 fn run(params: &Params) -> Result<Vec<Metric>, Error> {
     let (_, shape) = trees::shape(params)?;
     let (reads, workers) = (params.count("reads")?, super::workers(params)?);
-    let read: fn(&Trunk) -> usize = match params.text("what")? {
-        "borrowed" => |trunk| children(trunk.view().tree()),
-        "owned" => |trunk| children(trunk.snapshot().tree()),
+    let read: fn(&TreeHandle) -> usize = match params.text("what")? {
+        "borrowed" => |handle| children(handle.view().tree()),
+        "owned" => |handle| children(handle.snapshot().tree()),
         other => {
             let sentence = format!("what={other} is neither borrowed nor owned.");
             return Err(Error::Usage(sentence));
@@ -56,16 +56,16 @@ async fn measure(
     inbox: Inbox<()>,
     shape: Shape,
     (reads, workers): (usize, usize),
-    read: fn(&Trunk) -> usize,
+    read: fn(&TreeHandle) -> usize,
 ) -> Result<Vec<Metric>, Error> {
-    let trunk = Forest::new().create_from("read", trees::build(shape)).await;
-    let trunk = trunk.map_err(|error| trees::not_committed(&error))?;
+    let handle = Forest::new().create_from("read", trees::build(shape)).await;
+    let handle = handle.map_err(|error| trees::not_committed(&error))?;
     let mut team = Team::of(workers, inbox);
     for _ in 0..workers {
-        let trunk = trunk.clone();
+        let handle = handle.clone();
         team.add(async move {
             for number in 0..reads {
-                black_box(read(&trunk));
+                black_box(read(&handle));
                 if number % GIVE_WAY_EVERY == 0 {
                     weald::yield_now().await;
                 }

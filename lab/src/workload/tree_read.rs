@@ -49,21 +49,21 @@ async fn measure(
     let tree = trees::build(shape);
     let bytes = growth_per(before, resident()?, nodes);
     let ids = trees::ids(&tree);
-    let trunk = Forest::new().create_from("read", tree).await;
-    let trunk = trunk.map_err(|error| trees::not_committed(&error))?;
+    let handle = Forest::new().create_from("read", tree).await;
+    let handle = handle.map_err(|error| trees::not_committed(&error))?;
 
     let done = Tally::leaked(tasks, inbox.pid());
     let visited: &'static AtomicUsize = Box::leak(Box::default());
     let mut random = Xorshift::of(0);
     let clock = Instant::now();
     for number in 0..tasks {
-        let mut edit = trunk.edit();
+        let mut edit = handle.edit();
         let parent = ids[random.below(ids.len())];
         let added = edit.append(parent, trees::attributes(number as u64));
         added.map_err(|error| trees::not_edited(&error))?;
         let commit = edit.commit().await;
         commit.map_err(|error| trees::not_committed(&error))?;
-        let version = trunk.snapshot();
+        let version = handle.snapshot();
         let task = process::spawn(move |inbox: Inbox<()>| async move {
             drop(inbox);
             visited.fetch_add(trees::count(version.tree()).await, Ordering::Relaxed);

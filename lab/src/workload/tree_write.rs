@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use weald::forest::{Forest, Trunk};
+use weald::forest::{Forest, TreeHandle};
 use weald::process::{self, Inbox};
 use weald_tree::Tree;
 
@@ -96,9 +96,9 @@ async fn write_all(
 }
 
 async fn write(forest: &Forest, name: &str, (shape, mode): (Shape, Mode)) -> Result<(), Error> {
-    let register = async |tree| -> Result<Trunk, Error> {
-        let trunk = forest.create_from(name, tree).await;
-        trunk.map_err(|error| trees::not_committed(&error))
+    let register = async |tree| -> Result<TreeHandle, Error> {
+        let handle = forest.create_from(name, tree).await;
+        handle.map_err(|error| trees::not_committed(&error))
     };
     match mode {
         Mode::Bulk => register(trees::build(shape)).await.map(drop),
@@ -109,22 +109,22 @@ async fn write(forest: &Forest, name: &str, (shape, mode): (Shape, Mode)) -> Res
             register(edit.freeze()).await.map(drop)
         }
         Mode::Commits => {
-            let trunk = register(Tree::with_root(trees::attributes(0))).await?;
-            commit_all(&trunk, shape).await
+            let handle = register(Tree::with_root(trees::attributes(0))).await?;
+            commit_all(&handle, shape).await
         }
     }
 }
 
 /// Appends all nodes but the root, each by a commit of its own.
-async fn commit_all(trunk: &Trunk, shape: Shape) -> Result<(), Error> {
-    let mut level = vec![trunk.view().tree().root().id()];
+async fn commit_all(handle: &TreeHandle, shape: Shape) -> Result<(), Error> {
+    let mut level = vec![handle.view().tree().root().id()];
     let mut number = 0;
     for children in shape {
         let mut next = Vec::with_capacity(level.len() * children);
         for parent in level {
             for _ in 0..*children {
                 number += 1;
-                let mut edit = trunk.edit();
+                let mut edit = handle.edit();
                 let node = edit.append(parent, trees::attributes(number));
                 next.push(node.map_err(|error| trees::not_edited(&error))?);
                 let commit = edit.commit().await;

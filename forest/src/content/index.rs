@@ -1,15 +1,15 @@
 //! The indexes of one version: for an attribute, all values and the nodes that have them, sorted.
 //!
-//! - They belong to a version like its nodes do, so each version is asked by its own.
-//! - A commit brings them forward by what differs, in the time of what differs.
-//! - Values that can be erased are in no index, because an index would keep them.
+//! - They belong to a version like its nodes, so each version is queried through its own.
+//! - A commit updates them by the difference between two versions, in the time of that difference.
+//! - Erasable values are in no index, because an index would keep them.
 
 use std::sync::Arc;
 
 use weald_tree::{Bytes, Change, Node, Tree};
 
-use crate::erasable::is_reference;
-use crate::sorted::{Key, Sorted};
+use super::erasable::is_reference;
+use super::sorted::{Key, Sorted};
 
 /// The indexes of a version; most have none.
 #[derive(Clone, Default)]
@@ -33,7 +33,7 @@ impl Indexes {
             .find(|index| &*index.attribute == attribute)
     }
 
-    /// The same for a version that came of `old`.
+    /// The indexes of a version that was derived from `old`.
     #[inline]
     pub(crate) fn updated(&self, old: &Tree, new: &Tree) -> Self {
         match &self.0 {
@@ -62,7 +62,7 @@ impl Indexes {
 }
 
 impl Index {
-    /// The index of a version, in the time of all its nodes.
+    /// Builds the index of a version, in the time of all its nodes.
     pub(crate) fn of(attribute: &str, tree: &Tree) -> Self {
         let keys = tree
             .root()
@@ -74,7 +74,7 @@ impl Index {
         }
     }
 
-    /// Brings it from the version that it belongs to to another one.
+    /// Changes it from an index of the version `old` to one of the version `new`.
     pub(crate) fn update(&mut self, old: &Tree, new: &Tree) {
         update(std::slice::from_mut(self), old, new);
     }

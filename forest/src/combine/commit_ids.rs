@@ -1,22 +1,22 @@
-//! The ids that authors gave to their commits, so that the same id twice is the same commit.
+//! The ids that authors gave to their commits: a second commit with the same id is the first one again.
 //!
-//! The newest [`LIMIT`] of them are remembered. An id that the forest chose needs no place here: its
-//! author could not know it before the commit had happened.
+//! The newest [`LIMIT`] ids are remembered. An id that the forest chose needs no entry: its author could not
+//! know it before the commit was done.
 
 use std::collections::{HashMap, VecDeque};
 
 use crate::version::{CommitId, Committed};
 
-/// How many given ids a forest remembers.
+/// How many ids a forest remembers.
 const LIMIT: usize = 1 << 16;
 
 #[derive(Default)]
-pub(crate) struct Known {
+pub(crate) struct CommitIds {
     commits: HashMap<CommitId, Committed>,
     order: VecDeque<CommitId>,
 }
 
-impl Known {
+impl CommitIds {
     pub(crate) fn get(&self, id: CommitId) -> Option<Committed> {
         self.commits.get(&id).copied()
     }

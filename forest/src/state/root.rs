@@ -1,11 +1,11 @@
-//! A root: one tree at one moment, with what its commit said; and the two ways to hold one.
+//! A root: one tree at one moment, with the data of its commit; and the two ways to hold one.
 //!
 //! - A [`Snapshot`] is owned, may be kept and sent, and keeps alive its own version and nothing else.
-//! - A [`View`] is borrowed from the tree's slot: it costs less, and a few at a time are meant to be held
-//!   for a short while. It stops no writer and no reclamation either: a writer that finds it standing
-//!   pays for its counter (see the crate `arc-swap`).
-//! - While a commit over several trees is made visible, its trees hold roots with a [`Joint`]: whether
-//!   the old or the new one is meant depends on one flag for all of them.
+//! - A [`View`] is borrowed from the tree's slot: it costs less, and is meant to be held briefly, a few at a
+//!   time. It stops neither a writer nor reclamation: a writer that finds one held pays for its counter
+//!   (see the crate `arc-swap`).
+//! - While a commit over several trees is published, the slots of its trees hold roots with a [`Joint`]: one
+//!   flag for all of them decides whether the old or the new root is meant.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -15,14 +15,14 @@ use std::time::SystemTime;
 use arc_swap::{ArcSwap, Guard};
 use weald_tree::{Bytes, Tree};
 
-use crate::index::Indexes;
+use crate::content::index::Indexes;
 use crate::version::{CommitId, Committed, Version};
 
 /// A tree as one commit left it. It never changes.
 pub struct Root {
-    /// The number of the tree in its forest. The ids do not tell trees apart, for a tree may be created
-    /// from a version of another one.
-    pub(crate) line: u64,
+    /// The number of the tree in its forest. Node ids do not distinguish trees, because a tree may be
+    /// created from a version of another one.
+    pub(crate) tree_number: u64,
     pub(crate) tree: Tree,
     pub(crate) commit: Committed,
     pub(crate) bytes: Bytes,
@@ -30,7 +30,7 @@ pub struct Root {
     pub(crate) joint: Option<Box<Joint>>,
 }
 
-/// What stands in a tree's slot while a commit over several trees is made visible.
+/// What a tree's slot holds while a commit over several trees is published.
 pub(crate) struct Joint {
     pub(crate) before: Arc<Root>,
     pub(crate) after: Arc<Root>,
@@ -43,34 +43,34 @@ impl Root {
         &self.tree
     }
 
-    /// The version that this is.
+    /// The version of the forest that created this root.
     pub fn version(&self) -> Version {
         self.commit.version
     }
 
-    /// When it was committed.
+    /// The time of its commit.
     pub fn time(&self) -> SystemTime {
         self.commit.time
     }
 
-    /// The id of the commit that made it.
+    /// The id of its commit.
     pub fn commit_id(&self) -> CommitId {
         self.commit.id
     }
 
-    /// The bytes that the author of the commit gave it.
+    /// The bytes that the author of the commit attached to it.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
     pub(crate) fn new(
-        line: u64,
+        tree_number: u64,
         (tree, indexes): (Tree, Indexes),
         commit: Committed,
         bytes: Bytes,
     ) -> Self {
         Self {
-            line,
+            tree_number,
             tree,
             commit,
             bytes,
@@ -86,7 +86,8 @@ impl Root {
 
 impl Joint {
     fn meant(&self) -> &Arc<Root> {
-        // Acquire: pairs with the store in `publish::jointly`; who sees one tree as new finds all new.
+        // Acquire: pairs with the store in `Publisher::publish_jointly`; a reader that finds one tree new
+        // finds all of them new.
         if self.is_visible.load(Ordering::Acquire) {
             &self.after
         } else {
@@ -95,12 +96,12 @@ impl Joint {
     }
 }
 
-/// An owned root: a version that stays as long as this does.
+/// An owned root: the version lives as long as the snapshot.
 #[derive(Clone)]
 pub struct Snapshot(pub(crate) Arc<Root>);
 
 impl Snapshot {
-    /// The snapshot in a slot.
+    /// The snapshot of what a slot holds.
     pub(crate) fn of(slot: &ArcSwap<Root>) -> Self {
         let root = slot.load_full();
         match &root.joint {
@@ -129,7 +130,7 @@ impl std::fmt::Debug for Snapshot {
     }
 }
 
-/// A borrowed root, for a short while on one thread.
+/// A borrowed root, to be held briefly, on one thread.
 pub struct View(Held);
 
 enum Held {
@@ -138,7 +139,7 @@ enum Held {
 }
 
 impl View {
-    /// The view of what stands in a slot.
+    /// The view of what a slot holds.
     #[inline]
     pub(crate) fn of(slot: &ArcSwap<Root>) -> Self {
         let root = slot.load();

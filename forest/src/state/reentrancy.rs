@@ -1,30 +1,30 @@
-//! Who runs the closure of an update now, so that it is refused when it commits.
+//! Which units run closures of updates now, so that a commit inside such a closure is refused.
 //!
-//! - The mark is the forest's and names who runs, so it is taken away by value, on whatever thread.
-//! - Who runs is the thread, unless the one who built the forest says otherwise: a runtime whose units
-//!   of execution share threads and wait in closures names the unit, else one would stand for all.
+//! - A mark belongs to the forest and names the unit, so it is removed by value, on whatever thread.
+//! - The unit is the thread, unless the builder of the forest was given a function that names it: a runtime
+//!   whose units share threads and wait inside closures needs that, or one unit would stand for all.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::error::CommitError;
 
-/// Says which unit of a runtime runs now; nothing, if none does.
+/// Returns which unit of a runtime runs now; `None`, if none does.
 pub(crate) type Running = Box<dyn Fn() -> Option<u64> + Send + Sync>;
 
-/// One who runs.
+/// A unit of execution.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Unit {
     Thread(u64),
     Named(u64),
 }
 
-/// Those who run closures of updates of one forest.
-pub(crate) struct Insiders {
+/// The units that run closures of updates of one forest.
+pub(crate) struct Reentrancy {
     running: Running,
     units: Mutex<Vec<Unit>>,
-    /// How many there are. Relaxed everywhere, for it is asked only about oneself: whoever is counted
-    /// finds its own store.
+    /// How many units are marked. Relaxed everywhere, because a unit only asks about itself: one that is
+    /// marked finds its own store.
     count: AtomicUsize,
 }
 
@@ -34,7 +34,7 @@ thread_local! {
     static THREAD: u64 = THREADS.fetch_add(1, Ordering::Relaxed);
 }
 
-impl Insiders {
+impl Reentrancy {
     pub(crate) fn new(running: Running) -> Self {
         Self {
             running,
@@ -43,15 +43,15 @@ impl Insiders {
         }
     }
 
-    /// Marks who runs now until the mark is dropped.
-    pub(crate) fn enter(&self) -> Inside<'_> {
+    /// Marks the running unit until the mark is dropped.
+    pub(crate) fn enter(&self) -> Mark<'_> {
         let unit = self.unit();
         self.units().push(unit);
         self.count.fetch_add(1, Ordering::Relaxed);
-        Inside(self, unit)
+        Mark(self, unit)
     }
 
-    /// Whether who runs now runs no closure of an update of this forest.
+    /// Checks that the running unit runs no closure of an update of this forest.
     ///
     /// # Errors
     /// [`CommitError::Reentrant`], if it does.
@@ -75,10 +75,10 @@ impl Insiders {
     }
 }
 
-/// The time in which a closure runs.
-pub(crate) struct Inside<'a>(&'a Insiders, Unit);
+/// Marks a unit while its closure runs.
+pub(crate) struct Mark<'a>(&'a Reentrancy, Unit);
 
-impl Drop for Inside<'_> {
+impl Drop for Mark<'_> {
     fn drop(&mut self) {
         let mut units = self.0.units();
         if let Some(at) = units.iter().position(|unit| *unit == self.1) {

@@ -1,9 +1,9 @@
-//! Watching a tree: its commits one after the other, each once, for one who may be slow.
+//! Watching a tree: its commits one after the other, each once, for a reader that may be slow.
 //!
-//! - The versions that the tree keeps are the buffer, so a watch costs writers nothing but a wake, and a
-//!   slow one keeps one version alive, the last it was given.
-//! - Who is so slow that the next version is gone is told from where it goes on, and goes on there.
-//! - Whether a commit touches the watched subtree is found out by the one who watches.
+//! - The versions that the tree keeps are the buffer, so a watch costs writers only a wake, and a slow watch
+//!   keeps only one version alive, the last that it yielded.
+//! - A watch so slow that its next version is gone reports the version at which it resumes, and resumes there.
+//! - The watching side finds out whether a commit touches the watched subtree.
 
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,16 +12,16 @@ use std::task::{Context, Poll};
 use weald_tree::{Change, Climb, Diff, NodeId, Path, PathError};
 
 use crate::error::VersionError;
-use crate::root::Snapshot;
-use crate::trunk::Trunk;
+use crate::state::root::Snapshot;
+use crate::tree_handle::TreeHandle;
 use crate::version::Version;
 
-/// From where a watch begins.
+/// Where a watch begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Since {
-    /// The commits that come from now on.
+    /// With the commits from now on.
     Now,
-    /// The commits behind this version.
+    /// With the commits after this version.
     Version(Version),
 }
 
@@ -34,22 +34,22 @@ pub struct Seen {
     pub after: Snapshot,
 }
 
-/// Why a watch does not begin.
+/// Why a watch cannot begin.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum WatchError {
-    /// The commits behind the version are no longer kept.
+    /// The commits after the version are no longer kept.
     #[error(
-        "the commits behind that version are no longer kept; begin with version {oldest}, and read its tree first"
+        "the commits after that version are no longer kept; begin with version {oldest}, and read its tree first"
     )]
     TooOld {
         /// The oldest version from which a watch can begin.
         oldest: Version,
     },
-    /// The version was not made, or not of this tree.
+    /// The version does not exist, or is not one of this tree.
     #[error(transparent)]
     Version(VersionError),
-    /// The path leads nowhere in the version from which the watch begins.
+    /// The path leads nowhere in the version at which the watch begins.
     #[error(transparent)]
     Path(#[from] PathError),
 }
@@ -58,13 +58,13 @@ pub enum WatchError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum WatchEnd {
-    /// The watch was slower than the tree's versions are kept. It goes on with the commits behind
-    /// `resume_at`; [`Watch::last`] has the tree of that version, to be read anew.
+    /// The watch was too slow: versions were let go before it yielded them. It resumes with the commits after
+    /// `resume_at`; [`Watch::last`] has the tree of that version, to be read afresh.
     #[error(
-        "the watch was too slow, and commits are lost to it; read the tree of version {resume_at} and go on"
+        "the watch was too slow and missed commits; read the tree of version {resume_at} and continue"
     )]
     Lagged {
-        /// The version from which it goes on.
+        /// The version at which it resumes.
         resume_at: Version,
     },
     /// The tree was deleted, and all its commits were yielded.
@@ -72,10 +72,10 @@ pub enum WatchEnd {
     Deleted,
 }
 
-/// The commits of a tree, or of a subtree, as they come. See [`Trunk::watch`].
+/// The commits of a tree, or of a subtree, as they are made. See [`TreeHandle::watch`].
 pub struct Watch {
-    trunk: Trunk,
-    /// Everything, if it is nothing.
+    handle: TreeHandle,
+    /// The watched node; `None` for the whole tree.
     under: Option<NodeId>,
     last: Snapshot,
     number: u64,
@@ -83,21 +83,22 @@ pub struct Watch {
 
 static NUMBERS: AtomicU64 = AtomicU64::new(0);
 
-impl Trunk {
-    /// Yields the commits that touch what a path leads to, or anything below it, in their order; the path
-    /// is that of the version from which the watch begins, and follows its node when that moves. The path
+impl TreeHandle {
+    /// Yields the commits that touch the node at a path, or anything below it, in their order. The path is
+    /// resolved in the version at which the watch begins; the watch follows the node when it moves. The path
     /// of the root means the whole tree.
     ///
     /// ```
-    /// use weald_forest::{Attributes, Forest, Path, Since, Wait};
+    /// use pollster::block_on;
+    /// use weald_forest::{Attributes, Forest, Path, Since};
     ///
-    /// let notes = Forest::new().create("notes").wait()?;
+    /// let notes = block_on(Forest::new().create("notes"))?;
     /// let mut watch = notes.watch(&Path::default(), Since::Now)?;
     /// let mut edit = notes.edit();
     /// let node = edit.append(edit.root(), Attributes::new())?;
-    /// edit.commit().wait()?;
+    /// block_on(edit.commit())?;
     ///
-    /// let seen = watch.next().wait()?;
+    /// let seen = block_on(watch.next())?;
     /// assert_eq!(seen.changes().map(|change| change.id()).collect::<Vec<_>>(), [node]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -111,7 +112,7 @@ impl Trunk {
         };
         let node = last.tree().at(path)?.id();
         Ok(Watch {
-            trunk: self.clone(),
+            handle: self.clone(),
             under: (!path.positions().is_empty()).then_some(node),
             last,
             number: NUMBERS.fetch_add(1, Ordering::Relaxed),
@@ -132,7 +133,7 @@ impl Watch {
     /// The next commit. Dropping the future loses nothing.
     ///
     /// # Errors
-    /// [`WatchEnd`]. After `Lagged` there may be more, after `Deleted` not.
+    /// [`WatchEnd`]. After `Lagged` more commits may follow, after `Deleted` none.
     #[expect(
         clippy::should_implement_trait,
         reason = "it is the asynchronous `next` of streams"
@@ -141,7 +142,7 @@ impl Watch {
         poll_fn(|cx| self.poll_next(cx))
     }
 
-    /// The same for those who write their own futures and streams.
+    /// Like [`next`](Self::next), for hand-written futures and streams.
     ///
     /// # Errors
     /// See [`next`](Self::next).
@@ -160,7 +161,7 @@ impl Watch {
         }
     }
 
-    /// The newest version of which the watch has told, or from which it goes on.
+    /// The last version that the watch yielded, or at which it began or resumes.
     pub fn last(&self) -> &Snapshot {
         &self.last
     }
@@ -168,24 +169,24 @@ impl Watch {
     fn poll_version(&mut self, cx: &mut Context<'_>) -> Poll<Result<Snapshot, WatchEnd>> {
         // Before the lock, because a foreign waker's clone may do anything.
         let waker = cx.waker().clone();
-        let line = &self.trunk.line;
-        let mut past = line.past();
-        if self.last.number() < past.gone() {
-            let oldest = Snapshot(past.oldest().clone());
+        let state = &self.handle.state;
+        let mut history = state.history();
+        if self.last.number() < history.gone() {
+            let oldest = Snapshot(history.oldest().clone());
             let resume_at = oldest.version();
-            drop(past);
+            drop(history);
             self.last = oldest;
             return Poll::Ready(Err(WatchEnd::Lagged { resume_at }));
         }
-        if let Some(next) = past.after(self.last.number()) {
+        if let Some(next) = history.after(self.last.number()) {
             return Poll::Ready(Ok(Snapshot(next.clone())));
         }
-        // The wakers are taken after the flag is set, under the same lock.
-        if line.is_deleted() {
+        // The flag is set before the wakers are taken under this lock, so no waker is missed.
+        if state.is_deleted() {
             return Poll::Ready(Err(WatchEnd::Deleted));
         }
-        let old = past.wakers.insert(self.number, waker);
-        drop(past);
+        let old = history.wakers.insert(self.number, waker);
+        drop(history);
         drop(old);
         Poll::Pending
     }
@@ -193,7 +194,7 @@ impl Watch {
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        let waker = self.trunk.line.past().wakers.remove(&self.number);
+        let waker = self.handle.state.history().wakers.remove(&self.number);
         drop(waker); // After the lock, because a foreign waker's drop may do anything.
     }
 }

@@ -1,28 +1,28 @@
-//! The versions of one tree that are kept in memory: the newest ones without a gap, and the tagged ones.
+//! The versions of one tree that are kept in memory: the newest without a gap, and the tagged ones.
 //!
-//! - The newest one is always kept, and is the one in the tree's slot.
-//! - What retention lets go is handed to the caller, who drops it when no lock is held.
-//! - Only the combiner adds; readers look up under the same short lock, and no lock is held while
-//!   anybody's code runs or while a version is freed.
+//! - The newest version is always kept, and is the one in the tree's slot.
+//! - What retention lets go is handed to the caller, which drops it when it holds no lock.
+//! - Only the combiner adds. Readers look up under the same short lock; no foreign code runs and no version
+//!   is freed while it is held.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::task::Waker;
 use std::time::SystemTime;
 
-use crate::aftermath::Aftermath;
+use super::deferred::Deferred;
+use super::root::Root;
 use crate::error::VersionError;
-use crate::root::Root;
 use crate::version::Version;
 
-pub(crate) struct Past {
-    /// Rising numbers, the newest at the end; never empty.
+pub(crate) struct History {
+    /// In the order of their numbers, the newest at the end; never empty.
     roots: VecDeque<Arc<Root>>,
     first: Version,
     /// The number of the newest version that was let go.
     gone: u64,
     pub(crate) tags: BTreeMap<Arc<str>, Tagged>,
-    /// Those who wait for the next version, by the number of the watch.
+    /// The wakers of the watches that wait for the next version, by the number of the watch.
     pub(crate) wakers: BTreeMap<u64, Waker>,
 }
 
@@ -35,13 +35,13 @@ pub(crate) struct Tagged {
 }
 
 impl Tagged {
-    /// Whether it is known that the tree was so in a version of the forest.
+    /// Whether the tree is known to have had this root in a version of the forest.
     fn was_in(&self, asked: Version) -> bool {
         self.root.version() <= asked && asked <= self.given
     }
 }
 
-impl Past {
+impl History {
     pub(crate) fn new(first: Arc<Root>) -> Self {
         Self {
             first: first.version(),
@@ -56,12 +56,12 @@ impl Past {
         self.roots.push_back(root);
     }
 
-    /// Lets go what is more than `keep`.
-    pub(crate) fn shrink(&mut self, keep: usize, after: &mut Aftermath) {
+    /// Lets the oldest versions go until `keep` are left.
+    pub(crate) fn shrink(&mut self, keep: usize, deferred: &mut Deferred) {
         while self.roots.len() > keep.max(1) {
             if let Some(root) = self.roots.pop_front() {
                 self.gone = root.number();
-                after.free_later(Some(root));
+                deferred.free_later(Some(root));
             }
         }
     }
@@ -79,12 +79,12 @@ impl Past {
         self.gone
     }
 
-    /// All that are kept without a gap, the oldest first.
+    /// All versions that are kept without a gap, the oldest first.
     pub(crate) fn kept(&self) -> impl DoubleEndedIterator<Item = &Arc<Root>> + ExactSizeIterator {
         self.roots.iter()
     }
 
-    /// What the tree was in a version of the forest. Whether that version was made the caller knows.
+    /// The tree as it was in a version of the forest. The caller has checked that this version exists.
     pub(crate) fn at(&self, asked: Version) -> Result<&Arc<Root>, VersionError> {
         if asked < self.first {
             return Err(VersionError::NotCreated {
@@ -110,7 +110,7 @@ impl Past {
         })
     }
 
-    /// The first version behind a number, which is not below [`gone`](Self::gone).
+    /// The first version after a number, which is not below [`gone`](Self::gone).
     pub(crate) fn after(&self, number: u64) -> Option<&Arc<Root>> {
         let behind = self.roots.partition_point(|root| root.number() <= number);
         self.roots.get(behind)

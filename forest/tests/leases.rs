@@ -1,5 +1,5 @@
-//! `update`: lost races, turns in the order of asking, turns that are taken away, panics, reentrancy.
-//! Time is set by hand; other threads are joined, so nothing waits for a clock.
+//! `update`: lost races, write leases in the order of the bids, leases that are revoked, panics, reentrancy.
+//! Time is set by hand and other threads are joined, so nothing waits for a clock.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -12,16 +12,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Waker;
 use std::time::{Duration, SystemTime};
 
-use tools::{ByHand, ManualClock, commit, put, value_of};
-use weald_forest::{Clock, CommitError, Edit, EditError, Forest, Trunk, UpdateError, Wait};
+use tools::{ByHand, ManualClock, Wait, commit, put, value_of};
+use weald_forest::{Clock, CommitError, Edit, EditError, Forest, TreeHandle, UpdateError};
 
-fn forest() -> (Arc<ManualClock>, Trunk) {
+fn forest() -> (Arc<ManualClock>, TreeHandle) {
     let clock = Arc::new(ManualClock::default());
     let forest = Forest::builder().clock(clock.clone()).build();
     (clock, forest.create("t").wait().unwrap())
 }
 
-/// Lets somebody else do something, on a thread of its own.
+/// Runs `work` on another thread.
 fn elsewhere<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     std::thread::scope(|scope| scope.spawn(work).join().unwrap())
 }
@@ -36,7 +36,7 @@ fn add_one(edit: &mut Edit) -> Result<u32, EditError> {
 }
 
 #[test]
-fn an_update_that_loses_races_runs_again_and_then_takes_the_turn() {
+fn an_update_that_loses_races_runs_again_and_then_takes_the_lease() {
     let (_, tree) = forest();
     let (mut runs, mut waiting) = (0, None);
     let update = tree.update(|edit| {
@@ -44,7 +44,7 @@ fn an_update_that_loses_races_runs_again_and_then_takes_the_turn() {
         if runs <= 3 {
             elsewhere(|| commit(&tree, "n", &(10 * runs).to_string()));
         } else {
-            // It has the turn: others wait.
+            // It holds the lease: others wait.
             let mut other = ByHand::new(put(&tree, "other", "v").commit());
             waiting = elsewhere(move || other.is_pending().then_some(other));
         }
@@ -53,12 +53,12 @@ fn an_update_that_loses_races_runs_again_and_then_takes_the_turn() {
     let (count, committed) = update.wait().unwrap();
     assert_eq!((count, runs), (31, 4));
     let after = waiting
-        .expect("a commit waits while somebody has the turn")
+        .expect("a commit waits while an update holds the lease")
         .ready()
         .unwrap();
     assert!(
         after.version > committed.version,
-        "who waited comes after the turn"
+        "a commit that waited comes after the lease"
     );
     assert_eq!(
         (
@@ -69,8 +69,8 @@ fn an_update_that_loses_races_runs_again_and_then_takes_the_turn() {
     );
 }
 
-/// An update that loses three races and then so many turns, each of which is twice as long as the last.
-fn after_lost_turns(turns: u32) -> (Result<(), UpdateError<UpdateTrouble>>, Trunk, Forest) {
+/// An update that loses three races and then this many leases, each twice as long as the last.
+fn after_lost_leases(leases: u32) -> (Result<(), UpdateError<UpdateTrouble>>, TreeHandle, Forest) {
     let clock = Arc::new(ManualClock::default());
     let forest = Forest::builder().clock(clock.clone()).build();
     let tree = forest.create("t").wait().unwrap();
@@ -79,7 +79,7 @@ fn after_lost_turns(turns: u32) -> (Result<(), UpdateError<UpdateTrouble>>, Trun
         runs += 1;
         if runs <= 3 {
             elsewhere(|| commit(&tree, "n", &runs.to_string()));
-        } else if runs <= 3 + turns {
+        } else if runs <= 3 + leases {
             let limit = Duration::from_millis(10) * (1 << (runs - 4));
             let value = format!("other {}", runs - 3);
             let mut other = ByHand::new(put(&tree, "n", &value).commit());
@@ -98,22 +98,22 @@ fn after_lost_turns(turns: u32) -> (Result<(), UpdateError<UpdateTrouble>>, Trun
 }
 
 #[test]
-fn a_turn_that_lasts_too_long_is_taken_away_and_reported_and_the_next_one_is_longer() {
-    for turns in [1, 2, 7] {
-        let (outcome, tree, forest) = after_lost_turns(turns);
+fn a_lease_that_lasts_too_long_is_revoked_and_counted_and_the_next_one_is_longer() {
+    for leases in [1, 2, 7] {
+        let (outcome, tree, forest) = after_lost_leases(leases);
         assert_eq!(outcome, Ok(()));
         assert_eq!(value_of(&tree, "n").unwrap(), "mine");
-        assert_eq!(forest.stats().turns_revoked, u64::from(turns));
+        assert_eq!(forest.stats().leases_revoked, u64::from(leases));
     }
 }
 
 #[test]
-fn who_loses_turn_after_turn_gives_up_in_the_end() {
-    let (outcome, tree, forest) = after_lost_turns(8);
+fn an_update_that_loses_lease_after_lease_gives_up() {
+    let (outcome, tree, forest) = after_lost_leases(8);
     assert_eq!(outcome, Err(UpdateError::Revoked));
     assert_eq!(value_of(&tree, "n").unwrap(), "other 8");
-    assert_eq!(forest.stats().turns_revoked, 8);
-    // Nobody has the turn any more.
+    assert_eq!(forest.stats().leases_revoked, 8);
+    // The lease is free.
     commit(&tree, "n", "free");
 }
 
@@ -121,7 +121,7 @@ fn who_loses_turn_after_turn_gives_up_in_the_end() {
 struct UpdateTrouble(EditError);
 
 #[test]
-fn a_long_turn_stays_as_long_as_nobody_waits() {
+fn a_long_lease_is_not_revoked_while_nobody_waits() {
     let clock = Arc::new(ManualClock::default());
     let forest = Forest::builder().clock(clock.clone()).build();
     let tree = forest.create("t").wait().unwrap();
@@ -135,11 +135,11 @@ fn a_long_turn_stays_as_long_as_nobody_waits() {
         add_one(edit)
     });
     assert_eq!(update.wait().unwrap().0, 4);
-    assert_eq!(forest.stats().turns_revoked, 0);
+    assert_eq!(forest.stats().leases_revoked, 0);
 }
 
 #[test]
-fn turns_come_in_the_order_of_asking() {
+fn waiting_commits_are_served_in_the_order_of_their_arrival() {
     let (_, tree) = forest();
     let order = std::sync::Mutex::new(Vec::new());
     let (mut runs, mut others) = (0, Vec::new());
@@ -168,7 +168,7 @@ fn turns_come_in_the_order_of_asking() {
 }
 
 #[test]
-fn a_panic_leaves_no_trace_even_under_the_turn() {
+fn a_panic_leaves_no_trace_even_under_the_lease() {
     let (_, tree) = forest();
     for losses in [0, 3] {
         let before = tree.versions().len();
@@ -185,7 +185,7 @@ fn a_panic_leaves_no_trace_even_under_the_turn() {
         assert!(catch_unwind(AssertUnwindSafe(|| update.wait())).is_err());
         assert_eq!(tree.versions().len(), before + losses);
         assert_ne!(value_of(&tree, "n").as_deref(), Some("never"));
-        // The turn is free, and this thread may commit.
+        // The lease is free, and this thread may commit.
         commit(&tree, "n", "after");
     }
 }
@@ -225,7 +225,7 @@ fn a_closure_may_not_commit_to_its_forest() {
 }
 
 #[test]
-fn an_update_that_is_dropped_while_it_waits_for_the_turn_lets_others_go_on() {
+fn an_update_that_is_dropped_while_it_waits_for_the_lease_lets_others_continue() {
     let (_, tree) = forest();
     let (mut runs, mut others) = (0, Vec::new());
     let update = tree.update(|edit| {
@@ -258,7 +258,7 @@ fn many_updates_on_many_threads_all_count() {
     assert_eq!(value_of(&tree, "n").unwrap(), "800");
 }
 
-/// A clock that tells the day only.
+/// A clock that has only the wall-clock time.
 struct Broken;
 
 impl Clock for Broken {
@@ -292,14 +292,14 @@ fn a_clock_that_panics_loses_no_request() {
     });
     assert_eq!(update.wait().unwrap().0, 4);
     waiting
-        .expect("a commit waits while somebody has the turn")
+        .expect("a commit waits while an update holds the lease")
         .ready()
         .unwrap();
     assert_eq!(value_of(&tree, "other").as_deref(), Some("v"));
 }
 
 #[test]
-fn units_that_share_a_thread_are_told_apart() {
+fn units_that_share_a_thread_are_distinguished() {
     let running = Arc::new(AtomicU64::new(1));
     let asked = Arc::clone(&running);
     let forest = Forest::builder()
@@ -308,13 +308,13 @@ fn units_that_share_a_thread_are_told_apart() {
     let tree = forest.create("t").wait().unwrap();
     let other = forest.create("o").wait().unwrap();
     let update = tree.update(|edit| {
-        // Another unit runs while the closure waits, then the closure goes on.
+        // Another unit runs while the closure waits, then the closure resumes.
         running.store(2, Ordering::SeqCst);
         put(&other, "k", "v").commit().wait().unwrap();
         running.store(1, Ordering::SeqCst);
         let own = put(&other, "k", "w").commit().wait();
         assert_eq!(own, Err(CommitError::Reentrant));
-        // Where it ends somebody else may be running.
+        // Another unit may be running where the closure ends.
         running.store(2, Ordering::SeqCst);
         add_one(edit)
     });

@@ -1,38 +1,38 @@
-//! A tree of the forest as its writers and readers share it: the slot with the newest root, and the past.
+//! The state of a tree, which its writers and readers share: the slot with the newest root, and the history.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwap;
 
-use crate::past::Past;
-use crate::root::Root;
+use super::history::History;
+use super::root::Root;
 
-/// All versions of one tree. It keeps its number for ever and may change its name.
-pub(crate) struct Line {
+/// All versions of one tree. Its number never changes; its name may.
+pub(crate) struct TreeState {
     pub(crate) number: u64,
-    /// The newest root. Only the combiner stores, and only while it holds the past, so who has seen a
-    /// root in the slot finds it in the past.
+    /// The newest root. Only the combiner stores here, and only while it holds the history's lock, so a
+    /// reader that has seen a root in the slot finds it in the history.
     pub(crate) slot: ArcSwap<Root>,
-    past: Mutex<Past>,
+    history: Mutex<History>,
     name: Mutex<Arc<str>>,
     is_deleted: AtomicBool,
 }
 
-impl Line {
+impl TreeState {
     pub(crate) fn new(number: u64, name: Arc<str>, first: Arc<Root>) -> Self {
         Self {
             number,
-            past: Mutex::new(Past::new(Arc::clone(&first))),
+            history: Mutex::new(History::new(Arc::clone(&first))),
             slot: ArcSwap::new(first),
             name: Mutex::new(name),
             is_deleted: AtomicBool::new(false),
         }
     }
 
-    pub(crate) fn past(&self) -> MutexGuard<'_, Past> {
-        // Nothing between two changes of the past can panic, so it is whole even if a reader did.
-        self.past.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn history(&self) -> MutexGuard<'_, History> {
+        // Nothing between two changes of the history can panic, so it is whole even if a reader panicked.
+        self.history.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn name(&self) -> Arc<str> {
@@ -40,7 +40,8 @@ impl Line {
     }
 
     pub(crate) fn is_deleted(&self) -> bool {
-        // Acquire: pairs with the store in `delete`, so who sees it finds the last version in the slot.
+        // Acquire: pairs with the store in `delete`; a reader that sees the flag finds the last version in
+        // the slot.
         self.is_deleted.load(Ordering::Acquire)
     }
 

@@ -1,31 +1,29 @@
-//! Attributes that can be erased: tree and journal hold a reference, the bytes lie in a store beside them.
+//! Attributes that can be erased: the tree and the journal hold a reference, and a store holds the bytes.
 //!
-//! - A reference is a value of 22 bytes that no text begins with; the id in it is not to be guessed, so
-//!   who does not have a reference cannot make one.
-//! - Erasing takes the bytes out of the store, so every version, snapshot and export reads `Erased`.
-//! - Bytes come into the store with the commit that refers to them. They stay until they are erased, or
-//!   until no version has the reference any more, be it kept by the forest or by a reader: each reference in
-//!   a tree has a [`Holder`], which goes with the last clone of it.
+//! - A reference is a value of 22 bytes whose beginning no text has. The id in it cannot be guessed, so a
+//!   reference cannot be forged.
+//! - Erasing removes the bytes from the store, so every version, snapshot and export reads `Erased`.
+//! - The commit that refers to bytes puts them into the store. They stay until they are erased, or until no
+//!   version has the reference any longer, neither in the forest nor with a reader: each reference in a tree
+//!   has a [`Holder`], which is dropped with the last clone of the reference.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::SystemTime;
 
-use weald_tree::{Bytes, Node, NodeId};
+use weald_tree::{Bytes, NodeId};
 
-use crate::forest::Forest;
-
-/// Where the bytes of an erasable value lie.
+/// Identifies the bytes of an erasable value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BlobId(pub u128);
 
 /// The value of an attribute, seen through the store of a forest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Value<'a> {
-    /// A plain value, which stands in the tree.
+    /// A plain value, which is in the tree.
     Plain(&'a [u8]),
-    /// An erasable value, which still is.
+    /// An erasable value that was not erased.
     Erasable(Arc<[u8]>),
     /// An erasable value that was erased.
     Erased {
@@ -45,11 +43,11 @@ impl Value<'_> {
     }
 }
 
-/// No UTF-8 begins with these.
+/// No UTF-8 begins with these bytes.
 const MARK: [u8; 6] = [0xff, 0xfe, b'b', b'l', b'o', b'b'];
 const LEN: usize = MARK.len() + size_of::<u128>();
 
-/// The bytes that stand in a tree for a blob.
+/// The bytes that refer to a blob in a tree.
 fn reference(id: BlobId) -> [u8; LEN] {
     let mut value = [0; LEN];
     value[..MARK.len()].copy_from_slice(&MARK);
@@ -67,10 +65,10 @@ pub(crate) fn is_reference(value: &[u8]) -> bool {
     value.len() == LEN && value.starts_with(&MARK)
 }
 
-/// The attribute for which bytes were stored: number of the tree, node, name.
+/// The attribute for which bytes were stored: the tree's number, the node, the name.
 pub(crate) type Place = (u64, NodeId, Box<str>);
 
-/// Bytes that come with an edit.
+/// Erasable bytes that an edit brings.
 #[derive(Clone, Debug)]
 pub struct Blob {
     /// Their id.
@@ -93,20 +91,20 @@ pub(crate) struct Blobs {
 #[derive(Default)]
 struct Shelves {
     blobs: HashMap<BlobId, Shelf>,
-    /// Those that were not erased, by the attribute for which they were put.
+    /// The blobs that were not erased, by the attribute for which they were put.
     places: HashMap<Place, HashSet<BlobId>>,
-    /// How many bytes all of them are.
+    /// The bytes of all blobs together.
     bytes: usize,
 }
 
 struct Shelf {
     place: Place,
-    /// The bytes, or when they were erased.
+    /// The bytes, or the time when they were erased.
     content: Result<Arc<[u8]>, SystemTime>,
 }
 
-/// What a reference in a tree has with it: when its last clone goes, in whatever version that was, nobody
-/// can ask for the bytes any more.
+/// The companion of a reference in a tree. When the last clone of the reference is dropped, in whatever version
+/// it was, nobody can ask for the bytes any longer.
 struct Holder {
     blobs: Arc<Blobs>,
     id: BlobId,
@@ -119,13 +117,13 @@ impl Drop for Holder {
 }
 
 impl Blobs {
-    /// An id for the ticket of this number.
+    /// The id for a ticket.
     pub(crate) fn id(&self, ticket: u64) -> BlobId {
         let halves = self.random.each_ref().map(|random| random.hash_one(ticket));
         BlobId(u128::from(halves[0]) << 64 | u128::from(halves[1]))
     }
 
-    /// The value that stands in a tree for a blob, and lets it go from the store in the end.
+    /// The value that refers to a blob in a tree, and in the end removes the blob from the store.
     pub(crate) fn reference(self: &Arc<Self>, id: BlobId) -> Bytes {
         let blobs = Arc::clone(self);
         Bytes::with_companion(&reference(id), Holder { blobs, id })
@@ -146,14 +144,14 @@ impl Blobs {
         }
     }
 
-    /// How many blobs are stored, and how many bytes they are together.
+    /// How many blobs are stored, and their bytes together.
     pub(crate) fn count(&self) -> (usize, usize) {
         let shelves = self.shelves.read().unwrap_or_else(PoisonError::into_inner);
         let ids = shelves.places.values().map(HashSet::len);
         (ids.sum(), shelves.bytes)
     }
 
-    /// No version refers to a blob any more. Edits that were not committed bring ids that are not there.
+    /// No version refers to a blob any longer. The id may be unknown, if its edit was not committed.
     fn let_go(&self, id: BlobId) {
         let mut shelves = self.shelves.write().unwrap_or_else(PoisonError::into_inner);
         let gone = shelves.take(id);
@@ -167,7 +165,7 @@ impl Blobs {
         shelves.places.contains_key(place)
     }
 
-    /// Lets go of all bytes that were ever stored for an attribute of a node.
+    /// Removes all bytes that were ever stored for an attribute of a node.
     pub(crate) fn erase(&self, place: &Place, when: SystemTime) {
         let mut gone = Vec::new();
         let mut guard = self.shelves.write().unwrap_or_else(PoisonError::into_inner);
@@ -184,7 +182,7 @@ impl Blobs {
         drop(gone); // Large bytes are freed after the lock.
     }
 
-    /// What a value means; one that refers to nothing known is plain.
+    /// The meaning of a value; one that refers to no known blob is plain.
     pub(crate) fn value<'a>(&self, value: &'a [u8]) -> Value<'a> {
         let Some(id) = referred(value) else {
             return Value::Plain(value);
@@ -199,7 +197,7 @@ impl Blobs {
 }
 
 impl Shelves {
-    /// Takes a blob out, and gives back the room for many when few are left.
+    /// Removes a blob, and shrinks the maps when few are left.
     fn take(&mut self, id: BlobId) -> Option<Shelf> {
         let shelf = self.blobs.remove(&id)?;
         if let Ok(bytes) = &shelf.content {
@@ -216,44 +214,5 @@ impl Shelves {
             self.places.shrink_to(2 * self.blobs.len());
         }
         Some(shelf)
-    }
-}
-
-impl Forest {
-    /// The value of an attribute, plain or erasable.
-    ///
-    /// ```
-    /// use weald_forest::{Forest, Value, Wait};
-    ///
-    /// let forest = Forest::new();
-    /// let people = forest.create("people").wait()?;
-    /// let mut edit = people.edit();
-    /// let root = edit.root();
-    /// edit.put_erasable(root, "name", "Ada")?;
-    /// edit.commit().wait()?;
-    /// let old = people.snapshot();
-    /// assert_eq!(forest.value(old.tree().root(), "name").unwrap().bytes(), Some(&b"Ada"[..]));
-    ///
-    /// people.erase(root, "name").wait()?;
-    /// assert!(matches!(forest.value(old.tree().root(), "name"), Some(Value::Erased { .. })));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn value<'a>(&self, node: Node<'a>, name: &str) -> Option<Value<'a>> {
-        node.get(name).map(|value| self.blobs().value(value))
-    }
-
-    /// A node and all below it as JSON, with the bytes of erasable values; an erased one is
-    /// `{"erased": "1763780000"}`, in seconds since 1970. [`Tree::from_json`](weald_tree::Tree::from_json)
-    /// reads it, and leaves out what was erased.
-    pub fn export(&self, node: Node<'_>) -> String {
-        node.to_json_with(&mut |text, value| match self.blobs().value(value) {
-            Value::Plain(bytes) => weald_tree::write_value(text, bytes),
-            Value::Erasable(bytes) => weald_tree::write_value(text, &bytes),
-            Value::Erased { when } => {
-                let since = when.duration_since(SystemTime::UNIX_EPOCH);
-                let seconds = since.unwrap_or_default().as_secs();
-                text.push_str(&format!("{{\"erased\":\"{seconds}\"}}"));
-            }
-        })
     }
 }

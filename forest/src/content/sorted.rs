@@ -1,8 +1,8 @@
-//! A persistent sorted set of values with their nodes: what an index is.
+//! A persistent sorted set of values with their nodes: the representation of an index.
 //!
-//! - A tree of chunks, each with the least key below it; all leaves lie at one height.
-//! - A clone shares everything; what only one owner has is changed in place, the rest is copied first.
-//! - Each part knows how many keys lie below it, so counting a range costs as much as finding its ends.
+//! - It is a tree of chunks, each with the least key below it; all leaves are at the same height.
+//! - A clone shares everything. What has a single owner is changed in place, the rest is copied first.
+//! - Each child knows how many keys are below it, so counting a range costs as much as finding its ends.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use weald_tree::{Bytes, NodeId};
 const LEAF: usize = 32;
 const INNER: usize = 16;
 
-/// A value of an attribute, and a node that has it.
+/// A value of an attribute, and a node that has the value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Key {
     pub(crate) value: Bytes,
@@ -31,18 +31,18 @@ impl PartialOrd for Key {
     }
 }
 
-/// Keys in their order.
+/// A sorted set of keys.
 #[derive(Clone)]
 pub(crate) struct Sorted(Arc<Chunk>);
 
 #[derive(Clone)]
 enum Chunk {
     Leaf(Vec<Key>),
-    Inner(Vec<Part>),
+    Inner(Vec<Child>),
 }
 
 #[derive(Clone)]
-struct Part {
+struct Child {
     least: Key,
     len: usize,
     set: Sorted,
@@ -61,8 +61,8 @@ impl Sorted {
             .collect();
         while level.len() > 1 {
             let above = level.chunks(INNER).map(|sets| {
-                let parts = sets.iter().cloned().map(Part::new);
-                Self::of(Chunk::Inner(parts.collect()))
+                let children = sets.iter().cloned().map(Child::new);
+                Self::of(Chunk::Inner(children.collect()))
             });
             level = above.collect();
         }
@@ -76,57 +76,57 @@ impl Sorted {
     pub(crate) fn len(&self) -> usize {
         match &*self.0 {
             Chunk::Leaf(keys) => keys.len(),
-            Chunk::Inner(parts) => parts.iter().map(|part| part.len).sum(),
+            Chunk::Inner(children) => children.iter().map(|child| child.len).sum(),
         }
     }
 
-    /// Shows each chunk that lies in memory, with its bytes, to one who says whether to look below it.
+    /// Passes the address and the bytes of each chunk to `look`, which returns whether to descend.
     pub(crate) fn chunks(&self, look: &mut dyn FnMut(usize, usize) -> bool) {
         let held = match &*self.0 {
             Chunk::Leaf(keys) => keys.capacity() * size_of::<Key>(),
-            Chunk::Inner(parts) => parts.capacity() * size_of::<Part>(),
+            Chunk::Inner(children) => children.capacity() * size_of::<Child>(),
         };
-        // The two counters of an `Arc` stand before the chunk.
+        // The two counters of an `Arc` are in front of the chunk.
         let bytes = size_of::<Chunk>() + 2 * size_of::<usize>() + held;
         let is_new = look(Arc::as_ptr(&self.0).addr(), bytes);
-        if let (true, Chunk::Inner(parts)) = (is_new, &*self.0) {
-            parts.iter().for_each(|part| part.set.chunks(look));
+        if let (true, Chunk::Inner(children)) = (is_new, &*self.0) {
+            children.iter().for_each(|child| child.set.chunks(look));
         }
     }
 
-    /// Puts a key in; one that is there already stays once.
+    /// Inserts a key, unless it is there.
     pub(crate) fn insert(&mut self, key: Key) {
         if let Some(behind) = self.insert_or_split(key) {
             let before = std::mem::replace(self, Self::new());
-            *self = Self::of(Chunk::Inner(vec![Part::new(before), Part::new(behind)]));
+            *self = Self::of(Chunk::Inner(vec![Child::new(before), Child::new(behind)]));
         }
     }
 
-    /// Takes a key out, if it is there.
+    /// Removes a key, if it is there.
     pub(crate) fn remove(&mut self, key: &Key) {
         self.take_out(key);
-        while let Chunk::Inner(parts) = &*self.0
-            && let [only] = &parts[..]
+        while let Chunk::Inner(children) = &*self.0
+            && let [only] = &children[..]
         {
             *self = only.set.clone();
         }
     }
 
-    /// How many keys stand before the first for which `is_reached` holds; it holds for all behind that.
+    /// How many keys are before the first for which `is_reached` holds; it holds for all after that.
     pub(crate) fn before(&self, is_reached: &dyn Fn(&Key) -> bool) -> usize {
         match &*self.0 {
             Chunk::Leaf(keys) => keys.partition_point(|key| !is_reached(key)),
-            Chunk::Inner(parts) => {
-                let begun = parts.partition_point(|part| !is_reached(&part.least));
-                let Some((last, whole)) = parts[..begun].split_last() else {
+            Chunk::Inner(children) => {
+                let begun = children.partition_point(|child| !is_reached(&child.least));
+                let Some((last, whole)) = children[..begun].split_last() else {
                     return 0;
                 };
-                whole.iter().map(|part| part.len).sum::<usize>() + last.set.before(is_reached)
+                whole.iter().map(|child| child.len).sum::<usize>() + last.set.before(is_reached)
             }
         }
     }
 
-    /// The keys from the first for which `is_reached` holds; it holds for all behind that.
+    /// The keys from the first for which `is_reached` holds; it holds for all after that.
     pub(crate) fn from(&self, is_reached: &dyn Fn(&Key) -> bool) -> Keys<'_> {
         let mut keys = Keys {
             leaf: [].iter(),
@@ -139,17 +139,17 @@ impl Sorted {
                     keys.leaf = all[all.partition_point(|key| !is_reached(key))..].iter();
                     return keys;
                 }
-                Chunk::Inner(parts) => {
-                    let begun = parts.partition_point(|part| !is_reached(&part.least));
+                Chunk::Inner(children) => {
+                    let begun = children.partition_point(|child| !is_reached(&child.least));
                     let first = begun.saturating_sub(1);
-                    keys.above.push(parts[first + 1..].iter());
-                    set = &parts[first].set;
+                    keys.above.push(children[first + 1..].iter());
+                    set = &children[first].set;
                 }
             }
         }
     }
 
-    /// What has to stand behind this chunk after it grew too long.
+    /// Inserts a key; returns the second half of this chunk if it grew too long.
     fn insert_or_split(&mut self, key: Key) -> Option<Self> {
         match Arc::make_mut(&mut self.0) {
             Chunk::Leaf(keys) => {
@@ -158,14 +158,14 @@ impl Sorted {
                 let behind = split(keys, LEAF)?;
                 Some(Self::of(Chunk::Leaf(behind)))
             }
-            Chunk::Inner(parts) => {
-                let at = parts
-                    .partition_point(|part| part.least <= key)
+            Chunk::Inner(children) => {
+                let at = children
+                    .partition_point(|child| child.least <= key)
                     .saturating_sub(1);
-                let behind = parts[at].set.insert_or_split(key);
-                parts[at].look_again();
-                parts.insert(at + 1, Part::new(behind?));
-                let behind = split(parts, INNER)?;
+                let behind = children[at].set.insert_or_split(key);
+                children[at].look_again();
+                children.insert(at + 1, Child::new(behind?));
+                let behind = split(children, INNER)?;
                 Some(Self::of(Chunk::Inner(behind)))
             }
         }
@@ -178,29 +178,29 @@ impl Sorted {
                     keys.remove(at);
                 }
             }
-            Chunk::Inner(parts) => {
-                let at = parts.partition_point(|part| part.least <= *key);
+            Chunk::Inner(children) => {
+                let at = children.partition_point(|child| child.least <= *key);
                 let Some(at) = at.checked_sub(1) else { return };
-                parts[at].set.take_out(key);
-                if parts[at].set.len() == 0 {
-                    parts.remove(at);
+                children[at].set.take_out(key);
+                if children[at].set.len() == 0 {
+                    children.remove(at);
                 } else {
-                    parts[at].look_again();
+                    children[at].look_again();
                 }
             }
         }
     }
 
-    /// The first key of a chunk that holds some.
+    /// The first key of a chunk that is not empty.
     fn least(&self) -> &Key {
         match &*self.0 {
             Chunk::Leaf(keys) => &keys[0],
-            Chunk::Inner(parts) => &parts[0].least,
+            Chunk::Inner(children) => &children[0].least,
         }
     }
 }
 
-impl Part {
+impl Child {
     fn new(set: Sorted) -> Self {
         Self {
             least: set.least().clone(),
@@ -217,7 +217,7 @@ impl Part {
     }
 }
 
-/// Takes off the second half if the list is too long.
+/// Removes and returns the second half if the list is too long.
 fn split<T>(list: &mut Vec<T>, limit: usize) -> Option<Vec<T>> {
     (list.len() > limit).then(|| list.split_off(list.len() / 2))
 }
@@ -227,7 +227,7 @@ fn split<T>(list: &mut Vec<T>, limit: usize) -> Option<Vec<T>> {
 pub(crate) struct Keys<'a> {
     leaf: std::slice::Iter<'a, Key>,
     /// What is left of the chunks above, the lowest last.
-    above: Vec<std::slice::Iter<'a, Part>>,
+    above: Vec<std::slice::Iter<'a, Child>>,
 }
 
 impl<'a> Iterator for Keys<'a> {
@@ -238,13 +238,13 @@ impl<'a> Iterator for Keys<'a> {
             if let Some(key) = self.leaf.next() {
                 return Some(key);
             }
-            let Some(part) = self.above.last_mut()?.next() else {
+            let Some(child) = self.above.last_mut()?.next() else {
                 self.above.pop();
                 continue;
             };
-            match &*part.set.0 {
+            match &*child.set.0 {
                 Chunk::Leaf(keys) => self.leaf = keys.iter(),
-                Chunk::Inner(parts) => self.above.push(parts.iter()),
+                Chunk::Inner(children) => self.above.push(children.iter()),
             }
         }
     }

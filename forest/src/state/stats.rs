@@ -1,7 +1,7 @@
-//! What a forest counts: commits, conflicts, rebases, groups; and what its versions weigh.
+//! The counters of a forest: commits, conflicts, rebases, groups.
 //!
-//! Only the combiner counts, so a count is a load and a store; readers may see counts of different
-//! moments beside each other.
+//! Only the combiner counts, so counting is a load and a store. A reader may see counters of different
+//! moments side by side.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -15,36 +15,36 @@ pub(crate) struct Counts {
     commits: AtomicU64,
     conflicts: AtomicU64,
     rebases: AtomicU64,
-    turns_revoked: AtomicU64,
+    leases_revoked: AtomicU64,
     groups: [AtomicU64; SIZES],
     newest: AtomicU64,
 }
 
-/// What happened in a forest since it was opened. See [`Forest::stats`](crate::Forest::stats).
+/// What has happened in a forest since it was opened, and what it holds. See [`Forest::stats`](crate::Forest::stats).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {
-    /// Commits that happened.
+    /// Commits that succeeded.
     pub commits: u64,
-    /// Commits that were refused because they do not go together with others.
+    /// Commits that were refused because they conflict with others.
     pub conflicts: u64,
-    /// Edits that were brought to a newer version than the one they began from.
+    /// Edits that were rebased to a newer version than the one they began from.
     pub rebases: u64,
-    /// Turns that were taken away from an update that kept others waiting.
-    pub turns_revoked: u64,
-    /// How many groups of combined requests had 1, 2 to 3, 4 to 7, … and at least 128 of them.
+    /// Write leases that were revoked from updates that kept others waiting.
+    pub leases_revoked: u64,
+    /// How many groups of combined requests had 1, 2 to 3, 4 to 7, … and at least 128 requests.
     pub groups: [u64; SIZES],
     /// Trees.
     pub trees: u64,
-    /// Versions that are kept, of all trees.
+    /// Versions that are kept in all trees.
     pub versions: u64,
-    /// Indexes of the newest versions, of all trees.
+    /// Indexes of the newest versions of all trees.
     pub indexes: u64,
     /// Values that these indexes hold.
     pub index_keys: u64,
-    /// Erasable values that are stored, because a version that is kept, or read, refers to them.
+    /// Erasable values that are stored, because a version that is kept or read refers to them.
     pub blobs: u64,
-    /// How many bytes these values have together.
+    /// The bytes of these values together.
     pub blob_bytes: u64,
 }
 
@@ -63,8 +63,8 @@ impl Counts {
         bump(&self.rebases);
     }
 
-    pub(crate) fn turn_revoked(&self) {
-        bump(&self.turns_revoked);
+    pub(crate) fn lease_revoked(&self) {
+        bump(&self.leases_revoked);
     }
 
     pub(crate) fn group(&self, size: usize) {
@@ -72,9 +72,11 @@ impl Counts {
         bump(&self.groups[power.min(SIZES - 1)]);
     }
 
-    /// Readers can see the commit of this number now.
-    pub(crate) fn visible(&self, number: u64) {
-        // Relaxed: who knows of a version has synchronised with who made it, and then sees this too.
+    /// The number of the newest commit that readers can see. Stored just before the commit becomes visible,
+    /// while its histories are locked.
+    pub(crate) fn published(&self, number: u64) {
+        // Relaxed: a thread that knows a version has synchronised with its publication, and sees this store
+        // as well.
         self.newest.store(number, Ordering::Relaxed);
     }
 
@@ -88,14 +90,14 @@ impl Counts {
             commits: read(&self.commits),
             conflicts: read(&self.conflicts),
             rebases: read(&self.rebases),
-            turns_revoked: read(&self.turns_revoked),
+            leases_revoked: read(&self.leases_revoked),
             groups: self.groups.each_ref().map(read),
             ..Stats::default()
         }
     }
 }
 
-/// Relaxed: the counts stand for themselves, and the desk orders the combiners.
+/// Relaxed: nothing depends on the counters, and the publication list orders the combiners.
 fn bump(count: &AtomicU64) {
     count.store(count.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
 }

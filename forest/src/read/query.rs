@@ -1,4 +1,4 @@
-//! Finding nodes by an attribute: through an index if the version has one, else by a walk.
+//! Finding nodes by an attribute: through an index if the version has one, otherwise by a walk.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -6,24 +6,25 @@ use std::ops::{Bound, RangeBounds};
 
 use weald_tree::{Change, Climb, EditError, Node, NodeId, Tree};
 
+use crate::content::erasable::is_reference;
+use crate::content::sorted::{Key, Keys};
 use crate::edit::Edit;
-use crate::erasable::is_reference;
-use crate::root::Root;
-use crate::sorted::{Key, Keys};
+use crate::state::root::Root;
 
-/// Which nodes are sought: those whose attribute has a value in a range. Erasable values are not found.
+/// Which nodes to find: those whose attribute has a value in a range. Erasable values are not found.
 ///
 /// ```
-/// use weald_forest::{Attributes, Forest, Plan, Query, Wait};
+/// use pollster::block_on;
+/// use weald_forest::{Attributes, Forest, Plan, Query};
 ///
-/// let people = Forest::new().create("people").wait()?;
-/// people.add_index("name").wait()?;
+/// let people = block_on(Forest::new().create("people"))?;
+/// block_on(people.add_index("name"))?;
 /// let mut edit = people.edit();
 /// let root = edit.root();
 /// for name in ["Ada", "Alan", "Grace"] {
 ///     edit.append(root, Attributes::new().with("name", name))?;
 /// }
-/// edit.commit().wait()?;
+/// block_on(edit.commit())?;
 ///
 /// let view = people.view();
 /// let query = Query::prefix("name", "A");
@@ -46,12 +47,12 @@ pub struct Query {
 pub enum Plan {
     /// Through the index of the attribute.
     Index {
-        /// How many nodes the index names; those that are not under the asked node are left out.
+        /// How many nodes the index yields. Those outside the queried subtree are filtered out later.
         candidates: usize,
     },
-    /// By looking at each node.
+    /// By a look at each node.
     Walk {
-        /// How many nodes the version has; if the query is for a subtree, the walk is shorter.
+        /// How many nodes the version has; a query for a subtree walks fewer.
         nodes: u64,
     },
 }
@@ -84,7 +85,7 @@ impl Query {
     /// The nodes whose attribute begins with `prefix`.
     pub fn prefix(attribute: &str, prefix: impl AsRef<[u8]>) -> Self {
         let prefix = prefix.as_ref().to_vec();
-        // The least string behind all that begin so: without the last bytes 255, the last one raised.
+        // The least string after all that have the prefix: without trailing bytes 255, the last byte raised.
         let mut end = prefix.clone();
         while end.pop_if(|last| *last == u8::MAX).is_some() {}
         let to = match end.last_mut() {
@@ -97,7 +98,7 @@ impl Query {
         Self::new(attribute, Bound::Included(prefix), to)
     }
 
-    /// The nodes whose attribute lies in a range, by the order of bytes.
+    /// The nodes whose attribute is in a range, in the order of bytes.
     pub fn range<T: AsRef<[u8]>>(attribute: &str, range: impl RangeBounds<T>) -> Self {
         let bound = |bound: Bound<&T>| bound.map(|value| value.as_ref().to_vec());
         Self::new(
@@ -116,7 +117,7 @@ impl Query {
         }
     }
 
-    /// Only this node and those below it.
+    /// Only this node and its descendants.
     #[must_use]
     pub fn under(mut self, node: NodeId) -> Self {
         self.under = Some(node);
@@ -144,8 +145,7 @@ impl Query {
         node.get(&self.attribute).is_some_and(is_met)
     }
 
-    /// How nodes of one version are looked at for lying in the asked subtree; not at all, if they may
-    /// lie anywhere.
+    /// Checks whether nodes of one version are in the queried subtree; `None`, if they may be anywhere.
     fn climb(&self) -> Option<Climb> {
         self.under.map(|above| Climb::to([above]))
     }
@@ -158,8 +158,8 @@ fn is_in_place(climb: &mut Option<Climb>, node: Node<'_>) -> bool {
 }
 
 impl Root {
-    /// The nodes that are sought: by rising values if there is an index, else in the order of the
-    /// document. Nothing, if the node under which they are sought is not there.
+    /// The nodes that a query asks for: in the order of their values if there is an index, otherwise in document
+    /// order. None, if this version does not have the node that the query is [`under`](Query::under).
     pub fn find<'a>(&'a self, query: &'a Query) -> Found<'a> {
         let keys = self.indexes.get(&query.attribute).map(|index| {
             let is_begun = |key: &Key| query.is_begun(&key.value);
@@ -178,7 +178,7 @@ impl Root {
         Found { query, tree, way }
     }
 
-    /// How [`find`](Self::find) would answer a query.
+    /// How [`find`](Self::find) answers a query.
     pub fn explain(&self, query: &Query) -> Plan {
         match self.indexes.get(&query.attribute) {
             None => Plan::Walk {
@@ -194,18 +194,18 @@ impl Root {
         }
     }
 
-    /// The attributes that have an index in this version, in the order in which they were given one.
+    /// The attributes that have an index in this version, in the order in which the indexes were added.
     pub fn indexes(&self) -> impl Iterator<Item = &str> {
         self.indexes.all().iter().map(|index| &*index.attribute)
     }
 }
 
 impl Edit {
-    /// The nodes of the working version that are sought; recorded as a read of the whole subtree in which
-    /// they are sought. What the edit changed is found as changed; the rest through the index of the base.
+    /// The nodes of the working version that a query asks for; recorded as a read of the whole subtree that is
+    /// queried. What the edit changed is found as changed; the rest is found through the index of the base.
     ///
     /// # Errors
-    /// `Missing`, if the node under which they are sought is not there.
+    /// `Missing`, if the working version does not have the node that the query is [`under`](Query::under).
     pub fn find(&self, query: &Query) -> Result<Vec<NodeId>, EditError> {
         let under = query.under.unwrap_or_else(|| self.root());
         self.subtree(under)?;
@@ -220,8 +220,8 @@ impl Edit {
                 found.extend(Some(new).filter(&mut sought).map(Node::id));
             }
         }
-        // A node that was not changed may have come into the subtree or left it with one above it, so
-        // where it stands is asked of the working version.
+        // An unchanged node may have entered or left the subtree with one of its ancestors, so its place is
+        // looked up in the working version.
         let anywhere = Query {
             under: None,
             ..query.clone()
@@ -236,7 +236,7 @@ impl Edit {
     }
 }
 
-/// The nodes that a query has found, found as the iterator is asked.
+/// The nodes that a query finds. It finds them lazily.
 #[derive(Clone)]
 pub struct Found<'a> {
     query: &'a Query,

@@ -1,0 +1,122 @@
+//! Publishing: the only place that stores to a tree's slot, which makes a version visible to readers.
+//!
+//! - Commits become visible in the order of their numbers, so a reader that has seen one sees all before it.
+//! - Versions of one tree that follow each other are collected and published together, at the end of the
+//!   combiner's group: readers could not tell the difference, and one store serves all of them.
+//! - A commit over several trees becomes visible at one instant, by one store to a flag (like a descriptor in
+//!   the multi-word compare-and-swap of Harris, Fraser and Pratt, 2002; but there is only one writer here, so
+//!   no reader has to help). Readers neither wait for it nor retry.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::state::deferred::Deferred;
+use crate::state::root::{Joint, Root};
+use crate::state::stats::Counts;
+use crate::state::tree::TreeState;
+
+/// Publishes versions. The combiner owns it.
+pub(crate) struct Publisher {
+    /// How many versions of each tree are kept.
+    keep: usize,
+    pub(crate) deferred: Deferred,
+    /// The versions of one tree that are accepted and not yet published.
+    unpublished: Vec<Arc<Root>>,
+    unpublished_of: Option<Arc<TreeState>>,
+}
+
+impl Publisher {
+    pub(crate) fn new(keep: usize) -> Self {
+        Self {
+            keep,
+            deferred: Deferred::default(),
+            unpublished: Vec::new(),
+            unpublished_of: None,
+        }
+    }
+
+    /// The newest accepted version of a tree, published or not.
+    pub(crate) fn head(&self, state: &Arc<TreeState>) -> Arc<Root> {
+        match self.unpublished.last() {
+            Some(root) if self.collects(state) => Arc::clone(root),
+            _ => state.slot.load_full(),
+        }
+    }
+
+    /// Whether versions of this tree are being collected.
+    pub(crate) fn collects(&self, state: &Arc<TreeState>) -> bool {
+        let of = self.unpublished_of.as_ref();
+        of.is_some_and(|of| Arc::ptr_eq(of, state))
+    }
+
+    /// Collects a version, which is published later. Versions of other trees must be published before.
+    pub(crate) fn collect(&mut self, state: Arc<TreeState>, root: Arc<Root>) {
+        debug_assert!(self.unpublished.is_empty() || self.collects(&state));
+        self.unpublished_of = Some(state);
+        self.unpublished.push(root);
+    }
+
+    /// Publishes the versions that were collected. Readers may see the last of them only.
+    pub(crate) fn publish_collected(&mut self, stats: &Counts) {
+        let (Some(state), Some(newest)) =
+            (self.unpublished_of.take(), self.unpublished.last().cloned())
+        else {
+            return;
+        };
+        let wakers = {
+            let mut history = state.history();
+            self.unpublished
+                .drain(..)
+                .for_each(|root| history.add(root));
+            history.shrink(self.keep, &mut self.deferred);
+            stats.published(newest.number());
+            state.slot.store(newest);
+            std::mem::take(&mut history.wakers)
+        };
+        self.deferred.wake_later(wakers.into_values());
+    }
+
+    /// Publishes a version of each of several trees, all at once.
+    pub(crate) fn publish_jointly(
+        &mut self,
+        stats: &Counts,
+        versions: &[(Arc<TreeState>, Arc<Root>)],
+    ) {
+        let is_visible = Arc::new(AtomicBool::new(false));
+        // All histories are locked, so that no reader looks up in one tree's history what another tree's
+        // does not have yet. Only the combiner ever locks more than one.
+        let mut histories: Vec<_> = versions.iter().map(|(state, _)| state.history()).collect();
+        for ((state, after), history) in versions.iter().zip(&histories) {
+            state.slot.store(Arc::new(Root {
+                tree_number: after.tree_number,
+                tree: after.tree.clone(),
+                commit: after.commit,
+                bytes: after.bytes.clone(),
+                indexes: after.indexes.clone(),
+                joint: Some(Box::new(Joint {
+                    before: Arc::clone(history.newest()),
+                    after: Arc::clone(after),
+                    is_visible: Arc::clone(&is_visible),
+                })),
+            }));
+        }
+        if let Some((_, after)) = versions.first() {
+            stats.published(after.number());
+        }
+        // Release: pairs with the load in `Joint::meant`.
+        is_visible.store(true, Ordering::Release);
+        for ((state, after), history) in versions.iter().zip(&mut histories) {
+            history.add(Arc::clone(after));
+            history.shrink(self.keep, &mut self.deferred);
+            state.slot.store(Arc::clone(after));
+            let wakers = std::mem::take(&mut history.wakers);
+            self.deferred.wake_later(wakers.into_values());
+        }
+    }
+
+    /// Wakes the watches of a deleted tree, which gets no further version.
+    pub(crate) fn wake_watches(&mut self, state: &TreeState) {
+        let wakers = std::mem::take(&mut state.history().wakers);
+        self.deferred.wake_later(wakers.into_values());
+    }
+}

@@ -1,0 +1,111 @@
+//! Write leases: an `update` may hold the exclusive right to commit to a tree, for ten milliseconds at first.
+//!
+//! - An update that has lost three races asks for the tree's lease. Requests that arrive while another update
+//!   holds it wait behind it in the order of their arrival, commits and bids for the lease alike.
+//! - A lease that outlasts its limit while others wait is revoked and reported. Its holder may still commit,
+//!   like everybody else. The limit is [`LIMIT`], and doubles each time the same update has to ask again.
+//! - The map is nearly always empty, and asking it is then one comparison.
+
+use std::collections::{HashMap, VecDeque};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::task::Waker;
+use std::time::Duration;
+
+use super::request::{Bid, CommitRequest, Pending};
+use crate::clock::Clock;
+use crate::state::forest::ForestState;
+
+/// How long the first lease of an update lasts when others wait.
+pub(crate) const LIMIT: Duration = Duration::from_millis(10);
+
+/// The leases that are held, by the number of the tree.
+#[derive(Default)]
+pub(crate) struct WriteLeases(HashMap<u64, HeldLease>);
+
+struct HeldLease {
+    bid: Bid,
+    since: Duration,
+    waiting: VecDeque<Arc<Pending>>,
+}
+
+impl WriteLeases {
+    /// The number of a tree that this commit would touch and whose lease another update holds.
+    #[inline]
+    pub(crate) fn in_the_way(&self, forest: &ForestState, commit: &CommitRequest) -> Option<u64> {
+        if self.0.is_empty() {
+            return None;
+        }
+        let is_anothers = |number: &u64| {
+            let lease = self.0.get(number);
+            lease.is_some_and(|lease| Some(lease.bid.ticket) != commit.lease)
+        };
+        let name = commit.action.named();
+        let named = name.and_then(|name| forest.names().get(name).cloned());
+        let trees = commit.action.trees().chain(&named);
+        trees.map(|state| state.number).find(is_anothers)
+    }
+
+    /// Takes the lease if it is free.
+    pub(crate) fn take(&mut self, bid: &Bid, now: Duration) -> bool {
+        if self.0.contains_key(&bid.state.number) {
+            return false;
+        }
+        let lease = HeldLease {
+            bid: bid.clone(),
+            since: now,
+            waiting: VecDeque::new(),
+        };
+        self.0.insert(bid.state.number, lease);
+        true
+    }
+
+    /// Ends a lease. Returns the requests that waited for it, to be served now in this order.
+    pub(crate) fn release(&mut self, bid: &Bid) -> VecDeque<Arc<Pending>> {
+        let number = bid.state.number;
+        let has_it = |lease: &HeldLease| lease.bid.ticket == bid.ticket;
+        if !self.0.get(&number).is_some_and(has_it) {
+            return VecDeque::new();
+        }
+        self.0
+            .remove(&number)
+            .map_or_else(VecDeque::new, |lease| lease.waiting)
+    }
+
+    /// Lets a request wait until a lease has ended. The first request sets the alarm.
+    pub(crate) fn wait(
+        &mut self,
+        (clock, alarm): (&dyn Clock, &Waker),
+        number: u64,
+        pending: Arc<Pending>,
+    ) {
+        let lease = self.0.get_mut(&number);
+        let lease =
+            lease.expect("the lease was found in the way, and only the combiner ends leases");
+        lease.waiting.push_back(pending);
+        if lease.waiting.len() == 1 {
+            let deadline = lease.since + lease.bid.limit;
+            // If the clock panics the lease is not revoked; it ends when its holder releases it.
+            let _ = catch_unwind(AssertUnwindSafe(|| clock.wake_at(deadline, alarm.clone())));
+        }
+    }
+
+    /// Ends the leases that outlasted their limit while others wait. Returns the requests that waited, to be
+    /// served now.
+    pub(crate) fn revoke(
+        &mut self,
+        now: Duration,
+        report: impl Fn(&Bid, Duration),
+    ) -> VecDeque<Arc<Pending>> {
+        let mut freed = VecDeque::new();
+        self.0.retain(|_, lease| {
+            let is_over = lease.since + lease.bid.limit <= now && !lease.waiting.is_empty();
+            if is_over {
+                report(&lease.bid, now - lease.since);
+                freed.append(&mut lease.waiting);
+            }
+            !is_over
+        });
+        freed
+    }
+}

@@ -1,0 +1,48 @@
+//! Values of attributes as a forest shows them, plain or erasable; and subtrees exported with them.
+
+use std::time::SystemTime;
+
+use weald_tree::Node;
+
+use crate::content::erasable::Value;
+use crate::forest::Forest;
+
+impl Forest {
+    /// The value of an attribute, plain or erasable.
+    ///
+    /// ```
+    /// use pollster::block_on;
+    /// use weald_forest::{Forest, Value};
+    ///
+    /// let forest = Forest::new();
+    /// let people = block_on(forest.create("people"))?;
+    /// let mut edit = people.edit();
+    /// let root = edit.root();
+    /// edit.put_erasable(root, "name", "Ada")?;
+    /// block_on(edit.commit())?;
+    /// let old = people.snapshot();
+    /// assert_eq!(forest.value(old.tree().root(), "name").unwrap().bytes(), Some(&b"Ada"[..]));
+    ///
+    /// block_on(people.erase(root, "name"))?;
+    /// assert!(matches!(forest.value(old.tree().root(), "name"), Some(Value::Erased { .. })));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn value<'a>(&self, node: Node<'a>, name: &str) -> Option<Value<'a>> {
+        node.get(name).map(|value| self.state().blobs.value(value))
+    }
+
+    /// A node and all its descendants as JSON, with the bytes of erasable values; an erased value is
+    /// `{"erased": "1763780000"}`, in seconds since 1970. [`Tree::from_json`](weald_tree::Tree::from_json)
+    /// reads it, and omits what was erased.
+    pub fn export(&self, node: Node<'_>) -> String {
+        node.to_json_with(&mut |text, value| match self.state().blobs.value(value) {
+            Value::Plain(bytes) => weald_tree::write_value(text, bytes),
+            Value::Erasable(bytes) => weald_tree::write_value(text, &bytes),
+            Value::Erased { when } => {
+                let since = when.duration_since(SystemTime::UNIX_EPOCH);
+                let seconds = since.unwrap_or_default().as_secs();
+                text.push_str(&format!("{{\"erased\":\"{seconds}\"}}"));
+            }
+        })
+    }
+}

@@ -1,0 +1,46 @@
+//! A snapshot of several trees at one moment.
+//!
+//! All slots are read twice. If no tree changed in between, all roots were current at one moment between the
+//! two readings, because a tree never has an earlier root again. That fails only if others commit meanwhile;
+//! after [`TRIES`] attempts the moment is fixed as a version instead, and each tree is looked up in its history.
+
+use std::sync::Arc;
+
+use crate::state::root::Snapshot;
+use crate::state::tree::TreeState;
+
+/// Attempts before the histories are read.
+const TRIES: usize = 4;
+
+pub(crate) fn snapshot(trees: &[&TreeState]) -> Vec<Snapshot> {
+    let mut roots = read(trees);
+    for tries in 0.. {
+        let again = read(trees);
+        let mut both = roots.iter().zip(&again);
+        if both.all(|(one, other)| Arc::ptr_eq(&one.0, &other.0)) {
+            break;
+        }
+        roots = again;
+        if tries >= TRIES
+            && let Some(found) = look_up(trees, &roots)
+        {
+            return found;
+        }
+    }
+    roots
+}
+
+fn read(trees: &[&TreeState]) -> Vec<Snapshot> {
+    trees
+        .iter()
+        .map(|state| Snapshot::of(&state.slot))
+        .collect()
+}
+
+/// All trees as they were when the newest of these roots was created: commits become visible in their order, so
+/// whatever was committed before it is in the histories. `None`, if a tree's history begins later.
+fn look_up(trees: &[&TreeState], roots: &[Snapshot]) -> Option<Vec<Snapshot>> {
+    let moment = roots.iter().map(|root| root.version()).max()?;
+    let at = |state: &&TreeState| state.history().at(moment).ok().cloned().map(Snapshot);
+    trees.iter().map(at).collect()
+}

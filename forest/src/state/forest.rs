@@ -1,0 +1,78 @@
+//! The state of a forest: its trees by name, and what all of them share.
+//!
+//! Only the combiner changes the names. Everything else here is safe to use from any thread.
+
+use std::collections::BTreeMap;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::SystemTime;
+
+use super::reentrancy::{Reentrancy, Running};
+use super::stats::Counts;
+use super::tree::TreeState;
+use crate::clock::Clock;
+use crate::content::erasable::Blobs;
+use crate::error::NameError;
+use crate::version::CommitId;
+
+pub(crate) struct ForestState {
+    names: RwLock<BTreeMap<Arc<str>, Arc<TreeState>>>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) stats: Counts,
+    pub(crate) blobs: Arc<Blobs>,
+    pub(crate) reentrancy: Reentrancy,
+    pub(crate) incarnation: u64,
+    /// The upper half of the ids that the forest gives to commits.
+    seed: u64,
+    tickets: AtomicU64,
+}
+
+impl ForestState {
+    pub(crate) fn new(clock: Arc<dyn Clock>, running: Running) -> Self {
+        let since = clock.now().duration_since(SystemTime::UNIX_EPOCH);
+        let nanoseconds = since.unwrap_or_default().as_nanos();
+        Self {
+            names: RwLock::default(),
+            clock,
+            stats: Counts::default(),
+            blobs: Arc::default(),
+            reentrancy: Reentrancy::new(running),
+            incarnation: u64::try_from(nanoseconds).unwrap_or(u64::MAX),
+            seed: RandomState::new().hash_one(nanoseconds),
+            tickets: AtomicU64::new(1),
+        }
+    }
+
+    pub(crate) fn names(&self) -> RwLockReadGuard<'_, BTreeMap<Arc<str>, Arc<TreeState>>> {
+        self.names.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn names_mut(&self) -> RwLockWriteGuard<'_, BTreeMap<Arc<str>, Arc<TreeState>>> {
+        self.names.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// All trees, as they are now.
+    pub(crate) fn trees(&self) -> Vec<Arc<TreeState>> {
+        self.names().values().cloned().collect()
+    }
+
+    /// The tree that has this name now.
+    ///
+    /// # Errors
+    /// [`NameError::Missing`], if there is none.
+    pub(crate) fn tree(&self, name: &str) -> Result<Arc<TreeState>, NameError> {
+        let state = self.names().get(name).cloned();
+        state.ok_or_else(|| NameError::Missing(name.to_owned()))
+    }
+
+    /// The id of the commit with this number, if its author gave none.
+    pub(crate) fn nth_id(&self, number: u64) -> CommitId {
+        CommitId(u128::from(self.seed) << 64 | u128::from(number))
+    }
+
+    /// A number that no other bid and no other blob has.
+    pub(crate) fn ticket(&self) -> u64 {
+        self.tickets.fetch_add(1, Ordering::Relaxed)
+    }
+}

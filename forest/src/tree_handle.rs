@@ -1,0 +1,287 @@
+//! The handle of a named tree: it reads the tree's versions and submits changes of it.
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use weald_tree::NodeId;
+
+use crate::combine::request::Action;
+use crate::combine::shared::Shared;
+use crate::content::index::Index;
+use crate::edit::Edit;
+use crate::error::{CommitError, VersionError};
+use crate::state::history::Tagged;
+use crate::state::root::{Snapshot, View};
+use crate::state::tree::TreeState;
+use crate::version::{Committed, Version};
+
+/// A tree of a forest. A clone is the same tree; any thread may have one.
+#[derive(Clone)]
+pub struct TreeHandle {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) state: Arc<TreeState>,
+}
+
+impl TreeHandle {
+    pub(crate) fn new(shared: Arc<Shared>, state: Arc<TreeState>) -> Self {
+        Self { shared, state }
+    }
+
+    /// Its current name; a deleted tree keeps its last one.
+    pub fn name(&self) -> String {
+        self.state.name().to_string()
+    }
+
+    /// Its number, which stays when the tree is renamed.
+    pub fn number(&self) -> u64 {
+        self.state.number
+    }
+
+    /// Whether it was deleted. A deleted tree can be read as it was last, but not changed.
+    pub fn is_deleted(&self) -> bool {
+        self.state.is_deleted()
+    }
+
+    /// The newest version, to keep. It neither waits nor makes others wait, and keeps nothing alive except
+    /// its own version.
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot::of(&self.state.slot)
+    }
+
+    /// The newest version, to be held briefly: cheaper than a [`snapshot`](Self::snapshot).
+    #[inline]
+    pub fn view(&self) -> View {
+        View::of(&self.state.slot)
+    }
+
+    /// An edit that begins from the newest version.
+    pub fn edit(&self) -> Edit {
+        let (shared, state) = (Arc::clone(&self.shared), Arc::clone(&self.state));
+        Edit::new(shared, state, self.snapshot())
+    }
+
+    /// An edit that begins from this version; its commit is rebased to the newest version, or conflicts.
+    ///
+    /// # Panics
+    /// If it is a version of another tree, even one from which this tree was created.
+    pub fn edit_from(&self, base: &Snapshot) -> Edit {
+        let is_of_this_tree = base.tree_number == self.state.number
+            && base.version().incarnation == self.shared.forest.incarnation
+            && base.tree.shares_ids_with(&self.view().tree);
+        assert!(
+            is_of_this_tree,
+            "an edit of a tree begins from a version of that tree"
+        );
+        Edit::new(
+            Arc::clone(&self.shared),
+            Arc::clone(&self.state),
+            base.clone(),
+        )
+    }
+
+    /// The tree as it was in a version of the forest: its newest version up to that one.
+    ///
+    /// # Errors
+    /// [`VersionError`], if the version is not kept, does not exist, or is older than the tree.
+    #[expect(
+        clippy::unused_async,
+        reason = "older versions will be rebuilt from the journal"
+    )]
+    pub async fn at(&self, version: Version) -> Result<Snapshot, VersionError> {
+        self.kept_at(version)
+    }
+
+    /// Like [`at`](Self::at), for a version that is kept in memory.
+    ///
+    /// # Errors
+    /// [`VersionError`], if the version is not kept, does not exist, or is older than the tree.
+    pub fn kept_at(&self, asked: Version) -> Result<Snapshot, VersionError> {
+        let incarnation = self.shared.forest.incarnation;
+        if asked.incarnation != incarnation {
+            return Err(VersionError::OtherIncarnation(asked));
+        }
+        let newest = self.shared.forest.stats.newest();
+        if asked.number > newest {
+            let newest = Version {
+                incarnation,
+                number: newest,
+            };
+            return Err(VersionError::Future { asked, newest });
+        }
+        self.state.history().at(asked).cloned().map(Snapshot)
+    }
+
+    /// The tree as it was at a time: the newest version that was committed up to then.
+    ///
+    /// # Errors
+    /// [`VersionError::BeforeTime`], if no version that old is kept.
+    #[expect(
+        clippy::unused_async,
+        reason = "older versions will be rebuilt from the journal"
+    )]
+    pub async fn at_time(&self, time: SystemTime) -> Result<Snapshot, VersionError> {
+        self.state.history().at_time(time).cloned().map(Snapshot)
+    }
+
+    /// The versions that are kept without a gap, the oldest first.
+    pub fn versions(&self) -> Vec<Snapshot> {
+        self.state.history().kept().cloned().map(Snapshot).collect()
+    }
+
+    /// The kept versions in which a node was added, changed, moved or deleted, the newest first. The oldest
+    /// kept version is among them only if it is the first of the tree, because what any other changed is no
+    /// longer known. It costs a look-up in each version that is kept.
+    pub fn history(&self, node: NodeId) -> Vec<Snapshot> {
+        let (versions, is_whole) = {
+            let history = self.state.history();
+            let versions: Vec<_> = history.kept().cloned().map(Snapshot).collect();
+            (versions, history.gone() == 0)
+        };
+        let mut changed: Vec<_> = versions
+            .windows(2)
+            .filter(|pair| pair[0].tree.differs_at(&pair[1].tree, node))
+            .map(|pair| pair[1].clone())
+            .collect();
+        changed.reverse();
+        let first = versions.into_iter().next();
+        changed.extend(first.filter(|first| is_whole && first.tree.node(node).is_some()));
+        changed
+    }
+
+    /// Creates a version with the nodes of an older one, with their ids. Nothing is lost: the versions between
+    /// stay. Edits that began before are rebased to it like to any other version.
+    ///
+    /// # Errors
+    /// [`VersionError`], if the version is not kept; those of a commit.
+    pub fn restore(
+        &self,
+        version: Version,
+    ) -> impl Future<Output = Result<Committed, CommitError>> + Send + use<> {
+        let (handle, root) = (self.clone(), self.kept_at(version));
+        async move {
+            let root = root?;
+            handle.submit(|state| Action::Restore(state, root.0)).await
+        }
+    }
+
+    /// Gives a version a tag, which keeps the version until the tag is removed: [`at`](Self::at) still finds
+    /// it. A tag that exists moves.
+    ///
+    /// # Errors
+    /// [`VersionError`], if the version is not kept; those of a commit.
+    pub fn tag(
+        &self,
+        tag: &str,
+        version: Version,
+    ) -> impl Future<Output = Result<Committed, CommitError>> + Send + use<> {
+        let (handle, root) = (self.clone(), self.kept_at(version));
+        let tag = tag.into();
+        async move {
+            let root = root?;
+            let tagged = Tagged {
+                given: version,
+                root: root.0,
+            };
+            handle.submit(|state| Action::Tag(state, tag, tagged)).await
+        }
+    }
+
+    /// Removes a tag, if it exists.
+    ///
+    /// # Errors
+    /// Those of a commit.
+    pub fn untag(
+        &self,
+        tag: &str,
+    ) -> impl Future<Output = Result<Committed, CommitError>> + Send + use<> {
+        let (handle, tag) = (self.clone(), tag.into());
+        async move { handle.submit(|state| Action::Untag(state, tag)).await }
+    }
+
+    /// The version that has this tag.
+    pub fn tagged(&self, tag: &str) -> Option<Snapshot> {
+        let history = self.state.history();
+        let tagged = history.tags.get(tag);
+        tagged.map(|tagged| Snapshot(Arc::clone(&tagged.root)))
+    }
+
+    /// All tags and their versions, sorted by tag.
+    pub fn tags(&self) -> Vec<(String, Version)> {
+        let history = self.state.history();
+        let tags = history.tags.iter();
+        tags.map(|(tag, tagged)| (tag.to_string(), tagged.root.version()))
+            .collect()
+    }
+
+    /// Gives an attribute an index, in all versions from now on; does nothing if it has one. The caller builds
+    /// the index, while others may write, by a look at every node.
+    ///
+    /// # Errors
+    /// Those of a commit.
+    pub fn add_index(
+        &self,
+        attribute: &str,
+    ) -> impl Future<Output = Result<Committed, CommitError>> + Send + use<> {
+        let (handle, attribute) = (self.clone(), attribute.to_owned());
+        async move {
+            let base = handle.snapshot();
+            let index = Index::of(&attribute, base.tree());
+            handle
+                .submit(|state| Action::AddIndex(state, base.0, index))
+                .await
+        }
+    }
+
+    /// Removes the index of an attribute, if it has one, from all versions from now on.
+    ///
+    /// # Errors
+    /// Those of a commit.
+    pub fn drop_index(
+        &self,
+        attribute: &str,
+    ) -> impl Future<Output = Result<Committed, CommitError>> + Send + use<> {
+        let (handle, attribute) = (self.clone(), attribute.into());
+        async move {
+            handle
+                .submit(|state| Action::DropIndex(state, attribute))
+                .await
+        }
+    }
+
+    /// Erases all bytes that were ever put with [`put_erasable`](Edit::put_erasable) under an attribute of a
+    /// node: every version, snapshot and export then reads `Erased`. It works in a deleted tree, too.
+    ///
+    /// # Errors
+    /// [`CommitError::NothingToErase`], if none are stored and there is no journal, which may have more than
+    /// the versions in memory; those of a commit, except `Deleted`.
+    pub fn erase(
+        &self,
+        node: NodeId,
+        name: &str,
+    ) -> impl Future<Output = Result<Committed, CommitError>> + Send + use<> {
+        let (handle, name) = (self.clone(), name.into());
+        async move {
+            handle
+                .submit(|state| Action::Erase(state, node, name))
+                .await
+        }
+    }
+
+    async fn submit(
+        self,
+        action: impl FnOnce(Arc<TreeState>) -> Action,
+    ) -> Result<Committed, CommitError> {
+        self.shared.submit_change(action(self.state)).await
+    }
+}
+
+impl std::fmt::Debug for TreeHandle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "TreeHandle {{ name: {:?}, {:?} }}",
+            self.name(),
+            self.view().tree()
+        )
+    }
+}
