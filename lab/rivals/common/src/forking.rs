@@ -5,7 +5,7 @@
 
 use crate::args::Keys;
 use crate::programs::fib::Fib;
-use crate::programs::measure::{Figure, Program, System, forking, never_forking};
+use crate::programs::measure::{Figure, Program, ForkSystem, forking, never_forking};
 use crate::programs::queens::Queens;
 use crate::programs::quicksort::{Data, Quicksort};
 use crate::programs::tree::{Shape, Tree};
@@ -46,7 +46,7 @@ impl Forking {
     }
 
     /// Runs it on a system and ends the program.
-    pub fn run<S: System>(self, system: &S) -> ! {
+    pub fn run<S: ForkSystem>(self, system: &S) -> ! {
         let figures = match self.task {
             Task::Quicksort { n, data } => self.measure(system, Quicksort::of(n, data)),
             Task::Fib { n } => self.measure(system, Fib::of(n)),
@@ -59,7 +59,7 @@ impl Forking {
         }
     }
 
-    fn measure<S: System, P: Program>(
+    fn measure<S: ForkSystem, P: Program>(
         self,
         system: &S,
         program: Option<P>,

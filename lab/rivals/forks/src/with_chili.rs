@@ -5,7 +5,7 @@ use std::num::NonZero;
 use chili::{Config, Scope, ThreadPool};
 use common::Forking;
 use common::programs::fork::Fork;
-use common::programs::measure::System;
+use common::programs::measure::ForkSystem;
 
 /// A pool, in which the calling thread works too.
 struct Chili {
@@ -33,7 +33,7 @@ impl Fork for Joins {
     }
 }
 
-impl System for Chili {
+impl ForkSystem for Chili {
     type Forks = Joins;
 
     fn workers(&self) -> usize {

@@ -2,7 +2,7 @@
 
 use common::Forking;
 use common::programs::fork::Fork;
-use common::programs::measure::System;
+use common::programs::measure::ForkSystem;
 use may::{coroutine, go};
 
 /// A stack for programs that call themselves, in words of eight bytes; it is touched where it is
@@ -40,7 +40,7 @@ impl Fork for Joins {
     }
 }
 
-impl System for Scheduler {
+impl ForkSystem for Scheduler {
     type Forks = Joins;
 
     fn workers(&self) -> usize {

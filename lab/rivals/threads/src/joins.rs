@@ -5,7 +5,7 @@
 use std::thread::scope;
 
 use common::programs::fork::Fork;
-use common::programs::measure::System;
+use common::programs::measure::ForkSystem;
 use common::{Forking, bad_usage};
 
 /// The processors that the program is bound to.
@@ -32,7 +32,7 @@ impl Fork for Joins {
     }
 }
 
-impl System for Processors {
+impl ForkSystem for Processors {
     type Forks = Joins;
 
     fn workers(&self) -> usize {
