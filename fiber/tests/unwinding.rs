@@ -212,7 +212,7 @@ fn a_cancel_reaches_a_forker_beside_a_stack_suspended_while_unwinding() {
 fn a_destructor_of_a_cancelled_future_forks() {
     on_each(|runtime| {
         let (latch, sorted) = (Latch::default(), Arc::new(AtomicBool::new(false)));
-        let (waits, tells) = (latch.clone(), sorted.clone());
+        let (waits, signals) = (latch.clone(), sorted.clone());
         let job = runtime.spawn(async move {
             let _guard = AtDrop(|| {
                 for _ in 0..20 {
@@ -220,7 +220,7 @@ fn a_destructor_of_a_cancelled_future_forks() {
                 }
                 let mut numbers: Vec<u32> = (0..50_000).rev().collect();
                 fork::sort(&mut numbers);
-                tells.store(numbers.is_sorted(), Ordering::SeqCst);
+                signals.store(numbers.is_sorted(), Ordering::SeqCst);
             });
             waits.await;
         });
@@ -258,14 +258,14 @@ fn the_scope_of_a_destructor_is_not_cancelled() {
 fn a_park_in_an_unwinding_is_unparked() {
     on_each(|runtime| {
         let parked = Arc::new(AtomicBool::new(false));
-        let tells = parked.clone();
+        let signals = parked.clone();
         let owner = runtime.block_on(async {
             thread::spawn(move || {
                 let _guard = AtDrop(|| {
                     let mut park = pin!(weald_kernel::park());
                     poll_fn(|cx| {
                         let polled = park.as_mut().poll(cx);
-                        tells.store(true, Ordering::SeqCst);
+                        signals.store(true, Ordering::SeqCst);
                         polled
                     })
                     .wait();
@@ -406,11 +406,11 @@ fn join_a_cancelled_fresh_thread() -> u32 {
         })
     };
     let own = AtDrop(|| order.lock().unwrap().push("own"));
-    let tells = order.clone();
+    let signals = order.clone();
     let capture = AtDrop(move || {
         begun.open();
         go.clone().wait();
-        tells.lock().unwrap().push("capture");
+        signals.lock().unwrap().push("capture");
     });
     let child = thread::spawn(move || {
         let _capture = capture;

@@ -27,7 +27,7 @@ use weald_fiber as thread;
 use weald_kernel::{Wait, fork};
 
 /// Waits for `future`, and sets `polled` once the future has been polled.
-fn wait_telling<F: Future>(future: F, polled: &AtomicBool) -> F::Output {
+fn wait_signalling<F: Future>(future: F, polled: &AtomicBool) -> F::Output {
     let mut future = pin!(future);
     poll_fn(|cx| {
         let ended = future.as_mut().poll(cx);
@@ -41,10 +41,10 @@ fn wait_telling<F: Future>(future: F, polled: &AtomicBool) -> F::Output {
 fn a_half_parks_for_its_thread() {
     on_each(|runtime| {
         let parked = Arc::new(AtomicBool::new(false));
-        let tells = parked.clone();
+        let signals = parked.clone();
         let parks = runtime.block_on(async {
             thread::spawn(move || {
-                fork::join(|| wait_telling(weald_kernel::park(), &tells), || ());
+                fork::join(|| wait_signalling(weald_kernel::park(), &signals), || ());
                 7
             })
         });
@@ -60,11 +60,11 @@ fn a_half_that_yields_forever_is_cancelled() {
     for workers in [1, 2, 4] {
         let runtime = runtime(workers);
         let begun = Arc::new(AtomicBool::new(false));
-        let tells = begun.clone();
+        let signals = begun.clone();
         let yields = runtime.block_on(async {
             thread::spawn(move || {
                 let yields = || loop {
-                    tells.store(true, Ordering::SeqCst);
+                    signals.store(true, Ordering::SeqCst);
                     thread::yield_now();
                 };
                 fork::join(yields, || ());
@@ -180,10 +180,10 @@ fn halves_lock_a_mutex_whose_owner_waits() {
             })
         });
         until(|| go.waiters() == 1);
-        let (locks, tells) = (mutex.clone(), wanted.clone());
+        let (locks, signals) = (mutex.clone(), wanted.clone());
         let forks = runtime.block_on(async {
             thread::spawn(move || {
-                fork::for_each(0..4_u64, |n| *wait_telling(locks.lock(), &tells) += n);
+                fork::for_each(0..4_u64, |n| *wait_signalling(locks.lock(), &signals) += n);
             })
         });
         until(|| wanted.load(Ordering::SeqCst));
