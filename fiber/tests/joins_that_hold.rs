@@ -54,10 +54,10 @@ impl Neighbour {
     fn anywhere(lock: &Arc<Mutex<u32>>) -> (Neighbour, std::thread::ThreadId) {
         let (latch, begun) = (Latch::default(), Arc::new(AtomicBool::new(false)));
         let at = Arc::new(Mutex::new(None));
-        let (waits, begins, wants, signals) =
+        let (waits, begins, wants, records) =
             (latch.clone(), begun.clone(), lock.clone(), at.clone());
         let handle = thread::spawn(move || {
-            *signals.lock().unwrap() = Some(std::thread::current().id());
+            *records.lock().unwrap() = Some(std::thread::current().id());
             waits.wait();
             begins.store(true, Ordering::SeqCst);
             wants.try_lock().is_ok()

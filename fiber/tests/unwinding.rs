@@ -406,11 +406,11 @@ fn join_a_cancelled_fresh_thread() -> u32 {
         })
     };
     let own = AtDrop(|| order.lock().unwrap().push("own"));
-    let signals = order.clone();
+    let log = order.clone();
     let capture = AtDrop(move || {
         begun.open();
         go.clone().wait();
-        signals.lock().unwrap().push("capture");
+        log.lock().unwrap().push("capture");
     });
     let child = thread::spawn(move || {
         let _capture = capture;
