@@ -184,7 +184,7 @@ pub static ALL: [Workload; 31] = [
         explaining: &[],
         remark: "ns is per lock, count and unlock. \
                  inside=nothing: on one worker, the lock is hardly ever found held. \
-                 inside=yield: each holder gives way once, so that others do.",
+                 inside=yield: each owner yields once while it holds the lock, so that others do.",
         run: lock::run,
     },
     Workload {

@@ -54,7 +54,7 @@ impl Program for Queens {
             return Ok(());
         }
         Err(format!(
-            "{n} queens stand in {right} ways, but {answer} were found."
+            "{n} queens can be placed in {right} ways, but {answer} were found."
         ))
     }
 }

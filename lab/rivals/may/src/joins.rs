@@ -5,8 +5,8 @@ use common::programs::fork::Fork;
 use common::programs::measure::ForkSystem;
 use may::{coroutine, go};
 
-/// A stack for programs that call themselves, in words of eight bytes; it is touched where it is
-/// used only.
+/// A stack for programs that call themselves, in words of eight bytes; only the part that is used is
+/// touched.
 const STACK: usize = 1 << 16;
 
 /// May's only scheduler.
@@ -59,7 +59,7 @@ impl ForkSystem for Scheduler {
     }
 }
 
-/// Serial runs happen on the calling thread, which is none of the scheduler's.
+/// Serial runs happen on the calling thread, which does not belong to the scheduler.
 pub(crate) fn run(forking: Forking, workers: usize) -> ! {
     may::config().set_stack_size(STACK);
     forking.run(&Scheduler { workers })

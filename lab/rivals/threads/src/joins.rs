@@ -1,6 +1,6 @@
 //! `quicksort`: an OS thread for each fork.
 //!
-//! The other programs fork at every level, which would ask for thousands of threads at once.
+//! The other programs fork at every level, which would take thousands of threads at once.
 
 use std::thread::scope;
 
