@@ -22,8 +22,8 @@ impl<T> JoinHandle<T> {
     }
 
     /// Waits until the thread has ended, and returns its result; by then its locals have been dropped. If the thread
-    /// has not begun, and is the next to run on the caller's worker, it begins at once. To join without blocking the
-    /// stack, await the handle.
+    /// has not begun, and is the next to run on the caller's worker, it begins at once. In async code, await the
+    /// handle instead.
     ///
     /// # Errors
     /// If the thread panicked (with the payload) or was cancelled.
@@ -39,7 +39,7 @@ impl<T> JoinHandle<T> {
 
     /// Asks the thread to end: its next wait, or the one it is in, unwinds its stack once, and so runs its
     /// destructors. Its join returns [`JoinError::Cancelled`]. If the thread has not started, its code is dropped.
-    /// A thread that never waits does not notice.
+    /// A thread that never waits runs to its end.
     pub fn cancel(&self) {
         self.job.cancel();
     }

@@ -134,7 +134,7 @@ impl<M: Send + 'static> Receptor<M> {
         self.spawn_and_tell(run, drop);
     }
 
-    /// As [`spawn`](Receptor::spawn), and waits for the thread's id. Cancel-safe, except that the id is lost.
+    /// As [`spawn`](Receptor::spawn), and waits for the thread's id. Dropping the future loses the id, and nothing else.
     ///
     /// # Errors
     /// [`ReceptorError::Ended`].

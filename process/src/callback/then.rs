@@ -29,7 +29,7 @@ pub(super) enum Follow {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pause(Duration);
 
-/// Returned by a step, keeps the step from being over before `duration` has passed.
+/// A pause of `duration`: the step that returns it is not over before that time has passed.
 pub fn pause(duration: Duration) -> Pause {
     Pause(duration.min(CENTURY))
 }
