@@ -134,7 +134,9 @@ async fn pass_on(mut inbox: Inbox<Round>, neighbour: Pid<Round>, arrived: &'stat
             Round::Token(1) => arrived.count(),
             Round::Token(left) => neighbour.send(Round::Token(left - 1)),
             Round::Stop => return neighbour.send(Round::Stop),
-            Round::Neighbour(_) => unreachable!("only the last process gets its neighbour by message"),
+            Round::Neighbour(_) => {
+                unreachable!("only the last process gets its neighbour by message")
+            }
         }
     }
 }
