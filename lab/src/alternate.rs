@@ -61,7 +61,7 @@ pub fn alternate<'a>(
     let mut tracks: Vec<Vec<Track<'a>>> = lanes.iter().map(|lanes| begin(lanes)).collect();
     for round in 1..=terms.rounds {
         for (row, tracks) in group.rows.iter().zip(&mut tracks) {
-            for track in tracks.iter_mut().filter(|track| track.goes_on(row)) {
+            for track in tracks.iter_mut().filter(|track| track.continues(row)) {
                 turn(Turn {
                     row,
                     lane: track.lane,

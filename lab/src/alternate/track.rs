@@ -45,7 +45,7 @@ pub(super) struct Track<'a> {
 }
 
 impl Track<'_> {
-    pub(super) fn goes_on(&self, row: &Row) -> bool {
+    pub(super) fn continues(&self, row: &Row) -> bool {
         let hopeless = |failure: &Failure| !matches!(failure, Failure::Wrong(_));
         let last = self.rounds.last().and_then(|round| round.as_ref().err());
         !last.is_some_and(hopeless) && self.lane.system.part(row) == Part::Runs
