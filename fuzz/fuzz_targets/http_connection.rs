@@ -5,7 +5,9 @@
 
 #![no_main]
 
-use std::{convert::Infallible, future::IntoFuture, io, net::SocketAddr, time::Duration};
+use std::{
+    convert::Infallible, ffi::c_char, future::IntoFuture, io, net::SocketAddr, time::Duration,
+};
 
 use bytes::Bytes;
 use http::{Request, Response};
@@ -15,6 +17,12 @@ use weald_http::{Listen, RequestBody};
 use weald_kernel::{Runtime, sleep, spawn};
 use weald_net::{Stream, UnixStream};
 use weald_sync::{Event, channel, oneshot};
+
+/// AddressSanitizer must keep frames on the real stacks, between which the kernel switches.
+#[unsafe(no_mangle)]
+extern "C" fn __asan_default_options() -> *const c_char {
+    c"detect_stack_use_after_return=0".as_ptr()
+}
 
 /// Longer than all time limits of the server together, in virtual time.
 const LONG: Duration = Duration::from_secs(3600);
@@ -35,9 +43,11 @@ impl Listen for Connections {
         &self,
     ) -> impl Event<Output = io::Result<(Stream<Self::Transport>, Option<SocketAddr>)>, Branch: Send>
     + Send {
-        self.0
-            .receive()
-            .wrap(|received| received.map_err(io::Error::other).map(|stream| (stream, None)))
+        self.0.receive().wrap(|received| {
+            received
+                .map_err(io::Error::other)
+                .map(|stream| (stream, None))
+        })
     }
 }
 
