@@ -4,6 +4,7 @@
 //! The first three bytes are settings. The rest is what the client sends, in pieces.
 
 #![no_main]
+#![allow(unsafe_code, reason = "AddressSanitizer finds its options by an exported symbol")]
 
 use std::{
     convert::Infallible, ffi::c_char, future::IntoFuture, io, net::SocketAddr, time::Duration,
@@ -27,7 +28,7 @@ extern "C" fn __asan_default_options() -> *const c_char {
 /// Longer than all time limits of the server together, in virtual time.
 const LONG: Duration = Duration::from_secs(3600);
 
-/// The first byte of an input.
+/// The flags in the first byte of an input.
 const ANSWER_HALF_CLOSED: u8 = 1;
 const READ_BODIES: u8 = 2;
 const SMALL_BUFFER: u8 = 4;
