@@ -4,7 +4,7 @@
 //! The first three bytes are settings. The rest is what the client sends, in pieces.
 
 #![no_main]
-#![allow(unsafe_code, reason = "AddressSanitizer finds its options by an exported symbol")]
+#![allow(unsafe_code)]
 
 use std::{
     convert::Infallible, ffi::c_char, future::IntoFuture, io, net::SocketAddr, time::Duration,
