@@ -1,9 +1,9 @@
-//! Writes down which compiler and which commit the program was built from, for the machine's description.
+//! Records the compiler and the commit that the program is built from, for `src/build_info.rs`.
 
 use std::path::Path;
 use std::process::Command;
 
-/// The answer of one command as one line; empty where the command is absent or fails.
+/// The first line that a command prints; empty if the command is absent or fails.
 fn first_line(program: &str, arguments: &[&str]) -> String {
     let output = Command::new(program).args(arguments).output();
     let Ok(output) = output else {

@@ -1,25 +1,26 @@
-//! The words of the command line.
+//! The command-line arguments.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Parser, Subcommand, ValueEnum};
 
-/// The options that every command shares: there are none but clap's own.
+/// The whole command line. The commands share no options except clap's own.
 #[derive(Debug, Parser)]
 #[command(name = "weald", version = VERSION.as_str(), about, long_about = None)]
-#[command(about = "Lightweight processes with mailboxes, measured")]
+#[command(about = "Measures the Weald runtime, alone or beside other systems")]
 pub(crate) struct Args {
     #[command(subcommand)]
     pub(crate) command: Command,
 }
 
-/// The version with the commit, made once because clap keeps a reference to it.
-static VERSION: std::sync::LazyLock<String> = std::sync::LazyLock::new(weald_lab::version);
+/// The version with the commit, built once because clap keeps a reference to it.
+static VERSION: std::sync::LazyLock<String> =
+    std::sync::LazyLock::new(weald_lab::build_info::version);
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Measure Weald, and its rivals if asked for
+    /// Measure Weald, and on request other systems beside it
     #[command(after_help = EXAMPLES)]
     Bench(Bench),
     /// Run one workload once and print its metrics
@@ -31,48 +32,50 @@ const EXAMPLES: &str = "Examples:
   weald bench                          all workloads on Weald, a few minutes
   weald bench --quick                  small sizes, well under a minute
   weald bench --only ring,spawn        two workloads
-  weald bench --rivals=go,erlang       beside Go and Erlang
+  weald bench --rivals=go,erlang       Weald, Go and Erlang
   weald bench --full --rivals --report report.html
-  weald bench --json | jq .median      one record a line";
+  weald bench --json | jq .median      one record per line
 
-/// What is measured, and what becomes of it.
+A row is one workload with one set of parameters, such as ring n=1000 m=100 tokens=1.";
+
+/// What to measure, and where the results go.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Bench {
-    /// Small sizes and few runs
+    /// Use small sizes and few runs (well under a minute without rivals)
     #[arg(long, conflicts_with = "full")]
     pub(crate) quick: bool,
-    /// At least five runs of every row, with every number of workers (hours with rivals)
+    /// Run every row at least five times, with every number of workers (hours with rivals)
     #[arg(long)]
     pub(crate) full: bool,
-    /// Only these workloads, separated by commas
+    /// Run only these workloads, separated by commas
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     pub(crate) only: Vec<String>,
-    /// Only this number of workers [default: 1, and the cores that the machine allows]
+    /// Use only this number of workers [default: 1, and the number of available cores]
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub(crate) workers: Option<usize>,
-    /// So many runs of every row [default: 5; fewer for long rows, unless --full is given]
+    /// Run every row this many times [default: 5; fewer for long rows and with --quick]
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub(crate) runs: Option<usize>,
-    /// Measure rivals as well; all that can be built here, or only these
+    /// Measure rivals too: all that can be built here, or only those named
     #[arg(long, value_name = "NAMES", num_args = 0..=1, require_equals = true)]
     #[arg(default_missing_value = "", value_delimiter = ',')]
     pub(crate) rivals: Option<Vec<String>>,
-    /// The folder with the rivals' sources [default: lab/rivals of the checkout]
+    /// The folder with the rivals' sources [default: lab/rivals in the checkout]
     #[arg(long, value_name = "DIR")]
     pub(crate) rivals_dir: Option<PathBuf>,
-    /// The folder for what is built of the rivals [default: target/rivals of the checkout]
+    /// The folder to build the rivals in [default: target/rivals in the checkout]
     #[arg(long, value_name = "DIR")]
     pub(crate) rivals_out: Option<PathBuf>,
-    /// Print one JSON record a line instead of a table
+    /// Print one JSON record per line instead of a table
     #[arg(long)]
     pub(crate) json: bool,
-    /// Write the results to this file as a page
+    /// Also write the results to this file, as an HTML page
     #[arg(long, value_name = "FILE")]
     pub(crate) report: Option<PathBuf>,
-    /// How long one run of one system may take, in seconds
+    /// The time limit for one run of one system, in seconds
     #[arg(long, value_name = "S", default_value = "120", value_parser = seconds)]
     pub(crate) timeout: Duration,
-    /// Whether to use colours on stderr
+    /// When to use colours on stderr
     #[arg(long, value_enum, value_name = "WHEN", default_value_t = Colour::Auto)]
     pub(crate) color: Colour,
 }
@@ -88,7 +91,7 @@ pub(crate) enum Colour {
     Never,
 }
 
-/// The measured program's words.
+/// The arguments of a measured program.
 #[derive(Debug, clap::Args)]
 pub(crate) struct BenchOne {
     /// The workload
@@ -133,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn rivals_may_stand_alone_or_with_names() {
+    fn the_rivals_option_takes_names_or_none() {
         assert_eq!(bench(&[]).rivals, None);
         assert_eq!(bench(&["--rivals"]).rivals, Some(vec![String::new()]));
         let named = bench(&["--rivals=go,erlang", "--json"]).rivals.unwrap();

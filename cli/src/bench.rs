@@ -1,7 +1,7 @@
-//! `weald bench`: from the words on the command line to printed figures.
+//! `weald bench`: from the command line to printed figures.
 //!
-//! Steps: check the words; find and build the rivals; run the bench, printing each row when it is
-//! finished; write the page.
+//! Steps: check the arguments; find and build the rivals; run the bench and print each row as soon as it
+//! is finished; write the page.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -22,7 +22,7 @@ use crate::progress::Progress;
 
 pub(crate) fn run(args: &Bench) -> Result<ExitCode, Error> {
     let options = options(args)?;
-    // Hours later would be the wrong time to learn that the page cannot be written.
+    // Better to learn now than hours later that the page cannot be written.
     if let Some(path) = &args.report {
         let probe = std::fs::File::options()
             .create(true)
@@ -161,7 +161,7 @@ fn command(args: &Bench) -> String {
     words.join(" ")
 }
 
-/// Weald must give figures in every row; rivals need not.
+/// Whether Weald lacks figures in some row. Rivals may lack them.
 fn weald_failed(results: &[RowResult]) -> bool {
     let cells = results.iter().flat_map(|result| &result.cells);
     cells
@@ -169,7 +169,7 @@ fn weald_failed(results: &[RowResult]) -> bool {
         .any(|cell| cell.trouble.is_some())
 }
 
-/// Shows the course of the bench.
+/// Prints rows and shows progress while the bench runs.
 struct Shown<'a> {
     progress: &'a Progress,
     json: bool,
@@ -178,7 +178,7 @@ struct Shown<'a> {
 }
 
 impl Shown<'_> {
-    /// The machine stands before its figures; records are for tools, which get nothing else.
+    /// Describes the machine, above its figures. Records are for tools, so `--json` prints nothing else.
     fn heading(&self) -> Result<(), Error> {
         if self.json {
             return Ok(());
@@ -187,7 +187,7 @@ impl Shown<'_> {
             .aside(|| print(&format!("{}\n", machine::text())))
     }
 
-    /// A remark stands once, before the first row of its workload.
+    /// Prints the workload's remark once, before its first row.
     fn remark(&mut self, row: &RowResult) -> Result<(), Error> {
         let workload = row.row.workload;
         if workload.name == self.workload || workload.remark.is_empty() {

@@ -1,5 +1,5 @@
-//! Ctrl-C during a bench: what is running is stopped, with all that it has started, and the program ends
-//! with a sentence and the exit code that a shell gives to whoever dies of a signal.
+//! Ctrl-C during a bench: stops whatever is running, with everything it has started, and ends the program
+//! with a sentence and the exit code that a shell reports for a death by signal.
 
 use std::io::{IsTerminal, Write};
 
@@ -10,7 +10,7 @@ use weald_lab::error::Error;
 
 use crate::output::complain;
 
-/// Listens from now on, on a thread that sleeps until then.
+/// Starts a thread that sleeps until a signal arrives.
 pub(crate) fn listen() -> Result<(), Error> {
     let cannot = Error::file("listen to", "signals");
     let mut signals = match Signals::new([SIGINT, SIGTERM]) {
@@ -33,11 +33,13 @@ pub(crate) fn listen() -> Result<(), Error> {
 
 fn end(signal: i32) -> ! {
     descendants::stop_all();
-    // The line of the progress, by hand: whoever draws it may be held up, and this must not be.
+    // Clears the progress line by hand: the thread that draws it may be blocked, and this one must not be.
     let mut err = std::io::stderr();
     if err.is_terminal() {
         let _unseen = err.write_all(b"\r\x1b[2K");
     }
-    complain("Interrupted. What was running is stopped; the rows that were printed are complete.");
+    complain(
+        "Interrupted. What was running has been stopped; the rows printed so far are complete.",
+    );
     std::process::exit(128 + signal)
 }

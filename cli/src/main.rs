@@ -1,14 +1,19 @@
 //! `weald`: the program of the project. It measures Weald and its rivals.
 //!
 //! Results go to stdout, everything else to stderr. Exit codes: 0 all went well, 1 a failure,
-//! 2 wrong words on the command line, 130 interrupted (143 terminated). Whoever stops reading stdout
-//! ends the program quietly.
+//! 2 a usage error, 130 interrupted (143 terminated). If the reader of stdout goes away, the program ends
+//! quietly with 0.
 
+// What comes in and what goes out.
 mod args;
-mod bench;
-mod interrupt;
 mod output;
+
+// Beside a running bench.
+mod interrupt;
 mod progress;
+
+// The commands.
+mod bench;
 
 use std::process::ExitCode;
 
@@ -18,7 +23,7 @@ use weald_lab::error::Error;
 
 use args::{Args, BenchOne, Command};
 
-/// Trees and messages are made on one thread and freed on another all the time, which mimalloc does best.
+/// Trees and messages are constantly allocated on one thread and freed on another, which mimalloc does best.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -38,7 +43,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// The measured program: one workload, once, as the protocol of `weald_lab::bench_one` says.
+/// Runs one workload once, by the protocol of `weald_lab::bench_one`.
 fn measure(one: &BenchOne) -> Result<(), Error> {
     let metrics = bench_one::run(&one.workload, &one.words)?;
     bench_one::print(&metrics, &mut std::io::stdout().lock()).map_err(output::closed_or_failed)

@@ -1,10 +1,10 @@
-//! Words to stdout and stderr. A reader that has gone away is not an error but an end.
+//! Text to stdout and stderr. A reader that has gone away is no error: it ends the program.
 
 use std::io::{self, ErrorKind, Write};
 
 use weald_lab::error::Error;
 
-/// Prints a result on stdout at once, so that a pipe sees every row when it is finished.
+/// Prints a result on stdout and flushes it, so that a pipe sees every row as soon as it is finished.
 pub(crate) fn print(text: &str) -> Result<(), Error> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes())
@@ -20,7 +20,7 @@ pub(crate) fn closed_or_failed(error: io::Error) -> Error {
     }
 }
 
-/// Prints a sentence on stderr; with nobody there to read it, there is nobody to tell.
+/// Prints a sentence on stderr. A failure to print is ignored: there is nowhere left to report it.
 pub(crate) fn complain(sentence: &str) {
     let _unheard = writeln!(io::stderr().lock(), "weald: {sentence}");
 }

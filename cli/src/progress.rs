@@ -1,6 +1,6 @@
-//! Progress on stderr: one line that moves, and only on a terminal.
+//! Progress on stderr: one line that is redrawn in place, and only on a terminal.
 //!
-//! It is redrawn between runs and never during one, so that it takes no time from what is measured.
+//! The line is redrawn only between runs, so that it takes no time from what is measured.
 
 use std::io::IsTerminal;
 
@@ -17,7 +17,7 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// A line that moves if stderr is a terminal.
+    /// A progress line if stderr is a terminal; else nothing is drawn.
     pub(crate) fn new(colour: Colour) -> Self {
         let terminal = std::io::stderr().is_terminal();
         let bar = ProgressBar::no_length();
@@ -35,14 +35,14 @@ impl Progress {
         Self { bar, colour }
     }
 
-    /// Says what is being prepared.
+    /// Shows what is being prepared.
     pub(crate) fn step(&self, words: &str) {
         self.bar.set_style(style("{msg}"));
         self.bar.set_message(words.to_owned());
         self.bar.tick();
     }
 
-    /// So many children will run.
+    /// Sets the number of children that will run.
     pub(crate) fn planned(&self, children: usize) {
         let bar = if self.colour {
             "{wide_bar:.green}"
@@ -55,7 +55,7 @@ impl Progress {
         self.bar.set_position(0);
     }
 
-    /// A child is about to run.
+    /// Shows which child is about to run.
     pub(crate) fn turn(&self, turn: Turn<'_>) {
         let (row, lane) = (turn.row, turn.lane);
         self.bar.set_message(format!(
@@ -66,12 +66,12 @@ impl Progress {
         self.bar.tick();
     }
 
-    /// Takes the line away while something else is printed.
+    /// Hides the line while something else is printed.
     pub(crate) fn aside<T>(&self, print: impl FnOnce() -> T) -> T {
         self.bar.suspend(print)
     }
 
-    /// Takes the line away for good.
+    /// Removes the line for good.
     pub(crate) fn end(&self) {
         self.bar.finish_and_clear();
     }

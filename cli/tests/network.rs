@@ -20,7 +20,7 @@ fn bench_one(words: &[&str]) -> (bool, String, String) {
     )
 }
 
-/// Each metric that was printed, with its value.
+/// Each printed metric with its value.
 fn metrics(words: &[&str]) -> Vec<(String, f64)> {
     let (ended_well, out, err) = bench_one(words);
     assert!(ended_well && err.is_empty(), "{words:?}: {err}");
@@ -62,7 +62,7 @@ fn quiet_connections_are_measured() {
     let found = metrics(&words);
     assert_eq!(found.len(), 1);
     assert_eq!(found[0].0, "bytes_per_connection");
-    // Every one of them is served, so there is something of it in memory.
+    // The server has answered each connection, so each takes some memory.
     assert!(found[0].1 > 100.0, "{found:?}");
 }
 

@@ -32,7 +32,7 @@ fn the_version_goes_to_stdout() {
 }
 
 #[test]
-fn wrong_words_end_with_two_and_a_suggestion() {
+fn usage_errors_end_with_two_and_a_suggestion() {
     for words in [
         &["bench", "--only", "sprawn"][..],
         &["bench", "--runs", "0"],
@@ -112,7 +112,7 @@ fn a_page_is_written_and_holds_the_row() {
 }
 
 #[test]
-fn a_page_that_cannot_be_written_is_said_before_anything_is_measured() {
+fn a_page_that_cannot_be_written_is_reported_before_anything_is_measured() {
     let (code, out, err) = end(&["bench", "--report", "/nowhere/page.html"]);
     assert_eq!((code, out.as_str()), (1, ""));
     assert!(err.contains("/nowhere/page.html"), "{err}");
@@ -127,7 +127,7 @@ impl Drop for Folder {
     }
 }
 
-/// Whether something still runs under this number.
+/// Whether a process with this pid still runs.
 fn runs(pid: &str) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"));
     stat.is_ok_and(|stat| !stat.rsplit_once(')').unwrap().1.starts_with(" Z"))
@@ -139,7 +139,7 @@ fn an_interrupt_stops_what_is_running_and_says_so() {
         let name = format!("weald-interrupt-{signal}-{}", std::process::id());
         let folder = Folder(std::env::temp_dir().join(name));
         std::fs::create_dir_all(&folder.0).unwrap();
-        // It ignores the signal, and leaves the work to a child of its own, as launchers do.
+        // The script ignores the signal and leaves the work to a child of its own, as launchers do.
         let script = "if [ \"$2\" = --version ]; then echo 1.0; exit 0; fi\n\
                       trap '' INT TERM\nsleep 1000 &\necho $$ $! > pids.part\nmv pids.part pids\nwait\n";
         std::fs::write(folder.0.join("slow.sh"), script).unwrap();
@@ -161,7 +161,7 @@ fn an_interrupt_stops_what_is_running_and_says_so() {
                 Err(_) => std::thread::yield_now(),
             }
         };
-        // To the bench alone; from a terminal its children would hear of it too.
+        // Only to the bench; a terminal would send the signal to its children too.
         let killed = Command::new("kill")
             .args([&format!("-{signal}"), &child.id().to_string()])
             .status();

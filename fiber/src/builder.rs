@@ -1,4 +1,4 @@
-//! How a thread is made: its name, its stack, and what runs around its code.
+//! Starting a thread: its name, its stack, and what runs around its code.
 
 #![allow(unsafe_code)]
 
@@ -8,8 +8,8 @@ use weald_kernel::{DEFAULT_STACK, Spawn, SpawnError};
 
 use crate::{exit, handle::JoinHandle, local};
 
-/// Starts a thread on the current runtime: the one that runs the caller, else the default one. It begins when
-/// its caller waits or another worker is free.
+/// Starts a thread on the current runtime: the one that runs the caller, else the default one. The thread begins
+/// when its caller waits or another worker is free.
 ///
 /// ```
 /// # let runtime = weald_kernel::Runtime::builder().workers(1).build().unwrap();
@@ -33,7 +33,7 @@ where
     }
 }
 
-/// Settings of a thread that is yet to start.
+/// Settings for a thread that has not started yet.
 ///
 /// ```
 /// # let runtime = weald_kernel::Runtime::builder().workers(1).build().unwrap();
@@ -74,8 +74,8 @@ impl Builder {
     }
 
     /// The size of the stack in bytes, rounded up to a power of two. Less than 16 KiB counts as 16 KiB; more than
-    /// 1 GiB is cut at that, without an error. It is address space: memory is used by the page, as the stack grows.
-    /// The lowest page is its guard: an overflow ends the program with a message that names the thread.
+    /// 1 GiB counts as 1 GiB, without an error. The size is address space: the stack takes memory page by page as
+    /// it grows. The lowest page is a guard: an overflow ends the program with a message that names the thread.
     pub fn stack_size(mut self, bytes: usize) -> Builder {
         self.stack = bytes;
         self
@@ -84,7 +84,7 @@ impl Builder {
     /// Starts a thread.
     ///
     /// # Errors
-    /// If the runtime shuts down, or the system has no room for a further stack's guard.
+    /// If the runtime is shutting down, or the system has no room for another stack's guard.
     #[track_caller]
     pub fn spawn<F, T>(self, code: F) -> Result<JoinHandle<T>, SpawnError>
     where
@@ -95,12 +95,12 @@ impl Builder {
         Ok(JoinHandle::new(job))
     }
 
-    /// Starts a thread that may go on with another OS thread after each of its waits, so that workers share the
+    /// Starts a thread that may resume on another OS thread after each of its waits, so that workers share the
     /// load more evenly.
     ///
     /// # Safety
-    /// Over a wait `code`, and whatever it calls, keeps nothing that depends on the OS thread: no borrow of a
-    /// `thread_local!`, no guard of a `std` lock, no `Rc` that a thread-local holds too.
+    /// `code`, and whatever it calls, keeps nothing across a wait that depends on the OS thread: no borrow of a
+    /// `thread_local!`, no guard of a `std` lock, no `Rc` that a thread-local also holds.
     ///
     /// # Errors
     /// As [`Builder::spawn`].
@@ -119,7 +119,7 @@ impl Builder {
     }
 
     /// # Safety
-    /// What `code` and its result borrow lives until the job has ended.
+    /// Everything that `code` and its result borrow lives until the job has ended.
     #[track_caller]
     pub(crate) unsafe fn spawn_borrowing<F, T>(self, code: F) -> Result<JoinHandle<T>, SpawnError>
     where
@@ -135,13 +135,13 @@ impl Builder {
     }
 }
 
-/// What runs on the thread's stack: its code, and then the destructors of its locals.
+/// The whole run of a thread on its stack: its code, then the destructors of its locals.
 fn run<F: FnOnce() -> T, T: 'static>(code: F) -> T {
     let _locals = local::DropAtEnd;
     exit::catch(code)
 }
 
-/// As [`run`], without exits: a result that may borrow has no type to compare.
+/// As [`run`], without exits: a result that may borrow has no `TypeId` to compare with the exit's value.
 fn run_borrowing<F: FnOnce() -> T, T>(code: F) -> T {
     let _locals = local::DropAtEnd;
     code()

@@ -1,15 +1,15 @@
-//! Ending a thread from the depth of its calls.
+//! Ending a thread from deep inside its calls.
 
 use std::{
     any::{Any, type_name},
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
 };
 
-/// The payload of the unwinding by which a thread exits; the value as whatever it is.
+/// The payload of the unwinding that ends a thread; holds the value, of whatever type.
 struct Exit(Box<dyn Any + Send>);
 
-/// Ends the running thread with `value` as its result: unwinds its stack, so destructors run, and runs no panic
-/// hook.
+/// Ends the running thread with `value` as its result. The stack unwinds, so destructors run; the panic hook
+/// does not.
 ///
 /// ```
 /// # let runtime = weald_kernel::Runtime::builder().workers(1).build().unwrap();
@@ -26,13 +26,13 @@ struct Exit(Box<dyn Any + Send>);
 /// ```
 ///
 /// # Panics
-/// The thread counts as panicked if `value` is not of its result's type; so does a thread of a
-/// [`scope`](crate::scope()), whose result may borrow, and any job that is no thread.
+/// The thread counts as panicked if `value` is not of its result's type. So does a thread of a
+/// [`scope`](crate::scope()), whose result may borrow, and any job that is not a thread.
 pub fn exit<T: Send + 'static>(value: T) -> ! {
     resume_unwind(Box::new(Exit(Box::new(value))))
 }
 
-/// Runs a thread's code; an exit in it is its result.
+/// Runs a thread's code; the value of an [`exit`] in it is its result.
 pub(crate) fn catch<F: FnOnce() -> T, T: 'static>(code: F) -> T {
     let payload = match catch_unwind(AssertUnwindSafe(code)) {
         Ok(result) => return result,
@@ -42,7 +42,7 @@ pub(crate) fn catch<F: FnOnce() -> T, T: 'static>(code: F) -> T {
         Ok(exit) => match exit.0.downcast::<T>() {
             Ok(result) => *result,
             Err(_) => panic!(
-                "thread::exit was called with a value that is not the thread's result, {}",
+                "thread::exit was called with a value that is not of the thread's result type, {}",
                 type_name::<T>()
             ),
         },

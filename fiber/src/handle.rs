@@ -1,4 +1,4 @@
-//! The right to a thread's result.
+//! The handle that joins, cancels and detaches a thread.
 
 use std::{
     fmt,
@@ -10,7 +10,7 @@ use weald_kernel::{JoinError, Wait};
 
 use crate::thread::Thread;
 
-/// The right to join a thread: a future of its result. Dropping the handle detaches the thread.
+/// An owned permission to join a thread, and a future of its result. Dropping the handle detaches the thread.
 #[must_use = "a handle that is dropped detaches its thread; call detach() to say so"]
 pub struct JoinHandle<T> {
     job: weald_kernel::JoinHandle<T>,
@@ -21,15 +21,15 @@ impl<T> JoinHandle<T> {
         JoinHandle { job }
     }
 
-    /// Waits until the thread has ended, and returns its result; its locals are gone by then. A thread that has not
-    /// begun, and would be the next to run on the caller's worker, begins at once. To await instead, await the
-    /// handle.
+    /// Waits until the thread has ended, and returns its result; by then its locals have been dropped. If the thread
+    /// has not begun, and is the next to run on the caller's worker, it begins at once. In async code, await the
+    /// handle instead.
     ///
     /// # Errors
     /// If the thread panicked (with the payload) or was cancelled.
     ///
     /// # Panics
-    /// Does not return if the caller is cancelled meanwhile: its stack is unwound, and the thread goes on.
+    /// Does not return if the caller is cancelled meanwhile: the caller's stack unwinds, and the thread keeps running.
     pub fn join(mut self) -> Result<T, JoinError> {
         match self.job.run_and_take() {
             Some(ended) => ended,
@@ -37,9 +37,9 @@ impl<T> JoinHandle<T> {
         }
     }
 
-    /// Asks the thread to end: its next wait, or the one it is in, unwinds its stack, once, and so runs its
-    /// destructors. Whoever joins it is told [`JoinError::Cancelled`]. Before it has started, its code is dropped.
-    /// A thread that never waits is not ended by this.
+    /// Asks the thread to end: its next wait, or the one it is in, unwinds its stack once, and so runs its
+    /// destructors. Its join returns [`JoinError::Cancelled`]. If the thread has not started, its code is dropped.
+    /// A thread that never waits runs to its end.
     pub fn cancel(&self) {
         self.job.cancel();
     }
@@ -49,7 +49,7 @@ impl<T> JoinHandle<T> {
         self.job.is_finished()
     }
 
-    /// Lets the thread go on by itself. If it panics, that is reported through `tracing`.
+    /// Lets the thread run on its own. If it panics, the panic is reported through `tracing`.
     pub fn detach(self) {
         self.job.detach();
     }
@@ -57,7 +57,7 @@ impl<T> JoinHandle<T> {
     /// The thread, from the outside.
     ///
     /// # Panics
-    /// If its result was taken already, by polling the handle.
+    /// If polling the handle has already taken the result.
     pub fn thread(&self) -> Thread {
         let job = self.job.unparker();
         Thread::of_job(job.expect("a handle has a thread until its result is taken"))

@@ -4,15 +4,16 @@
 //! [`yield_now`], [`sleep`], [`current`]. What differs:
 //!
 //! - A thread waits with [`wait()`](weald_kernel::Wait::wait): on a lock, a channel, a timer, a process, any
-//!   future; others go on meanwhile. A system call that blocks stops nobody either, as everywhere in Weald; but
-//!   a thread that has waited once shares its OS thread with others, which then wait for that call.
+//!   future; others run meanwhile. A blocking system call does not stop other work either, as everywhere in Weald,
+//!   with one exception: threads that have already waited are pinned to their OS thread, so those pinned to the
+//!   caller's OS thread wait until the call returns.
 //! - A thread can be cancelled: its next wait, or the one it is in, unwinds its stack. See
 //!   [`JoinHandle::cancel`].
-//! - A guard of a `std` lock that is held over a wait blocks the whole OS thread of whoever wants that lock;
-//!   the locks of [`weald_sync`] do not.
+//! - While a guard of a `std` lock is held across a wait, a thread that wants the lock blocks its whole OS thread.
+//!   The locks of [`weald_sync`] do not have this problem.
 //!
-//! A thread that has not started may be taken by any OS thread. Once it has waited it stays on its own, so what
-//! is not `Send` may live across waits. [`Builder::spawn_migrating`] gives that up.
+//! A thread that has not started may run on any OS thread. Once it has waited it is pinned to its OS thread, so
+//! values that are not `Send` may live across waits. [`Builder::spawn_migrating`] gives that up.
 //!
 //! ```
 //! use weald_fiber as thread;
@@ -23,20 +24,23 @@
 //! # });
 //! ```
 //!
-//! Source: MassiveThreads (Nakashima and Taura, 2014) for threads that cost as little as calls, and for the
+//! Sources: MassiveThreads (Nakashima and Taura, 2014) for threads that cost as little as calls, and for the
 //! preferences of a yield; `std::thread` for the rest.
 
-mod builder;
-mod handle;
-
-mod scope;
-
+// What a thread is: its identity, its locals, its exit.
+mod exit;
+mod local;
 mod thread;
 
-mod local;
-
-mod exit;
+// What a thread or its owner does: it pauses, it is joined.
+mod handle;
 mod pause;
+
+// Starting a thread.
+mod builder;
+
+// Threads that borrow.
+mod scope;
 
 pub use builder::{Builder, spawn};
 pub use exit::exit;

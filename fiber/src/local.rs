@@ -1,11 +1,11 @@
-//! Values that each thread has its own of.
+//! Thread-local values.
 //!
-//! A thread's locals lie in a list that hangs on a word at the top of its stack, so reaching them costs no look-up
-//! of the thread. They are dropped on the thread, when its code has ended and before anybody who joins it is told.
+//! A thread's locals are in a list that a word at the top of its stack points to, so reaching them needs no look-up
+//! of the thread. They are dropped on the thread, after its code has ended and before its join returns.
 //!
 //! # Safety
-//! The list is made when a thread first uses a local, and freed by [`DropAtEnd`] on the same stack; the word
-//! names it exactly in between. Values are boxed, so that they stay where they are while the list grows.
+//! The list is created when a thread first uses a local, and [`DropAtEnd`] frees it on the same stack; the word
+//! points to it exactly in between. Values are boxed, so that they do not move while the list grows.
 
 #![allow(unsafe_code)]
 
@@ -13,7 +13,7 @@ use std::{any::Any, cell::Cell, fmt, ptr};
 
 use weald_kernel::with_fiber_word;
 
-/// A value of which each thread has its own, made when it is first used. A `static` holds the key:
+/// The key of a value that each thread has its own copy of, created at its first use. A `static` holds the key:
 ///
 /// ```
 /// # let runtime = weald_kernel::Runtime::builder().workers(1).build().unwrap();
@@ -37,32 +37,32 @@ pub struct LocalKey<T: 'static> {
     init: fn() -> T,
 }
 
-/// The calling code runs on no thread of this crate, or on one whose locals are gone already.
+/// The caller is not a thread of this crate, or its locals are being dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AccessError;
 
 impl fmt::Display for AccessError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(
-            "there are no locals here: this is no thread made by weald::thread, or its locals are being \
-             dropped; use them in a thread's own code, or try_with elsewhere",
+            "no locals here: the caller is not a thread started by weald::thread, or its locals are being \
+             dropped; use locals in a thread's own code, or try_with elsewhere",
         )
     }
 }
 
 impl std::error::Error for AccessError {}
 
-/// A thread's locals, by the addresses of their keys, in the order in which they were made.
+/// A thread's locals, by the addresses of their keys, in the order of their creation.
 #[derive(Default)]
 struct Locals {
     list: Vec<(usize, Box<dyn Any>)>,
 }
 
-/// In a thread's word while its locals are being dropped.
-const GOING: *const () = ptr::without_provenance(1);
+/// A thread's word while its locals are being dropped.
+const DROPPING: *const () = ptr::without_provenance(1);
 
 impl<T: 'static> LocalKey<T> {
-    /// A key whose values are made by `init`, on the thread that uses them.
+    /// A key whose values `init` creates, on the thread that uses them.
     pub const fn new(init: fn() -> T) -> LocalKey<T> {
         LocalKey { init }
     }
@@ -70,7 +70,7 @@ impl<T: 'static> LocalKey<T> {
     /// Calls `with` with the thread's value.
     ///
     /// # Panics
-    /// If there is none to be had; see [`AccessError`].
+    /// If the caller has no locals; see [`AccessError`].
     pub fn with<R>(&'static self, with: impl FnOnce(&T) -> R) -> R {
         match self.try_with(with) {
             Ok(result) => result,
@@ -81,24 +81,25 @@ impl<T: 'static> LocalKey<T> {
     /// As [`with`](LocalKey::with).
     ///
     /// # Errors
-    /// If the calling code runs on no thread of this crate, or while its locals are being dropped.
+    /// If the caller is not a thread of this crate, or its locals are being dropped.
     pub fn try_with<R>(&'static self, with: impl FnOnce(&T) -> R) -> Result<R, AccessError> {
         let value = self.value()?;
-        // SAFETY: values stay where they are until the thread's code has ended, and this is its code.
+        // SAFETY: values do not move until the thread's code has ended, and this is its code.
         Ok(with(unsafe { &*value }))
     }
 
     fn value(&'static self) -> Result<*const T, AccessError> {
         let key = ptr::from_ref(self).addr();
         let locals = locals().ok_or(AccessError)?;
-        // SAFETY: the word names the list; no reference to it is kept while other code runs.
+        // SAFETY: the word points to the list; no reference to the list is kept while other code runs.
         let found = unsafe { &*locals }.list.iter().find(|(of, _)| *of == key);
         if let Some((_, value)) = found {
             return Ok(value.downcast_ref::<T>().expect("a key has one type"));
         }
-        // User code, which may use other locals, and so change the list; or this one, whose value then stays.
+        // `init` is user code. It may use other locals, which changes the list, or this one: then the value that the
+        // inner use has put into the list wins.
         let value = Box::new((self.init)());
-        // SAFETY: as above.
+        // SAFETY: as above; `init` has returned.
         let list = unsafe { &mut (*locals).list };
         let at = match list.iter().position(|(of, _)| *of == key) {
             Some(at) => at,
@@ -119,24 +120,24 @@ fn locals() -> Option<*mut Locals> {
         }
         word.get()
     })
-    .filter(|word| *word != GOING)
+    .filter(|word| *word != DROPPING)
     .map(|word| word.cast::<Locals>().cast_mut())
 }
 
-/// Drops the running thread's locals when it is dropped, the latest first.
+/// A guard that drops the running thread's locals, the latest first.
 pub(crate) struct DropAtEnd;
 
 impl Drop for DropAtEnd {
     fn drop(&mut self) {
         let word = |word: &Cell<*const ()>| match word.get().is_null() {
             true => ptr::null(),
-            false => word.replace(GOING),
+            false => word.replace(DROPPING),
         };
         let locals = with_fiber_word(word).unwrap_or(ptr::null());
         if locals.is_null() {
             return;
         }
-        // SAFETY: the word named the list until now, and names it no more.
+        // SAFETY: the word pointed to the list until now, and no longer does.
         let mut locals = unsafe { Box::from_raw(locals.cast::<Locals>().cast_mut()) };
         while locals.list.pop().is_some() {}
     }

@@ -1,4 +1,4 @@
-//! Giving way: yield, sleep, park.
+//! Pausing the calling thread: yield, sleep, park.
 
 use std::{
     thread,
@@ -9,20 +9,19 @@ use weald_kernel::{Wait, is_in_job, timeout, yield_with_stack};
 
 use crate::thread::park_os;
 
-/// Whom a yield prefers; the names are MassiveThreads'.
+/// What a yield runs next; the names are those of MassiveThreads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Prefer {
-    /// Whoever waits longest: the caller goes behind everybody at this worker.
+    /// The job that has waited longest: the caller goes to the end of this worker's queue.
     #[default]
     Fair,
-    /// What is at hand at this worker. It is what `Fair` does too, since that looks nowhere else while
-    /// somebody runs.
+    /// A job of this worker. The same as `Fair`, which looks at other workers only when this one has no job.
     Local,
-    /// What other workers have: one of their jobs is taken first, if there is one.
+    /// A job of another worker, if there is one.
     Steal,
 }
 
-/// Lets others run, and goes on behind them. Legal everywhere; outside of jobs it yields the OS thread.
+/// Lets others run, and resumes behind them. Can be called anywhere; outside of jobs it yields the OS thread.
 ///
 /// ```
 /// # let runtime = weald_kernel::Runtime::builder().workers(1).build().unwrap();
@@ -42,8 +41,8 @@ pub enum Prefer {
 /// ```
 ///
 /// # Cancelling
-/// It does not return to a thread that was cancelled before or meanwhile: its stack unwinds, unless it does so
-/// already.
+/// If the thread was cancelled before or during the yield, its stack unwinds instead of returning, unless it is
+/// already unwinding.
 pub fn yield_now() {
     match is_in_job() {
         true => yield_with_stack(),
@@ -59,7 +58,7 @@ pub fn yield_now() {
 /// use weald_fiber::{Prefer, yield_to};
 ///
 /// let helps = weald_fiber::spawn(|| {
-///     // What this thread waits for may lie in another worker's queue.
+///     // What this thread waits for may be in another worker's queue.
 ///     yield_to(Prefer::Steal);
 ///     7
 /// });
@@ -76,8 +75,8 @@ pub fn yield_to(prefer: Prefer) {
     yield_now();
 }
 
-/// Waits for at least `duration`, while others run. Legal everywhere. Ends up to a tick of 1 ms late if its worker is
-/// free.
+/// Waits for at least `duration`, while others run. Can be called anywhere. Ends at most a tick of 1 ms late if its
+/// worker is free.
 ///
 /// ```
 /// # let runtime = weald_kernel::Runtime::builder().workers(1).build().unwrap();
@@ -85,22 +84,21 @@ pub fn yield_to(prefer: Prefer) {
 /// use std::time::{Duration, Instant};
 ///
 /// let sleeper = weald_fiber::spawn(|| {
-///     let begin = Instant::now();
+///     let start = Instant::now();
 ///     weald_fiber::sleep(Duration::from_millis(5));
-///     begin.elapsed()
+///     start.elapsed()
 /// });
 /// assert!(sleeper.join().unwrap() >= Duration::from_millis(5));
 /// # });
 /// ```
 ///
 /// # Cancelling
-/// A cancel ends the sleep of a thread, and so does one that came before: its stack unwinds, unless it does so
-/// already.
+/// A cancel before or during the sleep ends it: the thread's stack unwinds, unless it is already unwinding.
 pub fn sleep(duration: Duration) {
     weald_kernel::sleep(duration).wait();
 }
 
-/// Waits until `deadline`, while others run; not at all if it has passed. Else as [`sleep`].
+/// Waits until `deadline`, while others run; returns at once if it has passed. Otherwise as [`sleep`].
 ///
 /// ```
 /// # let runtime = weald_kernel::Runtime::builder().workers(1).build().unwrap();
@@ -122,8 +120,8 @@ pub fn sleep_until(deadline: Instant) {
     weald_kernel::sleep_until(deadline).wait();
 }
 
-/// Waits until the caller is unparked ([`Thread::unpark`](crate::Thread::unpark)); not at all if it was since the
-/// last park.
+/// Waits until the caller is unparked ([`Thread::unpark`](crate::Thread::unpark)); returns at once if it has been
+/// unparked since the last park.
 ///
 /// ```
 /// # let runtime = weald_kernel::Runtime::builder().workers(1).build().unwrap();
@@ -135,8 +133,8 @@ pub fn sleep_until(deadline: Instant) {
 /// ```
 ///
 /// # Cancelling
-/// A cancel ends the park of a thread, and so does one that came before: its stack unwinds, unless it does so
-/// already. An unpark that came, too, then counts for the next park, in a destructor say.
+/// A cancel before or during the park ends it: the thread's stack unwinds, unless it is already unwinding. If there
+/// was an unpark, too, it counts for the next park, for example in a destructor.
 pub fn park() {
     match is_in_job() {
         true => weald_kernel::park().wait(),
@@ -146,8 +144,8 @@ pub fn park() {
     }
 }
 
-/// As [`park`], for at most `duration`. True if the caller was unparked; if not, a later unpark counts for the next
-/// park.
+/// As [`park`], for at most `duration`. Returns whether the caller was unparked; if not, a later unpark counts for
+/// the next park.
 ///
 /// ```
 /// # let runtime = weald_kernel::Runtime::builder().workers(1).build().unwrap();
@@ -164,7 +162,7 @@ pub fn park() {
 pub fn park_timeout(duration: Duration) -> bool {
     match is_in_job() {
         true => timeout(duration, weald_kernel::park()).wait().is_ok(),
-        // A deadline beyond what the clock can name is none.
+        // A deadline that the clock cannot represent counts as no deadline.
         false => park_os(Instant::now().checked_add(duration)),
     }
 }

@@ -3,8 +3,9 @@
 //! # Safety
 //! **scope**: a scope returns only when every job that was started in it has ended, and everything that such a
 //! job held or left behind is gone, except a result whose handle, which cannot leave the scope, still keeps it.
-//! So whatever a thread borrows for `'scope` outlives it. The job is in the scope's list before its handle leaves
-//! `spawn`; its end, which takes it off, comes after its code's captures and an unclaimed result were dropped.
+//! So whatever a thread borrows for `'scope` outlives the thread. The job is in the scope's list before its handle
+//! leaves `spawn`. Its exit hook, which takes it off the list, runs after the captures of its code and an unclaimed
+//! result have been dropped.
 
 #![allow(unsafe_code)]
 
@@ -21,22 +22,22 @@ use crate::{builder::Builder, handle::JoinHandle, thread::Thread};
 #[derive(Debug)]
 pub struct Scope<'scope, 'env: 'scope> {
     jobs: weald_kernel::Scope,
-    // Invariant, as that of `std`: a thread may not be given a longer or a shorter scope than its own.
+    // Invariant, as in `std`: a thread may not be given a longer or a shorter scope than its own.
     scope: PhantomData<&'scope mut &'scope ()>,
     env: PhantomData<&'env mut &'env ()>,
 }
 
-/// The right to join a thread of a scope. Dropping it lets the thread go on until the scope's end.
+/// An owned permission to join a thread of a scope. Dropping it lets the thread run on; the scope's end waits for it.
 #[derive(Debug)]
 pub struct ScopedJoinHandle<'scope, T> {
     handle: JoinHandle<T>,
     scope: PhantomData<&'scope mut &'scope ()>,
 }
 
-/// Runs `body`, which may start threads that borrow what lives outside, and waits until all of them have ended.
+/// Runs `body`, which may start threads that borrow from outside the scope, and waits until all of them have ended.
 ///
-/// A thread's panic is its handle's to tell; if that is dropped, it is reported through `tracing`. If the caller is
-/// cancelled, so are the threads, and the scope still waits for them before the cancel unwinds the caller.
+/// The handle of a thread returns its panic; if the handle is dropped, the panic is reported through `tracing`. If the
+/// caller is cancelled, so are the threads, and the scope still waits for them before the cancel unwinds the caller.
 ///
 /// ```
 /// # let runtime = weald_kernel::Runtime::builder().workers(2).build().unwrap();
@@ -74,8 +75,8 @@ where
 }
 
 impl<'scope> Scope<'scope, '_> {
-    /// Starts a thread in the scope. It does not wait, and so is not ended by a cancel of the caller: that reaches the
-    /// threads of the scope when its end waits for them.
+    /// Starts a thread in the scope. This is no wait, so a cancel of the caller does not end it: the cancel reaches
+    /// the scope's threads when the end of the scope waits for them.
     ///
     /// ```
     /// # let runtime = weald_kernel::Runtime::builder().workers(1).build().unwrap();
@@ -126,8 +127,7 @@ impl Builder {
     /// ```
     ///
     /// # Cancelling
-    /// It does not wait, and so is not ended by a cancel of the caller: that reaches the threads of the scope when
-    /// its end waits for them.
+    /// As [`Scope::spawn`].
     ///
     /// # Errors
     /// As [`Builder::spawn`].

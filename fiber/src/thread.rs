@@ -1,4 +1,4 @@
-//! A thread from the outside: who it is, and how it is unparked.
+//! A thread seen from outside: its identity, its name, and how to unpark it.
 
 use std::{
     fmt, ptr,
@@ -12,17 +12,17 @@ use std::{
 
 use weald_kernel::Unparker;
 
-/// A thread: of this crate, or one of the operating system's; or any other job, which may park too.
+/// A thread of this crate or of the operating system, or any other job: a job can park, too.
 #[derive(Clone)]
-pub struct Thread(Who);
+pub struct Thread(ThreadKind);
 
 #[derive(Clone)]
-enum Who {
+enum ThreadKind {
     Job(Unparker),
     Os(Arc<OsThread>),
 }
 
-/// A thread of the operating system. Its permit is its own: what wakes it out of `block_on` is another one.
+/// A thread of the operating system. The permit belongs to parking alone; `block_on` has one of its own.
 struct OsThread {
     thread: thread::Thread,
     permit: AtomicBool,
@@ -35,7 +35,7 @@ thread_local! {
     });
 }
 
-/// Parks the calling thread of the operating system until it is unparked, or the deadline. True if it was unparked.
+/// Parks the calling OS thread until it is unparked, or until the deadline. Returns whether it was unparked.
 pub(crate) fn park_os(deadline: Option<Instant>) -> bool {
     HERE.with(|here| {
         // Acquire: pairs with the store in `unpark`.
@@ -54,7 +54,7 @@ pub(crate) fn park_os(deadline: Option<Instant>) -> bool {
     })
 }
 
-/// Which thread it is. No other thread of this program ever has the same.
+/// The identity of a thread. No other thread of this program ever has the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ThreadId(Id);
 
@@ -64,25 +64,25 @@ enum Id {
     Os(thread::ThreadId),
 }
 
-/// The thread that calls. In a process or another job it is that job, which can be parked and unparked like a
-/// thread; outside of jobs, the operating system's thread.
+/// The calling thread. In a process or another job this is the job, which can be parked and unparked like a
+/// thread; outside of jobs, it is the thread of the operating system.
 pub fn current() -> Thread {
     Thread(match Unparker::current() {
-        Some(job) => Who::Job(job),
-        None => Who::Os(HERE.with(Arc::clone)),
+        Some(job) => ThreadKind::Job(job),
+        None => ThreadKind::Os(HERE.with(Arc::clone)),
     })
 }
 
 impl Thread {
     pub(crate) fn of_job(job: Unparker) -> Thread {
-        Thread(Who::Job(job))
+        Thread(ThreadKind::Job(job))
     }
 
-    /// Ends the thread's [`park`](crate::park()), or its next one; several count as one.
+    /// Ends the thread's [`park`](crate::park()), or its next one. Several unparks count as one.
     pub fn unpark(&self) {
         match &self.0 {
-            Who::Job(job) => job.unpark(),
-            Who::Os(os) => {
+            ThreadKind::Job(job) => job.unpark(),
+            ThreadKind::Os(os) => {
                 os.permit.store(true, Ordering::Release);
                 os.thread.unpark();
             }
@@ -92,16 +92,16 @@ impl Thread {
     /// The thread's identity.
     pub fn id(&self) -> ThreadId {
         ThreadId(match &self.0 {
-            Who::Job(job) => Id::Job(job.number()),
-            Who::Os(os) => Id::Os(os.thread.id()),
+            ThreadKind::Job(job) => Id::Job(job.number()),
+            ThreadKind::Os(os) => Id::Os(os.thread.id()),
         })
     }
 
-    /// The name that it was given.
+    /// The thread's name, if it has one.
     pub fn name(&self) -> Option<String> {
         match &self.0 {
-            Who::Job(job) => job.name().name,
-            Who::Os(os) => os.thread.name().map(str::to_owned),
+            ThreadKind::Job(job) => job.name().name,
+            ThreadKind::Os(os) => os.thread.name().map(str::to_owned),
         }
     }
 }
@@ -110,8 +110,10 @@ impl PartialEq for Thread {
     /// Whether both are the same thread.
     fn eq(&self, other: &Thread) -> bool {
         match (&self.0, &other.0) {
-            (Who::Job(job), Who::Job(other)) => job == other,
-            (Who::Os(os), Who::Os(other)) => ptr::eq(&raw const **os, &raw const **other),
+            (ThreadKind::Job(job), ThreadKind::Job(other)) => job == other,
+            (ThreadKind::Os(os), ThreadKind::Os(other)) => {
+                ptr::eq(&raw const **os, &raw const **other)
+            }
             _ => false,
         }
     }

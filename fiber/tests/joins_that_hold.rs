@@ -1,5 +1,5 @@
-//! Who forks may hold a lock of `std`: while parts compute elsewhere, nothing else runs on its OS thread. While they
-//! wait, others do, since one of them may be who lets the parts go on.
+//! A thread that forks may hold a lock of `std`. So while its parts compute elsewhere, nothing else runs on its OS
+//! thread. While the parts wait, others do run there, because the parts may wait for one of them.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(
@@ -25,20 +25,20 @@ use tools::{Latch, runtime, until, watch};
 use weald_fiber as thread;
 use weald_kernel::{Runtime, Wait, fork, spawn_local};
 
-/// How often a test tries to meet others at the right moment.
+/// How often a test tries to hit the right moment.
 const ROUNDS: usize = 50;
 
-/// A thread that waits, on the OS thread of who has it.
+/// A waiting thread that is pinned to the OS thread of the test.
 struct Neighbour {
-    /// Lets it go on.
+    /// Ends the wait.
     latch: Latch,
     begun: Arc<AtomicBool>,
-    /// Whether the lock was free when it went on.
+    /// Returns whether the lock was free when the thread resumed.
     handle: thread::JoinHandle<bool>,
 }
 
 impl Neighbour {
-    /// Of the calling thread.
+    /// A neighbour on the caller's OS thread.
     fn new(lock: &Arc<Mutex<u32>>) -> Neighbour {
         loop {
             let (neighbour, at) = Neighbour::anywhere(lock);
@@ -50,14 +50,14 @@ impl Neighbour {
         }
     }
 
-    /// And where it waits.
+    /// A neighbour on any OS thread, and that OS thread.
     fn anywhere(lock: &Arc<Mutex<u32>>) -> (Neighbour, std::thread::ThreadId) {
         let (latch, begun) = (Latch::default(), Arc::new(AtomicBool::new(false)));
         let at = Arc::new(Mutex::new(None));
-        let (waits, begins, wants, tells) =
+        let (waits, begins, wants, records) =
             (latch.clone(), begun.clone(), lock.clone(), at.clone());
         let handle = thread::spawn(move || {
-            *tells.lock().unwrap() = Some(std::thread::current().id());
+            *records.lock().unwrap() = Some(std::thread::current().id());
             waits.wait();
             begins.store(true, Ordering::SeqCst);
             wants.try_lock().is_ok()
@@ -77,14 +77,14 @@ impl Neighbour {
     }
 }
 
-/// Whether the thread of that name was said to hold its OS thread.
-fn is_told_to_hold(name: &str) -> bool {
+/// Whether the monitor has reported that the thread of that name holds its OS thread.
+fn is_reported_to_hold(name: &str) -> bool {
     reports("weald::monitor", name).iter().any(|report| {
         report.level == tracing::Level::WARN && report.text.contains("holds its OS thread")
     })
 }
 
-/// Runs `body` as a thread of that name on two workers, so that one of them may take what it forks.
+/// Runs `body` as a thread of that name on two workers, so that the other one may take what it forks.
 fn on_two(name: &'static str, body: impl FnOnce() + Send + 'static) {
     let _watch = watch();
     collect_reports();
@@ -93,7 +93,8 @@ fn on_two(name: &'static str, body: impl FnOnce() + Send + 'static) {
     runtime.block_on(started.unwrap()).unwrap();
 }
 
-/// While a part computes, until its owner is said to hold its OS thread, a neighbour of the owner wants a lock.
+/// While a part computes, a neighbour of its owner wants a lock. The part ends when the owner is reported to hold its
+/// OS thread.
 fn holds_while_a_part_computes(
     name: &'static str,
     fork: fn(&(dyn Fn() + Sync), &(dyn Fn() + Sync)),
@@ -113,18 +114,18 @@ fn holds_while_a_part_computes(
             },
             &|| {
                 taken.store(true, Ordering::SeqCst);
-                until(|| is_told_to_hold(name) || begun.load(Ordering::SeqCst));
+                until(|| is_reported_to_hold(name) || begun.load(Ordering::SeqCst));
             },
         );
         drop(guard);
-        assert!(handle.join().unwrap(), "it went on while the lock was held");
-        assert!(is_told_to_hold(name));
+        assert!(handle.join().unwrap(), "it resumed while the lock was held");
+        assert!(is_reported_to_hold(name));
     });
 }
 
 /// A part, taken by another worker, joins a neighbour of its owner.
 fn gives_way_to_what_a_part_waits_for(fork: fn(&(dyn Fn() + Sync), &(dyn Fn() + Sync))) {
-    on_two("who forks", move || {
+    on_two("the forker", move || {
         for _ in 0..5 {
             let Neighbour { latch, handle, .. } = Neighbour::new(&Arc::default());
             let (taken, handle) = (AtomicBool::new(false), Mutex::new(Some(handle)));
@@ -151,12 +152,12 @@ fn scope(body: &(dyn Fn() + Sync), part: &(dyn Fn() + Sync)) {
 
 #[test]
 fn a_join_holds_its_os_thread_while_a_half_computes() {
-    holds_while_a_part_computes("who joins", join);
+    holds_while_a_part_computes("the joiner", join);
 }
 
 #[test]
 fn a_scope_holds_its_os_thread_while_a_part_computes() {
-    holds_while_a_part_computes("who has a scope", scope);
+    holds_while_a_part_computes("the owner of a scope", scope);
 }
 
 #[test]
@@ -169,9 +170,9 @@ fn a_scope_gives_way_to_what_a_part_waits_for() {
     gives_way_to_what_a_part_waits_for(scope);
 }
 
-/// A foreign thread may hold a lock of `std` over a join, which a job that is bound to it wants.
+/// A foreign thread may hold a lock of `std` across a join, and a job that is pinned to the thread may want it.
 #[test]
-fn a_join_of_a_foreign_thread_runs_nothing_that_is_bound_to_it() {
+fn a_join_of_a_foreign_thread_runs_nothing_that_is_pinned_to_it() {
     let _watch = watch();
     let runtime = runtime(2);
     let lock = Arc::new(Mutex::new(0));
@@ -186,7 +187,7 @@ fn a_join_of_a_foreign_thread_runs_nothing_that_is_bound_to_it() {
                 || until(|| taken.load(Ordering::SeqCst)),
                 || {
                     taken.store(true, Ordering::SeqCst);
-                    // Nothing tells that its owner waits; in most rounds it does by then.
+                    // The test cannot see whether the owner waits; in most rounds it does by then.
                     (0..100).for_each(|_| std::thread::yield_now());
                 },
             );
@@ -216,10 +217,10 @@ fn a_foreign_thread_gives_way_to_what_its_parts_wait_for() {
     }
 }
 
-/// The part stands on the OS thread of who joins the half, and the half cannot go on before the thread that it runs
-/// in its own middle.
+/// The part is suspended on the OS thread that joins the half, and the half cannot resume before the thread that
+/// runs nested in it.
 #[test]
-fn a_half_that_joins_a_fresh_thread_lets_those_who_join_it_know_that_it_waits() {
+fn a_half_that_joins_a_fresh_thread_lets_its_joiners_know_that_it_waits() {
     let _watch = watch();
     let builder = Runtime::builder().workers(3);
     let runtime = builder
@@ -245,13 +246,13 @@ fn a_half_that_joins_a_fresh_thread_lets_those_who_join_it_know_that_it_waits() 
         let job = {
             let (left, part) = (left.clone(), part.clone());
             runtime.spawn(async move {
-                let goes_on = left.clone();
+                let resumes = left.clone();
                 let thread = move || {
                     fork::join(
                         || until(|| part_begun.load(Ordering::SeqCst)),
                         || {
                             part_begun.store(true, Ordering::SeqCst);
-                            goes_on.open();
+                            resumes.open();
                             part.wait();
                         },
                     );
@@ -275,7 +276,7 @@ fn a_half_that_joins_a_fresh_thread_lets_those_who_join_it_know_that_it_waits() 
             let joins = texts.filter(|text| text.contains("another job's end"));
             joins.count()
         };
-        // The half's owner, and the thread that the half runs.
+        // The owner of the half, and the thread that the half runs.
         until(|| part.waiters() > 0 && joins() >= 2);
         part.open();
         runtime.block_on(job).unwrap();

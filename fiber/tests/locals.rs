@@ -1,4 +1,4 @@
-//! Each thread has its own values of a key, which are gone before its join returns.
+//! Each thread has its own value of a key, which is dropped before the thread's join returns.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -13,7 +13,7 @@ use on_workers::on_workers;
 use weald_fiber::{self as thread, AccessError, LocalKey};
 
 #[test]
-fn values_are_each_threads_own_over_waits() {
+fn values_stay_each_threads_own_across_waits() {
     static WORDS: LocalKey<RefCell<Vec<u32>>> = LocalKey::new(Default::default);
     on_workers(1, || {
         let threads: Vec<_> = (0..10)
@@ -37,17 +37,17 @@ fn values_are_each_threads_own_over_waits() {
 #[test]
 fn locals_are_dropped_the_latest_first_before_a_join_returns() {
     static LOG: Mutex<Vec<&str>> = Mutex::new(Vec::new());
-    struct Says(&'static str);
-    impl Drop for Says {
+    struct Logs(&'static str);
+    impl Drop for Logs {
         fn drop(&mut self) {
             thread::yield_now();
             LOG.lock().unwrap().push(self.0);
         }
     }
-    static FIRST: LocalKey<Says> = LocalKey::new(|| Says("first"));
-    static SECOND: LocalKey<Says> = LocalKey::new(|| {
+    static FIRST: LocalKey<Logs> = LocalKey::new(|| Logs("first"));
+    static SECOND: LocalKey<Logs> = LocalKey::new(|| {
         FIRST.with(|_| ());
-        Says("second")
+        Logs("second")
     });
     on_workers(1, || {
         thread::spawn(|| SECOND.with(|_| ())).join().unwrap();
@@ -56,7 +56,7 @@ fn locals_are_dropped_the_latest_first_before_a_join_returns() {
 }
 
 #[test]
-fn there_are_none_outside_of_threads_or_in_their_destructors() {
+fn there_are_no_locals_outside_of_threads_or_in_their_destructors() {
     static KEY: LocalKey<u32> = LocalKey::new(|| 1);
     static SEEN: Mutex<Option<Result<u32, AccessError>>> = Mutex::new(None);
     struct Looks;
@@ -74,7 +74,7 @@ fn there_are_none_outside_of_threads_or_in_their_destructors() {
 }
 
 #[test]
-fn a_value_that_its_own_initialiser_asks_for_is_made_once() {
+fn a_value_that_its_own_initialiser_uses_is_created_once() {
     static KEY: LocalKey<u32> = LocalKey::new(|| match DEPTH.with(|depth| depth.replace(1)) {
         0 => KEY.with(|inner| *inner) + 100,
         _ => 7,

@@ -20,7 +20,7 @@ fn recurse(depth: u64) -> u64 {
     }
 }
 
-/// Goes down until it has used so many bytes of its stack below `from`. Returns how many it has.
+/// Recurses until it has used `bytes` of its stack below `from`. Returns how many it has used.
 fn dive(from: usize, bytes: usize) -> usize {
     let frame = std::hint::black_box([0_u8; 512]);
     let used = from - (&raw const frame).addr();
@@ -28,7 +28,7 @@ fn dive(from: usize, bytes: usize) -> usize {
         true => dive(from, bytes),
         false => used,
     };
-    // Used after the call, so that this frame stays below it.
+    // Used after the call, so that this frame stays on the stack meanwhile.
     deepest + usize::from(std::hint::black_box(&frame)[0])
 }
 
@@ -50,7 +50,7 @@ fn forks_and_recurses(depth: u32) -> u64 {
     }
 }
 
-/// Run as a program of its own by the tests below, which say in the environment what shall overflow.
+/// The tests below run this as a program of its own; an environment variable names what must overflow.
 #[test]
 fn child() {
     let Ok(what) = std::env::var(CHILD) else {
@@ -116,59 +116,62 @@ fn overflow(what: &str) -> String {
 }
 
 #[test]
-fn a_thread_has_the_stack_that_it_was_given() {
+fn a_thread_has_a_stack_of_the_requested_size() {
     let runtime = Runtime::builder().workers(2).build().unwrap();
     let used = runtime.block_on(async { diver(1 << 20, 800 << 10).await.unwrap() });
     assert!(used >= 800 << 10);
-    let told = overflow("small");
+    let message = overflow("small");
     for part in [
         "the stack of 64 KiB overflowed",
         "`the diver`",
         "stack_size",
     ] {
-        assert!(told.contains(part), "{part} is not in: {told}");
+        assert!(message.contains(part), "{part} is not in: {message}");
     }
 }
 
 #[test]
 fn a_thread_that_overflows_is_named() {
-    let told = overflow("thread");
+    let message = overflow("thread");
     for part in [
         "the stack of 128 KiB overflowed",
         "`the deep one`",
         "overflow.rs",
         "stack_size",
     ] {
-        assert!(told.contains(part), "{part} is not in: {told}");
+        assert!(message.contains(part), "{part} is not in: {message}");
     }
 }
 
 #[test]
 fn a_job_that_overflows_is_named() {
-    let told = overflow("job");
+    let message = overflow("job");
     for part in [
         "the stack of 2048 KiB overflowed",
         "`a deep job`",
         "Builder::thread_stack",
     ] {
-        assert!(told.contains(part), "{part} is not in: {told}");
+        assert!(message.contains(part), "{part} is not in: {message}");
     }
 }
 
 #[test]
-fn what_overflows_below_deep_forks_is_told_that_no_setting_helps() {
-    let told = overflow("further");
+fn an_overflow_below_deep_forks_says_that_no_setting_helps() {
+    let message = overflow("further");
     for part in [
         "the stack of 16384 KiB overflowed",
         "`a deep forker`",
         "fixed",
     ] {
-        assert!(told.contains(part), "{part} is not in: {told}");
+        assert!(message.contains(part), "{part} is not in: {message}");
     }
 }
 
 #[test]
-fn a_stolen_half_that_overflows_is_told_by_who_forked_it() {
-    let told = overflow("half");
-    assert!(told.contains("in what was forked by `a forker`"), "{told}");
+fn a_stolen_half_that_overflows_is_reported_with_its_forker() {
+    let message = overflow("half");
+    assert!(
+        message.contains("in what was forked by `a forker`"),
+        "{message}"
+    );
 }

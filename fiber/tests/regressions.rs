@@ -23,7 +23,7 @@ use tools::{Drops, Latch, until, watch};
 use weald_fiber as thread;
 use weald_kernel::{Runtime, Wait, fork, spawn, spawn_local, yield_now};
 
-/// A stack that stands when the driver of a test runtime leaves still uses what the driver lent it.
+/// A stack that is suspended when the driver of a test runtime leaves still uses what the driver lent to it.
 #[test]
 fn a_job_that_waits_when_a_test_runtime_returns() {
     let _watch = watch();
@@ -44,7 +44,7 @@ fn a_job_that_waits_when_a_test_runtime_returns() {
     assert_eq!(drops.count(), 20);
 }
 
-/// A scope in which nothing can run any more may not unwind before its threads have ended.
+/// A scope in which nothing can run any longer must not unwind before its threads have ended.
 #[test]
 fn a_scope_that_is_stuck_on_a_test_runtime() {
     struct Reads<'a>(&'a AtomicUsize);
@@ -71,7 +71,7 @@ fn a_scope_that_is_stuck_on_a_test_runtime() {
     assert_eq!(count.load(Ordering::SeqCst), 1);
 }
 
-/// A job that is bound to a foreign thread runs nothing on top of a join of that thread.
+/// While a foreign thread joins, no job that is pinned to the thread runs on top of the join.
 #[test]
 fn local_jobs_beside_a_join_of_a_foreign_thread() {
     let _watch = watch();
@@ -89,9 +89,9 @@ fn local_jobs_beside_a_join_of_a_foreign_thread() {
     }
 }
 
-/// A job holds a lock of `std` over a join, in one half of which another job is started that wants it.
+/// A job holds a lock of `std` across a join, and one half starts another job that wants the lock.
 #[test]
-fn a_lock_of_std_over_a_join() {
+fn a_lock_of_std_across_a_join() {
     let _watch = watch();
     let runtime = Runtime::builder().workers(2).build().unwrap();
     let lock = Arc::new(Mutex::new(0));
@@ -120,7 +120,7 @@ fn a_lock_of_std_over_a_join() {
     assert_eq!(*lock.lock().unwrap(), 30);
 }
 
-/// Destructors that sleep end, and with them the runtime.
+/// Destructors that sleep come to an end, and so the runtime's shutdown does.
 #[test]
 fn destructors_that_sleep_while_a_runtime_is_dropped() {
     struct Sleeps(Drops);
@@ -178,7 +178,8 @@ fn a_cancelled_scope_of_forks_begins_nothing_more() {
     assert_eq!(last.load(Ordering::SeqCst), 0);
 }
 
-/// Threads that may move between OS threads; meant for a release build, where compilers merge what they can.
+/// Threads that may move between OS threads. Meant for a release build, where the compiler may keep thread-local
+/// addresses across a switch.
 #[test]
 fn very_many_moves() {
     let _watch = watch();

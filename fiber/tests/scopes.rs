@@ -1,4 +1,4 @@
-//! Threads of a scope borrow, and have ended when the scope returns: after a value, a panic, a cancel.
+//! Threads of a scope borrow, and have ended when the scope returns, after a value, a panic or a cancel.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -18,7 +18,7 @@ use weald_fiber as thread;
 use weald_kernel::Wait;
 
 #[test]
-fn threads_borrow_and_change_what_lives_outside() {
+fn threads_borrow_and_change_values_outside_the_scope() {
     on_workers(2, || {
         let mut numbers: Vec<u64> = (0..1000).collect();
         thread::scope(|scope| {
@@ -68,7 +68,7 @@ fn a_panic_of_the_body_waits_for_the_threads_first() {
 }
 
 #[test]
-fn a_result_that_nobody_takes_is_dropped_before_the_scope_returns() {
+fn an_unclaimed_result_is_dropped_before_the_scope_returns() {
     struct Reads<'a>(&'a AtomicUsize);
     impl Drop for Reads<'_> {
         fn drop(&mut self) {
@@ -107,7 +107,7 @@ fn a_cancelled_owner_cancels_its_threads_and_waits_for_them() {
                             started.open();
                         }
                         thread::park();
-                        unreachable!("nobody unparks it");
+                        unreachable!("it is never unparked");
                     });
                 }
             });

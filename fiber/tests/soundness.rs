@@ -1,4 +1,4 @@
-//! Programs that try to break a thread's soundness, each with its stated outcome.
+//! Programs that try to break the soundness of threads, each with its expected outcome.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(
@@ -59,9 +59,9 @@ fn a_started_thread_stays_on_its_os_thread() {
     });
 }
 
-/// Outcome: whoever borrows it too is told so by the `RefCell`; the first borrow stays valid.
+/// Outcome: the `RefCell` refuses a second borrow; the first one stays valid.
 #[test]
-fn a_thread_local_that_is_borrowed_over_a_wait() {
+fn a_thread_local_that_is_borrowed_across_a_wait() {
     thread_local! {
         static WORDS: RefCell<Vec<u32>> = const { RefCell::new(Vec::new()) };
     }
@@ -86,9 +86,9 @@ fn a_thread_local_that_is_borrowed_over_a_wait() {
     });
 }
 
-/// Outcome: the count is right, because it is only ever touched on one OS thread.
+/// Outcome: the count is right, because only one OS thread ever touches it.
 #[test]
-fn an_rc_that_a_thread_local_holds_too() {
+fn an_rc_that_a_thread_local_also_holds() {
     thread_local! {
         static SHARED: Rc<Cell<u32>> = Rc::new(Cell::new(0));
     }
@@ -113,10 +113,10 @@ fn an_rc_that_a_thread_local_holds_too() {
     });
 }
 
-/// Outcome: others see the lock taken, and it is not poisoned. Who `lock`s it on the same OS thread would hold
-/// that for ever, which is the stated limit.
+/// Outcome: others see the lock taken, and it is not poisoned. A `lock` on the same OS thread would block that OS
+/// thread forever, which is the documented limit.
 #[test]
-fn a_guard_of_std_that_is_held_over_a_wait() {
+fn a_guard_of_std_that_is_held_across_a_wait() {
     on_workers(1, || {
         let (lock, latch) = (Arc::new(Mutex::new(1)), Latch::default());
         let holds = {
@@ -141,7 +141,7 @@ fn a_guard_of_std_that_is_held_over_a_wait() {
     });
 }
 
-/// Outcome: the wait ends, and whoever joins is told the first panic.
+/// Outcome: the wait ends, and the join returns the first panic.
 #[test]
 fn a_wait_in_a_destructor_while_the_stack_unwinds() {
     struct Waits(Latch);
@@ -170,8 +170,8 @@ fn a_wait_in_a_destructor_while_the_stack_unwinds() {
     });
 }
 
-/// Outcome: a thread that waits does not count as panicking because another one does, and its guards of `std`
-/// are not poisoned by that.
+/// Outcome: a waiting thread does not count as panicking because another one panics, and its `std` locks are not
+/// poisoned.
 #[test]
 fn others_panic_while_a_thread_is_suspended() {
     on_workers(1, || {
@@ -204,7 +204,7 @@ fn others_panic_while_a_thread_is_suspended() {
 
 type Waits = Box<dyn FnOnce() + Send>;
 
-/// Waits that nobody ends, by name. `locked` is locked.
+/// Waits that never end, by name. `locked` is locked.
 fn endless_waits(locked: Arc<weald_sync::Mutex<()>>) -> Vec<(&'static str, Waits)> {
     use weald_sync::{Barrier, Condvar, Mutex, Semaphore, channel, oneshot};
     let condition = (Mutex::new(()), Condvar::new());
@@ -276,7 +276,7 @@ fn endless_waits(locked: Arc<weald_sync::Mutex<()>>) -> Vec<(&'static str, Waits
     ]
 }
 
-/// Outcome: at each kind of wait the stack unwinds once, and whoever joins is told.
+/// Outcome: at each kind of wait the stack unwinds once, and the join reports the cancel.
 #[test]
 fn a_cancel_at_every_wait() {
     let lock = Arc::new(weald_sync::Mutex::new(()));
@@ -319,7 +319,7 @@ fn a_cancel_before_the_start() {
     assert_eq!(drops.count(), 1);
 }
 
-/// Outcome: both go on: the job's stack is left standing too.
+/// Outcome: both resume, because the job's stack is suspended, too.
 #[test]
 fn a_job_waits_for_a_thread_of_its_own_os_thread() {
     let _watch = watch();
@@ -338,8 +338,8 @@ fn a_job_waits_for_a_thread_of_its_own_os_thread() {
     assert_eq!(runtime.block_on(job).unwrap(), 7);
 }
 
-/// Outcome: jobs and threads that have not started go on; those that stand on the blocked OS thread wait for it;
-/// the one that blocks is named.
+/// Outcome: jobs and threads that have not started run elsewhere; those that are suspended on the blocked OS thread
+/// wait for it; the monitor names the thread that blocks.
 #[test]
 fn a_thread_blocks_its_os_thread_with_others_on_it() {
     collect_reports();
@@ -350,13 +350,13 @@ fn a_thread_blocks_its_os_thread_with_others_on_it() {
         .build()
         .unwrap();
     let (release, blocked) = mpsc::channel::<()>();
-    let (stands, begun) = (Latch::default(), Arc::new(AtomicUsize::new(0)));
-    let resident = {
-        let (stands, begun) = (stands.clone(), begun.clone());
+    let (latch, begun) = (Latch::default(), Arc::new(AtomicUsize::new(0)));
+    let pinned = {
+        let (waits, begun) = (latch.clone(), begun.clone());
         runtime.block_on(async {
             thread::spawn(move || {
                 begun.fetch_add(1, Ordering::SeqCst);
-                stands.wait();
+                waits.wait();
                 os_thread()
             })
         })
@@ -373,24 +373,24 @@ fn a_thread_blocks_its_os_thread_with_others_on_it() {
             .unwrap()
     });
     until(|| !reports("weald::monitor", "the blocker").is_empty());
-    stands.open();
-    // A new thread starts elsewhere, while the resident waits for its own.
+    latch.open();
+    // A new thread starts elsewhere, while the pinned one waits for its own OS thread.
     let elsewhere = runtime.block_on(async { thread::spawn(os_thread).await.unwrap() });
-    assert!(!resident.is_finished());
+    assert!(!pinned.is_finished());
     release.send(()).unwrap();
-    let home = blocker.join().unwrap();
-    assert_eq!(resident.join().unwrap(), home);
-    assert_ne!(elsewhere, home);
+    let blocked_thread = blocker.join().unwrap();
+    assert_eq!(pinned.join().unwrap(), blocked_thread);
+    assert_ne!(elsewhere, blocked_thread);
 }
 
-/// Outcome: every stack is unwound, on its own OS thread.
+/// Outcome: every stack unwinds, on its own OS thread.
 #[test]
 fn a_runtime_is_dropped_with_suspended_stacks() {
     struct Here(Arc<Mutex<Vec<bool>>>, Option<ThreadId>);
     impl Drop for Here {
         fn drop(&mut self) {
-            let is_home = self.1 == Some(os_thread());
-            self.0.lock().unwrap().push(is_home);
+            let is_own = self.1 == Some(os_thread());
+            self.0.lock().unwrap().push(is_own);
         }
     }
     let _watch = watch();
@@ -415,7 +415,7 @@ fn a_runtime_is_dropped_with_suspended_stacks() {
     assert_eq!(*ends.lock().unwrap(), [true; 100]);
 }
 
-/// Outcome: they all live, and all come back.
+/// Outcome: all of them stay parked at once, and all resume.
 #[test]
 fn very_many_parked_threads() {
     on_workers(2, || {

@@ -1,4 +1,4 @@
-//! Threads are started, joined, named, detached, parked, cancelled; and yield in turn.
+//! Threads are started, joined, named, detached, parked and cancelled, and yield in turn.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(
@@ -27,7 +27,7 @@ use weald_fiber::{self as thread, Builder, JoinError, Prefer};
 use weald_kernel::{Runtime, Wait};
 
 #[test]
-fn a_thread_returns_its_result_to_whoever_joins_it() {
+fn a_join_returns_the_threads_result() {
     on_workers(1, || {
         let handles: Vec<_> = (0..1000_u64)
             .map(|n| thread::spawn(move || n * n))
@@ -52,13 +52,13 @@ fn threads_that_their_joiner_runs_count_as_ended() {
     assert!((100..=101).contains(&ended), "{ended}");
 }
 
-/// Whoever joins a fresh thread runs it on its own OS thread; if that one waits, others go on there.
+/// The joiner of a fresh thread runs it on its own OS thread. If the fresh thread waits, others run there.
 #[test]
-fn a_thread_that_its_joiner_runs_waits_for_one_of_the_same_os_thread() {
+fn a_thread_that_its_joiner_runs_waits_for_another_on_the_same_os_thread() {
     on_workers(1, || {
         let (first, second) = (Latch::default(), Latch::default());
         let (waits, opens) = (first.clone(), second.clone());
-        let bound = thread::spawn(move || {
+        let pinned = thread::spawn(move || {
             waits.wait();
             opens.open();
         });
@@ -71,12 +71,12 @@ fn a_thread_that_its_joiner_runs_waits_for_one_of_the_same_os_thread() {
             5
         });
         assert_eq!(fresh.join().unwrap(), 5);
-        bound.join().unwrap();
+        pinned.join().unwrap();
     });
 }
 
 #[test]
-fn threads_are_joined_from_any_shape() {
+fn threads_are_joined_from_every_kind_of_unit() {
     let _watch = watch();
     let runtime = Runtime::builder().workers(2).build().unwrap();
     // A foreign thread, a job that awaits, a job that waits, a thread.
@@ -92,20 +92,20 @@ fn threads_are_joined_from_any_shape() {
 }
 
 #[test]
-fn a_panic_is_told_to_whoever_joins_and_to_nobody_else() {
+fn a_panic_reaches_the_joiner_and_no_other_thread() {
     on_workers(1, || {
         let crashes = thread::spawn(|| -> u32 { panic!("on purpose") });
-        let goes_on = thread::spawn(|| 5);
+        let unharmed = thread::spawn(|| 5);
         match crashes.join() {
             Err(JoinError::Panicked(panic)) => assert_eq!(panic.message(), "on purpose"),
             other => panic!("{other:?}"),
         }
-        assert_eq!(goes_on.join().unwrap(), 5);
+        assert_eq!(unharmed.join().unwrap(), 5);
     });
 }
 
 #[test]
-fn a_panic_after_a_wait_is_told_too_and_runs_destructors() {
+fn a_panic_after_a_wait_reaches_the_joiner_too_and_runs_destructors() {
     let drops = Drops::default();
     let token = drops.token();
     on_workers(2, move || {
@@ -120,7 +120,7 @@ fn a_panic_after_a_wait_is_told_too_and_runs_destructors() {
 }
 
 #[test]
-fn a_detached_thread_goes_on() {
+fn a_detached_thread_keeps_running() {
     on_workers(1, || {
         let (sender, receiver) = (Latch::default(), Latch::default());
         let (opens, waits) = (receiver.clone(), sender.clone());
@@ -212,14 +212,14 @@ fn yields_take_turns() {
         for handle in both {
             handle.join().unwrap();
         }
-        // The first rounds are those of threads that may yet be taken by anybody.
+        // In the first rounds the threads are not pinned yet, so another worker may take them.
         let order = &order.lock().unwrap()[4..196];
         assert!(order.windows(2).all(|pair| pair[0] != pair[1]), "{order:?}");
     });
 }
 
 #[test]
-fn every_preference_of_a_yield_lets_others_go_on() {
+fn every_preference_of_a_yield_lets_others_run() {
     for prefer in [Prefer::Fair, Prefer::Local, Prefer::Steal] {
         on_workers(2, move || {
             let turn = Arc::new(AtomicUsize::new(0));
@@ -312,7 +312,7 @@ fn sleeping_threads_sleep_at_the_same_time() {
 }
 
 #[test]
-fn exit_ends_a_thread_from_the_depth_of_its_calls() {
+fn exit_ends_a_thread_from_deep_inside_its_calls() {
     fn deep(depth: u32) {
         match depth {
             0 => thread::exit(String::from("from below")),
@@ -394,7 +394,7 @@ fn threads_that_may_migrate_run_their_destructors_at_a_shutdown() {
 }
 
 #[test]
-fn stacks_are_used_again_and_given_back() {
+fn stacks_are_reused_and_given_back() {
     let _watch = watch();
     let runtime = Runtime::builder().workers(1).build().unwrap();
     runtime
@@ -412,6 +412,6 @@ fn stacks_are_used_again_and_given_back() {
             .await
         })
         .unwrap();
-    // A worker that is awake keeps what it has at hand.
+    // A worker that is awake keeps the stacks that it has at hand.
     until(|| runtime.trim() > 0);
 }

@@ -1,4 +1,4 @@
-//! Destructors wait, fork and start threads: in an unwinding, at the end of a job, at the end of an OS thread.
+//! Destructors wait, fork and start threads: during an unwinding, at the end of a job, at the end of an OS thread.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(
@@ -31,7 +31,7 @@ use tools::{Drops, Latch, on_each, runtime, until, until_yielding, watch};
 use weald_fiber as thread;
 use weald_kernel::{Runtime, Wait, fork, scope, spawn, spawn_local};
 
-/// Calls what it holds when it is dropped.
+/// Calls its closure when it is dropped.
 struct AtDrop<F: FnMut()>(F);
 
 impl<F: FnMut()> Drop for AtDrop<F> {
@@ -40,7 +40,7 @@ impl<F: FnMut()> Drop for AtDrop<F> {
     }
 }
 
-/// Halves that wait for each other, so that one is stolen; both fork again.
+/// Two halves that wait for each other, so that one is stolen; both fork again.
 fn forks_that_meet() {
     let (first, second) = (Latch::default(), Latch::default());
     fork::join(
@@ -55,8 +55,8 @@ fn forks_that_meet() {
     );
 }
 
-/// A thread that waits in its code and has a destructor; it is cancelled once it waits.
-fn cancel_who_waits(destructor: impl FnMut() + Send + 'static) {
+/// Starts a thread that holds a guard with `destructor` and waits, and cancels it once it waits.
+fn cancel_a_waiter_with(destructor: impl FnMut() + Send + 'static) {
     let latch = Latch::default();
     let waits = latch.clone();
     let guard = AtDrop(destructor);
@@ -71,7 +71,7 @@ fn cancel_who_waits(destructor: impl FnMut() + Send + 'static) {
     assert!(owner.join().unwrap_err().is_cancelled());
 }
 
-/// A guard that lets a thread go on which waits already, and joins it.
+/// A guard that ends the wait of a helper thread, and joins the thread.
 fn join_guard(joined: &Arc<AtomicUsize>) -> impl FnMut() + Send + 'static {
     let (latch, joined) = (Latch::default(), joined.clone());
     let waits = latch.clone();
@@ -129,7 +129,7 @@ fn a_destructor_of_a_cancelled_thread_forks() {
         on_workers(workers, || {
             let rounds = Arc::new(AtomicUsize::new(0));
             let counts = rounds.clone();
-            cancel_who_waits(move || {
+            cancel_a_waiter_with(move || {
                 for _ in 0..20 {
                     forks_that_meet();
                     counts.fetch_add(1, Ordering::SeqCst);
@@ -140,7 +140,7 @@ fn a_destructor_of_a_cancelled_thread_forks() {
     }
 }
 
-/// The region of these forks began before the cancel.
+/// The root fork of these forks began before the cancel.
 #[test]
 fn a_destructor_within_a_half_forks() {
     for workers in [1, 2, 4] {
@@ -159,7 +159,7 @@ fn a_destructor_within_a_half_forks() {
                 };
                 fork::join(half, half);
             });
-            // Both wait, unless nobody takes the second one: that never begins then.
+            // Both wait, unless no worker takes the second one: then it never begins.
             while latch.waiters() == 0 {
                 thread::yield_now();
             }
@@ -170,9 +170,10 @@ fn a_destructor_within_a_half_forks() {
     }
 }
 
-/// While a stack stands that unwinds, the standard library says of every job of its OS thread that it does.
+/// While a stack is suspended during its unwinding, the standard library takes every job of its OS thread to be
+/// panicking.
 #[test]
-fn a_cancel_reaches_who_forks_beside_a_stack_that_stands_unwinding() {
+fn a_cancel_reaches_a_forker_beside_a_stack_suspended_while_unwinding() {
     let _watch = watch();
     let runtime = runtime(1);
     let (go, latch) = (Latch::default(), Latch::default());
@@ -211,7 +212,7 @@ fn a_cancel_reaches_who_forks_beside_a_stack_that_stands_unwinding() {
 fn a_destructor_of_a_cancelled_future_forks() {
     on_each(|runtime| {
         let (latch, sorted) = (Latch::default(), Arc::new(AtomicBool::new(false)));
-        let (waits, tells) = (latch.clone(), sorted.clone());
+        let (waits, signals) = (latch.clone(), sorted.clone());
         let job = runtime.spawn(async move {
             let _guard = AtDrop(|| {
                 for _ in 0..20 {
@@ -219,7 +220,7 @@ fn a_destructor_of_a_cancelled_future_forks() {
                 }
                 let mut numbers: Vec<u32> = (0..50_000).rev().collect();
                 fork::sort(&mut numbers);
-                tells.store(numbers.is_sorted(), Ordering::SeqCst);
+                signals.store(numbers.is_sorted(), Ordering::SeqCst);
             });
             waits.await;
         });
@@ -236,7 +237,7 @@ fn the_scope_of_a_destructor_is_not_cancelled() {
         on_workers(workers, || {
             let ended = Arc::new(AtomicUsize::new(0));
             let counts = ended.clone();
-            cancel_who_waits(move || {
+            cancel_a_waiter_with(move || {
                 thread::scope(|scope| {
                     for _ in 0..4 {
                         scope.spawn(|| {
@@ -257,14 +258,14 @@ fn the_scope_of_a_destructor_is_not_cancelled() {
 fn a_park_in_an_unwinding_is_unparked() {
     on_each(|runtime| {
         let parked = Arc::new(AtomicBool::new(false));
-        let tells = parked.clone();
+        let signals = parked.clone();
         let owner = runtime.block_on(async {
             thread::spawn(move || {
                 let _guard = AtDrop(|| {
                     let mut park = pin!(weald_kernel::park());
                     poll_fn(|cx| {
                         let polled = park.as_mut().poll(cx);
-                        tells.store(true, Ordering::SeqCst);
+                        signals.store(true, Ordering::SeqCst);
                         polled
                     })
                     .wait();
@@ -278,22 +279,22 @@ fn a_park_in_an_unwinding_is_unparked() {
     });
 }
 
-/// Unwindings are counted by OS thread. So a thread that moves and waits in one holds its OS thread, though others are
-/// to go on there; that is reported.
+/// Unwindings are counted per OS thread. So a migrating thread that waits during one holds its OS thread, even if
+/// others must run there; this is reported.
 #[test]
-fn a_thread_that_moves_stays_where_it_unwinds() {
+fn a_migrating_thread_stays_where_it_unwinds() {
     let _watch = watch();
     collect_reports();
     let runtime = runtime(1);
     let (go, latch) = (Latch::default(), Latch::default());
     let [begun, ended] = [(); 2].map(|()| Arc::new(AtomicBool::new(false)));
     let (waits, begins, looks) = (go.clone(), begun.clone(), ended.clone());
-    let bound = runtime.block_on(async {
+    let pinned = runtime.block_on(async {
         thread::spawn(move || {
             waits.wait();
             begins.store(true, Ordering::SeqCst);
             until(|| looks.load(Ordering::SeqCst));
-            assert!(!std::thread::panicking(), "nobody unwinds here any more");
+            assert!(!std::thread::panicking(), "no unwinding is left here");
         })
     });
     until(|| go.waiters() == 1);
@@ -305,7 +306,7 @@ fn a_thread_that_moves_stays_where_it_unwinds() {
     });
     let moves = runtime.block_on(async {
         let named = thread::Builder::new().name("the mover");
-        // SAFETY: it keeps nothing over a wait that depends on the OS thread, but its unwinding.
+        // SAFETY: it keeps nothing across a wait that depends on the OS thread, except its unwinding.
         let started = unsafe {
             named.spawn_migrating(move || {
                 let _guard = guard;
@@ -314,23 +315,23 @@ fn a_thread_that_moves_stays_where_it_unwinds() {
         };
         started.unwrap()
     });
-    let is_told = || {
+    let is_reported = || {
         reports("weald::monitor", "`the mover`")
             .iter()
             .any(|report| {
                 report.level == tracing::Level::WARN && report.text.contains("holds its OS thread")
             })
     };
-    until(|| is_told() || begun.load(Ordering::SeqCst));
+    until(|| is_reported() || begun.load(Ordering::SeqCst));
     latch.open();
     assert!(runtime.block_on(moves).unwrap_err().is_panic());
-    runtime.block_on(bound).unwrap();
-    assert!(is_told());
+    runtime.block_on(pinned).unwrap();
+    assert!(is_reported());
     let job = runtime.spawn(async { std::thread::panicking() });
     assert!(!runtime.block_on(job).unwrap());
 }
 
-/// An output that, when it is dropped, waits until it is told to go on.
+/// An output whose destructor waits for a latch; with the latch, and a channel that reports the drop.
 fn waits_at_drop() -> (AtDrop<impl FnMut() + Send>, Latch, mpsc::Receiver<()>) {
     let (go, (dropped, receiver)) = (Latch::default(), mpsc::channel());
     let waits = go.clone();
@@ -347,7 +348,7 @@ fn the_output_of_a_detached_job_waits_in_its_destructor() {
     for workers in [1, 2, 4] {
         let runtime = Runtime::builder().workers(workers).build().unwrap();
         let (output, go, dropped) = waits_at_drop();
-        // Who detaches a job that has ended drops its output; so it ends later.
+        // To detach a job that has ended is to drop its output in the caller; so this one ends later.
         let detached = Latch::default();
         let ends = detached.clone();
         let job = async move {
@@ -357,7 +358,7 @@ fn the_output_of_a_detached_job_waits_in_its_destructor() {
         runtime.spawn(job).detach();
         detached.open();
         until(|| go.waiters() == 1);
-        // Another job does it: the worker is served meanwhile.
+        // Another job opens the latch, so the worker's jobs run meanwhile.
         runtime
             .block_on(runtime.spawn(async move { go.open() }))
             .unwrap();
@@ -405,11 +406,11 @@ fn join_a_cancelled_fresh_thread() -> u32 {
         })
     };
     let own = AtDrop(|| order.lock().unwrap().push("own"));
-    let tells = order.clone();
+    let log = order.clone();
     let capture = AtDrop(move || {
         begun.open();
         go.clone().wait();
-        tells.lock().unwrap().push("capture");
+        log.lock().unwrap().push("capture");
     });
     let child = thread::spawn(move || {
         let _capture = capture;
@@ -509,7 +510,7 @@ fn a_destructor_of_a_thread_local_of_a_foreign_thread() {
     let foreign = std::thread::Builder::new()
         .stack_size(128 << 10)
         .spawn(move || {
-            // Before the kernel's own thread-locals are there, so that it outlives them; and after.
+            // Set before the kernel's own thread-locals exist, so that it outlives them; the forks come after.
             WORKS.set(Some(Works(runtime, ended)));
             forks_local_jobs_and_threads();
         });

@@ -26,8 +26,8 @@ use tools::{Latch, on_each, runtime, until, watch};
 use weald_fiber as thread;
 use weald_kernel::{Wait, fork};
 
-/// Waits for `future`, and tells when it has been polled for the first time.
-fn wait_telling<F: Future>(future: F, polled: &AtomicBool) -> F::Output {
+/// Waits for `future`, and sets `polled` once the future has been polled.
+fn wait_signalling<F: Future>(future: F, polled: &AtomicBool) -> F::Output {
     let mut future = pin!(future);
     poll_fn(|cx| {
         let ended = future.as_mut().poll(cx);
@@ -41,10 +41,10 @@ fn wait_telling<F: Future>(future: F, polled: &AtomicBool) -> F::Output {
 fn a_half_parks_for_its_thread() {
     on_each(|runtime| {
         let parked = Arc::new(AtomicBool::new(false));
-        let tells = parked.clone();
+        let signals = parked.clone();
         let parks = runtime.block_on(async {
             thread::spawn(move || {
-                fork::join(|| wait_telling(weald_kernel::park(), &tells), || ());
+                fork::join(|| wait_signalling(weald_kernel::park(), &signals), || ());
                 7
             })
         });
@@ -55,16 +55,16 @@ fn a_half_parks_for_its_thread() {
 }
 
 #[test]
-fn a_half_that_yields_for_ever_is_cancelled() {
+fn a_half_that_yields_forever_is_cancelled() {
     let _watch = watch();
     for workers in [1, 2, 4] {
         let runtime = runtime(workers);
         let begun = Arc::new(AtomicBool::new(false));
-        let tells = begun.clone();
+        let signals = begun.clone();
         let yields = runtime.block_on(async {
             thread::spawn(move || {
                 let yields = || loop {
-                    tells.store(true, Ordering::SeqCst);
+                    signals.store(true, Ordering::SeqCst);
                     thread::yield_now();
                 };
                 fork::join(yields, || ());
@@ -126,7 +126,7 @@ fn a_half_has_a_scope_of_threads() {
     }
 }
 
-/// A thread that waits already, and what lets it go on.
+/// A thread that already waits, and the latch that ends its wait.
 fn started_thread() -> (thread::JoinHandle<u32>, Latch) {
     let latch = Latch::default();
     let waits = latch.clone();
@@ -141,7 +141,7 @@ fn started_thread() -> (thread::JoinHandle<u32>, Latch) {
 }
 
 #[test]
-fn a_half_joins_a_thread_that_waits_already() {
+fn a_half_joins_a_thread_that_already_waits() {
     for workers in [1, 2, 4] {
         on_workers(workers, || {
             let (started, latch) = started_thread();
@@ -150,7 +150,7 @@ fn a_half_joins_a_thread_that_waits_already() {
                 started.join().unwrap()
             };
             assert_eq!(fork::join(joins, || 6), (5, 6));
-            // The other half, which another worker may have, lets it go on; and joins it.
+            // The other half, which another worker may run, opens the latch; and then also joins the thread.
             let (started, latch) = started_thread();
             assert_eq!(fork::join(|| started.join().unwrap(), || latch.open()).0, 5);
             let (started, latch) = started_thread();
@@ -167,12 +167,12 @@ fn a_half_joins_a_thread_that_waits_already() {
 }
 
 #[test]
-fn halves_lock_a_mutex_whose_holder_waits() {
+fn halves_lock_a_mutex_whose_owner_waits() {
     on_each(|runtime| {
         let mutex = Arc::new(weald_sync::Mutex::new(0_u64));
         let (go, wanted) = (Latch::default(), Arc::new(AtomicBool::new(false)));
         let (holds, waits) = (mutex.clone(), go.clone());
-        let holder = runtime.block_on(async {
+        let owner = runtime.block_on(async {
             thread::spawn(move || {
                 let mut guard = holds.lock().wait();
                 waits.wait();
@@ -180,15 +180,15 @@ fn halves_lock_a_mutex_whose_holder_waits() {
             })
         });
         until(|| go.waiters() == 1);
-        let (locks, tells) = (mutex.clone(), wanted.clone());
+        let (locks, signals) = (mutex.clone(), wanted.clone());
         let forks = runtime.block_on(async {
             thread::spawn(move || {
-                fork::for_each(0..4_u64, |n| *wait_telling(locks.lock(), &tells) += n);
+                fork::for_each(0..4_u64, |n| *wait_signalling(locks.lock(), &signals) += n);
             })
         });
         until(|| wanted.load(Ordering::SeqCst));
         go.open();
-        runtime.block_on(holder).unwrap();
+        runtime.block_on(owner).unwrap();
         runtime.block_on(forks).unwrap();
         assert_eq!(*mutex.lock().wait(), 7);
     });
@@ -213,10 +213,10 @@ fn a_first_half_waits_for_the_second_many_times() {
     runtime.block_on(job).unwrap();
 }
 
-/// How often a test tries to meet others at the right moment.
+/// How often a test tries to hit the right moment.
 const ROUNDS: usize = 50;
 
-/// Runs `body` as a job on 2 and 4 workers: with one, nobody takes a half while the other one computes.
+/// Runs `body` as a job on 2 and 4 workers: with one worker, no half is taken while the other computes.
 fn on_several(body: impl Fn() + Copy + Send + 'static) {
     let _watch = watch();
     for workers in [2, 4] {
@@ -226,7 +226,7 @@ fn on_several(body: impl Fn() + Copy + Send + 'static) {
     }
 }
 
-/// What computes on top of a join that waits does not keep others from the halves below it.
+/// A descendant that computes on top of a waiting join does not keep other workers from the halves that it forks.
 #[test]
 fn a_descendant_on_top_of_a_join_waits_for_its_own_half() {
     on_several(|| {
@@ -250,7 +250,7 @@ fn a_descendant_on_top_of_a_join_waits_for_its_own_half() {
     });
 }
 
-/// Who computes on top of a join counts once: a worker that is free takes its half.
+/// A thread that computes on top of a join counts once, so a free worker takes its half.
 #[test]
 fn a_descendant_on_top_of_a_join_computes_beside_its_own_half() {
     on_several(|| {
@@ -258,8 +258,8 @@ fn a_descendant_on_top_of_a_join_computes_beside_its_own_half() {
             let [begun, taken, met] = [(); 3].map(|()| AtomicBool::new(false));
             let descendant = || {
                 taken.store(true, Ordering::SeqCst);
-                // Nothing tells that the other join's owner helps no longer, but waits; in most rounds it does by
-                // then.
+                // The test cannot see whether the other join's owner has stopped helping and waits; in most rounds
+                // it has by then.
                 (0..200).for_each(|_| std::thread::yield_now());
                 fork::join(
                     || until(|| met.load(Ordering::SeqCst)),

@@ -1,8 +1,8 @@
-//! What one connection does at this moment, as its stream and its handler note it.
+//! What one connection is doing, as recorded by its stream and its handler.
 //!
-//! Who writes: the connection's own job all that is not said to be another one's, so that plain stores are
-//! enough; the server, its orders. What concerns a request's body is told by that body's `reading`.
-//! Nothing here reads a clock: deadlines are found by looking at what has not changed (`watchdog`).
+//! Only the connection's own job writes, so plain stores are enough; the exception is `orders`, which the
+//! server writes. The state of a request's body is in that body's [`Reading`]. Nothing here reads a clock: the
+//! `watchdog` finds what has lasted too long by looking for what has not changed.
 
 use std::{
     net::SocketAddr,
@@ -17,27 +17,27 @@ use http::{Method, Request, Uri};
 
 use crate::{ended::Unfinished, reading::Reading};
 
-/// Set while a request is with the service, or its response is not taken over by hyper.
+/// Set while the service works on a request, and until hyper drops the response's body.
 const IN_FLIGHT: u8 = 1;
-/// Set when something was written and not flushed.
+/// Set when bytes were written but not flushed.
 const UNFLUSHED: u8 = 2;
-/// Set when the peer has left no room for what is written.
+/// Set when a write found no room, because the peer does not read.
 const BLOCKED: u8 = 4;
-/// Set when bytes came that belong to no request yet.
+/// Set when bytes have arrived that belong to no request yet.
 const HEAD: u8 = 8;
-/// Set when the last request had a body, so that its end may still be missing.
+/// Set when the last request had a body, so that its end may not have arrived yet.
 const BODY: u8 = 16;
-/// Set when the service has answered the last request.
+/// Set when the service has returned a response to the last request.
 const ANSWERED: u8 = 32;
-/// An order: end after the request that is in flight.
+/// An order: close after the request that is in flight.
 const DRAIN: u8 = 1;
-/// An order: end now.
+/// An order: close now.
 const STOP: u8 = 2;
 
 /// What a connection waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
-    /// Nothing came since the last response, or since the beginning.
+    /// The next request: no byte has arrived since the last response, or since the connection was accepted.
     Quiet,
     /// The rest of a request's head.
     Head,
@@ -45,34 +45,36 @@ pub(crate) enum Phase {
     InFlight,
     /// More of the request's body, for the service.
     Body,
-    /// Room to write.
+    /// Room to write, which the peer must make.
     Blocked,
 }
 
-/// Tells a phase from others of its kind.
-pub(crate) type Mark = (u32, u32);
+/// Distinguishes a phase from earlier ones of the same kind.
+pub(crate) type Generation = (u32, u32);
 
+/// The state of one connection, shared by its job, its handler and the server.
 #[derive(Debug)]
 pub(crate) struct Activity {
     peer: Option<SocketAddr>,
     flags: AtomicU8,
-    /// The server's.
+    /// Written by the server.
     orders: AtomicU8,
-    /// How many requests were begun.
+    /// How many requests have started.
     requests: AtomicU32,
-    /// How often something was written.
+    /// How many writes succeeded.
     writes: AtomicU32,
-    /// The request that is in flight.
+    /// The last request that started.
     request: Mutex<Option<(Method, Uri)>>,
+    /// Wakes the connection's job for an order.
     waker: Mutex<Option<Waker>>,
-    /// Of the last request's body, if it had one.
+    /// The reading of the last request's body, if it had one.
     reading: Mutex<Option<Arc<Reading>>>,
 }
 
-/// While it lives, a request is in flight.
-pub(crate) struct InFlight {
+/// A guard: its request is in flight until the guard is dropped.
+pub(crate) struct RequestGuard {
     activity: Arc<Activity>,
-    /// Of its body, if it has one.
+    /// The reading of the request's body, if it has one.
     reading: Option<Arc<Reading>>,
 }
 
@@ -80,10 +82,10 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Counts one more; for a counter with one writer.
-fn count(counter: &AtomicU32) {
-    let counted = counter.load(Ordering::Relaxed);
-    counter.store(counted.wrapping_add(1), Ordering::Relaxed);
+/// Increments a counter that has only one writer.
+fn increment(counter: &AtomicU32) {
+    let count = counter.load(Ordering::Relaxed);
+    counter.store(count.wrapping_add(1), Ordering::Relaxed);
 }
 
 impl Activity {
@@ -100,9 +102,9 @@ impl Activity {
         })
     }
 
-    /// Changes the flags; the connection's job only.
+    /// Changes the flags. Only the connection's job may call this.
     fn change(&self, unset: u8, set: u8) {
-        // Relaxed, as all here: the flags guard no other memory; orders come with a wake.
+        // Relaxed, as everywhere in this file: the flags guard no other memory, and a wake follows each order.
         let flags = self.flags.load(Ordering::Relaxed);
         self.flags.store(flags & !unset | set, Ordering::Relaxed);
     }
@@ -111,32 +113,35 @@ impl Activity {
         self.flags.load(Ordering::Relaxed) & flags != 0
     }
 
-    /// Bytes came.
+    /// Bytes have arrived.
     pub(crate) fn received(&self) {
         if !self.has(IN_FLIGHT) {
             self.change(0, HEAD);
         }
     }
 
-    /// Bytes went.
+    /// Bytes were written.
     pub(crate) fn wrote(&self) {
-        count(&self.writes);
+        increment(&self.writes);
         self.change(BLOCKED, UNFLUSHED);
     }
 
-    /// Bytes had no room.
-    pub(crate) fn refused(&self) {
+    /// A write found no room.
+    pub(crate) fn write_blocked(&self) {
         self.change(0, BLOCKED | UNFLUSHED);
     }
 
-    /// All that was written went.
+    /// Everything written has left hyper's buffer.
     pub(crate) fn flushed(&self) {
         self.change(UNFLUSHED | BLOCKED, 0);
     }
 
     /// A request goes to the service.
-    pub(crate) fn begin<B: http_body::Body>(self: &Arc<Self>, request: &Request<B>) -> InFlight {
-        count(&self.requests);
+    pub(crate) fn begin_request<B: http_body::Body>(
+        self: &Arc<Self>,
+        request: &Request<B>,
+    ) -> RequestGuard {
+        increment(&self.requests);
         *lock(&self.request) = Some((request.method().clone(), request.uri().clone()));
         let (body, reading) = match request.body().is_end_stream() {
             true => (0, None),
@@ -144,7 +149,7 @@ impl Activity {
         };
         lock(&self.reading).clone_from(&reading);
         self.change(HEAD | BODY | ANSWERED, IN_FLIGHT | body);
-        InFlight {
+        RequestGuard {
             activity: self.clone(),
             reading,
         }
@@ -155,7 +160,7 @@ impl Activity {
         self.has(BODY)
     }
 
-    /// Which wait for more of the request's body lasts, if one does.
+    /// The number of the wait for more of the request's body, if there is one now.
     fn body_wait(&self) -> Option<u32> {
         match self.has(BODY) {
             true => lock(&self.reading).as_ref()?.wait(),
@@ -177,8 +182,9 @@ impl Activity {
         }
     }
 
-    /// What changes when the phase, though the same, is another one's.
-    pub(crate) fn mark(&self, phase: Phase) -> Mark {
+    /// The generation of `phase`, which is the current phase: it changes when a new phase of the same kind
+    /// starts.
+    pub(crate) fn generation(&self, phase: Phase) -> Generation {
         match phase {
             Phase::Blocked => (self.writes.load(Ordering::Relaxed), 0),
             Phase::Body => (
@@ -189,18 +195,18 @@ impl Activity {
         }
     }
 
-    /// Whether the connection stands between two requests, apart from what may be in hyper's buffer.
+    /// Whether the connection is between two requests. Hyper's buffer may hold the start of the next one.
     pub(crate) fn is_between_requests(&self) -> bool {
         self.phase() == Phase::Quiet && !self.has(BODY)
     }
 
-    /// Whether the service has answered the last request, so that some of the answer may be written. That the
-    /// client was told to go on (100) is no answer.
+    /// Whether the service has responded to the last request, so that a part of the response may be written.
+    /// `100 Continue` is not a response.
     pub(crate) fn has_answered(&self) -> bool {
         self.has(ANSWERED)
     }
 
-    /// Whether a request was ever begun.
+    /// Whether any request has started yet.
     pub(crate) fn has_served(&self) -> bool {
         self.requests.load(Ordering::Relaxed) > 0
     }
@@ -209,24 +215,24 @@ impl Activity {
         self.peer
     }
 
-    /// The connection's job, which orders must wake.
+    /// Sets the waker of the connection's job, which an order wakes.
     pub(crate) fn set_waker(&self, waker: Waker) {
         let former = lock(&self.waker).replace(waker);
         drop(former);
     }
 
-    /// Orders the connection to end after the request that is in flight.
+    /// Orders the connection to close after the request that is in flight.
     pub(crate) fn order_drain(&self) {
         self.order(DRAIN);
     }
 
-    /// Orders the connection to end now.
+    /// Orders the connection to close now.
     pub(crate) fn order_stop(&self) {
         self.order(STOP);
     }
 
     fn order(&self, order: u8) {
-        // The lock comes after: a job that sets its waker later sees the order.
+        // Before the lock: a job that sets its waker after this lock was released sees the order.
         self.orders.fetch_or(order, Ordering::Relaxed);
         let waker = lock(&self.waker).clone();
         if let Some(waker) = waker {
@@ -246,7 +252,7 @@ impl Activity {
         self.is_ordered(STOP)
     }
 
-    /// What it does, for a report.
+    /// Describes the connection for a report.
     pub(crate) fn describe(&self) -> Unfinished {
         let request = lock(&self.request)
             .as_ref()
@@ -259,26 +265,26 @@ impl Activity {
     }
 }
 
-impl InFlight {
-    /// How the request's body is read, if it has one.
+impl RequestGuard {
+    /// The reading of the request's body, if it has one.
     pub(crate) fn reading(&self) -> Option<&Arc<Reading>> {
         self.reading.as_ref()
     }
 
-    /// The service's future, or that of its answer's body, was polled with this and waits for something.
-    pub(crate) fn end_round(&self, cx: &Context<'_>) {
+    /// A poll with `cx` of the service's future or of its response's body has returned `Pending`.
+    pub(crate) fn end_poll(&self, cx: &Context<'_>) {
         if let Some(reading) = &self.reading {
-            reading.end_round(cx.waker());
+            reading.end_poll(cx.waker());
         }
     }
 
-    /// The service has answered.
+    /// The service has returned a response.
     pub(crate) fn answered(&self) {
         self.activity.change(0, ANSWERED);
     }
 }
 
-impl Drop for InFlight {
+impl Drop for RequestGuard {
     fn drop(&mut self) {
         self.activity.change(IN_FLIGHT, 0);
     }

@@ -1,11 +1,12 @@
-//! One connection: a job that reads requests, has them answered, and ends by its own or by others' wish.
+//! One connection: a job that reads requests, gets responses from the service, and ends on its own or by order.
 //!
-//! Between two requests, after a moment, a connection gives up hyper's state and buffers, and is only a
-//! socket until the next byte comes: an idle connection costs some hundred bytes. A new one begins so.
+//! A connection that is idle between two requests soon gives up hyper's state and buffers. It is then only a
+//! socket until the next byte arrives, and costs a few hundred bytes. A new connection starts in this state.
 
 use std::{
     future::Future,
     mem::MaybeUninit,
+    ops::ControlFlow,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll, Waker},
@@ -19,44 +20,45 @@ use weald_net::{Stream, Transport};
 use crate::{
     activity::{Activity, Phase},
     handler::{Handler, Serve},
-    noted::Noted,
+    limits::{HalfClosed, Limits},
     registry::Entry,
     rt::Io,
-    server::{HalfClosed, Limits},
-    watchdog::{Lasting, Watchdog},
+    tracked_io::TrackedIo,
+    watchdog::{PhaseId, Watchdog},
 };
 
-/// How long a connection may be quiet before it gives up its buffers. Short, so that those of one connection
-/// serve the next: few allocators give back what was once taken. Making them anew costs half a microsecond.
+/// How long a connection may be quiet before it gives up its buffers. Short, so that the next connection can
+/// reuse them: few allocators return memory to the system. To allocate them again costs half a microsecond.
 const SHED_AFTER: Duration = Duration::from_millis(250);
-/// How much is read of what ends a connection's idleness.
+/// The size of the read that ends a connection's idleness.
 const FIRST_READ: usize = 4096;
-/// What a client is told whose request does not come to an end.
+/// The response to a request that does not arrive completely in time.
 const TIMED_OUT: &[u8] =
     b"HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
 
+/// The job of one connection.
 pub(crate) struct Connection<T: Transport, S: Serve> {
     stage: Stage<T, S>,
     activity: Arc<Activity>,
     limits: Arc<Limits>,
     watchdog: Watchdog,
-    /// The last one that `activity` was given.
+    /// The waker that was last passed to `activity`.
     waker: Option<Waker>,
     _entry: Entry,
 }
 
-type Hyper<T, S> = UpgradeableConnection<Noted<T>, Handler<S>>;
+type Hyper<T, S> = UpgradeableConnection<TrackedIo<T>, Handler<S>>;
 
 enum Stage<T: Transport, S: Serve> {
-    /// Only a socket, and the service for what may come.
+    /// Only a socket, and the service for the next request.
     Idle { stream: Stream<T>, service: S },
-    /// Hyper reads, calls and writes.
+    /// Hyper reads requests, calls the service and writes responses.
     Serving(Pin<Box<Hyper<T, S>>>),
-    /// In between, or over.
+    /// The connection is over, or is changing its stage.
     Over,
 }
 
-// The service is moved, and never pinned; hyper's part has a place of its own.
+// The service is only moved, never pinned, and hyper's connection has a `Box` of its own.
 impl<T: Transport, S: Serve> Unpin for Connection<T, S> {}
 
 impl<T: Transport, S: Serve> Connection<T, S> {
@@ -76,44 +78,45 @@ impl<T: Transport, S: Serve> Connection<T, S> {
         }
     }
 
-    /// Waits for the first bytes of a request. Ready if the connection is over; else it serves.
-    fn poll_idle(&mut self, cx: &mut Context<'_>) -> Poll<Ended> {
+    /// Waits for the first bytes of a request. Breaks when the connection is over, and continues when its stage
+    /// has changed.
+    fn poll_idle(&mut self, cx: &mut Context<'_>) -> Poll<ControlFlow<()>> {
         let Stage::Idle { stream, .. } = &self.stage else {
-            return Poll::Ready(Ended::No);
+            return Poll::Ready(ControlFlow::Continue(()));
         };
         if self.activity.is_draining() {
-            return Poll::Ready(Ended::Yes);
+            return Poll::Ready(ControlFlow::Break(()));
         }
         let mut first = Bytes::new();
-        let mut place = [const { MaybeUninit::uninit() }; FIRST_READ];
+        let mut buffer = [const { MaybeUninit::uninit() }; FIRST_READ];
         let take = |bytes: &[u8]| first = Bytes::copy_from_slice(bytes);
-        match stream.poll_read_with(cx, &mut place, take) {
-            Poll::Ready(Ok(0) | Err(_)) => Poll::Ready(Ended::Yes),
+        match stream.poll_read_with(cx, &mut buffer, take) {
+            Poll::Ready(Ok(0) | Err(_)) => Poll::Ready(ControlFlow::Break(())),
             Poll::Ready(Ok(_)) => {
                 self.serve(first);
-                Poll::Ready(Ended::No)
+                Poll::Ready(ControlFlow::Continue(()))
             }
             Poll::Pending => {
                 let limit = match self.activity.has_served() {
                     true => self.limits.idle,
                     false => self.limits.header,
                 };
-                let present = self.lasting(Phase::Quiet);
-                let over = self.watchdog.watch(present, Some(limit), cx);
-                over.map(|()| Ended::Yes)
+                let current = self.phase_id(Phase::Quiet);
+                let over = self.watchdog.watch(current, Some(limit), cx);
+                over.map(|()| ControlFlow::Break(()))
             }
         }
     }
 
-    /// Gives the socket to hyper, with what was read already.
+    /// Gives the socket to hyper, with the bytes that were already read.
     fn serve(&mut self, first: Bytes) {
         let Stage::Idle { stream, service } = std::mem::replace(&mut self.stage, Stage::Over)
         else {
-            unreachable!("only an idle connection begins to serve");
+            unreachable!("only an idle connection starts to serve");
         };
         self.activity.received();
         self.watchdog.reset();
-        let noted = Noted {
+        let io = TrackedIo {
             io: Io(stream),
             first,
             activity: self.activity.clone(),
@@ -129,11 +132,11 @@ impl<T: Transport, S: Serve> Connection<T, S> {
         if let Some(most) = self.limits.buffer {
             builder.max_buf_size(most);
         }
-        let hyper = builder.serve_connection(noted, handler).with_upgrades();
+        let hyper = builder.serve_connection(io, handler).with_upgrades();
         self.stage = Stage::Serving(Box::pin(hyper));
     }
 
-    /// Takes the socket back from hyper, if nothing is under way.
+    /// Takes the socket back from hyper, unless a request is in progress.
     fn shed(&mut self) {
         if !self.activity.is_between_requests() {
             return;
@@ -141,7 +144,7 @@ impl<T: Transport, S: Serve> Connection<T, S> {
         let Stage::Serving(hyper) = std::mem::replace(&mut self.stage, Stage::Over) else {
             unreachable!("only a serving connection sheds");
         };
-        // Hyper's connection may be moved: it is `Unpin`.
+        // Hyper's connection can be moved out of its pin: it is `Unpin`.
         let hyper = *Pin::into_inner(hyper);
         let Some(parts) = hyper.into_parts() else {
             return;
@@ -156,14 +159,16 @@ impl<T: Transport, S: Serve> Connection<T, S> {
         };
         self.watchdog.reset();
         if !first.is_empty() {
-            // The beginning of another request came with the last one.
+            // The start of another request arrived with the last one.
             self.serve(first);
         }
     }
 
-    fn poll_serving(&mut self, cx: &mut Context<'_>) -> Poll<Ended> {
+    /// Lets hyper serve, and enforces the limits. Breaks when the connection is over, and continues when its
+    /// stage has changed.
+    fn poll_serving(&mut self, cx: &mut Context<'_>) -> Poll<ControlFlow<()>> {
         let Stage::Serving(hyper) = &mut self.stage else {
-            return Poll::Ready(Ended::No);
+            return Poll::Ready(ControlFlow::Continue(()));
         };
         if self.activity.is_draining() {
             hyper.as_mut().graceful_shutdown();
@@ -172,12 +177,12 @@ impl<T: Transport, S: Serve> Connection<T, S> {
             if let Err(error) = ended {
                 tracing::debug!(%error, "an HTTP connection ended with an error");
             }
-            return Poll::Ready(Ended::Yes);
+            return Poll::Ready(ControlFlow::Break(()));
         }
         let phase = self.activity.phase();
         if self.activity.is_draining() && phase == Phase::Head {
-            // The client may ask somebody else: nothing was begun for it.
-            return Poll::Ready(Ended::Yes);
+            // No work has started for this request: the client can safely retry it elsewhere.
+            return Poll::Ready(ControlFlow::Break(()));
         }
         let limit = match phase {
             Phase::InFlight => None,
@@ -187,44 +192,44 @@ impl<T: Transport, S: Serve> Connection<T, S> {
             Phase::Quiet if self.activity.is_between_requests() => Some(SHED_AFTER),
             Phase::Quiet => Some(self.limits.idle),
         };
-        let present = self.lasting(phase);
+        let current = self.phase_id(phase);
         if phase == Phase::InFlight && self.activity.has_body() {
-            // Another job may begin to wait for the body, and wakes nobody for that.
-            self.watchdog.look_within(present, self.limits.body, cx);
+            // Another job may start to wait for the body, and that does not wake this job.
+            self.watchdog.look_within(current, self.limits.body, cx);
             return Poll::Pending;
         }
-        if self.watchdog.watch(present, limit, cx).is_pending() {
+        if self.watchdog.watch(current, limit, cx).is_pending() {
             return Poll::Pending;
         }
         match phase {
             Phase::Quiet if self.activity.is_between_requests() => {
                 self.shed();
-                Poll::Ready(Ended::No)
+                Poll::Ready(ControlFlow::Continue(()))
             }
             Phase::Head => {
                 self.refuse();
-                Poll::Ready(Ended::Yes)
+                Poll::Ready(ControlFlow::Break(()))
             }
             Phase::Body => {
                 if !self.activity.has_answered() {
                     self.refuse();
                 }
-                Poll::Ready(Ended::Yes)
+                Poll::Ready(ControlFlow::Break(()))
             }
-            _ => Poll::Ready(Ended::Yes),
+            _ => Poll::Ready(ControlFlow::Break(())),
         }
     }
 
-    /// Tells a client that its request came too slowly, if it listens.
+    /// Responds with 408, if the client still accepts a response.
     fn refuse(&mut self) {
         if let Stage::Serving(hyper) = std::mem::replace(&mut self.stage, Stage::Over)
             && let Some(parts) = Pin::into_inner(hyper).into_parts()
         {
-            let _deaf = parts.io.io.0.try_write(TIMED_OUT);
+            let _ignored = parts.io.io.0.try_write(TIMED_OUT);
         }
     }
 
-    fn note_waker(&mut self, waker: &Waker) {
+    fn record_waker(&mut self, waker: &Waker) {
         let is_known = |known: &Waker| known.will_wake(waker);
         if !self.waker.as_ref().is_some_and(is_known) {
             self.waker = Some(waker.clone());
@@ -232,19 +237,12 @@ impl<T: Transport, S: Serve> Connection<T, S> {
         }
     }
 
-    fn lasting(&self, phase: Phase) -> Lasting {
-        Lasting {
+    fn phase_id(&self, phase: Phase) -> PhaseId {
+        PhaseId {
             phase,
-            mark: self.activity.mark(phase),
+            generation: self.activity.generation(phase),
         }
     }
-}
-
-/// Whether a connection is over, or has only changed its stage.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Ended {
-    Yes,
-    No,
 }
 
 impl<T: Transport, S: Serve> Future for Connection<T, S> {
@@ -252,7 +250,7 @@ impl<T: Transport, S: Serve> Future for Connection<T, S> {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let this = self.get_mut();
-        this.note_waker(cx.waker());
+        this.record_waker(cx.waker());
         this.watchdog.look(cx);
         loop {
             if this.activity.must_stop() {
@@ -264,8 +262,8 @@ impl<T: Transport, S: Serve> Future for Connection<T, S> {
                 Stage::Over => return Poll::Ready(()),
             };
             match polled {
-                Poll::Ready(Ended::Yes) => return Poll::Ready(()),
-                Poll::Ready(Ended::No) => {}
+                Poll::Ready(ControlFlow::Break(())) => return Poll::Ready(()),
+                Poll::Ready(ControlFlow::Continue(())) => {}
                 Poll::Pending => return Poll::Pending,
             }
         }

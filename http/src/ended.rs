@@ -1,4 +1,4 @@
-//! How a server ended, and what had not.
+//! Reports of how a server ended, and which connections had not.
 
 use std::{fmt, io, net::SocketAddr};
 
@@ -8,7 +8,7 @@ use http::{Method, Uri};
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Drained {
-    /// What connections did that had not ended at the deadline. They were stopped at their next wait.
+    /// The connections that had not ended by the deadline. Each was stopped at its next wait.
     pub not_stopped: Vec<Unfinished>,
 }
 
@@ -16,9 +16,9 @@ pub struct Drained {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Unfinished {
-    /// Who is at the other end, if that has an address.
+    /// The address of the client, if it has one.
     pub peer: Option<SocketAddr>,
-    /// The request that was in flight, or whose response was.
+    /// The request that was in flight, or whose response was still being written.
     pub request: Option<(Method, Uri)>,
 }
 
@@ -35,11 +35,11 @@ impl fmt::Display for Unfinished {
     }
 }
 
-/// Why a server cannot serve.
+/// Why a server stopped serving.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServeError {
-    /// The listener is of no use any longer.
-    #[error("the server's listener failed, so that nobody can connect; bind a new one: {0}")]
+    /// The listener can no longer accept.
+    #[error("the server's listener failed, so no client can connect; bind a new one: {0}")]
     Listener(#[from] io::Error),
 }

@@ -1,6 +1,6 @@
-//! Calls the service for one request after the other, and notes when a response is done with.
+//! Calls the service once per request, and records when the response has been sent or dropped.
 //!
-//! The service is cloned for each request, and asked whether it is ready, as tower wants it.
+//! Each request gets a clone of the service, which is polled until it is ready, as tower requires.
 
 use std::{
     future::Future,
@@ -16,16 +16,17 @@ use pin_project_lite::pin_project;
 use tower_service::Service;
 
 use crate::{
-    activity::{Activity, InFlight},
+    activity::{Activity, RequestGuard},
     request_body::RequestBody,
-    server::BoxError,
 };
 
-/// What can be served: a tower service of requests. Implemented by whatever fits.
+pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+/// A tower service that a server can serve. Implemented for every type that fits.
 pub trait Serve:
     Service<
         Request<RequestBody>,
-        Response = Response<Self::Answered>,
+        Response = Response<Self::ResponseBody>,
         Error: Into<BoxError>,
         Future: Send,
     > + Clone
@@ -33,7 +34,7 @@ pub trait Serve:
     + 'static
 {
     /// The body of its responses.
-    type Answered: Body<Data: Send, Error: Into<BoxError>> + Send + 'static;
+    type ResponseBody: Body<Data: Send, Error: Into<BoxError>> + Send + 'static;
 }
 
 impl<S, B> Serve for S
@@ -44,7 +45,7 @@ where
         + 'static,
     B: Body<Data: Send, Error: Into<BoxError>> + Send + 'static,
 {
-    type Answered = B;
+    type ResponseBody = B;
 }
 
 /// The service as hyper calls it.
@@ -54,84 +55,86 @@ pub(crate) struct Handler<S> {
 }
 
 impl<S: Serve> hyper::service::Service<Request<Incoming>> for Handler<S> {
-    type Response = Response<Tracked<S::Answered>>;
+    type Response = Response<TrackedBody<S::ResponseBody>>;
     type Error = BoxError;
-    type Future = Answer<S>;
+    type Future = ResponseFuture<S>;
 
-    fn call(&self, request: Request<Incoming>) -> Answer<S> {
-        let in_flight = self.activity.begin(&request);
+    fn call(&self, request: Request<Incoming>) -> ResponseFuture<S> {
+        let in_flight = self.activity.begin_request(&request);
         let request =
             request.map(|incoming| RequestBody::new(incoming, &self.activity, &in_flight));
         let mut service = self.service.clone();
-        // Most services are always ready; then the request is moved once. Nobody is woken for those that are
-        // not, which are asked again by the first poll.
-        let stage = match service.poll_ready(&mut Context::from_waker(Waker::noop())) {
-            Poll::Ready(Ok(())) => Stage::Called {
+        // Most services are always ready, and then the request is moved only once. No waker is needed here: the
+        // first poll of the future asks a service again that was not ready.
+        let state = match service.poll_ready(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(Ok(())) => CallState::Called {
                 future: service.call(request),
             },
-            Poll::Ready(Err(error)) => Stage::Failed {
+            Poll::Ready(Err(error)) => CallState::Failed {
                 error: Some(error.into()),
             },
-            Poll::Pending => Stage::Asked {
+            Poll::Pending => CallState::NotReady {
                 service,
                 request: Some(Box::new(request)),
             },
         };
         let in_flight = Some(in_flight);
-        Answer { stage, in_flight }
+        ResponseFuture { state, in_flight }
     }
 }
 
 pin_project! {
     /// The service's work on one request.
-    pub(crate) struct Answer<S: Service<Request<RequestBody>>> {
+    pub(crate) struct ResponseFuture<S: Service<Request<RequestBody>>> {
         #[pin]
-        stage: Stage<S, S::Future>,
-        in_flight: Option<InFlight>,
+        state: CallState<S, S::Future>,
+        in_flight: Option<RequestGuard>,
     }
 }
 
 pin_project! {
-    #[project = StageParts]
-    enum Stage<S, F> {
+    #[project = CallStateProjection]
+    enum CallState<S, F> {
         // Until the service is ready.
-        Asked { service: S, request: Option<Box<Request<RequestBody>>> },
+        NotReady { service: S, request: Option<Box<Request<RequestBody>>> },
         Called { #[pin] future: F },
         Failed { error: Option<BoxError> },
     }
 }
 
-impl<S, B> Future for Answer<S>
+impl<S, B> Future for ResponseFuture<S>
 where
     S: Service<Request<RequestBody>, Response = Response<B>, Error: Into<BoxError>>,
 {
-    type Output = Result<Response<Tracked<B>>, BoxError>;
+    type Output = Result<Response<TrackedBody<B>>, BoxError>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.project();
         loop {
-            match this.stage.as_mut().project() {
-                StageParts::Asked { service, request } => {
+            match this.state.as_mut().project() {
+                CallStateProjection::NotReady { service, request } => {
                     ready!(service.poll_ready(cx)).map_err(Into::into)?;
                     let request = request.take().expect("a service is called once");
                     let future = service.call(*request);
-                    this.stage.set(Stage::Called { future });
+                    this.state.set(CallState::Called { future });
                 }
-                StageParts::Called { future } => {
+                CallStateProjection::Called { future } => {
                     let polled = future.poll(cx);
                     if let Some(in_flight) = this.in_flight {
                         match &polled {
                             Poll::Ready(_) => in_flight.answered(),
-                            Poll::Pending => in_flight.end_round(cx),
+                            Poll::Pending => in_flight.end_poll(cx),
                         }
                     }
                     let response = ready!(polled).map_err(Into::into)?;
                     let in_flight = this.in_flight.take();
-                    let track = |body| Tracked { body, in_flight };
+                    let track = |body| TrackedBody { body, in_flight };
                     return Poll::Ready(Ok(response.map(track)));
                 }
-                StageParts::Failed { error } => {
-                    let error = error.take().expect("a future that is over is not polled");
+                CallStateProjection::Failed { error } => {
+                    let error = error
+                        .take()
+                        .expect("a future is not polled after it is done");
                     return Poll::Ready(Err(error));
                 }
             }
@@ -141,14 +144,14 @@ where
 
 pin_project! {
     /// A response's body. Its request is in flight until hyper drops it.
-    pub(crate) struct Tracked<B> {
+    pub(crate) struct TrackedBody<B> {
         #[pin]
         body: B,
-        in_flight: Option<InFlight>,
+        in_flight: Option<RequestGuard>,
     }
 }
 
-impl<B: Body> Body for Tracked<B> {
+impl<B: Body> Body for TrackedBody<B> {
     type Data = B::Data;
     type Error = B::Error;
 
@@ -159,7 +162,7 @@ impl<B: Body> Body for Tracked<B> {
         let this = self.project();
         let frame = this.body.poll_frame(cx);
         if let (Poll::Pending, Some(in_flight)) = (&frame, this.in_flight) {
-            in_flight.end_round(cx);
+            in_flight.end_poll(cx);
         }
         frame
     }

@@ -1,8 +1,8 @@
-//! HTTP served by Weald: any tower service on hyper, without another runtime.
+//! An HTTP server for Weald: any tower service on hyper, without another runtime.
 //!
-//! To follow a request, read `server` (accepts), `connection` (one job for each), `handler` (calls the
-//! service). What makes a server behave under load and at its end stands in files of its own: `activity`
-//! (what a connection does), `watchdog` (deadlines), `registry` (who is there).
+//! To follow a request, read `server` (accepts), `connection` (one job per connection), `handler` (calls the
+//! service). Separate files make the server behave under load and at shutdown: `activity` (what a connection
+//! is doing), `watchdog` (deadlines), `registry` (all connections).
 //!
 //! ```
 //! use std::convert::Infallible;
@@ -16,7 +16,7 @@
 //! });
 //! let listener = TcpListener::bind("127.0.0.1:0".parse().expect("an address"))?;
 //! let ended = weald_http::serve(listener, hello)
-//!     .until(async { /* a signal, say */ })
+//!     .until(async { /* for example a signal */ })
 //!     .await?;
 //! assert!(ended.not_stopped.is_empty());
 //! # Ok::<(), weald_http::ServeError>(())
@@ -25,35 +25,27 @@
 //!
 //! Absent: HTTP/2 and TLS.
 
-// The server.
-mod server;
-
+// Primitives: hyper's traits, listeners, limits, reports, bodies.
 mod ended;
-
+mod limits;
 mod listen;
-
-mod connection;
-
-mod noted;
-
-mod handler;
-
-mod request_body;
-
-// What it knows of its connections.
-mod activity;
-
 mod reading;
+pub mod rt;
+mod sse;
 
+// What the server knows about its connections.
+mod activity;
 mod registry;
-
 mod watchdog;
 
-// Hyper's traits.
-pub mod rt;
+// One connection, from its socket to the service.
+mod connection;
+mod handler;
+mod request_body;
+mod tracked_io;
 
-// For bodies.
-mod sse;
+// The server.
+mod server;
 
 pub use ended::{Drained, ServeError, Unfinished};
 pub use handler::Serve;

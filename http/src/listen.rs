@@ -1,18 +1,18 @@
-//! What a server accepts from: listeners of `weald-net`.
+//! The listeners that a server accepts from: those of `weald-net`.
 
 use std::{io, net::SocketAddr};
 
 use weald_net::{Stream, TcpListener, Transport, UnixListener};
 use weald_sync::{Branch, Event, Waiting};
 
-/// A listener.
+/// A source of connections for a server.
 pub trait Listen: Send + Sync + 'static {
-    /// What its streams are made of.
+    /// The socket below its streams.
     type Transport: Transport;
 
-    /// The next connection, and who made it, if that has an address. Nothing may be lost if another event is
-    /// chosen. After an error that says that descriptors or memory are used up
-    /// ([`is_exhausted`](weald_net::is_exhausted)) the next wait must take a while.
+    /// Waits for the next connection, and returns it with the address of its client, if there is one. No
+    /// connection may be lost if another event is chosen. After an error that says that descriptors or memory
+    /// are used up ([`is_exhausted`](weald_net::is_exhausted)) the next wait must pause before it accepts.
     fn next(
         &self,
     ) -> impl Event<Output = io::Result<(Stream<Self::Transport>, Option<SocketAddr>)>, Branch: Send>
@@ -29,9 +29,9 @@ impl Listen for TcpListener {
         let accepted: Waiting<_> = self.accept();
         prepared(accepted).wrap(|accepted| {
             let (stream, peer) = accepted?;
-            // Small writes of a stream of events must not wait for an acknowledgement. It fails only if
-            // the peer is gone, which reading tells.
-            let _gone = stream.set_nodelay(true);
+            // The small writes of an event stream must not wait for an acknowledgement. The call fails only if
+            // the peer is gone, and the next read reports that.
+            let _ignored = stream.set_nodelay(true);
             Ok((stream, Some(peer)))
         })
     }
@@ -48,7 +48,7 @@ impl Listen for UnixListener {
     }
 }
 
-/// The same; it says which type that is.
+/// The identity function; its signature names the type.
 fn prepared<B: Branch>(waiting: Waiting<B>) -> Waiting<B> {
     waiting
 }

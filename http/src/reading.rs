@@ -1,100 +1,101 @@
-//! How the body of one request is read: who waits for more of it, and whether anybody does.
+//! How the body of one request is read: whether a reader waits for more of it, and which.
 //!
-//! - Each body has its own, so that one that outlives its request disturbs no other one's reader.
-//! - Nobody waits once more has come, read or not; nor once the service's own future has had a round in which
-//!   it did not ask again, if it was that future itself that had asked.
+//! - Each body has its own state, so a body that outlives its request does not disturb the next body's reader.
+//! - A wait ends when more of the body arrives, whether or not it is read. If the service's own future started
+//!   the wait, it also ends when a poll of that future does not ask for more again.
 //!
-//! Called by whoever reads the body, by hyper when there is more, by the service's future, and by the
-//! connection, which looks.
+//! Called by the body's reader, by hyper when more has arrived, by the service's future, and by the
+//! connection, which checks for a wait.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::{Wake, Waker},
 };
 
+/// The state of the body of one request.
 #[derive(Debug, Default)]
 pub(crate) struct Reading {
-    inner: Mutex<Inner>,
+    state: Mutex<ReadState>,
 }
 
 #[derive(Debug, Default)]
-struct Inner {
-    /// The last one who asked, unless it was woken.
+struct ReadState {
+    /// The reader that last asked for more, unless it has been woken.
     reader: Option<Waker>,
     /// Whether the reader waits for more.
     waits: bool,
-    /// Whether anybody asked since the service's last round.
+    /// Whether any reader has asked since the last poll of the service's future.
     asked: bool,
-    /// How many waits are over.
-    over: u32,
+    /// How many waits have ended.
+    ended_waits: u32,
 }
 
-impl Inner {
+impl ReadState {
     fn end_wait(&mut self) {
         if std::mem::replace(&mut self.waits, false) {
-            self.over = self.over.wrapping_add(1);
+            self.ended_waits = self.ended_waits.wrapping_add(1);
         }
     }
 }
 
 impl Reading {
-    fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, ReadState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// `reader` is about to ask for more. Returns the waker that hyper shall wake in its place when there
-    /// is more, so that from then on it is the reader who takes its time.
+    /// Records that `reader` is about to ask for more. Returns the waker that hyper must wake instead of
+    /// `reader` when more has arrived: it ends the wait, so that from then on the delay is the reader's own.
     pub(crate) fn ask(self: &Arc<Self>, reader: &Waker) -> Waker {
-        // A waker is user code: cloned and dropped outside of the lock.
+        // Cloning or dropping a waker runs user code, so both happen outside the lock.
         let reader = reader.clone();
-        let mut inner = self.lock();
-        let former = inner.reader.replace(reader);
-        inner.waits = true;
-        inner.asked = true;
-        drop(inner);
+        let mut state = self.lock();
+        let former = state.reader.replace(reader);
+        state.waits = true;
+        state.asked = true;
+        drop(state);
         drop(former);
         Waker::from(self.clone())
     }
 
-    /// There is more.
+    /// Records that more has arrived.
     pub(crate) fn has_more(&self) {
         self.lock().end_wait();
     }
 
-    /// Nobody will ask any more.
+    /// Records that the body was dropped: no reader will ask again.
     pub(crate) fn leave(&self) {
-        let mut inner = self.lock();
-        inner.end_wait();
-        let reader = inner.reader.take();
-        drop(inner);
+        let mut state = self.lock();
+        state.end_wait();
+        let reader = state.reader.take();
+        drop(state);
         drop(reader);
     }
 
-    /// The service's future was polled with `waker`, and waits for something. A future that is polled asks
-    /// again for all that it waits for; but not what it polls by way of other wakers.
-    pub(crate) fn end_round(&self, waker: &Waker) {
-        let mut inner = self.lock();
-        let has_asked = std::mem::replace(&mut inner.asked, false);
+    /// Records that a poll of the service's future with `waker` has returned `Pending`. Each poll asks again
+    /// for everything the future waits for, except what it polls with wakers of its own.
+    pub(crate) fn end_poll(&self, waker: &Waker) {
+        let mut state = self.lock();
+        let has_asked = std::mem::replace(&mut state.asked, false);
         let is_reader = |reader: &Waker| reader.will_wake(waker);
-        // The reader stays: it is still to be woken when more comes.
-        if !has_asked && inner.reader.as_ref().is_some_and(is_reader) {
-            inner.end_wait();
+        // `reader` stays set: it must still be woken when more arrives.
+        if !has_asked && state.reader.as_ref().is_some_and(is_reader) {
+            state.end_wait();
         }
     }
 
-    /// Which wait it is that lasts: its number. None if nobody waits.
+    /// The number of the current wait, if a reader waits.
     pub(crate) fn wait(&self) -> Option<u32> {
-        let inner = self.lock();
-        inner.waits.then_some(inner.over)
+        let state = self.lock();
+        state.waits.then_some(state.ended_waits)
     }
 }
 
 impl Wake for Reading {
     fn wake(self: Arc<Self>) {
-        let mut inner = self.lock();
-        inner.end_wait();
-        let reader = inner.reader.take();
-        drop(inner);
+        let mut state = self.lock();
+        state.end_wait();
+        let reader = state.reader.take();
+        drop(state);
         if let Some(reader) = reader {
             reader.wake();
         }

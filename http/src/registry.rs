@@ -1,4 +1,4 @@
-//! All connections of a server: how many there are, how they are told to end, which have not.
+//! All connections of a server: how many there are, the orders to close them, and which have not ended.
 
 use std::{
     future::poll_fn,
@@ -10,34 +10,36 @@ use slab::Slab;
 
 use crate::{activity::Activity, ended::Unfinished};
 
+/// The connections of one server.
 #[derive(Default)]
 pub(crate) struct Registry {
-    inner: Mutex<Inner>,
+    table: Mutex<Table>,
 }
 
 #[derive(Default)]
-struct Inner {
+struct Table {
     connections: Slab<Arc<Activity>>,
     draining: bool,
-    /// The server, which waits for fewer connections.
+    /// The server, while it waits for fewer connections.
     waiter: Option<Waker>,
 }
 
-/// A connection's place; it is free when this is dropped.
+/// A connection's entry in the registry. Dropping it removes the connection.
 pub(crate) struct Entry {
     registry: Arc<Registry>,
     key: usize,
 }
 
 impl Registry {
-    fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Adds a connection. If the server is draining, the connection is ordered to drain at once.
     pub(crate) fn enter(self: &Arc<Self>, activity: &Arc<Activity>) -> Entry {
-        let mut inner = self.lock();
-        let key = inner.connections.insert(activity.clone());
-        if inner.draining {
+        let mut table = self.lock();
+        let key = table.connections.insert(activity.clone());
+        if table.draining {
             activity.order_drain();
         }
         Entry {
@@ -49,19 +51,19 @@ impl Registry {
     /// Waits until there are fewer than `count` connections.
     pub(crate) async fn fewer_than(&self, count: usize) {
         poll_fn(|cx| {
-            let mut inner = self.lock();
-            if inner.connections.len() < count {
+            let mut table = self.lock();
+            if table.connections.len() < count {
                 return Poll::Ready(());
             }
-            let former = inner.waiter.replace(cx.waker().clone());
-            drop(inner);
+            let former = table.waiter.replace(cx.waker().clone());
+            drop(table);
             drop(former);
             Poll::Pending
         })
         .await;
     }
 
-    /// Tells every connection to end after the request that is in flight.
+    /// Orders every connection to close after the request that is in flight.
     pub(crate) fn drain(&self) {
         self.lock().draining = true;
         self.all()
@@ -69,17 +71,20 @@ impl Registry {
             .for_each(|activity| activity.order_drain());
     }
 
-    /// Tells every connection that is left to end now, and returns what they did.
+    /// Orders every remaining connection to close now, and returns what each was doing.
     pub(crate) fn stop(&self) -> Vec<Unfinished> {
-        let left = self.all();
-        let unfinished = left.iter().map(|activity| activity.describe()).collect();
-        left.iter().for_each(|activity| activity.order_stop());
+        let remaining = self.all();
+        let unfinished = remaining
+            .iter()
+            .map(|activity| activity.describe())
+            .collect();
+        remaining.iter().for_each(|activity| activity.order_stop());
         unfinished
     }
 
     fn all(&self) -> Vec<Arc<Activity>> {
-        let inner = self.lock();
-        inner
+        let table = self.lock();
+        table
             .connections
             .iter()
             .map(|(_, activity)| activity.clone())
@@ -89,10 +94,10 @@ impl Registry {
 
 impl Drop for Entry {
     fn drop(&mut self) {
-        let mut inner = self.registry.lock();
-        let activity = inner.connections.remove(self.key);
-        let waiter = inner.waiter.take();
-        drop(inner);
+        let mut table = self.registry.lock();
+        let activity = table.connections.remove(self.key);
+        let waiter = table.waiter.take();
+        drop(table);
         drop(activity);
         if let Some(waiter) = waiter {
             waiter.wake();

@@ -1,6 +1,6 @@
-//! The body of a request, as a service reads it: hyper's, and a note when the client is what it waits for.
+//! The body of a request, as a service reads it: hyper's body, plus a record of when its reader waits.
 //!
-//! So a service that takes its time is told from a client that does, which has a time limit.
+//! The record tells a slow client, which has a time limit, from a slow service, which has none.
 
 use std::{
     net::SocketAddr,
@@ -14,19 +14,19 @@ use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 
 use crate::{
-    activity::{Activity, InFlight},
+    activity::{Activity, RequestGuard},
     reading::Reading,
 };
 
-/// The body of a request. It comes as it is read: nothing is read ahead of the service, beyond a buffer.
+/// The body of a request. It is read from the client only as the service reads it, apart from one buffer.
 ///
-/// Dropping it before its end is no error; the connection then ends with the response, unless the rest
-/// has come already.
+/// Dropping it before its end is not an error. The connection then closes after the response, unless the rest
+/// of the body has already arrived.
 #[derive(Debug)]
 pub struct RequestBody {
     incoming: Incoming,
     activity: Arc<Activity>,
-    /// None if it is empty.
+    /// None if the body is empty.
     reading: Option<Arc<Reading>>,
 }
 
@@ -34,7 +34,7 @@ impl RequestBody {
     pub(crate) fn new(
         incoming: Incoming,
         activity: &Arc<Activity>,
-        in_flight: &InFlight,
+        in_flight: &RequestGuard,
     ) -> RequestBody {
         RequestBody {
             incoming,
@@ -43,7 +43,8 @@ impl RequestBody {
         }
     }
 
-    /// Who sent it, if that has an address. A layer around a router passes it on, say as an extension:
+    /// The address of the client, if it has one. A layer around a router can pass it on, for example as an
+    /// extension:
     ///
     /// ```
     /// use axum::{Extension, Router, routing::get};

@@ -1,4 +1,4 @@
-//! Hyper's runtime traits, for whoever drives hyper by hand: executor, timer, and streams.
+//! Hyper's runtime traits, for programs that drive hyper directly: executor, timer, and streams.
 
 use std::{
     future::Future,
@@ -12,8 +12,8 @@ use std::{
 use hyper::rt::{Read, ReadBufCursor, Write};
 use weald_net::{Stream, Transport};
 
-/// How much is read at once.
-const READ: usize = 16 << 10;
+/// The most bytes read at once.
+const MAX_READ: usize = 16 << 10;
 
 /// Spawns hyper's background work as jobs of the current runtime.
 #[derive(Clone, Copy, Debug, Default)]
@@ -34,9 +34,9 @@ where
 pub struct Timer;
 
 /// A sleep of [`Timer`].
-struct Sleep(weald_kernel::Sleep);
+struct HyperSleep(weald_kernel::Sleep);
 
-impl Future for Sleep {
+impl Future for HyperSleep {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
@@ -44,15 +44,15 @@ impl Future for Sleep {
     }
 }
 
-impl hyper::rt::Sleep for Sleep {}
+impl hyper::rt::Sleep for HyperSleep {}
 
 impl hyper::rt::Timer for Timer {
     fn sleep(&self, duration: Duration) -> Pin<Box<dyn hyper::rt::Sleep>> {
-        Box::pin(Sleep(weald_kernel::sleep(duration)))
+        Box::pin(HyperSleep(weald_kernel::sleep(duration)))
     }
 
     fn sleep_until(&self, deadline: Instant) -> Pin<Box<dyn hyper::rt::Sleep>> {
-        Box::pin(Sleep(weald_kernel::sleep_until(deadline)))
+        Box::pin(HyperSleep(weald_kernel::sleep_until(deadline)))
     }
 
     fn now(&self) -> Instant {
@@ -60,29 +60,29 @@ impl hyper::rt::Timer for Timer {
     }
 
     fn reset(&self, sleep: &mut Pin<Box<dyn hyper::rt::Sleep>>, deadline: Instant) {
-        match sleep.as_mut().downcast_mut_pin::<Sleep>() {
+        match sleep.as_mut().downcast_mut_pin::<HyperSleep>() {
             Some(mut ours) => ours.0 = weald_kernel::sleep_until(deadline),
             None => *sleep = self.sleep_until(deadline),
         }
     }
 }
 
-/// A stream of Weald as hyper reads and writes it.
+/// Adapts a stream of Weald to hyper's `Read` and `Write`.
 #[derive(Debug)]
 pub struct Io<T: Transport>(pub Stream<T>);
 
-/// Reads into hyper's buffer; returns how many bytes.
+/// Reads into hyper's buffer. Returns the number of bytes.
 pub(crate) fn read_into<T: Transport>(
     stream: &Stream<T>,
     cx: &mut Context<'_>,
     mut buffer: ReadBufCursor<'_>,
 ) -> Poll<io::Result<usize>> {
-    // Through a place on the stack, because writing into hyper's own takes unsafe code. The copy is as
-    // small as what has come.
-    let mut place = [const { MaybeUninit::uninit() }; READ];
-    let room = buffer.remaining().min(READ);
+    // Through a buffer on the stack, because writing directly into hyper's takes unsafe code. Only the bytes
+    // that arrived are copied.
+    let mut stack_buffer = [const { MaybeUninit::uninit() }; MAX_READ];
+    let room = buffer.remaining().min(MAX_READ);
     let take = |bytes: &[u8]| buffer.put_slice(bytes);
-    stream.poll_read_with(cx, &mut place[..room], take)
+    stream.poll_read_with(cx, &mut stack_buffer[..room], take)
 }
 
 impl<T: Transport> Read for Io<T> {
@@ -122,7 +122,7 @@ impl<T: Transport> Write for Io<T> {
 
     fn poll_shutdown(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.0.shutdown(std::net::Shutdown::Write) {
-            // A peer that is gone already needs no word of it.
+            // A peer that is already gone is no error.
             Err(error) if error.kind() != io::ErrorKind::NotConnected => Poll::Ready(Err(error)),
             _ => Poll::Ready(Ok(())),
         }

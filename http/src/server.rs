@@ -1,12 +1,12 @@
-//! The server: accepts connections, spawns a job for each, and ends in good order.
+//! The server: accepts connections, spawns a job for each, and shuts down in an orderly way.
 //!
 //! Steps:
-//! 1. wait for a place, if there are as many connections as may be;
-//! 2. accept, or hear that it shall end; when the system has no descriptor left, say so, once, and go on: the
-//!    listener pauses;
-//! 3. spawn the connection's job;
-//! 4. at the end: accept no more, tell all connections to finish, wait for them until the deadline, stop
-//!    the rest, and say what they did.
+//! 1. Wait until there are fewer connections than the limit.
+//! 2. Accept, or notice that the server must end. When no descriptor is left, log a warning once and continue:
+//!    the listener pauses.
+//! 3. Spawn the connection's job.
+//! 4. At the end: accept no more, order all connections to finish, wait for them until the deadline, stop the
+//!    rest, and report what they were doing.
 
 use std::{
     future::{Future, IntoFuture, Pending, pending},
@@ -26,38 +26,19 @@ use crate::{
     connection::Connection,
     ended::{Drained, ServeError},
     handler::Serve,
+    limits::{HalfClosed, Limits},
     listen::Listen,
     registry::Registry,
 };
 
-pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
-
-/// What becomes of a request whose client has ended its direction of the connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum HalfClosed {
-    Dropped,
-    Answered,
-}
-
-/// What a connection may take.
-#[derive(Debug)]
-pub(crate) struct Limits {
-    pub(crate) header: Duration,
-    pub(crate) body: Duration,
-    pub(crate) idle: Duration,
-    pub(crate) write: Duration,
-    pub(crate) buffer: Option<usize>,
-    pub(crate) half_closed: HalfClosed,
-}
-
-/// Serves HTTP/1 to whoever connects to `listener`: each request is passed to a clone of `service`, which
-/// is any tower service, an axum router for one. Await it to serve; without [`until`](Server::until) it
-/// serves until it is dropped.
+/// Serves HTTP/1 to clients of `listener`. Each request is passed to a clone of `service`, which is any tower
+/// service, for example an axum router. Await the server to run it; without [`until`](Server::until) it serves
+/// until it is dropped.
 ///
-/// A job for each connection; a panic of the service ends its connection only. The service's future is
-/// dropped when its client is gone. Dropping the server's future closes the listener and lets each
-/// connection finish the request that is in flight. A connection that was upgraded belongs to whoever took
-/// it, and the server's end does not wait for it.
+/// Each connection is a job, so a panic of the service ends only its own connection. The service's future is
+/// dropped when its client is gone. Dropping the server's future closes the listener and lets each connection
+/// finish the request that is in flight. An upgraded connection belongs to the code that took it over, and the
+/// server does not wait for it.
 pub fn serve<L, S>(listener: L, service: S) -> Server<L, S, Pending<()>> {
     Server {
         listener,
@@ -76,14 +57,14 @@ pub fn serve<L, S>(listener: L, service: S) -> Server<L, S, Pending<()>> {
     }
 }
 
-/// Seven of eight descriptors that the program may have.
+/// Seven eighths of the program's descriptor limit.
 fn most_connections() -> usize {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
     let limit = limit.current.and_then(|limit| usize::try_from(limit).ok());
     limit.map_or(usize::MAX, |limit| (limit - limit / 8).max(1))
 }
 
-/// A server that is about to serve; see [`serve`].
+/// A server that has not started yet; see [`serve`].
 #[must_use = "a server does nothing unless it is awaited"]
 pub struct Server<L, S, U> {
     listener: L,
@@ -95,8 +76,8 @@ pub struct Server<L, S, U> {
 }
 
 impl<L, S, U> Server<L, S, U> {
-    /// Serves until `until` is ready; then accepts no more, lets each connection finish the request that
-    /// is in flight, and returns when all have, or after [`drain_for`](Server::drain_for).
+    /// Serves until `until` is ready. Then the server accepts no more connections, lets each one finish the
+    /// request that is in flight, and returns when all have, or after [`drain_for`](Server::drain_for).
     pub fn until<F: Future>(self, until: F) -> Server<L, S, F> {
         Server {
             listener: self.listener,
@@ -108,87 +89,90 @@ impl<L, S, U> Server<L, S, U> {
         }
     }
 
-    /// How long requests in flight may take after the end was asked for. Default: 10 s.
+    /// How long requests in flight may take once the server has begun to shut down. Default: 10 s.
     pub fn drain_for(mut self, duration: Duration) -> Self {
         self.drain = duration;
         self
     }
 
-    /// How many connections there may be; further ones wait with the system until one ends. Default:
-    /// seven of eight descriptors that the program may have.
+    /// How many connections there may be at once. Further ones wait in the system's queue until one ends.
+    /// Default: seven eighths of the program's descriptor limit.
     pub fn max_connections(mut self, most: usize) -> Self {
         self.most = most.max(1);
         self
     }
 
-    /// How long a client may take for the head of a request, and before its first. Default: 10 s.
+    /// How long a client may take to send the head of a request, and to start its first request. Default: 10 s.
     pub fn header_timeout(mut self, duration: Duration) -> Self {
         self.limits.header = duration;
         self
     }
 
-    /// How long a client may send nothing of a body that the service waits for; at most three times as
-    /// long goes unnoticed. It is told (408) if it was not answered yet, and the service's future is dropped.
-    /// Default: 30 s.
+    /// How long a client may send nothing of a body that the service waits for; it is noticed after three times
+    /// as long at the latest. The client gets a 408 if the service has not responded yet, and the service's
+    /// future is dropped. Default: 30 s.
     ///
-    /// The service waits from its poll of the body until more has come, or the body is dropped, or the
-    /// service's future is polled without polling the body: a choice or a
-    /// [`timeout`](weald_kernel::timeout) that went on to something else ends the wait. Not so for what has
-    /// a waker of its own: another job, one of many futures in a `FuturesUnordered`, a wait with the stack
-    /// (`.wait()`). When that gives up waiting, it must drop the body, or it is still taken to wait.
+    /// The service waits from its poll of the body until more arrives, or the body is dropped, or the service's
+    /// future is polled without polling the body: a choice or a [`timeout`](weald_kernel::timeout) that moved
+    /// on to something else ends the wait. This last rule does not hold for readers that have a waker of their
+    /// own: another job, a future in a `FuturesUnordered`, a wait with the stack (`.wait()`). When such a reader
+    /// gives up, it must drop the body, or it still counts as waiting.
     pub fn body_timeout(mut self, duration: Duration) -> Self {
         self.limits.body = duration;
         self
     }
 
-    /// How long a client may be quiet after a response; at most twice as long goes unnoticed. Default:
-    /// 75 s.
+    /// How long a client may be quiet after a response; it is noticed after twice as long at the latest.
+    /// Default: 75 s.
     pub fn idle_timeout(mut self, duration: Duration) -> Self {
         self.limits.idle = duration;
         self
     }
 
-    /// How long a client may read nothing of what is written to it. Default: 30 s.
+    /// How long a client may leave the bytes written to it unread. Default: 30 s.
     pub fn write_timeout(mut self, duration: Duration) -> Self {
         self.limits.write = duration;
         self
     }
 
-    /// Answers clients that end their direction after a request. A client that is gone is then noticed
-    /// only when something is written to it. Without this, whoever ends its direction is taken for gone, and
-    /// the service's future is dropped.
+    /// Answers clients that shut down their direction after a request. A client that is gone is then noticed
+    /// only when the server writes to it. Without this setting, a client that shuts down its direction is taken
+    /// to be gone, and the service's future is dropped.
     pub fn answer_half_closed(mut self) -> Self {
         self.limits.half_closed = HalfClosed::Answered;
         self
     }
 
-    /// How many bytes hyper may buffer for a connection, in each direction; at least 8192. A request's
-    /// head must fit. Default: hyper's, some 400 KiB.
+    /// How many bytes hyper may buffer for a connection, in each direction; at least 8192. The head of a request
+    /// must fit. Default: hyper's, some 400 KiB.
     pub fn max_buffer(mut self, bytes: usize) -> Self {
         self.limits.buffer = Some(bytes.max(8192));
         self
     }
 }
 
-/// What an error of `accept` says.
-enum Failure {
-    /// That connection failed; others may not.
+/// What an error of `accept` concerns.
+enum AcceptFailure {
+    /// Only that one connection.
     Connection,
-    /// The system lacks something that may come back.
+    /// Descriptors or memory, of which there is none left for now.
     Exhausted,
+    /// The listener, which can no longer accept.
     Listener,
 }
 
-fn classify(error: &io::Error) -> Failure {
+fn classify(error: &io::Error) -> AcceptFailure {
     if is_exhausted(error) {
-        return Failure::Exhausted;
+        return AcceptFailure::Exhausted;
     }
     match Errno::from_io_error(error) {
-        Some(Errno::BADF | Errno::INVAL | Errno::NOTSOCK | Errno::OPNOTSUPP) => Failure::Listener,
-        // Those of the connection itself, and of its network.
-        Some(_) => Failure::Connection,
+        Some(Errno::BADF | Errno::INVAL | Errno::NOTSOCK | Errno::OPNOTSUPP) => {
+            AcceptFailure::Listener
+        }
+        // Errors of the connection itself, and of its network.
+        Some(_) => AcceptFailure::Connection,
         // The runtime has stopped.
-        None => Failure::Listener,
+        None => AcceptFailure::Listener,
     }
 }
 
@@ -206,10 +190,10 @@ where
     }
 }
 
-/// Tells the connections when the server goes, in whichever way.
-struct Ending(Arc<Registry>);
+/// Orders all connections to drain when the server ends, or when its future is dropped.
+struct DrainOnDrop(Arc<Registry>);
 
-impl Drop for Ending {
+impl Drop for DrainOnDrop {
     fn drop(&mut self) {
         self.0.drain();
     }
@@ -231,7 +215,7 @@ where
     } = server;
     let limits = Arc::new(limits);
     let registry = Arc::new(Registry::default());
-    let ending = Ending(registry.clone());
+    let drain_on_drop = DrainOnDrop(registry.clone());
     let mut until = pin!(Kept::new(until));
     let mut was_exhausted = false;
     loop {
@@ -252,16 +236,16 @@ where
                 spawn(Connection::new((stream, service), activity, limits, entry)).detach();
             }
             Err(error) => match classify(&error) {
-                Failure::Connection => {
+                AcceptFailure::Connection => {
                     tracing::debug!(%error, "a connection failed before it was accepted");
                 }
-                Failure::Listener => return Err(error.into()),
-                Failure::Exhausted => {
+                AcceptFailure::Listener => return Err(error.into()),
+                AcceptFailure::Exhausted => {
                     if !std::mem::replace(&mut was_exhausted, true) {
                         tracing::warn!(
                             %error,
-                            "no connection can be accepted; the server pauses until there are \
-                             descriptors and memory again"
+                            "no connection can be accepted; the server pauses until descriptors \
+                             and memory are available again"
                         );
                     }
                 }
@@ -269,7 +253,7 @@ where
         }
     }
     drop(listener);
-    drop(ending);
+    drop(drain_on_drop);
     select! {
         () = of_future(registry.fewer_than(1)) => {}
         () = after(drain) => {}

@@ -1,4 +1,4 @@
-//! Keeps a stream of server-sent events alive while nothing happens.
+//! Keeps an idle stream of server-sent events alive.
 
 use std::{
     future::Future,
@@ -16,10 +16,9 @@ use weald_kernel::{Sleep, sleep};
 const COMMENT: &[u8] = b":\n\n";
 
 pin_project! {
-    /// A body of server-sent events that sends a comment whenever nothing was sent for some time, so that
-    /// neither side, nor anything in between, takes the connection for dead; and so that a client that has
-    /// gone is noticed. A comment comes between two frames, so each frame must be one or several whole
-    /// events, as axum's are.
+    /// A body of server-sent events that sends a comment whenever no event was sent for some time. So neither
+    /// side, nor any proxy between them, takes the connection for dead, and a client that is gone is noticed.
+    /// A comment is sent between two frames, so each frame must consist of whole events, as axum's do.
     ///
     /// With axum: `Sse::new(stream).into_response().map(|body| Body::new(KeepAlive::new(body, every)))`.
     #[derive(Debug)]
@@ -32,7 +31,7 @@ pin_project! {
 }
 
 impl<B> KeepAlive<B> {
-    /// The events of `body`, and a comment when there was none for `every`.
+    /// Sends the events of `body`, and a comment whenever no event was sent for the duration `every`.
     pub fn new(body: B, every: Duration) -> KeepAlive<B> {
         KeepAlive {
             body,
@@ -67,7 +66,7 @@ impl<B: Body<Data = Bytes>> Body for KeepAlive<B> {
         self.body.is_end_stream()
     }
 
-    // Comments come on top of what the body says.
+    // Comments add to the size that `body` reports.
     fn size_hint(&self) -> SizeHint {
         SizeHint::default()
     }

@@ -1,9 +1,9 @@
-//! One timer for each connection, which finds out what has lasted too long.
+//! One timer for each connection, which finds phases that have lasted too long.
 //!
-//! A phase that is over quickly costs no clock and no timer: the timer that is armed stays, and when it
-//! fires for a phase that is past, it is armed for the present one. So a quiet connection is found after
-//! one to two times its limit. It is armed anew at once for a shorter limit, and for a phase in which a
-//! peer holds something up, which is timed exactly.
+//! A short phase costs neither a look at the clock nor a timer: an armed timer stays armed, and when it fires
+//! for a phase that is over, it is armed for the current one. So a quiet connection is noticed after one to two
+//! times its limit. The timer is armed again at once for a shorter limit, and for the two phases that are
+//! timed exactly: the head of a request, and a blocked write.
 
 use std::{
     future::Future,
@@ -14,85 +14,86 @@ use std::{
 
 use weald_kernel::Sleep;
 
-use crate::activity::{Mark, Phase};
+use crate::activity::{Generation, Phase};
 
+/// The timer of one connection.
 #[derive(Default)]
 pub(crate) struct Watchdog {
     timer: Option<Sleep>,
-    /// What the timer was armed for, and for how long.
-    armed: Option<(Lasting, Duration)>,
-    /// What it had been armed for when it fired in this poll.
-    fired: Option<Lasting>,
+    /// The phase for which the timer is armed, and its limit.
+    armed: Option<(PhaseId, Duration)>,
+    /// The phase for which the timer fired in this poll.
+    fired: Option<PhaseId>,
 }
 
-/// A phase, told from others of its kind.
+/// A phase, distinct from earlier ones of the same kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Lasting {
+pub(crate) struct PhaseId {
     pub(crate) phase: Phase,
-    pub(crate) mark: Mark,
+    pub(crate) generation: Generation,
 }
 
 impl Watchdog {
-    /// A poll begins: notes whether the timer has fired, which is gone then.
+    /// Called at the start of each poll: records whether the timer has fired, and if so disarms it.
     pub(crate) fn look(&mut self, cx: &mut Context<'_>) {
         let fired = |timer: &mut Sleep| Pin::new(timer).poll(cx).is_ready();
         self.fired = match self.timer.as_mut().is_some_and(fired) {
             true => {
                 self.timer = None;
-                self.armed.take().map(|(lasting, _)| lasting)
+                self.armed.take().map(|(phase, _)| phase)
             }
             false => None,
         };
     }
 
-    /// The connection has changed its stage: what was armed concerned the former one.
+    /// Disarms the timer, because the connection has changed its stage.
     pub(crate) fn reset(&mut self) {
         *self = Watchdog::default();
     }
 
-    /// The connection is in a phase that may last for `limit`; none: for ever. Ready if it has.
+    /// Ready if the phase `current` has lasted for `limit`. Without a limit it may last forever.
     pub(crate) fn watch(
         &mut self,
-        present: Lasting,
+        current: PhaseId,
         limit: Option<Duration>,
         cx: &mut Context<'_>,
     ) -> Poll<()> {
         let Some(limit) = limit else {
             return Poll::Pending;
         };
-        if self.fired == Some(present) {
+        if self.fired == Some(current) {
             return Poll::Ready(());
         }
-        let is_exact = matches!(present.phase, Phase::Head | Phase::Blocked);
-        let has_to_be_armed = match self.armed {
+        let is_exact = matches!(current.phase, Phase::Head | Phase::Blocked);
+        let must_arm = match self.armed {
             None => true,
-            Some((armed, _)) if is_exact => armed != present,
-            Some((_, for_so_long)) => limit < for_so_long,
+            Some((armed, _)) if is_exact => armed != current,
+            Some((_, armed_limit)) => limit < armed_limit,
         };
-        if has_to_be_armed {
-            self.arm(present, limit, cx);
+        if must_arm {
+            self.arm(current, limit, cx);
         }
         Poll::Pending
     }
 
-    /// Looks again after `limit` at the latest, whatever the phase is then.
-    pub(crate) fn look_within(&mut self, present: Lasting, limit: Duration, cx: &mut Context<'_>) {
+    /// Wakes the connection after `limit` at the latest, whatever its phase is by then.
+    pub(crate) fn look_within(&mut self, current: PhaseId, limit: Duration, cx: &mut Context<'_>) {
         if self
             .armed
-            .is_none_or(|(_, for_so_long)| limit < for_so_long)
+            .is_none_or(|(_, armed_limit)| limit < armed_limit)
         {
-            self.arm(present, limit, cx);
+            self.arm(current, limit, cx);
         }
     }
 
-    /// Arms the timer anew.
-    fn arm(&mut self, present: Lasting, limit: Duration, cx: &mut Context<'_>) {
+    /// Arms the timer for `current`, in place of any other phase.
+    fn arm(&mut self, current: PhaseId, limit: Duration, cx: &mut Context<'_>) {
         let mut timer = weald_kernel::sleep(limit);
         if Pin::new(&mut timer).poll(cx).is_ready() {
-            // A limit of nothing: at the next poll.
+            // The limit is zero: the next poll finds the timer fired.
             cx.waker().wake_by_ref();
         }
         self.timer = Some(timer);
-        self.armed = Some((present, limit));
+        self.armed = Some((current, limit));
     }
 }

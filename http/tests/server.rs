@@ -42,7 +42,7 @@ mod server {
 
     type Ended = JoinHandle<Result<Drained, ServeError>>;
 
-    /// A server that runs, until `end` is told.
+    /// A running server, which shuts down when `end` is sent or dropped.
     struct Running {
         address: SocketAddr,
         end: oneshot::Sender<()>,
@@ -51,7 +51,7 @@ mod server {
 
     const HELLO: &str = "GET / HTTP/1.1\r\nhost: x\r\n\r\n";
 
-    /// Answers whatever it is asked, and reads no body.
+    /// Answers every request, and reads no body.
     async fn hello(_request: Request<RequestBody>) -> Result<Response<Full<Bytes>>, Infallible> {
         Ok(Response::new(Full::new("hello.".into())))
     }
@@ -60,7 +60,7 @@ mod server {
         TcpListener::bind("127.0.0.1:0".parse().unwrap()).unwrap()
     }
 
-    /// Serves `service`, with the settings that `set` makes.
+    /// Serves `service`, with the settings from `set`.
     fn start<S: weald_http::Serve>(
         service: S,
         set: impl FnOnce(
@@ -69,9 +69,9 @@ mod server {
     ) -> Running {
         let listener = listener();
         let address = listener.local_addr().unwrap();
-        let (end, mut told) = oneshot::channel();
+        let (end, mut ending) = oneshot::channel();
         let until = async move {
-            let _told = told.receive().await;
+            let _sent_or_dropped = ending.receive().await;
         };
         let server = set(weald_http::serve(listener, service)).until(until);
         let ended = spawn(server.into_future());
@@ -84,7 +84,7 @@ mod server {
 
     impl Running {
         async fn end(self) -> Drained {
-            let _gone = self.end.send(());
+            let _already_ended = self.end.send(());
             self.ended.await.unwrap().unwrap()
         }
     }
@@ -106,7 +106,7 @@ mod server {
             self.stream.write_all(text.as_bytes()).await.unwrap();
         }
 
-        /// Reads until `text` has come; returns what came before it.
+        /// Reads until `text` arrives. Returns everything before it.
         async fn until(&mut self, text: &str) -> String {
             loop {
                 let all = String::from_utf8_lossy(&self.read).into_owned();
@@ -121,7 +121,7 @@ mod server {
             }
         }
 
-        /// Reads what there is. False at the end.
+        /// Reads the bytes that are available. Returns false at the end.
         async fn more(&mut self) -> bool {
             let mut buffer = [0; 4096];
             let count = self.stream.read(&mut buffer).await.unwrap_or(0);
@@ -129,7 +129,7 @@ mod server {
             count > 0
         }
 
-        /// Everything up to the end.
+        /// Reads everything up to the end.
         async fn rest(mut self) -> String {
             while self.more().await {}
             String::from_utf8_lossy(&self.read).into_owned()

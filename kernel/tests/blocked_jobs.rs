@@ -1,11 +1,8 @@
-//! Jobs that hold their thread: others go on, the report names them, stand-ins are bounded and
-//! reused.
+//! Jobs that block their thread: others run on, the report names the blocked jobs, and spare threads are bounded
+//! and reused.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-#![allow(
-    clippy::async_yields_async,
-    reason = "handles are handed out of a block_on"
-)]
+#![allow(clippy::async_yields_async, reason = "a block_on returns handles")]
 
 #[path = "support/reports.rs"]
 mod reports;
@@ -39,20 +36,20 @@ fn blocker(runtime: &Runtime, name: &'static str) -> (JoinHandle<()>, Sender<()>
     (job, go)
 }
 
-fn ends_promptly(runtime: &Runtime) {
+fn still_serves(runtime: &Runtime) {
     assert_eq!(runtime.block_on(runtime.spawn(async { 1 })).unwrap(), 1);
 }
 
 #[test]
-fn a_job_that_blocks_stops_nobody_and_is_reported_once() {
+fn a_job_that_blocks_stops_no_other_and_is_reported_once() {
     let _watch = watch();
     collect_reports();
     let runtime = runtime(1);
     let (job, go) = blocker(&runtime, "a blocker that is alone");
-    ends_promptly(&runtime);
+    still_serves(&runtime);
     assert_eq!(runtime.metrics().relieved, 1);
     for _ in 0..100 {
-        ends_promptly(&runtime);
+        still_serves(&runtime);
     }
     let found = reports("weald::monitor", "`a blocker that is alone`");
     assert_eq!(found.len(), 1, "{found:?}");
@@ -68,7 +65,7 @@ fn a_job_that_blocks_stops_nobody_and_is_reported_once() {
 }
 
 #[test]
-fn what_was_queued_behind_a_blocker_runs() {
+fn jobs_queued_behind_a_blocker_run() {
     let _watch = watch();
     let runtime = runtime(1);
     let (go, may_go) = mpsc::channel();
@@ -98,7 +95,7 @@ fn what_was_queued_behind_a_blocker_runs() {
 }
 
 #[test]
-fn a_computing_job_is_relieved_too() {
+fn the_thread_of_a_computing_job_is_detached_too() {
     let _watch = watch();
     let runtime = runtime(1);
     let stop = Arc::new(AtomicBool::new(false));
@@ -111,13 +108,13 @@ fn a_computing_job_is_relieved_too() {
         }
     });
     has_begun.recv().unwrap();
-    ends_promptly(&runtime);
+    still_serves(&runtime);
     stop.store(true, Ordering::SeqCst);
     runtime.block_on(job).unwrap();
 }
 
 #[test]
-fn an_announced_block_is_relieved_at_once_and_not_reported() {
+fn an_announced_block_hands_the_worker_off_at_once_and_is_not_reported() {
     let _watch = watch();
     collect_reports();
     let hour = Duration::from_secs(3600);
@@ -134,7 +131,7 @@ fn an_announced_block_is_relieved_at_once_and_not_reported() {
             .spawn(async move { blocking(|| may_go.recv().unwrap()) })
     });
     until(|| runtime.metrics().announced == 1);
-    ends_promptly(&runtime);
+    still_serves(&runtime);
     go.send(7).unwrap();
     assert_eq!(runtime.block_on(job).unwrap(), 7);
     assert_eq!(runtime.metrics().relieved, 0);
@@ -142,12 +139,12 @@ fn an_announced_block_is_relieved_at_once_and_not_reported() {
 }
 
 #[test]
-fn a_relieved_job_goes_on_as_before() {
+fn a_job_on_a_detached_thread_continues_as_before() {
     on_each(|runtime| {
         let job = runtime.spawn(async {
             for n in 0..20_u32 {
                 assert_eq!(blocking(|| n), n);
-                // Wakes, spawns, sleeps and waits from a thread without a right.
+                // Wakes, spawns, sleeps and waits on a detached thread.
                 let other = spawn(async move { n });
                 weald_kernel::sleep(Duration::from_micros(100)).wait();
                 assert_eq!(other.await.unwrap(), n);
@@ -163,19 +160,19 @@ fn a_relieved_job_goes_on_as_before() {
 }
 
 #[test]
-fn a_panic_after_a_block_is_caught_as_any_other() {
+fn a_panic_after_a_block_is_caught_like_any_other() {
     on_each(|runtime| {
         let job: JoinHandle<()> = runtime.spawn(async {
             blocking(|| ());
             std::panic::resume_unwind(Box::new("after"));
         });
         assert!(runtime.block_on(job).unwrap_err().is_panic());
-        ends_promptly(runtime);
+        still_serves(runtime);
     });
 }
 
 #[test]
-fn at_the_bound_it_says_so_and_recovers() {
+fn at_the_bound_of_spare_threads_the_runtime_reports_it_and_recovers() {
     let _watch = watch();
     collect_reports();
     let stuck_after = Duration::from_millis(2);
@@ -186,7 +183,7 @@ fn at_the_bound_it_says_so_and_recovers() {
     let runtime = builder.build().unwrap();
     let names = ["bound one", "bound two", "bound three"];
     let mut blockers: Vec<_> = names.iter().map(|name| blocker(&runtime, name)).collect();
-    // The third holds the last thread: a fourth job does not begin.
+    // The third blocks the last thread: a fourth job does not start.
     let fourth = runtime.spawn(async { 4 });
     until(|| {
         let found = reports("weald::monitor", "all 2 stand-in threads");
@@ -206,11 +203,11 @@ fn at_the_bound_it_says_so_and_recovers() {
         go.send(()).unwrap();
         runtime.block_on(job).unwrap();
     }
-    ends_promptly(&runtime);
+    still_serves(&runtime);
 }
 
 #[test]
-fn at_the_bound_it_says_so_once() {
+fn at_the_bound_of_spare_threads_the_runtime_reports_it_once() {
     let _watch = watch();
     collect_reports();
     for (round, workers) in [1, 2].into_iter().enumerate() {
@@ -230,13 +227,13 @@ fn at_the_bound_it_says_so_once() {
             runtime.block_on(job).unwrap();
         }
         assert_eq!(runtime.metrics().announced, 0);
-        let said = reports("weald::monitor", "all 0 stand-in threads");
-        assert_eq!(said.len(), round + 1, "{said:?}");
+        let reported = reports("weald::monitor", "all 0 stand-in threads");
+        assert_eq!(reported.len(), round + 1, "{reported:?}");
     }
 }
 
 #[test]
-fn at_the_bound_of_waits_it_goes_on_when_one_returns() {
+fn at_the_bound_of_waits_the_worker_resumes_when_one_returns() {
     let _watch = watch();
     let stuck_after = Duration::from_millis(2);
     let builder = Runtime::builder()
@@ -264,7 +261,7 @@ fn at_the_bound_of_waits_it_goes_on_when_one_returns() {
 }
 
 #[test]
-fn stand_ins_are_reused() {
+fn spare_threads_are_reused() {
     let _watch = watch();
     let runtime = runtime(2);
     for _ in 0..100 {
@@ -272,7 +269,7 @@ fn stand_ins_are_reused() {
         let job = runtime.spawn(async move { blocking(|| may_go.recv().unwrap()) });
         go.send(()).unwrap();
         runtime.block_on(job).unwrap();
-        ends_promptly(&runtime);
+        still_serves(&runtime);
     }
     assert_eq!(runtime.metrics().announced, 100);
     assert!(
@@ -283,13 +280,13 @@ fn stand_ins_are_reused() {
 }
 
 #[test]
-fn stand_ins_retire() {
+fn spare_threads_retire() {
     let _watch = watch();
     let builder = Runtime::builder()
         .workers(1)
         .retire_after(Duration::from_millis(5));
     let runtime = builder.build().unwrap();
-    // Twenty at once, so that twenty stand-ins are there afterwards.
+    // Twenty at once, so that twenty spare threads exist afterwards.
     let barrier = Arc::new(Barrier::new(21));
     let jobs: Vec<_> = (0..20)
         .map(|_| {
@@ -304,7 +301,7 @@ fn stand_ins_retire() {
         .for_each(|job| runtime.block_on(job).unwrap());
     assert!(runtime.metrics().announced == 20);
     until(|| runtime.metrics().threads == 1);
-    ends_promptly(&runtime);
+    still_serves(&runtime);
 }
 
 #[test]

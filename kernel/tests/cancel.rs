@@ -32,13 +32,13 @@ fn a_waiting_job_is_dropped_where_it_waits() {
 }
 
 #[test]
-fn a_queued_job_never_begins() {
+fn a_queued_job_never_starts() {
     let _watch = watch();
     let runtime = runtime(1);
     let (drops, polled) = (Drops::default(), Arc::new(AtomicBool::new(false)));
     let (token, seen) = (drops.token(), polled.clone());
     let ended = runtime.spawn(async move {
-        // On the only worker: the new job cannot begin before this one waits.
+        // On the only worker: the new job cannot start before this one waits.
         let job = spawn(async move {
             let _token = token;
             seen.store(true, Ordering::SeqCst);
@@ -51,7 +51,7 @@ fn a_queued_job_never_begins() {
 }
 
 #[test]
-fn a_running_job_goes_on_to_its_next_wait() {
+fn a_running_job_runs_on_to_its_next_wait() {
     on_each(|runtime| {
         let drops = Drops::default();
         let token = drops.token();
@@ -76,7 +76,7 @@ fn a_running_job_goes_on_to_its_next_wait() {
     });
 }
 
-/// Waits when it is dropped, and counts how often that is polled.
+/// Waits when it is dropped, and counts how often that wait is polled.
 struct WaitsWhenDropped {
     latch: Latch,
     polls: Arc<AtomicUsize>,
@@ -139,7 +139,7 @@ fn a_running_job_that_ends_without_a_wait_keeps_its_value() {
 }
 
 #[test]
-fn a_finished_job_stays_as_it_is() {
+fn a_finished_job_keeps_its_value() {
     on_each(|runtime| {
         let job = runtime.spawn(async { 3 });
         until(|| job.is_finished());
@@ -149,7 +149,7 @@ fn a_finished_job_stays_as_it_is() {
 }
 
 #[test]
-fn a_job_may_cancel_itself_and_others_in_its_destructor() {
+fn a_job_may_cancel_another_in_its_destructor() {
     on_each(|runtime| {
         runtime.block_on(async {
             struct CancelsOther(weald_kernel::JoinHandle<()>);

@@ -1,5 +1,5 @@
-//! Fairness on one worker: yields take turns, the budget ends long polls, the next slot does not
-//! rule.
+//! Fairness: jobs that yield take turns, the budget ends long polls, and neither the next slot nor a computing
+//! job starves others.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -52,7 +52,7 @@ fn jobs_that_yield_take_turns() {
 }
 
 #[test]
-fn a_mailbox_that_is_always_full_starves_nobody() {
+fn a_mailbox_that_is_always_full_starves_no_other_job() {
     let _watch = watch();
     let runtime = runtime(1);
     let (ran, received) = (
@@ -78,12 +78,12 @@ fn a_mailbox_that_is_always_full_starves_nobody() {
         starved.await.unwrap();
     });
     runtime.block_on(job).unwrap();
-    // It had its budget of 128 a poll, and few polls.
+    // The greedy job had its budget of 128 per poll, and few polls.
     assert!(counted.load(Ordering::SeqCst) <= 3 * 128);
 }
 
 #[test]
-fn the_budget_is_what_the_builder_says() {
+fn the_builder_sets_the_budget() {
     let _watch = watch();
     let runtime = Runtime::builder()
         .workers(1)
@@ -186,9 +186,9 @@ fn jobs_from_outside_are_served_while_the_worker_is_busy() {
 }
 
 #[test]
-fn a_computing_job_beside_an_idle_worker_delays_nobody() {
+fn a_computing_job_delays_no_other_while_a_worker_is_idle() {
     let _watch = watch();
-    // The monitor would relieve a stuck worker only after an hour: what runs was taken as overdue.
+    // The monitor would retake a stuck worker only after an hour: what runs was stolen as overdue.
     let hour = Duration::from_secs(3600);
     let runtime = Runtime::builder()
         .workers(2)
@@ -204,7 +204,7 @@ fn a_computing_job_beside_an_idle_worker_delays_nobody() {
         });
         tools::until(|| latch.waiters() == 1);
         let computing = runtime.spawn(async move {
-            // Into this worker's next slot, which no thief may touch.
+            // Puts the job into this worker's next slot, which no thief may touch.
             latch.open();
             while has_run.try_recv().is_err() {
                 std::hint::spin_loop();
@@ -229,7 +229,7 @@ fn a_timer_behind_a_computing_job_is_served_by_an_idle_worker() {
     let counted = ticks.clone();
     let computing = runtime.spawn(async move {
         let ticking = spawn(async move {
-            // Armed on whichever worker runs it, again and again.
+            // Armed again and again, on whichever worker runs the job.
             let mut clock = interval(Duration::from_millis(1));
             for _ in 0..20 {
                 clock.tick().await;
@@ -246,10 +246,10 @@ fn a_timer_behind_a_computing_job_is_served_by_an_idle_worker() {
 }
 
 #[test]
-fn everything_a_computing_job_has_spawned_or_woken_runs_beside_it() {
+fn everything_a_computing_job_has_spawned_or_woken_runs_meanwhile() {
     let _watch = watch();
     let hour = Duration::from_secs(3600);
-    // More than fit into a queue of fixed length.
+    // Up to more jobs than fit into a queue of fixed length.
     for count in [10, 300, 1_000, 5_000] {
         let runtime = Runtime::builder()
             .workers(2)
@@ -286,8 +286,8 @@ fn everything_a_computing_job_has_spawned_or_woken_runs_beside_it() {
 }
 
 #[test]
-fn jobs_that_are_bound_take_turns_with_others_by_their_number() {
-    const BOUND: usize = 50;
+fn pinned_jobs_and_others_take_turns_in_proportion_to_their_number() {
+    const PINNED: usize = 50;
     const ROUNDS: usize = 100;
     let _watch = watch();
     let builder = Runtime::builder().workers(1);
@@ -297,9 +297,9 @@ fn jobs_that_are_bound_take_turns_with_others_by_their_number() {
         .unwrap();
     let (turns, left) = (
         Arc::new(AtomicUsize::new(0)),
-        Arc::new(AtomicUsize::new(BOUND)),
+        Arc::new(AtomicUsize::new(PINNED)),
     );
-    let unbound = {
+    let unpinned = {
         let (turns, left) = (turns.clone(), left.clone());
         async move {
             while left.load(Ordering::SeqCst) > 0 {
@@ -309,8 +309,8 @@ fn jobs_that_are_bound_take_turns_with_others_by_their_number() {
         }
     };
     let spawned = runtime.spawn(async move {
-        let mut jobs = vec![spawn(unbound)];
-        jobs.extend((0..BOUND).map(|_| {
+        let mut jobs = vec![spawn(unpinned)];
+        jobs.extend((0..PINNED).map(|_| {
             let left = left.clone();
             spawn(async move {
                 (0..ROUNDS).for_each(|_| yield_now().wait());
@@ -322,7 +322,7 @@ fn jobs_that_are_bound_take_turns_with_others_by_their_number() {
         }
     });
     runtime.block_on(spawned).unwrap();
-    // As many as each of the others, and not as many as all of them together; some before all have begun.
+    // About as many as each of the others, not as many as all together; some came before all had started.
     let turns = turns.load(Ordering::SeqCst);
     assert!((ROUNDS / 2..4 * ROUNDS).contains(&turns), "{turns}");
 }

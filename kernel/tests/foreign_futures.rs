@@ -1,5 +1,4 @@
-//! Futures made elsewhere: channels and combinators of futures-util, and a one-shot over std
-//! threads.
+//! Futures from elsewhere: channels and combinators of the futures crates, and a one-shot over `std` threads.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -23,7 +22,7 @@ use tools::{for_seeds, on_each, runtime};
 use weald_kernel::{sleep, spawn, timeout, yield_now};
 
 #[test]
-fn channels_of_others_carry_everything_in_order() {
+fn foreign_channels_deliver_everything_in_order() {
     on_each(|runtime| {
         runtime.block_on(async {
             let (mut sender, mut receiver) = mpsc::channel::<u32>(3);
@@ -47,7 +46,7 @@ fn channels_of_others_carry_everything_in_order() {
 }
 
 #[test]
-fn a_ring_of_oneshots_goes_round() {
+fn a_chain_of_oneshots_passes_a_value_on() {
     on_each(|runtime| {
         runtime.block_on(async {
             let (first, mut last) = oneshot::channel::<u32>();
@@ -91,7 +90,7 @@ fn join_all_and_futures_unordered_poll_jobs_sleeps_and_yields() {
 }
 
 #[test]
-fn what_loses_a_select_is_dropped_and_harms_nothing() {
+fn futures_that_lose_a_select_are_dropped_without_harm() {
     on_each(|runtime| {
         runtime.block_on(async {
             for round in 0..100_usize {
@@ -100,7 +99,7 @@ fn what_loses_a_select_is_dropped_and_harms_nothing() {
                 let wins = round % 5;
                 let sent = spawn(async move {
                     senders.into_iter().nth(wins).unwrap().send(round).unwrap();
-                    // The others are dropped here, which wakes their receivers, too.
+                    // The other senders are dropped here, which wakes their receivers too.
                 });
                 let mut left: Vec<_> = receivers.into_iter().map(FutureExt::boxed).collect();
                 let value = loop {
@@ -117,7 +116,7 @@ fn what_loses_a_select_is_dropped_and_harms_nothing() {
     });
 }
 
-/// A one-shot that knows only `std`.
+/// A one-shot that uses only `std`.
 struct Shot<T>(Arc<Mutex<(Option<T>, Option<Waker>)>>);
 
 impl<T> Future for Shot<T> {
@@ -188,7 +187,7 @@ fn sleeps_and_handles_work_under_another_executor() {
             yield_now().await;
             3
         });
-        // A waker of our own, on a thread that no runtime knows.
+        // A waker of our own, on a thread that belongs to no runtime.
         struct Unpark(thread::Thread);
         impl std::task::Wake for Unpark {
             fn wake(self: Arc<Self>) {

@@ -32,7 +32,7 @@ fn a_cancel_ends_waits_in_both_halves() {
             join(half, half);
         })
     };
-    // Both have begun, so one of them is stolen.
+    // Both have started, so one of them was stolen.
     until(|| latch.waiters() == 2);
     job.cancel();
     assert!(is_cancelled(&runtime.block_on(job)));
@@ -58,7 +58,7 @@ fn a_cancel_reaches_a_half_of_a_stolen_half() {
 
 #[test]
 fn a_cancel_ends_halves_that_compute_at_their_next_fork() {
-    fn for_ever(rounds: &AtomicUsize) {
+    fn forever(rounds: &AtomicUsize) {
         loop {
             rounds.fetch_add(1, Ordering::Relaxed);
             join(|| {}, || {});
@@ -69,7 +69,7 @@ fn a_cancel_ends_halves_that_compute_at_their_next_fork() {
         let job = {
             let rounds = rounds.clone();
             runtime.spawn(async move {
-                join(|| for_ever(&rounds), || for_ever(&rounds));
+                join(|| forever(&rounds), || forever(&rounds));
             })
         };
         until(|| rounds.load(Ordering::Relaxed) > 1000);
@@ -79,7 +79,7 @@ fn a_cancel_ends_halves_that_compute_at_their_next_fork() {
 }
 
 #[test]
-fn a_cancel_drops_a_half_that_has_not_begun() {
+fn a_cancel_drops_a_half_that_has_not_started() {
     let _watch = watch();
     let runtime = runtime(1);
     let (drops, begun) = (Drops::default(), Arc::new(AtomicUsize::new(0)));
@@ -111,7 +111,7 @@ fn a_job_that_was_cancelled_before_it_forks_unwinds_at_its_next_fork() {
         let job = {
             let begun = begun.clone();
             runtime.spawn(async move {
-                // The first forks of a thread look around anyway.
+                // The first forks of a thread check for a cancel anyway.
                 for _ in 0..100 {
                     join(|| {}, || {});
                 }
@@ -129,7 +129,7 @@ fn a_job_that_was_cancelled_before_it_forks_unwinds_at_its_next_fork() {
     });
 }
 
-/// Each of its forks is an outermost one.
+/// Each of its forks is a root fork.
 #[test]
 fn a_cancel_ends_a_job_that_forks_again_and_again() {
     on_each(|runtime| {

@@ -1,4 +1,4 @@
-//! Deep recursion through `join`: it goes on on further stacks, up to a limit that it names.
+//! Deep recursion through `join` continues on further stacks, up to a limit that the panic names.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -72,7 +72,7 @@ fn a_panic_comes_back_from_further_stacks() {
 }
 
 #[test]
-fn a_recursion_beyond_the_limit_panics_and_says_so() {
+fn a_recursion_beyond_the_limit_panics_and_names_the_limit() {
     let _watch = watch();
     let runtime = Runtime::builder()
         .workers(2)

@@ -1,4 +1,4 @@
-//! `fork::join`: both halves, from every kind of caller, with what they borrow.
+//! `fork::join`: both halves run, for every kind of caller, and may borrow from it.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -24,7 +24,7 @@ fn fib(n: u64) -> u64 {
     a + b
 }
 
-/// Spins until both halves have begun, which takes two threads.
+/// Spins until both halves have started, which takes two threads.
 fn meet(here: &AtomicBool, there: &AtomicBool) {
     here.store(true, Ordering::SeqCst);
     while !there.load(Ordering::SeqCst) {
@@ -71,7 +71,7 @@ fn halves_borrow_from_their_caller() {
 }
 
 #[test]
-fn an_idle_worker_takes_the_second_half() {
+fn an_idle_worker_steals_the_second_half() {
     let _watch = watch();
     let runtime = runtime(2);
     let (a, b) = spawn_in(&runtime, || {
@@ -91,7 +91,7 @@ fn an_idle_worker_takes_the_second_half() {
 }
 
 #[test]
-fn a_worker_takes_the_second_half_of_a_foreign_thread() {
+fn a_worker_steals_the_second_half_from_a_foreign_thread() {
     let _watch = watch();
     let runtime = runtime(2);
     runtime.block_on(async {
@@ -101,7 +101,7 @@ fn a_worker_takes_the_second_half_of_a_foreign_thread() {
 }
 
 #[test]
-fn the_oldest_half_is_taken_from_under_a_deep_recursion() {
+fn the_oldest_half_is_stolen_from_below_a_deep_recursion() {
     fn down(n: u32, bottom: &AtomicBool, oldest: &AtomicBool) {
         match n {
             0 => meet(bottom, oldest),
@@ -120,7 +120,7 @@ fn the_oldest_half_is_taken_from_under_a_deep_recursion() {
 }
 
 #[test]
-fn many_jobs_fork_beside_each_other() {
+fn many_jobs_fork_at_the_same_time() {
     on_each(|runtime| {
         let jobs: Vec<_> = (0..100).map(|_| runtime.spawn(async { fib(12) })).collect();
         for job in jobs {
@@ -130,7 +130,7 @@ fn many_jobs_fork_beside_each_other() {
 }
 
 #[test]
-fn a_deque_grows_while_thieves_take_from_it() {
+fn a_deque_grows_while_thieves_steal_from_it() {
     fn down(n: u64, sum: &Mutex<u64>) {
         if n > 0 {
             join(|| down(n - 1, sum), || *sum.lock().unwrap() += n);

@@ -1,4 +1,4 @@
-//! A lock that is held across a join: nothing but the join's own halves runs on top of it.
+//! A lock held across a join: only the join's own halves run on top of it.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -48,7 +48,7 @@ fn many_jobs_hold_a_common_lock_across_their_joins() {
 fn forks_in_forks_hold_a_common_lock_across_their_joins() {
     fn round(lock: &Mutex<u64>, n: u64) {
         if n == 0 {
-            // Only here the lock is taken, and held across a join.
+            // The lock is taken only here, and held across a join.
             let mut sum = lock.lock().unwrap();
             *sum += fib(8);
             return;
@@ -65,7 +65,7 @@ fn forks_in_forks_hold_a_common_lock_across_their_joins() {
     });
 }
 
-/// The second half is stolen and lasts; other forks, which want the lock, are there to be taken meanwhile.
+/// The second half is stolen and takes long. Meanwhile other forks, which want the lock, can be stolen.
 #[test]
 fn a_waiting_join_runs_no_unrelated_half_on_top_of_a_lock() {
     let _watch = watch();

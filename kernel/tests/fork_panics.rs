@@ -1,4 +1,5 @@
-//! A panic in a forked half: it comes out of the join after both halves have ended, and always the same one.
+//! A panic in one half of a join: it leaves the join after both halves have ended. Of two panics, the first
+//! half's wins.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -44,7 +45,7 @@ fn a_panic_in_the_first_half_lets_the_second_one_run() {
 }
 
 #[test]
-fn a_panic_in_the_second_half_comes_after_the_first_one_ended() {
+fn a_panic_in_the_second_half_comes_out_after_the_first_half_ended() {
     on_each(|runtime| {
         let (message, ran) = spawn_in(runtime, || {
             let ran = AtomicBool::new(false);
@@ -58,7 +59,7 @@ fn a_panic_in_the_second_half_comes_after_the_first_one_ended() {
 }
 
 #[test]
-fn of_two_panics_that_of_the_first_half_comes_out() {
+fn of_two_panics_the_first_halfs_comes_out() {
     on_each(|runtime| {
         let both = || join(|| panic!("first"), || panic!("second"));
         assert_eq!(
@@ -70,7 +71,7 @@ fn of_two_panics_that_of_the_first_half_comes_out() {
     });
 }
 
-/// Lets the second half be stolen for sure: the first one waits until it has begun.
+/// Makes sure that the second half is stolen: the first half waits until the second has started.
 fn stolen(first: impl FnOnce() + Send, second: impl FnOnce() + Send) -> &'static str {
     let begun = AtomicBool::new(false);
     message_of(|| {
@@ -108,7 +109,7 @@ fn a_panic_in_the_first_half_waits_for_a_stolen_one() {
             },
             || {
                 await_flag(&panics);
-                // The panic is under way, or about to be; it must not get past this half.
+                // The first half panics about now. Its panic must not leave the join before this half ends.
                 (0..1000).for_each(|_| thread::yield_now());
                 ended.store(true, Ordering::SeqCst);
             },
@@ -119,7 +120,7 @@ fn a_panic_in_the_first_half_waits_for_a_stolen_one() {
 }
 
 #[test]
-fn of_two_panics_that_of_the_first_half_comes_out_when_the_second_is_stolen() {
+fn of_two_panics_the_first_halfs_comes_out_when_the_second_half_is_stolen() {
     let _watch = watch();
     let runtime = runtime(2);
     let message = spawn_in(&runtime, || stolen(|| panic!("first"), || panic!("second")));
@@ -127,7 +128,7 @@ fn of_two_panics_that_of_the_first_half_comes_out_when_the_second_is_stolen() {
 }
 
 #[test]
-fn forks_go_on_after_a_panic() {
+fn forks_work_after_a_panic() {
     fn sum(from: u64, to: u64, bad: u64) -> u64 {
         if to - from == 1 {
             assert_ne!(from, bad, "bad");

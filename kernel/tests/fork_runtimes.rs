@@ -1,4 +1,4 @@
-//! Forks and the life of their runtime: test runtimes, a shutdown in the middle, many threads.
+//! Forks and their runtime: test runtimes, a shutdown in the middle of forks, many threads.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -25,7 +25,7 @@ fn fib(n: u64) -> u64 {
 }
 
 #[test]
-fn forks_in_a_test_runtime() {
+fn forks_run_in_a_test_runtime() {
     let _watch = watch();
     for seed in 0..20 {
         let runtime = Runtime::test(seed);
@@ -59,7 +59,7 @@ fn halves_wait_for_each_other_in_a_test_runtime() {
 }
 
 #[test]
-fn a_runtime_that_is_dropped_ends_those_who_fork_for_ever() {
+fn dropping_a_runtime_ends_jobs_that_fork_forever() {
     let _watch = watch();
     for workers in [1, 2, 4] {
         let runtime = runtime(workers);
@@ -81,7 +81,7 @@ fn a_runtime_that_is_dropped_ends_those_who_fork_for_ever() {
 }
 
 #[test]
-fn foreign_threads_fork_beside_jobs() {
+fn foreign_threads_fork_alongside_jobs() {
     let _watch = watch();
     let runtime = Arc::new(runtime(2));
     let threads: Vec<_> = (0..4)

@@ -1,4 +1,4 @@
-//! `fork::scope`: parts borrow, fork further ones, and have all ended when it returns.
+//! `fork::scope`: parts may borrow and fork further parts, and all have ended when it returns.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -148,7 +148,7 @@ fn a_cancel_ends_parts_that_wait() {
 }
 
 #[test]
-fn scopes_on_foreign_threads() {
+fn scopes_work_on_foreign_threads() {
     let _watch = watch();
     let sum = Mutex::new(0);
     let result = fork::scope(|scope| {
@@ -161,7 +161,7 @@ fn scopes_on_foreign_threads() {
     assert_eq!((result, sum.into_inner().unwrap()), ("body", 4950));
 }
 
-/// Two parts that meet, so that another thread runs one; both fork.
+/// Its destructor runs two parts that meet, so that another thread runs one of them; both fork.
 struct ScopeAtDrop<'a>(&'a AtomicUsize);
 
 impl Drop for ScopeAtDrop<'_> {
@@ -191,14 +191,14 @@ fn parts_of_a_scope_in_a_destructor_are_not_unwound_by_the_cancel_that_runs_it()
         let (latch, counted) = (Latch::default(), ended.clone());
         let begun = latch.clone();
         let job = runtime.spawn(async move {
-            let forks_for_ever = || {
+            let forks_forever = || {
                 let _scope = ScopeAtDrop(&counted);
                 begun.open();
                 loop {
                     join(|| (), || ());
                 }
             };
-            join(forks_for_ever, || ());
+            join(forks_forever, || ());
         });
         runtime.block_on(latch);
         job.cancel();

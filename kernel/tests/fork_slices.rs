@@ -1,5 +1,5 @@
-//! `for_each`, `map` and `reduce` over slices and ranges: every item once, results in order, always the first
-//! failure.
+//! `for_each`, `map` and `reduce` over slices and ranges: each item is visited once, results keep their order,
+//! and the first failure wins.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -43,7 +43,7 @@ fn every_item_is_visited_once() {
 }
 
 #[test]
-fn nothing_is_done_for_no_items() {
+fn nothing_runs_for_no_items() {
     let _watch = watch();
     fork::for_each(5..5_u64, |_| panic!("no item"));
     assert_eq!(fork::map(&[0_u8; 0], |item| *item), []);
@@ -79,7 +79,7 @@ fn sums_of_fractions_are_the_same_on_any_number_of_workers() {
 }
 
 #[test]
-fn the_first_error_wins_even_if_a_later_one_comes_first() {
+fn the_first_error_wins_even_if_a_later_item_fails_before() {
     let _watch = watch();
     let runtime = runtime(2);
     for _ in 0..20 {
@@ -87,7 +87,7 @@ fn the_first_error_wins_even_if_a_later_one_comes_first() {
             let late = AtomicBool::new(false);
             Grain::of(1).try_for_each(0..2_u32, |n| {
                 match n {
-                    // The other item has failed already, if two threads take part.
+                    // With two threads, the other item has already failed.
                     0 => until_or(1000, || late.load(Ordering::SeqCst)),
                     _ => late.store(true, Ordering::SeqCst),
                 }

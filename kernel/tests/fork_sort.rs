@@ -1,4 +1,4 @@
-//! Sorting by forks: the same result as the standard library's, and every item once whatever happens.
+//! Sorting with forks: the standard library's result, and each item exactly once, even after a panic.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -17,7 +17,7 @@ fn spawn_in<R: Send + 'static>(runtime: &Runtime, f: impl FnOnce() -> R + Send +
     runtime.block_on(async { spawn(async move { f() }).await.unwrap() })
 }
 
-/// Random items with many equal keys, or few, or in order already; each with its place.
+/// Items with many equal keys or few, in random, rising or falling order. Each carries its index.
 fn items(random: &mut Random) -> Vec<(u64, usize)> {
     let len = random.below(60_000);
     let keys = [1, 10, 1 << 40][random.below(3)];
@@ -69,7 +69,7 @@ fn both_sort_in_jobs() {
 }
 
 #[test]
-fn items_without_a_size_and_short_slices() {
+fn zero_sized_items_and_short_slices_are_sorted() {
     let mut none: [(); 10_000] = [(); 10_000];
     fork::sort(&mut none);
     fork::sort_unstable(&mut none);
@@ -87,7 +87,7 @@ fn items_without_a_size_and_short_slices() {
 struct Item(u64, #[allow(dead_code, reason = "dropped")] Token);
 
 #[test]
-fn after_a_panic_of_the_comparison_every_item_is_there_once() {
+fn after_a_panic_in_the_comparison_every_item_exists_once() {
     let sorts: [fn(&mut [Item], &AtomicUsize); 2] = [
         |items, left| fork::sort_by(items, |a, b| compare(a, b, left)),
         |items, left| fork::sort_unstable_by(items, |a, b| compare(a, b, left)),

@@ -1,4 +1,4 @@
-//! The join set: results in the order of the ends, cancel, detach, drop.
+//! `JoinSet`: results in the order in which the jobs end; cancel, detach, drop.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -11,7 +11,7 @@ use tools::{Drops, Latch, for_seeds, on_each, runtime, until};
 use weald_kernel::{JoinSet, Wait, sleep, spawn, timeout, yield_now};
 
 #[test]
-fn results_come_in_the_order_of_the_ends() {
+fn results_come_in_the_order_in_which_jobs_end() {
     on_each(|runtime| {
         runtime.block_on(async {
             let latches: Vec<_> = (0..20).map(|_| Latch::default()).collect();
@@ -130,7 +130,7 @@ fn a_detached_job_does_not_disturb_the_set_when_it_ends_later() {
             set.detach_all();
             assert!(set.is_empty());
             latch.open();
-            // Until the detached job's end was told to everyone.
+            // Waits until the detached job has ended and its end has been reported.
             spawn(async move { receiver.recv().unwrap() })
                 .await
                 .unwrap();
@@ -167,7 +167,7 @@ fn a_dropped_join_next_loses_nothing() {
 }
 
 #[test]
-fn jobs_spawned_elsewhere_are_taken_in_ended_or_not() {
+fn finished_and_unfinished_jobs_can_be_inserted() {
     on_each(|runtime| {
         let ended = runtime.spawn(async { 1 });
         until(|| ended.is_finished());

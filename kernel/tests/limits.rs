@@ -1,5 +1,5 @@
-//! Limits and settings: the builder refuses what cannot work, the process limit is exact, numbers
-//! add up.
+//! Limits and settings: the builder refuses what cannot work, the process limit is exact, and the metrics add
+//! up.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -21,7 +21,7 @@ use weald_kernel::{
 };
 
 #[test]
-fn settings_that_cannot_work_are_refused_with_a_sentence() {
+fn settings_that_cannot_work_are_refused_with_a_reason() {
     let refused = |builder: Builder| builder.build().map(drop).unwrap_err();
     let builder = Runtime::builder;
     assert!(matches!(
@@ -49,7 +49,7 @@ fn settings_that_cannot_work_are_refused_with_a_sentence() {
 }
 
 #[test]
-fn times_without_end_are_taken() {
+fn infinite_durations_are_accepted() {
     let _watch = watch();
     for drains in [true, false] {
         let endless = Runtime::builder()
@@ -58,7 +58,7 @@ fn times_without_end_are_taken() {
             .retire_after(Duration::MAX)
             .shutdown_deadline(Duration::MAX);
         let runtime = endless.build().unwrap();
-        // Its thread gives its right away, and stands by when it is done.
+        // Its thread hands the worker off, and is a spare thread afterwards.
         let job = runtime.spawn(async { blocking(|| 3) });
         assert_eq!(runtime.block_on(job).unwrap(), 3);
         match drains {
@@ -69,7 +69,7 @@ fn times_without_end_are_taken() {
 }
 
 #[test]
-fn any_number_of_stand_ins_may_be_allowed() {
+fn any_number_of_spare_threads_may_be_allowed() {
     let _watch = watch();
     let builder = Runtime::builder().workers(2).stand_ins(usize::MAX);
     let (runtime, latch) = (builder.build().unwrap(), Latch::default());
@@ -132,7 +132,7 @@ fn the_limit_is_exact_and_an_end_makes_room() {
                     let refused = process(&Latch::default()).map(drop);
                     assert_eq!(refused, Err(SpawnError::TooManyProcesses { limit }));
                     latches.remove(0).open();
-                    // Once it is joined its place is free.
+                    // Once a process is joined, its place is free.
                     processes.remove(0).0.await.unwrap();
                     latches.push(Latch::default());
                     processes.push(process(latches.last().unwrap()).expect("one has ended"));
@@ -162,7 +162,7 @@ fn plain_jobs_do_not_count_and_the_runtime_stays_usable_at_the_limit() {
 }
 
 #[test]
-fn workers_never_exceed_the_limit_together_and_nothing_leaks_from_it() {
+fn workers_together_never_exceed_the_limit_and_leak_nothing_from_it() {
     for_seeds(3, |random| {
         let (workers, limit) = (1 + random.below(4), 1 + random.below(20));
         let runtime = limited(workers, limit);
@@ -181,7 +181,7 @@ fn workers_never_exceed_the_limit_together_and_nothing_leaks_from_it() {
                             }
                             counted.fetch_sub(1, Ordering::SeqCst);
                         };
-                        // Before the spawn: what lives is at most what was admitted.
+                        // Counted after the spawn, so the body may have uncounted itself before: then the count wraps.
                         if let Ok((job, _)) = Spawn::new().spawn_with_mailbox(body) {
                             let now = live.fetch_add(1, Ordering::SeqCst);
                             assert!(now == usize::MAX || now < 10_000);
@@ -205,7 +205,7 @@ fn workers_never_exceed_the_limit_together_and_nothing_leaks_from_it() {
             .map(|job| runtime.block_on(job).unwrap())
             .sum();
         assert!(spawned > limit);
-        // Everything ended: the whole limit is there again, and not more.
+        // Everything has ended: the whole limit is available again, and no more.
         until(|| runtime.metrics().processes == 0);
         runtime.block_on(async {
             let latch = Latch::default();
@@ -242,7 +242,7 @@ fn a_body_that_panics_at_spawn_takes_no_place() {
 }
 
 #[test]
-fn a_large_limit_is_kept_too() {
+fn a_large_limit_is_enforced_too() {
     let _watch = watch();
     let limit = 1 << 16;
     let runtime = limited(2, limit);
@@ -256,7 +256,7 @@ fn a_large_limit_is_kept_too() {
         all
     });
     let mut all = runtime.block_on(spawned).unwrap();
-    // At most 512 a worker too early, and never one too many.
+    // Refused at most 512 per worker too early, and never one too late.
     assert!(
         (limit - 2 * 512..=limit).contains(&all.len()),
         "{}",
@@ -269,7 +269,7 @@ fn a_large_limit_is_kept_too() {
 }
 
 #[test]
-fn the_numbers_are_plausible() {
+fn the_metrics_are_plausible() {
     let _watch = watch();
     let runtime = limited(2, 100);
     let latch = Latch::default();

@@ -1,5 +1,5 @@
-//! `spawn_local`: futures that are not `Send` are polled and dropped on one thread, whoever wakes
-//! them.
+//! `spawn_local`: futures that are not `Send` are polled and dropped on one thread, whichever thread
+//! wakes them.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -23,42 +23,42 @@ use std::{
 use tools::{Latch, on_each, runtime, until, until_yielding, watch};
 use weald_kernel::{SpawnError, Wait, blocking, sleep, spawn, spawn_local, yield_now};
 
-/// Asserts that its inner future is polled and dropped on the thread where it was made.
-struct Stays<F> {
-    home: ThreadId,
+/// Asserts that its inner future is polled and dropped on the thread that created it.
+struct SameThread<F> {
+    thread: ThreadId,
     inner: Option<Pin<Box<F>>>,
     dropped: Option<Arc<AtomicBool>>,
 }
 
-fn stays<F: Future>(inner: F) -> Stays<F> {
-    Stays {
-        home: thread::current().id(),
+fn same_thread<F: Future>(inner: F) -> SameThread<F> {
+    SameThread {
+        thread: thread::current().id(),
         inner: Some(Box::pin(inner)),
         dropped: None,
     }
 }
 
-impl<F> Stays<F> {
-    /// Sets `dropped` once it was dropped.
-    fn noting(mut self, dropped: Arc<AtomicBool>) -> Stays<F> {
+impl<F> SameThread<F> {
+    /// Sets `dropped` when this future is dropped.
+    fn with_drop_flag(mut self, dropped: Arc<AtomicBool>) -> SameThread<F> {
         self.dropped = Some(dropped);
         self
     }
 }
 
-impl<F: Future> Future for Stays<F> {
+impl<F: Future> Future for SameThread<F> {
     type Output = F::Output;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
-        assert_eq!(self.home, thread::current().id());
+        assert_eq!(self.thread, thread::current().id());
         self.inner.as_mut().unwrap().as_mut().poll(cx)
     }
 }
 
-impl<F> Drop for Stays<F> {
+impl<F> Drop for SameThread<F> {
     fn drop(&mut self) {
-        if self.home != thread::current().id() {
-            eprintln!("a local future is dropped on another thread");
+        if self.thread != thread::current().id() {
+            eprintln!("a local future was dropped on another thread");
             std::process::abort();
         }
         self.inner = None;
@@ -76,7 +76,7 @@ fn an_rc_lives_across_awaits_inside_block_on() {
             let jobs: Vec<_> = (0..50)
                 .map(|n| {
                     let shared = shared.clone();
-                    spawn_local(stays(async move {
+                    spawn_local(same_thread(async move {
                         yield_now().await;
                         sleep(Duration::from_millis(n % 3)).await;
                         spawn(async {}).await.unwrap();
@@ -98,7 +98,7 @@ fn an_rc_lives_across_awaits_inside_block_on() {
 fn an_rc_lives_across_awaits_on_a_worker() {
     on_each(|runtime| {
         let outer = runtime.spawn(async {
-            let local = spawn_local(stays(async {
+            let local = spawn_local(same_thread(async {
                 let shared = Rc::new(RefCell::new(Vec::new()));
                 for n in 0..20 {
                     yield_now().await;
@@ -106,7 +106,7 @@ fn an_rc_lives_across_awaits_on_a_worker() {
                     shared.borrow_mut().push(n);
                 }
                 let own = shared.clone();
-                spawn_local(stays(async move { own.borrow_mut().push(20) }))
+                spawn_local(same_thread(async move { own.borrow_mut().push(20) }))
                     .unwrap()
                     .await
                     .unwrap();
@@ -127,13 +127,13 @@ fn a_thread_without_a_runtime_has_no_local_jobs() {
 }
 
 #[test]
-fn wakes_from_other_threads_come_home() {
+fn wakes_from_other_threads_reach_the_jobs_thread() {
     on_each(|runtime| {
         runtime.block_on(async {
             let latches: Vec<_> = (0..100).map(|_| Latch::default()).collect();
             let jobs: Vec<_> = latches
                 .iter()
-                .map(|latch| spawn_local(stays(latch.clone())).unwrap())
+                .map(|latch| spawn_local(same_thread(latch.clone())).unwrap())
                 .collect();
             let opens = thread::spawn(move || latches.iter().for_each(Latch::open));
             for job in jobs {
@@ -145,13 +145,13 @@ fn wakes_from_other_threads_come_home() {
 }
 
 #[test]
-fn wakes_of_jobs_on_a_workers_thread_come_home() {
+fn wakes_of_local_jobs_of_a_worker_reach_its_thread() {
     on_each(|runtime| {
         let (latch, started) = (Latch::default(), Arc::new(AtomicBool::new(false)));
         let (waits, starts) = (latch.clone(), started.clone());
         let outer = runtime.spawn(async move {
             let locals: Vec<_> = (0..50)
-                .map(|_| spawn_local(stays(waits.clone())).unwrap())
+                .map(|_| spawn_local(same_thread(waits.clone())).unwrap())
                 .collect();
             starts.store(true, Ordering::SeqCst);
             for local in locals {
@@ -165,15 +165,15 @@ fn wakes_of_jobs_on_a_workers_thread_come_home() {
 }
 
 #[test]
-fn a_local_job_stays_when_its_worker_was_relieved() {
+fn a_local_job_stays_on_its_thread_when_the_worker_is_handed_off() {
     let _watch = watch();
     let runtime = runtime(1);
     let latch = Latch::default();
     let (go, may_go) = mpsc::channel::<()>();
     let waits = latch.clone();
-    // Spawns a local job, then holds the thread; the right goes to another one.
-    let holder = runtime.spawn(async move {
-        let local = spawn_local(stays(async move {
+    // Spawns a local job, then blocks its thread; the worker is handed off to another thread.
+    let spawner = runtime.spawn(async move {
+        let local = spawn_local(same_thread(async move {
             waits.await;
             yield_now().await;
             sleep(Duration::from_millis(1)).await;
@@ -186,15 +186,15 @@ fn a_local_job_stays_when_its_worker_was_relieved() {
         (thread::current().id(), local)
     });
     until(|| runtime.metrics().announced == 1);
-    // The worker works, elsewhere.
+    // The worker runs on another thread.
     let elsewhere = runtime
         .block_on(runtime.spawn(async { thread::current().id() }))
         .unwrap();
     latch.open();
     go.send(()).unwrap();
-    let (home, local) = runtime.block_on(holder).unwrap();
-    assert_ne!(home, elsewhere);
-    assert_eq!(runtime.block_on(local).unwrap(), home);
+    let (own_thread, local) = runtime.block_on(spawner).unwrap();
+    assert_ne!(own_thread, elsewhere);
+    assert_eq!(runtime.block_on(local).unwrap(), own_thread);
 }
 
 #[test]
@@ -206,14 +206,14 @@ fn the_end_of_block_on_drops_local_jobs_on_their_thread() {
                 .map(|n| {
                     let flag = Arc::new(AtomicBool::new(false));
                     dropped.push(flag.clone());
-                    let future = stays(async move {
+                    let future = same_thread(async move {
                         let _rc = Rc::new(0);
                         for _ in 0..n % 3 {
                             yield_now().await;
                         }
                         std::future::pending::<()>().await;
                     });
-                    spawn_local(future.noting(flag)).unwrap()
+                    spawn_local(future.with_drop_flag(flag)).unwrap()
                 })
                 .collect()
         });
@@ -224,7 +224,7 @@ fn the_end_of_block_on_drops_local_jobs_on_their_thread() {
     });
 }
 
-/// Pending for ever; its waker lies in the list.
+/// Pending forever, with its waker in the list.
 async fn listed(wakers: Arc<Mutex<Vec<Waker>>>) {
     std::future::poll_fn(|cx| {
         let mut wakers = wakers.lock().unwrap();
@@ -237,7 +237,7 @@ async fn listed(wakers: Arc<Mutex<Vec<Waker>>>) {
 }
 
 #[test]
-fn block_on_ends_although_others_wake_its_local_jobs() {
+fn block_on_returns_while_other_threads_wake_its_local_jobs() {
     on_each(|runtime| {
         let (stop, wakers) = (AtomicBool::new(false), Arc::new(Mutex::new(Vec::new())));
         thread::scope(|scope| {
@@ -304,16 +304,16 @@ fn a_local_job_that_always_yields_does_not_starve_its_worker() {
 }
 
 #[test]
-fn a_local_job_is_cancelled_and_panics_as_any_other() {
+fn a_local_job_is_cancelled_and_panics_like_any_other() {
     on_each(|runtime| {
         runtime.block_on(async {
-            let waits = spawn_local(stays(std::future::pending::<()>())).unwrap();
+            let waits = spawn_local(same_thread(std::future::pending::<()>())).unwrap();
             yield_now().await;
             waits.cancel();
             assert!(waits.await.unwrap_err().is_cancelled());
-            let panics = spawn_local(stays(async { panic!("local") })).unwrap();
+            let panics = spawn_local(same_thread(async { panic!("local") })).unwrap();
             assert!(panics.await.unwrap_err().is_panic());
-            let never = spawn_local(stays(async {})).unwrap();
+            let never = spawn_local(same_thread(async {})).unwrap();
             never.cancel();
             assert!(never.await.unwrap_err().is_cancelled());
         });
@@ -327,7 +327,7 @@ fn a_panic_of_the_main_future_drops_local_jobs_on_their_thread() {
         let flag = dropped.clone();
         let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             runtime.block_on(async {
-                spawn_local(stays(std::future::pending::<()>()).noting(flag))
+                spawn_local(same_thread(std::future::pending::<()>()).with_drop_flag(flag))
                     .unwrap()
                     .detach();
                 yield_now().await;
@@ -343,7 +343,7 @@ fn a_panic_of_the_main_future_drops_local_jobs_on_their_thread() {
 fn a_local_job_of_an_outer_block_on_runs_during_an_inner_one() {
     on_each(|runtime| {
         runtime.block_on(async {
-            let local = spawn_local(stays(async { 3 })).unwrap();
+            let local = spawn_local(same_thread(async { 3 })).unwrap();
             assert_eq!(local.wait().unwrap(), 3);
         });
     });

@@ -1,4 +1,4 @@
-//! A relieved thread that computes makes room for others in the system's priority, but only where cores are short.
+//! A detached thread that computes gets a lower priority from the system, but only while cores are short.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -17,7 +17,8 @@ use std::{
 use tools::watch;
 use weald_kernel::Runtime;
 
-fn quickly_relieved() -> Arc<Runtime> {
+/// A runtime with one worker, which its monitor retakes after 1 ms.
+fn quickly_retaking() -> Arc<Runtime> {
     let builder = Runtime::builder().workers(1);
     let stuck_after = Duration::from_millis(1);
     Arc::new(builder.stuck_after(stuck_after).build().unwrap())
@@ -32,21 +33,21 @@ fn nice() -> i32 {
     rustix::process::getpriority_process(None).unwrap()
 }
 
-/// Without any pause, in which the thread would not compute.
-fn computes_until(is_so: impl Fn() -> bool) {
-    while !is_so() {
+/// Spins without a pause: in a pause the thread would not compute.
+fn computes_until(condition: impl Fn() -> bool) {
+    while !condition() {
         std::hint::spin_loop();
     }
 }
 
 #[test]
-fn one_that_computes_while_cores_are_free_keeps_its_priority() {
-    // One for the job, and one for the stand-in.
+fn a_thread_that_computes_while_cores_are_free_keeps_its_priority() {
+    // One core for the job and one for the spare thread.
     if cores() < 2 {
         return;
     }
     let _watch = watch();
-    let runtime = quickly_relieved();
+    let runtime = quickly_retaking();
     let (normal, metrics) = (nice(), Arc::downgrade(&runtime));
     let computes = runtime.spawn(async move {
         computes_until(|| metrics.upgrade().unwrap().metrics().relieved > 0);
@@ -56,9 +57,9 @@ fn one_that_computes_while_cores_are_free_keeps_its_priority() {
 }
 
 #[test]
-fn those_that_compute_on_more_threads_than_cores_are_lowered() {
+fn computing_threads_that_outnumber_the_cores_are_lowered() {
     let _watch = watch();
-    let runtime = quickly_relieved();
+    let runtime = quickly_retaking();
     let normal = nice();
     let any_lowered = Arc::new(AtomicBool::new(false));
     let computes = |_| {

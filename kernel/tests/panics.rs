@@ -1,10 +1,7 @@
-//! Panics: one job's panic is its joiner's to see, or is reported, and harms nobody else.
+//! Panics: a job's panic goes to its joiner or is reported, and harms no other job.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-#![allow(
-    clippy::async_yields_async,
-    reason = "handles are handed out of a block_on"
-)]
+#![allow(clippy::async_yields_async, reason = "a block_on returns handles")]
 
 #[path = "support/reports.rs"]
 mod reports;
@@ -84,19 +81,19 @@ fn the_panic_of_a_detached_job_is_reported_with_its_name() {
         runtime.block_on(async {
             Spawn::new()
                 .name("left alone")
-                .spawn(async { panic!("nobody hears") })
+                .spawn(async { panic!("never joined") })
                 .detach();
         });
         until(|| reports("weald::panic", "`left alone`").len() > before);
         let report = reports("weald::panic", "`left alone`").remove(before);
         assert_eq!(report.level, tracing::Level::ERROR);
-        assert!(report.text.contains("nobody hears"), "{}", report.text);
+        assert!(report.text.contains("never joined"), "{}", report.text);
         assert!(report.text.contains("panics.rs"), "{}", report.text);
     });
 }
 
 #[test]
-fn a_panic_that_lies_in_a_dropped_handle_is_reported_too() {
+fn a_panic_in_a_dropped_handle_is_reported_too() {
     collect_reports();
     on_each(|runtime| {
         let before = reports("weald::panic", "`dropped late`").len();
@@ -112,11 +109,13 @@ fn a_panic_that_lies_in_a_dropped_handle_is_reported_too() {
 }
 
 #[test]
-fn a_panic_that_was_joined_is_not_reported() {
+fn a_joined_panic_is_not_reported() {
     collect_reports();
     on_each(|runtime| {
         runtime.block_on(async {
-            let job = Spawn::new().name("joined").spawn(async { panic!("heard") });
+            let job = Spawn::new()
+                .name("joined")
+                .spawn(async { panic!("for the joiner") });
             let _ = panic_of::<()>(job.await);
         });
         assert_eq!(reports("weald::panic", "`joined`").len(), 0);
@@ -135,7 +134,7 @@ impl Drop for Bomb {
 }
 
 #[test]
-fn a_destructor_that_panics_in_a_cancelled_job_is_its_panic() {
+fn a_panic_in_a_destructor_is_the_jobs_panic() {
     on_each(|runtime| {
         runtime.block_on(async {
             let bomb = Bomb("in the destructor");
@@ -159,7 +158,7 @@ fn an_output_that_panics_when_it_is_dropped_harms_no_worker() {
     on_each(|runtime| {
         let before = reports("weald::panic", "a bomb as output").len();
         runtime.block_on(async {
-            // It ends after the detach: before, its output would be the handle's to drop.
+            // The job ends after the detach; otherwise the handle would drop the output.
             let latch = Latch::default();
             let opened = latch.clone();
             spawn(async move {
@@ -183,7 +182,7 @@ impl Wake for Panics {
     }
 }
 
-/// Without its only worker a runtime would not.
+/// Asserts that the runtime still runs jobs. Without its only worker it would not.
 fn still_serves(runtime: &Runtime) {
     assert_eq!(runtime.block_on(runtime.spawn(async { 1 })).unwrap(), 1);
 }
@@ -207,14 +206,14 @@ fn a_foreign_waker_that_panics_harms_no_worker() {
 fn a_foreign_waker_that_panics_in_a_timer_harms_no_worker() {
     collect_reports();
     on_each(|runtime| {
-        let said = || reports("weald::panic", "a waker panicked").len();
-        let before = said();
+        let reported = || reports("weald::panic", "a waker panicked").len();
+        let before = reported();
         runtime.block_on(async {
             let waker = Waker::from(Arc::new(Panics));
             let mut sleep = Box::pin(sleep(Duration::from_millis(1)));
             let polled = sleep.as_mut().poll(&mut Context::from_waker(&waker));
             assert!(polled.is_pending());
-            until(|| said() > before);
+            until(|| reported() > before);
         });
         still_serves(runtime);
     });
@@ -249,7 +248,7 @@ fn a_foreign_waker_that_panics_when_it_is_dropped_with_its_job_harms_no_worker()
 
 #[test]
 fn a_payload_that_panics_when_it_is_dropped_harms_no_worker() {
-    /// Panics when it is dropped, even if the thread is panicking no more.
+    /// Panics when it is dropped, whether or not the thread is panicking.
     struct Explodes;
     impl Drop for Explodes {
         fn drop(&mut self) {
@@ -266,12 +265,12 @@ fn a_payload_that_panics_when_it_is_dropped_harms_no_worker() {
             };
             runtime.spawn(job).detach();
         };
-        // Of the job's own panic; of the destructor of its output.
+        // The payload of the job's own panic; then that of its output's destructor.
         spawn(Box::pin(async {
             std::panic::panic_any(Bomb("the payload"))
         }));
         spawn(Box::pin(async { Some(Explodes) }));
-        // Of its panic, when the destructor of its future panics after it.
+        // The payload of the job's panic, when the destructor of its future panics as well.
         let held = Explodes;
         let twice = poll_fn(move |_| -> Poll<()> {
             let _held = &held;

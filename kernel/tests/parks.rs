@@ -1,4 +1,4 @@
-//! A park ends by an unpark, with whichever waker it was polled.
+//! An unpark ends a park, whichever waker polled it.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -20,7 +20,7 @@ use tools::{on_each, until};
 use weald_kernel::park;
 
 #[test]
-fn a_park_within_a_set_of_futures() {
+fn a_park_in_a_set_of_futures_ends() {
     on_each(|runtime| {
         let polls = Arc::new(AtomicUsize::new(0));
         let counts = polls.clone();
@@ -38,7 +38,7 @@ fn a_park_within_a_set_of_futures() {
                 .await
                 .unwrap();
             }
-            // The job's own waker counts again.
+            // Here the job's own waker counts again.
             park().await;
         });
         let unparker = job.unparker().unwrap();
@@ -54,13 +54,13 @@ fn a_park_within_a_set_of_futures() {
     });
 }
 
-/// Notes that it was woken, and wakes a job.
-struct Notes {
+/// Records that it was woken, and wakes a job.
+struct Record {
     woken: AtomicBool,
     job: Mutex<Waker>,
 }
 
-impl Wake for Notes {
+impl Wake for Record {
     fn wake(self: Arc<Self>) {
         self.woken.store(true, Ordering::SeqCst);
         self.job.lock().unwrap().wake_by_ref();
@@ -68,24 +68,24 @@ impl Wake for Notes {
 }
 
 #[test]
-fn a_park_that_is_polled_by_another_waker_and_then_by_a_third() {
+fn a_park_wakes_only_the_waker_that_polled_it_last() {
     on_each(|runtime| {
         let polled = Arc::new(AtomicBool::new(false));
-        let tells = polled.clone();
+        let sets = polled.clone();
         let job = runtime.spawn(async move {
             let mut park = pin!(park());
-            let notes = poll_fn(|cx| {
-                let notes = || {
-                    Arc::new(Notes {
+            let records = poll_fn(|cx| {
+                let records = || {
+                    Arc::new(Record {
                         woken: AtomicBool::new(false),
                         job: Mutex::new(cx.waker().clone()),
                     })
                 };
-                Poll::Ready([notes(), notes()])
+                Poll::Ready([records(), records()])
             })
             .await;
-            for notes in &notes {
-                let waker = Waker::from(notes.clone());
+            for records in &records {
+                let waker = Waker::from(records.clone());
                 assert!(
                     park.as_mut()
                         .poll(&mut Context::from_waker(&waker))
@@ -93,14 +93,14 @@ fn a_park_that_is_polled_by_another_waker_and_then_by_a_third() {
                 );
             }
             poll_fn(|_| {
-                tells.store(true, Ordering::SeqCst);
-                match notes[1].woken.load(Ordering::SeqCst) {
+                sets.store(true, Ordering::SeqCst);
+                match records[1].woken.load(Ordering::SeqCst) {
                     true => Poll::Ready(()),
                     false => Poll::Pending,
                 }
             })
             .await;
-            assert!(!notes[0].woken.load(Ordering::SeqCst));
+            assert!(!records[0].woken.load(Ordering::SeqCst));
             park.await;
         });
         until(|| polled.load(Ordering::SeqCst));

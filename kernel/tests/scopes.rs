@@ -1,10 +1,7 @@
-//! Scopes and children: no child outlives its scope, or its parent, in whichever way that ends.
+//! Scopes and children: no child outlives its scope or its parent, however the scope or the parent ends.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-#![allow(
-    clippy::async_yields_async,
-    reason = "handles are handed out of a block_on"
-)]
+#![allow(clippy::async_yields_async, reason = "a block_on returns handles")]
 
 #[path = "support/tools.rs"]
 mod tools;
@@ -68,14 +65,14 @@ fn the_output_of_a_detached_child_is_dropped_before_the_scope_returns() {
 }
 
 #[test]
-fn a_childs_panic_is_its_handles_to_tell() {
+fn the_handle_of_a_child_returns_its_panic() {
     on_each(|runtime| {
         runtime.block_on(scope(async |scope| {
             let panics = scope.spawn(async { panic!("child") });
-            let goes_on = scope.spawn(async { 1 });
+            let unharmed = scope.spawn(async { 1 });
             let result: Result<(), _> = panics.await;
             assert!(result.unwrap_err().is_panic());
-            assert_eq!(goes_on.await.unwrap(), 1);
+            assert_eq!(unharmed.await.unwrap(), 1);
         }));
     });
 }
@@ -226,7 +223,7 @@ fn a_child_may_spawn_siblings_in_its_scope() {
 #[test]
 fn what_is_spawned_in_a_scope_that_has_ended_is_cancelled() {
     on_each(|runtime| {
-        // By a value, a panic, a cancel.
+        // The scope ends by a value, a panic or a cancel.
         for how in 0..3 {
             let kept = Arc::new(Mutex::new(None::<Scope>));
             let keeps = kept.clone();
@@ -251,8 +248,8 @@ fn what_is_spawned_in_a_scope_that_has_ended_is_cancelled() {
 }
 
 #[test]
-fn a_child_that_is_spawned_while_the_scope_is_being_ended_ends_too() {
-    /// Spawns a child that never ends by itself.
+fn a_child_spawned_while_the_scope_ends_is_ended_too() {
+    /// Spawns a child that never ends on its own.
     struct SpawnsAtDrop(Scope, Drops);
     impl Drop for SpawnsAtDrop {
         fn drop(&mut self) {
@@ -286,10 +283,10 @@ fn a_child_that_is_spawned_while_the_scope_is_being_ended_ends_too() {
 
 #[test]
 fn a_parent_has_very_many_children() {
-    // If each end looked through all of them, this would take many minutes, and the guard speak.
+    // If each end searched all of them, this would take many minutes, and the guard would abort.
     const CHILDREN: usize = 400_000;
     let _watch = tools::watch();
-    // Without stand-ins, so that no child ends before all are there.
+    // Without spare threads, so that no child ends before all are spawned.
     let builder = Runtime::builder().workers(1).stand_ins(0);
     let runtime = builder.build().unwrap();
     let parent = runtime.spawn(async {

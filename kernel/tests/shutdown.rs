@@ -1,11 +1,8 @@
-//! Shutdown ends, with everything dropped once: what can end ends, what waits is cancelled, the
-//! rest named.
+//! A shutdown returns, with everything dropped once: jobs that can finish do, waiting jobs are cancelled, and
+//! the others are named.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-#![allow(
-    clippy::async_yields_async,
-    reason = "handles are handed out of a block_on"
-)]
+#![allow(clippy::async_yields_async, reason = "a block_on returns handles")]
 
 #[path = "support/tools.rs"]
 mod tools;
@@ -33,7 +30,7 @@ const LONG: Duration = Duration::from_secs(30);
 const PROMPT: Duration = Duration::from_secs(15);
 
 #[test]
-fn jobs_that_come_to_their_end_do() {
+fn jobs_that_can_finish_do() {
     let _watch = watch();
     for workers in [1, 2, 4] {
         let runtime = runtime(workers);
@@ -118,8 +115,8 @@ fn jobs_in_wait_are_unwound() {
 }
 
 #[test]
-fn who_leaves_its_wait_only_at_the_deadline_gets_a_moment_for_it() {
-    /// Its destructor has something to do.
+fn a_job_that_leaves_its_wait_at_the_deadline_gets_a_moment_to_unwind() {
+    /// Its destructor takes some time.
     struct Leaves;
     impl Drop for Leaves {
         fn drop(&mut self) {
@@ -138,12 +135,12 @@ fn who_leaves_its_wait_only_at_the_deadline_gets_a_moment_for_it() {
         until(|| latch.waiters() == 1);
         runtime.shutdown(Duration::ZERO).not_stopped.is_empty()
     };
-    // On a loaded machine the moment may be too short, but not always.
+    // On a loaded machine the moment may be too short, but not every time.
     assert!((0..50).any(|_| leaves()));
 }
 
 #[test]
-fn a_scope_whose_child_holds_a_thread_does_not_hold_up_the_shutdown() {
+fn a_scope_whose_child_blocks_a_thread_does_not_delay_the_shutdown() {
     let _watch = watch();
     let (runtime, drops) = (runtime(2), Drops::default());
     let (go, may_go) = mpsc::channel::<()>();
@@ -168,7 +165,7 @@ fn a_scope_whose_child_holds_a_thread_does_not_hold_up_the_shutdown() {
 }
 
 #[test]
-fn who_holds_a_thread_beyond_the_deadline_is_named_and_may_return_later() {
+fn a_job_that_blocks_beyond_the_deadline_is_named_and_may_return_later() {
     let _watch = watch();
     let runtime = runtime(2);
     let drops = Drops::default();
@@ -176,7 +173,7 @@ fn who_holds_a_thread_beyond_the_deadline_is_named_and_may_return_later() {
     let (begins, has_begun) = mpsc::channel();
     let token = drops.token();
     let job = runtime.block_on(async {
-        Spawn::new().name("the holder").spawn(async move {
+        Spawn::new().name("the blocker").spawn(async move {
             let _token = token;
             begins.send(()).unwrap();
             may_go.recv().unwrap();
@@ -190,17 +187,17 @@ fn who_holds_a_thread_beyond_the_deadline_is_named_and_may_return_later() {
         .iter()
         .map(|job| job.name.as_deref())
         .collect();
-    assert_eq!(names, [Some("the holder")]);
+    assert_eq!(names, [Some("the blocker")]);
     assert_eq!(drops.count(), 0);
     go.send(()).unwrap();
-    // Cancelled when the deadline came, but it ended before its next wait.
+    // The deadline cancelled the job, but it finished before its next wait.
     let value = tools::runtime(1).block_on(job);
     assert!(value.is_ok_and(|value| value == 5));
     until(|| drops.count() == 1);
 }
 
 #[test]
-fn who_held_a_thread_beyond_the_deadline_is_dropped_at_its_next_wait() {
+fn a_job_that_blocked_beyond_the_deadline_is_dropped_at_its_next_wait() {
     let _watch = watch();
     for announced in [false, true] {
         let runtime = runtime(1);
@@ -260,8 +257,8 @@ fn a_finished_timeout_does_not_delay_a_shutdown() {
             until(|| runtime.metrics().timers == 1);
             latch.open();
         });
-        // Armed and dropped on this thread, which holds no right: the entry stays until it is
-        // swept.
+        // Armed and dropped on this thread, which owns no worker: the timer's entry stays until
+        // a sweep removes it.
         runtime
             .block_on(timeout(Duration::from_secs(3600), latch.clone()))
             .unwrap();
@@ -272,10 +269,10 @@ fn a_finished_timeout_does_not_delay_a_shutdown() {
 }
 
 #[test]
-fn a_sleep_that_still_runs_is_waited_for_although_others_were_cancelled() {
+fn a_shutdown_waits_for_a_running_sleep_although_others_were_cancelled() {
     let _watch = watch();
     let runtime = runtime(1);
-    // Armed and dropped on this thread: entries that nobody wants, and whose time comes.
+    // Armed and dropped on this thread: stale entries that come due.
     runtime.block_on(async {
         for _ in 0..40 {
             let mut dropped = Box::pin(sleep(Duration::from_millis(1)));
@@ -322,7 +319,7 @@ fn dropping_a_runtime_drops_everything_it_holds() {
             runtime.spawn(job).detach();
         }
         until(|| parked.load(Ordering::SeqCst) == 6_000);
-        // And some that are still queued, or spawn while it closes.
+        // Others are still queued, or spawn while the runtime closes.
         for _ in 0..1_000 {
             let token = drops.token();
             runtime
@@ -415,14 +412,14 @@ fn destructors_may_wake_and_drop_others_during_the_shutdown() {
 }
 
 #[test]
-fn a_closed_runtime_takes_nothing_new() {
+fn a_closed_runtime_accepts_nothing_new() {
     let _watch = watch();
     let runtime = runtime(1);
-    let (tell, told) = mpsc::channel();
+    let (sender, outcome) = mpsc::channel();
     let (begins, has_begun) = mpsc::channel();
     let job = runtime.spawn(async move {
         begins.send(()).unwrap();
-        // Polls until it is refused, which is when the runtime closes.
+        // Spawns until a spawn is refused, which happens once the runtime closes.
         let refused = loop {
             let mailbox = |mailbox: Mailbox<()>| async move { drop(mailbox) };
             match Spawn::new().spawn_with_mailbox(mailbox) {
@@ -434,11 +431,14 @@ fn a_closed_runtime_takes_nothing_new() {
         let plain = spawn(async { 1 })
             .await
             .map_err(|error| error.is_cancelled());
-        tell.send((refused, plain)).unwrap();
+        sender.send((refused, plain)).unwrap();
     });
     has_begun.recv().unwrap();
     let report = runtime.shutdown(LONG);
-    assert_eq!(told.recv().unwrap(), (SpawnError::ShuttingDown, Err(true)));
+    assert_eq!(
+        outcome.recv().unwrap(),
+        (SpawnError::ShuttingDown, Err(true))
+    );
     assert_eq!(report.not_stopped, []);
     drop(job);
 }

@@ -1,4 +1,4 @@
-//! A random mix of forks, waits, panics and cancels, by seed; `WEALD_SOAK=<seconds>` makes it long.
+//! A random mix of forks, waits, panics and cancels, by seed. `WEALD_SOAK=<seconds>` sets how long it runs.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -13,10 +13,10 @@ use std::{
 use tools::{Drops, Random, soak};
 use weald_kernel::{Runtime, Wait, fork, sleep, spawn, yield_now};
 
-/// A panic that is meant.
-struct Meant;
+/// The payload of a deliberate panic.
+struct Deliberate;
 
-/// Forks at random; how many halves ran to their end.
+/// Forks at random. Returns how many leaves completed.
 fn work(mut random: Random, drops: &Drops, depth: u32) -> usize {
     let _token = drops.token();
     if depth == 0 {
@@ -24,7 +24,7 @@ fn work(mut random: Random, drops: &Drops, depth: u32) -> usize {
     }
     let (left, right) = (Random(random.next()), Random(random.next()));
     match random.below(40) {
-        0 => resume_unwind(Box::new(Meant)),
+        0 => resume_unwind(Box::new(Deliberate)),
         1 => sleep(Duration::from_micros(random.below(2000) as u64)).wait(),
         2 => return spawn(async { yield_now().await }).wait().map_or(0, |()| 1),
         3 => drop(catch_unwind(AssertUnwindSafe(|| {

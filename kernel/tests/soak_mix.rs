@@ -1,4 +1,4 @@
-//! A random mix of everything on one runtime, by seed; `WEALD_SOAK=<seconds>` makes it long.
+//! A random mix of everything on one runtime, by seed. `WEALD_SOAK=<seconds>` sets how long it runs.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -13,7 +13,7 @@ use weald_kernel::{
     spawn_local, timeout, yield_now,
 };
 
-/// One unit of work, which holds a token and may spawn more.
+/// One unit of work. It holds a token and may spawn more units.
 fn work(
     mut random: Random,
     drops: Drops,
@@ -96,7 +96,7 @@ async fn step(random: &mut Random, drops: &Drops, depth: u32) {
     }
 }
 
-/// A process that receives some of what it is sent, and ends with the rest unread.
+/// Runs a process that receives some of its messages and ends with the rest unread.
 async fn processes(count: usize, drops: Drops) {
     let token = drops.token();
     let receives = async move |mailbox: &mut Mailbox<tools::Token>| {
@@ -116,7 +116,7 @@ async fn processes(count: usize, drops: Drops) {
     drop(address.post(drops.token()));
 }
 
-/// Counts what was made as well: a token made is a token dropped.
+/// Every token that is created is dropped, however the round ends.
 fn round(random: &mut Random) {
     let workers = 1 + random.below(4);
     let stuck_after = Duration::from_millis(1 + random.below(10) as u64);

@@ -1,11 +1,7 @@
-//! Spawning, joining, detaching: a value reaches its joiner, and every output is dropped exactly
-//! once.
+//! Spawning, joining, detaching: a value reaches its joiner, and each output is dropped exactly once.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-#![allow(
-    clippy::async_yields_async,
-    reason = "handles are handed out of a block_on"
-)]
+#![allow(clippy::async_yields_async, reason = "a block_on returns handles")]
 
 #[path = "support/tools.rs"]
 mod tools;
@@ -72,7 +68,7 @@ fn any_thread_may_spawn_and_another_may_join() {
 }
 
 #[test]
-fn a_future_is_dropped_before_its_joiner_goes_on() {
+fn a_future_is_dropped_before_its_joiner_resumes() {
     on_each(|runtime| {
         for _ in 0..200 {
             let drops = Drops::default();
@@ -88,7 +84,7 @@ fn a_future_is_dropped_before_its_joiner_goes_on() {
 }
 
 #[test]
-fn a_job_goes_on_without_its_handle_and_its_output_is_dropped_once() {
+fn a_job_runs_on_without_its_handle_and_its_output_is_dropped_once() {
     on_each(|runtime| {
         let (drops, latch) = (Drops::default(), Latch::default());
         for detach in [true, false] {
@@ -147,7 +143,7 @@ fn an_output_is_dropped_once_however_the_handle_and_the_end_race() {
 }
 
 #[test]
-fn a_handle_that_was_ready_says_cancelled_from_then_on() {
+fn a_handle_that_was_ready_returns_cancelled_from_then_on() {
     on_each(|runtime| {
         runtime.block_on(async {
             let mut job = spawn(async { 5 });
@@ -159,12 +155,12 @@ fn a_handle_that_was_ready_says_cancelled_from_then_on() {
 }
 
 #[test]
-fn the_last_waker_that_polled_a_handle_is_the_one_that_is_woken() {
+fn the_waker_that_polled_a_handle_last_is_woken() {
     on_each(|runtime| {
         let latch = Latch::default();
         let opened = latch.clone();
         let mut job = runtime.spawn(opened);
-        // One joiner polls and gives the handle on; the next one must learn of the end.
+        // One joiner polls and passes the handle on; the end must wake the next joiner.
         for _ in 0..3 {
             job = runtime.block_on(spawn_poll_once(runtime, job));
         }

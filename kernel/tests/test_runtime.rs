@@ -1,4 +1,4 @@
-//! The test runtime: the seed is the order, time is virtual, a deadlock is named.
+//! The test runtime: the seed decides the order, time is virtual, and a deadlock names its jobs.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -113,7 +113,7 @@ fn time_moves_only_when_nothing_can_run() {
 }
 
 fn panic_of(body: impl FnOnce()) -> String {
-    let payload = catch_unwind(AssertUnwindSafe(body)).expect_err("it had to panic");
+    let payload = catch_unwind(AssertUnwindSafe(body)).expect_err("expected a panic");
     *payload.downcast::<String>().expect("a formatted message")
 }
 
@@ -147,14 +147,14 @@ fn a_deadlock_names_the_jobs_that_wait() {
 }
 
 #[test]
-fn a_deadlock_of_the_main_future_alone_is_told() {
+fn a_deadlock_of_the_main_future_alone_is_reported() {
     let _watch = watch();
     let message = panic_of(|| Runtime::test(9).block_on(std::future::pending()));
     assert!(message.contains("none but the main future"), "{message}");
 }
 
 #[test]
-fn waits_end_in_whichever_order() {
+fn waits_end_in_any_order() {
     let _watch = watch();
     for seed in 0..20 {
         Runtime::test(seed).block_on(async {
@@ -233,7 +233,7 @@ fn the_main_future_waits_with_its_stack() {
 }
 
 #[test]
-fn a_wait_within_a_poll_keeps_the_other_wakes_of_the_poll() {
+fn a_wait_inside_a_poll_keeps_the_other_wakes_of_the_poll() {
     let _watch = watch();
     for seed in 0..50 {
         Runtime::test(seed).block_on(async {
@@ -270,7 +270,7 @@ fn a_cancelled_job_in_wait_unwinds_once() {
                 let _token = token;
                 waits.wait();
             });
-            // The stack of a job that waits lies on top of the main future's, so a job cancels it.
+            // A waiting job's stack is on top of the main future's, so another job cancels it.
             let cancels = spawn(async move {
                 tools::until_yielding(|| latch.waiters() == 1).await;
                 job.cancel();
@@ -294,7 +294,7 @@ fn the_main_future_may_yield_until_a_job_has_run() {
 }
 
 #[test]
-fn local_jobs_scopes_and_processes_run_there_too() {
+fn local_jobs_and_scopes_run_in_a_test_runtime() {
     let _watch = watch();
     for seed in 0..20 {
         let runtime = Runtime::test(seed);
@@ -313,7 +313,7 @@ fn local_jobs_scopes_and_processes_run_there_too() {
 }
 
 #[test]
-fn a_scope_that_is_stuck_is_named_and_its_children_end() {
+fn a_stuck_scope_is_reported_and_its_children_end() {
     let _watch = watch();
     for seed in 0..20 {
         let drops = Drops::default();

@@ -1,11 +1,7 @@
-//! Time: sleeps are never early and fire in order, timeouts and intervals, cancelled timers are
-//! swept.
+//! Time: sleeps are never early and end in order; timeouts; intervals; cancelled timers are swept.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-#![allow(
-    clippy::async_yields_async,
-    reason = "handles are handed out of a block_on"
-)]
+#![allow(clippy::async_yields_async, reason = "a block_on returns handles")]
 
 #[path = "support/tools.rs"]
 mod tools;
@@ -53,7 +49,7 @@ fn a_sleep_is_never_early() {
 }
 
 #[test]
-fn sleeps_of_one_deadline_end_in_their_order() {
+fn sleeps_with_one_deadline_end_in_order() {
     let _watch = watch();
     let runtime = runtime(1);
     let order = Arc::new(Mutex::new(Vec::new()));
@@ -105,7 +101,7 @@ fn earlier_deadlines_end_first_in_virtual_time() {
 }
 
 #[test]
-fn a_sleep_for_ever_does_not_end_and_does_not_panic() {
+fn an_endless_sleep_does_not_end_and_does_not_panic() {
     on_each(|runtime| {
         runtime.block_on(async {
             for far in [
@@ -131,7 +127,7 @@ fn a_sleep_for_a_century_ends_in_virtual_time() {
 }
 
 #[test]
-fn a_timeout_drops_what_was_too_slow_and_lets_through_what_was_not() {
+fn a_timeout_drops_a_slow_future_and_returns_the_value_of_a_fast_one() {
     on_each(|runtime| {
         runtime.block_on(async {
             let drops = Drops::default();
@@ -143,7 +139,7 @@ fn a_timeout_drops_what_was_too_slow_and_lets_through_what_was_not() {
             assert_eq!(timeout(Duration::from_millis(2), slow).await, Err(Elapsed));
             assert_eq!(drops.count(), 1);
             assert_eq!(timeout(HOUR, async { 4 }).await, Ok(4));
-            // Ready in the same poll wins, even with no time at all.
+            // A future that is ready in the same poll wins, even with no time at all.
             assert_eq!(timeout(Duration::ZERO, async { 5 }).await, Ok(5));
             assert_eq!(timeout(Duration::ZERO, yield_now()).await, Err(Elapsed));
             let inside = spawn(async { timeout(HOUR, spawn(async { 6 })).await.unwrap() });
@@ -185,7 +181,7 @@ fn an_interval_that_is_not_late_misses_no_tick() {
 }
 
 #[test]
-fn an_interval_without_end_ticks_each_century() {
+fn an_endless_interval_ticks_once_a_century() {
     let _watch = watch();
     Runtime::test(1).block_on(async {
         let (start, century) = (now(), 100 * 365 * 24 * HOUR);
@@ -217,11 +213,11 @@ fn an_interval_of_a_nanosecond_skips_hours_of_missed_ticks_at_once() {
 }
 
 #[test]
-fn virtual_time_goes_on_for_thousands_of_years() {
+fn virtual_time_runs_for_thousands_of_years() {
     let _watch = watch();
     Runtime::test(1).block_on(async {
         let (start, century) = (now(), 100 * 365 * 24 * HOUR);
-        // 584 years are as many nanoseconds as a word counts.
+        // A 64-bit count of nanoseconds ends after 584 years.
         for n in 1..=50 {
             sleep(Duration::MAX).await;
             assert_eq!(now() - start, n * century);
@@ -241,9 +237,9 @@ impl std::task::Wake for Counted {
 }
 
 #[test]
-fn cancelled_sleeps_leave_their_wheels_from_any_thread() {
+fn cancelled_sleeps_leave_their_wheels_whichever_thread_drops_them() {
     on_each(|runtime| {
-        // From foreign threads: armed here, dropped there. An entry keeps its waker.
+        // Armed on one foreign thread, dropped on another. An entry keeps its waker.
         let counted = Arc::new(Counted);
         let waker = std::task::Waker::from(counted.clone());
         let sleeps: Vec<_> = runtime.block_on(async {
@@ -258,7 +254,7 @@ fn cancelled_sleeps_leave_their_wheels_from_any_thread() {
         assert!(runtime.metrics().timers >= 2_000);
         assert!(Arc::strong_count(&counted) >= 2_000);
         std::thread::spawn(move || drop(sleeps)).join().unwrap();
-        // Workers sweep when they look around: every worker must run something.
+        // Workers sweep in their periodic checks, so every worker must run something.
         let swept = || {
             let jobs: Vec<_> = (0..100).map(|_| runtime.spawn(yield_now())).collect();
             jobs.into_iter()
@@ -319,7 +315,7 @@ fn a_sleep_kept_after_its_runtime_harms_no_other_runtime() {
             }
         });
         drop(first);
-        // It may get the number of the first, and has fewer workers.
+        // The second runtime may reuse the first one's number, and has fewer workers.
         let second = runtime(1);
         let dropped = second.spawn(async move {
             let own: Vec<_> = (0..5)

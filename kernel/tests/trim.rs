@@ -1,6 +1,5 @@
-//! Trim: memory of what has ended goes back, and everything works on. Alone in its program: a
-//! trim of
-//! another test would take the memory that this one counts.
+//! `Runtime::trim`: memory of ended jobs is returned, and everything keeps working. Alone in its program,
+//! because a trim in another test would take the memory that this test counts.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -10,7 +9,7 @@ mod tools;
 use tools::{Drops, runtime, watch};
 use weald_kernel::{Mailbox, Runtime, Spawn, spawn, yield_now};
 
-/// Runs that many processes that live at once, each with a message unread.
+/// Runs `count` processes that are alive at the same time. Each ends with one message unread.
 fn run_processes(runtime: &Runtime, count: usize) {
     let drops = Drops::default();
     let counted = drops.clone();
@@ -40,14 +39,14 @@ fn run_processes(runtime: &Runtime, count: usize) {
 }
 
 #[test]
-fn memory_of_ended_processes_goes_back() {
+fn memory_of_ended_processes_is_returned() {
     let _watch = watch();
     let runtime = runtime(2);
     run_processes(&runtime, 200_000);
-    let given = runtime.trim();
+    let returned = runtime.trim();
     if cfg!(not(weald_plain_alloc)) {
         // At least half of 200,000 headers of 48 bytes.
-        assert!(given > 200_000 * 48 / 2, "only {given} bytes");
+        assert!(returned > 200_000 * 48 / 2, "only {returned} bytes");
     }
     run_processes(&runtime, 20_000);
     runtime.trim();

@@ -1,5 +1,5 @@
-//! `wait()` and `block_on` inside jobs: the stack stays, everything else goes on, a cancel
-//! unwinds it once.
+//! `wait()` and `block_on` inside jobs: the stack is suspended, everything else runs on, and a cancel unwinds
+//! the stack once.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -50,7 +50,7 @@ fn a_hundred_jobs_wait_at_once_on_one_worker() {
         })
         .collect();
     until(|| latch.waiters() == 100);
-    // The only worker still serves others.
+    // The only worker still runs other jobs.
     assert_eq!(runtime.block_on(runtime.spawn(async { 1 })).unwrap(), 1);
     assert_eq!(ended.load(Ordering::SeqCst), 0);
     latch.open();
@@ -61,9 +61,9 @@ fn a_hundred_jobs_wait_at_once_on_one_worker() {
 }
 
 #[test]
-fn more_jobs_wait_at_once_than_there_may_be_stand_ins() {
+fn more_jobs_wait_at_once_than_there_may_be_spare_threads() {
     let _watch = watch();
-    // The bound is 512 by default. One that waits may be what all others wait for.
+    // By default there are at most 512 spare threads. Any waiting job may be the one that all others wait for.
     let (runtime, latch) = (runtime(1), Latch::default());
     let jobs: Vec<_> = (0..600)
         .map(|_| {
@@ -103,7 +103,7 @@ fn waits_nest_and_mix_with_awaits() {
 }
 
 #[test]
-fn a_job_goes_on_in_its_own_poll_after_a_wait() {
+fn a_job_resumes_in_the_same_poll_after_a_wait() {
     on_each(|runtime| {
         runtime.block_on(async {
             let job = spawn(async {
@@ -137,16 +137,16 @@ fn a_wait_of_more_operations_than_the_budget_ends() {
     });
 }
 
-/// Waits with the stack, and counts how it was left.
+/// Waits with the stack, and counts when a cancel unwinds the wait.
 fn wait_counting(latch: Latch, unwound: &AtomicUsize) {
-    struct Counts<'a>(&'a AtomicUsize);
-    impl Drop for Counts<'_> {
+    struct CountsUnwinding<'a>(&'a AtomicUsize);
+    impl Drop for CountsUnwinding<'_> {
         fn drop(&mut self) {
             assert!(std::thread::panicking());
             self.0.fetch_add(1, Ordering::SeqCst);
         }
     }
-    let counts = Counts(unwound);
+    let counts = CountsUnwinding(unwound);
     latch.wait();
     std::mem::forget(counts);
 }
@@ -171,7 +171,7 @@ fn cancelling_a_job_in_wait_unwinds_it_once() {
 }
 
 #[test]
-fn a_cancel_that_comes_before_the_wait_unwinds_it_too() {
+fn a_cancel_before_the_wait_unwinds_it_too() {
     let _watch = watch();
     let runtime = runtime(1);
     let unwound = Arc::new(AtomicUsize::new(0));
@@ -191,7 +191,7 @@ fn a_cancel_that_comes_before_the_wait_unwinds_it_too() {
 }
 
 #[test]
-fn who_catches_the_unwinding_may_wait_again_to_the_end() {
+fn a_job_that_catches_the_unwinding_may_wait_again() {
     on_each(|runtime| {
         let (first, second) = (Latch::default(), Latch::default());
         let (waits, waits_again) = (first.clone(), second.clone());
@@ -211,7 +211,7 @@ fn who_catches_the_unwinding_may_wait_again_to_the_end() {
     });
 }
 
-/// Waits in its destructor until its latch opens, and notes that it did.
+/// Waits in its destructor until its latch opens, then sets its flag.
 struct WaitsAtDrop(Latch, Arc<AtomicBool>);
 
 impl Drop for WaitsAtDrop {
@@ -222,7 +222,7 @@ impl Drop for WaitsAtDrop {
 }
 
 #[test]
-fn a_wait_in_a_destructor_during_unwinding_goes_to_its_end() {
+fn a_wait_in_a_destructor_during_unwinding_completes() {
     on_each(|runtime| {
         let (latch, at_drop, waited) = (Latch::default(), Latch::default(), Arc::default());
         let waits = WaitsAtDrop(at_drop.clone(), Arc::clone(&waited));
@@ -242,7 +242,7 @@ fn a_wait_in_a_destructor_during_unwinding_goes_to_its_end() {
 }
 
 #[test]
-fn a_wait_in_a_destructor_after_a_panic_goes_to_its_end() {
+fn a_wait_in_a_destructor_after_a_panic_completes() {
     on_each(|runtime| {
         let (at_drop, waited) = (Latch::default(), Arc::default());
         let waits = WaitsAtDrop(at_drop.clone(), Arc::clone(&waited));
@@ -259,7 +259,7 @@ fn a_wait_in_a_destructor_after_a_panic_goes_to_its_end() {
 }
 
 #[test]
-fn a_wait_in_a_destructor_of_a_cancelled_job_goes_to_its_end() {
+fn a_wait_in_a_destructor_of_a_cancelled_job_completes() {
     on_each(|runtime| {
         let (latch, at_drop, waited) = (Latch::default(), Latch::default(), Arc::default());
         let waits = WaitsAtDrop(at_drop.clone(), Arc::clone(&waited));
@@ -276,7 +276,7 @@ fn a_wait_in_a_destructor_of_a_cancelled_job_goes_to_its_end() {
         assert!(error.is_cancelled(), "{error}");
         assert!(
             waited.load(Ordering::SeqCst),
-            "the destructor was left in the middle"
+            "the destructor was abandoned halfway"
         );
     });
 }
@@ -372,7 +372,7 @@ fn other_jobs_of_the_worker_run_while_one_waits() {
 }
 
 #[test]
-fn a_job_that_waits_for_its_own_local_job_goes_on_as_before() {
+fn a_job_that_waits_for_its_own_local_job_continues_as_before() {
     on_each(|runtime| {
         let job = runtime.spawn(async {
             for n in 0..50_u32 {
@@ -382,7 +382,7 @@ fn a_job_that_waits_for_its_own_local_job_goes_on_as_before() {
                     n
                 });
                 assert_eq!(local.unwrap().wait().unwrap(), n);
-                // Still this job: it yields, spawns children, and is woken.
+                // It is still this job that yields, spawns children and is woken.
                 yield_now().await;
                 spawn_child(yield_now()).await.unwrap();
                 sleep(Duration::from_micros(10)).await;
@@ -393,14 +393,14 @@ fn a_job_that_waits_for_its_own_local_job_goes_on_as_before() {
 }
 
 #[test]
-fn a_wait_within_a_poll_keeps_the_other_wakes_of_the_poll() {
+fn a_wait_inside_a_poll_keeps_the_other_wakes_of_the_poll() {
     on_each(|runtime| {
         let job = runtime.spawn(async {
             let (receiving, address) = Spawn::new()
                 .spawn_with_mailbox(|mut mailbox: Mailbox<u32>| async move {
                     let mut waited = false;
                     std::future::poll_fn(|cx| {
-                        // Listens first, then waits with the stack, which runs a local job on it.
+                        // Listens first, then waits with the stack, on which the local job runs nested.
                         let polled = mailbox.poll_receive(cx);
                         if polled.is_pending() && !std::mem::replace(&mut waited, true) {
                             let local = spawn_local(async { yield_now().await });

@@ -1,4 +1,4 @@
-//! Who waits for what: a lock, a job's end, and circles of both.
+//! `Runtime::waits`: what each job waits for, who holds the lock, and circles of such waits.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -14,7 +14,7 @@ use tools::{runtime, watch};
 use weald_kernel::{JobName, Runtime, Wait, Waits};
 use weald_sync::{Mutex, RwLock, channel, reason::Kind};
 
-/// Asks until so many jobs wait.
+/// Asks the runtime until exactly `jobs` jobs wait.
 fn waits_of(runtime: &Runtime, jobs: usize) -> Waits {
     loop {
         let waits = runtime.waits();
@@ -25,7 +25,7 @@ fn waits_of(runtime: &Runtime, jobs: usize) -> Waits {
     }
 }
 
-/// The circles as lines of spawn sites.
+/// The circles, each as the sorted lines of its jobs' spawn sites.
 fn lines(waits: &Waits) -> Vec<Vec<u32>> {
     let line = |place: &usize| waits.jobs[*place].job.site.line();
     let mut circles: Vec<Vec<u32>> = waits
@@ -38,12 +38,12 @@ fn lines(waits: &Waits) -> Vec<Vec<u32>> {
 }
 
 #[test]
-fn who_waits_for_a_lock_is_told_with_its_holder() {
+fn a_job_that_waits_for_a_lock_is_listed_with_the_holder() {
     let _watch = watch();
     let runtime = runtime(2);
     let mutex = Arc::new(Mutex::named("accounts", 0));
     let (sender, receiver) = channel::bounded::<()>(1);
-    receiver_named(&sender);
+    name_channel(&sender);
 
     let held = Arc::clone(&mutex);
     let holder = runtime.spawn(async move {
@@ -76,7 +76,7 @@ fn who_waits_for_a_lock_is_told_with_its_holder() {
     waits_of(&runtime, 0);
 }
 
-fn receiver_named<T>(sender: &channel::Sender<T>) {
+fn name_channel<T>(sender: &channel::Sender<T>) {
     sender.set_name("orders");
 }
 
@@ -114,7 +114,7 @@ fn two_jobs_that_hold_what_the_other_wants_are_a_circle() {
         assert!(waits.to_string().contains("2 jobs wait for each other: "));
         break;
     }
-    // Cancelling one ends the circle, and the other goes on.
+    // Cancelling one job breaks the circle, and the other job finishes.
     jobs.remove(0).cancel();
     jobs.remove(0).wait().unwrap();
     waits_of(&runtime, 0);
@@ -137,7 +137,7 @@ fn a_job_that_locks_twice_waits_for_itself() {
 }
 
 #[test]
-fn who_writes_under_a_lock_is_told_to_readers() {
+fn a_waiting_reader_is_listed_with_the_writer() {
     let _watch = watch();
     let runtime = runtime(1);
     let lock = Arc::new(RwLock::named("table", 1));
@@ -170,28 +170,28 @@ fn who_writes_under_a_lock_is_told_to_readers() {
 }
 
 #[test]
-fn a_circle_is_reported_once_by_itself() {
+fn a_circle_is_reported_once_without_being_asked_for() {
     let _watch = watch();
     collect_reports();
     let runtime = runtime(2);
     let job = runtime.spawn(async {
-        let mutex = Mutex::named("told once", ());
+        let mutex = Mutex::named("reported once", ());
         let _once = mutex.lock().await;
         drop(mutex.lock().await);
     });
-    let told = || reports("weald::waits", "told once");
-    while told().is_empty() {
+    let reported = || reports("weald::waits", "reported once");
+    while reported().is_empty() {
         std::thread::yield_now();
     }
-    // The monitor falls asleep again after each of these, and looks again before it does.
+    // After each of these jobs the monitor goes back to sleep, and it checks again before it does.
     for _ in 0..3 {
         let sleep = runtime.spawn(weald_kernel::sleep(std::time::Duration::from_millis(30)));
         sleep.wait().unwrap();
     }
-    assert_eq!(told().len(), 1);
-    assert_eq!(told()[0].level, tracing::Level::ERROR);
+    assert_eq!(reported().len(), 1);
+    assert_eq!(reported()[0].level, tracing::Level::ERROR);
     assert!(
-        told()[0]
+        reported()[0]
             .text
             .contains("nothing can run any more: a job waits for itself")
     );
@@ -212,7 +212,7 @@ fn what_a_job_waited_for_before_is_forgotten() {
     let reason = |waits: &Waits| waits.jobs[0].reason.map(|reason| reason.kind);
     assert_eq!(reason(&waits_of(&runtime, 1)), Some(Kind::Mutex));
     drop(guard);
-    // It holds the lock now, and waits for something unnamed: no circle.
+    // The job holds the lock now and waits for something unnamed: no circle.
     loop {
         let waits = waits_of(&runtime, 1);
         assert!(waits.circles.is_empty());
@@ -241,9 +241,9 @@ fn the_test_runtime_names_the_circle() {
     assert!(message.contains("`twice`"), "{message}");
 }
 
-/// The public face: everything that a report shows can be had as values.
+/// Everything that a report shows is also available as values.
 #[test]
-fn a_waiting_job_has_a_name_of_its_own() {
+fn a_waiting_job_is_listed_with_its_name_and_site() {
     let _watch = watch();
     let runtime = runtime(1);
     let job = runtime.spawn(std::future::pending::<()>());

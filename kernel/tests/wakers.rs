@@ -1,10 +1,7 @@
-//! Wakers: a job is woken from any thread, by any number of clones, however long they are kept.
+//! Wakers: any thread can wake a job, through any number of clones, however long they are kept.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-#![allow(
-    clippy::async_yields_async,
-    reason = "handles are handed out of a block_on"
-)]
+#![allow(clippy::async_yields_async, reason = "a block_on returns handles")]
 
 #[path = "support/tools.rs"]
 mod tools;
@@ -32,7 +29,7 @@ fn a_job_woken_during_its_poll_is_polled_again() {
             if polls == 100 {
                 return Poll::Ready(polls);
             }
-            // Twice, and by a clone: still one more poll.
+            // Two wakes, one through a clone: still one more poll.
             cx.waker().wake_by_ref();
             let clone = cx.waker().clone();
             clone.wake();
@@ -43,7 +40,7 @@ fn a_job_woken_during_its_poll_is_polled_again() {
 }
 
 #[test]
-fn two_wakes_of_a_waiting_job_are_one_poll() {
+fn two_wakes_of_a_waiting_job_cause_one_poll() {
     let _watch = watch();
     let runtime = runtime(1);
     let (sender, receiver) = mpsc::channel::<Waker>();
@@ -57,7 +54,7 @@ fn two_wakes_of_a_waiting_job_are_one_poll() {
         }
     }));
     let waker = receiver.recv().unwrap();
-    // Woken twice within one run of another job on the only worker, so that no poll comes between.
+    // Wakes twice within one run of another job on the only worker, so that no poll comes between.
     let (first, second) = (waker.clone(), waker);
     runtime
         .block_on(runtime.spawn(async move {
@@ -120,7 +117,7 @@ fn wakes_from_many_foreign_threads_are_never_lost() {
     });
 }
 
-/// The waker of a job that waits for ever, holding `drops`' token.
+/// The waker of a job that waits forever and holds a token of `drops`.
 fn parked(runtime: &weald_kernel::Runtime, drops: &Drops) -> (Waker, weald_kernel::JoinHandle<()>) {
     let (sender, receiver) = mpsc::channel();
     let token = drops.token();
@@ -143,7 +140,7 @@ fn a_waker_kept_after_its_job_does_nothing() {
         job.cancel();
         assert!(runtime.block_on(job).unwrap_err().is_cancelled());
         assert_eq!(drops.count(), 1);
-        // The block must not be another job's while the waker lives.
+        // The job's block must not be reused while the waker lives.
         let runs = Arc::new(AtomicUsize::new(0));
         for _ in 0..1_000 {
             let runs = runs.clone();
@@ -170,7 +167,7 @@ fn a_waker_kept_after_its_runtime_does_nothing() {
         assert_eq!(drops.count(), 1);
         waker.wake_by_ref();
         thread::spawn(move || waker.wake()).join().unwrap();
-        // The handle still tells.
+        // The handle still reports how the job ended.
         assert!(tools::runtime(1).block_on(job).unwrap_err().is_cancelled());
     }
 }

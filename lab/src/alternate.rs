@@ -1,48 +1,23 @@
 //! Runs the systems of a group of rows in turns, A B C A B C, so that a machine that drifts drifts
-//! for all of them, and gathers what they printed.
+//! for all of them. Gathers what they print.
 //!
 //! Invariants:
-//! - a system that fails becomes a cell with its sentence, and the others go on;
-//! - a system that was late, or refused the words, is not run again in that row: it would only be
-//!   late or refuse again;
-//! - a share of ticks is taken of the same system's calm run in the same round, and what more workers
-//!   brought of the same system's time on one of them.
+//! - a system that fails does not stop the others;
+//! - a share of ticks compares with the same system's calm run in the same round, and the gain from more
+//!   workers with the same system's time on one worker.
 
 mod scaling;
+mod track;
 
 use std::time::Duration;
 
-use crate::child;
 use crate::child::Failure;
 use crate::error::Error;
 use crate::metric::Metric;
 use crate::plan::{Group, Row};
-use crate::stats::Summary;
-use crate::system::{Part, System};
+use track::Track;
 
-/// One system with one number of workers.
-#[derive(Clone, Copy, Debug)]
-pub struct Lane<'a> {
-    /// The system.
-    pub system: &'a System,
-    /// Its number of workers.
-    pub workers: usize,
-}
-
-/// What all runs of one row on one lane came to.
-#[derive(Clone, Debug)]
-pub struct Cell {
-    /// The system's name.
-    pub system: String,
-    /// The system's version.
-    pub version: String,
-    /// Its number of workers.
-    pub workers: usize,
-    /// Every metric that was measured at least once, in the order of printing.
-    pub figures: Vec<(String, Summary)>,
-    /// Why figures are missing or rest on fewer runs than asked for; empty if all went well.
-    pub trouble: Option<String>,
-}
+pub use track::{Cell, Lane};
 
 /// A row with the cells of all systems.
 #[derive(Clone, Debug)]
@@ -53,7 +28,7 @@ pub struct RowResult {
     pub cells: Vec<Cell>,
 }
 
-/// What is about to run, for whoever shows progress.
+/// What is about to run, for whatever shows progress.
 #[derive(Clone, Copy, Debug)]
 pub struct Turn<'a> {
     /// The row.
@@ -66,7 +41,7 @@ pub struct Turn<'a> {
     pub rounds: usize,
 }
 
-/// How often and how long.
+/// The number of rounds and the time limit.
 #[derive(Clone, Copy, Debug)]
 pub struct Terms {
     /// The number of rounds.
@@ -75,14 +50,8 @@ pub struct Terms {
     pub limit: Duration,
 }
 
-/// What one lane of one row yields, one entry for each round.
-struct Track<'a> {
-    lane: Lane<'a>,
-    rounds: Vec<Result<Vec<Metric>, Failure>>,
-}
-
-/// Measures a group; `lanes` holds the lanes of each of its rows, and `turn` hears of every child
-/// before it starts and may end the bench with an error.
+/// Measures a group. `lanes` holds the lanes of each of its rows; `turn` is called before each child
+/// starts, and may end the bench with an error.
 pub fn alternate<'a>(
     group: &'a Group,
     lanes: &[Vec<Lane<'a>>],
@@ -92,7 +61,7 @@ pub fn alternate<'a>(
     let mut tracks: Vec<Vec<Track<'a>>> = lanes.iter().map(|lanes| begin(lanes)).collect();
     for round in 1..=terms.rounds {
         for (row, tracks) in group.rows.iter().zip(&mut tracks) {
-            for track in tracks.iter_mut().filter(|track| track.goes_on(row)) {
+            for track in tracks.iter_mut().filter(|track| track.continues(row)) {
                 turn(Turn {
                     row,
                     lane: track.lane,
@@ -129,71 +98,6 @@ fn begin<'a>(lanes: &[Lane<'a>]) -> Vec<Track<'a>> {
             rounds: Vec::new(),
         })
         .collect()
-}
-
-impl Track<'_> {
-    fn goes_on(&self, row: &Row) -> bool {
-        let hopeless = |failure: &Failure| !matches!(failure, Failure::Wrong(_));
-        let last = self.rounds.last().and_then(|round| round.as_ref().err());
-        !last.is_some_and(hopeless) && self.lane.system.part(row) == Part::Runs
-    }
-
-    fn run(&mut self, row: &Row, limit: Duration) {
-        let call = self.lane.system.invocation(row, self.lane.workers);
-        self.rounds
-            .push(child::measure(&call, &row.workload.printable(), limit));
-    }
-
-    /// Sums the rounds up; none for a system that has no program for the row.
-    fn cell(self, row: &Row, rounds: usize) -> Option<Cell> {
-        let trouble = match self.lane.system.part(row) {
-            Part::Absent => return None,
-            Part::TooLarge(sentence) => Some(sentence),
-            Part::Runs => self.trouble(rounds),
-        };
-        Some(Cell {
-            system: self.lane.system.name.clone(),
-            version: self.lane.system.version.clone(),
-            workers: self.lane.workers,
-            figures: self.figures(),
-            trouble,
-        })
-    }
-
-    fn figures(&self) -> Vec<(String, Summary)> {
-        let metrics: Vec<&Metric> = self.rounds.iter().flatten().flatten().collect();
-        let mut names: Vec<&str> = Vec::new();
-        for metric in &metrics {
-            if !names.contains(&metric.name.as_str()) {
-                names.push(&metric.name);
-            }
-        }
-        let summary = |name: &str| {
-            let values: Vec<f64> = metrics
-                .iter()
-                .filter(|metric| metric.name == name)
-                .map(|m| m.value)
-                .collect();
-            Summary::of(&values)
-        };
-        names
-            .into_iter()
-            .filter_map(|name| Some((name.to_owned(), summary(name)?)))
-            .collect()
-    }
-
-    fn trouble(&self, rounds: usize) -> Option<String> {
-        let good = self.rounds.iter().flatten().count();
-        let failure = self.rounds.iter().find_map(|round| round.as_ref().err())?;
-        if good == 0 {
-            return Some(failure.sentence().to_owned());
-        }
-        let bad = rounds - good;
-        Some(format!(
-            "{bad} of {rounds} runs gave no figures: {}",
-            failure.sentence()
-        ))
-    }
 }
 
 /// Adds `ticks_percent` to each row that has a calm row in its group.

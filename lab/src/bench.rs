@@ -1,4 +1,4 @@
-//! The spine of a bench: plan, assign lanes, alternate group by group, hand the results on.
+//! The course of a bench: plan, assign lanes, alternate group by group, pass the results on.
 
 use std::time::Duration;
 
@@ -8,24 +8,24 @@ use crate::plan::{Group, Level, Row, plan};
 use crate::system::{Part, System};
 use crate::workload::Workload;
 
-/// What is asked for.
+/// What to measure.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// How much is measured.
+    /// How much to measure.
     pub level: Level,
-    /// Only these workloads; all if empty.
+    /// Only these workloads; all of them if empty.
     pub only: Vec<&'static Workload>,
     /// Only this number of workers; otherwise one, and as many as the machine allows.
     pub workers: Option<usize>,
-    /// So many rounds for every row; otherwise as the plan says.
+    /// This many rounds for every row; otherwise as many as the plan says.
     pub runs: Option<usize>,
     /// How long one child may take.
     pub timeout: Duration,
 }
 
-/// Who hears of the course of a bench.
+/// Is notified of the course of a bench.
 pub trait Listener {
-    /// So many children will be run at most.
+    /// At most this many children will be run.
     fn planned(&mut self, children: usize);
     /// A child is about to run.
     fn turn(&mut self, turn: Turn<'_>) -> Result<(), Error>;
@@ -69,7 +69,7 @@ pub fn run(
     Ok(results)
 }
 
-/// One worker, and as many as this machine allows; or only what the caller wants.
+/// One worker, and as many as this machine allows; or only the number that was asked for.
 #[must_use]
 pub fn offered_workers(asked: Option<usize>) -> Vec<usize> {
     match (asked, weald::available_workers()) {

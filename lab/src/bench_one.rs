@@ -1,8 +1,8 @@
 //! The measured program: one workload, once, in this operating-system process.
 //!
-//! The protocol that Weald and every rival obey: `PROGRAM WORKLOAD key=value...` prints one line
+//! Weald and every rival obey this protocol: `PROGRAM WORKLOAD key=value...` prints one line
 //! `METRIC VALUE` for each metric and nothing else, and ends with 0. An error is one sentence on
-//! stderr and exit code 1, or 2 where the words on the command line are wrong.
+//! stderr with exit code 1, or 2 for a usage error.
 
 use std::io::{self, Write};
 
@@ -11,8 +11,8 @@ use crate::metric::Metric;
 use crate::params::Params;
 use crate::{serve, workload};
 
-/// Runs the workload `name` with the words `key=value` that follow it. A name of [`serve`] is that of a
-/// server, which another process measures and which has no metrics itself.
+/// Runs the workload `name` with the `key=value` arguments that follow it. If `name` is a server of
+/// [`serve`], runs that server: another process measures it, and it has no metrics of its own.
 pub fn run(name: &str, words: &[String]) -> Result<Vec<Metric>, Error> {
     let params = Params::parse(words)?;
     if let Some(dialogue) = serve::find(name) {
@@ -23,7 +23,7 @@ pub fn run(name: &str, words: &[String]) -> Result<Vec<Metric>, Error> {
     (workload.run)(&params)
 }
 
-/// Prints what the protocol demands.
+/// Prints the metrics as the protocol demands.
 pub fn print(metrics: &[Metric], out: &mut impl Write) -> io::Result<()> {
     for metric in metrics {
         writeln!(out, "{} {}", metric.name, metric.value)?;

@@ -1,9 +1,9 @@
-//! One measured program, run once as a child process with a deadline, and what it printed.
+//! Runs one measured program once as a child process, with a deadline, and reads what it prints.
 //!
 //! Invariants:
-//! - the measuring side sleeps in one `poll` until the child is gone, so it takes no time from it;
-//! - a child that is late is killed with everything it has started;
-//! - whatever a child does, the answer is its metrics or one sentence.
+//! - the measuring side sleeps in one `poll` until the child has ended, so it takes no time from the child;
+//! - a child that misses its deadline is killed with everything it has started;
+//! - whatever a child does, the result is its metrics or one sentence.
 
 use std::io::Read;
 use std::os::fd::OwnedFd;
@@ -18,37 +18,37 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use crate::descendants;
 use crate::metric::Metric;
 
-/// What one metric line or error sentence may come to at most, all together.
+/// The limit on the size of a child's output, for all its lines together.
 const OUTPUT_LIMIT: u64 = 64 << 10;
-/// The exit code for words that a program does not know.
+/// The exit code for arguments that a program does not accept.
 const USAGE: i32 = 2;
 /// How long the output of a dead child may take to arrive.
 const DRAIN: Duration = Duration::from_secs(2);
 
-/// A program with its arguments and surroundings.
+/// A program with its arguments and environment.
 #[derive(Clone, Debug, Default)]
 pub struct Invocation {
     /// The program and its arguments.
     pub argv: Vec<String>,
-    /// Variables set for it beyond the inherited ones.
+    /// Variables set for it in addition to the inherited ones.
     pub environment: Vec<(String, String)>,
-    /// Where it runs; here if none.
+    /// Where it runs; `None` for the current folder.
     pub folder: Option<PathBuf>,
 }
 
 /// Why a child gave no figures.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// It was still running at its deadline; another attempt would take as long again.
+    /// It was still running at its deadline; another attempt would take just as long.
     Late(String),
-    /// It does not know these words; another attempt would find it as ignorant.
+    /// It does not accept these arguments; another attempt would be refused again.
     Refused(String),
-    /// It ended with an error or printed what is not a metric.
+    /// It ended with an error, or printed something that is not a metric.
     Wrong(String),
 }
 
 impl Failure {
-    /// The sentence for people.
+    /// The sentence for the user.
     #[must_use]
     pub fn sentence(&self) -> &str {
         match self {
@@ -57,7 +57,7 @@ impl Failure {
     }
 }
 
-/// What a child left behind.
+/// The remains of a child that has ended.
 struct Ended {
     status: ExitStatus,
     stdout: String,
@@ -65,7 +65,7 @@ struct Ended {
 }
 
 impl Ended {
-    /// Itself, unless its exit code says that it failed.
+    /// Returns itself unless the exit code reports a failure.
     fn successful(self) -> Result<Self, Failure> {
         match self.status.code() {
             Some(0) => Ok(self),
@@ -75,7 +75,7 @@ impl Ended {
     }
 }
 
-/// Runs a measured program and reads its metrics, of which only `known` ones are allowed.
+/// Runs a measured program and reads its metrics; only those named in `known` are allowed.
 pub fn measure(
     invocation: &Invocation,
     known: &[&str],
@@ -105,7 +105,7 @@ fn run(invocation: &Invocation, limit: Duration) -> Result<Ended, Failure> {
         let seconds = limit.as_secs_f64();
         debug_assert!(reaped.is_ok(), "a killed child can be reaped");
         return Err(Failure::Late(format!(
-            "It was stopped after {seconds} s without an end."
+            "It had not ended after {seconds} s and was stopped."
         )));
     }
     let status = child
@@ -139,22 +139,22 @@ fn start(invocation: &Invocation) -> Result<Child, String> {
     descendants::start(&mut command).map_err(|error| format!("Cannot start '{program}': {error}."))
 }
 
-/// Reads a pipe to its end on a thread of its own, so that a full pipe never holds the child up.
-/// Whoever prints without end finds the pipe closed at the limit.
+/// Reads a pipe to its end on a thread of its own, so that a full pipe never blocks the child.
+/// A child that prints too much finds the pipe closed at the limit.
 fn collect(pipe: Option<impl Read + Send + 'static>) -> Receiver<String> {
     let (sender, receiver) = channel();
     let pipe = pipe.expect("both outputs were asked to be pipes");
     std::thread::spawn(move || {
         let mut bytes = Vec::new();
-        // A read error ends the text; what is missing then shows as a missing metric.
+        // A read error ends the text; whatever is missing then shows as a missing metric.
         let _end = pipe.take(OUTPUT_LIMIT).read_to_end(&mut bytes);
-        // Nobody listens any more if the child was late.
+        // Nothing receives this any longer if the child missed its deadline.
         let _listener = sender.send(String::from_utf8_lossy(&bytes).into_owned());
     });
     receiver
 }
 
-/// Sleeps until the child has ended, or until the limit; says whether it has ended.
+/// Sleeps until the child has ended or the limit has passed; returns whether the child has ended.
 fn ends_within(child: &Child, limit: Duration) -> Result<bool, String> {
     let handle: OwnedFd = pidfd_open(pid_of(child), PidfdFlags::empty())
         .map_err(|error| format!("It cannot be watched: {error}."))?;
@@ -186,7 +186,7 @@ fn failure_sentence(ended: &Ended) -> String {
         .rfind(|line| !line.is_empty())
     {
         Some(line) => line.chars().take(300).collect(),
-        None => format!("It ended without a word ({}).", ended.status),
+        None => format!("It ended without an error message ({}).", ended.status),
     }
 }
 

@@ -1,6 +1,6 @@
-//! Weald beside its rivals in one row and one metric: who is best, and by how much.
+//! Compares Weald with its rivals in one row and one metric: which is best, and by how much.
 //!
-//! A rival's best number of workers and allocator counts; all of them are printed.
+//! The best number of workers and the best allocator of a rival count; all of them are printed.
 
 use crate::alternate::{Cell, RowResult};
 use crate::metric::better;
@@ -12,7 +12,7 @@ use crate::system::WEALD;
 pub struct Entry<'a> {
     /// The system and its number of workers.
     pub cell: &'a Cell,
-    /// What its runs came to.
+    /// The summary of its runs.
     pub summary: &'a Summary,
 }
 
@@ -30,13 +30,13 @@ pub fn label(cell: &Cell) -> String {
     format!("{} on {}", cell.system, cell.workers)
 }
 
-/// The system without its allocator, which follows a plus sign, as in "tokio+mimalloc".
+/// The system without its allocator, which follows a plus sign in names such as "tokio+mimalloc".
 #[must_use]
 pub fn family(system: &str) -> &str {
     system.split('+').next().unwrap_or(system)
 }
 
-/// Memory comes in huge pages of 2 MiB; a growth of fewer than four of them is mostly rounding.
+/// Memory comes in huge pages of 2 MiB; a growth of fewer than four of them is mostly rounding error.
 const TELLING_GROWTH: f64 = (8 << 20) as f64;
 
 /// All figures for one metric.
@@ -44,7 +44,7 @@ const TELLING_GROWTH: f64 = (8 << 20) as f64;
 pub struct Comparison<'a> {
     /// The metric.
     pub metric: &'a str,
-    /// The size of the row: what costs in each process or message add up over.
+    /// The size of the row: the number of processes or messages that a cost adds up over.
     pub size: Option<u64>,
     /// Weald's figures, the best first.
     pub weald: Vec<Entry<'a>>,
@@ -53,7 +53,7 @@ pub struct Comparison<'a> {
 }
 
 impl<'a> Comparison<'a> {
-    /// How a figure of Weald's stands to the best rival's; none where that cannot be judged.
+    /// How Weald's figure compares with the best rival's; `None` if the two cannot be compared.
     #[must_use]
     pub fn ratio(&self, ours: &Entry<'_>) -> Option<Ratio> {
         if !self.can_be_judged(ours) {
@@ -66,8 +66,9 @@ impl<'a> Comparison<'a> {
         )
     }
 
-    /// Not judged are a bare number of ticks and what more workers brought, whose ideals are each system's
-    /// own; what only explains a cost or has to be so; and memory that grew by so few huge pages that it was rounded.
+    /// Whether a metric is judged. Not judged are a bare number of ticks, and the gain from more workers, whose
+    /// ideals are each system's own; metrics that only explain a cost, or that must have one value; and memory that
+    /// grew by so few huge pages that rounding dominates.
     fn can_be_judged(&self, ours: &Entry<'_>) -> bool {
         let grown = ours.summary.median * self.size.unwrap_or(0) as f64;
         match self.metric {
@@ -79,14 +80,14 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    /// How Weald's best figure stands to the best rival's.
+    /// How Weald's best figure compares with the best rival's.
     #[must_use]
     pub fn headline(&self) -> Option<Ratio> {
         self.ratio(self.weald.first()?)
     }
 
-    /// The best figure of each system, Weald's included, the best first; a system with another
-    /// allocator is not another system.
+    /// The best figure of each system, Weald's included, the best first. A system with another allocator does
+    /// not count as another system.
     #[must_use]
     pub fn best_of_each(&self) -> Vec<Entry<'a>> {
         let all = self.weald.iter().chain(&self.rivals).copied().collect();
@@ -101,7 +102,7 @@ impl<'a> Comparison<'a> {
     }
 }
 
-/// A comparison for each metric of a row, in the order in which the metrics were printed.
+/// A comparison for each metric of a row, in the order in which the row printed them.
 #[must_use]
 pub fn comparisons(result: &RowResult) -> Vec<Comparison<'_>> {
     let mut metrics: Vec<&str> = Vec::new();
@@ -131,7 +132,7 @@ fn compare<'a>(result: &'a RowResult, metric: &'a str) -> Comparison<'a> {
     }
 }
 
-/// The best first; equals keep their order.
+/// Sorts the best first; equal figures keep their order.
 fn sorted<'a>(metric: &str, mut entries: Vec<Entry<'a>>) -> Vec<Entry<'a>> {
     let direction = better(metric);
     entries.sort_by(|a, b| {

@@ -1,6 +1,6 @@
-//! Every program that this one has started, with what those have started, and how all of it is stopped.
+//! Tracks every program that this one has started, and all their descendants, and stops all of them.
 //!
-//! Invariant: once all were stopped, none is started any more, and nobody learns how one has ended. So
+//! Invariant: once all have been stopped, none is started again, and no caller learns how one ended. So
 //! nothing is printed about a run that was cut off.
 
 use std::fs::File;
@@ -12,20 +12,20 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, getpid, kill_process};
 
-/// Held while a child is started, and for good once all were stopped.
+/// Held while a child is started, and for good once all have been stopped.
 static STARTS: Mutex<()> = Mutex::new(());
 
-/// Ctrl-C ends a child in the same moment in which this program hears of it. So long a child that was
-/// interrupted is kept back, in case that all are about to be stopped.
+/// Ctrl-C ends a child at the same moment as this program receives it. The end of an interrupted child is
+/// held back for this long, in case all are about to be stopped.
 const SAME_MOMENT: Duration = Duration::from_millis(200);
 
-/// Starts a child. Does not return once all were stopped.
+/// Starts a child. Does not return once all have been stopped.
 pub(crate) fn start(command: &mut Command) -> io::Result<Child> {
     let _held = starts();
     command.spawn()
 }
 
-/// Hears of a child's end. Does not return once all were stopped.
+/// Reports the end of a child. Does not return once all have been stopped.
 pub(crate) fn ended(status: ExitStatus) {
     let interrupts = [Signal::INT, Signal::TERM].map(Signal::as_raw);
     if status.signal().is_some_and(|by| interrupts.contains(&by)) {
@@ -34,15 +34,15 @@ pub(crate) fn ended(status: ExitStatus) {
     drop(starts());
 }
 
-/// Stops every child and all that descend from them. Whoever calls this ends the program next. Any
+/// Stops every child and all their descendants. The caller must end the program next. Safe from any
 /// thread.
 pub fn stop_all() {
     std::mem::forget(starts());
     kill(Vec::new(), getpid());
 }
 
-/// Kills `child` and all that descend from it: launchers such as `sh` or `erl` leave the real program
-/// behind when only they are killed. A process group of its own would hide it from Ctrl-C.
+/// Kills `child` and all its descendants. Launchers such as `sh` or `erl` leave the real program behind
+/// when only they are killed. A process group of its own would hide the child from Ctrl-C.
 pub(crate) fn kill_with(child: Pid) {
     signal(child.as_raw_nonzero().get(), Signal::STOP);
     kill(vec![child.as_raw_nonzero().get()], child);
@@ -52,8 +52,8 @@ fn starts() -> MutexGuard<'static, ()> {
     STARTS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Kills `doomed` and all that descend from `root`. They are halted first, so that none of them starts
-/// another one that is not seen.
+/// Kills `doomed` and all descendants of `root`. They are halted first, so that none of them starts
+/// another one unseen.
 fn kill(doomed: Vec<i32>, root: Pid) {
     let mut doomed = doomed;
     loop {
@@ -72,7 +72,7 @@ fn signal(pid: i32, signal: Signal) {
     let Some(pid) = Pid::from_raw(pid) else {
         return;
     };
-    // One that has ended meanwhile is as good as killed.
+    // A process that has ended meanwhile counts as killed.
     let _gone = kill_process(pid, signal);
 }
 
@@ -102,7 +102,7 @@ fn parents_of_all() -> Vec<(i32, i32)> {
                 .ok()?
                 .read_to_string(&mut text)
                 .ok()?;
-            // The name in brackets may hold anything; state and parent follow the last bracket.
+            // The name in brackets may contain anything; state and parent follow the last bracket.
             let parent = text
                 .rsplit_once(')')?
                 .1

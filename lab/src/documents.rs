@@ -1,18 +1,18 @@
-//! The figures that the source documents print, with their machines.
+//! The figures printed in the source documents, with the machines they came from.
 //!
-//! They are history: old machines, other clocks, other definitions. A table shows them beside
-//! today's figures, and a chart uses only the shape of a series, never its absolute times.
+//! They are history: old machines, other clocks, other definitions. A table shows them beside the new
+//! figures. A chart uses only the shape of a series, never its absolute times.
 
 /// One document.
 #[derive(Debug)]
 pub struct Document {
-    /// A letter to refer to it.
+    /// The letter that refers to it.
     pub letter: &'static str,
     /// Its title as published.
     pub title: &'static str,
     /// The title's language.
     pub language: &'static str,
-    /// The machine and the systems that it measured.
+    /// The machine and the systems measured on it.
     pub machine: &'static str,
 }
 
@@ -36,7 +36,7 @@ pub struct Printed {
 pub struct Series {
     /// The measured system with its year.
     pub system: &'static str,
-    /// Pairs of n and microseconds of wall time for each spawn.
+    /// Pairs of n and microseconds of wall time per spawn.
     pub points: &'static [(f64, f64)],
 }
 
@@ -64,7 +64,7 @@ pub static FORKS: Document = Document {
     machine: "16 cores with 32 threads; SML# 3.5.0 (2020)",
 };
 
-/// Wall time for each spawn as n grows. The first Erlang point is printed as zero and left out.
+/// Wall time per spawn as n grows. The first Erlang point is printed as zero, so it is left out.
 pub static SPAWN_SERIES: [Series; 2] = [
     Series {
         system: "Erlang 5.5.4, old document",
@@ -164,7 +164,11 @@ pub static PRINTED: [Printed; 25] = [
     spawn("Squeak", "n=10000", "4.8 µs a spawn"),
     spawn("Squeak", "n=20000", "5.4 µs a spawn"),
     spawn("Squeak", "n=50000", "83.7 µs a spawn"),
-    spawn("Squeak", "n=60000", "92.8 µs a spawn; beyond that no end"),
+    spawn(
+        "Squeak",
+        "n=60000",
+        "92.8 µs a spawn; larger runs did not end",
+    ),
     Printed {
         workload: "spawn",
         system: "Erlang 5.9.2",

@@ -1,4 +1,4 @@
-//! How a value is written for people: three significant digits, thousands apart, the unit behind.
+//! Formats a value for people: three significant digits, separated thousands, the unit after it.
 
 use crate::metric::unit;
 use crate::stats::Summary;
@@ -36,7 +36,7 @@ fn grouped(value: f64) -> String {
     text
 }
 
-/// The short sign of a metric's unit, empty for bare counts.
+/// The symbol of a metric's unit; empty for bare counts.
 #[must_use]
 pub fn sign(metric: &str) -> &'static str {
     match unit(metric) {
@@ -58,7 +58,7 @@ pub fn with_unit(metric: &str, value: f64) -> String {
         .to_owned()
 }
 
-/// Smallest to largest, as in "13.1–14.0"; empty after a single run, which spans nothing.
+/// From smallest to largest, as in "13.1–14.0"; empty for a single run, which spans nothing.
 #[must_use]
 pub fn span(summary: &Summary) -> String {
     if summary.runs < 2 {

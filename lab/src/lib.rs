@@ -1,48 +1,48 @@
-//! The laboratory: the workloads that Weald is judged by, the same programs on its rivals, and the
+//! The benchmark laboratory: the workloads that Weald is judged by, the same programs on its rivals, and the
 //! way from raw figures to a table, a stream of records and a page.
 //!
-//! The modules in reading order. First what is measured, then who is measured and how often, then
-//! what becomes of the figures; `bench` is the spine that tells the story from top to bottom.
+//! The modules are grouped in layers, the lowest first; a module imports only from its own layer and those
+//! above it in this list. To follow a bench from start to end, read `bench`.
 //!
 //! Every measured program, Weald's own included, is a fresh operating-system process that obeys
 //! one protocol (`bench_one`), so that no system profits from what another one warmed up.
 
+// The values that everything else passes on: names, parameters, metrics and errors.
+pub mod build_info;
 pub mod error;
+pub mod figure;
 pub mod metric;
+pub mod nearest;
 pub mod params;
+pub mod stats;
+
+// The programs that Weald and its rivals share.
 pub mod programs;
+
+// What is measured: the workloads on Weald, and the measured program that runs one of them.
+pub mod bench_one;
 pub mod serve;
 pub mod workload;
 
-pub mod bench_one;
+// The background of the figures: the machine, and what the source documents printed.
+pub mod documents;
+pub mod machine;
 
+// Child processes: starting them, waiting for them, stopping them.
+pub mod child;
+pub mod descendants;
+
+// What is run: rows and their sizes, and the systems that run them.
 pub mod plan;
 pub mod rivals;
 pub mod system;
 
+// The run itself: the systems in turns, row by row.
 pub mod alternate;
 pub mod bench;
-pub mod child;
-pub mod descendants;
-pub mod stats;
 
+// The results: comparisons, and the forms they are shown in.
 pub mod compare;
-pub mod documents;
-pub mod machine;
 pub mod record;
 pub mod report;
 pub mod table;
-
-pub mod figure;
-pub mod nearest;
-
-/// The version of this program: the package's, and the commit where it is known.
-#[must_use]
-pub fn version() -> String {
-    let commit = env!("WEALD_COMMIT");
-    if commit.is_empty() {
-        env!("CARGO_PKG_VERSION").to_owned()
-    } else {
-        format!("{} ({commit})", env!("CARGO_PKG_VERSION"))
-    }
-}

@@ -1,8 +1,10 @@
-//! The machine that the figures come from, as far as it explains them.
+//! Describes the machine that the figures come from, as far as it explains them.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// What there is to know, as pairs of a label and a value.
+use crate::build_info::{COMPILER, version};
+
+/// The description, as pairs of a label and a value.
 #[must_use]
 pub fn describe() -> Vec<(&'static str, String)> {
     vec![
@@ -12,9 +14,9 @@ pub fn describe() -> Vec<(&'static str, String)> {
         ("Memory", memory()),
         ("Kernel", kernel()),
         ("Huge pages", huge_pages()),
-        ("Compiler", env!("WEALD_RUSTC").to_owned()),
+        ("Compiler", COMPILER.to_owned()),
         ("Allocator", allocator()),
-        ("Weald", crate::version()),
+        ("Weald", version()),
     ]
 }
 
@@ -84,7 +86,7 @@ fn chosen(text: &str) -> Option<&str> {
         .map(|(mode, _)| mode)
 }
 
-/// What the program `weald` sets in its `main`.
+/// The allocator, as the program `weald` sets it in its `main`.
 fn allocator() -> String {
     "Weald's own memory for processes and messages; mimalloc for the rest".to_owned()
 }

@@ -1,4 +1,4 @@
-//! The nearest of several names to a mistyped one, for error sentences.
+//! Finds the known name nearest to a mistyped one, for error sentences.
 
 /// How many letters must change to turn one word into the other.
 fn distance(from: &str, to: &str) -> usize {
@@ -16,7 +16,7 @@ fn distance(from: &str, to: &str) -> usize {
     row[target.len()]
 }
 
-/// The known name that is close enough to `word` to be what was meant.
+/// The known name that is close enough to `word` to be the intended one.
 pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let limit = word.chars().count().div_ceil(2);
     known
@@ -27,7 +27,7 @@ pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
         .map(|(_, name)| name)
 }
 
-/// A sentence that says what is unknown, what was probably meant, and what there is.
+/// A sentence that says what is unknown, what was probably meant, and what exists.
 #[must_use]
 pub fn unknown(kind: &str, word: &str, known: &[&str]) -> String {
     let meant = match nearest(word, known.iter().copied()) {
@@ -35,7 +35,7 @@ pub fn unknown(kind: &str, word: &str, known: &[&str]) -> String {
         None => String::new(),
     };
     format!(
-        "There is no {kind} '{word}'.{meant} Known are: {}.",
+        "There is no {kind} '{word}'.{meant} Choose one of: {}.",
         known.join(", ")
     )
 }

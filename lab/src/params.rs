@@ -1,6 +1,6 @@
 //! The parameters of one workload: `key=value` pairs in the order in which they were given.
 //!
-//! Invariants: a key occurs once; values are kept as text, so that what was asked is what is shown.
+//! Invariants: a key occurs once; values are kept as text, so they are shown exactly as given.
 
 use std::fmt;
 
@@ -38,7 +38,7 @@ impl Params {
         Ok(params)
     }
 
-    /// The same parameters and one more; for plans, whose keys are known to be distinct.
+    /// The same parameters and one more. For plans, whose keys are known to be distinct.
     #[must_use]
     pub fn with(mut self, key: &str, value: impl fmt::Display) -> Self {
         assert!(self.get(key).is_none(), "a plan names each key once");
@@ -55,7 +55,7 @@ impl Params {
             .map(|(_, v)| v.as_str())
     }
 
-    /// The value of a key that must be there.
+    /// The value of a required key.
     pub fn text(&self, key: &str) -> Result<&str, Error> {
         self.get(key)
             .ok_or_else(|| Error::Usage(format!("The key '{key}' is missing.")))

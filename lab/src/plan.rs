@@ -1,132 +1,21 @@
-//! Which rows are measured, at which sizes and how often: the documents' sizes and beyond.
+//! Which rows are measured, at which sizes and how often: the documents' sizes and larger ones.
 //!
-//! Rows that must be compared with each other inside one round of an alternation form a group: a
-//! stalled run is judged by the calm run of the same round.
+//! Rows that must be compared within one round of an alternation form a group: a stalled run is judged
+//! by the calm run of the same round.
 
 mod forking;
 mod network;
+mod row;
 mod trees;
 mod waiting;
 
 use crate::params::Params;
-use crate::workload::{self, Workload};
+use crate::workload::Workload;
+use row::{Lanes, Weight, weight_of};
 
-/// How much is measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Level {
-    /// Small sizes and few runs: does everything work? Well under a minute for Weald alone.
-    Quick,
-    /// All sizes; the long rows run once. A few minutes for Weald alone.
-    Usual,
-    /// All sizes, all worker counts, at least five runs of everything.
-    Full,
-}
+pub use row::{Group, Level, Row};
 
-/// How long one run of a row takes, which decides how often it is run if nobody says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Weight {
-    Light,
-    Medium,
-    Heavy,
-}
-
-/// With which worker counts a row is run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Lanes {
-    /// With all that the caller asks for.
-    All,
-    /// With the largest of those only, unless everything is wanted.
-    Largest,
-    /// Only with those that leave a worker idle.
-    AtLeastTwo,
-    /// With one only: a second one would find nothing to do.
-    One,
-}
-
-/// One workload at one size.
-#[derive(Clone, Debug)]
-pub struct Row {
-    /// The workload.
-    pub workload: &'static Workload,
-    /// Its parameters, `workers` aside.
-    pub params: Params,
-    /// Rivals have no program for it.
-    pub only_weald: bool,
-    weight: Weight,
-    lanes: Lanes,
-}
-
-/// Rows that are run in the same rounds.
-#[derive(Clone, Debug)]
-pub struct Group {
-    /// The rows in the order of a round.
-    pub rows: Vec<Row>,
-}
-
-impl Row {
-    /// A row of the workload with this name, light and for everyone.
-    ///
-    /// # Panics
-    ///
-    /// If there is no such workload: plans are written by us.
-    #[must_use]
-    pub fn new(workload: &str, params: Params) -> Self {
-        let workload = workload::find(workload).expect("a plan names known workloads");
-        Self {
-            workload,
-            params,
-            only_weald: false,
-            weight: Weight::Light,
-            lanes: Lanes::All,
-        }
-    }
-
-    fn weight(mut self, weight: Weight) -> Self {
-        self.weight = weight;
-        self
-    }
-
-    fn lanes(mut self, lanes: Lanes) -> Self {
-        self.lanes = lanes;
-        self
-    }
-
-    fn only_weald(mut self) -> Self {
-        self.only_weald = true;
-        self
-    }
-
-    /// How often this row is run if nobody says.
-    #[must_use]
-    pub fn runs(&self, level: Level) -> usize {
-        match (level, self.weight) {
-            (Level::Full, _) | (Level::Usual, Weight::Light) => 5,
-            (Level::Usual, Weight::Medium) | (Level::Quick, Weight::Light) => 3,
-            (Level::Usual, Weight::Heavy) | (Level::Quick, _) => 1,
-        }
-    }
-
-    /// Which of the worker counts on offer this row is run with.
-    #[must_use]
-    pub fn workers(&self, level: Level, offered: &[usize]) -> Vec<usize> {
-        let largest = offered.iter().copied().max();
-        let fits = |count: &usize| match self.lanes {
-            Lanes::All => true,
-            Lanes::Largest => level == Level::Full || Some(*count) == largest,
-            Lanes::AtLeastTwo => *count >= 2,
-            Lanes::One => *count == 1,
-        };
-        offered.iter().copied().filter(fits).collect()
-    }
-
-    /// Whether this is the calm run that the other rows of its group are judged by.
-    #[must_use]
-    pub fn is_calm(&self) -> bool {
-        self.params.get("offender") == Some("none")
-    }
-}
-
-/// The groups of all workloads that `only` names; of all, if it names none.
+/// The groups of all workloads in `only`, or of all workloads if `only` is empty.
 #[must_use]
 pub fn plan(level: Level, only: &[&'static Workload]) -> Vec<Group> {
     let groups = [
@@ -156,14 +45,6 @@ fn alone(rows: Vec<Row>) -> Vec<Group> {
         .collect()
 }
 
-fn weight_of(count: usize) -> Weight {
-    match count {
-        0..1_000_000 => Weight::Light,
-        1_000_000..10_000_000 => Weight::Medium,
-        _ => Weight::Heavy,
-    }
-}
-
 fn spawn(level: Level) -> Vec<Row> {
     let sizes: &[usize] = match level {
         Level::Quick => &[1_000, 10_000, 100_000],
@@ -184,7 +65,7 @@ fn spawn(level: Level) -> Vec<Row> {
 fn callbacks(level: Level) -> Vec<Row> {
     let sizes: &[usize] = match level {
         Level::Quick => &[50_000],
-        // Threads of the system come in thousands only.
+        // OS threads come in thousands only.
         _ => &[2_000, 50_000, 1_000_000, 10_000_000],
     };
     let row = |n: usize, kind: &str| {
@@ -314,6 +195,7 @@ fn trim(level: Level) -> Row {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::workload;
 
     const LEVELS: [Level; 3] = [Level::Quick, Level::Usual, Level::Full];
 

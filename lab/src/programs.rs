@@ -1,8 +1,8 @@
-//! The programs that fork and join, and the clients of servers, written once for Weald and for its rivals.
+//! The programs that fork and join, and the clients of servers, written once for Weald and its rivals.
 //!
-//! Invariant: nothing here knows a system or any other module of this crate, because the rivals'
-//! workspace takes these files by their path. So all systems in Rust run the same source, and their
-//! serial programs are that source with two calls in the place of a fork.
+//! Invariant: nothing here depends on a particular system or on any other module of this crate, because the
+//! rivals' workspace includes these files by path. So all systems in Rust run the same source, and their
+//! serial programs are that source with two calls in place of a fork.
 
 pub mod clients;
 pub mod dialogue;

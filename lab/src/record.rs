@@ -1,8 +1,8 @@
-//! One figure as one line of JSON, in the form that tools and later days rely on.
+//! One figure as one line of JSON, in a form that tools and later runs rely on.
 //!
 //! A line is `{"workload", "system", "version", "params", "metric", "unit", "median", "min",
-//! "max", "runs", "workers"}`, in this order. Systems that gave no figures have no line; their
-//! sentences go to whoever reads stderr, the table or the page.
+//! "max", "runs", "workers"}`, in this order. Systems without figures have no line; their sentences go to
+//! stderr, the table or the page.
 
 use serde::Serialize;
 
@@ -19,13 +19,13 @@ pub struct Record<'a> {
     pub system: &'a str,
     /// The system's version.
     pub version: &'a str,
-    /// The row's parameters, numbers as numbers.
+    /// The row's parameters, with numbers as numbers.
     pub params: &'a Params,
     /// The metric's name.
     pub metric: &'a str,
     /// The metric's unit.
     pub unit: &'a str,
-    /// The middle of the runs.
+    /// The median of the runs.
     pub median: f64,
     /// The smallest of the runs.
     pub min: f64,

@@ -1,7 +1,7 @@
-//! The results as one self-contained page: no script, no file beside it, readable on a telephone.
+//! The results as one self-contained page: no script, no other file, readable on a phone.
 //!
-//! This file turns results into what the template needs; the template holds all words and styles,
-//! `bars` and `lines` draw, and every chart's numbers stand in a table as well.
+//! This file turns results into what the template needs. The template holds all text and styles; `bars` and
+//! `lines` draw; every number in a chart is also in a table.
 
 mod bars;
 mod chart;
@@ -20,7 +20,7 @@ use crate::system::System;
 use crate::table;
 use section::Section;
 
-/// What a page is made of.
+/// What a page is built from.
 #[derive(Clone, Copy, Debug)]
 pub struct Source<'a> {
     /// All rows.
@@ -29,7 +29,7 @@ pub struct Source<'a> {
     pub systems: &'a [System],
     /// The rivals that could not be measured.
     pub missing: &'a [Missing],
-    /// The command that made this page.
+    /// The command that repeats the bench.
     pub command: &'a str,
 }
 
@@ -71,7 +71,7 @@ pub fn render(source: Source<'_>) -> Result<String, Error> {
         .map_err(|error| Error::Render(error.to_string()))
 }
 
-/// The call as a reader would type it, with the shortest form of the program's name.
+/// The call as a user would type it, with the shortest form of the program's name.
 fn line(system: &System) -> SystemLine {
     let mut argv = system.program.argv.clone();
     if let Some(program) = argv.first_mut() {

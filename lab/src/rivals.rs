@@ -1,29 +1,20 @@
-//! The rivals: which are declared, which can be built here, and the systems they become.
+//! The rivals: which are declared, which can be built here, and the systems that they become.
 //!
-//! Steps: read the manifest; keep those asked for; look for the tools they need; build them below
+//! Steps: read the manifest; keep the requested rivals; look for the tools they need; build them below
 //! one folder; ask each for its version. A rival that fails at a step is left out with a sentence
-//! that says how to get it, and the others go on.
+//! that says how to get it, and the others continue.
 
 mod build;
 mod manifest;
-
-use std::path::{Path, PathBuf};
+mod places;
 
 pub use manifest::{Manifest, Rival};
+pub use places::Places;
 
 use crate::child::Invocation;
 use crate::error::Error;
 use crate::nearest;
 use crate::system::System;
-
-/// Where rivals come from and go to.
-#[derive(Clone, Debug)]
-pub struct Places {
-    /// The folder with the sources and `rivals.toml`.
-    pub sources: PathBuf,
-    /// The folder for what is built.
-    pub out: PathBuf,
-}
 
 /// A rival that will not be measured, and why.
 #[derive(Clone, Debug)]
@@ -34,7 +25,7 @@ pub struct Missing {
     pub sentence: String,
 }
 
-/// What became of the rivals.
+/// The rivals that were looked for.
 #[derive(Clone, Debug, Default)]
 pub struct Found {
     /// Those that can be measured.
@@ -43,24 +34,8 @@ pub struct Found {
     pub missing: Vec<Missing>,
 }
 
-impl Places {
-    /// The places to use unless the caller names others: the checkout that this program was built
-    /// from if it still exists, else the current folder.
-    #[must_use]
-    pub fn usual() -> Self {
-        let built_from = Path::new(env!("CARGO_MANIFEST_DIR")).parent();
-        let checkout = built_from
-            .filter(|folder| folder.join("lab/rivals").is_dir())
-            .map_or_else(|| PathBuf::from("."), Path::to_path_buf);
-        Self {
-            sources: checkout.join("lab/rivals"),
-            out: checkout.join("target/rivals"),
-        }
-    }
-}
-
-/// Finds and builds the rivals with these names, or all if none are named; `step` hears a few
-/// words on what is being done.
+/// Finds and builds the rivals with these names, or all if none are named; `step` gets a few words
+/// on what is being done.
 pub fn assemble(
     places: &Places,
     names: &[String],
@@ -68,7 +43,7 @@ pub fn assemble(
 ) -> Result<Found, Error> {
     let manifest = Manifest::read(&places.sources.join("rivals.toml"))?;
     let chosen = choose(&manifest, names)?;
-    let places = absolute(places)?;
+    let places = places.absolute()?;
     let mut found = Found::default();
     for rival in chosen {
         match prepare(rival, &places, step) {
@@ -95,16 +70,6 @@ fn choose<'a>(manifest: &'a Manifest, names: &[String]) -> Result<Vec<&'a Rival>
     }
     let wanted = |rival: &&Rival| names.is_empty() || names.contains(&rival.name);
     Ok(manifest.rivals.iter().filter(wanted).collect())
-}
-
-/// Rivals are built and run in another folder than this program, so relative paths would mislead.
-fn absolute(places: &Places) -> Result<Places, Error> {
-    std::fs::create_dir_all(&places.out).map_err(Error::file("create", &places.out))?;
-    let resolve = |path: &Path| path.canonicalize().map_err(Error::file("find", path));
-    Ok(Places {
-        sources: resolve(&places.sources)?,
-        out: resolve(&places.out)?,
-    })
 }
 
 fn prepare(rival: &Rival, places: &Places, step: &mut dyn FnMut(&str)) -> Result<System, String> {
@@ -138,7 +103,7 @@ fn prepare(rival: &Rival, places: &Places, step: &mut dyn FnMut(&str)) -> Result
     step(&format!("asking {} for its version", rival.name));
     let no_version = |failure: crate::child::Failure| {
         format!(
-            "It was built but does not tell its version: {}",
+            "It was built but does not report its version: {}",
             failure.sentence()
         )
     };

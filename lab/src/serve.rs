@@ -1,6 +1,6 @@
-//! The servers of Weald that are measured from another process; the other half of `workload::network`.
+//! Weald's servers, which another process measures; the other half of `workload::network`.
 //!
-//! Invariant: the calling thread is no worker. It waits for the end of its input, and then ends the server.
+//! Invariant: the calling thread is not a worker. It waits for the end of its input and then ends the server.
 
 use std::future::{Ready, ready};
 use std::io::{self, Read};
@@ -59,7 +59,7 @@ async fn echo(listener: TcpListener) {
     }
 }
 
-/// Gives back what comes, until the client goes.
+/// Sends back whatever arrives, until the client goes.
 async fn give_back(stream: TcpStream) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let mut place = [0; 1024];
@@ -77,7 +77,7 @@ async fn hello(listener: TcpListener) {
     }
 }
 
-/// Greets whoever asks for whatever.
+/// Greets every client, whatever it asks for.
 #[derive(Clone, Copy)]
 struct Hello;
 

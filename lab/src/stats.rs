@@ -2,10 +2,10 @@
 
 use crate::metric::Better;
 
-/// What several runs of one metric came to.
+/// The summary of several runs of one metric.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Summary {
-    /// The middle value; of an even number of values the mean of the two in the middle.
+    /// The middle value; for an even number of values, the mean of the two in the middle.
     pub median: f64,
     /// The smallest value.
     pub min: f64,
@@ -16,7 +16,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Sums up at least one finite value.
+    /// Summarises at least one finite value.
     #[must_use]
     pub fn of(values: &[f64]) -> Option<Self> {
         let mut sorted = values.to_vec();
@@ -36,7 +36,7 @@ impl Summary {
         })
     }
 
-    /// Whether the two spans from smallest to largest touch.
+    /// Whether the two ranges from smallest to largest touch.
     #[must_use]
     pub fn overlaps(&self, other: &Self) -> bool {
         self.min <= other.max && other.min <= self.max
@@ -52,31 +52,31 @@ impl Summary {
     }
 }
 
-/// Medians nearer to each other than this share are not told apart by wall clocks.
+/// Medians closer to each other than this share cannot be told apart by wall clocks.
 const TOO_CLOSE: f64 = 0.02;
 
-/// What a comparison of two medians allows to say.
+/// What can be concluded from two medians.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// Ours is ahead.
     Better,
     /// The other one is ahead.
     Worse,
-    /// The spans touch or the medians are too close: more runs could turn the order round.
+    /// The ranges touch or the medians are too close: more runs could reverse the order.
     Undecided,
 }
 
-/// How one median stands to another one.
+/// The ratio of two medians.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ratio {
     /// How many times better; below 1 it is worse.
     pub times_better: f64,
-    /// What that allows to say.
+    /// What can be concluded from it.
     pub verdict: Verdict,
 }
 
 impl Ratio {
-    /// Compares two medians; none where a zero makes the ratio meaningless.
+    /// Compares two medians; `None` where a zero makes the ratio meaningless.
     #[must_use]
     pub fn of(ours: &Summary, theirs: &Summary, better: Better) -> Option<Self> {
         if ours.median <= 0.0 || theirs.median <= 0.0 {

@@ -1,8 +1,9 @@
-//! Who is measured: Weald or one of its rivals, and how its measured program is called for a row.
+//! The measured systems: Weald and its rivals, and how their measured programs are called for a row.
 
 use std::path::Path;
 use std::time::Duration;
 
+use crate::build_info::version;
 use crate::child::{Failure, Invocation, first_line};
 use crate::error::Error;
 use crate::params::Params;
@@ -14,12 +15,12 @@ pub const WEALD: &str = "weald";
 /// How long a program may take to print its version.
 const VERSION_LIMIT: Duration = Duration::from_secs(30);
 
-/// One system under measurement.
+/// One measured system.
 #[derive(Clone, Debug)]
 pub struct System {
     /// The name in every record: `weald`, or the rival's.
     pub name: String,
-    /// What the program answers to `--version`.
+    /// What the program prints for `--version`.
     pub version: String,
     /// The program with the arguments that precede the workload; may hold `{workers}`.
     pub program: Invocation,
@@ -36,9 +37,9 @@ pub struct System {
 pub enum Part {
     /// It runs.
     Runs,
-    /// It has no program for this workload; nothing is said.
+    /// It has no program for this workload; nothing is reported.
     Absent,
-    /// It could, but not at this size: the sentence says so.
+    /// It could run, but not at this size, as the sentence says.
     TooLarge(String),
 }
 
@@ -52,7 +53,7 @@ impl System {
         ];
         Self {
             name: WEALD.to_owned(),
-            version: crate::version(),
+            version: version(),
             program: Invocation {
                 argv,
                 ..Invocation::default()
@@ -77,7 +78,7 @@ impl System {
         self.name == WEALD
     }
 
-    /// Whether and why not this system takes part in a row.
+    /// Whether this system takes part in a row, and if not, why.
     #[must_use]
     pub fn part(&self, row: &Row) -> Part {
         let name = row.workload.name;
@@ -101,7 +102,7 @@ impl System {
         }
     }
 
-    /// The call that measures one row with so many workers.
+    /// The call that measures one row with this many workers.
     #[must_use]
     pub fn invocation(&self, row: &Row, workers: usize) -> Invocation {
         let mut call = self.call(workers);
@@ -127,7 +128,7 @@ fn environment(params: &Params) -> Option<(String, String)> {
     Some(("WEALD_HUGE_PAGES".to_owned(), switched.to_owned()))
 }
 
-/// The program that is running now, which is also Weald's measured program.
+/// The running program, which is also Weald's measured program.
 pub fn this_program() -> Result<std::path::PathBuf, Error> {
     std::env::current_exe().map_err(Error::file("find", "/proc/self/exe"))
 }

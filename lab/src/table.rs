@@ -1,6 +1,6 @@
 //! The results as text for people: Weald's figure, the best rival's and the ratio, then all others.
 //!
-//! Rows that Weald loses are shown like the others and listed once more at the end.
+//! Rows that Weald loses are shown like the others, and listed once more at the end.
 
 use std::fmt::Write;
 
@@ -32,7 +32,7 @@ fn push(text: &mut String, piece: std::fmt::Arguments<'_>) {
 
 fn push_metric(text: &mut String, comparison: &Comparison<'_>) {
     let mut heading = comparison.metric;
-    // Rivals stand in the order of merit; Weald's own lines stand alike in every row.
+    // Rivals are ordered by merit; Weald's own lines have the same order in every row.
     let mut weald = comparison.weald.clone();
     weald.sort_by_key(|entry| entry.cell.workers);
     for ours in &weald {
@@ -52,7 +52,7 @@ fn push_metric(text: &mut String, comparison: &Comparison<'_>) {
     }
 }
 
-/// A value with its span and, where it is not usual, its number of runs.
+/// A value with its range and, where it is not the usual one, its number of runs.
 fn shown(metric: &str, entry: &Entry<'_>) -> String {
     let value = with_unit(metric, entry.summary.median);
     match entry.summary.runs {
@@ -91,11 +91,11 @@ pub struct Lost {
     pub ours: String,
     /// How many times worse.
     pub ratio: String,
-    /// Who has the best figure, and which.
+    /// The system with the best figure, and that figure.
     pub best: String,
 }
 
-/// Counts over all rows, Weald's best number of workers against the best rival's.
+/// Counts over all rows, with the best number of workers of Weald and of the best rival.
 #[must_use]
 pub fn verdicts(results: &[RowResult]) -> Verdicts {
     let mut verdicts = Verdicts::default();
@@ -145,7 +145,7 @@ pub fn legend(results: &[RowResult]) -> String {
         };
         let sentence = match (name, meaning(name)) {
             (_, None) => continue,
-            // It explains a cost; neither direction is better.
+            // The metric explains a cost; neither direction is better.
             ("messages_per_poll", Some(meaning)) => meaning.to_owned(),
             (_, Some(meaning)) => format!("{meaning}; {direction} is better"),
         };
@@ -153,11 +153,13 @@ pub fn legend(results: &[RowResult]) -> String {
     }
     match text.is_empty() {
         true => text,
-        false => format!("Medians (smallest–largest of the runs):\n{text}\n"),
+        false => {
+            format!("Figures are medians (smallest–largest of the runs). They mean:\n{text}\n")
+        }
     }
 }
 
-/// The closing lines; empty where there was nobody to be compared with.
+/// The closing lines; empty if no rival was measured.
 #[must_use]
 pub fn closing(results: &[RowResult]) -> String {
     let verdicts = verdicts(results);
@@ -195,7 +197,7 @@ mod tests {
     fn result() -> RowResult {
         let mut late = cell("erlang", 2, "ns_per_round_trip", 900.0);
         late.figures.clear();
-        late.trouble = Some("It was stopped after 60 s without an end.".to_owned());
+        late.trouble = Some("It had not ended after 60 s and was stopped.".to_owned());
         RowResult {
             row: Row::new("ping-pong", Params::default().with("rounds", 10)),
             cells: vec![
@@ -222,12 +224,12 @@ mod tests {
         );
         assert_eq!(
             lines[5],
-            "  erlang on 2: It was stopped after 60 s without an end."
+            "  erlang on 2: It had not ended after 60 s and was stopped."
         );
     }
 
     #[test]
-    fn weald_stands_in_the_order_of_workers_whichever_is_better() {
+    fn weald_has_the_order_of_workers_whichever_is_better() {
         let mut result = result();
         for (one, two) in [(50.0, 80.0), (80.0, 50.0)] {
             result.cells[0] = cell("weald", 1, "ns_per_round_trip", one);

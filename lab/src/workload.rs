@@ -1,7 +1,7 @@
-//! The table of workloads: name, keys, metrics, and the function that does the work on Weald.
+//! The table of workloads, and how one is found by its name.
 //!
-//! Adding one is a new file below and one more line in [`ALL`]. The names of workloads and metrics
-//! are fixed, so that figures of different days and systems can be compared.
+//! To add one, write a new file below and one more line in [`ALL`]. The names of workloads and metrics are
+//! fixed, so that figures of different days and systems can be compared.
 
 mod append;
 mod barrier;
@@ -33,6 +33,7 @@ mod tree_search;
 mod tree_write;
 mod trim;
 
+mod definition;
 mod forking;
 mod host;
 mod kind;
@@ -43,44 +44,12 @@ mod trees;
 mod xorshift;
 
 use crate::error::Error;
-use crate::metric::Metric;
 use crate::nearest;
-use crate::params::Params;
 
-/// One workload: what it is called, what it takes, what it yields, and who does it.
-#[derive(Debug)]
-pub struct Workload {
-    /// The name on the command line and in every record.
-    pub name: &'static str,
-    /// What it asks, in one sentence for readers of the report.
-    pub question: &'static str,
-    /// The keys that must be given, `workers` aside; the first one is the size of a row.
-    pub keys: &'static [&'static str],
-    /// The keys that may be given.
-    pub optional: &'static [&'static str],
-    /// The metrics that a measured program prints, the most telling one first.
-    pub metrics: &'static [&'static str],
-    /// Metrics that explain the others and that only some systems print.
-    pub explaining: &'static [&'static str],
-    /// What a reader must know not to be misled by the figures; may be empty.
-    pub remark: &'static str,
-    /// Does the work on Weald, inside this operating-system process.
-    pub run: fn(&Params) -> Result<Vec<Metric>, Error>,
-}
+pub use definition::Workload;
 
-impl PartialEq for Workload {
-    fn eq(&self, other: &Self) -> bool {
-        self.name == other.name
-    }
-}
-
-/// How many messages a process received each time it was polled.
+/// The metric of how many messages a process receives each time it is polled.
 const POLLS: &[&str] = &["messages_per_poll"];
-
-/// The number of workers to run with, which every call gives.
-pub(crate) fn workers(params: &Params) -> Result<usize, Error> {
-    params.count("workers")
-}
 
 /// All workloads, in the order of the report.
 pub static ALL: [Workload; 31] = [
@@ -91,14 +60,14 @@ pub static ALL: [Workload; 31] = [
         optional: &["huge"],
         metrics: &["ns_per_spawn", "bytes_per_process", "ns_per_teardown"],
         explaining: &[],
-        remark: "At small sizes the processes may lie in a huge page that was touched before, so \
+        remark: "At small sizes the processes may fit into a huge page that was touched before, so \
                  memory that grew by less than 8 MiB is shown but not judged. \
                  Rows with huge=off run without huge pages.",
         run: spawn::run,
     },
     Workload {
         name: "ring",
-        question: "What does a message cost that wakes a parked process?",
+        question: "What does it cost to wake a parked process with a message?",
         keys: &["n", "m", "tokens"],
         optional: &[],
         metrics: &["ns_per_hop", "ms_with_setup"],
@@ -114,7 +83,7 @@ pub static ALL: [Workload; 31] = [
         metrics: &["ns_per_send", "ns_per_receive", "bytes_per_message"],
         explaining: &[],
         remark: "shared: the text is one static string. fresh: each message owns a copy, \
-                 which the allocator makes and frees.",
+                 allocated when it is sent and freed when it is received.",
         run: mailbox::run,
     },
     Workload {
@@ -139,7 +108,7 @@ pub static ALL: [Workload; 31] = [
     },
     Workload {
         name: "ping-pong",
-        question: "How long is the way there and back between two processes?",
+        question: "How long does a round trip between two processes take?",
         keys: &["rounds"],
         optional: &[],
         metrics: &["ns_per_round_trip"],
@@ -159,14 +128,14 @@ pub static ALL: [Workload; 31] = [
             "ns_per_hop",
         ],
         explaining: &[],
-        remark: "ticks_percent is the share of the ticks that the same system made \
+        remark: "ticks_percent compares the ticks with those that the same system made \
                  without offenders in the same round. An offender sleeps 20 ms \
                  and then holds its OS thread for 300 ms.",
         run: stall::run,
     },
     Workload {
         name: "handoff",
-        question: "How long does a woken process wait behind the one that woke it and computes on?",
+        question: "How long does a woken process wait while the one that woke it goes on computing?",
         keys: &["rounds"],
         optional: &[],
         metrics: &["lateness_worst_ms", "lateness_p50_ms"],
@@ -177,7 +146,7 @@ pub static ALL: [Workload; 31] = [
     },
     Workload {
         name: "trim",
-        question: "How much of the memory that processes took is kept after they ended?",
+        question: "How much of the processes' memory is kept after they have ended?",
         keys: &["n"],
         optional: &[],
         metrics: &["growth_kept_percent"],
@@ -187,81 +156,81 @@ pub static ALL: [Workload; 31] = [
     },
     Workload {
         name: "channel",
-        question: "What does a message cost that goes through a channel?",
+        question: "What does a message through a channel cost?",
         keys: &["senders", "messages", "kind"],
         optional: &["capacity"],
         metrics: &["ns_per_message"],
         explaining: &[],
-        remark: "messages is what each sender sends. A channel of kind=rendezvous has no room: \
+        remark: "messages is the number that each sender sends. A channel of kind=rendezvous has no buffer: \
                  sender and receiver wait for each other.",
         run: channel::run,
     },
     Workload {
         name: "select",
-        question: "What does it cost to take a message from whichever of several channels has one?",
+        question: "What does it cost to receive from whichever of several channels has a message?",
         keys: &["branches", "messages", "kind"],
         optional: &["capacity"],
         metrics: &["ns_per_message"],
         explaining: &[],
-        remark: "Each channel has a sender of its own, and messages is what each of them sends.",
+        remark: "Each channel has a sender of its own, and messages is the number that each of them sends.",
         run: select::run,
     },
     Workload {
         name: "lock",
-        question: "What does it cost to lock a mutex and to unlock it?",
+        question: "What does it cost to lock and unlock a mutex?",
         keys: &["units", "rounds", "inside"],
         optional: &[],
         metrics: &["ns"],
         explaining: &[],
-        remark: "ns is for each time that one of them locks, counts and unlocks. \
-                 inside=nothing: on one worker, hardly anybody ever finds the lock held. \
-                 inside=yield: each holder gives way once, so that others do.",
+        remark: "ns is per lock, count and unlock. \
+                 inside=nothing: on one worker, the lock is hardly ever found held. \
+                 inside=yield: each owner yields once while it holds the lock, so that others do.",
         run: lock::run,
     },
     Workload {
         name: "condvar",
-        question: "How long is the way there and back for two who take turns?",
+        question: "How long does a round trip take between two processes that take turns?",
         keys: &["rounds"],
         optional: &[],
         metrics: &["ns"],
         explaining: &[],
-        remark: "ns is for each round, in which both have a turn. Tokio has no condition variable: \
+        remark: "ns is per round, in which both have a turn. Tokio has no condition variable: \
                  it is measured with Notify, smol with Event, GHC with a transaction that waits.",
         run: condvar::run,
     },
     Workload {
         name: "barrier",
-        question: "How long does it take until all have met?",
+        question: "How long does a meeting of all processes take?",
         keys: &["units", "rounds"],
         optional: &[],
         metrics: &["ns"],
         explaining: &[],
-        remark: "ns is for each round. Go has no barrier: it is measured with a mutex and a \
+        remark: "ns is per round. Go has no barrier: it is measured with a mutex and a \
                  condition variable.",
         run: barrier::run,
     },
     Workload {
         name: "footprint",
-        question: "How many bytes does a lock or a channel take that nobody uses?",
+        question: "How many bytes does an unused lock or channel take?",
         keys: &["n", "what"],
         optional: &[],
         metrics: &["bytes_per_object"],
         explaining: &[],
-        remark: "Growth of resident memory, so what the allocator adds is in it. A mutex is one \
-                 around nothing; a channel has both of its ends, and a bounded one room for one \
+        remark: "Growth of resident memory, so the allocator's overhead is included. The mutex \
+                 guards nothing. A channel has both of its ends; a bounded one has room for one \
                  integer.",
         run: footprint::run,
     },
     Workload {
         name: "callbacks",
-        question: "How many bytes does a closure take that waits for its time?",
+        question: "How many bytes does a closure that waits for its time take?",
         keys: &["n", "kind"],
         optional: &["owner"],
         metrics: &["bytes_per_callback", "intercept_bytes", "r", "r2"],
         explaining: &[],
-        remark: "Least squares over one to n callbacks, without huge pages. once: a closure with two \
-                 words. loop: one that sleeps between two rounds. One process owns all, unless the row \
-                 says that the runtime does. Rivals use what they have for code that sleeps.",
+        remark: "Least squares over one to n callbacks, without huge pages. once: a closure that holds two \
+                 words. loop: one that sleeps between its rounds. One process owns all, unless the row \
+                 says that the runtime does. Rivals use their own means for code that sleeps.",
         run: callbacks::run,
     },
     Workload {
@@ -278,8 +247,8 @@ pub static ALL: [Workload; 31] = [
             "lateness_p99_us",
         ],
         explaining: &[],
-        remark: "On warm memory. Insert, fire and cancel are Weald's wheel alone, with the time passed in. \
-                 After and stop are the public calls: after a duration, for an owner, and undone by handle. \
+        remark: "On warm memory. Insert, fire and cancel measure Weald's timer wheel alone, with the time passed in. \
+                 After and stop measure the public calls: start after a duration, with an owner, and cancel by handle. \
                  With two workers or more, one of them computes while lateness is measured.",
         run: timers::run,
     },
@@ -305,49 +274,18 @@ pub fn names() -> Vec<&'static str> {
     ALL.iter().map(|workload| workload.name).collect()
 }
 
-/// The workload of a name, or a sentence that suggests the nearest one.
+/// The workload with this name, or a sentence that suggests the nearest name.
 pub fn find(name: &str) -> Result<&'static Workload, Error> {
     ALL.iter()
         .find(|workload| workload.name == name)
         .ok_or_else(|| Error::Usage(nearest::unknown("workload", name, &names())))
 }
 
-impl Workload {
-    /// Refuses keys that this workload does not know and demands those that it needs.
-    pub fn check(&self, params: &Params) -> Result<(), Error> {
-        for key in self.keys.iter().chain(&["workers"]) {
-            params.text(key)?;
-        }
-        for (key, _) in params.iter() {
-            let known =
-                key == "workers" || self.keys.contains(&key) || self.optional.contains(&key);
-            if !known {
-                return Err(Error::Usage(nearest::unknown("key", key, self.keys)));
-            }
-        }
-        Ok(())
-    }
-
-    /// All metrics that a measured program may print.
-    #[must_use]
-    pub fn printable(&self) -> Vec<&'static str> {
-        self.metrics
-            .iter()
-            .chain(self.explaining)
-            .copied()
-            .collect()
-    }
-
-    /// The size of a row, which is the value of the first key.
-    #[must_use]
-    pub fn size(&self, params: &Params) -> Option<u64> {
-        params.get(self.keys.first()?)?.parse().ok()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::metric::meaning;
+    use crate::params::Params;
 
     #[test]
     fn names_are_found_and_near_misses_suggested() {
@@ -380,5 +318,14 @@ mod tests {
     fn size_is_the_first_key() {
         let params = Params::parse(&["m=3", "n=7", "tokens=1"]).unwrap();
         assert_eq!(find("ring").unwrap().size(&params), Some(7));
+    }
+
+    #[test]
+    fn every_metric_of_every_workload_has_a_meaning() {
+        let printable = ALL.iter().flat_map(Workload::printable);
+        for name in printable.chain(["ticks_percent", "speedup_workers", "parallel_percent"]) {
+            assert!(meaning(name).is_some(), "{name}");
+        }
+        assert_eq!(meaning("ns_per_wish"), None);
     }
 }

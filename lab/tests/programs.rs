@@ -1,4 +1,4 @@
-//! The programs that fork give right answers however they are run, and say so when they are wrong.
+//! The programs that fork give right answers however they are run, and report wrong ones.
 
 #![allow(
     clippy::unwrap_used,
@@ -7,7 +7,7 @@
 
 use weald_lab::programs::fib::Fib;
 use weald_lab::programs::fork::{Counted, Fork, Outlined, Plain};
-use weald_lab::programs::measure::{Program, System, forking, never_forking};
+use weald_lab::programs::measure::{ForkSystem, Program, forking, never_forking};
 use weald_lab::programs::queens::Queens;
 use weald_lab::programs::quicksort::{Data, Quicksort};
 use weald_lab::programs::tree::{Shape, Tree};
@@ -33,7 +33,7 @@ impl Fork for Joins {
     }
 }
 
-impl System for Backwards {
+impl ForkSystem for Backwards {
     type Forks = Joins;
 
     fn workers(&self) -> usize {
@@ -49,7 +49,7 @@ impl System for Backwards {
     }
 }
 
-/// A program that counts its runs, and whose answer is wrong after so many.
+/// A program that counts its runs, and whose answer is wrong after this many.
 struct Wrong {
     runs: usize,
     right: usize,
@@ -71,7 +71,7 @@ impl Program for Wrong {
     }
 }
 
-/// Runs a program once in each way and checks every answer; how often it forked.
+/// Runs a program once in each way and checks every answer; returns how often it forked.
 fn forks_of(mut program: impl Program) -> u64 {
     let mut forks = 0;
     program.reset();
@@ -105,7 +105,7 @@ fn every_way_to_run_a_program_gives_the_same_answer() {
 }
 
 #[test]
-fn the_deep_way_is_as_deep_as_it_says() {
+fn the_deep_path_is_as_deep_as_it_says() {
     let depths = [4, 16, 64].map(|depth| Tree::of(1_024, depth, Shape::Left).unwrap());
     for tree in depths {
         forks_of(tree);
@@ -139,7 +139,7 @@ fn an_array_that_is_not_sorted_is_found() {
 #[test]
 fn a_wrong_answer_of_any_run_voids_the_figures() {
     assert!(never_forking(Wrong { runs: 0, right: 0 }).is_err());
-    // The first two runs are the preparing ones; many more follow.
+    // The first two runs prepare; many more follow.
     for right in [0, 1, 2, 50] {
         let figures = forking(&Backwards, Wrong { runs: 0, right });
         assert_eq!(figures.unwrap_err(), "Wrong.", "after {right}");
@@ -147,7 +147,7 @@ fn a_wrong_answer_of_any_run_voids_the_figures() {
 }
 
 #[test]
-fn sizes_that_cannot_be_had_are_refused() {
+fn impossible_sizes_are_refused() {
     assert!(Queens::of(0).is_none() && Queens::of(17).is_none());
     assert!(Fib::of(91).is_none());
 }

@@ -64,7 +64,7 @@ fn rival(name: &str, workload: &str) -> String {
     )
 }
 
-/// Counts what it hears.
+/// Records what it is notified of.
 #[derive(Default)]
 struct Ear {
     planned: usize,
@@ -181,12 +181,15 @@ fn bad_programs_become_sentences_and_others_go_on() {
     assert_eq!(
         (tries("failing"), tries("refusing")),
         (2, 1),
-        "who refuses is not asked again"
+        "a rival that refuses is not called again"
     );
     let trouble = |name: &str| cell(&results[0], name).trouble.clone().unwrap_or_default();
     assert_eq!(trouble("good"), "");
     assert_eq!(trouble("failing"), "The ring broke.");
-    assert_eq!(trouble("mute"), "It ended without a word (exit status: 3).");
+    assert_eq!(
+        trouble("mute"),
+        "It ended without an error message (exit status: 3)."
+    );
     assert!(
         trouble("garbage").contains("'hello world'"),
         "{}",
@@ -223,7 +226,7 @@ fn a_hanging_program_is_stopped_with_its_children_and_not_tried_again() {
     let results = bench::run(&options, &found.systems, &mut ear).unwrap();
     assert!(
         begin.elapsed() < LONG,
-        "nobody waited for the end of the sleep"
+        "the end of the sleep is not awaited"
     );
     let turns: Vec<&String> = ear
         .turns
@@ -232,7 +235,7 @@ fn a_hanging_program_is_stopped_with_its_children_and_not_tried_again() {
         .collect();
     assert_eq!(turns, ["hanging 1"]);
     let trouble = cell(&results[0], "hanging").trouble.clone().unwrap();
-    assert_eq!(trouble, "It was stopped after 0.3 s without an end.");
+    assert_eq!(trouble, "It had not ended after 0.3 s and was stopped.");
     assert_eq!(cell(&results[0], "good").figures[0].1.runs, 3);
 
     let pid = fs::read_to_string(folder.0.join("out/pid")).unwrap();
@@ -327,7 +330,7 @@ fn more_workers_are_compared_with_one_of_the_same_round() {
 }
 
 #[test]
-fn rivals_that_cannot_be_had_are_named_with_advice() {
+fn unavailable_rivals_are_named_with_advice() {
     let folder = Folder::new("missing");
     folder.script("good", "echo ns_per_round_trip 5");
     let absent = rival("absent", "ping-pong").replace("['sh']", "['no-such-tool']");

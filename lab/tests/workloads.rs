@@ -1,4 +1,4 @@
-//! Every workload does its work on Weald at a small size and yields the metrics that it promises.
+//! Every workload does its work on Weald at a small size and yields the promised metrics.
 
 #![allow(
     clippy::unwrap_used,
@@ -145,7 +145,7 @@ fn footprint() {
     }
 }
 
-/// Runs a program that forks, with and without forks, and returns what was printed with forks on two
+/// Runs a program that forks, with and without forks; returns what was printed with forks on two
 /// workers.
 fn check_forking(name: &str, words: &str, bounded: bool) {
     let names = |metrics: Vec<Metric>| -> Vec<String> {

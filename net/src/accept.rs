@@ -1,8 +1,8 @@
-//! Accepting connections, from a listener of any kind.
+//! Accepts connections from a listener of any kind.
 //!
-//! The system hands a connection out once. One that was accepted for a wait in which another event was
-//! chosen is kept, for the next one who accepts. When the system is exhausted a wait pauses first; see
-//! [`exhaustion`](crate::exhaustion).
+//! The system hands out each connection once. If a wait has accepted a connection but another event of the
+//! choice wins, the connection is kept for the next caller that accepts. After the system ran out of
+//! descriptors or memory, a wait pauses before it accepts again; see [`exhaustion`](crate::exhaustion).
 
 use std::{
     future::Future,
@@ -16,49 +16,50 @@ use std::{
 use weald_kernel::{Done, Interest, IoSource, Ready, Sleep, sleep_until};
 use weald_sync::{Event, Polled, Source, Waiting, of_source, reason::Reason};
 
-use crate::exhaustion::Pauses;
+use crate::exhaustion::Backoff;
 
-/// What listens: how one connection is accepted without blocking, and what is made of it.
-pub(crate) trait Listening: AsFd {
-    /// A connection and who made it.
+/// A listener of the standard library.
+pub(crate) trait RawListener: AsFd {
+    /// A connection and the address of its peer.
     type Accepted: Unpin;
 
     /// Accepts without blocking.
     ///
     /// # Errors
-    /// Those of the system; `WouldBlock` if nobody waits to be accepted.
+    /// Errors from the operating system; `WouldBlock` if no connection is pending.
     fn accept_now(&self) -> io::Result<Self::Accepted>;
 }
 
-/// A watched listener, and what was accepted for nobody.
-pub(crate) struct Door<L: Listening> {
+/// A listener registered with the reactor.
+pub(crate) struct Acceptor<L: RawListener> {
     pub(crate) source: IoSource<L>,
+    /// Connections that were accepted by waits that lost a choice.
     kept: Mutex<Vec<L::Accepted>>,
-    pauses: Pauses,
+    backoff: Backoff,
 }
 
-/// The wait of an `accept`.
-pub(crate) struct Accepting<'a, L: Listening> {
-    door: &'a Door<L>,
+/// A wait for a connection.
+pub(crate) struct Accepting<'a, L: RawListener> {
+    acceptor: &'a Acceptor<L>,
     ready: Ready<'a, L>,
     pause: Option<Sleep>,
     accepted: Option<io::Result<L::Accepted>>,
 }
 
-impl<L: Listening> Door<L> {
-    pub(crate) fn new(listener: L) -> io::Result<Door<L>> {
-        Ok(Door {
+impl<L: RawListener> Acceptor<L> {
+    pub(crate) fn new(listener: L) -> io::Result<Acceptor<L>> {
+        Ok(Acceptor {
             source: IoSource::new_ready(listener)?,
             kept: Mutex::new(Vec::new()),
-            pauses: Pauses::default(),
+            backoff: Backoff::default(),
         })
     }
 
     pub(crate) fn accept(&self) -> Waiting<<Polled<Accepting<'_, L>> as Event>::Branch> {
         let accepting = Accepting {
-            door: self,
+            acceptor: self,
             ready: self.source.readiness(Interest::Read),
-            pause: self.pauses.end().map(sleep_until),
+            pause: self.backoff.end().map(sleep_until),
             accepted: None,
         };
         Waiting::new(of_source(accepting).open())
@@ -86,7 +87,7 @@ impl<L: Listening> Door<L> {
     }
 }
 
-impl<L: Listening> Source for Accepting<'_, L> {
+impl<L: RawListener> Source for Accepting<'_, L> {
     type Output = io::Result<L::Accepted>;
 
     fn poll_ready(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
@@ -98,20 +99,20 @@ impl<L: Listening> Source for Accepting<'_, L> {
             ready!(Pin::new(pause).poll(cx));
             this.pause = None;
         }
-        let door = this.door;
-        let accept = |listener: &L| match door.take_kept() {
+        let acceptor = this.acceptor;
+        let accept = |listener: &L| match acceptor.take_kept() {
             Some(accepted) => Ok(Done::Maybe(accepted)),
             None => listener.accept_now().map(Done::Maybe),
         };
         let accepted = ready!(this.ready.poll_operate(cx, accept));
-        door.pauses.note(&accepted);
+        acceptor.backoff.note(&accepted);
         this.accepted = Some(accepted);
         Poll::Ready(())
     }
 
     fn take(self: Pin<&mut Self>) -> Self::Output {
         let accepted = self.get_mut().accepted.take();
-        accepted.expect("a source is taken from when it is ready")
+        accepted.expect("`take` is called after `poll_ready` returned `Ready`")
     }
 
     fn reason(&self) -> Reason {
@@ -119,10 +120,10 @@ impl<L: Listening> Source for Accepting<'_, L> {
     }
 }
 
-impl<L: Listening> Drop for Accepting<'_, L> {
+impl<L: RawListener> Drop for Accepting<'_, L> {
     fn drop(&mut self) {
         if let Some(Ok(accepted)) = self.accepted.take() {
-            self.door.keep(accepted);
+            self.acceptor.keep(accepted);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Making a connection without blocking.
+//! Connects without blocking.
 
 use std::{
     io,
@@ -11,9 +11,9 @@ use weald_sync::{Event, Polled, Source, Waiting, of_source};
 
 use crate::{stream::Stream, transport::Transport};
 
-/// The wait of a `connect`. The connection is begun by the first poll; dropping the wait closes it.
+/// A connection attempt. The first poll starts it; dropping it closes the socket.
 pub(crate) struct Connecting<T: Transport, B> {
-    begin: B,
+    start: B,
     source: Option<IoSource<T>>,
     outcome: Option<io::Result<Stream<T>>>,
 }
@@ -21,14 +21,14 @@ pub(crate) struct Connecting<T: Transport, B> {
 /// A wait for a connection.
 pub(crate) type ConnectWait<T, B> = Waiting<<Polled<Connecting<T, B>> as Event>::Branch>;
 
-/// A connection that `begin` begins: it makes the socket, which does not block, and calls connect.
-pub(crate) fn connect<T, B>(begin: B) -> ConnectWait<T, B>
+/// Connects. `start` creates a non-blocking socket and calls `connect(2)` on it.
+pub(crate) fn connect<T, B>(start: B) -> ConnectWait<T, B>
 where
     T: Transport,
     B: FnMut() -> io::Result<T> + Unpin,
 {
     let connecting = Connecting {
-        begin,
+        start,
         source: None,
         outcome: None,
     };
@@ -39,10 +39,10 @@ impl<T: Transport, B: FnMut() -> io::Result<T> + Unpin> Connecting<T, B> {
     fn poll_connected(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Stream<T>>> {
         let source = match self.source.take() {
             Some(source) => source,
-            // Not before connect was called: a socket without a connection is reported as broken.
-            None => IoSource::new((self.begin)()?)?,
+            // Registered only after `connect(2)`: epoll reports a socket that is not connecting as hung up.
+            None => IoSource::new((self.start)()?)?,
         };
-        let finish = |socket: &T| match socket.noted_error()? {
+        let finish = |socket: &T| match socket.take_socket_error()? {
             Some(error) => Err(error),
             None => Ok(Done::Maybe(())),
         };
@@ -74,6 +74,6 @@ where
 
     fn take(self: Pin<&mut Self>) -> Self::Output {
         let outcome = self.get_mut().outcome.take();
-        outcome.expect("a source is taken from when it is ready")
+        outcome.expect("`take` is called after `poll_ready` returned `Ready`")
     }
 }

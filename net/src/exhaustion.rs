@@ -1,7 +1,7 @@
-//! What a listener does when the system has no descriptor or memory left for one more connection.
+//! A listener's backoff when the system has no descriptor or no memory left for another connection.
 //!
-//! Whoever accepts is told at once, and the next wait lasts for a while before it asks again, longer each
-//! time. So a loop that goes on after an error does not spin.
+//! The caller that accepts gets the error at once. The next wait pauses before it asks the system again, and
+//! each pause is longer than the last, up to a bound. So a loop that continues after an error does not spin.
 
 use std::{
     io,
@@ -11,11 +11,11 @@ use std::{
 
 use rustix::io::Errno;
 
-/// The first pause, and the longest.
-const PAUSES: (Duration, Duration) = (Duration::from_millis(5), Duration::from_secs(1));
+const FIRST_PAUSE: Duration = Duration::from_millis(5);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
-/// Whether `error` says that the system, or this program, has no descriptor or memory left: what may come
-/// back when others give theirs up.
+/// Whether `error` means that the system or this program has run out of descriptors or memory. Such an error
+/// goes away once others release theirs.
 ///
 /// ```
 /// use std::io;
@@ -24,7 +24,7 @@ const PAUSES: (Duration, Duration) = (Duration::from_millis(5), Duration::from_s
 /// ```
 pub fn is_exhausted(error: &io::Error) -> bool {
     let known = Errno::from_io_error(error);
-    // No space: for one more watched descriptor.
+    // `NOSPC`: epoll may watch no further descriptor.
     const ALL: [Errno; 5] = [
         Errno::MFILE,
         Errno::NFILE,
@@ -35,41 +35,40 @@ pub fn is_exhausted(error: &io::Error) -> bool {
     known.is_some_and(|errno| ALL.contains(&errno))
 }
 
-/// The pauses of one listener.
+/// The exponential backoff of one listener.
 #[derive(Default)]
-pub(crate) struct Pauses {
-    present: Mutex<Option<Pause>>,
+pub(crate) struct Backoff {
+    current: Mutex<Option<Pause>>,
 }
 
 #[derive(Clone, Copy)]
 struct Pause {
     until: Instant,
-    /// How long it is.
     length: Duration,
 }
 
-impl Pauses {
+impl Backoff {
     fn lock(&self) -> MutexGuard<'_, Option<Pause>> {
-        self.present.lock().unwrap_or_else(PoisonError::into_inner)
+        self.current.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// When the present pause ends; none: there is none.
+    /// When the current pause ends, if there is one.
     pub(crate) fn end(&self) -> Option<Instant> {
         self.lock().map(|pause| pause.until)
     }
 
-    /// Takes note of what came of an attempt to accept.
+    /// Records the result of an attempt to accept.
     pub(crate) fn note<T>(&self, accepted: &io::Result<T>) {
-        let mut present = self.lock();
-        *present = match accepted {
+        let mut current = self.lock();
+        *current = match accepted {
             Err(error) if is_exhausted(error) => {
-                let longer = |pause: Pause| (2 * pause.length).min(PAUSES.1);
-                let length = present.map_or(PAUSES.0, longer);
+                let longer = |pause: Pause| (2 * pause.length).min(LONGEST_PAUSE);
+                let length = current.map_or(FIRST_PAUSE, longer);
                 let until = weald_kernel::now() + length;
                 Some(Pause { until, length })
             }
-            // That connection failed, which says nothing of the next one.
-            Err(_) => *present,
+            // Only that one connection failed.
+            Err(_) => *current,
             Ok(_) => None,
         };
     }

@@ -1,11 +1,12 @@
-//! Files, without blocking a worker: each call is the one of `std::fs`, offloaded.
+//! Files, without blocking a worker: each call is an offloaded call of `std::fs`.
 //!
-//! The system has no readiness for files, so every call costs a hand-over to a thread that may block,
-//! some ten microseconds: read and write in large pieces. Buffers are passed by value, because a call that
-//! has begun cannot be taken back: a future that is dropped leaves it to its end.
+//! The system reports no readiness for files, so every call runs on a thread that may block. The handoff
+//! costs some ten microseconds: read and write in large pieces. Buffers are passed by value, because a call
+//! that has started cannot be cancelled: if its future is dropped, the call still runs to its end.
 //!
-//! At most 64 calls are under way at once in a program, and the others wait. Work that is itself
-//! [offloaded](crate::offload()) must not wait for one, which may then never end: it uses `std::fs`.
+//! At most 64 calls run at once in a program; the others wait. Work that is itself
+//! [offloaded](crate::offload()) must use `std::fs` instead: if it waited for a call of this module, both
+//! might wait forever.
 
 use std::{
     fs::{self, DirEntry, Metadata, OpenOptions},
@@ -42,41 +43,41 @@ impl File {
     /// Opens `path` for reading.
     ///
     /// # Errors
-    /// Those of the system; and if the runtime shuts down. So do all others.
+    /// Errors from the operating system. Fails if the runtime shuts down, as all other methods do.
     pub async fn open(path: impl AsRef<Path>) -> io::Result<File> {
         let mut options = OpenOptions::new();
         options.read(true);
         File::open_with(path, options).await
     }
 
-    /// Opens `path` for writing; an existing file is emptied.
+    /// Opens `path` for writing; an existing file is truncated.
     ///
     /// # Errors
-    /// Those of the system.
+    /// Errors from the operating system.
     pub async fn create(path: impl AsRef<Path>) -> io::Result<File> {
         let mut options = OpenOptions::new();
         options.write(true).create(true).truncate(true);
         File::open_with(path, options).await
     }
 
-    /// Opens `path` as `options` say.
+    /// Opens `path` with `options`.
     ///
     /// # Errors
-    /// Those of the system.
+    /// Errors from the operating system.
     pub async fn open_with(path: impl AsRef<Path>, options: OpenOptions) -> io::Result<File> {
         let path = path.as_ref().to_owned();
         let file = offload(move || options.open(path)).await??;
         Ok(File::from_std(file))
     }
 
-    /// A file of the standard library.
+    /// Wraps a file of the standard library.
     pub fn from_std(file: fs::File) -> File {
         File {
             file: Arc::new(file),
         }
     }
 
-    /// Does `act` with the file, on a thread that may block.
+    /// Calls `act` with the file, on a thread that may block.
     async fn with<R: Send + 'static>(
         &self,
         act: impl FnOnce(&fs::File) -> io::Result<R> + Send + 'static,
@@ -85,13 +86,13 @@ impl File {
         offload(move || act(&file)).await?
     }
 
-    /// Reads at most `most` bytes from the file's position on; empty at the end.
+    /// Reads at most `limit` bytes at the file's position. Empty at the end of the file.
     ///
     /// # Errors
-    /// Those of the system.
-    pub async fn read(&self, most: usize) -> io::Result<Vec<u8>> {
+    /// Errors from the operating system.
+    pub async fn read(&self, limit: usize) -> io::Result<Vec<u8>> {
         self.with(move |mut file| {
-            let mut buffer = vec![0; most];
+            let mut buffer = vec![0; limit];
             let count = file.read(&mut buffer)?;
             buffer.truncate(count);
             Ok(buffer)
@@ -99,13 +100,13 @@ impl File {
         .await
     }
 
-    /// Reads at most `most` bytes from `offset` on, wherever the file's position is.
+    /// Reads at most `limit` bytes at `offset`, whatever the file's position is.
     ///
     /// # Errors
-    /// Those of the system.
-    pub async fn read_at(&self, offset: u64, most: usize) -> io::Result<Vec<u8>> {
+    /// Errors from the operating system.
+    pub async fn read_at(&self, offset: u64, limit: usize) -> io::Result<Vec<u8>> {
         self.with(move |file| {
-            let mut buffer = vec![0; most];
+            let mut buffer = vec![0; limit];
             let count = file.read_at(&mut buffer, offset)?;
             buffer.truncate(count);
             Ok(buffer)
@@ -116,7 +117,7 @@ impl File {
     /// Reads from the file's position to its end.
     ///
     /// # Errors
-    /// Those of the system.
+    /// Errors from the operating system.
     pub async fn read_to_end(&self) -> io::Result<Vec<u8>> {
         self.with(|mut file| {
             let mut buffer = Vec::new();
@@ -129,39 +130,39 @@ impl File {
     /// Writes all of `bytes` at the file's position.
     ///
     /// # Errors
-    /// Those of the system.
+    /// Errors from the operating system.
     pub async fn write_all(&self, bytes: impl Into<Vec<u8>>) -> io::Result<()> {
         let bytes = bytes.into();
         self.with(move |mut file| file.write_all(&bytes)).await
     }
 
-    /// Writes all of `bytes` at `offset`, wherever the file's position is.
+    /// Writes all of `bytes` at `offset`, whatever the file's position is.
     ///
     /// # Errors
-    /// Those of the system.
+    /// Errors from the operating system.
     pub async fn write_all_at(&self, offset: u64, bytes: impl Into<Vec<u8>>) -> io::Result<()> {
         let bytes = bytes.into();
         self.with(move |file| file.write_all_at(&bytes, offset))
             .await
     }
 
-    /// Moves the file's position; returns the new one, from the beginning.
+    /// Moves the file's position. Returns the new position, counted from the start of the file.
     ///
     /// # Errors
-    /// Those of the system.
+    /// Errors from the operating system.
     pub async fn seek(&self, to: SeekFrom) -> io::Result<u64> {
         self.with(move |mut file| file.seek(to)).await
     }
 
-    /// Waits until what was written, and all that is known of the file, is on the medium.
+    /// Waits until everything written, and all metadata, is on the storage device.
     ///
     /// # Errors
-    /// Those of the system; after one nobody knows what is on the medium.
+    /// Errors from the operating system. After an error the state of the storage device is unknown.
     pub async fn sync_all(&self) -> io::Result<()> {
         self.with(fs::File::sync_all).await
     }
 
-    /// Waits until what was written can be read again after a loss of power.
+    /// Waits until everything written can be read back after a loss of power.
     ///
     /// # Errors
     /// As [`sync_all`](File::sync_all).
@@ -169,24 +170,24 @@ impl File {
         self.with(fs::File::sync_data).await
     }
 
-    /// Cuts the file, or fills it with zeros, to `length` bytes.
+    /// Truncates the file, or extends it with zeros, to `length` bytes.
     ///
     /// # Errors
-    /// Those of the system.
+    /// Errors from the operating system.
     pub async fn set_len(&self, length: u64) -> io::Result<()> {
         self.with(move |file| file.set_len(length)).await
     }
 
-    /// Length, times, kind.
+    /// Length, times and kind.
     ///
     /// # Errors
-    /// Those of the system.
+    /// Errors from the operating system.
     pub async fn metadata(&self) -> io::Result<Metadata> {
         self.with(fs::File::metadata).await
     }
 }
 
-/// Does `act` with an owned path, on a thread that may block.
+/// Calls `act` with an owned path, on a thread that may block.
 async fn with_path<R: Send + 'static>(
     path: impl AsRef<Path>,
     act: impl FnOnce(PathBuf) -> io::Result<R> + Send + 'static,
@@ -195,51 +196,51 @@ async fn with_path<R: Send + 'static>(
     offload(move || act(path)).await?
 }
 
-/// The whole file.
+/// Reads the whole file.
 ///
 /// # Errors
-/// Those of the system; and if the runtime shuts down. So do all others.
+/// Errors from the operating system. Fails if the runtime shuts down, as all other functions do.
 pub async fn read(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
     with_path(path, fs::read).await
 }
 
-/// The whole file as text.
+/// Reads the whole file as text.
 ///
 /// # Errors
-/// Those of the system; [`InvalidData`](io::ErrorKind::InvalidData) if it is not UTF-8.
+/// Errors from the operating system; [`InvalidData`](io::ErrorKind::InvalidData) if the file is not UTF-8.
 pub async fn read_to_string(path: impl AsRef<Path>) -> io::Result<String> {
     with_path(path, fs::read_to_string).await
 }
 
-/// Makes the file consist of `bytes`. Not atomic: a loss of power may leave a part.
+/// Replaces the contents of the file by `bytes`. Not atomic: a loss of power may leave a part.
 ///
 /// # Errors
-/// Those of the system.
+/// Errors from the operating system.
 pub async fn write(path: impl AsRef<Path>, bytes: impl Into<Vec<u8>>) -> io::Result<()> {
     let bytes = bytes.into();
     with_path(path, move |path| fs::write(path, bytes)).await
 }
 
-/// Length, times, kind of what `path` leads to.
+/// Length, times and kind of the file at `path`; symbolic links are followed.
 ///
 /// # Errors
-/// Those of the system.
+/// Errors from the operating system.
 pub async fn metadata(path: impl AsRef<Path>) -> io::Result<Metadata> {
     with_path(path, fs::metadata).await
 }
 
-/// As [`metadata`], of a symbolic link itself.
+/// As [`metadata`], but of a symbolic link itself.
 ///
 /// # Errors
-/// Those of the system.
+/// Errors from the operating system.
 pub async fn symlink_metadata(path: impl AsRef<Path>) -> io::Result<Metadata> {
     with_path(path, fs::symlink_metadata).await
 }
 
-/// The path from the root on, without symbolic links.
+/// The absolute path, with all symbolic links resolved.
 ///
 /// # Errors
-/// Those of the system.
+/// Errors from the operating system.
 pub async fn canonicalize(path: impl AsRef<Path>) -> io::Result<PathBuf> {
     with_path(path, fs::canonicalize).await
 }
@@ -247,23 +248,23 @@ pub async fn canonicalize(path: impl AsRef<Path>) -> io::Result<PathBuf> {
 /// All entries of a directory, in the system's order.
 ///
 /// # Errors
-/// Those of the system.
+/// Errors from the operating system.
 pub async fn read_dir(path: impl AsRef<Path>) -> io::Result<Vec<DirEntry>> {
     with_path(path, |path| fs::read_dir(path)?.collect()).await
 }
 
-/// Makes a directory, and those above it that are missing.
+/// Creates a directory and its missing parents.
 ///
 /// # Errors
-/// Those of the system.
+/// Errors from the operating system.
 pub async fn create_dir_all(path: impl AsRef<Path>) -> io::Result<()> {
     with_path(path, fs::create_dir_all).await
 }
 
-/// Makes a directory.
+/// Creates a directory.
 ///
 /// # Errors
-/// Those of the system: [`AlreadyExists`](io::ErrorKind::AlreadyExists) say.
+/// Errors from the operating system, such as [`AlreadyExists`](io::ErrorKind::AlreadyExists).
 pub async fn create_dir(path: impl AsRef<Path>) -> io::Result<()> {
     with_path(path, fs::create_dir).await
 }
@@ -271,15 +272,15 @@ pub async fn create_dir(path: impl AsRef<Path>) -> io::Result<()> {
 /// Removes an empty directory.
 ///
 /// # Errors
-/// Those of the system.
+/// Errors from the operating system.
 pub async fn remove_dir(path: impl AsRef<Path>) -> io::Result<()> {
     with_path(path, fs::remove_dir).await
 }
 
-/// Removes a directory with all that is in it; symbolic links are not followed.
+/// Removes a directory with everything in it; symbolic links are not followed.
 ///
 /// # Errors
-/// Those of the system; a part may be removed then.
+/// Errors from the operating system. After an error some of the contents may be gone.
 pub async fn remove_dir_all(path: impl AsRef<Path>) -> io::Result<()> {
     with_path(path, fs::remove_dir_all).await
 }
@@ -287,24 +288,24 @@ pub async fn remove_dir_all(path: impl AsRef<Path>) -> io::Result<()> {
 /// Removes a file.
 ///
 /// # Errors
-/// Those of the system.
+/// Errors from the operating system.
 pub async fn remove_file(path: impl AsRef<Path>) -> io::Result<()> {
     with_path(path, fs::remove_file).await
 }
 
-/// Makes `to` a copy of the file `from`, with its permissions; returns how many bytes that are.
+/// Copies the file `from` to `to`, with its permissions. Returns the number of bytes.
 ///
 /// # Errors
-/// Those of the system; `to` may be a part then.
+/// Errors from the operating system. After an error `to` may be incomplete.
 pub async fn copy(from: impl AsRef<Path>, to: impl AsRef<Path>) -> io::Result<u64> {
     let to = to.as_ref().to_owned();
     with_path(from, move |from| fs::copy(from, to)).await
 }
 
-/// Renames a file; one with the new name is replaced.
+/// Renames a file; an existing file with the new name is replaced.
 ///
 /// # Errors
-/// Those of the system.
+/// Errors from the operating system.
 pub async fn rename(from: impl AsRef<Path>, to: impl AsRef<Path>) -> io::Result<()> {
     let to = to.as_ref().to_owned();
     with_path(from, move |from| fs::rename(from, to)).await

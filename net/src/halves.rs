@@ -1,4 +1,4 @@
-//! The two directions of a stream, for two owners.
+//! Splits a stream into its two directions, for two owners.
 
 use std::{
     fmt, io,
@@ -14,18 +14,18 @@ use futures_io::{AsyncRead, AsyncWrite};
 
 use crate::{stream::Stream, transport::Transport};
 
-/// The reading direction of a stream; see [`Stream::split`]. Dropping it ends nothing.
+/// The reading half of a stream; see [`Stream::split`]. Dropping it shuts nothing down.
 pub struct ReadHalf<T: Transport>(Arc<Stream<T>>);
 
-/// The writing direction of a stream; see [`Stream::split`]. Dropping it ends the direction, so that the
-/// peer reads the end.
+/// The writing half of a stream; see [`Stream::split`]. Dropping it shuts the direction down, so that the
+/// peer reads the end of the stream.
 pub struct WriteHalf<T: Transport> {
-    /// None only after the halves were joined.
+    /// None only after the halves were reunited.
     stream: Option<Arc<Stream<T>>>,
 }
 
 impl<T: Transport> Stream<T> {
-    /// Both directions apart, for two owners.
+    /// Splits the stream into its two directions, for two owners.
     pub fn split(self) -> (ReadHalf<T>, WriteHalf<T>) {
         let stream = Arc::new(self);
         let write = WriteHalf {
@@ -36,10 +36,10 @@ impl<T: Transport> Stream<T> {
 }
 
 impl<T: Transport> ReadHalf<T> {
-    /// The stream again, of which `other` is the other half.
+    /// Joins the two halves of a stream again.
     ///
     /// # Errors
-    /// Both halves, if they are not of one stream.
+    /// Returns both halves if they belong to different streams.
     pub fn reunite(
         self,
         mut other: WriteHalf<T>,
@@ -48,7 +48,8 @@ impl<T: Transport> ReadHalf<T> {
             return Err((self, other));
         }
         drop(other.stream.take());
-        Ok(Arc::into_inner(self.0).expect("a stream has two halves, and one is gone"))
+        Ok(Arc::into_inner(self.0)
+            .expect("a stream has two halves, and the other one was dropped above"))
     }
 }
 
@@ -56,20 +57,20 @@ impl<T: Transport> WriteHalf<T> {
     fn shared(&self) -> &Arc<Stream<T>> {
         self.stream
             .as_ref()
-            .expect("it is there until the halves are joined")
+            .expect("a write half has its stream until the halves are reunited")
     }
 }
 
 impl<T: Transport> Drop for WriteHalf<T> {
     fn drop(&mut self) {
         if let Some(stream) = &self.stream {
-            // A peer that is gone needs no word of it.
-            let _gone = stream.shutdown(Shutdown::Write);
+            // Fails if the peer is gone, and then nothing is left to shut down.
+            let _ignored = stream.shutdown(Shutdown::Write);
         }
     }
 }
 
-/// The operations of a stream; those of the other direction, too.
+/// All operations of the stream, those of the other direction included.
 impl<T: Transport> Deref for ReadHalf<T> {
     type Target = Stream<T>;
 
@@ -78,7 +79,7 @@ impl<T: Transport> Deref for ReadHalf<T> {
     }
 }
 
-/// The operations of a stream; those of the other direction, too.
+/// All operations of the stream, those of the other direction included.
 impl<T: Transport> Deref for WriteHalf<T> {
     type Target = Stream<T>;
 

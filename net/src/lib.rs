@@ -1,41 +1,34 @@
-//! What comes from outside the program: sockets, names, files and signals, as futures and events.
+//! Input and output: sockets, host names, files and signals, as futures and events.
 //!
-//! Sockets wait for the reactor of the runtime in which they were made, and work from everywhere: in
-//! processes, plain jobs and callbacks (`.await`), in code that waits with its stack (`.wait()`), and on
-//! threads of no runtime. Every operation is one of several events in a choice
-//! ([`select!`](weald_sync::select)), and may be limited (`within`). Files and names, for which the
-//! system has no readiness, are asked for by threads that stand in for the workers.
+//! A socket waits on the reactor of the runtime in which it was created. It works everywhere: in processes,
+//! plain jobs and callbacks (`.await`), in code that waits with its stack (`.wait()`), and on threads outside
+//! any runtime. Every socket operation can be an event in a choice ([`select!`](weald_sync::select)) and can
+//! be given a deadline (`within`). The system reports no readiness for files and names, so those calls run on
+//! threads that may block, and no worker waits for them.
 //!
-//! Streams have the traits of `futures-io`; the crate `weald-http` has those of hyper.
+//! Streams implement the traits of `futures-io`; the crate `weald-http` provides those of hyper.
 //!
-//! Absent: the crate knows no protocol above the transport, and has no thread.
+//! Absent: the crate implements no protocol above the transport, and owns no thread.
 
-// Sockets.
+// Primitives: the socket below a stream, a listener's backoff, and calls that block.
+mod exhaustion;
+mod offload;
 mod transport;
 
+// Operations on sockets of any kind.
+mod accept;
+mod connect;
+mod halves;
 mod stream;
 
-mod halves;
-
-mod connect;
-
-mod accept;
-
-mod exhaustion;
-
-mod tcp;
-
-mod unix;
-
-// What the system has no readiness for.
-mod offload;
-
+// Calls that block: host names and files.
+pub mod fs;
 mod lookup;
 
-pub mod fs;
-
-// Signals.
+// The kinds of sockets, and signals, which arrive through one.
 pub mod signal;
+mod tcp;
+mod unix;
 
 pub use exhaustion::is_exhausted;
 pub use halves::{ReadHalf, WriteHalf};

@@ -1,4 +1,4 @@
-//! Names of hosts: asked of the system's resolver, which blocks, on a thread that may.
+//! Host names. The system's resolver blocks, so it is called on a thread that may block.
 
 use std::{
     io,
@@ -7,24 +7,24 @@ use std::{
 
 use crate::offload::offload;
 
-/// The resolver found no address. It comes within an [`io::Error`] of the kind
+/// The resolver found no address. Returned inside an [`io::Error`] of the kind
 /// [`NotFound`](io::ErrorKind::NotFound).
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "no address was found for the host {host:?}: {reason}; check the name, and whether the resolver that the \
-     system is set to can be reached"
+    "no address was found for the host {host:?}: {reason}; check the name, and whether the system's \
+     configured resolver can be reached"
 )]
 #[non_exhaustive]
 pub struct LookupError {
     /// The name that was looked up.
     pub host: String,
-    /// What the resolver says.
+    /// The resolver's error.
     #[source]
     pub reason: io::Error,
 }
 
-/// What the resolver failed with, as an error that says which name it was. Those of the system, and of names
-/// that cannot be one, stay what they are.
+/// Adds the name to an error of the resolver. Errors of the operating system and errors about names that
+/// cannot be valid stay as they are.
 fn explain(host: String, error: io::Error) -> io::Error {
     match (error.raw_os_error(), error.kind()) {
         (Some(_), _) | (None, io::ErrorKind::InvalidInput) => error,
@@ -35,10 +35,10 @@ fn explain(host: String, error: io::Error) -> io::Error {
     }
 }
 
-/// The addresses of `host`, a name or an address, each with `port`.
+/// Looks up the addresses of `host`, which is a name or an address. Each result has the port `port`.
 ///
-/// Cancel-safe; the system's resolver goes on by itself. Limit it, for it may take half a minute. It is
-/// [offloaded](crate::offload()): nothing that is offloaded itself may wait for it.
+/// Cancel-safe, although the system's resolver continues on its own. Set a deadline: a lookup may take half a
+/// minute. The call is [offloaded](crate::offload()), so offloaded work must not wait for it.
 ///
 /// ```
 /// # let runtime = weald_kernel::Runtime::builder().workers(1).build().unwrap();
@@ -50,8 +50,8 @@ fn explain(host: String, error: io::Error) -> io::Error {
 /// ```
 ///
 /// # Errors
-/// [`LookupError`] if the name has no address or nobody knows; those of the system; and if the runtime shuts
-/// down. [`InvalidInput`](io::ErrorKind::InvalidInput) for what cannot be a name.
+/// [`LookupError`] if the resolver finds no address; [`InvalidInput`](io::ErrorKind::InvalidInput) if `host`
+/// cannot be a name; errors from the operating system. Fails if the runtime shuts down.
 pub async fn lookup_host(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
     if let Ok(address) = host.parse() {
         return Ok(vec![SocketAddr::new(address, port)]);

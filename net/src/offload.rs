@@ -1,31 +1,31 @@
-//! Work that blocks an OS thread, done where no worker is blocked by it.
+//! Runs blocking work without blocking a worker.
 //!
-//! It is a job that announces that it blocks, so that a stand-in serves its worker meanwhile. At most
-//! [`AT_ONCE`] run at once; the others wait for their turn, without a thread.
+//! The work is a job that announces that it blocks, so that a spare thread takes over its worker in the
+//! meantime. At most [`MAX_RUNNING`] such jobs run at once; the others wait for a permit, without a thread.
 
 use std::sync::LazyLock;
 
 use weald_kernel::{JoinError, Panic, blocking, spawn};
 use weald_sync::Semaphore;
 
-/// Far fewer than a runtime's stand-ins, of which blocked jobs need some too.
-const AT_ONCE: u32 = 64;
+/// Far fewer than the spare threads of a runtime, because jobs that block need some too.
+const MAX_RUNNING: u32 = 64;
 
-static TURNS: LazyLock<Semaphore> = LazyLock::new(|| Semaphore::new(AT_ONCE));
+static PERMITS: LazyLock<Semaphore> = LazyLock::new(|| Semaphore::new(MAX_RUNNING));
 
-/// Runs `work` on a thread that serves no worker. At most 64 run at once in a program, the others
+/// Runs `work` on a thread that serves no worker. At most 64 such calls run at once in a program; the others
 /// wait.
 ///
-/// So `work` must not wait for what is offloaded itself: another `offload`, a file of [`fs`](crate::fs), a
-/// name ([`lookup_host`](crate::lookup_host())), or a job that needs one. Once 64 of them hold their turns and
-/// each waits for one more, none ever goes on. It is on a thread that may block: call what blocks directly,
-/// `std::fs` say.
+/// So `work` must not wait for anything that is offloaded: another `offload`, a file of [`fs`](crate::fs), a
+/// name ([`lookup_host`](crate::lookup_host())), or a job that needs one of these. If 64 of them hold a permit
+/// and each waits for another, none of them ever continues. `work` may block its thread: it can call blocking
+/// functions directly, for example those of `std::fs`.
 ///
-/// Cancel-safe as far as the system allows: dropped before its turn it does nothing; after that the work
-/// goes on by itself, and its output is dropped.
+/// Cancel-safe as far as the system allows: if it is dropped before `work` starts, `work` never runs; if it is
+/// dropped later, `work` continues on its own and its output is dropped.
 ///
 /// # Errors
-/// If the runtime shuts down first.
+/// [`ShutDown`] if the runtime shuts down first.
 ///
 /// # Panics
 /// If `work` panics.
@@ -34,9 +34,9 @@ where
     F: FnOnce() -> R + Send + 'static,
     R: Send + 'static,
 {
-    let turn = TURNS.acquire().await;
+    let permit = PERMITS.acquire().await;
     let job = spawn(async move {
-        let _turn = turn;
+        let _permit = permit;
         blocking(work)
     });
     match job.await {
@@ -48,7 +48,7 @@ where
 
 /// The runtime shut down before the work was done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the runtime shut down before the work was done; begin it in one that runs")]
+#[error("the runtime shut down before the work was done; start it in a runtime that is running")]
 pub struct ShutDown;
 
 impl From<ShutDown> for std::io::Error {

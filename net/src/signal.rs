@@ -1,7 +1,7 @@
-//! Signals of the system, as events.
+//! Operating system signals, as events.
 //!
-//! The handler writes a byte into a pipe that the reactor watches; signals that come before the first was
-//! taken are one.
+//! The signal handler writes a byte to a socket pair that the reactor watches. Signals that arrive before the
+//! first of them was received count as one.
 
 use std::{
     io::{self, Read},
@@ -18,7 +18,7 @@ use weald_sync::{Branch, Waiting};
 
 use crate::stream::Stream;
 
-/// One kind of signal, from its making on.
+/// Receives signals of one kind that arrive after it was created.
 ///
 /// ```no_run
 /// # async fn example() -> std::io::Result<()> {
@@ -36,31 +36,32 @@ use crate::stream::Stream;
 #[derive(Debug)]
 pub struct Signals {
     handler: SigId,
-    bytes: crate::UnixStream,
+    bytes: Stream<UnixStream>,
     buffer: [u8; 64],
 }
 
-/// SIGINT: what Ctrl-C sends. From the first call on, for as long as the program runs, it does not end
-/// the program by itself.
+/// SIGINT, which Ctrl-C sends. After the first call the signal no longer ends the program by itself, for as
+/// long as the program runs.
 ///
 /// # Errors
-/// Those of the system.
+/// Errors from the operating system.
 pub fn interrupt() -> io::Result<Signals> {
     Signals::of(SIGINT)
 }
 
-/// SIGTERM: the request to end. It then does not end the program by itself; see [`interrupt`].
+/// SIGTERM, the request to terminate. The signal no longer ends the program by itself; see [`interrupt`].
 ///
 /// # Errors
-/// Those of the system.
+/// Errors from the operating system.
 pub fn terminate() -> io::Result<Signals> {
     Signals::of(SIGTERM)
 }
 
-/// SIGHUP: the terminal is gone, or settings should be read anew. See [`interrupt`].
+/// SIGHUP: the terminal is gone, or the settings should be reloaded. The signal no longer ends the program by
+/// itself; see [`interrupt`].
 ///
 /// # Errors
-/// Those of the system.
+/// Errors from the operating system.
 pub fn hangup() -> io::Result<Signals> {
     Signals::of(SIGHUP)
 }
@@ -77,11 +78,11 @@ impl Signals {
         })
     }
 
-    /// Waits until one has come since the last time. Cancel-safe; in a choice the signal is not taken unless
-    /// it was chosen.
+    /// Waits until a signal has arrived since the last call. Cancel-safe; in a choice the signal is consumed
+    /// only if this event is chosen.
     ///
     /// # Errors
-    /// If the runtime in which it was made has shut down.
+    /// Fails if the runtime in which the receiver was created has shut down.
     pub fn came(&mut self) -> Waiting<impl Branch<Output = io::Result<()>> + use<'_>> {
         let buffer = &mut self.buffer;
         self.bytes

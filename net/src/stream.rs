@@ -1,8 +1,8 @@
 //! A stream of bytes in both directions, over TCP or a Unix socket.
 //!
-//! A transfer of fewer bytes than there was room for has emptied or filled the system's buffer, so that
-//! the next one would be refused: the reactor is told, which saves that system call. Not so for reads of
-//! Unix sockets, which may end before that.
+//! A transfer that moves fewer bytes than were asked for has emptied or filled the system's buffer, so the
+//! next transfer would be refused. The operation reports this to the reactor, which saves that system call.
+//! The exception is a read from a Unix socket, which may return early although more bytes are available.
 
 use std::{
     fmt,
@@ -23,7 +23,7 @@ use crate::transport::{ShortRead, Transport};
 
 /// A connected socket: [`TcpStream`](crate::TcpStream) or [`UnixStream`](crate::UnixStream).
 ///
-/// All operations take `&self`, so that a stream may be read and written at the same time; [`split`] makes
+/// All operations take `&self`, so that a stream can be read and written at the same time; [`split`] gives it
 /// two owners. Dropping the stream closes the socket.
 ///
 /// ```
@@ -47,8 +47,8 @@ pub struct Stream<T: Transport> {
     pub(crate) source: IoSource<T>,
 }
 
-/// A transfer of `moved` bytes, where `wanted` had room.
-fn done(moved: usize, wanted: usize) -> Done<usize> {
+/// The result of a write of `moved` bytes out of `wanted`.
+fn written(moved: usize, wanted: usize) -> Done<usize> {
     match moved {
         0 => Done::Maybe(0),
         _ if moved < wanted => Done::Drained(moved),
@@ -56,53 +56,53 @@ fn done(moved: usize, wanted: usize) -> Done<usize> {
     }
 }
 
-/// A read of `moved` bytes, where `wanted` had room.
-fn read<T: Transport>(moved: usize, wanted: usize) -> Done<usize> {
+/// The result of a read of `moved` bytes into a buffer of `wanted`.
+fn received<T: Transport>(moved: usize, wanted: usize) -> Done<usize> {
     match T::SHORT_READ {
-        ShortRead::Last => done(moved, wanted),
-        ShortRead::OfARecord => Done::Maybe(moved),
+        ShortRead::Drained => written(moved, wanted),
+        ShortRead::MaybeMore => Done::Maybe(moved),
     }
 }
 
 fn read_some<T: Transport>(io: &T, buffers: &mut [IoSliceMut<'_>]) -> io::Result<Done<usize>> {
     let wanted = buffers.iter().map(|buffer| buffer.len()).sum();
-    Ok(read::<T>(io.read_some(buffers)?, wanted))
+    Ok(received::<T>(io.read_some(buffers)?, wanted))
 }
 
 fn write_some<T: Transport>(io: &T, buffers: &[IoSlice<'_>]) -> io::Result<Done<usize>> {
     let wanted = buffers.iter().map(|buffer| buffer.len()).sum();
-    Ok(done(io.write_some(buffers)?, wanted))
+    Ok(written(io.write_some(buffers)?, wanted))
 }
 
 impl<T: Transport> Stream<T> {
-    /// Watches a socket of the standard library, in the current runtime.
+    /// Registers a socket of the standard library with the reactor of the current runtime.
     ///
     /// # Errors
-    /// Those of the system; and if the current runtime has shut down.
+    /// Errors from the operating system. Fails if the current runtime has shut down.
     pub fn from_std(socket: T) -> io::Result<Stream<T>> {
-        socket.forbid_blocking()?;
+        socket.make_nonblocking()?;
         Stream::watch(socket)
     }
 
-    /// Watches a connected socket that does not block.
+    /// Registers a connected, non-blocking socket with the reactor.
     pub(crate) fn watch(socket: T) -> io::Result<Stream<T>> {
         let source = IoSource::new_ready(socket)?;
         Ok(Stream { source })
     }
 
-    /// The socket of the standard library. It is not watched any longer, and does not block until it is
-    /// told to.
+    /// Returns the socket of the standard library, no longer registered with the reactor. It stays in
+    /// non-blocking mode.
     pub fn into_std(self) -> T {
         self.source.into_inner()
     }
 
-    /// Reads what is there, at least one byte, into `buffer`. Zero: the peer writes no more, or `buffer`
-    /// is empty.
+    /// Reads the bytes that are available, at least one, into `buffer`. Zero means that the peer has stopped
+    /// writing, or that `buffer` is empty.
     ///
-    /// Cancel-safe. In a choice nothing is read unless it was chosen.
+    /// Cancel-safe. In a choice bytes are read only if this event is chosen.
     ///
     /// # Errors
-    /// Those of the system: [`ConnectionReset`](io::ErrorKind::ConnectionReset) say.
+    /// Errors from the operating system, such as [`ConnectionReset`](io::ErrorKind::ConnectionReset).
     pub fn read<'a>(
         &'a self,
         buffer: &'a mut [u8],
@@ -112,7 +112,7 @@ impl<T: Transport> Stream<T> {
         })
     }
 
-    /// As [`read`](Stream::read), into several buffers, each filled before the next.
+    /// As [`read`](Stream::read), but into several buffers, each filled before the next.
     pub fn read_vectored<'a, 'b>(
         &'a self,
         buffers: &'a mut [IoSliceMut<'b>],
@@ -121,10 +121,11 @@ impl<T: Transport> Stream<T> {
         self.source.operate(Interest::Read, act)
     }
 
-    /// Reads until `buffer` is full. Not cancel-safe: how much was read is lost.
+    /// Reads until `buffer` is full. Not cancel-safe: a dropped call does not report how much it read.
     ///
     /// # Errors
-    /// [`UnexpectedEof`](io::ErrorKind::UnexpectedEof) if the peer ends first; those of the system.
+    /// [`UnexpectedEof`](io::ErrorKind::UnexpectedEof) if the peer stops writing first; errors from the
+    /// operating system.
     pub async fn read_exact(&self, mut buffer: &mut [u8]) -> io::Result<()> {
         while !buffer.is_empty() {
             match self.read(buffer).await? {
@@ -135,13 +136,13 @@ impl<T: Transport> Stream<T> {
         Ok(())
     }
 
-    /// Writes as much of `bytes` as there is room for, at least one byte. Waits while a slow peer leaves
-    /// no room: nothing is queued here.
+    /// Writes as much of `bytes` as there is room for, at least one byte. Waits while a slow peer leaves no
+    /// room: the stream has no queue of its own.
     ///
-    /// Cancel-safe. In a choice nothing is written unless it was chosen.
+    /// Cancel-safe. In a choice bytes are written only if this event is chosen.
     ///
     /// # Errors
-    /// Those of the system: [`BrokenPipe`](io::ErrorKind::BrokenPipe) say.
+    /// Errors from the operating system, such as [`BrokenPipe`](io::ErrorKind::BrokenPipe).
     pub fn write<'a>(
         &'a self,
         bytes: &'a [u8],
@@ -151,7 +152,7 @@ impl<T: Transport> Stream<T> {
         })
     }
 
-    /// As [`write`](Stream::write), from several buffers, one after the other.
+    /// As [`write`](Stream::write), but from several buffers, one after another.
     pub fn write_vectored<'a, 'b>(
         &'a self,
         buffers: &'a [IoSlice<'b>],
@@ -160,10 +161,10 @@ impl<T: Transport> Stream<T> {
         self.source.operate(Interest::Write, act)
     }
 
-    /// Writes all of `bytes`. Not cancel-safe: how much was written is lost.
+    /// Writes all of `bytes`. Not cancel-safe: a dropped call does not report how much it wrote.
     ///
     /// # Errors
-    /// Those of the system.
+    /// Errors from the operating system.
     pub async fn write_all(&self, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
             match self.write(bytes).await? {
@@ -174,7 +175,7 @@ impl<T: Transport> Stream<T> {
         Ok(())
     }
 
-    /// Waits until there is something to read, or the end. Cancel-safe.
+    /// Waits until there are bytes to read, or the end of the stream. Cancel-safe.
     pub fn readable(&self) -> Waiting<impl Branch<Output = io::Result<()>> + use<'_, T>> {
         self.source.ready(Interest::Read)
     }
@@ -184,31 +185,31 @@ impl<T: Transport> Stream<T> {
         self.source.ready(Interest::Write)
     }
 
-    /// Reads what is there now.
+    /// Reads the bytes that are available now, without waiting.
     ///
     /// # Errors
-    /// [`WouldBlock`](io::ErrorKind::WouldBlock) if nothing is; those of the system.
+    /// [`WouldBlock`](io::ErrorKind::WouldBlock) if there are none; errors from the operating system.
     pub fn try_read(&self, buffer: &mut [u8]) -> io::Result<usize> {
         self.source.try_operate(Interest::Read, |io| {
             read_some(io, &mut [IoSliceMut::new(buffer)])
         })
     }
 
-    /// Writes what there is room for now.
+    /// Writes as many bytes as there is room for now, without waiting.
     ///
     /// # Errors
-    /// [`WouldBlock`](io::ErrorKind::WouldBlock) if there is none; those of the system.
+    /// [`WouldBlock`](io::ErrorKind::WouldBlock) if there is no room; errors from the operating system.
     pub fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
         self.source
             .try_operate(Interest::Write, |io| write_some(io, &[IoSlice::new(bytes)]))
     }
 
-    /// Reads what is there into `buffer`, which need not be initialized, and passes it on to `take`. Returns
-    /// how many bytes there were; zero is the end. For adapters to other traits: the waker of the last
-    /// call of this and of `poll_read` is woken.
+    /// Reads the bytes that are available into `buffer`, which need not be initialized, and passes them to
+    /// `take`. Returns their number; zero means the end. For adapters to other traits: only the waker of the
+    /// last call of this method or of `poll_read` is woken.
     ///
     /// # Errors
-    /// Those of the system.
+    /// Errors from the operating system.
     pub fn poll_read_with(
         &self,
         cx: &mut Context<'_>,
@@ -217,18 +218,18 @@ impl<T: Transport> Stream<T> {
     ) -> Poll<io::Result<usize>> {
         self.source.poll_operate(Interest::Read, cx, |io| {
             let wanted = buffer.len();
-            // Cheaper than `read`, which minds positions in files.
+            // Cheaper than `read(2)`, which also handles file positions.
             let ((bytes, _room), _) = rustix::net::recv(io, &mut *buffer, RecvFlags::empty())?;
             take(bytes);
-            Ok(read::<T>(bytes.len(), wanted))
+            Ok(received::<T>(bytes.len(), wanted))
         })
     }
 
-    /// Writes what there is room for, from several buffers. For adapters to other traits: the waker of the
-    /// last call of this and of `AsyncWrite`'s is woken.
+    /// Writes as many bytes as there is room for, from several buffers. For adapters to other traits: only the
+    /// waker of the last call of this method or of `AsyncWrite`'s is woken.
     ///
     /// # Errors
-    /// Those of the system.
+    /// Errors from the operating system.
     pub fn poll_write_vectored(
         &self,
         cx: &mut Context<'_>,
@@ -238,20 +239,22 @@ impl<T: Transport> Stream<T> {
         self.source.poll_operate(Interest::Write, cx, act)
     }
 
-    /// Ends one direction or both: after `Write` the peer reads the end, and may still write.
+    /// Shuts down one direction or both. After `Write` the peer reads the end of the stream, and may still
+    /// write.
     ///
     /// # Errors
-    /// Those of the system: [`NotConnected`](io::ErrorKind::NotConnected) if the peer is gone.
+    /// Errors from the operating system, such as [`NotConnected`](io::ErrorKind::NotConnected) if the peer is
+    /// gone.
     pub fn shutdown(&self, how: Shutdown) -> io::Result<()> {
-        self.source.get_ref().end(how)
+        self.source.get_ref().shut_down(how)
     }
 
-    /// The error that the system noted outside of any operation, which is forgotten by that.
+    /// Takes the pending error of the socket (`SO_ERROR`), which the system recorded outside any operation.
     ///
     /// # Errors
-    /// Those of the system.
+    /// Errors from the operating system.
     pub fn take_error(&self) -> io::Result<Option<io::Error>> {
-        self.source.get_ref().noted_error()
+        self.source.get_ref().take_socket_error()
     }
 }
 
@@ -307,7 +310,7 @@ impl<T: Transport> AsyncWrite for &Stream<T> {
         Poll::Ready(Ok(()))
     }
 
-    /// Ends the writing direction. A peer that is gone already needs no word of it.
+    /// Shuts down the writing direction. A peer that is already gone is no error.
     fn poll_close(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.shutdown(Shutdown::Write) {
             Err(error) if error.kind() != io::ErrorKind::NotConnected => Poll::Ready(Err(error)),

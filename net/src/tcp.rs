@@ -15,7 +15,7 @@ use socket2::{SockRef, TcpKeepalive};
 use weald_sync::{Branch, Waiting};
 
 use crate::{
-    accept::{Door, Listening},
+    accept::{Acceptor, RawListener},
     connect::connect,
     lookup::lookup_host,
     stream::Stream,
@@ -24,7 +24,7 @@ use crate::{
 /// A TCP connection.
 pub type TcpStream = Stream<net::TcpStream>;
 
-/// How many connections the system keeps for a listener that is not accepting, unless it allows fewer.
+/// How many pending connections the system queues for a listener, unless its own limit is lower.
 const BACKLOG: i32 = 4096;
 
 const FLAGS: SocketFlags = SocketFlags::NONBLOCK.union(SocketFlags::CLOEXEC);
@@ -42,7 +42,7 @@ fn socket(address: &SocketAddr) -> io::Result<OwnedFd> {
     )?)
 }
 
-fn begin(address: SocketAddr) -> io::Result<net::TcpStream> {
+fn start(address: SocketAddr) -> io::Result<net::TcpStream> {
     let socket = socket(&address)?;
     match rustix::net::connect(&socket, &address) {
         Ok(()) | Err(Errno::INPROGRESS | Errno::INTR) => Ok(socket.into()),
@@ -51,24 +51,24 @@ fn begin(address: SocketAddr) -> io::Result<net::TcpStream> {
 }
 
 impl TcpStream {
-    /// Connects to `address`. Limit it: `TcpStream::connect(address).within(duration)`; the system itself
-    /// gives up after minutes.
+    /// Connects to `address`. Set a deadline with `TcpStream::connect(address).within(duration)`: the system
+    /// itself gives up only after minutes.
     ///
-    /// Cancel-safe: what is dropped is closed.
+    /// Cancel-safe: dropping the wait closes the socket.
     ///
     /// # Errors
-    /// Those of the system: [`ConnectionRefused`](io::ErrorKind::ConnectionRefused) say, or that there
-    /// are no more descriptors.
+    /// Errors from the operating system, such as [`ConnectionRefused`](io::ErrorKind::ConnectionRefused) or
+    /// that no descriptor is left.
     pub fn connect(
         address: SocketAddr,
     ) -> Waiting<impl Branch<Output = io::Result<TcpStream>> + use<>> {
-        connect(move || begin(address))
+        connect(move || start(address))
     }
 
-    /// Looks `host` up, and connects to the first of its addresses that answers.
+    /// Looks up `host` and connects to the first of its addresses that answers.
     ///
     /// # Errors
-    /// Those of the lookup, or of the last address.
+    /// Errors from [`lookup_host`](crate::lookup_host()), or the error of the last address.
     pub async fn connect_host(host: &str, port: u16) -> io::Result<TcpStream> {
         let mut last = io::Error::from(io::ErrorKind::NotFound);
         for address in lookup_host(host, port).await? {
@@ -83,47 +83,48 @@ impl TcpStream {
     /// The address of the peer.
     ///
     /// # Errors
-    /// Those of the system: [`NotConnected`](io::ErrorKind::NotConnected) if the connection is gone.
+    /// Errors from the operating system, such as [`NotConnected`](io::ErrorKind::NotConnected) if the
+    /// connection is gone.
     pub fn peer_addr(&self) -> io::Result<SocketAddr> {
         self.source.get_ref().peer_addr()
     }
 
-    /// The address of this side.
+    /// The local address.
     ///
     /// # Errors
-    /// Those of the system.
+    /// Errors from the operating system.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.source.get_ref().local_addr()
     }
 
-    /// Whether small writes are sent at once rather than together (Nagle's algorithm, which waits).
+    /// Sets whether small writes are sent at once (`true`) or collected first by Nagle's algorithm (`false`).
     ///
     /// # Errors
-    /// Those of the system.
+    /// Errors from the operating system.
     pub fn set_nodelay(&self, nodelay: bool) -> io::Result<()> {
         self.source.get_ref().set_nodelay(nodelay)
     }
 
-    /// As set by [`set_nodelay`](TcpStream::set_nodelay).
+    /// Whether small writes are sent at once; see [`set_nodelay`](TcpStream::set_nodelay).
     ///
     /// # Errors
-    /// Those of the system.
+    /// Errors from the operating system.
     pub fn nodelay(&self) -> io::Result<bool> {
         self.source.get_ref().nodelay()
     }
 
-    /// How many routers a packet may pass.
+    /// Sets how many routers a packet may pass.
     ///
     /// # Errors
-    /// Those of the system.
+    /// Errors from the operating system.
     pub fn set_ttl(&self, ttl: u32) -> io::Result<()> {
         self.source.get_ref().set_ttl(ttl)
     }
 
-    /// Asks a silent peer after `idle` whether it is still there, and again each `interval`; none: never.
+    /// Probes a silent peer after `idle`, and then once each `interval`. `None` turns the probes off.
     ///
     /// # Errors
-    /// Those of the system.
+    /// Errors from the operating system.
     pub fn set_keepalive(&self, keepalive: Option<KeepAlive>) -> io::Result<()> {
         let socket = SockRef::from(self);
         let Some(KeepAlive { idle, interval }) = keepalive else {
@@ -133,38 +134,38 @@ impl TcpStream {
         socket.set_tcp_keepalive(&settings)
     }
 
-    /// How long the system keeps what is not sent yet when the stream is closed; zero resets the
-    /// connection, none leaves it to the system.
+    /// Sets how long the system keeps unsent bytes after the stream was closed. Zero resets the connection;
+    /// `None` leaves the choice to the system.
     ///
     /// # Errors
-    /// Those of the system.
+    /// Errors from the operating system.
     pub fn set_linger(&self, linger: Option<Duration>) -> io::Result<()> {
         SockRef::from(self).set_linger(linger)
     }
 
-    /// The size in bytes of the system's buffer for what was received; it may take twice as much.
+    /// Sets the size in bytes of the system's receive buffer. The system may use twice as much.
     ///
     /// # Errors
-    /// Those of the system.
+    /// Errors from the operating system.
     pub fn set_recv_buffer_size(&self, bytes: usize) -> io::Result<()> {
         SockRef::from(self).set_recv_buffer_size(bytes)
     }
 
-    /// The size in bytes of the system's buffer for what is to be sent; it may take twice as much.
+    /// Sets the size in bytes of the system's send buffer. The system may use twice as much.
     ///
     /// # Errors
-    /// Those of the system.
+    /// Errors from the operating system.
     pub fn set_send_buffer_size(&self, bytes: usize) -> io::Result<()> {
         SockRef::from(self).set_send_buffer_size(bytes)
     }
 }
 
-/// When a silent peer is asked; see [`TcpStream::set_keepalive`]. The system counts in seconds.
+/// When a silent peer is probed; see [`TcpStream::set_keepalive`]. The system counts in whole seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeepAlive {
-    /// After so long without a packet.
+    /// How long the peer is silent before the first probe.
     pub idle: Duration,
-    /// And then so often.
+    /// The time between further probes.
     pub interval: Duration,
 }
 
@@ -181,17 +182,17 @@ pub struct KeepAlive {
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub struct TcpListener {
-    door: Door<net::TcpListener>,
+    acceptor: Acceptor<net::TcpListener>,
 }
 
-impl Listening for net::TcpListener {
+impl RawListener for net::TcpListener {
     type Accepted = (TcpStream, SocketAddr);
 
     fn accept_now(&self) -> io::Result<(TcpStream, SocketAddr)> {
         let (socket, address) = rustix::net::acceptfrom_with(self, FLAGS)?;
         let address = match address.map(SocketAddr::try_from) {
             Some(Ok(address)) => address,
-            // The peer went between its connecting and now.
+            // The peer has already disconnected.
             _ if self.local_addr()?.is_ipv4() => (Ipv4Addr::UNSPECIFIED, 0).into(),
             _ => (Ipv6Addr::UNSPECIFIED, 0).into(),
         };
@@ -200,12 +201,12 @@ impl Listening for net::TcpListener {
 }
 
 impl TcpListener {
-    /// Listens at `address`; port 0 is one that is free. The address may be one that was in use a moment
-    /// ago (`SO_REUSEADDR`). For other options, make the socket with the standard library or `socket2`,
-    /// and use [`from_std`](TcpListener::from_std).
+    /// Listens at `address`. Port 0 picks a free port. The address may have been in use a moment ago
+    /// (`SO_REUSEADDR`). For other options, create the socket with the standard library or `socket2`, and
+    /// use [`from_std`](TcpListener::from_std).
     ///
     /// # Errors
-    /// Those of the system: [`AddrInUse`](io::ErrorKind::AddrInUse) say.
+    /// Errors from the operating system, such as [`AddrInUse`](io::ErrorKind::AddrInUse).
     pub fn bind(address: SocketAddr) -> io::Result<TcpListener> {
         let socket = socket(&address)?;
         SockRef::from(&socket).set_reuse_address(true)?;
@@ -214,55 +215,55 @@ impl TcpListener {
         TcpListener::from_std(socket.into())
     }
 
-    /// Watches a listener of the standard library, in the current runtime.
+    /// Registers a listener of the standard library with the reactor of the current runtime.
     ///
     /// # Errors
-    /// Those of the system; and if the current runtime has shut down.
+    /// Errors from the operating system. Fails if the current runtime has shut down.
     pub fn from_std(listener: net::TcpListener) -> io::Result<TcpListener> {
         listener.set_nonblocking(true)?;
-        let door = Door::new(listener)?;
-        Ok(TcpListener { door })
+        let acceptor = Acceptor::new(listener)?;
+        Ok(TcpListener { acceptor })
     }
 
-    /// Waits for a connection. Several may wait at once; each connection goes to one of them.
+    /// Waits for a connection. Several callers may wait at once; each connection goes to one of them.
     ///
     /// Cancel-safe, also in a choice: no connection is lost.
     ///
     /// # Errors
-    /// Those of the system. When descriptors are used up ([`is_exhausted`](crate::is_exhausted)) the
-    /// connection stays with the system, and the next wait pauses before it asks again: 5 ms at first, a
-    /// second at most. So a loop may go on after any error.
+    /// Errors from the operating system. When descriptors are used up
+    /// ([`is_exhausted`](crate::is_exhausted)) the connection stays in the system's queue, and the next wait
+    /// pauses before it tries again: 5 ms at first, a second at most. So a loop may continue after any error.
     pub fn accept(
         &self,
     ) -> Waiting<impl Branch<Output = io::Result<(TcpStream, SocketAddr)>> + use<'_>> {
-        self.door.accept()
+        self.acceptor.accept()
     }
 
-    /// Accepts a connection that is there now.
+    /// Accepts a connection that is pending now, without waiting.
     ///
     /// # Errors
-    /// [`WouldBlock`](io::ErrorKind::WouldBlock) if none is; those of the system.
+    /// [`WouldBlock`](io::ErrorKind::WouldBlock) if none is pending; errors from the operating system.
     pub fn try_accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
-        self.door.try_accept()
+        self.acceptor.try_accept()
     }
 
-    /// The address at which it listens.
+    /// The address of the listener.
     ///
     /// # Errors
-    /// Those of the system.
+    /// Errors from the operating system.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.door.source.get_ref().local_addr()
+        self.acceptor.source.get_ref().local_addr()
     }
 }
 
 impl AsFd for TcpListener {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.door.source.as_fd()
+        self.acceptor.source.as_fd()
     }
 }
 
 impl std::fmt::Debug for TcpListener {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.door.source.get_ref().fmt(f)
+        self.acceptor.source.get_ref().fmt(f)
     }
 }

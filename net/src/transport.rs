@@ -1,4 +1,4 @@
-//! What a stream is made of: a connected socket of the standard library, TCP or Unix.
+//! The socket below a stream: a connected socket of the standard library, TCP or Unix.
 
 use std::{
     io::{self, IoSlice, IoSliceMut, Read, Write},
@@ -15,53 +15,54 @@ pub trait Transport: AsFd + Send + Sync + Unpin + sealed::Sealed + 'static {
     #[doc(hidden)]
     fn write_some(&self, buffers: &[IoSlice<'_>]) -> io::Result<usize>;
     #[doc(hidden)]
-    fn end(&self, how: Shutdown) -> io::Result<()>;
+    fn shut_down(&self, how: Shutdown) -> io::Result<()>;
     #[doc(hidden)]
-    fn noted_error(&self) -> io::Result<Option<io::Error>>;
+    fn take_socket_error(&self) -> io::Result<Option<io::Error>>;
     #[doc(hidden)]
-    fn forbid_blocking(&self) -> io::Result<()>;
+    fn make_nonblocking(&self) -> io::Result<()>;
 }
 
-/// What it means that fewer bytes were read than there was room for.
+/// What a read means that returns fewer bytes than there was room for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ShortRead {
-    /// There are no more, or the reactor has been told.
-    Last,
-    /// More may be there: a read ends with a record, and where descriptors were sent along.
-    OfARecord,
+    /// The system's buffer is empty, or a further report has reached the reactor.
+    Drained,
+    /// More may be available: a read stops at the end of a record, and where descriptors were passed.
+    MaybeMore,
 }
 
 mod sealed {
     pub trait Sealed {}
 }
 
-/// As much as is copied to make one write of several small ones, which costs the system less.
+/// The most bytes that are copied into one buffer. Up to this size `write(2)` with a copy is cheaper than
+/// `writev(2)`.
 const SMALL: usize = 512;
 
-/// Several small buffers, one after the other.
-struct Joined {
-    place: [u8; SMALL],
+/// Several small buffers copied into one.
+struct Coalesced {
+    bytes: [u8; SMALL],
     length: usize,
 }
 
-impl Joined {
-    /// None if they are too large.
-    fn of(buffers: &[IoSlice<'_>]) -> Option<Joined> {
+impl Coalesced {
+    /// None if the buffers are too large.
+    fn of(buffers: &[IoSlice<'_>]) -> Option<Coalesced> {
         let length = buffers.iter().map(|buffer| buffer.len()).sum();
         if length > SMALL {
             return None;
         }
-        let mut place = [0; SMALL];
+        let mut bytes = [0; SMALL];
         let mut at = 0;
         for buffer in buffers {
-            place[at..at + buffer.len()].copy_from_slice(buffer);
+            bytes[at..at + buffer.len()].copy_from_slice(buffer);
             at += buffer.len();
         }
-        Some(Joined { place, length })
+        Some(Coalesced { bytes, length })
     }
 
     fn bytes(&self) -> &[u8] {
-        &self.place[..self.length]
+        &self.bytes[..self.length]
     }
 }
 
@@ -84,27 +85,27 @@ macro_rules! transport {
                 let mut socket = self;
                 match buffers {
                     [one] => socket.write(one),
-                    several => match Joined::of(several) {
-                        Some(joined) => socket.write(joined.bytes()),
+                    several => match Coalesced::of(several) {
+                        Some(coalesced) => socket.write(coalesced.bytes()),
                         None => socket.write_vectored(several),
                     },
                 }
             }
 
-            fn end(&self, how: Shutdown) -> io::Result<()> {
+            fn shut_down(&self, how: Shutdown) -> io::Result<()> {
                 self.shutdown(how)
             }
 
-            fn noted_error(&self) -> io::Result<Option<io::Error>> {
+            fn take_socket_error(&self) -> io::Result<Option<io::Error>> {
                 self.take_error()
             }
 
-            fn forbid_blocking(&self) -> io::Result<()> {
+            fn make_nonblocking(&self) -> io::Result<()> {
                 self.set_nonblocking(true)
             }
         }
     };
 }
 
-transport!(net::TcpStream, ShortRead::Last);
-transport!(unix::net::UnixStream, ShortRead::OfARecord);
+transport!(net::TcpStream, ShortRead::Drained);
+transport!(unix::net::UnixStream, ShortRead::MaybeMore);

@@ -1,4 +1,4 @@
-//! Unix sockets: streams and listeners at a path of the file system.
+//! Unix sockets: streams and listeners at a path in the file system.
 
 use std::{
     io,
@@ -16,17 +16,17 @@ use rustix::{
 use weald_sync::{Branch, Waiting};
 
 use crate::{
-    accept::{Door, Listening},
+    accept::{Acceptor, RawListener},
     connect::connect,
     stream::Stream,
 };
 
-/// A connection through a Unix socket.
+/// A connection over a Unix socket.
 pub type UnixStream = Stream<net::UnixStream>;
 
 const FLAGS: SocketFlags = SocketFlags::NONBLOCK.union(SocketFlags::CLOEXEC);
 
-fn begin(path: &Path) -> io::Result<net::UnixStream> {
+fn start(path: &Path) -> io::Result<net::UnixStream> {
     let address = SocketAddrUnix::new(path)?;
     let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, FLAGS, None)?;
     match rustix::net::connect(&socket, &address) {
@@ -36,53 +36,53 @@ fn begin(path: &Path) -> io::Result<net::UnixStream> {
 }
 
 impl UnixStream {
-    /// Connects to the listener at `path`. Unlike TCP, the system does not wait for room in a listener's
-    /// queue.
+    /// Connects to the listener at `path`. Unlike with TCP, the system does not wait for room in the
+    /// listener's queue.
     ///
-    /// Cancel-safe: what is dropped is closed.
+    /// Cancel-safe: dropping the wait closes the socket.
     ///
     /// # Errors
-    /// Those of the system: [`NotFound`](io::ErrorKind::NotFound), and
+    /// Errors from the operating system, such as [`NotFound`](io::ErrorKind::NotFound), or
     /// [`WouldBlock`](io::ErrorKind::WouldBlock) if the listener's queue is full.
     pub fn connect(
         path: impl Into<PathBuf>,
     ) -> Waiting<impl Branch<Output = io::Result<UnixStream>>> {
         let path = path.into();
-        connect(move || begin(&path))
+        connect(move || start(&path))
     }
 
-    /// Two streams that are connected with each other.
+    /// Two streams connected to each other.
     ///
     /// # Errors
-    /// Those of the system.
+    /// Errors from the operating system.
     pub fn pair() -> io::Result<(UnixStream, UnixStream)> {
         let (one, other) = net::UnixStream::pair()?;
         Ok((Stream::from_std(one)?, Stream::from_std(other)?))
     }
 
-    /// The address of the peer; without a path for most clients.
+    /// The address of the peer. Most clients have no path.
     ///
     /// # Errors
-    /// Those of the system.
+    /// Errors from the operating system.
     pub fn peer_addr(&self) -> io::Result<SocketAddr> {
         self.source.get_ref().peer_addr()
     }
 
-    /// The address of this side.
+    /// The local address.
     ///
     /// # Errors
-    /// Those of the system.
+    /// Errors from the operating system.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.source.get_ref().local_addr()
     }
 }
 
-/// A Unix socket that accepts connections. Its file stays when it is dropped.
+/// A Unix socket that accepts connections. Dropping it leaves its file in place.
 pub struct UnixListener {
-    door: Door<net::UnixListener>,
+    acceptor: Acceptor<net::UnixListener>,
 }
 
-impl Listening for net::UnixListener {
+impl RawListener for net::UnixListener {
     type Accepted = (UnixStream, SocketAddr);
 
     fn accept_now(&self) -> io::Result<(UnixStream, SocketAddr)> {
@@ -95,56 +95,56 @@ impl UnixListener {
     /// Listens at `path`, which must not exist.
     ///
     /// # Errors
-    /// Those of the system: [`AddrInUse`](io::ErrorKind::AddrInUse) if the file exists.
+    /// Errors from the operating system, such as [`AddrInUse`](io::ErrorKind::AddrInUse) if the file exists.
     pub fn bind(path: impl AsRef<Path>) -> io::Result<UnixListener> {
         UnixListener::from_std(net::UnixListener::bind(path)?)
     }
 
-    /// Watches a listener of the standard library, in the current runtime.
+    /// Registers a listener of the standard library with the reactor of the current runtime.
     ///
     /// # Errors
-    /// Those of the system; and if the current runtime has shut down.
+    /// Errors from the operating system. Fails if the current runtime has shut down.
     pub fn from_std(listener: net::UnixListener) -> io::Result<UnixListener> {
         listener.set_nonblocking(true)?;
-        let door = Door::new(listener)?;
-        Ok(UnixListener { door })
+        let acceptor = Acceptor::new(listener)?;
+        Ok(UnixListener { acceptor })
     }
 
     /// As [`TcpListener::accept`](crate::TcpListener::accept).
     ///
     /// # Errors
-    /// As there.
+    /// As [`TcpListener::accept`](crate::TcpListener::accept).
     pub fn accept(
         &self,
     ) -> Waiting<impl Branch<Output = io::Result<(UnixStream, SocketAddr)>> + use<'_>> {
-        self.door.accept()
+        self.acceptor.accept()
     }
 
     /// As [`TcpListener::try_accept`](crate::TcpListener::try_accept).
     ///
     /// # Errors
-    /// As there.
+    /// As [`TcpListener::try_accept`](crate::TcpListener::try_accept).
     pub fn try_accept(&self) -> io::Result<(UnixStream, SocketAddr)> {
-        self.door.try_accept()
+        self.acceptor.try_accept()
     }
 
-    /// The address at which it listens.
+    /// The address of the listener.
     ///
     /// # Errors
-    /// Those of the system.
+    /// Errors from the operating system.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.door.source.get_ref().local_addr()
+        self.acceptor.source.get_ref().local_addr()
     }
 }
 
 impl AsFd for UnixListener {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.door.source.as_fd()
+        self.acceptor.source.as_fd()
     }
 }
 
 impl std::fmt::Debug for UnixListener {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.door.source.get_ref().fmt(f)
+        self.acceptor.source.get_ref().fmt(f)
     }
 }

@@ -1,4 +1,4 @@
-//! What is no socket: files, names and signals.
+//! Input and output that uses no socket: files, names, offloaded work and signals.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

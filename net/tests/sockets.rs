@@ -26,12 +26,12 @@ mod sockets {
 
     use weald_net::{TcpListener, TcpStream};
 
-    /// Any port of this machine.
+    /// Any free port of this machine.
     fn here() -> SocketAddr {
         "127.0.0.1:0".parse().unwrap()
     }
 
-    /// Two ends of a TCP connection.
+    /// The two ends of a TCP connection.
     async fn pair() -> (TcpStream, TcpStream) {
         let listener = TcpListener::bind(here()).unwrap();
         let client = TcpStream::connect(listener.local_addr().unwrap());

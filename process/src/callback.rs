@@ -1,24 +1,24 @@
 //! Callbacks: code that waits, split before and after the wait, as in Node and Zackernel.
 //!
-//! A callback is a closure that runs later: [`after`] a while, [`at`] an instant, [`every`] so often, or
-//! in its turn ([`spawn`]). Pending, it is one small block; it has no stack and no mailbox. Loops give
-//! way after each step: [`repeat`], [`repeat_while`], [`do_while`], [`for_each`].
+//! A callback is a closure that runs later: [`after`] a duration, [`at`] an instant, once [`every`] period, or
+//! in its turn ([`spawn`]). While it is pending it is one small block, without a stack or a mailbox. Loops
+//! yield after each step: [`repeat`], [`repeat_while`], [`do_while`], [`for_each`].
 //!
-//! The continuation rule: what a step returns says what comes next, and nothing else does.
-//! - A step that returns nothing is over; the next step of its loop goes to the end of the line.
-//! - What follows a sleep belongs to the sleeper: a step that returns [`pause`] is not over before that
-//!   time has passed, and what was put behind it by [`Pause::then`] has run. Until then its loop has no
+//! The continuation rule: the return value of a step, and nothing else, decides what comes next.
+//! - A step that returns nothing is over; the next step of its loop goes to the end of the queue.
+//! - What follows a sleep belongs to the sleeper: a step that returns [`pause`] is over only when that
+//!   time has passed and the closure that [`Pause::then`] added has run. Until then its loop takes no
 //!   further step.
-//! - A loop that a step [starts](Loop::start) is a task of its own, for which the step's loop does not
-//!   wait. One that a step returns is awaited.
+//! - A loop that a step [starts](Loop::start) is a task of its own; the step's loop does not wait for it.
+//!   A loop that a step returns is awaited.
 //!
-//! Callbacks that are ready run in the order in which they became so. The stack stays flat, however
-//! deep they start each other. Times that repeat stay on their grid.
+//! Ready callbacks run in the order in which they became ready. The stack stays flat, however
+//! deeply callbacks start each other. Repeated times stay on their grid.
 //!
-//! The owner of a callback is the process (or job) that starts it; of one that a callback starts, that
-//! callback's owner; elsewhere, the runtime. When the owner ends, its callbacks are dropped at once. A
-//! panic ends its callback alone and is told to the owner: see [`Owner::on_panic`]. A callback may also
-//! block or wait: it is named by the monitor, and stops no other.
+//! The owner of a callback is the process (or job) that starts it. A callback that another one starts has the
+//! same owner; a callback that is started anywhere else belongs to the runtime. When the owner ends, its callbacks
+//! are dropped at once. A panic ends its callback alone and is reported to the owner: see [`Owner::on_panic`]. A
+//! callback may also block or wait: the monitor names it, and no other callback stops.
 //!
 //! ```
 //! use std::{sync::mpsc, time::Duration};
@@ -41,7 +41,7 @@
 //! # });
 //! ```
 //!
-//! A callback that shall outlive its process is given to the runtime by [`once`], or by [`rounds`]:
+//! A callback that must outlive its process is given to the runtime by [`once`] or [`rounds`]:
 //!
 //! ```
 //! use std::{sync::mpsc, time::Duration};
@@ -60,9 +60,9 @@
 //! # }).unwrap();
 //! ```
 //!
-//! [`Runtime::shutdown`](weald_kernel::Runtime::shutdown) waits for what the runtime owns, as it does for jobs
-//! that sleep: while one is to come, [`every`] say, it takes its whole deadline, and then drops it. Cancel such
-//! ones before, by their handles.
+//! [`Runtime::shutdown`](weald_kernel::Runtime::shutdown) waits for the callbacks that the runtime owns, as it does
+//! for sleeping jobs. As long as one is pending, which one of [`every`] always is, the shutdown takes its whole
+//! deadline and then drops the callback. Cancel such callbacks first, by their handles.
 
 mod loops;
 mod then;
@@ -70,15 +70,13 @@ mod then;
 use std::time::{Duration, Instant};
 
 pub use loops::{Loop, do_while, for_each, repeat, repeat_while};
+use then::CENTURY;
 pub use then::{Pause, Then, pause};
 pub use weald_kernel::callback::{CallbackPanic, Handle, Next, Owner, When, once, rounds};
 use weald_kernel::now;
 
-/// Longer waits count as one of a hundred years.
-const CENTURY: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
-
-/// Runs `run` once `duration` has passed; not before that, and at most a tick of 1 ms later if a worker is
-/// free. O(1): one block, and a look at the clock.
+/// Runs `run` once `duration` has passed; never earlier, and at most a tick of 1 ms later if a worker is
+/// free. O(1): one block, and one look at the clock.
 ///
 /// ```
 /// # weald_kernel::Runtime::test(1).block_on(async {
@@ -96,22 +94,22 @@ pub fn after(duration: Duration, run: impl FnOnce() + Send + 'static) -> Handle 
     at(now() + duration.min(CENTURY), run)
 }
 
-/// Runs `run` once `deadline` has come, as [`after`]. Does not look at the clock.
+/// Runs `run` once `deadline` has passed, as [`after`]. Does not look at the clock.
 #[inline]
 pub fn at(deadline: Instant, run: impl FnOnce() + Send + 'static) -> Handle {
     once(Owner::current(), When::At(deadline), run)
 }
 
-/// Runs `run` in its turn, behind the callbacks that are ready.
+/// Runs `run` in its turn, behind the callbacks that are already ready.
 #[inline]
 pub fn spawn(run: impl FnOnce() + Send + 'static) -> Handle {
     once(Owner::current(), When::Ready, run)
 }
 
-/// Runs `run` each `period`, for the first time one period from now. The times stay on their grid: lateness
+/// Runs `run` every `period`, for the first time one period from now. The times stay on their grid: lateness
 /// does not add up, and times that were missed altogether are skipped.
 ///
-/// It never ends by itself: unless it is cancelled or its owner ends, a shutdown of the runtime takes its
+/// It never ends on its own: unless it is cancelled or its owner ends, a shutdown of the runtime takes its
 /// whole deadline.
 ///
 /// # Panics
@@ -119,7 +117,7 @@ pub fn spawn(run: impl FnOnce() + Send + 'static) -> Handle {
 pub fn every(period: Duration, run: impl FnMut() + Send + 'static) -> Handle {
     assert!(
         !period.is_zero(),
-        "a callback needs a period longer than zero; one that is always ready is repeat(..)"
+        "a callback needs a period longer than zero; use repeat(..) for one that is always ready"
     );
     let period = period.min(CENTURY);
     let mut run = run;
@@ -131,7 +129,7 @@ pub fn every(period: Duration, run: impl FnMut() + Send + 'static) -> Handle {
     })
 }
 
-/// The first point of the grid behind `due` that is still to come.
+/// The first point of `due`'s grid that is after `due` and in the future.
 fn following(due: Instant, period: Duration) -> Instant {
     let now = now();
     let late = now.saturating_duration_since(due);

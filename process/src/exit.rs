@@ -4,14 +4,13 @@ use std::fmt;
 
 use weald_kernel::JoinError;
 
-/// Why a process ended. Joining a process that ended by itself gives its value; these are the reasons
-/// to have none.
+/// Why a process ended without a value. Joining a process that returned gives its value instead.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ExitReason {
     /// It was killed, or its runtime shut down.
     Killed,
-    /// It panicked; the panic's message.
+    /// It panicked, with this message.
     Crash(String),
 }
 

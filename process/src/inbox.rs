@@ -12,8 +12,8 @@ use weald_sync::{Event, Polled, of_source};
 
 use crate::pid::Pid;
 
-/// The receiving end of a process's mailbox. Dropping it closes the mailbox: what was not received is
-/// dropped, and the process counts as dead for its senders.
+/// The receiving end of a process's mailbox. Dropping it closes the mailbox: unread messages are
+/// dropped, and to its senders the process is dead.
 #[derive(Debug)]
 pub struct Inbox<M>(pub(crate) Mailbox<M>);
 
@@ -31,14 +31,14 @@ impl<M> Inbox<M> {
     /// Waits for the oldest message. Cancel-safe: dropping the future loses no message.
     ///
     /// # Panics
-    /// If the inbox was taken out of its process and the process has ended: nothing can arrive.
+    /// If the inbox was moved out of its process and the process has ended: nothing can arrive any longer.
     #[inline]
     pub fn receive(&mut self) -> Receive<'_, M> {
         Receive { inbox: self }
     }
 
     /// Waits for the oldest message for which `wanted` is true; the others stay, in their order.
-    /// Cancel-safe. Each message is looked at once in a receive, however long it waits.
+    /// Cancel-safe. One receive looks at each message once, however long it waits.
     ///
     /// ```
     /// # weald_kernel::Runtime::builder().workers(1).build().unwrap().block_on(async {
@@ -59,7 +59,7 @@ impl<M> Inbox<M> {
         ReceiveIf(self.0.receive_if(wanted))
     }
 
-    /// The oldest message, if there is one now.
+    /// Takes the oldest message, if there is one now.
     pub fn try_receive(&mut self) -> Option<M> {
         self.0.try_receive()
     }
@@ -72,10 +72,10 @@ pub struct Receive<'a, M> {
 }
 
 impl<M> Receive<'_, M> {
-    /// Waits at most for `duration`; with zero it only looks.
+    /// Waits for at most `duration`; with zero it only looks.
     ///
     /// # Errors
-    /// [`TimedOut`] if no message came. A message that is there wins.
+    /// [`TimedOut`] if no message came. A message that is already there wins over the deadline.
     pub async fn after(self, duration: Duration) -> Result<M, TimedOut> {
         weald_kernel::timeout(duration, self)
             .await
@@ -92,7 +92,7 @@ impl<M> Future for Receive<'_, M> {
     }
 }
 
-/// The next message as one of several events; if another one is chosen, the inbox keeps the message.
+/// The next message as one of several events. If another event is chosen, the inbox keeps the message.
 ///
 /// ```
 /// # weald_kernel::Runtime::builder().workers(1).build().unwrap().block_on(async {
@@ -129,10 +129,10 @@ impl<'a, M> Event for Receive<'a, M> {
 pub struct ReceiveIf<'a, M, F>(SelectiveReceive<'a, M, F>);
 
 impl<M, F: FnMut(&M) -> bool> ReceiveIf<'_, M, F> {
-    /// Waits at most for `duration`; with zero it only looks.
+    /// Waits for at most `duration`; with zero it only looks.
     ///
     /// # Errors
-    /// [`TimedOut`] if no such message came. A message that is there wins.
+    /// [`TimedOut`] if no such message came. A message that is already there wins over the deadline.
     pub async fn after(self, duration: Duration) -> Result<M, TimedOut> {
         weald_kernel::timeout(duration, self)
             .await

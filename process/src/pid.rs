@@ -1,4 +1,4 @@
-//! The pid: where messages for one process go.
+//! The pid: the address of one process.
 
 use std::fmt;
 
@@ -6,8 +6,8 @@ use weald_kernel::{Address, JobName};
 
 /// The address of a process that takes messages `M`.
 ///
-/// A pid is 8 bytes and counts as a reference: it never comes to mean another process, however long
-/// it is kept. Messages of one sender to one process arrive in the order in which they were sent.
+/// A pid has 8 bytes and counts as a reference: it never refers to another process, however long
+/// it is kept. Messages from one sender to one process arrive in the order in which they were sent.
 ///
 /// ```
 /// # weald_kernel::Runtime::builder().workers(1).build().unwrap().block_on(async {
@@ -24,7 +24,7 @@ use weald_kernel::{Address, JobName};
 /// ```
 pub struct Pid<M>(pub(crate) Address<M>);
 
-/// Why a message was not sent; it comes back.
+/// Why a message was not sent. The error returns the message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SendError<M> {
@@ -33,7 +33,7 @@ pub enum SendError<M> {
 }
 
 impl<M> SendError<M> {
-    /// The message.
+    /// The message that was not sent.
     pub fn into_message(self) -> M {
         match self {
             SendError::Dead(message) => message,
@@ -52,34 +52,34 @@ impl<M> fmt::Display for SendError<M> {
 impl<M: fmt::Debug> std::error::Error for SendError<M> {}
 
 impl<M> Pid<M> {
-    /// Sends a message. Never waits; lock-free; any thread. A message to a dead process is dropped, as
-    /// in Erlang: who must know uses [`Pid::try_send`], which tells what was so when it looked.
+    /// Sends a message. Never waits; lock-free; callable from any thread. A message to a dead process is dropped, as
+    /// in Erlang. A sender that must know uses [`Pid::try_send`], which reports the state at the time of the call.
     #[inline(always)]
     pub fn send(&self, message: M) {
         drop(self.0.post(message));
     }
 
-    /// Sends a message, if the process lives.
+    /// Sends a message if the process is alive.
     ///
     /// # Errors
-    /// The message comes back with the reason.
+    /// The reason, with the message.
     #[inline(always)]
     pub fn try_send(&self, message: M) -> Result<(), SendError<M>> {
         self.0.post(message).map_err(SendError::Dead)
     }
 
     /// Asks the process to end at its next wait, with the reason [`Killed`](crate::ExitReason::Killed).
-    /// Its destructors run. One that never waits goes on until it does; the monitor reports it.
+    /// Its destructors run. A process that does not wait keeps running until it does; the monitor reports it.
     pub fn kill(&self) {
         self.0.cancel();
     }
 
-    /// Whether the process had not ended a moment ago.
+    /// Whether the process was still running at the time of the call.
     pub fn is_alive(&self) -> bool {
         !self.0.is_done()
     }
 
-    /// The process's name and spawn site, for messages.
+    /// The process's name and spawn site, for reports.
     pub fn name(&self) -> JobName {
         self.0.name()
     }

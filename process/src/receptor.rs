@@ -1,33 +1,38 @@
 //! The receptor: a process that takes closures and messages, and runs them as callback threads with ids.
 //!
-//! It is the pair of receptor and worker of the Elixir document, as one process: it only accepts and hands
-//! on, so it never blocks; what a thread does runs as callbacks that the process owns.
+//! It is the pair of receptor and worker of the Elixir document, as one process: it only accepts and
+//! dispatches, so it never blocks; a thread's code runs as callbacks that the process owns.
 //!
-//! - A thread is a closure's run, and then its handler. Its events come one after the other, in the order in
-//!   which they were accepted; those of different threads run beside each other.
-//! - Ids are 0, 1, 2, ... and none comes twice. An id that names no thread is an error, not a crash.
-//! - A thread whose closure or handler panics is gone, and it alone. So is one that has run and has no
+//! - A thread is a closure that runs once, and then a handler. Its events run one after the other, in the order in
+//!   which they were accepted; those of different threads run concurrently.
+//! - Ids are 0, 1, 2, ... and are never used again. An id that names no thread is an error, not a crash.
+//! - A panic of a closure or handler ends its thread, and no other. A thread also ends when it has run and has no
 //!   handler.
-//! - What users give may panic when it is dropped: that harms neither the receptor nor another thread.
+//! - A user's value may panic when it is dropped: that harms neither the receptor nor another thread.
 
-mod apart;
+mod isolated;
+
 mod thread;
 
 use std::{collections::HashMap, fmt, sync::Arc};
 
-use apart::{Apart, apart};
-use thread::{Event, Thread};
-use weald_kernel::{JobName, SpawnError};
+use isolated::{Isolated, isolate};
+use thread::{Thread, ThreadEvent};
+use weald_kernel::{JobName, SpawnError, callback::Owner};
 use weald_sync::oneshot;
 
-use crate::{Inbox, Pid, callback::Owner, spawn};
+use crate::{
+    inbox::Inbox,
+    pid::Pid,
+    spawn::{Process, spawn},
+};
 
 /// The number of a thread of a receptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Id(u64);
 
 impl Id {
-    /// The number: how many threads the receptor had started before.
+    /// The number: how many threads the receptor had started before this one.
     #[must_use]
     pub fn number(self) -> u64 {
         self.0
@@ -40,33 +45,37 @@ impl fmt::Display for Id {
     }
 }
 
-/// Why a receptor did not do what it was asked for.
+/// Why a receptor refused a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReceptorError {
     /// No thread has this id.
     #[error(
-        "no callback thread has the id {0}: it has ended, or crashed, or never was; a thread lives on \
-         after its closure if it sets a handler"
+        "no callback thread has the id {0}: it has ended, crashed, or never existed; a thread outlives \
+         its closure only if it sets a handler"
     )]
     UnknownId(Id),
     /// The receptor has ended.
-    #[error("the receptor has ended and takes nothing more; start another one")]
+    #[error("the receptor has ended and accepts nothing more; start another one")]
     Ended,
 }
 
 type Run<M> = Box<dyn FnOnce(&Itself<M>) + Send>;
 type Reply<T> = Box<dyn FnOnce(T) + Send>;
 
-/// What a receptor is asked for.
+/// A message to the receptor's process.
 enum Request<M> {
-    Spawn(Apart<Run<M>>, Apart<Reply<Id>>),
-    Send(Id, Apart<Event<M>>, Apart<Reply<Result<(), ReceptorError>>>),
-    /// The thread has nothing more to do, unless an event is on its way.
+    Spawn(Isolated<Run<M>>, Isolated<Reply<Id>>),
+    Send(
+        Id,
+        Isolated<ThreadEvent<M>>,
+        Isolated<Reply<Result<(), ReceptorError>>>,
+    ),
+    /// The thread has nothing left to do, unless an event is on its way.
     Idle(Id),
 }
 
-/// A receptor whose threads take messages `M`. A clone is the same one.
+/// A receptor whose threads take messages `M`. Clones refer to the same receptor.
 ///
 /// ```
 /// use weald_process::receptor::Receptor;
@@ -87,7 +96,7 @@ pub struct Receptor<M> {
     pid: Pid<Request<M>>,
 }
 
-/// What a running closure or handler is told of the thread that it belongs to.
+/// A closure's view of the thread that it runs as.
 pub struct Itself<M> {
     id: Id,
     receptor: Receptor<M>,
@@ -114,18 +123,18 @@ impl<M: Send + 'static> Receptor<M> {
                 threads.accept(request);
             }
         });
-        let process: crate::Process<_, std::convert::Infallible> = process?;
+        let process: Process<_, std::convert::Infallible> = process?;
         Ok(Receptor {
             pid: process.into_pid(),
         })
     }
 
-    /// Runs `run` as a thread of its own. Never waits; any thread.
+    /// Runs `run` as a thread of its own. Never waits; callable from any thread.
     pub fn spawn(&self, run: impl FnOnce(&Itself<M>) + Send + 'static) {
         self.spawn_and_tell(run, drop);
     }
 
-    /// As [`spawn`](Receptor::spawn), and waits for the thread's id. Cancel-safe, but for the id.
+    /// As [`spawn`](Receptor::spawn), and waits for the thread's id. Dropping the future loses the id, and nothing else.
     ///
     /// # Errors
     /// [`ReceptorError::Ended`].
@@ -141,8 +150,8 @@ impl<M: Send + 'static> Receptor<M> {
         answer.map_err(|_| ReceptorError::Ended)
     }
 
-    /// As [`spawn`](Receptor::spawn); `tell` is told the thread's id, in the receptor, before the thread runs. It
-    /// must not block; to tell another thread, it sends to that one.
+    /// As [`spawn`](Receptor::spawn). The receptor calls `tell` with the thread's id before the thread runs. `tell`
+    /// must not block; it may pass the id to another thread by sending a message to it.
     pub fn spawn_and_tell(
         &self,
         run: impl FnOnce(&Itself<M>) + Send + 'static,
@@ -150,24 +159,24 @@ impl<M: Send + 'static> Receptor<M> {
     ) {
         let (run, tell): (Run<M>, Reply<Id>) = (Box::new(run), Box::new(tell));
         self.pid
-            .send(Request::Spawn(Apart::new(run), Apart::new(tell)));
+            .send(Request::Spawn(Isolated::new(run), Isolated::new(tell)));
     }
 
-    /// Sends `message` to a thread, whose handler is called with it. To an unknown id it is dropped.
+    /// Sends `message` to a thread, whose handler is called with it. If the id is unknown, the message is dropped.
     pub fn send(&self, id: Id, message: M) {
-        self.request(id, Event::Message(message), drop);
+        self.request(id, ThreadEvent::Message(message), drop);
     }
 
-    /// As [`send`](Receptor::send), and waits until the receptor has accepted it for the thread, which may crash
-    /// before it comes to it.
+    /// As [`send`](Receptor::send), and waits until the receptor has accepted the message for the thread. The thread
+    /// may still crash before it handles the message.
     ///
     /// # Errors
     /// [`ReceptorError::UnknownId`], [`ReceptorError::Ended`].
     pub async fn try_send(&self, id: Id, message: M) -> Result<(), ReceptorError> {
-        self.ask(id, Event::Message(message)).await
+        self.ask(id, ThreadEvent::Message(message)).await
     }
 
-    /// Sets what is called with the messages of a thread, behind the events that it has not had yet.
+    /// Sets the handler of a thread's messages, after the events that are already queued.
     ///
     /// # Errors
     /// As [`try_send`](Receptor::try_send).
@@ -176,15 +185,16 @@ impl<M: Send + 'static> Receptor<M> {
         id: Id,
         handler: impl FnMut(M) + Send + 'static,
     ) -> Result<(), ReceptorError> {
-        self.ask(id, Event::Handler(Some(Box::new(handler)))).await
+        self.ask(id, ThreadEvent::Handler(Some(Box::new(handler))))
+            .await
     }
 
-    /// Takes a thread's handler away, behind the events that it has not had yet: so it ends.
+    /// Removes a thread's handler, after the events that are already queued. This ends the thread.
     ///
     /// # Errors
     /// As [`try_send`](Receptor::try_send).
     pub async fn end_thread(&self, id: Id) -> Result<(), ReceptorError> {
-        self.ask(id, Event::Handler(None)).await
+        self.ask(id, ThreadEvent::Handler(None)).await
     }
 
     /// Ends the receptor and its threads.
@@ -192,12 +202,12 @@ impl<M: Send + 'static> Receptor<M> {
         self.pid.kill();
     }
 
-    /// The receptor's name and spawn site, for messages.
+    /// The receptor's name and spawn site, for reports.
     pub fn name(&self) -> JobName {
         self.pid.name()
     }
 
-    async fn ask(&self, id: Id, event: Event<M>) -> Result<(), ReceptorError> {
+    async fn ask(&self, id: Id, event: ThreadEvent<M>) -> Result<(), ReceptorError> {
         let (sender, mut receiver) = oneshot::channel();
         self.request(id, event, move |accepted| {
             let _gone = sender.send(accepted);
@@ -209,21 +219,24 @@ impl<M: Send + 'static> Receptor<M> {
     fn request(
         &self,
         id: Id,
-        event: Event<M>,
+        event: ThreadEvent<M>,
         reply: impl FnOnce(Result<(), ReceptorError>) + Send + 'static,
     ) {
         let reply: Reply<Result<(), ReceptorError>> = Box::new(reply);
-        self.pid
-            .send(Request::Send(id, Apart::new(event), Apart::new(reply)));
+        self.pid.send(Request::Send(
+            id,
+            Isolated::new(event),
+            Isolated::new(reply),
+        ));
     }
 
-    /// A thread has nothing more to do.
-    fn tell_idle(&self, id: Id) {
+    /// Reports that a thread has nothing left to do.
+    fn report_idle(&self, id: Id) {
         self.pid.send(Request::Idle(id));
     }
 }
 
-/// What the receptor's process knows.
+/// The state of the receptor's process.
 struct Threads<M> {
     receptor: Receptor<M>,
     owner: Owner,
@@ -239,18 +252,19 @@ impl<M: Send + 'static> Threads<M> {
                 self.next += 1;
                 let thread = Arc::new(Thread::new());
                 self.alive.insert(id, thread.clone());
-                told(tell, id);
-                self.hand_on(id, &thread, Apart::new(Event::Run(run.into_inner())));
+                call(tell, id);
+                let event = ThreadEvent::Run(run.into_inner());
+                self.dispatch(id, &thread, Isolated::new(event));
             }
             Request::Send(id, event, reply) => match self.alive.get(&id).cloned() {
                 Some(thread) if !thread.has_crashed() => {
-                    self.hand_on(id, &thread, event);
-                    told(reply, Ok(()));
+                    self.dispatch(id, &thread, event);
+                    call(reply, Ok(()));
                 }
-                _ => told(reply, Err(ReceptorError::UnknownId(id))),
+                _ => call(reply, Err(ReceptorError::UnknownId(id))),
             },
             Request::Idle(id) => {
-                // Only this process hands events on: so none comes between the question and the removal.
+                // Only this process dispatches events, so none comes between the check and the removal.
                 if self.alive.get(&id).is_some_and(|thread| thread.is_over()) {
                     self.alive.remove(&id);
                 }
@@ -258,7 +272,7 @@ impl<M: Send + 'static> Threads<M> {
         }
     }
 
-    fn hand_on(&self, id: Id, thread: &Arc<Thread<M>>, event: Apart<Event<M>>) {
+    fn dispatch(&self, id: Id, thread: &Arc<Thread<M>>, event: Isolated<ThreadEvent<M>>) {
         let itself = Itself {
             id,
             receptor: self.receptor.clone(),
@@ -268,9 +282,9 @@ impl<M: Send + 'static> Threads<M> {
     }
 }
 
-/// Tells without being harmed: what is told may be user code.
-fn told<T>(tell: Apart<Reply<T>>, answer: T) {
-    apart(|| tell.into_inner()(answer));
+/// Calls `reply`, which may be user code, in isolation.
+fn call<T>(reply: Isolated<Reply<T>>, answer: T) {
+    isolate(|| reply.into_inner()(answer));
 }
 
 impl<M: Send + 'static> Itself<M> {
@@ -284,7 +298,7 @@ impl<M: Send + 'static> Itself<M> {
         &self.receptor
     }
 
-    /// Sets what is called with the messages of this thread from now on.
+    /// Sets the handler of this thread's messages, at once.
     pub fn set_handler(&self, handler: impl FnMut(M) + Send + 'static) {
         self.thread.set_handler(Some(Box::new(handler)));
     }

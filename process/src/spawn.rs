@@ -1,4 +1,4 @@
-//! Spawning a process, and joining it.
+//! Spawning and joining a process.
 
 use std::{
     borrow::Cow,
@@ -11,11 +11,11 @@ use weald_kernel::{JoinHandle, Spawn, SpawnError};
 
 use crate::{exit::ExitReason, inbox::Inbox, pid::Pid};
 
-/// Spawns a process: runs `body` with an inbox of its own, beside the caller. The process ends when
+/// Spawns a process: runs `body` with an inbox of its own, concurrently with the caller. The process ends when
 /// `body` does: with its value, by its panic, or killed at one of its waits.
 ///
 /// # Errors
-/// [`SpawnError::TooManyProcesses`] at the runtime's limit, which leaves everything else usable.
+/// [`SpawnError::TooManyProcesses`] at the runtime's limit; everything else remains usable.
 #[track_caller]
 #[inline]
 pub fn spawn<M, F, Fut>(body: F) -> Result<Process<M, Fut::Output>, SpawnError>
@@ -28,11 +28,11 @@ where
     Builder::new().spawn(body)
 }
 
-/// Spawns a process that stays on the calling thread, so that its future need not be `Send`. On a
-/// worker's thread it lives as long as it wants; inside `block_on`, until that returns.
+/// Spawns a process that is pinned to the calling thread, so its future need not be `Send`. On a
+/// worker's thread the process lives as long as it wants; inside `block_on`, until `block_on` returns.
 ///
 /// # Errors
-/// As [`spawn`]; and [`SpawnError::NoLocalThread`] on a thread that runs no jobs.
+/// As [`spawn`], and [`SpawnError::NoLocalThread`] on a thread that runs no jobs.
 #[track_caller]
 pub fn spawn_local<M, F, Fut>(body: F) -> Result<Process<M, Fut::Output>, SpawnError>
 where
@@ -57,7 +57,7 @@ impl Builder {
         Builder::default()
     }
 
-    /// The name by which reports call the process.
+    /// The name of the process in reports.
     pub fn name(self, name: impl Into<Cow<'static, str>>) -> Builder {
         Builder {
             settings: self.settings.name(name),
@@ -108,8 +108,8 @@ impl Builder {
     }
 }
 
-/// A spawned process: its pid, and the right to join it. Awaiting it gives the value of the process, or
-/// the reason why it has none. Dropping it lets the process go on.
+/// A spawned process: its pid, and an owned permission to join it. Awaiting it gives the value of the process, or
+/// the reason why there is none. Dropping it detaches the process.
 #[must_use = "a process that is dropped is detached; call into_pid() to say so"]
 pub struct Process<M, T> {
     handle: JoinHandle<T>,
@@ -117,12 +117,12 @@ pub struct Process<M, T> {
 }
 
 impl<M, T> Process<M, T> {
-    /// Where messages for the process go.
+    /// The address of the process.
     pub fn pid(&self) -> &Pid<M> {
         &self.pid
     }
 
-    /// Lets the process go on unjoined, and keeps its pid. A crash is then reported through `tracing`.
+    /// Detaches the process and returns its pid. A crash is then reported through `tracing`.
     pub fn into_pid(self) -> Pid<M> {
         self.pid
     }

@@ -1,4 +1,4 @@
-//! Cancels at every moment: in the callback itself, while it fires, before it has arrived, a million at once.
+//! Cancels at every moment: in the callback itself, while it fires, before it has arrived, many at once.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -22,7 +22,7 @@ use weald_process::callback::{self, Handle, Owner, When, once};
 const HOUR: Duration = Duration::from_secs(3600);
 const MS: Duration = Duration::from_millis(1);
 
-/// Starts a callback that is given its own handle once it runs.
+/// Starts a callback that gets its own handle when it runs.
 fn with_its_handle(owner: Owner, run: impl FnOnce(Handle) + Send + 'static) {
     let (sender, own) = mpsc::channel();
     let when = When::At(now() + MS);
@@ -38,7 +38,7 @@ fn a_callback_that_cancels_itself_runs_to_its_end() {
             for owner in [Owner::runtime(), Owner::current()] {
                 let sender = sender.clone();
                 with_its_handle(owner, move |own| {
-                    // It runs already: no run is prevented by that.
+                    // The callback already runs, so the cancel prevents no run.
                     assert!(!own.cancel());
                     assert!(own.is_over());
                     drop(own);
@@ -51,7 +51,7 @@ fn a_callback_that_cancels_itself_runs_to_its_end() {
 }
 
 #[test]
-fn a_cancel_beside_the_firing_leaves_one_of_the_two() {
+fn a_callback_either_fires_or_is_cancelled_when_both_race() {
     let _watch = watch();
     const ROUNDS: usize = 2_000;
     let runtime = runtime(2);
@@ -81,7 +81,7 @@ fn a_cancel_beside_the_firing_leaves_one_of_the_two() {
 }
 
 #[test]
-fn a_callback_cancels_others_of_its_moment() {
+fn a_callback_cancels_others_that_are_due_at_the_same_time() {
     on_each(|runtime| {
         let drops = Drops::default();
         let runs = Arc::new(AtomicUsize::new(0));
@@ -106,7 +106,7 @@ fn a_callback_cancels_others_of_its_moment() {
 }
 
 #[test]
-fn a_million_cancelled_callbacks_give_their_memory_back() {
+fn very_many_cancelled_callbacks_give_their_memory_back() {
     let _watch = watch();
     const COUNT: usize = 300_000;
     let runtime = runtime(2);
@@ -125,11 +125,11 @@ fn a_million_cancelled_callbacks_give_their_memory_back() {
         handles
     });
     let handles = runtime.block_on(started).unwrap();
-    // From outside, so that the blocks stay in the wheels; nothing else wakes their workers.
+    // Cancelled from outside, so that the blocks stay in the wheels; nothing else wakes their workers.
     for handle in handles {
         assert!(handle.cancel());
     }
-    // What is too little for a sweep stays: some dozens, and what was cancelled since the last one.
+    // What is too little for a sweep stays: some dozens, and those cancelled since the last sweep.
     let bytes = COUNT * 100;
     let total = AtomicUsize::new(0);
     until(|| {
@@ -139,13 +139,13 @@ fn a_million_cancelled_callbacks_give_their_memory_back() {
 }
 
 #[test]
-fn what_is_cancelled_before_its_worker_knows_of_it_never_runs() {
+fn a_callback_cancelled_before_it_reaches_its_worker_never_runs() {
     let _watch = watch();
     let drops = Drops::default();
     let runtime = Arc::new(runtime(1));
     let (release, held) = mpsc::channel::<()>();
     let (sender, blocked) = mpsc::channel();
-    // The only worker is in a job while the callbacks come.
+    // The only worker is in a job while the callbacks arrive.
     let job = runtime.spawn(async move {
         sender.send(()).unwrap();
         held.recv().unwrap();
@@ -197,7 +197,7 @@ fn handles_outlive_their_runtime() {
 }
 
 #[test]
-fn a_handle_that_is_let_go_changes_nothing() {
+fn dropping_a_handle_does_not_cancel() {
     let _watch = watch();
     Runtime::test(1).block_on(async {
         let (sender, ran) = mpsc::channel();

@@ -16,7 +16,7 @@ use weald_process::callback::{self, Handle, pause};
 
 const MS: Duration = Duration::from_millis(1);
 
-/// What was noted, with the millisecond of virtual time.
+/// A list of notes, each with its millisecond of virtual time.
 #[derive(Clone)]
 struct Log(Arc<Mutex<Vec<String>>>, std::time::Instant);
 
@@ -35,7 +35,7 @@ impl Log {
     }
 }
 
-/// Runs `start` with a log in virtual time, for `ms`, and says what was noted.
+/// Runs `start` with a log in virtual time, for `ms`, and returns the notes.
 fn noted(ms: u32, start: impl Fn(&Log) -> Vec<Handle>) -> String {
     let _watch = watch();
     let logs: Vec<String> = (0..5)
@@ -56,7 +56,7 @@ fn noted(ms: u32, start: impl Fn(&Log) -> Vec<Handle>) -> String {
 }
 
 #[test]
-fn fork_puts_two_at_the_end_of_the_line() {
+fn two_spawned_callbacks_go_to_the_end_of_the_queue() {
     let order = noted(1, |log| {
         let [a, b] = ["a", "b"].map(|name| {
             let log = log.clone();
@@ -68,16 +68,16 @@ fn fork_puts_two_at_the_end_of_the_line() {
 }
 
 #[test]
-fn sleep_runs_its_callback_not_before_its_time_and_returns_at_once() {
+fn after_returns_at_once_and_runs_its_callback_not_before_its_time() {
     let order = noted(20, |log| {
         let (outer, inner) = (log.clone(), log.clone());
         let started = callback::spawn(move || {
             callback::after(10 * MS, move || inner.note("after")).detach();
-            outer.note("goes on");
+            outer.note("continues");
         });
         vec![started]
     });
-    assert_eq!(order, "0 goes on, 10 after");
+    assert_eq!(order, "0 continues, 10 after");
 }
 
 #[test]
@@ -152,7 +152,7 @@ fn a_nested_loop_that_is_returned_is_awaited() {
 }
 
 #[test]
-fn each_round_of_a_loop_goes_to_the_end_of_the_line() {
+fn each_round_of_a_loop_goes_to_the_end_of_the_queue() {
     let order = noted(1, |log| {
         let loops = ["a", "b"].map(|name| {
             let log = log.clone();
@@ -172,7 +172,7 @@ fn each_round_of_a_loop_goes_to_the_end_of_the_line() {
     assert_eq!(order, "0 a, 0 b, 1 a, 1 b");
 }
 
-/// Two loops beside each other, of which one has just one kind of step.
+/// Runs `other` beside a loop whose steps are all alike, and returns the notes of both.
 fn beside(other: impl Fn(Log) -> Handle) -> String {
     noted(1, |log| {
         let ticks = log.clone();

@@ -1,5 +1,5 @@
-//! Order of callbacks: in turn among those that are ready, by deadline among those that wait, never early,
-//! never adrift, on a flat stack.
+//! The order of callbacks: in turn among the ready ones, by deadline among the waiting ones, never early,
+//! without drift, on a flat stack.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -19,7 +19,7 @@ use tools::{runtime, watch};
 use weald_kernel::{Runtime, now, sleep};
 use weald_process::callback::{self, Then};
 
-/// A place where callbacks leave numbers.
+/// A list to which callbacks add numbers.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u64>>>);
 
@@ -45,7 +45,7 @@ fn ready_callbacks_run_in_the_order_in_which_they_became_ready() {
             let sender = sender.clone();
             callback::spawn(move || sender.send(n).unwrap()).detach();
         }
-        // The owner of those that have not run yet must not end.
+        // This job owns the callbacks that have not run yet, so it must not end.
         sleep(Duration::from_secs(3600)).await;
     });
     let order: Vec<u64> = receiver.iter().take(10_000).collect();
@@ -54,7 +54,7 @@ fn ready_callbacks_run_in_the_order_in_which_they_became_ready() {
 }
 
 #[test]
-fn callbacks_of_one_deadline_run_in_the_order_of_their_start_and_others_by_deadline() {
+fn callbacks_run_by_deadline_and_those_of_one_deadline_in_the_order_of_their_start() {
     let _watch = watch();
     let log = Log::default();
     for seed in 0..10 {
@@ -74,7 +74,7 @@ fn callbacks_of_one_deadline_run_in_the_order_of_their_start_and_others_by_deadl
 }
 
 #[test]
-fn no_callback_runs_early_and_what_repeats_does_not_drift() {
+fn no_callback_runs_early_and_repeated_times_do_not_drift() {
     let _watch = watch();
     Runtime::test(1).block_on(async {
         let start = now();
@@ -121,14 +121,14 @@ fn times_that_were_missed_altogether_are_skipped() {
 const COUNT: u64 = 10_000_000;
 const TENTH: u64 = COUNT / 10;
 
-/// Starts the next one until `left` have run; tells of each tenth of all.
-fn nested(left: u64, count: Arc<AtomicU64>, tells: mpsc::Sender<()>) {
+/// A callback that starts the next one, until `left` more have run; sends a message after each tenth of all.
+fn nested(left: u64, count: Arc<AtomicU64>, sender: mpsc::Sender<()>) {
     count.fetch_add(1, Ordering::Relaxed);
     if left.is_multiple_of(TENTH) {
-        tells.send(()).unwrap();
+        sender.send(()).unwrap();
     }
     if left > 0 {
-        callback::spawn(move || nested(left - 1, count, tells)).detach();
+        callback::spawn(move || nested(left - 1, count, sender)).detach();
     }
 }
 
@@ -136,15 +136,15 @@ fn nested(left: u64, count: Arc<AtomicU64>, tells: mpsc::Sender<()>) {
 fn ten_million_nested_dispatches_use_a_flat_stack() {
     let runtime = runtime(1);
     let count = Arc::new(AtomicU64::new(0));
-    let (tells, told) = mpsc::channel();
+    let (sender, tenths) = mpsc::channel();
     let kept = count.clone();
     runtime.block_on(async move {
-        callback::spawn(move || nested(COUNT - 1, kept, tells)).detach();
+        callback::spawn(move || nested(COUNT - 1, kept, sender)).detach();
     });
-    // Each tenth under a guard of its own, because a machine that is busy takes long for all.
+    // Each tenth has a guard of its own, because a busy machine takes long for all of them.
     for _ in 0..10 {
         let _watch = watch();
-        told.recv().unwrap();
+        tenths.recv().unwrap();
     }
     assert_eq!(count.load(Ordering::Relaxed), COUNT);
 }
@@ -182,13 +182,13 @@ fn many_sleeps_take_their_time_and_no_more_and_leave_nothing_behind() {
             assert_eq!(end - start, MS * 3 * u32::try_from(SLEEPS).unwrap());
         }
         assert_eq!(Arc::strong_count(&held), 1);
-        // Those of one time still come in the order of their start.
+        // Sleepers of the same deadline still run in the order of their start.
         assert!(log.taken().is_sorted());
     });
 }
 
 #[test]
-fn any_time_will_do() {
+fn any_time_is_accepted() {
     let _watch = watch();
     Runtime::test(1).block_on(async {
         let log = Log::default();
@@ -208,7 +208,7 @@ fn any_time_will_do() {
         sleep(10 * MS).await;
         assert_eq!(log.taken(), [3, 4]);
         callback::at(past, move || kept.note(5)).detach();
-        // As far as an instant goes.
+        // The latest instant that the clock can represent.
         let farthest = (0..63).fold(now(), |far, power| {
             far.checked_add(Duration::from_secs(1 << power))
                 .unwrap_or(far)

@@ -1,5 +1,5 @@
-//! Callbacks that threads without a worker's right start: they arrive, in order, also while the worker sleeps, is
-//! stuck, or goes.
+//! Callbacks started by threads that hold no worker: they arrive in order, even while the worker sleeps, is
+//! stuck, or shuts down.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -20,7 +20,7 @@ const HOUR: Duration = Duration::from_secs(3600);
 const MS: Duration = Duration::from_millis(1);
 
 #[test]
-fn what_one_thread_starts_runs_in_its_order() {
+fn callbacks_of_one_thread_run_in_the_order_of_their_start() {
     on_each(|runtime| {
         let (sender, ran) = mpsc::channel();
         runtime.block_on(async {
@@ -32,7 +32,7 @@ fn what_one_thread_starts_runs_in_its_order() {
                 .detach();
             }
         });
-        // Who takes the worker's queue over while it is slow may be a neighbour, which then runs beside it.
+        // If the worker is slow, a neighbour may take over its queue and then runs beside it.
         let mut order: Vec<i32> = ran.iter().take(1_000).collect();
         if runtime.metrics().workers > 1 {
             order.sort_unstable();
@@ -42,7 +42,7 @@ fn what_one_thread_starts_runs_in_its_order() {
 }
 
 #[test]
-fn a_sleeping_worker_is_woken_for_each_that_comes_alone() {
+fn a_sleeping_worker_is_woken_for_each_callback_that_arrives_alone() {
     on_each(|runtime| {
         runtime.block_on(async {
             for n in 0..200 {
@@ -71,7 +71,7 @@ fn an_earlier_time_from_outside_shortens_a_sleep() {
 }
 
 #[test]
-fn a_thread_that_lost_its_worker_goes_on_starting_callbacks() {
+fn a_thread_that_lost_its_worker_can_still_start_callbacks() {
     let _watch = watch();
     let runtime = runtime(1);
     let (sender, ran) = mpsc::channel();
@@ -82,13 +82,13 @@ fn a_thread_that_lost_its_worker_goes_on_starting_callbacks() {
             move || sender.send(n).unwrap()
         };
         callback::spawn(send(0)).detach();
-        // Until the worker's right went elsewhere, where that one runs.
+        // Blocks until another thread has taken the worker and runs the first callback.
         held.recv().unwrap();
         let cancelled = callback::after(MS, send(-1));
         assert!(cancelled.cancel());
         callback::after(MS, send(1)).detach();
         callback::spawn(send(2)).detach();
-        // Its owner must not end before they have run.
+        // This job owns the callbacks, so it must not end before they have run.
         held.recv().unwrap();
     });
     assert_eq!(ran.recv(), Ok(0));
@@ -102,7 +102,7 @@ fn a_thread_that_lost_its_worker_goes_on_starting_callbacks() {
 }
 
 #[test]
-fn what_comes_while_the_runtime_goes_runs_or_is_dropped() {
+fn callbacks_that_arrive_during_a_shutdown_run_or_are_dropped() {
     let _watch = watch();
     for round in 0..50 {
         let drops = Drops::default();
@@ -134,7 +134,7 @@ fn what_comes_while_the_runtime_goes_runs_or_is_dropped() {
     }
 }
 
-/// Starts callbacks of an owner in a runtime that may be gone.
+/// Starts callbacks for an owner in a runtime that may be gone.
 fn start_some(owner: &Owner, drops: &Drops, begin: &Barrier) {
     begin.wait();
     for n in 0..200 {

@@ -1,4 +1,4 @@
-//! Owners and ends: a cancel and an owner's end drop the closure at once, a panic is the owner's to know, a
+//! Owners and ends: a cancel and an owner's end drop the closure at once, a panic is reported to the owner, and a
 //! callback that blocks or waits stops no other.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -50,7 +50,7 @@ fn a_cancel_from_another_thread_drops_the_closure_at_once() {
                 let held = held();
                 callback::at(now() + HOUR, move || drop(held))
             };
-            // Owned by the runtime, because this job ends.
+            // The runtime owns these, because this job ends.
             let detached = |_| {
                 let held = held();
                 let when = weald_kernel::callback::When::At(now() + HOUR);
@@ -66,7 +66,7 @@ fn a_cancel_from_another_thread_drops_the_closure_at_once() {
         assert!(handle.cancel());
     }
     until(|| Arc::strong_count(&held) == 1);
-    // The wheels let go of what was cancelled from outside, sooner or later.
+    // The wheels free what was cancelled from outside sooner or later.
     drop(pending);
 }
 
@@ -92,14 +92,14 @@ fn the_end_of_its_owner_drops_the_closure_at_once() {
             }
             owner.pid().send(());
             owner.await.unwrap();
-            // The ends of a process are told before it is joined.
+            // The exit hooks of a process run before its join returns.
             assert_eq!(Arc::strong_count(&held), 1);
         });
     });
 }
 
 #[test]
-fn a_killed_owner_takes_its_callbacks_and_those_that_they_started_along() {
+fn a_killed_owner_ends_its_callbacks_and_those_that_they_started() {
     on_each(|runtime| {
         runtime.block_on(async {
             let held = Arc::new(());
@@ -122,7 +122,7 @@ fn a_killed_owner_takes_its_callbacks_and_those_that_they_started_along() {
 }
 
 #[test]
-fn what_runs_when_its_owner_ends_ends_its_round_and_has_no_further_one() {
+fn a_callback_that_runs_when_its_owner_ends_finishes_its_round_and_has_no_further_one() {
     on_each(|runtime| {
         let held = Arc::new(());
         let (entered, begun) = mpsc::channel();
@@ -140,7 +140,7 @@ fn what_runs_when_its_owner_ends_ends_its_round_and_has_no_further_one() {
         begun.recv().unwrap();
         owner.cancel();
         assert!(runtime.block_on(owner).is_err());
-        // The round still has what it needs.
+        // The running round still has its closure.
         assert_eq!(Arc::strong_count(&held), 2);
         drop(go_on);
         until(|| Arc::strong_count(&held) == 1 || begun.try_recv().is_ok());
@@ -149,7 +149,7 @@ fn what_runs_when_its_owner_ends_ends_its_round_and_has_no_further_one() {
 }
 
 #[test]
-fn what_a_callback_starts_beyond_its_owner_is_dropped() {
+fn a_callback_started_after_its_owners_end_by_another_callback_is_dropped() {
     on_each(|runtime| {
         let held = Arc::new(());
         let (entered, begun) = mpsc::channel();
@@ -198,7 +198,7 @@ fn sum(numbers: std::ops::RangeInclusive<u64>) -> u64 {
 }
 
 #[test]
-fn what_is_started_for_an_owner_that_has_ended_is_dropped() {
+fn a_callback_started_for_an_owner_that_has_ended_is_dropped() {
     on_each(|runtime| {
         runtime.block_on(async {
             let owner = weald_kernel::spawn(async { Owner::current() })
@@ -216,11 +216,11 @@ fn what_is_started_for_an_owner_that_has_ended_is_dropped() {
 }
 
 #[test]
-fn a_panic_is_told_to_the_owner_and_ends_its_callback_alone() {
+fn a_panic_is_reported_to_the_owner_and_ends_its_callback_alone() {
     on_each(|runtime| {
         runtime.block_on(async {
             let owner = process::spawn(async |_: Inbox<()>| {
-                let mut told = Vec::new();
+                let mut reported = Vec::new();
                 let (sender, panics) = mpsc::channel();
                 Owner::current().on_panic(move |panic| sender.send(panic).unwrap());
                 callback::after(MS, || panic!("this one fails")).detach();
@@ -231,22 +231,22 @@ fn a_panic_is_told_to_the_owner_and_ends_its_callback_alone() {
                     rounds += 1;
                     assert!(rounds < 3, "the third round fails");
                 });
-                while told.len() < 2 {
-                    told.extend(panics.try_iter());
+                while reported.len() < 2 {
+                    reported.extend(panics.try_iter());
                     sleep(MS).await;
                 }
                 assert!(fails_later.is_over());
                 assert_eq!(runs.try_recv(), Ok(7));
-                told
+                reported
             })
             .unwrap();
-            // On several workers in either order.
-            let mut told = owner.await.unwrap();
-            told.sort_by_key(|panic| panic.message.len());
-            assert_eq!(told[0].message, "this one fails");
-            assert_eq!(told[1].message, "the third round fails");
-            assert!(told[0].callback.contains("callbacks_owner"), "{told:?}");
-            assert!(told[0].to_string().ends_with("panicked: this one fails"));
+            // On several workers they come in either order.
+            let mut panics = owner.await.unwrap();
+            panics.sort_by_key(|panic| panic.message.len());
+            assert_eq!(panics[0].message, "this one fails");
+            assert_eq!(panics[1].message, "the third round fails");
+            assert!(panics[0].callback.contains("callbacks_owner"), "{panics:?}");
+            assert!(panics[0].to_string().ends_with("panicked: this one fails"));
         });
     });
 }
@@ -300,7 +300,7 @@ fn a_callback_that_waits_stops_no_other() {
 }
 
 #[test]
-fn a_runtime_that_goes_drops_what_is_pending() {
+fn a_runtime_that_shuts_down_drops_pending_callbacks() {
     let _watch = watch();
     let held = Arc::new(());
     for workers in [1, 2] {
@@ -326,7 +326,7 @@ fn a_runtime_that_goes_drops_what_is_pending() {
     assert_eq!(Arc::strong_count(&held), 1);
 }
 
-/// Starts a callback in a half that another thread runs, and waits until it was started.
+/// Starts a callback in a half that another thread runs, and waits until it has been started.
 fn start_in_a_stolen_half(delay: Duration, run: impl FnOnce() + Send + 'static) {
     let (sender, started) = mpsc::channel();
     weald_kernel::fork::join(
@@ -339,7 +339,7 @@ fn start_in_a_stolen_half(delay: Duration, run: impl FnOnce() + Send + 'static) 
 }
 
 #[test]
-fn what_a_stolen_half_starts_belongs_to_who_forked_it() {
+fn a_callback_that_a_stolen_half_starts_belongs_to_the_forker() {
     let _watch = watch();
     let runtime = runtime(2);
     runtime.block_on(async {
@@ -366,7 +366,7 @@ fn what_a_stolen_half_starts_belongs_to_who_forked_it() {
 }
 
 #[test]
-fn what_a_callback_forks_starts_callbacks_of_its_owner() {
+fn a_callback_that_a_half_of_a_callback_starts_belongs_to_the_same_owner() {
     let _watch = watch();
     let runtime = runtime(2);
     runtime.block_on(async {

@@ -1,5 +1,5 @@
-//! Destructors of closures that panic: in a cancel, in the owner's end, at the end of a loop, at shutdown. They harm
-//! nobody, and are reported.
+//! Closures whose destructors panic: in a cancel, at the owner's end, at the end of a loop, at shutdown. The panics
+//! harm no other code, and are reported.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -58,14 +58,14 @@ fn the_end_of_an_owner_reaches_every_closure() {
             });
             owner.unwrap().await.unwrap();
         });
-        // Who joins may be told a moment before what ends with the owner.
+        // The join may return a moment before the last closure of the owner is dropped.
         until(|| drops.count() == 20);
         assert_eq!(drops.made(), 20);
     });
 }
 
 #[test]
-fn a_loop_that_is_over_drops_its_closure_and_its_neighbours_go_on() {
+fn a_loop_that_is_over_drops_its_closure_and_its_neighbours_keep_running() {
     on_each(|runtime| {
         let drops = Drops::default();
         let (sender, ran) = mpsc::channel();
@@ -93,22 +93,22 @@ fn a_payload_whose_destructor_panics_too_ends_its_callback_alone() {
         let token = drops.token();
         runtime.block_on(async {
             let owner = process::spawn(async move |_: Inbox<()>| {
-                let (told, panics) = mpsc::channel();
-                Owner::current().on_panic(move |panic| told.send(panic).unwrap());
+                let (sender, panics) = mpsc::channel();
+                Owner::current().on_panic(move |panic| sender.send(panic).unwrap());
                 let bomb = Bomb(token);
                 callback::spawn(move || std::panic::panic_any(bomb)).detach();
                 let (sender, ran) = mpsc::channel();
                 callback::after(MS, move || sender.send(()).unwrap()).detach();
-                let (mut is_told, mut has_run) = (false, false);
-                while !is_told || !has_run {
-                    is_told |= panics.try_recv().is_ok();
+                let (mut is_reported, mut has_run) = (false, false);
+                while !is_reported || !has_run {
+                    is_reported |= panics.try_recv().is_ok();
                     has_run |= ran.try_recv().is_ok();
                     sleep(MS).await;
                 }
             });
             owner.unwrap().await.unwrap();
         });
-        // Nobody runs that destructor.
+        // The payload's destructor never runs.
         assert_eq!(drops.count(), 0);
     });
 }

@@ -1,4 +1,4 @@
-//! Events meet processes: joins and mailboxes are events, and a kill or a crash gives a sync up.
+//! Events and processes: joins and mailboxes are events, and a kill or a crash abandons a sync.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -45,13 +45,13 @@ fn a_message_and_a_join_are_events() {
             process.await.unwrap()
         });
         assert!(name.is_some());
-        // Two messages; or the helper's value, and one of them, unless the handle that was empty by then won.
+        // Two messages; or the helper's value and one message, or twice the handle, which is empty the second time.
         assert!([1, 2, 40, 41].contains(&sum), "{sum}");
     });
 }
 
 #[test]
-fn what_another_event_won_over_is_not_lost() {
+fn a_message_that_lost_to_another_event_is_not_lost() {
     on_each(|runtime| {
         runtime.block_on(async {
             let process = process::spawn(async |mut inbox: Inbox<u32>| {
@@ -121,7 +121,7 @@ fn a_crash_in_a_later_guard_fires_the_nacks_before_it() {
 }
 
 #[test]
-fn a_killed_holder_releases_its_lock() {
+fn a_killed_owner_releases_its_lock() {
     let _watch = watch();
     let runtime = runtime(2);
     let mutex: &'static Mutex<u32> = Box::leak(Box::new(Mutex::new(0)));

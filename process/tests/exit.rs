@@ -1,4 +1,4 @@
-//! Exits: a process ends with its value, by its crash, or killed wherever it is; its pid says dead.
+//! Exits: a process ends with its value, by its crash, or killed wherever it is; then its pid is dead.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(
@@ -234,7 +234,7 @@ fn kills_race_with_messages_and_ends() {
 }
 
 #[test]
-fn a_process_goes_on_without_its_handle() {
+fn a_process_keeps_running_without_its_handle() {
     on_each(|runtime| {
         let (sender, receiver) = mpsc::channel();
         let pid = runtime.block_on(async {
@@ -269,12 +269,12 @@ fn a_process_is_named() {
 fn a_local_process_stays_on_its_thread() {
     on_each(|runtime| {
         runtime.block_on(async {
-            let home = std::thread::current().id();
+            let thread = std::thread::current().id();
             let process = process::spawn_local(async move |mut inbox: Inbox<u32>| {
                 let rc = std::rc::Rc::new(std::cell::Cell::new(0));
                 for _ in 0..100 {
                     rc.set(rc.get() + inbox.receive().await);
-                    assert_eq!(std::thread::current().id(), home);
+                    assert_eq!(std::thread::current().id(), thread);
                 }
                 rc.get()
             })

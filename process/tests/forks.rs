@@ -26,7 +26,7 @@ fn sum(numbers: &[u64]) -> u64 {
     }
 }
 
-/// Halves that wait for each other: one is stolen, or both take turns.
+/// Two halves that wait for each other: one is stolen, or both take turns.
 fn meet() -> (u32, u32) {
     let (first, second) = (Latch::default(), Latch::default());
     join(
@@ -74,8 +74,8 @@ fn a_half_of_a_process_panics_and_the_process_crashes_alone() {
                 Err(ExitReason::Crash(message)) => assert_eq!(message, "the half"),
                 other => panic!("{other:?}"),
             }
-            let goes_on = process::spawn(async |_: Inbox<()>| meet()).unwrap();
-            assert_eq!(goes_on.await.unwrap(), (1, 2));
+            let unharmed = process::spawn(async |_: Inbox<()>| meet()).unwrap();
+            assert_eq!(unharmed.await.unwrap(), (1, 2));
         });
     });
 }

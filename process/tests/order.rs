@@ -1,4 +1,4 @@
-//! Order: what one sender sends to one process arrives in the order in which it was sent, once.
+//! Order: messages from one sender to one process arrive once each, in the order in which they were sent.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(
@@ -15,10 +15,10 @@ use tools::{for_seeds, on_each, runtime};
 use weald_kernel::{blocking, spawn, yield_now};
 use weald_process::{self as process, Inbox, Pid};
 
-/// Sender and number of a message.
+/// A message: its sender and its number.
 type Numbered = (usize, u64);
 
-/// Receives `count` messages of each of `senders` senders, and checks the order of each.
+/// Receives `count` messages from each of `senders` senders, and checks their order for each sender.
 async fn checks_order(mut inbox: Inbox<Numbered>, senders: usize, count: u64, selects: bool) {
     let mut next = vec![0; senders];
     for round in 0..senders as u64 * count {
@@ -27,14 +27,14 @@ async fn checks_order(mut inbox: Inbox<Numbered>, senders: usize, count: u64, se
             true => inbox.receive_if(|message| message.0 == unfinished).await,
             false => inbox.receive().await,
         };
-        assert_eq!(number, next[sender], "of sender {sender}");
+        assert_eq!(number, next[sender], "from sender {sender}");
         next[sender] += 1;
     }
     assert!(next.iter().all(|next| *next == count));
     assert!(inbox.try_receive().is_none());
 }
 
-/// Sends with pauses of different kinds.
+/// Sends `count` messages, with pauses of different kinds.
 async fn sends(pid: Pid<Numbered>, sender: usize, count: u64, mut random: tools::Random) {
     for number in 0..count {
         pid.send((sender, number));

@@ -1,4 +1,4 @@
-//! Pids: they stay what they are through any number of spawns, and sending to the dead is silent.
+//! Pids: they keep their meaning through any number of spawns, and a send to a dead process is silent.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -17,7 +17,7 @@ use tools::{Drops, on_each, runtime, watch};
 use weald_process::{self as process, Inbox, Pid, SendError};
 
 #[test]
-fn sends_to_the_dead_are_silent_and_try_send_gives_the_message_back() {
+fn a_send_to_a_dead_process_is_silent_and_try_send_returns_the_message() {
     on_each(|runtime| {
         let drops = Drops::default();
         let pid = runtime.block_on(async {
@@ -29,7 +29,7 @@ fn sends_to_the_dead_are_silent_and_try_send_gives_the_message_back() {
         pid.send(drops.token());
         assert_eq!(drops.count(), 1);
         let Err(SendError::Dead(token)) = pid.try_send(drops.token()) else {
-            panic!("it is dead")
+            panic!("the process is dead")
         };
         assert_eq!(drops.count(), 1);
         drop(token);
@@ -52,7 +52,7 @@ fn a_kept_pid_never_reaches_another_process() {
     runtime
         .block_on(runtime.spawn(async move {
             let mut kept: Vec<Pid<u64>> = Vec::new();
-            // A million processes in the same blocks; some of their pids are kept.
+            // A million processes in the same memory blocks; some of their pids are kept.
             for n in 0..1_000_000_u64 {
                 let wrong = counted.clone();
                 let process = process::spawn(move |mut inbox: Inbox<u64>| async move {
@@ -107,7 +107,7 @@ fn a_pid_outlives_its_runtime() {
 }
 
 #[test]
-fn pids_are_equal_exactly_if_their_process_is_the_same() {
+fn pids_are_equal_exactly_if_they_are_of_the_same_process() {
     on_each(|runtime| {
         runtime.block_on(async {
             let spawn =

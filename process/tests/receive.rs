@@ -1,5 +1,4 @@
-//! Receiving: `after`, `receive_if`, an inbox used by others than its process, and what is left
-//! unread.
+//! Receiving: `after`, `receive_if`, an inbox outside its process, and unread messages.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(
@@ -24,7 +23,7 @@ use weald_kernel::{Runtime, Wait, now, sleep, spawn, timeout, yield_now};
 use weald_process::{self as process, Inbox, SendError, TimedOut};
 
 #[test]
-fn after_zero_only_looks_and_a_message_that_is_there_wins() {
+fn after_zero_only_looks_and_a_message_that_is_already_there_wins() {
     on_each(|runtime| {
         let process = runtime.block_on(async {
             let process = process::spawn(async |mut inbox: Inbox<u32>| {
@@ -89,7 +88,7 @@ fn after_takes_a_message_that_comes_in_time_in_virtual_time() {
 }
 
 #[test]
-fn receive_if_keeps_the_order_of_the_rest_and_looks_once_at_each() {
+fn receive_if_keeps_the_order_of_the_rest_and_looks_at_each_once() {
     for_seeds(6, |random| {
         let runtime = runtime(1 + random.below(3));
         let wanted: Vec<u32> = (0..40)
@@ -97,7 +96,7 @@ fn receive_if_keeps_the_order_of_the_rest_and_looks_once_at_each() {
             .collect();
         let process = runtime.block_on(async {
             process::spawn(async move |mut inbox: Inbox<u32>| {
-                // In pieces, so that the scan resumes again and again.
+                // The messages come in pieces, so that the scan resumes again and again.
                 let own = inbox.pid();
                 let sender = spawn(async move {
                     for n in 0..300 {
@@ -117,7 +116,7 @@ fn receive_if_keeps_the_order_of_the_rest_and_looks_once_at_each() {
                         })
                         .after(Duration::from_millis(1))
                         .await;
-                    // Each at most once, in order, without a gap from the oldest on.
+                    // Each at most once, in order, from the oldest on without a gap.
                     assert_eq!(
                         looked,
                         left[..looked.len()],
@@ -144,7 +143,7 @@ fn a_scan_behind_a_long_queue_is_not_repeated_at_each_message() {
     on_each(|runtime| {
         let looks = Arc::new(AtomicUsize::new(0));
         let counted = looks.clone();
-        // From a job that gives way, so that even one worker scans again and again.
+        // Sent from a job that yields, so that even one worker scans again and again.
         let all = runtime.spawn(async move {
             let process = process::spawn(async move |mut inbox: Inbox<u32>| {
                 let wanted = |n: &u32| {
@@ -232,7 +231,7 @@ fn an_inbox_works_in_a_select_beside_sleeps_and_handles() {
 }
 
 #[test]
-fn an_inbox_works_under_a_waker_that_is_not_its_processs() {
+fn an_inbox_works_under_a_waker_of_another_task() {
     on_each(|runtime| {
         let process = runtime.block_on(async {
             let process = process::spawn(async |mut inbox: Inbox<u32>| {
@@ -267,7 +266,7 @@ fn an_inbox_works_under_a_waker_that_is_not_its_processs() {
     });
 }
 
-/// A process that lives as long as it is not killed, and whose inbox somebody else has.
+/// A process that lives until it is killed, and its inbox, moved out.
 fn with_inbox_outside() -> (process::Process<u32, ()>, Inbox<u32>) {
     let mut outside = None;
     let process = process::spawn(|inbox| {
@@ -297,7 +296,7 @@ fn an_inbox_moved_to_another_job_receives_there() {
             }
             let (sum, mut inbox) = receiving.await.unwrap();
             assert_eq!(sum, 499_500);
-            // And on to the main future, and to one that waits with its stack.
+            // The inbox moves on to the main future, and then to a job that waits in straight-line code.
             process.pid().send(1);
             assert_eq!(inbox.receive().await, 1);
             let pid = process.pid().clone();
@@ -334,7 +333,7 @@ fn an_inbox_moved_to_a_foreign_thread_receives_there() {
 }
 
 #[test]
-fn an_inbox_whose_process_is_gone_still_gives_what_it_had() {
+fn an_inbox_whose_process_is_gone_still_returns_its_messages() {
     on_each(|runtime| {
         runtime.block_on(async {
             let (process, mut inbox) = with_inbox_outside();
@@ -378,7 +377,7 @@ fn an_inbox_dropped_early_closes_the_mailbox() {
 }
 
 #[test]
-fn what_is_unread_at_the_end_is_dropped_once() {
+fn messages_that_are_unread_at_the_end_are_dropped_once() {
     for_seeds(5, |random| {
         let runtime = runtime(1 + random.below(4));
         let drops = Drops::default();
@@ -390,7 +389,7 @@ fn what_is_unread_at_the_end_is_dropped_once() {
                         drop(inbox.receive().await);
                     }
                     if scans {
-                        // Moves what is there into the chain, and leaves it.
+                        // Moves the queued messages into the chain, and leaves them there.
                         let _ = inbox.receive_if(|_| false).after(Duration::ZERO).await;
                     }
                 })
@@ -415,7 +414,7 @@ fn what_is_unread_at_the_end_is_dropped_once() {
 }
 
 #[test]
-fn receives_with_deadlines_lose_neither_message_nor_deadline() {
+fn receives_with_deadlines_lose_neither_messages_nor_deadlines() {
     on_each(|runtime| {
         runtime.block_on(async {
             let processes: Vec<_> = (0..200_u64)
@@ -452,7 +451,7 @@ fn a_message_that_comes_after_the_look_and_before_the_park_is_received() {
     on_each(|runtime| {
         let (looked, has_looked) = std::sync::mpsc::channel();
         let (sent, is_sent) = std::sync::mpsc::channel();
-        // A borrow of it lives across an await.
+        // In a mutex, because a borrow of it lives across an await.
         let is_sent = std::sync::Mutex::new(is_sent);
         let process = runtime.block_on(async {
             process::spawn(|mut inbox: Inbox<u32>| async move {
@@ -460,7 +459,7 @@ fn a_message_that_comes_after_the_look_and_before_the_park_is_received() {
                     let mut first = true;
                     let message = std::future::poll_fn(|cx| {
                         let polled = inbox.receive().poll_unpin(cx);
-                        // In the same poll, but after it has found nothing.
+                        // In the same poll, but after the receive has found nothing.
                         if polled.is_pending() && std::mem::take(&mut first) {
                             looked.send(()).unwrap();
                             is_sent.lock().unwrap().recv().unwrap();

@@ -1,4 +1,4 @@
-//! The receptor: spawn, spawn with reply, send, set handler; an unknown id is an error; a crash stays alone.
+//! The receptor: spawn, spawn with reply, send, set handler; an unknown id is an error; a crash ends one thread only.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -14,7 +14,7 @@ use tools::{on_each, until};
 use weald_kernel::{sleep, yield_now};
 use weald_process::receptor::{Id, Receptor, ReceptorError};
 
-/// What the next message is, without a blocked thread.
+/// The next message, without blocking the OS thread.
 async fn next<T>(receiver: &mpsc::Receiver<T>) -> T {
     loop {
         match receiver.try_recv() {
@@ -47,7 +47,7 @@ fn spawn_runs_the_closure_once_with_the_next_id() {
 }
 
 #[test]
-fn spawn_with_reply_tells_the_id_and_another_thread_may_be_told() {
+fn spawn_with_reply_returns_the_id_and_can_send_it_to_another_thread() {
     on_each(|runtime| {
         runtime.block_on(async {
             let receptor = Receptor::<Id>::start().unwrap();
@@ -101,7 +101,7 @@ fn an_unknown_id_is_an_error_and_nothing_else() {
     on_each(|runtime| {
         runtime.block_on(async {
             let receptor = Receptor::<u32>::start().unwrap();
-            // It sets no handler: so it is gone once it has run.
+            // This thread sets no handler, so it is gone once it has run.
             let gone = receptor.spawn_with_id(|_| ()).await.unwrap();
             while receptor.try_send(gone, 1).await.is_ok() {
                 yield_now().await;
@@ -122,7 +122,7 @@ fn an_unknown_id_is_an_error_and_nothing_else() {
 }
 
 #[test]
-fn a_crash_stays_alone() {
+fn a_crash_ends_its_thread_alone() {
     on_each(|runtime| {
         runtime.block_on(async {
             let receptor = Receptor::<u32>::start().unwrap();
@@ -245,7 +245,7 @@ fn destructors_that_panic_while_a_thread_crashes_end_that_thread_alone() {
             let crashes = receptor.spawn_with_id(crashes).await.unwrap();
             receptor.send(crashes, None);
             next(&started).await;
-            // Behind the message that crashes it; and a queue of two is dropped at once.
+            // Queued behind the message that crashes the thread; the crash drops both at once.
             receptor.try_send(crashes, Some(Bomb)).await.unwrap();
             receptor.try_send(crashes, Some(Bomb)).await.unwrap();
             go_on.send(()).unwrap();

@@ -46,7 +46,7 @@ async fn board() -> Result<(), Box<dyn std::error::Error>> {
         board.view().explain(&by_ada)
     );
     println!(
-        "then there were {} nodes",
+        "before that there were {} nodes",
         board.at(before).await?.tree().len()
     );
     for _ in 0..3 {

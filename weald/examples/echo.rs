@@ -1,4 +1,4 @@
-//! An echo over TCP, in straight lines: a thread of Weald for each connection.
+//! A TCP echo server in straight-line code: one thread of Weald for each connection.
 //!
 //! `cargo run -p weald --example echo`, and `nc localhost 7000`
 
@@ -16,9 +16,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     loop {
         let (stream, peer) = match listener.accept().wait() {
             Ok(accepted) => accepted,
-            // One client's failure, or no descriptors for a moment, for which the listener pauses by itself.
+            // One client failed, or no descriptors are free; in the second case the listener pauses on its own.
             Err(error) => {
-                eprintln!("nobody was accepted: {error}");
+                eprintln!("no connection was accepted: {error}");
                 continue;
             }
         };
@@ -30,7 +30,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
 }
 
-/// Sends back whatever comes, and counts it. To wait with the stack gives the worker to others.
+/// Sends back everything it receives, and counts the bytes. While it waits, its worker runs others.
 fn echo(stream: &TcpStream) -> io::Result<usize> {
     let mut buffer = [0; 4096];
     let mut bytes = 0;

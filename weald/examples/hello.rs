@@ -1,4 +1,4 @@
-//! A web server: an axum router on Weald alone. Ctrl-C lets the requests in flight end, and then the program.
+//! A web server: an axum router on Weald alone. Ctrl-C lets the requests in flight finish, and then ends the program.
 //!
 //! `cargo run -p weald --example hello`, and `curl localhost:3000/world`
 
@@ -31,7 +31,7 @@ async fn greet(Path(name): Path<String>) -> String {
     format!("hello, {name}\n")
 }
 
-/// Something to press Ctrl-C for.
+/// Slow enough to press Ctrl-C meanwhile.
 async fn slow() -> &'static str {
     weald::sleep(Duration::from_secs(3)).await;
     "at last\n"

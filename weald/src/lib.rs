@@ -1,10 +1,9 @@
 //! Weald: a runtime for programs made of very many small things.
 //!
-//! This crate is the face: it re-exports what its parts define. Start with [`process`] for units with
+//! This crate is the face: it re-exports what the other crates define. Start with [`process`] for units with
 //! mailboxes, with [`spawn`] for plain futures, and with [`Runtime::builder`] for settings.
 //!
-//! The promise: a unit that blocks, computes or crashes never stops another one, and Weald tells which
-//! it was.
+//! The promise: a unit that blocks, computes or crashes never stops another one, and Weald names the unit that did.
 //!
 //! ```
 //! use weald::process::{self, Inbox};
@@ -41,7 +40,7 @@ pub use weald_kernel::{
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// To wait with the stack use [`Wait`], which gives the worker to others meanwhile.
+/// To wait in straight-line code use [`Wait`]: the worker runs other jobs meanwhile.
 pub mod forest;
 
 /// The persistent tree itself: nodes that keep their ids through every version.
@@ -59,7 +58,7 @@ pub mod process {
     pub use weald_process::*;
 }
 
-/// Sockets and names of hosts.
+/// Sockets and host names.
 pub mod net {
     pub use weald_net::{
         KeepAlive, LookupError, ReadHalf, ShutDown, Stream, TcpListener, TcpStream, Transport,
@@ -69,12 +68,12 @@ pub mod net {
 
 pub use weald_net::{fs, signal};
 
-/// HTTP: `serve` for any tower service, an axum router say, and hyper's runtime traits.
+/// HTTP: `serve` for any tower service, such as an axum router, and hyper's runtime traits.
 pub mod http {
     pub use weald_http::*;
 }
 
-/// Waiting: locks, channels, and events of which one is chosen.
+/// Waiting: locks, channels, and events to choose among.
 pub mod sync {
     pub use weald_sync::*;
 }

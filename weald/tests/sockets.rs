@@ -1,4 +1,4 @@
-//! Sockets work from every shape of work alike: processes, threads, callbacks, forks, and plain futures.
+//! Sockets work from every kind of unit: processes, threads, callbacks, forks, and plain futures.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -11,7 +11,7 @@ use weald::{
     thread,
 };
 
-/// Gives back what comes over so many connections, and returns where.
+/// Starts an echo server for so many connections, and returns its address.
 fn serve(connections: usize) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let address = listener.local_addr().unwrap();
@@ -44,7 +44,7 @@ async fn ask(address: SocketAddr) -> [u8; 5] {
     answer
 }
 
-/// The same, waiting with the stack.
+/// As [`ask`], in straight-line code.
 fn ask_and_wait(address: SocketAddr) -> [u8; 5] {
     let stream = TcpStream::connect(address)
         .within(Duration::from_secs(30))

@@ -1,4 +1,5 @@
-//! Updates by units that share a thread: each is marked on its own, and a commit inside one is refused.
+//! Updates by units that share a thread: each is marked on its own, and a unit that commits inside its update is
+//! refused.
 //!
 //! The test runtime has one thread, so all units share it.
 
@@ -20,7 +21,7 @@ fn value(tree: &TreeHandle) -> Option<String> {
 }
 
 #[test]
-fn two_processes_that_wait_inside_an_update_do_not_stand_for_each_other() {
+fn two_processes_that_wait_inside_an_update_are_not_mistaken_for_each_other() {
     for seed in SEEDS {
         Runtime::test(seed).block_on(async {
             let forest = Forest::new();
@@ -33,7 +34,8 @@ fn two_processes_that_wait_inside_an_update_do_not_stand_for_each_other() {
             let mut ends = Some((tell_other, other_is_inside));
             let first = process::spawn(move |_: Inbox<()>| async move {
                 let updated = tree.update(|edit| {
-                    let (tell, mut inside) = ends.take().expect("nobody else commits to it");
+                    let (tell, mut inside) =
+                        ends.take().expect("no other unit commits to this tree");
                     tell.send(()).unwrap();
                     inside.receive().wait().unwrap();
                     put(edit, "first")
@@ -44,10 +46,10 @@ fn two_processes_that_wait_inside_an_update_do_not_stand_for_each_other() {
             let mut tell = Some(tell_one);
             let second = process::spawn(move |_: Inbox<()>| async move {
                 one_is_inside.receive().await.unwrap();
-                // The first one waits in its closure, on this thread.
+                // The first process waits in its closure, on this thread.
                 tree.update(|edit| put(edit, "before")).await.unwrap();
                 let updated = tree.update(|edit| {
-                    let tell = tell.take().expect("nobody else commits to it");
+                    let tell = tell.take().expect("no other unit commits to this tree");
                     tell.send(()).unwrap();
                     put(edit, "second")
                 });
@@ -70,7 +72,7 @@ fn a_process_that_commits_inside_its_update_is_refused() {
             let updated = tree.clone();
             let process = process::spawn(move |_: Inbox<()>| async move {
                 let inner = updated.update(|edit| {
-                    // It waits, and others run on its thread, before it commits.
+                    // The process waits before it commits, and others run on its thread.
                     weald::sleep(std::time::Duration::from_millis(10)).wait();
                     let refused = updated.update(|inner| put(inner, "inner")).wait();
                     put(edit, "outer")?;

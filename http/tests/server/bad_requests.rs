@@ -1,11 +1,11 @@
-//! What is no request: it is refused or its connection ends, and the server goes on for the others.
+//! Input that is not a request: the server refuses it or closes its connection, and serves the others.
 
 use std::{net::Shutdown, time::Duration};
 
 use super::{Client, HELLO, hello, run, start};
 use crate::tools::Random;
 
-/// Each with the beginning of the answer, if there is one.
+/// Each with the start of the answer, if there is one.
 const BAD: &[(&[u8], &str)] = &[
     (b"", ""),
     (b"\0", "HTTP/1.1 400"),
@@ -31,7 +31,7 @@ const BAD: &[(&[u8], &str)] = &[
         b"POST / HTTP/1.1\r\ntransfer-encoding: gzip\r\n\r\n",
         "HTTP/1.1 400",
     ),
-    // The beginning of a TLS connection, and of HTTP/2.
+    // The first bytes of a TLS connection, and of HTTP/2.
     (
         b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
         "HTTP/1.1 400",
@@ -40,7 +40,7 @@ const BAD: &[(&[u8], &str)] = &[
 ];
 
 #[test]
-fn what_is_no_request_is_refused() {
+fn input_that_is_not_a_request_is_refused() {
     run(2, async {
         let server = start(tower::service_fn(hello), |server| server);
         for (bad, answer) in BAD {
@@ -57,15 +57,15 @@ fn what_is_no_request_is_refused() {
     });
 }
 
-/// Random bytes, requests that were changed at random places, and requests that end anywhere.
+/// Random bytes, requests with one random byte, and requests that are cut off at a random place.
 #[test]
 fn no_bytes_do_harm() {
     run(2, async {
         let server = start(tower::service_fn(hello), |server| server);
         let mut random = Random(7);
-        let sound = b"POST /a?b HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n";
+        let valid = b"POST /a?b HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n";
         for round in 0..300 {
-            let mut bytes = sound.to_vec();
+            let mut bytes = valid.to_vec();
             match round % 3 {
                 0 => {
                     bytes = (0..random.below(200))
@@ -76,10 +76,10 @@ fn no_bytes_do_harm() {
                     let at = random.below(bytes.len());
                     bytes[at] = random.next().to_le_bytes()[0];
                 }
-                _ => bytes.truncate(random.below(sound.len())),
+                _ => bytes.truncate(random.below(valid.len())),
             }
             let client = Client::connect(server.address).await;
-            // The server may have ended it in between.
+            // The server may already have closed the connection.
             let _refused = client.stream.write_all(&bytes).await;
             if round % 2 == 0 {
                 let _refused = client.stream.shutdown(Shutdown::Write);
@@ -103,7 +103,7 @@ fn a_head_without_an_end_is_too_large() {
         client.send("GET / HTTP/1.1\r\n").await;
         let line = format!("name: {}\r\n", "v".repeat(1000));
         for _ in 0..17 {
-            // The answer comes before all of it was sent.
+            // The answer arrives before the whole head is sent.
             let _refused = client.stream.write_all(line.as_bytes()).await;
         }
         client.until("HTTP/1.1 431").await;

@@ -1,4 +1,4 @@
-//! Hyper driven by hand, on Weald's streams, timer and executor; also as a client.
+//! Hyper driven directly, on Weald's streams, timer and executor, as a server and as a client.
 
 use std::{convert::Infallible, time::Duration};
 
@@ -29,7 +29,7 @@ async fn ask<T: weald_net::Transport>(stream: weald_net::Stream<T>) -> Bytes {
 }
 
 #[test]
-fn hypers_client_speaks_to_the_server() {
+fn hypers_client_talks_to_the_server() {
     run(2, async {
         let server = start(tower::service_fn(hello), |server| server);
         let stream = TcpStream::connect(server.address).await.unwrap();
@@ -39,7 +39,7 @@ fn hypers_client_speaks_to_the_server() {
 }
 
 #[test]
-fn hypers_server_has_a_timer() {
+fn hypers_server_uses_the_timer() {
     run(2, async {
         let answer = service_fn(|_request: Request<Incoming>| async {
             Ok::<_, Infallible>(Response::new(Full::new(Bytes::from("by hand"))))
@@ -65,7 +65,7 @@ fn hypers_executor_spawns_jobs() {
     run(1, async {
         let (sender, mut receiver) = oneshot::channel();
         Executor.execute(async move {
-            let _gone = sender.send(5);
+            let _receiver_dropped = sender.send(5);
         });
         assert_eq!(receiver.receive().await.unwrap(), 5);
     });

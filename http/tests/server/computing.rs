@@ -1,4 +1,4 @@
-//! Services that compute: all workers are taken, and everybody else is served meanwhile.
+//! Services that compute: all workers are busy, and other clients are served in the meantime.
 
 use std::{
     convert::Infallible,
@@ -20,9 +20,9 @@ fn others_are_served_while_all_workers_compute() {
     for workers in [1, 2] {
         run(workers, async move {
             let enough = Arc::new(AtomicBool::new(false));
-            let told = enough.clone();
+            let enough_there = enough.clone();
             let service = tower::service_fn(move |request: Request<RequestBody>| {
-                let enough = told.clone();
+                let enough = enough_there.clone();
                 async move {
                     let computes = request.uri().path() == "/compute";
                     while computes && !enough.load(Ordering::Relaxed) {

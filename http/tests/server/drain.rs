@@ -1,4 +1,4 @@
-//! The end of a server: what is in flight is finished, until the deadline; the rest is named.
+//! Shutdown: requests in flight may finish until the deadline; those that have not are reported.
 
 use std::{convert::Infallible, time::Duration};
 
@@ -10,41 +10,41 @@ use weald_sync::channel;
 
 use super::{Client, run, start};
 
-/// Tells when a request is in flight, and answers when it may.
+/// A service that reports each request in flight, and answers once it is allowed to.
 fn gated() -> (
     impl weald_http::Serve,
     channel::Receiver<()>,
     channel::Sender<()>,
 ) {
-    let (began, begun) = channel::unbounded();
+    let (report, started) = channel::unbounded();
     let (allow, allowed) = channel::unbounded::<()>();
     let allowed = std::sync::Arc::new(allowed);
     let service = tower::service_fn(move |_request: Request<RequestBody>| {
-        let (began, allowed) = (began.clone(), allowed.clone());
+        let (report, allowed) = (report.clone(), allowed.clone());
         async move {
-            began.try_send(()).unwrap();
-            let _gone = allowed.receive().await;
+            report.try_send(()).unwrap();
+            let _allowed = allowed.receive().await;
             Ok::<_, Infallible>(Response::new(Full::new(Bytes::from("done."))))
         }
     });
-    (service, begun, allow)
+    (service, started, allow)
 }
 
 #[test]
-fn what_is_in_flight_is_finished() {
+fn requests_in_flight_are_finished() {
     run(2, async {
-        let (service, begun, allow) = gated();
+        let (service, started, allow) = gated();
         let server = start(service, |server| server);
         let idle = Client::connect(server.address).await;
         let busy = Client::connect(server.address).await;
         busy.send("GET /slow HTTP/1.1\r\nhost: x\r\n\r\n").await;
-        begun.receive().await.unwrap();
+        started.receive().await.unwrap();
         let address = server.address;
         let ending = weald_kernel::spawn(server.end());
         assert_eq!(idle.rest().await, "", "an idle connection is closed");
         assert!(!ending.is_finished(), "one request is in flight");
         let refused = weald_net::TcpStream::connect(address).await;
-        assert!(refused.is_err(), "nobody accepts any more");
+        assert!(refused.is_err(), "the listener is closed");
         allow.try_send(()).unwrap();
         let answer = busy.rest().await;
         assert!(answer.ends_with("done."), "{answer:?}");
@@ -54,9 +54,9 @@ fn what_is_in_flight_is_finished() {
 }
 
 #[test]
-fn what_does_not_end_in_time_is_named_and_stopped() {
+fn requests_that_do_not_end_in_time_are_reported_and_stopped() {
     run(2, async {
-        let (service, begun, _allow) = gated();
+        let (service, started, _allow) = gated();
         let server = start(service, |server| {
             server.drain_for(Duration::from_millis(50))
         });
@@ -64,7 +64,7 @@ fn what_does_not_end_in_time_is_named_and_stopped() {
         client
             .send("GET /for/ever HTTP/1.1\r\nhost: x\r\n\r\n")
             .await;
-        begun.receive().await.unwrap();
+        started.receive().await.unwrap();
         let peer = client.stream.local_addr().unwrap();
         let drained = server.end().await;
         let [unfinished] = &drained.not_stopped[..] else {
@@ -80,9 +80,9 @@ fn what_does_not_end_in_time_is_named_and_stopped() {
     });
 }
 
-/// The answer to a client that reads nothing stands in the way until the deadline.
+/// The answer to a client that reads nothing delays the shutdown only until the deadline.
 #[test]
-fn a_client_that_hangs_does_not_hold_up_the_end() {
+fn a_client_that_hangs_does_not_prevent_the_shutdown() {
     run(2, async {
         let large = tower::service_fn(|_request: Request<RequestBody>| async {
             Ok::<_, Infallible>(Response::new(Full::new(Bytes::from(vec![b'x'; 64 << 20]))))
@@ -91,8 +91,8 @@ fn a_client_that_hangs_does_not_hold_up_the_end() {
         let client = Client::connect(server.address).await;
         client.send("GET /large HTTP/1.1\r\nhost: x\r\n\r\n").await;
         client.stream.readable().await.unwrap();
-        let begun = Client::connect(server.address).await;
-        begun.send("GET /half").await;
+        let half = Client::connect(server.address).await;
+        half.send("GET /half").await;
         let mut served = Client::connect(server.address).await;
         served.send("HEAD / HTTP/1.1\r\nhost: x\r\n\r\n").await;
         served.until("\r\n\r\n").await;
@@ -100,23 +100,23 @@ fn a_client_that_hangs_does_not_hold_up_the_end() {
         assert_eq!(drained.not_stopped.len(), 1, "{drained:?}");
         assert!(drained.not_stopped[0].to_string().starts_with("GET /large"));
         assert_eq!(served.rest().await, "");
-        assert_eq!(begun.rest().await, "");
+        assert_eq!(half.rest().await, "");
     });
 }
 
 #[test]
 fn a_server_that_is_dropped_lets_requests_finish() {
     run(2, async {
-        let (service, begun, allow) = gated();
+        let (service, started, allow) = gated();
         let server = start(service, |server| server);
         let idle = Client::connect(server.address).await;
         let busy = Client::connect(server.address).await;
         busy.send("GET / HTTP/1.1\r\nhost: x\r\n\r\n").await;
-        begun.receive().await.unwrap();
+        started.receive().await.unwrap();
         server.ended.cancel();
         assert_eq!(idle.rest().await, "");
         let refused = weald_net::TcpStream::connect(server.address).await;
-        assert!(refused.is_err(), "nobody accepts any more");
+        assert!(refused.is_err(), "the listener is closed");
         allow.try_send(()).unwrap();
         assert!(busy.rest().await.ends_with("done."));
     });

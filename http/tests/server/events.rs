@@ -1,4 +1,4 @@
-//! Server-sent events are kept alive while nothing happens.
+//! Idle streams of server-sent events are kept alive.
 
 use std::{convert::Infallible, time::Duration};
 
@@ -26,7 +26,7 @@ async fn events() -> Response {
 }
 
 #[test]
-fn comments_come_while_nothing_happens() {
+fn comments_are_sent_while_there_are_no_events() {
     run(2, async {
         let router = Router::new().route("/events", get(events));
         let server = start(router, |server| server.drain_for(Duration::from_millis(10)));

@@ -1,4 +1,4 @@
-//! The server's program has no descriptor left: it pauses, does not spin, and goes on.
+//! The server has no descriptor left: it pauses instead of spinning, and then continues.
 
 use std::{env, process::Command};
 
@@ -9,7 +9,7 @@ use super::{Client, HELLO, hello, start};
 const CHILD: &str = "WEALD_HTTP_FEW_DESCRIPTORS";
 
 #[test]
-fn a_server_without_descriptors_pauses_and_goes_on() {
+fn a_server_without_descriptors_pauses_and_continues() {
     if env::var_os(CHILD).is_some() {
         let _watch = crate::tools::watch();
         let runtime = crate::tools::runtime(2);
@@ -18,7 +18,7 @@ fn a_server_without_descriptors_pauses_and_goes_on() {
     let ended = Command::new(env::current_exe().unwrap())
         .args([
             "--exact",
-            "server::exhaustion::a_server_without_descriptors_pauses_and_goes_on",
+            "server::exhaustion::a_server_without_descriptors_pauses_and_continues",
         ])
         .env(CHILD, "1")
         .output()
@@ -50,8 +50,11 @@ async fn child(runtime: &weald_kernel::Runtime) {
     let polls = runtime.metrics().polls;
     weald_kernel::sleep(std::time::Duration::from_millis(100)).await;
     let more = runtime.metrics().polls - polls;
-    assert!(more < 500, "{more} polls while nothing can be done");
-    // The last ones were not accepted; they are when others go.
+    assert!(
+        more < 500,
+        "{more} polls while the server could accept nothing"
+    );
+    // The last connections were not accepted. They are once others close.
     let mut last = clients.pop().unwrap();
     clients.truncate(2);
     last.send(HELLO).await;

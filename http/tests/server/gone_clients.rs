@@ -1,4 +1,4 @@
-//! Clients that go while they are served: the service's future is dropped, whichever way they went.
+//! Clients that leave while they are served: the service's future is dropped, however they leave.
 
 use std::{
     convert::Infallible,
@@ -18,14 +18,14 @@ use weald_sync::channel;
 use super::{Client, HELLO, run, start};
 use crate::tools::{Drops, until_yielding};
 
-/// Never answers a request that came whole, and tells when it begins and when it is dropped.
+/// A service that never answers a complete request, and reports when it starts and when it is dropped.
 fn endless(drops: &Drops) -> (impl weald_http::Serve, channel::Receiver<()>) {
-    let (began, begun) = channel::unbounded();
+    let (report, started) = channel::unbounded();
     let drops = drops.clone();
     let service = tower::service_fn(move |request: Request<RequestBody>| {
-        let (began, token) = (began.clone(), drops.token());
+        let (report, token) = (report.clone(), drops.token());
         async move {
-            began.try_send(()).unwrap();
+            report.try_send(()).unwrap();
             if request.into_body().collect().await.is_ok() {
                 std::future::pending::<()>().await;
             }
@@ -33,14 +33,14 @@ fn endless(drops: &Drops) -> (impl weald_http::Serve, channel::Receiver<()>) {
             Ok::<_, Infallible>(Response::new(Full::new(Bytes::new())))
         }
     });
-    (service, begun)
+    (service, started)
 }
 
 #[test]
 fn a_service_ends_with_its_client() {
     run(2, async {
         let drops = Drops::default();
-        let (service, begun) = endless(&drops);
+        let (service, started) = endless(&drops);
         let server = start(service, |server| server);
         let post = "POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 10\r\n\r\n12345";
         let mut ended = 0;
@@ -49,7 +49,7 @@ fn a_service_ends_with_its_client() {
                 let client = Client::connect(server.address).await;
                 client.stream.set_linger(linger).unwrap();
                 client.send(request).await;
-                begun.receive().await.unwrap();
+                started.receive().await.unwrap();
                 drop(client);
                 ended += 1;
                 until_yielding(|| drops.count() == ended).await;
@@ -61,7 +61,7 @@ fn a_service_ends_with_its_client() {
 
 const CHILD: &str = "WEALD_HTTP_CLIENTS";
 
-/// The clients are another program, which is killed.
+/// The clients are in a child process, which is killed.
 #[test]
 fn a_service_ends_when_its_clients_are_killed() {
     if let Ok(address) = env::var(CHILD) {
@@ -77,7 +77,7 @@ fn a_service_ends_when_its_clients_are_killed() {
     }
     run(2, async {
         let drops = Drops::default();
-        let (service, begun) = endless(&drops);
+        let (service, started) = endless(&drops);
         let server = start(service, |server| server);
         let mut clients = Command::new(env::current_exe().unwrap())
             .args([
@@ -93,7 +93,7 @@ fn a_service_ends_when_its_clients_are_killed() {
         let mut lines = lines.map(Result::unwrap);
         assert!(lines.any(|line| line == "asked"));
         for _ in 0..50 {
-            begun.receive().await.unwrap();
+            started.receive().await.unwrap();
         }
         clients.kill().unwrap();
         clients.wait().unwrap();
@@ -103,9 +103,9 @@ fn a_service_ends_when_its_clients_are_killed() {
 }
 
 #[test]
-fn who_ends_only_its_direction_is_answered_if_that_is_wanted() {
+fn a_half_closed_client_is_answered_only_if_the_server_allows_it() {
     run(2, async {
-        let (begin, allowed) = channel::unbounded::<()>();
+        let (allow, allowed) = channel::unbounded::<()>();
         let allowed = std::sync::Arc::new(allowed);
         let service = tower::service_fn(move |_request: Request<RequestBody>| {
             let allowed = allowed.clone();
@@ -126,7 +126,7 @@ fn who_ends_only_its_direction_is_answered_if_that_is_wanted() {
             client.stream.shutdown(Shutdown::Write).unwrap();
         }
         assert_eq!(dropped.rest().await, "");
-        begin.try_send(()).unwrap();
+        allow.try_send(()).unwrap();
         assert!(answered.rest().await.ends_with("still there."));
         strict.end().await;
         lenient.end().await;

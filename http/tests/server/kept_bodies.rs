@@ -1,4 +1,4 @@
-//! Bodies that outlive their requests, and are dropped or polled while the next one is waited for.
+//! Bodies that outlive their requests, and are dropped or polled while a reader waits for the next body.
 
 use std::{
     convert::Infallible,
@@ -22,15 +22,15 @@ use weald_kernel::spawn;
 use super::{Client, run, start};
 use crate::tools::until_yielding;
 
-/// What the service kept, and how much of another body had come when its reader last had to wait.
+/// The body that the service kept, and how much of another body had arrived when its reader last had to wait.
 #[derive(Clone, Default)]
-struct Shop {
+struct Keeper {
     kept: Arc<Mutex<Option<RequestBody>>>,
     had: Arc<AtomicUsize>,
 }
 
-impl Shop {
-    /// Keeps a body of three bytes after its end; counts those of any other one, in a job of its own.
+impl Keeper {
+    /// Keeps a body of three bytes after its end. Counts the bytes of any other body, in a job of its own.
     async fn serve(
         self,
         request: Request<RequestBody>,
@@ -43,7 +43,9 @@ impl Shop {
         }
         let reading = async move {
             let mut count = 0;
-            while let Some(frame) = poll_fn(|cx| noted(&mut body, cx, (count, &self.had))).await {
+            while let Some(frame) =
+                poll_fn(|cx| poll_recorded(&mut body, cx, (count, &self.had))).await
+            {
                 count += frame.into_data().unwrap().len();
             }
             count
@@ -52,10 +54,10 @@ impl Shop {
         Ok(Response::new(Full::new(format!("{count}.").into())))
     }
 
-    /// A client whose second body is waited for, while the first one still exists.
+    /// A client whose second body has a waiting reader, while its first body still exists.
     async fn client(&self, set: Duration) -> (Client, super::Running) {
-        let shop = self.clone();
-        let service = tower::service_fn(move |request| shop.clone().serve(request));
+        let keeper = self.clone();
+        let service = tower::service_fn(move |request| keeper.clone().serve(request));
         let server = start(service, |server| server.body_timeout(set));
         let mut client = Client::connect(server.address).await;
         client
@@ -70,8 +72,8 @@ impl Shop {
     }
 }
 
-/// The next frame, after `count` bytes; a wait for it is noted when the body knows of it.
-fn noted(
+/// Polls for the next frame, after `count` bytes. Records `count` in `had` if the reader has to wait.
+fn poll_recorded(
     body: &mut RequestBody,
     cx: &mut Context<'_>,
     (count, had): (usize, &AtomicUsize),
@@ -86,11 +88,11 @@ fn noted(
 const LONG: Duration = Duration::from_secs(3600);
 
 #[test]
-fn one_that_is_dropped_late_leaves_the_next_ones_reader_alone() {
+fn a_body_dropped_late_leaves_the_next_ones_reader_alone() {
     run(2, async {
-        let shop = Shop::default();
-        let (mut client, server) = shop.client(LONG).await;
-        shop.kept.lock().unwrap().take().unwrap();
+        let keeper = Keeper::default();
+        let (mut client, server) = keeper.client(LONG).await;
+        keeper.kept.lock().unwrap().take().unwrap();
         client.send("def").await;
         client.until("6.").await;
         drop(client);
@@ -99,11 +101,11 @@ fn one_that_is_dropped_late_leaves_the_next_ones_reader_alone() {
 }
 
 #[test]
-fn one_that_is_polled_late_leaves_the_next_ones_reader_alone() {
+fn a_body_polled_late_leaves_the_next_ones_reader_alone() {
     run(2, async {
-        let shop = Shop::default();
-        let (mut client, server) = shop.client(LONG).await;
-        let mut kept = shop.kept.lock().unwrap().take().unwrap();
+        let keeper = Keeper::default();
+        let (mut client, server) = keeper.client(LONG).await;
+        let mut kept = keeper.kept.lock().unwrap().take().unwrap();
         let mut cx = Context::from_waker(Waker::noop());
         assert!(Pin::new(&mut kept).poll_frame(&mut cx).is_ready());
         client.send("def").await;
@@ -113,13 +115,13 @@ fn one_that_is_polled_late_leaves_the_next_ones_reader_alone() {
     });
 }
 
-/// The client is silent: it is still the one who is waited for.
+/// The client is silent, and its time limit still applies.
 #[test]
-fn one_that_is_dropped_late_does_not_lift_the_next_ones_time_limit() {
+fn a_body_dropped_late_does_not_lift_the_next_ones_time_limit() {
     run(2, async {
-        let shop = Shop::default();
-        let (client, server) = shop.client(Duration::from_millis(200)).await;
-        shop.kept.lock().unwrap().take().unwrap();
+        let keeper = Keeper::default();
+        let (client, server) = keeper.client(Duration::from_millis(200)).await;
+        keeper.kept.lock().unwrap().take().unwrap();
         let answer = client.rest().await;
         assert!(answer.starts_with("HTTP/1.1 408"), "{answer:?}");
         server.end().await;

@@ -1,9 +1,9 @@
-//! As many connections as may be: further ones wait, and come when others end.
+//! The connection limit: further connections wait, and are accepted when others end.
 
 use super::{Client, HELLO, hello, run, start};
 
 #[test]
-fn one_too_many_waits() {
+fn a_connection_beyond_the_limit_waits() {
     run(2, async {
         let server = start(tower::service_fn(hello), |server| server.max_connections(2));
         let mut clients = Vec::new();

@@ -1,4 +1,4 @@
-//! Ten thousand connections at once, in a program of its own that may have so many descriptors.
+//! Ten thousand connections at once, in a child process whose descriptor limit allows them.
 
 use std::{env, process::Command};
 
@@ -11,7 +11,7 @@ const CHILD: &str = "WEALD_HTTP_MANY";
 const MANY: u64 = 10_000;
 
 #[test]
-fn ten_thousand_are_served_and_go_at_once() {
+fn ten_thousand_are_served_and_close_at_once() {
     if env::var_os(CHILD).is_some() {
         let _watch = crate::tools::watch();
         return crate::tools::runtime(2).block_on(child());
@@ -19,7 +19,7 @@ fn ten_thousand_are_served_and_go_at_once() {
     let ended = Command::new(env::current_exe().unwrap())
         .args([
             "--exact",
-            "server::many::ten_thousand_are_served_and_go_at_once",
+            "server::many::ten_thousand_are_served_and_close_at_once",
         ])
         .env(CHILD, "1")
         .output()
@@ -42,7 +42,7 @@ async fn child() {
         },
     )
     .unwrap();
-    // Both ends are in this program; fewer where the system does not allow so many.
+    // Both ends are in this process. Fewer connections where the system does not allow that many descriptors.
     let each = MANY.min((current - 200) / 2) / 100;
     let server = start(tower::service_fn(hello), |server| server);
     let address = server.address;

@@ -10,7 +10,11 @@ use weald_http::RequestBody;
 use super::{Client, run, start};
 
 async fn fragile(request: Request<RequestBody>) -> Result<Response<Full<Bytes>>, Infallible> {
-    assert_ne!(request.uri().path(), "/panic", "asked to");
+    assert_ne!(
+        request.uri().path(),
+        "/panic",
+        "the request asks for a panic"
+    );
     Ok(Response::new(Full::new("alive.".into())))
 }
 

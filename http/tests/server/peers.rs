@@ -1,4 +1,4 @@
-//! A service learns who asks.
+//! A service can learn the address of its client.
 
 use axum::{Extension, Router, routing::get};
 use http::Request;
@@ -9,10 +9,10 @@ use weald_http::RequestBody;
 use super::{Client, HELLO, run, start};
 
 #[test]
-fn a_handler_is_told_the_address_of_its_client() {
+fn a_handler_gets_the_address_of_its_client() {
     run(2, async {
-        let tell = |Extension(peer): Extension<SocketAddr>| async move { format!("{peer}.") };
-        let router: Router = Router::new().route("/", get(tell));
+        let handler = |Extension(peer): Extension<SocketAddr>| async move { format!("{peer}.") };
+        let router: Router = Router::new().route("/", get(handler));
         let service = router.map_request(|mut request: Request<RequestBody>| {
             if let Some(peer) = request.body().peer() {
                 request.extensions_mut().insert(peer);

@@ -1,4 +1,4 @@
-//! Requests: one after the other on one connection, several at once, and after a pause.
+//! Requests: one after another on one connection, several at once, and after a pause.
 
 use std::{convert::Infallible, future::Future, time::Duration};
 
@@ -11,7 +11,9 @@ use weald_kernel::sleep;
 use super::{Client, run, start};
 
 /// Answers with the path and the length of the body.
-async fn tell(request: Request<RequestBody>) -> Result<Response<Full<Bytes>>, Infallible> {
+async fn path_and_length(
+    request: Request<RequestBody>,
+) -> Result<Response<Full<Bytes>>, Infallible> {
     let path = request.uri().path().to_owned();
     let body = request.into_body().collect().await.unwrap().to_bytes();
     let text = format!("{path} {}.", body.len());
@@ -21,7 +23,7 @@ async fn tell(request: Request<RequestBody>) -> Result<Response<Full<Bytes>>, In
 fn with_server<F: Future<Output = ()>>(test: impl Fn(std::net::SocketAddr) -> F) {
     for workers in [1, 2] {
         run(workers, async {
-            let server = start(tower::service_fn(tell), |server| server);
+            let server = start(tower::service_fn(path_and_length), |server| server);
             test(server.address).await;
             let drained = server.end().await;
             assert!(drained.not_stopped.is_empty());
@@ -48,7 +50,7 @@ fn a_connection_is_kept_alive() {
 }
 
 #[test]
-fn requests_that_come_together_are_answered_in_order() {
+fn requests_that_arrive_together_are_answered_in_order() {
     with_server(|address| async move {
         let mut client = Client::connect(address).await;
         let requests: String = (0..50)
@@ -62,11 +64,12 @@ fn requests_that_come_together_are_answered_in_order() {
     });
 }
 
-/// Longer than it takes a connection to give up its buffers; and with the next request begun.
+/// The pauses are longer than it takes a connection to give up its buffers. The last one is in the middle of a
+/// request.
 #[test]
-fn a_connection_that_gave_up_its_buffers_serves_on() {
+fn a_connection_that_gave_up_its_buffers_still_serves() {
     run(2, async {
-        let server = start(tower::service_fn(tell), |server| server);
+        let server = start(tower::service_fn(path_and_length), |server| server);
         let mut client = Client::connect(server.address).await;
         let body = "b".repeat(100_000);
         for request in [

@@ -26,20 +26,20 @@ fn a_head_that_does_not_end_is_refused() {
             server.header_timeout(SHORT)
         });
         let silent = Client::connect(server.address).await;
-        let begun = Client::connect(server.address).await;
-        begun.send("GET / HTTP/1.1\r\nhost:").await;
+        let started = Client::connect(server.address).await;
+        started.send("GET / HTTP/1.1\r\nhost:").await;
         let mut later = Client::connect(server.address).await;
         later.send("GET / HTTP/1.1\r\nhost: x\r\n\r\n").await;
         later.until("small.").await;
         later.send("GET / HT").await;
         assert_eq!(silent.rest().await, "");
-        assert!(begun.rest().await.starts_with("HTTP/1.1 408"));
+        assert!(started.rest().await.starts_with("HTTP/1.1 408"));
         assert!(later.rest().await.starts_with("HTTP/1.1 408"));
         assert!(server.end().await.not_stopped.is_empty());
     });
 }
 
-/// A head that comes byte by byte does not begin the time anew.
+/// A head that arrives byte by byte does not restart the time limit.
 #[test]
 fn a_head_that_trickles_is_refused_too() {
     run(2, async {
@@ -72,14 +72,14 @@ fn a_client_that_reads_nothing_is_given_up() {
         let client = Client::connect(server.address).await;
         client.send("GET / HTTP/1.1\r\nhost: x\r\n\r\n").await;
         client.stream.readable().await.unwrap();
-        // Nothing is read until the server has closed: its end then waits for nobody.
+        // The client reads nothing until the server has closed the connection, so the shutdown waits for nothing.
         let other = Client::connect(server.address).await;
         drop(other);
         weald_kernel::sleep(4 * SHORT).await;
         let text = client.rest().await;
         assert!(
             text.len() < 64 << 20,
-            "not everything fits into the system's buffers"
+            "not everything fits in the system's buffers"
         );
         assert!(server.end().await.not_stopped.is_empty());
     });

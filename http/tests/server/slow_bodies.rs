@@ -1,4 +1,4 @@
-//! Bodies that do not come: the client is given up, and a service that takes its time is not.
+//! Bodies that do not arrive: the server gives up a slow client, but not a slow service.
 
 use std::{convert::Infallible, pin::pin, time::Duration};
 
@@ -37,10 +37,10 @@ fn a_body_that_stops_is_refused_and_the_service_dropped() {
             }
         });
         let server = start(service, |server| server.body_timeout(SHORT));
-        for begun in ["", "123"] {
+        for start in ["", "123"] {
             let client = Client::connect(server.address).await;
             client.send(POST).await;
-            client.send(begun).await;
+            client.send(start).await;
             let answer = client.rest().await;
             assert!(answer.starts_with("HTTP/1.1 408"), "{answer:?}");
         }
@@ -49,9 +49,9 @@ fn a_body_that_stops_is_refused_and_the_service_dropped() {
     });
 }
 
-/// Each piece begins the time anew: together they take longer than a client may be silent.
+/// Each piece restarts the time limit: together they take longer than a client may be silent.
 #[test]
-fn a_body_that_comes_in_pieces_is_awaited() {
+fn a_body_that_arrives_in_pieces_is_awaited() {
     run(2, async {
         let server = start(tower::service_fn(count), |server| {
             server.body_timeout(4 * SHORT)
@@ -76,7 +76,7 @@ fn a_service_that_takes_its_time_is_not_the_clients_fault() {
                 "/all" => drop(request.body_mut().collect().await.unwrap()),
                 "/part" => drop(request.body_mut().frame().await.unwrap().unwrap()),
                 "/asked" => {
-                    // It comes later, but nobody looks.
+                    // The frame arrives later, but the service does not poll again.
                     let early = request.body_mut().frame().now_or_never();
                     assert!(early.is_none());
                 }
@@ -108,9 +108,9 @@ fn a_service_that_takes_its_time_is_not_the_clients_fault() {
     });
 }
 
-/// What makes the client go on is no answer yet.
+/// `100 Continue` does not count as a response.
 #[test]
-fn a_body_that_stops_after_the_word_to_go_on_is_refused() {
+fn a_body_that_stops_after_100_continue_is_refused() {
     run(2, async {
         let server = start(tower::service_fn(count), |server| {
             server.body_timeout(SHORT)
@@ -126,7 +126,7 @@ fn a_body_that_stops_after_the_word_to_go_on_is_refused() {
     });
 }
 
-/// A service that takes what comes in a while, and then does something else.
+/// A service that takes what arrives within a timeout, and then does something else.
 #[test]
 fn a_service_that_no_longer_waits_takes_its_time() {
     run(2, async {
@@ -148,7 +148,7 @@ fn a_service_that_no_longer_waits_takes_its_time() {
     });
 }
 
-/// The service looks at other things in between: that does not lengthen the client's time.
+/// The service handles other events in between, which does not extend the client's time limit.
 #[test]
 fn a_service_that_waits_for_several_things_refuses_a_body_that_stops() {
     run(2, async {
@@ -179,10 +179,10 @@ fn a_body_that_stops_while_another_job_reads_it_is_refused() {
             weald_kernel::spawn(count(request)).await.unwrap()
         });
         let server = start(elsewhere, |server| server.body_timeout(SHORT));
-        for begun in ["", "123"] {
+        for start in ["", "123"] {
             let client = Client::connect(server.address).await;
             client.send(POST).await;
-            client.send(begun).await;
+            client.send(start).await;
             let answer = client.rest().await;
             assert!(answer.starts_with("HTTP/1.1 408"), "{answer:?}");
         }

@@ -1,4 +1,4 @@
-//! Bodies that are made and read piece by piece, by an axum router: nothing is collected, nor made ahead.
+//! Bodies that an axum router produces and reads piece by piece: no body is collected or produced ahead of time.
 
 use std::{
     convert::Infallible,
@@ -17,7 +17,7 @@ use super::{Client, HELLO, run, start};
 use crate::tools::{Drops, until_yielding};
 
 #[test]
-fn a_body_goes_back_as_it_comes() {
+fn a_body_is_echoed_as_it_arrives() {
     run(2, async {
         let echo = |request: Request| async {
             Response::new(Body::from_stream(request.into_body().into_data_stream()))
@@ -40,7 +40,7 @@ fn a_body_goes_back_as_it_comes() {
 }
 
 #[test]
-fn each_piece_goes_when_it_is_there() {
+fn each_piece_is_sent_when_it_is_ready() {
     run(2, async {
         let (sender, receiver) = channel::unbounded::<&'static str>();
         let receiver = Arc::new(receiver);
@@ -66,7 +66,7 @@ fn each_piece_goes_when_it_is_there() {
     });
 }
 
-/// Pieces without end, counted, until they are dropped.
+/// An endless stream of pieces, which counts them until it is dropped.
 fn endless(
     made: Arc<AtomicUsize>,
     drops: &Drops,
@@ -78,7 +78,7 @@ fn endless(
 }
 
 #[test]
-fn nothing_is_made_for_a_client_that_does_not_read() {
+fn nothing_is_produced_for_a_client_that_does_not_read() {
     run(2, async {
         let (made, drops) = (Arc::new(AtomicUsize::new(0)), Drops::default());
         let (made_there, drops_there) = (made.clone(), drops.clone());
@@ -90,13 +90,17 @@ fn nothing_is_made_for_a_client_that_does_not_read() {
         let client = Client::connect(server.address).await;
         client.send(HELLO).await;
         client.stream.readable().await.unwrap();
-        // The system's buffers fill up, and then nothing more is made.
+        // The system's buffers fill up, and then no more pieces are produced.
         let mut before = 0;
         while made.swap(0, Ordering::Relaxed) > 0 || before == 0 {
             before += 1;
             weald_kernel::sleep(std::time::Duration::from_millis(50)).await;
         }
-        assert_eq!(drops.count(), 0, "it goes on when the client reads");
+        assert_eq!(
+            drops.count(),
+            0,
+            "the stream continues when the client reads"
+        );
         drop(client);
         until_yielding(|| drops.count() == 1).await;
         assert!(server.end().await.not_stopped.is_empty());

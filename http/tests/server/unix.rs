@@ -11,7 +11,7 @@ use super::{HELLO, hello, run};
 fn a_unix_socket_is_served() {
     run(2, async {
         let path = std::env::temp_dir().join(format!("weald-http-{}", std::process::id()));
-        let _left = std::fs::remove_file(&path);
+        let _leftover = std::fs::remove_file(&path);
         let listener = UnixListener::bind(&path).unwrap();
         let server = weald_http::serve(listener, tower::service_fn(hello));
         let server = spawn(server.until(pending::<()>()).into_future());

@@ -1,4 +1,4 @@
-//! A connection that becomes another protocol's.
+//! A connection that switches to another protocol.
 
 use std::{convert::Infallible, future::poll_fn, io, pin::Pin, task::ready};
 
@@ -16,15 +16,15 @@ use super::{Client, run, start};
 
 async fn read(io: &mut Upgraded) -> io::Result<Vec<u8>> {
     poll_fn(|cx| {
-        let mut place = [0; 64];
-        let mut buffer = ReadBuf::new(&mut place);
+        let mut bytes = [0; 64];
+        let mut buffer = ReadBuf::new(&mut bytes);
         ready!(Pin::new(&mut *io).poll_read(cx, buffer.unfilled()))?;
         Ok(buffer.filled().to_vec()).into()
     })
     .await
 }
 
-/// Gives back what comes, in capitals.
+/// Echoes what arrives, in capitals.
 async fn shout(request: Request<RequestBody>) -> Result<Response<Empty<Bytes>>, Infallible> {
     spawn(async move {
         let mut io = hyper::upgrade::on(request).await.unwrap();
@@ -46,7 +46,7 @@ async fn shout(request: Request<RequestBody>) -> Result<Response<Empty<Bytes>>, 
 }
 
 #[test]
-fn a_connection_is_handed_over() {
+fn an_upgraded_connection_belongs_to_the_service() {
     run(2, async {
         let server = start(tower::service_fn(shout), |server| server);
         let mut client = Client::connect(server.address).await;
@@ -58,7 +58,7 @@ fn a_connection_is_handed_over() {
         client.until("\r\n\r\nWITH IT").await;
         assert!(
             server.end().await.not_stopped.is_empty(),
-            "it is not the server's any more"
+            "the server no longer owns the connection"
         );
         client.send("and after it").await;
         client.until("AND AFTER IT").await;

@@ -53,13 +53,13 @@ impl tracing::Subscriber for Collector {
     fn exit(&self, _: &tracing::span::Id) {}
 }
 
-/// From now on the reports of the whole program are collected.
+/// Starts to collect the reports of the whole program. Later calls do nothing.
 pub(crate) fn collect_reports() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| tracing::subscriber::set_global_default(Collector).unwrap());
 }
 
-/// The collected reports with that target whose text contains `part`.
+/// The collected reports with this target whose text contains `part`.
 pub(crate) fn reports(target: &str, part: &str) -> Vec<Report> {
     let reports = REPORTS.lock().unwrap_or_else(PoisonError::into_inner);
     let wanted = |report: &&Report| report.target == target && report.text.contains(part);

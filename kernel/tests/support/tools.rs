@@ -1,9 +1,9 @@
-//! What the behaviour tests of the kernel and of processes share: drop counters, a latch, seeds, a
-//! guard against hangs.
+//! Shared by the behaviour tests of the kernel and of the crates above it: drop counters, a latch, seeds,
+//! and a guard against hangs.
 //!
-//! Nothing here waits for the clock, but the guard: it ends a test program that hangs, by name.
+//! Only the guard waits for the clock: it names a test that hangs, and aborts the program.
 
-#![allow(dead_code, reason = "each test file uses a part of it")]
+#![allow(dead_code, reason = "each test file uses only some of it")]
 
 use std::{
     io::Write,
@@ -36,7 +36,7 @@ impl Drops {
         self.0.dropped.load(Ordering::SeqCst)
     }
 
-    /// How many tokens there ever were.
+    /// How many tokens were ever created.
     pub(crate) fn made(&self) -> usize {
         self.0.made.load(Ordering::SeqCst)
     }
@@ -56,7 +56,7 @@ impl Drop for Token {
     }
 }
 
-/// A future that any thread completes, for any number of waiters. Knows nothing of the kernel.
+/// A future that any thread can complete, for any number of waiters. Independent of the kernel.
 #[derive(Clone, Default)]
 pub(crate) struct Latch(Arc<Mutex<(bool, Vec<Waker>)>>);
 
@@ -70,7 +70,7 @@ impl Latch {
         wakers.into_iter().for_each(Waker::wake);
     }
 
-    /// How many wakers wait in it.
+    /// How many wakers are registered.
     pub(crate) fn waiters(&self) -> usize {
         self.0
             .lock()
@@ -95,7 +95,7 @@ impl Future for Latch {
     }
 }
 
-/// Gives the core away until `condition` is true.
+/// Yields the OS thread until `condition` is true.
 #[track_caller]
 pub(crate) fn until(condition: impl Fn() -> bool) {
     while !condition() {
@@ -103,25 +103,26 @@ pub(crate) fn until(condition: impl Fn() -> bool) {
     }
 }
 
-/// As [`until`], from within a job.
+/// As [`until`], inside a job.
 pub(crate) async fn until_yielding(condition: impl Fn() -> bool) {
     while !condition() {
         weald_kernel::yield_now().await;
     }
 }
 
-/// Ends the program if the test that holds it does not end.
+/// Aborts the program if the test that holds this guard hangs.
 pub(crate) struct Watch {
     _ended: Sender<()>,
 }
 
-/// A guard for the calling test. Minutes, because a job that computes may get a fiftieth of a loaded machine.
+/// A guard for the calling test. It allows minutes, because a computing job may get a fiftieth of a loaded
+/// machine.
 pub(crate) fn watch() -> Watch {
     let (ended, receiver) = mpsc::channel();
     let test = thread::current().name().unwrap_or("a test").to_owned();
     thread::spawn(move || {
         if receiver.recv_timeout(Duration::from_secs(240)) == Err(RecvTimeoutError::Timeout) {
-            // Not `eprintln`, which the test harness keeps to itself until the test ends.
+            // Not `eprintln`: the test harness withholds its output until the test ends.
             let _unheard = writeln!(std::io::stderr(), "{test} hangs");
             std::process::abort();
         }
@@ -129,7 +130,7 @@ pub(crate) fn watch() -> Watch {
     Watch { _ended: ended }
 }
 
-/// A runtime with that many workers.
+/// A runtime with `workers` workers.
 pub(crate) fn runtime(workers: usize) -> Runtime {
     Runtime::builder().workers(workers).build().unwrap()
 }
@@ -163,7 +164,7 @@ impl Random {
     }
 }
 
-/// Runs `test` with seeds 0 to `count`, or with the one in `WEALD_SEED`; a failing seed is printed.
+/// Runs `test` with each seed below `count`, or only with `WEALD_SEED`. Prints a seed that fails.
 pub(crate) fn for_seeds(count: u64, test: impl Fn(&mut Random)) {
     let _watch = watch();
     let given = std::env::var("WEALD_SEED")
@@ -180,8 +181,7 @@ fn with_seed(seed: u64, test: &impl Fn(&mut Random)) {
     }
 }
 
-/// Runs `round` again and again with growing seeds, for `WEALD_SOAK` seconds, else once or a
-/// little.
+/// Runs `round` with one seed after another for `WEALD_SOAK` seconds, by default for 50 ms; at least once.
 pub(crate) fn soak(round: impl Fn(&mut Random)) {
     let seconds = std::env::var("WEALD_SOAK")
         .ok()

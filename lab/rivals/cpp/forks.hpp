@@ -2,7 +2,7 @@
 // in lab/src/programs/measure.rs.
 //
 // A system is a way to fork that also has a static `enter(work)`, which calls `work` where forks are
-// possible. Every answer is checked, also those of serial runs.
+// possible. Every answer is checked, those of serial runs too.
 #pragma once
 
 #include <algorithm>
@@ -24,14 +24,14 @@ inline bool are_enough(std::size_t rounds, Clock::time_point begin) {
            (rounds > 0 && elapsed >= too_long);
 }
 
-// The mean nanoseconds of a run over so many of them.
+// The mean nanoseconds of this many runs.
 template <class Fork, class Program>
 double timed(Program& program, std::size_t repeats) {
     double total = 0;
     for (std::size_t i = 0; i < repeats; ++i) {
         program.reset();
         const auto begin = Clock::now();
-        // Or the compiler would move work that depends on nothing else out of the loop.
+        // Otherwise the compiler would move independent work out of the loop.
         asm volatile("" : : "r"(&program) : "memory");
         program.template run<Fork>();
         total += nanoseconds(begin, Clock::now());
@@ -71,7 +71,7 @@ template <class System, class Program>
         return time;
     };
     if (forks) {
-        // Threads and stacks that a first run starts are not what a fork costs.
+        // The threads and stacks that a first run starts are not part of the cost of a fork.
         fork_once(1);
     }
     const auto begin = Clock::now();
@@ -108,7 +108,7 @@ template <class System, class Program>
                    {"ms_outlined", ms * median(outlined)}});
 }
 
-// Runs the workload if it is one that forks. `start` starts the system with so many workers.
+// Runs the workload if it is one that forks. `start` starts the system with this many workers.
 template <class System, class Start>
 void run_forks(const std::string& workload, Keys& keys, std::size_t workers, Start&& start) {
     const auto begin = [&] {
@@ -136,7 +136,7 @@ void run_forks(const std::string& workload, Keys& keys, std::size_t workers, Sta
     }
 }
 
-// The keys and the number of workers of a call; prints the version if that is what was asked for.
+// The keys and the number of workers of a call; prints the version if asked to.
 template <class Run>
 int main_of(int count, char** arguments, const std::string& version, Run&& run) {
     if (count < 2) {

@@ -20,7 +20,7 @@ struct Waiter {
     std::thread thread;
 };
 
-// Passes tokens on; the number in a token is how many hops are left to it.
+// Passes tokens on; the number in a token is how many hops it has left.
 [[noreturn]] void pass(Hops& mailbox, Hops& neighbour, Gate& arrived) {
     for (;;) {
         const std::size_t hops = mailbox.receive();
@@ -105,7 +105,7 @@ void ring(std::size_t n, std::size_t m, std::size_t tokens) {
     Gate started(n), arrived(tokens);
     const auto setup = Clock::now();
     std::vector<Mailbox<std::size_t>> mailboxes(n);
-    // The ring is built backwards: the last thread is started first and is told the first one's
+    // The ring is built backwards: the last thread is started first and gets the first one's
     // mailbox at the end.
     Mailbox<Mailbox<std::size_t>*> told;
     start_thread([&] {

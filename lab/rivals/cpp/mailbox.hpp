@@ -1,4 +1,4 @@
-// A mailbox of a thread, a gate, and the start of a thread.
+// A thread's mailbox, a gate, and the start of a thread.
 //
 // Invariant: the condition is signalled after the lock is released, so that the woken thread finds
 // it free.
@@ -52,7 +52,7 @@ public:
         }
     }
 
-    // For the main thread alone.
+    // Only the main thread may call it.
     void wait() { opened_.receive(); }
 
 private:
@@ -61,8 +61,8 @@ private:
     Mailbox<bool> opened_;
 };
 
-// Starts a thread; ends the program where the kernel refuses, because running threads hold its
-// data.
+// Starts a thread. Ends the program if the kernel refuses, because running threads hold the
+// program's data.
 template <typename Work>
 std::thread start_thread(Work work) {
     try {

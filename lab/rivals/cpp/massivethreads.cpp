@@ -1,5 +1,5 @@
-// The rival MassiveThreads: a user thread for each first half, which runs at once, so that what waits
-// to be taken is the rest of the caller; and what its threads cost by themselves.
+// The rival MassiveThreads: a user thread for each first half, which runs at once, so what other workers
+// can take is the rest of the caller. Also measures what its threads cost by themselves.
 #include <myth/myth.h>
 
 #include <atomic>
@@ -19,7 +19,7 @@ struct MassiveThreads {
         myth_join(first, nullptr);
     }
 
-    // The thread that starts the library is one of its threads.
+    // The thread that starts the library becomes one of its threads.
     template <class Work>
     static void enter(Work&& work) {
         work();
@@ -43,7 +43,7 @@ void* as_result(std::size_t number) { return reinterpret_cast<void*>(number); }
 void join_with(myth_thread_t thread, std::size_t wanted) {
     void* result = nullptr;
     if (myth_join(thread, &result) != 0 || result != as_result(wanted)) {
-        fail("A thread did not return what it should.");
+        fail("A thread returned a wrong number.");
     }
 }
 
@@ -69,7 +69,7 @@ void* give_back(void* argument) { return argument; }
     print_metrics({{"ns", nanoseconds(begin, Clock::now()) / static_cast<double>(n)}});
 }
 
-// Where threads wait until they are let go, and where the one that made them waits for them.
+// Where threads wait until they are released, and where their creator waits for them.
 class Gate {
 public:
     Gate() {
@@ -139,7 +139,7 @@ void* pass(void* gate) {
     print_metrics({{"ns", total / static_cast<double>(n)}, {"bytes_per_thread", slope(points)}});
 }
 
-// What one of several threads does that are parked before the clock starts.
+// The work of one of several threads that are parked before the clock starts.
 struct Unit {
     Gate* gate;
     void (*work)(void* shared, std::size_t unit, std::size_t rounds);
@@ -154,7 +154,7 @@ void* run_unit(void* argument) {
     return nullptr;
 }
 
-// Nanoseconds that so many threads need that are let go together.
+// Nanoseconds that this many threads take that are released together.
 double together(std::size_t units, const Unit& model) {
     Gate gate;
     std::vector<Unit> work(units, model);
@@ -279,7 +279,7 @@ void run_threads(Keys& keys, std::size_t workers) {
     } else if (what == "condvar") {
         condvar(n);
     }
-    bad_usage("The key `what` takes a word that the README names.");
+    bad_usage("The key `what` takes one of the words in the README.");
 }
 
 }  // namespace

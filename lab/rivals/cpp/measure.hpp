@@ -1,5 +1,5 @@
-// What the workloads measure with: the clock, resident memory, metrics, and the pattern of the
-// traffic.
+// What the workloads measure with: the clock, resident memory, metrics, and the traffic
+// pattern.
 #pragma once
 
 #include <chrono>
@@ -13,7 +13,7 @@ using Clock = std::chrono::steady_clock;
 // One line of the output.
 using Metric = std::pair<const char*, double>;
 
-// Prints the metrics and ends the program without waiting for threads that still live.
+// Prints the metrics and ends the program without waiting for threads that are still alive.
 [[noreturn]] void print_metrics(std::initializer_list<Metric> metrics);
 
 // Ends the program with one sentence: because it cannot do what was asked, or because it was called

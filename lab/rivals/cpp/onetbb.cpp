@@ -1,4 +1,4 @@
-// The rival oneTBB: a task group for each fork, in an arena with as many places as there are workers.
+// The rival oneTBB: a task group for each fork, in an arena with as many slots as there are workers.
 #include <tbb/global_control.h>
 #include <tbb/task_arena.h>
 #include <tbb/task_group.h>

@@ -3,7 +3,7 @@
 //
 // A way to fork has a static `join(a, b)`, which calls both and returns when both have ended. A program
 // has `reset`, `run<Fork>`, `check`, which ends the rival if the answer is wrong, `keep_answer`, and
-// `run_serial_part`, which is false where there is none.
+// `run_serial_part`, which returns false if there is no serial part.
 #pragma once
 
 #include <algorithm>
@@ -40,7 +40,7 @@ private:
     }
 };
 
-// Two calls that are counted.
+// Two calls, which are counted.
 struct Counted {
     static inline std::uint64_t forks = 0;
 
@@ -223,7 +223,7 @@ public:
 private:
     static constexpr std::size_t most = 16;
 
-    // The columns of the queens in the first rows; a copy goes to each half.
+    // The columns of the queens in the first rows; each half gets a copy.
     struct Board {
         std::array<std::uint8_t, most> columns;
         std::size_t rows, n;
@@ -262,7 +262,7 @@ private:
         return count == 0 ? 0 : among<Fork>(board, Columns(free.data(), count));
     }
 
-    // The solutions with a queen in one of these columns of the next row.
+    // The number of solutions with a queen in one of these columns of the next row.
     template <class Fork>
     static std::uint64_t among(const Board& board, Columns columns) {
         if (columns.size() == 1) {
@@ -284,7 +284,7 @@ public:
     Tree(std::size_t nodes, std::size_t depth, bool random)
         : nodes_(nodes), depth_(depth), random_(random) {
         if (!random && nodes % (2 * depth) != 0) {
-            bad_usage("No such tree has so many nodes: give a multiple of twice the depth.");
+            bad_usage("No such tree has that many nodes: give a multiple of twice the depth.");
         }
     }
 
@@ -335,7 +335,7 @@ private:
         return count == 0 ? one(node) : one(node) + among<Fork>(node, levels, 0, count);
     }
 
-    // The search through some of a node's children.
+    // Searches some of a node's children.
     template <class Fork>
     static Found among(std::uint64_t node, std::uint64_t levels, std::uint64_t start,
                        std::uint64_t end) {
@@ -349,7 +349,7 @@ private:
         return a + b;
     }
 
-    // At the left of the root the way, at its right as many nodes in balance.
+    // The path at the left of the root; as many nodes, balanced, at its right.
     template <class Fork>
     static Found left(std::uint64_t nodes, std::uint64_t depth) {
         const std::uint64_t half = nodes / 2;

@@ -11,7 +11,7 @@
 
 namespace {
 
-// Keeps what a thread does alive.
+// Keeps the work of a thread from being optimised away.
 volatile std::size_t used;
 
 void sleep_once(std::size_t first, std::size_t second) {
@@ -26,7 +26,7 @@ void sleep_in_loop(std::size_t index) {
     }
 }
 
-// Prints the line of least squares through numbers of threads and resident memories.
+// Prints the least-squares line through numbers of threads and resident memories.
 [[noreturn]] void print_line(const std::vector<Point>& points) {
     const double per_one = slope(points);
     const auto count = static_cast<double>(points.size());

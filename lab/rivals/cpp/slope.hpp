@@ -1,4 +1,4 @@
-// The cost of one more thing, as the slope of the line of least squares over several sizes.
+// The cost of one more item, as the slope of the least-squares line over several sizes.
 #pragma once
 
 #include <utility>

@@ -1,9 +1,9 @@
 # `mailbox`: one process sends itself messages and then receives them all.
 #
-# Invariants: the queue is off the heap, because one on the heap is scanned by every garbage
-# collection. There every message is copied, and with it a text of up to 64 bytes unless it is a
-# literal, which the shared one is; a longer fresh one, which the emulator would share, is copied by
-# hand.
+# Invariants: the queue is off the heap, because every garbage collection scans one on the heap. Off
+# the heap every message is copied, and with it a text of up to 64 bytes unless it is a literal, which
+# the shared one is. The emulator would share a longer fresh text, so that one is copied
+# explicitly.
 defmodule Rival.Mailbox do
   @moduledoc "The workload `mailbox`."
   import Rival.Measure
@@ -13,7 +13,7 @@ defmodule Rival.Mailbox do
   def run(k, bytes, payload) do
     original = String.duplicate("x", bytes)
     :persistent_term.put(__MODULE__, original)
-    # A persistent term is a literal to those who get it: messages refer to it.
+    # A persistent term is a literal to the processes that get it: messages refer to it.
     text = if payload == "shared", do: :persistent_term.get(__MODULE__), else: original
     Process.flag(:message_queue_data, :off_heap)
     rss_before = rss_bytes()

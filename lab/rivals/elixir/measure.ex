@@ -20,7 +20,7 @@ defmodule Rival.Measure do
     end
   end
 
-  @doc "A counter that sends its maker a message when it is full."
+  @doc "A counter that sends its creator a message when it is full."
   def gate(full), do: {:atomics.new(1, []), full, self(), make_ref()}
 
   @doc "Counts one."
@@ -29,14 +29,14 @@ defmodule Rival.Measure do
     :ok
   end
 
-  @doc "Waits until the gate is full; for its maker alone."
+  @doc "Waits until the gate is full; only its creator may call it."
   def wait({_, _, _, ref}) do
     receive do
       ^ref -> :ok
     end
   end
 
-  @doc "The value in milliseconds below which that share of the values is; 1 gives the greatest."
+  @doc "The value in milliseconds that this share of the values does not exceed; 1 gives the greatest."
   def milliseconds([], _), do: 0.0
 
   def milliseconds(values, share) do

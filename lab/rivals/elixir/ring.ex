@@ -7,7 +7,7 @@ defmodule Rival.Ring do
     {started, arrived} = {gate(n), gate(tokens)}
     setup = now_ns()
 
-    # The ring is built backwards: the last one is spawned first and is told the first one's pid at
+    # The ring is built backwards: the last process is spawned first and gets the first one's pid at
     # the end.
     last = spawn(fn -> wait_for_neighbour(started, arrived) end)
     pids = build(n - 1, [last], started, arrived)
@@ -43,7 +43,7 @@ defmodule Rival.Ring do
     loop(neighbour, arrived)
   end
 
-  # The number in a token is how many hops are left to it.
+  # The number in a token is how many hops it has left.
   defp loop(neighbour, arrived) do
     receive do
       0 -> count(arrived)

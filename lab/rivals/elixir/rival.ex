@@ -37,7 +37,7 @@ defmodule Rival do
       bad_usage("The emulator has another number of schedulers: start it with +S N:N.")
     end
 
-    # A process of its own, because the one that evaluates the command line carries the code
+    # A process of its own, because the one that evaluates the command line also receives the code
     # server's messages.
     {pid, monitor} = spawn_monitor(fn -> run(workload, arguments) end)
 

@@ -1,5 +1,5 @@
-# `callbacks`: processes that sleep, which is what Elixir has for code that runs later and has an end of its
-# own.
+# `callbacks`: processes that sleep, which is Elixir's means for code that runs later and can end
+# on its own.
 defmodule Rival.Sleeping do
   @moduledoc "The workload `callbacks`."
   import Rival.Measure
@@ -41,7 +41,7 @@ defmodule Rival.Sleeping do
     loop(index)
   end
 
-  # Prints the line of least squares through numbers of processes and resident memories.
+  # Prints the least-squares line through numbers of processes and resident memories.
   defp print_line(points) do
     {middle, level} = {mean(points, &elem(&1, 0)), mean(points, &elem(&1, 1))}
     along = mean(points, fn {x, y} -> (x - middle) * (y - level) end)

@@ -1,7 +1,7 @@
 # `spawn`: how long a process takes to start and to end, and how much memory it holds while it
 # waits.
 #
-# Invariant: no list of pids is kept while memory is measured; the emulator gives it before the
+# Invariant: no list of pids is kept while memory is measured; the emulator lists them before the
 # teardown.
 defmodule Rival.Spawn do
   @moduledoc "The workload `spawn`."

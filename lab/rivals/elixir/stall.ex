@@ -1,4 +1,4 @@
-# `stall` and `handoff`: what happens to the others when one process does not give way.
+# `stall` and `handoff`: what happens to the others when one process does not yield.
 defmodule Rival.Stall do
   @moduledoc "The workloads `stall` and `handoff`."
   import Bitwise
@@ -92,7 +92,7 @@ defmodule Rival.Stall do
     offend()
   end
 
-  # Arithmetic without a wait; the state stays within the small integers.
+  # Arithmetic without waiting; the state stays within the small integers.
   defp compute_until(ending) do
     compute(1000, 7)
     if now_ns() < ending, do: compute_until(ending)
@@ -126,7 +126,7 @@ defmodule Rival.Stall do
   end
 
   defp wake_and_compute(woken) do
-    # A timer wake comes first, as in every rival.
+    # Waits for a timer first, as in every rival.
     Process.sleep(@tick)
     send(woken, now_ns())
     compute_until(now_ns() + @handoff_work * @ms)

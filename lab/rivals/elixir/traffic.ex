@@ -39,7 +39,7 @@ defmodule Rival.Traffic do
     count(done)
   end
 
-  # Runs the generator beforehand, so that everybody knows how many messages will come.
+  # Runs the generator beforehand, so that every process knows how many messages will arrive.
   defp expect(0, _, _, _, _), do: :ok
 
   defp expect(m, high, low, p, expected) do

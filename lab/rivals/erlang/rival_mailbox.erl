@@ -1,9 +1,9 @@
 %% `mailbox`: one process sends itself messages and then receives them all.
 %%
-%% Invariants: the queue is off the heap, because one on the heap is scanned by every garbage
-%% collection. There every message is copied, and with it a text of up to 64 bytes unless it is a
-%% literal, which the shared one is; a longer fresh one, which the emulator would share, is copied
-%% by hand.
+%% Invariants: the queue is off the heap, because every garbage collection scans one on the heap. Off
+%% the heap every message is copied, and with it a text of up to 64 bytes unless it is a literal, which
+%% the shared one is. The emulator would share a longer fresh text, so that one is copied
+%% explicitly.
 -module(rival_mailbox).
 -export([run/3]).
 
@@ -29,7 +29,7 @@ run(K, Bytes, Payload) ->
                  {"ns_per_receive", Receiving / K},
                  {"bytes_per_message", Grown / K}]).
 
-%% A persistent term is a literal to those who get it: messages refer to it.
+%% A persistent term is a literal to the processes that get it: messages refer to it.
 text(shared, _) -> persistent_term:get(?MODULE);
 text(fresh, Original) -> Original.
 

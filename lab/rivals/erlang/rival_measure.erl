@@ -20,7 +20,7 @@ rss_bytes() ->
             rival:fail("/proc/self/status cannot be read: run this on Linux with /proc mounted.")
     end.
 
-%% A counter that sends its maker a message when it is full.
+%% A counter that sends its creator a message when it is full.
 -spec gate(pos_integer()) -> gate().
 gate(Full) ->
     {atomics:new(1, []), Full, self(), make_ref()}.
@@ -36,8 +36,8 @@ count({Counter, Full, Maker, Ref}) ->
 wait({_, _, _, Ref}) ->
     receive Ref -> ok end.
 
-%% The value in milliseconds below which that share of the values (in nanoseconds) is; 1 gives the
-%% greatest.
+%% The value in milliseconds that this share of the values (in nanoseconds) does not exceed; 1 gives
+%% the greatest.
 milliseconds([], _) ->
     0.0;
 milliseconds(Values, Share) ->

@@ -5,7 +5,7 @@
 run(N, M, Tokens) ->
     {Started, Arrived} = {rival_measure:gate(N), rival_measure:gate(Tokens)},
     Setup = rival_measure:now_ns(),
-    %% The ring is built backwards: the last one is spawned first and is told the first one's pid at
+    %% The ring is built backwards: the last process is spawned first and gets the first one's pid at
     %% the end.
     Last = spawn(fun() -> receive {neighbour, First} -> pass(First, Started, Arrived) end end),
     Pids = build(N - 1, [Last], Started, Arrived),
@@ -29,7 +29,7 @@ pass(Neighbour, Started, Arrived) ->
     rival_measure:count(Started),
     loop(Neighbour, Arrived).
 
-%% The number in a token is how many hops are left to it.
+%% The number in a token is how many hops it has left.
 loop(Neighbour, Arrived) ->
     receive
         0 -> rival_measure:count(Arrived);

@@ -1,4 +1,4 @@
-%% `callbacks`: processes that sleep, which is what Erlang has for code that runs later and has an end of its own.
+%% `callbacks`: processes that sleep, which is Erlang's means for code that runs later and can end on its own.
 -module(rival_sleeping).
 -export([run/2]).
 
@@ -32,7 +32,7 @@ once(First, Second) ->
 loop(Index) ->
     receive after ?HOUR -> loop(Index) end.
 
-%% Prints the line of least squares through numbers of processes and resident memories.
+%% Prints the least-squares line through numbers of processes and resident memories.
 print_line(Points) ->
     Middle = mean([X || {X, _} <- Points]),
     Level = mean([Y || {_, Y} <- Points]),

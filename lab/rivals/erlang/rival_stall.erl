@@ -1,4 +1,4 @@
-%% `stall` and `handoff`: what happens to the others when one process does not give way.
+%% `stall` and `handoff`: what happens to the others when one process does not yield.
 -module(rival_stall).
 -export([run/4, handoff/1]).
 
@@ -66,7 +66,7 @@ offend() ->
     compute_until(rival_measure:now_ns() + ?OFFENCE * 1000000),
     offend().
 
-%% Arithmetic without a wait; the state stays within the small integers.
+%% Arithmetic without waiting; the state stays within the small integers.
 compute_until(End) ->
     compute(1000, 7),
     case rival_measure:now_ns() < End of
@@ -95,7 +95,7 @@ answer(Waker) ->
     answer(Waker).
 
 wake_and_compute(Woken) ->
-    %% A timer wake comes first, as in every rival.
+    %% Waits for a timer first, as in every rival.
     timer:sleep(?TICK),
     Woken ! rival_measure:now_ns(),
     compute_until(rival_measure:now_ns() + ?HANDOFF_WORK * 1000000),

@@ -30,7 +30,7 @@ scatter(I, P, M, Expected, Started, Done) ->
     receive_numbers(counters:get(Expected, I)),
     rival_measure:count(Done).
 
-%% Runs the generator beforehand, so that everybody knows how many messages will come.
+%% Runs the generator beforehand, so that every process knows how many messages will arrive.
 expect(0, _, _, _, _) ->
     ok;
 expect(M, High, Low, P, Expected) ->

@@ -10,10 +10,10 @@ import Control.Monad (forM_, replicateM, replicateM_)
 import Measure (printMetrics)
 import Team (together)
 
--- | What a channel does with a message that nobody waits for.
+-- | What a channel does with a message that no receiver waits for.
 data Kind = Bounded Int | Unbounded
 
--- | What one end is given to do with a channel: put a message in, and take one out.
+-- | The two actions of a channel: put a message in, and take one out.
 data Ends = Ends (Int -> IO ()) (IO Int)
 
 -- | An @MVar@ has room for one message.

@@ -1,6 +1,6 @@
 -- | @hot-tree@: many threads commit to one tree.
 --
--- Invariants: each writer counts and times in memory of its own; what it edits follows from its number
+-- Invariants: each writer counts and times in memory of its own; its edits follow from its number
 -- alone, so that the tree can be checked afterwards.
 module HotTree (Writer (..), hotTree) where
 
@@ -21,10 +21,10 @@ import Shape
 import Team (togetherBy)
 import Tree
 
--- | What a writer is: an OS thread of its own, or a thread of the runtime.
+-- | The kind of a writer: an OS thread of its own, or a thread of the runtime.
 data Writer = Bound | Unbound
 
--- | What a writer counts and times: versions made, also in vain, and nanoseconds for each commit.
+-- | What a writer records: versions made, including vain ones, and nanoseconds for each commit.
 data Record = Record !Counter !(IOUArray Int Double)
 
 hotTree :: Shape -> Int -> Int -> Writer -> IO ()
@@ -67,10 +67,10 @@ commitMany tree known nodes (number, each) (Record versions latencies) = go 0 (f
       go (done + 1) random'
     commitAs = commitCounting (add versions 1) tree
 
--- | An edit of the node with a number: a node more below it, or one of the attributes.
+-- | An edit of the node with a number: a new node below it, or one of the attributes.
 data Edit = Append !Int | Put !Int !Int
 
--- | What a writer edits in a step, and its generator after that.
+-- | The edit of a writer in a step, and its generator after that.
 choose :: Int -> Int -> Word64 -> (Word64, Edit)
 choose nodes done random
   | even done = (random', Append at)
@@ -94,6 +94,6 @@ check shape writers each root =
           let (random', edit) = choose (sizeOf shape) done random
            in edit : edits (done + 1) random'
 
--- | The attributes of which a commit puts one.
+-- | The attributes; a commit puts one of them.
 names :: Array Int Name
 names = listArray (0, 7) (map C.singleton ['a' .. 'h'])

@@ -27,7 +27,7 @@ lock units rounds yields = do
     failWith "The lock let two in at once: the count is wrong."
   printMetrics [("ns", elapsed / (fromIntegral units * fromIntegral rounds))]
 
--- | There is no condition variable: a transaction that waits until the turn is its own is its like.
+-- | There is no condition variable; its counterpart here is a transaction that waits for the thread's turn.
 condvar :: Int -> IO ()
 condvar rounds = do
   turn <- newTVarIO (0 :: Int)

@@ -1,6 +1,6 @@
 -- | @mailbox@: one thread sends itself messages and then receives them all.
 --
--- Invariant: a fresh text is made by an action in 'IO', which the compiler cannot move out of the
+-- Invariant: an action in 'IO' builds a fresh text, so the compiler cannot move it out of the
 -- loop.
 module Mailbox (mailbox) where
 
@@ -15,7 +15,7 @@ import Data.ByteString.Unsafe (unsafeUseAsCStringLen)
 import Measure
 import Queue
 
--- | A text and further fields; the fields are strict, so that nothing is left to do at the receipt.
+-- | A text and further fields. The fields are strict, so that nothing is left to evaluate at the receipt.
 data Message = Message !ShortByteString !Int !Int !Double
 
 mailbox :: Int -> Int -> Bool -> IO ()

@@ -57,7 +57,7 @@ count (Gate counter full opened) = do
   before <- fetchAdd counter 1
   when (before + 1 == full) (putMVar opened ())
 
--- | Waits until all have counted; for the main thread alone.
+-- | Waits until all have counted; only the main thread may call it.
 wait :: Gate -> IO ()
 wait (Gate _ _ opened) = takeMVar opened
 

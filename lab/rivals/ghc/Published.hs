@@ -21,12 +21,12 @@ newest :: Published -> IO Node
 newest (Published root) = readTVarIO root
 {-# INLINE newest #-}
 
--- | Makes a version from the newest one; the transaction makes it again if another came first.
+-- | Derives a version from the newest one; the transaction starts again if another came first.
 commit :: Published -> (Node -> Node) -> IO Node
 commit = commitCounting (pure ())
 {-# INLINE commit #-}
 
--- | The same; the action is done each time that a version is made, also in vain.
+-- | The same; the action runs each time that a version is derived, including vain ones.
 commitCounting :: IO () -> Published -> (Node -> Node) -> IO Node
 commitCounting making (Published root) change = atomically $ do
   unsafeIOToSTM making

@@ -14,7 +14,7 @@ ring n m tokens = do
   started <- newGate n
   arrived <- newGate tokens
   setup <- now
-  -- The ring is built backwards: the last thread is started first and is told the first one's
+  -- The ring is built backwards: the last thread is started first and gets the first one's
   -- mailbox at the end.
   told <- newEmptyMVar
   lastMailbox <- newEmptyMVar
@@ -33,14 +33,14 @@ ring n m tokens = do
     , ("ms_with_setup", (ended - setup) / 1e6)
     ]
 
--- | Starts one more thread before the ones that are known.
+-- | Starts one more thread in front of those started before.
 extend :: Gate -> Gate -> [MVar Int] -> IO [MVar Int]
 extend started arrived known = do
   mailbox <- newEmptyMVar
   void $ forkIO $ pass started arrived mailbox (head known)
   pure (mailbox : known)
 
--- | Passes tokens on; the number in a token is how many hops are left to it.
+-- | Passes tokens on; the number in a token is how many hops it has left.
 pass :: Gate -> Gate -> MVar Int -> MVar Int -> IO ()
 pass started arrived mailbox neighbour = count started >> loop
   where

@@ -25,7 +25,7 @@ sizeOf :: Shape -> Int
 sizeOf = foldr (\count below -> 1 + count * below) 1
 
 -- | Where a node is: positions from the root downwards, three bits each, the root's lowest; above the
--- last one is a single one.
+-- last one is a single one bit.
 newtype Path = Path Int
 
 -- | The path of the root.
@@ -68,7 +68,7 @@ levels = go 0 [1]
     go depth level (count : below) =
       level : go (depth + 3) (concatMap (extended depth count) level) below
 
--- | The paths of a node's children; its own has so many bits below the single one.
+-- | The paths of a node's children; the node's own path has this many bits below the single one bit.
 extended :: Int -> Int -> Int -> [Int]
 extended depth count path =
   [path `xor` (((8 + position) `xor` 1) `shiftL` depth) | position <- [0 .. count - 1]]

@@ -1,7 +1,7 @@
 -- | @spawn@: how long a thread takes to start and to end, and how much memory it holds while it
 -- waits.
 --
--- Invariant: a thread counts itself ended as its last action; the runtime does not tell how many
+-- Invariant: a thread counts itself ended as its last action; the runtime does not report how many
 -- threads there are.
 module Spawn (spawn) where
 

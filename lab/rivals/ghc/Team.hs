@@ -8,7 +8,7 @@ import Control.Monad (forM, void)
 import Measure
 import Traffic (startAll)
 
--- | Lets one thread do each of these; how many nanoseconds it took until the last one was done.
+-- | Runs each of these on a thread of its own; returns how many nanoseconds it took until the last one was done.
 together :: [IO ()] -> IO Double
 together = togetherBy forkIO
 

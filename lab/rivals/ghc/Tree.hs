@@ -1,9 +1,9 @@
 {-# LANGUAGE BangPatterns #-}
 
 -- | A tree of immutable nodes: attributes by name in a strict "Data.Map", children in a
--- "Data.Sequence", and edits that copy the nodes from the root to where they are.
+-- "Data.Sequence", and edits that copy the nodes on the path from the root.
 --
--- Invariant: no node of a tree is a thunk, once its root is none.
+-- Invariant: a tree whose root is not a thunk has no thunk among its nodes.
 module Tree
   ( Name, Node
   , append, attributeCount, build, childCount, leaf, nodeCount, put, wide
@@ -35,11 +35,11 @@ onlyName = C.pack "k"
 leaf :: Int -> Node
 leaf number = over number Seq.empty
 
--- | A root with so many children, each of which has one.
+-- | A root with this many children, each of which has one child.
 wide :: Int -> Node
 wide count = over 0 (children count (\number -> over number (Seq.singleton $! leaf number)))
 
--- | So many nodes, made in their order.
+-- | This many nodes, built in their order.
 children :: Int -> (Int -> Node) -> Seq Node
 children count make = Seq.fromList (from 0)
   where
@@ -48,8 +48,8 @@ children count make = Seq.fromList (from 0)
       | otherwise = let !child = make number in (child :) $! from (number + 1)
 {-# INLINE children #-}
 
--- | The tree of a shape, with numbers from the given one onwards. Who builds several trees gives
--- several numbers: the compiler may build equal trees once.
+-- | The tree of a shape, numbered from the given number onwards. A caller that builds several trees gives
+-- different numbers, because the compiler may build equal trees once.
 build :: Shape -> Int -> Node
 build [] number = leaf number
 build (count : below) number =
@@ -69,7 +69,7 @@ childCount :: Node -> Int
 childCount (Node _ below) = Seq.length below
 {-# INLINE childCount #-}
 
--- | The tree with one more node behind the children of the one at the path.
+-- | The tree with one more node behind the children of the node at the path.
 append :: Path -> Node -> Node -> Node
 append path child = child `seq` at path (\(Node attributes below) -> Node attributes (below |> child))
 
@@ -78,7 +78,7 @@ put :: Path -> Name -> Word64 -> Node -> Node
 put path name value =
   at path (\(Node attributes below) -> Node (Map.insert name value attributes) below)
 
--- | The tree with another node at the path. It looks up and updates: @adjust'@ is slower.
+-- | The tree with another node at the path. A lookup and an update: @adjust'@ is slower.
 at :: Path -> (Node -> Node) -> Node -> Node
 at path change node@(Node attributes below)
   | isHere path = change node

@@ -19,7 +19,7 @@ data Mode
   | Edit -- ^ Node by node, and published at the end.
   | Commits -- ^ Node by node, each of them published.
 
--- | Runs tasks 0 to @tasks@ on so many threads; how many nanoseconds it took.
+-- | Runs tasks 0 to @tasks@ on this many threads; returns how many nanoseconds it took.
 onThreads :: Int -> Int -> (Int -> IO ()) -> IO Double
 onThreads threads tasks task = do
   next <- newCounter
@@ -34,7 +34,7 @@ treeRead shape tasks workers = do
   before <- bytesInUse
   tree <- publish (build shape 0)
   nodes <- nodeCount <$> newest tree
-  when (nodes /= sizeOf shape) (failWith "The tree has not as many nodes as its shape.")
+  when (nodes /= sizeOf shape) (failWith "The tree does not have as many nodes as its shape.")
   grown <- subtract before <$> bytesInUse
   let known = paths shape
   _ <- evaluate (pathAt known 0)
@@ -45,18 +45,18 @@ treeRead shape tasks workers = do
     add visited (nodeCount version)
   seen <- counted visited
   when (seen /= tasks * nodes + tasks * (tasks + 1) `div` 2) $
-    failWith "The tasks counted other nodes than their versions have."
+    failWith "The tasks counted a different number of nodes than their versions have."
   printMetrics
     [ ("ns_per_node", elapsed / fromIntegral seen)
     , ("bytes_per_node", grown / fromIntegral nodes)
     , ("s", elapsed / 1e9)
     ]
 
--- | Resident memory after a collection of all garbage.
+-- | Resident memory after a full garbage collection.
 bytesInUse :: IO Double
 bytesInUse = performMajorGC >> rssBytes
 
--- | Uses all memory that new values are allocated in, so that it is resident before and after.
+-- | Uses all the memory that new values are allocated in, so that it is resident before and after.
 touchNursery :: IO ()
 touchNursery = forM_ [1 .. 5000] $ \number -> evaluate (nodeCount (build [5, 5, 5] number))
 
@@ -105,7 +105,7 @@ appendMany children commits = do
   ended <- now
   root <- newest tree
   when (childCount root /= children + commits) $
-    failWith "The node has not as many children as were appended."
+    failWith "The node does not have as many children as were appended."
   printMetrics [("ns", (ended - clock) / fromIntegral commits)]
 
 snapshot :: Shape -> Int -> Int -> IO ()

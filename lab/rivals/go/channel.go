@@ -1,11 +1,11 @@
-// channel and select: integers through channels with room for some, or for none.
+// channel and select: integers through bounded or unbuffered channels.
 
 package main
 
-// receivedSum keeps the messages alive.
+// receivedSum keeps the messages from being optimised away.
 var receivedSum int
 
-// readRoom reads for how many messages a channel has room.
+// readRoom reads how many messages a channel has room for.
 func readRoom(k keys) int {
 	switch k.word("kind", "bounded", "unbounded", "rendezvous") {
 	case "bounded":

@@ -1,4 +1,4 @@
-// footprint: how much memory mutexes or channels take that nobody uses.
+// footprint: how much memory unused mutexes or channels take.
 
 package main
 

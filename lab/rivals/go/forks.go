@@ -24,12 +24,12 @@ func join(first, second func()) {
 	group.Wait()
 }
 
-// program is something to measure with forks and without.
+// program is a program that is measured with forks and without.
 type program struct {
 	reset, serial, forking func()
 	// check ends the rival if the answer is wrong.
 	check func()
-	// forks is how often it forks; 0 where a cost for each fork would say nothing.
+	// forks is how often it forks; 0 where a cost per fork would say nothing.
 	forks int
 }
 
@@ -40,13 +40,13 @@ const (
 	tooLong     = 5 * time.Second
 )
 
-// areEnough says whether rounds that began at that time suffice; only slow programs get fewer.
+// areEnough reports whether rounds that began at that time suffice; only slow programs get fewer.
 func areEnough(rounds int, begin time.Time) bool {
 	elapsed := time.Since(begin)
 	return rounds >= leastRounds && elapsed >= longEnough || rounds > 0 && elapsed >= tooLong
 }
 
-// timed gives the mean milliseconds of a run over so many of them.
+// timed returns the mean milliseconds of this many runs.
 func (p *program) timed(run func(), repeats int) float64 {
 	var total time.Duration
 	for range repeats {
@@ -59,14 +59,14 @@ func (p *program) timed(run func(), repeats int) float64 {
 	return milliseconds(total) / float64(repeats)
 }
 
-// measure runs serial and forking form in turns: the same rounds and figures as in
+// measure runs the serial and the forking form in turns: the same rounds and figures as in
 // lab/src/programs/measure.rs.
 func (p *program) measure(workers int, forks bool) {
 	once := p.timed(p.serial, 1)
 	repeats := max(1, int(milliseconds(oneRun)/(once+1e-6)))
 	var serial, forking, ratios, beyond []float64
 	if forks {
-		// Stacks that a first run makes are not what a fork costs.
+		// The stacks that a first run creates are not part of the cost of a fork.
 		p.timed(p.forking, 1)
 	}
 	for begin := time.Now(); !areEnough(len(serial), begin); {
@@ -125,7 +125,7 @@ func readFib(k keys) func() {
 	for i := 1; i < n; i++ {
 		before, right = right, before+right
 	}
-	// Every number above 1 forks, so there is one less of them than the next Fibonacci number.
+	// Every number above 1 forks, so there is one fork less than the next Fibonacci number.
 	forks = before + right - 1
 	answer := 0
 	return readForking(k, &program{
@@ -247,12 +247,12 @@ func insert(data []uint32) {
 
 const most = 16
 
-// solutionsOf are the numbers of solutions for boards of 1, 2, 3 ... rows.
+// solutionsOf holds the numbers of solutions for boards of 1, 2, 3 ... rows.
 var solutionsOf = [most]int{
 	1, 0, 0, 2, 10, 4, 40, 92, 352, 724, 2680, 14200, 73712, 365596, 2279184, 14772512,
 }
 
-// board is the columns of the queens in the first rows; a copy goes to each half.
+// board holds the columns of the queens in the first rows; each half gets a copy.
 type board struct {
 	columns [most]uint8
 	rows, n int
@@ -278,7 +278,7 @@ func readQueens(k keys) func() {
 	})
 }
 
-// free are the columns of the next row that no queen threatens.
+// free returns the columns of the next row that no queen threatens.
 func (b *board) free(columns *[most]uint8) []uint8 {
 	count := 0
 	for column := range b.n {

@@ -65,7 +65,7 @@ func condvar(rounds int) {
 	printMetrics(metric{"ns", per(t.run(), rounds)})
 }
 
-// barrier is where goroutines meet: Go has none, so it is a mutex and a condition variable.
+// barrier is where goroutines meet. Go has none, so it is a mutex and a condition variable.
 type barrier struct {
 	mutex          sync.Mutex
 	open           *sync.Cond

@@ -16,7 +16,7 @@ type message struct {
 	share  float64
 }
 
-// received keeps the reading of the messages alive.
+// received keeps the reading of the messages from being optimised away.
 var received float64
 
 func mailbox(k, bytes int, fresh bool) {

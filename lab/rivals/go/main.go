@@ -2,7 +2,7 @@
 //
 // Invariants: GOMAXPROCS is the number of workers; metrics go to stdout, an error is one sentence
 // on stderr with exit code 1, or 2 for bad usage. main runs one workload and ends the program
-// without waiting for living goroutines.
+// without waiting for goroutines that are still alive.
 package main
 
 import (
@@ -16,7 +16,7 @@ import (
 // keys are the key=value arguments that have not been asked for yet.
 type keys map[string]string
 
-// workloads are all that this rival can do.
+// workloads holds all that this rival can do.
 var workloads = map[string]func(keys) func(){
 	"spawn":        readOne("n", spawn),
 	"ring":         readRing,

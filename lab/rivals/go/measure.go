@@ -1,5 +1,5 @@
 // What the workloads measure with: resident memory, metrics, lateness, the traffic pattern, work
-// without a wait.
+// without waiting.
 
 package main
 
@@ -41,7 +41,7 @@ func badUsage(sentence string) {
 	os.Exit(2)
 }
 
-// per gives the nanoseconds of a duration per unit.
+// per returns the nanoseconds of a duration per unit.
 func per(duration time.Duration, units ...int) float64 {
 	result := float64(duration.Nanoseconds())
 	for _, unit := range units {
@@ -71,7 +71,7 @@ func rssBytes() int {
 	return total
 }
 
-// quantile gives the value below which that share of the values is; 1 gives the greatest.
+// quantile returns the value that this share of the values does not exceed; 1 gives the greatest.
 func quantile(values []time.Duration, share float64) time.Duration {
 	if len(values) == 0 {
 		return 0
@@ -93,10 +93,10 @@ func (x *xorshift) nextBelow(limit int) int {
 	return int(s % uint64(limit))
 }
 
-// computed keeps the arithmetic of computeFor alive.
+// computed keeps the arithmetic of computeFor from being optimised away.
 var computed uint64
 
-// computeFor does arithmetic without a wait until the duration has passed.
+// computeFor does arithmetic without waiting until the duration has passed.
 func computeFor(duration time.Duration) {
 	state := uint64(7)
 	for start := time.Now(); time.Since(start) < duration; {

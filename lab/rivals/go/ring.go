@@ -8,7 +8,7 @@ func ring(n, m, tokens int) {
 	started, arrived := newGate(n), newGate(tokens)
 	handles := make([]chan int, n)
 	setup := time.Now()
-	// The ring is built backwards: the last one is started first and is told the first one's
+	// The ring is built backwards: the last goroutine is started first and gets the first one's
 	// channel at the end.
 	tell := make(chan chan int, 1)
 	handles[0] = make(chan int, 1)
@@ -34,7 +34,7 @@ func ring(n, m, tokens int) {
 	)
 }
 
-// pass passes tokens on; the number in a token is how many hops are left to it.
+// pass passes tokens on; the number in a token is how many hops it has left.
 func pass(mailbox <-chan int, neighbour chan<- int, started, arrived *gate) {
 	started.add()
 	for hops := range mailbox {

@@ -1,6 +1,6 @@
 // serve-echo and serve-hello: the servers that rival-load measures.
 //
-// Invariants: a goroutine for each connection; the server says its port first and ends with its input.
+// Invariants: a goroutine for each connection; the server prints its port first and ends with its input.
 
 package main
 
@@ -12,7 +12,7 @@ import (
 	"os"
 )
 
-// greeting and its type are those of every server that is measured.
+// greeting and its type are those of every measured server.
 const greeting = "hello, world\n"
 
 func readServe(serve func(net.Listener) error) func(keys) func() {
@@ -20,7 +20,7 @@ func readServe(serve func(net.Listener) error) func(keys) func() {
 		return func() {
 			listener, err := net.Listen("tcp4", "127.0.0.1:0")
 			if err != nil {
-				fail("No port can be had: let the program listen on 127.0.0.1.")
+				fail("Cannot listen on 127.0.0.1: allow the program to do so.")
 			}
 			fmt.Printf("port %d\n", listener.Addr().(*net.TCPAddr).Port)
 			go func() {

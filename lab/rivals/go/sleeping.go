@@ -10,17 +10,17 @@ import (
 )
 
 const (
-	// sleepBegins is how long everything that has just started gets to begin its sleep.
+	// sleepBegins is how long everything that has just been started gets to begin its sleep.
 	sleepBegins = 20 * time.Millisecond
 	// spread is the time over which deadlines are spread.
 	spread = 2 * time.Second
-	// place is the unit in which latenesses are counted.
+	// place is the step in which latenesses are counted.
 	place = 10 * time.Microsecond
 	// places is how many of them there are: up to a second and above.
 	places = 100_000
 )
 
-// used keeps what a callback does alive.
+// used keeps the work of a callback from being optimised away.
 var used atomic.Uint64
 
 func readCallbacks(k keys) func() {
@@ -62,7 +62,7 @@ func callbacks(n int, start func(int)) {
 	printLine(counts, bytes)
 }
 
-// printLine prints the line of least squares through numbers of sleepers and resident memories.
+// printLine prints the least-squares line through numbers of sleepers and resident memories.
 func printLine(counts, bytes []float64) {
 	perOne := slope(counts, bytes)
 	var middle, level float64
@@ -91,7 +91,7 @@ func printLine(counts, bytes []float64) {
 func timers(pending int) {
 	handles := make([]*time.Timer, pending)
 	var started, stopped time.Duration
-	// The first round brings memory in; the last one counts.
+	// The first round touches the memory; the last one counts.
 	for range 3 {
 		clock := time.Now()
 		for i := range handles {
@@ -113,8 +113,8 @@ func timers(pending int) {
 	)
 }
 
-// lateness gives the lateness in microseconds that 99 of 100 timers do not exceed, while, with two workers or
-// more, a goroutine computes.
+// lateness returns the lateness in microseconds that 99 of 100 timers do not exceed. With two workers or
+// more, a goroutine computes meanwhile.
 func lateness(pending int) float64 {
 	counts := make([]atomic.Uint64, places)
 	var ran atomic.Uint64

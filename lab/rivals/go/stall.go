@@ -1,4 +1,4 @@
-// stall and handoff: what happens to the others when one goroutine does not give way.
+// stall and handoff: what happens to the others when one goroutine does not yield.
 
 package main
 
@@ -35,7 +35,7 @@ func stall(offender string, offenders, seconds, pingers int) {
 	ended := make(chan []metric)
 	go func() { ended <- runTicker(time.Duration(seconds)*time.Second, pairs) }()
 	// The first balls come last: a pair that plays keeps its processor for 10 ms at a time, and
-	// what is still to be started would wait for every pair that plays already.
+	// goroutines still to be started would wait for every pair that plays already.
 	for _, serve := range serves {
 		serve <- 0
 	}
@@ -70,7 +70,7 @@ func total(pairs []exchanged) uint64 {
 	return sum
 }
 
-// startPair starts two goroutines and gives the channel for their first ball.
+// startPair starts two goroutines and returns the channel for their first ball.
 func startPair(pair *exchanged) chan<- uint64 {
 	ping, pong := make(chan uint64, 1), make(chan uint64, 1)
 	go func() {
@@ -112,7 +112,7 @@ func handoff(rounds int) {
 	go func() {
 		lateness := make([]time.Duration, 0, rounds)
 		for range rounds {
-			// A timer wake comes first, as in every rival.
+			// Waits for a timer first, as in every rival.
 			time.Sleep(tick)
 			woken <- time.Now()
 			computeFor(handoffWork)

@@ -4,13 +4,13 @@ package main
 
 import "time"
 
-// team is the goroutines of one measurement.
+// team holds the goroutines of one measurement.
 type team struct {
 	started, done *gate
 	start         []chan struct{}
 }
 
-// newTeam makes a team that will have so many goroutines.
+// newTeam returns a team that will have this many goroutines.
 func newTeam(units int) *team {
 	return &team{started: newGate(units), done: newGate(units)}
 }
@@ -27,7 +27,7 @@ func (t *team) add(work func()) {
 	}()
 }
 
-// run lets all begin and tells how long it took until the last one was done.
+// run starts all goroutines and returns how long it took until the last one was done.
 func (t *team) run() time.Duration {
 	<-t.started.open
 	clock := startAll(t.start)

@@ -40,7 +40,7 @@ func create(number int) chan int {
 
 func joinWith(ended chan int, wanted int) {
 	if <-ended != wanted {
-		fail("A goroutine did not return what it should.")
+		fail("A goroutine returned a wrong number.")
 	}
 }
 
@@ -98,7 +98,7 @@ func parked(n int) {
 	)
 }
 
-// slope is that of the line of least squares.
+// slope is that of the least-squares line.
 func slope(x, y []float64) float64 {
 	var middle, level, along, width float64
 	for i := range x {

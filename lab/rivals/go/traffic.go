@@ -8,7 +8,7 @@ import "time"
 // settle is long enough for a goroutine that has counted itself started to reach its receive.
 const settle = 50 * time.Millisecond
 
-// fanInRoom is the room of the receiver's channel: senders wait when it is full, as Go programs do.
+// fanInRoom is the room of the receiver's channel: senders wait when it is full, as is usual in Go.
 const fanInRoom = 1024
 
 func manyToMany(processes, messages int) {
@@ -16,7 +16,7 @@ func manyToMany(processes, messages int) {
 	expected := expectedCounts(processes, messages)
 	everyone := make([]chan int, processes)
 	for i := range everyone {
-		// Everybody sends before it receives, so a mailbox must have room for all that will come.
+		// Each one sends before it receives, so a mailbox must have room for all that will arrive.
 		everyone[i] = make(chan int, max(expected[i], 1))
 	}
 	start := make([]chan struct{}, processes)
@@ -41,7 +41,7 @@ func manyToMany(processes, messages int) {
 	printMetrics(metric{"ns_per_message", per(time.Since(clock), processes, messages)})
 }
 
-// expectedCounts tells how many messages each will receive, by running all the generators.
+// expectedCounts returns how many messages each will receive, by running all the generators.
 func expectedCounts(processes, messages int) []int {
 	counts := make([]int, processes)
 	for i := range processes {

@@ -1,4 +1,4 @@
-// The workloads of trees: nodes that are never changed, copied from the root to where an edit is, and
+// The workloads of trees: nodes that are never changed, copied from the root to the place of an edit, and
 // roots behind atomic pointers.
 //
 // kind=processes: writers are goroutines; kind=threads: goroutines that keep an OS thread each.
@@ -26,7 +26,7 @@ type node struct {
 	children   []*node
 }
 
-// shapes tells how many children the nodes of each level have.
+// shapes holds how many children the nodes of each level have.
 var shapes = map[int][]int{
 	156:    {5, 5, 5},
 	10005:  {4, 4, 4, 5, 5, 5},
@@ -76,7 +76,7 @@ func (n *node) count() int {
 	return count
 }
 
-// appended gives the tree with one more node behind the children of the one at the path.
+// appended returns the tree with one more node behind the children of the node at the path.
 func (n *node) appended(path []int, child *node) *node {
 	if len(path) == 0 {
 		children := make([]*node, len(n.children)+1)
@@ -89,7 +89,7 @@ func (n *node) appended(path []int, child *node) *node {
 	return &node{n.attributes, children}
 }
 
-// put gives the tree with another value of one attribute.
+// put returns the tree with another value of one attribute.
 func (n *node) put(path []int, name string, value [8]byte) *node {
 	if len(path) > 0 {
 		children := slices.Clone(n.children)
@@ -105,7 +105,7 @@ func (n *node) put(path []int, name string, value [8]byte) *node {
 	return &node{attributes, n.children}
 }
 
-// appendHere appends in place, to a tree that nobody else has.
+// appendHere appends in place, to an unshared tree.
 func (n *node) appendHere(path []int, child *node) {
 	for _, at := range path {
 		n = n.children[at]
@@ -139,7 +139,7 @@ func publish(root *node) *published {
 	return p
 }
 
-// commit makes a version from the newest one; again, if another came first.
+// commit derives a version from the newest one, and starts again if another came first.
 func (p *published) commit(change func(*node) *node) *node {
 	for {
 		newest := p.root.Load()
@@ -151,7 +151,7 @@ func (p *published) commit(change func(*node) *node) *node {
 	}
 }
 
-// onGoroutines runs tasks 0 to count on so many goroutines.
+// onGoroutines runs tasks 0 to count on this many goroutines.
 func onGoroutines(workers, count int, task func(int)) time.Duration {
 	var next atomic.Int64
 	var all sync.WaitGroup
@@ -188,7 +188,7 @@ func treeRead(shape []int, tasks int) {
 		visited.Add(int64(version.count()))
 	})
 	if int(visited.Load()) != tasks*nodes+tasks*(tasks+1)/2 {
-		fail("The tasks counted other nodes than their versions have.")
+		fail("The tasks counted a different number of nodes than their versions have.")
 	}
 	printMetrics(
 		metric{"ns_per_node", per(elapsed, int(visited.Load()))},
@@ -264,7 +264,7 @@ func readHotTree(k keys) func() {
 	return func() { hotTree(shape, writers, commits, threads) }
 }
 
-// names are the attributes of which a commit puts one.
+// names are the attributes; a commit puts one of them.
 var names = []string{"a", "b", "c", "d", "e", "f", "g", "h"}
 
 func hotTree(shape []int, writers, commits int, threads bool) {
@@ -319,7 +319,7 @@ func appendMany(children, commits int) {
 	}
 	elapsed := time.Since(clock)
 	if len(tree.root.Load().children) != children+commits {
-		fail("The node has not as many children as were appended.")
+		fail("The node does not have as many children as were appended.")
 	}
 	printMetrics(metric{"ns", per(elapsed, commits)})
 }

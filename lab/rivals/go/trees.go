@@ -6,7 +6,7 @@ import "fmt"
 
 const root = 36
 
-// found is what a search brings home.
+// found is the result of a search.
 type found struct {
 	nodes, greatest uint64
 }
@@ -27,7 +27,7 @@ func mix(number uint64) uint64 {
 	return z ^ z>>31
 }
 
-// childrenAbove is the number of children of a node that has so many levels below it.
+// childrenAbove is the number of children of a node with this many levels below it.
 func childrenAbove(node, levels uint64) uint64 {
 	count := uint64(0)
 	if levels == 0 {
@@ -43,12 +43,12 @@ func readTree(k keys) func() {
 	nodes, depth := uint64(k.number("n", 1)), uint64(k.number("depth", 1))
 	random := k.word("shape", "random", "left") == "random"
 	if !random && nodes%(2*depth) != 0 {
-		badUsage("No such tree has so many nodes: give a multiple of twice the depth.")
+		badUsage("No such tree has that many nodes: give a multiple of twice the depth.")
 	}
 	var answer, right found
 	serial := func() { answer = leftTree(nodes, depth) }
 	forking := func() { answer = forkingLeftTree(nodes, depth) }
-	// Each node in balance forks, and each of the way but the last.
+	// Each balanced node forks, and each node of the path except the last.
 	forks := int(nodes) - 1
 	if random {
 		serial = func() { answer = randomTree(mix(root), depth) }

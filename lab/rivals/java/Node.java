@@ -55,7 +55,7 @@ final class Node {
         return children.length;
     }
 
-    /** The tree with one more node behind the children of the one at the path. */
+    /** The tree with one more node behind the children of the node at the path. */
     Node appended(int[] path, int level, Node child) {
         Node[] copy;
         if (level == path.length) {
@@ -80,7 +80,7 @@ final class Node {
         return new Node(attributes, copy);
     }
 
-    /** Appends in place, to a tree that nobody else has. */
+    /** Appends in place, to an unshared tree. */
     void appendHere(int[] path, Node child) {
         Node node = this;
         for (int at : path) {

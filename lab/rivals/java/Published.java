@@ -16,7 +16,7 @@ final class Published {
         return root.get();
     }
 
-    /** Makes a version from the newest one; again, if another came first. */
+    /** Derives a version from the newest one, and starts again if another came first. */
     Node commit(UnaryOperator<Node> change) {
         while (true) {
             Node newest = root.get();

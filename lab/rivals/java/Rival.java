@@ -1,8 +1,8 @@
-// The rival Java: trees of immutable nodes, copied from the root to where an edit is, and roots behind
+// The rival Java: trees of immutable nodes, copied from the root to the place of an edit, and roots behind
 // atomic references.
 //
 // Invariants: tasks run on a fixed pool of as many threads as there are workers; metrics go to stdout, an
-// error is one sentence on stderr with exit code 1, or 2 for bad usage. A workload is done once or twice
+// error is one sentence on stderr with exit code 1, or 2 for bad usage. A workload is run once or twice
 // before it is measured, so that its code is compiled by then.
 
 import java.util.ArrayList;
@@ -30,7 +30,7 @@ public final class Rival {
         for (int at = 1; at < arguments.length; at++) {
             String[] pair = arguments[at].split("=", 2);
             if (pair.length != 2 || keys.put(pair[0], pair[1]) != null) {
-                badUsage("The argument `" + arguments[at] + "` is no new key=value.");
+                badUsage("The argument `" + arguments[at] + "` is not a new key=value.");
             }
         }
         workers = number("workers");
@@ -83,7 +83,7 @@ public final class Rival {
             visited.addAndGet(version.count());
         });
         if (visited.get() != (long) tasks * nodes + (long) tasks * (tasks + 1) / 2) {
-            fail("The tasks counted other nodes than their versions have.");
+            fail("The tasks counted a different number of nodes than their versions have.");
         }
         print("ns_per_node", (double) elapsed / visited.get());
         print("bytes_per_node", grown / nodes);
@@ -210,7 +210,7 @@ public final class Rival {
         print("ns", (double) onThreads(workers, workers, task) / reads);
     }
 
-    /** Runs tasks 0 to count on so many threads and tells how many nanoseconds it took. */
+    /** Runs tasks 0 to count on this many threads and returns how many nanoseconds it took. */
     private static long onThreads(int threads, int count, IntConsumer task) throws Exception {
         AtomicInteger next = new AtomicInteger();
         List<Thread> all = new ArrayList<>();
@@ -245,7 +245,7 @@ public final class Rival {
                 return number;
             }
         } catch (NumberFormatException odd) {
-            // It is told below.
+            // Reported below.
         }
         badUsage("The key `" + key + "` takes a whole number of at least 1.");
         return 0;

@@ -1,13 +1,13 @@
 // The rival Node.js: callbacks of setTimeout on the one thread that runs JavaScript.
 //
 // Invariants: the number of workers is read and changes nothing; metrics go to stdout with exit code 0, an
-// error is one sentence on stderr with exit code 1, or 2 for bad usage. Memory is read after a collection
-// of garbage, for which the program is started with --expose-gc.
+// error is one sentence on stderr with exit code 1, or 2 for bad usage. Memory is read after a garbage
+// collection, for which the program is started with --expose-gc.
 "use strict";
 
 const fs = require("node:fs");
 
-// Node refuses longer timeouts than 24.8 days; this is an hour.
+// Node refuses timeouts longer than 24.8 days; this is an hour.
 const HOUR_MS = 3_600_000;
 const SETTLE_MS = 20;
 const SPREAD_MS = 2000;
@@ -41,7 +41,7 @@ function printMetrics(metrics) {
 
 let used = 0;
 
-// Starts what runs once after an hour and holds two numbers.
+// Starts a callback that runs once after an hour and holds two numbers.
 function sleepOnce(index) {
   const [first, second] = [index, index + 1];
   setTimeout(() => { used += first + second; }, HOUR_MS);
@@ -69,7 +69,7 @@ async function callbacks(n, start) {
   printLine(points);
 }
 
-// Prints the line of least squares through numbers of callbacks and resident memories.
+// Prints the least-squares line through numbers of callbacks and resident memories.
 function printLine(points) {
   const mean = (of) => points.reduce((sum, point) => sum + of(point), 0) / points.length;
   const middle = mean(([x]) => x), level = mean(([, y]) => y);
@@ -90,7 +90,7 @@ function printLine(points) {
 async function timers(pending) {
   const handles = new Array(pending);
   let started = 0, stopped = 0;
-  // The first round brings memory in and wakes the compiler; the last one counts.
+  // The first round touches the memory and wakes the compiler; the last one counts.
   for (let round = 0; round < 3; round++) {
     let clock = process.hrtime.bigint();
     for (let i = 0; i < pending; i++) {
@@ -111,8 +111,8 @@ async function timers(pending) {
   ]);
 }
 
-// The lateness in microseconds that 99 of 100 timers do not exceed. Nothing computes beside them: there is
-// one thread.
+// The lateness in microseconds that 99 of 100 timers do not exceed. Nothing computes beside them, because
+// there is one thread.
 async function lateness(pending) {
   const late = new Float64Array(pending);
   let ran = 0;

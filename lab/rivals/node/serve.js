@@ -1,13 +1,13 @@
 // serve-echo and serve-hello on Node.js: the servers that rival-load measures.
 //
-// Invariants: node's own net and http, on its one thread; the server says its port first and ends with its input.
+// Invariants: node's own net and http, on its one thread; the server prints its port first and ends with its input.
 
 'use strict';
 
 const net = require('node:net');
 const http = require('node:http');
 
-// Greeting and its type are those of every server that is measured.
+// The greeting and its type are those of every measured server.
 const GREETING = 'hello, world\n';
 
 const servers = { 'serve-echo': echo, 'serve-hello': hello };
@@ -15,19 +15,19 @@ const servers = { 'serve-echo': echo, 'serve-hello': hello };
 function echo() {
   return net.createServer({ noDelay: true }, (socket) => {
     socket.on('data', (bytes) => socket.write(bytes));
-    // Whoever resets its connection is gone.
+    // A client that resets its connection is gone.
     socket.on('error', () => socket.destroy());
   });
 }
 
 function hello() {
   const answer = (_request, response) => {
-    // No server says that it keeps the connection, which HTTP/1.1 does anyhow.
+    // No measured server announces that it keeps the connection, which is the default of HTTP/1.1.
     response.removeHeader('connection');
     response.writeHead(200, { 'content-type': 'text/plain', 'content-length': GREETING.length });
     response.end(GREETING);
   };
-  // A limit would be a line of the answer.
+  // A limit would add a line to the answer.
   return http.createServer({ noDelay: true, keepAliveTimeout: 0 }, answer);
 }
 

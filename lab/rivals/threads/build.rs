@@ -1,4 +1,4 @@
-//! Tells the program which compiler's std it is built with; nothing else tells that version.
+//! Passes the program the version of the compiler whose std it is built with; it has no other source.
 
 use std::process::Command;
 

@@ -1,9 +1,9 @@
-//! What more workers brought: derived from the times of one system on one worker and on several, in
-//! the same round.
+//! The gain from more workers, derived from the times of one system on one worker and on several in the
+//! same round.
 //!
-//! Invariant: only workloads that print a speedup, or their whole time in seconds, get these figures.
+//! Invariant: only workloads that print a speedup, or their total time in seconds, get these figures.
 
-use super::Track;
+use super::track::Track;
 use crate::child::Failure;
 use crate::metric::Metric;
 use crate::plan::Row;
@@ -11,8 +11,8 @@ use crate::plan::Row;
 /// The rounds of one lane.
 type Rounds = [Result<Vec<Metric>, Failure>];
 
-/// Adds `speedup_workers` and `parallel_percent` to each lane of a row that has a lane of the same
-/// system on one worker.
+/// Adds `speedup_workers` and `parallel_percent` to each lane of a row whose system also has a lane with
+/// one worker.
 pub(super) fn derive(row: &Row, tracks: &mut [Track<'_>]) {
     let printable = row.workload.printable();
     if !["speedup", "s"].iter().any(|name| printable.contains(name)) {

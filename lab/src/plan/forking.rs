@@ -1,9 +1,9 @@
-//! The rows of what forks and joins, and of threads of direct-style code.
+//! The rows of the programs that fork and join, and of threads of direct-style code.
 //!
-//! Serial programs are rows of Weald's alone: the rivals' own serial times stand beside their
-//! forking ones.
+//! Only Weald runs the serial programs as rows: a rival prints its own serial times beside its forking
+//! ones.
 
-use super::{Lanes, Level, Row, Weight, weight_of};
+use super::row::{Lanes, Level, Row, Weight, weight_of};
 use crate::params::Params;
 
 /// All rows of these workloads.
@@ -25,7 +25,7 @@ fn of<T>(level: Level, quick: &'static [T], all: &'static [T]) -> &'static [T] {
     }
 }
 
-/// The serial program and the one that forks.
+/// The serial program and the forking one.
 fn both(workload: &str, params: &Params) -> [Row; 2] {
     let row = |forking| Row::new(workload, params.clone().with("forking", forking));
     [row("never").lanes(Lanes::One).only_weald(), row("yes")]
@@ -79,7 +79,7 @@ fn thread(level: Level) -> Vec<Row> {
             Some(threads) => params.with("threads", threads),
             None => params,
         };
-        // Two that give way on two workers have nobody to give way to.
+        // Two threads that yield to each other on two workers would never have to.
         let lanes = if what == "yield" {
             Lanes::One
         } else {

@@ -1,6 +1,6 @@
 //! The rows of servers and connections.
 
-use super::{Lanes, Level, Row};
+use super::row::{Lanes, Level, Row};
 use crate::params::Params;
 
 /// All rows of these workloads.
@@ -17,7 +17,7 @@ pub(super) fn rows(level: Level) -> Vec<Row> {
         Level::Quick => busy("hello", 100, requests),
         _ => busy("hello", 1_000, requests),
     });
-    // After half a second at the latest a quiet connection of Weald has given up its buffers.
+    // After half a second at the latest, an idle connection of Weald has given up its buffers.
     let (connections, rest) = match level {
         Level::Quick => (500, 10),
         _ => (10_000, 3_000),

@@ -1,9 +1,9 @@
 //! The rows of the database of trees: reading, writing, many writers, wide nodes, snapshots.
 //!
-//! The document counts with 1,000 tasks; a hundred tell the same figure in a tenth of the time, and the
-//! full bench has them all.
+//! The document counts with 1,000 tasks. A hundred give the same figure in a tenth of the time; the full
+//! bench runs all of them.
 
-use super::{Lanes, Level, Row, Weight};
+use super::row::{Lanes, Level, Row, Weight};
 use crate::params::Params;
 
 const SMALL: usize = 10_005;

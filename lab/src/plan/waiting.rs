@@ -1,9 +1,9 @@
-//! The rows of what units wait with: channels, selection, locks, conditions, barriers.
+//! The rows of what units wait with: channels, selection, locks, condition variables, barriers.
 //!
-//! Where every message or round wakes somebody, OS threads need tens of microseconds for each, so
-//! those rows are shorter than others.
+//! Where every message or round wakes a unit, OS threads need tens of microseconds each time, so those
+//! rows are shorter than others.
 
-use super::{Lanes, Level, Row};
+use super::row::{Lanes, Level, Row};
 use crate::params::Params;
 
 const BOUNDED: &str = "bounded";
@@ -22,7 +22,7 @@ pub(super) fn rows(level: Level) -> Vec<Row> {
     groups.into_iter().flatten().collect()
 }
 
-/// A number of messages or rounds, a tenth of it for a quick bench.
+/// A number of messages or rounds; a tenth of it for a quick bench.
 fn about(count: usize, level: Level) -> usize {
     match level {
         Level::Quick => count / 10,

@@ -1,6 +1,6 @@
 //! The clients of a measured server: many connections, one thread, one epoll instance.
 //!
-//! Invariant: a connection has at most one request under way, and every answer is looked at. So a server
+//! Invariant: a connection has at most one request in flight, and every answer is checked. So a server
 //! cannot gain by answering wrongly, and more connections mean more requests at once.
 
 use std::io::{self, Read, Write};
@@ -15,14 +15,14 @@ use rustix::net::sockopt::set_socket_linger;
 
 use super::dialogue::Dialogue;
 
-/// A server that answers nobody for so long is given up.
+/// A server that answers nothing for this long is given up.
 const PATIENCE: Timespec = Timespec {
     tv_sec: 20,
     tv_nsec: 0,
 };
-/// So many connect before their first answers are awaited: fewer than a server lets wait.
+/// How many clients connect before their first answers are awaited: fewer than a server's backlog.
 const AT_ONCE: usize = 100;
-/// How many reports are taken from the system at once.
+/// How many events are taken from epoll at once.
 const REPORTS: usize = 1024;
 
 type Reports = Vec<epoll::Event>;
@@ -38,20 +38,20 @@ pub struct Clients {
 struct Client {
     stream: TcpStream,
     asked: Instant,
-    /// The beginning of an answer that came in pieces.
+    /// The beginning of an answer that arrived in pieces.
     begun: Vec<u8>,
 }
 
 impl Clients {
-    /// None yet, for this dialogue.
+    /// No clients yet, for this dialogue.
     ///
     /// # Errors
-    /// A sentence, if the system has no descriptor left.
+    /// A sentence, if the system has no descriptors left.
     pub fn new(dialogue: Dialogue) -> Result<Self, String> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC);
         Ok(Self {
             dialogue,
-            epoll: epoll.map_err(|error| format!("There is no epoll instance: {error}."))?,
+            epoll: epoll.map_err(|error| format!("Cannot create an epoll instance: {error}."))?,
             clients: Vec::new(),
             reports: Vec::with_capacity(REPORTS),
         })
@@ -70,10 +70,10 @@ impl Clients {
             stream.read_exact(&mut answer)?;
             Ok(answer)
         };
-        ask().map_err(|error: io::Error| format!("A first request is not answered: {error}."))
+        ask().map_err(|error: io::Error| format!("A first request was not answered: {error}."))
     }
 
-    /// Connects until there are `count` of them; each new one has been answered once.
+    /// Connects until there are `count` clients; each new one has been answered once.
     ///
     /// # Errors
     /// A sentence, if the system or the server refuses.
@@ -94,11 +94,11 @@ impl Clients {
         Ok(())
     }
 
-    /// Some of the clients make `requests` requests all together, each its next one as soon as it was
-    /// answered; returns how long each answer took.
+    /// Some of the clients make `requests` requests together, each sending its next one as soon as it is
+    /// answered. Returns how long each answer took.
     ///
     /// # Errors
-    /// A sentence, if a connection ends or an answer is wrong or does not come.
+    /// A sentence, if a connection ends, or an answer is wrong or does not come.
     pub fn talk(
         &mut self,
         clients: Range<usize>,
@@ -131,18 +131,18 @@ impl Clients {
         let mut reports = std::mem::take(&mut self.reports);
         loop {
             match epoll::wait(&self.epoll, spare_capacity(&mut reports), Some(&PATIENCE)) {
-                Ok(0) => return Err("The server does not answer any longer.".to_owned()),
+                Ok(0) => return Err("The server has stopped answering.".to_owned()),
                 Ok(_) => return Ok(reports),
                 Err(rustix::io::Errno::INTR) => {}
-                Err(error) => return Err(format!("Nothing can be awaited: {error}.")),
+                Err(error) => return Err(format!("Cannot wait for events: {error}.")),
             }
         }
     }
 }
 
-/// The place of the client that a report is about.
+/// The index of the client that an event is about.
 fn place(data: epoll::EventData) -> usize {
-    usize::try_from(data.u64()).expect("it was made from a usize")
+    usize::try_from(data.u64()).expect("it was converted from a usize")
 }
 
 impl Client {
@@ -150,7 +150,7 @@ impl Client {
         let stream = TcpStream::connect(address)?;
         stream.set_nodelay(true)?;
         stream.set_nonblocking(true)?;
-        // Its port is free again at once, for the next of many runs.
+        // The port is free again at once, for the next of many runs.
         set_socket_linger(&stream, Some(Duration::ZERO))?;
         Ok(Self {
             stream,
@@ -205,8 +205,8 @@ mod tests {
     use std::net::TcpListener;
     use std::thread;
 
-    /// A server that answers each request on each connection with the next of these pieces, and closes
-    /// after the last.
+    /// A server that answers each request on each connection with the next of these pieces, and closes the
+    /// connection after the last one.
     fn serve(pieces: &'static [&'static [u8]]) -> SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();

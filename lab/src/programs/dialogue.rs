@@ -1,30 +1,30 @@
-//! What a client says to a server that is measured, and what it must be answered.
+//! What a client says to a measured server, and what the server must answer.
 //!
-//! Invariant: all answers of a dialogue have the same length whoever gives them, so that no server sends
-//! fewer bytes than another.
+//! Invariant: all answers of a dialogue have the same length, whichever server gives them, so that no server
+//! sends fewer bytes than another.
 
 use std::sync::LazyLock;
 
 /// What a connection is used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialogue {
-    /// Sixty-four bytes that come back.
+    /// Sixty-four bytes that are sent back.
     Echo,
-    /// A request for a greeting, over HTTP/1.1; the connection is kept.
+    /// A request for a greeting, over HTTP/1.1; the connection is kept alive.
     Hello,
 }
 
 /// The body of the answer to [`Dialogue::Hello`].
 pub const GREETING: &str = "hello, world\n";
 
-/// The type of that body.
+/// The content type of that body.
 pub const GREETING_TYPE: &str = "text/plain";
 
 const PAYLOAD: [u8; 64] = *b"An echo gives back what was said, to the last of sixty-four.####";
 const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n";
 const STATUS: &[u8] = b"HTTP/1.1 200 OK\r\n";
 const BODY: &[u8] = b"\r\n\r\nhello, world\n";
-/// With this date, whatever it is, and nothing else.
+/// A date, whose value does not matter, so that the answer has the right length.
 const DATE: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
 
 impl Dialogue {
@@ -37,7 +37,7 @@ impl Dialogue {
         }
     }
 
-    /// What is said.
+    /// The bytes of a request.
     #[must_use]
     pub fn request(self) -> &'static [u8] {
         match self {
@@ -46,7 +46,7 @@ impl Dialogue {
         }
     }
 
-    /// How many bytes are answered.
+    /// The number of bytes in an answer.
     #[must_use]
     pub fn answer_length(self) -> usize {
         match self {
@@ -55,7 +55,7 @@ impl Dialogue {
         }
     }
 
-    /// Whether this may be the answer, by its beginning and its end.
+    /// Whether this may be the answer, judged by its beginning and its end.
     #[must_use]
     pub fn accepts(self, answer: &[u8]) -> bool {
         match self {
@@ -64,7 +64,7 @@ impl Dialogue {
         }
     }
 
-    /// Whether every line of this answer is as it should be, in any order.
+    /// Whether every line of this answer is right, in any order.
     #[must_use]
     pub fn accepts_each_line(self, answer: &[u8]) -> bool {
         if self == Self::Echo {
@@ -79,7 +79,7 @@ impl Dialogue {
     }
 }
 
-/// An answer to [`Dialogue::Hello`] as a server may have it ready, with a date of long ago.
+/// A ready-made answer to [`Dialogue::Hello`], with a fixed old date.
 #[must_use]
 pub fn plain_answer() -> &'static [u8] {
     static ANSWER: LazyLock<Vec<u8>> = LazyLock::new(|| {

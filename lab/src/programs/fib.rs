@@ -1,9 +1,9 @@
-//! The Fibonacci number by its definition: a fork at every level and next to no work between forks.
+//! The Fibonacci number by its definition: a fork at every level and almost no work between forks.
 
 use super::fork::Fork;
 use super::measure::Program;
 
-/// One number to find.
+/// One Fibonacci number to compute.
 #[derive(Clone, Copy, Debug)]
 pub struct Fib {
     n: u32,
@@ -11,7 +11,7 @@ pub struct Fib {
 }
 
 impl Fib {
-    /// The number with this index; none above 90, whose numbers of forks do not fit.
+    /// The number with this index; `None` above 90, where the number of forks does not fit.
     #[must_use]
     pub fn of(n: usize) -> Option<Self> {
         let n = u32::try_from(n).ok().filter(|n| *n <= 90)?;

@@ -1,14 +1,14 @@
-//! How the two halves of a program are run: forked by some system, or called one after the other.
+//! The ways to run the two halves of a program: forked by some system, or called one after the other.
 //!
-//! A program is a function that is generic over [`Fork`]; what is not forked differs from what is
-//! in nothing else.
+//! A program is a function that is generic over [`Fork`], so its forked and serial forms differ in
+//! nothing else.
 
 /// A way to run two halves.
 pub trait Fork {
-    /// What a half needs at hand in order to fork; nothing for most systems.
+    /// What a half needs in order to fork; nothing for most systems.
     type Scope<'a>;
 
-    /// Runs both halves, at the same time if the system likes, and returns when both have ended.
+    /// Runs both halves, in parallel if the system chooses to, and returns when both have ended.
     fn join<A, B, RA, RB>(scope: &mut Self::Scope<'_>, a: A, b: B) -> (RA, RB)
     where
         A: FnOnce(&mut Self::Scope<'_>) -> RA + Send,
@@ -17,7 +17,7 @@ pub trait Fork {
         RB: Send;
 }
 
-/// Two plain calls, which the compiler may inline: what serial means in every ratio.
+/// Two plain calls, which the compiler may inline: the serial form in every ratio.
 #[derive(Debug)]
 pub enum Plain {}
 
@@ -60,7 +60,7 @@ fn called<R>(half: impl FnOnce(&mut ()) -> R) -> R {
     half(&mut ())
 }
 
-/// Two calls that are counted, so that a cost can be given for each fork.
+/// Two calls, which are counted, so that a cost per fork can be given.
 #[derive(Debug)]
 pub enum Counted {}
 

@@ -1,7 +1,7 @@
-//! The spine of measuring a server: start it, connect, ask, and see what it cost.
+//! The course of measuring a server: start it, connect, send requests, and read what they cost.
 //!
-//! Server and clients are two processes, and only the server's processor time and memory are counted. The
-//! clients take the same processors, so the number of requests a second says more about both than about
+//! Server and clients are two processes; only the server's processor time and memory are counted. Both
+//! share the processors, so the number of requests per second depends on the clients as much as on
 //! the server.
 
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ use super::served::{Served, allow_descriptors};
 /// How many of the idle connections must still be answered.
 const SAMPLE: usize = 100;
 
-/// A server, and how many connect to it.
+/// A server, and the number of its clients.
 #[derive(Clone, Debug)]
 pub struct Load {
     /// The server's command with its first arguments; see [`Served`].
@@ -33,7 +33,7 @@ impl Load {
         Ok((served, Clients::new(dialogue)?))
     }
 
-    /// What `requests` requests cost, of which each connection has at most one under way.
+    /// The cost of `requests` requests; each connection has at most one in flight.
     ///
     /// # Errors
     /// A sentence, if server or system fail.
@@ -55,7 +55,7 @@ impl Load {
         ])
     }
 
-    /// What a connection holds that was answered once and has been quiet for `rest`.
+    /// The memory of a connection that was answered once and has been idle for `rest`.
     ///
     /// # Errors
     /// A sentence, if server or system fail.
@@ -75,7 +75,7 @@ impl Load {
     }
 }
 
-/// Looks at each line of a first answer, for which there is no time later.
+/// Checks each line of a first answer; later there is no time to do so.
 fn check_first(served: &Served, dialogue: Dialogue) -> Result<(), String> {
     let answer = Clients::ask_once(served.address, dialogue)?;
     match dialogue.accepts_each_line(&answer) {

@@ -2,10 +2,10 @@
 //! drifts for all of them.
 //!
 //! Invariants:
-//! - every answer is checked, also those of serial runs, and a wrong one voids the figures;
-//! - a ratio is the median of the ratios of single rounds, never a ratio of times of different
-//!   minutes; every other round has the opposite order, so that a steady drift cancels out;
-//! - the clock runs inside the system, so starting it and entering it is never part of a time.
+//! - every answer is checked, those of serial runs too, and a wrong one voids the figures;
+//! - a ratio is the median of the ratios of single rounds, never a ratio of times that are minutes
+//!   apart; every other round has the opposite order, so that a steady drift cancels out;
+//! - the clock runs inside the system, so starting and entering the system is never part of a time.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ use super::fork::{Counted, Fork, Outlined, Plain};
 
 /// A program with its input and, after a run, its answer.
 pub trait Program: Send + 'static {
-    /// Makes ready for another run; not timed.
+    /// Prepares another run; not timed.
     fn reset(&mut self);
 
     /// Does the work.
@@ -23,21 +23,21 @@ pub trait Program: Send + 'static {
     /// Whether the answer is right; the sentence says what is wrong.
     fn check(&self) -> Result<(), String>;
 
-    /// Remembers a first answer, for programs whose right one is not known otherwise.
+    /// Remembers a first answer, for programs whose right answer is not otherwise known.
     fn keep_answer(&mut self) {}
 
-    /// Does the part of the work at which nobody can help; false if there is none to speak of.
+    /// Does the part of the work that cannot be shared; false if it is too small to count.
     fn run_serial_part(&mut self) -> bool {
         false
     }
 }
 
 /// A system that can fork, started with its workers.
-pub trait System {
+pub trait ForkSystem {
     /// How it forks.
     type Forks: Fork;
 
-    /// On how many workers it runs.
+    /// The number of its workers.
     fn workers(&self) -> usize;
 
     /// Does the work where forks are possible; the sentence says why it could not.
@@ -50,19 +50,22 @@ pub trait System {
 /// A metric and its value.
 pub type Figure = (&'static str, f64);
 
-/// Rounds go on for so long, and there are at least so many: ratios of single rounds scatter by a
-/// tenth, and a median of few of them nearly as much. Only slow programs get fewer.
+/// Rounds continue for at least this long, and there are at least this many: ratios of single rounds scatter
+/// by a tenth, and a median of few of them nearly as much. Only slow programs get fewer rounds.
 const LONG_ENOUGH: Duration = Duration::from_millis(500);
 const LEAST_ROUNDS: usize = 5;
 const TOO_LONG: Duration = Duration::from_secs(5);
-/// Short programs are repeated until a run takes about so long.
+/// Short programs are repeated until a run takes about this long.
 const ONE_RUN: Duration = Duration::from_millis(1);
 
 /// The figures of a program that forks, beside both of its serial forms.
-pub fn forking<S: System, P: Program>(system: &S, mut program: P) -> Result<Vec<Figure>, String> {
+pub fn forking<S: ForkSystem, P: Program>(
+    system: &S,
+    mut program: P,
+) -> Result<Vec<Figure>, String> {
     let mut forks = 0;
     let mut times = prepared::<P>(&mut program, &mut forks)?;
-    // Threads and stacks that a first run starts are not what a fork costs.
+    // The threads and stacks that a first run starts are not part of the cost of a fork.
     (_, program) = forked(system, program, 1)?;
     let mut has_serial_part = true;
     let begin = Instant::now();
@@ -104,7 +107,7 @@ struct Times {
     forking: Vec<Duration>,
 }
 
-/// A first run, which counts the forks, brings the program's memory in, and tells its length.
+/// A first run, which counts the forks, touches the program's memory, and measures the length of a run.
 fn prepared<P: Program>(program: &mut P, forks: &mut u64) -> Result<Times, String> {
     program.reset();
     program.run::<Counted>(forks);
@@ -121,7 +124,7 @@ fn prepared<P: Program>(program: &mut P, forks: &mut u64) -> Result<Times, Strin
     })
 }
 
-/// The mean time of a run over so many of them.
+/// The mean time of this many runs.
 fn timed<F: Fork, P: Program>(
     program: &mut P,
     scope: &mut F::Scope<'_>,
@@ -138,8 +141,8 @@ fn timed<F: Fork, P: Program>(
     Ok(total / repeats)
 }
 
-/// [`timed`] inside a system, which takes the program and gives it back.
-fn forked<S: System, P: Program>(
+/// [`timed`] inside a system, which takes the program and returns it.
+fn forked<S: ForkSystem, P: Program>(
     system: &S,
     mut program: P,
     repeats: u32,
@@ -168,7 +171,11 @@ impl Times {
     }
 
     /// Times the forking form once.
-    fn time_forking<S: System, P: Program>(&mut self, system: &S, program: P) -> Result<P, String> {
+    fn time_forking<S: ForkSystem, P: Program>(
+        &mut self,
+        system: &S,
+        program: P,
+    ) -> Result<P, String> {
         let (time, program) = forked(system, program, self.repeats)?;
         self.forking.push(time);
         Ok(program)
@@ -202,7 +209,7 @@ impl Times {
             let share = ratio(&self.serial_part, &self.serial);
             figures.push(("speedup_bound", workers / (1.0 + (workers - 1.0) * share)));
         } else if forks > 0 {
-            // Where forks are few and the work between them is much, this would be noise.
+            // Where forks are few and the work between them is long, this figure would be noise.
             let pairs = self.forking.iter().zip(&self.serial);
             let beyond = pairs.map(|(f, s)| workers * f.as_secs_f64() - s.as_secs_f64());
             figures.push(("ns_per_fork", 1e9 * median(beyond) / forks as f64));

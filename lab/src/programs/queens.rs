@@ -1,5 +1,5 @@
-//! In how many ways n queens stand on a board of n by n without a threat: no cut-off, so that the
-//! forks at the leaves have next to no work.
+//! The number of ways to place n queens on a board of n by n without a threat. There is no cut-off, so
+//! the forks at the leaves have almost no work.
 
 use super::fork::Fork;
 use super::measure::Program;
@@ -9,14 +9,14 @@ const SOLUTIONS: [u64; 16] = [
     1, 0, 0, 2, 10, 4, 40, 92, 352, 724, 2_680, 14_200, 73_712, 365_596, 2_279_184, 14_772_512,
 ];
 
-/// One board to try.
+/// One board to solve.
 #[derive(Clone, Copy, Debug)]
 pub struct Queens {
     n: usize,
     answer: u64,
 }
 
-/// The columns of the queens in the first rows; a copy goes to each half.
+/// The columns of the queens in the first rows; each half gets a copy.
 #[derive(Clone, Copy)]
 struct Board {
     columns: [u8; SOLUTIONS.len()],
@@ -25,7 +25,7 @@ struct Board {
 }
 
 impl Queens {
-    /// A board of `n` rows; none above 16.
+    /// A board of `n` rows; `None` above 16.
     #[must_use]
     pub fn of(n: usize) -> Option<Self> {
         (1..=SOLUTIONS.len())
@@ -54,7 +54,7 @@ impl Program for Queens {
             return Ok(());
         }
         Err(format!(
-            "{n} queens stand in {right} ways, but {answer} were found."
+            "{n} queens can be placed in {right} ways, but {answer} were found."
         ))
     }
 }
@@ -74,7 +74,7 @@ fn solutions<F: Fork>(scope: &mut F::Scope<'_>, board: Board) -> u64 {
     among::<F>(scope, board, &free[..count])
 }
 
-/// The solutions with a queen in one of these columns of the next row.
+/// The number of solutions with a queen in one of these columns of the next row.
 fn among<F: Fork>(scope: &mut F::Scope<'_>, board: Board, columns: &[u8]) -> u64 {
     match columns {
         [] => 0,

@@ -10,7 +10,7 @@ use super::tree::mix;
 const INSERTED: usize = 50;
 const FORKED_ABOVE: usize = 400;
 
-/// What is sorted.
+/// The data to sort.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Data {
     /// The generator `state = (2017 state + 2020) mod 2027`, seeded with 7: many equal elements.
@@ -28,7 +28,7 @@ pub struct Quicksort {
 }
 
 impl Quicksort {
-    /// An array of `n` elements; none if their numbers do not fit.
+    /// An array of `n` elements; `None` if the element numbers do not fit.
     #[must_use]
     pub fn of(n: usize, data: Data) -> Option<Self> {
         let length = u32::try_from(n).ok()?;
@@ -56,7 +56,7 @@ fn seed(n: usize) -> Vec<u32> {
     std::iter::repeat_with(next).take(n).collect()
 }
 
-/// Fisher and Yates's shuffle; element `i` changes places with a random one that is not behind it.
+/// Fisher and Yates's shuffle: element `i` changes places with a random one that is not behind it.
 fn permutation(n: u32) -> Vec<u32> {
     let mut data: Vec<u32> = (0..n).collect();
     let mut state = 0;
@@ -112,8 +112,8 @@ fn sort<F: Fork>(scope: &mut F::Scope<'_>, data: &mut [u32]) {
     }
 }
 
-/// Moves what is smaller than the pivot before what is greater; what lies between the two parts
-/// equals the pivot and is in its place.
+/// Moves what is smaller than the pivot before what is greater. The elements between the two parts
+/// equal the pivot and are in their place.
 fn partition(data: &mut [u32]) -> (&mut [u32], &mut [u32]) {
     let pivot = data[data.len() / 2];
     // The right end is one past its element, so that it never goes below zero.

@@ -1,7 +1,7 @@
-//! A server as a process of its own: how it is started, what it costs, how it ends.
+//! A server in a process of its own: how it is started, what it costs, how it ends.
 //!
 //! It is called with the name of a dialogue's server and `workers=N`, prints `port N`, serves at that port
-//! of 127.0.0.1, and ends when its input does. So it ends too when whoever measures it is killed.
+//! of 127.0.0.1, and ends when its input does. So it also ends if the measuring program is killed.
 
 use std::io::{BufRead, BufReader};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -12,16 +12,16 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::dialogue::Dialogue;
 
-/// Descriptors that a program has besides its connections.
+/// Descriptors that a program needs besides its connections.
 const OTHERS: u64 = 256;
 
-/// A server that runs until this is dropped.
+/// A server that runs until this value is dropped.
 #[derive(Debug)]
 pub struct Served {
     child: Child,
-    /// Its input, which must not end yet.
+    /// Its input, which must stay open.
     _input: Option<ChildStdin>,
-    /// Where it listens.
+    /// Its address.
     pub address: SocketAddr,
 }
 
@@ -55,19 +55,19 @@ impl Served {
             .strip_prefix("port ")
             .and_then(|port| port.parse().ok());
         let (Ok(_), Some(port)) = (read, port) else {
-            return Err(format!("The server '{name}' ended without a port."));
+            return Err(format!("The server '{name}' ended without naming a port."));
         };
         served.address.set_port(port);
         Ok(served)
     }
 
-    /// The time of processors that all its threads have taken, in steps of 10 ms.
+    /// The processor time that all its threads have used, in steps of 10 ms.
     ///
     /// # Errors
     /// A sentence, if it has ended.
     pub fn processor_time(&self) -> Result<Duration, String> {
         let text = self.proc("stat")?;
-        // The name in brackets may hold anything.
+        // The name in brackets may contain anything.
         let fields = text.rsplit_once(')').map_or("", |(_, fields)| fields);
         let mut times = fields.split_whitespace().skip(11).map(str::parse::<u64>);
         match (times.next(), times.next()) {
@@ -75,7 +75,7 @@ impl Served {
                 let hertz = rustix::param::clock_ticks_per_second();
                 Ok(Duration::from_secs(user + system) / u32::try_from(hertz).unwrap_or(100))
             }
-            _ => Err("This kernel does not tell what a process has taken.".to_owned()),
+            _ => Err("This kernel does not report the processor time of a process.".to_owned()),
         }
     }
 
@@ -90,7 +90,7 @@ impl Served {
             .find_map(|line| line.strip_prefix("Anonymous:"));
         let kibibytes = line.and_then(|line| line.trim().strip_suffix("kB")?.trim().parse().ok());
         let bytes = kibibytes.map(|kibibytes: u64| kibibytes * 1024);
-        bytes.ok_or_else(|| "This kernel does not tell the memory of a process.".to_owned())
+        bytes.ok_or_else(|| "This kernel does not report the memory of a process.".to_owned())
     }
 
     fn proc(&self, file: &str) -> Result<String, String> {
@@ -101,13 +101,13 @@ impl Served {
 
 impl Drop for Served {
     fn drop(&mut self) {
-        // Its figures are known by now. It may have ended by itself.
+        // Its figures have been read by now. It may have ended on its own.
         let _gone = self.child.kill();
         let _ended = self.child.wait();
     }
 }
 
-/// Lets this program, and those that it starts, have as many connections.
+/// Allows this program, and those that it starts, this many connections.
 ///
 /// # Errors
 /// A sentence that says what to do, if the system does not allow it.
@@ -130,5 +130,6 @@ pub fn allow_descriptors(connections: usize) -> Result<(), String> {
         current: Some(most.min(2 * least).max(limit.current.unwrap_or(0))),
         maximum: limit.maximum,
     };
-    setrlimit(Resource::Nofile, raised).map_err(|error| format!("No more descriptors: {error}."))
+    setrlimit(Resource::Nofile, raised)
+        .map_err(|error| format!("Cannot raise the limit of descriptors: {error}."))
 }

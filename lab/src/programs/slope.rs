@@ -1,8 +1,8 @@
-//! The cost of one more thing, as the slope of the line that fits several sizes best.
+//! The cost of one more item, as the slope of the line that fits several sizes best.
 
-/// The slope of the line of least squares through points of a count and a total.
+/// The slope of the least-squares line through points of a count and a total.
 ///
-/// What is there before the first thing, and is paid once, does not enter it.
+/// Costs that are there before the first item, and are paid once, do not enter it.
 ///
 /// # Panics
 ///
@@ -18,24 +18,24 @@ pub fn slope(points: &[(f64, f64)]) -> f64 {
     points.iter().map(along).sum::<f64>() / width
 }
 
-/// A line of least squares.
+/// A least-squares line.
 #[derive(Clone, Copy, Debug)]
-pub struct Line {
-    /// What one more thing takes.
+pub struct Fit {
+    /// The cost of one more item.
     pub slope: f64,
-    /// What is there before the first thing.
+    /// The cost before the first item.
     pub intercept: f64,
-    /// The square of the correlation: 1 if all points lie on the line.
+    /// The square of the correlation: 1 if all points are on the line.
     pub r2: f64,
 }
 
-/// The line of least squares through points of a count and a total.
+/// The least-squares line through points of a count and a total.
 ///
 /// # Panics
 ///
 /// If there are not two points with different counts.
 #[must_use]
-pub fn line(points: &[(f64, f64)]) -> Line {
+pub fn line(points: &[(f64, f64)]) -> Fit {
     let slope = slope(points);
     let count = points.len() as f64;
     let mean = |value: fn(&(f64, f64)) -> f64| points.iter().map(value).sum::<f64>() / count;
@@ -48,14 +48,14 @@ pub fn line(points: &[(f64, f64)]) -> Line {
         true => 1.0 - beside / spread,
         false => 1.0,
     };
-    Line {
+    Fit {
         slope,
         intercept,
         r2,
     }
 }
 
-/// The sizes at which something that grows to `n` is measured: eight steps, fewer for few things.
+/// The sizes at which something that grows to `n` is measured: eight steps, fewer for small `n`.
 #[must_use]
 pub fn sizes(n: usize) -> Vec<usize> {
     let mut sizes: Vec<usize> = (0..=8).map(|step| n * step / 8).collect();

@@ -1,8 +1,8 @@
-//! What a thread of direct-style code costs: written once for all whose threads are shaped like
+//! The cost of a thread of direct-style code, written once for all systems whose threads are shaped like
 //! those of the standard library.
 //!
-//! Invariants: everything runs inside a thread of the system itself, and threads that are not there
-//! to be made are parked before the clock starts.
+//! Invariants: everything runs inside a thread of the system itself; unless creating threads is what is
+//! measured, they are parked before the clock starts.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,28 +13,28 @@ use super::slope::{sizes, slope};
 
 /// The threads of a system.
 pub trait Threads: 'static {
-    /// The right to wait for the end of a thread, which returns a number.
+    /// The right to join a thread, which returns a number.
     type Handle;
-    /// A thread, for whoever wakes it.
+    /// A thread, for callers that wake it.
     type Thread: Clone + Send + Sync + 'static;
 
-    /// Starts a thread; the sentence says why none could be had.
+    /// Starts a thread; the sentence says why none could be started.
     fn spawn(body: impl FnOnce() -> usize + Send + 'static) -> Result<Self::Handle, String>;
-    /// Waits for its end; none if it panicked.
+    /// Waits for its end; `None` if it panicked.
     fn join(handle: Self::Handle) -> Option<usize>;
-    /// The thread that can be joined.
+    /// The thread of a handle.
     fn thread(handle: &Self::Handle) -> Self::Thread;
-    /// The thread that asks.
+    /// The calling thread.
     fn current() -> Self::Thread;
-    /// Waits until somebody wakes this thread, or has done so before; may also return early.
+    /// Waits until this thread is woken, or returns at once if it was woken before; may also return early.
     fn park();
     /// Wakes a thread.
     fn unpark(thread: &Self::Thread);
-    /// Gives way to others.
+    /// Yields to others.
     fn yield_now();
 }
 
-/// One thread makes another and joins it, `n` times.
+/// One thread creates another and joins it, `n` times.
 pub fn create_join<T: Threads>(n: usize) -> Result<Vec<Figure>, String> {
     let clock = Instant::now();
     for index in 0..n {
@@ -43,7 +43,7 @@ pub fn create_join<T: Threads>(n: usize) -> Result<Vec<Figure>, String> {
     Ok(vec![("ns", nanoseconds(clock.elapsed(), n))])
 }
 
-/// One thread makes `n` others, and then joins all of them.
+/// One thread creates `n` others and then joins all of them.
 pub fn create_all<T: Threads>(n: usize) -> Result<Vec<Figure>, String> {
     let mut handles = Vec::with_capacity(n);
     let clock = Instant::now();
@@ -56,7 +56,7 @@ pub fn create_all<T: Threads>(n: usize) -> Result<Vec<Figure>, String> {
     Ok(vec![("ns", nanoseconds(clock.elapsed(), n))])
 }
 
-/// `n` threads that wait at the same time: how long it took to make them until all wait, and the
+/// `n` threads that wait at the same time: the time from the first creation until all wait, and the
 /// slope of the resident memory over their number.
 pub fn parked<T: Threads>(
     n: usize,
@@ -93,7 +93,7 @@ pub fn parked<T: Threads>(
     ])
 }
 
-/// Two threads that give way to each other, each of them `n` times.
+/// Two threads that yield to each other, each of them `n` times.
 pub fn give_way<T: Threads>(n: usize) -> Result<Vec<Figure>, String> {
     let elapsed = together::<T, _>(2, |_| {
         move || {
@@ -105,8 +105,8 @@ pub fn give_way<T: Threads>(n: usize) -> Result<Vec<Figure>, String> {
     Ok(vec![("ns", nanoseconds(elapsed, 2 * n))])
 }
 
-/// How long `units` threads need that are parked before and are let go together; `body` makes the
-/// work of each.
+/// How long `units` threads take that are parked before the start and released together. `body` creates
+/// the work of each.
 pub fn together<T: Threads, W>(units: usize, body: impl Fn(usize) -> W) -> Result<Duration, String>
 where
     W: FnOnce() + Send + 'static,
@@ -133,7 +133,7 @@ where
     Ok(clock.elapsed())
 }
 
-/// Nanoseconds of a duration for each of `count` things.
+/// Nanoseconds of a duration per item of `count`.
 #[must_use]
 pub fn nanoseconds(elapsed: Duration, count: usize) -> f64 {
     elapsed.as_secs_f64() * 1e9 / count as f64
@@ -147,7 +147,7 @@ fn ended_with<T: Threads>(handle: T::Handle, wanted: usize) -> Result<(), String
     }
 }
 
-/// Where threads wait until they are let go, and where the one that made them waits for them.
+/// Where threads wait until they are released, and where their creator waits for them.
 struct Gate<T: Threads> {
     arrived: AtomicUsize,
     awaited: AtomicUsize,
@@ -165,10 +165,10 @@ impl<T: Threads> Gate<T> {
         })
     }
 
-    /// Counts the calling thread and waits until the gate is open; zero, for a thread to return.
+    /// Counts the calling thread and waits until the gate is open; returns zero, for the thread to return.
     fn pass(&self) -> usize {
-        // The last of those that are awaited sees their number, or the maker sees that it arrived:
-        // both write one of the two words and read the other, in one order for all.
+        // Either the last awaited thread sees the awaited number, or the creator sees that it arrived:
+        // both write one of the two words and read the other, in one order for all threads.
         let arrived = self.arrived.fetch_add(1, Ordering::SeqCst) + 1;
         if arrived == self.awaited.load(Ordering::SeqCst) {
             T::unpark(&self.maker);
@@ -180,7 +180,7 @@ impl<T: Threads> Gate<T> {
         0
     }
 
-    /// Waits until so many have been counted; for the maker alone.
+    /// Waits until this many have been counted; only the creator may call it.
     fn wait_for(&self, threads: usize) {
         self.awaited.store(threads, Ordering::SeqCst);
         while self.arrived.load(Ordering::SeqCst) < threads {
@@ -188,7 +188,7 @@ impl<T: Threads> Gate<T> {
         }
     }
 
-    /// Lets all go that are woken from now on.
+    /// Releases all threads that are woken from now on.
     fn open(&self) {
         self.opened.store(1, Ordering::Release);
     }

@@ -1,23 +1,23 @@
-//! Looks for the greatest value in a tree that exists only as the rule by which a node has children.
+//! Searches for the greatest value in a tree that exists only as the rule by which a node has children.
 //!
-//! A node is a number. Its value is that number mixed; the tree `Random` is as unbalanced as chance
-//! makes it, and in `Left` half of all nodes hang on a long way to the left, the others lie at the
-//! right of the root.
+//! A node is a number; its value is that number mixed. The tree `Random` is as unbalanced as chance
+//! makes it. In `Left` half of all nodes hang on a long path to the left, the others are on the right of
+//! the root.
 
 use std::ops::Range;
 
 use super::fork::Fork;
 use super::measure::Program;
 
-/// The root of the random tree, one of those that have descendants on every level.
+/// The root of the random tree: a node that has descendants on every level.
 const ROOT: u64 = 36;
 
-/// What the tree looks like.
+/// The shape of the tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
-    /// A node above the last level has k children with a chance of 0.2 * 0.8^k: 4 on average.
+    /// A node above the last level has k children with probability 0.2 * 0.8^k: 4 on average.
     Random,
-    /// So many forks one inside the other before the first of them is joined.
+    /// As many nested forks as the tree is deep, before the first of them is joined.
     Left,
 }
 
@@ -27,18 +27,18 @@ pub struct Tree {
     nodes: u64,
     depth: u64,
     shape: Shape,
-    found: Found,
-    right: Option<Found>,
+    found: SearchResult,
+    right: Option<SearchResult>,
 }
 
-/// What a search brings home.
+/// The result of a search.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Found {
+struct SearchResult {
     nodes: u64,
     greatest: u64,
 }
 
-impl Found {
+impl SearchResult {
     fn one(node: u64) -> Self {
         Self {
             nodes: 1,
@@ -55,8 +55,8 @@ impl Found {
 }
 
 impl Tree {
-    /// A tree of so many nodes, which are counted, and levels; none if a tree of that shape cannot
-    /// have them.
+    /// A tree with this many nodes, which every run counts, and levels; `None` if a tree of that shape
+    /// cannot have them.
     #[must_use]
     pub fn of(nodes: usize, depth: usize, shape: Shape) -> Option<Self> {
         let fits = shape == Shape::Random || nodes.is_multiple_of(2 * depth);
@@ -64,7 +64,7 @@ impl Tree {
             nodes: nodes as u64,
             depth: depth as u64,
             shape,
-            found: Found::default(),
+            found: SearchResult::default(),
             right: None,
         })
     }
@@ -72,7 +72,7 @@ impl Tree {
 
 impl Program for Tree {
     fn reset(&mut self) {
-        self.found = Found::default();
+        self.found = SearchResult::default();
     }
 
     fn run<F: Fork>(&mut self, scope: &mut F::Scope<'_>) {
@@ -102,8 +102,8 @@ impl Program for Tree {
     }
 }
 
-fn random<F: Fork>(scope: &mut F::Scope<'_>, node: u64, levels: u64) -> Found {
-    let one = Found::one(node);
+fn random<F: Fork>(scope: &mut F::Scope<'_>, node: u64, levels: u64) -> SearchResult {
+    let one = SearchResult::one(node);
     let children = if levels == 0 { 0 } else { children(node) };
     if children == 0 {
         return one;
@@ -111,8 +111,12 @@ fn random<F: Fork>(scope: &mut F::Scope<'_>, node: u64, levels: u64) -> Found {
     one.and(among::<F>(scope, (node, levels), 0..children))
 }
 
-/// The search through some of a node's children.
-fn among<F: Fork>(scope: &mut F::Scope<'_>, parent: (u64, u64), children: Range<u64>) -> Found {
+/// Searches some of a node's children.
+fn among<F: Fork>(
+    scope: &mut F::Scope<'_>,
+    parent: (u64, u64),
+    children: Range<u64>,
+) -> SearchResult {
     let (node, levels) = parent;
     let Range { start, end } = children;
     if end - start == 1 {
@@ -127,7 +131,7 @@ fn among<F: Fork>(scope: &mut F::Scope<'_>, parent: (u64, u64), children: Range<
     a.and(b)
 }
 
-/// How many children a node has: how often in a row its draw is not the one of five that ends it.
+/// The number of a node's children: how many draws in a row miss the one in five that ends them.
 fn children(node: u64) -> u64 {
     let (mut draw, mut count) = (node, 0);
     while !draw.is_multiple_of(5) {
@@ -137,20 +141,20 @@ fn children(node: u64) -> u64 {
     count
 }
 
-/// At the left of the root the way, at its right as many nodes in balance.
-fn left<F: Fork>(scope: &mut F::Scope<'_>, nodes: u64, depth: u64) -> Found {
+/// The path at the left of the root; as many nodes, balanced, at its right.
+fn left<F: Fork>(scope: &mut F::Scope<'_>, nodes: u64, depth: u64) -> SearchResult {
     let half = nodes / 2;
     let (a, b) = F::join(
         scope,
         |scope| way::<F>(scope, depth, half / depth),
         |scope| balanced::<F>(scope, nodes, half - 1),
     );
-    Found::one(nodes).and(a).and(b)
+    SearchResult::one(nodes).and(a).and(b)
 }
 
-/// A way of so many steps, each of which has `each` nodes, itself and those at its right.
-fn way<F: Fork>(scope: &mut F::Scope<'_>, steps: u64, each: u64) -> Found {
-    let one = Found::one(steps);
+/// A path of this many steps. Each has `each` nodes: itself and those at its right.
+fn way<F: Fork>(scope: &mut F::Scope<'_>, steps: u64, each: u64) -> SearchResult {
+    let one = SearchResult::one(steps);
     if steps == 1 {
         return one.and(balanced::<F>(scope, steps, each - 1));
     }
@@ -162,12 +166,12 @@ fn way<F: Fork>(scope: &mut F::Scope<'_>, steps: u64, each: u64) -> Found {
     one.and(a).and(b)
 }
 
-fn balanced<F: Fork>(scope: &mut F::Scope<'_>, node: u64, nodes: u64) -> Found {
+fn balanced<F: Fork>(scope: &mut F::Scope<'_>, node: u64, nodes: u64) -> SearchResult {
     if nodes == 0 {
-        return Found::default();
+        return SearchResult::default();
     }
     let value = mix(node);
-    let (one, rest) = (Found::one(value), nodes - 1);
+    let (one, rest) = (SearchResult::one(value), nodes - 1);
     let (a, b) = F::join(
         scope,
         |scope| balanced::<F>(scope, value ^ 1, rest / 2),

@@ -1,7 +1,7 @@
-//! One metric of one row as horizontal bars, the best system on top, with the span of its runs.
+//! One metric of one row as horizontal bars, the best system on top, with the range of its runs.
 
 use super::chart::{Chart, WIDTH};
-use super::svg::{At, Held, Scale, Svg, short};
+use super::svg::{Anchor, At, Scale, Svg, short};
 use crate::compare::{Comparison, Entry};
 use crate::figure::with_unit;
 use crate::metric::{Better, better};
@@ -12,7 +12,7 @@ const BAR: f64 = 11.0;
 const AXIS: f64 = 24.0;
 const MARGIN: f64 = 8.0;
 
-/// Draws the best figure of each system; none where there is only one to show.
+/// Draws the best figure of each system; `None` where there is only one to show.
 pub(super) fn bars(row: &str, comparison: &Comparison<'_>) -> Option<Chart> {
     let entries = comparison.best_of_each();
     if entries.len() < 2 {
@@ -51,7 +51,7 @@ fn grid(svg: &mut Svg, scale: &Scale, bottom: f64) {
     for tick in scale.ticks() {
         let x = scale.place(tick);
         svg.line("grid", At(x, 0.0), At(x, bottom));
-        svg.text("tick", Held::Middle(x, bottom + 15.0), &short(tick));
+        svg.text("tick", Anchor::Middle(x, bottom + 15.0), &short(tick));
     }
 }
 
@@ -63,9 +63,13 @@ fn bar(svg: &mut Svg, scale: &Scale, entry: &Entry<'_>, (metric, top): (&str, f6
     } else {
         ("name", "bar")
     };
-    svg.text(name_class, Held::Start(MARGIN, top + 14.0), &entry.label());
+    svg.text(
+        name_class,
+        Anchor::Start(MARGIN, top + 14.0),
+        &entry.label(),
+    );
     let value = with_unit(metric, entry.summary.median);
-    svg.text(name_class, Held::End(WIDTH - MARGIN, top + 14.0), &value);
+    svg.text(name_class, Anchor::End(WIDTH - MARGIN, top + 14.0), &value);
     let (left, right) = (MARGIN, scale.place(entry.summary.median));
     svg.rect(
         bar_class,

@@ -1,7 +1,7 @@
 //! One metric over the size of a workload as lines, one for each system, on logarithmic axes.
 
 use super::chart::{Chart, WIDTH};
-use super::svg::{At, Held, Scale, Svg, short};
+use super::svg::{Anchor, At, Scale, Svg, short};
 
 const LEFT: f64 = 44.0;
 const RIGHT: f64 = 18.0;
@@ -13,18 +13,18 @@ const LEGEND: f64 = 18.0;
 pub(super) struct Line {
     pub(super) name: String,
     pub(super) points: Vec<(f64, f64)>,
-    /// Which colour and mark; the same for a system in every chart.
+    /// Which colour and mark to use; the same for a system in every chart.
     pub(super) style: usize,
 }
 
-/// The words of a chart.
+/// The text of a chart.
 pub(super) struct Words<'a> {
     pub(super) caption: &'a str,
     pub(super) across: &'a str,
     pub(super) note: &'a str,
 }
 
-/// Draws lines over positive values; none where no line has two points.
+/// Draws lines over positive values; `None` where no line has two points.
 pub(super) fn lines(words: &Words<'_>, lines: &[Line]) -> Option<Chart> {
     if !lines.iter().any(|line| line.points.len() > 1) {
         return None;
@@ -39,7 +39,7 @@ pub(super) fn lines(words: &Words<'_>, lines: &[Line]) -> Option<Chart> {
     grid(&mut svg, &across, &up);
     svg.text(
         "tick",
-        Held::End(WIDTH - RIGHT, TOP + HEIGHT + 30.0),
+        Anchor::End(WIDTH - RIGHT, TOP + HEIGHT + 30.0),
         words.across,
     );
     for (index, line) in lines.iter().enumerate() {
@@ -66,12 +66,12 @@ fn grid(svg: &mut Svg, across: &Scale, up: &Scale) {
     for tick in across.ticks() {
         let x = across.place(tick);
         svg.line("grid", At(x, TOP), At(x, floor));
-        svg.text("tick", Held::Middle(x, floor + 15.0), &short(tick));
+        svg.text("tick", Anchor::Middle(x, floor + 15.0), &short(tick));
     }
     for tick in up.ticks() {
         let y = up.place(tick);
         svg.line("grid", At(LEFT, y), At(WIDTH - RIGHT, y));
-        svg.text("tick", Held::End(LEFT - 5.0, y + 4.0), &short(tick));
+        svg.text("tick", Anchor::End(LEFT - 5.0, y + 4.0), &short(tick));
     }
 }
 
@@ -97,7 +97,7 @@ fn legend(svg: &mut Svg, line: &Line, y: f64) {
         line.style,
         At(LEFT + 12.0, y - 4.0),
     );
-    svg.text("name", Held::Start(LEFT + 32.0, y), &line.name);
+    svg.text("name", Anchor::Start(LEFT + 32.0, y), &line.name);
 }
 
 fn described(lines: &[Line]) -> String {

@@ -55,7 +55,7 @@ pub(super) struct RowLine {
     pub(super) trouble: String,
 }
 
-/// One figure with its span.
+/// One figure with its range.
 pub(super) struct Value {
     pub(super) median: String,
     pub(super) span: String,
@@ -121,7 +121,7 @@ fn cost_chart(measured: &[Line]) -> Option<Chart> {
     let words = Words {
         caption: "ns_per_spawn over the number of processes",
         across: "processes",
-        note: "Lower is better; both axes are logarithmic; the best number of workers of each.",
+        note: "Lower is better; both axes are logarithmic; each system at its best number of workers.",
     };
     lines(&words, measured)
 }
@@ -141,10 +141,10 @@ fn flatness_chart(measured: Vec<Line>) -> Option<Chart> {
         .map(relative)
         .collect();
     let words = Words {
-        caption: "Growth of the cost of a spawn over the number of processes",
+        caption: "Cost of a spawn relative to the smallest size, over the number of processes",
         across: "processes",
         note: "Each line is divided by its own value at its smallest size, so 1 is flat. \
-               The old documents' lines can be compared in this way only.",
+               This is the only way to compare the old documents' lines.",
     };
     lines(&words, &all)
 }
@@ -156,7 +156,7 @@ fn relative(mut line: Line) -> Line {
     line
 }
 
-/// The cost of a spawn for each system over all sizes with the usual pages.
+/// The cost of a spawn for each system over all sizes with pages of the default size.
 fn spawn_lines(rows: &[&RowResult], systems: &[String]) -> Vec<Line> {
     let point = |row: &RowResult, system: &str| {
         let size = row.row.workload.size(&row.row.params)?;
@@ -186,8 +186,8 @@ fn spawn_lines(rows: &[&RowResult], systems: &[String]) -> Vec<Line> {
         .collect()
 }
 
-/// Workloads that are run at many sizes are drawn at their last size with the most systems, the
-/// others at every size.
+/// The rows to draw: the last size with the most systems for workloads that are run at many sizes, every
+/// size for the others.
 fn charted<'a>(rows: &[&'a RowResult]) -> Vec<&'a RowResult> {
     let many_sizes = ["spawn", "mailbox"];
     let Some(first) = rows.first() else {
@@ -206,7 +206,7 @@ fn charted<'a>(rows: &[&'a RowResult]) -> Vec<&'a RowResult> {
 
 fn row_bars(row: &RowResult) -> Vec<Chart> {
     let shown = row.row.params.to_string();
-    // What these say stands in the tables; as charts they would only repeat their neighbours.
+    // The tables hold these; as charts they would only repeat their neighbours.
     let repeating = [
         "ticks",
         "ms_with_setup",

@@ -1,22 +1,22 @@
-//! A drawing in SVG as text, and the scale that maps values to places.
+//! A drawing in SVG as text, and the scale that maps values to positions.
 //!
 //! Colours and fonts come from the page's style sheet through classes, so a drawing follows the
 //! reader's light or dark mode. Every drawing has a title and a description for screen readers.
 
 use std::fmt::{Display, Write};
 
-/// A drawing that grows by elements.
+/// A drawing that grows element by element.
 pub(super) struct Svg {
     body: String,
 }
 
-/// A place in a drawing.
+/// A position in a drawing.
 #[derive(Clone, Copy)]
 pub(super) struct At(pub(super) f64, pub(super) f64);
 
-/// Which part of a text's base line stands at a place.
+/// Which part of a text's baseline is at a position.
 #[derive(Clone, Copy)]
-pub(super) enum Held {
+pub(super) enum Anchor {
     Start(f64, f64),
     Middle(f64, f64),
     End(f64, f64),
@@ -73,11 +73,11 @@ impl Svg {
     }
 
     /// A line of text.
-    pub(super) fn text(&mut self, class: &str, held: Held, text: &str) {
-        let (anchor, x, y) = match held {
-            Held::Start(x, y) => ("start", x, y),
-            Held::Middle(x, y) => ("middle", x, y),
-            Held::End(x, y) => ("end", x, y),
+    pub(super) fn text(&mut self, class: &str, anchor: Anchor, text: &str) {
+        let (anchor, x, y) = match anchor {
+            Anchor::Start(x, y) => ("start", x, y),
+            Anchor::Middle(x, y) => ("middle", x, y),
+            Anchor::End(x, y) => ("end", x, y),
         };
         let text = escape(text);
         self.push(format_args!(
@@ -98,7 +98,7 @@ impl Svg {
     }
 }
 
-/// Text that means itself in XML.
+/// Escapes text for XML.
 pub(super) fn escape(text: impl Display) -> String {
     let text = text.to_string();
     text.replace('&', "&amp;")
@@ -107,7 +107,7 @@ pub(super) fn escape(text: impl Display) -> String {
         .replace('"', "&quot;")
 }
 
-/// Maps values to places along one axis.
+/// Maps values to positions along one axis.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Scale {
     low: f64,
@@ -121,7 +121,7 @@ pub(super) struct Scale {
 const LOGARITHMIC_ABOVE: f64 = 40.0;
 
 impl Scale {
-    /// A scale for these values between two places; logarithmic where a linear one would hide the
+    /// A scale for these values between two positions; logarithmic where a linear one would hide the
     /// small values, and only if all are positive.
     pub(super) fn fitting(values: &[f64], from: f64, to: f64) -> Self {
         let low = values.iter().copied().fold(f64::INFINITY, f64::min);
@@ -158,7 +158,7 @@ impl Scale {
         self.logarithmic
     }
 
-    /// The place of a value, held inside the axis.
+    /// The position of a value, clamped to the axis.
     pub(super) fn place(&self, value: f64) -> f64 {
         let share = if self.logarithmic {
             (value.max(self.low) / self.low).ln() / (self.high / self.low).ln()
@@ -168,7 +168,7 @@ impl Scale {
         self.from + share.clamp(0.0, 1.0) * (self.to - self.from)
     }
 
-    /// Values worth a mark on the axis, about five of them.
+    /// Round values to mark on the axis, about five of them.
     pub(super) fn ticks(&self) -> Vec<f64> {
         if self.logarithmic {
             return self.logarithmic_ticks();
@@ -298,7 +298,7 @@ mod tests {
     #[test]
     fn texts_cannot_break_out() {
         let mut svg = Svg::new();
-        svg.text("t", Held::Start(0.0, 0.0), "<a & \"b\">");
+        svg.text("t", Anchor::Start(0.0, 0.0), "<a & \"b\">");
         let text = svg.finish((1.0, 1.0), "1 < 2", "d");
         assert!(text.contains("&lt;a &amp; &quot;b&quot;&gt;"));
         assert!(text.contains("<title>1 &lt; 2</title>"));

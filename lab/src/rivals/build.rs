@@ -1,4 +1,4 @@
-//! Builds one rival: are its tools there, and do its commands succeed?
+//! Builds one rival: checks that its tools are there, and runs its build commands.
 
 use std::fs::File;
 use std::io::Write;
@@ -6,10 +6,11 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use super::{Places, Rival};
+use super::manifest::Rival;
+use super::places::Places;
 use crate::descendants;
 
-/// Fails with a sentence that names what is missing and how to get it.
+/// Fails with a sentence that says what is missing and how to get it.
 pub(super) fn require(rival: &Rival) -> Result<(), String> {
     let missing: Vec<&str> = rival
         .needs
@@ -73,12 +74,12 @@ fn on_path(tool: &str) -> bool {
     std::env::split_paths(&path).any(|folder| runnable(&folder.join(tool)))
 }
 
-/// A word of a command with the folder of what is built filled in.
+/// A word of a command with the output folder filled in.
 pub(super) fn fill(word: &str, places: &Places) -> String {
     word.replace("{out}", &places.out.to_string_lossy())
 }
 
-/// Runs the build commands; what they print goes to a file beside what they build.
+/// Runs the build commands. What they print goes to a log beside what they build.
 pub(super) fn build(rival: &Rival, places: &Places) -> Result<(), String> {
     let log = places.out.join(format!("{}.log", rival.name));
     for words in &rival.build {
@@ -120,6 +121,7 @@ fn run(argv: &[String], places: &Places, log: &Path) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::manifest::Manifest;
     use super::*;
 
     #[test]
@@ -135,10 +137,7 @@ mod tests {
         let text = format!(
             "[[rival]]\nname = 'r'\nget = 'Ask.'\nheaders = {list}\nrun = ['x']\nworkloads = []"
         );
-        super::super::Manifest::parse(&text)
-            .unwrap()
-            .rivals
-            .remove(0)
+        Manifest::parse(&text).unwrap().rivals.remove(0)
     }
 
     #[test]
@@ -150,7 +149,7 @@ mod tests {
 
     #[test]
     fn a_header_that_is_there_is_found() {
-        // Where there is no compiler nothing can be found, and nobody asks for a header.
+        // Without a compiler nothing can be found, but then no rival needs a header.
         if on_path("g++") {
             assert_eq!(require(&with_headers(&["vector", "sched.h"])), Ok(()));
         }

@@ -1,7 +1,7 @@
 //! The manifest of the rivals: a list of tables `[[rival]]`.
 //!
-//! `{out}` in a command stands for the folder of what is built, `{workers}` in `run` for the
-//! number of workers. Build commands run in the folder of the manifest, the program in `{out}`.
+//! `{out}` in a command stands for the output folder, `{workers}` in `run` for the number of workers. Build
+//! commands run in the folder of the manifest, the program in `{out}`.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -37,7 +37,7 @@ pub struct Rival {
     /// The commands that build it.
     #[serde(default)]
     pub build: Vec<Vec<String>>,
-    /// The command that runs it; workload and keys follow. Empty if there is no program.
+    /// The command that runs it, to which workload and keys are appended. Empty if there is no program.
     pub run: Vec<String>,
     /// The workloads that it can run.
     pub workloads: Vec<String>,
@@ -70,7 +70,7 @@ impl Manifest {
         let text = std::fs::read_to_string(path).map_err(|source| {
             let path = path.display();
             Error::Usage(format!(
-                "There are no rivals, for {path} cannot be read: {source}. \
+                "There are no rivals, because {path} cannot be read: {source}. \
                  Run in a checkout of the project, or name the folder with --rivals-dir."
             ))
         })?;

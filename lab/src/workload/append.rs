@@ -1,7 +1,7 @@
-//! `append`: one more child for a node that has many already, each by a commit of its own.
+//! `append`: appends children to a node that has many already, each by a commit of its own.
 //!
-//! The children have a child each, as those of a real document, so that a database may not take them
-//! for a range of numbers.
+//! Each child has a child itself, as in a real document, so that a database cannot treat the children as
+//! a range of numbers.
 
 use std::time::Instant;
 
@@ -9,7 +9,7 @@ use weald::forest::Forest;
 use weald::process::Inbox;
 use weald_tree::{Builder, Tree};
 
-use super::Workload;
+use super::definition::Workload;
 use super::host::alone;
 use super::team::ns_per;
 use super::trees;
@@ -24,7 +24,7 @@ pub(super) const WORKLOAD: Workload = Workload {
     optional: &[],
     metrics: &["ns"],
     explaining: &[],
-    remark: "ns is for each commit that appends a node to one that has so many children.",
+    remark: "ns is per commit that appends a node to a parent with this many children.",
     run,
 };
 

@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::metric::Metric;
 use crate::params::Params;
 
-/// Where they meet, and how often somebody has led.
+/// Where the processes meet, and how often one of them has led.
 struct Meeting {
     barrier: Barrier,
     led: AtomicUsize,
@@ -33,7 +33,7 @@ async fn measure(inbox: Inbox<()>, units: usize, rounds: usize) -> Result<Vec<Me
         team.add(meet(Arc::clone(&meeting), rounds))?;
     }
     let elapsed = team.run().await;
-    // Everyone has told the team of its end before this, which orders what they counted.
+    // Every process has told the team of its end before this, which orders what they counted.
     let led = meeting.led.load(Ordering::Relaxed);
     if led != rounds {
         return Err(Error::workload(format!(

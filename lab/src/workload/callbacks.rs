@@ -1,12 +1,12 @@
-//! `callbacks`: how many bytes does a closure take that waits for its time?
+//! `callbacks`: how many bytes does a closure that waits for its time take?
 //!
-//! A process starts n of them in steps and reads its resident memory after each; the line of least squares
-//! through these points says what one more takes. kind=once: each would run in an hour and holds two words.
-//! kind=loop: each has run a round and sleeps for an hour between two. owner=process: the process owns them;
-//! owner=runtime: nobody does.
+//! A process starts n of them in steps and reads its resident memory after each step. The slope of the
+//! least-squares line through these points is the cost of one more. kind=once: each would run in an hour and
+//! holds two words. kind=loop: each has run a round and sleeps for an hour before the next. owner=process: the
+//! process owns them; owner=runtime: nothing does.
 //!
-//! The program takes no huge pages, because 50,000 callbacks fit into two of them, and a line through steps of
-//! two megabytes says nothing.
+//! The program uses no huge pages: 50,000 callbacks fit into two of them, and a line through steps of two
+//! megabytes says nothing.
 
 use std::time::Duration;
 
@@ -23,18 +23,18 @@ use crate::programs::slope::{self, sizes};
 const HOUR: Duration = Duration::from_secs(3600);
 /// How many are started between two yields.
 const GIVE_WAY_EVERY: usize = 4096;
-/// What takes its first round has taken it after that.
+/// By this time every callback that has a first round has run it.
 const SETTLE: Duration = Duration::from_millis(20);
-/// So many come and go before the first point, so that what the first ones bring in is not counted.
+/// This many come and go before the first point, so that one-time costs are not counted.
 const BEFORE: usize = 64;
 
-type Start = fn(usize) -> callback::Handle;
+type StartOne = fn(usize) -> callback::Handle;
 
 pub(super) fn run(params: &Params) -> Result<Vec<Metric>, Error> {
     let n = params.count("n")?;
     let start = start_of(params)?;
     rustix::thread::disable_transparent_huge_pages(true)
-        .map_err(|error| Error::workload(format!("Huge pages cannot be refused: {error}.")))?;
+        .map_err(|error| Error::workload(format!("Cannot turn off huge pages: {error}.")))?;
     alone(params, 0, move |inbox: Inbox<()>| async move {
         drop(inbox);
         let before: Vec<_> = (0..BEFORE).map(start).collect();
@@ -65,7 +65,7 @@ pub(super) fn run(params: &Params) -> Result<Vec<Metric>, Error> {
     })
 }
 
-fn start_of(params: &Params) -> Result<Start, Error> {
+fn start_of(params: &Params) -> Result<StartOne, Error> {
     let (kind, owner) = (
         params.text("kind")?,
         params.get("owner").unwrap_or("process"),

@@ -1,4 +1,4 @@
-//! `channel`: senders and one receiver of integers, with one channel between them.
+//! `channel`: senders pass integers to one receiver through one channel.
 
 use std::hint::black_box;
 

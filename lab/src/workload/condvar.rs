@@ -11,8 +11,8 @@ use crate::error::Error;
 use crate::metric::Metric;
 use crate::params::Params;
 
-/// Whose turn it is, and what tells that it changed.
-struct Turn {
+/// Whose turn it is, and the condition that signals a change.
+struct Turns {
     of: Mutex<usize>,
     changed: Condvar,
 }
@@ -23,7 +23,7 @@ pub(super) fn run(params: &Params) -> Result<Vec<Metric>, Error> {
 }
 
 async fn measure(inbox: Inbox<()>, rounds: usize) -> Result<Vec<Metric>, Error> {
-    let turn = Arc::new(Turn {
+    let turn = Arc::new(Turns {
         of: Mutex::new(0),
         changed: Condvar::new(),
     });
@@ -35,7 +35,7 @@ async fn measure(inbox: Inbox<()>, rounds: usize) -> Result<Vec<Metric>, Error> 
     Ok(vec![Metric::new("ns", ns_per(elapsed, rounds))])
 }
 
-async fn take_turns(turn: Arc<Turn>, me: usize, rounds: usize) {
+async fn take_turns(turn: Arc<Turns>, me: usize, rounds: usize) {
     let mut of = turn.of.lock().await;
     for _ in 0..rounds {
         while *of != me {

@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::metric::Metric;
 use crate::params::Params;
 
-/// The message that lets a sender begin.
+/// The message that starts a sender.
 struct Start;
 
 pub(super) fn run(params: &Params) -> Result<Vec<Metric>, Error> {

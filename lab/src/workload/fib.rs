@@ -1,6 +1,6 @@
-//! `fib`: what does a fork cost where next to nothing is done between forks?
+//! `fib`: what does a fork cost where almost no work is done between forks?
 
-use super::Workload;
+use super::definition::Workload;
 use super::forking::{EXPLAINING, measured};
 use crate::error::Error;
 use crate::metric::Metric;
@@ -9,13 +9,13 @@ use crate::programs::fib::Fib;
 
 pub(super) const WORKLOAD: Workload = Workload {
     name: "fib",
-    question: "What does a fork cost where next to nothing is done between two of them?",
+    question: "What does a fork cost where there is almost no work between forks?",
     keys: &["n", "forking"],
     optional: &[],
     metrics: &["ms", "ns_per_fork"],
     explaining: EXPLAINING,
-    remark: "Every addition is a fork. The serial program is the same source with two calls, which the \
-             compiler inlines into each other as it likes; ms_outlined is with calls that it may not \
+    remark: "Every addition is a fork. The serial program is the same source with plain calls, which the \
+             compiler may inline into each other; ms_outlined is measured with calls that it may not \
              inline.",
     run,
 };

@@ -1,7 +1,7 @@
-//! `footprint`: how many bytes does a lock or a channel take that nobody uses?
+//! `footprint`: how many bytes does an unused lock or channel take?
 //!
-//! It is the growth of resident memory over n of them, so it holds what the allocator adds. A
-//! channel is counted with both of its ends, a bounded one has room for one integer.
+//! The figure is the growth of resident memory over n of them, so it includes the allocator's overhead. A
+//! channel is counted with both of its ends; a bounded one has room for one integer.
 
 use std::hint::black_box;
 
@@ -41,7 +41,7 @@ fn measured<T: Send + 'static>(
         let mut things = Vec::with_capacity(n);
         let before = resident()?;
         for _ in 0..n {
-            // Out of the compiler's sight, or it would take zeroed pages that nobody has touched.
+            // Hidden from the compiler, or it would take zeroed pages that nothing has touched.
             things.push(black_box(make()));
         }
         let bytes = growth_per(before, resident()?, n);

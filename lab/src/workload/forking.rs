@@ -1,7 +1,7 @@
-//! What the workloads that fork and join share: Weald as a system that can fork, and their figures.
+//! Shared by the workloads that fork and join: Weald as a system that can fork, and their figures.
 //!
-//! The forking program runs inside a process of a runtime of its own, its serial forms on the calling
-//! thread, which is none of the runtime's.
+//! The forking program runs inside a process of a runtime of its own. Its serial forms run on the calling
+//! thread, which does not belong to the runtime.
 
 use weald::process::Inbox;
 use weald::{Runtime, fork};
@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::metric::Metric;
 use crate::params::Params;
 use crate::programs::fork::Fork;
-use crate::programs::measure::{Program, System, forking, never_forking};
+use crate::programs::measure::{ForkSystem, Program, forking, never_forking};
 
 /// The metrics that explain the others, for all of these workloads.
 pub(super) const EXPLAINING: &[&str] = &["speedup", "speedup_outlined", "ms_serial", "ms_outlined"];
@@ -40,7 +40,7 @@ impl Fork for Joins {
     }
 }
 
-impl System for Weald {
+impl ForkSystem for Weald {
     type Forks = Joins;
 
     fn workers(&self) -> usize {
@@ -60,19 +60,19 @@ impl System for Weald {
     }
 }
 
-/// Measures a program; `None` is one that cannot have the size that was asked for.
+/// Measures a program; `None` is a program that cannot have the requested size.
 pub(super) fn measured<P: Program>(
     params: &Params,
     program: Option<P>,
 ) -> Result<Vec<Metric>, Error> {
     let program = program
-        .ok_or_else(|| Error::Usage(format!("There is no such program of the size {params}.")))?;
+        .ok_or_else(|| Error::Usage(format!("This program cannot have the size {params}.")))?;
     let figures = match params.text("forking")? {
         "never" => never_forking(program),
         "yes" => {
             let weald = Weald {
                 runtime: build(params, 1)?,
-                workers: super::workers(params)?,
+                workers: super::definition::workers(params)?,
             };
             forking(&weald, program)
         }

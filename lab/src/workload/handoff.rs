@@ -1,7 +1,7 @@
-//! `handoff`: how long does a woken process wait for the one that woke it, which computes on?
+//! `handoff`: how long does a woken process wait while the one that woke it goes on computing?
 //!
-//! Each round wakes a parked process and then computes for 50 ms without a wait, while another
-//! worker is idle. The woken one tells how long after the wake it started.
+//! Each round wakes a parked process and then computes for 50 ms without waiting, while another worker is
+//! idle. The woken process reports how long after the wake it started.
 
 use std::time::{Duration, Instant};
 
@@ -16,11 +16,11 @@ use crate::params::Params;
 /// How long the waking process computes.
 const COMPUTING: Duration = Duration::from_millis(50);
 
-/// What the woken process is sent.
+/// A message to the woken process.
 enum Wake {
-    /// Whom to tell the lateness.
+    /// The process to report the lateness to.
     Owner(Pid<Duration>),
-    /// Woken at this instant.
+    /// The instant of the wake.
     At(Instant),
     /// No more will come.
     Stop,
@@ -28,7 +28,7 @@ enum Wake {
 
 pub(super) fn run(params: &Params) -> Result<Vec<Metric>, Error> {
     let rounds = params.count("rounds")?;
-    if super::workers(params)? < 2 {
+    if super::definition::workers(params)? < 2 {
         return Err(Error::Usage(
             "handoff needs a second worker; give workers=2.".into(),
         ));
@@ -41,7 +41,7 @@ async fn measure(mut inbox: Inbox<Duration>, rounds: usize) -> Result<Vec<Metric
         .map_err(|error| not_spawned(&error))?
         .into_pid();
     woken.send(Wake::Owner(inbox.pid()));
-    // It answers once before the first round, so that it is parked when that begins.
+    // It answers once before the first round, so that it is parked when the round begins.
     inbox.receive().await;
     let mut lateness = Vec::with_capacity(rounds);
     for _ in 0..rounds {

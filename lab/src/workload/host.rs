@@ -1,7 +1,7 @@
-//! Where a workload runs: a runtime of its own, with the measuring code inside a process.
+//! Where a workload runs: in a process of a runtime of its own.
 //!
-//! A future given to `block_on` runs on the calling thread, outside of the runtime. So every
-//! measured loop is a process, and the calling thread only waits for its result.
+//! A future given to `block_on` runs on the calling thread, outside the runtime. So every measured loop is
+//! a process, and the calling thread only waits for its result.
 
 use std::time::Duration;
 
@@ -12,15 +12,15 @@ use crate::error::Error;
 use crate::metric::Metric;
 use crate::params::Params;
 
-/// How long a runtime may take to stop. By then a workload has ended all of its processes.
+/// How long a runtime may take to stop. A workload has ended all its processes by then.
 const STOP: Duration = Duration::from_secs(10);
 
-/// A runtime with the workers that `params` asks for and room for `processes` processes.
+/// A runtime with as many workers as `params` says, and room for `processes` processes.
 pub(super) fn build(params: &Params, processes: usize) -> Result<Runtime, Error> {
-    // Room for the measuring process, and for what the workers keep in hand of a large limit.
+    // Room for the measuring process, and for the share of a large limit that workers hold in reserve.
     let room = processes.saturating_add(1 << 16);
     Runtime::builder()
-        .workers(super::workers(params)?)
+        .workers(super::definition::workers(params)?)
         .process_limit(room.max(1 << 24))
         .build()
         .map_err(|error| Error::workload(format!("Cannot start the runtime: {error}.")))
@@ -54,8 +54,8 @@ where
     result
 }
 
-/// As [`alone`], and adds how many of the `messages` a process received each time it was polled: a
-/// low cost of a message may come from many messages in one go, and readers should see that.
+/// Like [`alone`], and adds how many of the `messages` a process received each time it was polled: a low
+/// cost per message may come from receiving many at once, and readers should see that.
 pub(super) fn alone_with_polls<M, F, Fut>(
     params: &Params,
     size: Size,
@@ -89,7 +89,7 @@ pub(super) fn not_spawned(error: &SpawnError) -> Error {
     Error::workload(format!("Cannot spawn a process: {error}."))
 }
 
-/// The sentence for a process of the workload that did not end by itself.
+/// The sentence for a process of the workload that did not end on its own.
 pub(super) fn crashed(reason: &ExitReason) -> Error {
     Error::workload(format!("A process of the workload ended early: {reason}."))
 }

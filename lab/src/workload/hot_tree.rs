@@ -1,8 +1,8 @@
 //! `hot-tree`: many writers commit to one tree.
 //!
 //! Half of the commits append a node, half put one of eight attributes, at random nodes of the first
-//! version. kind=processes: the writers are processes of the runtime; kind=threads: they are OS threads
-//! on as many processors as there are workers. A writer that finds a conflict tries again.
+//! version. kind=processes: the writers are processes of the runtime; kind=threads: OS threads on as many
+//! processors as there are workers. A writer that meets a conflict tries again.
 
 use std::time::{Duration, Instant};
 
@@ -11,10 +11,10 @@ use weald::Wait;
 use weald::forest::{CommitError, Forest, NodeId, Stats, TreeHandle};
 use weald::process::Inbox;
 
-use super::Workload;
+use super::definition::Workload;
 use super::host::alone;
 use super::team::Team;
-use super::trees::{self, Shape};
+use super::trees::{self, Fanout};
 use super::xorshift::Xorshift;
 use crate::error::Error;
 use crate::metric::Metric;
@@ -22,18 +22,18 @@ use crate::params::Params;
 
 pub(super) const WORKLOAD: Workload = Workload {
     name: "hot-tree",
-    question: "How many commits a second does one tree take from many writers?",
+    question: "How many commits per second does one tree take from many writers?",
     keys: &["writers", "commits", "nodes", "kind"],
     optional: &[],
     metrics: &["commits_per_s", "p99_us", "retries_per_commit"],
     explaining: &[],
-    remark: "commits is the sum over all writers. kind=threads: OS threads on as many processors as \
-             there are workers. A retry is a commit that had to be brought to a newer version, by whom \
-             ever; the newest 1,000 versions are kept.",
+    remark: "commits is the number of all writers together. kind=threads: OS threads on as many processors as \
+             there are workers. A retry is a commit that had to be rebased onto a newer version, by \
+                          the writer or by the database; the newest 1,000 versions are kept.",
     run,
 };
 
-/// The attributes of which a commit puts one.
+/// The attributes; a commit puts one of them.
 const NAMES: [&str; 8] = ["a", "b", "c", "d", "e", "f", "g", "h"];
 
 fn run(params: &Params) -> Result<Vec<Metric>, Error> {
@@ -45,7 +45,7 @@ fn run(params: &Params) -> Result<Vec<Metric>, Error> {
             with_processes(inbox, shape, (writers, each))
         }),
         "threads" => {
-            let processors = processors(super::workers(params)?)?;
+            let processors = processors(super::definition::workers(params)?)?;
             with_threads(shape, (writers, each), &processors)
         }
         other => {
@@ -57,7 +57,7 @@ fn run(params: &Params) -> Result<Vec<Metric>, Error> {
 
 async fn with_processes(
     inbox: Inbox<()>,
-    shape: Shape,
+    shape: Fanout,
     (writers, each): (usize, usize),
 ) -> Result<Vec<Metric>, Error> {
     let forest = Forest::new();
@@ -82,7 +82,7 @@ async fn with_processes(
 }
 
 fn with_threads(
-    shape: Shape,
+    shape: Fanout,
     (writers, each): (usize, usize),
     processors: &CpuSet,
 ) -> Result<Vec<Metric>, Error> {
@@ -114,11 +114,12 @@ fn with_threads(
     });
     let latencies = latencies.map_err(|_| Error::workload("A writer panicked."))?;
     let latencies = latencies.into_iter().collect::<Result<_, _>>();
-    let latencies = latencies.map_err(|_| Error::workload("A writer cannot be bound."))?;
+    let latencies =
+        latencies.map_err(|_| Error::workload("A writer cannot be bound to its processors."))?;
     metrics(elapsed, latencies, forest.stats())
 }
 
-/// One of those that commit.
+/// One writer.
 struct Writer<'a> {
     handle: TreeHandle,
     ids: &'a [NodeId],
@@ -147,7 +148,7 @@ impl<'a> Writer<'a> {
                 let name = NAMES[self.random.below(NAMES.len())];
                 edit.put_attribute(node, name, step.to_le_bytes())
             };
-            edited.expect("nobody deletes nodes here");
+            edited.expect("no node is ever deleted here");
             match edit.commit().await {
                 Ok(_) => break,
                 Err(CommitError::Conflict(_)) => {}
@@ -167,7 +168,8 @@ fn metrics(
     all.sort_unstable();
     let commits = all.len();
     let p99 = all.get(commits.saturating_sub(1) * 99 / 100);
-    let p99 = p99.ok_or_else(|| Error::workload("No writer told how long its commits took."))?;
+    let p99 =
+        p99.ok_or_else(|| Error::workload("No writer reported how long its commits took."))?;
     let retries = stats.rebases + stats.conflicts;
     Ok(vec![
         Metric::new("commits_per_s", commits as f64 / elapsed.as_secs_f64()),
@@ -176,7 +178,7 @@ fn metrics(
     ])
 }
 
-/// So many of the processors that this program may use.
+/// This many of the processors that this program may use.
 fn processors(workers: usize) -> Result<CpuSet, Error> {
     let wrong = || Error::workload("There are fewer processors than workers: give fewer workers.");
     let allowed = sched_getaffinity(None).map_err(|_| wrong())?;

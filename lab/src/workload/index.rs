@@ -1,17 +1,17 @@
-//! `index`: what an index of an attribute brings to those who seek, and costs those who commit.
+//! `index`: the gain from an index of an attribute for finding nodes, and its cost for commits.
 //!
-//! Every node has another value of the attribute `k`. what=find: nodes are sought by their value with an
-//! index; what=walk: without one; what=commit: nodes are appended, each by a commit, with an index.
+//! Every node has another value of the attribute `k`. what=find: nodes are found by value with an index;
+//! what=walk: without one; what=commit: nodes are appended, one per commit, with an index.
 
 use std::time::Instant;
 
 use weald::forest::{Forest, Query, TreeHandle};
 use weald::process::Inbox;
 
-use super::Workload;
+use super::definition::Workload;
 use super::host::alone;
 use super::team::ns_per;
-use super::trees::{self, Shape};
+use super::trees::{self, Fanout};
 use super::xorshift::Xorshift;
 use crate::error::Error;
 use crate::metric::Metric;
@@ -24,13 +24,13 @@ pub(super) const WORKLOAD: Workload = Workload {
     optional: &[],
     metrics: &["ns"],
     explaining: &[],
-    remark: "ns is for each node that is found by its value with an index (find) or without (walk), or \
-             for each commit of one node with an index (commit).",
+    remark: "ns is per node that is found by its value, with an index (find) or without (walk), or \
+             per commit of one node with an index (commit).",
     run,
 };
 
 #[derive(Clone, Copy)]
-enum What {
+enum Task {
     Find,
     Walk,
     Commit,
@@ -40,9 +40,9 @@ fn run(params: &Params) -> Result<Vec<Metric>, Error> {
     let (nodes, shape) = trees::shape(params)?;
     let rounds = params.count("rounds")?;
     let what = match params.text("what")? {
-        "find" => What::Find,
-        "walk" => What::Walk,
-        "commit" => What::Commit,
+        "find" => Task::Find,
+        "walk" => Task::Walk,
+        "commit" => Task::Commit,
         other => {
             let sentence = format!("what={other} is neither find, walk nor commit.");
             return Err(Error::Usage(sentence));
@@ -55,13 +55,13 @@ fn run(params: &Params) -> Result<Vec<Metric>, Error> {
 }
 
 async fn measure(
-    (nodes, shape): (usize, Shape),
+    (nodes, shape): (usize, Fanout),
     rounds: usize,
-    what: What,
+    what: Task,
 ) -> Result<Vec<Metric>, Error> {
     let handle = Forest::new().create_from("indexed", trees::build(shape));
     let handle = handle.await.map_err(|error| trees::not_committed(&error))?;
-    if !matches!(what, What::Walk) {
+    if !matches!(what, Task::Walk) {
         let added = handle.add_index("k").await;
         added.map_err(|error| trees::not_committed(&error))?;
     }
@@ -70,8 +70,8 @@ async fn measure(
     for _ in 0..rounds {
         let number = random.below(nodes) as u64;
         match what {
-            What::Find | What::Walk => find(&handle, number)?,
-            What::Commit => append(&handle, number).await?,
+            Task::Find | Task::Walk => find(&handle, number)?,
+            Task::Commit => append(&handle, number).await?,
         }
     }
     Ok(vec![Metric::new("ns", ns_per(clock.elapsed(), rounds))])

@@ -1,14 +1,14 @@
-//! The kinds of channels: what one does with a message that nobody waits for.
+//! The kinds of channels: what happens to a message that no receiver waits for.
 
 use weald::sync::channel::{self, Receiver, Sender};
 
 use crate::error::Error;
 use crate::params::Params;
 
-/// What kind of channel.
+/// The kind of a channel.
 #[derive(Clone, Copy)]
 pub(super) enum Kind {
-    /// It has room for so many messages; then senders wait.
+    /// It has room for this many messages; then senders wait.
     Bounded(usize),
     /// It always has room.
     Unbounded,
@@ -45,7 +45,7 @@ impl Kind {
     }
 }
 
-/// Sends `messages` integers; whoever receives them keeps the other end until all have come.
+/// Sends `messages` integers; the receiver keeps the other end until all have arrived.
 pub(super) async fn send_all(sender: Sender<u64>, messages: usize) {
     for value in 0..messages as u64 {
         let sent = sender.send(value).await;

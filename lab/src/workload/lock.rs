@@ -1,7 +1,7 @@
 //! `lock`: processes lock one mutex, count, and unlock it, again and again.
 //!
-//! inside=nothing: nobody waits while holding the lock, so others find it held only where another
-//! worker runs its holder. inside=yield: every holder gives way once, so that others find it held.
+//! inside=nothing: no process waits while holding the lock, so others find it held only where another
+//! worker runs its owner. inside=yield: every owner yields once, so that others find it held.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::error::Error;
 use crate::metric::Metric;
 use crate::params::Params;
 
-/// What a process does while it holds the lock, beside counting.
+/// What a process does while it holds the lock, besides counting.
 #[derive(Clone, Copy)]
 enum Inside {
     Nothing,
@@ -64,7 +64,7 @@ async fn measure(
     let counted = *count.lock().await;
     if counted != units * rounds {
         return Err(Error::workload(format!(
-            "The lock let two in at once: {counted} were counted of {}.",
+            "The lock let two in at once: {counted} counts instead of {}.",
             units * rounds
         )));
     }

@@ -1,8 +1,8 @@
 //! `mailbox`: what does a queued message cost? One process sends itself k messages, then receives
-//! them all.
+//! all of them.
 //!
 //! A message is a text, two integers and a float. `shared`: the text is one static string.
-//! `fresh`: every message owns a copy, allocated at sending and freed at receipt.
+//! `fresh`: every message owns a copy, allocated when it is sent and freed when it is received.
 
 use std::time::Instant;
 
@@ -14,7 +14,7 @@ use crate::error::Error;
 use crate::metric::Metric;
 use crate::params::Params;
 
-/// The letters that texts are made of.
+/// The letters of the texts.
 const LETTERS: &str = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
 
 /// One queued message.
@@ -84,7 +84,7 @@ where
     ])
 }
 
-/// Every field is read, so that none can be optimised away, and the order is checked on the way.
+/// Reads every field, so that none can be optimised away, and checks the order on the way.
 fn check<T: AsRef<str>>(message: &Message<T>, index: u64, length: usize) -> Result<(), Error> {
     let intact = message.index == index
         && message.constant == 9_999_999

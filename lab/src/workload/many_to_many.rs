@@ -1,7 +1,7 @@
 //! `many-to-many`: every process sends small integers to pseudo-random others, then receives its
 //! own share.
 //!
-//! How many each must receive is computed beforehand by running everybody's generator. The clock
+//! The number that each receives is computed beforehand by running every process's generator. The clock
 //! runs from the first start message until the last process has its share.
 
 use std::sync::Arc;
@@ -16,15 +16,15 @@ use crate::error::Error;
 use crate::metric::Metric;
 use crate::params::Params;
 
-/// What a process is sent.
+/// A message to a process.
 enum Mail {
-    /// Begin to send, to these.
+    /// Start sending, to these processes.
     Start(Arc<Vec<Pid<Mail>>>),
     /// One of the counted messages.
     Value(u32),
 }
 
-/// What one process knows of its work before it starts.
+/// What one process is given before it starts.
 #[derive(Clone, Copy)]
 struct Share {
     index: usize,

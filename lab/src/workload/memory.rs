@@ -1,9 +1,9 @@
 //! The memory that this operating-system process holds, in bytes.
 //!
-//! Counted are anonymous and shared-memory pages, not pages of files, so that code which is read
-//! in during a measurement is not taken for data. `smaps_rollup` walks the page tables and is
-//! exact; the sums in `status` are approximate on kernels that count per CPU, which would drown a
-//! thousand small processes, and serve only where the former is not offered.
+//! Anonymous and shared-memory pages are counted, pages of files are not, so that code that is paged in
+//! during a measurement does not look like data. `smaps_rollup` walks the page tables and is exact. The sums
+//! in `status` are approximate on kernels that count per CPU, which would drown a thousand small processes,
+//! so they are used only where `smaps_rollup` is missing.
 
 use crate::error::Error;
 
@@ -16,10 +16,10 @@ pub(super) fn resident() -> Result<u64, Error> {
     let path = "/proc/self/status";
     let text = std::fs::read_to_string(path).map_err(Error::file("read", path))?;
     sum(&text, &["RssAnon:", "RssShmem:"])
-        .ok_or_else(|| Error::workload("This kernel does not tell the memory of a process."))
+        .ok_or_else(|| Error::workload("This kernel does not report the memory of a process."))
 }
 
-/// The sum of the named lines, which the kernel gives in kibibytes; none if one is absent.
+/// The sum of the named lines, which the kernel gives in kibibytes; `None` if one is absent.
 fn sum(text: &str, names: &[&str]) -> Option<u64> {
     let mut total = 0;
     for name in names {
@@ -30,7 +30,7 @@ fn sum(text: &str, names: &[&str]) -> Option<u64> {
     Some(total)
 }
 
-/// The growth from `before` to `after` for each of `count` things.
+/// The growth from `before` to `after` per item of `count`.
 pub(super) fn growth_per(before: u64, after: u64, count: usize) -> f64 {
     (after as f64 - before as f64) / count as f64
 }

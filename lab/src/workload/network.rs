@@ -1,10 +1,10 @@
-//! `echo`, `hello` and `idle-connections`: what does a server cost for a request, and for a connection?
+//! `echo`, `hello` and `idle-connections`: what does a server cost per request, and per connection?
 //!
-//! This process is the clients; the server is this same program, called again with another name.
+//! This process is the clients. The server is this same program, called with another workload name.
 
 use std::time::Duration;
 
-use super::Workload;
+use super::definition::Workload;
 use super::forking::metrics;
 use crate::error::Error;
 use crate::metric::Metric;
@@ -18,7 +18,7 @@ const REMARK: &str = "cpu_s_per_million is the server's own. The clients are ano
 
 pub(super) const ECHO: Workload = Workload {
     name: "echo",
-    question: "What does it cost to give back the bytes that come over a TCP connection?",
+    question: "What does it cost to send back the bytes that arrive on a TCP connection?",
     keys: &["connections", "requests"],
     optional: &[],
     metrics: BUSY,
@@ -29,7 +29,7 @@ pub(super) const ECHO: Workload = Workload {
 
 pub(super) const HELLO: Workload = Workload {
     name: "hello",
-    question: "What does an HTTP request cost whose answer is a few bytes?",
+    question: "What does an HTTP request with a short answer cost?",
     keys: &["connections", "requests"],
     optional: &[],
     metrics: BUSY,
@@ -40,12 +40,12 @@ pub(super) const HELLO: Workload = Workload {
 
 pub(super) const IDLE: Workload = Workload {
     name: "idle-connections",
-    question: "How much memory does an HTTP connection hold that is kept and not used?",
+    question: "How much memory does an idle HTTP connection hold?",
     keys: &["connections", "rest_ms"],
     optional: &[],
     metrics: &["bytes_per_connection"],
     explaining: &[],
-    remark: "Each connection was answered once and then quiet for rest_ms. It is the growth of the \
+    remark: "Each connection was answered once and then idle for rest_ms. The figure is the growth of the \
              server's resident memory; what the kernel holds for a socket is not in it.",
     run: idle,
 };
@@ -68,7 +68,7 @@ fn load(params: &Params) -> Result<Load, Error> {
             program.to_string_lossy().into_owned(),
             "bench-one".to_owned(),
         ],
-        workers: super::workers(params)?,
+        workers: super::definition::workers(params)?,
         connections: params.count("connections")?,
     })
 }

@@ -1,6 +1,6 @@
 //! `nqueens`: forks without a cut-off, each of which copies a board.
 
-use super::Workload;
+use super::definition::Workload;
 use super::forking::{EXPLAINING, measured};
 use crate::error::Error;
 use crate::metric::Metric;

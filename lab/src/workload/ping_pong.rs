@@ -9,13 +9,13 @@ use crate::error::Error;
 use crate::metric::Metric;
 use crate::params::Params;
 
-/// What the answering process is sent.
+/// A message to the answering process.
 enum Ping {
-    /// Whom to answer.
+    /// The process to answer.
     Partner(Pid<u64>),
-    /// Send this back.
+    /// A value to send back.
     Value(u64),
-    /// No more will come.
+    /// The end: no more values follow.
     Stop,
 }
 
@@ -39,7 +39,7 @@ async fn measure(rounds: u64) -> Result<Vec<Metric>, Error> {
     )])
 }
 
-/// Sends every value back until it is told to stop.
+/// Sends every value back until told to stop.
 async fn answer(mut inbox: Inbox<Ping>) {
     let Ping::Partner(partner) = inbox.receive().await else {
         unreachable!("the partner is named first")
@@ -51,7 +51,7 @@ async fn answer(mut inbox: Inbox<Ping>) {
 
 async fn ask(mut inbox: Inbox<u64>, partner: Pid<Ping>, rounds: u64) -> Result<Duration, Error> {
     partner.send(Ping::Partner(inbox.pid()));
-    // One round that is not counted: afterwards both have run and the answering one is parked.
+    // One round that is not counted: after it both have run, and the answering process is parked.
     partner.send(Ping::Value(0));
     inbox.receive().await;
     let clock = Instant::now();
@@ -59,7 +59,7 @@ async fn ask(mut inbox: Inbox<u64>, partner: Pid<Ping>, rounds: u64) -> Result<D
         partner.send(Ping::Value(value));
         if inbox.receive().await != value {
             return Err(Error::workload(format!(
-                "The answer to {value} was another value."
+                "The answer to {value} was a different value."
             )));
         }
     }

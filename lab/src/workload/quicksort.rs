@@ -1,6 +1,6 @@
 //! `quicksort`: an ordinary quicksort with one line changed, so that its halves are forked.
 
-use super::Workload;
+use super::definition::Workload;
 use super::forking::measured;
 use crate::error::Error;
 use crate::metric::Metric;
@@ -9,7 +9,7 @@ use crate::programs::quicksort::{Data, Quicksort};
 
 pub(super) const WORKLOAD: Workload = Workload {
     name: "quicksort",
-    question: "Does forking cost next to nothing, and do two workers take half the time?",
+    question: "Does forking cost almost nothing, and do two workers halve the time?",
     keys: &["n", "data", "forking"],
     optional: &[],
     metrics: &["ms", "speedup"],
@@ -19,10 +19,10 @@ pub(super) const WORKLOAD: Workload = Workload {
         "ms_outlined",
         "speedup_bound",
     ],
-    remark: "speedup is against the same source with two calls in the place of a fork, run in turns with \
-             it. Nobody can help with the first partition: speedup_bound is what the workers could reach \
+    remark: "speedup is against the same source with two calls in place of a fork, run in turns with \
+             it. The first partition cannot be shared: speedup_bound is what the workers could reach \
              if all the rest were shared without loss. Single rounds scatter by a tenth, so a speedup of \
-             few runs may lie above its bound.",
+             few runs may be above its bound.",
     run,
 };
 

@@ -1,7 +1,7 @@
-//! `ring`: how cheap is a message? Tokens go round a ring of processes that know their neighbour.
+//! `ring`: how cheap is a message? Tokens go round a ring of processes that know only their neighbour.
 //!
-//! The last process is told the first one's address by a message. A token is the number of hops
-//! that are left, the hop that delivers it included: whoever receives 1 reports the end.
+//! The last process gets the first one's address by a message. A token holds the number of hops that are
+//! left, including the hop that delivers it, so the process that receives 1 reports the end.
 
 use std::time::{Duration, Instant};
 
@@ -13,25 +13,25 @@ use crate::error::Error;
 use crate::metric::Metric;
 use crate::params::Params;
 
-/// What goes round.
+/// A message that goes round.
 enum Round {
     /// Closes the ring: the address that follows the last process.
     Neighbour(Pid<Round>),
-    /// A token with the hops that are left.
+    /// A token with the number of hops left.
     Token(u64),
-    /// Goes round once at the end, and everybody who passes it on ends.
+    /// Goes round once at the end; every process that passes it on ends.
     Stop,
 }
 
 /// The size of a ring.
 #[derive(Clone, Copy)]
-struct Shape {
+struct RingSize {
     n: usize,
     m: usize,
     tokens: usize,
 }
 
-/// What the processes count: that they are ready, and tokens that have arrived.
+/// What the processes count: their readiness, and the tokens that have arrived.
 #[derive(Clone, Copy)]
 struct Tallies {
     ready: &'static Tally,
@@ -39,14 +39,14 @@ struct Tallies {
 }
 
 pub(super) fn run(params: &Params) -> Result<Vec<Metric>, Error> {
-    let shape = Shape {
+    let shape = RingSize {
         n: params.count("n")?,
         m: params.count("m")?,
         tokens: params.count("tokens")?,
     };
     if shape.tokens > shape.n {
         return Err(Error::Usage(
-            "tokens must not be more than n, one start for each.".into(),
+            "tokens must be at most n: each starts at a process of its own.".into(),
         ));
     }
     let size = Size {
@@ -56,7 +56,7 @@ pub(super) fn run(params: &Params) -> Result<Vec<Metric>, Error> {
     alone_with_polls(params, size, move |inbox| measure(inbox, shape))
 }
 
-async fn measure(mut inbox: Inbox<()>, shape: Shape) -> Result<Vec<Metric>, Error> {
+async fn measure(mut inbox: Inbox<()>, shape: RingSize) -> Result<Vec<Metric>, Error> {
     let tallies = Tallies {
         ready: Tally::leaked(shape.n, inbox.pid()),
         arrived: Tally::leaked(shape.tokens, inbox.pid()),
@@ -84,8 +84,8 @@ fn metrics(hops: u64, hopping: Duration, whole: Duration) -> Vec<Metric> {
     ]
 }
 
-/// Spawns the ring from its last process to its first and closes it; returns where tokens start.
-fn build_ring(shape: Shape, tallies: Tallies) -> Result<Vec<Pid<Round>>, Error> {
+/// Spawns the ring from its last process to its first and closes it; returns where the tokens start.
+fn build_ring(shape: RingSize, tallies: Tallies) -> Result<Vec<Pid<Round>>, Error> {
     let last = spawn_last(tallies)?;
     let mut starts = Vec::with_capacity(shape.tokens);
     let mut first = last.clone();
@@ -102,8 +102,8 @@ fn build_ring(shape: Shape, tallies: Tallies) -> Result<Vec<Pid<Round>>, Error> 
     Ok(starts)
 }
 
-/// Whether the process at `index` is one of those that stand n/tokens apart, the first included.
-fn starts_a_token(index: usize, shape: Shape) -> bool {
+/// Whether the process at `index` is one of those that are n/tokens apart, the first included.
+fn starts_a_token(index: usize, shape: RingSize) -> bool {
     let apart = shape.n / shape.tokens;
     index.is_multiple_of(apart) && index / apart < shape.tokens
 }
@@ -134,7 +134,9 @@ async fn pass_on(mut inbox: Inbox<Round>, neighbour: Pid<Round>, arrived: &'stat
             Round::Token(1) => arrived.count(),
             Round::Token(left) => neighbour.send(Round::Token(left - 1)),
             Round::Stop => return neighbour.send(Round::Stop),
-            Round::Neighbour(_) => unreachable!("only the last process is told its neighbour"),
+            Round::Neighbour(_) => {
+                unreachable!("only the last process gets its neighbour by message")
+            }
         }
     }
 }
@@ -146,7 +148,7 @@ mod tests {
     #[test]
     fn as_many_starts_as_tokens() {
         for (n, tokens) in [(10, 1), (10, 3), (10, 10), (1000, 7), (1, 1)] {
-            let shape = Shape { n, m: 1, tokens };
+            let shape = RingSize { n, m: 1, tokens };
             let starts = (0..n).filter(|index| starts_a_token(*index, shape)).count();
             assert_eq!(starts, tokens, "n={n}");
         }

@@ -1,6 +1,6 @@
-//! `select`: one process receives from whichever of two or eight channels has something.
+//! `select`: one process receives from whichever of two or eight channels has a message.
 //!
-//! Each channel has a sender of its own. Two and eight are written out, as users write them.
+//! Each channel has a sender of its own. The selections of two and of eight are written out, as users write them.
 
 use std::hint::black_box;
 
@@ -15,7 +15,7 @@ use crate::error::Error;
 use crate::metric::Metric;
 use crate::params::Params;
 
-/// What is said where a message should have come.
+/// The reason why a receive cannot fail.
 const KEPT: &str = "a sender is kept until the end";
 
 pub(super) fn run(params: &Params) -> Result<Vec<Metric>, Error> {

@@ -1,7 +1,7 @@
-//! `snapshot`: what it costs to get at the newest version of a tree and to read its root.
+//! `snapshot`: what does it cost to get the newest version of a tree and read its root?
 //!
-//! what=borrowed: a view, which is looked at and let go; what=owned: a snapshot, which may be kept and
-//! sent. One process for each worker does so again and again, while nobody commits.
+//! what=borrowed: a view that is looked at and dropped; what=owned: a snapshot, which may be kept and sent.
+//! One process per worker repeats this while nothing commits.
 
 use std::hint::black_box;
 
@@ -9,23 +9,23 @@ use weald::forest::{Forest, TreeHandle};
 use weald::process::Inbox;
 use weald_tree::Tree;
 
-use super::Workload;
+use super::definition::Workload;
 use super::host::alone;
 use super::team::{Team, ns_per};
-use super::trees::{self, Shape};
+use super::trees::{self, Fanout};
 use crate::error::Error;
 use crate::metric::Metric;
 use crate::params::Params;
 
 pub(super) const WORKLOAD: Workload = Workload {
     name: "snapshot",
-    question: "What does it cost to get at the newest version of a tree?",
+    question: "What does it cost to get the newest version of a tree?",
     keys: &["reads", "nodes", "what"],
     optional: &[],
     metrics: &["ns"],
     explaining: &[],
-    remark: "ns is for each time that a worker gets the version and reads the root's number of \
-             children; all workers do so at once. owned: it may be kept and sent.",
+    remark: "ns is per read: a worker gets the version and reads the root's number of \
+             children; all workers do so at once. owned: the snapshot may be kept and sent.",
     run,
 };
 
@@ -34,7 +34,7 @@ const GIVE_WAY_EVERY: usize = 1 << 15;
 
 fn run(params: &Params) -> Result<Vec<Metric>, Error> {
     let (_, shape) = trees::shape(params)?;
-    let (reads, workers) = (params.count("reads")?, super::workers(params)?);
+    let (reads, workers) = (params.count("reads")?, super::definition::workers(params)?);
     let read: fn(&TreeHandle) -> usize = match params.text("what")? {
         "borrowed" => |handle| children(handle.view().tree()),
         "owned" => |handle| children(handle.snapshot().tree()),
@@ -54,7 +54,7 @@ fn children(tree: &Tree) -> usize {
 
 async fn measure(
     inbox: Inbox<()>,
-    shape: Shape,
+    shape: Fanout,
     (reads, workers): (usize, usize),
     read: fn(&TreeHandle) -> usize,
 ) -> Result<Vec<Metric>, Error> {

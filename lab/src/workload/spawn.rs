@@ -1,8 +1,8 @@
-//! `spawn`: how light is a process? Spawns n that wait for a message, then ends them all.
+//! `spawn`: how light is a process? Spawns n processes that wait for a message, then ends all of them.
 //!
-//! Each counts itself started and parks; the clock stops when the last has counted. Memory is the
-//! growth of the resident set over that. Pids lie in an array that was touched before, so they do
-//! not count. Teardown ends when the last process has dropped everything it owned.
+//! Each process counts itself as started and parks; the clock stops when the last one has counted. Memory is
+//! the growth of the resident set over that time. The array of pids was touched before, so it does not count.
+//! Teardown ends when the last process has dropped everything it owned.
 
 use std::time::Instant;
 
@@ -28,8 +28,8 @@ pub(super) fn run(params: &Params) -> Result<Vec<Metric>, Error> {
     alone(params, n, move |inbox| measure(inbox, n))
 }
 
-/// Huge pages are switched by the environment, before the program starts: a key that says
-/// something else would print figures under a wrong name.
+/// Huge pages are switched by the environment before the program starts, so a key that says otherwise
+/// would print figures under a wrong name.
 fn check_huge_pages(params: &Params) -> Result<(), Error> {
     let switched_off = std::env::var("WEALD_HUGE_PAGES").is_ok_and(|value| value == "off");
     match params.get("huge") {
@@ -55,7 +55,7 @@ async fn measure(mut inbox: Inbox<()>, n: usize) -> Result<Vec<Metric>, Error> {
     let clock = Instant::now();
     for (index, slot) in pids.iter_mut().enumerate() {
         *slot = Some(spawn_one(started, ended)?);
-        // A loop that runs for longer than the monitor's bound gives way now and then.
+        // A loop that runs longer than the monitor's limit must yield now and then.
         if index % GIVE_WAY_EVERY == GIVE_WAY_EVERY - 1 {
             weald::yield_now().await;
         }
@@ -82,7 +82,7 @@ async fn measure(mut inbox: Inbox<()>, n: usize) -> Result<Vec<Metric>, Error> {
     ])
 }
 
-/// A process that counts itself started, waits for its end, and counts itself ended.
+/// A process that counts itself as started, waits for its end, and counts itself as ended.
 pub(super) fn spawn_one(started: &'static Tally, ended: &'static Tally) -> Result<Pid<Die>, Error> {
     let process = process::spawn(move |mut inbox: Inbox<Die>| async move {
         let _ended = CountsAtDrop(ended);
@@ -92,7 +92,7 @@ pub(super) fn spawn_one(started: &'static Tally, ended: &'static Tally) -> Resul
     Ok(process.map_err(|error| not_spawned(&error))?.into_pid())
 }
 
-/// Room for n pids whose pages are all there already.
+/// Room for n pids, with all its pages resident.
 pub(super) fn touched(n: usize) -> Vec<Option<Pid<Die>>> {
     let mut pids = Vec::with_capacity(n);
     // Without the barrier the compiler may ask for zeroed pages, which are not touched.

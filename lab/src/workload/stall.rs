@@ -1,8 +1,8 @@
-//! `stall`: does one unit stop the others? A ticker beside pinging pairs and offenders.
+//! `stall`: does one unit stop the others? A ticker runs beside pinging pairs and offenders.
 //!
-//! The ticker sleeps 5 ms again and again and notes how late each tick is. The pingers exchange
-//! messages in pairs without end. An offender sleeps 20 ms in the runtime and then holds its
-//! operating-system thread for 300 ms, either blocked or computing, without saying so.
+//! The ticker sleeps 5 ms again and again and records how late each tick is. The pingers exchange messages
+//! in pairs without end. An offender sleeps 20 ms in the runtime and then holds its OS thread for 300 ms,
+//! either blocked or computing, without announcing it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -28,20 +28,20 @@ enum Offender {
 
 /// One run's size.
 #[derive(Clone, Copy)]
-struct Shape {
+struct StallSize {
     pairs: usize,
     offender: Option<Offender>,
     offenders: usize,
     length: Duration,
 }
 
-/// What goes between the two of a pair.
-enum Ping {
-    /// Whom to answer; the one who is told this sends first.
-    Partner(Pid<Ping>),
-    /// Send it back.
+/// A message between the two processes of a pair.
+enum PairMessage {
+    /// The partner to answer; the process that gets this sends first.
+    Partner(Pid<PairMessage>),
+    /// A value to send back.
     Value(u32),
-    /// The other one has ended.
+    /// The partner has ended.
     Stop,
 }
 
@@ -55,32 +55,28 @@ pub(super) fn run(params: &Params) -> Result<Vec<Metric>, Error> {
             return Err(Error::Usage(sentence));
         }
     };
-    let shape = Shape {
+    let size = StallSize {
         pairs: params.number("pingers")? / 2,
         offender,
         offenders: params.number("offenders")?,
         length: Duration::from_secs(params.count("seconds")? as u64),
     };
-    alone(
-        params,
-        2 * shape.pairs,
-        move |inbox: Inbox<()>| async move {
-            drop(inbox);
-            measure(shape).await
-        },
-    )
+    alone(params, 2 * size.pairs, move |inbox: Inbox<()>| async move {
+        drop(inbox);
+        measure(size).await
+    })
 }
 
-async fn measure(shape: Shape) -> Result<Vec<Metric>, Error> {
+async fn measure(size: StallSize) -> Result<Vec<Metric>, Error> {
     let stop = Arc::new(AtomicBool::new(false));
-    let pingers = spawn_pairs(shape.pairs, &stop)?;
-    let offenders: Vec<_> = shape
+    let pingers = spawn_pairs(size.pairs, &stop)?;
+    let offenders: Vec<_> = size
         .offender
         .into_iter()
-        .flat_map(|kind| (0..shape.offenders).map(move |_| kind))
+        .flat_map(|kind| (0..size.offenders).map(move |_| kind))
         .map(|kind| weald::spawn(offend(kind, Arc::clone(&stop))))
         .collect();
-    let ticker = weald::spawn(tick(shape.length));
+    let ticker = weald::spawn(tick(size.length));
 
     let lateness = ticker.await.map_err(|error| job_failed(&error))?;
     stop.store(true, Ordering::Relaxed);
@@ -91,7 +87,7 @@ async fn measure(shape: Shape) -> Result<Vec<Metric>, Error> {
     for offender in offenders {
         offender.await.map_err(|error| job_failed(&error))?;
     }
-    metrics(lateness, messages, shape.length)
+    metrics(lateness, messages, size.length)
 }
 
 fn job_failed(error: &weald::JoinError) -> Error {
@@ -105,7 +101,7 @@ fn metrics(
 ) -> Result<Vec<Metric>, Error> {
     lateness.sort_unstable();
     let (Some(p999), Some(worst)) = (quantile(&lateness, 0.999), lateness.last()) else {
-        return Err(Error::workload("The ticker did not tick at all."));
+        return Err(Error::workload("The ticker never ticked."));
     };
     let mut metrics = vec![
         Metric::new("ticks", lateness.len() as f64),
@@ -157,7 +153,7 @@ async fn offend(kind: Offender, stop: Arc<AtomicBool>) {
     }
 }
 
-/// Arithmetic without a wait for this long.
+/// Computes for this long without waiting.
 pub(super) fn compute(length: Duration) {
     let begin = Instant::now();
     let mut value = 1_u64;
@@ -169,7 +165,10 @@ pub(super) fn compute(length: Duration) {
 }
 
 /// Starts the pairs; each process returns how many messages it has received.
-fn spawn_pairs(pairs: usize, stop: &Arc<AtomicBool>) -> Result<Vec<Process<Ping, u64>>, Error> {
+fn spawn_pairs(
+    pairs: usize,
+    stop: &Arc<AtomicBool>,
+) -> Result<Vec<Process<PairMessage, u64>>, Error> {
     let mut pingers = Vec::with_capacity(2 * pairs);
     for _ in 0..pairs {
         let (stop_here, stop_there) = (Arc::clone(stop), Arc::clone(stop));
@@ -177,27 +176,27 @@ fn spawn_pairs(pairs: usize, stop: &Arc<AtomicBool>) -> Result<Vec<Process<Ping,
         let here = here.map_err(|error| not_spawned(&error))?;
         let there = process::spawn(move |inbox| ping(inbox, stop_there));
         let there = there.map_err(|error| not_spawned(&error))?;
-        there.pid().send(Ping::Partner(here.pid().clone()));
-        here.pid().send(Ping::Partner(there.pid().clone()));
-        here.pid().send(Ping::Value(0));
+        there.pid().send(PairMessage::Partner(here.pid().clone()));
+        here.pid().send(PairMessage::Partner(there.pid().clone()));
+        here.pid().send(PairMessage::Value(0));
         pingers.extend([here, there]);
     }
     Ok(pingers)
 }
 
 /// Sends every value back until the end; returns the number of values received.
-async fn ping(mut inbox: Inbox<Ping>, stop: Arc<AtomicBool>) -> u64 {
-    let Ping::Partner(partner) = inbox.receive().await else {
+async fn ping(mut inbox: Inbox<PairMessage>, stop: Arc<AtomicBool>) -> u64 {
+    let PairMessage::Partner(partner) = inbox.receive().await else {
         unreachable!("the partner is named first")
     };
     let mut received = 0;
-    while let Ping::Value(value) = inbox.receive().await {
+    while let PairMessage::Value(value) = inbox.receive().await {
         received += 1;
         if stop.load(Ordering::Relaxed) {
-            partner.send(Ping::Stop);
+            partner.send(PairMessage::Stop);
             break;
         }
-        partner.send(Ping::Value(value.wrapping_add(1)));
+        partner.send(PairMessage::Value(value.wrapping_add(1)));
     }
     received
 }

@@ -1,7 +1,7 @@
 //! Processes that are parked before the clock starts and then work at the same time.
 //!
-//! Making them is never part of what is measured. The clock runs from the first start message until
-//! the last one is done.
+//! Their creation is never part of what is measured. The clock runs from the first start message until
+//! the last process is done.
 
 use std::time::{Duration, Instant};
 
@@ -20,7 +20,7 @@ pub(super) struct Team {
 }
 
 impl Team {
-    /// A team that will have so many processes; the measuring one gives its inbox.
+    /// A team that will have this many processes; the measuring process gives its inbox.
     pub(super) fn of(units: usize, inbox: Inbox<()>) -> Self {
         Self {
             ready: Tally::leaked(units, inbox.pid()),
@@ -47,7 +47,7 @@ impl Team {
         Ok(())
     }
 
-    /// Lets all begin and tells how long it took until the last one was done.
+    /// Starts all processes and returns how long it took until the last one was done.
     pub(super) async fn run(mut self) -> Duration {
         self.inbox.receive().await;
         let clock = Instant::now();
@@ -59,7 +59,7 @@ impl Team {
     }
 }
 
-/// Nanoseconds of a duration for each of `count` things.
+/// Nanoseconds of a duration per item of `count`.
 pub(super) fn ns_per(elapsed: Duration, count: usize) -> f64 {
     elapsed.as_nanos() as f64 / count as f64
 }

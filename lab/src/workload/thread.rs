@@ -1,7 +1,7 @@
-//! `thread`: what does a thread of direct-style code cost, and what do several wait with?
+//! `thread`: what does a thread of direct-style code cost, and what do its waits cost?
 //!
-//! The measuring code is a thread of Weald itself. Locks, barriers and conditions are those of
-//! `weald::sync`, waited for with the stack.
+//! The measuring code is itself a thread of Weald. Locks, barriers and conditions are those of
+//! `weald::sync`, in waits that keep the stack.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,7 +10,7 @@ use weald::sync::{Barrier, Condvar, Mutex};
 use weald::thread::{self, JoinHandle, Thread};
 use weald::{SpawnError, Wait};
 
-use super::Workload;
+use super::definition::Workload;
 use super::forking::metrics;
 use super::host::build;
 use super::memory::resident;
@@ -24,20 +24,20 @@ use crate::programs::threads::{
 
 pub(super) const WORKLOAD: Workload = Workload {
     name: "thread",
-    question: "What does a thread of direct-style code cost, and what do several wait with?",
+    question: "What do a thread of direct-style code and its waits cost?",
     keys: &["n", "what"],
     optional: &["threads"],
     metrics: &["ns", "bytes_per_thread"],
     explaining: &[],
-    remark: "create-join, create-all: for each thread. parked: for each thread until all wait, and the \
-             growth of resident memory, as the slope over nine sizes up to n. yield: for each change from \
-             one of two to the other. lock-contended and barrier: n is what each of the threads does.",
+    remark: "create-join, create-all: ns is per thread. parked: ns is per thread until all wait, with the \
+             growth of resident memory as the slope over nine sizes up to n. yield: ns is per switch between \
+             two threads. lock-contended and barrier: n is the number of rounds of each thread.",
     run,
 };
 
-/// What is measured; the number is that of threads.
+/// What is measured, with the number of threads where there are several.
 #[derive(Clone, Copy)]
-enum What {
+enum Measured {
     CreateJoin,
     CreateAll,
     Parked,
@@ -47,7 +47,7 @@ enum What {
     Condvar,
 }
 
-impl What {
+impl Measured {
     fn read(params: &Params) -> Result<Self, Error> {
         let many = |params: &Params| params.count("threads");
         let what = match params.text("what")? {
@@ -60,7 +60,7 @@ impl What {
             "lock-contended" => return Ok(Self::Lock(many(params)?)),
             "barrier" => return Ok(Self::Barrier(many(params)?)),
             other => {
-                let sentence = format!("what={other} is nothing that is measured of threads.");
+                let sentence = format!("what={other} is not one of the measurements of threads.");
                 return Err(Error::Usage(sentence));
             }
         };
@@ -128,7 +128,7 @@ fn not_started(error: &SpawnError) -> String {
 }
 
 fn run(params: &Params) -> Result<Vec<Metric>, Error> {
-    let (n, what) = (params.count("n")?, What::read(params)?);
+    let (n, what) = (params.count("n")?, Measured::read(params)?);
     let runtime = build(params, n)?;
     let figures = runtime.block_on(async move {
         let main = thread::Builder::new().spawn(move || what.measure(n));
@@ -152,7 +152,7 @@ fn lock(threads: usize, rounds: usize) -> Result<Vec<Figure>, String> {
     let (counted, wanted) = (*count.lock().wait(), threads * rounds);
     if counted != wanted {
         return Err(format!(
-            "The lock let two in at once: {counted} were counted of {wanted}."
+            "The lock let two in at once: {counted} counts instead of {wanted}."
         ));
     }
     Ok(vec![("ns", nanoseconds(elapsed, wanted))])

@@ -1,12 +1,12 @@
 //! `timers`: what do starting, firing and cancelling a callback cost, and how late is it?
 //!
-//! - The wheel: callbacks that nobody owns, with the time passed in, on blocks that were used before; they fire
+//! - The wheel: callbacks without an owner, with the time passed in, on blocks that were used before. They fire
 //!   in virtual time, so that nothing waits.
-//! - The public calls: callbacks of a process, after a duration, which reads the clock.
-//! - Lateness is that of as many callbacks within two seconds, while another worker computes.
+//! - The public calls: callbacks of a process, started after a duration, which reads the clock.
+//! - Lateness: as many callbacks within two seconds, while another worker computes.
 //!
-//! Deadlines are spread over two seconds and made before the clock starts: for the wheel in the order of time, as
-//! timeouts of one length are; for lateness in another.
+//! Deadlines are spread over two seconds and computed before the clock starts: for the wheel in the order of
+//! time, like timeouts of one length; for lateness in another order.
 
 use std::{
     hint::black_box,
@@ -27,19 +27,19 @@ const HOUR: Duration = Duration::from_secs(3600);
 /// The time over which deadlines are spread, in nanoseconds.
 const SPREAD_NS: u64 = 2_000_000_000;
 const SPREAD: Duration = Duration::from_nanos(SPREAD_NS);
-/// A job that runs for longer than the monitor's bound loses its worker: so it gives way after so many.
+/// A job that runs longer than the monitor's limit loses its worker, so it yields after this many.
 const GIVE_WAY_EVERY: usize = 4096;
-/// The first round brings memory in; the last one counts.
+/// The first round touches the memory; the last one counts.
 const ROUNDS: usize = 3;
-/// The time that a start may take.
+/// The time allowed for the start of one callback.
 const STARTING: Duration = Duration::from_micros(2);
-/// Latenesses are counted by ten microseconds, up to a second.
+/// Latenesses are counted in steps of ten microseconds, up to a second.
 const PLACES: usize = 100_000;
 const PLACE_US: u128 = 10;
 
 pub(super) fn run(params: &Params) -> Result<Vec<Metric>, Error> {
     let pending = params.count("pending")?.max(1);
-    let workers = super::workers(params)?;
+    let workers = super::definition::workers(params)?;
     let mut metrics = alone(params, 0, move |inbox: Inbox<()>| async move {
         drop(inbox);
         let start = weald::now() + HOUR;
@@ -77,12 +77,12 @@ pub(super) fn run(params: &Params) -> Result<Vec<Metric>, Error> {
     Ok(metrics)
 }
 
-/// The deadline with this place in the order of time.
+/// The deadline at this position in the order of time.
 fn deadline(start: Instant, place: usize, pending: usize) -> Instant {
     start + Duration::from_nanos(place as u64 * SPREAD_NS / pending as u64)
 }
 
-/// The place of the callback with this index, if not in the order of time.
+/// The position of the callback with this index, where the order is not that of time.
 fn scattered(index: usize, pending: usize) -> usize {
     index.wrapping_mul(7_919) % pending
 }
@@ -91,7 +91,7 @@ fn per(clock: Instant, count: usize) -> f64 {
     clock.elapsed().as_nanos() as f64 / count as f64
 }
 
-/// The time to start each of so many callbacks, and to cancel each.
+/// The time to start each of this many callbacks, and to cancel each.
 async fn started_and_cancelled(
     pending: usize,
     handles: &mut Vec<Handle>,
@@ -118,7 +118,7 @@ async fn give_way(index: usize) {
     }
 }
 
-/// Time for each callback that fires and runs.
+/// The time per callback that fires and runs.
 fn fired(pending: usize) -> f64 {
     Runtime::test(1).block_on(async {
         let mut nanoseconds = 0.0;
@@ -143,7 +143,7 @@ async fn lateness_p99_us(pending: usize, workers: usize) -> f64 {
         .collect::<Vec<_>>()
         .leak();
     let stop: &'static AtomicBool = Box::leak(Box::new(AtomicBool::new(false)));
-    // The first deadline comes once all were started, it is hoped; in rivals too.
+    // The first deadline should come after all have been started; the rivals do the same.
     let lead = Duration::from_millis(500) + STARTING * u32::try_from(pending).unwrap_or(u32::MAX);
     let start = weald::now() + lead;
     for index in 0..pending {

@@ -1,7 +1,7 @@
-//! `tree-read`: tasks count the nodes of a tree, each of a version of its own.
+//! `tree-read`: tasks count the nodes of a tree, each in a version of its own.
 //!
-//! Before each task gets its version, a node is added below a random one of the first version, so that
-//! versions share most of what they hold and edits go on while others read. The clock runs from the
+//! Before each task gets its version, a node is added below a random one of the first version. So
+//! versions share most of their nodes, and edits continue while others read. The clock runs from the
 //! first of these commits to the last count.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,11 +10,11 @@ use std::time::Instant;
 use weald::forest::Forest;
 use weald::process::{self, Inbox};
 
-use super::Workload;
+use super::definition::Workload;
 use super::host::{alone, not_spawned};
 use super::memory::{growth_per, resident};
 use super::tally::Tally;
-use super::trees::{self, Shape};
+use super::trees::{self, Fanout};
 use super::xorshift::Xorshift;
 use crate::error::Error;
 use crate::metric::Metric;
@@ -22,12 +22,12 @@ use crate::params::Params;
 
 pub(super) const WORKLOAD: Workload = Workload {
     name: "tree-read",
-    question: "What does it cost to read a tree of which new versions are made meanwhile?",
+    question: "What does it cost to read a tree while new versions of it are committed?",
     keys: &["nodes", "tasks"],
     optional: &[],
     metrics: &["ns_per_node", "bytes_per_node", "s"],
     explaining: &[],
-    remark: "Every task counts the nodes of a version of its own, to which one was added. \
+    remark: "Every task counts the nodes of a version of its own, to which one node was added. \
              bytes_per_node is for the first version, with one attribute in each node.",
     run,
 };
@@ -42,7 +42,7 @@ fn run(params: &Params) -> Result<Vec<Metric>, Error> {
 
 async fn measure(
     mut inbox: Inbox<()>,
-    (nodes, shape): (usize, Shape),
+    (nodes, shape): (usize, Fanout),
     tasks: usize,
 ) -> Result<Vec<Metric>, Error> {
     let before = resident()?;

@@ -1,6 +1,6 @@
 //! `tree-search`: forks without a cut-off in trees that are not balanced.
 
-use super::Workload;
+use super::definition::Workload;
 use super::forking::{EXPLAINING, measured};
 use crate::error::Error;
 use crate::metric::Metric;
@@ -14,9 +14,9 @@ pub(super) const WORKLOAD: Workload = Workload {
     optional: &[],
     metrics: &["ms", "ns_per_fork"],
     explaining: EXPLAINING,
-    remark: "n is the number of nodes, which every run must find. shape=random: a node above the last \
-             level has four children on average. shape=left: the first half of the tree is a way of \
-             depth forks one inside the other, and all the others lie at the right of the root.",
+    remark: "n is the number of nodes; every run must find all of them. shape=random: a node above the last \
+             level has four children on average. shape=left: the first half of the tree is a path of \
+             depth nested forks, and the other half is at the right of the root.",
     run,
 };
 

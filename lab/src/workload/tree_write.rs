@@ -1,9 +1,9 @@
-//! `tree-write`: tasks write a tree each, register it in one forest under a name of its own, and read it
+//! `tree-write`: each task writes a tree, registers it in one forest under a name of its own, and reads it
 //! back.
 //!
 //! mode=bulk builds a tree from its first node to its last; mode=edit appends node by node in one edit;
 //! mode=commits makes each node a commit of its own. All trees stay until the clock has stopped. The work
-//! is done twice in forests of their own and the second time counts, so that memory was touched before.
+//! is done twice, in forests of their own, and the second time counts, so that memory has been touched before.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,28 +13,28 @@ use weald::forest::{Forest, TreeHandle};
 use weald::process::{self, Inbox};
 use weald_tree::Tree;
 
-use super::Workload;
+use super::definition::Workload;
 use super::host::{alone, not_spawned};
 use super::tally::Tally;
-use super::trees::{self, Shape};
+use super::trees::{self, Fanout};
 use crate::error::Error;
 use crate::metric::Metric;
 use crate::params::Params;
 
 pub(super) const WORKLOAD: Workload = Workload {
     name: "tree-write",
-    question: "What does it cost to write trees into the database, many at the same time?",
+    question: "What does it cost to write many trees into the database at the same time?",
     keys: &["trees", "nodes", "mode"],
     optional: &[],
     metrics: &["ns_per_node", "s", "correct"],
     explaining: &[],
     remark: "bulk: a tree is built at once. edit: node by node in one edit. commits: each node is a \
-             commit. A node's time holds registering its tree, reading it back and counting it. The \
+             commit. A node's time includes registering its tree, reading it back and counting it. The \
              second of two times counts, so memory is warm.",
     run,
 };
 
-/// How a task makes its tree.
+/// How a task writes its tree.
 #[derive(Clone, Copy)]
 enum Mode {
     Bulk,
@@ -63,12 +63,12 @@ fn run(params: &Params) -> Result<Vec<Metric>, Error> {
     })
 }
 
-/// Writes so many trees at the same time; returns how long it took, and how many were read back as
-/// they should be.
+/// Writes this many trees at the same time; returns how long it took, and how many were read back
+/// correctly.
 async fn write_all(
     inbox: &mut Inbox<()>,
     count: usize,
-    (shape, nodes, mode): (Shape, usize, Mode),
+    (shape, nodes, mode): (Fanout, usize, Mode),
 ) -> Result<(Duration, usize), Error> {
     let forest = Forest::new();
     let done = Tally::leaked(count, inbox.pid());
@@ -95,7 +95,7 @@ async fn write_all(
     Ok((elapsed, correct.load(Ordering::Relaxed)))
 }
 
-async fn write(forest: &Forest, name: &str, (shape, mode): (Shape, Mode)) -> Result<(), Error> {
+async fn write(forest: &Forest, name: &str, (shape, mode): (Fanout, Mode)) -> Result<(), Error> {
     let register = async |tree| -> Result<TreeHandle, Error> {
         let handle = forest.create_from(name, tree).await;
         handle.map_err(|error| trees::not_committed(&error))
@@ -116,7 +116,7 @@ async fn write(forest: &Forest, name: &str, (shape, mode): (Shape, Mode)) -> Res
 }
 
 /// Appends all nodes but the root, each by a commit of its own.
-async fn commit_all(handle: &TreeHandle, shape: Shape) -> Result<(), Error> {
+async fn commit_all(handle: &TreeHandle, shape: Fanout) -> Result<(), Error> {
     let mut level = vec![handle.view().tree().root().id()];
     let mut number = 0;
     for children in shape {

@@ -1,7 +1,7 @@
-//! The documents of the tree workloads: their shapes, how they are made, and how they are counted.
+//! The documents of the tree workloads: their shapes, how they are built, and how they are counted.
 //!
-//! All systems make the same ones: every node has the attribute `k` with eight bytes, and all nodes of
-//! a level have as many children.
+//! All systems build the same ones: every node has the attribute `k` with eight bytes, and all nodes of
+//! a level have the same number of children.
 
 use weald::forest::{CommitError, EditError};
 use weald_tree::{Attributes, Builder, Edit, NodeId, Tree};
@@ -11,17 +11,17 @@ use crate::metric::Metric;
 use crate::params::Params;
 
 /// How many children the nodes of each level have, from the root downwards.
-pub(super) type Shape = &'static [usize];
+pub(super) type Fanout = &'static [usize];
 
 /// The shapes, by their numbers of nodes: a page, a document, and a library.
-const SHAPES: [(usize, Shape); 3] = [
+const SHAPES: [(usize, Fanout); 3] = [
     (156, &[5, 5, 5]),
     (10_005, &[4, 4, 4, 5, 5, 5]),
     (810_156, &[5, 5, 5, 5, 5, 6, 6, 6]),
 ];
 
-/// The shape that has so many nodes.
-pub(super) fn shape(params: &Params) -> Result<(usize, Shape), Error> {
+/// The shape with this many nodes.
+pub(super) fn shape(params: &Params) -> Result<(usize, Fanout), Error> {
     let nodes = params.count("nodes")?;
     let known = SHAPES.iter().find(|(known, _)| *known == nodes).copied();
     known.ok_or_else(|| {
@@ -37,7 +37,7 @@ pub(super) fn attributes(number: u64) -> Attributes {
 }
 
 /// A tree that is built at once.
-pub(super) fn build(shape: Shape) -> Tree {
+pub(super) fn build(shape: Fanout) -> Tree {
     let mut builder = Builder::new(attributes(0));
     build_below(&mut builder, shape, &mut 0);
     builder.finish().into_tree()
@@ -60,7 +60,7 @@ fn build_below(builder: &mut Builder, shape: &[usize], number: &mut u64) {
 }
 
 /// Appends all nodes but the root to an edit of a tree that has only a root, level by level.
-pub(super) fn append_all(edit: &mut Edit, shape: Shape) -> Result<(), EditError> {
+pub(super) fn append_all(edit: &mut Edit, shape: Fanout) -> Result<(), EditError> {
     let mut level = vec![edit.tree().root().id()];
     let mut number = 0;
     for children in shape {
@@ -81,8 +81,8 @@ pub(super) fn ids(tree: &Tree) -> Vec<NodeId> {
     tree.root().preorder().map(weald_tree::Node::id).collect()
 }
 
-/// Counts all nodes by walking through them. It gives way between subtrees, as a process should that
-/// computes for long.
+/// Counts all nodes by walking through them. It yields between subtrees, as a process that computes for
+/// long should.
 pub(super) async fn count(tree: &Tree) -> usize {
     let mut count = 1;
     for child in tree.root().children() {
@@ -105,7 +105,7 @@ pub(super) fn not_edited(error: &EditError) -> Error {
     Error::workload(format!("An edit was refused: {error}."))
 }
 
-/// The metrics of a time in which so many nodes were visited or made.
+/// The metrics of a time in which this many nodes were visited or written.
 pub(super) fn per_node(elapsed: std::time::Duration, nodes: usize) -> [Metric; 2] {
     [
         Metric::new("ns_per_node", super::team::ns_per(elapsed, nodes)),
@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shapes_have_the_nodes_that_they_are_called_by() {
+    fn shapes_have_as_many_nodes_as_their_names_say() {
         for (nodes, shape) in SHAPES {
             let levels = shape.iter().scan(1, |level, children| {
                 *level *= children;

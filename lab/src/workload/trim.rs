@@ -1,7 +1,7 @@
-//! `trim`: how much memory is kept after n processes have ended and the runtime gave back the rest?
+//! `trim`: how much memory is kept after n processes have ended and the runtime has released the rest?
 //!
-//! The answer is in percent of the growth when all were alive. The same processes as in `spawn`.
-//! A runtime that gives back more than the processes took has kept nothing, which is zero.
+//! The answer is a percentage of the growth while all were alive. The processes are those of `spawn`.
+//! A runtime that releases more than the processes took has kept nothing, which is zero.
 
 use weald::process::Inbox;
 
@@ -55,7 +55,7 @@ async fn live_and_die(
         pid.send(Die);
     }
     inbox.receive().await;
-    // The array must count in all three readings or in none: it stays until the program ends.
+    // The array must count in all three readings or in none, so it stays until the program ends.
     for slot in &mut pids {
         *slot = None;
     }

@@ -5,7 +5,7 @@
 pub(super) struct Xorshift(u64);
 
 impl Xorshift {
-    /// The generator of the process with this index, seeded with the index plus one.
+    /// The generator of the process with this index: the seed is the index plus one.
     pub(super) fn of(index: usize) -> Self {
         Self(index as u64 + 1)
     }

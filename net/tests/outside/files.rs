@@ -43,7 +43,7 @@ fn a_file_is_written_read_and_removed() {
 }
 
 #[test]
-fn directories_are_made_and_removed() {
+fn directories_are_created_and_removed() {
     on_each(|runtime| {
         runtime.block_on(async {
             let folder = std::env::temp_dir().join(format!("weald-folders-{}", std::process::id()));
@@ -65,7 +65,7 @@ fn directories_are_made_and_removed() {
             assert_eq!(real, fs::canonicalize(folder.join("d")).await.unwrap());
             assert!(
                 fs::remove_dir(folder.join("a")).await.is_err(),
-                "it is not empty"
+                "the directory is not empty"
             );
             fs::create_dir(folder.join("empty")).await.unwrap();
             fs::remove_dir(folder.join("empty")).await.unwrap();

@@ -1,4 +1,4 @@
-//! Names of hosts.
+//! Host names.
 
 use std::{
     io::ErrorKind,
@@ -14,7 +14,7 @@ use weald_net::{LookupError, TcpStream, lookup_host};
 use crate::tools::{on_each, until, watch};
 
 #[test]
-fn the_name_of_this_machine_is_known_and_one_that_cannot_be_is_not() {
+fn localhost_is_found_and_an_invalid_name_is_refused() {
     let _watch = watch();
     crate::tools::runtime(1).block_on(async {
         let addresses = lookup_host("localhost", 80).await.unwrap();
@@ -29,9 +29,9 @@ fn the_name_of_this_machine_is_known_and_one_that_cannot_be_is_not() {
     });
 }
 
-/// A part of a name is too long, so that nobody is asked.
+/// One label of the name is too long, so the resolver asks no server.
 #[test]
-fn a_name_that_has_no_address_is_said_to_have_none() {
+fn a_name_without_an_address_is_reported_with_its_name() {
     let _watch = watch();
     crate::tools::runtime(1).block_on(async {
         let host = format!("{}.invalid", "a".repeat(64));
@@ -50,19 +50,19 @@ fn a_name_that_has_no_address_is_said_to_have_none() {
 #[test]
 fn a_name_is_found_while_every_worker_computes() {
     on_each(|runtime| {
-        let begun = Arc::new(AtomicUsize::new(0));
+        let started = Arc::new(AtomicUsize::new(0));
         let found = Arc::new(AtomicBool::new(false));
         let workers = runtime.metrics().workers;
         let jobs: Vec<_> = (0..workers)
             .map(|_| {
-                let (begun, found) = (begun.clone(), found.clone());
+                let (started, found) = (started.clone(), found.clone());
                 runtime.spawn(async move {
-                    begun.fetch_add(1, Ordering::SeqCst);
+                    started.fetch_add(1, Ordering::SeqCst);
                     until(|| found.load(Ordering::SeqCst));
                 })
             })
             .collect();
-        until(|| begun.load(Ordering::SeqCst) == workers);
+        until(|| started.load(Ordering::SeqCst) == workers);
         let addresses = runtime.block_on(async { lookup_host("localhost", 80).await });
         assert!(!addresses.unwrap().is_empty());
         found.store(true, Ordering::SeqCst);
@@ -75,21 +75,21 @@ fn a_name_is_found_while_every_worker_computes() {
 #[test]
 fn a_name_is_found_while_every_worker_is_blocked() {
     on_each(|runtime| {
-        let begun = Arc::new(AtomicUsize::new(0));
+        let started = Arc::new(AtomicUsize::new(0));
         let workers = runtime.metrics().workers;
         let (ends, jobs): (Vec<_>, Vec<_>) = (0..workers)
             .map(|_| {
                 let (end, ended) = mpsc::channel::<()>();
-                let begun = begun.clone();
+                let started = started.clone();
                 let job = runtime.spawn(async move {
-                    begun.fetch_add(1, Ordering::SeqCst);
-                    // Until its sender is dropped.
+                    started.fetch_add(1, Ordering::SeqCst);
+                    // Blocks until the sender is dropped.
                     let _dropped = ended.recv();
                 });
                 (end, job)
             })
             .unzip();
-        until(|| begun.load(Ordering::SeqCst) == workers);
+        until(|| started.load(Ordering::SeqCst) == workers);
         let addresses = runtime.block_on(async { lookup_host("localhost", 80).await });
         assert!(!addresses.unwrap().is_empty());
         drop(ends);

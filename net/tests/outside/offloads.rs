@@ -1,4 +1,4 @@
-//! Work that blocks keeps no worker.
+//! Offloaded work that blocks does not occupy a worker.
 
 use std::sync::mpsc;
 
@@ -6,9 +6,9 @@ use weald_net::offload;
 
 use crate::tools::watch;
 
-/// More work than there may be at once blocks; the only worker goes on meanwhile.
+/// More work blocks than may run at once, and the only worker continues in the meantime.
 #[test]
-fn a_worker_goes_on_while_more_is_blocked_than_may_be_at_once() {
+fn a_worker_continues_while_more_work_blocks_than_may_run_at_once() {
     let _watch = watch();
     let runtime = crate::tools::runtime(1);
     let mut ends = Vec::new();
@@ -17,7 +17,7 @@ fn a_worker_goes_on_while_more_is_blocked_than_may_be_at_once() {
             let (end, ended) = mpsc::channel::<()>();
             ends.push(end);
             runtime.spawn(offload(move || {
-                // Until its sender is dropped.
+                // Blocks until the sender is dropped.
                 let _dropped = ended.recv();
                 number
             }))
@@ -38,7 +38,7 @@ fn a_worker_goes_on_while_more_is_blocked_than_may_be_at_once() {
 }
 
 #[test]
-fn a_panic_comes_through() {
+fn a_panic_reaches_the_caller() {
     let _watch = watch();
     let runtime = crate::tools::runtime(1);
     let job = runtime.spawn(offload(|| panic!("at work")));

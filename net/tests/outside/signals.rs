@@ -1,4 +1,4 @@
-//! Signals are events, in a program of its own.
+//! Signals are events. The test runs in a child process.
 
 use std::{
     env,
@@ -49,11 +49,11 @@ fn child() {
         println!("\nwaits for an interrupt");
         select! {
             came = interrupt.came() => came.unwrap(),
-            _ = terminate.came() => panic!("nobody asked for the end"),
+            _ = terminate.came() => panic!("no SIGTERM was sent yet"),
         }
         println!("waits for the end");
         select! {
-            _ = interrupt.came() => panic!("it came once"),
+            _ = interrupt.came() => panic!("only one SIGINT was sent"),
             came = terminate.came() => came.unwrap(),
         }
     });

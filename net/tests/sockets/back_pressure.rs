@@ -1,4 +1,4 @@
-//! A large transfer, in which the writer is always ahead: slow readers make writers wait.
+//! A large transfer whose writer is always ahead: a slow reader makes the writer wait.
 
 use weald_kernel::{spawn, yield_now};
 use weald_net::UnixStream;
@@ -17,14 +17,14 @@ async fn slow_reader() {
     let bytes: Vec<u8> = (0..251).cycle().take(BYTES).collect();
     let sent = bytes.clone();
     let writer = spawn(async move { one.write_all(&sent).await });
-    // Nobody reads yet: the writer has filled the system's buffer and waits.
+    // The test does not read yet, so the writer fills the system's buffer and waits.
     other.readable().await.unwrap();
     for _ in 0..100 {
         yield_now().await;
     }
     assert!(
         !writer.is_finished(),
-        "8 MiB do not fit into a socket's buffer"
+        "8 MiB do not fit in a socket's buffer"
     );
     let mut received = vec![0; BYTES];
     other.read_exact(&mut received).await.unwrap();

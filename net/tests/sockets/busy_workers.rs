@@ -1,4 +1,4 @@
-//! Readiness is served while workers are busy: between short jobs, and beside one that computes.
+//! Readiness is handled while workers are busy: between short jobs, and beside a job that computes.
 
 use std::{
     io::Write,
@@ -14,7 +14,7 @@ use weald_net::UnixStream;
 
 use crate::tools::{until, watch};
 
-/// A stream that a job reads one byte from, and the end from which it comes.
+/// A job that reads one byte from a stream, and the other end of that stream.
 fn reader(runtime: &Runtime) -> (weald_kernel::JoinHandle<u8>, StdStream) {
     let (theirs, ours) = StdStream::pair().unwrap();
     let job = runtime.spawn(async {
@@ -23,13 +23,13 @@ fn reader(runtime: &Runtime) -> (weald_kernel::JoinHandle<u8>, StdStream) {
         stream.read_exact(&mut byte).await.unwrap();
         byte[0]
     });
-    // It has attempted to read, and waits.
+    // The job has tried to read, and waits.
     until(|| runtime.waits().to_string().contains("readable"));
     (job, ours)
 }
 
 #[test]
-fn workers_that_never_lack_jobs_look() {
+fn workers_that_always_have_jobs_still_poll() {
     let _watch = watch();
     for workers in [1, 2] {
         let runtime = crate::tools::runtime(workers);
@@ -55,10 +55,10 @@ fn workers_that_never_lack_jobs_look() {
     }
 }
 
-/// The worker that waited in the poller is woken by a report, for a job that computes from then on; the other
-/// one parks, and nobody waits in the poller.
+/// A report wakes the worker that waits in the poller, and the job it then runs only computes. The other worker
+/// is parked, so no worker waits in the poller.
 #[test]
-fn one_that_computes_leaves_it_to_a_neighbour() {
+fn a_worker_that_computes_leaves_the_poller_to_another() {
     let _watch = watch();
     let runtime = Runtime::builder()
         .workers(2)
@@ -68,15 +68,15 @@ fn one_that_computes_leaves_it_to_a_neighbour() {
     for _ in 0..20 {
         let (job, mut ours) = reader(&runtime);
         let (theirs, mut first) = StdStream::pair().unwrap();
-        let (done, begun) = (
+        let (done, started) = (
             Arc::new(AtomicBool::new(false)),
             Arc::new(AtomicBool::new(false)),
         );
-        let (done_there, begun_there) = (done.clone(), begun.clone());
+        let (done_there, started_there) = (done.clone(), started.clone());
         let computes = runtime.spawn(async move {
             let stream = UnixStream::from_std(theirs).unwrap();
             stream.read_exact(&mut [0]).await.unwrap();
-            begun_there.store(true, Ordering::Relaxed);
+            started_there.store(true, Ordering::Relaxed);
             while !done_there.load(Ordering::Relaxed) {
                 std::hint::spin_loop();
             }
@@ -84,7 +84,7 @@ fn one_that_computes_leaves_it_to_a_neighbour() {
         until(|| runtime.waits().to_string().matches("readable").count() == 2);
         until(|| runtime.metrics().sleeping == 2);
         first.write_all(&[1]).unwrap();
-        until(|| begun.load(Ordering::Relaxed));
+        until(|| started.load(Ordering::Relaxed));
         ours.write_all(&[8]).unwrap();
         assert_eq!(runtime.block_on(job).unwrap(), 8);
         done.store(true, Ordering::Relaxed);
@@ -92,9 +92,9 @@ fn one_that_computes_leaves_it_to_a_neighbour() {
     }
 }
 
-/// The only worker's thread is stuck: a stand-in takes its right, and the reactor goes on.
+/// The thread of the only worker is stuck: a spare thread takes the worker over, and the reactor continues.
 #[test]
-fn a_stuck_thread_takes_no_readiness_with_it() {
+fn a_stuck_thread_holds_up_no_readiness() {
     let _watch = watch();
     let runtime = crate::tools::runtime(1);
     let (job, mut ours) = reader(&runtime);

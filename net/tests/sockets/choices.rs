@@ -1,4 +1,4 @@
-//! Sockets among other events: what was not chosen has done nothing, and nothing is lost.
+//! Sockets in choices: an event that is not chosen has no effect, and nothing is lost.
 
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ fn a_read_that_was_not_chosen_took_no_byte() {
                         if count.unwrap() == 1 {
                             read.push(byte[0]);
                         } else {
-                            // The writer is done, and so is this side.
+                            // The writer has finished, so everything was read.
                             assert_eq!(read.len(), 200);
                             while received < 200 {
                                 receiver.receive().await.unwrap();
@@ -55,7 +55,7 @@ fn a_read_that_was_not_chosen_took_no_byte() {
 }
 
 #[test]
-fn a_connection_that_was_accepted_for_nobody_is_kept() {
+fn a_connection_that_a_losing_event_accepted_is_kept() {
     on_each(|runtime| {
         runtime.block_on(async {
             let listener = TcpListener::bind(here()).unwrap();
@@ -79,7 +79,7 @@ fn a_connection_that_was_accepted_for_nobody_is_kept() {
 }
 
 #[test]
-fn a_wait_is_limited() {
+fn a_wait_has_a_deadline() {
     let _watch = watch();
     let (one, other) = UnixStream::pair().unwrap();
     let mut byte = [0];
@@ -115,9 +115,9 @@ fn a_select_on_a_plain_thread_waits_with_its_stack() {
     assert_eq!(&buffer[..count], b"now");
 }
 
-/// Two wait for one direction, and one of them gives up: the other one is woken.
+/// Several jobs wait for one direction while another wait times out: all the jobs are woken.
 #[test]
-fn several_wait_for_one_direction() {
+fn several_jobs_wait_for_one_direction() {
     on_each(|runtime| {
         runtime.block_on(async {
             let (one, other) = UnixStream::pair().unwrap();

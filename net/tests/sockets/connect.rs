@@ -1,4 +1,4 @@
-//! Connecting: refused, limited, and to a listener that has no place for one more.
+//! Connecting: to an address without a listener, and to a listener whose queue is full.
 
 use std::{io::ErrorKind, time::Duration};
 
@@ -8,7 +8,7 @@ use super::here;
 use crate::tools::{on_each, watch};
 
 #[test]
-fn nobody_listens() {
+fn a_connection_without_a_listener_is_refused() {
     on_each(|runtime| {
         runtime.block_on(async {
             let listener = TcpListener::bind(here()).unwrap();
@@ -20,9 +20,9 @@ fn nobody_listens() {
     });
 }
 
-/// The queue of a listener that does not accept is filled; the next one waits for its deadline.
+/// The queue of a listener that does not accept fills up; the next connection waits until its deadline.
 #[test]
-fn a_full_queue_is_left_at_the_deadline() {
+fn a_connection_to_a_full_queue_times_out() {
     let _watch = watch();
     crate::tools::runtime(1).block_on(async {
         let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None);

@@ -1,4 +1,4 @@
-//! Echoes over TCP: from jobs, from code that waits with its stack, and from threads of no runtime.
+//! Echoes over TCP: from jobs, from code that waits with its stack, and from threads outside any runtime.
 
 use std::{net::SocketAddr, thread};
 
@@ -20,7 +20,7 @@ async fn echo(stream: TcpStream) {
     }
 }
 
-/// Serves so many connections, and returns the address.
+/// Serves this many connections, and returns the address.
 fn serve(connections: usize) -> SocketAddr {
     let listener = TcpListener::bind(here()).unwrap();
     let address = listener.local_addr().unwrap();
@@ -74,11 +74,11 @@ fn a_job_waits_with_its_stack() {
 }
 
 #[test]
-fn a_thread_of_no_runtime_waits() {
+fn a_thread_outside_any_runtime_waits() {
     let _watch = watch();
     let runtime = crate::tools::runtime(2);
     let address = runtime.block_on(async { serve(1) });
-    // Its own runtime is the default one, which it makes by this.
+    // The thread uses the default runtime, which this call creates.
     let client = thread::spawn(move || {
         let stream = TcpStream::connect(address).wait().unwrap();
         stream.write_all(b"outside").wait().unwrap();

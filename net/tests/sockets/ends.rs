@@ -27,8 +27,8 @@ fn half_a_close_leaves_the_other_half() {
     });
 }
 
-/// The end comes while a reader waits, in the same moment as the last bytes, and to one that had read
-/// exactly what there was.
+/// The end arrives while the reader waits, together with the last bytes, and after a read of exactly the bytes
+/// that were there.
 #[test]
 fn the_end_reaches_a_reader_however_it_comes() {
     on_each(|runtime| {
@@ -75,7 +75,7 @@ fn a_reset_is_an_error() {
 }
 
 #[test]
-fn halves_end_their_direction_and_join_again() {
+fn halves_shut_down_their_direction_and_are_reunited() {
     on_each(|runtime| {
         runtime.block_on(async {
             let (client, server) = pair().await;

@@ -1,4 +1,4 @@
-//! Descriptors are used up: an error for whoever wants one, and the reactor goes on.
+//! Descriptors are used up: callers that need one get an error, and the reactor continues.
 
 use std::{
     env,
@@ -14,7 +14,7 @@ use crate::tools::watch;
 const CHILD: &str = "WEALD_FEW_DESCRIPTORS";
 
 #[test]
-fn a_program_without_descriptors_is_told_and_goes_on() {
+fn a_program_without_descriptors_gets_an_error_and_continues() {
     let _watch = watch();
     if env::var_os(CHILD).is_some() {
         return child();
@@ -22,7 +22,7 @@ fn a_program_without_descriptors_is_told_and_goes_on() {
     let ended = Command::new(env::current_exe().unwrap())
         .args([
             "--exact",
-            "sockets::exhaustion::a_program_without_descriptors_is_told_and_goes_on",
+            "sockets::exhaustion::a_program_without_descriptors_gets_an_error_and_continues",
         ])
         .env(CHILD, "1")
         .output()
@@ -52,19 +52,18 @@ fn child() {
             }
         };
         assert_eq!(refused.raw_os_error(), Some(24), "too many open files");
-        // Connections wait to be accepted, but there is no descriptor for one.
+        // Connections are pending, but there is no descriptor to accept one.
         let refused = listener.accept().await.unwrap_err();
         assert_eq!(refused.raw_os_error(), Some(24));
         assert!(is_exhausted(&refused));
-        // Whoever asks again and again does not spin.
+        // A loop around `accept` does not spin.
         let before = Instant::now();
         for _ in 0..3 {
             assert!(is_exhausted(&listener.accept().await.unwrap_err()));
         }
         assert!(before.elapsed() >= Duration::from_millis(5 + 10 + 20));
-        // With descriptors again, all goes on: nobody's place was lost.
-        let there = clients.len();
-        clients.truncate(there / 2);
+        // Once descriptors are free again, everything continues: no connection lost its place.
+        clients.truncate(clients.len() / 2);
         let (server, _) = listener.accept().await.unwrap();
         let client = &clients[0];
         client.write_all(b"here").await.unwrap();

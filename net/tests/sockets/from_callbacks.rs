@@ -1,4 +1,4 @@
-//! Sockets from callbacks: what would block there waits, and stops no other callback.
+//! Sockets in callbacks: a call that would block waits, and stops no other callback.
 
 use std::sync::mpsc;
 
@@ -10,7 +10,7 @@ use weald_kernel::{
 use super::pair;
 use crate::tools::on_each;
 
-/// So many that a thread for each would be noticed.
+/// Enough that one thread for each would show in the metrics.
 const COUNT: u8 = 100;
 
 #[test]
@@ -30,7 +30,7 @@ fn callbacks_read_and_write() {
                 .detach();
                 writers.push((n, client));
             }
-            // All readers come before the first writer.
+            // All readers start before the first writer.
             for (n, client) in writers {
                 once(Owner::runtime(), When::Ready, move || {
                     client.write_all(&[n]).wait().unwrap();

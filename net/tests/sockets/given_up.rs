@@ -1,4 +1,4 @@
-//! Waits that were given up leave nothing behind, and sockets that were dropped leave no descriptor.
+//! A dropped wait leaves no waker behind, and a dropped socket leaves no descriptor.
 
 use std::{
     fs,
@@ -13,9 +13,9 @@ use weald_net::UnixStream;
 use super::pair;
 use crate::tools::{on_each, watch};
 
-struct Nobody;
+struct NoopWake;
 
-impl Wake for Nobody {
+impl Wake for NoopWake {
     fn wake(self: Arc<Self>) {}
 }
 
@@ -24,8 +24,8 @@ fn a_dropped_wait_keeps_no_waker() {
     let _watch = watch();
     crate::tools::runtime(1).block_on(async {
         let (_one, other) = UnixStream::pair().unwrap();
-        let nobody = Arc::new(Nobody);
-        let waker = Waker::from(nobody.clone());
+        let wake = Arc::new(NoopWake);
+        let waker = Waker::from(wake.clone());
         let mut cx = Context::from_waker(&waker);
         for waits in [1, 2, 10] {
             let mut buffers = vec![[0_u8; 1]; waits];
@@ -36,12 +36,12 @@ fn a_dropped_wait_keeps_no_waker() {
             for read in &mut reads {
                 assert!(read.as_mut().poll(&mut cx).is_pending());
             }
-            assert!(Arc::strong_count(&nobody) >= 2 + waits);
+            assert!(Arc::strong_count(&wake) >= 2 + waits);
             drop(reads);
             assert_eq!(
-                Arc::strong_count(&nobody),
+                Arc::strong_count(&wake),
                 2,
-                "only the test's own are left"
+                "only the references of the test are left"
             );
         }
         let mut readable = pin!(other.readable());

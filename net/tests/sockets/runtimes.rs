@@ -1,4 +1,4 @@
-//! Sockets and the lives of runtimes: shutdown, other runtimes, virtual time.
+//! Sockets and their runtime: shutdown, use from other runtimes, virtual time.
 
 use std::{sync::mpsc, thread, time::Duration};
 
@@ -30,18 +30,18 @@ fn a_shutdown_ends_jobs_that_wait_for_sockets() {
 }
 
 #[test]
-fn whoever_waits_elsewhere_is_told_that_the_runtime_is_gone() {
+fn a_thread_that_waits_gets_an_error_when_the_runtime_is_gone() {
     let _watch = watch();
     let runtime = crate::tools::runtime(1);
     let (_one, other) = runtime.block_on(async { UnixStream::pair().unwrap() });
-    let (begins, begun) = mpsc::channel();
+    let (start, started) = mpsc::channel();
     let waiting = thread::spawn(move || {
-        begins.send(()).unwrap();
+        start.send(()).unwrap();
         let first = other.read(&mut [0]).wait();
         let second = other.read(&mut [0]).wait();
         (first, second, other.readable().wait())
     });
-    begun.recv().unwrap();
+    started.recv().unwrap();
     drop(runtime);
     let (first, second, third) = waiting.join().unwrap();
     for error in [first.unwrap_err(), second.unwrap_err(), third.unwrap_err()] {
@@ -65,7 +65,7 @@ fn a_socket_is_used_by_jobs_of_another_runtime() {
 }
 
 #[test]
-fn a_test_runtime_waits_for_the_world_only_when_time_cannot_move() {
+fn a_test_runtime_waits_for_sockets_only_when_time_cannot_advance() {
     let _watch = watch();
     Runtime::test(3).block_on(async {
         let (one, other) = UnixStream::pair().unwrap();
@@ -83,7 +83,7 @@ fn a_test_runtime_waits_for_the_world_only_when_time_cannot_move() {
     });
 }
 
-/// A job that may run on one thread only, whose thread waits in the poller.
+/// The job may run on one thread only, and that thread waits in the poller.
 #[test]
 fn a_local_job_is_woken_on_a_thread_that_waits_in_the_poller() {
     let _watch = watch();

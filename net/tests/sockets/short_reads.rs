@@ -1,4 +1,4 @@
-//! Reads of fewer bytes than there was room for, while more waits in the system.
+//! Reads that return fewer bytes than there was room for, although the system has more.
 
 use std::{
     future::poll_fn,
@@ -23,19 +23,19 @@ use crate::tools::{until_yielding, watch};
 
 /// How a reader reads.
 #[derive(Clone, Copy)]
-enum Way {
+enum Method {
     Operation,
     Adapter,
 }
 
-async fn read<T: Transport>(stream: &Stream<T>, way: Way) -> Vec<u8> {
-    match way {
-        Way::Operation => {
+async fn read<T: Transport>(stream: &Stream<T>, method: Method) -> Vec<u8> {
+    match method {
+        Method::Operation => {
             let mut buffer = [0; 64];
             let count = stream.read(&mut buffer).await.unwrap();
             buffer[..count].to_vec()
         }
-        Way::Adapter => {
+        Method::Adapter => {
             let mut place = [const { MaybeUninit::uninit() }; 64];
             let mut bytes = Vec::new();
             poll_fn(|cx| stream.poll_read_with(cx, &mut place, |read| bytes = read.to_vec()))
@@ -46,13 +46,13 @@ async fn read<T: Transport>(stream: &Stream<T>, way: Way) -> Vec<u8> {
     }
 }
 
-/// Reads a byte, and all of "abcdef", which `send_rest` sends at once when the reader waits for it.
+/// Reads a byte, and then all of "abcdef", which `send_rest` sends in one go once the reader waits for it.
 fn reads_all<T: Transport, P: Write + Send + 'static>(
     (mut peer, socket): (P, T),
-    way: Way,
+    method: Method,
     send_rest: fn(&mut P),
 ) {
-    // One worker: no report is seen while the peer sends, so that there is one for everything.
+    // One worker: it sees no report while the peer sends, so there is a single report for everything.
     let runtime = crate::tools::runtime(1);
     let sends = runtime.spawn(async move {
         let stream = Stream::from_std(socket).unwrap();
@@ -61,7 +61,7 @@ fn reads_all<T: Transport, P: Write + Send + 'static>(
         let reader = spawn(async move {
             let mut all = Vec::new();
             while all.len() < "-abcdef".len() {
-                all.extend(read(&stream, way).await);
+                all.extend(read(&stream, method).await);
                 count.store(all.len(), Ordering::SeqCst);
             }
             all
@@ -82,12 +82,12 @@ fn tcp() -> (net::TcpStream, net::TcpStream) {
     (client, listener.accept().unwrap().0)
 }
 
-/// The system stops a read there.
+/// The system stops a read at the mark.
 #[test]
 fn an_urgent_mark_ends_no_stream() {
     let _watch = watch();
-    for way in [Way::Operation, Way::Adapter] {
-        reads_all(tcp(), way, |peer| {
+    for method in [Method::Operation, Method::Adapter] {
+        reads_all(tcp(), method, |peer| {
             peer.write_all(b"abc").unwrap();
             send(peer.as_fd(), b"!", SendFlags::OOB).unwrap();
             peer.write_all(b"def").unwrap();
@@ -95,27 +95,27 @@ fn an_urgent_mark_ends_no_stream() {
     }
 }
 
-/// Bytes that came with descriptors are read by themselves.
+/// Bytes that were sent with descriptors are returned by a read of their own.
 #[test]
-fn descriptors_that_are_sent_along_end_no_stream() {
+fn passed_descriptors_end_no_stream() {
     let _watch = watch();
-    for way in [Way::Operation, Way::Adapter] {
-        reads_all(unix::net::UnixStream::pair().unwrap(), way, |peer| {
+    for method in [Method::Operation, Method::Adapter] {
+        reads_all(unix::net::UnixStream::pair().unwrap(), method, |peer| {
             let descriptors = [peer.as_fd()];
             let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-            let mut along = SendAncillaryBuffer::new(&mut room);
-            assert!(along.push(SendAncillaryMessage::ScmRights(&descriptors)));
+            let mut ancillary = SendAncillaryBuffer::new(&mut room);
+            assert!(ancillary.push(SendAncillaryMessage::ScmRights(&descriptors)));
             let bytes = [IoSlice::new(b"abc")];
-            sendmsg(&*peer, &bytes, &mut along, SendFlags::empty()).unwrap();
+            sendmsg(&*peer, &bytes, &mut ancillary, SendFlags::empty()).unwrap();
             peer.write_all(b"def").unwrap();
         });
     }
 }
 
 #[test]
-fn records_are_read_one_after_the_other() {
+fn records_are_read_one_by_one() {
     let _watch = watch();
-    for way in [Way::Operation, Way::Adapter] {
+    for method in [Method::Operation, Method::Adapter] {
         let (one, other) = socketpair(
             AddressFamily::UNIX,
             SocketType::SEQPACKET,
@@ -124,7 +124,7 @@ fn records_are_read_one_after_the_other() {
         )
         .unwrap();
         let pair: (unix::net::UnixStream, unix::net::UnixStream) = (one.into(), other.into());
-        reads_all(pair, way, |peer| {
+        reads_all(pair, method, |peer| {
             peer.write_all(b"abc").unwrap();
             peer.write_all(b"def").unwrap();
         });

@@ -7,19 +7,19 @@ use weald_net::{UnixListener, UnixStream};
 
 use crate::tools::on_each;
 
-/// A path that is free now and again when this is dropped.
-struct Free(PathBuf);
+/// An unused path; its file is removed on drop.
+struct TempPath(PathBuf);
 
-impl Free {
-    fn path(name: &str) -> Free {
+impl TempPath {
+    fn new(name: &str) -> TempPath {
         let file = format!("weald-{name}-{}", std::process::id());
-        Free(std::env::temp_dir().join(file))
+        TempPath(std::env::temp_dir().join(file))
     }
 }
 
-impl Drop for Free {
+impl Drop for TempPath {
     fn drop(&mut self) {
-        let _gone = std::fs::remove_file(&self.0);
+        let _ignored = std::fs::remove_file(&self.0);
     }
 }
 
@@ -27,9 +27,9 @@ impl Drop for Free {
 fn a_listener_at_a_path_accepts() {
     on_each(|runtime| {
         runtime.block_on(async {
-            let free = Free::path("listener");
-            let listener = UnixListener::bind(&free.0).unwrap();
-            let taken = UnixListener::bind(&free.0).unwrap_err();
+            let path = TempPath::new("listener");
+            let listener = UnixListener::bind(&path.0).unwrap();
+            let taken = UnixListener::bind(&path.0).unwrap_err();
             assert_eq!(taken.kind(), ErrorKind::AddrInUse);
             let server = spawn(async move {
                 let (stream, _) = listener.accept().await.unwrap();
@@ -37,7 +37,7 @@ fn a_listener_at_a_path_accepts() {
                 stream.read_exact(&mut text).await.unwrap();
                 stream.write_all(&text).await.unwrap();
             });
-            let client = UnixStream::connect(&free.0).await.unwrap();
+            let client = UnixStream::connect(&path.0).await.unwrap();
             client.write_all(b"local").await.unwrap();
             let mut text = [0; 5];
             client.read_exact(&mut text).await.unwrap();
@@ -48,10 +48,10 @@ fn a_listener_at_a_path_accepts() {
 }
 
 #[test]
-fn nobody_listens_at_the_path() {
+fn a_path_without_a_listener_is_refused() {
     on_each(|runtime| {
-        let free = Free::path("nobody");
-        let refused = runtime.block_on(async { UnixStream::connect(&free.0).await });
+        let path = TempPath::new("unused");
+        let refused = runtime.block_on(async { UnixStream::connect(&path.0).await });
         assert_eq!(refused.unwrap_err().kind(), ErrorKind::NotFound);
     });
 }

@@ -17,14 +17,14 @@ fn buffers_are_filled_in_order() {
             ];
             assert_eq!(client.write_vectored(&parts).await.unwrap(), 7);
             let (mut first, mut second) = ([0; 2], [0; 16]);
-            let mut places = [IoSliceMut::new(&mut first), IoSliceMut::new(&mut second)];
-            assert_eq!(server.read_vectored(&mut places).await.unwrap(), 7);
+            let mut buffers = [IoSliceMut::new(&mut first), IoSliceMut::new(&mut second)];
+            assert_eq!(server.read_vectored(&mut buffers).await.unwrap(), 7);
             assert_eq!((&first, &second[..5]), (b"on", &b"e two"[..]));
         });
     });
 }
 
-/// Small ones are sent as one, large ones as they are.
+/// Small buffers are copied into one, large ones are passed on as they are.
 #[test]
 fn buffers_of_any_length_are_written_in_order() {
     on_each(|runtime| {

@@ -1,7 +1,7 @@
-//! Loops of callbacks: each step is a run of its own, so that every loop gives way.
+//! Loops of callbacks: each step is a run of its own, so that every loop yields.
 //!
-//! A loop is one callback that runs in rounds. What its steps await lies on a stack of frames in it, which
-//! is empty while it just sleeps; so a loop that sleeps takes one block.
+//! A loop is one callback that runs in rounds. It keeps what its steps await on a stack of frames, which
+//! is empty while the loop just sleeps; so a sleeping loop takes one block.
 
 use std::fmt;
 
@@ -10,14 +10,9 @@ use weald_kernel::{
     now,
 };
 
-use super::then::{Follow, Then};
+use super::then::{Follow, Rest, Steps, Then};
 
-/// The steps of an awaited loop: the next one, or none if it is over.
-pub(super) type Steps = dyn FnMut() -> Option<Then> + Send;
-/// What follows a sleep: one step.
-pub(super) type Rest = dyn FnOnce() -> Then + Send;
-
-/// A loop: [started](Loop::start), it is a task of its own; returned by a step, it is awaited.
+/// A loop. [Started](Loop::start), it is a task of its own; returned by a step, it is awaited.
 #[must_use = "a loop does nothing unless it is started, or returned by a step"]
 pub struct Loop<F>(F);
 
@@ -26,7 +21,7 @@ impl<F: FnMut() -> Option<Then> + Send + 'static> Loop<F> {
     pub fn start(self) -> Handle {
         let mut task = Task {
             base: self.0,
-            above: None,
+            top: None,
         };
         rounds(Owner::current(), When::Ready, move || task.round())
     }
@@ -44,49 +39,49 @@ impl<F> fmt::Debug for Loop<F> {
     }
 }
 
-/// A loop at work, and what its steps await.
+/// A started loop, and what its steps await.
 struct Task<F> {
     base: F,
-    above: Option<Box<Above>>,
+    top: Option<Box<Frame>>,
 }
 
 /// A frame on top of others.
-struct Above {
-    frame: Frame,
-    below: Option<Box<Above>>,
+struct Frame {
+    awaited: Awaited,
+    below: Option<Box<Frame>>,
 }
 
-impl Drop for Above {
+impl Drop for Frame {
     fn drop(&mut self) {
-        // One after the other: as many as there are would else be dropped inside each other.
+        // One after the other: the default drop would recurse as deep as there are frames.
         let mut next = self.below.take();
-        while let Some(mut above) = next {
-            next = above.below.take();
+        while let Some(mut frame) = next {
+            next = frame.below.take();
         }
     }
 }
 
 /// What a step awaits.
-enum Frame {
+enum Awaited {
     Loop(Box<Steps>),
-    /// None once its one step was taken.
+    /// None once its one step has been taken.
     Rest(Option<Box<Rest>>),
 }
 
-impl Frame {
+impl Awaited {
     fn step(&mut self) -> Option<Then> {
         match self {
-            Frame::Loop(steps) => steps(),
-            Frame::Rest(rest) => rest.take().map(|rest| rest()),
+            Awaited::Loop(steps) => steps(),
+            Awaited::Rest(rest) => rest.take().map(|rest| rest()),
         }
     }
 }
 
 impl<F: FnMut() -> Option<Then>> Task<F> {
-    /// One step of whatever is on top.
+    /// Takes one step of the frame on top, or of the loop itself.
     fn round(&mut self) -> Next {
-        let then = match &mut self.above {
-            Some(above) => above.frame.step(),
+        let then = match &mut self.top {
+            Some(top) => top.awaited.step(),
             None => match (self.base)() {
                 Some(then) => Some(then),
                 None => return Next::Ended,
@@ -97,32 +92,32 @@ impl<F: FnMut() -> Option<Then>> Task<F> {
             Some(Follow::Over) => Next::Ready,
             Some(Follow::Pause(duration, then)) => {
                 if let Some(then) = then {
-                    self.push(Frame::Rest(Some(then)));
+                    self.push(Awaited::Rest(Some(then)));
                 }
                 Next::At(now() + duration)
             }
             Some(Follow::Await(steps)) => {
-                self.push(Frame::Loop(steps));
+                self.push(Awaited::Loop(steps));
                 Next::Ready
             }
         }
     }
 
-    fn push(&mut self, frame: Frame) {
-        let below = self.above.take();
-        self.above = Some(Box::new(Above { frame, below }));
+    fn push(&mut self, awaited: Awaited) {
+        let below = self.top.take();
+        self.top = Some(Box::new(Frame { awaited, below }));
     }
 
-    /// What was on top is over: the step below it is.
+    /// What the frame on top holds is over, and so is the step that awaited it.
     fn pop(&mut self) -> Next {
-        if let Some(mut over) = self.above.take() {
-            self.above = over.below.take();
+        if let Some(mut over) = self.top.take() {
+            self.top = over.below.take();
         }
         Next::Ready
     }
 }
 
-/// Runs `body` for ever; each round goes to the end of the line.
+/// Runs `body` forever; each round goes to the end of the queue.
 pub fn repeat<T: Into<Then>>(
     body: impl FnMut() -> T + Send + 'static,
 ) -> Loop<impl FnMut() -> Option<Then> + Send + 'static> {
@@ -130,7 +125,7 @@ pub fn repeat<T: Into<Then>>(
     Loop(move || Some(body().into()))
 }
 
-/// Runs `body` as long as `condition` is true. Each is a step of its own.
+/// Runs `body` as long as `condition` is true. Condition and body are steps of their own.
 pub fn repeat_while<T: Into<Then>>(
     condition: impl FnMut() -> bool + Send + 'static,
     body: impl FnMut() -> T + Send + 'static,
@@ -146,7 +141,7 @@ pub fn repeat_while<T: Into<Then>>(
     })
 }
 
-/// Runs `body`, and again as long as `condition` is true after it. Each is a step of its own.
+/// Runs `body`, and again as long as `condition` is true after it. Body and condition are steps of their own.
 pub fn do_while<T: Into<Then>>(
     body: impl FnMut() -> T + Send + 'static,
     condition: impl FnMut() -> bool + Send + 'static,
@@ -162,8 +157,8 @@ pub fn do_while<T: Into<Then>>(
     })
 }
 
-/// Runs `body` for each item. Fetching the next item and `body` are steps of their own, as are the parts of
-/// the `for` of C, which [`std::iter::successors`] gives.
+/// Runs `body` for each item. Fetching the next item and running `body` are steps of their own. For the `for` loop
+/// of C use [`std::iter::successors`].
 pub fn for_each<I, T>(
     items: I,
     body: impl FnMut(I::Item) -> T + Send + 'static,

@@ -1,20 +1,26 @@
-//! What a step of a loop says about what comes next.
+//! The return value of a loop's step: what comes next.
 
 use std::{fmt, time::Duration};
 
-use super::loops::{Rest, Steps};
+/// Longer waits count as a hundred years.
+pub(super) const CENTURY: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
-/// What follows a step. Made from nothing (`()`), from a [`Pause`], or from a [`Loop`](super::Loop).
+/// The steps of an awaited loop: returns the next one, or none if the loop is over.
+pub(super) type Steps = dyn FnMut() -> Option<Then> + Send;
+/// What follows a sleep: one step.
+pub(super) type Rest = dyn FnOnce() -> Then + Send;
+
+/// What follows a step. Built from nothing (`()`), from a [`Pause`], or from a [`Loop`](super::Loop).
 #[must_use = "a step says what follows it by returning this"]
 pub struct Then(pub(super) Follow);
 
-/// What follows, taken apart.
+/// The cases of [`Then`].
 pub(super) enum Follow {
     /// The step is over.
     Over,
-    /// Time, and what belongs to the sleeper.
+    /// A time to wait, and the step that follows it.
     Pause(Duration, Option<Box<Rest>>),
-    /// A loop that is awaited.
+    /// A loop to await.
     Await(Box<Steps>),
 }
 
@@ -23,13 +29,13 @@ pub(super) enum Follow {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pause(Duration);
 
-/// The step is not over before `duration` has passed.
+/// A pause of `duration`: the step that returns it is not over before that time has passed.
 pub fn pause(duration: Duration) -> Pause {
-    Pause(duration.min(super::CENTURY))
+    Pause(duration.min(CENTURY))
 }
 
 impl Pause {
-    /// After the pause, `run` belongs to the step too: its loop goes on after it, and after what it returns.
+    /// Adds `run` to the step, after the pause: the loop continues after `run` and what `run` returns.
     pub fn then<T: Into<Then>>(self, run: impl FnOnce() -> T + Send + 'static) -> Then {
         Then(Follow::Pause(self.0, Some(Box::new(move || run().into()))))
     }

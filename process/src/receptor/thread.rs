@@ -1,8 +1,8 @@
-//! A callback thread of a receptor: its handler, and the events that it has not had yet.
+//! A callback thread of a receptor: its handler, and the events that it has not handled yet.
 //!
 //! Invariants:
-//! - At most one callback at a time has the thread's events: it is started by who finds `is_running` false,
-//!   and takes one event each time it runs.
+//! - At most one callback at a time handles the thread's events. A push that finds `is_running` false starts it,
+//!   and it takes one event each time it runs.
 //! - The lock is not held while user code runs.
 
 use std::{
@@ -13,24 +13,24 @@ use std::{
 
 use weald_kernel::callback::{Next, Owner, When, rounds};
 
-use super::{Itself, Run, apart::Apart};
+use super::{Itself, Run, isolated::Isolated};
 
 pub(super) type Handler<M> = Box<dyn FnMut(M) + Send>;
 
-/// What a thread has to do.
-pub(super) enum Event<M> {
+/// What a thread does next.
+pub(super) enum ThreadEvent<M> {
     Run(Run<M>),
-    /// Calls the handler; without one it is dropped.
+    /// A call of the handler; without a handler the message is dropped.
     Message(M),
     Handler(Option<Handler<M>>),
 }
 
-/// A thread.
+/// A callback thread; see the head of this file.
 pub(super) struct Thread<M>(Mutex<State<M>>);
 
 struct State<M> {
-    events: VecDeque<Apart<Event<M>>>,
-    handler: Option<Apart<Handler<M>>>,
+    events: VecDeque<Isolated<ThreadEvent<M>>>,
+    handler: Option<Isolated<Handler<M>>>,
     is_running: bool,
     has_crashed: bool,
 }
@@ -53,22 +53,22 @@ impl<M> Thread<M> {
         self.lock().has_crashed
     }
 
-    /// Whether nothing can happen in it any more.
+    /// Whether the thread has ended: it has crashed, or it is idle and has no handler.
     pub(super) fn is_over(&self) -> bool {
         let state = self.lock();
         state.has_crashed || !state.is_running && state.handler.is_none()
     }
 
     pub(super) fn set_handler(&self, handler: Option<Handler<M>>) {
-        let handler = handler.map(Apart::new);
+        let handler = handler.map(Isolated::new);
         let mut state = self.lock();
         let before = std::mem::replace(&mut state.handler, handler);
         drop(state);
         drop(before);
     }
 
-    /// A handler that was called comes back, unless it was replaced meanwhile.
-    fn restore_handler(&self, handler: Apart<Handler<M>>) {
+    /// Puts a handler back after its call, unless it was replaced meanwhile.
+    fn restore_handler(&self, handler: Isolated<Handler<M>>) {
         let mut state = self.lock();
         let replaced = match state.handler {
             None => state.handler.replace(handler),
@@ -78,7 +78,7 @@ impl<M> Thread<M> {
         drop(replaced);
     }
 
-    /// The thread is gone, with what it has not had yet.
+    /// Ends the thread, and drops its handler and the events that it has not handled yet.
     fn crash(&self) {
         let mut state = self.lock();
         state.has_crashed = true;
@@ -90,8 +90,12 @@ impl<M> Thread<M> {
     }
 }
 
-/// Gives a thread an event, and starts its callback if it does not run.
-pub(super) fn push<M: Send + 'static>(itself: Itself<M>, event: Apart<Event<M>>, owner: Owner) {
+/// Queues an event for a thread, and starts the thread's callback unless it already runs.
+pub(super) fn push<M: Send + 'static>(
+    itself: Itself<M>,
+    event: Isolated<ThreadEvent<M>>,
+    owner: Owner,
+) {
     let mut state = itself.thread.lock();
     state.events.push_back(event);
     if std::mem::replace(&mut state.is_running, true) {
@@ -101,7 +105,7 @@ pub(super) fn push<M: Send + 'static>(itself: Itself<M>, event: Apart<Event<M>>,
     rounds(owner, When::Ready, move || round(&itself)).detach();
 }
 
-/// One event.
+/// Handles one event.
 fn round<M: Send + 'static>(itself: &Itself<M>) -> Next {
     let mut state = itself.thread.lock();
     let Some(event) = state.events.pop_front() else {
@@ -109,27 +113,27 @@ fn round<M: Send + 'static>(itself: &Itself<M>) -> Next {
         let is_idle = state.handler.is_none();
         drop(state);
         if is_idle {
-            itself.receptor.tell_idle(itself.id);
+            itself.receptor.report_idle(itself.id);
         }
         return Next::Ended;
     };
     drop(state);
-    match catch_unwind(AssertUnwindSafe(|| have(itself, event))) {
+    match catch_unwind(AssertUnwindSafe(|| handle(itself, event))) {
         Ok(()) => Next::Ready,
         Err(payload) => {
             itself.thread.crash();
-            itself.receptor.tell_idle(itself.id);
+            itself.receptor.report_idle(itself.id);
             resume_unwind(payload)
         }
     }
 }
 
-/// The thread has an event: user code, which may unwind.
-fn have<M: Send + 'static>(itself: &Itself<M>, event: Apart<Event<M>>) {
+/// Runs the user code of an event, which may unwind.
+fn handle<M: Send + 'static>(itself: &Itself<M>, event: Isolated<ThreadEvent<M>>) {
     match event.into_inner() {
-        Event::Run(run) => run(itself),
-        Event::Handler(handler) => itself.thread.set_handler(handler),
-        Event::Message(message) => {
+        ThreadEvent::Run(run) => run(itself),
+        ThreadEvent::Handler(handler) => itself.thread.set_handler(handler),
+        ThreadEvent::Message(message) => {
             let handler = itself.thread.lock().handler.take();
             if let Some(mut handler) = handler {
                 handler.get_mut()(message);

@@ -1,4 +1,4 @@
-//! Reads `WORKLOAD key=value ...`, the one way in which every measured program is called.
+//! Reads `WORKLOAD key=value ...`, the one form in which every measured program is called.
 //!
 //! Invariants: an unknown workload, an unknown key, a missing key or a wrong value ends the program
 //! with exit code 2; `--version` prints one line and ends it with 0. Called once, first thing in
@@ -66,16 +66,16 @@ pub enum Workload {
         /// How many round trips.
         rounds: u64,
     },
-    /// A ticker and pingers beside units that do not give way.
+    /// A ticker and pingers beside units that do not yield.
     Stall(Stall),
     /// A unit wakes another one and then computes.
     Handoff {
         /// How many times.
         rounds: u64,
     },
-    /// A workload of channels, locks and their like.
+    /// A workload of channels, locks and the like.
     Waiting(Waiting),
-    /// A workload of what sleeps.
+    /// A workload of units that sleep.
     Sleeping(Sleeping),
     /// A program that forks and joins.
     Forking(Forking),
@@ -88,11 +88,11 @@ pub enum Workload {
 pub enum Payload {
     /// All messages refer to one text.
     Shared,
-    /// Each message has a copy of its own, freed at its receipt.
+    /// Each message has a copy of its own, freed when it is received.
     Fresh,
 }
 
-/// What the units of `stall` do that do not give way.
+/// What the units of `stall` do that do not yield.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Offender {
     /// There are none.

@@ -1,11 +1,11 @@
-//! The workloads that fork and join: their keys, and the one way to run them on a system.
+//! The workloads that fork and join: their keys, and how they run on any system.
 //!
 //! Only `args` reads them. A program that forks is measured beside its serial forms, in the same
 //! process and in turns.
 
 use crate::args::Keys;
 use crate::programs::fib::Fib;
-use crate::programs::measure::{Figure, Program, System, forking, never_forking};
+use crate::programs::measure::{Figure, ForkSystem, Program, forking, never_forking};
 use crate::programs::queens::Queens;
 use crate::programs::quicksort::{Data, Quicksort};
 use crate::programs::tree::{Shape, Tree};
@@ -39,14 +39,14 @@ enum Task {
 }
 
 impl Forking {
-    /// Whether it is the sort, the only one of them that does not fork at every level.
+    /// Whether it is the sort, the only program that does not fork at every level.
     #[must_use]
     pub fn is_quicksort(&self) -> bool {
         matches!(self.task, Task::Quicksort { .. })
     }
 
     /// Runs it on a system and ends the program.
-    pub fn run<S: System>(self, system: &S) -> ! {
+    pub fn run<S: ForkSystem>(self, system: &S) -> ! {
         let figures = match self.task {
             Task::Quicksort { n, data } => self.measure(system, Quicksort::of(n, data)),
             Task::Fib { n } => self.measure(system, Fib::of(n)),
@@ -59,7 +59,7 @@ impl Forking {
         }
     }
 
-    fn measure<S: System, P: Program>(
+    fn measure<S: ForkSystem, P: Program>(
         self,
         system: &S,
         program: Option<P>,

@@ -1,4 +1,4 @@
-//! What every Rust rival shares: reading the arguments, memory figures, the traffic pattern, and
+//! Shared by every Rust rival: reading the arguments, memory figures, the traffic pattern, and
 //! printing metrics.
 //!
 //! Invariant: nothing here runs inside a measured section except [`Tally::count`],

@@ -1,4 +1,4 @@
-//! What the rivals measure with: resident memory, a shared counter, and work without a wait.
+//! What the rivals measure with: resident memory, a shared counter, and work without waiting.
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -26,12 +26,12 @@ fn kilobytes(status: &str, field: &str) -> u64 {
     number.unwrap_or_else(|| fail("/proc/self/status has no RssAnon or RssShmem: use Linux 4.5."))
 }
 
-/// Makes `n` things, prints how much memory each took, and ends the program.
+/// Creates `n` things, prints how much memory each took, and ends the program.
 pub fn print_footprint<T>(n: usize, mut make: impl FnMut() -> T) -> ! {
     let mut things = Vec::with_capacity(n);
     let before = rss_bytes();
     for _ in 0..n {
-        // Out of the compiler's sight, or it would take zeroed pages that nobody has touched.
+        // Hidden from the compiler, or it would take zeroed pages that nothing has touched.
         things.push(black_box(make()));
     }
     let grown = rss_bytes().saturating_sub(before);
@@ -61,7 +61,7 @@ impl Tally {
     }
 }
 
-/// Does arithmetic without a wait until `duration` has passed.
+/// Does arithmetic without waiting until `duration` has passed.
 pub fn compute_for(duration: Duration) {
     let start = Instant::now();
     let mut state = 7_u64;

@@ -1,4 +1,4 @@
-//! The programs that fork and join, and the clients of servers, from the very files that Weald runs: see
+//! The programs that fork and join, and the clients of servers, from the same files that Weald runs: see
 //! `lab/src/programs.rs`.
 
 #[path = "../../../src/programs/clients.rs"]

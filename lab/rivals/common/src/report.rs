@@ -6,7 +6,7 @@ use std::io::Write as _;
 use std::process::exit;
 use std::time::Duration;
 
-/// Prints one line per metric and ends the program, without waiting for processes that still live.
+/// Prints one line per metric and ends the program, without waiting for processes that are still alive.
 pub fn print_metrics(metrics: &[(&str, f64)]) -> ! {
     let mut lines = String::new();
     for (name, value) in metrics {
@@ -35,7 +35,7 @@ pub fn per(duration: Duration, units: f64) -> f64 {
     duration.as_secs_f64() * 1e9 / units
 }
 
-/// What `--version` prints: the named packages with their versions in the workspace's lock file, so
+/// What `--version` prints: the named packages with their versions from the workspace's lock file, so
 /// that it cannot be stale, and the allocator if it is not the default one.
 pub fn locked_versions(names: &[&str]) -> String {
     let mut versions: Vec<String> = names.iter().map(|name| locked_version(name)).collect();
@@ -55,7 +55,7 @@ fn locked_version(name: &str) -> String {
     format!("{name} {version}")
 }
 
-/// How late a repeated event was, each time.
+/// How late each occurrence of a repeated event was.
 #[derive(Debug, Default)]
 pub struct Lateness(Vec<Duration>);
 
@@ -70,7 +70,7 @@ impl Lateness {
         self.0.len()
     }
 
-    /// The lateness in milliseconds below which the share `quantile` of the events is; 1 gives the
+    /// The lateness in milliseconds that this share of the events does not exceed; 1 gives the
     /// worst.
     pub fn milliseconds(&mut self, quantile: f64) -> f64 {
         self.0.sort_unstable();

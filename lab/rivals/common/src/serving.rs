@@ -1,6 +1,6 @@
-//! The words of servers: those of the program that measures one, and those of the server itself.
+//! The arguments of servers: those of the program that measures one, and those of the server itself.
 //!
-//! `rival-load` and `rival-servers` call it, and no other rival.
+//! Only `rival-load` and `rival-servers` call it.
 
 use std::time::Duration;
 
@@ -22,11 +22,11 @@ pub enum Serving {
     },
     /// Connections that are quiet.
     Idle {
-        /// What is said once on each.
+        /// What is said once on each connection.
         dialogue: Dialogue,
         /// How many.
         connections: usize,
-        /// For how long before they are measured.
+        /// How long they are idle before they are measured.
         rest: Duration,
     },
 }
@@ -60,7 +60,7 @@ pub fn parse(arguments: &[String]) -> (Serving, usize) {
     (serving, workers)
 }
 
-/// Reads what a server is called with: its dialogue and the number of workers; `version` is what
+/// Reads the arguments of a server: its dialogue and the number of workers; `version` is what
 /// `--version` prints.
 pub fn parse_server(arguments: &[String], version: &str) -> (Dialogue, usize) {
     let name = arguments.first().map_or("", String::as_str);

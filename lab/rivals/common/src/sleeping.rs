@@ -1,4 +1,4 @@
-//! The workloads of what sleeps: `callbacks` and `timers`; what is measured of them, in every rival alike.
+//! The workloads of units that sleep, `callbacks` and `timers`, which are the same in every rival.
 //!
 //! A rival says how it starts something that sleeps; sizes, deadlines and the count of latenesses are here.
 
@@ -10,27 +10,27 @@ use crate::args::Keys;
 use crate::programs::slope::line;
 use crate::report::{bad_usage, print_metrics};
 
-/// For how long what is never to run sleeps.
+/// How long a sleeper that must never run sleeps.
 pub const HOUR: Duration = Duration::from_secs(3600);
-/// How long everything that has just started gets to begin its sleep.
+/// How long everything that has just been started gets to begin its sleep.
 pub const SETTLE: Duration = Duration::from_millis(20);
 /// The time over which deadlines are spread, in nanoseconds.
 const SPREAD_NS: u64 = 2_000_000_000;
-/// Latenesses are counted by ten microseconds, up to a second and above.
+/// Latenesses are counted in steps of ten microseconds, up to a second and above.
 const PLACES: usize = 100_000;
 const PLACE_US: u128 = 10;
 
 /// A workload of sleeping with its parameters.
 #[derive(Clone, Copy, Debug)]
 pub enum Sleeping {
-    /// The memory of what sleeps, over `n` of them.
+    /// The memory of sleepers, over `n` of them.
     Callbacks {
         /// How many.
         n: usize,
         /// What they do.
         kind: Sleeper,
     },
-    /// The times of timers while so many are pending.
+    /// The times of timers while this many are pending.
     Timers {
         /// How many.
         pending: usize,
@@ -77,7 +77,7 @@ pub fn print_line(points: &[(f64, f64)]) -> ! {
     ])
 }
 
-/// How late so many timers were, whose deadlines are spread over two seconds and are not in the order of
+/// How late this many timers were, whose deadlines are spread over two seconds, but not in the order of
 /// their numbers.
 #[derive(Debug)]
 pub struct Lateness99 {
@@ -87,7 +87,7 @@ pub struct Lateness99 {
 }
 
 impl Lateness99 {
-    /// The first deadline comes once all timers were started, it is hoped.
+    /// The first deadline should come after all timers have been started.
     pub fn leak(pending: usize) -> &'static Self {
         let lead = Duration::from_millis(500) + Duration::from_micros(2) * pending as u32;
         let new = Self {
@@ -135,17 +135,17 @@ impl Lateness99 {
     }
 }
 
-/// What the body of something that sleeps holds and does.
+/// The data and the work of something that sleeps.
 #[derive(Clone, Copy, Debug)]
 pub struct Captured([usize; 2]);
 
 impl Captured {
-    /// Out of the compiler's sight.
+    /// Hides the captured values from the compiler.
     pub fn new(index: usize) -> Self {
         Self(black_box([index; 2]))
     }
 
-    /// What it runs for.
+    /// Uses the captured values.
     pub fn run(self) {
         black_box(self.0);
     }

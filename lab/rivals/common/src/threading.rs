@@ -1,6 +1,6 @@
-//! The keys of `thread`: what a thread of direct-style code costs, and what one waits with.
+//! The keys of `thread`: what a thread of direct-style code and its waits cost.
 //!
-//! Only `args` reads them. Locks, barriers and conditions are those of the workloads of waiting, so
+//! Only `args` reads them. Locks, barriers and condition variables are those of the workloads of waiting, so
 //! a rival measures them with the same code.
 
 use crate::args::Keys;
@@ -10,12 +10,12 @@ use crate::waiting::{Inside, Waiting};
 /// What is measured of threads.
 #[derive(Clone, Copy, Debug)]
 pub enum Threading {
-    /// One thread makes another and joins it, `n` times.
+    /// One thread creates another and joins it, `n` times.
     CreateJoin {
         /// How many times.
         n: usize,
     },
-    /// One thread makes `n` others and then joins all of them.
+    /// One thread creates `n` others and then joins all of them.
     CreateAll {
         /// How many.
         n: usize,
@@ -25,12 +25,12 @@ pub enum Threading {
         /// How many.
         n: usize,
     },
-    /// Two threads give way to each other.
+    /// Two threads yield to each other.
     Yield {
         /// How often each does.
         n: usize,
     },
-    /// What threads wait with.
+    /// The cost of what threads wait with.
     Waiting(Waiting),
 }
 
@@ -58,7 +58,7 @@ impl Keys {
                 rounds: n,
             }),
             "condvar" => Threading::Waiting(Waiting::Condvar { rounds: n }),
-            _ => bad_usage("The key `what` takes a word that the README names."),
+            _ => bad_usage("The key `what` takes one of the words in the README."),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The pattern of `many-to-many`: who sends to whom, and how many messages each will receive.
+//! The pattern of `many-to-many`: which process sends to which, and how many messages each will receive.
 
 /// The generator xorshift64 (shifts 13, 7, 17).
 #[derive(Clone, Copy, Debug)]
@@ -31,7 +31,7 @@ pub fn expected_counts(processes: usize, messages: usize) -> Vec<usize> {
     counts
 }
 
-/// How many messages that is in all, as the divisor of a time.
+/// The total number of messages, as the divisor of a time.
 pub fn total_messages(units: usize, messages: usize) -> f64 {
     units as f64 * messages as f64
 }

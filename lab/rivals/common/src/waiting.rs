@@ -1,4 +1,4 @@
-//! The workloads of what units wait with: channels, selection, locks, conditions, barriers.
+//! The workloads of what units wait with: channels, selection, locks, condition variables, barriers.
 //!
 //! Only `args` reads them, from the same keys in every rival.
 
@@ -17,7 +17,7 @@ pub enum Waiting {
         /// What kind of channel.
         kind: Kind,
     },
-    /// One unit receives from whichever of several channels has something; each has one sender.
+    /// One unit receives from whichever of several channels has a message; each has one sender.
     Select {
         /// How many channels: two or eight, because a selection is written out.
         branches: usize,
@@ -32,7 +32,7 @@ pub enum Waiting {
         units: usize,
         /// How often each locks.
         rounds: usize,
-        /// What a unit does while it holds the lock, beside counting.
+        /// What a unit does while it holds the lock, besides counting.
         inside: Inside,
     },
     /// Two units take turns, with one mutex and one condition variable.
@@ -47,7 +47,7 @@ pub enum Waiting {
         /// How often they meet.
         rounds: usize,
     },
-    /// How much memory things take that nobody uses.
+    /// How much memory unused things take.
     Footprint {
         /// How many things.
         n: usize,
@@ -56,10 +56,10 @@ pub enum Waiting {
     },
 }
 
-/// What a channel does with a message that nobody waits for.
+/// What a channel does with a message that no receiver waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// It has room for so many; then senders wait.
+    /// It has room for this many messages; then senders wait.
     Bounded(usize),
     /// It always has room.
     Unbounded,
@@ -67,16 +67,16 @@ pub enum Kind {
     Rendezvous,
 }
 
-/// What a unit does while it holds a lock, beside counting.
+/// What a unit does while it holds a lock, besides counting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Inside {
     /// Nothing.
     Nothing,
-    /// It gives way to other units once, so that they find the lock held.
+    /// It yields to other units once, so that they find the lock held.
     Yield,
 }
 
-/// What can lie idle.
+/// The things whose memory is measured while they are unused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Thing {
     /// A mutex around nothing.

@@ -1,6 +1,6 @@
-//! The rivals that only fork and join: rayon and chili, one a call.
+//! The rivals that only fork and join: rayon and chili, one per call.
 //!
-//! Invariant: each runs on as many OS threads as there are workers. The word before the workload
+//! Invariant: each runs on as many OS threads as there are workers. The argument before the workload
 //! names the library: `--rayon` or `--chili`.
 
 mod with_chili;

@@ -5,9 +5,9 @@ use std::num::NonZero;
 use chili::{Config, Scope, ThreadPool};
 use common::Forking;
 use common::programs::fork::Fork;
-use common::programs::measure::System;
+use common::programs::measure::ForkSystem;
 
-/// A pool, in which the calling thread works too.
+/// A pool in which the calling thread works too.
 struct Chili {
     pool: ThreadPool,
     workers: usize,
@@ -19,8 +19,8 @@ enum Joins {}
 impl Fork for Joins {
     type Scope<'a> = Scope<'a>;
 
-    /// Chili begins with the second half and shares the first one; here they change places, so that
-    /// the caller begins with the first half as it does everywhere.
+    /// Chili starts with the second half and shares the first one. Here they change places, so that
+    /// the caller starts with the first half, as it does everywhere.
     fn join<A, B, RA, RB>(scope: &mut Scope<'_>, a: A, b: B) -> (RA, RB)
     where
         A: FnOnce(&mut Scope<'_>) -> RA + Send,
@@ -33,7 +33,7 @@ impl Fork for Joins {
     }
 }
 
-impl System for Chili {
+impl ForkSystem for Chili {
     type Forks = Joins;
 
     fn workers(&self) -> usize {
@@ -51,7 +51,7 @@ impl System for Chili {
 
 pub(crate) fn run(forking: Forking, workers: usize) -> ! {
     let config = Config {
-        // It counts the calling thread.
+        // The count includes the calling thread.
         thread_count: NonZero::new(workers),
         ..Config::default()
     };

@@ -1,7 +1,7 @@
 //! Rayon: `join` on a pool of its own.
 
 use common::programs::fork::Fork;
-use common::programs::measure::System;
+use common::programs::measure::ForkSystem;
 use common::{Forking, fail};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
@@ -25,7 +25,7 @@ impl Fork for Joins {
     }
 }
 
-impl System for Rayon {
+impl ForkSystem for Rayon {
     type Forks = Joins;
 
     fn workers(&self) -> usize {

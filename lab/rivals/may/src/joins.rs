@@ -2,11 +2,11 @@
 
 use common::Forking;
 use common::programs::fork::Fork;
-use common::programs::measure::System;
+use common::programs::measure::ForkSystem;
 use may::{coroutine, go};
 
-/// A stack for programs that call themselves, in words of eight bytes; it is touched where it is
-/// used only.
+/// A stack for programs that call themselves, in words of eight bytes; only the part that is used is
+/// touched.
 const STACK: usize = 1 << 16;
 
 /// May's only scheduler.
@@ -40,7 +40,7 @@ impl Fork for Joins {
     }
 }
 
-impl System for Scheduler {
+impl ForkSystem for Scheduler {
     type Forks = Joins;
 
     fn workers(&self) -> usize {
@@ -59,7 +59,7 @@ impl System for Scheduler {
     }
 }
 
-/// Serial runs happen on the calling thread, which is none of the scheduler's.
+/// Serial runs happen on the calling thread, which does not belong to the scheduler.
 pub(crate) fn run(forking: Forking, workers: usize) -> ! {
     may::config().set_stack_size(STACK);
     forking.run(&Scheduler { workers })

@@ -1,7 +1,7 @@
 //! The rival may: processes are stackful coroutines, mailboxes are its unbounded mpsc channels.
 //!
-//! Invariants: the measured work runs in a coroutine; a number of coroutines that the map limit of
-//! the kernel does not allow is refused with a sentence before the first one starts, because may
+//! Invariants: the measured work runs in a coroutine. If the kernel's limit of memory maps does not allow
+//! the number of coroutines, the program says so and ends before it starts the first one, because may
 //! itself would abort.
 
 mod gate;

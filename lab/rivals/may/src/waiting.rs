@@ -1,6 +1,6 @@
-//! The workloads of channels, locks and their like.
+//! The workloads of channels, locks and the like.
 //!
-//! Its channels are all unbounded, and its `select!` starts a coroutine for each branch of each
+//! All channels of may are unbounded, and its `select!` starts a coroutine for each branch of each
 //! selection, so there is no `select`.
 
 use std::hint::black_box;

@@ -8,7 +8,7 @@ use ractor::{Actor, ActorProcessingErr, ActorRef};
 
 use crate::start;
 
-/// What the process can be told; `T` says whether the text is shared or owned.
+/// A message to the process; `T` says whether the text is shared or owned.
 enum Message<T> {
     Begin,
     Item {
@@ -26,7 +26,7 @@ struct Echo<T> {
     make: fn(&'static str) -> T,
 }
 
-/// What the process has measured so far.
+/// The measurements of the process so far.
 struct Progress {
     received: usize,
     clock: Instant,

@@ -2,7 +2,7 @@
 //! message ports.
 //!
 //! Invariant: no process is supervised or named, and the tracing feature is off, so that nothing is
-//! paid for unused.
+//! paid for that is not used.
 
 #[path = "../../tokio/src/gate.rs"]
 mod gate;
@@ -67,7 +67,7 @@ async fn run(call: Call) {
     }
 }
 
-/// Starts a process and gives its address.
+/// Starts a process and returns its address.
 #[expect(
     clippy::manual_async_fn,
     reason = "Send cannot be inferred through ractor's futures"

@@ -8,11 +8,11 @@ use ractor::{Actor, ActorProcessingErr, ActorRef};
 use crate::gate::Gate;
 use crate::start;
 
-/// What a process of the ring can be told.
+/// A message to a process of the ring.
 enum Message {
     /// The address of the neighbour, for the last process.
     Neighbour(ActorRef<Message>),
-    /// A token with the number of hops that are left to it.
+    /// A token with the number of hops that it has left.
     Token(u64),
 }
 
@@ -63,7 +63,7 @@ pub(crate) async fn run(n: usize, m: u64, tokens: usize) {
     let (started, arrived) = (Gate::leak(n), Gate::leak(tokens));
     let mut handles = Vec::with_capacity(n);
     let setup = Instant::now();
-    // The ring is built backwards: the last process is started first and is told the first one's
+    // The ring is built backwards: the last process is started first and gets the first one's
     // address at the end.
     handles.push(start(Node { started, arrived }, None).await);
     for index in 1..n {

@@ -14,7 +14,7 @@ use crate::start;
 /// Long enough for processes that have been started to reach their receive.
 const SETTLE: Duration = Duration::from_millis(50);
 
-/// What a process can be told.
+/// A message to a process.
 enum Message {
     /// Send your share.
     Start,
@@ -22,7 +22,7 @@ enum Message {
     Number(u64),
 }
 
-/// A process that sends its share to the targets that its picker picks, and counts what it
+/// A process that sends its share to the targets that its picker chooses, and counts what it
 /// receives.
 struct Node<F> {
     messages: usize,
@@ -136,7 +136,7 @@ pub(crate) async fn many_to_many(processes: usize, messages: usize) {
 }
 
 pub(crate) async fn fan_in(senders: usize, messages: usize) {
-    // The receiver alone counts itself: the gate of the senders, which expect nothing, opens
+    // Only the receiver counts itself: the gate of the senders, which receive nothing, opens
     // unseen.
     let (done, unseen) = (Gate::leak(1), Gate::leak(senders));
     let targets: &'static OnceLock<_> = Box::leak(Box::default());
@@ -190,7 +190,7 @@ struct Player {
     serves: bool,
 }
 
-/// What a player can be told.
+/// A message to a player.
 enum Ball {
     /// The address of the other player.
     Peer(ActorRef<Ball>),

@@ -1,7 +1,7 @@
 //! The clients of every server among the rivals: `rival-load SERVER ... WORKLOAD key=value ...` starts the
 //! server, measures it from outside, and prints the metrics.
 //!
-//! Invariant: it is the source that measures Weald's own server.
+//! Invariant: this is the same source that measures Weald's own server.
 
 use std::process::Command;
 
@@ -42,7 +42,7 @@ fn main() {
     }
 }
 
-/// Passes on what the server says.
+/// Prints the version that the server reports.
 fn tell_version(server: &[String]) -> ! {
     let Some((program, arguments)) = server.split_first() else {
         bad_usage("No server is named: give its command before --version.");
@@ -53,6 +53,6 @@ fn tell_version(server: &[String]) -> ! {
         .status();
     match status {
         Ok(status) if status.success() => std::process::exit(0),
-        _ => fail("The server does not tell its version: see the message above."),
+        _ => fail("The server does not report its version: see the message above."),
     }
 }

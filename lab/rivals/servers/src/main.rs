@@ -1,7 +1,7 @@
-//! Servers of the libraries that rival Weald's sockets and HTTP, one a call.
+//! Servers of the libraries that rival Weald's sockets and HTTP, one per call.
 //!
-//! Invariants: the word before the rest names the library; the server says at which port of 127.0.0.1 it
-//! listens, and ends with its input, whoever started it. All answer the same bytes but for the order of
+//! Invariants: the first argument names the library. The server prints the port of 127.0.0.1 that it
+//! listens on, and ends with its input, whatever started it. All servers answer the same bytes except for the order of
 //! the header's lines, and only the bare one does not write the time into them.
 
 mod with_axum;
@@ -30,7 +30,7 @@ fn main() {
     };
     let (dialogue, workers) = serving::parse_server(&arguments[1..], &version);
     let Ok(listener) = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)) else {
-        fail("No port can be had: let the program listen on 127.0.0.1.");
+        fail("Cannot listen on 127.0.0.1: allow the program to do so.");
     };
     let port = listener.local_addr().map_or(0, |address| address.port());
     println!("port {port}");
@@ -41,14 +41,14 @@ fn main() {
     serve(dialogue, listener, workers)
 }
 
-/// Makes the listener one of tokio's, and runs `serve` on a runtime.
+/// Turns the listener into one of tokio's, and runs `serve` on a runtime.
 fn on_tokio<F: Future<Output = ()>>(
     listener: TcpListener,
     workers: usize,
     serve: impl FnOnce(tokio::net::TcpListener) -> F,
 ) -> ! {
     let mut builder = match workers {
-        // It is the cheaper one for one worker.
+        // It is the cheaper runtime for one worker.
         1 => tokio::runtime::Builder::new_current_thread(),
         _ => tokio::runtime::Builder::new_multi_thread(),
     };

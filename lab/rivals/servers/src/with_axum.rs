@@ -24,6 +24,6 @@ async fn accept(listener: TcpListener) {
         // It fails only if the client is gone.
         let _gone = stream.set_nodelay(true);
     });
-    // It never ends by itself.
+    // It never ends on its own.
     let _never = axum::serve(listener, router).await;
 }

@@ -1,5 +1,5 @@
-//! No library: each worker is a thread with an epoll instance of its own, which answers with bytes that lie
-//! ready. It is the floor, and no server: what came is taken for a whole request.
+//! No library: each worker is a thread with an epoll instance of its own, which answers with ready-made
+//! bytes. It is a lower bound and not a server: whatever has arrived counts as a whole request.
 
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -12,7 +12,7 @@ use common::programs::dialogue::{Dialogue, plain_answer};
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 
-/// What a report is about that is about the listener.
+/// Marks an event as one of the listener.
 const LISTENER: u64 = u64::MAX;
 
 pub(crate) fn serve(dialogue: Dialogue, listener: TcpListener, workers: usize) -> ! {
@@ -25,7 +25,7 @@ pub(crate) fn serve(dialogue: Dialogue, listener: TcpListener, workers: usize) -
         .collect();
     for thread in threads {
         if let Ok(Err(error)) = thread.join() {
-            fail(&format!("The server cannot go on: {error}."));
+            fail(&format!("The server cannot continue: {error}."));
         }
     }
     fail("The server has ended.")
@@ -57,7 +57,7 @@ fn work(dialogue: Dialogue, listener: &TcpListener) -> io::Result<()> {
                 }
                 continue;
             }
-            let at = usize::try_from(report.data.u64()).expect("it was made from a usize");
+            let at = usize::try_from(report.data.u64()).expect("it was converted from a usize");
             let answered = streams[at].as_mut().map(|stream| answer(stream, dialogue));
             if let Some(Err(_) | Ok(0)) = answered {
                 streams[at] = None;
@@ -79,7 +79,7 @@ fn watch(epoll: &OwnedFd, stream: &TcpStream, at: usize) -> io::Result<()> {
     Ok(())
 }
 
-/// Answers what came; returns how much that was.
+/// Answers what has arrived; returns how much that was.
 fn answer(stream: &mut TcpStream, dialogue: Dialogue) -> io::Result<usize> {
     let mut place = [0; 1024];
     let count = stream.read(&mut place)?;

@@ -29,7 +29,7 @@ async fn accept(listener: TcpListener) {
         tokio::spawn(async move {
             let served =
                 http1::Builder::new().serve_connection(TokioIo::new(stream), service_fn(hello));
-            // Whoever resets its connection is gone.
+            // A client that resets its connection is gone.
             let _ended = served.await;
         });
     }

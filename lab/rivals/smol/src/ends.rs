@@ -1,4 +1,4 @@
-//! The two ends of a channel, of async-channel or of flume: what `channel` and `select` are written
+//! The two ends of a channel of async-channel or flume: what `channel` and `select` are written
 //! against.
 
 use common::{Kind, bad_usage};

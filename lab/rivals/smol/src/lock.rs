@@ -35,14 +35,14 @@ pub(crate) async fn run(units: usize, rounds: usize, inside: Inside) {
     print_metrics(&[("ns", per(elapsed, total_messages(units, rounds)))]);
 }
 
-/// Whose turn it is, and what tells that it changed.
+/// Whose turn it is, and the event that signals a change.
 struct Turn {
     of: Mutex<usize>,
     changed: Event,
 }
 
-/// async-lock has no condition variable: an `Event`, listened to before the lock is released, is its
-/// like.
+/// async-lock has no condition variable; its counterpart here is an `Event`, listened to before the lock
+/// is released.
 pub(crate) async fn condvar(rounds: usize) {
     let turn = Arc::new(Turn {
         of: Mutex::new(0),

@@ -2,8 +2,8 @@
 //! async-channels.
 //!
 //! Invariant: the measured work is itself a task of the executor; `workers` OS threads run it, and
-//! the timers have the thread that smol keeps for them. `--flume` before the workload takes the
-//! channels of flume instead of async-channel's.
+//! the timers have the thread that smol keeps for them. With `--flume` before the workload, the channels
+//! are those of flume instead of async-channel.
 
 mod barrier;
 mod channel;

@@ -19,7 +19,7 @@ pub(crate) async fn run(n: usize, m: u64, tokens: usize) {
     let (started, arrived) = (Gate::leak(n), Gate::leak(tokens));
     let mut handles: Vec<Sender<u64>> = Vec::with_capacity(n);
     let setup = Instant::now();
-    // The ring is built backwards: the last process is spawned first and is told the first one's
+    // The ring is built backwards: the last process is spawned first and gets the first one's
     // address at the end.
     let (tell, told) = bounded(1);
     let (sender, mailbox) = unbounded();
@@ -75,7 +75,7 @@ async fn last(node: Node, told: Receiver<Sender<u64>>) {
     }
 }
 
-/// Passes tokens on; the number in a token is how many hops are left to it.
+/// Passes tokens on; the number in a token is how many hops it has left.
 async fn pass(node: Node, neighbour: Sender<u64>) {
     node.started.count();
     while let Ok(hops) = node.mailbox.recv().await {

@@ -1,6 +1,6 @@
-//! `select`: one unit receives from whichever of two or eight channels has something.
+//! `select`: one unit receives from whichever of two or eight channels has a message.
 //!
-//! It is `or` of futures-lite, nested where there are more than two; it prefers the first channel.
+//! It uses `or` of futures-lite, nested where there are more than two channels; `or` prefers the first one.
 
 use std::hint::black_box;
 

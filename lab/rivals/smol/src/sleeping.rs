@@ -1,4 +1,4 @@
-//! `callbacks` and `timers`: tasks that sleep, which is what smol has for code that runs later.
+//! `callbacks` and `timers`: tasks that sleep, which is smol's means for code that runs later.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -52,7 +52,7 @@ async fn rounds(index: usize) {
 async fn timers(pending: usize, workers: usize) {
     let start = Instant::now() + HOUR;
     let spread = move |index: usize| start + Duration::from_micros(index as u64 % 2_000_000);
-    // The first round brings memory in; the last one counts.
+    // The first round touches the memory; the last one counts.
     let (mut insert, mut after, mut stop) = (0.0, 0.0, 0.0);
     for _ in 0..3 {
         (insert, _) = started_and_stopped(pending, move |index| Timer::at(spread(index))).await;
@@ -66,7 +66,7 @@ async fn timers(pending: usize, workers: usize) {
     ]);
 }
 
-/// The time to start each of so many until its timer is registered, and to cancel each until it is gone.
+/// The time to start each of this many until its timer is registered, and to cancel each until it is gone.
 async fn started_and_stopped(
     pending: usize,
     timer: impl Fn(usize) -> Timer + Copy + Send + 'static,
@@ -94,7 +94,7 @@ async fn started_and_stopped(
     let started = per(clock.elapsed(), pending as f64);
     let clock = Instant::now();
     drop(tasks);
-    // A task that is dropped holds its clone until its future is gone.
+    // A dropped task holds its clone until its future is gone.
     while Arc::strong_count(&registered) > 1 {
         smol::future::yield_now().await;
     }

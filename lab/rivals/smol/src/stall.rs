@@ -1,4 +1,4 @@
-//! `stall` and `handoff`: what happens to the others when one unit does not give way.
+//! `stall` and `handoff`: what happens to the others when one unit does not yield.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 const OFFENCE: Duration = Duration::from_millis(300);
 const HANDOFF_WORK: Duration = Duration::from_millis(50);
 
-/// The messages that one pair has exchanged; a cache line of its own, so that pairs do not share
+/// The number of messages that one pair has exchanged; a cache line of its own, so that pairs do not share
 /// one.
 #[repr(align(64))]
 #[derive(Default)]
@@ -112,7 +112,7 @@ pub(crate) async fn handoff(rounds: u64) {
     let measured = EXECUTOR.spawn(async move {
         let mut lateness = Lateness::default();
         for _ in 0..rounds {
-            // A timer wake comes first, so that the waking process starts each round from the
+            // Waits for a timer first, so that the waking process starts each round from the
             // runtime.
             Timer::after(TICK).await;
             wake_and_compute(&woken);

@@ -1,4 +1,4 @@
-//! The workloads of channels, locks and their like: which function runs which, and with which
+//! The workloads of channels, locks and the like: which function runs which, and with which
 //! library's channels.
 
 use common::{Thing, Waiting, bad_usage, print_footprint};
@@ -34,7 +34,7 @@ pub(crate) async fn run(waiting: Waiting) {
     }
 }
 
-/// With the channels of flume, which has nothing else.
+/// With the channels of flume, which offers nothing else.
 pub(crate) async fn run_flume(waiting: Waiting) {
     match waiting {
         Waiting::Channel {

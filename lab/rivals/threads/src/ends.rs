@@ -14,7 +14,7 @@ pub(crate) trait Take: Send + 'static {
     fn take(&self) -> u64;
 }
 
-/// Both ends of std's: a channel with room is another type there than one without end.
+/// Both ends of std's: its bounded channel has another type than its unbounded one.
 #[derive(Clone)]
 pub(crate) enum StdSender {
     Unbounded(mpsc::Sender<u64>),
@@ -63,7 +63,7 @@ impl Take for flume::Receiver<u64> {
     }
 }
 
-/// For how many messages there is room; none means without end.
+/// How many messages there is room for; `None` means unbounded.
 pub(crate) fn room(kind: Kind) -> Option<usize> {
     match kind {
         Kind::Bounded(capacity) => Some(capacity),

@@ -4,7 +4,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use common::Tally;
 
-/// Counted by every unit.
+/// The half that every unit counts on.
 #[derive(Debug)]
 pub(crate) struct Gate {
     tally: Tally,

@@ -1,11 +1,11 @@
 //! `quicksort`: an OS thread for each fork.
 //!
-//! The other programs fork at every level, which would ask for thousands of threads at once.
+//! The other programs fork at every level, which would take thousands of threads at once.
 
 use std::thread::scope;
 
 use common::programs::fork::Fork;
-use common::programs::measure::System;
+use common::programs::measure::ForkSystem;
 use common::{Forking, bad_usage};
 
 /// The processors that the program is bound to.
@@ -32,7 +32,7 @@ impl Fork for Joins {
     }
 }
 
-impl System for Processors {
+impl ForkSystem for Processors {
     type Forks = Joins;
 
     fn workers(&self) -> usize {

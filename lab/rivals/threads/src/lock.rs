@@ -11,7 +11,7 @@ const NO_PANIC: &str = "no holder panics";
 
 /// A counter behind a mutex.
 pub(crate) trait Counter: Send + Sync + 'static {
-    /// Locks, does what is to be done inside, counts, unlocks; the count before.
+    /// Locks, does what the key `inside` says, counts, unlocks; returns the count before.
     fn count(&self, inside: Inside) -> u64;
 }
 
@@ -43,7 +43,7 @@ impl Counter for OfParkingLot {
     }
 }
 
-/// `work` is the number of units and how often each of them locks.
+/// `work` is the number of units and the number of times that each of them locks.
 pub(crate) fn run<C: Counter>(counter: C, work: (usize, usize), inside: Inside) -> ! {
     let (units, rounds) = work;
     let counter = Arc::new(counter);
@@ -93,7 +93,7 @@ pub(crate) fn parking_lot_condvar(rounds: usize) -> ! {
     })
 }
 
-/// Starts the two that take turns; each is told which of them it is.
+/// Starts the two that take turns; each is given its number.
 fn two(rounds: usize, take_turns: impl Fn(usize) + Clone + Send + 'static) -> ! {
     let mut team = Team::of(2);
     for me in 0..2 {

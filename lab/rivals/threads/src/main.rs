@@ -1,7 +1,7 @@
-//! The rivals that work with OS threads: std, crossbeam, flume and parking_lot, one a call.
+//! The rivals that work with OS threads: std, crossbeam, flume and parking_lot, one per call.
 //!
 //! Invariant: the program is bound to as many processors as there are workers before the first
-//! thread starts. The word before the workload names the library: `--std`, `--crossbeam`,
+//! thread starts. The argument before the workload names the library: `--std`, `--crossbeam`,
 //! `--flume` or `--parking-lot`.
 
 mod barrier;
@@ -20,7 +20,7 @@ use common::{
 };
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-/// Whose channels and locks are measured.
+/// The library whose channels and locks are measured.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Library {
     Std,
@@ -147,7 +147,7 @@ fn footprint(library: Library, n: usize, what: Thing) -> ! {
             print_footprint(n, std::sync::mpsc::channel::<u64>)
         }
         (Library::Std, Thing::Channel(kind)) => {
-            let room = ends::room(kind).expect("the other kinds have a room");
+            let room = ends::room(kind).expect("the other kinds have room");
             print_footprint(n, || std::sync::mpsc::sync_channel::<u64>(room))
         }
         (Library::Crossbeam, Thing::Channel(kind)) => {

@@ -1,6 +1,6 @@
-//! `select`: one thread receives from whichever of two or eight channels has something.
+//! `select`: one thread receives from whichever of two or eight channels has a message.
 //!
-//! It is crossbeam's `select!` and flume's `Selector`, which is made anew for each message.
+//! It uses crossbeam's `select!` and flume's `Selector`, which is built anew for each message.
 
 use std::hint::black_box;
 

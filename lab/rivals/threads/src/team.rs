@@ -20,7 +20,7 @@ pub(crate) struct Team {
 }
 
 impl Team {
-    /// A team that will have so many threads.
+    /// A team that will have this many threads.
     pub(crate) fn of(units: usize) -> Self {
         Self {
             started: Gate::leak(units),
@@ -45,7 +45,7 @@ impl Team {
         }
     }
 
-    /// Lets all begin and tells how long it took until the last one was done.
+    /// Starts all threads and returns how long it took until the last one was done.
     pub(crate) fn run(self) -> Duration {
         self.started.1.wait();
         sleep(SETTLE);

@@ -5,7 +5,7 @@ use std::thread::{Builder, JoinHandle, Thread, current, park, yield_now};
 use common::programs::threads::{Threads, create_all, create_join, give_way, parked};
 use common::{Threading, bad_usage, fail, print_metrics, rss_bytes};
 
-/// More threads at once are refused by the usual limits on tasks and on memory maps.
+/// The usual limits on tasks and on memory maps refuse more threads at once.
 const MOST: usize = 30_000;
 
 /// The threads of std.
@@ -63,7 +63,7 @@ pub(crate) fn run(threading: Threading) -> ! {
 fn possible(n: usize) -> usize {
     if n > MOST {
         bad_usage(&format!(
-            "{n} OS threads cannot be had at once: give at most {MOST}."
+            "{n} OS threads cannot exist at once: give at most {MOST}."
         ));
     }
     n

@@ -26,7 +26,7 @@ impl Gate {
         }
     }
 
-    /// Waits until all have counted; for the main process alone.
+    /// Waits until all have counted; only the main process may call it.
     pub(crate) async fn wait(&self) {
         self.open.notified().await;
     }

@@ -35,13 +35,13 @@ pub(crate) async fn run(units: usize, rounds: usize, inside: Inside) {
     print_metrics(&[("ns", per(elapsed, total_messages(units, rounds)))]);
 }
 
-/// Whose turn it is, and what tells that it changed.
+/// Whose turn it is, and the `Notify` that signals a change.
 struct Turn {
     of: Mutex<usize>,
     changed: Notify,
 }
 
-/// There is no condition variable: `Notify`, enabled before the lock is released, is its like.
+/// There is no condition variable; its counterpart here is `Notify`, enabled before the lock is released.
 pub(crate) async fn condvar(rounds: usize) {
     let turn = Arc::new(Turn {
         of: Mutex::new(0),

@@ -1,7 +1,7 @@
 //! The rival tokio: processes are spawned tasks, mailboxes are unbounded mpsc channels.
 //!
 //! Invariant: the measured work runs in a spawned task, so that the `block_on` thread is never part
-//! of it. `--current-thread` before the workload takes the current_thread runtime, which has
+//! of it. With `--current-thread` before the workload, the runtime is the current_thread one, which has
 //! exactly one worker.
 
 mod barrier;

@@ -1,6 +1,6 @@
-//! `select`: one unit receives from whichever of two or eight channels has something.
+//! `select`: one unit receives from whichever of two or eight channels has a message.
 //!
-//! It is `tokio::select!` over the futures of the receivers, which are made anew for each message.
+//! It uses `tokio::select!` over the futures of the receivers, which are created anew for each message.
 
 use std::hint::black_box;
 

@@ -1,4 +1,4 @@
-//! `callbacks` and `timers`: tasks that sleep, which is what tokio has for code that runs later.
+//! `callbacks` and `timers`: tasks that sleep, which is tokio's means for code that runs later.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -48,7 +48,7 @@ async fn rounds(index: usize) {
     }
 }
 
-/// Counts what was registered and what was dropped.
+/// Counts the registered and the dropped.
 #[derive(Default)]
 struct Counts {
     registered: AtomicUsize,
@@ -67,7 +67,7 @@ impl Drop for Counted {
 async fn timers(pending: usize, workers: usize) {
     let start = tokio::time::Instant::now() + HOUR;
     let spread = move |index: usize| start + Duration::from_micros(index as u64 % 2_000_000);
-    // The first round brings memory in; the last one counts.
+    // The first round touches the memory; the last one counts.
     let (mut insert, mut after, mut stop) = (0.0, 0.0, 0.0);
     for _ in 0..3 {
         (insert, _) = started_and_stopped(pending, move |index| sleep_until(spread(index))).await;
@@ -81,7 +81,7 @@ async fn timers(pending: usize, workers: usize) {
     ]);
 }
 
-/// The time to start each of so many until its timer is registered, and to abort each until it is gone.
+/// The time to start each of this many until its timer is registered, and to abort each until it is gone.
 async fn started_and_stopped(
     pending: usize,
     sleep: impl Fn(usize) -> Sleep + Copy + Send + 'static,

@@ -16,7 +16,7 @@ pub(crate) struct Team {
 }
 
 impl Team {
-    /// A team that will have so many units.
+    /// A team that will have this many units.
     pub(crate) fn of(units: usize) -> Self {
         Self {
             started: Gate::leak(units),
@@ -38,7 +38,7 @@ impl Team {
         });
     }
 
-    /// Lets all begin and tells how long it took until the last one was done.
+    /// Starts all units and returns how long it took until the last one was done.
     pub(crate) async fn run(self) -> Duration {
         self.started.wait().await;
         let clock: Instant = start_all(self.starts).await;

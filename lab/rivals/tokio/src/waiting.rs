@@ -1,4 +1,4 @@
-//! The workloads of channels, locks and their like: which function runs which.
+//! The workloads of channels, locks and the like: which function runs which.
 
 use common::{Kind, Thing, Waiting, print_footprint};
 use tokio::sync::{Mutex, mpsc};

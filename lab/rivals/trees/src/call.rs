@@ -1,4 +1,4 @@
-//! Reads the call of a workload of trees. Wrong words end the program with exit code 2.
+//! Reads the arguments of a tree workload. Wrong ones end the program with exit code 2.
 
 use std::collections::BTreeMap;
 
@@ -51,13 +51,13 @@ pub(crate) enum What {
 pub(crate) enum Mode {
     /// From its leaves to its root.
     Bulk,
-    /// Node by node, in place as far as nobody else has it.
+    /// Node by node, in place as far as nothing else shares the tree.
     Edit,
     /// Node by node, each of them published.
     Commits,
 }
 
-/// How a reader has the newest version.
+/// How a reader holds the newest version.
 #[derive(Clone, Copy)]
 pub(crate) enum Held {
     Borrowed,

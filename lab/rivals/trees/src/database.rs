@@ -23,7 +23,7 @@ impl<L: Library> Published<L> {
         }
     }
 
-    /// Makes a version from the newest one and publishes it; makes it again if another came first.
+    /// Derives a version from the newest one and publishes it; starts again if another came first.
     pub(crate) fn commit(&self, change: impl Fn(&Arc<Node<L>>) -> Arc<Node<L>>) -> Arc<Node<L>> {
         loop {
             let newest = self.root.load();

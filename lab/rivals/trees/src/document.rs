@@ -51,7 +51,7 @@ impl<L: Library> Node<L> {
         1 + below.sum::<usize>()
     }
 
-    /// Appends a child, in place as far as nobody else has the nodes on the path.
+    /// Appends a child, in place as far as nothing else shares the nodes on the path.
     pub(crate) fn append(this: &mut Arc<Self>, path: &[usize], child: Arc<Self>) {
         if let Some(own) = Arc::get_mut(this) {
             match path.split_first() {
@@ -110,7 +110,7 @@ pub(crate) fn paths(shape: Shape) -> Vec<Path> {
     all
 }
 
-/// Appends all nodes but the root, level by level; `append` is told the parent's path.
+/// Appends all nodes but the root, level by level; `append` gets the parent's path.
 pub(crate) fn for_each_node(shape: Shape, mut append: impl FnMut(&[usize], u64)) {
     let mut number = 0;
     let parents = paths(&shape[..shape.len() - 1]);

@@ -22,7 +22,7 @@ pub(crate) trait Library: Sized + Send + Sync + 'static {
     fn with(children: &Self::Children, at: usize, child: Child<Self>) -> Self::Children;
     /// The same list with one more child at its end.
     fn pushed(children: &Self::Children, child: Child<Self>) -> Self::Children;
-    /// A child of a list that nobody else has.
+    /// A mutable child of an unshared list.
     fn get_mut(children: &mut Self::Children, at: usize) -> &mut Child<Self>;
     fn push(children: &mut Self::Children, child: Child<Self>);
 }

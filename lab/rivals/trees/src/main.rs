@@ -1,8 +1,8 @@
-//! The rivals that keep trees as persistent data: nodes by hand, imbl and rpds, one a call.
+//! The rivals that keep trees as persistent data: nodes by hand, imbl and rpds, one per call.
 //!
-//! Invariants: the word before the workload names the library: `--by-hand`, `--imbl` or `--rpds`; the
-//! program is bound to as many processors as there are workers before the first thread starts; a
-//! version is a root behind an arc-swap, and a commit swaps it or is made again.
+//! Invariants: the argument before the workload names the library: `--by-hand`, `--imbl` or `--rpds`. The
+//! program is bound to as many processors as there are workers before the first thread starts. A
+//! version is a root behind an arc-swap; a commit swaps the root, or starts again.
 
 mod call;
 mod database;

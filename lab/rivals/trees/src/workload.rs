@@ -12,10 +12,10 @@ use crate::database::{Names, Published};
 use crate::document::{Node, for_each_node, paths};
 use crate::library::Library;
 
-/// The attributes of which a commit puts one.
+/// The attributes; a commit puts one of them.
 const NAMES: [&str; 8] = ["a", "b", "c", "d", "e", "f", "g", "h"];
 
-/// Runs tasks 0 to `count` on so many threads and tells how long it took.
+/// Runs tasks 0 to `count` on this many threads and returns how long it took.
 fn on_threads(workers: usize, count: usize, task: impl Fn(usize) + Sync) -> Duration {
     let next = AtomicUsize::new(0);
     let clock = Instant::now();
@@ -49,7 +49,7 @@ pub(crate) fn read<L: Library>(shape: Shape, tasks: usize, workers: usize) -> ! 
     });
     let visited = visited.into_inner();
     if visited != (0..tasks).map(|task| nodes + task + 1).sum() {
-        fail("The tasks counted other nodes than their versions have.");
+        fail("The tasks counted a different number of nodes than their versions have.");
     }
     print_metrics(&[
         ("ns_per_node", per(elapsed, visited as f64)),
@@ -158,7 +158,7 @@ pub(crate) fn append<L: Library>(children: usize, commits: usize) -> ! {
     }
     let elapsed = clock.elapsed();
     if L::iter(&tree.root.load().children).count() != children + commits {
-        fail("The node has not as many children as were appended.");
+        fail("The node does not have as many children as were appended.");
     }
     print_metrics(&[("ns", per(elapsed, commits as f64))])
 }

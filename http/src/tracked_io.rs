@@ -1,4 +1,4 @@
-//! A connection's stream as hyper has it: it notes what comes and goes.
+//! The stream that hyper reads and writes: it records in the connection's [`Activity`] what hyper does.
 
 use std::{
     io::{self, IoSlice},
@@ -16,15 +16,15 @@ use crate::{
     rt::{Io, read_into},
 };
 
-/// A stream that begins with what was read before, and notes what it does.
-pub(crate) struct Noted<T: Transport> {
+/// A stream that first returns the bytes that were read before hyper got it.
+pub(crate) struct TrackedIo<T: Transport> {
     pub(crate) io: Io<T>,
-    /// What was read before and is still to be given out.
+    /// Bytes that were read earlier and that hyper has not read yet.
     pub(crate) first: Bytes,
     pub(crate) activity: Arc<Activity>,
 }
 
-impl<T: Transport> Read for Noted<T> {
+impl<T: Transport> Read for TrackedIo<T> {
     fn poll_read(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -48,7 +48,7 @@ impl<T: Transport> Read for Noted<T> {
     }
 }
 
-impl<T: Transport> Write for Noted<T> {
+impl<T: Transport> Write for TrackedIo<T> {
     fn poll_write(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -67,7 +67,7 @@ impl<T: Transport> Write for Noted<T> {
         match &wrote {
             Poll::Ready(Ok(_)) => this.activity.wrote(),
             Poll::Ready(Err(_)) => {}
-            Poll::Pending => this.activity.refused(),
+            Poll::Pending => this.activity.write_blocked(),
         }
         wrote
     }

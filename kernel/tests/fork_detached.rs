@@ -1,4 +1,5 @@
-//! A fork whose thread loses its right: it goes on, others may still take its halves, and nobody is blamed.
+//! A fork on a thread that is detached from its worker: the fork runs on, its halves can still be stolen, and no
+//! job is reported.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -17,7 +18,8 @@ use reports::{collect_reports, reports};
 use tools::{until, watch};
 use weald_kernel::{Runtime, Spawn, fork::join};
 
-fn quickly_relieved(workers: usize) -> Runtime {
+/// A runtime whose monitor retakes a stuck worker after 1 ms.
+fn quickly_retaking(workers: usize) -> Runtime {
     Runtime::builder()
         .workers(workers)
         .stuck_after(Duration::from_millis(1))
@@ -25,22 +27,22 @@ fn quickly_relieved(workers: usize) -> Runtime {
         .unwrap()
 }
 
-/// Computes until the runtime has relieved `times` threads.
-fn until_relieved(runtime: &Runtime, times: u64) {
+/// Computes until the monitor has detached `times` threads.
+fn until_detached(runtime: &Runtime, times: u64) {
     until(|| runtime.metrics().relieved >= times);
 }
 
 #[test]
-fn a_fork_is_relieved_and_its_worker_serves_others() {
+fn a_forking_thread_is_detached_and_its_worker_serves_others() {
     let _watch = watch();
     collect_reports();
-    let runtime = quickly_relieved(1);
+    let runtime = quickly_retaking(1);
     let computes = || {
         BEGUN.store(true, Ordering::SeqCst);
         until(|| SERVED.load(Ordering::SeqCst));
     };
     let job = runtime.spawn(async move {
-        let forks = Spawn::new().name("forks beside others");
+        let forks = Spawn::new().name("forks alongside others");
         forks
             .spawn(async move { join(computes, || 42).1 })
             .await
@@ -52,15 +54,15 @@ fn a_fork_is_relieved_and_its_worker_serves_others() {
     runtime.block_on(other).unwrap();
     assert_eq!(runtime.block_on(job).unwrap(), 42);
     assert!(runtime.metrics().relieved >= 1);
-    assert!(reports("weald::monitor", "forks beside others").is_empty());
-    // Whereas one that does not fork is reported.
+    assert!(reports("weald::monitor", "forks alongside others").is_empty());
+    // In contrast, a job that does not fork is reported.
     let relieved = runtime.metrics().relieved;
     let job = runtime.block_on(async {
         let alone = Spawn::new().name("computes alone");
         let runtime = &runtime;
         thread::scope(|threads| {
             let counted = threads.spawn(move || {
-                until_relieved(runtime, relieved + 1);
+                until_detached(runtime, relieved + 1);
                 ENOUGH.store(true, Ordering::SeqCst);
             });
             let job = alone.spawn(async { until(|| ENOUGH.load(Ordering::SeqCst)) });
@@ -79,9 +81,9 @@ static SERVED: AtomicBool = AtomicBool::new(false);
 static ENOUGH: AtomicBool = AtomicBool::new(false);
 
 #[test]
-fn what_a_relieved_thread_forked_can_still_be_taken() {
+fn forks_of_a_detached_thread_can_still_be_stolen() {
     let _watch = watch();
-    let runtime = std::sync::Arc::new(quickly_relieved(2));
+    let runtime = std::sync::Arc::new(quickly_retaking(2));
     let job = {
         let runtime = std::sync::Arc::downgrade(&runtime);
         async move {
@@ -89,12 +91,12 @@ fn what_a_relieved_thread_forked_can_still_be_taken() {
             let (left, right) = (AtomicBool::new(false), AtomicBool::new(false));
             join(
                 || {
-                    until_relieved(&runtime, 1);
-                    // Pushed by a thread that has no right; both must meet.
+                    until_detached(&runtime, 1);
+                    // Pushed by a detached thread. Both halves must meet.
                     join(|| meet(&left, &right), || meet(&right, &left));
                     thread::current().id()
                 },
-                || until_relieved(&runtime, 1),
+                || until_detached(&runtime, 1),
             );
         }
     };
@@ -108,7 +110,7 @@ fn meet(here: &AtomicBool, there: &AtomicBool) {
 }
 
 #[test]
-fn stand_ins_begin_no_more_halves_than_there_are_workers() {
+fn spare_threads_run_no_more_halves_at_once_than_there_are_workers() {
     fn halves(n: u32, most: &std::sync::atomic::AtomicUsize, now: &std::sync::atomic::AtomicUsize) {
         if n > 0 {
             join(|| halves(n - 1, most, now), || halves(n - 1, most, now));
@@ -119,7 +121,7 @@ fn stand_ins_begin_no_more_halves_than_there_are_workers() {
         now.fetch_sub(1, Ordering::SeqCst);
     }
     let _watch = watch();
-    let runtime = quickly_relieved(1);
+    let runtime = quickly_retaking(1);
     let job = runtime.spawn(async {
         let (most, now) = Default::default();
         halves(8, &most, &now);

@@ -1,4 +1,4 @@
-//! Trim beside work: what is in use stays, whatever else is given back and used anew meanwhile.
+//! `Runtime::trim` during work: memory in use stays, while other memory is returned and reused.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tools::{Drops, runtime, watch};
 use weald_kernel::{Mailbox, Runtime, Spawn, spawn, spawn_local};
 
-/// Runs that many processes that live at once, each with a message unread.
+/// Runs `count` processes that are alive at the same time. Each ends with one message unread.
 fn run_processes(runtime: &Runtime, count: usize) {
     let drops = Drops::default();
     let counted = drops.clone();
@@ -40,7 +40,7 @@ fn run_processes(runtime: &Runtime, count: usize) {
 }
 
 #[test]
-fn a_trim_beside_work_loses_nothing() {
+fn a_trim_during_work_loses_nothing() {
     let _watch = watch();
     let (runtime, stop) = (runtime(2), AtomicBool::new(false));
     std::thread::scope(|scope| {
@@ -56,22 +56,22 @@ fn a_trim_beside_work_loses_nothing() {
     });
 }
 
-/// A message that shows whether anyone wrote into it.
+/// A message that shows whether its memory was overwritten.
 type Pattern = [u32; 24];
 const PATTERN: Pattern = [0x5a5a_5a5a; 24];
 
 #[test]
-fn a_search_for_live_jobs_beside_a_trim_touches_no_message() {
+fn a_search_for_live_jobs_during_a_trim_touches_no_message() {
     let _watch = watch();
     let (runtime, stop) = (runtime(1), AtomicBool::new(false));
-    // Old live jobs make the search long; it comes to the newest blocks last.
+    // Many old live jobs make the search long; it reaches the newest blocks last.
     for _ in 0..100_000 {
         runtime
             .spawn(async { std::future::pending::<[u8; 60]>().await })
             .detach();
     }
     std::thread::scope(|scope| {
-        // Each end of a `block_on` with local jobs looks through all job blocks.
+        // A `block_on` with local jobs searches all job blocks when it ends.
         scope.spawn(|| {
             while !stop.load(Ordering::SeqCst) {
                 runtime.block_on(async {
@@ -89,7 +89,7 @@ fn a_search_for_live_jobs_beside_a_trim_touches_no_message() {
                 }
             });
             runtime.block_on(done).unwrap();
-            // What was job blocks becomes messages.
+            // The memory of former job blocks becomes messages.
             runtime.trim();
             check_patterns(&runtime);
         }

@@ -1,0 +1,21 @@
+//! What a connection may take: time limits, buffers, and what a half-closed client means.
+
+use std::time::Duration;
+
+/// What happens to a request whose client has shut down its direction of the connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HalfClosed {
+    Dropped,
+    Answered,
+}
+
+/// The limits of one connection; see the setters of [`Server`](crate::Server).
+#[derive(Debug)]
+pub(crate) struct Limits {
+    pub(crate) header: Duration,
+    pub(crate) body: Duration,
+    pub(crate) idle: Duration,
+    pub(crate) write: Duration,
+    pub(crate) buffer: Option<usize>,
+    pub(crate) half_closed: HalfClosed,
+}

@@ -1,0 +1,128 @@
+//! A row of the plan: one workload at one size, how often it is run, and with how many workers.
+
+use crate::params::Params;
+use crate::workload::{self, Workload};
+
+/// How much is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Level {
+    /// Small sizes and few runs, to see whether everything works. Well under a minute for Weald alone.
+    Quick,
+    /// All sizes; the long rows run once. A few minutes for Weald alone.
+    Usual,
+    /// All sizes, all worker counts, at least five runs of everything.
+    Full,
+}
+
+/// How long one run of a row takes, which decides how often it is run by default.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Weight {
+    Light,
+    Medium,
+    Heavy,
+}
+
+/// The worker counts that a row is run with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Lanes {
+    /// All that the caller asks for.
+    All,
+    /// The largest of them only, unless everything is measured.
+    Largest,
+    /// Only those that leave a worker idle.
+    AtLeastTwo,
+    /// One only: a second worker would find nothing to do.
+    One,
+}
+
+/// One workload at one size.
+#[derive(Clone, Debug)]
+pub struct Row {
+    /// The workload.
+    pub workload: &'static Workload,
+    /// Its parameters, except `workers`.
+    pub params: Params,
+    /// Whether rivals have no program for it.
+    pub only_weald: bool,
+    weight: Weight,
+    lanes: Lanes,
+}
+
+/// Rows that are run in the same rounds.
+#[derive(Clone, Debug)]
+pub struct Group {
+    /// The rows in the order of a round.
+    pub rows: Vec<Row>,
+}
+
+impl Row {
+    /// A row of the workload with this name: light, and run on every system.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such workload: only this crate writes plans.
+    #[must_use]
+    pub fn new(workload: &str, params: Params) -> Self {
+        let workload = workload::find(workload).expect("a plan names known workloads");
+        Self {
+            workload,
+            params,
+            only_weald: false,
+            weight: Weight::Light,
+            lanes: Lanes::All,
+        }
+    }
+
+    pub(super) fn weight(mut self, weight: Weight) -> Self {
+        self.weight = weight;
+        self
+    }
+
+    pub(super) fn lanes(mut self, lanes: Lanes) -> Self {
+        self.lanes = lanes;
+        self
+    }
+
+    pub(super) fn only_weald(mut self) -> Self {
+        self.only_weald = true;
+        self
+    }
+
+    /// How often this row is run by default.
+    #[must_use]
+    pub fn runs(&self, level: Level) -> usize {
+        match (level, self.weight) {
+            (Level::Full, _) | (Level::Usual, Weight::Light) => 5,
+            (Level::Usual, Weight::Medium) | (Level::Quick, Weight::Light) => 3,
+            (Level::Usual, Weight::Heavy) | (Level::Quick, _) => 1,
+        }
+    }
+
+    /// The offered worker counts that this row is run with.
+    #[must_use]
+    pub fn workers(&self, level: Level, offered: &[usize]) -> Vec<usize> {
+        let largest = offered.iter().copied().max();
+        let fits = |count: &usize| match self.lanes {
+            Lanes::All => true,
+            Lanes::Largest => level == Level::Full || Some(*count) == largest,
+            Lanes::AtLeastTwo => *count >= 2,
+            Lanes::One => *count == 1,
+        };
+        offered.iter().copied().filter(fits).collect()
+    }
+
+    /// Whether this is the calm run that the other rows of its group are judged by.
+    #[must_use]
+    pub fn is_calm(&self) -> bool {
+        self.params.get("offender") == Some("none")
+    }
+}
+
+/// How heavy a row with this many processes or messages is.
+pub(super) fn weight_of(count: usize) -> Weight {
+    match count {
+        0..1_000_000 => Weight::Light,
+        1_000_000..10_000_000 => Weight::Medium,
+        _ => Weight::Heavy,
+    }
+}
