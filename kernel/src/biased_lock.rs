@@ -4,7 +4,7 @@
 //! monitor, a foreign thread with a timer) a few times a second. So the lock is biased: the holder
 //! only stores and loads, and an outsider pays for both with a heavy fence.
 //!
-//! States of the word: `epoch`, and whether an outsider is inside. Protocol:
+//! States of the word: `lease`, and whether an outsider is inside. Protocol:
 //! - holder:   its `busy = true`; light fence; the word must be (my epoch, no outsider); act; `busy = false`.
 //! - outsider: take the mutex; set the word's `OUTSIDER` bit; heavy fence; wait until `busy` is false; act;
 //!   clear the bit, or move to the next epoch if the right was taken over; release the mutex.
@@ -38,20 +38,20 @@ const OUTSIDER: usize = 1;
 const EPOCH: usize = 2;
 
 /// Owns `T` on behalf of whoever is inside.
-pub(crate) struct Gate<T> {
-    /// The epoch and the outsider bit. Written under `outsiders`.
+pub(crate) struct BiasedLock<T> {
+    /// The epoch and the outsider bit. Written under `foreign`.
     word: AtomicUsize,
-    outsiders: Mutex<Tenures>,
-    inside: UnsafeCell<T>,
+    foreign: Mutex<Leases>,
+    core: UnsafeCell<T>,
 }
 
 // SAFETY: the protocol at the head of this file gives `T` to one thread at a time.
-unsafe impl<T: Send> Sync for Gate<T> {}
+unsafe impl<T: Send> Sync for BiasedLock<T> {}
 // SAFETY: the flags belong to the gate.
-unsafe impl<T: Send> Send for Gate<T> {}
+unsafe impl<T: Send> Send for BiasedLock<T> {}
 
 /// The flags of the tenures. Each lives as long as the gate.
-struct Tenures {
+struct Leases {
     /// That of the current tenure.
     current: NonNull<AtomicBool>,
     /// Those of tenures that are over, and whose threads will not knock again.
@@ -59,7 +59,7 @@ struct Tenures {
     all: Vec<NonNull<AtomicBool>>,
 }
 
-impl Tenures {
+impl Leases {
     fn begin(&mut self) -> NonNull<AtomicBool> {
         self.current = self.spare.pop().unwrap_or_else(|| {
             let flag = NonNull::from(Box::leak(Box::new(AtomicBool::new(false))));
@@ -70,7 +70,7 @@ impl Tenures {
     }
 }
 
-impl Drop for Tenures {
+impl Drop for Leases {
     fn drop(&mut self) {
         for flag in &self.all {
             // SAFETY: `begin` leaked it, and no thread knocks at a gate that is gone.
@@ -81,18 +81,18 @@ impl Drop for Tenures {
 
 /// The holder's tenure: with it a thread shows that it still holds the right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Epoch {
+pub(crate) struct Lease {
     number: usize,
     /// Whether its thread is inside or looking whether it may. Written by that thread only.
     busy: NonNull<AtomicBool>,
 }
 
 // SAFETY: the flag lives as long as the gate, at which alone the epoch is of use.
-unsafe impl Send for Epoch {}
+unsafe impl Send for Lease {}
 
-impl Epoch {
+impl Lease {
     /// No tenure: nobody enters with it.
-    pub(crate) const NONE: Epoch = Epoch {
+    pub(crate) const NONE: Lease = Lease {
         number: usize::MAX & !OUTSIDER,
         busy: NonNull::dangling(),
     };
@@ -106,81 +106,81 @@ impl Epoch {
 
 /// The right was taken over by another thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Lost;
+pub(crate) struct Revoked;
 
-impl<T> Gate<T> {
+impl<T> BiasedLock<T> {
     /// The gate and its first epoch.
-    pub(crate) fn new(inside: T) -> (Gate<T>, Epoch) {
-        let mut tenures = Tenures {
+    pub(crate) fn new(core: T) -> (BiasedLock<T>, Lease) {
+        let mut leases = Leases {
             current: NonNull::dangling(),
             spare: Vec::new(),
             all: Vec::new(),
         };
-        let first = Epoch {
+        let first = Lease {
             number: 0,
-            busy: tenures.begin(),
+            busy: leases.begin(),
         };
-        let gate = Gate {
+        let core = BiasedLock {
             word: AtomicUsize::new(first.number),
-            outsiders: Mutex::new(tenures),
-            inside: UnsafeCell::new(inside),
+            foreign: Mutex::new(leases),
+            core: UnsafeCell::new(core),
         };
-        (gate, first)
+        (core, first)
     }
 
-    /// Lets the holder in. Called by the thread that was given `epoch`, outside the gate.
+    /// Lets the holder in. Called by the thread that was given `lease`, outside the gate.
     #[inline(always)]
-    pub(crate) fn enter(&self, epoch: Epoch) -> Result<Holder<'_, T>, Lost> {
-        match self.try_enter(epoch) {
-            Ok(()) => Ok(Holder { gate: self, epoch }),
-            Err(word) => self.enter_slowly(word, epoch),
+    pub(crate) fn enter(&self, lease: Lease) -> Result<OwnerGuard<'_, T>, Revoked> {
+        match self.try_enter(lease) {
+            Ok(()) => Ok(OwnerGuard { core: self, lease }),
+            Err(word) => self.enter_slowly(word, lease),
         }
     }
 
     /// One attempt; the error is the word that was in the way.
     #[inline(always)]
-    fn try_enter(&self, epoch: Epoch) -> Result<(), usize> {
-        epoch.busy().store(true, Ordering::Relaxed);
+    fn try_enter(&self, lease: Lease) -> Result<(), usize> {
+        lease.busy().store(true, Ordering::Relaxed);
         barrier::light();
         // Acquire: pairs with the release store of an outsider that left: we see what it did.
         match self.word.load(Ordering::Acquire) {
-            word if word == epoch.number => Ok(()),
+            word if word == lease.number => Ok(()),
             word => Err(word),
         }
     }
 
     #[cold]
-    fn enter_slowly(&self, word: usize, epoch: Epoch) -> Result<Holder<'_, T>, Lost> {
+    fn enter_slowly(&self, word: usize, lease: Lease) -> Result<OwnerGuard<'_, T>, Revoked> {
         let mut word = word;
         loop {
-            self.wait_outside(word, epoch)?;
-            match self.try_enter(epoch) {
-                Ok(()) => return Ok(Holder { gate: self, epoch }),
+            self.wait_outside(word, lease)?;
+            match self.try_enter(lease) {
+                Ok(()) => return Ok(OwnerGuard { core: self, lease }),
                 Err(now) => word = now,
             }
         }
     }
 
-    fn wait_outside(&self, word: usize, epoch: Epoch) -> Result<(), Lost> {
+    fn wait_outside(&self, word: usize, lease: Lease) -> Result<(), Revoked> {
         // Release: pairs with the outsider's acquire load; nothing was touched, but keep one rule.
-        epoch.busy().store(false, Ordering::Release);
-        if word & !OUTSIDER != epoch.number {
-            return Err(Lost);
+        lease.busy().store(false, Ordering::Release);
+        if word & !OUTSIDER != lease.number {
+            return Err(Revoked);
         }
         // An outsider is inside; perhaps it ends this tenure before it leaves.
-        drop(lock(&self.outsiders));
+        drop(lock(&self.foreign));
         Ok(())
     }
 
-    /// The thread that was given `epoch`, and lost it, never enters with it again.
-    pub(crate) fn end(&self, epoch: Epoch) {
-        lock(&self.outsiders).spare.push(epoch.busy);
+    /// The thread that was given `lease`, and lost it, never enters with it again.
+    pub(crate) fn end(&self, lease: Lease) {
+        lock(&self.foreign).spare.push(lease.busy);
     }
 
     /// Lets another thread in. Any thread outside the gate; costs a heavy fence.
-    pub(crate) fn enter_outside(&self) -> Outsider<'_, T> {
-        let guard = lock(&self.outsiders);
-        let leave_at = Epoch {
+    pub(crate) fn enter_foreign(&self) -> ForeignGuard<'_, T> {
+        let guard = lock(&self.foreign);
+        let leave_at = Lease {
             number: self.word.load(Ordering::Relaxed),
             busy: guard.current,
         };
@@ -191,8 +191,8 @@ impl<T> Gate<T> {
         while leave_at.busy().load(Ordering::Acquire) {
             yield_now();
         }
-        Outsider {
-            gate: self,
+        ForeignGuard {
+            core: self,
             leave_at,
             guard,
         }
@@ -200,82 +200,82 @@ impl<T> Gate<T> {
 }
 
 /// The holder, inside. Leaves when dropped.
-pub(crate) struct Holder<'a, T> {
-    gate: &'a Gate<T>,
-    epoch: Epoch,
+pub(crate) struct OwnerGuard<'a, T> {
+    core: &'a BiasedLock<T>,
+    lease: Lease,
 }
 
-impl<T> Drop for Holder<'_, T> {
+impl<T> Drop for OwnerGuard<'_, T> {
     #[inline(always)]
     fn drop(&mut self) {
         // Release: pairs with the outsider's acquire load of `busy`.
-        self.epoch.busy().store(false, Ordering::Release);
+        self.lease.busy().store(false, Ordering::Release);
     }
 }
 
-impl<T> Deref for Holder<'_, T> {
+impl<T> Deref for OwnerGuard<'_, T> {
     type Target = T;
 
     #[inline(always)]
     fn deref(&self) -> &T {
         // SAFETY: the protocol: this thread alone is inside until the guard is dropped.
-        unsafe { &*self.gate.inside.get() }
+        unsafe { &*self.core.core.get() }
     }
 }
 
-impl<T> DerefMut for Holder<'_, T> {
+impl<T> DerefMut for OwnerGuard<'_, T> {
     #[inline(always)]
     fn deref_mut(&mut self) -> &mut T {
         // SAFETY: the protocol: this thread alone is inside until the guard is dropped.
-        unsafe { &mut *self.gate.inside.get() }
+        unsafe { &mut *self.core.core.get() }
     }
 }
 
 /// Another thread, inside. Leaves when dropped.
-pub(crate) struct Outsider<'a, T> {
-    gate: &'a Gate<T>,
-    leave_at: Epoch,
-    guard: MutexGuard<'a, Tenures>,
+pub(crate) struct ForeignGuard<'a, T> {
+    core: &'a BiasedLock<T>,
+    leave_at: Lease,
+    guard: MutexGuard<'a, Leases>,
 }
 
-impl<T> Outsider<'_, T> {
+impl<T> ForeignGuard<'_, T> {
     /// Ends the holder's tenure, and begins the one whose epoch is returned: the holder is told
-    /// [`Lost`] at its next passage.
-    pub(crate) fn take_over(&mut self) -> Epoch {
-        self.leave_at = Epoch {
+    /// [`Revoked`] at its next passage.
+    pub(crate) fn revoke(&mut self) -> Lease {
+        self.leave_at = Lease {
             number: self.leave_at.number.wrapping_add(EPOCH),
             busy: self.guard.begin(),
         };
         self.leave_at
     }
 
-    /// Whether `epoch` is still the current tenure.
-    pub(crate) fn is_current(&self, epoch: Epoch) -> bool {
-        self.leave_at == epoch
+    /// Whether `lease` is still the current tenure.
+    pub(crate) fn is_current(&self, lease: Lease) -> bool {
+        self.leave_at == lease
     }
 }
 
-impl<T> Drop for Outsider<'_, T> {
+impl<T> Drop for ForeignGuard<'_, T> {
     fn drop(&mut self) {
         // Release: pairs with the holder's acquire load in `enter`.
-        self.gate
+        self.core
             .word
             .store(self.leave_at.number, Ordering::Release);
     }
 }
 
-impl<T> Deref for Outsider<'_, T> {
+impl<T> Deref for ForeignGuard<'_, T> {
     type Target = T;
 
     fn deref(&self) -> &T {
         // SAFETY: the protocol: this thread alone is inside until the guard is dropped.
-        unsafe { &*self.gate.inside.get() }
+        unsafe { &*self.core.core.get() }
     }
 }
 
-impl<T> DerefMut for Outsider<'_, T> {
+impl<T> DerefMut for ForeignGuard<'_, T> {
     fn deref_mut(&mut self) -> &mut T {
         // SAFETY: the protocol: this thread alone is inside until the guard is dropped.
-        unsafe { &mut *self.gate.inside.get() }
+        unsafe { &mut *self.core.core.get() }
     }
 }

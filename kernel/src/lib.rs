@@ -31,7 +31,7 @@ mod memory {
     pub(crate) use blocks::{
         alloc, alloc_beside, class_of, flush, for_each_job_block, free, free_of, note_joined, trim,
     };
-    pub(crate) use class::{Class, Kind};
+    pub(crate) use class::{BlockKind, Class};
     pub(crate) use owned::Owned;
 }
 mod stack {
@@ -89,7 +89,7 @@ mod reactor {
     pub(crate) mod slot;
     mod table;
 
-    pub(crate) use registry::{Batch, First, Reactor, RuntimeGone};
+    pub(crate) use registry::{First, Reactor, ReportBatch, RuntimeGone};
 }
 
 // What the scheduler asks of the features above it.
@@ -189,8 +189,8 @@ pub mod callback {
 pub mod fork {
     //! Fork-join: halves of one computation, which idle workers share.
     //!
-    //! Read `join` first; then `deque` (who gets a half), `theft` (a half elsewhere), `lane` and `region` (whose
-    //! deque), `lanes` (where thieves look).
+    //! Read `join` first; then `deque` (who gets a half), `stolen_job` (a half elsewhere), `fork_deque` and `root_fork` (whose
+    //! deque), `fork_deques` (where thieves look).
 
     mod cancel;
     mod depth;
@@ -217,7 +217,7 @@ pub mod fork {
         sort, sort_by, sort_by_key, sort_unstable, sort_unstable_by, sort_unstable_by_key,
     };
 
-    pub(crate) use fork_deques::Lanes;
+    pub(crate) use fork_deques::ForkDeques;
 }
 
 // The whole.
@@ -251,10 +251,10 @@ mod models {
     mod made_up;
     mod posts;
     mod reactor;
+    mod retake;
     mod run_queue;
     mod sleep;
     mod state_word;
-    mod take_over;
     mod timer;
 }
 
@@ -296,7 +296,7 @@ pub use weald_sync::Wait;
 /// The features behind the traits of [`services`]: the one place that knows both sides.
 pub(crate) static FEATURES: services::Features<scheduler::workers::shared::Shared> =
     services::Features {
-        forks: || Box::new(fork::Lanes::new()),
+        forks: || Box::new(fork::ForkDeques::new()),
         callbacks: &callback::Runners,
         driver: &runtime::testing::TestDriver,
         default_runtime: runtime::handle::default_shared,

@@ -43,13 +43,13 @@ pub(crate) fn stuck(named: &JobName, stuck: Duration) {
 }
 
 /// All stand-ins are in use: names the jobs that hold a thread.
-pub(crate) fn no_stand_in(bound: usize, stuck: &[JobName]) {
+pub(crate) fn no_spare_thread(bound: usize, stuck: &[JobName]) {
     let names: Vec<String> = stuck.iter().map(ToString::to_string).collect();
     tracing::error!(
         target: "weald::monitor",
         bound,
-        "all {bound} stand-in threads are in use, so a stuck worker stays stuck; the {} jobs that hold \
-         threads: {}. Raise Builder::stand_ins, or block less.",
+        "all {bound} spare threads are in use, so a stuck worker stays stuck; the {} jobs that hold \
+         threads: {}. Raise Builder::spare_threads, or block less.",
         names.len(),
         names.join("; "),
     );
@@ -65,7 +65,7 @@ pub(crate) fn no_thread(error: Option<&io::Error>) {
 }
 
 /// A job waits in a way that holds its thread, on which others are to go on.
-pub(crate) fn holds_bound_jobs(named: &JobName, others: usize) {
+pub(crate) fn holds_pinned_jobs(named: &JobName, others: usize) {
     tracing::warn!(
         target: "weald::monitor",
         job = named.name.as_deref().unwrap_or(""),

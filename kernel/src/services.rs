@@ -53,11 +53,11 @@ pub(crate) trait Forks<S>: Any + Send + Sync {
 }
 
 /// The outermost fork that a thread is in. A thread's context names it while it lasts.
-pub(crate) trait RootFork {
+pub(crate) trait ThreadFork {
     /// The job that forked first; none on a foreign thread.
     fn root_job(&self) -> Option<JobPtr>;
 
-    /// The thread no longer computes in the fork, until [`end_wait`](RootFork::end_wait) is given what this returns.
+    /// The thread no longer computes in the fork, until [`end_wait`](ThreadFork::end_wait) is given what this returns.
     fn begin_wait(&self) -> WaitedBefore;
 
     fn end_wait(&self, before: WaitedBefore);
@@ -75,12 +75,12 @@ pub(crate) enum WaitedBefore {
 
 /// While it lives, the thread does not compute in its root fork, so that another one may.
 pub(crate) struct ForkWait<'a> {
-    fork: &'a dyn RootFork,
+    fork: &'a dyn ThreadFork,
     before: WaitedBefore,
 }
 
 impl<'a> ForkWait<'a> {
-    pub(crate) fn begin(fork: &'a dyn RootFork) -> ForkWait<'a> {
+    pub(crate) fn begin(fork: &'a dyn ThreadFork) -> ForkWait<'a> {
         ForkWait {
             fork,
             before: fork.begin_wait(),

@@ -47,7 +47,7 @@ fn a_job_that_blocks_stops_no_other_and_is_reported_once() {
     let runtime = runtime(1);
     let (job, go) = blocker(&runtime, "a blocker that is alone");
     still_serves(&runtime);
-    assert_eq!(runtime.metrics().relieved, 1);
+    assert_eq!(runtime.metrics().detached, 1);
     for _ in 0..100 {
         still_serves(&runtime);
     }
@@ -61,7 +61,7 @@ fn a_job_that_blocks_stops_no_other_and_is_reported_once() {
     );
     go.send(()).unwrap();
     runtime.block_on(job).unwrap();
-    assert_eq!(runtime.metrics().relieved, 1);
+    assert_eq!(runtime.metrics().detached, 1);
 }
 
 #[test]
@@ -134,7 +134,7 @@ fn an_announced_block_hands_the_worker_off_at_once_and_is_not_reported() {
     still_serves(&runtime);
     go.send(7).unwrap();
     assert_eq!(runtime.block_on(job).unwrap(), 7);
-    assert_eq!(runtime.metrics().relieved, 0);
+    assert_eq!(runtime.metrics().detached, 0);
     assert!(reports("weald::monitor", "`announced`").is_empty());
 }
 
@@ -178,7 +178,7 @@ fn at_the_bound_of_spare_threads_the_runtime_reports_it_and_recovers() {
     let stuck_after = Duration::from_millis(2);
     let builder = Runtime::builder()
         .workers(1)
-        .stand_ins(2)
+        .spare_threads(2)
         .stuck_after(stuck_after);
     let runtime = builder.build().unwrap();
     let names = ["bound one", "bound two", "bound three"];
@@ -186,14 +186,14 @@ fn at_the_bound_of_spare_threads_the_runtime_reports_it_and_recovers() {
     // The third blocks the last thread: a fourth job does not start.
     let fourth = runtime.spawn(async { 4 });
     until(|| {
-        let found = reports("weald::monitor", "all 2 stand-in threads");
+        let found = reports("weald::monitor", "all 2 spare threads");
         found
             .iter()
             .any(|report| report.text.contains("`bound one`"))
     });
     assert!(!fourth.is_finished());
     assert!(runtime.metrics().threads <= 3, "{:?}", runtime.metrics());
-    let report = reports("weald::monitor", "all 2 stand-in threads").remove(0);
+    let report = reports("weald::monitor", "all 2 spare threads").remove(0);
     assert!(report.text.contains("`bound two`"), "{}", report.text);
     let (first, go) = blockers.remove(0);
     go.send(()).unwrap();
@@ -211,7 +211,7 @@ fn at_the_bound_of_spare_threads_the_runtime_reports_it_once() {
     let _watch = watch();
     collect_reports();
     for (round, workers) in [1, 2].into_iter().enumerate() {
-        let builder = Runtime::builder().workers(workers).stand_ins(0);
+        let builder = Runtime::builder().workers(workers).spare_threads(0);
         let runtime = builder.build().unwrap();
         let refused: Vec<_> = (0..4)
             .map(|_| {
@@ -227,7 +227,7 @@ fn at_the_bound_of_spare_threads_the_runtime_reports_it_once() {
             runtime.block_on(job).unwrap();
         }
         assert_eq!(runtime.metrics().announced, 0);
-        let reported = reports("weald::monitor", "all 0 stand-in threads");
+        let reported = reports("weald::monitor", "all 0 spare threads");
         assert_eq!(reported.len(), round + 1, "{reported:?}");
     }
 }
@@ -238,7 +238,7 @@ fn at_the_bound_of_waits_the_worker_resumes_when_one_returns() {
     let stuck_after = Duration::from_millis(2);
     let builder = Runtime::builder()
         .workers(1)
-        .stand_ins(1)
+        .spare_threads(1)
         .stuck_after(stuck_after);
     let runtime = builder.build().unwrap();
     let latches: Vec<_> = (0..2).map(|_| Latch::default()).collect();

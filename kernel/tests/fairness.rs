@@ -213,7 +213,7 @@ fn a_computing_job_delays_no_other_while_a_worker_is_idle() {
         runtime.block_on(async { (computing.await.unwrap(), woken.await.unwrap()) });
     }
     assert!(runtime.metrics().overdue >= 1, "{:?}", runtime.metrics());
-    assert_eq!(runtime.metrics().relieved, 0);
+    assert_eq!(runtime.metrics().detached, 0);
 }
 
 #[test]

@@ -71,7 +71,7 @@ fn infinite_durations_are_accepted() {
 #[test]
 fn any_number_of_spare_threads_may_be_allowed() {
     let _watch = watch();
-    let builder = Runtime::builder().workers(2).stand_ins(usize::MAX);
+    let builder = Runtime::builder().workers(2).spare_threads(usize::MAX);
     let (runtime, latch) = (builder.build().unwrap(), Latch::default());
     let waiting: Vec<_> = (0..5)
         .map(|_| {
@@ -291,7 +291,7 @@ fn the_metrics_are_plausible() {
     assert_eq!((now.workers, now.threads, now.processes), (2, 2, 10));
     assert!((100 + 10..=200).contains(&now.polls), "{now:?}");
     assert_eq!((now.runnable, now.timers), (0, 0));
-    assert_eq!((now.relieved, now.announced, now.overdue), (0, 0, 0));
+    assert_eq!((now.detached, now.announced, now.overdue), (0, 0, 0));
     latch.open();
     until(|| runtime.metrics().processes == 0 && runtime.metrics().ended == 60);
 }

@@ -50,7 +50,7 @@ fn a_thread_that_computes_while_cores_are_free_keeps_its_priority() {
     let runtime = quickly_retaking();
     let (normal, metrics) = (nice(), Arc::downgrade(&runtime));
     let computes = runtime.spawn(async move {
-        computes_until(|| metrics.upgrade().unwrap().metrics().relieved > 0);
+        computes_until(|| metrics.upgrade().unwrap().metrics().detached > 0);
         nice()
     });
     assert_eq!(runtime.block_on(computes).unwrap(), normal);

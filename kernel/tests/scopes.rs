@@ -287,7 +287,7 @@ fn a_parent_has_very_many_children() {
     const CHILDREN: usize = 400_000;
     let _watch = tools::watch();
     // Without spare threads, so that no child ends before all are spawned.
-    let builder = Runtime::builder().workers(1).stand_ins(0);
+    let builder = Runtime::builder().workers(1).spare_threads(0);
     let runtime = builder.build().unwrap();
     let parent = runtime.spawn(async {
         let children: Vec<_> = (0..CHILDREN).map(|_| spawn_child(async {})).collect();

@@ -266,7 +266,7 @@ fn a_callback_that_blocks_stops_no_other_and_is_named() {
         }
     });
     assert_eq!(ran.iter().take(200).count(), 200);
-    assert_eq!(runtime.metrics().relieved, 1);
+    assert_eq!(runtime.metrics().detached, 1);
     let report = runtime.shutdown(Duration::ZERO);
     let named = report.not_stopped[0].name.clone().unwrap();
     assert!(named.starts_with("callback callbacks_owner"), "{named}");

@@ -20,7 +20,7 @@ use crate::{
     api::io_operation::{IoWait, Operation, Ready},
     reactor::{
         First, Reactor, RuntimeGone,
-        slot::{Interest, Readiness, Seen, Slot, Who},
+        slot::{Interest, Readiness, Seen, SourceSlot, Who},
     },
     scheduler::workers::{
         context::{self, note_wait},
@@ -250,7 +250,7 @@ impl<T: AsFd> IoSource<T> {
         matches!(poll(&mut one, Some(&Timespec::default())), Ok(0))
     }
 
-    pub(super) fn slot(&self) -> &Slot {
+    pub(super) fn slot(&self) -> &SourceSlot {
         self.reactor.slot(self.slot)
     }
 

@@ -234,8 +234,8 @@ impl<T> Source for JoinHandle<T> {
             // The former waker leaves the lock before it is dropped: a waker is user code.
             let former = job
                 .header()
-                .extras
-                .parts()
+                .extensions
+                .lock()
                 .joiner
                 .replace(cx.waker().clone());
             drop(former);

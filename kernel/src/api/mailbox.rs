@@ -21,13 +21,18 @@ use weald_sync::reason::{Kind, Reason};
 use crate::{
     job::{
         JobRef, foreign_waker,
-        message::{self, Chain, Links, Mark, Post},
+        message::{self, Mark, MessageChain, MessageLinks, MessageNode},
         runnable::Runnable,
-        state::{Link, Posted},
+        state::Link,
+        transition::Posted,
     },
     report::JobName,
-    scheduler::workers::context::note_wait,
-    scheduler::workers::{cancel, context, ready::ready, waker},
+    scheduler::workers::{
+        cancel,
+        context::{self, note_wait},
+        ready::ready,
+        waker,
+    },
 };
 
 /// What a job is noted to wait for that receives from its own mailbox.
@@ -80,12 +85,12 @@ impl<M> Address<M> {
     // Inlined as far as the message's type matters, so that it is built in its node.
     #[inline(always)]
     pub fn post(&self, message: M) -> Result<(), M> {
-        let link = Post::new(message, self.job.ptr()).into_link();
+        let link = MessageNode::new(message, self.job.ptr()).into_link();
         // SAFETY: the post is new, and given away unless it comes back below.
         match unsafe { post_link(&self.job, link) } {
             true => Ok(()),
             // SAFETY: the state did not take it.
-            false => Err(unsafe { Post::<M>::from_link(link) }.into_value()),
+            false => Err(unsafe { MessageNode::<M>::from_link(link) }.into_value()),
         }
     }
 
@@ -134,7 +139,7 @@ unsafe fn post_link(job: &JobRef, link: NonNull<Link>) -> bool {
 
 #[cold]
 fn wake_receiver(job: &JobRef) {
-    let receiver = job.header().extras.parts().receiver.take();
+    let receiver = job.header().extensions.lock().receiver.take();
     // A sender does not answer for the receiver's waker.
     foreign_waker::wake(receiver);
 }
@@ -157,7 +162,7 @@ fn wake_receiver(job: &JobRef) {
 pub struct Mailbox<M> {
     job: JobRef,
     /// Received from the word, not yet handed out.
-    chain: Chain<M>,
+    chain: MessageChain<M>,
     /// A mailbox also gives out addresses that take `M`, so it may not pass for one of another type.
     message: PhantomData<fn(M) -> M>,
 }
@@ -205,7 +210,7 @@ impl<M> Mailbox<M> {
     pub(crate) fn new(job: JobRef) -> Mailbox<M> {
         Mailbox {
             job,
-            chain: Chain::new(),
+            chain: MessageChain::new(),
             message: PhantomData,
         }
     }
@@ -224,7 +229,7 @@ impl<M> Mailbox<M> {
     pub fn poll_receive(&mut self, cx: &mut Context<'_>) -> Poll<M> {
         match poll_link(&self.job, &mut self.chain.links, cx) {
             // SAFETY: posts to this job are made by `Address<M>` only, of the same `M`.
-            Some(link) => Poll::Ready(unsafe { Post::<M>::from_link(link) }.into_value()),
+            Some(link) => Poll::Ready(unsafe { MessageNode::<M>::from_link(link) }.into_value()),
             None => Poll::Pending,
         }
     }
@@ -260,7 +265,11 @@ impl<M> Mailbox<M> {
 /// The oldest node of `job`'s mailbox, of which `links` were taken out of the word before. None: the
 /// next post wakes the receiver.
 #[inline(never)]
-fn poll_link(job: &JobRef, links: &mut Links, cx: &mut Context<'_>) -> Option<NonNull<Link>> {
+fn poll_link(
+    job: &JobRef,
+    links: &mut MessageLinks,
+    cx: &mut Context<'_>,
+) -> Option<NonNull<Link>> {
     if !links.is_empty() {
         return poll_links(job, links, cx);
     }
@@ -284,7 +293,11 @@ fn poll_link(job: &JobRef, links: &mut Links, cx: &mut Context<'_>) -> Option<No
 
 /// The general case of [`poll_link`].
 #[inline(never)]
-fn poll_links(job: &JobRef, links: &mut Links, cx: &mut Context<'_>) -> Option<NonNull<Link>> {
+fn poll_links(
+    job: &JobRef,
+    links: &mut MessageLinks,
+    cx: &mut Context<'_>,
+) -> Option<NonNull<Link>> {
     context::with(|here| {
         while links.is_empty() {
             // SAFETY: a mailbox passes the links of its own chain.
@@ -326,7 +339,11 @@ fn register_waker(job: &JobRef, cx: &Context<'_>) -> bool {
     note_wait(Reason::unspecified(Kind::Message));
     let header = job.header();
     // The former waker leaves the lock before it is dropped: a waker is user code.
-    let former = header.extras.parts().receiver.replace(cx.waker().clone());
+    let former = header
+        .extensions
+        .lock()
+        .receiver
+        .replace(cx.waker().clone());
     drop(former);
     if header.state.await_post() {
         return true;
@@ -346,8 +363,8 @@ impl<M> Drop for Mailbox<M> {
         let receiver = self
             .job
             .header()
-            .extras
-            .existing()
+            .extensions
+            .lock_existing()
             .and_then(|mut p| p.receiver.take());
         drop(receiver);
     }

@@ -40,9 +40,9 @@ impl Unparker {
         // Pairs with the fence in `Park::poll`: either that sees the permit, or this finds its waker.
         barrier::full();
         let parker = header
-            .extras
-            .existing()
-            .and_then(|mut parts| parts.parker.take());
+            .extensions
+            .lock_existing()
+            .and_then(|mut extensions| extensions.parker.take());
         match parker {
             Some(parker) => parker.wake(),
             None => waker::wake_job(header, self.0.ptr()),
@@ -52,12 +52,12 @@ impl Unparker {
     /// A number that no other job of this program ever has; given when it is first asked for.
     pub fn number(&self) -> u64 {
         static NEXT: AtomicU64 = AtomicU64::new(1);
-        let mut parts = self.0.header().extras.parts();
-        if parts.number == 0 {
+        let mut extensions = self.0.header().extensions.lock();
+        if extensions.number == 0 {
             // Relaxed: it is a count, and guards no other memory.
-            parts.number = NEXT.fetch_add(1, Ordering::Relaxed);
+            extensions.number = NEXT.fetch_add(1, Ordering::Relaxed);
         }
-        parts.number
+        extensions.number
     }
 
     /// What reports call the job.
@@ -114,7 +114,7 @@ impl Future for Park {
 #[cold]
 fn is_late(header: &Header, waker: &Waker) -> bool {
     // The former one leaves the lock before it is dropped: a waker is user code.
-    let former = header.extras.parts().parker.replace(waker.clone());
+    let former = header.extensions.lock().parker.replace(waker.clone());
     drop(former);
     barrier::full();
     header.take_permit()

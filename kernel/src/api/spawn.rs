@@ -9,9 +9,9 @@ use crate::{
         join::JoinHandle,
         mailbox::{Address, Mailbox},
     },
-    job::{self, JobRef, Spec, exit_hooks, flag, runnable::Runnable, state::Inbox},
+    job::{self, JobRef, Spec, exit_hooks, flag, runnable::Runnable, transition::Inbox},
     scheduler::{
-        stackful::pinned::{Home, Resident},
+        stackful::pinned::{PinChange, PinnedQueue},
         workers::{
             cancel, context,
             current::with_current,
@@ -169,12 +169,12 @@ impl Spawn {
         F::Output: Send + 'static,
     {
         let site = Location::caller();
-        let (shared, home) = here()?;
+        let (shared, pinned) = here()?;
         let spec = Spec {
-            home: Some(home.clone()),
+            pinned: Some(pinned.clone()),
             ..plain(&shared, site, 1)
         };
-        home.count_resident(Resident::MovesIn);
+        pinned.count_pinned(PinChange::Pinned);
         let runnable = self.named(job::new(spec, |_| future));
         Ok(finish(runnable))
     }
@@ -223,13 +223,13 @@ impl Spawn {
         Fut::Output: Send + 'static,
     {
         let site = Location::caller();
-        let (shared, home) = here()?;
+        let (shared, pinned) = here()?;
         admit(&shared)?;
-        home.count_resident(Resident::MovesIn);
+        pinned.count_pinned(PinChange::Pinned);
         let spec = Spec {
             inbox: Inbox::Open,
             flags: flag::COUNTED,
-            home: Some(home),
+            pinned: Some(pinned),
             ..plain(&shared, site, 3)
         };
         Ok(self.finish_with_mailbox(spec, make))
@@ -265,7 +265,7 @@ impl Spawn {
     #[inline(always)]
     fn named(self, runnable: Runnable) -> Runnable {
         if let Some(name) = self.name {
-            runnable.header().extras.parts().name = Some(name.into());
+            runnable.header().extensions.lock().name = Some(name.into());
         }
         runnable
     }
@@ -278,7 +278,7 @@ fn plain(shared: &Shared, site: &'static Location<'static>, refs: u32) -> Spec {
         runtime: shared.id(),
         site,
         inbox: Inbox::None,
-        home: None,
+        pinned: None,
         flags: 0,
         refs,
     }
@@ -298,9 +298,9 @@ fn admit(shared: &Shared) -> Result<(), SpawnError> {
 #[inline]
 fn count(shared: &Shared) -> Result<(), limit::Reached> {
     context::with(|cx| {
-        if let Some((worker, epoch)) = cx.worker_of(shared.id()) {
-            if let Ok(mut inside) = worker.gate.enter(epoch) {
-                return shared.limit.take_one(&mut inside.places);
+        if let Some((worker, lease)) = cx.worker_of(shared.id()) {
+            if let Ok(mut core) = worker.core.enter(lease) {
+                return shared.limit.take_one(&mut core.spare_places);
             }
             cx.lose();
         }
@@ -359,13 +359,13 @@ pub(crate) fn fiber<F: Future>(
 }
 
 /// The runtime and the home of the calling thread.
-fn here() -> Result<(Arc<Shared>, Arc<Home>), SpawnError> {
+fn here() -> Result<(Arc<Shared>, Arc<PinnedQueue>), SpawnError> {
     context::with(|cx| {
-        let (Some(shared), Some(home)) = (cx.shared(), cx.home()) else {
+        let (Some(shared), Some(pinned)) = (cx.shared(), cx.pinned()) else {
             return Err(SpawnError::NoLocalThread);
         };
         match shared::find(shared.id()).filter(|shared| !shared.is_closing()) {
-            Some(shared) => Ok((shared, home)),
+            Some(shared) => Ok((shared, pinned)),
             None => Err(SpawnError::ShuttingDown),
         }
     })

@@ -22,7 +22,7 @@ use crate::{
         context, current,
         shared::{self, Shared},
     },
-    timer::entry::{EntryPtr, Owes},
+    timer::entry::{EntryPtr, TimerOwes},
 };
 
 /// The present, by the clock of the current runtime.
@@ -105,7 +105,7 @@ impl Sleep {
         let worker = usize::from(armed.place().worker);
         match armed.state.cancel() {
             // SAFETY: the state just said so.
-            Owes::Free => unsafe { entry.free() },
+            TimerOwes::Free => unsafe { entry.free() },
             _ => {
                 if let Some(shared) = shared::find(runtime)
                     && let Some(worker) = shared.workers.get(worker)
@@ -120,21 +120,21 @@ impl Sleep {
 /// Links a new entry: into the calling worker's wheel, else into any.
 fn insert(shared: &Shared, deadline: u64, waker: Waker) -> EntryPtr {
     context::with(|cx| {
-        if let Some((worker, epoch)) = cx.worker_of(shared.id()) {
-            if let Ok(mut inside) = worker.gate.enter(epoch) {
+        if let Some((worker, lease)) = cx.worker_of(shared.id()) {
+            if let Ok(mut core) = worker.core.enter(lease) {
                 let entry = EntryPtr::new(worker.index, deadline, waker);
-                inside.wheel.insert(entry);
+                core.wheel.insert(entry);
                 return entry;
             }
             cx.lose();
         }
         let index = shared.thread_number() as usize % shared.workers.len();
         let entry = EntryPtr::new(index, deadline, waker);
-        let mut inside = shared.workers[index].gate.enter_outside();
-        inside.wheel.insert(entry);
-        drop(inside);
+        let mut core = shared.workers[index].core.enter_foreign();
+        core.wheel.insert(entry);
+        drop(core);
         // It may sleep until a later timer.
-        if let Some(sleeper) = shared.idle.notify_worker(index) {
+        if let Some(sleeper) = shared.sleepers.notify_worker(index) {
             sleeper.wake(shared);
         }
         entry
@@ -146,18 +146,18 @@ fn remove_here(entry: EntryPtr, runtime: u16) -> bool {
     // SAFETY: the caller's future has not given up its claim.
     let entry_here = unsafe { entry.get() };
     context::with(|cx| {
-        let Some((worker, epoch)) = cx.worker_of(runtime) else {
+        let Some((worker, lease)) = cx.worker_of(runtime) else {
             return false;
         };
         if worker.index != usize::from(entry_here.place().worker) {
             return false;
         }
-        let Ok(mut inside) = worker.gate.enter(epoch) else {
+        let Ok(mut core) = worker.core.enter(lease) else {
             return false;
         };
         let linked = entry_here.state.is_linked();
         if linked {
-            inside.wheel.remove(entry);
+            core.wheel.remove(entry);
         }
         linked
     })

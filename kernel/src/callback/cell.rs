@@ -25,7 +25,7 @@ use std::{
 
 use crate::{
     callback::{Next, group::Group},
-    memory::{self, Kind},
+    memory::{self, BlockKind},
     report::{self, panic_message},
     timer::{
         entry::{self, Entry, EntryPtr},
@@ -42,7 +42,7 @@ pub(super) struct Head {
 
 /// The place of a callback among those of its owner. Only under the owner's lock, but for `group`.
 #[repr(C)]
-pub(super) struct Member {
+pub(super) struct OwnedLink {
     /// Never changes.
     pub(super) group: Arc<Group>,
     pub(super) next: UnsafeCell<Option<CallbackPtr>>,
@@ -63,7 +63,7 @@ pub(super) struct Calls {
 }
 
 /// A closure and how it is called.
-pub(super) trait Body: Send + 'static {
+pub(super) trait Closure: Send + 'static {
     const RUNS_ONCE: bool;
 
     /// # Safety
@@ -74,16 +74,16 @@ pub(super) trait Body: Send + 'static {
 }
 
 /// A closure that runs once.
-pub(super) struct Once<F>(pub(super) F);
+pub(super) struct RunOnce<F>(pub(super) F);
 /// A closure that runs in rounds.
-pub(super) struct Many<F>(pub(super) F);
+pub(super) struct RunRounds<F>(pub(super) F);
 
-impl<F: FnOnce() + Send + 'static> Body for Once<F> {
+impl<F: FnOnce() + Send + 'static> Closure for RunOnce<F> {
     const RUNS_ONCE: bool = true;
 
     unsafe fn run(body: NonNull<Self>) -> Next {
         // SAFETY: the caller's promise: nobody reads it again.
-        let Once(run) = unsafe { body.read() };
+        let RunOnce(run) = unsafe { body.read() };
         run();
         Next::Ended
     }
@@ -93,13 +93,13 @@ impl<F: FnOnce() + Send + 'static> Body for Once<F> {
     }
 }
 
-impl<F: FnMut() -> Next + Send + 'static> Body for Many<F> {
+impl<F: FnMut() -> Next + Send + 'static> Closure for RunRounds<F> {
     const RUNS_ONCE: bool = false;
 
     unsafe fn run(body: NonNull<Self>) -> Next {
         let mut body = body;
         // SAFETY: the caller's promise.
-        let Many(run) = unsafe { body.as_mut() };
+        let RunRounds(run) = unsafe { body.as_mut() };
         run()
     }
 
@@ -108,7 +108,7 @@ impl<F: FnMut() -> Next + Send + 'static> Body for Many<F> {
     }
 }
 
-/// A whole block; `M` is `Member` or nothing.
+/// A whole block; `M` is `OwnedLink` or nothing.
 #[repr(C)]
 struct Cell<M, B> {
     head: Head,
@@ -116,7 +116,7 @@ struct Cell<M, B> {
     body: ManuallyDrop<B>,
 }
 
-impl<M: IsMember, B: Body> Cell<M, B> {
+impl<M: IsMember, B: Closure> Cell<M, B> {
     const CALLS: Calls = Calls {
         run: Self::run,
         drop: Self::drop,
@@ -145,7 +145,7 @@ impl<M: IsMember, B: Body> Cell<M, B> {
         // SAFETY: as above; it is not looked at again.
         unsafe { member.drop_in_place() };
         // SAFETY: `new` took the block from the same kind and layout.
-        unsafe { memory::free(Kind::Node, Layout::new::<Self>(), block.cast()) };
+        unsafe { memory::free(BlockKind::Node, Layout::new::<Self>(), block.cast()) };
     }
 }
 
@@ -155,7 +155,7 @@ trait IsMember {
 impl IsMember for () {
     const IS: bool = false;
 }
-impl IsMember for Member {
+impl IsMember for OwnedLink {
     const IS: bool = true;
 }
 
@@ -170,11 +170,11 @@ unsafe impl Sync for CallbackPtr {}
 
 /// A new callback, pending and in no list: claims of the scheduler and of the handle.
 #[inline]
-pub(super) fn new<B: Body>(owner: Option<Arc<Group>>, body: B) -> CallbackPtr {
+pub(super) fn new<B: Closure>(owner: Option<Arc<Group>>, body: B) -> CallbackPtr {
     match owner {
         None => make((), body),
         Some(group) => make(
-            Member {
+            OwnedLink {
                 group,
                 next: UnsafeCell::new(None),
                 prev: UnsafeCell::new(None),
@@ -185,11 +185,11 @@ pub(super) fn new<B: Body>(owner: Option<Arc<Group>>, body: B) -> CallbackPtr {
 }
 
 #[inline]
-fn make<M: IsMember, B: Body>(member: M, body: B) -> CallbackPtr {
-    let block = memory::alloc(Kind::Node, Layout::new::<Cell<M, B>>()).cast::<Cell<M, B>>();
+fn make<M: IsMember, B: Closure>(member: M, body: B) -> CallbackPtr {
+    let block = memory::alloc(BlockKind::Node, Layout::new::<Cell<M, B>>()).cast::<Cell<M, B>>();
     let cell = Cell {
         head: Head {
-            entry: Entry::new(entry::Kind::Callback, 0, 0),
+            entry: Entry::new(entry::TimerKind::Callback, 0, 0),
             calls: Cell::<M, B>::STATIC,
         },
         member,
@@ -222,14 +222,14 @@ impl CallbackPtr {
 
     /// # Safety
     /// As [`head`](CallbackPtr::head).
-    pub(super) unsafe fn member<'a>(self) -> Option<&'a Member> {
+    pub(super) unsafe fn member<'a>(self) -> Option<&'a OwnedLink> {
         // SAFETY: the caller's promise.
         let has_owner = unsafe { self.head() }.calls.has_owner;
         if !has_owner {
             return None;
         }
         // SAFETY: layout: with an owner, a member lies behind the head.
-        let member = unsafe { self.0.add(1) }.cast::<Member>();
+        let member = unsafe { self.0.add(1) }.cast::<OwnedLink>();
         // SAFETY: as above.
         Some(unsafe { member.as_ref() })
     }
@@ -313,7 +313,7 @@ mod tests {
 
     #[test]
     fn a_callback_takes_40_bytes_and_its_closure_and_24_more_with_an_owner() {
-        assert_eq!(size_of::<Cell<(), Once<[u64; 2]>>>(), 40 + 16);
-        assert_eq!(size_of::<Cell<Member, Once<[u64; 2]>>>(), 64 + 16);
+        assert_eq!(size_of::<Cell<(), RunOnce<[u64; 2]>>>(), 40 + 16);
+        assert_eq!(size_of::<Cell<OwnedLink, RunOnce<[u64; 2]>>>(), 64 + 16);
     }
 }

@@ -11,7 +11,7 @@ use std::{panic::AssertUnwindSafe, sync::Arc};
 
 use crate::{
     callback::{
-        cell::{CallbackPtr, Member},
+        cell::{CallbackPtr, OwnedLink},
         start,
     },
     job::{JobRef, exit_hooks},
@@ -144,7 +144,7 @@ impl Owner {
     #[inline]
     pub fn current() -> Owner {
         let cx = context::again();
-        let job = match cx.root_fork() {
+        let job = match cx.thread_fork() {
             Some(fork) => fork.root_job(),
             None => cx.job(),
         };
@@ -153,14 +153,14 @@ impl Owner {
         };
         // SAFETY: the thread runs the job, or what that forked and waits for: it is alive.
         let header = unsafe { job.header() };
-        let mut parts = header.extras.parts();
-        if parts.callbacks.is_some() || parts.callback.is_some() {
-            let group = parts.callbacks.clone();
+        let mut extensions = header.extensions.lock();
+        if extensions.callbacks.is_some() || extensions.callback.is_some() {
+            let group = extensions.callbacks.clone();
             return Owner(group.and_then(|group| group.downcast().ok()));
         }
         let group = Arc::new(Group::new(header.runtime()));
-        parts.callbacks = Some(group.clone());
-        drop(parts);
+        extensions.callbacks = Some(group.clone());
+        drop(extensions);
         let ending = group.clone();
         // SAFETY: as above.
         let job = unsafe { JobRef::new_for(job) };
@@ -200,26 +200,26 @@ impl std::fmt::Debug for Owner {
 }
 
 /// The place in the list of a callback that has an owner. Under the owner's lock.
-fn member<'a>(callback: CallbackPtr) -> &'a Member {
+fn member<'a>(callback: CallbackPtr) -> &'a OwnedLink {
     // SAFETY: claim: callers pass what is in the list or about to be.
     let member = unsafe { callback.member() };
     member.expect("only callbacks with an owner join")
 }
 
-fn get(member: &Member) -> (Option<CallbackPtr>, Option<CallbackPtr>) {
+fn get(member: &OwnedLink) -> (Option<CallbackPtr>, Option<CallbackPtr>) {
     // SAFETY: links are touched under the lock only.
     let next = unsafe { *member.next.get() };
     // SAFETY: as above.
     (next, unsafe { *member.prev.get() })
 }
 
-fn set(member: &Member, next: Option<CallbackPtr>, prev: Option<CallbackPtr>) {
+fn set(member: &OwnedLink, next: Option<CallbackPtr>, prev: Option<CallbackPtr>) {
     // SAFETY: links are touched under the lock only.
     unsafe { *member.next.get() = next };
     set_prev(member, prev);
 }
 
-fn set_prev(member: &Member, prev: Option<CallbackPtr>) {
+fn set_prev(member: &OwnedLink, prev: Option<CallbackPtr>) {
     // SAFETY: links are touched under the lock only.
     unsafe { *member.prev.get() = prev };
 }

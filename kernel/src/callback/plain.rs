@@ -1,7 +1,7 @@
 //! The plain form of a callback: a closure that runs once, or in rounds.
 
 use crate::callback::{
-    cell::{Many, Once},
+    cell::{RunOnce, RunRounds},
     group::Owner,
     start::{Handle, When},
 };
@@ -34,11 +34,11 @@ pub enum Next {
 /// ```
 #[inline]
 pub fn once(owner: Owner, when: When, run: impl FnOnce() + Send + 'static) -> Handle {
-    crate::callback::start::start(owner, when, Once(run))
+    crate::callback::start::start(owner, when, RunOnce(run))
 }
 
 /// Starts a callback that runs in rounds until it says [`Next::Ended`], all in the same block. As [`once`].
 #[inline]
 pub fn rounds(owner: Owner, when: When, run: impl FnMut() -> Next + Send + 'static) -> Handle {
-    crate::callback::start::start(owner, when, Many(run))
+    crate::callback::start::start(owner, when, RunRounds(run))
 }

@@ -24,7 +24,7 @@ use crate::{
         group::{CallbackPanic, Group},
         start::{When, arm},
     },
-    job::{self, JobPtr, Spec, runnable::Runnable, state::Inbox},
+    job::{self, JobPtr, Spec, runnable::Runnable, transition::Inbox},
     report::{self, panic_message},
     scheduler::workers::{context, ready, run::CancelUnwind},
     services::Callbacks,
@@ -58,7 +58,7 @@ impl Callbacks for Runners {
             runtime,
             site: Location::caller(),
             inbox: Inbox::None,
-            home: None,
+            pinned: None,
             flags: 0,
             refs: 0,
         };
@@ -109,12 +109,12 @@ impl Runner {
     /// Puts what it brings into the queue of the calling worker. False if the thread holds no right any more.
     fn hand_in(&mut self) -> bool {
         let cx = context::again();
-        if let Some((worker, epoch)) = cx.worker() {
-            if let Ok(mut inside) = worker.gate.enter(epoch) {
+        if let Some((worker, lease)) = cx.worker() {
+            if let Ok(mut core) = worker.core.enter(lease) {
                 while let Some(entry) = self.bring.pop() {
                     // SAFETY: claim: from the queue that was brought.
                     unsafe { entry.get() }.set_worker(worker.index);
-                    inside.callbacks.push(entry);
+                    core.callbacks.push(entry);
                 }
                 return true;
             }
@@ -163,11 +163,11 @@ impl Runner {
         let same = |last: Last| last.0 == group && std::ptr::fn_addr_eq(last.1, name);
         if !self.last.is_some_and(same) {
             // SAFETY: the thread that runs a job keeps it alive.
-            let mut parts = unsafe { job.header() }.extras.parts();
-            parts.callback = Some(name);
+            let mut extensions = unsafe { job.header() }.extensions.lock();
+            extensions.callback = Some(name);
             let owner = owner.map(|owner| owner.clone() as Arc<dyn Any + Send + Sync>);
-            let before = std::mem::replace(&mut parts.callbacks, owner);
-            drop(parts);
+            let before = std::mem::replace(&mut extensions.callbacks, owner);
+            drop(extensions);
             drop(before);
             self.last = Some((group, name));
         }
@@ -189,8 +189,8 @@ impl Runner {
             message: panic_message(payload.as_ref()),
         };
         let owner = context::again().job_ref().and_then(|job| {
-            let parts = job.header().extras.existing()?;
-            parts.callbacks.clone()
+            let extensions = job.header().extensions.lock_existing()?;
+            extensions.callbacks.clone()
         });
         let owner = owner.and_then(|owner| owner.downcast::<Group>().ok());
         match owner {
@@ -240,12 +240,12 @@ unsafe fn settle(callback: CallbackPtr, is_alone: bool, when: Option<When>) {
 /// The first callback that is ready at the calling worker; it begins a run of its own.
 fn next_here() -> Option<CallbackPtr> {
     let cx = context::again();
-    let (worker, epoch) = cx.worker()?;
-    let Ok(mut inside) = worker.gate.enter(epoch) else {
+    let (worker, lease) = cx.worker()?;
+    let Ok(mut core) = worker.core.enter(lease) else {
         cx.lose();
         return None;
     };
-    let entry = inside.callbacks.pop()?;
+    let entry = core.callbacks.pop()?;
     worker.renew_running();
     // SAFETY: only callbacks are queued.
     Some(unsafe { CallbackPtr::of(entry) })

@@ -6,7 +6,7 @@ use std::{fmt, time::Instant};
 
 use crate::{
     callback::{
-        cell::{self, Body, CallbackPtr, discard},
+        cell::{self, CallbackPtr, Closure, discard},
         group::Owner,
     },
     scheduler::workers::{
@@ -15,7 +15,7 @@ use crate::{
     },
     timer::{
         arrivals::Pushed,
-        entry::{Place, READY_TICK},
+        entry::{EntryPlace, READY_TICK},
         phase::Take,
     },
 };
@@ -37,7 +37,7 @@ pub struct Handle {
 }
 
 #[inline]
-pub(super) fn start<B: Body>(owner: Owner, when: When, body: B) -> Handle {
+pub(super) fn start<B: Closure>(owner: Owner, when: When, body: B) -> Handle {
     let runtime = owner.0.as_ref().map(|group| group.runtime);
     in_runtime(runtime, move |shared| {
         let Some(shared) = shared else {
@@ -101,14 +101,14 @@ pub(super) unsafe fn arm(shared: &Shared, callback: CallbackPtr, when: When) {
     // SAFETY: the links of what is in no list are the caller's.
     unsafe { (*entry.links.get()).deadline = tick };
     let cx = context::again();
-    if let Some((worker, epoch)) = cx.worker_of(shared.id()) {
-        if let Ok(mut inside) = worker.gate.enter(epoch) {
+    if let Some((worker, lease)) = cx.worker_of(shared.id()) {
+        if let Ok(mut core) = worker.core.enter(lease) {
             entry.set_worker(worker.index);
             if !worker.arrivals.is_closed() {
                 // SAFETY: the caller's promise; inside the gate.
-                return unsafe { inside.link(callback.entry()) };
+                return unsafe { core.link(callback.entry()) };
             }
-            drop(inside);
+            drop(core);
             // SAFETY: the caller's promise.
             return unsafe { discard(callback) };
         }
@@ -137,7 +137,7 @@ unsafe fn arm_outside(shared: &Shared, callback: CallbackPtr) {
 /// There is something for this worker alone, which may sleep, until a later timer or for ever.
 #[cold]
 fn wake(shared: &Shared, worker: usize) {
-    if let Some(sleeper) = shared.idle.notify_worker(worker) {
+    if let Some(sleeper) = shared.sleepers.notify_worker(worker) {
         sleeper.wake(shared);
     }
 }
@@ -145,20 +145,20 @@ fn wake(shared: &Shared, worker: usize) {
 /// Takes a callback out of the calling worker's own lists. False if it is in none of them.
 fn unlink_here(callback: CallbackPtr, runtime: u16) -> bool {
     let cx = context::again();
-    let Some((worker, epoch)) = cx.worker_of(runtime) else {
+    let Some((worker, lease)) = cx.worker_of(runtime) else {
         return false;
     };
-    let Ok(mut inside) = worker.gate.enter(epoch) else {
+    let Ok(mut core) = worker.core.enter(lease) else {
         return false;
     };
     // SAFETY: claim: the callers have one.
     let place = unsafe { callback.head() }.entry.place();
-    if usize::from(place.worker) != worker.index || place.slot == Place::OUT {
+    if usize::from(place.worker) != worker.index || place.slot == EntryPlace::OUT {
         return false;
     }
     match place.slot {
-        Place::READY => inside.callbacks.remove(callback.entry()),
-        _ => inside.wheel.remove(callback.entry()),
+        EntryPlace::READY => core.callbacks.remove(callback.entry()),
+        _ => core.wheel.remove(callback.entry()),
     }
     true
 }

@@ -7,7 +7,7 @@
 #![allow(unsafe_code)]
 
 use crate::{
-    fork::fork_deque::Lane,
+    fork::fork_deque::ForkDeque,
     scheduler::workers::{
         cancel,
         context::{self, Context},
@@ -15,17 +15,17 @@ use crate::{
     },
 };
 
-/// Whether the job at the root of `lane`'s forks is cancelled.
-fn root_is_cancelled(lane: &Lane) -> bool {
-    lane.root().canceller().is_some_and(|root| {
+/// Whether the job at the root of `fork_deque`'s forks is cancelled.
+fn root_is_cancelled(fork_deque: &ForkDeque) -> bool {
+    fork_deque.root().canceller().is_some_and(|root| {
         // SAFETY: the root runs the lane's region, or waits, through its joins, for the half that does.
         unsafe { root.header() }.state.is_cancelled()
     })
 }
 
 /// A stolen half begins: a cancel that its root has seen already is one for its own job.
-pub(super) fn inherit(lane: &Lane) {
-    if root_is_cancelled(lane)
+pub(super) fn inherit(fork_deque: &ForkDeque) {
+    if root_is_cancelled(fork_deque)
         && let Some(job) = context::here().job_ref()
     {
         cancel::cancel_alone(&job);
@@ -33,25 +33,25 @@ pub(super) fn inherit(lane: &Lane) {
 }
 
 /// A region begins: a cancel that its job has seen already is obeyed at its first fork.
-pub(super) fn ring_if_cancelled(here: &Context, lane: &Lane) {
+pub(super) fn ring_if_cancelled(here: &Context, fork_deque: &ForkDeque) {
     let is_cancelled = here.job().is_some_and(|job| {
         // SAFETY: the thread that runs a job keeps it alive.
         unsafe { job.header() }.state.is_cancelled()
     });
     if is_cancelled {
-        lane.deque.ring();
+        fork_deque.deque.ring();
     }
 }
 
 /// Unwinds the running job if it is cancelled, and has not unwound before.
-pub(super) fn unwind_if_cancelled(lane: &Lane) {
+pub(super) fn unwind_if_cancelled(fork_deque: &ForkDeque) {
     let here = context::here();
     let Some(job) = here.job_ref() else { return };
-    inherit(lane);
+    inherit(fork_deque);
     if !job.header().state.is_cancelled() || here.is_panicking() || here.is_dropping() {
         return;
     }
-    if !std::mem::replace(&mut job.header().extras.parts().unwound, true) {
+    if !std::mem::replace(&mut job.header().extensions.lock().unwound, true) {
         drop(job);
         run::unwind_cancelled();
     }

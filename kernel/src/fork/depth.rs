@@ -3,7 +3,7 @@
 //! What may be used in a region is bounded by the runtime's `fork_stack` setting; beyond it the fork panics.
 
 use crate::{
-    fork::fork_deque::Lane,
+    fork::fork_deque::ForkDeque,
     scheduler::{
         stackful::{segment, stack_context},
         workers::context,
@@ -15,7 +15,7 @@ use crate::{
 /// stack it is a quarter.
 const RESERVE: usize = 128 << 10;
 /// The size of a further stack. Only what is used of it takes memory.
-const FURTHER: usize = 16 << 20;
+const SEGMENT: usize = 16 << 20;
 
 /// The address below which a fork on the calling thread's stack goes on on a further one.
 pub(super) fn end_of_stack() -> usize {
@@ -36,41 +36,43 @@ pub(super) fn end_of_stack() -> usize {
 /// If the lane's region uses as much as it may. A panic of `f` comes through.
 #[cold]
 #[inline(never)]
-pub(super) fn further<R>(lane: &Lane, f: impl FnOnce() -> R) -> R {
-    let limit = lane.shared().config.fork_stack;
-    let used = lane.further.get() + FURTHER;
+pub(super) fn segment<R>(fork_deque: &ForkDeque, f: impl FnOnce() -> R) -> R {
+    let limit = fork_deque.shared().config.fork_stack;
+    let used = fork_deque.segment.get() + SEGMENT;
     assert!(
         used <= limit,
         "this recursion through fork::join needs more than the {limit} bytes of stack that it may use; let \
          it be less deep, or raise Builder::fork_stack",
     );
     let _former = Former {
-        lane,
-        stack_end: lane.stack_end.get(),
+        fork_deque,
+        stack_end: fork_deque.stack_end.get(),
     };
-    lane.further.set(used);
-    continue_on_further_stack(|| {
-        lane.stack_end.set(end_of_stack());
+    fork_deque.segment.set(used);
+    continue_on_segment(|| {
+        fork_deque.stack_end.set(end_of_stack());
         f()
     })
 }
 
 /// The stack from which a fork went on; the lane is on it again when this is dropped.
 struct Former<'a> {
-    lane: &'a Lane,
+    fork_deque: &'a ForkDeque,
     stack_end: usize,
 }
 
 impl Drop for Former<'_> {
     fn drop(&mut self) {
-        self.lane.stack_end.set(self.stack_end);
-        self.lane.further.set(self.lane.further.get() - FURTHER);
+        self.fork_deque.stack_end.set(self.stack_end);
+        self.fork_deque
+            .segment
+            .set(self.fork_deque.segment.get() - SEGMENT);
     }
 }
 
-/// Runs `f` on another stack of [`FURTHER`] bytes, and comes back with its result, or its panic.
-fn continue_on_further_stack<R>(f: impl FnOnce() -> R) -> R {
-    match stack::take(Stack::class_of(FURTHER)) {
+/// Runs `f` on another stack of [`SEGMENT`] bytes, and comes back with its result, or its panic.
+fn continue_on_segment<R>(f: impl FnOnce() -> R) -> R {
+    match stack::take(Stack::class_of(SEGMENT)) {
         Ok(stack) => segment::call_on(stack, f),
         Err(error) => panic!("this recursion through fork::join cannot go on: {error}"),
     }

@@ -62,10 +62,10 @@ pub(crate) struct Deque<T, S> {
     top: AtomicUsize,
     /// Whether both sides need a full fence.
     is_symmetric: bool,
-    thieves: Mutex<Inner<T, S>>,
+    thieves: Mutex<DequeRoom<T, S>>,
 }
 
-struct Inner<T, S> {
+struct DequeRoom<T, S> {
     /// What `slots` points to.
     room: Box<[AtomicPtr<T>]>,
     /// What thieves left; the entry of place 0 first. As long as `top`.
@@ -99,7 +99,7 @@ impl<T, S> Deque<T, S> {
             seen_top: Apart(AtomicUsize::new(if is_symmetric { usize::MAX } else { 0 })),
             top: AtomicUsize::new(0),
             is_symmetric,
-            thieves: Mutex::new(Inner {
+            thieves: Mutex::new(DequeRoom {
                 room,
                 stolen: Vec::new(),
             }),
@@ -219,8 +219,8 @@ impl<T, S> Deque<T, S> {
     }
 
     /// Lets a thief in; one at a time. Any thread.
-    pub(crate) fn thief(&self) -> Thief<'_, T, S> {
-        Thief {
+    pub(crate) fn thief(&self) -> DequeThief<'_, T, S> {
+        DequeThief {
             deque: self,
             inner: lock(&self.thieves),
         }
@@ -228,12 +228,12 @@ impl<T, S> Deque<T, S> {
 }
 
 /// A thief, alone among thieves.
-pub(crate) struct Thief<'a, T, S> {
+pub(crate) struct DequeThief<'a, T, S> {
     deque: &'a Deque<T, S>,
-    inner: MutexGuard<'a, Inner<T, S>>,
+    inner: MutexGuard<'a, DequeRoom<T, S>>,
 }
 
-impl<T, S> Thief<'_, T, S> {
+impl<T, S> DequeThief<'_, T, S> {
     /// Steals the oldest entry, if one stays for a while, and leaves in its place what `leave` makes of it.
     /// Costs a heavy fence if there seems to be one.
     pub(crate) fn steal<R>(

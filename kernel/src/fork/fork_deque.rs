@@ -7,8 +7,8 @@
 //! Lanes are never freed before their runtime, and are used again, so that thieves may look at any time.
 //!
 //! Invariants:
-//! - `stack_end`, `further` and what an owner does with the deque belong to the thread that claimed the lane.
-//! - `line` is written before the region's first push, or is empty; thieves read it under the deque's lock.
+//! - `stack_end`, `segment` and what an owner does with the deque belong to the thread that claimed the lane.
+//! - `ancestry` is written before the region's first push, or is empty; thieves read it under the deque's lock.
 
 #![allow(unsafe_code)]
 
@@ -19,28 +19,29 @@ use std::{
 };
 
 use crate::fork::{
-    deque::Deque, root_fork::Descent, root_job::Root, stack_job::Header, stolen_job::Theft,
+    deque::Deque, root_fork::Origin, root_job::RootJob, stack_job::EntryHeader,
+    stolen_job::StolenJob,
 };
 use crate::{
     fork::fork_deques,
     job::{self, JobPtr, JobRef},
     scheduler::workers::context::Context,
     scheduler::workers::shared::Shared,
-    services::{RootFork, WaitedBefore},
+    services::{ThreadFork, WaitedBefore},
     sys::barrier,
     sys::{AtomicBool, AtomicPtr, Mutex, Ordering, lock},
 };
 
 /// From whom the forks of a lane descend: the numbers of thefts, the first one first.
-pub(super) type Line = Arc<[u64]>;
+pub(super) type Ancestry = Arc<[u64]>;
 
 /// See the head of this file.
-pub(crate) struct Lane {
-    pub(super) deque: Deque<Header, Theft>,
+pub(crate) struct ForkDeque {
+    pub(super) deque: Deque<EntryHeader, StolenJob>,
     /// Below this address of its stack a fork goes on on a further one.
     pub(super) stack_end: Cell<usize>,
     /// How many bytes of further stacks the region uses.
-    pub(super) further: Cell<usize>,
+    pub(super) segment: Cell<usize>,
     /// Whether a thread has the lane, in a region or to spare.
     claimed: AtomicBool,
     /// Whether a region lasts.
@@ -49,33 +50,33 @@ pub(crate) struct Lane {
     pub(super) parked: AtomicBool,
     /// The job that runs the region; null on a foreign thread.
     job: AtomicPtr<job::Header>,
-    /// The [`Root`] of all forks that this one descends from.
+    /// The [`RootJob`] of all forks that this one descends from.
     root: AtomicPtr<job::Header>,
-    line: Mutex<Option<Line>>,
+    ancestry: Mutex<Option<Ancestry>>,
     /// The runtime that owns the lane.
     shared: *const Shared,
     /// The lane that was made before this one.
-    pub(super) next: *const Lane,
+    pub(super) next: *const ForkDeque,
 }
 
 // SAFETY: the cells belong to the thread that claimed the lane; `next` never changes.
-unsafe impl Sync for Lane {}
+unsafe impl Sync for ForkDeque {}
 // SAFETY: as above.
-unsafe impl Send for Lane {}
+unsafe impl Send for ForkDeque {}
 
-impl Lane {
+impl ForkDeque {
     /// A lane that the caller has claimed.
-    pub(super) fn new(shared: &Shared, next: *const Lane) -> Lane {
-        Lane {
+    pub(super) fn new(shared: &Shared, next: *const ForkDeque) -> ForkDeque {
+        ForkDeque {
             deque: Deque::new(),
             stack_end: Cell::new(0),
-            further: Cell::new(0),
+            segment: Cell::new(0),
             claimed: AtomicBool::new(true),
             active: AtomicBool::new(false),
             parked: AtomicBool::new(false),
             job: AtomicPtr::new(ptr::null_mut()),
             root: AtomicPtr::new(ptr::null_mut()),
-            line: Mutex::new(None),
+            ancestry: Mutex::new(None),
             shared: ptr::from_ref(shared),
             next,
         }
@@ -98,16 +99,16 @@ impl Lane {
         self.claimed.store(false, Ordering::Release);
     }
 
-    /// A region begins, run by `job`. `descent`: what it descends from, if it was stolen.
-    pub(super) fn begin(&self, job: Option<JobPtr>, descent: Option<Descent>) {
-        let root = descent
+    /// A region begins, run by `job`. `origin`: what it descends from, if it was stolen.
+    pub(super) fn begin(&self, job: Option<JobPtr>, origin: Option<Origin>) {
+        let root = origin
             .as_ref()
-            .map_or(Root::new(job), |descent| descent.root);
+            .map_or(RootJob::new(job), |origin| origin.root);
         let job = job.map_or(ptr::null_mut(), |job| job.as_raw().as_ptr());
         self.job.store(job, Ordering::Relaxed);
         self.root.store(root.into_raw(), Ordering::Relaxed);
-        if let Some(descent) = descent {
-            *lock(&self.line) = Some(descent.line);
+        if let Some(origin) = origin {
+            *lock(&self.ancestry) = Some(origin.ancestry);
         }
         // Release: pairs with the load in `is_active`.
         self.active.store(true, Ordering::Release);
@@ -127,8 +128,8 @@ impl Lane {
     }
 
     /// The region, which was stolen, has ended: what is forked here later descends from nobody.
-    pub(super) fn forget_line(&self) {
-        *lock(&self.line) = None;
+    pub(super) fn forget_ancestry(&self) {
+        *lock(&self.ancestry) = None;
     }
 
     pub(super) fn is_active(&self) -> bool {
@@ -136,13 +137,13 @@ impl Lane {
     }
 
     /// What the region descends from.
-    pub(super) fn root(&self) -> Root {
-        Root::from_raw(self.root.load(Ordering::Relaxed))
+    pub(super) fn root(&self) -> RootJob {
+        RootJob::from_raw(self.root.load(Ordering::Relaxed))
     }
 
     /// What those descend from that are forked here: while a cancel unwinds already, it does not reach them. By the
     /// region's thread, or a thief that has just taken a half of the lane.
-    pub(super) fn root_of_forks(&self) -> Root {
+    pub(super) fn root_of_forks(&self) -> RootJob {
         match self.unwinds() {
             true => self.root().cut_off(),
             false => self.root(),
@@ -156,7 +157,10 @@ impl Lane {
         jobs.into_iter().flatten().any(|job| {
             // SAFETY: it runs, or waits for, who asks.
             let header = unsafe { job.header() };
-            header.extras.existing().is_some_and(|parts| parts.unwound)
+            header
+                .extensions
+                .lock_existing()
+                .is_some_and(|extensions| extensions.unwound)
         })
     }
 
@@ -182,8 +186,8 @@ impl Lane {
     }
 
     /// The thefts that the region descends from.
-    pub(super) fn line(&self) -> Option<Line> {
-        lock(&self.line).clone()
+    pub(super) fn ancestry(&self) -> Option<Ancestry> {
+        lock(&self.ancestry).clone()
     }
 
     /// Whether the region computes at this moment, as far as can be told from outside: its thread does not
@@ -201,7 +205,7 @@ impl Lane {
     }
 }
 
-impl RootFork for Lane {
+impl ThreadFork for ForkDeque {
     fn root_job(&self) -> Option<JobPtr> {
         self.root().job()
     }
@@ -229,20 +233,20 @@ impl RootFork for Lane {
 
 /// The lane of the calling thread's root fork.
 #[inline(always)]
-pub(super) fn of(cx: &Context) -> Option<&Lane> {
-    let fork = cx.root_fork_ptr()?.cast::<Lane>();
+pub(super) fn of(cx: &Context) -> Option<&ForkDeque> {
+    let fork = cx.thread_fork_ptr()?.cast::<ForkDeque>();
     // SAFETY: only lanes are set, and whoever set it stays inside the fork's runtime until it is replaced.
     Some(unsafe { fork.as_ref() })
 }
 
 /// The lane that the calling thread keeps, if it keeps one; it keeps it no longer.
-pub(super) fn take_spare(cx: &Context) -> Option<&Lane> {
-    let spare = cx.take_spare_root_fork()?.cast::<Lane>();
+pub(super) fn take_spare(cx: &Context) -> Option<&ForkDeque> {
+    let spare = cx.take_spare_thread_fork()?.cast::<ForkDeque>();
     // SAFETY: only lanes are kept; the thread belongs to the lane's runtime, and gives the lane back before it ends.
     Some(unsafe { spare.as_ref() })
 }
 
 /// The lane as a thread's context names it.
-pub(super) fn named(lane: &Lane) -> NonNull<dyn RootFork> {
-    NonNull::from(lane as &dyn RootFork)
+pub(super) fn named(fork_deque: &ForkDeque) -> NonNull<dyn ThreadFork> {
+    NonNull::from(fork_deque as &dyn ThreadFork)
 }

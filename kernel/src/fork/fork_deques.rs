@@ -9,7 +9,7 @@
 
 use std::{any::Any, iter, ptr};
 
-use crate::fork::{fork_deque::Lane, stolen_job};
+use crate::fork::{fork_deque::ForkDeque, stolen_job};
 use crate::{
     job::{JobRef, runnable::Runnable},
     scheduler::workers::cancel,
@@ -19,53 +19,56 @@ use crate::{
 };
 
 /// Those of `shared`.
-pub(super) fn of(shared: &Shared) -> &Lanes {
-    let lanes = shared.forks.as_any().downcast_ref();
-    lanes.expect("the crate root makes them")
+pub(super) fn of(shared: &Shared) -> &ForkDeques {
+    let fork_deques = shared.forks.as_any().downcast_ref();
+    fork_deques.expect("the crate root makes them")
 }
 
 /// See the head of this file.
-pub(crate) struct Lanes {
-    newest: AtomicPtr<Lane>,
+pub(crate) struct ForkDeques {
+    newest: AtomicPtr<ForkDeque>,
     /// How many thefts there were; each gets a number.
-    thefts: AtomicU64,
+    steals: AtomicU64,
 }
 
-impl Lanes {
-    pub(crate) fn new() -> Lanes {
-        Lanes {
+impl ForkDeques {
+    pub(crate) fn new() -> ForkDeques {
+        ForkDeques {
             newest: AtomicPtr::new(ptr::null_mut()),
-            thefts: AtomicU64::new(0),
+            steals: AtomicU64::new(0),
         }
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Lane> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = &ForkDeque> {
         // Acquire: pairs with the exchange in `claim`: the lane is complete.
-        let mut lane: *const Lane = self.newest.load(Ordering::Acquire);
+        let mut fork_deque: *const ForkDeque = self.newest.load(Ordering::Acquire);
         iter::from_fn(move || {
             // SAFETY: a lane in the list lives as long as the list.
-            let current = unsafe { lane.as_ref() }?;
-            lane = current.next;
+            let current = unsafe { fork_deque.as_ref() }?;
+            fork_deque = current.next;
             Some(current)
         })
     }
 
     /// A lane for the calling thread: a free one, else a new one.
-    pub(super) fn claim(&self, shared: &Shared) -> &Lane {
-        if let Some(lane) = self.iter().find(|lane| lane.claim()) {
-            return lane;
+    pub(super) fn claim(&self, shared: &Shared) -> &ForkDeque {
+        if let Some(fork_deque) = self.iter().find(|fork_deque| fork_deque.claim()) {
+            return fork_deque;
         }
         let mut next = self.newest.load(Ordering::Acquire);
         loop {
-            let lane = Box::into_raw(Box::new(Lane::new(shared, next)));
+            let fork_deque = Box::into_raw(Box::new(ForkDeque::new(shared, next)));
             // Release: pairs with the load in `iter`.
             let order = (Ordering::AcqRel, Ordering::Acquire);
-            match self.newest.compare_exchange(next, lane, order.0, order.1) {
+            match self
+                .newest
+                .compare_exchange(next, fork_deque, order.0, order.1)
+            {
                 // SAFETY: it is in the list now, and lives as long.
-                Ok(_) => return unsafe { &*lane },
+                Ok(_) => return unsafe { &*fork_deque },
                 Err(newer) => {
                     // SAFETY: it was made above, and nobody has seen it.
-                    drop(unsafe { Box::from_raw(lane) });
+                    drop(unsafe { Box::from_raw(fork_deque) });
                     next = newer;
                 }
             }
@@ -74,16 +77,16 @@ impl Lanes {
 
     /// The number of a new theft.
     pub(super) fn number(&self) -> u64 {
-        self.thefts.fetch_add(1, Ordering::Relaxed)
+        self.steals.fetch_add(1, Ordering::Relaxed)
     }
 
     /// Whether anybody forks at this moment.
     pub(super) fn are_active(&self) -> bool {
-        self.iter().any(Lane::is_active)
+        self.iter().any(ForkDeque::is_active)
     }
 }
 
-impl Forks<Shared> for Lanes {
+impl Forks<Shared> for ForkDeques {
     fn steal(&self, shared: &Shared) -> Option<Runnable> {
         match sees_work(shared) {
             true => steal_anyhow(shared),
@@ -105,8 +108,8 @@ impl Forks<Shared> for Lanes {
 
     fn ring_all(&self) {
         let mut rung = false;
-        for lane in self.iter() {
-            lane.deque.ring();
+        for fork_deque in self.iter() {
+            fork_deque.deque.ring();
             rung = true;
         }
         if rung {
@@ -119,14 +122,14 @@ impl Forks<Shared> for Lanes {
         // Pairs with the fence in `Region::enter`: either a region that begins now sees the cancel, or it is
         // seen here.
         barrier::full();
-        for lane in self.iter() {
-            if lane.is_run_by(job) {
-                lane.deque.ring();
-            } else if lane.is_cancelled_with(job)
-                && let Some(descendant) = lane.job()
-                && lane.is_cancelled_with(job)
+        for fork_deque in self.iter() {
+            if fork_deque.is_run_by(job) {
+                fork_deque.deque.ring();
+            } else if fork_deque.is_cancelled_with(job)
+                && let Some(descendant) = fork_deque.job()
+                && fork_deque.is_cancelled_with(job)
             {
-                lane.deque.ring();
+                fork_deque.deque.ring();
                 cancel::cancel_alone(&descendant);
             }
         }
@@ -134,7 +137,7 @@ impl Forks<Shared> for Lanes {
 
     fn is_forking(&self, job: &JobRef) -> bool {
         self.iter()
-            .any(|lane| lane.is_active() && lane.is_run_by(job))
+            .any(|fork_deque| fork_deque.is_active() && fork_deque.is_run_by(job))
     }
 
     fn as_any(&self) -> &dyn Any {
@@ -142,31 +145,34 @@ impl Forks<Shared> for Lanes {
     }
 }
 
-impl Drop for Lanes {
+impl Drop for ForkDeques {
     fn drop(&mut self) {
-        let mut lane = self.newest.load(Ordering::Acquire);
-        while !lane.is_null() {
+        let mut fork_deque = self.newest.load(Ordering::Acquire);
+        while !fork_deque.is_null() {
             // SAFETY: `claim` made it, and its runtime is gone, so that no thread has it.
-            let owned = unsafe { Box::from_raw(lane) };
-            lane = owned.next.cast_mut();
+            let owned = unsafe { Box::from_raw(fork_deque) };
+            fork_deque = owned.next.cast_mut();
         }
     }
 }
 
 /// Whether a further region may compute.
 pub(super) fn may_steal(shared: &Shared) -> bool {
-    let computing = of(shared).iter().filter(|lane| lane.computes()).count();
+    let computing = of(shared)
+        .iter()
+        .filter(|fork_deque| fork_deque.computes())
+        .count();
     computing < shared.workers.len()
 }
 
 /// A region no longer computes, so that another one may. Calls whoever sleeps for want of that: no push did,
 /// as long as there was no room.
 pub(super) fn room_for_another(shared: &Shared) {
-    if shared.idle.sleeping() == 0 || !of(shared).are_active() {
+    if shared.sleepers.sleeping() == 0 || !of(shared).are_active() {
         return;
     }
-    for lane in of(shared).iter() {
-        lane.deque.ring();
+    for fork_deque in of(shared).iter() {
+        fork_deque.deque.ring();
     }
     if sees_work(shared) {
         shared.wake_one();
@@ -175,12 +181,15 @@ pub(super) fn room_for_another(shared: &Shared) {
 
 /// Whether there is a half that a worker could steal.
 pub(super) fn sees_work(shared: &Shared) -> bool {
-    of(shared).iter().any(|lane| lane.deque.has_entries()) && may_steal(shared)
+    of(shared)
+        .iter()
+        .any(|fork_deque| fork_deque.deque.has_entries())
+        && may_steal(shared)
 }
 
 fn steal_anyhow(shared: &Shared) -> Option<Runnable> {
     of(shared)
         .iter()
-        .filter(|lane| lane.deque.has_entries())
-        .find_map(|lane| stolen_job::steal_from(shared, lane, |_| true))
+        .filter(|fork_deque| fork_deque.deque.has_entries())
+        .find_map(|fork_deque| stolen_job::steal_from(shared, fork_deque, |_| true))
 }

@@ -6,7 +6,7 @@
 //!
 //! Else, in the cold parts below:
 //! - the owner looks around after its push: somebody sleeps, or the job is cancelled, or the deque is full;
-//! - a thief has the second half: wait for it ([`Theft::wait`]);
+//! - a thief has the second half: wait for it ([`StolenJob::wait`]);
 //! - the first half unwinds: the second one is run nevertheless, or dropped in a cancel, before the
 //!   unwinding goes on;
 //! - the stack nears its end: go on on a further one ([`depth`]).
@@ -21,10 +21,10 @@ use std::{
 use crate::fork::{
     cancel, depth,
     deque::Verdict,
-    fork_deque::{self, Lane},
+    fork_deque::{self, ForkDeque},
     fork_deques, root_fork,
-    stack_job::Half,
-    stolen_job::{Payload, Returned, Theft},
+    stack_job::StackJob,
+    stolen_job::{Payload, Returned, StolenJob},
 };
 use crate::scheduler::workers::{context, run::CancelUnwind};
 
@@ -77,7 +77,7 @@ where
     B: Send,
 {
     match fork_deque::of(context::here()) {
-        Some(lane) => join_on(lane, f, g),
+        Some(fork_deque) => join_on(fork_deque, f, g),
         None => outermost(f, g),
     }
 }
@@ -85,56 +85,60 @@ where
 #[cold]
 #[inline(never)]
 fn outermost<A, B>(f: impl FnOnce() -> A, g: impl FnOnce() -> B) -> (A, B) {
-    root_fork::with_lane(|lane| join_on(lane, f, g))
+    root_fork::with_fork_deque(|fork_deque| join_on(fork_deque, f, g))
 }
 
 #[inline(always)]
-fn join_on<A, B, G: FnOnce() -> B>(lane: &Lane, f: impl FnOnce() -> A, g: G) -> (A, B) {
-    let half = Half::new(g);
-    if (&raw const half).addr() < lane.stack_end.get() {
+fn join_on<A, B, G: FnOnce() -> B>(fork_deque: &ForkDeque, f: impl FnOnce() -> A, g: G) -> (A, B) {
+    let half = StackJob::new(g);
+    if (&raw const half).addr() < fork_deque.stack_end.get() {
         // SAFETY: owner: nobody else has seen the half.
         let g = unsafe { half.take() };
-        return depth::further(lane, || join_on_further(lane, f, g));
+        return depth::segment(fork_deque, || join_on_segment(fork_deque, f, g));
     }
     // SAFETY: the lane is that of the calling thread's region.
-    let (place, look) = unsafe { lane.deque.push(half.as_entry()) };
+    let (place, look) = unsafe { fork_deque.deque.push(half.as_entry()) };
     // Caught, and not left to a destructor: who waits for the second half must not be unwinding, because then
     // its stack could not be left, and what it waits for may be bound to this thread.
     let first = || {
         if look {
-            look_around(lane);
+            look_around(fork_deque);
         }
         f()
     };
     let a = match catch_unwind(AssertUnwindSafe(first)) {
         Ok(a) => a,
         Err(payload) => {
-            settle_unwinding(lane, &half, place, &payload);
+            settle_unwinding(fork_deque, &half, place, &payload);
             resume_unwind(payload)
         }
     };
     // SAFETY: as above; the halves that were pushed later have been popped.
-    if unsafe { lane.deque.pop(place) } {
+    if unsafe { fork_deque.deque.pop(place) } {
         // SAFETY: owner: the half was popped.
         let g = unsafe { half.take() };
         return (a, g());
     }
-    (a, settle(lane, &half, place))
+    (a, settle(fork_deque, &half, place))
 }
 
 #[inline(never)]
-fn join_on_further<A, B>(lane: &Lane, f: impl FnOnce() -> A, g: impl FnOnce() -> B) -> (A, B) {
-    join_on(lane, f, g)
+fn join_on_segment<A, B>(
+    fork_deque: &ForkDeque,
+    f: impl FnOnce() -> A,
+    g: impl FnOnce() -> B,
+) -> (A, B) {
+    join_on(fork_deque, f, g)
 }
 
 /// The result of the half at `place`, whose pop failed.
 #[cold]
 #[inline(never)]
-fn settle<G: FnOnce() -> B, B>(lane: &Lane, half: &Half<G, B>, place: usize) -> B {
+fn settle<G: FnOnce() -> B, B>(fork_deque: &ForkDeque, half: &StackJob<G, B>, place: usize) -> B {
     let mut unwinding = None;
-    if let Some(theft) = judge(lane, place) {
+    if let Some(stolen_job) = judge(fork_deque, place) {
         let returned;
-        (returned, unwinding) = wait(lane, place, theft);
+        (returned, unwinding) = wait(fork_deque, place, stolen_job);
         if returned == Returned::Ran {
             // SAFETY: after: the thief's job is done.
             let outcome = unsafe { half.take_outcome() };
@@ -156,19 +160,19 @@ fn settle<G: FnOnce() -> B, B>(lane: &Lane, half: &Half<G, B>, place: usize) -> 
 #[cold]
 #[inline(never)]
 fn settle_unwinding<G: FnOnce() -> B, B>(
-    lane: &Lane,
-    half: &Half<G, B>,
+    fork_deque: &ForkDeque,
+    half: &StackJob<G, B>,
     place: usize,
     payload: &Payload,
 ) {
     let cancelled = payload.is::<CancelUnwind>();
     // SAFETY: the lane is that of the calling thread's region; later halves have been popped.
-    let popped = unsafe { lane.deque.pop(place) };
-    if !popped && let Some(theft) = judge(lane, place) {
+    let popped = unsafe { fork_deque.deque.pop(place) };
+    if !popped && let Some(stolen_job) = judge(fork_deque, place) {
         if cancelled {
-            theft.cancel();
+            stolen_job.cancel();
         }
-        if wait(lane, place, theft).0 == Returned::Ran {
+        if wait(fork_deque, place, stolen_job).0 == Returned::Ran {
             // SAFETY: after: the thief's job is done.
             let outcome = unsafe { half.take_outcome() };
             forget_panics(move || outcome.map(drop).map_err(mem::forget));
@@ -183,18 +187,22 @@ fn settle_unwinding<G: FnOnce() -> B, B>(
     }
 }
 
-fn judge(lane: &Lane, place: usize) -> Option<Theft> {
+fn judge(fork_deque: &ForkDeque, place: usize) -> Option<StolenJob> {
     // SAFETY: the lane is that of the calling thread's region, and the pop has just failed.
-    match unsafe { lane.deque.judge(place) } {
+    match unsafe { fork_deque.deque.judge(place) } {
         Verdict::Kept => None,
-        Verdict::Stolen(theft) => Some(theft),
+        Verdict::Stolen(stolen_job) => Some(stolen_job),
     }
 }
 
-fn wait(lane: &Lane, place: usize, theft: Theft) -> (Returned, Option<Payload>) {
-    let ended = theft.wait(lane);
+fn wait(
+    fork_deque: &ForkDeque,
+    place: usize,
+    stolen_job: StolenJob,
+) -> (Returned, Option<Payload>) {
+    let ended = stolen_job.wait(fork_deque);
     // SAFETY: the lane is that of the calling thread's region, and the half was judged stolen.
-    unsafe { lane.deque.give_up(place) };
+    unsafe { fork_deque.deque.give_up(place) };
     ended
 }
 
@@ -210,14 +218,14 @@ fn forget_panics<R>(act: impl FnOnce() -> R) {
 /// After a push that was told to: makes room, obeys a cancel, wakes whoever sleeps.
 #[cold]
 #[inline(never)]
-fn look_around(lane: &Lane) {
+fn look_around(fork_deque: &ForkDeque) {
     // SAFETY: the lane is that of the calling thread's region.
-    unsafe { lane.deque.reset_limit() };
-    cancel::unwind_if_cancelled(lane);
-    let shared = lane.shared();
-    if shared.idle.sleeping() > 0 && fork_deques::may_steal(shared) {
+    unsafe { fork_deque.deque.reset_limit() };
+    cancel::unwind_if_cancelled(fork_deque);
+    let shared = fork_deque.shared();
+    if shared.sleepers.sleeping() > 0 && fork_deques::may_steal(shared) {
         // The bell stays rung while somebody sleeps: a searcher that is relied on now may sleep next.
-        lane.deque.ring();
+        fork_deque.deque.ring();
         shared.wake_one();
     }
 }

@@ -19,16 +19,16 @@ use crate::fork::join;
 
 /// Where a stretch must be in the end.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum Half {
     Slice,
     Buffer,
 }
 
-impl Place {
-    fn other(self) -> Place {
+impl Half {
+    fn other(self) -> Half {
         match self {
-            Place::Slice => Place::Buffer,
-            Place::Buffer => Place::Slice,
+            Half::Slice => Half::Buffer,
+            Half::Buffer => Half::Slice,
         }
     }
 }
@@ -44,7 +44,7 @@ where
         slice: items.as_mut_ptr(),
         buffer: buffer.as_mut_ptr(),
         len: items.len(),
-        goal: Place::Slice,
+        goal: Half::Slice,
     };
     stretch.sort(compare, grain);
 }
@@ -54,7 +54,7 @@ struct Stretch<T> {
     slice: *mut T,
     buffer: *mut T,
     len: usize,
-    goal: Place,
+    goal: Half,
 }
 
 // SAFETY: stretch: it owns its items.
@@ -77,8 +77,8 @@ impl<T: Send> Stretch<T> {
     /// What is to be done when both parts have got to the other place than this stretch must.
     fn merge_later(&self, middle: usize) -> Merge<T> {
         let (from, to) = match self.goal {
-            Place::Slice => (self.buffer, self.slice),
-            Place::Buffer => (self.slice, self.buffer),
+            Half::Slice => (self.buffer, self.slice),
+            Half::Buffer => (self.slice, self.buffer),
         };
         Merge {
             left: Run {
@@ -117,7 +117,7 @@ impl<T: Send> Stretch<T> {
 
 impl<T> Drop for Stretch<T> {
     fn drop(&mut self) {
-        if self.goal == Place::Buffer {
+        if self.goal == Half::Buffer {
             // SAFETY: stretch.
             unsafe { ptr::copy_nonoverlapping(self.slice, self.buffer, self.len) };
         }

@@ -15,7 +15,7 @@ use std::{
 use crate::fork::{join, parts::Parts};
 
 /// How a piece ended.
-enum Ended<R, E> {
+enum PieceEnd<R, E> {
     Done(R),
     Failed(E),
     Panicked(Box<dyn Any + Send>),
@@ -50,16 +50,16 @@ where
         failed: AtomicUsize::new(usize::MAX),
     };
     match division.run(parts, 0) {
-        Ended::Done(result) => Ok(result),
-        Ended::Failed(error) => Err(error),
-        Ended::Panicked(payload) => resume_unwind(payload),
-        Ended::LeftOut => unreachable!("the first piece that fails is not left out"),
+        PieceEnd::Done(result) => Ok(result),
+        PieceEnd::Failed(error) => Err(error),
+        PieceEnd::Panicked(payload) => resume_unwind(payload),
+        PieceEnd::LeftOut => unreachable!("the first piece that fails is not left out"),
     }
 }
 
 impl<L, C> Division<'_, L, C> {
     /// `first` is the index of the first item of `parts`.
-    fn run<P, R, E>(&self, parts: P, first: usize) -> Ended<R, E>
+    fn run<P, R, E>(&self, parts: P, first: usize) -> PieceEnd<R, E>
     where
         P: Parts,
         R: Send,
@@ -77,30 +77,30 @@ impl<L, C> Division<'_, L, C> {
             || self.run(right, first + len / 2),
         );
         match (left, right) {
-            (Ended::Done(left), Ended::Done(right)) => {
+            (PieceEnd::Done(left), PieceEnd::Done(right)) => {
                 self.guard(first, || Ok((self.combine)(left, right)))
             }
-            (Ended::Done(_), failed) | (failed, _) => failed,
+            (PieceEnd::Done(_), failed) | (failed, _) => failed,
         }
     }
 
-    fn run_piece<P, R, E>(&self, parts: P, first: usize) -> Ended<R, E>
+    fn run_piece<P, R, E>(&self, parts: P, first: usize) -> PieceEnd<R, E>
     where
         L: Fn(P) -> Result<R, E>,
     {
         // Relaxed: at worst a piece is run in vain.
         if self.failed.load(Ordering::Relaxed) < first {
-            return Ended::LeftOut;
+            return PieceEnd::LeftOut;
         }
         self.guard(first, || (self.leaf)(parts))
     }
 
     /// Runs `act`, and notes if it fails.
-    fn guard<R, E>(&self, first: usize, act: impl FnOnce() -> Result<R, E>) -> Ended<R, E> {
+    fn guard<R, E>(&self, first: usize, act: impl FnOnce() -> Result<R, E>) -> PieceEnd<R, E> {
         let ended = match catch_unwind(AssertUnwindSafe(act)) {
-            Ok(Ok(result)) => return Ended::Done(result),
-            Ok(Err(error)) => Ended::Failed(error),
-            Err(payload) => Ended::Panicked(payload),
+            Ok(Ok(result)) => return PieceEnd::Done(result),
+            Ok(Err(error)) => PieceEnd::Failed(error),
+            Err(payload) => PieceEnd::Panicked(payload),
         };
         self.failed.fetch_min(first, Ordering::Relaxed);
         ended

@@ -6,9 +6,9 @@
 use crate::{
     fork::{
         cancel, depth,
-        fork_deque::{self, Lane, Line},
+        fork_deque::{self, Ancestry, ForkDeque},
         fork_deques,
-        root_job::Root,
+        root_job::RootJob,
     },
     scheduler::workers::{
         context::{self, Context},
@@ -19,73 +19,76 @@ use crate::{
 };
 
 /// What a stolen half descends from.
-pub(super) struct Descent {
-    pub(super) root: Root,
-    pub(super) line: Line,
+pub(super) struct Origin {
+    pub(super) root: RootJob,
+    pub(super) ancestry: Ancestry,
 }
 
 /// Lasts until it is dropped.
-pub(super) struct Region<'a> {
-    pub(super) lane: &'a Lane,
+pub(super) struct RootFork<'a> {
+    pub(super) fork_deque: &'a ForkDeque,
     is_stolen: bool,
 }
 
 /// Runs `act` with the lane of the calling thread's region, which begins here if there is none.
-pub(super) fn with_lane<R>(act: impl FnOnce(&Lane) -> R) -> R {
+pub(super) fn with_fork_deque<R>(act: impl FnOnce(&ForkDeque) -> R) -> R {
     let here = context::here();
     match fork_deque::of(here) {
-        Some(lane) => act(lane),
+        Some(fork_deque) => act(fork_deque),
         None => current::with_current(|shared| {
-            let region = Region::enter(here, shared, None);
-            act(region.lane)
+            let root_fork = RootFork::enter(here, shared, None);
+            act(root_fork.fork_deque)
         }),
     }
 }
 
-impl<'a> Region<'a> {
+impl<'a> RootFork<'a> {
     /// The calling thread, whose context is `here`, begins a region in the runtime `shared`.
     pub(super) fn enter(
         here: &'a Context,
         shared: &'a Shared,
-        descent: Option<Descent>,
-    ) -> Region<'a> {
-        let lane = match fork_deque::take_spare(here) {
+        origin: Option<Origin>,
+    ) -> RootFork<'a> {
+        let fork_deque = match fork_deque::take_spare(here) {
             Some(spare) => spare,
             None => fork_deques::of(shared).claim(shared),
         };
-        let is_stolen = descent.is_some();
-        lane.stack_end.set(depth::end_of_stack());
-        lane.begin(here.job(), descent);
+        let is_stolen = origin.is_some();
+        fork_deque.stack_end.set(depth::end_of_stack());
+        fork_deque.begin(here.job(), origin);
         if here.is_dropping() || here.is_panicking() {
-            lane.cut_off();
+            fork_deque.cut_off();
         }
-        here.set_root_fork(Some(fork_deque::named(lane)));
+        here.set_thread_fork(Some(fork_deque::named(fork_deque)));
         if here.job().is_some() {
             // Pairs with the fence in `Lanes::cancel_forks_of`.
             barrier::full();
             if is_stolen {
-                cancel::inherit(lane);
+                cancel::inherit(fork_deque);
             }
-            cancel::ring_if_cancelled(here, lane);
+            cancel::ring_if_cancelled(here, fork_deque);
         }
-        Region { lane, is_stolen }
+        RootFork {
+            fork_deque,
+            is_stolen,
+        }
     }
 }
 
-impl Drop for Region<'_> {
+impl Drop for RootFork<'_> {
     fn drop(&mut self) {
         if self.is_stolen {
-            self.lane.forget_line();
+            self.fork_deque.forget_ancestry();
         }
-        self.lane.end();
-        let shared = self.lane.shared();
+        self.fork_deque.end();
+        let shared = self.fork_deque.shared();
         // Asked for anew: a fiber that moves may end its region on another thread.
         let here = context::again();
-        here.set_root_fork(None);
+        here.set_thread_fork(None);
         // A thread of the runtime keeps its lane, and gives it back when it ends.
         let keeps = here.worker().is_some() && !shared.is_driven();
-        if !keeps || !here.keep_spare_root_fork(fork_deque::named(self.lane)) {
-            self.lane.unclaim();
+        if !keeps || !here.keep_spare_thread_fork(fork_deque::named(self.fork_deque)) {
+            self.fork_deque.unclaim();
         }
         fork_deques::room_for_another(shared);
     }

@@ -11,23 +11,23 @@ const CUT_OFF: usize = 1;
 
 /// A root, as an address and no more; null on a foreign thread.
 #[derive(Clone, Copy)]
-pub(super) struct Root(*mut Header);
+pub(super) struct RootJob(*mut Header);
 
 // SAFETY: an address, which is followed only while something runs or waits that was forked, for which the root
 // waits.
-unsafe impl Send for Root {}
+unsafe impl Send for RootJob {}
 // SAFETY: as above.
-unsafe impl Sync for Root {}
+unsafe impl Sync for RootJob {}
 
-impl Root {
-    pub(super) fn new(job: Option<JobPtr>) -> Root {
-        Root(job.map_or(ptr::null_mut(), |job| job.as_raw().as_ptr()))
+impl RootJob {
+    pub(super) fn new(job: Option<JobPtr>) -> RootJob {
+        RootJob(job.map_or(ptr::null_mut(), |job| job.as_raw().as_ptr()))
     }
 
     /// The same one, whose cancel does not reach the forks: a destructor that forks while its job unwinds is not
     /// to be unwound by the same cancel once more.
-    pub(super) fn cut_off(self) -> Root {
-        Root(self.0.map_addr(|address| address | CUT_OFF))
+    pub(super) fn cut_off(self) -> RootJob {
+        RootJob(self.0.map_addr(|address| address | CUT_OFF))
     }
 
     /// The word, for an atomic.
@@ -35,8 +35,8 @@ impl Root {
         self.0
     }
 
-    pub(super) fn from_raw(raw: *mut Header) -> Root {
-        Root(raw)
+    pub(super) fn from_raw(raw: *mut Header) -> RootJob {
+        RootJob(raw)
     }
 
     /// The job; none on a foreign thread.

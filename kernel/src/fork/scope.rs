@@ -26,10 +26,10 @@ use std::{
 use crate::{
     api::spawn,
     fork::{
-        fork_deque::Lane,
+        fork_deque::ForkDeque,
         fork_deques,
-        root_fork::{self, Descent, Region},
-        root_job::Root,
+        root_fork::{self, Origin, RootFork},
+        root_job::RootJob,
     },
     job::JobRef,
     report,
@@ -41,26 +41,26 @@ use crate::{
     sys::{Mutex, lock},
 };
 
-type Payload = Box<dyn Any + Send>;
+type PanicPayload = Box<dyn Any + Send>;
 type Part = Box<dyn FnOnce() + Send>;
 
 /// Forks parts that end before it does; see [`scope`].
 pub struct Scope<'scope, 'env: 'scope> {
-    parts: Arc<Parts>,
+    parts: Arc<ScopeParts>,
     scope: PhantomData<&'scope mut &'scope ()>,
     env: PhantomData<&'env mut &'env ()>,
 }
 
-struct Parts {
+struct ScopeParts {
     runtime: u16,
     site: &'static Location<'static>,
     /// The job at the root of the owner's forks.
-    root: Root,
-    inner: Mutex<Inner>,
+    root: RootJob,
+    inner: Mutex<PartsState>,
 }
 
 #[derive(Default)]
-struct Inner {
+struct PartsState {
     /// Parts that have not begun, with their numbers.
     queue: VecDeque<(usize, Part)>,
     spawned: usize,
@@ -71,7 +71,7 @@ struct Inner {
     /// Whether the scope is cancelled, and parts are dropped instead of run.
     cancelled: bool,
     /// The panic of the part with the lowest number.
-    panic: Option<(usize, Payload)>,
+    panic: Option<(usize, PanicPayload)>,
     owner: Option<Waker>,
 }
 
@@ -101,11 +101,11 @@ struct Inner {
 #[track_caller]
 pub fn scope<'env, R>(body: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> R) -> R {
     let site = Location::caller();
-    root_fork::with_lane(|lane| {
-        let parts = Arc::new(Parts {
-            runtime: lane.shared().id(),
+    root_fork::with_fork_deque(|fork_deque| {
+        let parts = Arc::new(ScopeParts {
+            runtime: fork_deque.shared().id(),
             site,
-            root: lane.root_of_forks(),
+            root: fork_deque.root_of_forks(),
             inner: Mutex::default(),
         });
         let scope = Scope {
@@ -120,7 +120,7 @@ pub fn scope<'env, R>(body: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env>)
         {
             parts.cancel();
         }
-        let unwinding = parts.end(lane);
+        let unwinding = parts.end(fork_deque);
         let panic = lock(&parts.inner).panic.take();
         match (result, unwinding, panic) {
             (Err(payload), _, _)
@@ -138,7 +138,7 @@ struct Taken {
     cancelled: bool,
 }
 
-impl Inner {
+impl PartsState {
     fn take(&mut self) -> Option<Taken> {
         let (number, part) = self.queue.pop_front()?;
         self.running += 1;
@@ -155,7 +155,7 @@ impl Inner {
         self.at_work.len() == self.running && self.at_work.iter().all(waits)
     }
 
-    fn keep_first(&mut self, number: usize, payload: Payload) {
+    fn keep_first(&mut self, number: usize, payload: PanicPayload) {
         match &self.panic {
             // Its destructor could panic too.
             Some((first, _)) if *first < number => mem::forget(payload),
@@ -174,8 +174,8 @@ impl<'scope> Scope<'scope, '_> {
     }
 }
 
-impl Parts {
-    fn push(self: &Arc<Parts>, part: Part) {
+impl ScopeParts {
+    fn push(self: &Arc<ScopeParts>, part: Part) {
         let Some(shared) = shared::find(self.runtime) else {
             report::impossible("a runtime went while a thread forked in it");
         };
@@ -191,7 +191,7 @@ impl Parts {
             owner.wake();
         }
         if wants_runner {
-            let runner = Runner {
+            let runner = PartRunner {
                 parts: self.clone(),
                 counted: true,
             };
@@ -235,7 +235,7 @@ impl Parts {
     }
 
     /// Runs and awaits all parts. The unwinding that the caller owes comes back.
-    fn end(&self, lane: &Lane) -> Option<Payload> {
+    fn end(&self, fork_deque: &ForkDeque) -> Option<PanicPayload> {
         let Some(shared) = shared::find(self.runtime) else {
             report::impossible("a runtime went while a thread forked in it");
         };
@@ -250,7 +250,7 @@ impl Parts {
                 return unwinding;
             }
             drop(inner);
-            let _parked = ForkWait::begin(lane);
+            let _parked = ForkWait::begin(fork_deque);
             let waited = catch_unwind(AssertUnwindSafe(|| {
                 let mut news = pin!(poll_fn(|cx| self.poll_news(cx.waker())));
                 if wait::hold_in(&shared, news.as_mut(), &|| lock(&self.inner).all_wait()).is_none()
@@ -276,13 +276,13 @@ impl Parts {
 }
 
 /// A job that runs parts until there are none.
-struct Runner {
-    parts: Arc<Parts>,
+struct PartRunner {
+    parts: Arc<ScopeParts>,
     /// Whether it counts among the scope's runners.
     counted: bool,
 }
 
-impl Runner {
+impl PartRunner {
     fn run(mut self) {
         while let Some(taken) = self.take() {
             // Ends before the part's end is counted: until then the root of its forks waits for it.
@@ -311,12 +311,12 @@ impl Runner {
         let (Some(shared), Some(job)) = (here.shared(), here.job_ref()) else {
             report::impossible("a runner is no job");
         };
-        let descent = Descent {
+        let origin = Origin {
             root: self.parts.root,
-            line: Arc::from([fork_deques::of(shared).number()]),
+            ancestry: Arc::from([fork_deques::of(shared).number()]),
         };
         lock(&self.parts.inner).at_work.push(job.clone());
-        let _region = Region::enter(here, shared, Some(descent));
+        let _region = RootFork::enter(here, shared, Some(origin));
         self.parts.run(taken);
         lock(&self.parts.inner)
             .at_work
@@ -325,7 +325,7 @@ impl Runner {
     }
 }
 
-impl Drop for Runner {
+impl Drop for PartRunner {
     fn drop(&mut self) {
         if self.counted {
             lock(&self.parts.inner).runners -= 1;

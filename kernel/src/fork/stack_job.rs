@@ -18,27 +18,27 @@ use std::{
 };
 
 /// What a closure left: its result, or the payload of its panic.
-pub(super) type Outcome<B> = Result<B, Box<dyn Any + Send>>;
+pub(super) type ClosureResult<B> = Result<B, Box<dyn Any + Send>>;
 
 /// What thieves see of a half.
-pub(super) struct Header {
+pub(super) struct EntryHeader {
     /// Runs the closure, and keeps its outcome in the half.
-    run: unsafe fn(*const Header),
+    run: unsafe fn(*const EntryHeader),
 }
 
 /// A half whose closure is `G`.
 #[repr(C)]
-pub(super) struct Half<G, B> {
-    header: Header,
+pub(super) struct StackJob<G, B> {
+    header: EntryHeader,
     func: UnsafeCell<MaybeUninit<G>>,
-    outcome: UnsafeCell<MaybeUninit<Outcome<B>>>,
+    outcome: UnsafeCell<MaybeUninit<ClosureResult<B>>>,
 }
 
-impl<G: FnOnce() -> B, B> Half<G, B> {
+impl<G: FnOnce() -> B, B> StackJob<G, B> {
     #[inline(always)]
-    pub(super) fn new(func: G) -> Half<G, B> {
-        Half {
-            header: Header { run: Self::run },
+    pub(super) fn new(func: G) -> StackJob<G, B> {
+        StackJob {
+            header: EntryHeader { run: Self::run },
             func: UnsafeCell::new(MaybeUninit::new(func)),
             outcome: UnsafeCell::new(MaybeUninit::uninit()),
         }
@@ -46,8 +46,8 @@ impl<G: FnOnce() -> B, B> Half<G, B> {
 
     /// The address by which thieves know it.
     #[inline(always)]
-    pub(super) fn as_entry(&self) -> *mut Header {
-        std::ptr::from_ref(self).cast::<Header>().cast_mut()
+    pub(super) fn as_entry(&self) -> *mut EntryHeader {
+        std::ptr::from_ref(self).cast::<EntryHeader>().cast_mut()
     }
 
     /// Takes the closure out.
@@ -66,16 +66,16 @@ impl<G: FnOnce() -> B, B> Half<G, B> {
     ///
     /// # Safety
     /// After: the thief has run the half, and its job is done.
-    pub(super) unsafe fn take_outcome(&self) -> Outcome<B> {
+    pub(super) unsafe fn take_outcome(&self) -> ClosureResult<B> {
         // SAFETY: after: nobody else touches the half.
         let outcome = unsafe { &*self.outcome.get() };
         // SAFETY: `run` wrote it, and it is read once.
         unsafe { outcome.assume_init_read() }
     }
 
-    unsafe fn run(half: *const Header) {
+    unsafe fn run(half: *const EntryHeader) {
         // SAFETY: `half` came from `as_entry` of a half of this very type, whose frame stays.
-        let half = unsafe { &*half.cast::<Half<G, B>>() };
+        let half = unsafe { &*half.cast::<StackJob<G, B>>() };
         // SAFETY: thief: the closure is its own.
         let func = unsafe { half.take() };
         let outcome = catch_unwind(AssertUnwindSafe(func));
@@ -85,16 +85,16 @@ impl<G: FnOnce() -> B, B> Half<G, B> {
 }
 
 /// A half in the hands of its thief.
-pub(super) struct Loot(*const Header);
+pub(super) struct StolenEntry(*const EntryHeader);
 
 // SAFETY: thief: the closure and its result may move between threads: `join` asks for it.
-unsafe impl Send for Loot {}
+unsafe impl Send for StolenEntry {}
 
-impl Loot {
+impl StolenEntry {
     /// # Safety
     /// The caller has just stolen `entry`.
-    pub(super) unsafe fn new(entry: *mut Header) -> Loot {
-        Loot(entry)
+    pub(super) unsafe fn new(entry: *mut EntryHeader) -> StolenEntry {
+        StolenEntry(entry)
     }
 
     /// Runs the closure; a panic is kept in the half.

@@ -20,12 +20,12 @@ use std::{
 use crate::{
     api::join::{JoinError, JoinHandle},
     fork::{
-        fork_deque::Lane,
+        fork_deque::ForkDeque,
         fork_deques,
-        root_fork::{Descent, Region},
-        stack_job::{Header, Loot},
+        root_fork::{Origin, RootFork},
+        stack_job::{EntryHeader, StolenEntry},
     },
-    job::{self, Spec, runnable::Runnable, state::Inbox},
+    job::{self, Spec, runnable::Runnable, transition::Inbox},
     report,
     scheduler::{
         stackful::{duties, wait},
@@ -45,7 +45,7 @@ const WAIT_ROUNDS: usize = 200;
 const PAUSES: usize = 10;
 
 /// What a thief leaves in the place of a half.
-pub(super) struct Theft {
+pub(super) struct StolenJob {
     number: u64,
     job: JoinHandle<()>,
 }
@@ -63,73 +63,77 @@ pub(super) enum Returned {
 pub(super) type Payload = Box<dyn Any + Send>;
 
 /// What the thief's job needs.
-struct Stolen {
+struct StolenBody {
     runtime: u16,
-    loot: Loot,
-    descent: Descent,
+    entry: StolenEntry,
+    origin: Origin,
 }
 
 // SAFETY: the loot may move.
-unsafe impl Send for Stolen {}
+unsafe impl Send for StolenBody {}
 
-impl Stolen {
+impl StolenBody {
     fn run(self) {
         // Not the context's: a foreign thread that waits in a join has none.
         let Some(shared) = shared::find(self.runtime) else {
             report::impossible("a runtime went while a half was stolen in it");
         };
-        let _region = Region::enter(context::here(), &shared, Some(self.descent));
-        self.loot.run();
+        let _region = RootFork::enter(context::here(), &shared, Some(self.origin));
+        self.entry.run();
     }
 }
 
-/// Steals the oldest half of `lane`, if it is one of a region that `admits`, as a job that the caller runs or queues.
+/// Steals the oldest half of `fork_deque`, if it is one of a region that `admits`, as a job that the caller runs or queues.
 pub(super) fn steal_from(
     shared: &Shared,
-    lane: &Lane,
-    admits: impl FnOnce(&Lane) -> bool,
+    fork_deque: &ForkDeque,
+    admits: impl FnOnce(&ForkDeque) -> bool,
 ) -> Option<Runnable> {
     // Asked once the half is out of its owner's reach: until then the lane may begin another region.
-    lane.deque.thief().steal(
-        || admits(lane),
+    fork_deque.deque.thief().steal(
+        || admits(fork_deque),
         |entry| {
             let number = fork_deques::of(shared).number();
-            let former = lane.line();
-            let line: Vec<u64> = former
+            let former = fork_deque.ancestry();
+            let ancestry: Vec<u64> = former
                 .iter()
-                .flat_map(|line| line.iter().copied())
+                .flat_map(|ancestry| ancestry.iter().copied())
                 .chain([number])
                 .collect();
-            let descent = Descent {
-                root: lane.root_of_forks(),
-                line: Arc::from(line),
+            let origin = Origin {
+                root: fork_deque.root_of_forks(),
+                ancestry: Arc::from(ancestry),
             };
-            let (runnable, job) = make_job(shared, entry, descent);
-            (Theft { number, job }, runnable)
+            let (runnable, job) = make_job(shared, entry, origin);
+            (StolenJob { number, job }, runnable)
         },
     )
 }
 
-fn make_job(shared: &Shared, entry: *mut Header, descent: Descent) -> (Runnable, JoinHandle<()>) {
-    let site = match descent.root.job() {
+fn make_job(
+    shared: &Shared,
+    entry: *mut EntryHeader,
+    origin: Origin,
+) -> (Runnable, JoinHandle<()>) {
+    let site = match origin.root.job() {
         // SAFETY: the root is alive: it waits, through its joins, for the half that was just stolen.
-        Some(root) => unsafe { root.header() }.extras.site(),
+        Some(root) => unsafe { root.header() }.extensions.site(),
         None => Location::caller(),
     };
     let spec = Spec {
         runtime: shared.id(),
         site,
         inbox: Inbox::None,
-        home: None,
+        pinned: None,
         flags: 0,
         refs: 1,
     };
     // SAFETY: the caller has just stolen it.
-    let loot = unsafe { Loot::new(entry) };
-    let stolen = Stolen {
+    let entry = unsafe { StolenEntry::new(entry) };
+    let stolen = StolenBody {
         runtime: shared.id(),
-        loot,
-        descent,
+        entry,
+        origin,
     };
     let runnable = job::new(spec, |_| async move { stolen.run() });
     // SAFETY: the one reference that the spec asked for.
@@ -138,19 +142,19 @@ fn make_job(shared: &Shared, entry: *mut Header, descent: Descent) -> (Runnable,
     (runnable, unsafe { JoinHandle::new(reference) })
 }
 
-impl Theft {
+impl StolenJob {
     /// Asks the stolen half to end.
     pub(super) fn cancel(&self) {
         self.job.cancel();
     }
 
-    /// Waits for the end of the half that was stolen from `lane`. With it comes the unwinding that the
+    /// Waits for the end of the half that was stolen from `fork_deque`. With it comes the unwinding that the
     /// caller owes, if it was cancelled meanwhile.
-    pub(super) fn wait(mut self, lane: &Lane) -> (Returned, Option<Payload>) {
-        self.help(lane);
+    pub(super) fn wait(mut self, fork_deque: &ForkDeque) -> (Returned, Option<Payload>) {
+        self.help(fork_deque);
         let mut unwinding = None;
         loop {
-            match catch_unwind(AssertUnwindSafe(|| self.wait_with_stack(lane))) {
+            match catch_unwind(AssertUnwindSafe(|| self.wait_with_stack(fork_deque))) {
                 Ok(Ok(())) => return (Returned::Ran, unwinding),
                 Ok(Err(JoinError::Cancelled)) => return (Returned::Unrun, unwinding),
                 Ok(Err(_)) => report::impossible("a stolen half's job panicked"),
@@ -164,8 +168,8 @@ impl Theft {
     }
 
     /// Runs descendants of the half, as long as there are some or the half ends soon.
-    fn help(&self, lane: &Lane) {
-        let (here, shared) = (context::here(), lane.shared());
+    fn help(&self, fork_deque: &ForkDeque) {
+        let (here, shared) = (context::here(), fork_deque.shared());
         let mut rounds = 0;
         while rounds < WAIT_ROUNDS && !self.job.is_finished() {
             let descendant = fork_deques::of(shared)
@@ -175,8 +179,8 @@ impl Theft {
             match descendant {
                 Some(half) => {
                     // The descendant computes in a region of its own, or waits.
-                    let _parked = ForkWait::begin(lane);
-                    duties::run_aside(here, shared.stack_class(), half);
+                    let _parked = ForkWait::begin(fork_deque);
+                    duties::run_nested(here, shared.stack_class(), half);
                     rounds = 0;
                 }
                 None => rounds += 1,
@@ -187,15 +191,17 @@ impl Theft {
         }
     }
 
-    fn is_ancestor_of(&self, lane: &Lane) -> bool {
-        lane.line().is_some_and(|line| line.contains(&self.number))
+    fn is_ancestor_of(&self, fork_deque: &ForkDeque) -> bool {
+        fork_deque
+            .ancestry()
+            .is_some_and(|ancestry| ancestry.contains(&self.number))
     }
 
-    fn wait_with_stack(&mut self, lane: &Lane) -> Result<(), JoinError> {
-        let Some(shared) = shared::find(lane.shared().id()) else {
+    fn wait_with_stack(&mut self, fork_deque: &ForkDeque) -> Result<(), JoinError> {
+        let Some(shared) = shared::find(fork_deque.shared().id()) else {
             report::impossible("a runtime went while a thread forked in it");
         };
-        let _parked = ForkWait::begin(lane);
+        let _parked = ForkWait::begin(fork_deque);
         let half = self.job.job().cloned();
         let half_waits = || {
             half.as_ref()

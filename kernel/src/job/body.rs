@@ -16,7 +16,7 @@ use std::{
 
 use crate::{
     job::Header,
-    memory::{self, Class, Kind},
+    memory::{self, BlockKind, Class},
 };
 
 /// What lies in the body, as [`Header::stage`] says.
@@ -75,7 +75,7 @@ impl<F: Future> JobCell<F> {
         drop_output: Self::drop_output,
         take_output: Self::take_output,
         layout: Layout::new::<Self>(),
-        class: memory::class_of(Kind::Job, Layout::new::<Self>()),
+        class: memory::class_of(BlockKind::Job, Layout::new::<Self>()),
         type_name: std::any::type_name::<F>,
     };
 

@@ -9,28 +9,28 @@ use std::mem;
 use crate::job::JobRef;
 
 /// Something that is done when the job has ended.
-pub(crate) type End = Box<dyn FnOnce() + Send>;
+pub(crate) type ExitHook = Box<dyn FnOnce() + Send>;
 
 /// The ends of a job, in the order of attachment. Taking one off costs the logarithm of their number, on
 /// average: a parent may have any number of children, and each takes its own end off.
 #[derive(Default)]
-pub(crate) struct Ends {
+pub(crate) struct ExitHooks {
     /// By number, which grows. Where one was taken off, a gap stays until there are too many.
-    list: Vec<(u64, Option<End>)>,
+    list: Vec<(u64, Option<ExitHook>)>,
     gaps: usize,
     /// The number of the next end.
     next: u64,
 }
 
-impl Ends {
-    fn push(&mut self, end: End) -> u64 {
+impl ExitHooks {
+    fn push(&mut self, end: ExitHook) -> u64 {
         let number = self.next;
         self.next += 1;
         self.list.push((number, Some(end)));
         number
     }
 
-    fn take(&mut self, number: u64) -> Option<End> {
+    fn take(&mut self, number: u64) -> Option<ExitHook> {
         let place = self.list.binary_search_by_key(&number, |(n, _)| *n).ok()?;
         let end = self.list[place].1.take()?;
         self.gaps += 1;
@@ -46,7 +46,7 @@ impl Ends {
     }
 
     /// Takes all off, in their order.
-    pub(crate) fn take_all(&mut self) -> impl Iterator<Item = End> + use<> {
+    pub(crate) fn take_all(&mut self) -> impl Iterator<Item = ExitHook> + use<> {
         self.gaps = 0;
         mem::take(&mut self.list)
             .into_iter()
@@ -61,8 +61,8 @@ pub(crate) struct Attached {
 }
 
 /// Attaches `end` to `job`. If the job is done, `end` is told at once.
-pub(crate) fn attach(job: JobRef, end: End) -> Attached {
-    let number = job.header().extras.parts().ends.push(end);
+pub(crate) fn attach(job: JobRef, end: ExitHook) -> Attached {
+    let number = job.header().extensions.lock().exit_hooks.push(end);
     let attached = Attached { job, number };
     // After the push: a completion that looked at the list before it had set `DONE` before that.
     if attached.job.header().state.is_done()
@@ -79,9 +79,9 @@ impl Attached {
         self.take().is_some()
     }
 
-    fn take(&self) -> Option<End> {
-        let mut parts = self.job.header().extras.existing()?;
-        parts.ends.take(self.number)
+    fn take(&self) -> Option<ExitHook> {
+        let mut extensions = self.job.header().extensions.lock_existing()?;
+        extensions.exit_hooks.take(self.number)
     }
 }
 
@@ -90,30 +90,30 @@ mod tests {
     use super::*;
 
     /// `count` ends, of which each notes its number when it is told.
-    fn noting(count: u64, told: &std::sync::Arc<std::sync::Mutex<Vec<u64>>>) -> Ends {
-        let mut ends = Ends::default();
+    fn noting(count: u64, told: &std::sync::Arc<std::sync::Mutex<Vec<u64>>>) -> ExitHooks {
+        let mut exit_hooks = ExitHooks::default();
         for number in 0..count {
             let told = told.clone();
-            let pushed = ends.push(Box::new(move || told.lock().unwrap().push(number)));
+            let pushed = exit_hooks.push(Box::new(move || told.lock().unwrap().push(number)));
             assert_eq!(pushed, number);
         }
-        ends
+        exit_hooks
     }
 
     #[test]
     fn what_is_left_is_told_in_the_order_of_attachment() {
         let told = std::sync::Arc::default();
-        let mut ends = noting(100, &told);
+        let mut exit_hooks = noting(100, &told);
         for number in (0..100).filter(|number| number % 7 != 3) {
-            assert!(ends.take(number).is_some());
-            assert!(ends.take(number).is_none());
+            assert!(exit_hooks.take(number).is_some());
+            assert!(exit_hooks.take(number).is_none());
         }
-        ends.take_all().for_each(|end| end());
+        exit_hooks.take_all().for_each(|end| end());
         let left: Vec<u64> = (0..100).filter(|number| number % 7 == 3).collect();
         assert_eq!(*told.lock().unwrap(), left);
         // Numbers are not used again, so that an end that was told is never taken for another.
-        assert_eq!(ends.push(Box::new(|| ())), 100);
-        assert!(ends.take(3).is_none());
+        assert_eq!(exit_hooks.push(Box::new(|| ())), 100);
+        assert!(exit_hooks.take(3).is_none());
     }
 
     #[test]
@@ -121,12 +121,12 @@ mod tests {
         const COUNT: u64 = 10_000;
         // From the front, from the back, and criss-cross (the factor is a prime).
         for order in [|n| n, |n| COUNT - 1 - n, |n| n * 7_919 % COUNT] {
-            let mut ends = noting(COUNT, &std::sync::Arc::default());
+            let mut exit_hooks = noting(COUNT, &std::sync::Arc::default());
             for (n, left) in (0..COUNT).zip((0..COUNT).rev()) {
-                assert!(ends.take(order(n)).is_some());
-                assert!(ends.list.len() as u64 <= 2 * left);
+                assert!(exit_hooks.take(order(n)).is_some());
+                assert!(exit_hooks.list.len() as u64 <= 2 * left);
             }
-            assert!(ends.is_empty());
+            assert!(exit_hooks.is_empty());
         }
     }
 }

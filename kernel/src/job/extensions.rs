@@ -1,7 +1,7 @@
 //! What only some jobs have: a name, wakers of others who wait for them, things that end with them.
 //!
 //! A job's extras word holds its spawn site until the first of these is needed, and a boxed
-//! [`Extras`] from then on; so a plain parked job pays one word for all of it.
+//! [`ExtensionsBox`] from then on; so a plain parked job pays one word for all of it.
 
 #![allow(unsafe_code)]
 
@@ -15,7 +15,7 @@ use std::{
 };
 
 use crate::{
-    job::exit_hooks::Ends,
+    job::exit_hooks::ExitHooks,
     report::{self, panic_message},
     sys::{AtomicPtr, Mutex, MutexGuard, Ordering, lock},
 };
@@ -26,16 +26,16 @@ const SITE: usize = 1;
 const NAME_TRIES: usize = 100;
 
 /// The word.
-pub(crate) struct ExtrasWord(AtomicPtr<()>);
+pub(crate) struct ExtensionsWord(AtomicPtr<()>);
 
-struct Extras {
+struct ExtensionsBox {
     site: &'static Location<'static>,
-    parts: Mutex<Parts>,
+    extensions: Mutex<Extensions>,
 }
 
 /// The parts, each by who uses it.
 #[derive(Default)]
-pub(crate) struct Parts {
+pub(crate) struct Extensions {
     /// Set at spawn; read by reports.
     pub(crate) name: Option<Box<str>>,
     /// Who awaits the job's end; guarded by the state's `JOINER` bit.
@@ -51,35 +51,37 @@ pub(crate) struct Parts {
     /// The job's number, if somebody asked for one.
     pub(crate) number: u64,
     /// The one thread that a local job may run on. Set at spawn.
-    pub(crate) home: Option<Arc<dyn Any + Send + Sync>>,
+    pub(crate) pinned: Option<Arc<dyn Any + Send + Sync>>,
     /// The owner of the callbacks that the job starts.
     pub(crate) callbacks: Option<Arc<dyn Any + Send + Sync>>,
     /// What the callback that the job runs is called, if it runs callbacks.
     pub(crate) callback: Option<fn() -> &'static str>,
     /// What ends with the job.
-    pub(crate) ends: Ends,
+    pub(crate) exit_hooks: ExitHooks,
 }
 
-impl ExtrasWord {
-    pub(crate) fn new(site: &'static Location<'static>) -> ExtrasWord {
+impl ExtensionsWord {
+    pub(crate) fn new(site: &'static Location<'static>) -> ExtensionsWord {
         let site = ptr::from_ref(site).cast_mut().cast::<()>();
-        ExtrasWord(AtomicPtr::new(site.map_addr(|a| a | SITE)))
+        ExtensionsWord(AtomicPtr::new(site.map_addr(|a| a | SITE)))
     }
 
     /// Where the job was spawned.
     pub(crate) fn site(&self) -> &'static Location<'static> {
-        // Acquire: pairs with the exchange in `parts`.
+        // Acquire: pairs with the exchange in `extensions`.
         let word = self.0.load(Ordering::Acquire);
         match as_site(word) {
             Some(site) => site,
-            None => extras(word).site,
+            None => extensions(word).site,
         }
     }
 
     /// The parts, if the job has any.
-    pub(crate) fn existing(&self) -> Option<MutexGuard<'_, Parts>> {
+    pub(crate) fn lock_existing(&self) -> Option<MutexGuard<'_, Extensions>> {
         let word = self.0.load(Ordering::Acquire);
-        as_site(word).is_none().then(|| lock(&extras(word).parts))
+        as_site(word)
+            .is_none()
+            .then(|| lock(&extensions(word).extensions))
     }
 
     /// Calls `with` with the job's name, if it has one and nobody holds the parts for long: it may be the calling
@@ -89,56 +91,56 @@ impl ExtrasWord {
         if as_site(word).is_some() {
             return None;
         }
-        let parts = (0..NAME_TRIES).find_map(|_| {
-            let parts = extras(word).parts.try_lock().ok();
-            if parts.is_none() {
+        let extensions = (0..NAME_TRIES).find_map(|_| {
+            let extensions = extensions(word).extensions.try_lock().ok();
+            if extensions.is_none() {
                 thread::yield_now();
             }
-            parts
+            extensions
         })?;
-        parts.name.as_deref().map(with)
+        extensions.name.as_deref().map(with)
     }
 
     /// The parts, made now if the job had none.
-    pub(crate) fn parts(&self) -> MutexGuard<'_, Parts> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Extensions> {
         let word = self.0.load(Ordering::Acquire);
         let Some(site) = as_site(word) else {
-            return lock(&extras(word).parts);
+            return lock(&extensions(word).extensions);
         };
-        let made = Box::into_raw(Box::new(Extras {
+        let made = Box::into_raw(Box::new(ExtensionsBox {
             site,
-            parts: Mutex::default(),
+            extensions: Mutex::default(),
         }));
         // AcqRel: publishes the box, or acquires the one that another thread published first.
         let won = self
             .0
             .compare_exchange(word, made.cast(), Ordering::AcqRel, Ordering::Acquire);
         match won {
-            Ok(_) => lock(&extras(made.cast()).parts),
+            Ok(_) => lock(&extensions(made.cast()).extensions),
             Err(other) => {
                 // SAFETY: the box was made above and never published.
                 drop(unsafe { Box::from_raw(made) });
-                lock(&extras(other).parts)
+                lock(&extensions(other).extensions)
             }
         }
     }
 }
 
-impl Drop for ExtrasWord {
+impl Drop for ExtensionsWord {
     #[inline(always)]
     fn drop(&mut self) {
         let word = self.0.load(Ordering::Acquire);
         if as_site(word).is_none() {
-            // SAFETY: an untagged word is a box that `parts` published; this is its only owner.
-            drop_extras(unsafe { Box::from_raw(word.cast::<Extras>()) });
+            // SAFETY: an untagged word is a box that `extensions` published; this is its only owner.
+            drop_extras(unsafe { Box::from_raw(word.cast::<ExtensionsBox>()) });
         }
     }
 }
 
 /// A waker that nobody woke may lie in it, and its destructor is user code; this may be a worker's thread.
 #[inline(never)]
-fn drop_extras(extras: Box<Extras>) {
-    if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(extras))) {
+fn drop_extras(extensions: Box<ExtensionsBox>) {
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(extensions))) {
         report::waker_panicked(&panic_message(payload.as_ref()));
         // Its own destructor could panic again.
         std::mem::forget(payload);
@@ -151,9 +153,9 @@ fn as_site(word: *mut ()) -> Option<&'static Location<'static>> {
     (word.addr() & SITE != 0).then(|| unsafe { &*site })
 }
 
-fn extras<'a>(word: *mut ()) -> &'a Extras {
+fn extensions<'a>(word: *mut ()) -> &'a ExtensionsBox {
     // SAFETY: an untagged word is a box that lives as long as the word, which every caller borrows.
-    unsafe { &*word.cast::<Extras>() }
+    unsafe { &*word.cast::<ExtensionsBox>() }
 }
 
 /// Inside the crate, because by its public face only a race leaves a waker in the extras of a job that
@@ -194,7 +196,7 @@ mod tests {
     fn leave_with(job: JoinHandle<()>) -> mpsc::Receiver<usize> {
         let (sender, receiver) = mpsc::channel();
         let waker = Waker::from(Arc::new(Completes(sender)));
-        job.job().unwrap().header().extras.parts().joiner = Some(waker);
+        job.job().unwrap().header().extensions.lock().joiner = Some(waker);
         receiver
     }
 
@@ -246,8 +248,8 @@ mod tests {
                 panic!("a dropped waker panics");
             }
         }
-        let word = ExtrasWord::new(Location::caller());
-        word.parts().receiver = Some(Waker::from(Arc::new(Panics)));
+        let word = ExtensionsWord::new(Location::caller());
+        word.lock().receiver = Some(Waker::from(Arc::new(Panics)));
         drop(word);
     }
 }

@@ -34,11 +34,12 @@ pub(crate) use crate::job::body::stage;
 use crate::{
     job::{
         body::{HasVTable, JobCell, Outcome, VTable, set_stage},
-        extensions::ExtrasWord,
+        extensions::ExtensionsWord,
         runnable::Runnable,
-        state::{Inbox, State},
+        state::State,
+        transition::Inbox,
     },
-    memory::{self, Kind},
+    memory::{self, BlockKind},
     sys::{AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering},
 };
 
@@ -69,7 +70,7 @@ pub(crate) struct Header {
     /// What the job waits for, as the word of a [`Reason`], for reports. Written by its runner.
     waits_for: AtomicU64,
     /// What only some jobs have. Anyone.
-    pub(crate) extras: ExtrasWord,
+    pub(crate) extensions: ExtensionsWord,
 }
 
 /// The bits of [`Header::flags`].
@@ -105,7 +106,7 @@ pub(crate) struct Spec {
     pub(crate) site: &'static Location<'static>,
     pub(crate) inbox: Inbox,
     /// The job's home, if it may run on one thread only.
-    pub(crate) home: Option<Arc<dyn Any + Send + Sync>>,
+    pub(crate) pinned: Option<Arc<dyn Any + Send + Sync>>,
     /// Whether the job counts against the process limit, and whether it is a fiber; see [`flag`].
     pub(crate) flags: u8,
     /// How many [`JobRef`]s are made at once, so that none needs counting one by one.
@@ -117,7 +118,7 @@ pub(crate) struct Spec {
 /// already use the job's address. If it panics, the job is cancelled and the panic goes on.
 #[inline]
 pub(crate) fn new<F: Future>(spec: Spec, make: impl FnOnce(&Runnable) -> F) -> Runnable {
-    let block = memory::alloc(Kind::Job, Layout::new::<JobCell<F>>());
+    let block = memory::alloc(BlockKind::Job, Layout::new::<JobCell<F>>());
     let job = block.cast::<Header>();
     let header = Header {
         state: State::new(spec.inbox),
@@ -125,16 +126,16 @@ pub(crate) fn new<F: Future>(spec: Spec, make: impl FnOnce(&Runnable) -> F) -> R
         next: AtomicPtr::new(ptr::null_mut()),
         refs: AtomicU32::new(0),
         runtime: spec.runtime,
-        body: AtomicU8::new(match spec.home {
+        body: AtomicU8::new(match spec.pinned {
             Some(_) => stage::NOTHING | place::PINNED,
             None => stage::NOTHING,
         }),
         flags: AtomicU8::new(spec.flags),
         waits_for: AtomicU64::new(0),
-        extras: ExtrasWord::new(spec.site),
+        extensions: ExtensionsWord::new(spec.site),
     };
-    if let Some(home) = spec.home {
-        header.extras.parts().home = Some(home);
+    if let Some(pinned) = spec.pinned {
+        header.extensions.lock().pinned = Some(pinned);
     }
     write(job, header);
     // SAFETY: the header was written above. Release: pairs with the exchange in `from_block`: who
@@ -167,7 +168,9 @@ fn write(job: NonNull<Header>, header: Header) {
             )*
         };
     }
-    write_fields!(state, vtable, next, runtime, body, flags, waits_for, extras);
+    write_fields!(
+        state, vtable, next, runtime, body, flags, waits_for, extensions
+    );
 }
 
 /// The address of a job, with the calls that its body needs. No claim to anything.
@@ -288,9 +291,11 @@ impl Header {
 
     /// The name that the job was given, if any.
     pub(crate) fn name(&self) -> Option<String> {
-        let parts = self.extras.existing()?;
-        let callback = parts.callback.map(|name| format!("callback {}", name()));
-        callback.or_else(|| parts.name.as_deref().map(str::to_owned))
+        let extensions = self.extensions.lock_existing()?;
+        let callback = extensions
+            .callback
+            .map(|name| format!("callback {}", name()));
+        callback.or_else(|| extensions.name.as_deref().map(str::to_owned))
     }
 
     /// What lies in the body.
@@ -435,11 +440,11 @@ unsafe fn free(job: JobPtr) {
     // SAFETY: alive: the caller holds the last count.
     let VTable { layout, class, .. } = *unsafe { job.header() }.vtable;
     // SAFETY: as above.
-    let extras = unsafe { &raw mut (*job.0.as_ptr()).extras };
+    let extensions = unsafe { &raw mut (*job.0.as_ptr()).extensions };
     // SAFETY: nobody else has access any more.
-    unsafe { ptr::drop_in_place(extras) };
+    unsafe { ptr::drop_in_place(extensions) };
     // SAFETY: `new` took the block from the same kind and layout.
-    unsafe { memory::free_of(class, Kind::Job, layout, job.0.cast()) };
+    unsafe { memory::free_of(class, BlockKind::Job, layout, job.0.cast()) };
 }
 
 impl crate::queue::injector::Linked for Header {

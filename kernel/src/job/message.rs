@@ -13,25 +13,25 @@ use crate::{
 
 /// A message on its way.
 #[repr(C)]
-pub(crate) struct Node<T> {
+pub(crate) struct NodeLayout<T> {
     link: Link,
     value: T,
 }
 
 /// An owned node.
-pub(crate) struct Post<T>(Owned<Node<T>>);
+pub(crate) struct MessageNode<T>(Owned<NodeLayout<T>>);
 
-impl<T> Post<T> {
+impl<T> MessageNode<T> {
     /// A post to `job`.
     #[inline(always)]
-    pub(crate) fn new(value: T, job: JobPtr) -> Post<T> {
-        let node = Node {
+    pub(crate) fn new(value: T, job: JobPtr) -> MessageNode<T> {
+        let node = NodeLayout {
             link: Link {
                 next: std::ptr::null_mut(),
             },
             value,
         };
-        Post(Owned::new_beside(node, neighbourhood(job)))
+        MessageNode(Owned::new_beside(node, neighbourhood(job)))
     }
 
     #[inline(always)]
@@ -46,11 +46,11 @@ impl<T> Post<T> {
     }
 
     /// # Safety
-    /// `link` came from [`Post::into_link`] of the same `T`, and is turned back once.
+    /// `link` came from [`MessageNode::into_link`] of the same `T`, and is turned back once.
     #[inline(always)]
-    pub(crate) unsafe fn from_link(link: NonNull<Link>) -> Post<T> {
+    pub(crate) unsafe fn from_link(link: NonNull<Link>) -> MessageNode<T> {
         // SAFETY: the caller's promise; a node begins with its link.
-        Post(unsafe { Owned::from_raw(link.cast()) })
+        MessageNode(unsafe { Owned::from_raw(link.cast()) })
     }
 }
 
@@ -73,25 +73,25 @@ pub(crate) fn is_single(newest: NonNull<Link>) -> bool {
 }
 
 /// Received nodes, oldest first: a ring, known by its last one. It does not know their type, and so
-/// cannot drop them; see [`Chain`].
+/// cannot drop them; see [`MessageChain`].
 ///
 /// Invariant: `last` is null or a node whose `next` is the first; every node is owned by the ring.
-pub(crate) struct Links {
+pub(crate) struct MessageLinks {
     last: *mut Link,
 }
 
 /// Received messages, oldest first.
 ///
 /// Invariant: the links are those of nodes of `T`.
-pub(crate) struct Chain<T> {
-    pub(crate) links: Links,
+pub(crate) struct MessageChain<T> {
+    pub(crate) links: MessageLinks,
     values: PhantomData<T>,
 }
 
 // SAFETY: a chain owns its values and nothing else.
-unsafe impl<T: Send> Send for Chain<T> {}
+unsafe impl<T: Send> Send for MessageChain<T> {}
 // SAFETY: a shared chain shows nothing of its values.
-unsafe impl<T: Send> Sync for Chain<T> {}
+unsafe impl<T: Send> Sync for MessageChain<T> {}
 
 /// The place in a chain up to which a scan has come: the node before the next one to look at.
 #[derive(Clone, Copy)]
@@ -128,7 +128,7 @@ fn set_next(link: *mut Link, next: *mut Link) {
     unsafe { (*link).next = next };
 }
 
-impl Links {
+impl MessageLinks {
     #[inline(always)]
     pub(crate) fn is_empty(&self) -> bool {
         self.last.is_null()
@@ -189,10 +189,10 @@ impl Links {
     }
 }
 
-impl<T> Chain<T> {
-    pub(crate) const fn new() -> Chain<T> {
-        Chain {
-            links: Links {
+impl<T> MessageChain<T> {
+    pub(crate) const fn new() -> MessageChain<T> {
+        MessageChain {
+            links: MessageLinks {
                 last: std::ptr::null_mut(),
             },
             values: PhantomData,
@@ -202,7 +202,7 @@ impl<T> Chain<T> {
     /// Takes the oldest message.
     pub(crate) fn pop(&mut self) -> Option<T> {
         // SAFETY: the links are those of nodes of `T`.
-        let value = |link| unsafe { Post::<T>::from_link(link) }.into_value();
+        let value = |link| unsafe { MessageNode::<T>::from_link(link) }.into_value();
         self.links.pop().map(value)
     }
 
@@ -212,7 +212,7 @@ impl<T> Chain<T> {
     }
 
     /// Takes the first message behind `mark` for which `wanted` is true; else moves the mark to the
-    /// end. The mark came from [`Chain::start`], and nothing was popped since.
+    /// end. The mark came from [`MessageChain::start`], and nothing was popped since.
     pub(crate) fn take_if(
         &mut self,
         mark: &mut Mark,
@@ -229,10 +229,10 @@ impl<T> Chain<T> {
         loop {
             let node = next_of(before);
             // SAFETY: the chain owns the node, whose value is alive.
-            if wanted(unsafe { &(*node.cast::<Node<T>>()).value }) {
+            if wanted(unsafe { &(*node.cast::<NodeLayout<T>>()).value }) {
                 let link = self.links.remove_after(before);
                 // SAFETY: the links are those of nodes of `T`.
-                return Some(unsafe { Post::<T>::from_link(link) }.into_value());
+                return Some(unsafe { MessageNode::<T>::from_link(link) }.into_value());
             }
             mark.0 = node;
             if node == last {
@@ -243,7 +243,7 @@ impl<T> Chain<T> {
     }
 }
 
-impl<T> Drop for Chain<T> {
+impl<T> Drop for MessageChain<T> {
     fn drop(&mut self) {
         while self.pop().is_some() {}
     }
@@ -259,8 +259,8 @@ mod tests {
 
     fn stack(values: std::ops::Range<u32>) -> *mut Link {
         values.fold(std::ptr::null_mut(), |older, value| {
-            let link =
-                Post::new(Box::new(value), JobPtr::from_raw(NonNull::dangling())).into_link();
+            let link = MessageNode::new(Box::new(value), JobPtr::from_raw(NonNull::dangling()))
+                .into_link();
             set_next(link.as_ptr(), older);
             link.as_ptr()
         })
@@ -270,7 +270,7 @@ mod tests {
         /// Against a deque: the same values in the same order, whatever is taken from the middle.
         #[test]
         fn behaves_like_a_deque(steps in prop::collection::vec((0..4_u8, 0..9_u32), 0..200)) {
-            let mut chain = Chain::<Box<u32>>::new();
+            let mut chain = MessageChain::<Box<u32>>::new();
             let mut naive = VecDeque::new();
             let mut next = 0;
             for (what, number) in steps {

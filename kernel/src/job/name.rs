@@ -7,7 +7,7 @@ impl JobName {
         JobName {
             name: job.name(),
             type_name: job.type_name(),
-            site: job.extras.site(),
+            site: job.extensions.site(),
             waits_for: job.waits_for(),
         }
     }

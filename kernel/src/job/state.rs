@@ -17,7 +17,7 @@
 
 use std::ptr;
 
-pub(crate) use crate::job::transition::{Completed, Inbox, Listening, Owes, Park, Posted, Start};
+use crate::job::transition::{Completed, Inbox, Listening, Owes, ParkAnswer, Posted, StartAnswer};
 
 use crate::sys::{AtomicPtr, Ordering};
 
@@ -206,49 +206,49 @@ impl State {
     }
 
     /// The first step of a run. Called by the holder of the runnable.
-    pub(crate) fn start(&self) -> Start {
+    pub(crate) fn start(&self) -> StartAnswer {
         // Relaxed: the queue that carried the runnable here has already ordered this thread after
         // the wake; a flag that is set later is found when the job wants to park.
         let word = Word(self.0.load(Ordering::Relaxed));
         if !word.has(NOTIFIED | CANCEL) {
-            return Start::Poll;
+            return StartAnswer::Poll;
         }
         self.start_notified()
     }
 
     #[cold]
-    fn start_notified(&self) -> Start {
+    fn start_notified(&self) -> StartAnswer {
         match self.update(|word| Some(word.without(NOTIFIED))).has(CANCEL) {
-            true => Start::Cancel,
-            false => Start::Poll,
+            true => StartAnswer::Cancel,
+            false => StartAnswer::Poll,
         }
     }
 
     /// The last step of a run that ended in a wait. Called by the holder of the runnable, which is
-    /// given up if the answer is [`Park::Parked`]. A cancel notifies as a wake does, and is no further reason
+    /// given up if the answer is [`ParkAnswer::Parked`]. A cancel notifies as a wake does, and is no further reason
     /// not to park: a job that was told of it may wait in its destructors.
     #[inline(always)]
-    pub(crate) fn park(&self, listening: Listening) -> Park {
+    pub(crate) fn park(&self, listening: Listening) -> ParkAnswer {
         let (hinders, waits) = match listening {
             Listening::Yes => (NOTIFIED | POSTS, PARKED | LISTENING),
             Listening::No => (NOTIFIED, PARKED),
         };
         let word = Word(self.0.load(Ordering::Relaxed));
         match !word.has(hinders) && self.exchange(word, word.with(waits)) {
-            true => Park::Parked,
+            true => ParkAnswer::Parked,
             false => self.park_anyhow(hinders, waits),
         }
     }
 
     #[cold]
-    fn park_anyhow(&self, hinders: usize, waits: usize) -> Park {
-        let mut park = Park::Parked;
+    fn park_anyhow(&self, hinders: usize, waits: usize) -> ParkAnswer {
+        let mut park = ParkAnswer::Parked;
         self.update(|word| {
             if word.has(hinders) {
-                park = Park::Again;
+                park = ParkAnswer::Again;
                 return word.has(NOTIFIED).then(|| word.without(NOTIFIED));
             }
-            park = Park::Parked;
+            park = ParkAnswer::Parked;
             Some(word.with(waits))
         });
         park

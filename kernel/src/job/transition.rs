@@ -29,7 +29,7 @@ pub(crate) enum Posted {
 /// What the thread that wanted to park a job finds.
 #[must_use]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Park {
+pub(crate) enum ParkAnswer {
     /// Parked: the caller no longer owns the runnable and may not touch the job.
     Parked,
     /// A wake came first: the caller still owns the runnable and must queue it.
@@ -39,7 +39,7 @@ pub(crate) enum Park {
 /// What a thread that is about to poll a job must do.
 #[must_use]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Start {
+pub(crate) enum StartAnswer {
     /// Poll its future.
     Poll,
     /// Drop its future: the job was cancelled.

@@ -21,7 +21,7 @@
 
 use std::{alloc::Layout, ptr::NonNull};
 
-use crate::memory::class::{Class, Kind};
+use crate::memory::class::{BlockKind, Class};
 
 /// Whether every block comes from the system's allocator.
 const PLAIN: bool = cfg!(weald_plain_alloc);
@@ -29,7 +29,7 @@ const PLAIN: bool = cfg!(weald_plain_alloc);
 /// A block for `layout`. Any thread; amortised O(1). Aborts as Rust's own allocation does when the
 /// system has no memory left.
 #[inline]
-pub(crate) fn alloc(kind: Kind, layout: Layout) -> NonNull<u8> {
+pub(crate) fn alloc(kind: BlockKind, layout: Layout) -> NonNull<u8> {
     match crate::memory::class::of(kind, layout) {
         Some(class) if !PLAIN => crate::memory::cache::alloc(class),
         _ => crate::memory::plain::alloc(kind, layout),
@@ -39,7 +39,7 @@ pub(crate) fn alloc(kind: Kind, layout: Layout) -> NonNull<u8> {
 /// As [`alloc`]; and while the thread's blocks join several neighbourhoods in turn, beside the block
 /// that was last allocated so for this one. A neighbourhood is a number of the caller's choice.
 #[inline(always)]
-pub(crate) fn alloc_beside(kind: Kind, layout: Layout, neighbourhood: usize) -> NonNull<u8> {
+pub(crate) fn alloc_beside(kind: BlockKind, layout: Layout, neighbourhood: usize) -> NonNull<u8> {
     match crate::memory::class::of(kind, layout) {
         Some(class)
             if !PLAIN
@@ -63,13 +63,13 @@ pub(crate) fn note_joined(neighbourhood: usize) {
 /// # Safety
 /// `block` came from [`alloc`] with the same `kind` and `layout`, and nothing points into it any more.
 #[inline]
-pub(crate) unsafe fn free(kind: Kind, layout: Layout, block: NonNull<u8>) {
+pub(crate) unsafe fn free(kind: BlockKind, layout: Layout, block: NonNull<u8>) {
     // SAFETY: the caller's promise.
     unsafe { free_of(class_of(kind, layout), kind, layout, block) };
 }
 
 /// What [`free_of`] asks for, to be worked out once for all blocks of a layout.
-pub(crate) const fn class_of(kind: Kind, layout: Layout) -> Option<Class> {
+pub(crate) const fn class_of(kind: BlockKind, layout: Layout) -> Option<Class> {
     crate::memory::class::of(kind, layout)
 }
 
@@ -78,7 +78,12 @@ pub(crate) const fn class_of(kind: Kind, layout: Layout) -> Option<Class> {
 /// # Safety
 /// As [`free`]; and `class` is what [`class_of`] says.
 #[inline(always)]
-pub(crate) unsafe fn free_of(class: Option<Class>, kind: Kind, layout: Layout, block: NonNull<u8>) {
+pub(crate) unsafe fn free_of(
+    class: Option<Class>,
+    kind: BlockKind,
+    layout: Layout,
+    block: NonNull<u8>,
+) {
     match class {
         // SAFETY: the caller's promise; equal layouts have equal classes.
         Some(class) if !PLAIN => unsafe { crate::memory::cache::free(class, block) },
@@ -104,7 +109,7 @@ pub(crate) fn trim() -> usize {
 /// nor free job blocks.
 pub(crate) fn for_each_job_block(mut visit: impl FnMut(NonNull<u8>)) {
     crate::memory::plain::for_each_job(&mut visit);
-    crate::memory::depot::for_each_block(Kind::Job, &mut visit);
+    crate::memory::depot::for_each_block(BlockKind::Job, &mut visit);
 }
 
 #[cfg(test)]
@@ -114,7 +119,9 @@ mod tests {
     #[test]
     fn blocks_are_distinct_aligned_and_come_back() {
         let layout = Layout::from_size_align(96, 32).unwrap();
-        let mut blocks: Vec<_> = (0..10_000).map(|_| alloc(Kind::Node, layout)).collect();
+        let mut blocks: Vec<_> = (0..10_000)
+            .map(|_| alloc(BlockKind::Node, layout))
+            .collect();
         assert!(blocks.iter().all(|block| block.addr().get() % 32 == 0));
         blocks.sort();
         assert!(
@@ -124,7 +131,7 @@ mod tests {
         );
         for block in blocks {
             // SAFETY: it was allocated above with this layout and is not used again.
-            unsafe { free(Kind::Node, layout, block) };
+            unsafe { free(BlockKind::Node, layout, block) };
         }
     }
 
@@ -134,7 +141,7 @@ mod tests {
         let layout = Layout::from_size_align(120, 8).unwrap();
         let neighbours = 2_000..3_000_usize;
         let one = |n| {
-            let block = alloc_beside(Kind::Node, layout, n * 64);
+            let block = alloc_beside(BlockKind::Node, layout, n * 64);
             note_joined(n * 64);
             block
         };
@@ -157,10 +164,10 @@ mod tests {
         );
         for block in blocks {
             // SAFETY: it was allocated above with this layout and is not used again.
-            unsafe { free(Kind::Node, layout, block) };
+            unsafe { free(BlockKind::Node, layout, block) };
         }
         flush();
-        let class = crate::memory::class::of(Kind::Node, layout).unwrap();
+        let class = crate::memory::class::of(BlockKind::Node, layout).unwrap();
         assert!(
             PLAIN || crate::memory::depot::has_all(class),
             "a block is missing"
@@ -175,12 +182,12 @@ mod tests {
             for addr in receiver {
                 let block = NonNull::new(std::ptr::with_exposed_provenance_mut(addr)).unwrap();
                 // SAFETY: the other thread allocated it with this layout and forgot it.
-                unsafe { free(Kind::Node, layout, block) };
+                unsafe { free(BlockKind::Node, layout, block) };
             }
         });
         for _ in 0..100_000 {
             sender
-                .send(alloc(Kind::Node, layout).as_ptr().expose_provenance())
+                .send(alloc(BlockKind::Node, layout).as_ptr().expose_provenance())
                 .unwrap();
         }
         drop(sender);

@@ -14,21 +14,21 @@ use std::{
 
 use crate::memory::{
     class::{self, Class},
-    depot::{self, BATCH, Batch, Free, Refill, Uncut},
+    depot::{self, BATCH, BlockBatch, Free, Refill, Uncut},
     strips::{self, Strips},
 };
 
 struct Magazine {
-    loaded: Batch,
-    spare: Batch,
+    loaded: BlockBatch,
+    spare: BlockBatch,
     uncut: Option<Uncut>,
     strips: Option<Box<Strips>>,
 }
 
 impl Magazine {
     const EMPTY: Magazine = Magazine {
-        loaded: Batch::EMPTY,
-        spare: Batch::EMPTY,
+        loaded: BlockBatch::EMPTY,
+        spare: BlockBatch::EMPTY,
         uncut: None,
         strips: None,
     };
@@ -162,7 +162,10 @@ fn alloc_slow(magazine: &mut Magazine, class: Class) -> NonNull<Free> {
 fn free_slow(magazine: &mut Magazine, class: Class) {
     register_exit();
     std::mem::swap(&mut magazine.loaded, &mut magazine.spare);
-    depot::put(class, std::mem::replace(&mut magazine.loaded, Batch::EMPTY));
+    depot::put(
+        class,
+        std::mem::replace(&mut magazine.loaded, BlockBatch::EMPTY),
+    );
 }
 
 /// What becomes of the cache when the thread ends.

@@ -19,7 +19,7 @@ pub(super) const COUNT: usize = 2 * (FINE + COARSE);
 
 /// What a block is for. Blocks of different kinds never share a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum BlockKind {
     /// A job; found by [`for_each_job`](crate::memory::for_each_job).
     Job,
     /// A post, a timer, anything else.
@@ -35,10 +35,10 @@ impl Class {
         usize::from(self.0)
     }
 
-    pub(super) fn kind(self) -> Kind {
+    pub(super) fn kind(self) -> BlockKind {
         match self.index() < FINE + COARSE {
-            true => Kind::Job,
-            false => Kind::Node,
+            true => BlockKind::Job,
+            false => BlockKind::Node,
         }
     }
 
@@ -58,7 +58,7 @@ impl Class {
 /// The class that serves `layout`, if any. With a constant layout this folds to a constant.
 #[inline(always)]
 #[expect(clippy::cast_possible_truncation, reason = "there are 176 classes")]
-pub(super) const fn of(kind: Kind, layout: Layout) -> Option<Class> {
+pub(super) const fn of(kind: BlockKind, layout: Layout) -> Option<Class> {
     if layout.align() > MAX_ALIGN || layout.size() > COARSE_MAX {
         return None;
     }
@@ -75,8 +75,8 @@ pub(super) const fn of(kind: Kind, layout: Layout) -> Option<Class> {
         false => FINE + (size - FINE_MAX).div_ceil(COARSE_STEP) - 1,
     };
     let base = match kind {
-        Kind::Job => 0,
-        Kind::Node => FINE + COARSE,
+        BlockKind::Job => 0,
+        BlockKind::Node => FINE + COARSE,
     };
     Some(Class((base + index) as u16))
 }
@@ -90,7 +90,7 @@ mod tests {
         for align in [1, 2, 4, 8, 16, 32, 64] {
             for size in 0..=COARSE_MAX {
                 let layout = Layout::from_size_align(size, align).unwrap();
-                for kind in [Kind::Job, Kind::Node] {
+                for kind in [BlockKind::Job, BlockKind::Node] {
                     let Some(class) = of(kind, layout) else {
                         panic!("{layout:?} has no class")
                     };
@@ -105,13 +105,13 @@ mod tests {
         }
         assert_eq!(
             of(
-                Kind::Job,
+                BlockKind::Job,
                 Layout::from_size_align(COARSE_MAX + 1, 8).unwrap()
             ),
             None
         );
         assert_eq!(
-            of(Kind::Job, Layout::from_size_align(8, 128).unwrap()),
+            of(BlockKind::Job, Layout::from_size_align(8, 128).unwrap()),
             None
         );
     }

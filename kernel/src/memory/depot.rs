@@ -12,7 +12,7 @@ use std::{
 };
 
 use crate::memory::{
-    class::{self, Class, Kind},
+    class::{self, BlockKind, Class},
     region::{self, CHUNK, SendPtr},
 };
 use crate::sys::lock;
@@ -30,16 +30,16 @@ pub(super) struct Free {
 }
 
 /// A list of free blocks, owned by whoever holds this value.
-pub(super) struct Batch {
+pub(super) struct BlockBatch {
     pub(super) head: Option<NonNull<Free>>,
     pub(super) len: u32,
 }
 
 // SAFETY: the blocks of a batch are free: the batch is their only owner.
-unsafe impl Send for Batch {}
+unsafe impl Send for BlockBatch {}
 
-impl Batch {
-    pub(super) const EMPTY: Batch = Batch { head: None, len: 0 };
+impl BlockBatch {
+    pub(super) const EMPTY: BlockBatch = BlockBatch { head: None, len: 0 };
 
     #[inline(always)]
     pub(super) fn push(&mut self, block: NonNull<Free>) {
@@ -62,17 +62,17 @@ impl Batch {
     }
 
     /// Takes the first `len` blocks, or as many as there are.
-    pub(super) fn split(&mut self, len: u32) -> Batch {
+    pub(super) fn split(&mut self, len: u32) -> BlockBatch {
         let head = self.head;
         let len = len.min(self.len);
         let Some(last) = (0..len).filter_map(|_| self.pop()).last() else {
-            return Batch::EMPTY;
+            return BlockBatch::EMPTY;
         };
         // SAFETY: the block was in this batch until now, and is the new one's.
         unsafe { last.as_ref() }
             .next
             .store(ptr::null_mut(), Ordering::Relaxed);
-        Batch { head, len }
+        BlockBatch { head, len }
     }
 }
 
@@ -94,10 +94,10 @@ impl Uncut {
     }
 
     /// Cuts `len` blocks, or as many as there are, first to last.
-    pub(super) fn cut_batch(&mut self, class: Class, len: u32) -> Batch {
+    pub(super) fn cut_batch(&mut self, class: Class, len: u32) -> BlockBatch {
         let blocks = self.blocks.min(len);
         let start = self.start.0;
-        let mut batch = Batch::EMPTY;
+        let mut batch = BlockBatch::EMPTY;
         for index in (0..blocks as usize).rev() {
             // SAFETY: the chunk has room for that many blocks.
             batch.push(unsafe { start.byte_add(index * class.size()) }.cast());
@@ -110,7 +110,7 @@ impl Uncut {
 }
 
 struct Shelf {
-    batches: Vec<Batch>,
+    batches: Vec<BlockBatch>,
     uncut: Vec<Uncut>,
     chunks: Vec<SendPtr>,
 }
@@ -125,7 +125,7 @@ static SHELVES: [Mutex<Shelf>; class::COUNT] = [const {
 
 /// What a thread whose cache ran dry gets.
 pub(super) enum Refill {
-    Batch(Batch),
+    Batch(BlockBatch),
     Uncut(Uncut),
 }
 
@@ -149,7 +149,7 @@ pub(super) fn refill(class: Class) -> Refill {
 }
 
 /// Takes a batch that a thread has no use for.
-pub(super) fn put(class: Class, batch: Batch) {
+pub(super) fn put(class: Class, batch: BlockBatch) {
     if batch.len > 0 {
         lock(&SHELVES[class.index()]).batches.push(batch);
     }
@@ -172,7 +172,7 @@ pub(super) fn take_empty_chunks() -> Vec<SendPtr> {
         if !free.keys().any(|chunk| is_empty(*chunk)) {
             continue;
         }
-        let mut kept = Batch::EMPTY;
+        let mut kept = BlockBatch::EMPTY;
         for mut batch in std::mem::take(&mut shelf.batches) {
             while let Some(block) = batch.pop() {
                 if is_empty(chunk_of(block.cast())) {
@@ -182,7 +182,7 @@ pub(super) fn take_empty_chunks() -> Vec<SendPtr> {
                 if kept.len == BATCH {
                     shelf
                         .batches
-                        .push(std::mem::replace(&mut kept, Batch::EMPTY));
+                        .push(std::mem::replace(&mut kept, BlockBatch::EMPTY));
                 }
             }
         }
@@ -227,7 +227,7 @@ pub(super) fn has_all(class: Class) -> bool {
 }
 
 /// Visits every block ever cut or still uncut, of all chunks of `kind`.
-pub(super) fn for_each_block(kind: Kind, visit: &mut dyn FnMut(NonNull<u8>)) {
+pub(super) fn for_each_block(kind: BlockKind, visit: &mut dyn FnMut(NonNull<u8>)) {
     for class in Class::all().filter(|class| class.kind() == kind) {
         // Under the lock, so that no chunk is given back, and then used otherwise, during the visit.
         let shelf = lock(&SHELVES[class.index()]);

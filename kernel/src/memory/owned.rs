@@ -9,7 +9,7 @@ use std::{
     ptr::NonNull,
 };
 
-use crate::memory::Kind;
+use crate::memory::BlockKind;
 
 /// An owned value. Dropping it drops the value and frees the block.
 pub(crate) struct Owned<T>(NonNull<T>);
@@ -20,13 +20,16 @@ unsafe impl<T: Send> Send for Owned<T> {}
 impl<T> Owned<T> {
     #[inline(always)]
     pub(crate) fn new(value: T) -> Owned<T> {
-        Owned::put(crate::memory::alloc(Kind::Node, Layout::new::<T>()), value)
+        Owned::put(
+            crate::memory::alloc(BlockKind::Node, Layout::new::<T>()),
+            value,
+        )
     }
 
     /// As [`Owned::new`], in a block of [`alloc_beside`](crate::memory::alloc_beside).
     #[inline(always)]
     pub(crate) fn new_beside(value: T, neighbourhood: usize) -> Owned<T> {
-        let block = crate::memory::alloc_beside(Kind::Node, Layout::new::<T>(), neighbourhood);
+        let block = crate::memory::alloc_beside(BlockKind::Node, Layout::new::<T>(), neighbourhood);
         Owned::put(block, value)
     }
 
@@ -58,7 +61,7 @@ impl<T> Owned<T> {
         // SAFETY: the block holds a value, which is moved out exactly here.
         let value = unsafe { block.read() };
         // SAFETY: the block came from `new`, and its value is gone.
-        unsafe { crate::memory::free(Kind::Node, Layout::new::<T>(), block.cast()) };
+        unsafe { crate::memory::free(BlockKind::Node, Layout::new::<T>(), block.cast()) };
         value
     }
 }

@@ -9,20 +9,20 @@ use std::{
     sync::Mutex,
 };
 
-use crate::memory::class::Kind;
+use crate::memory::class::BlockKind;
 use crate::sys::lock;
 
 /// The addresses of all large job blocks.
 static JOBS: Mutex<BTreeSet<usize>> = Mutex::new(BTreeSet::new());
 
-pub(super) fn alloc(kind: Kind, layout: Layout) -> NonNull<u8> {
+pub(super) fn alloc(kind: BlockKind, layout: Layout) -> NonNull<u8> {
     let layout = at_least_a_link(layout);
     // SAFETY: the layout is not empty.
     let block = unsafe { std::alloc::alloc_zeroed(layout) };
     let Some(block) = NonNull::new(block) else {
         handle_alloc_error(layout)
     };
-    if kind == Kind::Job {
+    if kind == BlockKind::Job {
         lock(&JOBS).insert(block.as_ptr().expose_provenance());
     }
     block
@@ -30,8 +30,8 @@ pub(super) fn alloc(kind: Kind, layout: Layout) -> NonNull<u8> {
 
 /// # Safety
 /// As [`crate::memory::free`].
-pub(super) unsafe fn free(kind: Kind, layout: Layout, block: NonNull<u8>) {
-    if kind == Kind::Job {
+pub(super) unsafe fn free(kind: BlockKind, layout: Layout, block: NonNull<u8>) {
+    if kind == BlockKind::Job {
         lock(&JOBS).remove(&block.addr().get());
     }
     // SAFETY: the caller's promise; `alloc` rounded the layout in the same way.

@@ -12,7 +12,7 @@
 
 use crate::memory::{
     class::Class,
-    depot::{BATCH, Batch},
+    depot::{BATCH, BlockBatch},
 };
 
 /// Two to this power are the places of a table.
@@ -33,18 +33,18 @@ pub(super) fn length(class: Class) -> u32 {
 }
 
 /// The strips of one thread and class.
-pub(super) struct Strips([Batch; 1 << PLACES_LOG2]);
+pub(super) struct Strips([BlockBatch; 1 << PLACES_LOG2]);
 
 impl Strips {
     /// Empty ones. On the way they lie on the stack, which nobody else's frame shall have room for.
     #[inline(never)]
     pub(super) fn new() -> Box<Strips> {
-        Box::new(Strips([const { Batch::EMPTY }; 1 << PLACES_LOG2]))
+        Box::new(Strips([const { BlockBatch::EMPTY }; 1 << PLACES_LOG2]))
     }
 
     /// The strip of `neighbourhood`.
     #[inline(always)]
-    pub(super) fn of(&mut self, neighbourhood: usize) -> &mut Batch {
+    pub(super) fn of(&mut self, neighbourhood: usize) -> &mut BlockBatch {
         // Fibonacci hashing: the upper bits of the product depend on all bits of the number.
         let hash = (neighbourhood as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         let place = (hash >> (u64::BITS - PLACES_LOG2)) as usize;
@@ -52,13 +52,13 @@ impl Strips {
     }
 
     /// Gives every block to `put`, in batches as the depot wants them.
-    pub(super) fn empty(&mut self, mut put: impl FnMut(Batch)) {
-        let mut batch = Batch::EMPTY;
+    pub(super) fn empty(&mut self, mut put: impl FnMut(BlockBatch)) {
+        let mut batch = BlockBatch::EMPTY;
         for strip in &mut self.0 {
             while let Some(block) = strip.pop() {
                 batch.push(block);
                 if batch.len == BATCH {
-                    put(std::mem::replace(&mut batch, Batch::EMPTY));
+                    put(std::mem::replace(&mut batch, BlockBatch::EMPTY));
                 }
             }
         }

@@ -2,8 +2,8 @@
 //! all that others do with it; what arrives from outside is taken once, and no worker sleeps over it.
 
 use crate::{
-    biased_lock::{Epoch, Gate},
-    queue::sleepers::{Before, Idle},
+    biased_lock::{BiasedLock, Lease},
+    queue::sleepers::{Before, Sleepers},
     sys::{Mutex, lock},
     timer::{
         arrivals::{Arrivals, Pushed},
@@ -253,20 +253,20 @@ fn a_shutdown_against_a_cancel_and_the_owners_end() {
 
 /// A worker and what comes to it from outside.
 struct Outside {
-    gate: Gate<()>,
+    gate: BiasedLock<()>,
     arrivals: Arrivals,
-    idle: Idle<Arc<Notify>>,
+    idle: Sleepers<Arc<Notify>>,
 }
 
 impl Outside {
-    fn new() -> (Arc<Outside>, Epoch) {
-        let (gate, epoch) = Gate::new(());
+    fn new() -> (Arc<Outside>, Lease) {
+        let (gate, lease) = BiasedLock::new(());
         let outside = Outside {
             gate,
             arrivals: Arrivals::new(),
-            idle: Idle::new(1),
+            idle: Sleepers::new(1),
         };
-        (Arc::new(outside), epoch)
+        (Arc::new(outside), lease)
     }
 
     /// As `start::arm_outside`. False if the runtime has gone.
@@ -284,8 +284,8 @@ impl Outside {
     }
 
     /// As `search::fire_due` with `start::admit`.
-    fn look(&self, epoch: Epoch) -> usize {
-        let _inside = self.gate.enter(epoch).unwrap();
+    fn look(&self, lease: Lease) -> usize {
+        let _inside = self.gate.enter(lease).unwrap();
         self.arrivals.take().map(free).count()
     }
 
@@ -311,11 +311,11 @@ fn free(entry: EntryPtr) {
     unsafe { entry.free() };
 }
 
-/// Two outsiders start callbacks while the worker goes to sleep: it has both in the end.
+/// Two foreigns start callbacks while the worker goes to sleep: it has both in the end.
 #[test]
 fn no_worker_sleeps_over_what_arrives() {
     loom::model(|| {
-        let (outside, epoch) = Outside::new();
+        let (outside, lease) = Outside::new();
         let starters = [(); 2].map(|()| {
             let outside = outside.clone();
             thread::spawn(move || assert!(outside.start(pending())))
@@ -325,7 +325,7 @@ fn no_worker_sleeps_over_what_arrives() {
         let mut had = 0;
         while had < 2 {
             assert!(std::mem::replace(&mut searching, true));
-            match outside.look(epoch) {
+            match outside.look(lease) {
                 0 => outside.sleep(&parking),
                 more => had += more,
             }
@@ -340,7 +340,7 @@ fn no_worker_sleeps_over_what_arrives() {
 #[test]
 fn what_arrives_while_the_runtime_goes_is_in_one_place() {
     loom::model(|| {
-        let (outside, epoch) = Outside::new();
+        let (outside, lease) = Outside::new();
         let starter = {
             let outside = outside.clone();
             thread::spawn(move || {
@@ -352,8 +352,8 @@ fn what_arrives_while_the_runtime_goes_is_in_one_place() {
                 usize::from(is_taken)
             })
         };
-        let mut had = outside.look(epoch);
-        let inside = outside.gate.enter_outside();
+        let mut had = outside.look(lease);
+        let inside = outside.gate.enter_foreign();
         had += outside.arrivals.close().map(free).count();
         drop(inside);
         assert_eq!(had, starter.join().unwrap());

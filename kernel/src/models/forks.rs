@@ -9,14 +9,14 @@ use loom::{sync::Notify, thread};
 use crate::models::made_up::{Job, Jobs};
 use crate::{
     fork::deque::{Deque, Verdict},
-    queue::sleepers::{Before, Idle},
+    queue::sleepers::{Before, Sleepers},
     sys::barrier,
 };
 
 /// A deque of made-up jobs, where thieves leave the numbers of what they stole, and a book of sleepers.
 struct Shared {
     deque: Deque<Job, usize>,
-    idle: Idle<Arc<Notify>>,
+    idle: Sleepers<Arc<Notify>>,
     jobs: Jobs,
 }
 
@@ -25,7 +25,7 @@ impl Shared {
     fn new(workers: usize, jobs: usize) -> Arc<Shared> {
         let shared = Shared {
             deque: Deque::new(),
-            idle: Idle::new(workers),
+            idle: Sleepers::new(workers),
             jobs: Jobs::new(jobs),
         };
         // SAFETY: there is no other thread yet.
@@ -69,7 +69,7 @@ impl Shared {
         true
     }
 
-    /// As `theft::steal_from`.
+    /// As `stolen_job::steal_from`.
     fn steal(&self) -> Option<usize> {
         self.deque.thief().steal(
             || true,

@@ -10,7 +10,7 @@ use std::ptr;
 use loom::cell::Cell;
 
 use crate::{
-    queue::injector::{Batch, Linked},
+    queue::injector::{JobBatch, Linked},
     sys::AtomicPtr,
 };
 
@@ -53,8 +53,8 @@ impl Jobs {
     }
 
     /// As [`Jobs::queue`], for several.
-    pub(super) fn batch(&self, numbers: impl IntoIterator<Item = usize>) -> Batch<Job> {
-        let mut batch = Batch::new();
+    pub(super) fn batch(&self, numbers: impl IntoIterator<Item = usize>) -> JobBatch<Job> {
+        let mut batch = JobBatch::new();
         for number in numbers {
             // SAFETY: the job lives until the end of the model and was in no queue.
             unsafe { batch.push(self.queue(number)) };
@@ -80,15 +80,15 @@ impl Jobs {
     }
 
     /// As [`Jobs::take_all`], for a batch.
-    pub(super) fn take_batch(&self, mut batch: Batch<Job>) -> Vec<usize> {
+    pub(super) fn take_batch(&self, mut batch: JobBatch<Job>) -> Vec<usize> {
         std::iter::from_fn(|| batch.pop())
             .map(|job| self.take(job))
             .collect()
     }
 
     /// Puts jobs that are queued already into a batch: they move from one queue to another.
-    pub(super) fn rebatch(&self, jobs: &[*mut Job]) -> Batch<Job> {
-        let mut batch = Batch::new();
+    pub(super) fn rebatch(&self, jobs: &[*mut Job]) -> JobBatch<Job> {
+        let mut batch = JobBatch::new();
         for job in jobs {
             assert_eq!(self.0[self.number(*job)].stage.get(), Stage::Queued);
             // SAFETY: the job lives until the end of the model, and the caller took it from its queue.

@@ -15,8 +15,9 @@ use loom::{cell::Cell, sync::Notify, thread};
 use crate::{
     job::{
         JobPtr,
-        message::Post,
-        state::{Inbox, Link, Listening, Park, Posted, Start, State},
+        message::MessageNode,
+        state::{Link, State},
+        transition::{Inbox, Listening, ParkAnswer, Posted, StartAnswer},
     },
     sys::{Mutex, lock},
 };
@@ -51,7 +52,7 @@ impl Job {
 
     /// As `Address::post` does it; a runnable is run on the spot.
     fn post(&self, number: usize) -> Result<(), usize> {
-        let link = Post::new(
+        let link = MessageNode::new(
             Parcel(Cell::new(number)),
             JobPtr::from_raw(NonNull::dangling()),
         )
@@ -76,7 +77,7 @@ impl Job {
     /// Runs of the job, one after the other, until it ends or is parked. The caller has its runnable.
     fn run(&self) {
         loop {
-            assert_eq!(self.state.start(), Start::Poll);
+            assert_eq!(self.state.start(), StartAnswer::Poll);
             let mut received = self.received.take();
             received.extend(numbers(self.state.take_posts()));
             let is_over = received.len() == self.wanted;
@@ -85,7 +86,7 @@ impl Job {
                 self.ends.fetch_add(1, Ordering::Relaxed);
                 return;
             }
-            if self.state.park(Listening::Yes) == Park::Parked {
+            if self.state.park(Listening::Yes) == ParkAnswer::Parked {
                 return;
             }
         }
@@ -138,7 +139,7 @@ fn numbers(posts: *mut Link) -> Vec<usize> {
 /// `link` is a parcel's, and the caller owns it.
 unsafe fn into_number(link: NonNull<Link>) -> usize {
     // SAFETY: the caller's promise.
-    unsafe { Post::<Parcel>::from_link(link) }
+    unsafe { MessageNode::<Parcel>::from_link(link) }
         .into_value()
         .0
         .get()

@@ -12,10 +12,10 @@ use std::{
 use loom::{sync::Notify, thread};
 
 use crate::{
-    queue::sleepers::{Before, Idle},
+    queue::sleepers::{Before, Sleepers},
     reactor::{
-        poller_lock::Seat,
-        slot::{Interest, Readiness, Slot, Who},
+        poller_lock::PollerLock,
+        slot::{Interest, Readiness, SourceSlot, Who},
     },
     sys::{AtomicBool, AtomicUsize, Ordering, barrier},
 };
@@ -44,13 +44,13 @@ impl Wake for Woken {
 
 /// A descriptor: the slot, and whether the system would refuse.
 struct Descriptor {
-    slot: Slot,
+    slot: SourceSlot,
     bytes: AtomicUsize,
 }
 
 impl Descriptor {
     fn new(known: Readiness) -> Arc<Descriptor> {
-        let slot = Slot::new();
+        let slot = SourceSlot::new();
         slot.begin(known);
         let bytes = AtomicUsize::new(0);
         Arc::new(Descriptor { slot, bytes })
@@ -141,8 +141,8 @@ fn a_wait_that_is_given_up_leaves_the_others() {
 /// What workers share. The poller's notice, and a report, end the wait of whoever is on the seat; both last
 /// until they are taken.
 struct Shared {
-    idle: Idle<Sleeper>,
-    seat: Seat,
+    idle: Sleepers<Sleeper>,
+    seat: PollerLock,
     has_sources: AtomicBool,
     poller: Notify,
     threads: Vec<Notify>,
@@ -153,15 +153,15 @@ struct Shared {
 }
 
 enum Sleeper {
-    Parks(usize),
-    Sits,
+    Parked(usize),
+    InPoller,
 }
 
 impl Shared {
     fn new(workers: usize, all: usize) -> Arc<Shared> {
         Arc::new(Shared {
-            idle: Idle::new(workers),
-            seat: Seat::new(),
+            idle: Sleepers::new(workers),
+            seat: PollerLock::new(),
             has_sources: AtomicBool::new(false),
             poller: Notify::new(),
             threads: (0..workers).map(|_| Notify::new()).collect(),
@@ -174,8 +174,8 @@ impl Shared {
     /// As `Sleeper::wake` in `search`.
     fn wake(&self, sleeper: Sleeper) {
         match sleeper {
-            Sleeper::Parks(worker) => self.threads[worker].notify(),
-            Sleeper::Sits => self.poller.notify(),
+            Sleeper::Parked(worker) => self.threads[worker].notify(),
+            Sleeper::InPoller => self.poller.notify(),
         }
     }
 
@@ -218,24 +218,24 @@ impl Shared {
 
     /// As `search::sleep`.
     fn sleep(&self, worker: usize, before: Before) {
-        let seated = match self.has_sources.load(Ordering::Relaxed) {
+        let poller_guard = match self.has_sources.load(Ordering::Relaxed) {
             true => self.seat.take(),
             false => None,
         };
-        let sleeper = match &seated {
-            Some(_) => Sleeper::Sits,
-            None => Sleeper::Parks(worker),
+        let sleeper = match &poller_guard {
+            Some(_) => Sleeper::InPoller,
+            None => Sleeper::Parked(worker),
         };
         self.idle.announce(worker, sleeper, before);
-        let lacks_me = seated.is_none() && self.lacks_a_sleeper();
+        let lacks_me = poller_guard.is_none() && self.lacks_a_sleeper();
         if self.visible.load(Ordering::SeqCst) == 0 && !lacks_me {
-            self.wait(worker, seated.is_some());
+            self.wait(worker, poller_guard.is_some());
         }
-        drop(seated);
+        drop(poller_guard);
         self.idle.retract(worker);
     }
 
-    /// As `search::sit` and `search::park`.
+    /// As `search::wait_in_poller` and `search::park`.
     fn wait(&self, worker: usize, sits: bool) {
         while !self.is_over() && self.idle.is_asleep(worker) {
             match sits {
@@ -338,21 +338,23 @@ fn of_two_sleepers_one_is_on_the_seat() {
 #[test]
 fn the_seat_is_for_one() {
     loom::model(|| {
-        let seat = Arc::new(Seat::new());
+        let seat = Arc::new(PollerLock::new());
         let sitting = Arc::new(AtomicUsize::new(0));
-        let sit = |seat: Arc<Seat>, sitting: Arc<AtomicUsize>| {
-            let Some(seated) = seat.take() else { return };
+        let wait_in_poller = |seat: Arc<PollerLock>, sitting: Arc<AtomicUsize>| {
+            let Some(poller_guard) = seat.take() else {
+                return;
+            };
             assert_eq!(sitting.fetch_add(1, Ordering::SeqCst), 0);
             sitting.fetch_sub(1, Ordering::SeqCst);
-            drop(seated);
+            drop(poller_guard);
         };
         let (there, sitting_there) = (seat.clone(), sitting.clone());
         let other = thread::spawn(move || {
-            sit(there.clone(), sitting_there.clone());
-            sit(there, sitting_there);
+            wait_in_poller(there.clone(), sitting_there.clone());
+            wait_in_poller(there, sitting_there);
         });
-        sit(seat.clone(), sitting.clone());
-        sit(seat, sitting);
+        wait_in_poller(seat.clone(), sitting.clone());
+        wait_in_poller(seat, sitting);
         other.join().unwrap();
     });
 }

@@ -7,20 +7,20 @@ use loom::thread;
 use crate::models::made_up::{Job, Jobs};
 use crate::queue::{
     injector::Injector,
-    ring::{self, CAPACITY, Owner, Thief},
+    ring::{self, CAPACITY, RingOwner, RingThief},
 };
 
-fn push(owner: &mut Owner<Job>, jobs: &Jobs, number: usize) {
+fn push(owner: &mut RingOwner<Job>, jobs: &Jobs, number: usize) {
     assert_eq!(owner.push(jobs.queue(number)), Ok(()));
 }
 
-fn steal(thief: &Thief<Job>, jobs: &Jobs) -> Vec<usize> {
+fn steal(thief: &RingThief<Job>, jobs: &Jobs) -> Vec<usize> {
     let mut place = [ptr::null_mut(); CAPACITY / 2];
     let count = thief.steal(&mut place);
     jobs.take_all(&place[..count])
 }
 
-fn pop(owner: &mut Owner<Job>, jobs: &Jobs) -> Option<usize> {
+fn pop(owner: &mut RingOwner<Job>, jobs: &Jobs) -> Option<usize> {
     owner.pop().map(|job| jobs.take(job))
 }
 

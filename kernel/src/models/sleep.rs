@@ -6,30 +6,30 @@ use loom::{cell::Cell, sync::Notify, thread};
 
 use crate::models::made_up::{Job, Jobs};
 use crate::{
-    biased_lock::Gate,
+    biased_lock::BiasedLock,
     queue::{
         injector::Injector,
-        ring::{self, CAPACITY, Thief},
-        sleepers::{Before, Idle},
+        ring::{self, CAPACITY, RingThief},
+        sleepers::{Before, Sleepers},
     },
     sys::{AtomicBool, Ordering},
 };
 
 /// What workers share. A sleeper is woken through its [`Notify`], which stands for its thread.
 struct Shared {
-    idle: Idle<Arc<Notify>>,
+    idle: Sleepers<Arc<Notify>>,
     injector: Injector<Job>,
     /// The end of a ring that all of them may steal from.
-    thief: Thief<Job>,
+    thief: RingThief<Job>,
     jobs: Jobs,
 }
 
 impl Shared {
     /// With so many workers and jobs; the ring's other end is the second value.
-    fn new(workers: usize, jobs: usize) -> (Arc<Shared>, ring::Owner<Job>) {
+    fn new(workers: usize, jobs: usize) -> (Arc<Shared>, ring::RingOwner<Job>) {
         let (owner, thief) = ring::new();
         let shared = Shared {
-            idle: Idle::new(workers),
+            idle: Sleepers::new(workers),
             injector: Injector::new(),
             thief,
             jobs: Jobs::new(jobs),
@@ -44,7 +44,7 @@ impl Shared {
     }
 
     /// As `ready::last` does it.
-    fn push_last(&self, owner: &mut ring::Owner<Job>, number: usize) {
+    fn push_last(&self, owner: &mut ring::RingOwner<Job>, number: usize) {
         assert_eq!(owner.push(self.jobs.queue(number)), Ok(()));
         self.notify();
     }
@@ -59,7 +59,7 @@ impl Shared {
     }
 
     /// As `search::from_injector` does it.
-    fn move_from_injector(&self, owner: &mut ring::Owner<Job>) {
+    fn move_from_injector(&self, owner: &mut ring::RingOwner<Job>) {
         let mut batch = self.injector.pop(CAPACITY / 2);
         if batch.len() == 0 {
             return;
@@ -244,19 +244,19 @@ fn a_job_in_a_ring_against_the_last_searcher() {
     });
 }
 
-/// An outsider inserts a timer into the wheel of a worker that falls asleep: the worker counts it in
+/// An foreign inserts a timer into the wheel of a worker that falls asleep: the worker counts it in
 /// when it decides how long to sleep, or is woken. The cell stands for the wheel's first deadline.
 #[test]
 fn a_timer_from_outside_against_falling_asleep() {
     loom::model(|| {
         let (shared, _owner) = Shared::new(1, 0);
-        let (gate, epoch) = Gate::new(Cell::new(None));
+        let (gate, lease) = BiasedLock::new(Cell::new(None));
         let gate = Arc::new(gate);
-        let outsider = {
+        let foreign = {
             let (shared, gate) = (shared.clone(), gate.clone());
             thread::spawn(move || {
                 // As `time::insert` does it.
-                gate.enter_outside().set(Some(1));
+                gate.enter_foreign().set(Some(1));
                 if let Some(sleeper) = shared.idle.notify_worker(0) {
                     sleeper.notify();
                 }
@@ -265,7 +265,7 @@ fn a_timer_from_outside_against_falling_asleep() {
         let parking = Arc::new(Notify::new());
         loop {
             shared.idle.announce(0, parking.clone(), Before::Running);
-            let deadline = gate.enter(epoch).map(|inside| inside.get());
+            let deadline = gate.enter(lease).map(|inside| inside.get());
             if deadline == Ok(Some(1)) {
                 break shared.idle.retract(0);
             }
@@ -275,7 +275,7 @@ fn a_timer_from_outside_against_falling_asleep() {
             assert_eq!(shared.idle.sleeping(), 0);
             assert!(!shared.idle.end_search() || shared.idle.sleeping() == 0);
         }
-        outsider.join().unwrap();
+        foreign.join().unwrap();
     });
 }
 

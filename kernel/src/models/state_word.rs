@@ -8,7 +8,10 @@ use std::sync::{
 use loom::{cell::Cell, sync::Notify, thread};
 
 use crate::{
-    job::state::{Inbox, Listening, Owes, Park, Start, State},
+    job::{
+        state::State,
+        transition::{Inbox, Listening, Owes, ParkAnswer, StartAnswer},
+    },
     sys::{AtomicUsize as Watched, Mutex, lock},
 };
 
@@ -52,7 +55,7 @@ impl Job {
         loop {
             let start = self.state.start();
             self.runs.set(self.runs.get() + 1);
-            if start == Start::Cancel {
+            if start == StartAnswer::Cancel {
                 self.cancels.fetch_add(1, Ordering::Relaxed);
                 return self.complete();
             }
@@ -60,7 +63,7 @@ impl Job {
                 self.ends.fetch_add(1, Ordering::Relaxed);
                 return self.complete();
             }
-            if self.state.park(Listening::No) == Park::Parked {
+            if self.state.park(Listening::No) == ParkAnswer::Parked {
                 return;
             }
         }
@@ -116,7 +119,7 @@ fn two_wakes_against_a_park_make_one_runnable_at_a_time() {
 fn of_two_wakes_one_makes_the_runnable() {
     loom::model(|| {
         let job = Job::awake(1);
-        assert_eq!(job.state.park(Listening::No), Park::Parked);
+        assert_eq!(job.state.park(Listening::No), ParkAnswer::Parked);
         let waking = {
             let job = job.clone();
             thread::spawn(move || job.state.wake())
@@ -128,8 +131,8 @@ fn of_two_wakes_one_makes_the_runnable() {
             "{here:?} and {there:?}"
         );
         // The later wake is not lost: the run that it found owed sees it.
-        assert_eq!(job.state.start(), Start::Poll);
-        assert_eq!(job.state.park(Listening::No), Park::Parked);
+        assert_eq!(job.state.start(), StartAnswer::Poll);
+        assert_eq!(job.state.park(Listening::No), ParkAnswer::Parked);
     });
 }
 

@@ -13,10 +13,10 @@ use std::{
 use loom::{cell::Cell, thread};
 
 use crate::{
-    biased_lock::{Epoch, Gate},
+    biased_lock::{BiasedLock, Lease},
     scheduler::workers::search,
     timer::{
-        entry::{EntryPtr, EntryState, Owes},
+        entry::{EntryPtr, EntryState, TimerOwes},
         wheel::Wheel,
     },
 };
@@ -56,17 +56,17 @@ impl Entry {
     /// The worker's side, as `search::expire` and `search::fire` do it.
     fn expire_and_fire(&self) {
         self.assert_in_use();
-        if self.state.expire() == Owes::Free {
+        if self.state.expire() == TimerOwes::Free {
             return self.free();
         }
         let waker = self.waker.take();
         match self.state.fire() {
-            Owes::Wake => {
+            TimerOwes::Wake => {
                 assert_eq!(waker, Some("waker"));
                 self.wakes.fetch_add(1, Ordering::Relaxed);
             }
             owes => {
-                assert_eq!(owes, Owes::Free);
+                assert_eq!(owes, TimerOwes::Free);
                 self.free();
             }
         }
@@ -76,8 +76,8 @@ impl Entry {
     fn cancel(&self) {
         self.assert_in_use();
         match self.state.cancel() {
-            Owes::Free => self.free(),
-            owes => assert_eq!(owes, Owes::Nothing),
+            TimerOwes::Free => self.free(),
+            owes => assert_eq!(owes, TimerOwes::Nothing),
         }
     }
 
@@ -139,27 +139,27 @@ impl Wake for Counting {
 
 /// A wheel behind a gate, with one entry due at tick 1.
 struct Timers {
-    gate: Gate<(Wheel, Cell<usize>)>,
+    gate: BiasedLock<(Wheel, Cell<usize>)>,
     entry: EntryPtr,
     /// What the entry's waker counts in.
     wakes: Arc<Counting>,
 }
 
 impl Timers {
-    fn new() -> (Arc<Timers>, Epoch) {
+    fn new() -> (Arc<Timers>, Lease) {
         let wakes = Arc::new(Counting(AtomicUsize::new(0)));
         let entry = EntryPtr::new(0, 1, Waker::from(wakes.clone()));
         let mut wheel = Wheel::new();
         wheel.insert(entry);
-        let (gate, epoch) = Gate::new((wheel, Cell::new(0)));
-        (Arc::new(Timers { gate, entry, wakes }), epoch)
+        let (gate, lease) = BiasedLock::new((wheel, Cell::new(0)));
+        (Arc::new(Timers { gate, entry, wakes }), lease)
     }
 
     /// As `time::remove_here` and `Sleep::disarm` do it on the wheel's own worker.
-    fn disarm(&self, epoch: Epoch) {
+    fn disarm(&self, lease: Lease) {
         // SAFETY: the future, for which this stands, has not given up its claim.
         let entry = unsafe { self.entry.get() };
-        let is_linked = self.gate.enter(epoch).is_ok_and(|mut inside| {
+        let is_linked = self.gate.enter(lease).is_ok_and(|mut inside| {
             inside.1.set(inside.1.get() + 1);
             let is_linked = entry.state.is_linked();
             if is_linked {
@@ -173,15 +173,15 @@ impl Timers {
         }
         match entry.state.cancel() {
             // SAFETY: the state just said so.
-            Owes::Free => unsafe { self.entry.free() },
-            owes => assert_eq!(owes, Owes::Nothing),
+            TimerOwes::Free => unsafe { self.entry.free() },
+            owes => assert_eq!(owes, TimerOwes::Nothing),
         }
     }
 
     /// As `monitor::take_overdue` does it, at tick `now`.
     fn advance_outside(&self, now: u64) {
         let mut due = Vec::new();
-        let mut inside = self.gate.enter_outside();
+        let mut inside = self.gate.enter_foreign();
         inside.1.set(inside.1.get() + 1);
         if inside.0.next_tick().is_some_and(|tick| tick <= now) {
             let mut take = |entry| due.push(entry);
@@ -194,7 +194,7 @@ impl Timers {
 
     /// The entry is out of the wheel, and gave its waker up; how often that was woken.
     fn end(&self) -> usize {
-        assert_eq!(self.gate.enter_outside().0.pending(), 0);
+        assert_eq!(self.gate.enter_foreign().0.pending(), 0);
         assert_eq!(
             Arc::strong_count(&self.wakes),
             1,
@@ -204,18 +204,18 @@ impl Timers {
     }
 }
 
-/// The holder unlinks an entry inside the gate while an outsider advances the wheel: the entry leaves
+/// The holder unlinks an entry inside the gate while an foreign advances the wheel: the entry leaves
 /// the wheel once, and its waker is woken or dropped, once.
 #[test]
-fn an_unlinking_against_an_outsider_that_advances() {
+fn an_unlinking_against_an_foreign_that_advances() {
     loom::model(|| {
-        let (timers, epoch) = Timers::new();
-        let outsider = {
+        let (timers, lease) = Timers::new();
+        let foreign = {
             let timers = timers.clone();
             thread::spawn(move || timers.advance_outside(1))
         };
-        timers.disarm(epoch);
-        outsider.join().unwrap();
+        timers.disarm(lease);
+        foreign.join().unwrap();
         assert!(timers.end() <= 1);
     });
 }
@@ -223,18 +223,18 @@ fn an_unlinking_against_an_outsider_that_advances() {
 /// As above, while a take-over ends the future's tenure: it then cancels the entry from outside, and
 /// whoever advances the wheel last frees it.
 #[test]
-fn a_cancel_after_a_take_over_against_an_outsider_that_advances() {
+fn a_cancel_after_a_take_over_against_an_foreign_that_advances() {
     loom::model(|| {
         let (timers, old) = Timers::new();
-        let outsider = {
+        let foreign = {
             let timers = timers.clone();
             thread::spawn(move || {
-                timers.gate.enter_outside().take_over();
+                timers.gate.enter_foreign().revoke();
                 timers.advance_outside(1);
             })
         };
         timers.disarm(old);
-        outsider.join().unwrap();
+        foreign.join().unwrap();
         timers.advance_outside(1);
         assert!(timers.end() <= 1);
     });

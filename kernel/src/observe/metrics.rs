@@ -23,7 +23,7 @@ pub struct Metrics {
     /// Timers that are pending, callbacks among them.
     pub timers: usize,
     /// How often a stuck worker was relieved without having been announced.
-    pub relieved: u64,
+    pub detached: u64,
     /// How often a job announced that it would block.
     pub announced: u64,
     /// How often a woken job was taken from behind a busy one by an idle worker.
@@ -34,28 +34,28 @@ impl Metrics {
     pub(crate) fn of(shared: &Shared) -> Metrics {
         let mut metrics = Metrics {
             workers: shared.workers.len(),
-            threads: shared.crew.threads(),
-            sleeping: shared.idle.sleeping(),
+            threads: shared.pool.threads(),
+            sleeping: shared.sleepers.sleeping(),
             processes: shared.limit.limit() - shared.limit.free(),
             ended: 0,
             polls: 0,
             runnable: shared.injector.len(),
             timers: 0,
-            relieved: shared.counters.relieved.load(Ordering::Relaxed),
+            detached: shared.counters.detached.load(Ordering::Relaxed),
             announced: shared.counters.announced.load(Ordering::Relaxed),
             overdue: shared.counters.overdue.load(Ordering::Relaxed),
         };
         for worker in &shared.workers {
-            let inside = worker.gate.enter_outside();
-            metrics.processes = metrics.processes.saturating_sub(inside.places);
-            metrics.ended += inside.ended;
-            metrics.polls += inside.polls();
+            let core = worker.core.enter_foreign();
+            metrics.processes = metrics.processes.saturating_sub(core.spare_places);
+            metrics.ended += core.ended;
+            metrics.polls += core.polls();
             metrics.runnable +=
-                inside.spill.len() + inside.ring.len() + usize::from(inside.next.is_some());
-            metrics.runnable += inside.callbacks.len();
+                core.overflow.len() + core.ring.len() + usize::from(core.next.is_some());
+            metrics.runnable += core.callbacks.len();
             metrics.runnable += usize::from(!worker.arrivals.is_empty());
             let cancelled = worker.cancelled_timers();
-            metrics.timers += inside.wheel.pending().saturating_sub(cancelled);
+            metrics.timers += core.wheel.pending().saturating_sub(cancelled);
         }
         metrics
     }

@@ -14,7 +14,7 @@ use std::{
 };
 
 use crate::{
-    scheduler::{stackful::stack_context::Kind, workers::context},
+    scheduler::{stackful::stack_context::StackKind, workers::context},
     stack::PAGE,
 };
 
@@ -53,25 +53,25 @@ extern "C" fn handle(signal: i32, info: *mut libc::siginfo_t, context: *mut libc
 }
 
 fn is_in_our_guard(address: usize) -> bool {
-    let strand = context::here().strand();
-    if strand.is_null() {
+    let stack_context = context::here().stack_context();
+    if stack_context.is_null() {
         return false;
     }
     // SAFETY: the strand on which the thread runs lives; its record is not in the guard.
-    let limit = unsafe { &*strand }.stack().limit().addr().get();
+    let limit = unsafe { &*stack_context }.stack().limit().addr().get();
     (limit..limit + PAGE).contains(&address)
 }
 
 /// Says which job overflowed.
 fn tell() {
     let cx = context::here();
-    let mut line = Line::default();
+    let mut line = MessageLine::default();
     // SAFETY: as in `is_in_our_guard`.
-    let strand = unsafe { &*cx.strand() };
-    let size = strand.stack().size();
+    let stack_context = unsafe { &*cx.stack_context() };
+    let size = stack_context.stack().size();
     let _cut = write!(line, "\nweald: the stack of {} KiB overflowed", size >> 10);
     // A stolen half is a job without a name; the job that forked it waits for it, and so is alive.
-    let forked_by = cx.root_fork().and_then(|fork| fork.root_job());
+    let forked_by = cx.thread_fork().and_then(|fork| fork.root_job());
     if let Some(job) = forked_by.or(cx.job()) {
         let forked = match cx.job() == Some(job) {
             true => "",
@@ -80,29 +80,29 @@ fn tell() {
         // SAFETY: the thread runs the job, or what that waits for: it is alive.
         let header = unsafe { job.header() };
         let _cut = match header
-            .extras
+            .extensions
             .try_name(|name| write!(line, " in {forked}`{name}`"))
         {
             Some(written) => written,
             None => write!(line, " in {forked}an unnamed job"),
         };
-        let _cut = write!(line, ", spawned at {}", header.extras.site());
+        let _cut = write!(line, ", spawned at {}", header.extensions.site());
     }
-    let _cut = line.write_str(advice(strand.kind));
+    let _cut = line.write_str(advice(stack_context.kind));
     line.print();
 }
 
 /// What to do about it.
-fn advice(kind: Kind) -> &'static str {
+fn advice(kind: StackKind) -> &'static str {
     match kind {
-        Kind::Fiber => {
+        StackKind::Fiber => {
             ". A deep recursion needs a larger stack: set thread::Builder::stack_size, up to 1 GiB.\n"
         }
-        Kind::Loop => {
+        StackKind::Loop => {
             ". A deep recursion needs a larger stack: set Builder::thread_stack of the runtime, or call it on a \
              thread with a thread::Builder::stack_size of its own.\n"
         }
-        Kind::Further => {
+        StackKind::Segment => {
             ". A recursion through forks went on there, and the size is fixed: let what calls itself between two \
              forks be less deep, or call it on a thread with a thread::Builder::stack_size of its own.\n"
         }
@@ -131,21 +131,21 @@ fn pass_on(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) 
 }
 
 /// A line of bounded length.
-struct Line {
+struct MessageLine {
     text: [u8; 1024],
     len: usize,
 }
 
-impl Default for Line {
-    fn default() -> Line {
-        Line {
+impl Default for MessageLine {
+    fn default() -> MessageLine {
+        MessageLine {
             text: [0; 1024],
             len: 0,
         }
     }
 }
 
-impl fmt::Write for Line {
+impl fmt::Write for MessageLine {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         let room = &mut self.text[self.len..];
         let count = text.len().min(room.len());
@@ -155,7 +155,7 @@ impl fmt::Write for Line {
     }
 }
 
-impl Line {
+impl MessageLine {
     fn print(&self) {
         // SAFETY: the text is valid; writing may be done in a handler. Whether it worked changes nothing.
         let _written = unsafe { libc::write(2, self.text.as_ptr().cast(), self.len) };

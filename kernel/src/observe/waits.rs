@@ -53,7 +53,7 @@ impl Waits {
         let addresses: HashMap<usize, &JobRef> =
             live.iter().map(|job| (address(job), job)).collect();
         let waiting: Vec<&JobRef> = live.iter().filter(|job| is_waiting(job)).collect();
-        let places: HashMap<usize, usize> = waiting
+        let spare_places: HashMap<usize, usize> = waiting
             .iter()
             .enumerate()
             .map(|(place, job)| (address(job), place))
@@ -61,7 +61,7 @@ impl Waits {
         let holders: Vec<Option<usize>> = waiting.iter().map(|job| holder_of(job)).collect();
         let arrows: Vec<Option<usize>> = holders
             .iter()
-            .map(|holder| holder.and_then(|address| places.get(&address).copied()))
+            .map(|holder| holder.and_then(|address| spare_places.get(&address).copied()))
             .collect();
         let jobs = waiting.iter().zip(&holders).map(|(job, holder)| {
             let holder = holder.and_then(|address| addresses.get(&address));

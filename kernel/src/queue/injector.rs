@@ -19,18 +19,18 @@ pub(crate) trait Linked {
 }
 
 /// Jobs linked one behind the other, owned by whoever holds this value.
-pub(crate) struct Batch<T: Linked> {
+pub(crate) struct JobBatch<T: Linked> {
     first: *mut T,
     last: *mut T,
     len: usize,
 }
 
 // SAFETY: a batch owns the right to run its jobs, which may be passed between threads.
-unsafe impl<T: Linked> Send for Batch<T> {}
+unsafe impl<T: Linked> Send for JobBatch<T> {}
 
-impl<T: Linked> Batch<T> {
-    pub(crate) const fn new() -> Batch<T> {
-        Batch {
+impl<T: Linked> JobBatch<T> {
+    pub(crate) const fn new() -> JobBatch<T> {
+        JobBatch {
             first: ptr::null_mut(),
             last: ptr::null_mut(),
             len: 0,
@@ -69,7 +69,7 @@ impl<T: Linked> Batch<T> {
         Some(job)
     }
 
-    fn append(&mut self, other: Batch<T>) {
+    fn append(&mut self, other: JobBatch<T>) {
         if other.first.is_null() {
             return;
         }
@@ -89,7 +89,7 @@ fn next_of<'a, T: Linked>(job: *mut T) -> &'a AtomicPtr<T> {
 
 /// The shared queue.
 pub(crate) struct Injector<T: Linked> {
-    jobs: Mutex<Batch<T>>,
+    jobs: Mutex<JobBatch<T>>,
     /// The length, for those who only look. Written under the lock.
     len: AtomicUsize,
 }
@@ -97,14 +97,14 @@ pub(crate) struct Injector<T: Linked> {
 impl<T: Linked> Injector<T> {
     pub(crate) fn new() -> Injector<T> {
         Injector {
-            jobs: Mutex::new(Batch::new()),
+            jobs: Mutex::new(JobBatch::new()),
             len: AtomicUsize::new(0),
         }
     }
 
     /// Puts `batch` last. Any thread. The caller then tells the sleepers
-    /// ([`Idle::notify`](crate::queue::sleepers::Idle::notify)).
-    pub(crate) fn push(&self, batch: Batch<T>) {
+    /// ([`Idle::notify`](crate::queue::sleepers::Sleepers::notify)).
+    pub(crate) fn push(&self, batch: JobBatch<T>) {
         let mut jobs = lock(&self.jobs);
         jobs.append(batch);
         // Release: pairs with the load in `len`: who sees the length finds the jobs.
@@ -112,8 +112,8 @@ impl<T: Linked> Injector<T> {
     }
 
     /// Takes up to `limit` jobs from the front. Any thread.
-    pub(crate) fn pop(&self, limit: usize) -> Batch<T> {
-        let mut batch = Batch::new();
+    pub(crate) fn pop(&self, limit: usize) -> JobBatch<T> {
+        let mut batch = JobBatch::new();
         if self.len() == 0 {
             return batch;
         }

@@ -19,7 +19,7 @@ pub(crate) const CAPACITY: usize = 256;
 #[cfg(loom)]
 pub(crate) const CAPACITY: usize = 4;
 
-struct Shared<T> {
+struct RingShared<T> {
     /// The next job to take. Written by whoever takes.
     head: AtomicU64,
     /// The next slot to fill. Written by the owner.
@@ -28,22 +28,22 @@ struct Shared<T> {
 }
 
 /// The end that fills the ring and takes from it. There is one.
-pub(crate) struct Owner<T>(Arc<Shared<T>>);
+pub(crate) struct RingOwner<T>(Arc<RingShared<T>>);
 
 /// The end that only takes. There are many.
-pub(crate) struct Thief<T>(Arc<Shared<T>>);
+pub(crate) struct RingThief<T>(Arc<RingShared<T>>);
 
 /// An empty ring.
-pub(crate) fn new<T>() -> (Owner<T>, Thief<T>) {
-    let shared = Arc::new(Shared {
+pub(crate) fn new<T>() -> (RingOwner<T>, RingThief<T>) {
+    let shared = Arc::new(RingShared {
         head: AtomicU64::new(0),
         tail: AtomicU64::new(0),
         slots: std::array::from_fn(|_| AtomicPtr::new(ptr::null_mut())),
     });
-    (Owner(shared.clone()), Thief(shared))
+    (RingOwner(shared.clone()), RingThief(shared))
 }
 
-impl<T> Shared<T> {
+impl<T> RingShared<T> {
     #[expect(
         clippy::cast_possible_truncation,
         reason = "an index below a small capacity"
@@ -80,7 +80,7 @@ impl<T> Shared<T> {
     }
 }
 
-impl<T> Owner<T> {
+impl<T> RingOwner<T> {
     /// Puts `job` last. Gives it back if the ring is full.
     #[inline]
     pub(crate) fn push(&mut self, job: *mut T) -> Result<(), *mut T> {
@@ -109,7 +109,7 @@ impl<T> Owner<T> {
     }
 }
 
-impl<T> Thief<T> {
+impl<T> RingThief<T> {
     /// Takes the older half of the jobs, rounded up. Returns how many.
     pub(crate) fn steal(&self, place: &mut [*mut T; CAPACITY / 2]) -> usize {
         self.0.take(place, |there| there.div_ceil(2))
@@ -121,7 +121,7 @@ impl<T> Thief<T> {
     }
 }
 
-impl<T> Shared<T> {
+impl<T> RingShared<T> {
     #[expect(clippy::cast_possible_truncation, reason = "at most the capacity")]
     fn len(&self) -> usize {
         let head = self.head.load(Ordering::Acquire);

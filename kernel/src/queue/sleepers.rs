@@ -25,17 +25,17 @@ const SLEEPING: usize = 1;
 const SLEEPING_MASK: usize = SEARCHING - 1;
 
 /// The book of sleepers; `S` is what it takes to wake one.
-pub(crate) struct Idle<S> {
+pub(crate) struct Sleepers<S> {
     /// Searching workers in the upper half, sleeping ones in the lower.
     counts: AtomicUsize,
     sleepers: Mutex<Vec<(usize, S)>>,
     workers: usize,
 }
 
-impl<S> Idle<S> {
+impl<S> Sleepers<S> {
     /// All workers run at first.
-    pub(crate) fn new(workers: usize) -> Idle<S> {
-        Idle {
+    pub(crate) fn new(workers: usize) -> Sleepers<S> {
+        Sleepers {
             counts: AtomicUsize::new(0),
             sleepers: Mutex::new(Vec::with_capacity(workers)),
             workers,
@@ -107,7 +107,7 @@ impl<S> Idle<S> {
     }
 
     /// The calling worker found work. True if it was the last searcher: it then calls
-    /// [`Idle::notify`] if it sees that more work is left.
+    /// [`Sleepers::notify`] if it sees that more work is left.
     #[must_use]
     pub(crate) fn end_search(&self) -> bool {
         let is_last = self.counts.fetch_sub(SEARCHING, Ordering::SeqCst) / SEARCHING == 1;
@@ -118,7 +118,7 @@ impl<S> Idle<S> {
     }
 
     /// The calling worker is about to sleep. It must then look for visible work once more, and after
-    /// that either call [`Idle::retract`] or park until [`Idle::is_asleep`] is false.
+    /// that either call [`Sleepers::retract`] or park until [`Sleepers::is_asleep`] is false.
     pub(crate) fn announce(&self, worker: usize, sleeper: S, from: Before) {
         let mut sleepers = lock(&self.sleepers);
         sleepers.push((worker, sleeper));

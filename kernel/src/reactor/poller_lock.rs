@@ -23,26 +23,26 @@
 use crate::sys::{AtomicBool, Ordering};
 
 /// The seat.
-pub(crate) struct Seat {
+pub(crate) struct PollerLock {
     taken: AtomicBool,
 }
 
 /// The right to wait in the poller; leaves the seat when dropped.
-pub(crate) struct Seated<'a>(&'a Seat);
+pub(crate) struct PollerGuard<'a>(&'a PollerLock);
 
-impl Seat {
-    pub(crate) fn new() -> Seat {
-        Seat {
+impl PollerLock {
+    pub(crate) fn new() -> PollerLock {
+        PollerLock {
             taken: AtomicBool::new(false),
         }
     }
 
-    pub(crate) fn take(&self) -> Option<Seated<'_>> {
+    pub(crate) fn take(&self) -> Option<PollerGuard<'_>> {
         // SeqCst: ordered with the announcement of the sleep, and with the release. An attempt that fails
         // writes nothing.
         let order = (Ordering::SeqCst, Ordering::SeqCst);
         let free = self.taken.compare_exchange(false, true, order.0, order.1);
-        free.ok().map(|_free| Seated(self))
+        free.ok().map(|_free| PollerGuard(self))
     }
 
     /// Whether somebody sits there, or is about to, or about to leave.
@@ -52,7 +52,7 @@ impl Seat {
     }
 }
 
-impl Drop for Seated<'_> {
+impl Drop for PollerGuard<'_> {
     fn drop(&mut self) {
         self.0.taken.store(false, Ordering::SeqCst);
     }

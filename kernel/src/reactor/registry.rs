@@ -1,7 +1,7 @@
 //! The reactor: which descriptors of the system are ready, and who is woken for that.
 //!
 //! It knows a descriptor only as a number with readiness: [`slot`] keeps what was reported of one and who
-//! waits for it, [`table`] all slots, [`poller`] is the system's face, and [`seat`] says which sleeping
+//! waits for it, [`table`] all slots, [`poller`] is the system's face, and [`poller_lock`] says which sleeping
 //! worker waits in it. [`source`] is what others hold, and [`operation`] how they wait.
 //!
 //! Invariants:
@@ -10,7 +10,7 @@
 //! - Any thread may look at the poller without waiting; reports only add readiness, so that two threads
 //!   may handle theirs in any order, late, or for a slot that was reused: the price is a needless
 //!   attempt.
-//! - Of all workers that sleep, one waits in the poller; see [`seat`].
+//! - Of all workers that sleep, one waits in the poller; see [`poller_lock`].
 //!
 //! Who looks: a busy worker at least once a tick ([`crate::scheduler::workers::search`]), one without jobs before it
 //! searches, the sleeper on the seat at once, and the monitor when a worker is in one run for a tick
@@ -25,8 +25,8 @@ use std::{
 };
 
 use crate::reactor::poller::{Poller, Report, Reports};
-use crate::reactor::poller_lock::{Seat, Seated};
-use crate::reactor::slot::{Interest, Readiness, Slot};
+use crate::reactor::poller_lock::{PollerGuard, PollerLock};
+use crate::reactor::slot::{Interest, Readiness, SourceSlot};
 use crate::reactor::table::Table;
 use crate::{
     job::foreign_waker,
@@ -45,7 +45,7 @@ pub(crate) struct Reactor {
     table: Table,
     /// How many sources are registered.
     sources: AtomicUsize,
-    seat: Seat,
+    poller_lock: PollerLock,
     start: Instant,
     /// When a worker looked last, in nanoseconds since `start`.
     looked: AtomicU64,
@@ -54,12 +54,12 @@ pub(crate) struct Reactor {
 
 /// What one thread took from the poller, and room for it.
 #[derive(Default)]
-pub(crate) struct Batch {
+pub(crate) struct ReportBatch {
     reports: Reports,
     wakers: Vec<Waker>,
 }
 
-impl Batch {
+impl ReportBatch {
     /// Whether nothing was taken.
     pub(crate) fn is_empty(&self) -> bool {
         self.reports.is_empty()
@@ -78,7 +78,7 @@ impl Reactor {
             opening: Mutex::new(()),
             table: Table::new(),
             sources: AtomicUsize::new(0),
-            seat: Seat::new(),
+            poller_lock: PollerLock::new(),
             start: Instant::now(),
             looked: AtomicU64::new(0),
             gone: AtomicBool::new(false),
@@ -92,15 +92,15 @@ impl Reactor {
     }
 
     /// Whether a descriptor is watched and nobody waits in the poller. For a sleeper's last look, and then
-    /// exact: see [`seat`].
+    /// exact: see [`poller_lock`].
     pub(crate) fn lacks_a_sleeper(&self) -> bool {
-        self.has_sources() && !self.seat.is_taken()
+        self.has_sources() && !self.poller_lock.is_taken()
     }
 
     /// The right to wait in the poller, for a worker that is about to sleep.
-    pub(crate) fn sit_down(&self) -> Option<Seated<'_>> {
+    pub(crate) fn lock_poller(&self) -> Option<PollerGuard<'_>> {
         match self.has_sources() {
-            true => self.seat.take(),
+            true => self.poller_lock.take(),
             false => None,
         }
     }
@@ -108,7 +108,7 @@ impl Reactor {
     /// Whether a busy worker should look now: nobody else sees reports at once, and the last look is old.
     #[inline]
     pub(crate) fn is_look_due(&self, now: Instant) -> bool {
-        if !self.has_sources() || self.seat.is_taken() {
+        if !self.has_sources() || self.poller_lock.is_taken() {
             return false;
         }
         let since_start = now.saturating_duration_since(self.start).as_nanos();
@@ -123,7 +123,7 @@ impl Reactor {
     }
 
     /// Takes what is reported now. Any thread. True if there is something to [`handle`](Reactor::handle).
-    pub(crate) fn look(&self, batch: &mut Batch) -> bool {
+    pub(crate) fn look(&self, batch: &mut ReportBatch) -> bool {
         let Some(poller) = self.poller.get() else {
             return false;
         };
@@ -132,7 +132,12 @@ impl Reactor {
     }
 
     /// Waits until something is reported, somebody calls [`notify`](Reactor::notify), or `left` is over.
-    pub(crate) fn wait(&self, _seated: &Seated<'_>, batch: &mut Batch, left: Option<Duration>) {
+    pub(crate) fn wait(
+        &self,
+        _seated: &PollerGuard<'_>,
+        batch: &mut ReportBatch,
+        left: Option<Duration>,
+    ) {
         let poller = self.poller.get();
         let poller = poller.expect("the seat is taken when there is a source");
         poller.wait(&mut batch.reports, left);
@@ -151,7 +156,7 @@ impl Reactor {
     }
 
     /// Handles what was taken: notes the readiness, and wakes. Any thread, outside of the gate.
-    pub(crate) fn handle(&self, batch: &mut Batch) {
+    pub(crate) fn handle(&self, batch: &mut ReportBatch) {
         for report in batch.reports.drain() {
             let Report { index, readiness } = report;
             self.table.get(index).report(readiness, &mut batch.wakers);
@@ -178,7 +183,7 @@ impl Reactor {
             self.table.give_back(index);
             return Err(error);
         }
-        // SeqCst: it becomes visible as work does; see `seat`.
+        // SeqCst: it becomes visible as work does; see `poller_lock`.
         let first = match self.sources.fetch_add(1, Ordering::SeqCst) {
             0 => First::Yes,
             _ => First::No,
@@ -214,7 +219,7 @@ impl Reactor {
         Ok(self.poller.get_or_init(|| poller))
     }
 
-    pub(crate) fn slot(&self, index: u32) -> &Slot {
+    pub(crate) fn slot(&self, index: u32) -> &SourceSlot {
         self.table.get(index)
     }
 

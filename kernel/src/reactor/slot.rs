@@ -117,15 +117,15 @@ struct Waiters {
     futures: u64,
 }
 
-/// Where a future left its waker. It is taken by a report, or by [`Slot::leave`].
+/// Where a future left its waker. It is taken by a report, or by [`SourceSlot::leave`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ticket {
     number: u64,
-    place: Place,
+    place: WaiterPlace,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Place {
+enum WaiterPlace {
     First,
     More(usize),
 }
@@ -147,14 +147,14 @@ impl Who<'_> {
     }
 }
 
-pub(crate) struct Slot {
+pub(crate) struct SourceSlot {
     word: AtomicU64,
     waiters: Mutex<Waiters>,
 }
 
-impl Slot {
-    pub(crate) fn new() -> Slot {
-        Slot {
+impl SourceSlot {
+    pub(crate) fn new() -> SourceSlot {
+        SourceSlot {
             word: AtomicU64::new(0),
             waiters: Mutex::new(Waiters::default()),
         }
@@ -188,7 +188,7 @@ impl Slot {
     /// # Errors
     /// If it is not ready.
     #[inline]
-    pub(crate) fn look_or_wait(&self, who: Who<'_>, waker: &Waker) -> Result<Seen, Waits> {
+    pub(crate) fn look_or_wait(&self, who: Who<'_>, waker: &Waker) -> Result<Seen, NotReady> {
         let seen = self.look();
         match seen.is_ready(who.interest) {
             true => Ok(seen),
@@ -196,7 +196,7 @@ impl Slot {
         }
     }
 
-    fn wait(&self, who: Who<'_>, waker: &Waker) -> Result<Seen, Waits> {
+    fn wait(&self, who: Who<'_>, waker: &Waker) -> Result<Seen, NotReady> {
         let interest = who.interest;
         // A waker is user code: cloned and dropped outside of the lock.
         let waker = waker.clone();
@@ -207,7 +207,7 @@ impl Slot {
         drop(former);
         match seen.is_ready(interest) {
             true => Ok(seen),
-            false => Err(Waits),
+            false => Err(NotReady),
         }
     }
 
@@ -279,7 +279,7 @@ impl Slot {
 
 /// A direction is not ready, and the waker was left.
 #[derive(Debug)]
-pub(crate) struct Waits;
+pub(crate) struct NotReady;
 
 impl Waiters {
     fn queue(&mut self, interest: Interest) -> &mut Queue {
@@ -312,9 +312,9 @@ impl Queue {
         let place = match self.first {
             None => {
                 self.first = Some((number, waker));
-                Place::First
+                WaiterPlace::First
             }
-            Some(_) => Place::More(self.more.get_or_insert_default().insert((number, waker))),
+            Some(_) => WaiterPlace::More(self.more.get_or_insert_default().insert((number, waker))),
         };
         Ticket { number, place }
     }
@@ -322,8 +322,8 @@ impl Queue {
     /// The waker that was left for `ticket`, if no report has taken it.
     fn place(&mut self, ticket: Ticket) -> Option<&mut Waker> {
         let entry = match ticket.place {
-            Place::First => self.first.as_mut(),
-            Place::More(key) => self.more.as_mut()?.get_mut(key),
+            WaiterPlace::First => self.first.as_mut(),
+            WaiterPlace::More(key) => self.more.as_mut()?.get_mut(key),
         };
         entry
             .filter(|(number, _)| *number == ticket.number)
@@ -333,8 +333,8 @@ impl Queue {
     fn remove(&mut self, ticket: Ticket) -> Option<Waker> {
         self.place(ticket)?;
         match ticket.place {
-            Place::First => self.first.take().map(|(_, waker)| waker),
-            Place::More(key) => self.more.as_mut().map(|more| more.remove(key).1),
+            WaiterPlace::First => self.first.take().map(|(_, waker)| waker),
+            WaiterPlace::More(key) => self.more.as_mut().map(|more| more.remove(key).1),
         }
     }
 

@@ -11,7 +11,7 @@ use std::{
     },
 };
 
-use crate::reactor::slot::Slot;
+use crate::reactor::slot::SourceSlot;
 use crate::sys::{Mutex, lock};
 
 /// The base-2 logarithm of the first chunk's size.
@@ -20,7 +20,7 @@ const FIRST_CHUNK: u32 = 6;
 const CHUNKS: usize = 24;
 
 pub(crate) struct Table {
-    chunks: [OnceLock<Box<[Slot]>>; CHUNKS],
+    chunks: [OnceLock<Box<[SourceSlot]>>; CHUNKS],
     free: Mutex<Vec<u32>>,
     /// Slots below this number exist.
     used: AtomicU32,
@@ -46,7 +46,7 @@ impl Table {
     }
 
     /// The slot with a number that [`take`](Table::take) returned at any time.
-    pub(crate) fn get(&self, index: u32) -> &Slot {
+    pub(crate) fn get(&self, index: u32) -> &SourceSlot {
         let (chunk, place) = place(index);
         let chunk = self.chunks[chunk].get();
         &chunk.expect("a slot's chunk is made before its number is known")[place]
@@ -65,7 +65,7 @@ impl Table {
         };
         chunk_of_index.get_or_init(|| {
             let size = 1 << (FIRST_CHUNK as usize + chunk);
-            std::iter::repeat_with(Slot::new).take(size).collect()
+            std::iter::repeat_with(SourceSlot::new).take(size).collect()
         });
         // Release: pairs with the load in `used`. Only written under the lock.
         self.used.store(index + 1, Ordering::Release);

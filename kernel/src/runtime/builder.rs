@@ -60,8 +60,8 @@ impl Builder {
     }
 
     /// How many threads may exist beyond the workers, in place of those that block. Default: 512.
-    pub fn stand_ins(mut self, bound: usize) -> Builder {
-        self.config.stand_ins = bound;
+    pub fn spare_threads(mut self, bound: usize) -> Builder {
+        self.config.spare_threads = bound;
         self
     }
 

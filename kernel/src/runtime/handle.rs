@@ -20,7 +20,7 @@ use crate::{
         shutdown::{self, Drain, ShutdownReport},
     },
     scheduler::{
-        threads::{monitor, pool::Right, serve},
+        threads::{monitor, pool::Handoff, serve},
         workers::{config::Config, shared::Shared},
     },
     stack,
@@ -74,10 +74,10 @@ impl Runtime {
     }
 
     pub(crate) fn start(config: Config) -> Result<Runtime, BuildError> {
-        let (shared, rights) = new_shared(config, clock::Kind::Real)?;
+        let (shared, rights) = new_shared(config, clock::ClockKind::Real)?;
         let runtime = Runtime { shared };
         for right in rights {
-            serve::hand_over(&runtime.shared, right).map_err(|refused| {
+            serve::handoff(&runtime.shared, right).map_err(|refused| {
                 let cause = refused
                     .error
                     .unwrap_or_else(|| std::io::Error::other("no thread"));
@@ -123,7 +123,7 @@ impl Runtime {
     pub fn trim(&self) -> usize {
         let before = self.shared.trims_done.load(Ordering::Acquire);
         self.shared.trims.fetch_add(1, Ordering::SeqCst);
-        let sleepers = self.shared.idle.notify_all();
+        let sleepers = self.shared.sleepers.notify_all();
         let expected = before + sleepers.len();
         for sleeper in sleepers {
             sleeper.wake(&self.shared);
@@ -173,8 +173,8 @@ impl Runtime {
 /// What the threads of a runtime share, and the rights to its workers. The program's hooks are installed.
 pub(crate) fn new_shared(
     config: Config,
-    clock: clock::Kind,
-) -> Result<(Arc<Shared>, Vec<Right>), BuildError> {
+    clock: clock::ClockKind,
+) -> Result<(Arc<Shared>, Vec<Handoff>), BuildError> {
     sync_hooks::install();
     overflow::install();
     Shared::new(config, clock).map_err(|_| BuildError::TooManyRuntimes)

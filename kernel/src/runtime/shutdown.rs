@@ -101,7 +101,7 @@ fn drain(shared: &Arc<Shared>, deadline: Instant) {
     while Instant::now() < deadline {
         let now = Metrics::of(shared);
         let asleep = now.sleeping == now.workers && now.runnable == 0 && now.timers == 0;
-        if asleep && !shared.relieved.is_any_stuck() && last == Some(now.polls) {
+        if asleep && !shared.detached.is_any_stuck() && last == Some(now.polls) {
             return;
         }
         last = Some(now.polls);

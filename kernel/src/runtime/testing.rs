@@ -30,7 +30,7 @@ use std::{
 };
 
 use crate::{
-    biased_lock::Epoch,
+    biased_lock::Lease,
     observe::waits::Waits,
     runtime::{
         builder::BuildError,
@@ -39,11 +39,11 @@ use crate::{
     },
     scheduler::{
         stackful::{
-            pinned::Home,
+            pinned::PinnedQueue,
             stack_context::{self, Duty, Flow},
         },
         threads::evict,
-        workers::{config::Config, context, driven, shared::Shared, worker::Tenure},
+        workers::{config::Config, context, driven, shared::Shared, worker::WorkerLoop},
     },
     services,
     timer::clock,
@@ -53,15 +53,15 @@ use crate::{
 #[derive(Debug)]
 pub struct TestRuntime {
     shared: Arc<Shared>,
-    epoch: Epoch,
+    lease: Lease,
     seed: u64,
 }
 
 thread_local! {
     /// What the seed has become, and the tenure's epoch.
-    static DRIVE: Cell<Option<(u64, Epoch)>> = const { Cell::new(None) };
+    static DRIVE: Cell<Option<(u64, Lease)>> = const { Cell::new(None) };
     /// What the loops of the thread's driver share. Valid while set.
-    static DRIVER: Cell<*const Driver<'static>> = const { Cell::new(ptr::null()) };
+    static DRIVER: Cell<*const DriverLoop<'static>> = const { Cell::new(ptr::null()) };
 }
 
 impl Runtime {
@@ -100,10 +100,10 @@ impl TestRuntime {
             workers: 1,
             ..builder.workers(1).check()?
         };
-        let (shared, rights) = handle::new_shared(config, clock::Kind::Virtual)?;
+        let (shared, rights) = handle::new_shared(config, clock::ClockKind::Virtual)?;
         Ok(TestRuntime {
             shared,
-            epoch: rights[0].epoch,
+            lease: rights[0].lease,
             seed,
         })
     }
@@ -118,9 +118,9 @@ impl TestRuntime {
         let flag = Arc::new(Flag(AtomicBool::new(true)));
         let waker = Waker::from(flag.clone());
         let mut drive = Drive::begin(self);
-        let (shared, home) = (self.shared.clone(), drive.home.clone());
+        let (shared, pinned) = (self.shared.clone(), drive.pinned.clone());
         // Lives until `drive` has ended: stacks that stand keep using it when they go on.
-        let driver = Driver::new(&shared, &home, self.epoch);
+        let driver = DriverLoop::new(&shared, &pinned, self.lease);
         DRIVER.set(ptr::from_ref(&driver).cast());
         // Caught, because the driver ends what stands on this thread, which must not be unwinding then.
         let ran = catch_unwind(AssertUnwindSafe(|| {
@@ -162,7 +162,7 @@ impl Wake for Flag {
 /// The calling thread's time as the driver.
 struct Drive<'a> {
     runtime: &'a TestRuntime,
-    home: Arc<Home>,
+    pinned: Arc<PinnedQueue>,
 }
 
 /// Nothing can run any more.
@@ -170,25 +170,25 @@ struct Stuck;
 
 impl<'a> Drive<'a> {
     fn begin(runtime: &'a TestRuntime) -> Drive<'a> {
-        let home = Arc::new(Home::new());
+        let pinned = Arc::new(PinnedQueue::new());
         context::with(|cx| {
             assert!(
                 cx.shared().is_none(),
                 "a test runtime cannot run inside another runtime"
             );
             cx.set_shared(Arc::as_ptr(&runtime.shared));
-            cx.set_home(Arc::as_ptr(&home));
+            cx.set_pinned(Arc::as_ptr(&pinned));
         });
-        DRIVE.set(Some((runtime.seed, runtime.epoch)));
-        Drive { runtime, home }
+        DRIVE.set(Some((runtime.seed, runtime.lease)));
+        Drive { runtime, pinned }
     }
 
     fn end(&mut self) {
-        evict::evict(&self.runtime.shared, &self.home);
+        evict::evict(&self.runtime.shared, &self.pinned);
         DRIVE.set(None);
         context::with(|cx| {
             cx.lose();
-            cx.set_home(std::ptr::null());
+            cx.set_pinned(std::ptr::null());
             cx.set_shared(std::ptr::null());
         });
     }
@@ -228,8 +228,8 @@ impl services::Driver for TestDriver {
 
 /// What the driver's loops share, from the beginning of its `block_on` to the end: a stack that was left under one
 /// base goes on under another, in the middle of a step.
-pub(crate) struct Driver<'a> {
-    tenure: Tenure<'a>,
+pub(crate) struct DriverLoop<'a> {
+    worker_loop: WorkerLoop<'a>,
     /// Until when the base that waits now wants jobs to be run; null while none does. Valid while set.
     until: Cell<*const Until<'static>>,
     stuck: Cell<bool>,
@@ -238,29 +238,29 @@ pub(crate) struct Driver<'a> {
 /// What a base waits for.
 struct Until<'a>(&'a dyn Fn() -> bool);
 
-impl<'a> Driver<'a> {
-    fn new(shared: &'a Shared, home: &'a Home, epoch: Epoch) -> Driver<'a> {
-        let tenure = Tenure::new(context::here(), shared, home);
-        tenure.begin(&shared.workers[0], epoch);
-        Driver {
-            tenure,
+impl<'a> DriverLoop<'a> {
+    fn new(shared: &'a Shared, pinned: &'a PinnedQueue, lease: Lease) -> DriverLoop<'a> {
+        let worker_loop = WorkerLoop::new(context::here(), shared, pinned);
+        worker_loop.begin(&shared.workers[0], lease);
+        DriverLoop {
+            worker_loop,
             until: Cell::new(ptr::null()),
             stuck: Cell::new(false),
         }
     }
 }
 
-impl Duty for Driver<'_> {
+impl Duty for DriverLoop<'_> {
     /// Runs a job, or moves time.
     fn step(&self, _cx: &context::Context) -> Flow {
         // A job first, even if there is no need: a main future that yields until a job has run must end.
-        let ran = driven::step(&self.tenure, draw);
+        let ran = driven::step(&self.worker_loop, draw);
         // SAFETY: until: the base that set it waits for the loop.
         let is_over = unsafe { self.until.get().as_ref() }.is_none_or(|until| (until.0)());
         if is_over {
             return Flow::End;
         }
-        match ran || move_time(&self.tenure) || await_reports(&self.tenure) {
+        match ran || move_time(&self.worker_loop) || await_reports(&self.worker_loop) {
             true => Flow::Continue,
             false => {
                 self.stuck.set(true);
@@ -278,12 +278,12 @@ fn drive_until(until: &dyn Fn() -> bool) -> Result<(), Stuck> {
     let cx = context::here();
     // SAFETY: driver: `block_on` set it, and waits for this.
     let driver = unsafe { DRIVER.get().as_ref() }.expect("only a driver drives");
-    let place = context::Place::new();
-    let _aside = cx.set_aside(&place);
+    let place = context::nested_run::OuterRun::new();
+    let _nested = cx.begin_nested(&place);
     let until = Until(until);
     let outer = driver.until.replace(ptr::from_ref(&until).cast());
-    driver.tenure.hold_again();
-    stack_context::run_loop(cx, driver.tenure.shared.stack_class(), driver);
+    driver.worker_loop.hold_again();
+    stack_context::run_loop(cx, driver.worker_loop.shared.stack_class(), driver);
     driver.until.set(outer);
     match driver.stuck.replace(false) {
         true => Err(Stuck),
@@ -293,38 +293,38 @@ fn drive_until(until: &dyn Fn() -> bool) -> Result<(), Stuck> {
 
 /// A number below `below`, drawn from the seed.
 fn draw(below: usize) -> usize {
-    let (state, epoch) = DRIVE.get().expect("only a driver draws");
+    let (state, lease) = DRIVE.get().expect("only a driver draws");
     let state = next(state);
-    DRIVE.set(Some((state, epoch)));
+    DRIVE.set(Some((state, lease)));
     ((state >> 33) % below as u64) as usize
 }
 
 /// Moves time on to the next deadline. False if there is none.
-fn move_time(tenure: &Tenure<'_>) -> bool {
-    let Ok(inside) = tenure.enter() else {
+fn move_time(worker_loop: &WorkerLoop<'_>) -> bool {
+    let Ok(core) = worker_loop.enter() else {
         return false;
     };
-    let next = inside.wheel.next_tick();
-    drop(inside);
+    let next = core.wheel.next_tick();
+    drop(core);
     let Some(tick) = next else { return false };
-    tenure.shared.clock.move_to(tick);
+    worker_loop.shared.clock.move_to(tick);
     true
 }
 
 /// Waits for a moment for what the world outside reports. False if nobody waits for that.
-fn await_reports(tenure: &Tenure<'_>) -> bool {
+fn await_reports(worker_loop: &WorkerLoop<'_>) -> bool {
     /// A thread outside may also make a job runnable, which no report tells.
     const MOMENT: Duration = Duration::from_millis(5);
-    let reactor = &tenure.shared.reactor;
+    let reactor = &worker_loop.shared.reactor;
     if !reactor.is_waited_for() {
         return false;
     }
-    let mut batch = tenure.batch.take();
-    if let Some(seated) = reactor.sit_down() {
-        reactor.wait(&seated, &mut batch, Some(MOMENT));
+    let mut batch = worker_loop.batch.take();
+    if let Some(poller_guard) = reactor.lock_poller() {
+        reactor.wait(&poller_guard, &mut batch, Some(MOMENT));
     }
     reactor.handle(&mut batch);
-    tenure.batch.set(batch);
+    worker_loop.batch.set(batch);
     true
 }
 

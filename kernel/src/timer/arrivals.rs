@@ -16,7 +16,7 @@ use std::ptr::{self, NonNull};
 
 use crate::{
     sys::{AtomicPtr, Ordering},
-    timer::entry::{Entry, EntryPtr, Links},
+    timer::entry::{Entry, EntryLinks, EntryPtr},
 };
 
 /// Stands for a stack that is closed; no entry has this address.
@@ -120,7 +120,7 @@ impl Iterator for Arrived {
     }
 }
 
-fn links<'a>(entry: EntryPtr) -> &'a mut Links {
+fn links<'a>(entry: EntryPtr) -> &'a mut EntryLinks {
     // SAFETY: claim: callers have the scheduler's.
     let entry = unsafe { entry.get() };
     // SAFETY: the links are the pusher's or the taker's, and no two are held at once here.

@@ -13,12 +13,12 @@ pub(crate) struct Clock {
     /// Ticks that a virtual clock has moved since the start; unused by a real one. Ticks and not
     /// nanoseconds, which would end after 584 years.
     moved: AtomicU64,
-    kind: Kind,
+    kind: ClockKind,
 }
 
 /// Who moves the clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum ClockKind {
     /// The system.
     Real,
     /// The test runtime, when nothing can run before the next deadline.
@@ -26,7 +26,7 @@ pub(crate) enum Kind {
 }
 
 impl Clock {
-    pub(crate) fn new(kind: Kind) -> Clock {
+    pub(crate) fn new(kind: ClockKind) -> Clock {
         Clock {
             start: Instant::now(),
             moved: AtomicU64::new(0),
@@ -34,15 +34,15 @@ impl Clock {
         }
     }
 
-    pub(crate) fn kind(&self) -> Kind {
+    pub(crate) fn kind(&self) -> ClockKind {
         self.kind
     }
 
     /// The present. Costs 35 to 50 ns on a real clock: never per message.
     pub(crate) fn now(&self) -> Instant {
         match self.kind {
-            Kind::Real => Instant::now(),
-            Kind::Virtual => self.start + since_start(self.moved.load(Ordering::Acquire)),
+            ClockKind::Real => Instant::now(),
+            ClockKind::Virtual => self.start + since_start(self.moved.load(Ordering::Acquire)),
         }
     }
 

@@ -3,7 +3,7 @@
 #![allow(unsafe_code)]
 
 use crate::timer::{
-    entry::{EntryPtr, Kind},
+    entry::{EntryPtr, TimerKind},
     entry_queue::EntryQueue,
 };
 
@@ -22,7 +22,7 @@ impl Due {
     pub(crate) fn add(&mut self, entry: EntryPtr, ready: &mut EntryQueue) {
         // SAFETY: what was in the wheel is alive until the wheel's claim is given up.
         let timer = unsafe { entry.get() };
-        if timer.kind == Kind::Sleep {
+        if timer.kind == TimerKind::Sleep {
             return self.sleeps.push(entry);
         }
         match timer.phase.is_taken() {

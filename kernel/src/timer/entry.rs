@@ -1,7 +1,7 @@
 //! One timer: shared by the wheel that will fire it and whoever may cancel it first.
 //!
-//! An entry is what a wheel knows of a timer; it begins the block of a [`Kind::Sleep`], which adds a waker
-//! and is described here, or of a [`Kind::Callback`], which adds a closure ([`crate::callback`]).
+//! An entry is what a wheel knows of a timer; it begins the block of a [`TimerKind::Sleep`], which adds a waker
+//! and is described here, or of a [`TimerKind::Callback`], which adds a closure ([`crate::callback`]).
 //!
 //! States: `LINKED` (in a wheel) → `EXPIRING` (taken out by the worker that is about to fire it) →
 //! `FIRED`; or `CANCELLED`, from the first two.
@@ -33,7 +33,7 @@ pub(crate) struct EntryState(AtomicU8);
 /// What the caller of a transition now owes.
 #[must_use]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Owes {
+pub(crate) enum TimerOwes {
     /// Nothing: the other side frees the entry.
     Nothing,
     /// The caller owns the entry: it frees it.
@@ -50,30 +50,30 @@ impl EntryState {
     }
 
     /// The worker unlinked the entry because its time has come, or in a sweep.
-    pub(crate) fn expire(&self) -> Owes {
+    pub(crate) fn expire(&self) -> TimerOwes {
         // Acquire: pairs with the swap in `cancel`, before the entry is freed.
         let order = (Ordering::AcqRel, Ordering::Acquire);
         match self.0.compare_exchange(LINKED, EXPIRING, order.0, order.1) {
-            Ok(_) => Owes::Fire,
-            Err(_) => Owes::Free,
+            Ok(_) => TimerOwes::Fire,
+            Err(_) => TimerOwes::Free,
         }
     }
 
     /// The worker took the waker of an entry that expires.
-    pub(crate) fn fire(&self) -> Owes {
+    pub(crate) fn fire(&self) -> TimerOwes {
         // Release: pairs with the load in `has_fired`. Acquire: as in `expire`.
         match self.0.swap(FIRED, Ordering::AcqRel) {
-            CANCELLED => Owes::Free,
-            _ => Owes::Wake,
+            CANCELLED => TimerOwes::Free,
+            _ => TimerOwes::Wake,
         }
     }
 
     /// The future no longer wants the entry, and could not unlink it itself.
-    pub(crate) fn cancel(&self) -> Owes {
+    pub(crate) fn cancel(&self) -> TimerOwes {
         // Release: the worker frees after this thread's last access. Acquire: the other way round.
         match self.0.swap(CANCELLED, Ordering::AcqRel) {
-            FIRED => Owes::Free,
-            _ => Owes::Nothing,
+            FIRED => TimerOwes::Free,
+            _ => TimerOwes::Nothing,
         }
     }
 
@@ -97,12 +97,12 @@ impl EntryState {
 #[repr(C)]
 pub(crate) struct Entry {
     /// The list that the entry is in, and its deadline. Only inside the gate, or by who alone has the entry.
-    pub(crate) links: UnsafeCell<Links>,
-    /// Worker and slot; see [`Place`].
+    pub(crate) links: UnsafeCell<EntryLinks>,
+    /// Worker and slot; see [`EntryPlace`].
     place: AtomicU32,
     pub(crate) state: EntryState,
     /// What the block is. Never changes.
-    pub(crate) kind: Kind,
+    pub(crate) kind: TimerKind,
     /// Of a callback.
     pub(crate) phase: PhaseWord,
 }
@@ -115,7 +115,7 @@ const SLOT: u32 = 0xffff;
 
 /// What an entry begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum TimerKind {
     /// A future's timer.
     Sleep,
     /// A closure that waits for its time.
@@ -123,7 +123,7 @@ pub(crate) enum Kind {
 }
 
 /// Neighbours in a slot of the wheel, and the tick at which to fire.
-pub(crate) struct Links {
+pub(crate) struct EntryLinks {
     pub(crate) next: Option<EntryPtr>,
     pub(crate) prev: Option<EntryPtr>,
     pub(crate) deadline: u64,
@@ -131,14 +131,14 @@ pub(crate) struct Links {
 
 /// Where an entry is: whose it is, and in which list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct EntryPlace {
     /// Whose wheel the entry is in, or was last.
     pub(crate) worker: u16,
     /// Level and slot of the wheel as one index, or one of the below.
     pub(crate) slot: u16,
 }
 
-impl Place {
+impl EntryPlace {
     /// In the worker's queue of callbacks that are ready.
     pub(crate) const READY: u16 = u16::MAX - 1;
     /// In no list.
@@ -146,14 +146,14 @@ impl Place {
 }
 
 impl Entry {
-    pub(crate) fn new(kind: Kind, worker: usize, deadline: u64) -> Entry {
+    pub(crate) fn new(kind: TimerKind, worker: usize, deadline: u64) -> Entry {
         Entry {
-            links: UnsafeCell::new(Links {
+            links: UnsafeCell::new(EntryLinks {
                 next: None,
                 prev: None,
                 deadline,
             }),
-            place: AtomicU32::new(word(worker, Place::OUT)),
+            place: AtomicU32::new(word(worker, EntryPlace::OUT)),
             state: EntryState::new(),
             kind,
             phase: PhaseWord::new(),
@@ -163,19 +163,19 @@ impl Entry {
     /// Where the entry is. Exact inside the gate of the worker that it names; elsewhere only the worker of a
     /// sleep is, which never changes.
     #[inline]
-    pub(crate) fn place(&self) -> Place {
+    pub(crate) fn place(&self) -> EntryPlace {
         // Relaxed: inside the gate the gate orders it, and elsewhere nothing hangs on it.
         let place = self.place.load(Ordering::Relaxed);
         #[expect(clippy::cast_possible_truncation, reason = "two halves of a word")]
         let (worker, slot) = ((place >> 16) as u16, place as u16);
-        Place { worker, slot }
+        EntryPlace { worker, slot }
     }
 
     /// Whether the wheel still holds an entry that nobody wants. Only inside the gate.
     pub(crate) fn is_cancelled(&self) -> bool {
         match self.kind {
-            Kind::Sleep => self.state.is_cancelled(),
-            Kind::Callback => self.phase.is_taken(),
+            TimerKind::Sleep => self.state.is_cancelled(),
+            TimerKind::Callback => self.phase.is_taken(),
         }
     }
 
@@ -192,7 +192,7 @@ impl Entry {
     #[inline]
     pub(crate) fn set_worker(&self, worker: usize) {
         self.place
-            .store(word(worker, Place::OUT), Ordering::Relaxed);
+            .store(word(worker, EntryPlace::OUT), Ordering::Relaxed);
     }
 }
 
@@ -222,7 +222,7 @@ impl EntryPtr {
     /// A linked entry; the wheel's claim and the future's are this one pointer.
     pub(crate) fn new(worker: usize, deadline: u64, waker: Waker) -> EntryPtr {
         let timer = Timer {
-            entry: Entry::new(Kind::Sleep, worker, deadline),
+            entry: Entry::new(TimerKind::Sleep, worker, deadline),
             waker: UnsafeCell::new(Some(waker)),
         };
         EntryPtr(Owned::new(timer).into_raw().cast())
@@ -245,7 +245,7 @@ impl EntryPtr {
     }
 
     /// # Safety
-    /// The entry is a sleep's. The caller unlinked it and was told [`Owes::Fire`], and has not fired it yet.
+    /// The entry is a sleep's. The caller unlinked it and was told [`TimerOwes::Fire`], and has not fired it yet.
     pub(crate) unsafe fn take_waker(self) -> Option<Waker> {
         // SAFETY: a sleep's entry begins a timer, and nobody else touches the waker now.
         let timer = unsafe { self.0.cast::<Timer>().as_ref() };
@@ -254,7 +254,7 @@ impl EntryPtr {
     }
 
     /// # Safety
-    /// The entry is a sleep's, and the caller was told [`Owes::Free`], or has unlinked the entry inside the gate.
+    /// The entry is a sleep's, and the caller was told [`TimerOwes::Free`], or has unlinked the entry inside the gate.
     pub(crate) unsafe fn free(self) {
         // SAFETY: the caller's promise: it alone still has a claim.
         drop(unsafe { Owned::from_raw(self.0.cast::<Timer>()) });

@@ -7,7 +7,7 @@
 
 #![allow(unsafe_code)]
 
-use crate::timer::entry::{EntryPtr, Links, Place};
+use crate::timer::entry::{EntryLinks, EntryPlace, EntryPtr};
 
 /// The queue. That of a worker is touched inside the lock of the worker's core only.
 #[derive(Default)]
@@ -35,12 +35,12 @@ impl EntryQueue {
     /// Appends an entry that is in no list, with the scheduler's claim.
     #[inline]
     pub(crate) fn push(&mut self, entry: EntryPtr) {
-        self.append(entry, Place::READY);
+        self.append(entry, EntryPlace::READY);
     }
 
     /// As [`push`](EntryQueue::push), for a queue that no worker's lock guards.
     pub(crate) fn push_apart(&mut self, entry: EntryPtr) {
-        self.append(entry, Place::OUT);
+        self.append(entry, EntryPlace::OUT);
     }
 
     #[inline]
@@ -69,14 +69,14 @@ impl EntryQueue {
             None => self.last = None,
         }
         // SAFETY: claim: the queue held one.
-        unsafe { entry.get() }.set_slot(Place::OUT);
+        unsafe { entry.get() }.set_slot(EntryPlace::OUT);
         self.len -= 1;
         Some(entry)
     }
 
     /// Takes off one that is in this queue, with the scheduler's claim.
     pub(crate) fn remove(&mut self, entry: EntryPtr) {
-        let Links { next, prev, .. } = *links(entry);
+        let EntryLinks { next, prev, .. } = *links(entry);
         match prev {
             Some(prev) => links(prev).next = next,
             None => self.first = next,
@@ -86,7 +86,7 @@ impl EntryQueue {
             None => self.last = prev,
         }
         // SAFETY: claim: the queue held one.
-        unsafe { entry.get() }.set_slot(Place::OUT);
+        unsafe { entry.get() }.set_slot(EntryPlace::OUT);
         self.len -= 1;
     }
 
@@ -97,7 +97,7 @@ impl EntryQueue {
         while let Some(entry) = next {
             next = links(entry).next;
             // SAFETY: claim: the queue holds one.
-            unsafe { entry.get() }.set_slot(Place::OUT);
+            unsafe { entry.get() }.set_slot(EntryPlace::OUT);
         }
         taken
     }
@@ -109,7 +109,7 @@ impl Drop for EntryQueue {
     }
 }
 
-fn links<'a>(entry: EntryPtr) -> &'a mut Links {
+fn links<'a>(entry: EntryPtr) -> &'a mut EntryLinks {
     // SAFETY: claim: callers pass entries that are in a queue or about to be.
     let entry = unsafe { entry.get() };
     // SAFETY: a queue is touched by one thread at a time, and no two links are held at once here.

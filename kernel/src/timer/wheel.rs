@@ -13,7 +13,7 @@
 
 #![allow(unsafe_code)]
 
-use crate::timer::entry::{EntryPtr, Links, Place};
+use crate::timer::entry::{EntryLinks, EntryPlace, EntryPtr};
 
 const LEVELS: usize = 6;
 const SLOTS: usize = 64;
@@ -22,7 +22,7 @@ const BITS: usize = 6;
 const HORIZON: u64 = 1 << (BITS * LEVELS);
 
 #[derive(Clone, Copy, Default)]
-struct Slot {
+struct WheelSlot {
     first: Option<EntryPtr>,
     last: Option<EntryPtr>,
 }
@@ -32,7 +32,7 @@ pub(crate) struct Wheel {
     elapsed: u64,
     pending: usize,
     occupied: [u64; LEVELS],
-    slots: Box<[Slot; LEVELS * SLOTS]>,
+    slots: Box<[WheelSlot; LEVELS * SLOTS]>,
 }
 
 impl Wheel {
@@ -41,7 +41,7 @@ impl Wheel {
             elapsed: 0,
             pending: 0,
             occupied: [0; LEVELS],
-            slots: Box::new([Slot::default(); LEVELS * SLOTS]),
+            slots: Box::new([WheelSlot::default(); LEVELS * SLOTS]),
         }
     }
 
@@ -63,11 +63,11 @@ impl Wheel {
 
     /// Unlinks an entry that is in this wheel.
     pub(crate) fn remove(&mut self, entry: EntryPtr) {
-        let Links { next, prev, .. } = *links(entry);
+        let EntryLinks { next, prev, .. } = *links(entry);
         // SAFETY: a linked entry is alive.
         let there = unsafe { entry.get() };
         let slot = usize::from(there.place().slot);
-        there.set_slot(Place::OUT);
+        there.set_slot(EntryPlace::OUT);
         match prev {
             Some(prev) => links(prev).next = next,
             None => self.slots[slot].first = next,
@@ -130,7 +130,7 @@ impl Wheel {
             }
         }
         // SAFETY: a linked entry is alive.
-        unsafe { entry.get() }.set_slot(Place::OUT);
+        unsafe { entry.get() }.set_slot(EntryPlace::OUT);
         self.pending -= 1;
     }
 
@@ -146,7 +146,7 @@ impl Wheel {
             self.pending -= 1;
             if links(entry).deadline <= tick {
                 // SAFETY: a linked entry is alive.
-                unsafe { entry.get() }.set_slot(Place::OUT);
+                unsafe { entry.get() }.set_slot(EntryPlace::OUT);
                 due(entry);
                 count += 1;
             } else {
@@ -235,7 +235,7 @@ fn level_of(elapsed: u64, deadline: u64) -> usize {
     ((63 - differing.leading_zeros() as usize) / BITS).min(LEVELS - 1)
 }
 
-fn links<'a>(entry: EntryPtr) -> &'a mut Links {
+fn links<'a>(entry: EntryPtr) -> &'a mut EntryLinks {
     // SAFETY: callers pass entries that are in this wheel or about to be, which are alive.
     let entry = unsafe { entry.get() };
     // SAFETY: links are only touched inside the gate, and no two are held at once in this file.

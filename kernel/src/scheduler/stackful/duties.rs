@@ -6,7 +6,7 @@ use crate::{
     job::runnable::Runnable,
     scheduler::{
         stackful::{
-            pinned::Home,
+            pinned::PinnedQueue,
             stack_context::{self, Duty, Flow},
         },
         workers::{
@@ -22,7 +22,11 @@ pub(crate) struct RunPinned<'a>(pub(crate) &'a dyn Fn() -> bool);
 impl Duty for RunPinned<'_> {
     fn step(&self, cx: &Context) -> Flow {
         let is_over = self.0;
-        match cx.home_here().filter(|_| !is_over()).and_then(Home::pop) {
+        match cx
+            .pinned_here()
+            .filter(|_| !is_over())
+            .and_then(PinnedQueue::pop)
+        {
             Some(job) => {
                 run::run_outside(cx, job, budget(cx));
                 Flow::Continue
@@ -52,8 +56,8 @@ fn budget(cx: &Context) -> u32 {
 
 /// Runs `job` once, in the middle of what the calling stack does, on a stack of its own: so that it can be left
 /// standing while the caller goes on.
-pub(crate) fn run_aside(cx: &Context, class: u32, job: Runnable) {
-    let place = context::Place::new();
-    let _aside = cx.set_aside(&place);
+pub(crate) fn run_nested(cx: &Context, class: u32, job: Runnable) {
+    let place = context::nested_run::OuterRun::new();
+    let _nested = cx.begin_nested(&place);
     stack_context::run_loop(cx, class, &RunOne(Cell::new(Some(job))));
 }

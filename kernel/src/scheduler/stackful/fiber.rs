@@ -30,7 +30,7 @@ use std::{
 use crate::{
     job::place,
     scheduler::{
-        stackful::stack_context::{self, Kind, Strand, caller},
+        stackful::stack_context::{self, StackContext, StackKind, caller},
         workers::context::{self, Context},
     },
     stack::{self, Onto, Place, Stack, switch},
@@ -51,18 +51,18 @@ pub(crate) enum Moves {
 
 /// The future.
 pub(crate) struct Fiber<F, T> {
-    state: State<F, T>,
+    state: FiberState<F, T>,
     class: u32,
     moves: Moves,
 }
 
-enum State<F, T> {
+enum FiberState<F, T> {
     /// Its code has not begun.
     Fresh(F),
     /// Its code runs, or stands.
-    Started(NonNull<Strand>),
+    Started(NonNull<StackContext>),
     /// Its code has ended; the stack is still its.
-    Ended(NonNull<Strand>, Result<T, Box<dyn Any + Send>>),
+    Ended(NonNull<StackContext>, Result<T, Box<dyn Any + Send>>),
     /// Nothing is left of it.
     Gone,
 }
@@ -74,80 +74,82 @@ unsafe impl<F: Send, T: Send> Send for Fiber<F, T> {}
 impl<F: FnOnce() -> T, T> Fiber<F, T> {
     pub(crate) fn new(code: F, stack: usize, moves: Moves) -> Fiber<F, T> {
         Fiber {
-            state: State::Fresh(code),
+            state: FiberState::Fresh(code),
             class: Stack::class_of(stack),
             moves,
         }
     }
 
     /// Where its code goes on, on which strand.
-    fn place(&mut self) -> (Place, NonNull<Strand>) {
-        if let State::Started(strand) = self.state {
+    fn place(&mut self) -> (Place, NonNull<StackContext>) {
+        if let FiberState::Started(stack_context) = self.state {
             // SAFETY: its stack: the strand stands.
-            return (unsafe { strand.as_ref() }.place.get(), strand);
+            return (unsafe { stack_context.as_ref() }.place.get(), stack_context);
         }
         let stack = context::again().take_stack(self.class);
         let stack = stack.unwrap_or_else(|error| panic!("{error}"));
-        let strand = Strand::on(stack, Kind::Fiber);
+        let stack_context = StackContext::on(stack, StackKind::Fiber);
         // SAFETY: its stack.
-        unsafe { strand.as_ref() }
+        unsafe { stack_context.as_ref() }
             .moves
             .set(self.moves == Moves::Freely);
         // SAFETY: its stack: nothing runs on it yet.
-        let place = unsafe { switch::begin(Strand::frames(strand), begin::<F, T>) };
-        (place, strand)
+        let place = unsafe { switch::begin(StackContext::frames(stack_context), begin::<F, T>) };
+        (place, stack_context)
     }
 
     /// Runs its code until it waits or ends.
     #[inline]
     fn run(&mut self, cx: &Context) {
-        let (place, strand) = self.place();
-        let outer = cx.set_strand(strand.as_ptr());
+        let (place, stack_context) = self.place();
+        let outer = cx.set_stack_context(stack_context.as_ptr());
         // Its code may leave its stack, whatever its caller may do.
         let ending = cx.set_ending(false);
         let here = Cell::new(Place::NONE);
         let this = ptr::from_mut(self).expose_provenance();
         // SAFETY: its stack.
-        let record = unsafe { strand.as_ref() };
+        let record = unsafe { stack_context.as_ref() };
         record.caller.set((here.as_ptr(), outer));
         let onto = Onto::Ours(record.newest().stack());
         // SAFETY: its stack: the place is where the fiber's code stands or begins. It comes back to `here` on
         // this thread, because this frame is on a loop's stack, which waits in this call.
         unsafe { stack::switch(here.as_ptr(), place, onto, this) };
         cx.set_ending(ending);
-        cx.set_strand(outer);
+        cx.set_stack_context(outer);
     }
 
     /// Its code waits: from now on its job is bound, unless it moves freely.
-    fn settle_wait(&self, cx: &Context, strand: NonNull<Strand>) {
+    fn settle_wait(&self, cx: &Context, stack_context: NonNull<StackContext>) {
         let job = cx.job().expect("a fiber is polled in its job");
         // SAFETY: the thread that runs a job keeps it alive.
         let header = unsafe { job.header() };
         // SAFETY: its stack.
-        let strand = unsafe { strand.as_ref() };
+        let stack_context = unsafe { stack_context.as_ref() };
         match self.moves {
             Moves::Freely => header.set_place(place::MIGRATING),
-            Moves::Never if strand.home().is_null() => {
-                let home = cx.home_here().expect("a thread that runs jobs has a home");
-                strand.bind(header, home);
+            Moves::Never if stack_context.pinned().is_null() => {
+                let pinned = cx
+                    .pinned_here()
+                    .expect("a thread that runs jobs has a home");
+                stack_context.suspend_job(header, pinned);
             }
             Moves::Never => {}
         }
     }
 
     /// Its code has ended: its stack goes back, and its job is no longer bound.
-    fn settle_end(&self, cx: &Context, strand: NonNull<Strand>) {
+    fn settle_end(&self, cx: &Context, stack_context: NonNull<StackContext>) {
         let job = cx.job().expect("a fiber is polled in its job");
         // SAFETY: the thread that runs a job keeps it alive.
         let header = unsafe { job.header() };
         // SAFETY: its stack.
-        let record = unsafe { strand.as_ref() };
-        match record.home().is_null() {
+        let record = unsafe { stack_context.as_ref() };
+        match record.pinned().is_null() {
             true => header.clear_place(place::MIGRATING),
-            false => record.unbind(header),
+            false => record.resume_job(header),
         }
         // SAFETY: its stack: its code has ended.
-        cx.give_stack(unsafe { Strand::into_stack(strand) });
+        cx.give_stack(unsafe { StackContext::into_stack(stack_context) });
     }
 }
 
@@ -160,14 +162,16 @@ impl<F: FnOnce() -> T, T> Future for Fiber<F, T> {
         let this = unsafe { self.get_unchecked_mut() };
         let cx = context::here();
         this.run(cx);
-        if let State::Started(strand) = this.state {
-            this.settle_wait(cx, strand);
+        if let FiberState::Started(stack_context) = this.state {
+            this.settle_wait(cx, stack_context);
             return Poll::Pending;
         }
-        let State::Ended(strand, result) = mem::replace(&mut this.state, State::Gone) else {
+        let FiberState::Ended(stack_context, result) =
+            mem::replace(&mut this.state, FiberState::Gone)
+        else {
             unreachable!("a fiber that ran has started")
         };
-        this.settle_end(cx, strand);
+        this.settle_end(cx, stack_context);
         Poll::Ready(result.unwrap_or_else(|payload| resume_unwind(payload)))
     }
 }
@@ -175,20 +179,21 @@ impl<F: FnOnce() -> T, T> Future for Fiber<F, T> {
 /// The first function of a fiber's stack; `this` is the fiber's address.
 extern "C" fn begin<F: FnOnce() -> T, T>(this: usize) -> ! {
     switch::arrived();
-    let strand = NonNull::new(context::here().strand().cast_mut()).expect("it was just set");
+    let stack_context =
+        NonNull::new(context::here().stack_context().cast_mut()).expect("it was just set");
     let this = ptr::with_exposed_provenance_mut::<Fiber<F, T>>(this);
     // SAFETY: pinned; the loop that polls waits in its call.
     let state = unsafe { &raw mut (*this).state };
     // SAFETY: as above.
-    let before = unsafe { state.replace(State::Started(strand)) };
-    let State::Fresh(code) = before else {
+    let before = unsafe { state.replace(FiberState::Started(stack_context)) };
+    let FiberState::Fresh(code) = before else {
         unreachable!("a fiber begins once")
     };
     let result = catch_unwind(AssertUnwindSafe(code));
     // SAFETY: pinned; as above. What was there needs no destructor.
-    unsafe { state.write(State::Ended(strand, result)) };
+    unsafe { state.write(FiberState::Ended(stack_context, result)) };
     // SAFETY: its stack.
-    let (caller, onto) = caller(unsafe { strand.as_ref() });
+    let (caller, onto) = caller(unsafe { stack_context.as_ref() });
     // SAFETY: its stack: whoever called last waits there; nothing is left in this frame.
     unsafe { switch::leave(caller, onto) }
 }
@@ -196,7 +201,7 @@ extern "C" fn begin<F: FnOnce() -> T, T>(this: usize) -> ! {
 /// Calls `with` with a word that belongs to the running fiber, null at its start; not at all if the calling code
 /// does not run on a fiber's stack.
 pub fn with_fiber_word<R>(with: impl FnOnce(&Cell<*const ()>) -> R) -> Option<R> {
-    let strand =
-        stack_context::root(context::again()).filter(|strand| strand.kind == Kind::Fiber)?;
-    Some(with(&strand.word))
+    let stack_context = stack_context::root(context::again())
+        .filter(|stack_context| stack_context.kind == StackKind::Fiber)?;
+    Some(with(&stack_context.word))
 }

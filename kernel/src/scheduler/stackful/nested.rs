@@ -37,8 +37,8 @@ pub(crate) fn run_if_next(job: &JobRef) {
         .map_or(u32::MAX, |shared| shared.config.poll_budget);
     // Who calls it does not compute meanwhile.
     let parked = cx.fork_wait();
-    let place = context::Place::new();
-    let aside = cx.set_aside(&place);
+    let place = context::nested_run::OuterRun::new();
+    let nested = cx.begin_nested(&place);
     // But for the fiber's own code, which has its own stack, all that follows runs on the caller's: a destructor of
     // a fiber that was cancelled, what ends with it. It must not leave that stack in the fiber's name.
     let ending = cx.set_ending(true);
@@ -50,7 +50,7 @@ pub(crate) fn run_if_next(job: &JobRef) {
         Polled::Ended(panic) => Some(run::finish(fiber, panic)),
     };
     cx.set_ending(ending);
-    drop(aside);
+    drop(nested);
     drop(parked);
     // Before the fiber's reference goes: until then the run word names it, and an outsider may look.
     restore(cx, before, u64::from(ended.is_some()));
@@ -59,24 +59,24 @@ pub(crate) fn run_if_next(job: &JobRef) {
 
 /// Takes `job` out of the next slot, if it lies there and no look around is due; the run word names it then.
 fn take_if_next(cx: &Context, worker: &Worker, job: JobPtr) -> Option<Runnable> {
-    let (_, epoch) = cx.worker()?;
-    let mut inside = worker.gate.enter(epoch).ok()?;
-    if !inside.take_if_next(job) {
+    let (_, lease) = cx.worker()?;
+    let mut core = worker.core.enter(lease).ok()?;
+    if !core.take_if_next(job) {
         return None;
     }
-    worker.set_running_aside(job, inside.polls());
+    worker.set_running_nested(job, core.polls());
     // SAFETY: the slot held the job's right to run.
     Some(unsafe { Runnable::new(job) })
 }
 
 /// The run word names the job again that goes on; so many have ended meanwhile.
 fn restore(cx: &Context, before: RunWord, ended: u64) {
-    let Some((worker, epoch)) = cx.worker() else {
+    let Some((worker, lease)) = cx.worker() else {
         return;
     };
-    match worker.gate.enter(epoch) {
-        Ok(mut inside) => {
-            inside.ended += ended;
+    match worker.core.enter(lease) {
+        Ok(mut core) => {
+            core.ended += ended;
             worker.set_running_again(before);
         }
         Err(_lost) => cx.lose(),

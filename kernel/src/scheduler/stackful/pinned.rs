@@ -29,7 +29,7 @@ use crate::{
 };
 
 /// The queue of one thread.
-pub(crate) struct Home {
+pub(crate) struct PinnedQueue {
     thread: Thread,
     /// What other threads have woken.
     incoming: Mutex<VecDeque<JobPtr>>,
@@ -47,7 +47,7 @@ struct Own {
     /// Jobs that can run.
     runnable: UnsafeCell<VecDeque<JobPtr>>,
     /// Jobs that live here, runnable or not. A thread with one never retires.
-    residents: Cell<usize>,
+    pinned_jobs: Cell<usize>,
 }
 
 // SAFETY: own thread.
@@ -56,7 +56,7 @@ unsafe impl Sync for Own {}
 unsafe impl Send for Own {}
 
 /// While it lives, the home's thread waits in a reactor.
-pub(crate) struct Summons<'a>(&'a Home);
+pub(crate) struct Summons<'a>(&'a PinnedQueue);
 
 impl Drop for Summons<'_> {
     fn drop(&mut self) {
@@ -64,10 +64,10 @@ impl Drop for Summons<'_> {
     }
 }
 
-impl Home {
+impl PinnedQueue {
     /// The home of the calling thread.
-    pub(crate) fn new() -> Home {
-        Home {
+    pub(crate) fn new() -> PinnedQueue {
+        PinnedQueue {
             thread: thread::current(),
             incoming: Mutex::new(VecDeque::new()),
             incoming_len: AtomicUsize::new(0),
@@ -75,7 +75,7 @@ impl Home {
             closed: AtomicBool::new(false),
             own: Own {
                 runnable: UnsafeCell::new(VecDeque::new()),
-                residents: Cell::new(0),
+                pinned_jobs: Cell::new(0),
             },
         }
     }
@@ -186,7 +186,7 @@ impl Home {
     /// Whether the caller is on the home's thread, and that works for this home at this moment.
     #[inline(always)]
     fn is_at_work_here(&self) -> bool {
-        std::ptr::eq(context::here().home_ptr(), self)
+        std::ptr::eq(context::here().pinned_ptr(), self)
     }
 
     pub(crate) fn thread_id(&self) -> ThreadId {
@@ -195,18 +195,18 @@ impl Home {
 
     /// A job moves in, or out. The home's thread only.
     #[inline(always)]
-    pub(crate) fn count_resident(&self, change: Resident) {
+    pub(crate) fn count_pinned(&self, change: PinChange) {
         debug_assert!(self.is_here(), "only the home's thread counts");
-        let residents = &self.own.residents;
-        residents.set(match change {
-            Resident::MovesIn => residents.get() + 1,
-            Resident::MovesOut => residents.get() - 1,
+        let pinned_jobs = &self.own.pinned_jobs;
+        pinned_jobs.set(match change {
+            PinChange::Pinned => pinned_jobs.get() + 1,
+            PinChange::Unpinned => pinned_jobs.get() - 1,
         });
     }
 
     /// Whether any job lives here. The home's thread only.
-    pub(crate) fn has_residents(&self) -> bool {
-        self.own.residents.get() > 0
+    pub(crate) fn has_pinned_jobs(&self) -> bool {
+        self.own.pinned_jobs.get() > 0
     }
 
     /// From now on only the home's own thread may queue jobs. The home's thread only.
@@ -218,9 +218,9 @@ impl Home {
 
 /// Whether a job begins or ends to live at a home.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Resident {
+pub(crate) enum PinChange {
     /// It was spawned here.
-    MovesIn,
+    Pinned,
     /// It has ended.
-    MovesOut,
+    Unpinned,
 }

@@ -8,7 +8,7 @@ use std::{any::Any, ptr, sync::Arc};
 
 use crate::{
     job::{Header, place},
-    scheduler::stackful::{pinned::Home, stack_context::Strand},
+    scheduler::stackful::{pinned::PinnedQueue, stack_context::StackContext},
 };
 
 /// Where a job may run.
@@ -16,9 +16,9 @@ pub(crate) enum Placement<'a> {
     /// On any worker of its runtime.
     Anywhere,
     /// On one thread, that of this queue: its future is not `Send`. None: that thread's queue was never given.
-    Pinned(Option<Arc<Home>>),
+    Pinned(Option<Arc<PinnedQueue>>),
     /// On the thread that suspended its stack, which has this context.
-    Suspended(&'a Strand),
+    Suspended(&'a StackContext),
     /// On any worker, which resumes the job's own stack: a fiber that has waited and may change threads.
     Migrating,
 }
@@ -29,25 +29,25 @@ impl Header {
         let bits = self.place();
         if bits & place::SUSPENDED != 0 {
             // SAFETY: suspended: the context lives at the top of the suspended stack.
-            return Placement::Suspended(unsafe { &*self.link().cast::<Strand>() });
+            return Placement::Suspended(unsafe { &*self.link().cast::<StackContext>() });
         }
         if bits & place::MIGRATING != 0 {
             return Placement::Migrating;
         }
         if bits & place::PINNED != 0 {
-            let queue = self.extras.parts().home.clone();
+            let queue = self.extensions.lock().pinned.clone();
             return Placement::Pinned(queue.and_then(|queue| queue.downcast().ok()));
         }
         Placement::Anywhere
     }
 
     /// The queue of the only thread that may run the job; none if any worker may. Only the holder of the runnable.
-    pub(crate) fn home(&self) -> Option<Arc<Home>> {
+    pub(crate) fn pinned(&self) -> Option<Arc<PinnedQueue>> {
         match self.placement() {
             Placement::Anywhere | Placement::Migrating => None,
             Placement::Pinned(queue) => queue,
             Placement::Suspended(context) => {
-                let queue = context.home();
+                let queue = context.pinned();
                 // SAFETY: suspended: it came from an `Arc` that the thread keeps.
                 unsafe { Arc::increment_strong_count(queue) };
                 // SAFETY: the count was just taken.
@@ -58,21 +58,21 @@ impl Header {
 
     /// Whether the job's stack is suspended on the thread of the queue `here`. Only the holder of the runnable.
     #[inline(always)]
-    pub(crate) fn stands_at(&self, here: *const Home) -> bool {
+    pub(crate) fn is_suspended_at(&self, here: *const PinnedQueue) -> bool {
         self.place() & place::SUSPENDED != 0
             // SAFETY: suspended: as above.
-            && ptr::eq(unsafe { (*self.link().cast::<Strand>()).home() }, here)
+            && ptr::eq(unsafe { (*self.link().cast::<StackContext>()).pinned() }, here)
     }
 
     /// Whether the job was spawned as one that only the thread of `queue` may run. Anyone.
-    pub(crate) fn is_local_to(&self, queue: &Arc<Home>) -> bool {
+    pub(crate) fn is_pinned_to(&self, queue: &Arc<PinnedQueue>) -> bool {
         let is_it = |other: &Arc<dyn Any + Send + Sync>| {
             ptr::addr_eq(Arc::as_ptr(other), Arc::as_ptr(queue))
         };
         self.place() & place::PINNED != 0
             && self
-                .extras
-                .existing()
-                .is_some_and(|parts| parts.home.as_ref().is_some_and(is_it))
+                .extensions
+                .lock_existing()
+                .is_some_and(|extensions| extensions.pinned.as_ref().is_some_and(is_it))
     }
 }

@@ -11,7 +11,7 @@ use std::{
     ptr,
 };
 
-use crate::scheduler::stackful::stack_context::{Kind, Strand, root};
+use crate::scheduler::stackful::stack_context::{StackContext, StackKind, root};
 use crate::{
     report,
     scheduler::workers::context,
@@ -24,11 +24,11 @@ use crate::{
 /// If `f` does.
 pub(crate) fn call_on<F: FnOnce() -> R, R>(stack: Stack, f: F) -> R {
     let cx = context::again();
-    let strand = Strand::on(stack, Kind::Further);
+    let stack_context = StackContext::on(stack, StackKind::Segment);
     // SAFETY: at the top.
-    let record = unsafe { strand.as_ref() };
+    let record = unsafe { stack_context.as_ref() };
     record.root.set(root(cx).map_or(ptr::null(), ptr::from_ref));
-    let former = cx.set_strand(strand.as_ptr());
+    let former = cx.set_stack_context(stack_context.as_ptr());
     let mut call = Call {
         code: Some(f),
         result: None,
@@ -36,7 +36,7 @@ pub(crate) fn call_on<F: FnOnce() -> R, R>(stack: Stack, f: F) -> R {
         former,
     };
     // SAFETY: nothing runs on the new stack.
-    let begin = unsafe { switch::begin(Strand::frames(strand), begin_call::<F, R>) };
+    let begin = unsafe { switch::begin(StackContext::frames(stack_context), begin_call::<F, R>) };
     let address = (&raw mut call).expose_provenance();
     // SAFETY: the call comes back here, on whichever thread this stack then is.
     unsafe {
@@ -47,9 +47,9 @@ pub(crate) fn call_on<F: FnOnce() -> R, R>(stack: Stack, f: F) -> R {
             address,
         )
     };
-    context::again().set_strand(former);
+    context::again().set_stack_context(former);
     // SAFETY: at the top: the call has ended.
-    stack::give(unsafe { Strand::into_stack(strand) });
+    stack::give(unsafe { StackContext::into_stack(stack_context) });
     match call.result {
         Some(Ok(result)) => result,
         Some(Err(payload)) => resume_unwind(payload),
@@ -62,7 +62,7 @@ struct Call<F, R> {
     code: Option<F>,
     result: Option<Result<R, Box<dyn Any + Send>>>,
     back: Cell<Place>,
-    former: *const Strand,
+    former: *const StackContext,
 }
 
 /// The first function of a further stack; `call` is the address of the [`Call`].

@@ -37,7 +37,7 @@ use crate::{
     job::{self, JobPtr, place, runnable::Runnable},
     report,
     scheduler::{
-        stackful::pinned::{Home, Resident},
+        stackful::pinned::{PinChange, PinnedQueue},
         workers::{
             context::{self, Context},
             run,
@@ -48,29 +48,29 @@ use crate::{
 
 /// What runs on a stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum StackKind {
     /// A loop that runs jobs.
     Loop,
     /// The frames of one fiber.
     Fiber,
     /// A call that went on here from another stack, and returns there.
-    Further,
+    Segment,
 }
 
 /// The record at the top of a stack.
 #[repr(C, align(64))]
-pub(crate) struct Strand {
+pub(crate) struct StackContext {
     /// Where it was left.
     pub(crate) place: Cell<Place>,
     /// For a fiber: where the place is noted at which the loop that called it goes on, and that loop's strand.
-    pub(crate) caller: Cell<(*const Place, *const Strand)>,
+    pub(crate) caller: Cell<(*const Place, *const StackContext)>,
     /// The strand whose stack the frames began on: itself, but for a further one. Null: a thread's own stack.
-    pub(crate) root: Cell<*const Strand>,
+    pub(crate) root: Cell<*const StackContext>,
     /// Where a root's newest frames are, while it stands: on itself, or on a further strand.
-    newest: Cell<*const Strand>,
+    newest: Cell<*const StackContext>,
     /// The home of the thread that left it; while it stands.
-    home: Cell<*const Home>,
-    pub(crate) kind: Kind,
+    pinned: Cell<*const PinnedQueue>,
+    pub(crate) kind: StackKind,
     /// Whether it may go on with another thread than that which left it.
     pub(crate) moves: Cell<bool>,
     /// What a fiber's code keeps with its stack.
@@ -78,34 +78,34 @@ pub(crate) struct Strand {
     stack: Stack,
 }
 
-impl Strand {
+impl StackContext {
     /// Begins a strand on `stack`.
     #[inline(always)]
-    pub(crate) fn on(stack: Stack, kind: Kind) -> NonNull<Strand> {
+    pub(crate) fn on(stack: Stack, kind: StackKind) -> NonNull<StackContext> {
         let top = stack.top();
         // SAFETY: at the top: the stack is far larger than the record, and nothing runs on it.
-        let place = unsafe { top.cast::<Strand>().sub(1) };
-        let strand = Strand {
+        let place = unsafe { top.cast::<StackContext>().sub(1) };
+        let stack_context = StackContext {
             place: Cell::new(Place::NONE),
             caller: Cell::new((ptr::null(), ptr::null())),
             root: Cell::new(place.as_ptr()),
             newest: Cell::new(place.as_ptr()),
-            home: Cell::new(ptr::null()),
+            pinned: Cell::new(ptr::null()),
             kind,
             moves: Cell::new(false),
             word: Cell::new(ptr::null()),
             stack,
         };
         // SAFETY: as above; the top is a multiple of 64.
-        unsafe { place.write(strand) };
+        unsafe { place.write(stack_context) };
         place
     }
 
     /// Where the frames begin: right below the record.
     #[inline(always)]
-    pub(crate) fn frames(strand: NonNull<Strand>) -> NonNull<u8> {
-        const { assert!(size_of::<Strand>().is_multiple_of(16)) };
-        strand.cast()
+    pub(crate) fn frames(stack_context: NonNull<StackContext>) -> NonNull<u8> {
+        const { assert!(size_of::<StackContext>().is_multiple_of(16)) };
+        stack_context.cast()
     }
 
     /// Takes the stack, on which nothing runs any more.
@@ -113,15 +113,15 @@ impl Strand {
     /// # Safety
     /// Called once, as the last access to the strand.
     #[inline(always)]
-    pub(crate) unsafe fn into_stack(strand: NonNull<Strand>) -> Stack {
+    pub(crate) unsafe fn into_stack(stack_context: NonNull<StackContext>) -> Stack {
         // SAFETY: the caller's promise.
-        let strand = unsafe { strand.read() };
-        strand.stack
+        let stack_context = unsafe { stack_context.read() };
+        stack_context.stack
     }
 
     /// The strand on which it goes on: where its newest frames are.
     #[inline(always)]
-    pub(crate) fn newest(&self) -> &Strand {
+    pub(crate) fn newest(&self) -> &StackContext {
         // SAFETY: at the top: the newest strand of a root that stands does so too.
         unsafe { &*self.newest.get() }
     }
@@ -133,24 +133,24 @@ impl Strand {
 
     /// Whose thread goes on with it; null while it runs.
     #[inline(always)]
-    pub(crate) fn home(&self) -> *const Home {
-        self.home.get()
+    pub(crate) fn pinned(&self) -> *const PinnedQueue {
+        self.pinned.get()
     }
 
-    /// The stack of `job` is suspended from now on: wakes send the job to `home`.
-    pub(crate) fn bind(&self, job: &job::Header, home: &Home) {
-        self.home.set(home);
+    /// The stack of `job` is suspended from now on: wakes send the job to `pinned`.
+    pub(crate) fn suspend_job(&self, job: &job::Header, pinned: &PinnedQueue) {
+        self.pinned.set(pinned);
         job.set_link(ptr::from_ref(self).cast_mut().cast());
         // The orderings are those of the state, which gives the runnable away after this.
         job.set_place(place::SUSPENDED);
-        home.count_resident(Resident::MovesIn);
+        pinned.count_pinned(PinChange::Pinned);
     }
 
     /// The stack of `job` is no longer suspended.
-    pub(crate) fn unbind(&self, job: &job::Header) {
+    pub(crate) fn resume_job(&self, job: &job::Header) {
         // SAFETY: bound: this is the home's thread.
-        let home = unsafe { &*self.home.replace(ptr::null()) };
-        home.count_resident(Resident::MovesOut);
+        let pinned = unsafe { &*self.pinned.replace(ptr::null()) };
+        pinned.count_pinned(PinChange::Unpinned);
         job.clear_place(place::SUSPENDED);
     }
 }
@@ -174,7 +174,7 @@ pub(crate) enum Flow {
 pub(crate) struct Base<'a> {
     place: Cell<Place>,
     /// The strand that it is itself; null for the thread's own stack.
-    strand: *const Strand,
+    stack_context: *const StackContext,
     duty: &'a dyn Duty,
     panic: Cell<Option<Box<dyn Any + Send>>>,
 }
@@ -194,20 +194,20 @@ pub(crate) fn run_loop(cx: &Context, class: u32, duty: &dyn Duty) {
     };
     let base = Base {
         place: Cell::new(Place::NONE),
-        strand: cx.strand(),
+        stack_context: cx.stack_context(),
         duty,
         panic: Cell::new(None),
     };
-    let strand = Strand::on(stack, Kind::Loop);
+    let stack_context = StackContext::on(stack, StackKind::Loop);
     let base_before = cx.set_base(ptr::from_ref(&base).cast());
-    let strand_before = cx.set_strand(strand.as_ptr());
+    let strand_before = cx.set_stack_context(stack_context.as_ptr());
     // SAFETY: nothing runs on the new stack.
-    let begin = unsafe { switch::begin(Strand::frames(strand), begin_loop) };
+    let begin = unsafe { switch::begin(StackContext::frames(stack_context), begin_loop) };
     // SAFETY: at the top.
-    let onto = Onto::Ours(unsafe { strand.as_ref() }.stack());
+    let onto = Onto::Ours(unsafe { stack_context.as_ref() }.stack());
     // SAFETY: whoever goes on here does so on this thread, because a loop never changes threads.
     unsafe { stack::switch(base.place.as_ptr(), begin, onto, 0) };
-    cx.set_strand(strand_before);
+    cx.set_stack_context(strand_before);
     cx.set_base(base_before);
     cx.give_abandoned();
     if let Some(payload) = base.panic.take() {
@@ -234,8 +234,8 @@ extern "C" fn begin_loop(job: usize) -> ! {
     base.panic.set(ran.err());
     abandon(cx);
     // SAFETY: at the top: a base may run on another strand.
-    let onto = match unsafe { base.strand.as_ref() } {
-        Some(strand) => Onto::Ours(&strand.stack),
+    let onto = match unsafe { base.stack_context.as_ref() } {
+        Some(stack_context) => Onto::Ours(&stack_context.stack),
         None => Onto::TheThreads,
     };
     // SAFETY: the base waits there; nothing is left on this stack.
@@ -244,24 +244,25 @@ extern "C" fn begin_loop(job: usize) -> ! {
 
 /// The running stack will be left for good: whoever goes on next gives it back.
 fn abandon(cx: &Context) {
-    let strand = NonNull::new(cx.strand().cast_mut()).expect("a loop runs on a strand");
+    let stack_context =
+        NonNull::new(cx.stack_context().cast_mut()).expect("a loop runs on a strand");
     // SAFETY: at the top; the loop's frames need the record no more.
-    cx.set_abandoned(unsafe { Strand::into_stack(strand) });
+    cx.set_abandoned(unsafe { StackContext::into_stack(stack_context) });
 }
 
 /// The root of the strand on which the thread runs, if that can be left standing.
 #[inline(always)]
-pub(crate) fn root(cx: &Context) -> Option<&'static Strand> {
+pub(crate) fn root(cx: &Context) -> Option<&'static StackContext> {
     // SAFETY: at the top: the caller runs on it.
-    let strand = unsafe { cx.strand().as_ref() }?;
+    let stack_context = unsafe { cx.stack_context().as_ref() }?;
     // SAFETY: at the top: a further strand's root waits for it to return.
-    unsafe { strand.root.get().as_ref() }
+    unsafe { stack_context.root.get().as_ref() }
 }
 
 /// The stack of ours on which the thread runs.
 pub(crate) fn stack(cx: &Context) -> Option<&Stack> {
     // SAFETY: at the top: the caller runs on it.
-    unsafe { cx.strand().as_ref() }.map(Strand::stack)
+    unsafe { cx.stack_context().as_ref() }.map(StackContext::stack)
 }
 
 /// Leaves the running stack, whose root is `root`, standing until `job`, which runs on it, is woken. A fiber goes
@@ -271,49 +272,56 @@ pub(crate) fn stack(cx: &Context) -> Option<&Stack> {
 /// # Errors
 /// If there is no stack for the loop; nothing has happened then.
 #[inline]
-pub(crate) fn stand(cx: &Context, root: &Strand, job: JobPtr) -> Result<(), StackError> {
-    let newest = cx.strand();
-    let fork = cx.set_root_fork(None);
+pub(crate) fn suspend(cx: &Context, root: &StackContext, job: JobPtr) -> Result<(), StackError> {
+    let newest = cx.stack_context();
+    let fork = cx.set_thread_fork(None);
     let dropping = cx.set_dropping(false);
     root.newest.set(newest);
-    let stood = match root.kind {
-        Kind::Fiber => {
+    let suspended = match root.kind {
+        StackKind::Fiber => {
             suspend_fiber(root);
             Ok(())
         }
-        Kind::Loop | Kind::Further => stand_below_a_loop(cx, root, job),
+        StackKind::Loop | StackKind::Segment => suspend_below_a_loop(cx, root, job),
     };
     // Asked for anew: a fiber that moves may be on another thread.
     let cx = context::again();
-    cx.set_strand(newest);
-    cx.set_root_fork(fork);
+    cx.set_stack_context(newest);
+    cx.set_thread_fork(fork);
     cx.set_dropping(dropping);
-    stood
+    suspended
 }
 
-fn stand_below_a_loop(cx: &Context, strand: &Strand, job: JobPtr) -> Result<(), StackError> {
-    let next = Strand::on(stack::take(strand.stack.class())?, Kind::Loop);
+fn suspend_below_a_loop(
+    cx: &Context,
+    stack_context: &StackContext,
+    job: JobPtr,
+) -> Result<(), StackError> {
+    let next = StackContext::on(stack::take(stack_context.stack.class())?, StackKind::Loop);
     // SAFETY: the caller runs the job.
     let header = unsafe { job.header() };
-    let home = cx.home_here().expect("a thread with a loop has a home");
-    strand.bind(header, home);
-    cx.set_strand(next.as_ptr());
+    let pinned = cx.pinned_here().expect("a thread with a loop has a home");
+    stack_context.suspend_job(header, pinned);
+    cx.set_stack_context(next.as_ptr());
     // SAFETY: nothing runs on the new stack.
-    let begin = unsafe { switch::begin(Strand::frames(next), begin_loop) };
+    let begin = unsafe { switch::begin(StackContext::frames(next), begin_loop) };
     // SAFETY: at the top.
     let onto = Onto::Ours(unsafe { next.as_ref() }.stack());
     let address = job.as_raw().as_ptr().expose_provenance();
     // SAFETY: bound: the same thread goes on here.
-    unsafe { stack::switch(strand.place.as_ptr(), begin, onto, address) };
+    unsafe { stack::switch(stack_context.place.as_ptr(), begin, onto, address) };
     cx.give_abandoned();
-    strand.unbind(header);
+    stack_context.resume_job(header);
     Ok(())
 }
 
-/// Resumes the stack of a loop, which `strand` is the context of. The loop that calls is left for good; the right to run
+/// Resumes the stack of a loop, which `stack_context` is the context of. The loop that calls is left for good; the right to run
 /// the job passes from its frames to those that are suspended.
-pub(crate) fn go_on(cx: &Context, strand: &Strand) -> ! {
-    let (place, onto) = (strand.place.get(), Onto::Ours(&strand.newest().stack));
+pub(crate) fn resume(cx: &Context, stack_context: &StackContext) -> ! {
+    let (place, onto) = (
+        stack_context.place.get(),
+        Onto::Ours(&stack_context.newest().stack),
+    );
     abandon(cx);
     // SAFETY: bound, and abandoned; the stack is suspended at this place until now.
     unsafe { switch::leave(place, onto) }
@@ -321,8 +329,8 @@ pub(crate) fn go_on(cx: &Context, strand: &Strand) -> ! {
 
 /// Where whoever called the fiber goes on, and on which stack.
 #[inline(always)]
-pub(crate) fn caller(strand: &Strand) -> (Place, Onto<'_>) {
-    let (place, on) = strand.caller.get();
+pub(crate) fn caller(stack_context: &StackContext) -> (Place, Onto<'_>) {
+    let (place, on) = stack_context.caller.get();
     // SAFETY: its stack: whoever called waits in its call, and so does the strand that it runs on.
     let onto = match unsafe { on.as_ref() } {
         Some(on) => Onto::Ours(on.stack()),
@@ -336,8 +344,8 @@ pub(crate) fn caller(strand: &Strand) -> (Place, Onto<'_>) {
 // Not inlined: a fiber that moves comes back on another thread, and nothing that depends on the thread may be
 // kept in a register over the switch.
 #[inline(never)]
-fn suspend_fiber(strand: &Strand) {
-    let (caller, onto) = caller(strand);
+fn suspend_fiber(stack_context: &StackContext) {
+    let (caller, onto) = caller(stack_context);
     // SAFETY: its stack: whoever called waits at its place, and the job's next poll goes on here.
-    unsafe { stack::switch(strand.place.as_ptr(), caller, onto, 0) };
+    unsafe { stack::switch(stack_context.place.as_ptr(), caller, onto, 0) };
 }

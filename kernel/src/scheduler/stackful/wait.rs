@@ -32,7 +32,7 @@ use crate::{
     job::{Header, JobPtr, JobRef},
     report,
     scheduler::{
-        stackful::{pinned::Home, stack_context, wait::block::blocking},
+        stackful::{pinned::PinnedQueue, stack_context, wait::block::blocking},
         workers::{context, run, shared::Shared, waker},
     },
 };
@@ -62,7 +62,7 @@ pub(crate) fn block_on_in<F: Future>(shared: &Arc<Shared>, future: F) -> F::Outp
         None => crate::scheduler::stackful::wait::foreign_thread::wait_outside(
             shared,
             future,
-            Meanwhile::RunsBound,
+            Meanwhile::RunsPinned,
         ),
     }
 }
@@ -83,12 +83,15 @@ pub(crate) fn hold_in<F: Future>(
             let gives_way = || {
                 let waits = parts_wait();
                 header.set_joins_waiting(waits);
-                context::again().interrupted.set_joins_waiting(waits);
-                waits && context::again().home_here().is_some_and(Home::has_runnable)
+                context::again().outer_runs.set_joins_waiting(waits);
+                waits
+                    && context::again()
+                        .pinned_here()
+                        .is_some_and(PinnedQueue::has_runnable)
             };
             let ended = block::hold_in_job(future, &gives_way);
             header.set_joins_waiting(false);
-            context::again().interrupted.set_joins_waiting(false);
+            context::again().outer_runs.set_joins_waiting(false);
             ended
         }
         None => {
@@ -106,7 +109,7 @@ pub(crate) fn hold_in<F: Future>(
 #[derive(Clone, Copy)]
 enum Meanwhile<'a> {
     /// It runs the jobs that are bound to it.
-    RunsBound,
+    RunsPinned,
     /// It parks, unless the parts that it waits for wait themselves: as in [`hold_in`].
     Holds(&'a dyn Fn() -> bool),
 }
@@ -120,7 +123,7 @@ pub fn wait_to_the_end<F: Future>(future: F, cancelled: impl FnMut()) -> F::Outp
         // SAFETY: the caller runs the job.
         is_unwinding(unsafe { job.header() })
     });
-    let mut cancelled = Once(Some(cancelled));
+    let mut cancelled = CalledOnce(Some(cancelled));
     let shield = Shield::begin();
     let mut unwinding = None;
     let output = loop {
@@ -166,9 +169,9 @@ fn is_cancelled(job: JobPtr) -> bool {
 }
 
 /// Something that is told once.
-struct Once<F>(Option<F>);
+struct CalledOnce<F>(Option<F>);
 
-impl<F: FnMut()> Once<F> {
+impl<F: FnMut()> CalledOnce<F> {
     fn tell(&mut self) {
         if let Some(mut tell) = self.0.take() {
             tell();
@@ -183,14 +186,16 @@ impl Shield {
     fn begin() -> Shield {
         // Of two shields the outer one counts.
         let job = context::again().job_ref();
-        Shield(job.filter(|job| !std::mem::replace(&mut job.header().extras.parts().unwound, true)))
+        Shield(
+            job.filter(|job| !std::mem::replace(&mut job.header().extensions.lock().unwound, true)),
+        )
     }
 }
 
 impl Drop for Shield {
     fn drop(&mut self) {
         if let Some(job) = &self.0 {
-            job.header().extras.parts().unwound = false;
+            job.header().extensions.lock().unwound = false;
         }
     }
 }
@@ -205,7 +210,7 @@ pub fn yield_with_stack() {
     let cx = context::again();
     let Some(job) = cx.job() else { return };
     let root = match stack_context::root(cx) {
-        Some(root) if may_stand(cx) => root,
+        Some(root) if may_suspend(cx) => root,
         _ => return blocking(thread::yield_now),
     };
     // SAFETY: the thread that runs a job keeps it alive; so does its stack while it stands.
@@ -213,7 +218,7 @@ pub fn yield_with_stack() {
     let mut noted = Noted::begin(cx);
     cx.yield_job();
     // Without a stack for a loop nobody can have a turn.
-    noted.stood = stack_context::stand(cx, root, job).is_ok();
+    noted.suspended = stack_context::suspend(cx, root, job).is_ok();
     drop(noted);
     // SAFETY: as above.
     unwind_if_cancelled(unsafe { job.header() });
@@ -223,12 +228,14 @@ pub fn yield_with_stack() {
 pub(crate) fn wait_in_job<F: Future>(job: JobPtr, mut future: Pin<&mut F>) -> F::Output {
     let cx = context::here();
     let root = match stack_context::root(cx) {
-        Some(root) if may_stand(cx) => root,
-        Some(root) if may_stand_at_last(cx, root) => {
+        Some(root) if may_suspend(cx) => root,
+        Some(root) if may_suspend_at_last(cx, root) => {
             let begun = Instant::now();
             let others_wait = || {
                 begun.elapsed() >= block::LOOK
-                    && context::again().home_here().is_some_and(Home::has_runnable)
+                    && context::again()
+                        .pinned_here()
+                        .is_some_and(PinnedQueue::has_runnable)
             };
             match block::hold_in_job(future.as_mut(), &others_wait) {
                 Some(output) => return output,
@@ -252,16 +259,16 @@ pub(crate) fn wait_in_job<F: Future>(job: JobPtr, mut future: Pin<&mut F>) -> F:
         }
         let cx = context::again();
         let parked = cx.fork_wait();
-        let stood = match unwinds {
-            true => cx.stand_unwinding(|| stack_context::stand(cx, root, job)),
-            false => stack_context::stand(cx, root, job),
+        let suspended = match unwinds {
+            true => cx.suspend_unwinding(|| stack_context::suspend(cx, root, job)),
+            false => stack_context::suspend(cx, root, job),
         };
         drop(parked);
-        if let Err(error) = stood {
+        if let Err(error) = suspended {
             report::no_stack(&error);
             return block::block_in_job(future);
         }
-        noted.stood = true;
+        noted.suspended = true;
     }
 }
 
@@ -274,14 +281,14 @@ fn poll_apart<F: Future>(future: Pin<&mut F>, cx: &mut Context<'_>) -> Poll<F::O
 /// What the poll in which a wait happens has noted before it; comes back with the end of the wait.
 struct Noted {
     before: (bool, bool),
-    stood: bool,
+    suspended: bool,
 }
 
 impl Noted {
     fn begin(cx: &context::Context) -> Noted {
         Noted {
             before: cx.begin_wait(),
-            stood: false,
+            suspended: false,
         }
     }
 }
@@ -290,33 +297,36 @@ impl Drop for Noted {
     #[inline]
     fn drop(&mut self) {
         // Asked for anew: a fiber that moves may be on another thread.
-        context::again().end_wait(self.before, self.stood);
+        context::again().end_wait(self.before, self.suspended);
     }
 }
 
 /// Whether a stack of the calling thread may be left standing: not while it unwinds or ends a job from elsewhere,
 /// and only if the thread has a home to which its job can be woken.
-fn may_stand(cx: &context::Context) -> bool {
-    !cx.home_ptr().is_null() && !cx.is_ending() && !cx.is_panicking()
+fn may_suspend(cx: &context::Context) -> bool {
+    !cx.pinned_ptr().is_null() && !cx.is_ending() && !cx.is_panicking()
 }
 
 /// Whether the stack may be left standing although it unwinds, when others are to run on its thread: what it waits
 /// for may be one of them. The others then find `std::thread::panicking` true. Not a stack
 /// that moves: unwindings are counted by thread.
-fn may_stand_at_last(cx: &context::Context, root: &stack_context::Strand) -> bool {
-    !cx.home_ptr().is_null() && !cx.is_ending() && !root.moves.get()
+fn may_suspend_at_last(cx: &context::Context, root: &stack_context::StackContext) -> bool {
+    !cx.pinned_ptr().is_null() && !cx.is_ending() && !root.moves.get()
 }
 
 /// Whether a cancel may not unwind the running job (again).
 fn is_unwinding(job: &Header) -> bool {
     context::again().is_panicking()
         || context::again().is_dropping()
-        || job.extras.existing().is_some_and(|parts| parts.unwound)
+        || job
+            .extensions
+            .lock_existing()
+            .is_some_and(|extensions| extensions.unwound)
 }
 
 fn unwind_if_cancelled(job: &Header) {
     if job.state.is_cancelled() && !is_unwinding(job) {
-        job.extras.parts().unwound = true;
+        job.extensions.lock().unwound = true;
         run::unwind_cancelled();
     }
 }

@@ -12,23 +12,23 @@ use crate::{
 };
 
 /// All of a runtime.
-pub(crate) struct Relieved {
-    threads: Mutex<Vec<Thread>>,
+pub(crate) struct DetachedThreads {
+    threads: Mutex<Vec<DetachedThread>>,
     /// How many cores the runtime may use.
     cores: usize,
     /// The priority that its threads begin with.
     normal: i32,
 }
 
-struct Thread {
+struct DetachedThread {
     number: u32,
     job: JobRef,
-    does: Does,
+    does: Activity,
 }
 
 /// What a relieved thread does, as far as the system said when it was relieved.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Does {
+pub(crate) enum Activity {
     Block,
     /// It is in a fork, and keeps its priority.
     Fork,
@@ -37,9 +37,9 @@ pub(crate) enum Does {
     ComputeLowered,
 }
 
-impl Relieved {
-    pub(crate) fn new(cores: usize) -> Relieved {
-        Relieved {
+impl DetachedThreads {
+    pub(crate) fn new(cores: usize) -> DetachedThreads {
+        DetachedThreads {
             threads: Mutex::new(Vec::new()),
             cores,
             normal: priority::of_this_thread(),
@@ -47,8 +47,8 @@ impl Relieved {
     }
 
     /// A thread is relieved, and does not know it yet or has announced it.
-    pub(crate) fn add(&self, number: u32, job: JobRef, does: Does) {
-        lock(&self.threads).push(Thread { number, job, does });
+    pub(crate) fn add(&self, number: u32, job: JobRef, does: Activity) {
+        lock(&self.threads).push(DetachedThread { number, job, does });
     }
 
     /// The calling thread, which has this number, has ended its poll. False if it has to be raised again and the
@@ -62,14 +62,16 @@ impl Relieved {
     /// Lowers those that compute, if cores are short while so many workers are busy.
     pub(crate) fn lower_if_crowded(&self, busy_workers: usize) {
         let mut threads = lock(&self.threads);
-        let computing = threads.iter().filter(|thread| thread.does != Does::Block);
+        let computing = threads
+            .iter()
+            .filter(|thread| thread.does != Activity::Block);
         if computing.count() + busy_workers <= self.cores {
             return;
         }
         for thread in &mut *threads {
-            if thread.does == Does::Compute {
+            if thread.does == Activity::Compute {
                 priority::lower(thread.number, self.normal);
-                thread.does = Does::ComputeLowered;
+                thread.does = Activity::ComputeLowered;
             }
         }
     }

@@ -24,12 +24,12 @@ use std::{
 };
 
 use crate::{
-    biased_lock::Epoch,
+    biased_lock::Lease,
     job::{JobRef, runnable::Runnable},
     reactor,
     report::{self, JobName},
     scheduler::{
-        threads::{detached::Does, pool::Right, serve},
+        threads::{detached::Activity, pool::Handoff, serve},
         workers::{ready, run_word::RunWord, search, shared::Shared, worker::Worker},
     },
     sys::lock,
@@ -45,7 +45,7 @@ const CALM: Duration = Duration::from_micros(2500);
 const QUIET_ROUNDS: u32 = 20;
 
 fn all_sleep(shared: &Shared) -> bool {
-    shared.idle.sleeping() == shared.workers.len()
+    shared.sleepers.sleeping() == shared.workers.len()
 }
 
 /// What the monitor does when every worker has slept for a while.
@@ -109,19 +109,19 @@ fn watch(shared: &Arc<Shared>, mut when_quiet: WhenQuiet) {
         }
         let orphans = std::mem::take(&mut *lock(&shared.orphans));
         for right in orphans {
-            let refused = serve::hand_over(shared, right).err();
+            let refused = serve::handoff(shared, right).err();
             lock(&shared.orphans).extend(refused.map(|refused| refused.right));
         }
         for (worker, watched) in shared.workers.iter().zip(&mut watched) {
             observe(shared, worker, watched);
         }
-        let busy = shared.workers.len() - shared.idle.sleeping().min(shared.workers.len());
-        shared.relieved.lower_if_crowded(busy);
+        let busy = shared.workers.len() - shared.sleepers.sleeping().min(shared.workers.len());
+        shared.detached.lower_if_crowded(busy);
     }
 }
 
 fn pause(shared: &Shared) -> Duration {
-    match shared.idle.sleeping() {
+    match shared.sleepers.sleeping() {
         // A neighbour may go to sleep in this very moment: the pause must not be long.
         0 => (shared.config.stuck_after / 4).clamp(WATCHFUL, CALM),
         _ => WATCHFUL.min(shared.config.stuck_after / 4),
@@ -141,8 +141,8 @@ fn observe(shared: &Arc<Shared>, worker: &Worker, watched: &mut Watched) {
     }
     let stuck = watched.since.elapsed();
     if stuck >= shared.config.stuck_after && is_really_stuck(shared, worker, watched) {
-        relieve(shared, worker, watched);
-    } else if stuck >= WATCHFUL.min(TICK) && shared.idle.sleeping() > 0 {
+        retake(shared, worker, watched);
+    } else if stuck >= WATCHFUL.min(TICK) && shared.sleepers.sleeping() > 0 {
         take_overdue(shared, worker, running);
         take_reports(shared);
     }
@@ -154,24 +154,24 @@ fn observe(shared: &Arc<Shared>, worker: &Worker, watched: &mut Watched) {
 /// Step 1.
 fn take_overdue(shared: &Shared, worker: &Worker, running: RunWord) {
     let mut due = Due::default();
-    let mut inside = worker.gate.enter_outside();
+    let mut core = worker.core.enter_foreign();
     if worker.running() != running {
         return;
     }
-    inside.admit(&worker.arrivals);
-    let slot = inside.next.take();
+    core.admit(&worker.arrivals);
+    let slot = core.next.take();
     // On its way to the injector, where it is seen; the holder does not bring it there before it looks.
-    let spill = inside.take_spill();
+    let overflow = core.take_overflow();
     let now = shared.clock.tick_at(shared.clock.now());
-    let ready = &mut *inside;
+    let ready = &mut *core;
     if ready.wheel.next_tick().is_some_and(|tick| tick <= now) {
         let mut take = |entry| due.add(entry, &mut ready.callbacks);
         ready.wheel.advance(now, usize::MAX, &mut take);
     }
     let callbacks = ready.callbacks.take();
-    search::fire_and_leave(worker, inside, due);
-    if spill.len() > 0 {
-        ready::inject_all(shared, spill);
+    search::fire_and_leave(worker, core, due);
+    if overflow.len() > 0 {
+        ready::inject_all(shared, overflow);
     }
     ready::inject_callbacks(shared, callbacks);
     if let Some(job) = slot {
@@ -184,7 +184,7 @@ fn take_overdue(shared: &Shared, worker: &Worker, running: RunWord) {
 /// Step 1 for the reactor, which nobody looks at if all but this worker sleep by parking.
 fn take_reports(shared: &Shared) {
     if shared.reactor.lacks_a_sleeper() {
-        let mut batch = reactor::Batch::default();
+        let mut batch = reactor::ReportBatch::default();
         if shared.reactor.look(&mut batch) {
             shared.reactor.handle(&mut batch);
         }
@@ -214,26 +214,26 @@ fn accounts(worker: &Worker) -> Option<Accounts> {
 }
 
 /// Step 2. Takes the right away from the stuck thread and gives it to a stand-in.
-fn relieve(shared: &Arc<Shared>, worker: &Worker, watched: &mut Watched) {
-    if !shared.crew.has_stand_in(shared) {
+fn retake(shared: &Arc<Shared>, worker: &Worker, watched: &mut Watched) {
+    if !shared.pool.has_spare_thread(shared) {
         if !std::mem::replace(&mut watched.at_bound, true) {
-            serve::report_no_stand_in(shared);
+            serve::report_no_spare_thread(shared);
         }
         return;
     }
-    let Some((job, epoch)) = take_over(shared, worker, watched.running) else {
+    let Some((job, lease)) = revoke(shared, worker, watched.running) else {
         return;
     };
-    shared.counters.relieved.fetch_add(1, Ordering::Relaxed);
+    shared.counters.detached.fetch_add(1, Ordering::Relaxed);
     // A fork computes by its nature, and shares what it can.
     if !shared.forks.is_forking(&job) {
         report::stuck(&JobName::of(job.header()), watched.since.elapsed());
     }
-    let right = Right {
+    let right = Handoff {
         worker: worker.index,
-        epoch,
+        lease,
     };
-    if let Err(refused) = serve::hand_over(shared, right) {
+    if let Err(refused) = serve::handoff(shared, right) {
         report::no_thread(refused.error.as_ref());
         lock(&shared.orphans).push(refused.right);
     }
@@ -241,9 +241,9 @@ fn relieve(shared: &Arc<Shared>, worker: &Worker, watched: &mut Watched) {
 
 /// Begins a new tenure, if the thread still is in that run, and notes that the thread is relieved: all
 /// before it can learn of it. Returns the job that it is stuck in.
-fn take_over(shared: &Shared, worker: &Worker, running: RunWord) -> Option<(JobRef, Epoch)> {
+fn revoke(shared: &Shared, worker: &Worker, running: RunWord) -> Option<(JobRef, Lease)> {
     let blocked = accounts(worker).is_none_or(|now| now.is_blocked);
-    let mut outsider = worker.gate.enter_outside();
+    let mut outsider = worker.core.enter_foreign();
     if worker.running() != running {
         return None;
     }
@@ -252,11 +252,11 @@ fn take_over(shared: &Shared, worker: &Worker, running: RunWord) -> Option<(JobR
     let job = unsafe { JobRef::new_for(running.job()?) };
     let thread = worker.holder.load(Ordering::Relaxed);
     let does = match blocked {
-        true => Does::Block,
-        false if shared.forks.is_forking(&job) => Does::Fork,
-        false => Does::Compute,
+        true => Activity::Block,
+        false if shared.forks.is_forking(&job) => Activity::Fork,
+        false => Activity::Compute,
     };
-    shared.relieved.add(thread, job.clone(), does);
+    shared.detached.add(thread, job.clone(), does);
     worker.set_running_none();
-    Some((job, outsider.take_over()))
+    Some((job, outsider.revoke()))
 }

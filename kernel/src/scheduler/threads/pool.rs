@@ -13,35 +13,35 @@
 use std::{sync::Arc, thread::Thread};
 
 use crate::{
-    biased_lock::Epoch,
-    scheduler::{stackful::pinned::Home, workers::shared::Shared},
+    biased_lock::Lease,
+    scheduler::{stackful::pinned::PinnedQueue, workers::shared::Shared},
     sys::{AtomicUsize, Mutex, Ordering, lock},
 };
 
 /// The right to a worker, on its way to a thread.
 #[must_use = "a right that is dropped is a worker that nobody serves"]
-pub(crate) struct Right {
+pub(crate) struct Handoff {
     pub(crate) worker: usize,
-    pub(crate) epoch: Epoch,
+    pub(crate) lease: Lease,
 }
 
 /// One thread of the crew.
-pub(super) struct Member {
-    pub(super) home: Arc<Home>,
+pub(super) struct PoolThread {
+    pub(super) pinned: Arc<PinnedQueue>,
     pub(super) thread: Thread,
-    pub(super) offer: Mutex<Option<Right>>,
+    pub(super) offer: Mutex<Option<Handoff>>,
 }
 
 /// All threads of a runtime.
-pub(crate) struct Crew {
-    inner: Mutex<Inner>,
+pub(crate) struct ThreadPool {
+    inner: Mutex<PoolLists>,
     /// How many threads want a right; the length of `wanting`, for workers that look.
     wanted: AtomicUsize,
 }
 
-struct Inner {
-    spares: Vec<Arc<Member>>,
-    wanting: Vec<Arc<Member>>,
+struct PoolLists {
+    spares: Vec<Arc<PoolThread>>,
+    wanting: Vec<Arc<PoolThread>>,
     /// Threads that have started and not ended.
     threads: usize,
 }
@@ -55,15 +55,15 @@ pub(super) enum StandsBy {
 
 /// No thread can be had for a right: as many stand-ins as allowed are there, or the system refuses.
 pub(crate) struct NoThread {
-    pub(crate) right: Right,
+    pub(crate) right: Handoff,
     /// Why the system refused, if it was asked.
     pub(crate) error: Option<std::io::Error>,
 }
 
-impl Crew {
-    pub(crate) fn new() -> Crew {
-        Crew {
-            inner: Mutex::new(Inner {
+impl ThreadPool {
+    pub(crate) fn new() -> ThreadPool {
+        ThreadPool {
+            inner: Mutex::new(PoolLists {
                 spares: Vec::new(),
                 wanting: Vec::new(),
                 threads: 0,
@@ -83,7 +83,7 @@ impl Crew {
     }
 
     /// Whether a right could be given to a thread now, standing by or new.
-    pub(crate) fn has_stand_in(&self, shared: &Shared) -> bool {
+    pub(crate) fn has_spare_thread(&self, shared: &Shared) -> bool {
         let inner = lock(&self.inner);
         let standing_by = inner.spares.len() + inner.wanting.len();
         standing_by > 0 || inner.threads < shared.most_threads()
@@ -113,7 +113,7 @@ impl Crew {
     }
 
     /// Takes a thread that stands by: first one that wants a right, then the latest spare.
-    pub(super) fn take_standing_by(&self) -> Option<Arc<Member>> {
+    pub(super) fn take_standing_by(&self) -> Option<Arc<PoolThread>> {
         let mut inner = lock(&self.inner);
         if let Some(member) = inner.wanting.pop() {
             self.wanted.store(inner.wanting.len(), Ordering::Release);
@@ -122,9 +122,9 @@ impl Crew {
         inner.spares.pop()
     }
 
-    pub(super) fn stand_by(&self, member: &Arc<Member>, shared: &Shared) -> StandsBy {
+    pub(super) fn stand_by(&self, member: &Arc<PoolThread>, shared: &Shared) -> StandsBy {
         let mut inner = lock(&self.inner);
-        if !member.home.has_runnable() {
+        if !member.pinned.has_runnable() {
             inner.spares.push(member.clone());
             return StandsBy::AsSpare;
         }
@@ -137,7 +137,7 @@ impl Crew {
     }
 
     /// Leaves whichever list the member is in. False if it is in none: an offer is under way.
-    pub(super) fn step_forward(&self, member: &Arc<Member>) -> bool {
+    pub(super) fn step_forward(&self, member: &Arc<PoolThread>) -> bool {
         let mut inner = lock(&self.inner);
         let before = inner.spares.len() + inner.wanting.len();
         inner.spares.retain(|other| !Arc::ptr_eq(other, member));

@@ -2,7 +2,7 @@
 //!
 //! A relieved thread goes on computing beside the stand-in that serves its worker. Where cores are
 //! short, both would get equal time, and everybody's waits would grow with the number of offenders. So
-//! it is lowered until its poll ends ([`relieved`](crate::scheduler::threads::detached) says when). Without
+//! it is lowered until its poll ends ([`detached`](crate::scheduler::threads::detached) says when). Without
 //! privilege a priority can be lowered but not raised again; such a thread ends after its poll instead
 //! of standing by.
 

@@ -9,21 +9,21 @@ use std::{
 };
 
 use crate::{
-    biased_lock::Epoch,
+    biased_lock::Lease,
     memory, report,
     scheduler::{
         stackful::{
-            pinned::Home,
+            pinned::PinnedQueue,
             stack_context::{self, Duty, Flow},
         },
         threads::{
             evict,
-            pool::{Member, NoThread, Right, StandsBy},
+            pool::{Handoff, NoThread, PoolThread, StandsBy},
         },
         workers::{
             context::{self, Context},
             shared::Shared,
-            worker::{End, Tenure},
+            worker::{ServeEnd, WorkerLoop},
         },
     },
     stack,
@@ -34,25 +34,25 @@ use crate::{
 const BASE_STACK: usize = 256 << 10;
 
 /// Gives `right` to a thread that stands by, else to a new one. Any thread.
-pub(crate) fn hand_over(shared: &Arc<Shared>, right: Right) -> Result<(), NoThread> {
-    if let Some(member) = shared.crew.take_standing_by() {
+pub(crate) fn handoff(shared: &Arc<Shared>, right: Handoff) -> Result<(), NoThread> {
+    if let Some(member) = shared.pool.take_standing_by() {
         *lock(&member.offer) = Some(right);
         member.thread.unpark();
         shared.at_bound.store(false, Ordering::Relaxed);
         return Ok(());
     }
-    let Some(number) = shared.crew.count_new(shared.most_threads()) else {
+    let Some(number) = shared.pool.count_new(shared.most_threads()) else {
         return Err(NoThread { right, error: None });
     };
     // The right travels in a shared place, so that it survives a thread that cannot start.
     let place = Arc::new(Mutex::new(Some(right)));
-    let (taken, crew) = (place.clone(), shared.clone());
+    let (taken, pool) = (place.clone(), shared.clone());
     let started = thread::Builder::new()
         .name(format!("{}-{number}", shared.config.name))
         .stack_size(BASE_STACK)
         .spawn(move || {
             let right = lock(&taken).take();
-            serve(&crew, right);
+            serve(&pool, right);
         });
     match started {
         Ok(_detached) => {
@@ -60,7 +60,7 @@ pub(crate) fn hand_over(shared: &Arc<Shared>, right: Right) -> Result<(), NoThre
             Ok(())
         }
         Err(error) => {
-            shared.crew.uncount();
+            shared.pool.uncount();
             let right = lock(&place)
                 .take()
                 .expect("the thread that would take it never started");
@@ -73,58 +73,58 @@ pub(crate) fn hand_over(shared: &Arc<Shared>, right: Right) -> Result<(), NoThre
 }
 
 /// What a crew thread's loops share: they may be on several stacks, one after the other.
-pub(crate) struct Service<'a> {
+pub(crate) struct PoolService<'a> {
     shared: &'a Arc<Shared>,
-    member: &'a Arc<Member>,
-    tenure: Tenure<'a>,
+    member: &'a Arc<PoolThread>,
+    worker_loop: WorkerLoop<'a>,
 }
 
-impl Duty for Service<'_> {
+impl Duty for PoolService<'_> {
     /// Stands by until a right is there, or serves it until that ends.
     fn step(&self, _cx: &Context) -> Flow {
-        if !self.tenure.is_held() {
+        if !self.worker_loop.is_held() {
             let Some(right) = await_right(self.shared, self.member) else {
                 return Flow::End;
             };
             self.begin(&right);
         }
-        match self.tenure.serve() {
-            End::Lost => self.lost(),
-            End::Wanted => self.give_to_who_wants(),
-            End::Stopped => {
-                self.tenure.end();
+        match self.worker_loop.serve() {
+            ServeEnd::Revoked => self.lost(),
+            ServeEnd::Wanted => self.give_to_who_wants(),
+            ServeEnd::Stopped => {
+                self.worker_loop.end();
                 Flow::End
             }
         }
     }
 }
 
-impl Service<'_> {
-    fn begin(&self, right: &Right) {
-        self.tenure
-            .begin(&self.shared.workers[right.worker], right.epoch);
+impl PoolService<'_> {
+    fn begin(&self, right: &Handoff) {
+        self.worker_loop
+            .begin(&self.shared.workers[right.worker], right.lease);
     }
 
     fn lost(&self) -> Flow {
         // Without a right: this loop goes on from a stack that was left under an earlier one.
-        let Some((worker, epoch)) = self.tenure.end() else {
+        let Some((worker, lease)) = self.worker_loop.end() else {
             return Flow::Continue;
         };
-        worker.gate.end(epoch);
+        worker.core.end(lease);
         let number = self.shared.thread_number();
-        match self.shared.relieved.end(number) || self.member.home.has_residents() {
+        match self.shared.detached.end(number) || self.member.pinned.has_pinned_jobs() {
             true => Flow::Continue,
             false => Flow::End,
         }
     }
 
     fn give_to_who_wants(&self) -> Flow {
-        let Some((worker, former)) = self.tenure.end() else {
+        let Some((worker, former)) = self.worker_loop.end() else {
             return Flow::Continue;
         };
         let right = renew(self.shared, worker.index, former);
-        worker.gate.end(former);
-        let handed = right.map(|right| hand_over(self.shared, right));
+        worker.core.end(former);
+        let handed = right.map(|right| handoff(self.shared, right));
         if let Some(Err(refused)) = handed {
             self.begin(&refused.right);
         }
@@ -133,19 +133,19 @@ impl Service<'_> {
 }
 
 /// The life of a crew thread: serve, stand by, serve again, until it retires or the runtime stops.
-fn serve(shared: &Arc<Shared>, first: Option<Right>) {
-    let member = Arc::new(Member {
-        home: Arc::new(Home::new()),
+fn serve(shared: &Arc<Shared>, first: Option<Handoff>) {
+    let member = Arc::new(PoolThread {
+        pinned: Arc::new(PinnedQueue::new()),
         thread: thread::current(),
         offer: Mutex::new(first),
     });
     context::with(|cx| {
         cx.set_shared(Arc::as_ptr(shared));
-        cx.set_home(Arc::as_ptr(&member.home));
-        let service = Service {
+        cx.set_pinned(Arc::as_ptr(&member.pinned));
+        let service = PoolService {
             shared,
             member: &member,
-            tenure: Tenure::new(cx, shared, &member.home),
+            worker_loop: WorkerLoop::new(cx, shared, &member.pinned),
         };
         stack_context::run_loop(cx, shared.stack_class(), &service);
         if shared.is_stopped() {
@@ -153,37 +153,37 @@ fn serve(shared: &Arc<Shared>, first: Option<Right>) {
             shared.cancel_in_workers();
             shared.cancel_injected();
         }
-        evict::evict(shared, &member.home);
-        if let Some(fork) = cx.take_spare_root_fork() {
+        evict::evict(shared, &member.pinned);
+        if let Some(fork) = cx.take_spare_thread_fork() {
             // SAFETY: kept by this thread, and nothing forks here any more.
             unsafe { fork.as_ref() }.give_back();
         }
-        cx.set_home(std::ptr::null());
+        cx.set_pinned(std::ptr::null());
         cx.set_shared(std::ptr::null());
     });
     context::here().cool();
     memory::flush();
     stack::flush();
-    shared.crew.uncount();
+    shared.pool.uncount();
     shared.thread_ended();
 }
 
-/// The right to `worker`, renewed by the thread that held it since `epoch` and gives it up. None: it
+/// The right to `worker`, renewed by the thread that held it since `lease` and gives it up. None: it
 /// was taken over in the meantime.
-pub(crate) fn renew(shared: &Shared, worker: usize, epoch: Epoch) -> Option<Right> {
-    let mut outsider = shared.workers[worker].gate.enter_outside();
-    if !outsider.is_current(epoch) {
+pub(crate) fn renew(shared: &Shared, worker: usize, lease: Lease) -> Option<Handoff> {
+    let mut outsider = shared.workers[worker].core.enter_foreign();
+    if !outsider.is_current(lease) {
         return None;
     }
     shared.workers[worker].set_running_none();
-    Some(Right {
+    Some(Handoff {
         worker,
-        epoch: outsider.take_over(),
+        lease: outsider.revoke(),
     })
 }
 
 /// Stands by until a right is offered. None: the thread retires.
-fn await_right(shared: &Arc<Shared>, member: &Arc<Member>) -> Option<Right> {
+fn await_right(shared: &Arc<Shared>, member: &Arc<PoolThread>) -> Option<Handoff> {
     let retire_at = Instant::now() + shared.config.retire_after;
     loop {
         if let Some(right) = lock(&member.offer).take() {
@@ -192,45 +192,45 @@ fn await_right(shared: &Arc<Shared>, member: &Arc<Member>) -> Option<Right> {
         if shared.is_stopped() {
             return None;
         }
-        let stands_by = shared.crew.stand_by(member, shared);
+        let stands_by = shared.pool.stand_by(member, shared);
         wait_for_news(shared, member, stands_by, retire_at);
-        if !shared.crew.step_forward(member) {
+        if !shared.pool.step_forward(member) {
             // Somebody took this thread from the list: its offer is there, or about to be.
             continue_until_offered(member);
             continue;
         }
-        if Instant::now() >= retire_at && !member.home.has_residents() {
+        if Instant::now() >= retire_at && !member.pinned.has_pinned_jobs() {
             return lock(&member.offer).take();
         }
     }
 }
 
-fn wait_for_news(shared: &Shared, member: &Member, stands_by: StandsBy, retire_at: Instant) {
+fn wait_for_news(shared: &Shared, member: &PoolThread, stands_by: StandsBy, retire_at: Instant) {
     loop {
         // What came since it stood by is news only to a spare.
         let news = lock(&member.offer).is_some()
             || shared.is_stopped()
-            || (stands_by == StandsBy::AsSpare && member.home.has_runnable());
+            || (stands_by == StandsBy::AsSpare && member.pinned.has_runnable());
         let left = retire_at.saturating_duration_since(Instant::now());
-        if news || (left.is_zero() && !member.home.has_residents()) {
+        if news || (left.is_zero() && !member.pinned.has_pinned_jobs()) {
             return;
         }
-        match member.home.has_residents() {
+        match member.pinned.has_pinned_jobs() {
             true => thread::park_timeout(left.max(Duration::from_secs(1))),
             false => thread::park_timeout(left),
         }
     }
 }
 
-fn continue_until_offered(member: &Member) {
+fn continue_until_offered(member: &PoolThread) {
     while lock(&member.offer).is_none() {
         thread::park();
     }
 }
 
 /// All stand-ins are in use: reports which jobs hold a thread. Once, until a stand-in is free again.
-pub(crate) fn report_no_stand_in(shared: &Shared) {
+pub(crate) fn report_no_spare_thread(shared: &Shared) {
     if !shared.at_bound.swap(true, Ordering::Relaxed) {
-        report::no_stand_in(shared.config.stand_ins, &shared.relieved.jobs());
+        report::no_spare_thread(shared.config.spare_threads, &shared.detached.jobs());
     }
 }

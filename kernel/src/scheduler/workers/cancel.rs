@@ -29,9 +29,9 @@ pub(crate) fn cancel_alone(job: &JobRef) {
 pub(crate) fn unblock(job: &JobRef) {
     let thread = job
         .header()
-        .extras
-        .existing()
-        .and_then(|parts| parts.blocked.clone());
+        .extensions
+        .lock_existing()
+        .and_then(|extensions| extensions.blocked.clone());
     if let Some(thread) = thread {
         thread.unpark();
     }
@@ -44,8 +44,8 @@ pub(crate) fn cancel_waiting(jobs: &[JobRef]) {
             Owes::Schedule => {
                 // SAFETY: the state said that this caller owes the schedule.
                 let runnable = unsafe { Runnable::new(job.ptr()) };
-                match job.header().home() {
-                    Some(home) => home.push(runnable),
+                match job.header().pinned() {
+                    Some(pinned) => pinned.push(runnable),
                     None => drop(runnable),
                 }
             }

@@ -8,7 +8,7 @@
 pub(crate) mod nested_run;
 mod stacks;
 
-pub(crate) use crate::scheduler::workers::context::nested_run::Place;
+pub(crate) use crate::scheduler::workers::context::nested_run::OuterRun;
 
 use std::{
     arch::asm,
@@ -19,23 +19,23 @@ use std::{
     thread,
 };
 
-use crate::scheduler::workers::context::nested_run::Interrupted;
+use crate::scheduler::workers::context::nested_run::OuterRuns;
 use weald_sync::{
     reason::Reason,
     unit::{self, Unit},
 };
 
 use crate::{
-    biased_lock::Epoch,
+    biased_lock::Lease,
     job::{Header, JobPtr, JobRef},
     scheduler::{
         stackful::{
-            pinned::Home,
-            stack_context::{Base, Strand},
+            pinned::PinnedQueue,
+            stack_context::{Base, StackContext},
         },
         workers::{shared::Shared, waker, worker::Worker},
     },
-    services::{ForkWait, RootFork},
+    services::{ForkWait, ThreadFork},
     stack::Stack,
 };
 
@@ -46,20 +46,20 @@ pub(crate) struct Context {
     /// The runtime whose right the thread holds, else [`NO_RUNTIME`].
     runtime: Cell<u16>,
     /// The right's tenure, and its worker. Valid while `runtime` is set.
-    epoch: Cell<Epoch>,
+    lease: Cell<Lease>,
     worker: Cell<*const Worker>,
     /// The runtime that the thread works for: that of its right, or the one it was relieved in, or
     /// the one whose `block_on` it is in. Valid while set: whoever sets it keeps the runtime alive.
     shared: Cell<*const Shared>,
     /// The queue of jobs that may run on this thread only. Valid while set, as above.
-    home: Cell<*const Home>,
+    pinned: Cell<*const PinnedQueue>,
     /// The job that the thread runs.
     job: Cell<Option<JobPtr>>,
     /// The root fork that the thread is in. Valid while set: it does not outlive its runtime.
-    root_fork: Cell<Option<NonNull<dyn RootFork>>>,
+    thread_fork: Cell<Option<NonNull<dyn ThreadFork>>>,
     /// What the thread keeps for its next root fork. Valid while set: threads of a runtime only, which give it back
     /// before they end.
-    spare_root_fork: Cell<Option<NonNull<dyn RootFork>>>,
+    spare_thread_fork: Cell<Option<NonNull<dyn ThreadFork>>>,
     /// Whether the job waits for a post, among other things.
     listening: Cell<bool>,
     /// Whether the job wants to run again without being woken: it yielded.
@@ -67,13 +67,13 @@ pub(crate) struct Context {
     /// Whether the thread drops the future of a job that was cancelled.
     dropping: Cell<bool>,
     /// On top of whose runs the present one is.
-    pub(crate) interrupted: Interrupted,
+    pub(crate) outer_runs: OuterRuns,
     /// Whether the thread ends a job that it does not run, on whatever stack it is.
     ending: Cell<bool>,
     /// How many stacks stand on this thread in the middle of an unwinding.
     unwinding: Cell<u32>,
     /// The stack of ours on which the thread runs; null on its own.
-    strand: Cell<*const Strand>,
+    stack_context: Cell<*const StackContext>,
     /// What the loop at work on this thread has to do; null if none is. Valid while set.
     base: Cell<*const Base<'static>>,
     /// The stack that a fiber gave back last, for the next one: nearer than the pool. Threads of a crew only.
@@ -83,11 +83,11 @@ pub(crate) struct Context {
 }
 
 /// The run of a job that was set aside; it goes on when this is dropped.
-pub(crate) struct Aside<'a> {
+pub(crate) struct NestedRun<'a> {
     here: &'a Context,
-    place: &'a Place,
+    place: &'a OuterRun,
     job: Option<JobPtr>,
-    root_fork: Option<NonNull<dyn RootFork>>,
+    thread_fork: Option<NonNull<dyn ThreadFork>>,
     /// Its number and its budget.
     unit: (usize, u32),
     listening: bool,
@@ -99,20 +99,20 @@ thread_local! {
     static CONTEXT: Context = const {
         Context {
             runtime: Cell::new(NO_RUNTIME),
-            epoch: Cell::new(Epoch::NONE),
+            lease: Cell::new(Lease::NONE),
             worker: Cell::new(ptr::null()),
             shared: Cell::new(ptr::null()),
-            home: Cell::new(ptr::null()),
+            pinned: Cell::new(ptr::null()),
             job: Cell::new(None),
-            root_fork: Cell::new(None),
-            spare_root_fork: Cell::new(None),
+            thread_fork: Cell::new(None),
+            spare_thread_fork: Cell::new(None),
             listening: Cell::new(false),
             yielded: Cell::new(false),
             dropping: Cell::new(false),
-            interrupted: Interrupted::new(),
+            outer_runs: OuterRuns::new(),
             ending: Cell::new(false),
             unwinding: Cell::new(0),
-            strand: Cell::new(ptr::null()),
+            stack_context: Cell::new(ptr::null()),
             base: Cell::new(ptr::null()),
             warm: Cell::new(None),
             abandoned: Cell::new(None),
@@ -146,19 +146,19 @@ pub(crate) fn again() -> &'static Context {
 impl Context {
     /// The worker whose right the thread holds, if it belongs to `runtime`, and the tenure.
     #[inline(always)]
-    pub(crate) fn worker_of(&self, runtime: u16) -> Option<(&Worker, Epoch)> {
+    pub(crate) fn worker_of(&self, runtime: u16) -> Option<(&Worker, Lease)> {
         if self.runtime.get() != runtime {
             return None;
         }
         // SAFETY: `hold` set it with the runtime's number, which no caller passes as NO_RUNTIME, and
         // its caller keeps the runtime alive until `lose`.
-        Some((unsafe { &*self.worker.get() }, self.epoch.get()))
+        Some((unsafe { &*self.worker.get() }, self.lease.get()))
     }
 
     /// The same, if that worker may run `job`. One that is pinned to a thread, or whose stack is suspended on one, is
     /// no worker's: it goes to the queue of its thread.
     #[inline(always)]
-    pub(crate) fn worker_for(&self, job: &Header) -> Option<(&Worker, Epoch)> {
+    pub(crate) fn worker_for(&self, job: &Header) -> Option<(&Worker, Lease)> {
         match job.runs_anywhere() {
             true => self.worker_of(job.runtime()),
             false => None,
@@ -166,7 +166,7 @@ impl Context {
     }
 
     /// The worker whose right the thread holds, and the tenure.
-    pub(crate) fn worker(&self) -> Option<(&Worker, Epoch)> {
+    pub(crate) fn worker(&self) -> Option<(&Worker, Lease)> {
         match self.runtime.get() {
             NO_RUNTIME => None,
             runtime => self.worker_of(runtime),
@@ -174,9 +174,9 @@ impl Context {
     }
 
     /// The thread now holds the right to `worker`.
-    pub(crate) fn hold(&self, shared: &Shared, worker: &Worker, epoch: Epoch) {
+    pub(crate) fn hold(&self, shared: &Shared, worker: &Worker, lease: Lease) {
         self.worker.set(worker);
-        self.epoch.set(epoch);
+        self.lease.set(lease);
         self.runtime.set(shared.id());
     }
 
@@ -197,28 +197,28 @@ impl Context {
     }
 
     /// The queue of jobs bound to this thread, as a reference of its own.
-    pub(crate) fn home(&self) -> Option<Arc<Home>> {
-        let home = self.home.get();
-        if home.is_null() {
+    pub(crate) fn pinned(&self) -> Option<Arc<PinnedQueue>> {
+        let pinned = self.pinned.get();
+        if pinned.is_null() {
             return None;
         }
         // SAFETY: it came from an `Arc` that whoever set it keeps until it is replaced.
-        unsafe { Arc::increment_strong_count(home) };
+        unsafe { Arc::increment_strong_count(pinned) };
         // SAFETY: the count was just taken.
-        Some(unsafe { Arc::from_raw(home) })
+        Some(unsafe { Arc::from_raw(pinned) })
     }
 
     /// That queue, for as long as the context names it.
     #[inline(always)]
-    pub(crate) fn home_here(&self) -> Option<&Home> {
+    pub(crate) fn pinned_here(&self) -> Option<&PinnedQueue> {
         // SAFETY: whoever set it keeps it alive until it is replaced.
-        unsafe { self.home.get().as_ref() }
+        unsafe { self.pinned.get().as_ref() }
     }
 
     /// Its address.
     #[inline(always)]
-    pub(crate) fn home_ptr(&self) -> *const Home {
-        self.home.get()
+    pub(crate) fn pinned_ptr(&self) -> *const PinnedQueue {
+        self.pinned.get()
     }
 
     /// A wait with the stack begins in the middle of a poll: what the poll has noted until now is returned,
@@ -227,56 +227,56 @@ impl Context {
         (self.listening.replace(false), self.yielded.replace(false))
     }
 
-    /// The wait is over. If the stack `stood` meanwhile, wakes that were meant for others than what was waited
+    /// The wait is over. If the stack `suspended` meanwhile, wakes that were meant for others than what was waited
     /// for are used up: so the poll runs once more.
-    pub(crate) fn end_wait(&self, noted: (bool, bool), stood: bool) {
+    pub(crate) fn end_wait(&self, noted: (bool, bool), suspended: bool) {
         self.listening.set(noted.0);
-        self.yielded.set(noted.1 || stood);
+        self.yielded.set(noted.1 || suspended);
     }
 
     /// Sets the queue of jobs bound to this thread; returns the one before.
-    pub(crate) fn set_home(&self, home: *const Home) -> *const Home {
-        self.home.replace(home)
+    pub(crate) fn set_pinned(&self, pinned: *const PinnedQueue) -> *const PinnedQueue {
+        self.pinned.replace(pinned)
     }
 
     /// The root fork that the thread is in.
     #[inline(always)]
-    pub(crate) fn root_fork(&self) -> Option<&dyn RootFork> {
+    pub(crate) fn thread_fork(&self) -> Option<&dyn ThreadFork> {
         // SAFETY: whoever set it stays inside the fork's runtime until it is replaced.
-        self.root_fork.get().map(|fork| unsafe { fork.as_ref() })
+        self.thread_fork.get().map(|fork| unsafe { fork.as_ref() })
     }
 
     /// The same, for the feature that set it.
     #[inline(always)]
-    pub(crate) fn root_fork_ptr(&self) -> Option<NonNull<dyn RootFork>> {
-        self.root_fork.get()
+    pub(crate) fn thread_fork_ptr(&self) -> Option<NonNull<dyn ThreadFork>> {
+        self.thread_fork.get()
     }
 
     /// Sets the root fork that the thread is in; returns the one before.
-    pub(crate) fn set_root_fork(
+    pub(crate) fn set_thread_fork(
         &self,
-        fork: Option<NonNull<dyn RootFork>>,
-    ) -> Option<NonNull<dyn RootFork>> {
-        self.root_fork.replace(fork)
+        fork: Option<NonNull<dyn ThreadFork>>,
+    ) -> Option<NonNull<dyn ThreadFork>> {
+        self.thread_fork.replace(fork)
     }
 
     /// What the thread keeps for its next root fork; it keeps it no longer.
-    pub(crate) fn take_spare_root_fork(&self) -> Option<NonNull<dyn RootFork>> {
-        self.spare_root_fork.take()
+    pub(crate) fn take_spare_thread_fork(&self) -> Option<NonNull<dyn ThreadFork>> {
+        self.spare_thread_fork.take()
     }
 
     /// Keeps something for the thread's next root fork. False if it keeps something already.
-    pub(crate) fn keep_spare_root_fork(&self, fork: NonNull<dyn RootFork>) -> bool {
-        let has_room = self.spare_root_fork.get().is_none();
+    pub(crate) fn keep_spare_thread_fork(&self, fork: NonNull<dyn ThreadFork>) -> bool {
+        let has_room = self.spare_thread_fork.get().is_none();
         if has_room {
-            self.spare_root_fork.set(Some(fork));
+            self.spare_thread_fork.set(Some(fork));
         }
         has_room
     }
 
     /// The running job no longer computes in the fork that it is in, until the guard is dropped.
     pub(crate) fn fork_wait(&self) -> Option<ForkWait<'_>> {
-        self.root_fork().map(ForkWait::begin)
+        self.thread_fork().map(ForkWait::begin)
     }
 
     /// A run of `job` begins with a fresh budget.
@@ -290,14 +290,14 @@ impl Context {
 
     /// Sets the run of a job aside, because another one runs on top of its stack, or before it goes on.
     #[must_use]
-    pub(crate) fn set_aside<'a>(&'a self, place: &'a Place) -> Aside<'a> {
+    pub(crate) fn begin_nested<'a>(&'a self, place: &'a OuterRun) -> NestedRun<'a> {
         let job = self.job.take();
-        self.interrupted.push(place, job);
-        Aside {
+        self.outer_runs.push(place, job);
+        NestedRun {
             here: self,
             place,
             job,
-            root_fork: self.root_fork.take(),
+            thread_fork: self.thread_fork.take(),
             unit: unit::with(Unit::set_aside),
             listening: self.listening.get(),
             yielded: self.yielded.get(),
@@ -319,12 +319,12 @@ impl Context {
         self.ending.get()
     }
 
-    /// A stack of this thread is left standing while it unwinds, for as long as `stand` takes.
-    pub(crate) fn stand_unwinding<R>(&self, stand: impl FnOnce() -> R) -> R {
+    /// A stack of this thread is left standing while it unwinds, for as long as `suspend` takes.
+    pub(crate) fn suspend_unwinding<R>(&self, suspend: impl FnOnce() -> R) -> R {
         self.unwinding.set(self.unwinding.get() + 1);
-        let stood = stand();
+        let suspended = suspend();
         self.unwinding.set(self.unwinding.get() - 1);
-        stood
+        suspended
     }
 
     /// Whether the running job unwinds, as far as the thread can tell: while a stack stands that does, the
@@ -413,11 +413,11 @@ impl Context {
     }
 }
 
-impl Drop for Aside<'_> {
+impl Drop for NestedRun<'_> {
     fn drop(&mut self) {
-        self.here.interrupted.pop(self.place);
+        self.here.outer_runs.pop(self.place);
         self.here.job.set(self.job);
-        self.here.root_fork.set(self.root_fork);
+        self.here.thread_fork.set(self.thread_fork);
         unit::with(|unit| unit.begin(self.unit.0, self.unit.1));
         self.here.listening.set(self.listening);
         self.here.yielded.set(self.yielded);

@@ -5,7 +5,7 @@ use crate::sys::AtomicU64;
 /// How often each happened since the runtime started.
 #[derive(Default)]
 pub(crate) struct Counters {
-    pub(crate) relieved: AtomicU64,
+    pub(crate) detached: AtomicU64,
     pub(crate) announced: AtomicU64,
     pub(crate) overdue: AtomicU64,
 }

@@ -11,13 +11,13 @@
 
 use crate::{
     FEATURES,
-    biased_lock::Holder,
+    biased_lock::OwnerGuard,
     job::{Header, JobPtr, runnable::Runnable},
-    queue::injector::Batch,
+    queue::injector::JobBatch,
     scheduler::workers::{
         context::{self, Context},
         shared::{self, Shared},
-        worker_core::{Behind, Inside},
+        worker_core::{Behind, WorkerCore},
     },
     timer::entry_queue::EntryQueue,
 };
@@ -26,28 +26,28 @@ use crate::{
 #[inline(always)]
 pub(crate) fn ready(job: Runnable) {
     let cx = context::here();
-    let Some((worker, epoch)) = cx.worker_for(job.header()) else {
+    let Some((worker, lease)) = cx.worker_for(job.header()) else {
         return outside(cx, job);
     };
     // Timers and completions of the system come in batches: they keep their order.
     if cx.job().is_none() {
         return last(cx, job);
     }
-    let Ok(mut inside) = worker.gate.enter(epoch) else {
+    let Ok(mut core) = worker.core.enter(lease) else {
         cx.lose();
         return outside(cx, job);
     };
-    if let Some(displaced) = inside.next.replace(job.into_ptr()) {
-        displace(cx, inside, displaced);
+    if let Some(displaced) = core.next.replace(job.into_ptr()) {
+        displace(cx, core, displaced);
     }
 }
 
 /// The job that was in the next slot goes to the end of the ring.
 #[inline(never)]
-fn displace(cx: &Context, mut inside: Holder<'_, Inside>, displaced: JobPtr) {
+fn displace(cx: &Context, mut core: OwnerGuard<'_, WorkerCore>, displaced: JobPtr) {
     let Some(shared) = cx.shared() else { return };
-    let full = inside.push_last(displaced, Behind::of(&shared.injector));
-    drop(inside);
+    let full = core.push_last(displaced, Behind::of(&shared.injector));
+    drop(core);
     publish(shared, full);
 }
 
@@ -59,24 +59,24 @@ pub(crate) fn ready_last(job: Runnable) {
 
 #[inline]
 fn last(cx: &Context, job: Runnable) {
-    let Some((worker, epoch)) = cx.worker_for(job.header()) else {
+    let Some((worker, lease)) = cx.worker_for(job.header()) else {
         return outside(cx, job);
     };
-    let Ok(mut inside) = worker.gate.enter(epoch) else {
+    let Ok(mut core) = worker.core.enter(lease) else {
         cx.lose();
         return outside(cx, job);
     };
     let Some(shared) = cx.shared() else { return };
-    let full = inside.push_last(job.into_ptr(), Behind::of(&shared.injector));
-    drop(inside);
+    let full = core.push_last(job.into_ptr(), Behind::of(&shared.injector));
+    drop(core);
     publish(shared, full);
 }
 
 /// Work became visible to others: tells a sleeper if there is one and nobody searches.
 #[inline]
-fn publish(shared: &Shared, full: Option<Batch<Header>>) {
-    if let Some(spill) = full {
-        shared.injector.push(spill);
+fn publish(shared: &Shared, full: Option<JobBatch<Header>>) {
+    if let Some(overflow) = full {
+        shared.injector.push(overflow);
     }
     shared.wake_one();
 }
@@ -84,13 +84,13 @@ fn publish(shared: &Shared, full: Option<Batch<Header>>) {
 /// For a job that is bound to a thread, and for a thread that holds no right of the job's runtime.
 #[inline(never)]
 fn outside(cx: &Context, job: Runnable) {
-    if job.header().stands_at(cx.home_ptr())
-        && let Some(home) = cx.home_here()
+    if job.header().is_suspended_at(cx.pinned_ptr())
+        && let Some(pinned) = cx.pinned_here()
     {
-        return home.push_own(job);
+        return pinned.push_own(job);
     }
-    if let Some(home) = job.header().home() {
-        return home.push(job);
+    if let Some(pinned) = job.header().pinned() {
+        return pinned.push(job);
     }
     let runtime = job.header().runtime();
     match cx.shared().filter(|shared| shared.id() == runtime) {
@@ -105,14 +105,14 @@ fn outside(cx: &Context, job: Runnable) {
 
 /// Puts a job into the injector of its runtime. Any thread.
 pub(crate) fn inject(shared: &Shared, job: Runnable) {
-    let mut batch = Batch::new();
+    let mut batch = JobBatch::new();
     // SAFETY: the runnable's right goes into the batch.
     unsafe { batch.push(job.into_ptr().as_raw().as_ptr()) };
     inject_all(shared, batch);
 }
 
 /// Puts jobs into the injector of their runtime. Any thread.
-pub(crate) fn inject_all(shared: &Shared, batch: Batch<Header>) {
+pub(crate) fn inject_all(shared: &Shared, batch: JobBatch<Header>) {
     shared.injector.push(batch);
     shared.wake_one();
     // After the push: a shutdown that drained the injector before it is seen here.

@@ -19,14 +19,14 @@ use crate::{
         body::Failure,
         foreign_waker,
         runnable::Runnable,
-        state::{Listening, Park, Start},
+        transition::{Listening, ParkAnswer, StartAnswer},
     },
     report::{self, JobName, panic_message},
     scheduler::{
         stackful::{
-            pinned::Resident,
+            pinned::PinChange,
             placement::Placement,
-            stack_context::{self, Kind},
+            stack_context::{self, StackKind},
         },
         workers::{
             context::{self, Context},
@@ -59,8 +59,8 @@ pub(crate) fn poll(cx: &Context, job: &Runnable, budget: u32) -> Polled {
     // What it waited for last is over; the next wait may be one that notes nothing.
     job.header().set_waits_for(0);
     if job.header().is_suspended() {
-        go_on(cx, job);
-    } else if job.header().state.start() == Start::Cancel {
+        resume(cx, job);
+    } else if job.header().state.start() == StartAnswer::Cancel {
         return Polled::Ended(ended(job, Failure::Cancelled));
     }
     // SAFETY: the runnable keeps the job alive during the poll.
@@ -75,13 +75,13 @@ pub(crate) fn poll(cx: &Context, job: &Runnable, budget: u32) -> Polled {
 /// The job's stack is suspended. If it is that of a loop, it resumes, and the calling loop is left for good; a fiber is
 /// polled as if nothing were, and sees for itself that it is cancelled.
 #[inline(never)]
-fn go_on(cx: &Context, job: &Runnable) {
+fn resume(cx: &Context, job: &Runnable) {
     // What a flag asked for is seen by the job's own code, wherever it waits.
     let _seen = job.header().state.start();
     if let Placement::Suspended(context) = job.header().placement()
-        && context.kind != Kind::Fiber
+        && context.kind != StackKind::Fiber
     {
-        stack_context::go_on(cx, context);
+        stack_context::resume(cx, context);
     }
 }
 
@@ -116,7 +116,7 @@ fn failure_of(payload: Box<dyn Any + Send>) -> Failure {
 /// monitor may still be reading which job this thread ran.
 #[inline(never)]
 pub(crate) fn finish(job: Runnable, panic: Option<Box<str>>) -> JobRef {
-    let home = job.header().home();
+    let pinned = job.header().pinned();
     uncount(job.header());
     let (completed, own) = job.complete();
     // A job that is done is not woken any more: a wait in what follows holds the OS thread.
@@ -132,19 +132,19 @@ pub(crate) fn finish(job: Runnable, panic: Option<Box<str>>) -> JobRef {
             report_and_forget(own.header(), payload);
         }
     }
-    tell_ends(own.header());
+    run_exit_hooks(own.header());
     // The wakers leave the lock before they are woken: a waker is user code.
     if completed.wake_joiner {
-        let joiner = own.header().extras.parts().joiner.take();
+        let joiner = own.header().extensions.lock().joiner.take();
         foreign_waker::wake(joiner);
     }
     if completed.wake_receiver {
-        let receiver = own.header().extras.parts().receiver.take();
+        let receiver = own.header().extensions.lock().receiver.take();
         foreign_waker::wake(receiver);
     }
     cx.set_ending(ending);
-    if let Some(home) = home {
-        home.count_resident(Resident::MovesOut);
+    if let Some(pinned) = pinned {
+        pinned.count_pinned(PinChange::Unpinned);
     }
     own
 }
@@ -165,9 +165,9 @@ fn uncount(job: &Header) {
     }
     let here = context::here();
     let place = here.worker_for(job);
-    if let (Some((worker, epoch)), Some(shared)) = (place, here.shared()) {
-        if let Ok(mut inside) = worker.gate.enter(epoch) {
-            shared.limit.give_back(&mut inside.places);
+    if let (Some((worker, lease)), Some(shared)) = (place, here.shared()) {
+        if let Ok(mut core) = worker.core.enter(lease) {
+            shared.limit.give_back(&mut core.spare_places);
             return;
         }
         here.lose();
@@ -177,13 +177,15 @@ fn uncount(job: &Header) {
     }
 }
 
-fn tell_ends(header: &Header) {
+fn run_exit_hooks(header: &Header) {
     loop {
-        let ends = match header.extras.existing() {
-            Some(mut parts) if !parts.ends.is_empty() => parts.ends.take_all(),
+        let exit_hooks = match header.extensions.lock_existing() {
+            Some(mut extensions) if !extensions.exit_hooks.is_empty() => {
+                extensions.exit_hooks.take_all()
+            }
             _ => return,
         };
-        for end in ends {
+        for end in exit_hooks {
             if let Err(payload) = catch_unwind(AssertUnwindSafe(end)) {
                 report_and_forget(header, payload);
             }
@@ -202,18 +204,18 @@ pub(crate) fn park(cx: &Context, job: Runnable) {
         false => Listening::No,
     };
     match job.header().state.park(listening) {
-        Park::Parked => {
+        ParkAnswer::Parked => {
             job.into_ptr();
         }
-        Park::Again => go_behind(cx, job),
+        ParkAnswer::Again => go_behind(cx, job),
     }
 }
 
 /// The job that just ran here goes behind all others.
 #[inline(always)]
 fn go_behind(cx: &Context, job: Runnable) {
-    match cx.home_here() {
-        Some(home) if job.header().stands_at(home) => home.push_own(job),
+    match cx.pinned_here() {
+        Some(pinned) if job.header().is_suspended_at(pinned) => pinned.push_own(job),
         _ => ready_last(job),
     }
 }
@@ -236,11 +238,11 @@ pub(crate) fn run_outside(cx: &Context, job: Runnable, budget: u32) {
 
 /// Ends a job that nobody will run: its future is dropped here and now.
 pub(crate) fn cancel(job: Runnable) {
-    let home = job.header().home();
-    if home.is_none() && job.header().is_suspended() {
+    let pinned = job.header().pinned();
+    if pinned.is_none() && job.header().is_suspended() {
         return unwind(job);
     }
-    if home.is_some_and(|home| !home.is_here() || job.header().is_suspended()) {
+    if pinned.is_some_and(|pinned| !pinned.is_here() || job.header().is_suspended()) {
         report::stranded(&JobName::of(job.header()));
         job.into_ptr();
         return;
@@ -261,7 +263,7 @@ fn unwind(job: Runnable) {
     // It is awake: nothing is owed.
     let _nothing = job.header().state.cancel();
     let cx = context::here();
-    let place = context::Place::new();
-    let _aside = cx.set_aside(&place);
+    let place = context::nested_run::OuterRun::new();
+    let _nested = cx.begin_nested(&place);
     run_outside(cx, job, u32::MAX);
 }

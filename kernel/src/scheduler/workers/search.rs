@@ -1,6 +1,6 @@
 //! The steps of a worker that has no job at hand: look around, the injector, steal, sleep.
 //!
-//! Each is a leaf of [`Tenure`]'s loop and returns what it found. None runs a job.
+//! Each is a leaf of [`WorkerLoop`]'s loop and returns what it found. None runs a job.
 
 #![allow(unsafe_code)]
 
@@ -12,22 +12,22 @@ use std::{ptr, task::Waker};
 
 use crate::{
     FEATURES,
-    biased_lock::{Epoch, Lost},
+    biased_lock::{Lease, Revoked},
     job::{Header, foreign_waker, runnable::Runnable},
     memory,
     queue::ring,
     scheduler::workers::{
         context, ready,
         shared::Shared,
-        worker::{End, Tenure, Worker},
-        worker_core::Inside,
+        worker::{ServeEnd, Worker, WorkerLoop},
+        worker_core::WorkerCore,
     },
     stack,
     sys::{Ordering, spin_loop},
     timer::{
         clock::TICK,
         due::Due,
-        entry::{EntryPtr, Owes},
+        entry::{EntryPtr, TimerOwes},
     },
 };
 
@@ -46,86 +46,91 @@ const SWEEP_AT_LEAST: usize = 64;
 /// Looks around: what else is due than the jobs at hand. At least once a tick under load, because
 /// the number of jobs between two looks follows how long they take. Returns a job bound to this
 /// thread, if one can run.
-pub(crate) fn look(tenure: &Tenure<'_>) -> Result<Option<Runnable>, End> {
-    let shared = tenure.shared;
+pub(crate) fn look(worker_loop: &WorkerLoop<'_>) -> Result<Option<Runnable>, ServeEnd> {
+    let shared = worker_loop.shared;
     if shared.is_stopped() {
-        return Err(End::Stopped);
+        return Err(ServeEnd::Stopped);
     }
-    if shared.crew.is_wanted() && may_be_given(tenure) {
-        return Err(End::Wanted);
+    if shared.pool.is_wanted() && may_be_given(worker_loop) {
+        return Err(ServeEnd::Wanted);
     }
-    if shared.trims.load(Ordering::Relaxed) != tenure.trims_seen.get() {
-        tenure.trims_seen.set(shared.trims.load(Ordering::Acquire));
+    if shared.trims.load(Ordering::Relaxed) != worker_loop.trims_seen.get() {
+        worker_loop
+            .trims_seen
+            .set(shared.trims.load(Ordering::Acquire));
         memory::flush();
-        tenure.cx.cool();
+        worker_loop.cx.cool();
         stack::flush();
         shared.trims_done.fetch_add(1, Ordering::Release);
     }
-    adapt(tenure);
-    fire_due(tenure)?;
-    if shared.is_driven() || shared.reactor.is_look_due(tenure.last_look.get()) {
-        from_reactor(tenure);
+    adapt(worker_loop);
+    fire_due(worker_loop)?;
+    if shared.is_driven() || shared.reactor.is_look_due(worker_loop.last_look.get()) {
+        from_reactor(worker_loop);
     }
-    send_spill(tenure)?;
-    from_injector(tenure)?;
-    Ok(tenure.home.pop())
+    send_overflow(worker_loop)?;
+    from_injector(worker_loop)?;
+    Ok(worker_loop.pinned.pop())
 }
 
 /// Whether the right may go to a thread that wants it: not before this thread had a tick for its own bound
 /// jobs, or two threads with such would hand it to each other for ever and run none.
-fn may_be_given(tenure: &Tenure<'_>) -> bool {
-    let held = tenure.shared.clock.now() - tenure.since.get();
-    held >= TICK || !tenure.home.has_runnable()
+fn may_be_given(worker_loop: &WorkerLoop<'_>) -> bool {
+    let held = worker_loop.shared.clock.now() - worker_loop.since.get();
+    held >= TICK || !worker_loop.pinned.has_runnable()
 }
 
 /// Halves the number of jobs between two looks if these took longer than half a tick, doubles it if
 /// they took less than an eighth.
-fn adapt(tenure: &Tenure<'_>) {
-    let now = tenure.shared.clock.now();
-    let took = now.saturating_duration_since(tenure.last_look.replace(now));
-    let every = tenure.look_every.get();
-    if tenure.shared.is_driven() {
+fn adapt(worker_loop: &WorkerLoop<'_>) {
+    let now = worker_loop.shared.clock.now();
+    let took = now.saturating_duration_since(worker_loop.last_look.replace(now));
+    let every = worker_loop.look_every.get();
+    if worker_loop.shared.is_driven() {
         // One job at a time, so that each next one is drawn.
-        tenure.look_every.set(1);
+        worker_loop.look_every.set(1);
     } else if took > TICK / 2 {
-        tenure.look_every.set((every / 2).max(1));
+        worker_loop.look_every.set((every / 2).max(1));
     } else if took < TICK / 8 {
-        tenure.look_every.set((every * 2).min(LOOK_EVERY_MAX));
+        worker_loop.look_every.set((every * 2).min(LOOK_EVERY_MAX));
     }
 }
 
-fn fire_due(tenure: &Tenure<'_>) -> Result<(), Lost> {
-    let now = tenure.shared.clock.tick_at(tenure.last_look.get());
+fn fire_due(worker_loop: &WorkerLoop<'_>) -> Result<(), Revoked> {
+    let now = worker_loop
+        .shared
+        .clock
+        .tick_at(worker_loop.last_look.get());
     let mut due = Due::default();
-    let mut inside = tenure.enter()?;
-    inside.set_until_look(tenure.look_every.get());
-    inside.admit(&tenure.worker().arrivals);
-    if inside.wheel.pending() == 0 {
+    let mut core = worker_loop.enter()?;
+    core.set_until_look(worker_loop.look_every.get());
+    core.admit(&worker_loop.worker().arrivals);
+    if core.wheel.pending() == 0 {
         return Ok(());
     }
-    let Inside {
+    let WorkerCore {
         wheel, callbacks, ..
-    } = &mut *inside;
+    } = &mut *core;
     let mut take = |entry| due.add(entry, callbacks);
-    let cancelled = tenure.worker().cancelled_timers();
+    let cancelled = worker_loop.worker().cancelled_timers();
     if cancelled > SWEEP_AT_LEAST && cancelled > wheel.pending() / 2 {
         // SAFETY: entries in the wheel are alive.
         let unwanted = |entry: EntryPtr| unsafe { entry.get() }.is_cancelled();
         wheel.sweep(unwanted, &mut take);
     }
     if wheel.advance(now, TIMERS_PER_LOOK, &mut take) {
-        inside.set_until_look(1);
+        core.set_until_look(1);
     }
-    fire_and_leave(tenure.worker(), inside, due);
+    fire_and_leave(worker_loop.worker(), core, due);
     Ok(())
 }
 
 /// Fires what came out of the wheel of `worker`, inside whose gate the caller is, and leaves the gate before that
 /// runs foreign code.
-pub(crate) fn fire_and_leave(worker: &Worker, inside: impl Sized, due: Due) {
+pub(crate) fn fire_and_leave(worker: &Worker, core: impl Sized, due: Due) {
     let cancelled = due.count_cancelled();
     let wakers = expire(&due.sleeps);
-    drop(inside);
+    drop(core);
     worker.count_cancelled(-fire(&due.sleeps, wakers) - cancelled);
     FEATURES.callbacks.discard(due.cancelled);
 }
@@ -137,7 +142,7 @@ pub(crate) fn expire(due: &[EntryPtr]) -> Vec<Option<(EntryPtr, Option<Waker>)>>
         // SAFETY: an entry that was in the wheel is alive until the wheel gives up its claim.
         match unsafe { entry.get() }.state.expire() {
             // SAFETY: the state just said so.
-            Owes::Fire => Some((*entry, unsafe { entry.take_waker() })),
+            TimerOwes::Fire => Some((*entry, unsafe { entry.take_waker() })),
             _ => None,
         }
     };
@@ -152,7 +157,7 @@ pub(crate) fn fire(due: &[EntryPtr], wakers: Vec<Option<(EntryPtr, Option<Waker>
         let owes = expired
             .as_ref()
             .map(|_| unsafe { entry.get() }.state.fire());
-        if owes == Some(Owes::Wake) {
+        if owes == Some(TimerOwes::Wake) {
             foreign_waker::wake(expired.and_then(|(_, waker)| waker));
         } else {
             cancelled += 1;
@@ -164,35 +169,35 @@ pub(crate) fn fire(due: &[EntryPtr], wakers: Vec<Option<(EntryPtr, Option<Waker>
 }
 
 /// Sends off what is on its way to the injector.
-fn send_spill(tenure: &Tenure<'_>) -> Result<(), Lost> {
-    let mut inside = tenure.enter()?;
-    if inside.spill.len() == 0 {
+fn send_overflow(worker_loop: &WorkerLoop<'_>) -> Result<(), Revoked> {
+    let mut core = worker_loop.enter()?;
+    if core.overflow.len() == 0 {
         return Ok(());
     }
-    let spill = inside.take_spill();
-    drop(inside);
-    ready::inject_all(tenure.shared, spill);
+    let overflow = core.take_overflow();
+    drop(core);
+    ready::inject_all(worker_loop.shared, overflow);
     Ok(())
 }
 
 /// Moves a fair share of the injector's jobs to the ring, if that is not half full. True if there were
 /// any.
-pub(crate) fn from_injector(tenure: &Tenure<'_>) -> Result<bool, Lost> {
-    let shared = tenure.shared;
+pub(crate) fn from_injector(worker_loop: &WorkerLoop<'_>) -> Result<bool, Revoked> {
+    let shared = worker_loop.shared;
     if shared.injector.len() == 0 {
         return Ok(false);
     }
-    let used = tenure.enter()?.ring.len();
+    let used = worker_loop.enter()?.ring.len();
     if used > ring::CAPACITY / 2 {
         return Ok(false);
     }
     let share = shared.injector.len() / shared.workers.len() + 1;
     let mut batch = shared.injector.pop(share.min(ring::CAPACITY / 2));
     let found = batch.len() > 0;
-    match tenure.enter() {
-        Ok(mut inside) => {
+    match worker_loop.enter() {
+        Ok(mut core) => {
             while let Some(job) = batch.pop() {
-                push(&mut inside, job);
+                push(&mut core, job);
             }
             Ok(found)
         }
@@ -204,9 +209,9 @@ pub(crate) fn from_injector(tenure: &Tenure<'_>) -> Result<bool, Lost> {
 }
 
 /// Puts a job that came from elsewhere into the ring.
-fn push(inside: &mut Inside, job: *mut Header) {
-    if let Err(job) = inside.ring.push(job) {
-        inside.spill(job);
+fn push(core: &mut WorkerCore, job: *mut Header) {
+    if let Err(job) = core.ring.push(job) {
+        core.overflow(job);
     }
 }
 
@@ -221,20 +226,20 @@ pub(crate) enum Found {
 
 /// Searches the other workers: takes half of the first ring that has jobs, or a forked half; or sees some in the
 /// injector. Goes on for a few microseconds while there is hope: waking a sleeper costs more.
-pub(crate) fn steal(tenure: &Tenure<'_>) -> Result<Found, Lost> {
-    let shared = tenure.shared;
-    if !tenure.searching.get() {
-        tenure.searching.set(shared.idle.start_search());
+pub(crate) fn steal(worker_loop: &WorkerLoop<'_>) -> Result<Found, Revoked> {
+    let shared = worker_loop.shared;
+    if !worker_loop.searching.get() {
+        worker_loop.searching.set(shared.sleepers.start_search());
     }
-    if !tenure.searching.get() {
+    if !worker_loop.searching.get() {
         return Ok(shared
             .forks
             .steal(shared)
             .map_or(Found::Nothing, Found::Half));
     }
-    let others_run = shared.idle.sleeping() + 1 < shared.workers.len();
-    let has_hope = others_run || tenure.hope.is_worth_a_try();
-    let rounds = match has_hope && !shared.is_driven() {
+    let others_run = shared.sleepers.sleeping() + 1 < shared.workers.len();
+    let may_spin = others_run || worker_loop.spin_policy.is_worth_a_try();
+    let rounds = match may_spin && !shared.is_driven() {
         true => SEARCH_ROUNDS,
         false => 1,
     };
@@ -242,27 +247,27 @@ pub(crate) fn steal(tenure: &Tenure<'_>) -> Result<Found, Lost> {
         if round > 0 {
             (0..PAUSES).for_each(|_| spin_loop());
         }
-        let found = search_once(tenure)?;
+        let found = search_once(worker_loop)?;
         if !matches!(found, Found::Nothing) {
             if round > 0 {
-                tenure.hope.came_true();
+                worker_loop.spin_policy.found_work();
             }
             return Ok(found);
         }
     }
-    tenure.hope.was_in_vain();
+    worker_loop.spin_policy.found_nothing();
     Ok(Found::Nothing)
 }
 
-fn search_once(tenure: &Tenure<'_>) -> Result<Found, Lost> {
-    let shared = tenure.shared;
+fn search_once(worker_loop: &WorkerLoop<'_>) -> Result<Found, Revoked> {
+    let shared = worker_loop.shared;
     for distance in 1..shared.workers.len() {
-        let victim = (tenure.worker().index + distance) % shared.workers.len();
-        if steal_from(tenure, victim)? {
+        let victim = (worker_loop.worker().index + distance) % shared.workers.len();
+        if steal_from(worker_loop, victim)? {
             return Ok(Found::Queued);
         }
     }
-    if shared.injector.len() > 0 || tenure.home.has_runnable() {
+    if shared.injector.len() > 0 || worker_loop.pinned.has_runnable() {
         return Ok(Found::Queued);
     }
     if shared.is_driven() {
@@ -274,24 +279,24 @@ fn search_once(tenure: &Tenure<'_>) -> Result<Found, Lost> {
         .map_or(Found::Nothing, Found::Half))
 }
 
-fn steal_from(tenure: &Tenure<'_>, victim: usize) -> Result<bool, Lost> {
+fn steal_from(worker_loop: &WorkerLoop<'_>, victim: usize) -> Result<bool, Revoked> {
     take_half(
-        (tenure.worker(), tenure.epoch()),
-        &tenure.shared.workers[victim],
+        (worker_loop.worker(), worker_loop.lease()),
+        &worker_loop.shared.workers[victim],
     )
 }
 
 /// Moves half of the victim's ring to that of the worker whose right the caller holds.
-fn take_half((worker, epoch): (&Worker, Epoch), victim: &Worker) -> Result<bool, Lost> {
+fn take_half((worker, lease): (&Worker, Lease), victim: &Worker) -> Result<bool, Revoked> {
     if victim.thief.len() == 0 {
         return Ok(false);
     }
     // The gate first: the jobs must not be in nobody's hands if the right is taken over.
-    let mut inside = worker.gate.enter(epoch)?;
+    let mut core = worker.core.enter(lease)?;
     let mut place = [ptr::null_mut(); ring::CAPACITY / 2];
     let count = victim.thief.steal(&mut place);
     for job in &place[..count] {
-        push(&mut inside, *job);
+        push(&mut core, *job);
     }
     Ok(count > 0)
 }
@@ -300,13 +305,13 @@ fn take_half((worker, epoch): (&Worker, Epoch), victim: &Worker) -> Result<bool,
 /// that is about to yield; outside of jobs it does nothing.
 pub fn prefer_stealing() {
     let cx = context::again();
-    let (Some((worker, epoch)), Some(shared)) = (cx.worker(), cx.shared()) else {
+    let (Some((worker, lease)), Some(shared)) = (cx.worker(), cx.shared()) else {
         return;
     };
     let victims = (1..shared.workers.len()).map(|distance| worker.index + distance);
     let mut victims = victims.map(|victim| &shared.workers[victim % shared.workers.len()]);
     // A right that was lost is noticed at the next passage.
-    let _found = victims.any(|victim| matches!(take_half((worker, epoch), victim), Ok(true)));
+    let _found = victims.any(|victim| matches!(take_half((worker, lease), victim), Ok(true)));
 }
 
 /// Whether there is work that any worker could take.
@@ -315,18 +320,20 @@ pub(crate) fn sees_work(shared: &Shared) -> bool {
 }
 
 /// Looks at the reactor. True if it reported anything: jobs may be at hand now.
-pub(crate) fn from_reactor(tenure: &Tenure<'_>) -> bool {
-    let reactor = &tenure.shared.reactor;
+pub(crate) fn from_reactor(worker_loop: &WorkerLoop<'_>) -> bool {
+    let reactor = &worker_loop.shared.reactor;
     if !reactor.has_sources() {
         return false;
     }
-    let mut batch = tenure.batch.take();
+    let mut batch = worker_loop.batch.take();
     let found = reactor.look(&mut batch);
-    if found && !tenure.searching.get() {
+    if found && !worker_loop.searching.get() {
         // So that of the jobs that this wakes the first one, which this worker takes, wakes no other worker.
-        tenure.searching.set(tenure.shared.idle.start_search());
+        worker_loop
+            .searching
+            .set(worker_loop.shared.sleepers.start_search());
     }
     reactor.handle(&mut batch);
-    tenure.batch.set(batch);
+    worker_loop.batch.set(batch);
     found
 }

@@ -14,13 +14,13 @@ use crate::{
     FEATURES,
     job::{Header, JobPtr, JobRef, runnable::Runnable},
     memory,
-    queue::{injector::Injector, sleepers::Idle},
+    queue::{injector::Injector, sleepers::Sleepers},
     reactor::Reactor,
     scheduler::{
         threads::{
-            detached::Relieved,
+            detached::DetachedThreads,
             monitor_sleep::MonitorSleep,
-            pool::{Crew, Right},
+            pool::{Handoff, ThreadPool},
         },
         workers::{
             config::{Config, available_workers},
@@ -44,10 +44,10 @@ pub(crate) struct Shared {
     pub(crate) clock: Clock,
     pub(crate) workers: Box<[Worker]>,
     pub(crate) injector: Injector<Header>,
-    pub(crate) idle: Idle<Sleeper>,
+    pub(crate) sleepers: Sleepers<Sleeper>,
     /// Sockets keep it beyond the runtime.
     pub(crate) reactor: Arc<Reactor>,
-    pub(crate) crew: Crew,
+    pub(crate) pool: ThreadPool,
     pub(crate) monitor: MonitorSleep,
     pub(crate) limit: Limit,
     pub(crate) counters: Counters,
@@ -57,13 +57,13 @@ pub(crate) struct Shared {
     pub(crate) trims: AtomicUsize,
     pub(crate) trims_done: AtomicUsize,
     /// The threads that lost their right.
-    pub(crate) relieved: Relieved,
+    pub(crate) detached: DetachedThreads,
     /// How many jobs are in `wait()`.
     pub(crate) waiting: AtomicUsize,
     /// Whether it was said that the stand-ins are used up, and none was had since.
     pub(crate) at_bound: AtomicBool,
     /// Rights for which no thread could be had; the monitor tries again each round.
-    pub(crate) orphans: Mutex<Vec<Right>>,
+    pub(crate) orphans: Mutex<Vec<Handoff>>,
     phase: AtomicU8,
     /// Signalled when a thread of the runtime ends.
     ended: (std::sync::Mutex<()>, Condvar),
@@ -101,8 +101,8 @@ impl Shared {
     /// A runtime without threads, and the rights to its workers.
     pub(crate) fn new(
         config: Config,
-        clock: clock::Kind,
-    ) -> Result<(Arc<Shared>, Vec<Right>), TooManyRuntimes> {
+        clock: clock::ClockKind,
+    ) -> Result<(Arc<Shared>, Vec<Handoff>), TooManyRuntimes> {
         barrier::register();
         let mut runtimes = RUNTIMES
             .write()
@@ -115,22 +115,22 @@ impl Shared {
         if id > MAX_ID {
             return Err(TooManyRuntimes);
         }
-        let (workers, epochs): (Vec<_>, Vec<_>) = (0..config.workers).map(Worker::new).unzip();
+        let (workers, leases): (Vec<_>, Vec<_>) = (0..config.workers).map(Worker::new).unzip();
         let shared = Arc::new(Shared {
             id: u16::try_from(id).expect("the number is below its maximum"),
             clock: Clock::new(clock),
             workers: workers.into_boxed_slice(),
             injector: Injector::new(),
-            idle: Idle::new(config.workers),
+            sleepers: Sleepers::new(config.workers),
             reactor: Arc::new(Reactor::new()),
-            crew: Crew::new(),
+            pool: ThreadPool::new(),
             monitor: MonitorSleep::new(),
             limit: Limit::new(config.process_limit),
             counters: Counters::default(),
             forks: (FEATURES.forks)(),
             trims: AtomicUsize::new(0),
             trims_done: AtomicUsize::new(0),
-            relieved: Relieved::new(available_workers()),
+            detached: DetachedThreads::new(available_workers()),
             waiting: AtomicUsize::new(0),
             at_bound: AtomicBool::new(false),
             orphans: Mutex::new(Vec::new()),
@@ -142,8 +142,8 @@ impl Shared {
             Some(id) => runtimes[id] = Arc::downgrade(&shared),
             None => runtimes.push(Arc::downgrade(&shared)),
         }
-        let right = |(worker, epoch)| Right { worker, epoch };
-        Ok((shared, epochs.into_iter().enumerate().map(right).collect()))
+        let right = |(worker, lease)| Handoff { worker, lease };
+        Ok((shared, leases.into_iter().enumerate().map(right).collect()))
     }
 
     pub(crate) fn id(&self) -> u16 {
@@ -165,7 +165,7 @@ impl Shared {
 
     /// Whether one thread drives everything, in virtual time.
     pub(crate) fn is_driven(&self) -> bool {
-        self.clock.kind() == clock::Kind::Virtual
+        self.clock.kind() == clock::ClockKind::Virtual
     }
 
     /// How many threads there may be: workers, stand-ins, and those whose jobs are in `wait()`, which
@@ -173,7 +173,7 @@ impl Shared {
     pub(crate) fn most_threads(&self) -> usize {
         let waiting = self.waiting.load(Ordering::Relaxed);
         self.config
-            .stand_ins
+            .spare_threads
             .saturating_add(self.workers.len())
             .saturating_add(waiting)
     }
@@ -181,7 +181,7 @@ impl Shared {
     /// Work became visible to all workers: wakes a sleeper, if there is one and nobody searches.
     #[inline]
     pub(crate) fn wake_one(&self) {
-        if let Some(sleeper) = self.idle.notify() {
+        if let Some(sleeper) = self.sleepers.notify() {
             sleeper.wake(self);
         }
     }
@@ -210,10 +210,10 @@ impl Shared {
     /// Third step: every thread that is not in a job ends.
     pub(crate) fn stop(&self) {
         self.phase.store(phase::STOPPED, Ordering::SeqCst);
-        for sleeper in self.idle.notify_all() {
+        for sleeper in self.sleepers.notify_all() {
             sleeper.wake(self);
         }
-        self.crew.dismiss();
+        self.pool.dismiss();
         self.monitor.wake();
     }
 
@@ -226,7 +226,7 @@ impl Shared {
     /// Waits until no crew thread is left, or until `deadline`.
     pub(crate) fn await_threads(&self, deadline: Instant) {
         let mut guard = lock(&self.ended.0);
-        while self.crew.threads() > 0 {
+        while self.pool.threads() > 0 {
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return;
@@ -271,12 +271,12 @@ impl Shared {
     pub(crate) fn cancel_in_workers(&self) {
         for worker in &self.workers {
             let mut queued = Vec::new();
-            let mut inside = worker.gate.enter_outside();
-            queued.extend(inside.next.take());
-            while let Some(job) = inside.ring.pop().or_else(|| inside.spill.pop()) {
+            let mut core = worker.core.enter_foreign();
+            queued.extend(core.next.take());
+            while let Some(job) = core.ring.pop().or_else(|| core.overflow.pop()) {
                 queued.extend(std::ptr::NonNull::new(job).map(JobPtr::from_raw));
             }
-            drop(inside);
+            drop(core);
             for job in queued {
                 // SAFETY: the queue held the job's right to run.
                 drop(unsafe { Runnable::new(job) });
@@ -289,12 +289,12 @@ impl Shared {
         let now = self.clock.tick_at(self.clock.now());
         for worker in &self.workers {
             let (mut due, mut callbacks) = (Due::default(), EntryQueue::new());
-            let mut inside = worker.gate.enter_outside();
-            inside.admit(&worker.arrivals);
+            let mut core = worker.core.enter_foreign();
+            core.admit(&worker.arrivals);
             let mut take = |entry| due.add(entry, &mut callbacks);
-            inside.wheel.advance(now, usize::MAX, &mut take);
+            core.wheel.advance(now, usize::MAX, &mut take);
             let callbacks = callbacks.take();
-            search::fire_and_leave(worker, inside, due);
+            search::fire_and_leave(worker, core, due);
             FEATURES.callbacks.discard(callbacks);
         }
     }
@@ -303,13 +303,13 @@ impl Shared {
     /// callbacks. A sleep that is told early arms itself anew, in a runtime that lives.
     pub(crate) fn tell_timers(&self) {
         for worker in &self.workers {
-            let mut inside = worker.gate.enter_outside();
-            inside.close(&worker.arrivals);
-            let (mut due, rest) = (Due::default(), &mut *inside);
+            let mut core = worker.core.enter_foreign();
+            core.close(&worker.arrivals);
+            let (mut due, rest) = (Due::default(), &mut *core);
             let mut take = |entry| due.add(entry, &mut rest.callbacks);
             rest.wheel.sweep(|_| true, &mut take);
             let callbacks = rest.callbacks.take();
-            search::fire_and_leave(worker, inside, due);
+            search::fire_and_leave(worker, core, due);
             FEATURES.callbacks.discard(callbacks);
         }
     }

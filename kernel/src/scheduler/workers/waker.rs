@@ -12,7 +12,7 @@ use std::{
 };
 
 use crate::{
-    job::{Header, JobPtr, JobRef, runnable::Runnable, state::Owes},
+    job::{Header, JobPtr, JobRef, runnable::Runnable, transition::Owes},
     scheduler::workers::ready::ready,
 };
 

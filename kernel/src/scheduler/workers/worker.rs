@@ -1,11 +1,11 @@
 //! The worker: the right to run jobs on one of the runtime's queues, and the loop that uses it.
 //!
 //! A worker is not a thread. It is a right, with a queue, a next slot and a timer wheel behind a
-//! [`Gate`]; an OS thread holds at most one. A thread that is stuck in a job loses its right to a
+//! [`BiasedLock`]; an OS thread holds at most one. A thread that is stuck in a job loses its right to a
 //! stand-in ([`crate::scheduler::threads::monitor`]), learns of it at its next passage through the gate, and goes on
 //! without: what it makes runnable then enters through the injector.
 //!
-//! The loop, in the order in which the machine works ([`Tenure::serve`]):
+//! The loop, in the order in which the machine works ([`WorkerLoop::serve`]):
 //! 1. find a job: look around (time, home, injector) when a look is due; next slot; ring; injector;
 //!    steal; sleep;
 //! 2. run it ([`crate::scheduler::workers::run`]); pass the gate, which hands out the next job; settle the first one; and
@@ -21,7 +21,7 @@
 use std::cell::Cell;
 
 use crate::{
-    biased_lock::{Epoch, Gate, Holder, Lost},
+    biased_lock::{BiasedLock, Lease, OwnerGuard, Revoked},
     job::{Header, JobPtr, runnable::Runnable},
     queue::ring,
     reactor,
@@ -32,7 +32,7 @@ use crate::{
         run_word::RunWord,
         search::{self, Found, sleep, sleep_policy::SleepPolicy, spin_policy::SpinPolicy},
         shared::Shared,
-        worker_core::{Inside, Next},
+        worker_core::{Pick, WorkerCore},
     },
     sys::{AtomicIsize, AtomicU32, AtomicUsize, Ordering},
     timer::arrivals::Arrivals,
@@ -41,9 +41,9 @@ use crate::{
 /// The right's data.
 pub(crate) struct Worker {
     pub(crate) index: usize,
-    pub(crate) gate: Gate<Inside>,
+    pub(crate) core: BiasedLock<WorkerCore>,
     /// The end of the ring that other workers steal from.
-    pub(crate) thief: ring::Thief<Header>,
+    pub(crate) thief: ring::RingThief<Header>,
     /// What the holder runs; see [`RunWord`].
     run: AtomicUsize,
     /// The system's number of the thread that holds the right. Written by the holder.
@@ -56,19 +56,19 @@ pub(crate) struct Worker {
 
 impl Worker {
     /// The worker, and the epoch of its first holder.
-    pub(crate) fn new(index: usize) -> (Worker, Epoch) {
+    pub(crate) fn new(index: usize) -> (Worker, Lease) {
         let (ring, thief) = ring::new();
-        let (gate, epoch) = Gate::new(Inside::new(ring));
+        let (core, lease) = BiasedLock::new(WorkerCore::new(ring));
         let worker = Worker {
             index,
-            gate,
+            core,
             thief,
             run: AtomicUsize::new(0),
             holder: AtomicU32::new(0),
             arrivals: Arrivals::new(),
             cancelled_timers: AtomicIsize::new(0),
         };
-        (worker, epoch)
+        (worker, lease)
     }
 
     /// Counts timers that were cancelled but not unlinked, or that left the wheel after that. The two
@@ -100,7 +100,7 @@ impl Worker {
     }
 
     /// The holder runs `job` in the middle of another run; `number` tells such runs apart. Inside the gate only.
-    pub(crate) fn set_running_aside(&self, job: JobPtr, number: u64) {
+    pub(crate) fn set_running_nested(&self, job: JobPtr, number: u64) {
         self.run
             .store(RunWord::new(job, number).0, Ordering::Relaxed);
     }
@@ -118,39 +118,39 @@ impl Worker {
 
 /// Whether the run before a passage was a job's last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ended {
+pub(crate) enum RunEnd {
     Yes,
     No,
 }
 
 /// Why a thread no longer serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum End {
+pub(crate) enum ServeEnd {
     /// The right was taken over while the thread was in a job.
-    Lost,
+    Revoked,
     /// Another thread wants a right, for a job that may run there only; this one is given to it.
     Wanted,
     /// The runtime stops.
     Stopped,
 }
 
-impl From<Lost> for End {
-    fn from(_: Lost) -> End {
-        End::Lost
+impl From<Revoked> for ServeEnd {
+    fn from(_: Revoked) -> ServeEnd {
+        ServeEnd::Revoked
     }
 }
 
 /// A thread's times with a right, one after the other. Loops on several stacks of the thread share it, of
 /// which one is at work at a time; so everything that changes is in a cell.
-pub(crate) struct Tenure<'a> {
+pub(crate) struct WorkerLoop<'a> {
     pub(crate) cx: &'a Context,
     pub(crate) shared: &'a Shared,
     /// The jobs bound to this thread.
-    pub(crate) home: &'a crate::scheduler::stackful::pinned::Home,
+    pub(crate) pinned: &'a crate::scheduler::stackful::pinned::PinnedQueue,
     /// The worker whose right the thread holds, or held last.
     worker: Cell<&'a Worker>,
-    /// The right's tenure; [`Epoch::NONE`] while the thread holds none.
-    epoch: Cell<Epoch>,
+    /// The right's tenure; [`Lease::NONE`] while the thread holds none.
+    lease: Cell<Lease>,
     /// Whether this worker counts as searching.
     pub(crate) searching: Cell<bool>,
     /// How many jobs may run between two looks around; follows how long they take.
@@ -162,28 +162,28 @@ pub(crate) struct Tenure<'a> {
     /// When the last look was.
     pub(crate) last_look: Cell<std::time::Instant>,
     /// How the worker waits for forked halves.
-    pub(crate) patience: SleepPolicy,
+    pub(crate) sleep_policy: SleepPolicy,
     /// Whether searches came true.
-    pub(crate) hope: SpinPolicy,
+    pub(crate) spin_policy: SpinPolicy,
     /// What this thread takes from the reactor.
-    pub(crate) batch: Cell<reactor::Batch>,
+    pub(crate) batch: Cell<reactor::ReportBatch>,
     /// How many runs there were; tells apart runs of one job.
     runs: Cell<u64>,
 }
 
-impl<'a> Tenure<'a> {
+impl<'a> WorkerLoop<'a> {
     /// The calling thread, whose context is `cx`, holds no right yet.
     pub(crate) fn new(
         cx: &'a Context,
         shared: &'a Shared,
-        home: &'a crate::scheduler::stackful::pinned::Home,
-    ) -> Tenure<'a> {
-        Tenure {
+        pinned: &'a crate::scheduler::stackful::pinned::PinnedQueue,
+    ) -> WorkerLoop<'a> {
+        WorkerLoop {
             cx,
             shared,
-            home,
+            pinned,
             worker: Cell::new(&shared.workers[0]),
-            epoch: Cell::new(Epoch::NONE),
+            lease: Cell::new(Lease::NONE),
             searching: Cell::new(false),
             look_every: Cell::new(1),
             trims_seen: Cell::new(shared.trims.load(Ordering::Acquire)),
@@ -191,18 +191,18 @@ impl<'a> Tenure<'a> {
             last_look: Cell::new(shared.clock.now()),
             batch: Cell::default(),
             runs: Cell::new(0),
-            patience: SleepPolicy::new(),
-            hope: SpinPolicy::default(),
+            sleep_policy: SleepPolicy::new(),
+            spin_policy: SpinPolicy::default(),
         }
     }
 
-    /// The thread now holds `worker`'s right, since `epoch`.
-    pub(crate) fn begin(&self, worker: &'a Worker, epoch: Epoch) {
+    /// The thread now holds `worker`'s right, since `lease`.
+    pub(crate) fn begin(&self, worker: &'a Worker, lease: Lease) {
         let number = self.shared.thread_number();
         worker.holder.store(number, Ordering::Relaxed);
-        self.cx.hold(self.shared, worker, epoch);
+        self.cx.hold(self.shared, worker, lease);
         self.worker.set(worker);
-        self.epoch.set(epoch);
+        self.lease.set(lease);
         self.look_every.set(1);
         self.since.set(self.shared.clock.now());
         self.last_look.set(self.since.get());
@@ -212,20 +212,20 @@ impl<'a> Tenure<'a> {
     pub(crate) fn hold_again(&self) {
         if self.is_held() {
             self.cx
-                .hold(self.shared, self.worker.get(), self.epoch.get());
+                .hold(self.shared, self.worker.get(), self.lease.get());
         }
     }
 
     /// The thread no longer serves: returns the worker whose right it held, and the tenure.
-    pub(crate) fn end(&self) -> Option<(&'a Worker, Epoch)> {
+    pub(crate) fn end(&self) -> Option<(&'a Worker, Lease)> {
         self.cx.lose();
-        let epoch = self.epoch.replace(Epoch::NONE);
-        (epoch != Epoch::NONE).then(|| (self.worker.get(), epoch))
+        let lease = self.lease.replace(Lease::NONE);
+        (lease != Lease::NONE).then(|| (self.worker.get(), lease))
     }
 
     /// Whether the thread holds a right, or was not yet told that it has lost it.
     pub(crate) fn is_held(&self) -> bool {
-        self.epoch.get() != Epoch::NONE
+        self.lease.get() != Lease::NONE
     }
 
     #[inline(always)]
@@ -234,8 +234,8 @@ impl<'a> Tenure<'a> {
     }
 
     /// The right's tenure.
-    pub(crate) fn epoch(&self) -> Epoch {
-        self.epoch.get()
+    pub(crate) fn lease(&self) -> Lease {
+        self.lease.get()
     }
 
     /// Enters the gate of the worker.
@@ -243,16 +243,16 @@ impl<'a> Tenure<'a> {
     /// # Errors
     /// If the right was taken over, or there is none.
     #[inline(always)]
-    pub(crate) fn enter(&self) -> Result<Holder<'a, Inside>, Lost> {
-        let epoch = self.epoch.get();
-        if epoch == Epoch::NONE {
-            return Err(Lost);
+    pub(crate) fn enter(&self) -> Result<OwnerGuard<'a, WorkerCore>, Revoked> {
+        let lease = self.lease.get();
+        if lease == Lease::NONE {
+            return Err(Revoked);
         }
-        self.worker.get().gate.enter(epoch)
+        self.worker.get().core.enter(lease)
     }
 
     /// The loop. Returns when the thread must stop serving; the context then holds no right.
-    pub(crate) fn serve(&self) -> End {
+    pub(crate) fn serve(&self) -> ServeEnd {
         let end = loop {
             let job = match self.find() {
                 Ok(job) => job,
@@ -268,36 +268,36 @@ impl<'a> Tenure<'a> {
     }
 
     /// Step 1: a job to run.
-    fn find(&self) -> Result<Runnable, End> {
+    fn find(&self) -> Result<Runnable, ServeEnd> {
         loop {
             // Before the look: a loop that begins because a job left its stack must not take that job first again
             // and again, while others wait in the ring.
-            if let Next::Job(job) = self.pass(Ended::No)? {
+            if let Pick::Job(job) = self.pass(RunEnd::No)? {
                 return Ok(self.found(job));
             }
             if let Some(job) = search::look(self)? {
                 self.announce(&job)?;
                 return Ok(self.found(job));
             }
-            match self.pass(Ended::No)? {
-                Next::Job(job) => return Ok(self.found(job)),
-                Next::Look => continue,
-                Next::Empty | Next::Callbacks => {}
+            match self.pass(RunEnd::No)? {
+                Pick::Job(job) => return Ok(self.found(job)),
+                Pick::Look => continue,
+                Pick::Empty | Pick::Callbacks => {}
             }
             if search::from_injector(self)? || search::from_reactor(self) {
                 continue;
             }
             match search::steal(self)? {
                 Found::Queued => {}
-                Found::Half(half) => return self.begin_half(half),
+                Found::Half(half) => return self.begin_stolen(half),
                 Found::Nothing => sleep::sleep(self)?,
             }
         }
     }
 
     /// A forked half to run.
-    fn begin_half(&self, half: Runnable) -> Result<Runnable, End> {
-        self.patience.renew();
+    fn begin_stolen(&self, half: Runnable) -> Result<Runnable, ServeEnd> {
+        self.sleep_policy.renew();
         if let Err(lost) = self.announce(&half) {
             ready::inject(self.shared, half);
             return Err(lost.into());
@@ -314,15 +314,15 @@ impl<'a> Tenure<'a> {
     /// The worker no longer searches; the last one to stop wakes the next, if it sees that more is left to do.
     fn end_search(&self) {
         if self.searching.take()
-            && self.shared.idle.end_search()
-            && (search::sees_work(self.shared) || self.shared.crew.is_wanted())
+            && self.shared.sleepers.end_search()
+            && (search::sees_work(self.shared) || self.shared.pool.is_wanted())
         {
             self.shared.wake_one();
         }
     }
 
     /// Step 2: runs `job`, and what the gate hands out after it, until that is nothing.
-    pub(crate) fn run_from(&self, job: Runnable) -> Result<(), End> {
+    pub(crate) fn run_from(&self, job: Runnable) -> Result<(), ServeEnd> {
         let mut job = job;
         let budget = self.shared.config.poll_budget;
         loop {
@@ -331,7 +331,7 @@ impl<'a> Tenure<'a> {
                 Polled::Waits => {
                     // The gate before the parking: once parked, the job may be freed by another
                     // thread, and until the gate the run word still names it.
-                    let next = self.pass(Ended::No);
+                    let next = self.pass(RunEnd::No);
                     if next.is_err() {
                         self.cx.lose();
                     }
@@ -340,7 +340,7 @@ impl<'a> Tenure<'a> {
                 }
                 Polled::Ended(panic) => {
                     let ended = run::finish(job, panic);
-                    let next = self.pass(Ended::Yes);
+                    let next = self.pass(RunEnd::Yes);
                     if next.is_err() {
                         self.cx.lose();
                     }
@@ -352,8 +352,8 @@ impl<'a> Tenure<'a> {
             };
             self.cx.set_job(None);
             match next? {
-                Next::Job(next) => job = next,
-                Next::Look | Next::Empty | Next::Callbacks => return Ok(()),
+                Pick::Job(next) => job = next,
+                Pick::Look | Pick::Empty | Pick::Callbacks => return Ok(()),
             }
         }
     }
@@ -361,23 +361,23 @@ impl<'a> Tenure<'a> {
     /// A passage through the gate: takes the next job. `ended`: whether a job ended here.
     /// After it the run word names the next job, or none.
     #[inline(always)]
-    pub(crate) fn pass(&self, ended: Ended) -> Result<Next, Lost> {
-        let mut inside = self.enter()?;
-        if ended == Ended::Yes {
-            inside.ended += 1;
+    pub(crate) fn pass(&self, ended: RunEnd) -> Result<Pick, Revoked> {
+        let mut core = self.enter()?;
+        if ended == RunEnd::Yes {
+            core.ended += 1;
         }
-        let next = inside.take(
-            self.home,
+        let next = core.take(
+            self.pinned,
             self.shared.config.next_slot_runs,
             &self.shared.injector,
         );
         let next = next.with_runner(|| self.shared.callback_runner());
         match &next {
-            Next::Job(job) => self.worker().set_running(job.ptr(), self.runs.get() + 1),
-            Next::Look | Next::Empty | Next::Callbacks => self.worker().set_running_none(),
+            Pick::Job(job) => self.worker().set_running(job.ptr(), self.runs.get() + 1),
+            Pick::Look | Pick::Empty | Pick::Callbacks => self.worker().set_running_none(),
         }
-        let surplus = inside.take_surplus();
-        drop(inside);
+        let surplus = core.take_surplus();
+        drop(core);
         if surplus {
             self.shared.wake_one();
         }
@@ -385,7 +385,7 @@ impl<'a> Tenure<'a> {
     }
 
     /// Names a job that came from elsewhere than the gate as the one that runs next.
-    pub(crate) fn announce(&self, job: &Runnable) -> Result<(), Lost> {
+    pub(crate) fn announce(&self, job: &Runnable) -> Result<(), Revoked> {
         let _inside = self.enter()?;
         self.worker().set_running(job.ptr(), self.runs.get() + 1);
         Ok(())

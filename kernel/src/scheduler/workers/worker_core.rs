@@ -5,10 +5,10 @@
 use crate::{
     job::{Header, JobPtr, runnable::Runnable},
     queue::{
-        injector::{Batch, Injector},
+        injector::{Injector, JobBatch},
         ring,
     },
-    scheduler::stackful::pinned::Home,
+    scheduler::stackful::pinned::PinnedQueue,
     timer::{
         arrivals::{Arrivals, Arrived},
         entry::{EntryPtr, READY_TICK},
@@ -21,20 +21,20 @@ use crate::{
 const TURN_MAX: usize = 64;
 
 /// What only the holder, or an outsider inside the gate, may touch.
-pub(crate) struct Inside {
+pub(crate) struct WorkerCore {
     /// The job just woken by the running one.
     pub(crate) next: Option<JobPtr>,
-    pub(crate) ring: ring::Owner<Header>,
+    pub(crate) ring: ring::RingOwner<Header>,
     /// Jobs on their way to the injector, which takes them in batches. Not empty only while the ring was
     /// full or the injector had jobs; the next look around sends them off.
-    pub(crate) spill: Batch<Header>,
+    pub(crate) overflow: JobBatch<Header>,
     pub(crate) wheel: Wheel,
     /// Callbacks that are ready to run.
     pub(crate) callbacks: EntryQueue,
     /// Whether it is their turn.
     callbacks_turn: bool,
     /// Places under the process limit that this worker has in hand.
-    pub(crate) places: usize,
+    pub(crate) spare_places: usize,
     /// Jobs that ended here, for the metrics.
     pub(crate) ended: u64,
     /// Polls that began here before the last look, for the metrics.
@@ -46,16 +46,16 @@ pub(crate) struct Inside {
     /// What that was at the last look.
     allowed: u32,
     /// Whether it is the turn of jobs that are bound to the thread,
-    bound_turn: bool,
+    pinned_turn: bool,
     /// and of how many more.
     turn_left: usize,
     /// Whether a job from the next slot went behind the others, where thieves can see it; see
-    /// [`Inside::take_surplus`].
+    /// [`WorkerCore::take_surplus`].
     surplus: bool,
 }
 
 /// What the gate hands out.
-pub(crate) enum Next {
+pub(crate) enum Pick {
     /// The job to run next.
     Job(Runnable),
     /// A runner for the callbacks that are ready.
@@ -66,19 +66,19 @@ pub(crate) enum Next {
     Empty,
 }
 
-impl Next {
+impl Pick {
     /// With a job for the callbacks that are ready, if it is their turn.
     #[inline(always)]
-    pub(crate) fn with_runner(self, runner: impl FnOnce() -> Runnable) -> Next {
+    pub(crate) fn with_runner(self, runner: impl FnOnce() -> Runnable) -> Pick {
         match self {
-            Next::Callbacks => Next::Job(runner()),
+            Pick::Callbacks => Pick::Job(runner()),
             next => next,
         }
     }
 }
 
 /// How many jobs go to the injector together.
-const SPILL_MAX: usize = 64;
+const OVERFLOW_MAX: usize = 64;
 
 /// Behind what a job goes that is in no hurry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,23 +100,23 @@ impl Behind {
     }
 }
 
-impl Inside {
+impl WorkerCore {
     /// Empty queues; a look around is due.
-    pub(crate) fn new(ring: ring::Owner<Header>) -> Inside {
-        Inside {
+    pub(crate) fn new(ring: ring::RingOwner<Header>) -> WorkerCore {
+        WorkerCore {
             next: None,
             ring,
-            spill: Batch::new(),
+            overflow: JobBatch::new(),
             wheel: Wheel::new(),
             callbacks: EntryQueue::new(),
             callbacks_turn: false,
-            places: 0,
+            spare_places: 0,
             ended: 0,
             polls: 0,
             streak: 0,
             until_look: 0,
             allowed: 0,
-            bound_turn: false,
+            pinned_turn: false,
             turn_left: 0,
             surplus: false,
         }
@@ -127,24 +127,24 @@ impl Inside {
     /// injector.
     #[inline]
     #[must_use]
-    pub(crate) fn push_last(&mut self, job: JobPtr, behind: Behind) -> Option<Batch<Header>> {
+    pub(crate) fn push_last(&mut self, job: JobPtr, behind: Behind) -> Option<JobBatch<Header>> {
         let job = job.as_raw().as_ptr();
-        if behind == Behind::Ring && self.spill.len() == 0 && self.ring.push(job).is_ok() {
+        if behind == Behind::Ring && self.overflow.len() == 0 && self.ring.push(job).is_ok() {
             return None;
         }
-        self.spill(job);
-        (self.spill.len() >= SPILL_MAX).then(|| self.take_spill())
+        self.overflow(job);
+        (self.overflow.len() >= OVERFLOW_MAX).then(|| self.take_overflow())
     }
 
     /// Puts a job into the spill.
-    pub(crate) fn spill(&mut self, job: *mut Header) {
+    pub(crate) fn overflow(&mut self, job: *mut Header) {
         // SAFETY: the caller gives up the job's right to run; the spill takes it.
-        unsafe { self.spill.push(job) };
+        unsafe { self.overflow.push(job) };
     }
 
     /// Takes what is on its way to the injector.
-    pub(crate) fn take_spill(&mut self) -> Batch<Header> {
-        std::mem::replace(&mut self.spill, Batch::new())
+    pub(crate) fn take_overflow(&mut self) -> JobBatch<Header> {
+        std::mem::replace(&mut self.overflow, JobBatch::new())
     }
 
     /// Takes `job` out of the next slot, if it lies there and no look around is due.
@@ -162,42 +162,47 @@ impl Inside {
     #[inline(always)]
     pub(crate) fn take(
         &mut self,
-        home: &Home,
+        pinned: &PinnedQueue,
         streak_limit: u32,
         injector: &Injector<Header>,
-    ) -> Next {
+    ) -> Pick {
         if self.until_look == 0 {
-            return Next::Look;
+            return Pick::Look;
         }
         match self.callbacks.is_empty() {
-            true => self.take_job(home, streak_limit, injector),
-            false => self.take_beside_callbacks(home, streak_limit, injector),
+            true => self.take_job(pinned, streak_limit, injector),
+            false => self.take_beside_callbacks(pinned, streak_limit, injector),
         }
     }
 
     #[inline(never)]
     fn take_beside_callbacks(
         &mut self,
-        home: &Home,
+        pinned: &PinnedQueue,
         streak_limit: u32,
         injector: &Injector<Header>,
-    ) -> Next {
+    ) -> Pick {
         self.callbacks_turn = !self.callbacks_turn;
         if !self.callbacks_turn {
-            match self.take_job(home, streak_limit, injector) {
-                Next::Empty => {}
+            match self.take_job(pinned, streak_limit, injector) {
+                Pick::Empty => {}
                 next => return next,
             }
         }
         self.until_look = self.until_look.saturating_sub(1);
-        Next::Callbacks
+        Pick::Callbacks
     }
 
     #[inline(always)]
-    fn take_job(&mut self, home: &Home, streak_limit: u32, injector: &Injector<Header>) -> Next {
-        match home.has_own() {
-            false => self.take_unbound(streak_limit, injector),
-            true => self.take_in_turn(home, streak_limit, injector),
+    fn take_job(
+        &mut self,
+        pinned: &PinnedQueue,
+        streak_limit: u32,
+        injector: &Injector<Header>,
+    ) -> Pick {
+        match pinned.has_own() {
+            false => self.take_unpinned(streak_limit, injector),
+            true => self.take_in_turn(pinned, streak_limit, injector),
         }
     }
 
@@ -206,32 +211,32 @@ impl Inside {
     #[inline(never)]
     fn take_in_turn(
         &mut self,
-        home: &Home,
+        pinned: &PinnedQueue,
         streak_limit: u32,
         injector: &Injector<Header>,
-    ) -> Next {
+    ) -> Pick {
         if self.turn_left == 0 {
-            self.bound_turn = !self.bound_turn;
-            self.turn_left = match self.bound_turn {
-                true => home.own_len().min(TURN_MAX),
+            self.pinned_turn = !self.pinned_turn;
+            self.turn_left = match self.pinned_turn {
+                true => pinned.own_len().min(TURN_MAX),
                 // And the one in the next slot.
                 false => self.ring.len().min(TURN_MAX) + 1,
             };
         }
         self.turn_left = self.turn_left.saturating_sub(1);
-        if !self.bound_turn {
-            match self.take_unbound(streak_limit, injector) {
-                Next::Empty => self.turn_left = 0,
+        if !self.pinned_turn {
+            match self.take_unpinned(streak_limit, injector) {
+                Pick::Empty => self.turn_left = 0,
                 next => return next,
             }
         }
-        let bound = home.pop_own();
+        let bound = pinned.pop_own();
         self.until_look -= 1;
-        bound.map_or(Next::Empty, Next::Job)
+        bound.map_or(Pick::Empty, Pick::Job)
     }
 
     #[inline(always)]
-    fn take_unbound(&mut self, streak_limit: u32, injector: &Injector<Header>) -> Next {
+    fn take_unpinned(&mut self, streak_limit: u32, injector: &Injector<Header>) -> Pick {
         let job = match self.next.take() {
             Some(job) if self.streak < streak_limit => {
                 self.streak += 1;
@@ -239,12 +244,12 @@ impl Inside {
             }
             slot => match self.take_after_streak(slot, injector) {
                 Some(job) => job,
-                None => return Next::Empty,
+                None => return Pick::Empty,
             },
         };
         self.until_look -= 1;
         // SAFETY: the queue held the job's right to run.
-        Next::Job(unsafe { Runnable::new(job) })
+        Pick::Job(unsafe { Runnable::new(job) })
     }
 
     #[inline(never)]
@@ -265,7 +270,7 @@ impl Inside {
         // The spill may grow beyond its bound here; the next look sends it off.
         let woken = woken.as_raw().as_ptr();
         if Behind::of(injector) == Behind::Injector || self.ring.push(woken).is_err() {
-            self.spill(woken);
+            self.overflow(woken);
         }
         self.surplus = true;
         Some(waiting)
@@ -279,7 +284,7 @@ impl Inside {
         }
     }
 
-    /// As [`admit`](Inside::admit), for the last time: callbacks that are started later are dropped.
+    /// As [`admit`](WorkerCore::admit), for the last time: callbacks that are started later are dropped.
     pub(crate) fn close(&mut self, arrivals: &Arrivals) {
         self.link_all(arrivals.close());
     }
@@ -329,7 +334,7 @@ impl Inside {
         if let Some(woken) = self.next.take_if(|_| chance(2) == 0)
             && let Err(woken) = self.ring.push(woken.as_raw().as_ptr())
         {
-            self.spill(woken);
+            self.overflow(woken);
         }
         for _ in 0..chance(self.ring.len().max(1)) {
             if let Some(job) = self.ring.pop() {

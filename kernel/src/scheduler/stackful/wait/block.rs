@@ -4,14 +4,13 @@
 
 use std::{
     pin::Pin,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    task::{Context, Poll, Wake, Waker},
-    thread::{self, Thread},
+    sync::Arc,
+    task::{Context, Poll},
+    thread,
     time::Duration,
 };
+
+use weald_sync::hooks::Parker;
 
 use crate::{
     FEATURES,
@@ -19,13 +18,13 @@ use crate::{
     report::{self, JobName},
     scheduler::{
         stackful::{
-            pinned::Home,
+            pinned::PinnedQueue,
             wait::{is_unwinding, unwind_if_cancelled},
         },
-        threads::{detached::Does, pool::Right, serve},
+        threads::{detached::Activity, pool::Handoff, serve},
         workers::{context, shared::Shared},
     },
-    sys::lock,
+    sys::{Ordering, lock},
 };
 
 /// How often a job that holds its thread looks whether others are to run there.
@@ -51,7 +50,7 @@ pub fn blocking<R>(f: impl FnOnce() -> R) -> R {
 /// Gives the right of the calling thread, which runs `job`, to a stand-in, if it still has it.
 fn release(job: JobRef) {
     context::with(|cx| {
-        let Some((worker, epoch)) = cx.worker() else {
+        let Some((worker, lease)) = cx.worker() else {
             return;
         };
         let Some(shared) = cx
@@ -64,63 +63,26 @@ fn release(job: JobRef) {
         if shared.is_driven() {
             return;
         }
-        if !shared.crew.has_stand_in(&shared) {
-            serve::report_no_stand_in(&shared);
+        if !shared.pool.has_spare_thread(&shared) {
+            serve::report_no_spare_thread(&shared);
             return;
         }
-        let right = serve::renew(&shared, worker.index, epoch);
+        let right = serve::renew(&shared, worker.index, lease);
         cx.lose();
         let Some(right) = right else { return };
         shared
-            .relieved
-            .add(shared.thread_number(), job, Does::Block);
+            .detached
+            .add(shared.thread_number(), job, Activity::Block);
         shared.counters.announced.fetch_add(1, Ordering::Relaxed);
         give(&shared, right);
     });
 }
 
-fn give(shared: &Arc<Shared>, right: Right) {
-    if let Err(refused) = serve::hand_over(shared, right) {
+fn give(shared: &Arc<Shared>, right: Handoff) {
+    if let Err(refused) = serve::handoff(shared, right) {
         report::no_thread(refused.error.as_ref());
         // The monitor tries again each round.
         lock(&shared.orphans).push(refused.right);
-    }
-}
-
-/// Wakes a parked thread.
-pub(super) struct ThreadWaker {
-    thread: Thread,
-    woken: AtomicBool,
-}
-
-impl ThreadWaker {
-    pub(super) fn new() -> Arc<ThreadWaker> {
-        Arc::new(ThreadWaker {
-            thread: thread::current(),
-            woken: AtomicBool::new(true),
-        })
-    }
-
-    /// Whether there was a wake since the last call.
-    pub(super) fn take(&self) -> bool {
-        self.woken.swap(false, Ordering::AcqRel)
-    }
-
-    pub(super) fn is_woken(&self) -> bool {
-        self.woken.load(Ordering::Acquire)
-    }
-}
-
-impl Wake for ThreadWaker {
-    fn wake(self: Arc<Self>) {
-        self.wake_by_ref();
-    }
-
-    fn wake_by_ref(self: &Arc<Self>) {
-        // Release: pairs with the swap in `take`.
-        if !self.woken.swap(true, Ordering::AcqRel) {
-            self.thread.unpark();
-        }
     }
 }
 
@@ -140,11 +102,11 @@ pub(super) fn hold_in_job<F: Future>(
     gives_way: &dyn Fn() -> bool,
 ) -> Option<F::Output> {
     let job = context::with(|cx| cx.job_ref()).expect("the caller runs a job");
-    let signal = ThreadWaker::new();
-    let waker = Waker::from(signal.clone());
+    let parker = Parker::woken();
+    let waker = parker.waker();
     loop {
         unwind_if_cancelled(job.header());
-        if signal.take() {
+        if parker.take() {
             let here = context::here();
             here.refill(
                 here.shared()
@@ -159,7 +121,7 @@ pub(super) fn hold_in_job<F: Future>(
         if FEATURES.driver.is_driving() {
             FEATURES
                 .driver
-                .drive_until(&|| signal.is_woken() || job.header().state.is_cancelled());
+                .drive_until(&|| parker.is_woken() || job.header().state.is_cancelled());
             continue;
         }
         if gives_way() {
@@ -168,7 +130,7 @@ pub(super) fn hold_in_job<F: Future>(
         let _waiting = Waiting::begin(&job);
         let _parked = context::here().fork_wait();
         release(job.clone());
-        park_in_job(&job, &signal, gives_way);
+        park_in_job(&job, &parker, gives_way);
     }
 }
 
@@ -193,19 +155,19 @@ impl Drop for Waiting {
     }
 }
 
-fn park_in_job(job: &JobRef, signal: &ThreadWaker, gives_way: &dyn Fn() -> bool) {
+fn park_in_job(job: &JobRef, parker: &Parker, gives_way: &dyn Fn() -> bool) {
     let header = job.header();
-    header.extras.parts().blocked = Some(thread::current());
+    header.extensions.lock().blocked = Some(thread::current());
     // A job that unwinds waits to the end: it cannot be unwound twice.
     let unwinding = is_unwinding(header);
     if header.state.block() || unwinding {
         let mut told = false;
-        let is_over = || signal.is_woken() || !unwinding && header.state.is_cancelled();
+        let is_over = || parker.is_woken() || !unwinding && header.state.is_cancelled();
         while !is_over() && !gives_way() {
-            thread::park_timeout(LOOK);
-            let bound = context::here().home_here().map_or(0, Home::len);
+            parker.park_timeout(LOOK);
+            let bound = context::here().pinned_here().map_or(0, PinnedQueue::len);
             if !told && bound > 0 && !is_over() && !gives_way() {
-                report::holds_bound_jobs(&JobName::of(header), bound);
+                report::holds_pinned_jobs(&JobName::of(header), bound);
                 told = true;
             }
         }

@@ -5,21 +5,20 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     pin::Pin,
     sync::Arc,
-    task::{Context, Poll, Waker},
+    task::{Context, Poll},
     thread,
 };
+
+use weald_sync::hooks::Parker;
 
 use crate::{
     FEATURES,
     scheduler::{
         stackful::{
             duties::RunPinned,
-            pinned::Home,
+            pinned::PinnedQueue,
             stack_context,
-            wait::{
-                Meanwhile,
-                block::{LOOK, ThreadWaker},
-            },
+            wait::{Meanwhile, block::LOOK},
         },
         threads::evict,
         workers::{context, shared::Shared},
@@ -32,31 +31,31 @@ pub(super) fn wait_outside<F: Future>(
     mut future: Pin<&mut F>,
     meanwhile: Meanwhile<'_>,
 ) -> F::Output {
-    let signal = ThreadWaker::new();
-    let waker = Waker::from(signal.clone());
+    let parker = Parker::woken();
+    let waker = parker.waker();
     let visit = Visit::begin(shared);
     let cx = context::here();
     // Caught, because the visit's end ends what stands on this thread, which must not be unwinding then.
     let ran = catch_unwind(AssertUnwindSafe(|| {
         loop {
-            if signal.take()
+            if parker.take()
                 && let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker))
             {
                 return output;
             }
             if FEATURES.driver.is_driving() {
-                FEATURES.driver.drive_until(&|| signal.is_woken());
+                FEATURES.driver.drive_until(&|| parker.is_woken());
                 continue;
             }
             // Below a loop of ours there is another base, and what is bound to this thread is that one's.
             let is_base = stack_context::root(cx).is_none();
-            let has_work = || is_base && visit.home.has_runnable() && meanwhile.runs_bound();
+            let has_work = || is_base && visit.pinned.has_runnable() && meanwhile.runs_pinned();
             if has_work() {
-                run_home(shared, &visit.home, &signal);
+                run_pinned(shared, &visit.pinned, &parker);
             }
             // What it forked may be taken by others as if it did not compute.
             let _parked = cx.fork_wait();
-            while !signal.is_woken() && !has_work() {
+            while !parker.is_woken() && !has_work() {
                 meanwhile.park();
             }
         }
@@ -66,16 +65,16 @@ pub(super) fn wait_outside<F: Future>(
 }
 
 impl Meanwhile<'_> {
-    fn runs_bound(self) -> bool {
+    fn runs_pinned(self) -> bool {
         match self {
-            Meanwhile::RunsBound => true,
+            Meanwhile::RunsPinned => true,
             Meanwhile::Holds(parts_wait) => parts_wait(),
         }
     }
 
     fn park(self) {
         match self {
-            Meanwhile::RunsBound => thread::park(),
+            Meanwhile::RunsPinned => thread::park(),
             // Nobody tells that the parts have begun to wait.
             Meanwhile::Holds(_) => thread::park_timeout(LOOK),
         }
@@ -84,18 +83,18 @@ impl Meanwhile<'_> {
 
 /// Runs the jobs bound to this thread that can run now, each once, and more while the future that the thread
 /// waits for is not woken.
-fn run_home(shared: &Shared, home: &Home, signal: &ThreadWaker) {
-    let due = Cell::new(home.len());
+fn run_pinned(shared: &Shared, pinned: &PinnedQueue, parker: &Parker) {
+    let due = Cell::new(pinned.len());
     let is_over = || match due.get() {
-        0 => signal.is_woken(),
+        0 => parker.is_woken(),
         left => {
             due.set(left - 1);
             false
         }
     };
     let cx = context::here();
-    let place = context::Place::new();
-    let _aside = cx.set_aside(&place);
+    let place = context::nested_run::OuterRun::new();
+    let _nested = cx.begin_nested(&place);
     stack_context::run_loop(cx, shared.stack_class(), &RunPinned(&is_over));
 }
 
@@ -103,30 +102,30 @@ fn run_home(shared: &Shared, home: &Home, signal: &ThreadWaker) {
 /// `block_on` of the same runtime shares the home of the outer one, so that its jobs go on.
 struct Visit<'a> {
     shared: &'a Arc<Shared>,
-    home: Arc<Home>,
+    pinned: Arc<PinnedQueue>,
     /// What the context held before; none for an inner visit.
-    before: Option<(*const Shared, *const Home)>,
+    before: Option<(*const Shared, *const PinnedQueue)>,
 }
 
 impl<'a> Visit<'a> {
     fn begin(shared: &'a Arc<Shared>) -> Visit<'a> {
         let here = context::here();
         let is_inner = here.shared().is_some_and(|outer| outer.id() == shared.id());
-        if let Some(home) = here.home().filter(|_| is_inner) {
+        if let Some(pinned) = here.pinned().filter(|_| is_inner) {
             return Visit {
                 shared,
-                home,
+                pinned,
                 before: None,
             };
         }
-        let home = Arc::new(Home::new());
+        let pinned = Arc::new(PinnedQueue::new());
         let before = (
             here.set_shared(Arc::as_ptr(shared)),
-            here.set_home(Arc::as_ptr(&home)),
+            here.set_pinned(Arc::as_ptr(&pinned)),
         );
         Visit {
             shared,
-            home,
+            pinned,
             before: Some(before),
         }
     }
@@ -134,10 +133,10 @@ impl<'a> Visit<'a> {
 
 impl Drop for Visit<'_> {
     fn drop(&mut self) {
-        if let Some((shared, home)) = self.before {
-            evict::evict(self.shared, &self.home);
+        if let Some((shared, pinned)) = self.before {
+            evict::evict(self.shared, &self.pinned);
             context::here().set_shared(shared);
-            context::here().set_home(home);
+            context::here().set_pinned(pinned);
         }
     }
 }

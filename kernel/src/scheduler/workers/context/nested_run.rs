@@ -10,14 +10,14 @@ use std::{cell::Cell, ptr};
 use crate::job::JobPtr;
 
 /// A place in the list, in the frame of who sets a run aside: it stays there until that run goes on.
-pub(crate) struct Place {
+pub(crate) struct OuterRun {
     job: Cell<Option<JobPtr>>,
-    below: Cell<*const Place>,
+    below: Cell<*const OuterRun>,
 }
 
-impl Place {
-    pub(crate) fn new() -> Place {
-        Place {
+impl OuterRun {
+    pub(crate) fn new() -> OuterRun {
+        OuterRun {
             job: Cell::new(None),
             below: Cell::new(ptr::null()),
         }
@@ -25,21 +25,21 @@ impl Place {
 }
 
 /// The list.
-pub(crate) struct Interrupted(Cell<*const Place>);
+pub(crate) struct OuterRuns(Cell<*const OuterRun>);
 
-impl Interrupted {
-    pub(super) const fn new() -> Interrupted {
-        Interrupted(Cell::new(ptr::null()))
+impl OuterRuns {
+    pub(super) const fn new() -> OuterRuns {
+        OuterRuns(Cell::new(ptr::null()))
     }
 
     /// `job`, if there is one, is interrupted.
-    pub(super) fn push(&self, place: &Place, job: Option<JobPtr>) {
+    pub(super) fn push(&self, place: &OuterRun, job: Option<JobPtr>) {
         place.job.set(job);
         place.below.set(self.0.replace(place));
     }
 
     /// What was interrupted last goes on.
-    pub(super) fn pop(&self, place: &Place) {
+    pub(super) fn pop(&self, place: &OuterRun) {
         self.0.set(place.below.get());
     }
 

@@ -2,21 +2,24 @@
 
 use crate::scheduler::workers::context::{Context, NO_RUNTIME};
 use crate::{
-    scheduler::stackful::stack_context::{Base, Strand},
+    scheduler::stackful::stack_context::{Base, StackContext},
     stack::{self, Stack, StackError},
 };
 
 impl Context {
     /// The stack of ours on which the thread runs; null on its own.
     #[inline(always)]
-    pub(crate) fn strand(&self) -> *const Strand {
-        self.strand.get()
+    pub(crate) fn stack_context(&self) -> *const StackContext {
+        self.stack_context.get()
     }
 
     /// Sets the stack on which the thread runs; returns the one before.
     #[inline(always)]
-    pub(crate) fn set_strand(&self, strand: *const Strand) -> *const Strand {
-        self.strand.replace(strand)
+    pub(crate) fn set_stack_context(
+        &self,
+        stack_context: *const StackContext,
+    ) -> *const StackContext {
+        self.stack_context.replace(stack_context)
     }
 
     pub(crate) fn base(&self) -> *const Base<'static> {

@@ -7,79 +7,80 @@ use std::{
 
 use crate::scheduler::workers::search::sees_work;
 use crate::{
-    biased_lock::Lost,
+    biased_lock::Revoked,
     queue::sleepers::Before,
-    reactor::{Batch, poller_lock::Seated},
-    scheduler::workers::{shared::Shared, worker::Tenure},
+    reactor::{ReportBatch, poller_lock::PollerGuard},
+    scheduler::workers::{shared::Shared, worker::WorkerLoop},
     sys::Ordering,
 };
 
 /// What it takes to wake a sleeping worker.
 pub(crate) enum Sleeper {
     /// It parks.
-    Parks(Thread),
+    Parked(Thread),
     /// It waits in the reactor.
-    Sits,
+    InPoller,
 }
 
 impl Sleeper {
     /// Ends the sleep. Called with what [`crate::queue::sleepers`] returned, once.
     pub(crate) fn wake(self, shared: &Shared) {
         match self {
-            Sleeper::Parks(thread) => thread.unpark(),
-            Sleeper::Sits => shared.reactor.notify(),
+            Sleeper::Parked(thread) => thread.unpark(),
+            Sleeper::InPoller => shared.reactor.notify(),
         }
     }
 }
 
 /// Sleeps until there is work, a timer is due, the reactor reports something, or the runtime has news.
 /// The worker searches after it.
-pub(crate) fn sleep(tenure: &Tenure<'_>) -> Result<(), Lost> {
-    let (shared, worker) = (tenure.shared, tenure.worker());
-    let seated = shared.reactor.sit_down();
-    let sleeper = match &seated {
-        Some(_) => Sleeper::Sits,
-        None => Sleeper::Parks(thread::current()),
+pub(crate) fn sleep(worker_loop: &WorkerLoop<'_>) -> Result<(), Revoked> {
+    let (shared, worker) = (worker_loop.shared, worker_loop.worker());
+    let poller_guard = shared.reactor.lock_poller();
+    let sleeper = match &poller_guard {
+        Some(_) => Sleeper::InPoller,
+        None => Sleeper::Parked(thread::current()),
     };
-    let from = match tenure.searching.get() {
+    let from = match worker_loop.searching.get() {
         true => Before::Searching,
         false => Before::Running,
     };
-    shared.idle.announce(worker.index, sleeper, from);
+    shared.sleepers.announce(worker.index, sleeper, from);
     // After the announcement: an earlier timer or callback from outside finds this worker asleep and wakes
     // it, and so does who forks.
-    let inside = tenure.enter()?;
-    let deadline = inside.wheel.next_tick();
-    let callbacks = !inside.callbacks.is_empty() || !worker.arrivals.is_empty();
-    drop(inside);
+    let core = worker_loop.enter()?;
+    let deadline = core.wheel.next_tick();
+    let callbacks = !core.callbacks.is_empty() || !worker.arrivals.is_empty();
+    drop(core);
     let deadline = deadline.map(|tick| shared.clock.start_of(tick));
-    let forks = tenure.patience.look(shared);
+    let forks = worker_loop.sleep_policy.look(shared);
     let deadline = forks.deadline(deadline);
-    let mut batch = tenure.batch.take();
-    let lacks_me = seated.is_none() && shared.reactor.lacks_a_sleeper();
+    let mut batch = worker_loop.batch.take();
+    let lacks_me = poller_guard.is_none() && shared.reactor.lacks_a_sleeper();
     let no_work = !callbacks && !sees_work(shared) && !forks.sees_work(shared) && !lacks_me;
-    if no_work && shared.trims.load(Ordering::Acquire) == tenure.trims_seen.get() {
-        match &seated {
-            Some(seated) => sit(tenure, seated, deadline, &mut batch),
-            None => park(tenure, deadline),
+    if no_work && shared.trims.load(Ordering::Acquire) == worker_loop.trims_seen.get() {
+        match &poller_guard {
+            Some(poller_guard) => wait_in_poller(worker_loop, poller_guard, deadline, &mut batch),
+            None => park(worker_loop, deadline),
         }
     }
     // The seat first: who is awake is not on it.
-    drop(seated);
-    shared.idle.retract(worker.index);
-    tenure.searching.set(true);
+    drop(poller_guard);
+    shared.sleepers.retract(worker.index);
+    worker_loop.searching.set(true);
     shared.monitor.worker_woke();
     // Only now, so that the jobs that this wakes wake no other worker for themselves.
     shared.reactor.handle(&mut batch);
-    tenure.batch.set(batch);
+    worker_loop.batch.set(batch);
     Ok(())
 }
 
 /// How long a sleep may still last; none: it is over.
-fn left(tenure: &Tenure<'_>, deadline: Option<Instant>) -> Option<Option<Duration>> {
-    let shared = tenure.shared;
-    let is_news = shared.is_stopped() || shared.crew.is_wanted() || tenure.home.has_runnable();
-    if is_news || !shared.idle.is_asleep(tenure.worker().index) {
+fn left(worker_loop: &WorkerLoop<'_>, deadline: Option<Instant>) -> Option<Option<Duration>> {
+    let shared = worker_loop.shared;
+    let is_news =
+        shared.is_stopped() || shared.pool.is_wanted() || worker_loop.pinned.has_runnable();
+    if is_news || !shared.sleepers.is_asleep(worker_loop.worker().index) {
         return None;
     }
     match deadline.map(|deadline| deadline.saturating_duration_since(shared.clock.now())) {
@@ -88,8 +89,8 @@ fn left(tenure: &Tenure<'_>, deadline: Option<Instant>) -> Option<Option<Duratio
     }
 }
 
-fn park(tenure: &Tenure<'_>, deadline: Option<Instant>) {
-    while let Some(left) = left(tenure, deadline) {
+fn park(worker_loop: &WorkerLoop<'_>, deadline: Option<Instant>) {
+    while let Some(left) = left(worker_loop, deadline) {
         match left {
             None => thread::park(),
             Some(left) => thread::park_timeout(left),
@@ -97,12 +98,17 @@ fn park(tenure: &Tenure<'_>, deadline: Option<Instant>) {
     }
 }
 
-fn sit(tenure: &Tenure<'_>, seated: &Seated<'_>, deadline: Option<Instant>, batch: &mut Batch) {
-    let reactor = &tenure.shared.reactor;
+fn wait_in_poller(
+    worker_loop: &WorkerLoop<'_>,
+    poller_guard: &PollerGuard<'_>,
+    deadline: Option<Instant>,
+    batch: &mut ReportBatch,
+) {
+    let reactor = &worker_loop.shared.reactor;
     // Whoever wakes a job that may run here only unparks this thread, which the poller would not see.
-    let _summons = tenure.home.summon_by(reactor);
-    while let Some(left) = left(tenure, deadline) {
-        reactor.wait(seated, batch, left);
+    let _summons = worker_loop.pinned.summon_by(reactor);
+    while let Some(left) = left(worker_loop, deadline) {
+        reactor.wait(poller_guard, batch, left);
         if !batch.is_empty() {
             return;
         }

@@ -14,22 +14,22 @@ const TRY_EVERY: u32 = 32;
 /// What the last searches of a worker told.
 #[derive(Default)]
 pub(crate) struct SpinPolicy {
-    in_vain: Cell<u32>,
+    fruitless: Cell<u32>,
 }
 
 impl SpinPolicy {
     pub(crate) fn is_worth_a_try(&self) -> bool {
-        let in_vain = self.in_vain.get();
-        in_vain < PATIENCE || in_vain.is_multiple_of(TRY_EVERY)
+        let fruitless = self.fruitless.get();
+        fruitless < PATIENCE || fruitless.is_multiple_of(TRY_EVERY)
     }
 
     /// Work came while the worker searched.
-    pub(crate) fn came_true(&self) {
-        self.in_vain.set(0);
+    pub(crate) fn found_work(&self) {
+        self.fruitless.set(0);
     }
 
-    pub(crate) fn was_in_vain(&self) {
-        self.in_vain.set(self.in_vain.get().wrapping_add(1));
+    pub(crate) fn found_nothing(&self) {
+        self.fruitless.set(self.fruitless.get().wrapping_add(1));
     }
 }
 
@@ -39,18 +39,18 @@ mod tests {
 
     #[test]
     fn there_is_hope_while_it_comes_true_and_a_try_now_and_then() {
-        let hope = SpinPolicy::default();
+        let spin_policy = SpinPolicy::default();
         for _ in 0..100 {
-            assert!(hope.is_worth_a_try());
-            hope.came_true();
+            assert!(spin_policy.is_worth_a_try());
+            spin_policy.found_work();
         }
         let tries = (0..1_000).filter(|_| {
-            let tried = hope.is_worth_a_try();
-            hope.was_in_vain();
+            let tried = spin_policy.is_worth_a_try();
+            spin_policy.found_nothing();
             tried
         });
         assert_eq!(tries.count(), 4 + 31);
-        hope.came_true();
-        assert!(hope.is_worth_a_try());
+        spin_policy.found_work();
+        assert!(spin_policy.is_worth_a_try());
     }
 }

@@ -16,10 +16,10 @@ use loom::{cell::Cell, thread};
 
 use crate::models::made_up::{Job, Jobs};
 use crate::{
-    biased_lock::{Epoch, Gate, Lost},
+    biased_lock::{BiasedLock, Lease, Revoked},
     queue::{
         injector::Injector,
-        ring::{self, CAPACITY, Owner, Thief},
+        ring::{self, CAPACITY, RingOwner, RingThief},
     },
     sys::AtomicUsize as Watched,
 };
@@ -29,10 +29,10 @@ const NONE: usize = 0;
 
 /// A worker, by the parts that a take-over concerns.
 struct Worker {
-    gate: Gate<Inside>,
+    gate: BiasedLock<Inside>,
     /// The run word: the number of the run that the holder is in.
     run: Watched,
-    thief: Thief<Job>,
+    thief: RingThief<Job>,
     injector: Injector<Job>,
     jobs: Jobs,
     /// Stands for the memory of the job that the holder runs.
@@ -41,14 +41,14 @@ struct Worker {
 
 struct Inside {
     next: Cell<Option<*mut Job>>,
-    ring: Owner<Job>,
+    ring: RingOwner<Job>,
     timers: Cell<usize>,
     /// Counted by those who use the ring, which loom does not watch itself.
     visits: Cell<usize>,
 }
 
 impl Inside {
-    fn ring(&mut self) -> &mut Owner<Job> {
+    fn ring(&mut self) -> &mut RingOwner<Job> {
         self.visits.set(self.visits.get() + 1);
         &mut self.ring
     }
@@ -56,7 +56,7 @@ impl Inside {
 
 impl Worker {
     /// A worker whose first holder is in run 1, and the holder's epoch.
-    fn new(jobs: usize) -> (Arc<Worker>, Epoch) {
+    fn new(jobs: usize) -> (Arc<Worker>, Lease) {
         let (ring, thief) = ring::new();
         let inside = Inside {
             next: Cell::new(None),
@@ -64,7 +64,7 @@ impl Worker {
             timers: Cell::new(0),
             visits: Cell::new(0),
         };
-        let (gate, epoch) = Gate::new(inside);
+        let (gate, lease) = BiasedLock::new(inside);
         let worker = Worker {
             gate,
             run: Watched::new(1),
@@ -73,65 +73,65 @@ impl Worker {
             jobs: Jobs::new(jobs),
             running: Cell::new("running"),
         };
-        (Arc::new(worker), epoch)
+        (Arc::new(worker), lease)
     }
 
     /// As `ready::ready` does it inside a job: into the next slot, else to the injector.
-    fn send(&self, epoch: Epoch, number: usize) {
-        match self.gate.enter(epoch) {
+    fn send(&self, lease: Lease, number: usize) {
+        match self.gate.enter(lease) {
             Ok(inside) => {
                 let displaced = inside.next.replace(Some(self.jobs.queue(number)));
                 assert_eq!(displaced, None);
             }
-            Err(Lost) => self.injector.push(self.jobs.batch([number])),
+            Err(Revoked) => self.injector.push(self.jobs.batch([number])),
         }
     }
 
     /// As `ready::ready_last` does it inside a job: into the ring, else to the injector.
-    fn spawn(&self, epoch: Epoch, number: usize) {
-        match self.gate.enter(epoch) {
+    fn spawn(&self, lease: Lease, number: usize) {
+        match self.gate.enter(lease) {
             Ok(mut inside) => assert_eq!(inside.ring().push(self.jobs.queue(number)), Ok(())),
-            Err(Lost) => self.injector.push(self.jobs.batch([number])),
+            Err(Revoked) => self.injector.push(self.jobs.batch([number])),
         }
     }
 
     /// As `monitor::take_over` does it, if the holder is still in `run`.
-    fn take_over(&self, run: usize) -> Option<Epoch> {
-        let mut outsider = self.gate.enter_outside();
+    fn take_over(&self, run: usize) -> Option<Lease> {
+        let mut foreign = self.gate.enter_foreign();
         if self.run.load(Ordering::Relaxed) != run {
             return None;
         }
         assert_eq!(self.running.get(), "running");
         self.run.store(NONE, Ordering::Relaxed);
-        Some(outsider.take_over())
+        Some(foreign.revoke())
     }
 
-    /// As `crew::renew` does it for a holder that gives its right up.
-    fn renew(&self, epoch: Epoch) -> Option<Epoch> {
-        let mut outsider = self.gate.enter_outside();
-        if !outsider.is_current(epoch) {
+    /// As `pool::renew` does it for a holder that gives its right up.
+    fn renew(&self, lease: Lease) -> Option<Lease> {
+        let mut foreign = self.gate.enter_foreign();
+        if !foreign.is_current(lease) {
             return None;
         }
         self.run.store(NONE, Ordering::Relaxed);
-        Some(outsider.take_over())
+        Some(foreign.revoke())
     }
 
     /// As `monitor::take_overdue` does it, if the holder is still in `run`.
     fn rob(&self, run: usize) {
-        let outsider = self.gate.enter_outside();
+        let foreign = self.gate.enter_foreign();
         if self.run.load(Ordering::Relaxed) != run {
             return;
         }
-        let slot = outsider.next.take();
-        drop(outsider);
+        let slot = foreign.next.take();
+        drop(foreign);
         if let Some(job) = slot {
             self.injector.push(self.jobs.rebatch(&[job]));
         }
     }
 
     /// As `Tenure::pass` does it: takes the next job, and names its run.
-    fn pass(&self, epoch: Epoch, run: usize) -> Result<Option<usize>, Lost> {
-        let mut inside = self.gate.enter(epoch)?;
+    fn pass(&self, lease: Lease, run: usize) -> Result<Option<usize>, Revoked> {
+        let mut inside = self.gate.enter(lease)?;
         let job = inside.next.take().or_else(|| inside.ring().pop());
         let run = if job.is_some() { run } else { NONE };
         self.run.store(run, Ordering::Relaxed);
@@ -149,10 +149,10 @@ impl Worker {
 #[test]
 fn a_take_over_against_a_send() {
     loom::model(|| {
-        let (worker, epoch) = Worker::new(1);
+        let (worker, lease) = Worker::new(1);
         let old = {
             let worker = worker.clone();
-            thread::spawn(move || worker.send(epoch, 0))
+            thread::spawn(move || worker.send(lease, 0))
         };
         let new = worker.take_over(1).expect("the holder stays in its run");
         let taken = worker.pass(new, 2).expect("the right was just given");
@@ -169,11 +169,11 @@ fn a_take_over_against_a_send() {
 #[test]
 fn a_take_over_against_a_spawn() {
     loom::model(|| {
-        let (worker, epoch) = Worker::new(2);
-        worker.spawn(epoch, 0);
+        let (worker, lease) = Worker::new(2);
+        worker.spawn(lease, 0);
         let old = {
             let worker = worker.clone();
-            thread::spawn(move || worker.spawn(epoch, 1))
+            thread::spawn(move || worker.spawn(lease, 1))
         };
         let thief = {
             let worker = worker.clone();
@@ -193,30 +193,30 @@ fn a_take_over_against_a_spawn() {
     });
 }
 
-/// A take-over against an outsider that inserts a timer, and the old holder that inserts one: the new
+/// A take-over against an foreign that inserts a timer, and the old holder that inserts one: the new
 /// holder sees all that were inserted, and the old one is inside or told that it lost.
 #[test]
 fn a_take_over_against_timer_inserts() {
     loom::model(|| {
-        let (worker, epoch) = Worker::new(0);
-        let outsider = {
+        let (worker, lease) = Worker::new(0);
+        let foreign = {
             let worker = worker.clone();
             thread::spawn(move || {
-                let inside = worker.gate.enter_outside();
+                let inside = worker.gate.enter_foreign();
                 inside.timers.set(inside.timers.get() + 1);
             })
         };
         let old = {
             let worker = worker.clone();
             thread::spawn(move || {
-                let inside = worker.gate.enter(epoch)?;
+                let inside = worker.gate.enter(lease)?;
                 inside.timers.set(inside.timers.get() + 1);
-                Ok::<_, Lost>(())
+                Ok::<_, Revoked>(())
             })
         };
         let new = worker.take_over(1).expect("the holder stays in its run");
         drop(worker.gate.enter(new).expect("the right was just given"));
-        outsider.join().unwrap();
+        foreign.join().unwrap();
         let inserted = 1 + usize::from(old.join().unwrap().is_ok());
         let inside = worker.gate.enter(new).expect("the right was not given on");
         assert_eq!(inside.timers.get(), inserted);
@@ -229,12 +229,12 @@ fn a_take_over_against_timer_inserts() {
 #[test]
 fn a_take_over_against_the_return_of_the_holder() {
     loom::model(|| {
-        let (worker, epoch) = Worker::new(1);
-        worker.spawn(epoch, 0);
+        let (worker, lease) = Worker::new(1);
+        worker.spawn(lease, 0);
         let old = {
             let worker = worker.clone();
             thread::spawn(move || {
-                let passed = worker.pass(epoch, 2);
+                let passed = worker.pass(lease, 2);
                 worker.running.set("freed");
                 passed.is_ok()
             })
@@ -248,10 +248,10 @@ fn a_take_over_against_the_return_of_the_holder() {
     });
 }
 
-/// The return of an old holder, after the take-over, against the new holder and an outsider: the two
+/// The return of an old holder, after the take-over, against the new holder and an foreign: the two
 /// are not inside at once, although the old holder knocks at the gate.
 #[test]
-fn the_return_of_an_old_holder_against_the_new_one_and_an_outsider() {
+fn the_return_of_an_old_holder_against_the_new_one_and_an_foreign() {
     loom::model(|| {
         let (worker, old) = Worker::new(0);
         let new = worker.take_over(1).expect("the holder stays in its run");
@@ -259,10 +259,10 @@ fn the_return_of_an_old_holder_against_the_new_one_and_an_outsider() {
             let worker = worker.clone();
             thread::spawn(move || assert!(worker.gate.enter(old).is_err()))
         };
-        let outsider = {
+        let foreign = {
             let worker = worker.clone();
             thread::spawn(move || {
-                let inside = worker.gate.enter_outside();
+                let inside = worker.gate.enter_foreign();
                 inside.timers.set(inside.timers.get() + 1);
             })
         };
@@ -271,8 +271,8 @@ fn the_return_of_an_old_holder_against_the_new_one_and_an_outsider() {
             inside.timers.set(inside.timers.get() + 1);
         }
         returning.join().unwrap();
-        outsider.join().unwrap();
-        assert_eq!(worker.gate.enter_outside().timers.get(), 2);
+        foreign.join().unwrap();
+        assert_eq!(worker.gate.enter_foreign().timers.get(), 2);
     });
 }
 
@@ -280,33 +280,33 @@ fn the_return_of_an_old_holder_against_the_new_one_and_an_outsider() {
 #[test]
 fn a_take_over_against_a_renewal() {
     loom::model(|| {
-        let (worker, epoch) = Worker::new(0);
+        let (worker, lease) = Worker::new(0);
         let holder = {
             let worker = worker.clone();
-            thread::spawn(move || worker.renew(epoch))
+            thread::spawn(move || worker.renew(lease))
         };
         let taken = worker.take_over(1);
         let renewed = holder.join().unwrap();
         let rights: Vec<_> = taken.into_iter().chain(renewed).collect();
         assert_eq!(rights.len(), 1);
         assert!(worker.gate.enter(rights[0]).is_ok());
-        assert!(worker.gate.enter(epoch).is_err());
+        assert!(worker.gate.enter(lease).is_err());
     });
 }
 
-/// Two take-overs at once, while the holder wants in: one of the outsiders gets the right, and of the
+/// Two take-overs at once, while the holder wants in: one of the foreigns gets the right, and of the
 /// three who think that they may enter only one may.
 #[test]
 fn a_take_over_against_a_take_over() {
     loom::model(|| {
-        let (worker, epoch) = Worker::new(1);
+        let (worker, lease) = Worker::new(1);
         let other = {
             let worker = worker.clone();
             thread::spawn(move || worker.take_over(1))
         };
         let old = {
             let worker = worker.clone();
-            thread::spawn(move || worker.send(epoch, 0))
+            thread::spawn(move || worker.send(lease, 0))
         };
         let here = worker.take_over(1);
         let there = other.join().unwrap();
@@ -320,7 +320,7 @@ fn a_take_over_against_a_take_over() {
             [taken.into_iter().collect(), worker.injected()].concat(),
             [0]
         );
-        assert!(worker.gate.enter(epoch).is_err());
+        assert!(worker.gate.enter(lease).is_err());
     });
 }
 
@@ -329,15 +329,15 @@ fn a_take_over_against_a_take_over() {
 #[test]
 fn a_robbing_of_the_next_slot_against_the_holder() {
     loom::model(|| {
-        let (worker, epoch) = Worker::new(2);
-        worker.send(epoch, 0);
+        let (worker, lease) = Worker::new(2);
+        worker.send(lease, 0);
         let taken = Arc::new(AtomicUsize::new(0));
         let holder = {
             let (worker, taken) = (worker.clone(), taken.clone());
             thread::spawn(move || {
-                if worker.pass(epoch, 2) == Ok(Some(0)) {
+                if worker.pass(lease, 2) == Ok(Some(0)) {
                     taken.fetch_add(1, Ordering::Relaxed);
-                    worker.send(epoch, 1);
+                    worker.send(lease, 1);
                 }
             })
         };
@@ -350,9 +350,9 @@ fn a_robbing_of_the_next_slot_against_the_holder() {
 }
 
 /// The flag of a tenure that is over serves a new one, while its former thread has only just knocked for
-/// the last time: the new holder and an outsider are not inside at once.
+/// the last time: the new holder and an foreign are not inside at once.
 #[test]
-fn a_flag_that_is_used_again_against_an_outsider() {
+fn a_flag_that_is_used_again_against_an_foreign() {
     loom::model(|| {
         let (worker, first) = Worker::new(0);
         worker.take_over(1).expect("the holder stays in its run");
@@ -363,20 +363,20 @@ fn a_flag_that_is_used_again_against_an_outsider() {
                 worker.gate.end(first);
             })
         };
-        let outsider = {
+        let foreign = {
             let worker = worker.clone();
             thread::spawn(move || {
-                let inside = worker.gate.enter_outside();
+                let inside = worker.gate.enter_foreign();
                 inside.timers.set(inside.timers.get() + 1);
             })
         };
-        let newest = worker.gate.enter_outside().take_over();
+        let newest = worker.gate.enter_foreign().revoke();
         {
             let inside = worker.gate.enter(newest).expect("the right was just given");
             inside.timers.set(inside.timers.get() + 1);
         }
         returning.join().unwrap();
-        outsider.join().unwrap();
-        assert_eq!(worker.gate.enter_outside().timers.get(), 2);
+        foreign.join().unwrap();
+        assert_eq!(worker.gate.enter_foreign().timers.get(), 2);
     });
 }
