@@ -3,14 +3,13 @@
 //! `tidy` holds the rules that no compiler checks; `ci`, `soak` and `bench_report` run commands.
 //! All of them may be called from `main.rs` and from the tests of this package only.
 
-pub mod tidy;
-
 pub mod checkout;
 pub mod steps;
 
-pub mod ci;
-pub mod soak;
-
-pub mod bench_report;
 pub mod loom;
 pub mod smoke;
+pub mod tidy;
+
+pub mod bench_report;
+pub mod ci;
+pub mod soak;

@@ -16,7 +16,11 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Routine {
     /// Check the rules of the repository that no compiler checks.
-    Tidy,
+    Tidy {
+        /// Print the import graph of every crate instead, or that of one crate in full.
+        #[arg(long, value_name = "CRATE", num_args = 0..=1, default_missing_value = "")]
+        graph: Option<String>,
+    },
     /// Run everything that has to pass before a change goes in.
     Ci,
     /// Run the longer proofs: stress tests, deeper loom models, AddressSanitizer.
@@ -32,7 +36,8 @@ enum Routine {
 fn main() -> ExitCode {
     let checkout = Checkout::here();
     match Arguments::parse().routine {
-        Routine::Tidy => tidy(&checkout),
+        Routine::Tidy { graph: None } => tidy(&checkout),
+        Routine::Tidy { graph: Some(name) } => graph(&checkout, &name),
         Routine::Ci => xtask::ci::ci(&checkout),
         Routine::Soak { minutes } => xtask::soak::soak(&checkout, minutes),
         Routine::BenchReport => xtask::bench_report::bench_report(&checkout),
@@ -61,5 +66,20 @@ fn tidy(checkout: &Checkout) -> ExitCode {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE
+    }
+}
+
+/// Prints the import graph of every crate, or that of the named one in full.
+fn graph(checkout: &Checkout, name: &str) -> ExitCode {
+    let only = Some(name).filter(|name| !name.is_empty());
+    match xtask::tidy::graph(checkout.root(), only) {
+        Ok(text) => {
+            print!("{text}");
+            ExitCode::SUCCESS
+        }
+        Err(sentence) => {
+            eprintln!("{sentence}");
+            ExitCode::FAILURE
+        }
     }
 }

@@ -5,15 +5,19 @@
 //! - `lab/rivals` keeps the rules of the other ecosystems; of ours it keeps heads and places.
 
 mod architecture;
+mod finding;
+mod graph;
+mod modules;
+mod paths_in_code;
 mod repository;
 mod rust;
 
 mod cfgs;
+mod circles;
 mod crates;
 mod heads;
 mod lengths;
 mod lints;
-mod modules;
 mod paths;
 mod places;
 mod ratchet;
@@ -23,34 +27,10 @@ mod words;
 #[cfg(test)]
 pub(crate) mod made_up;
 
-use std::fmt;
 use std::path::Path;
 
+pub use finding::Finding;
 use repository::Repository;
-
-/// One broken rule, at one place, with a sentence that says what to do.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Finding {
-    path: String,
-    line: usize,
-    sentence: String,
-}
-
-impl Finding {
-    fn new(path: &str, line: usize, sentence: impl Into<String>) -> Self {
-        Self {
-            path: path.to_owned(),
-            line,
-            sentence: sentence.into(),
-        }
-    }
-}
-
-impl fmt::Display for Finding {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{}:{} {}", self.path, self.line, self.sentence)
-    }
-}
 
 /// Runs every check on the repository at `root` and returns the findings, ordered by place.
 ///
@@ -59,10 +39,10 @@ pub fn tidy(root: &Path) -> Result<Vec<Finding>, String> {
     let repository = Repository::load(root)?;
     let checks: [fn(&Repository) -> Vec<Finding>; 10] = [
         crates::check,
+        circles::check,
         lints::check,
         paths::check,
         heads::check,
-        modules::check,
         unsafety::check,
         lengths::check,
         cfgs::check,
@@ -73,6 +53,13 @@ pub fn tidy(root: &Path) -> Result<Vec<Finding>, String> {
     findings.sort();
     findings.dedup();
     Ok(findings)
+}
+
+/// Describes the import graph of every crate in a line each, or that of the crate `only` in full.
+///
+/// An error is a sentence that says what could not be read.
+pub fn graph(root: &Path, only: Option<&str>) -> Result<String, String> {
+    graph::describe(&Repository::load(root)?, only)
 }
 
 #[cfg(test)]
@@ -109,7 +96,6 @@ mod tests {
         let long = format!("//! A leaf.\n{}", "// Line.\n".repeat(400));
         for (path, text) in [
             ("kernel/src/lib.rs", "fn headless() {}\n"),
-            ("kernel/src/a/mod.rs", "//! A module without a name.\n"),
             ("kernel/src/lib.rs", "//! The kernel.\nunsafe fn f() {}\n"),
             ("kernel/src/lib.rs", &long),
             (
@@ -127,11 +113,5 @@ mod tests {
             let found = tidy(made_up.root()).expect("the made-up repository can be read");
             assert_eq!(found.len(), 1, "{path}: {text}\n{found:#?}");
         }
-    }
-
-    #[test]
-    fn a_finding_reads_as_place_and_sentence() {
-        let finding = Finding::new("a/b.rs", 7, "Say why.");
-        assert_eq!(finding.to_string(), "a/b.rs:7 Say why.");
     }
 }

@@ -1,20 +1,21 @@
 //! What ARCHITECTURE.md promises in the form that checks can read.
 //!
-//! - `## Crates` has one table, `| crate | its job | depends on |`; the third column names
-//!   folders of crates, separated by commas, or is a dash.
+//! - `## Crates` has one table, `| crate | its job | depends on | largest circle |`. The third
+//!   column names folders of crates, separated by commas, or is a dash; the fourth is a number.
 //! - `## Unsafe` has one list; each line begins with a dash and the file in backticks.
 
 use super::Finding;
 use super::repository::Repository;
 
 pub(super) const PAGE: &str = "ARCHITECTURE.md";
-const TABLE_HEAD: [&str; 3] = ["crate", "its job", "depends on"];
+const TABLE_HEAD: [&str; 4] = ["crate", "its job", "depends on", "largest circle"];
 
 /// One row of the table of crates.
 pub(super) struct Row {
     pub(super) line: usize,
     pub(super) folder: String,
     pub(super) depends_on: Vec<String>,
+    pub(super) circle: usize,
 }
 
 /// One module in which `unsafe` is allowed.
@@ -30,7 +31,7 @@ pub(super) fn crates(repository: &Repository) -> Result<Vec<Row>, Finding> {
     let (head, rule) = (table.next(), table.next());
     if head.is_none_or(|(_, text)| cells(text) != TABLE_HEAD) || rule.is_none() {
         let sentence = "The section `## Crates` has no table with the columns `crate`, \
-                        `its job` and `depends on`; write one.";
+                        `its job`, `depends on` and `largest circle`; write one.";
         return Err(Finding::new(
             PAGE,
             head.map_or(1, |(line, _)| *line),
@@ -41,12 +42,14 @@ pub(super) fn crates(repository: &Repository) -> Result<Vec<Row>, Finding> {
 }
 
 fn row(line: usize, text: &str) -> Result<Row, Finding> {
-    let [folder, _, depends_on] = cells(text).try_into().map_err(|_| {
-        Finding::new(
-            PAGE,
-            line,
-            "This row of the table of crates has not three columns.",
-        )
+    let cells = cells(text);
+    let [folder, _, depends_on, circle] = cells.as_slice() else {
+        let sentence = "This row of the table of crates does not have four columns.";
+        return Err(Finding::new(PAGE, line, sentence));
+    };
+    let circle = circle.parse().map_err(|_| {
+        let sentence = "The column `largest circle` of this row is no number of files.";
+        Finding::new(PAGE, line, sentence)
     })?;
     let names = depends_on
         .split(',')
@@ -55,8 +58,9 @@ fn row(line: usize, text: &str) -> Result<Row, Finding> {
     let depends_on = names.map(str::to_owned).collect();
     Ok(Row {
         line,
-        folder: bare(&folder).to_owned(),
+        folder: bare(folder).to_owned(),
         depends_on,
+        circle,
     })
 }
 
@@ -126,28 +130,27 @@ mod tests {
 
     #[test]
     fn rows_give_folders_and_arrows() {
-        let text = "## Crates\n\n| crate | its job | depends on |\n|--|--|--|\n\
-                    | `a` | x \\| y | – |\n| b | z | `a`, c |\n\n## Unsafe\n";
+        let text = "## Crates\n\n| crate | its job | depends on | largest circle |\n|--|--|--|--|\n\
+                    | `a` | x \\| y | – | 1 |\n| b | z | `a`, c | 12 |\n\n## Unsafe\n";
         let rows = crates(&MadeUp::new(&[(PAGE, text)]).load()).expect("the table is well formed");
         let rows: Vec<_> = rows
             .iter()
-            .map(|r| (r.line, &*r.folder, r.depends_on.join(" ")))
+            .map(|r| (r.line, &*r.folder, r.depends_on.join(" "), r.circle))
             .collect();
-        assert_eq!(rows, [(5, "a", String::new()), (6, "b", "a c".to_owned())]);
+        let expected = [(5, "a", String::new(), 1), (6, "b", "a c".to_owned(), 12)];
+        assert_eq!(rows, expected);
     }
 
     #[test]
-    fn a_page_a_section_or_a_table_that_is_missing_is_a_finding() {
+    fn a_page_a_section_a_table_or_a_cell_that_is_missing_is_a_finding() {
+        let head = "## Crates\n| crate | its job | depends on | largest circle |\n|--|--|--|--|\n";
         for (path, text, line) in [
             ("OTHER.md", "## Crates\n", 1),
             (PAGE, "# Crates\n", 1),
             (PAGE, "## Crates\n\ntext\n", 1),
             (PAGE, "## Crates\n| crate | depends on |\n|--|--|\n", 2),
-            (
-                PAGE,
-                "## Crates\n| crate | its job | depends on |\n|--|--|--|\n| a | b |\n",
-                4,
-            ),
+            (PAGE, &format!("{head}| a | b |\n"), 4),
+            (PAGE, &format!("{head}| a | b | – | few |\n"), 4),
         ] {
             let finding = crates(&MadeUp::new(&[(path, text)]).load()).err();
             assert_eq!(finding.map(|f| f.line), Some(line), "{text}");

@@ -133,10 +133,10 @@ const ARCHITECTURE: &str = "\
 
 ## Crates
 
-| crate | its job | depends on |
-|---|---|---|
-| `kernel` | decides which job runs next | – |
-| `process` | pids and mailboxes | `kernel` |
+| crate | its job | depends on | largest circle |
+|---|---|---|---|
+| `kernel` | decides which job runs next | – | 1 |
+| `process` | pids and mailboxes | `kernel` | 1 |
 
 ## Unsafe
 

@@ -2,8 +2,10 @@
 //!
 //! - Paths are relative to the root and use `/`.
 //! - Build output is left out: folders named `target` and folders with a cache tag.
+//! - `.git` is left out, which is a file in a worktree.
 //! - Hidden folders are left out except `.ci`, `.cargo` and `.config`, which are ours.
 
+use std::cell::OnceCell;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -16,9 +18,24 @@ const RIVALS: &str = "lab/rivals/";
 pub(super) struct File {
     pub(super) path: String,
     pub(super) text: String,
+    syntax: OnceCell<Result<syn::File, syn::Error>>,
 }
 
 impl File {
+    fn new(path: String, text: String) -> Self {
+        Self {
+            path,
+            text,
+            syntax: OnceCell::new(),
+        }
+    }
+
+    /// The file as a parser of Rust reads it.
+    pub(super) fn syntax(&self) -> Result<&syn::File, &syn::Error> {
+        let parsed = self.syntax.get_or_init(|| syn::parse_file(&self.text));
+        parsed.as_ref()
+    }
+
     pub(super) fn is_rust(&self) -> bool {
         self.path.ends_with(".rs")
     }
@@ -72,10 +89,10 @@ impl Repository {
             };
             if kind.is_dir() && is_ours(&entry.path(), &name) {
                 self.load_folder(&path)?;
-            } else if kind.is_file() {
+            } else if kind.is_file() && name != ".git" {
                 let bytes = fs::read(entry.path()).map_err(|e| unreadable(&entry.path(), &e))?;
                 if let Ok(text) = String::from_utf8(bytes) {
-                    self.files.push(File { path, text });
+                    self.files.push(File::new(path, text));
                 }
             }
         }
@@ -85,6 +102,12 @@ impl Repository {
     /// The file at `path`, if there is one and it is text.
     pub(super) fn file(&self, path: &str) -> Option<&File> {
         self.files.iter().find(|file| file.path == path)
+    }
+
+    /// The root file of the crate in `folder`: that of its library, or else of its program.
+    pub(super) fn crate_root(&self, folder: &str) -> Option<&File> {
+        let library = self.file(&format!("{folder}/src/lib.rs"));
+        library.or_else(|| self.file(&format!("{folder}/src/main.rs")))
     }
 
     /// Whether a file or folder stands at `path`.
@@ -131,6 +154,7 @@ mod tests {
             ("a.rs", ""),
             (".ci/run", ""),
             (".git/config", ""),
+            ("a/.git", ""),
             ("target/debug/b.rs", ""),
             ("elsewhere/CACHEDIR.TAG", ""),
             ("elsewhere/c.rs", ""),

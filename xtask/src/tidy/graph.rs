@@ -1,0 +1,217 @@
+//! The import graph of each crate: which file names what of which other, and in which circles.
+//!
+//! - A file is a node; the root of the crate is none, because it only lists and re-exports.
+//! - Every path counts, in a `use` or not, and leads to the file that defines what it names.
+//! - The layers are the groups of `mod` items in the root, divided by empty lines, the lowest
+//!   first. An import from a lower layer to a higher one is an upward import.
+//! - A circle is a strongly connected component: from each of its files a way leads to all others.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+use proc_macro2::Span;
+use quote::ToTokens;
+use syn::Item;
+
+use super::crates;
+use super::modules::Modules;
+use super::repository::{File, Repository};
+
+/// One place where a file names something of another.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Import {
+    pub(super) from: String,
+    pub(super) line: usize,
+    pub(super) to: String,
+    pub(super) name: String,
+}
+
+/// The import graph of one crate.
+pub(super) struct Graph {
+    pub(super) folder: String,
+    pub(super) files: BTreeSet<String>,
+    pub(super) imports: BTreeSet<Import>,
+    /// The layer of each module of the root, counted from the lowest.
+    layers: BTreeMap<String, usize>,
+}
+
+/// Describes the graph of every crate in a line, or that of `only` with its circle in full.
+pub(super) fn describe(repository: &Repository, only: Option<&str>) -> Result<String, String> {
+    let (members, _) = crates::members(repository);
+    let mut text = String::new();
+    for member in members {
+        if only.is_none_or(|only| only == member.folder) {
+            let graph = Graph::load(repository, &member.folder);
+            text += &graph.line();
+            if only.is_some() {
+                text += &graph.details();
+            }
+        }
+    }
+    if text.is_empty() {
+        let name = only.unwrap_or_default();
+        return Err(format!(
+            "`{name}` is no crate of the workspace; name its folder."
+        ));
+    }
+    Ok(text)
+}
+
+impl Graph {
+    /// Reads the crate in `folder`.
+    pub(super) fn load(repository: &Repository, folder: &str) -> Self {
+        let modules = Modules::load(repository, folder);
+        let files = modules.all.iter().filter_map(|module| module.file.clone());
+        let mut imports = BTreeSet::new();
+        for (at, module) in modules.all.iter().enumerate() {
+            for named in &module.named {
+                let target = modules.resolve(at, &named.path);
+                let to = target.and_then(|target| modules.all[target.module].file.as_ref());
+                if let (Some(from), Some(to)) = (&module.file, to)
+                    && from != to
+                {
+                    imports.insert(Import {
+                        from: from.clone(),
+                        line: named.line,
+                        to: to.clone(),
+                        name: named.path.join("::"),
+                    });
+                }
+            }
+        }
+        Self {
+            folder: folder.to_owned(),
+            files: files.collect(),
+            imports,
+            layers: repository
+                .crate_root(folder)
+                .map(layers)
+                .unwrap_or_default(),
+        }
+    }
+
+    /// The files of the largest circle, in order; a file that is in none is a circle of one.
+    pub(super) fn circle<'a>(&'a self) -> BTreeSet<&'a str> {
+        let reached: BTreeMap<&'a str, BTreeSet<&'a str>> = self
+            .files
+            .iter()
+            .map(|file| (file.as_str(), self.reached_from(file)))
+            .collect();
+        let circle = |file: &&'a str| -> BTreeSet<&'a str> {
+            let back = reached[file]
+                .iter()
+                .filter(|other| reached[*other].contains(file));
+            back.copied().chain([*file]).collect()
+        };
+        // Of circles of one size the first, so that every run prints the same one.
+        let circles = reached.keys().map(circle).rev();
+        circles.max_by_key(BTreeSet::len).unwrap_or_default()
+    }
+
+    fn reached_from<'a>(&'a self, file: &'a str) -> BTreeSet<&'a str> {
+        let mut reached = BTreeSet::new();
+        let mut open = vec![file];
+        while let Some(file) = open.pop() {
+            let next = self.imports.iter().filter(|import| import.from == file);
+            open.extend(
+                next.map(|import| import.to.as_str())
+                    .filter(|to| reached.insert(*to)),
+            );
+        }
+        reached
+    }
+
+    /// The imports that lead from a lower layer to a higher one.
+    pub(super) fn upward(&self) -> impl Iterator<Item = &Import> {
+        let is_upward = |import: &&Import| self.layer(&import.from) < self.layer(&import.to);
+        self.imports.iter().filter(is_upward)
+    }
+
+    /// The layer of a file: that of the module of the root in which it is.
+    fn layer(&self, file: &str) -> usize {
+        let inside = file
+            .strip_prefix(&format!("{}/src/", self.folder))
+            .unwrap_or(file);
+        let module = inside.split(['/', '.']).next().unwrap_or(inside);
+        self.layers.get(module).copied().unwrap_or_default()
+    }
+
+    /// The number of files in the largest circle, 1 if there is none.
+    pub(super) fn largest_circle(&self) -> usize {
+        self.circle().len().max(1)
+    }
+
+    fn line(&self) -> String {
+        let (circle, files) = (self.largest_circle(), self.files.len());
+        let upward = self.upward().count();
+        format!(
+            "{}: largest circle {circle} of {files}, upward {upward}\n",
+            self.folder
+        )
+    }
+
+    fn details(&self) -> String {
+        let circle = self.circle();
+        let is_inside = |name: &String| circle.contains(name.as_str());
+        let inside = self
+            .imports
+            .iter()
+            .filter(|i| is_inside(&i.from) && is_inside(&i.to));
+        let mut text = String::new();
+        if circle.len() > 1 {
+            text += "\nthe files of the circle:\n";
+            for file in &circle {
+                let _ = writeln!(text, "{file}");
+            }
+        }
+        for (title, imports) in [
+            ("the imports inside the circle", inside.collect::<Vec<_>>()),
+            ("the upward imports", self.upward().collect()),
+        ] {
+            if !imports.is_empty() {
+                let _ = writeln!(text, "\n{title}:");
+            }
+            for Import {
+                from,
+                line,
+                to,
+                name,
+            } in imports
+            {
+                let _ = writeln!(text, "{from}:{line} → {to} ({name})");
+            }
+        }
+        text
+    }
+}
+
+/// The layer of each `mod` item of the root, by the empty lines between the items.
+fn layers(root: &File) -> BTreeMap<String, usize> {
+    let Ok(syntax) = root.syntax() else {
+        return BTreeMap::new();
+    };
+    let lines: Vec<&str> = root.text.lines().collect();
+    let (mut layers, mut layer, mut end) = (BTreeMap::new(), 0, None);
+    for item in &syntax.items {
+        let Item::Mod(module) = item else { continue };
+        let (first, last) = extent(item);
+        let between = end.map(|end: usize| &lines[end..first - 1]);
+        let is_empty = |line: &&str| line.trim().is_empty();
+        layer += usize::from(between.is_some_and(|lines| lines.iter().any(is_empty)));
+        layers.insert(module.ident.to_string(), layer);
+        end = Some(last);
+    }
+    layers
+}
+
+/// The first and the last line of an item, its attributes included.
+pub(super) fn extent(item: &Item) -> (usize, usize) {
+    let tokens: Vec<_> = item.to_token_stream().into_iter().collect();
+    let first = tokens
+        .first()
+        .map_or_else(Span::call_site, proc_macro2::TokenTree::span);
+    let last = tokens
+        .last()
+        .map_or_else(Span::call_site, proc_macro2::TokenTree::span);
+    (first.start().line, last.end().line)
+}
