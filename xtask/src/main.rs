@@ -21,6 +21,8 @@ enum Routine {
         #[arg(long, value_name = "CRATE", num_args = 0..=1, default_missing_value = "")]
         graph: Option<String>,
     },
+    /// List the files that use `unsafe`, each with the number of times it does.
+    UnsafeFiles,
     /// Run everything that has to pass before a change goes in.
     Ci,
     /// Run the longer proofs: stress tests, deeper loom models, AddressSanitizer.
@@ -37,7 +39,11 @@ fn main() -> ExitCode {
     let checkout = Checkout::here();
     match Arguments::parse().routine {
         Routine::Tidy { graph: None } => tidy(&checkout),
-        Routine::Tidy { graph: Some(name) } => graph(&checkout, &name),
+        Routine::Tidy { graph: Some(name) } => {
+            let only = Some(name.as_str()).filter(|name| !name.is_empty());
+            print(xtask::tidy::graph(checkout.root(), only))
+        }
+        Routine::UnsafeFiles => print(xtask::tidy::unsafe_files(checkout.root())),
         Routine::Ci => xtask::ci::ci(&checkout),
         Routine::Soak { minutes } => xtask::soak::soak(&checkout, minutes),
         Routine::BenchReport => xtask::bench_report::bench_report(&checkout),
@@ -69,10 +75,9 @@ fn tidy(checkout: &Checkout) -> ExitCode {
     }
 }
 
-/// Prints the import graph of every crate, or that of the named one in full.
-fn graph(checkout: &Checkout, name: &str) -> ExitCode {
-    let only = Some(name).filter(|name| !name.is_empty());
-    match xtask::tidy::graph(checkout.root(), only) {
+/// Prints a text, or the sentence that says why there is none.
+fn print(text: Result<String, String>) -> ExitCode {
+    match text {
         Ok(text) => {
             print!("{text}");
             ExitCode::SUCCESS

@@ -10,18 +10,18 @@ mod graph;
 mod modules;
 mod paths_in_code;
 mod repository;
-mod rust;
 
-mod cfgs;
 mod circles;
 mod crates;
+mod definitions;
 mod heads;
 mod lengths;
 mod lints;
 mod paths;
 mod places;
-mod ratchet;
-mod unsafety;
+mod syntax;
+mod types;
+mod unsafe_files;
 mod words;
 
 #[cfg(test)]
@@ -37,15 +37,17 @@ use repository::Repository;
 /// An error is a sentence that says which file could not be read.
 pub fn tidy(root: &Path) -> Result<Vec<Finding>, String> {
     let repository = Repository::load(root)?;
-    let checks: [fn(&Repository) -> Vec<Finding>; 10] = [
+    let checks: [fn(&Repository) -> Vec<Finding>; 12] = [
         crates::check,
         circles::check,
         lints::check,
         paths::check,
+        definitions::check,
         heads::check,
-        unsafety::check,
+        syntax::check,
+        unsafe_files::check,
+        types::check,
         lengths::check,
-        cfgs::check,
         words::check,
         places::check,
     ];
@@ -62,9 +64,16 @@ pub fn graph(root: &Path, only: Option<&str>) -> Result<String, String> {
     graph::describe(&Repository::load(root)?, only)
 }
 
+/// Lists the files that use `unsafe`, a line each.
+///
+/// An error is a sentence that says what could not be read.
+pub fn unsafe_files(root: &Path) -> Result<String, String> {
+    Ok(unsafe_files::list(&Repository::load(root)?))
+}
+
 #[cfg(test)]
 mod tests {
-    use super::made_up::MadeUp;
+    use super::made_up::{ARCHITECTURE, MadeUp};
     use super::*;
 
     #[test]
@@ -79,7 +88,7 @@ mod tests {
         made_up.write("kernel/src/zoo.rs", "fn headless() {}\n");
         made_up.write(
             "kernel/src/ant.rs",
-            "//! An ant.\n#[cfg(feature = \"x\")]\nfn f() {}\n",
+            "//! An ant.\n#![allow(unsafe_code)]\nfn f() {}\n",
         );
         let findings = tidy(made_up.root()).expect("the made-up repository can be read");
         let places: Vec<String> = findings
@@ -93,19 +102,26 @@ mod tests {
     fn every_check_is_run() {
         let word = format!("//! The kernel.\nstruct {}tor;\n", "Ac");
         let place = format!("See {}/a.\n", concat!("/wo", "rk"));
-        let long = format!("//! A leaf.\n{}", "// Line.\n".repeat(400));
+        let long = format!("//! A leaf.\n{}", "// Line.\n".repeat(450));
+        let circle = ARCHITECTURE.replace("| – | 1 |", "| – | 2 |");
         for (path, text) in [
-            ("kernel/src/lib.rs", "fn headless() {}\n"),
-            ("kernel/src/lib.rs", "//! The kernel.\nunsafe fn f() {}\n"),
-            ("kernel/src/lib.rs", &long),
+            ("kernel/src/slab.rs", "fn headless() {}\n"),
+            ("kernel/src/slab.rs", "//! A leaf.\nfn fn() {}\n"),
             (
-                "kernel/src/lib.rs",
-                "//! The kernel.\n#[cfg(feature = \"x\")]\nmod a;\n",
+                "kernel/src/slab.rs",
+                "//! A leaf.\n#![allow(unsafe_code)]\n",
             ),
+            (
+                "kernel/src/slab.rs",
+                "//! A leaf.\nstruct A;\nmod a { struct A; }\n",
+            ),
+            ("kernel/src/slab.rs", &long),
+            ("ARCHITECTURE.md", &circle),
             ("kernel/src/lib.rs", &word),
             ("kernel/Cargo.toml", "[package]\nname = \"weald-kernel\"\n"),
             ("Cargo.toml", "[workspace]\nmembers = [\"kernel\"]\n"),
             ("README.md", "See `kernel/src/gone.rs`.\n"),
+            ("README.md", "See `kernel/src/slab.rs` (`gone`).\n"),
             ("NOTES.txt", &place),
         ] {
             let made_up = MadeUp::sound();

@@ -2,7 +2,6 @@
 //!
 //! - `## Crates` has one table, `| crate | its job | depends on | largest circle |`. The third
 //!   column names folders of crates, separated by commas, or is a dash; the fourth is a number.
-//! - `## Unsafe` has one list; each line begins with a dash and the file in backticks.
 
 use super::Finding;
 use super::repository::Repository;
@@ -16,12 +15,6 @@ pub(super) struct Row {
     pub(super) folder: String,
     pub(super) depends_on: Vec<String>,
     pub(super) circle: usize,
-}
-
-/// One module in which `unsafe` is allowed.
-pub(super) struct UnsafeModule {
-    pub(super) line: usize,
-    pub(super) path: String,
 }
 
 /// Reads the table of crates; what is wrong with its form is a finding.
@@ -77,31 +70,6 @@ fn bare(name: &str) -> &str {
     name.trim().trim_matches('`')
 }
 
-/// Reads the list of modules that may be unsafe; what is wrong with its form is a finding.
-pub(super) fn unsafe_modules(repository: &Repository) -> Result<Vec<UnsafeModule>, Finding> {
-    let lines = section(repository, "Unsafe")?;
-    let items = lines.iter().filter(|(_, text)| text.starts_with("- "));
-    items
-        .map(|(line, text)| unsafe_module(*line, text))
-        .collect()
-}
-
-fn unsafe_module(line: usize, text: &str) -> Result<UnsafeModule, Finding> {
-    let path = text
-        .strip_prefix("- `")
-        .and_then(|rest| rest.split_once('`'));
-    let path = path
-        .filter(|(path, _)| path.ends_with(".rs"))
-        .ok_or_else(|| {
-            let sentence = "This item of `## Unsafe` does not begin with a Rust file in backticks.";
-            Finding::new(PAGE, line, sentence)
-        })?;
-    Ok(UnsafeModule {
-        line,
-        path: path.0.to_owned(),
-    })
-}
-
 /// The lines between the heading `## name` and the next one of its rank, numbered from 1.
 fn section<'a>(repository: &'a Repository, name: &str) -> Result<Vec<(usize, &'a str)>, Finding> {
     let missing = || {
@@ -154,17 +122,6 @@ mod tests {
         ] {
             let finding = crates(&MadeUp::new(&[(path, text)]).load()).err();
             assert_eq!(finding.map(|f| f.line), Some(line), "{text}");
-        }
-    }
-
-    #[test]
-    fn an_item_without_a_rust_file_is_a_finding() {
-        for text in [
-            "## Unsafe\n- kernel/src/a.rs\n",
-            "## Unsafe\n- `kernel/src`\n",
-        ] {
-            let finding = unsafe_modules(&MadeUp::new(&[(PAGE, text)]).load()).err();
-            assert_eq!(finding.map(|f| f.line), Some(2), "{text}");
         }
     }
 }

@@ -55,7 +55,6 @@ impl MadeUp {
                 "//! Pools of memory.\n#![allow(unsafe_code)]\n\nfn f() {\n    unsafe { g() }\n}\n",
             ),
             ("process/src/lib.rs", "//! Processes have mailboxes.\n"),
-            ("xtask/ratchet.txt", "# Nothing is over the limits.\n"),
             ("ARCHITECTURE.md", ARCHITECTURE),
         ])
     }
@@ -70,10 +69,6 @@ impl MadeUp {
         let folder = place.parent().expect("a file lies in a folder");
         fs::create_dir_all(folder).expect("the temporary folder is writable");
         fs::write(place, text).expect("the temporary folder is writable");
-    }
-
-    pub(super) fn remove(&self, path: &str) {
-        fs::remove_file(self.root.join(path)).expect("the test wrote this file before");
     }
 
     pub(super) fn load(&self) -> Repository {
@@ -128,7 +123,8 @@ impl Drop for MadeUp {
     }
 }
 
-const ARCHITECTURE: &str = "\
+/// The page of the sound repository.
+pub(super) const ARCHITECTURE: &str = "\
 # Architecture
 
 ## Crates
@@ -137,10 +133,6 @@ const ARCHITECTURE: &str = "\
 |---|---|---|---|
 | `kernel` | decides which job runs next | – | 1 |
 | `process` | pids and mailboxes | `kernel` | 1 |
-
-## Unsafe
-
-- `kernel/src/slab.rs` hands out memory.
 
 ## Absent
 

@@ -21,6 +21,8 @@ pub(super) struct Module {
     pub(super) path: Vec<String>,
     pub(super) file: Option<String>,
     pub(super) named: Vec<Named>,
+    /// The types that the module defines, each with its line.
+    pub(super) types: Vec<(String, usize)>,
     parent: usize,
     children: BTreeMap<String, usize>,
     imports: BTreeMap<String, Vec<String>>,
@@ -212,6 +214,9 @@ impl Module {
             item => type_name(item).map(|(name, _)| name),
         };
         self.items.extend(name.map(ToString::to_string));
+        let own_type = type_name(item).filter(|(_, attributes)| !only_for_tests(attributes));
+        let place = own_type.map(|(name, _)| (name.to_string(), name.span().start().line));
+        self.types.extend(place);
         self.named.extend(named);
     }
 }

@@ -1,10 +1,10 @@
-//! Check: every path of the repository that a page names exists.
+//! Check: every path of the repository that a page names in backticks exists. Links are lychee's.
 //!
-//! - Looked at are the targets of links, and names in backticks that look like a path of ours: the
-//!   first part is a file or folder of the root or of the page's folder, or one of `src`, `tests`
-//!   and their like. A single name is looked at if it ends like a source file or a page.
-//! - Blocks of code are left out, and so is CHANGELOG.md but for its links, because it tells of
-//!   files that are gone. `*` stands for any part of a name.
+//! - A name is looked at if its first part is a file or folder of the root or of the page's folder,
+//!   or one of `src`, `tests` and their like. A single name is looked at if it ends like a source
+//!   file or a page.
+//! - Blocks of code are left out, and so is CHANGELOG.md, which names files that are gone. `*` in a
+//!   name matches any part of it.
 
 use super::Finding;
 use super::repository::{File, Repository};
@@ -15,10 +15,10 @@ const ENDINGS: [&str; 3] = [".rs", ".md", ".toml"];
 const NEVER_LOOKED_FOR: [&str; 2] = ["target", "mod.rs"];
 
 pub(super) fn check(repository: &Repository) -> Vec<Finding> {
-    repository
+    let pages = repository
         .markdown()
-        .flat_map(|page| findings(repository, page))
-        .collect()
+        .filter(|page| page.path != "CHANGELOG.md");
+    pages.flat_map(|page| findings(repository, page)).collect()
 }
 
 fn findings(repository: &Repository, page: &File) -> Vec<Finding> {
@@ -31,10 +31,8 @@ fn findings(repository: &Repository, page: &File) -> Vec<Finding> {
         if in_block {
             continue;
         }
-        let links = links(line).filter(|link| !link_resolves(repository, page, link));
         let names = names(line).filter(|name| !name_resolves(repository, page, name));
-        let names = names.filter(|_| page.path != "CHANGELOG.md");
-        findings.extend(links.chain(names).map(|path| {
+        findings.extend(names.map(|path| {
             Finding::new(
                 &page.path,
                 at + 1,
@@ -43,29 +41,6 @@ fn findings(repository: &Repository, page: &File) -> Vec<Finding> {
         }));
     }
     findings
-}
-
-/// The targets of the links in a line, those that lead out of the repository left out.
-fn links(line: &str) -> impl Iterator<Item = &str> {
-    let inline = line
-        .split("](")
-        .skip(1)
-        .filter_map(|rest| rest.split([')', ' ']).next());
-    let below = line
-        .strip_prefix('[')
-        .and_then(|rest| rest.split_once("]: "));
-    let below = below.and_then(|(_, rest)| rest.split_whitespace().next());
-    let targets = inline
-        .chain(below)
-        .map(|t| t.split('#').next().unwrap_or(t));
-    targets.filter(|target| !target.is_empty() && !target.contains(':'))
-}
-
-fn link_resolves(repository: &Repository, page: &File, link: &str) -> bool {
-    match link.strip_prefix('/') {
-        Some(path) => repository.exists(path),
-        None => from(page.folder(), link).is_some_and(|path| repository.exists(&path)),
-    }
 }
 
 /// `path` as seen from `folder`, or nothing if it leads out of the repository.
@@ -166,8 +141,7 @@ mod tests {
             "`kernel/src/a.rs`, `kernel/src/`, `kernel/src/a.rs:12`, `src/a.rs`, `a.rs`",
             "`kernel/*/a*.rs`, `a.*`, `target/report.html`, `mod.rs`, `.rs`, `.md`",
             "`tokio/src/x.rs`, `a::b`, `send/receive`, `/proc/stat`, `cargo test x/y`, `1.5`",
-            "[a](/kernel/src/a.rs) [b](../docs/b.md#top) [c](https://a.b/c.md) [d](#d)",
-            "```\n`kernel/gone.rs`\n[a](gone.md)\n```",
+            "```\n`kernel/gone.rs`\n```",
         ] {
             repository("kernel/page.md", text).assert_none(check);
         }
@@ -191,24 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_to_nothing_or_out_of_the_repository_is_found() {
-        for text in [
-            "[a](gone.md)",
-            "[a](../gone.md#x)",
-            "[a](/gone.md)",
-            "[a](../../b.md)",
-            "[a]: gone.md",
-        ] {
-            let made_up = repository("kernel/page.md", &format!("{text}\n"));
-            made_up.assert_one(check, "kernel/page.md:1", "does not exist");
-        }
-    }
-
-    #[test]
-    fn the_changelog_may_name_what_is_gone_and_may_not_link_to_it() {
-        let made_up = repository("CHANGELOG.md", "`kernel/src/gone.rs` is gone.\n");
-        made_up.assert_none(check);
-        made_up.write("CHANGELOG.md", "[gone](kernel/src/gone.rs)\n");
-        made_up.assert_one(check, "CHANGELOG.md:1", "does not exist");
+    fn the_changelog_may_name_what_is_gone() {
+        repository("CHANGELOG.md", "`kernel/src/gone.rs` is gone.\n").assert_none(check);
     }
 }

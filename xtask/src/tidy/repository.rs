@@ -9,8 +9,6 @@ use std::cell::OnceCell;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::rust::Rust;
-
 const OUR_HIDDEN_FOLDERS: [&str; 3] = [".ci", ".cargo", ".config"];
 const RIVALS: &str = "lab/rivals/";
 
@@ -124,11 +122,9 @@ impl Repository {
         self.files.iter().filter(|file| file.is_rust())
     }
 
-    /// Every Rust file that keeps our rules, with its comments and strings told from its code.
-    pub(super) fn our_rust(&self) -> impl Iterator<Item = (&File, Rust)> {
-        self.all_rust()
-            .filter(|f| !f.is_of_a_rival())
-            .map(|file| (file, Rust::read(&file.text)))
+    /// Every Rust file that keeps our rules.
+    pub(super) fn our_rust(&self) -> impl Iterator<Item = &File> {
+        self.all_rust().filter(|file| !file.is_of_a_rival())
     }
 }
 
