@@ -35,6 +35,20 @@ impl Checkout {
         &self.root
     }
 
+    /// The folder for build output.
+    pub fn target(&self) -> &Path {
+        &self.target
+    }
+
+    /// Whether rustup has a toolchain with a name that begins so.
+    pub fn has_toolchain(&self, name: &str) -> bool {
+        let list = self.command("rustup toolchain list").output();
+        list.is_ok_and(|list| {
+            let names = String::from_utf8_lossy(&list.stdout).into_owned();
+            names.lines().any(|line| line.starts_with(name))
+        })
+    }
+
     /// The command `cargo` with these arguments, separated by spaces.
     pub fn cargo(&self, arguments: &str) -> Command {
         self.command(&format!("cargo {arguments}"))

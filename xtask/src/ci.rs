@@ -39,6 +39,9 @@ pub fn ci(checkout: &Checkout) -> ExitCode {
         let output = run_and_keep(&mut checkout.cargo("run --release -- bench --quick --json"))?;
         passed(smoke::judge(&output))
     });
+    println!(
+        "Left out: `cargo xtask lint`, `msrv`, `miri`, `fuzz` and `soak`, which need other programs, toolchains or time."
+    );
     tally.finish()
 }
 

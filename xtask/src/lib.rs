@@ -5,6 +5,7 @@
 
 pub mod checkout;
 pub mod steps;
+pub mod tools;
 
 pub mod loom;
 pub mod smoke;
@@ -12,4 +13,6 @@ pub mod tidy;
 
 pub mod bench_report;
 pub mod ci;
+pub mod lint;
 pub mod soak;
+pub mod toolchains;

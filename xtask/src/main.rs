@@ -25,6 +25,18 @@ enum Routine {
     UnsafeFiles,
     /// Run everything that has to pass before a change goes in.
     Ci,
+    /// Run the linters of others: spelling, dependencies, links.
+    Lint,
+    /// Check the workspace with the oldest compiler that it supports.
+    Msrv,
+    /// Run the tests of the tree under Miri.
+    Miri,
+    /// Run each fuzz target.
+    Fuzz {
+        /// Seconds for each target.
+        #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..))]
+        seconds: u64,
+    },
     /// Run the longer proofs: stress tests, deeper loom models, AddressSanitizer.
     Soak {
         /// Minutes that the stress tests take together.
@@ -45,6 +57,10 @@ fn main() -> ExitCode {
         }
         Routine::UnsafeFiles => print(xtask::tidy::unsafe_files(checkout.root())),
         Routine::Ci => xtask::ci::ci(&checkout),
+        Routine::Lint => xtask::lint::lint(&checkout),
+        Routine::Msrv => xtask::toolchains::msrv(&checkout),
+        Routine::Miri => xtask::toolchains::miri(&checkout),
+        Routine::Fuzz { seconds } => xtask::toolchains::fuzz(&checkout, seconds),
         Routine::Soak { minutes } => xtask::soak::soak(&checkout, minutes),
         Routine::BenchReport => xtask::bench_report::bench_report(&checkout),
     }

@@ -53,10 +53,9 @@ fn listed(output: &str) -> u64 {
 
 /// Runs the tests with every access to memory checked; the kernel's pools stand aside for it.
 fn address_sanitizer(checkout: &Checkout) -> Outcome {
-    let toolchains = run_and_keep(&mut checkout.command("rustup toolchain list"));
-    if !toolchains.is_ok_and(|list| list.lines().any(|line| line.starts_with("nightly"))) {
+    if !checkout.has_toolchain("nightly") {
         let sentence =
-            "AddressSanitizer needs a nightly toolchain: `rustup toolchain add nightly`.";
+            "AddressSanitizer needs a nightly toolchain: `rustup toolchain install nightly`.";
         return Ok(Verdict::Skipped(sentence.to_owned()));
     }
     let line = format!("+nightly test {PACKAGES} --target {PLATFORM}");

