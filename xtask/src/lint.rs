@@ -11,7 +11,11 @@ use crate::tools::{DENY, LYCHEE, TYPOS, Tool};
 /// Runs every step and prints the count.
 pub fn lint(checkout: &Checkout) -> ExitCode {
     let mut tally = Tally::default();
-    tally.step("typos", || with(checkout, &TYPOS, |typos| run(typos)));
+    tally.step("spelling", || with(checkout, &TYPOS, run));
+    tally.step("words", || {
+        let arguments = ["--isolated", "--config", ".ci/words.toml"];
+        with(checkout, &TYPOS, |typos| run(typos.args(arguments)))
+    });
     tally.step("dependencies", || {
         with(checkout, &DENY, |deny| {
             run(deny.args(["check", "bans", "licenses", "sources"]))

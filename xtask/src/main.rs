@@ -1,4 +1,4 @@
-//! The `cargo xtask` program: reads the command line and calls the routine that was named.
+//! The `cargo xtask` program: parses the command line and runs the routine.
 
 use std::process::ExitCode;
 
@@ -23,7 +23,7 @@ enum Routine {
     },
     /// List the files that use `unsafe`, each with the number of times it does.
     UnsafeFiles,
-    /// Run everything that has to pass before a change goes in.
+    /// Run everything that must pass before a change is merged.
     Ci,
     /// Run the linters of others: spelling, dependencies, links.
     Lint,
@@ -37,9 +37,9 @@ enum Routine {
         #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..))]
         seconds: u64,
     },
-    /// Run the longer proofs: stress tests, deeper loom models, AddressSanitizer.
+    /// Run stress tests, deeper loom models and AddressSanitizer.
     Soak {
-        /// Minutes that the stress tests take together.
+        /// Minutes for all stress tests together.
         #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..))]
         minutes: u64,
     },
@@ -66,7 +66,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Prints what the tidy checks found, one sentence a line, and the count.
+/// Prints the findings of the checks, one per line, and their count.
 fn tidy(checkout: &Checkout) -> ExitCode {
     let findings = match xtask::tidy::tidy(checkout.root()) {
         Ok(findings) => findings,
@@ -91,7 +91,7 @@ fn tidy(checkout: &Checkout) -> ExitCode {
     }
 }
 
-/// Prints a text, or the sentence that says why there is none.
+/// Prints a text, or the sentence that says why it is missing.
 fn print(text: Result<String, String>) -> ExitCode {
     match text {
         Ok(text) => {

@@ -43,7 +43,7 @@ pub fn miri(checkout: &Checkout) -> ExitCode {
     tally.finish()
 }
 
-/// Runs each fuzz target for so many seconds.
+/// Runs each fuzz target for `seconds`.
 pub fn fuzz(checkout: &Checkout, seconds: u64) -> ExitCode {
     let mut tally = Tally::default();
     let targets = match targets(checkout) {

@@ -1,4 +1,4 @@
-//! What ARCHITECTURE.md promises in the form that checks can read.
+//! The parts of ARCHITECTURE.md that checks read.
 //!
 //! - `## Crates` has one table, `| crate | its job | depends on | largest circle |`. The third
 //!   column names folders of crates, separated by commas, or is a dash; the fourth is a number.
@@ -17,7 +17,7 @@ pub(super) struct Row {
     pub(super) circle: usize,
 }
 
-/// Reads the table of crates; what is wrong with its form is a finding.
+/// Reads the table of crates. A malformed table is a finding.
 pub(super) fn crates(repository: &Repository) -> Result<Vec<Row>, Finding> {
     let lines = section(repository, "Crates")?;
     let mut table = lines.iter().filter(|(_, text)| text.starts_with('|'));
@@ -41,7 +41,7 @@ fn row(line: usize, text: &str) -> Result<Row, Finding> {
         return Err(Finding::new(PAGE, line, sentence));
     };
     let circle = circle.parse().map_err(|_| {
-        let sentence = "The column `largest circle` of this row is no number of files.";
+        let sentence = "The column `largest circle` of this row is not a number of files.";
         Finding::new(PAGE, line, sentence)
     })?;
     let names = depends_on
@@ -57,7 +57,7 @@ fn row(line: usize, text: &str) -> Result<Row, Finding> {
     })
 }
 
-/// The cells of a table row, trimmed; a bar behind a backslash does not divide.
+/// The cells of a table row, trimmed. A bar after a backslash does not separate cells.
 fn cells(text: &str) -> Vec<String> {
     let text = text.trim().trim_start_matches('|').replace("\\|", "\u{0}");
     let text = text.strip_suffix('|').unwrap_or(&text);
@@ -70,10 +70,10 @@ fn bare(name: &str) -> &str {
     name.trim().trim_matches('`')
 }
 
-/// The lines between the heading `## name` and the next one of its rank, numbered from 1.
+/// The lines below the heading `## name`, up to the next heading of its level, numbered from 1.
 fn section<'a>(repository: &'a Repository, name: &str) -> Result<Vec<(usize, &'a str)>, Finding> {
     let missing = || {
-        let sentence = format!("The section `## {name}` is missing; the checks of tidy read it.");
+        let sentence = format!("The section `## {name}` is missing, and tidy reads it.");
         Finding::new(PAGE, 1, sentence)
     };
     let page = repository.file(PAGE).ok_or_else(missing)?;

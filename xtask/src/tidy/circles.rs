@@ -1,8 +1,8 @@
 //! Check: the files of a crate import downward only, and no circle of imports grows.
 //!
-//! - The layers are those of the crate's root; `graph.rs` says how they are read.
-//! - The largest circle of each crate is that of the table in ARCHITECTURE.md: more is not
-//!   permitted, and less is written down there, so that what was won stays.
+//! - The root of the crate lists the layers; `graph.rs` says how.
+//! - The table in ARCHITECTURE.md has the size of each crate's largest circle. A larger one is a
+//!   finding, and so is a smaller one, so that the table is lowered.
 
 use std::cmp::Ordering;
 
@@ -12,7 +12,7 @@ use super::graph::{Graph, Import};
 use super::repository::Repository;
 
 pub(super) fn check(repository: &Repository) -> Vec<Finding> {
-    // A table that cannot be read is a finding of the crates and not repeated here.
+    // An unreadable table is a finding of `crates.rs`.
     let rows = architecture::crates(repository).unwrap_or_default();
     rows.iter()
         .flat_map(|row| {
@@ -31,7 +31,7 @@ fn finding(import: &Import) -> Finding {
         name,
     } = import;
     let sentence = format!(
-        "`{name}` is in `{to}`, which the root of the crate lists in a higher layer; turn the import round."
+        "`{name}` is in `{to}`, which the root of the crate lists in a higher layer; reverse the import, or move one of the two."
     );
     Finding::new(from, *line, sentence)
 }

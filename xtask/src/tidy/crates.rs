@@ -1,7 +1,7 @@
-//! Check: the arrows between the crates are those of the table in ARCHITECTURE.md.
+//! Check: the crates depend on each other as the table in ARCHITECTURE.md says.
 //!
-//! Dependencies of the build and of a platform count; those of tests and examples do not, because
-//! no crate passes them on.
+//! Build dependencies and those of a platform count. Those of tests and examples do not, because they
+//! are not passed on.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use super::Finding;
 use super::architecture::{self, PAGE, Row};
 use super::repository::Repository;
 
-/// One crate of the workspace as its manifest has it.
+/// One crate of the workspace, with its manifest.
 pub(super) struct Member {
     pub(super) folder: String,
     pub(super) manifest: String,
@@ -35,7 +35,7 @@ pub(super) fn check(repository: &Repository) -> Vec<Finding> {
         .filter(|row| members.iter().all(|m| m.folder != row.folder))
     {
         let sentence = format!(
-            "`{}` is no crate of the workspace; take the row out.",
+            "`{}` is not a crate of the workspace; remove the row.",
             row.folder
         );
         findings.push(Finding::new(PAGE, row.line, sentence));
@@ -50,7 +50,7 @@ fn no_row(folder: &str) -> String {
 fn compare(row: &Row, arrows: &[String]) -> Vec<Finding> {
     let folder = &row.folder;
     let undeclared = arrows.iter().filter(|arrow| !row.depends_on.contains(arrow)).map(|arrow| {
-        format!("`{folder}` depends on `{arrow}`, and the table does not say so; a new arrow needs a decision.")
+        format!("`{folder}` depends on `{arrow}`, and the table does not say so; a new dependency needs a decision.")
     });
     let unused = row
         .depends_on
@@ -67,7 +67,7 @@ fn compare(row: &Row, arrows: &[String]) -> Vec<Finding> {
         .collect()
 }
 
-/// The crates of the workspace; a manifest that is missing or malformed is a finding.
+/// The crates of the workspace. A missing or malformed manifest is a finding.
 pub(super) fn members(repository: &Repository) -> (Vec<Member>, Vec<Finding>) {
     let root = match manifest(repository, "Cargo.toml") {
         Ok(root) => root,
@@ -119,7 +119,7 @@ fn manifest(repository: &Repository, path: &str) -> Result<Table, Finding> {
     })
 }
 
-/// The folders of the crates that `member` depends on, in order.
+/// The folders of the crates that `member` depends on, sorted.
 fn arrows(repository: &Repository, members: &[Member], member: &Member) -> Vec<String> {
     let aliases = manifest(repository, "Cargo.toml").unwrap_or_default();
     let aliases = aliases.get("workspace").and_then(|w| w.get("dependencies"));
@@ -151,7 +151,7 @@ fn arrows(repository: &Repository, members: &[Member], member: &Member) -> Vec<S
     arrows
 }
 
-/// The package that a dependency names: its key, unless it was renamed here or in the workspace.
+/// The package of a dependency: its key, unless it is renamed here or in the workspace.
 fn package<'a>(key: &'a str, value: &'a Value, aliases: Option<&'a Value>) -> &'a str {
     let alias = aliases
         .and_then(|aliases| aliases.get(key))
@@ -166,12 +166,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_graph_of_the_table_passes() {
+    fn the_dependencies_of_the_table_pass() {
         MadeUp::sound().assert_none(check);
     }
 
     #[test]
-    fn an_arrow_that_the_table_does_not_have_is_found() {
+    fn a_dependency_that_is_not_in_the_table_is_found() {
         for arrow in [
             "[dependencies]\nweald-process.path = \"../process\"\n",
             "[build-dependencies]\nweald-process.path = \"../process\"\n",
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn an_arrow_that_the_manifest_does_not_have_is_found() {
+    fn a_dependency_that_is_not_in_the_manifest_is_found() {
         let made_up = MadeUp::sound();
         made_up.write(
             "process/Cargo.toml",
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dependency_of_the_tests_is_no_arrow() {
+    fn a_dependency_of_the_tests_does_not_count() {
         let made_up = MadeUp::sound();
         let text =
             "package.name = \"weald-kernel\"\n[dev-dependencies]\nweald-process.path = \"x\"\n";
@@ -227,7 +227,7 @@ mod tests {
         made_up.write("lab/Cargo.toml", "[package]\nname = \"weald-lab\"\n");
         made_up.assert_one(check, "lab/Cargo.toml:1", "`lab` is not in the table");
         made_up.write("Cargo.toml", "[workspace]\nmembers = [\"kernel\"]\n");
-        made_up.assert_one(check, "ARCHITECTURE.md:8", "`process` is no crate");
+        made_up.assert_one(check, "ARCHITECTURE.md:8", "`process` is not a crate");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What a check of tidy returns: a place, and a sentence that says what to do there.
+//! What a check returns: a place, and a sentence that says what to do there.
 
 use std::fmt;
 

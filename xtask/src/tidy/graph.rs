@@ -1,10 +1,9 @@
-//! The import graph of each crate: which file names what of which other, and in which circles.
+//! The import graph of each crate: which file names something of which other file, its layers and circles.
 //!
-//! - A file is a node; the root of the crate is none, because it only lists and re-exports.
-//! - Every path counts, in a `use` or not, and leads to the file that defines what it names.
-//! - The layers are the groups of `mod` items in the root, divided by empty lines, the lowest
-//!   first. An import from a lower layer to a higher one is an upward import.
-//! - A circle is a strongly connected component: from each of its files a way leads to all others.
+//! - A node is a file. The root of the crate is not one, because it only lists and re-exports.
+//! - Every path counts, in a `use` or elsewhere, and resolves to the file that defines what it names.
+//! - The layers are the groups of `mod` items in the root, separated by empty lines, lowest first. An import from a lower layer to a higher one is an upward import.
+//! - A circle is a strongly connected component: each of its files imports every other, directly or not.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -35,7 +34,7 @@ pub(super) struct Graph {
     layers: BTreeMap<String, usize>,
 }
 
-/// Describes the graph of every crate in a line, or that of `only` with its circle in full.
+/// Describes the graph of every crate in one line each, or of `only` with its circle in full.
 pub(super) fn describe(repository: &Repository, only: Option<&str>) -> Result<String, String> {
     let (members, _) = crates::members(repository);
     let mut text = String::new();
@@ -51,7 +50,7 @@ pub(super) fn describe(repository: &Repository, only: Option<&str>) -> Result<St
     if text.is_empty() {
         let name = only.unwrap_or_default();
         return Err(format!(
-            "`{name}` is no crate of the workspace; name its folder."
+            "`{name}` is not a crate of the workspace; name the folder of one."
         ));
     }
     Ok(text)
@@ -90,7 +89,7 @@ impl Graph {
         }
     }
 
-    /// The files of the largest circle, in order; a file that is in none is a circle of one.
+    /// The files of the largest circle, sorted. A file outside any circle counts as a circle of one.
     pub(super) fn circle<'a>(&'a self) -> BTreeSet<&'a str> {
         let reached: BTreeMap<&'a str, BTreeSet<&'a str>> = self
             .files
@@ -103,7 +102,7 @@ impl Graph {
                 .filter(|other| reached[*other].contains(file));
             back.copied().chain([*file]).collect()
         };
-        // Of circles of one size the first, so that every run prints the same one.
+        // The first of equally large circles.
         let circles = reached.keys().map(circle).rev();
         circles.max_by_key(BTreeSet::len).unwrap_or_default()
     }
@@ -121,13 +120,13 @@ impl Graph {
         reached
     }
 
-    /// The imports that lead from a lower layer to a higher one.
+    /// The imports from a lower layer to a higher one.
     pub(super) fn upward(&self) -> impl Iterator<Item = &Import> {
         let is_upward = |import: &&Import| self.layer(&import.from) < self.layer(&import.to);
         self.imports.iter().filter(is_upward)
     }
 
-    /// The layer of a file: that of the module of the root in which it is.
+    /// The layer of a file, which is the layer of its module in the root.
     fn layer(&self, file: &str) -> usize {
         let inside = file
             .strip_prefix(&format!("{}/src/", self.folder))
@@ -185,7 +184,7 @@ impl Graph {
     }
 }
 
-/// The layer of each `mod` item of the root, by the empty lines between the items.
+/// The layer of each `mod` item of the root, from the empty lines between the items.
 fn layers(root: &File) -> BTreeMap<String, usize> {
     let Ok(syntax) = root.syntax() else {
         return BTreeMap::new();

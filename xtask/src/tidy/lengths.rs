@@ -1,4 +1,4 @@
-//! Check: a file is short enough to be read at once. The length of functions is clippy's `too_many_lines`.
+//! Check: a file is short. Clippy's `too_many_lines` limits functions.
 //!
 //! A file is measured without its test modules; a file of tests is not measured.
 
@@ -20,7 +20,7 @@ pub(super) fn check(repository: &Repository) -> Vec<Finding> {
 
 fn finding(file: &File) -> Option<Finding> {
     let lines = file.text.lines().count() - lines_of_tests(file);
-    let sentence = format!("The file has {lines} lines, the limit is {LIMIT}; divide it.");
+    let sentence = format!("The file has {lines} lines, the limit is {LIMIT}; split it.");
     (lines > LIMIT).then(|| Finding::new(&file.path, 1, sentence))
 }
 

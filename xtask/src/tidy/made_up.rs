@@ -1,4 +1,4 @@
-//! A made-up repository in a temporary folder, on which the tests see each check fail and pass.
+//! A made-up repository in a temporary folder, for tests that see each check pass and fail.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,10 +7,10 @@ use std::{env, fs, process};
 use super::Finding;
 use super::repository::Repository;
 
-/// Made-up repositories of this run so far, so that each has a folder of its own.
+/// The number of made-up repositories in this run, so that each gets its own folder.
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
-/// A folder that goes away with this value.
+/// A temporary folder that is removed with this value.
 pub(crate) struct MadeUp {
     root: PathBuf,
 }
@@ -63,10 +63,10 @@ impl MadeUp {
         &self.root
     }
 
-    /// Writes a file, over the one that may be there.
+    /// Writes a file, or overwrites it.
     pub(super) fn write(&self, path: &str, text: &str) {
         let place = self.root.join(path);
-        let folder = place.parent().expect("a file lies in a folder");
+        let folder = place.parent().expect("a file is in a folder");
         fs::create_dir_all(folder).expect("the temporary folder is writable");
         fs::write(place, text).expect("the temporary folder is writable");
     }
@@ -118,7 +118,7 @@ impl MadeUp {
 
 impl Drop for MadeUp {
     fn drop(&mut self) {
-        // A folder that stays behind in the temporary folder harms nobody.
+        // A folder left in the temporary folder does no harm.
         let _ = fs::remove_dir_all(&self.root);
     }
 }

@@ -1,8 +1,8 @@
-//! The modules of one crate: the file of each, what it names, and where a path leads.
+//! The modules of one crate: the file of each, what it names, and what a path resolves to.
 //!
-//! - The root is module 0. It has no file here, because it only lists and re-exports.
-//! - Modules and items that only tests see are left out.
-//! - A path that leaves the crate leads nowhere.
+//! - The root is module 0. It has no file here, because it only lists and re-exports modules.
+//! - Modules and items of test builds are left out.
+//! - A path into another crate resolves to nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ use syn::{Attribute, Item};
 use super::paths_in_code::{Named, is_for_tests, paths};
 use super::repository::Repository;
 
-/// How many re-exports in a row are followed; more is taken for a circle of them.
+/// The longest chain of re-exports that is followed; a longer one is taken for a cycle.
 const RE_EXPORTS: usize = 16;
 
 /// One module, inline or a file of its own.
@@ -36,21 +36,21 @@ pub(super) struct Modules {
     folder: String,
 }
 
-/// Where a path leads: a module, or an item in it.
+/// What a path resolves to: a module, or an item in it.
 #[derive(Clone, Copy)]
 pub(super) struct Target {
     pub(super) module: usize,
     is_item: bool,
 }
 
-/// Whether one of the attributes hides its item from all builds except that of the tests.
+/// Whether one of the attributes limits its item to builds for tests.
 pub(super) fn only_for_tests(attributes: &[Attribute]) -> bool {
     attributes
         .iter()
         .any(|attribute| is_for_tests(&attribute.meta.to_token_stream().to_string()))
 }
 
-/// The name and the attributes of a type, a trait or an alias; other items have none.
+/// The name and the attributes of a type, a trait or an alias, and nothing for other items.
 pub(super) fn type_name(item: &Item) -> Option<(&syn::Ident, &[Attribute])> {
     Some(match item {
         Item::Struct(item) => (&item.ident, &item.attrs),
@@ -127,7 +127,7 @@ impl Modules {
         repository.file(&format!("{stem}.rs"))
     }
 
-    /// Where `path`, named in the module `from`, leads.
+    /// Resolves `path` as named in the module `from`.
     pub(super) fn resolve(&self, from: usize, path: &[String]) -> Option<Target> {
         self.find(from, path, RE_EXPORTS)
     }

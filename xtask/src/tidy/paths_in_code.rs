@@ -1,11 +1,11 @@
 //! Every path that a piece of Rust names, such as `crate::a::B`, read from its tokens.
 //!
-//! - `use` trees are unfolded, and macro bodies are read like any other code.
+//! - `use` trees are flattened, and macro bodies are read like any other code.
 //! - Attributes, `pub(in …)` and items that only tests see are left out.
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
-/// One path, with the name that a `use` gives it and the line of its first segment in the tree.
+/// One path, with the name that a `use` gives it, and the line of its first own segment.
 pub(super) struct Named {
     pub(super) path: Vec<String>,
     pub(super) alias: String,
@@ -19,7 +19,7 @@ pub(super) fn paths(tokens: TokenStream) -> Vec<Named> {
     named
 }
 
-/// Whether an attribute, given as text, hides its item from every build except that of the tests.
+/// Whether an attribute, given as text, limits its item to builds for tests.
 pub(super) fn is_for_tests(attribute: &str) -> bool {
     let condition: String = attribute.split_whitespace().collect();
     let mut words = condition.split(|c: char| !c.is_alphanumeric() && c != '_');
@@ -57,7 +57,7 @@ fn scan(tokens: TokenStream, prefix: &[String], named: &mut Vec<Named>) {
     }
 }
 
-/// Reads the path that begins at `at`, and what a `use` hangs below it; returns its length.
+/// Reads the path that starts at `at`, with the `use` tree below it, and returns its length in tokens.
 fn path(tokens: &[TokenTree], at: usize, prefix: &[String], named: &mut Vec<Named>) -> usize {
     let is_tail = at > 1 && tokens[at - 2..at].iter().all(|token| is(token, ':'));
     let mut path = prefix.to_vec();
@@ -107,7 +107,7 @@ fn push(mut path: Vec<String>, alias: &str, first: &TokenTree, named: &mut Vec<N
     });
 }
 
-/// How many tokens the item has that begins here: to its `;` or its braces.
+/// The length in tokens of the item that starts here, up to its `;` or its braces.
 fn item_length(tokens: &[TokenTree]) -> usize {
     let is_end = |token: &TokenTree| match token {
         TokenTree::Group(group) => group.delimiter() == Delimiter::Brace,
@@ -126,14 +126,14 @@ mod tests {
     use super::*;
 
     fn found(text: &str) -> Vec<String> {
-        let tokens = text.parse().expect("the text is made of tokens");
+        let tokens = text.parse().expect("the text consists of tokens");
         let name =
             |named: Named| format!("{} {}:{}", named.line, named.path.join("::"), named.alias);
         paths(tokens).into_iter().map(name).collect()
     }
 
     #[test]
-    fn a_use_tree_is_unfolded() {
+    fn a_use_tree_is_flattened() {
         assert_eq!(
             found("pub(in crate::z) use crate::{a::{self, B as C},\n d::*};"),
             ["1 crate::a:a", "1 crate::a::B:C", "2 crate::d::*:*"]
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_condition_that_other_builds_can_meet_is_not_for_tests() {
+    fn a_condition_that_another_build_can_meet_is_not_for_tests() {
         for (attribute, expected) in [
             ("cfg(test)", true),
             ("cfg (all (loom , test))", true),

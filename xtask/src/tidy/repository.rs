@@ -1,4 +1,4 @@
-//! The text files of the repository, read once, and what the checks ask about them.
+//! The text files of the repository, read once for all checks.
 //!
 //! - Paths are relative to the root and use `/`.
 //! - Build output is left out: folders named `target` and folders with a cache tag. So is what
@@ -30,7 +30,7 @@ impl File {
         }
     }
 
-    /// The file as a parser of Rust reads it.
+    /// The parsed file, or the error of the parser.
     pub(super) fn syntax(&self) -> Result<&syn::File, &syn::Error> {
         let parsed = self.syntax.get_or_init(|| syn::parse_file(&self.text));
         parsed.as_ref()
@@ -110,7 +110,7 @@ impl Repository {
         library.or_else(|| self.file(&format!("{folder}/src/main.rs")))
     }
 
-    /// Whether a file or folder stands at `path`.
+    /// Whether there is a file or folder at `path`.
     pub(super) fn exists(&self, path: &str) -> bool {
         self.root.join(path).exists()
     }
@@ -119,7 +119,7 @@ impl Repository {
         self.files.iter().filter(|file| file.is_markdown())
     }
 
-    /// Every Rust file, the rivals' included.
+    /// Every Rust file, including those of the rivals.
     pub(super) fn all_rust(&self) -> impl Iterator<Item = &File> {
         self.files.iter().filter(|file| file.is_rust())
     }
@@ -136,10 +136,7 @@ fn is_ours(place: &Path, name: &str) -> bool {
 }
 
 fn unreadable(place: &Path, error: &std::io::Error) -> String {
-    format!(
-        "{} could not be read ({error}); make it readable and try again.",
-        place.display()
-    )
+    format!("{} could not be read: {error}.", place.display())
 }
 
 #[cfg(test)]

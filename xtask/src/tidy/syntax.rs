@@ -1,4 +1,4 @@
-//! Check: every file can be parsed, because the other checks pass over one that cannot.
+//! Check: every file can be parsed, because the other checks skip a file that cannot.
 
 use super::Finding;
 use super::repository::Repository;
@@ -8,7 +8,7 @@ pub(super) fn check(repository: &Repository) -> Vec<Finding> {
         .our_rust()
         .filter_map(|file| Some((file, file.syntax().err()?)));
     let finding = |(file, error): (&super::repository::File, &syn::Error)| {
-        let sentence = format!("The file cannot be parsed ({error}); mend it.");
+        let sentence = format!("The file cannot be parsed ({error}); fix it.");
         Finding::new(&file.path, error.span().start().line, sentence)
     };
     errors.map(finding).collect()

@@ -1,7 +1,7 @@
-//! Check: a type has one name inside a crate, and a name means one type.
+//! Check: inside a crate a name means one type.
 //!
 //! - Structs, enums, unions, traits and aliases count, at the level of modules.
-//! - Associated types, and what only tests see, do not.
+//! - Associated types and test builds do not.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use super::crates;
 use super::modules::Modules;
 use super::repository::Repository;
 
-/// Names that are defined twice on purpose: the folder of the crate, the names, and the reason.
+/// Names that are defined twice on purpose: the folder of the crate, the names and the reason.
 const TWICE: [(&str, &[&str], &str); 2] = [
     (
         "sync",
@@ -23,12 +23,12 @@ const TWICE: [(&str, &[&str], &str); 2] = [
             "Closed",
             "Full",
         ],
-        "users name them behind their tool, `oneshot::Sender`, as in the standard library and Tokio",
+        "users write them after their module, `oneshot::Sender`, as in the standard library and Tokio",
     ),
     (
         "kernel",
         &["Scope"],
-        "users name them `Scope` and `fork::Scope`, each after its function",
+        "users write `Scope` and `fork::Scope`, each for the function `scope` beside it",
     ),
 ];
 

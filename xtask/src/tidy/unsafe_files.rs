@@ -1,6 +1,6 @@
-//! The files that use `unsafe`, and a check: no file keeps a permission that it does not need.
+//! The files that use `unsafe`, and a check that no file permits it without need.
 //!
-//! The compiler denies `unsafe_code` everywhere else, so no list of these files is kept by hand.
+//! The compiler denies `unsafe_code` in every other file, so nobody keeps a list by hand.
 
 use proc_macro2::{TokenStream, TokenTree};
 use quote::ToTokens;
@@ -12,7 +12,7 @@ pub(super) fn check(repository: &Repository) -> Vec<Finding> {
     repository.our_rust().filter_map(idle_permission).collect()
 }
 
-/// The path of every file that uses `unsafe`, with the number of times it does, a line each.
+/// Every file that uses `unsafe`, one per line, with the number of uses.
 pub(super) fn list(repository: &Repository) -> String {
     let counted = repository.our_rust().map(|file| (file, uses(file)));
     let unsafe_ones = counted.filter(|(_, count)| *count > 0);
@@ -29,7 +29,7 @@ fn idle_permission(file: &File) -> Option<Finding> {
                 .any(|lint| line.contains(lint))
     };
     let line = file.text.lines().position(permits)? + 1;
-    let sentence = "The file permits `unsafe` and has none; take the permission out.";
+    let sentence = "The file permits `unsafe` and has none; remove the permission.";
     (uses(file) == 0).then(|| Finding::new(&file.path, line, sentence))
 }
 
@@ -81,9 +81,9 @@ mod tests {
             let made_up = MadeUp::sound();
             made_up.write(
                 "kernel/src/slab.rs",
-                &format!("//! Not unsafe any longer.\n{permission}\n"),
+                &format!("//! No longer unsafe.\n{permission}\n"),
             );
-            made_up.assert_one(check, "kernel/src/slab.rs:2", "take the permission out");
+            made_up.assert_one(check, "kernel/src/slab.rs:2", "remove the permission");
         }
     }
 }
