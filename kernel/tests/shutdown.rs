@@ -123,6 +123,7 @@ fn who_leaves_its_wait_only_at_the_deadline_gets_a_moment_for_it() {
     struct Leaves;
     impl Drop for Leaves {
         fn drop(&mut self) {
+            #[expect(clippy::disallowed_methods, reason = "the destructor has to take time")]
             std::thread::sleep(Duration::from_millis(5));
         }
     }
