@@ -29,7 +29,7 @@ enum Routine {
     Lint,
     /// Check the workspace with the oldest compiler that it supports.
     Msrv,
-    /// Run the tests of the tree under Miri.
+    /// Run the unit tests of the tree under Miri.
     Miri,
     /// Run each fuzz target.
     Fuzz {

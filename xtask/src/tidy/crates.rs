@@ -3,8 +3,6 @@
 //! Build dependencies and those of a platform count. Those of tests and examples do not, because they
 //! are not passed on.
 
-use std::collections::BTreeMap;
-
 use toml::{Table, Value};
 
 use super::Finding;
@@ -26,7 +24,7 @@ pub(super) fn check(repository: &Repository) -> Vec<Finding> {
     };
     for member in &members {
         match rows.iter().find(|row| row.folder == member.folder) {
-            Some(row) => findings.extend(compare(row, &arrows(repository, &members, member))),
+            Some(row) => findings.extend(compare(row, &arrows(&members, member))),
             None => findings.push(Finding::new(&member.manifest, 1, no_row(&member.folder))),
         }
     }
@@ -120,22 +118,18 @@ fn manifest(repository: &Repository, path: &str) -> Result<Table, Finding> {
 }
 
 /// The folders of the crates that `member` depends on, sorted.
-fn arrows(repository: &Repository, members: &[Member], member: &Member) -> Vec<String> {
-    let aliases = manifest(repository, "Cargo.toml").unwrap_or_default();
-    let aliases = aliases.get("workspace").and_then(|w| w.get("dependencies"));
-    let folders: BTreeMap<&str, &str> = members
-        .iter()
-        .filter_map(|m| {
-            Some((
-                m.table.get("package")?.get("name")?.as_str()?,
-                m.folder.as_str(),
-            ))
-        })
-        .collect();
+fn arrows(members: &[Member], member: &Member) -> Vec<String> {
+    let folder = |package: &str| {
+        let is_named = |m: &&Member| {
+            let name = m.table.get("package").and_then(|p| p.get("name"));
+            name.and_then(Value::as_str) == Some(package)
+        };
+        members.iter().find(is_named).map(|m| m.folder.clone())
+    };
     let platforms = member.table.get("target").and_then(Value::as_table);
     let platforms = platforms
         .into_iter()
-        .flat_map(|t| t.values())
+        .flat_map(Table::values)
         .filter_map(Value::as_table);
     let mut arrows: Vec<String> = [&member.table]
         .into_iter()
@@ -143,21 +137,14 @@ fn arrows(repository: &Repository, members: &[Member], member: &Member) -> Vec<S
         .flat_map(|table| [table.get("dependencies"), table.get("build-dependencies")])
         .filter_map(|dependencies| dependencies?.as_table())
         .flatten()
-        .filter_map(|(key, value)| folders.get(package(key, value, aliases)))
-        .map(|folder| (*folder).to_owned())
+        .filter_map(|(key, value)| {
+            let renamed = value.get("package").and_then(Value::as_str);
+            folder(renamed.unwrap_or(key))
+        })
         .collect();
     arrows.sort();
     arrows.dedup();
     arrows
-}
-
-/// The package of a dependency: its key, unless it is renamed here or in the workspace.
-fn package<'a>(key: &'a str, value: &'a Value, aliases: Option<&'a Value>) -> &'a str {
-    let alias = aliases
-        .and_then(|aliases| aliases.get(key))
-        .filter(|_| value.get("workspace").is_some());
-    let renamed = value.get("package").or_else(|| alias?.get("package"));
-    renamed.and_then(Value::as_str).unwrap_or(key)
 }
 
 #[cfg(test)]
@@ -185,17 +172,6 @@ mod tests {
             );
             made_up.assert_one(check, "ARCHITECTURE.md:7", "`kernel` depends on `process`");
         }
-    }
-
-    #[test]
-    fn a_dependency_renamed_in_the_workspace_is_followed() {
-        let made_up = MadeUp::sound();
-        let root = "[workspace]\nmembers = [\"kernel\", \"process\"]\n[workspace.dependencies]\n\
-                    k = { path = \"kernel\", package = \"weald-kernel\" }\n";
-        made_up.write("Cargo.toml", root);
-        let process = "[package]\nname = \"weald-process\"\n[dependencies]\nk.workspace = true\n";
-        made_up.write("process/Cargo.toml", process);
-        made_up.assert_none(check);
     }
 
     #[test]

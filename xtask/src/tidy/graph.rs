@@ -214,3 +214,88 @@ pub(super) fn extent(item: &Item) -> (usize, usize) {
         .map_or_else(Span::call_site, proc_macro2::TokenTree::span);
     (first.start().line, last.end().line)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::made_up::MadeUp;
+    use super::*;
+
+    #[test]
+    fn modules_below_an_inline_parent_are_files_of_its_layer() {
+        let root = "//! The root.\n\nmod low;\nmod job {\n    pub(crate) mod state;\n\n    \
+                    pub(crate) mod deep {\n        pub(crate) mod leaf;\n    }\n    \
+                    pub(crate) use deep::leaf::Leaf;\n}\n\n#[cfg(test)]\nmod tests;\n// A word.\n\nmod high;\n";
+        let made_up = MadeUp::sound();
+        made_up.write("process/src/lib.rs", root);
+        for (path, code) in [
+            ("low", "use crate::job::Leaf;"),
+            ("job/state", "fn f() { super::deep::leaf::g() }"),
+            (
+                "job/deep/leaf",
+                "use crate::{low, job::state, high::High};\npub struct Leaf;",
+            ),
+            (
+                "high",
+                "use crate::job::{self, Leaf as L};\npub struct High;",
+            ),
+        ] {
+            made_up.write(
+                &format!("process/src/{path}.rs"),
+                &format!("//! A leaf.\n{code}\n"),
+            );
+        }
+        assert_eq!(
+            describe(&made_up.load(), Some("process")).as_deref(),
+            Ok("process: largest circle 4 of 4, upward 1\n\n\
+                the files of the circle:\n\
+                process/src/high.rs\nprocess/src/job/deep/leaf.rs\nprocess/src/job/state.rs\nprocess/src/low.rs\n\n\
+                the imports inside the circle:\n\
+                process/src/high.rs:2 → process/src/job/deep/leaf.rs (crate::job::Leaf)\n\
+                process/src/job/deep/leaf.rs:2 → process/src/high.rs (crate::high::High)\n\
+                process/src/job/deep/leaf.rs:2 → process/src/job/state.rs (crate::job::state)\n\
+                process/src/job/deep/leaf.rs:2 → process/src/low.rs (crate::low)\n\
+                process/src/job/state.rs:2 → process/src/job/deep/leaf.rs (super::deep::leaf::g)\n\
+                process/src/low.rs:2 → process/src/job/deep/leaf.rs (crate::job::Leaf)\n\n\
+                the upward imports:\n\
+                process/src/job/deep/leaf.rs:2 → process/src/high.rs (crate::high::High)\n")
+        );
+    }
+
+    #[test]
+    fn a_module_that_was_imported_is_looked_into_and_glob_re_exports_are_followed() {
+        let made_up = MadeUp::sound();
+        made_up.write("process/src/lib.rs", "//! The root.\nmod a;\nmod b;\n");
+        made_up.write(
+            "process/src/a.rs",
+            "//! A leaf.\nuse crate::b;\nfn f() { b::inner::g(); b::h() }\n",
+        );
+        made_up.write(
+            "process/src/b.rs",
+            "//! A leaf.\npub mod inner;\npub use inner::*;\n",
+        );
+        made_up.write(
+            "process/src/b/inner.rs",
+            "//! A leaf.\npub fn g() {}\npub fn h() {}\n",
+        );
+        let imports = Graph::load(&made_up.load(), "process").imports;
+        let shown: Vec<_> = imports
+            .iter()
+            .map(|i| format!("{} {}", i.to, i.name))
+            .collect();
+        assert_eq!(
+            shown,
+            [
+                "process/src/b.rs crate::b",
+                "process/src/b/inner.rs b::h",
+                "process/src/b/inner.rs b::inner::g",
+                "process/src/b/inner.rs inner::*",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_crate_that_does_not_exist_is_a_sentence() {
+        let described = describe(&MadeUp::sound().load(), Some("gone"));
+        assert!(described.is_err_and(|sentence| sentence.contains("is not a crate")));
+    }
+}
