@@ -120,6 +120,7 @@ fn a_job_that_leaves_its_wait_at_the_deadline_gets_a_moment_to_unwind() {
     struct Leaves;
     impl Drop for Leaves {
         fn drop(&mut self) {
+            #[expect(clippy::disallowed_methods, reason = "the destructor has to take time")]
             std::thread::sleep(Duration::from_millis(5));
         }
     }

@@ -29,6 +29,10 @@ pub(crate) fn start(command: &mut Command) -> io::Result<Child> {
 pub(crate) fn ended(status: ExitStatus) {
     let interrupts = [Signal::INT, Signal::TERM].map(Signal::as_raw);
     if status.signal().is_some_and(|by| interrupts.contains(&by)) {
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "no event says that another interrupt will not come"
+        )]
         std::thread::sleep(SAME_MOMENT);
     }
     drop(starts());

@@ -109,6 +109,10 @@ pub(crate) fn relax(round: &mut u32) {
     match *round {
         0..SPINS => spin_loop(),
         SPINS..YIELDS => yield_now(),
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "the last resort of a wait for a few instructions of another thread"
+        )]
         _ => std::thread::sleep(std::time::Duration::from_micros(50)),
     }
 }

@@ -1,4 +1,4 @@
-//! The routine `cargo xtask bench-report`: Weald and its rivals measured, on one page.
+//! The routine `cargo xtask bench-report`: measures Weald and its rivals and writes one page.
 
 use std::process::ExitCode;
 

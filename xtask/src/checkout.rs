@@ -1,7 +1,7 @@
-//! The repository as it lies on this machine, and the commands that the routines run in it.
+//! The repository on this machine, and the commands that the routines run in it.
 //!
 //! - Every command runs in the root of the repository and prints as it goes.
-//! - A command that fails is a sentence, which names the command.
+//! - The error of a command is a sentence that names the command.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -35,12 +35,26 @@ impl Checkout {
         &self.root
     }
 
-    /// The command `cargo` with these arguments, separated by spaces.
+    /// The folder for build output.
+    pub fn target(&self) -> &Path {
+        &self.target
+    }
+
+    /// Whether rustup has a toolchain whose name starts with `name`.
+    pub fn has_toolchain(&self, name: &str) -> bool {
+        let list = self.command("rustup toolchain list").output();
+        list.is_ok_and(|list| {
+            let names = String::from_utf8_lossy(&list.stdout).into_owned();
+            names.lines().any(|line| line.starts_with(name))
+        })
+    }
+
+    /// The command `cargo` with `arguments`, split at spaces.
     pub fn cargo(&self, arguments: &str) -> Command {
         self.command(&format!("cargo {arguments}"))
     }
 
-    /// A command of which the words are separated by spaces.
+    /// The command in `line`, split at spaces.
     pub fn command(&self, line: &str) -> Command {
         let mut words = line.split_whitespace();
         let mut command = Command::new(words.next().expect("a command has a name"));
@@ -48,7 +62,7 @@ impl Checkout {
         command
     }
 
-    /// Makes a `cargo` command build with `flags`, apart from the builds without them.
+    /// Makes a `cargo` command build with `flags`, separately from the builds without them.
     ///
     /// The flags are added to those of the environment; `name` is a folder of the build output.
     pub fn build_apart(&self, mut command: Command, name: &str, flags: &str) -> Command {
@@ -56,7 +70,7 @@ impl Checkout {
             let given = env::var(variable).unwrap_or_default();
             command.env(variable, format!("{given} {flags}").trim());
         }
-        // Cargo would prefer these to the ones above.
+        // Cargo prefers these to the ones above.
         command
             .env_remove("CARGO_ENCODED_RUSTFLAGS")
             .env_remove("CARGO_ENCODED_RUSTDOCFLAGS");
@@ -65,13 +79,13 @@ impl Checkout {
     }
 }
 
-/// Runs a command to its end.
+/// Runs a command and waits for it.
 pub fn run(command: &mut Command) -> Result<(), String> {
     let status = command.status();
     judge(command, status)
 }
 
-/// Runs a command to its end, printing its output as it comes, and returns the output.
+/// Runs a command, prints its output as it arrives, and returns the output.
 pub fn run_and_keep(command: &mut Command) -> Result<String, String> {
     let mut child = command
         .stdout(Stdio::piped())
@@ -80,7 +94,8 @@ pub fn run_and_keep(command: &mut Command) -> Result<String, String> {
     let output = child.stdout.take().expect("the output was asked for");
     let mut kept = String::new();
     for line in BufReader::new(output).split(b'\n') {
-        let line = line.map_err(|e| format!("The output of {command:?} broke off: {e}."))?;
+        let line =
+            line.map_err(|e| format!("The output of {command:?} could not be read: {e}."))?;
         let line = String::from_utf8_lossy(&line);
         println!("{line}");
         kept.push_str(&line);
@@ -91,7 +106,7 @@ pub fn run_and_keep(command: &mut Command) -> Result<String, String> {
     Ok(kept)
 }
 
-/// Runs a command without a word and says whether it went well.
+/// Runs a command silently and returns whether it succeeded.
 pub fn succeeds(mut command: Command) -> bool {
     let status = command.stdout(Stdio::null()).stderr(Stdio::null()).status();
     status.is_ok_and(|status| status.success())

@@ -1,6 +1,6 @@
-//! The routine `cargo xtask ci`: everything that has to pass before a change goes in.
+//! The routine `cargo xtask ci`: everything that must pass before a change is merged.
 //!
-//! It needs a C compiler and rustup, or a toolchain that has rustfmt and clippy already.
+//! It needs a C compiler, and rustup or a toolchain that has rustfmt and clippy.
 
 use std::process::ExitCode;
 
@@ -8,7 +8,7 @@ use crate::checkout::{Checkout, run, run_and_keep, succeeds};
 use crate::steps::{Outcome, Tally, Verdict};
 use crate::{loom, smoke};
 
-/// Preemptions that each model explores; more find rarer races and belong to the soak.
+/// Preemptions that each model explores. More of them find rarer races, in `soak`.
 const PREEMPTIONS: u32 = 3;
 
 /// Runs every step and prints the count.
@@ -22,8 +22,8 @@ pub fn ci(checkout: &Checkout) -> ExitCode {
     tally.step("lints", || {
         need(checkout, CLIPPY)?;
         passed(run(&mut checkout.cargo("clippy --workspace -- -D warnings")))?;
-        // In tests a panic with the place is the error message that is wanted, and a future may give
-        // back what was spawned in it.
+        // In tests a panic with its place is the wanted error message, and a future may return the
+        // handle of what it spawned.
         let allowed = "-A clippy::unwrap_used -A clippy::async_yields_async";
         cargo(&format!(
             "clippy --workspace --all-targets -- -D warnings {allowed}"
@@ -39,6 +39,9 @@ pub fn ci(checkout: &Checkout) -> ExitCode {
         let output = run_and_keep(&mut checkout.cargo("run --release -- bench --quick --json"))?;
         passed(smoke::judge(&output))
     });
+    println!(
+        "Left out: `cargo xtask lint`, `msrv`, `miri`, `fuzz` and `soak`, which need other programs, toolchains or time."
+    );
     tally.finish()
 }
 
@@ -46,7 +49,7 @@ fn passed(result: Result<(), String>) -> Outcome {
     result.map(|()| Verdict::Passed)
 }
 
-/// A part of the toolchain: the subcommand that it gives to cargo and its name for rustup.
+/// A part of the toolchain: its cargo subcommand, and its name in rustup.
 struct Component {
     command: &'static str,
     name: &'static str,
@@ -61,14 +64,14 @@ const CLIPPY: Component = Component {
     name: "clippy",
 };
 
-/// Makes sure that the toolchain has a component, adding it if rustup can.
+/// Makes sure that the toolchain has a component, and has rustup add it if not.
 fn need(checkout: &Checkout, component: Component) -> Result<(), String> {
     let Component { command, name } = component;
     let is_there = || succeeds(checkout.cargo(&format!("{command} --version")));
     if is_there() {
         return Ok(());
     }
-    println!("{name} is missing and is added to the toolchain.");
+    println!("{name} is missing and is being added to the toolchain.");
     let added = run(&mut checkout.command(&format!("rustup component add {name}")));
     if is_there() {
         return Ok(());
@@ -77,6 +80,6 @@ fn need(checkout: &Checkout, component: Component) -> Result<(), String> {
         .err()
         .unwrap_or_else(|| "The toolchain still has none.".to_owned());
     Err(format!(
-        "{name} is missing; install it as your toolchain provides it. {why}"
+        "{name} is missing; install it the way your toolchain provides it. {why}"
     ))
 }

@@ -1,16 +1,18 @@
-//! The routines of the repository, as a library so that the tests can call them.
+//! The routines of the repository, as a library that the tests can call.
 //!
-//! `tidy` holds the rules that no compiler checks; `ci`, `soak` and `bench_report` run commands.
-//! All of them may be called from `main.rs` and from the tests of this package only.
-
-pub mod tidy;
+//! `tidy` checks the rules that no other tool checks; the other routines run commands. Only `main.rs`
+//! and the tests of this package call them.
 
 pub mod checkout;
 pub mod steps;
+pub mod tools;
 
-pub mod ci;
-pub mod soak;
-
-pub mod bench_report;
 pub mod loom;
 pub mod smoke;
+pub mod tidy;
+
+pub mod bench_report;
+pub mod ci;
+pub mod lint;
+pub mod soak;
+pub mod toolchains;

@@ -1,7 +1,7 @@
-//! The models: the tests of the kernel and of the tools to wait that loom runs through every interleaving.
+//! The models: tests of the kernel and of `sync` that loom runs through every interleaving.
 //!
-//! They are the files `src/models/*.rs` of those crates, which exist with `--cfg loom` only. A file with
-//! tests of which none passed is an error, because a model that never runs proves nothing.
+//! They are the files `src/models/*.rs` of those crates, which exist with `--cfg loom` only. A file
+//! whose tests did not run is an error, because a model that never runs proves nothing.
 
 use std::fs;
 use std::path::Path;
@@ -9,13 +9,13 @@ use std::path::Path;
 use crate::checkout::{Checkout, run_and_keep};
 use crate::steps::{Outcome, Verdict};
 
-/// The crates with models, and where those are.
+/// The crates with models, and the folder of the models.
 const CRATES: [(&str, &str); 2] = [
     ("weald-kernel", "kernel/src/models"),
     ("weald-sync", "sync/src/models"),
 ];
 
-/// Runs every model with so many preemptions.
+/// Runs every model with up to `preemptions`.
 pub fn models(checkout: &Checkout, preemptions: u32) -> Outcome {
     for (package, folder) in CRATES {
         let names = names(checkout.root(), folder)?;
@@ -27,7 +27,7 @@ pub fn models(checkout: &Checkout, preemptions: u32) -> Outcome {
     Ok(Verdict::Passed)
 }
 
-/// Every file has to show a test that passed.
+/// Checks that each file has a test that passed.
 fn judge(folder: &str, names: &[String], output: &str) -> Result<(), String> {
     let idle = names.iter().find(|name| !has_run(name, output));
     match idle {
@@ -44,7 +44,7 @@ fn has_run(name: &str, output: &str) -> bool {
     lines.any(|line| line.starts_with(&begin) && line.ends_with(" ... ok"))
 }
 
-/// The names of the files of a folder that hold models, in order.
+/// The names of the files in a folder that contain models, sorted.
 fn names(root: &Path, folder: &str) -> Result<Vec<String>, String> {
     let entries = fs::read_dir(root.join(folder))
         .into_iter()
@@ -111,14 +111,14 @@ mod tests {
     }
 
     #[test]
-    fn models_of_one_crate_are_none_of_the_other() {
+    fn the_models_of_one_crate_do_not_count_for_another() {
         let made_up = MadeUp::new(&[("kernel/src/models/wake.rs", MODEL)]);
         assert!(names(made_up.root(), "kernel/src/models").is_ok());
         assert!(names(made_up.root(), "sync/src/models").is_err());
     }
 
     #[test]
-    fn a_file_of_which_no_model_passed_is_an_error() {
+    fn a_file_without_a_model_that_passed_is_an_error() {
         let names = ["deque", "wake"].map(str::to_owned);
         let deque = "test models::deque::a_model ... ok\n";
         let wake = "test models::wake::a_model ... ok\n";

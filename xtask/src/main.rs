@@ -1,4 +1,4 @@
-//! The `cargo xtask` program: reads the command line and calls the routine that was named.
+//! The `cargo xtask` program: parses the command line and runs the routine.
 
 use std::process::ExitCode;
 
@@ -16,12 +16,30 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Routine {
     /// Check the rules of the repository that no compiler checks.
-    Tidy,
-    /// Run everything that has to pass before a change goes in.
+    Tidy {
+        /// Print the import graph of every crate instead, or that of one crate in full.
+        #[arg(long, value_name = "CRATE", num_args = 0..=1, default_missing_value = "")]
+        graph: Option<String>,
+    },
+    /// List the files that use `unsafe`, each with the number of times it does.
+    UnsafeFiles,
+    /// Run everything that must pass before a change is merged.
     Ci,
-    /// Run the longer proofs: stress tests, deeper loom models, AddressSanitizer.
+    /// Run the linters of others: spelling, dependencies, links.
+    Lint,
+    /// Check the workspace with the oldest compiler that it supports.
+    Msrv,
+    /// Run the unit tests of the tree under Miri.
+    Miri,
+    /// Run each fuzz target.
+    Fuzz {
+        /// Seconds for each target.
+        #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..))]
+        seconds: u64,
+    },
+    /// Run stress tests, deeper loom models and AddressSanitizer.
     Soak {
-        /// Minutes that the stress tests take together.
+        /// Minutes for all stress tests together.
         #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..))]
         minutes: u64,
     },
@@ -32,14 +50,23 @@ enum Routine {
 fn main() -> ExitCode {
     let checkout = Checkout::here();
     match Arguments::parse().routine {
-        Routine::Tidy => tidy(&checkout),
+        Routine::Tidy { graph: None } => tidy(&checkout),
+        Routine::Tidy { graph: Some(name) } => {
+            let only = Some(name.as_str()).filter(|name| !name.is_empty());
+            print(xtask::tidy::graph(checkout.root(), only))
+        }
+        Routine::UnsafeFiles => print(xtask::tidy::unsafe_files(checkout.root())),
         Routine::Ci => xtask::ci::ci(&checkout),
+        Routine::Lint => xtask::lint::lint(&checkout),
+        Routine::Msrv => xtask::toolchains::msrv(&checkout),
+        Routine::Miri => xtask::toolchains::miri(&checkout),
+        Routine::Fuzz { seconds } => xtask::toolchains::fuzz(&checkout, seconds),
         Routine::Soak { minutes } => xtask::soak::soak(&checkout, minutes),
         Routine::BenchReport => xtask::bench_report::bench_report(&checkout),
     }
 }
 
-/// Prints what the tidy checks found, one sentence a line, and the count.
+/// Prints the findings of the checks, one per line, and their count.
 fn tidy(checkout: &Checkout) -> ExitCode {
     let findings = match xtask::tidy::tidy(checkout.root()) {
         Ok(findings) => findings,
@@ -61,5 +88,19 @@ fn tidy(checkout: &Checkout) -> ExitCode {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE
+    }
+}
+
+/// Prints a text, or the sentence that says why it is missing.
+fn print(text: Result<String, String>) -> ExitCode {
+    match text {
+        Ok(text) => {
+            print!("{text}");
+            ExitCode::SUCCESS
+        }
+        Err(sentence) => {
+            eprintln!("{sentence}");
+            ExitCode::FAILURE
+        }
     }
 }

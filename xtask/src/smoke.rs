@@ -1,6 +1,6 @@
-//! What the quick benchmark must have printed: every workload, each with numbers that can be.
+//! Judges the output of the quick benchmark: every workload is there, with plausible numbers.
 //!
-//! It is a smoke test: it says that the measurements run, and nothing about how fast.
+//! It is a smoke test: it shows that the measurements run, not how fast.
 
 use serde_json::Value;
 
@@ -38,7 +38,7 @@ const WORKLOADS: [&str; 31] = [
     "idle-connections",
 ];
 
-/// Judges the output of `weald bench --json`, one measurement a line.
+/// Judges the output of `weald bench --json`, one measurement per line.
 pub fn judge(output: &str) -> Result<(), String> {
     let mut workloads = Vec::new();
     for line in output.lines().filter(|line| !line.trim().is_empty()) {
@@ -56,10 +56,10 @@ pub fn judge(output: &str) -> Result<(), String> {
     ))
 }
 
-/// The workload of one measurement, if its median is a number that a measurement can have.
+/// The workload of one measurement, if its median is plausible.
 fn measurement(line: &str) -> Result<String, String> {
     let value: Value = serde_json::from_str(line)
-        .map_err(|error| format!("A line of the benchmark is no JSON: {error}."))?;
+        .map_err(|error| format!("A line of the benchmark is not JSON: {error}."))?;
     let text = |name: &str| match value.get(name).and_then(Value::as_str) {
         Some(text) if !text.is_empty() => Ok(text.to_owned()),
         _ => Err(format!("A measurement has no text `{name}`.")),
@@ -69,16 +69,16 @@ fn measurement(line: &str) -> Result<String, String> {
     let median = value.get("median").and_then(Value::as_f64);
     let median = median.ok_or("A measurement has no number `median`.")?;
     let is_one_of = |names: &[&str]| names.iter().any(|start| metric.starts_with(start));
-    // Nothing late, nothing kept, nothing tried again, and memory that was resident before: all can be.
+    // Nothing was late, kept or tried again, or the memory was already resident.
     let may_be_zero = is_one_of(&["lateness", "growth_kept", "bytes_per", "retries_per", "r2"]);
-    // Derived from two times, or from a line through points, that each have their noise.
+    // These are derived from two times, or from a line through points, each with its noise.
     let may_be_negative = is_one_of(&["parallel_percent", "intercept_bytes", "ns_per_fork"]);
     let can_be = median > 0.0 || may_be_zero && median == 0.0 || may_be_negative;
     if median.is_finite() && can_be {
         return Ok(workload);
     }
     Err(format!(
-        "The median of `{metric}` is {median}, which no measurement can be."
+        "The median of `{metric}` is {median}, which is not plausible."
     ))
 }
 
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_no_measurement_is_an_error() {
+    fn a_line_that_is_not_a_measurement_is_an_error() {
         for bad in [
             "spawn 12",
             "[]",

@@ -1,7 +1,7 @@
-//! The routine `cargo xtask soak`: the longer proofs, run before a promise is called kept.
+//! The routine `cargo xtask soak`: stress tests, deeper models and AddressSanitizer.
 //!
-//! Stress tests are those whose names begin with `soak_`. They run briefly among the other tests,
-//! and here for as many seconds as the variable `WEALD_SOAK` says.
+//! A stress test has a name that begins with `soak_`. It runs briefly with the other tests, and here
+//! for the number of seconds in the variable `WEALD_SOAK`.
 
 use std::process::ExitCode;
 
@@ -9,14 +9,14 @@ use crate::checkout::{Checkout, run, run_and_keep};
 use crate::loom;
 use crate::steps::{Outcome, Tally, Verdict};
 
-/// Preemptions that each model explores, one more than in `ci`.
+/// Preemptions that each model explores, one more than `ci` does.
 const PREEMPTIONS: u32 = 4;
 const PACKAGES: &str =
     "-p weald-forest -p weald-sync -p weald-kernel -p weald-fiber -p weald-process -p weald-net";
 const PLATFORM: &str = "x86_64-unknown-linux-gnu";
 const SANITIZER: &str = "-Zsanitizer=address --cfg weald_plain_alloc";
 
-/// Runs every step, the stress tests for so many minutes together, and prints the count.
+/// Runs every step, the stress tests for `minutes` in total, and prints the count.
 pub fn soak(checkout: &Checkout, minutes: u64) -> ExitCode {
     let mut tally = Tally::default();
     tally.step("stress", || stress(checkout, minutes));
@@ -33,10 +33,10 @@ fn stress(checkout: &Checkout, minutes: u64) -> Outcome {
     };
     let count = listed(&run_and_keep(&mut tests("--list"))?);
     if count == 0 {
-        return Err("There is no stress test; none has a name with `soak_`.".to_owned());
+        return Err("There is no stress test: no test has `soak_` in its name.".to_owned());
     }
     let seconds = (minutes * 60 / count).max(1);
-    println!("{count} stress tests, {seconds} s each, one after the other.");
+    println!("{count} stress tests, {seconds} s each, one after another.");
     let mut stress = tests("--test-threads=1");
     run(stress.env("WEALD_SOAK", seconds.to_string()))?;
     Ok(Verdict::Passed)
@@ -51,23 +51,22 @@ fn listed(output: &str) -> u64 {
         .sum()
 }
 
-/// Runs the tests with every access to memory checked; the kernel's pools stand aside for it.
+/// Runs the tests with every memory access checked, with the system's allocator in place of the kernel's pools.
 fn address_sanitizer(checkout: &Checkout) -> Outcome {
-    let toolchains = run_and_keep(&mut checkout.command("rustup toolchain list"));
-    if !toolchains.is_ok_and(|list| list.lines().any(|line| line.starts_with("nightly"))) {
+    if !checkout.has_toolchain("nightly") {
         let sentence =
-            "AddressSanitizer needs a nightly toolchain: `rustup toolchain add nightly`.";
+            "AddressSanitizer needs a nightly toolchain: `rustup toolchain install nightly`.";
         return Ok(Verdict::Skipped(sentence.to_owned()));
     }
     let line = format!("+nightly test {PACKAGES} --target {PLATFORM}");
     let mut command = checkout.build_apart(checkout.cargo(&line), "asan", SANITIZER);
-    // What is leaked on purpose (payloads of panics, whose destructors may panic, too) is no finding; that
-    // nothing else is left the tests show by counting drops.
+    // Some leaks are deliberate: the payload of a panic, whose destructor may panic as well. The tests
+    // count drops to show that nothing else leaks.
     command.env(
         "ASAN_OPTIONS",
         "detect_leaks=0:detect_stack_use_after_return=0",
     );
-    // Without any optimisation its frames are so large that deep recursions do not fit the stacks of the tests.
+    // Without optimisation the frames are so large that deep recursion overflows the stacks of the tests.
     command.env("CARGO_PROFILE_DEV_OPT_LEVEL", "1");
     let output = run_and_keep(&mut command)?;
     match loom::tests_passed(&output) {

@@ -1,20 +1,20 @@
-//! Steps of a routine: each is run, timed and counted, and the routine goes on after one fails.
+//! The steps of a routine. Each is run, timed and counted; a failed step does not stop the next.
 
 use std::process::ExitCode;
 use std::time::Instant;
 
-/// How a step ended well.
+/// How a step succeeded.
 pub enum Verdict {
-    /// The step did all it is for.
+    /// The step did its work.
     Passed,
-    /// The step could not run here; the sentence says what it needs.
+    /// The step cannot run here; the sentence says what it needs.
     Skipped(String),
 }
 
 /// How a step ended; an error is a sentence that says what to do.
 pub type Outcome = Result<Verdict, String>;
 
-/// The steps that were run so far.
+/// The steps that have run so far.
 #[derive(Default)]
 pub struct Tally {
     passed: usize,
@@ -45,7 +45,7 @@ impl Tally {
         }
     }
 
-    /// Prints the count of the steps; a failed one makes the program fail.
+    /// Prints the count of the steps. The routine fails if a step failed or none passed.
     pub fn finish(self) -> ExitCode {
         for name in &self.failed {
             println!("failed: {name}");
@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_routine_in_which_every_step_passes_succeeds() {
+    fn a_routine_succeeds_if_every_step_passes() {
         let mut tally = Tally::default();
         tally.step("one", || Ok(Verdict::Passed));
         tally.step("two", || Ok(Verdict::Passed));
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_step_fails_the_routine_and_the_next_one_still_runs() {
+    fn a_failed_step_fails_the_routine_and_the_next_step_still_runs() {
         let mut tally = Tally::default();
         tally.step("one", || Err("Mend it.".to_owned()));
         tally.step("two", || Ok(Verdict::Passed));

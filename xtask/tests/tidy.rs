@@ -1,4 +1,4 @@
-//! The repository keeps its own rules: what `cargo xtask tidy` prints, `cargo test` fails on.
+//! The repository keeps its own rules: `cargo test` fails on every finding of `cargo xtask tidy`.
 
 use xtask::checkout::Checkout;
 

@@ -105,6 +105,10 @@ fn drain(shared: &Arc<Shared>, deadline: Instant) {
             return;
         }
         last = Some(now.polls);
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "the caller's own thread polls here, and no worker"
+        )]
         std::thread::sleep(QUIET);
     }
 }

@@ -64,6 +64,7 @@ impl Load {
         clients.connect(served.address, 1)?;
         let before = served.resident()?;
         clients.connect(served.address, 1 + self.connections)?;
+        #[expect(clippy::disallowed_methods, reason = "memory is measured after a rest")]
         std::thread::sleep(rest);
         let grown = served.resident()? as f64 - before as f64;
         let sample = SAMPLE.min(self.connections);

@@ -147,6 +147,10 @@ async fn offend(kind: Offender, stop: Arc<AtomicBool>) {
     while !stop.load(Ordering::Relaxed) {
         weald::sleep(REST).await;
         match kind {
+            #[expect(
+                clippy::disallowed_methods,
+                reason = "it measures code that blocks a worker"
+            )]
             Offender::Blocks => std::thread::sleep(OFFENCE),
             Offender::Computes => compute(OFFENCE),
         }

@@ -1,36 +1,30 @@
-//! What ARCHITECTURE.md promises in the form that checks can read.
+//! The parts of ARCHITECTURE.md that checks read.
 //!
-//! - `## Crates` has one table, `| crate | its job | depends on |`; the third column names
-//!   folders of crates, separated by commas, or is a dash.
-//! - `## Unsafe` has one list; each line begins with a dash and the file in backticks.
+//! - `## Crates` has one table, `| crate | its job | depends on | largest circle |`. The third
+//!   column names folders of crates, separated by commas, or is a dash; the fourth is a number.
 
 use super::Finding;
 use super::repository::Repository;
 
 pub(super) const PAGE: &str = "ARCHITECTURE.md";
-const TABLE_HEAD: [&str; 3] = ["crate", "its job", "depends on"];
+const TABLE_HEAD: [&str; 4] = ["crate", "its job", "depends on", "largest circle"];
 
 /// One row of the table of crates.
 pub(super) struct Row {
     pub(super) line: usize,
     pub(super) folder: String,
     pub(super) depends_on: Vec<String>,
+    pub(super) circle: usize,
 }
 
-/// One module in which `unsafe` is allowed.
-pub(super) struct UnsafeModule {
-    pub(super) line: usize,
-    pub(super) path: String,
-}
-
-/// Reads the table of crates; what is wrong with its form is a finding.
+/// Reads the table of crates. A malformed table is a finding.
 pub(super) fn crates(repository: &Repository) -> Result<Vec<Row>, Finding> {
     let lines = section(repository, "Crates")?;
     let mut table = lines.iter().filter(|(_, text)| text.starts_with('|'));
     let (head, rule) = (table.next(), table.next());
     if head.is_none_or(|(_, text)| cells(text) != TABLE_HEAD) || rule.is_none() {
         let sentence = "The section `## Crates` has no table with the columns `crate`, \
-                        `its job` and `depends on`; write one.";
+                        `its job`, `depends on` and `largest circle`; write one.";
         return Err(Finding::new(
             PAGE,
             head.map_or(1, |(line, _)| *line),
@@ -41,12 +35,14 @@ pub(super) fn crates(repository: &Repository) -> Result<Vec<Row>, Finding> {
 }
 
 fn row(line: usize, text: &str) -> Result<Row, Finding> {
-    let [folder, _, depends_on] = cells(text).try_into().map_err(|_| {
-        Finding::new(
-            PAGE,
-            line,
-            "This row of the table of crates has not three columns.",
-        )
+    let cells = cells(text);
+    let [folder, _, depends_on, circle] = cells.as_slice() else {
+        let sentence = "This row of the table of crates does not have four columns.";
+        return Err(Finding::new(PAGE, line, sentence));
+    };
+    let circle = circle.parse().map_err(|_| {
+        let sentence = "The column `largest circle` of this row is not a number of files.";
+        Finding::new(PAGE, line, sentence)
     })?;
     let names = depends_on
         .split(',')
@@ -55,12 +51,13 @@ fn row(line: usize, text: &str) -> Result<Row, Finding> {
     let depends_on = names.map(str::to_owned).collect();
     Ok(Row {
         line,
-        folder: bare(&folder).to_owned(),
+        folder: bare(folder).to_owned(),
         depends_on,
+        circle,
     })
 }
 
-/// The cells of a table row, trimmed; a bar behind a backslash does not divide.
+/// The cells of a table row, trimmed. A bar after a backslash does not separate cells.
 fn cells(text: &str) -> Vec<String> {
     let text = text.trim().trim_start_matches('|').replace("\\|", "\u{0}");
     let text = text.strip_suffix('|').unwrap_or(&text);
@@ -73,35 +70,10 @@ fn bare(name: &str) -> &str {
     name.trim().trim_matches('`')
 }
 
-/// Reads the list of modules that may be unsafe; what is wrong with its form is a finding.
-pub(super) fn unsafe_modules(repository: &Repository) -> Result<Vec<UnsafeModule>, Finding> {
-    let lines = section(repository, "Unsafe")?;
-    let items = lines.iter().filter(|(_, text)| text.starts_with("- "));
-    items
-        .map(|(line, text)| unsafe_module(*line, text))
-        .collect()
-}
-
-fn unsafe_module(line: usize, text: &str) -> Result<UnsafeModule, Finding> {
-    let path = text
-        .strip_prefix("- `")
-        .and_then(|rest| rest.split_once('`'));
-    let path = path
-        .filter(|(path, _)| path.ends_with(".rs"))
-        .ok_or_else(|| {
-            let sentence = "This item of `## Unsafe` does not begin with a Rust file in backticks.";
-            Finding::new(PAGE, line, sentence)
-        })?;
-    Ok(UnsafeModule {
-        line,
-        path: path.0.to_owned(),
-    })
-}
-
-/// The lines between the heading `## name` and the next one of its rank, numbered from 1.
+/// The lines below the heading `## name`, up to the next heading of its level, numbered from 1.
 fn section<'a>(repository: &'a Repository, name: &str) -> Result<Vec<(usize, &'a str)>, Finding> {
     let missing = || {
-        let sentence = format!("The section `## {name}` is missing; the checks of tidy read it.");
+        let sentence = format!("The section `## {name}` is missing, and tidy reads it.");
         Finding::new(PAGE, 1, sentence)
     };
     let page = repository.file(PAGE).ok_or_else(missing)?;
@@ -126,42 +98,30 @@ mod tests {
 
     #[test]
     fn rows_give_folders_and_arrows() {
-        let text = "## Crates\n\n| crate | its job | depends on |\n|--|--|--|\n\
-                    | `a` | x \\| y | – |\n| b | z | `a`, c |\n\n## Unsafe\n";
+        let text = "## Crates\n\n| crate | its job | depends on | largest circle |\n|--|--|--|--|\n\
+                    | `a` | x \\| y | – | 1 |\n| b | z | `a`, c | 12 |\n\n## Unsafe\n";
         let rows = crates(&MadeUp::new(&[(PAGE, text)]).load()).expect("the table is well formed");
         let rows: Vec<_> = rows
             .iter()
-            .map(|r| (r.line, &*r.folder, r.depends_on.join(" ")))
+            .map(|r| (r.line, &*r.folder, r.depends_on.join(" "), r.circle))
             .collect();
-        assert_eq!(rows, [(5, "a", String::new()), (6, "b", "a c".to_owned())]);
+        let expected = [(5, "a", String::new(), 1), (6, "b", "a c".to_owned(), 12)];
+        assert_eq!(rows, expected);
     }
 
     #[test]
-    fn a_page_a_section_or_a_table_that_is_missing_is_a_finding() {
+    fn a_page_a_section_a_table_or_a_cell_that_is_missing_is_a_finding() {
+        let head = "## Crates\n| crate | its job | depends on | largest circle |\n|--|--|--|--|\n";
         for (path, text, line) in [
             ("OTHER.md", "## Crates\n", 1),
             (PAGE, "# Crates\n", 1),
             (PAGE, "## Crates\n\ntext\n", 1),
             (PAGE, "## Crates\n| crate | depends on |\n|--|--|\n", 2),
-            (
-                PAGE,
-                "## Crates\n| crate | its job | depends on |\n|--|--|--|\n| a | b |\n",
-                4,
-            ),
+            (PAGE, &format!("{head}| a | b |\n"), 4),
+            (PAGE, &format!("{head}| a | b | – | few |\n"), 4),
         ] {
             let finding = crates(&MadeUp::new(&[(path, text)]).load()).err();
             assert_eq!(finding.map(|f| f.line), Some(line), "{text}");
-        }
-    }
-
-    #[test]
-    fn an_item_without_a_rust_file_is_a_finding() {
-        for text in [
-            "## Unsafe\n- kernel/src/a.rs\n",
-            "## Unsafe\n- `kernel/src`\n",
-        ] {
-            let finding = unsafe_modules(&MadeUp::new(&[(PAGE, text)]).load()).err();
-            assert_eq!(finding.map(|f| f.line), Some(2), "{text}");
         }
     }
 }

@@ -1,9 +1,7 @@
-//! Check: the arrows between the crates are those of the table in ARCHITECTURE.md.
+//! Check: the crates depend on each other as the table in ARCHITECTURE.md says.
 //!
-//! Dependencies of the build and of a platform count; those of tests and examples do not, because
-//! no crate passes them on.
-
-use std::collections::BTreeMap;
+//! Build dependencies and those of a platform count. Those of tests and examples do not, because they
+//! are not passed on.
 
 use toml::{Table, Value};
 
@@ -11,7 +9,7 @@ use super::Finding;
 use super::architecture::{self, PAGE, Row};
 use super::repository::Repository;
 
-/// One crate of the workspace as its manifest has it.
+/// One crate of the workspace, with its manifest.
 pub(super) struct Member {
     pub(super) folder: String,
     pub(super) manifest: String,
@@ -26,7 +24,7 @@ pub(super) fn check(repository: &Repository) -> Vec<Finding> {
     };
     for member in &members {
         match rows.iter().find(|row| row.folder == member.folder) {
-            Some(row) => findings.extend(compare(row, &arrows(repository, &members, member))),
+            Some(row) => findings.extend(compare(row, &arrows(&members, member))),
             None => findings.push(Finding::new(&member.manifest, 1, no_row(&member.folder))),
         }
     }
@@ -35,7 +33,7 @@ pub(super) fn check(repository: &Repository) -> Vec<Finding> {
         .filter(|row| members.iter().all(|m| m.folder != row.folder))
     {
         let sentence = format!(
-            "`{}` is no crate of the workspace; take the row out.",
+            "`{}` is not a crate of the workspace; remove the row.",
             row.folder
         );
         findings.push(Finding::new(PAGE, row.line, sentence));
@@ -50,7 +48,7 @@ fn no_row(folder: &str) -> String {
 fn compare(row: &Row, arrows: &[String]) -> Vec<Finding> {
     let folder = &row.folder;
     let undeclared = arrows.iter().filter(|arrow| !row.depends_on.contains(arrow)).map(|arrow| {
-        format!("`{folder}` depends on `{arrow}`, and the table does not say so; a new arrow needs a decision.")
+        format!("`{folder}` depends on `{arrow}`, and the table does not say so; a new dependency needs a decision.")
     });
     let unused = row
         .depends_on
@@ -67,7 +65,7 @@ fn compare(row: &Row, arrows: &[String]) -> Vec<Finding> {
         .collect()
 }
 
-/// The crates of the workspace; a manifest that is missing or malformed is a finding.
+/// The crates of the workspace. A missing or malformed manifest is a finding.
 pub(super) fn members(repository: &Repository) -> (Vec<Member>, Vec<Finding>) {
     let root = match manifest(repository, "Cargo.toml") {
         Ok(root) => root,
@@ -119,23 +117,19 @@ fn manifest(repository: &Repository, path: &str) -> Result<Table, Finding> {
     })
 }
 
-/// The folders of the crates that `member` depends on, in order.
-fn arrows(repository: &Repository, members: &[Member], member: &Member) -> Vec<String> {
-    let aliases = manifest(repository, "Cargo.toml").unwrap_or_default();
-    let aliases = aliases.get("workspace").and_then(|w| w.get("dependencies"));
-    let folders: BTreeMap<&str, &str> = members
-        .iter()
-        .filter_map(|m| {
-            Some((
-                m.table.get("package")?.get("name")?.as_str()?,
-                m.folder.as_str(),
-            ))
-        })
-        .collect();
+/// The folders of the crates that `member` depends on, sorted.
+fn arrows(members: &[Member], member: &Member) -> Vec<String> {
+    let folder = |package: &str| {
+        let is_named = |m: &&Member| {
+            let name = m.table.get("package").and_then(|p| p.get("name"));
+            name.and_then(Value::as_str) == Some(package)
+        };
+        members.iter().find(is_named).map(|m| m.folder.clone())
+    };
     let platforms = member.table.get("target").and_then(Value::as_table);
     let platforms = platforms
         .into_iter()
-        .flat_map(|t| t.values())
+        .flat_map(Table::values)
         .filter_map(Value::as_table);
     let mut arrows: Vec<String> = [&member.table]
         .into_iter()
@@ -143,21 +137,14 @@ fn arrows(repository: &Repository, members: &[Member], member: &Member) -> Vec<S
         .flat_map(|table| [table.get("dependencies"), table.get("build-dependencies")])
         .filter_map(|dependencies| dependencies?.as_table())
         .flatten()
-        .filter_map(|(key, value)| folders.get(package(key, value, aliases)))
-        .map(|folder| (*folder).to_owned())
+        .filter_map(|(key, value)| {
+            let renamed = value.get("package").and_then(Value::as_str);
+            folder(renamed.unwrap_or(key))
+        })
         .collect();
     arrows.sort();
     arrows.dedup();
     arrows
-}
-
-/// The package that a dependency names: its key, unless it was renamed here or in the workspace.
-fn package<'a>(key: &'a str, value: &'a Value, aliases: Option<&'a Value>) -> &'a str {
-    let alias = aliases
-        .and_then(|aliases| aliases.get(key))
-        .filter(|_| value.get("workspace").is_some());
-    let renamed = value.get("package").or_else(|| alias?.get("package"));
-    renamed.and_then(Value::as_str).unwrap_or(key)
 }
 
 #[cfg(test)]
@@ -166,12 +153,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_graph_of_the_table_passes() {
+    fn the_dependencies_of_the_table_pass() {
         MadeUp::sound().assert_none(check);
     }
 
     #[test]
-    fn an_arrow_that_the_table_does_not_have_is_found() {
+    fn a_dependency_that_is_not_in_the_table_is_found() {
         for arrow in [
             "[dependencies]\nweald-process.path = \"../process\"\n",
             "[build-dependencies]\nweald-process.path = \"../process\"\n",
@@ -188,18 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dependency_renamed_in_the_workspace_is_followed() {
-        let made_up = MadeUp::sound();
-        let root = "[workspace]\nmembers = [\"kernel\", \"process\"]\n[workspace.dependencies]\n\
-                    k = { path = \"kernel\", package = \"weald-kernel\" }\n";
-        made_up.write("Cargo.toml", root);
-        let process = "[package]\nname = \"weald-process\"\n[dependencies]\nk.workspace = true\n";
-        made_up.write("process/Cargo.toml", process);
-        made_up.assert_none(check);
-    }
-
-    #[test]
-    fn an_arrow_that_the_manifest_does_not_have_is_found() {
+    fn a_dependency_that_is_not_in_the_manifest_is_found() {
         let made_up = MadeUp::sound();
         made_up.write(
             "process/Cargo.toml",
@@ -209,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dependency_of_the_tests_is_no_arrow() {
+    fn a_dependency_of_the_tests_does_not_count() {
         let made_up = MadeUp::sound();
         let text =
             "package.name = \"weald-kernel\"\n[dev-dependencies]\nweald-process.path = \"x\"\n";
@@ -227,7 +203,7 @@ mod tests {
         made_up.write("lab/Cargo.toml", "[package]\nname = \"weald-lab\"\n");
         made_up.assert_one(check, "lab/Cargo.toml:1", "`lab` is not in the table");
         made_up.write("Cargo.toml", "[workspace]\nmembers = [\"kernel\"]\n");
-        made_up.assert_one(check, "ARCHITECTURE.md:8", "`process` is no crate");
+        made_up.assert_one(check, "ARCHITECTURE.md:8", "`process` is not a crate");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Check: every Rust file opens with a head that says what it is.
 //!
-//! Attributes of the whole file (`#![…]`) may stand before the head; a licence or code may not.
+//! Attributes of the whole file (`#![…]`) may precede the head; a licence or code may not.
 
 use super::Finding;
 use super::repository::{File, Repository};
@@ -14,7 +14,7 @@ fn finding(file: &File) -> Option<Finding> {
     let opening = lines.find(|(_, line)| !line.trim().is_empty() && !line.starts_with("#!["));
     let (at, line) = opening.unwrap_or((0, ""));
     let sentence = match line.strip_prefix("//!") {
-        None => "The file does not open with a head; say in one sentence of `//!` what it is.",
+        None => "The file does not open with a head; say in one `//!` sentence what it is.",
         Some(head) if head.split_whitespace().count() < 2 => {
             "The head of the file says nothing; say in one sentence what the file is."
         }
@@ -29,7 +29,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_head_passes_and_so_does_one_below_attributes_of_the_file() {
+    fn a_head_passes_also_below_attributes_of_the_file() {
         let made_up = MadeUp::new(&[
             ("a.rs", "//! A leaf.\n\nfn f() {}\n"),
             ("b.rs", "#![cfg(loom)]\n\n//! Models of the deque.\n"),
@@ -38,7 +38,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_without_a_head_is_found_and_so_is_a_rivals() {
+    fn a_file_without_a_head_is_found_also_in_a_rival() {
         for path in ["kernel/src/a.rs", "lab/rivals/tokio/src/main.rs"] {
             for text in [
                 "",

@@ -1,10 +1,10 @@
-//! Check: every crate takes its lints from the workspace, so that no rule stops at a crate's door.
+//! Check: every crate takes its lints from the workspace, so that each lint applies everywhere.
 
 use super::repository::Repository;
 use super::{Finding, crates};
 
 pub(super) fn check(repository: &Repository) -> Vec<Finding> {
-    // A manifest that cannot be read is a finding of the crate graph and not repeated here.
+    // An unreadable manifest is a finding of `crates.rs`.
     let (members, _) = crates::members(repository);
     let lax = members.iter().filter(|member| {
         let lints = member
@@ -25,12 +25,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn crates_with_the_lints_of_the_workspace_pass() {
+    fn a_crate_with_the_lints_of_the_workspace_passes() {
         MadeUp::sound().assert_none(check);
     }
 
     #[test]
-    fn a_crate_with_no_lints_or_its_own_is_found() {
+    fn a_crate_with_no_lints_or_lints_of_its_own_is_found() {
         for rest in [
             "",
             "[lints]\nworkspace = false\n",

@@ -1,4 +1,4 @@
-//! A made-up repository in a temporary folder, on which the tests see each check fail and pass.
+//! A made-up repository in a temporary folder, for tests that see each check pass and fail.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,10 +7,10 @@ use std::{env, fs, process};
 use super::Finding;
 use super::repository::Repository;
 
-/// Made-up repositories of this run so far, so that each has a folder of its own.
+/// The number of made-up repositories in this run, so that each gets its own folder.
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
-/// A folder that goes away with this value.
+/// A temporary folder that is removed with this value.
 pub(crate) struct MadeUp {
     root: PathBuf,
 }
@@ -55,7 +55,6 @@ impl MadeUp {
                 "//! Pools of memory.\n#![allow(unsafe_code)]\n\nfn f() {\n    unsafe { g() }\n}\n",
             ),
             ("process/src/lib.rs", "//! Processes have mailboxes.\n"),
-            ("xtask/ratchet.txt", "# Nothing is over the limits.\n"),
             ("ARCHITECTURE.md", ARCHITECTURE),
         ])
     }
@@ -64,16 +63,12 @@ impl MadeUp {
         &self.root
     }
 
-    /// Writes a file, over the one that may be there.
+    /// Writes a file, or overwrites it.
     pub(super) fn write(&self, path: &str, text: &str) {
         let place = self.root.join(path);
-        let folder = place.parent().expect("a file lies in a folder");
+        let folder = place.parent().expect("a file is in a folder");
         fs::create_dir_all(folder).expect("the temporary folder is writable");
         fs::write(place, text).expect("the temporary folder is writable");
-    }
-
-    pub(super) fn remove(&self, path: &str) {
-        fs::remove_file(self.root.join(path)).expect("the test wrote this file before");
     }
 
     pub(super) fn load(&self) -> Repository {
@@ -123,24 +118,21 @@ impl MadeUp {
 
 impl Drop for MadeUp {
     fn drop(&mut self) {
-        // A folder that stays behind in the temporary folder harms nobody.
+        // A folder left in the temporary folder does no harm.
         let _ = fs::remove_dir_all(&self.root);
     }
 }
 
-const ARCHITECTURE: &str = "\
+/// The page of the sound repository.
+pub(super) const ARCHITECTURE: &str = "\
 # Architecture
 
 ## Crates
 
-| crate | its job | depends on |
-|---|---|---|
-| `kernel` | decides which job runs next | – |
-| `process` | pids and mailboxes | `kernel` |
-
-## Unsafe
-
-- `kernel/src/slab.rs` hands out memory.
+| crate | its job | depends on | largest circle |
+|---|---|---|---|
+| `kernel` | decides which job runs next | – | 1 |
+| `process` | pids and mailboxes | `kernel` | 1 |
 
 ## Absent
 

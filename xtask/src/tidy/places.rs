@@ -1,6 +1,6 @@
-//! Check: no file names a place that exists on one machine only, such as somebody's home folder.
+//! Check: no file names a folder that exists on one machine only, such as a home folder.
 //!
-//! The places are spelled in two halves here, so that this file does not name them either.
+//! The folders are spelled in two parts here, so that this file does not name them.
 
 use super::Finding;
 use super::repository::{File, Repository};
@@ -8,7 +8,7 @@ use super::repository::{File, Repository};
 const PLACES: [&str; 5] = [
     concat!("/wo", "rk"),
     concat!("/ho", "me"),
-    concat!("/ro", "ot"),
+    concat!("/roo", "t"),
     concat!("/Use", "rs"),
     concat!("../sh", "ared"),
 ];
@@ -21,14 +21,13 @@ fn findings(file: &File) -> Vec<Finding> {
     let lines = file.text.lines().enumerate();
     let places = lines.flat_map(|(at, line)| PLACES.map(|place| (at + 1, line, place)));
     let named = places.filter(|(_, line, place)| names(line, place));
-    let sentence =
-        "names a place that exists on one machine only; name it from the repository's root.";
+    let sentence = "exists on one machine only; use a path from the repository's root.";
     named
         .map(|(at, _, place)| Finding::new(&file.path, at, format!("`{place}` {sentence}")))
         .collect()
 }
 
-/// Whether `place` stands in `line` as a folder, and not as the end or beginning of another name.
+/// Whether `line` contains `place` as a whole name, not as a part of a longer one.
 fn names(line: &str, place: &str) -> bool {
     let is_name = |c: char| c.is_alphanumeric() || "_-.".contains(c);
     line.match_indices(place).any(|(at, _)| {

@@ -1,24 +1,41 @@
-//! The text files of the repository, read once, and what the checks ask about them.
+//! The text files of the repository, read once for all checks.
 //!
 //! - Paths are relative to the root and use `/`.
-//! - Build output is left out: folders named `target` and folders with a cache tag.
-//! - Hidden folders are left out except `.ci`, `.cargo` and `.config`, which are ours.
+//! - Build output is left out: folders named `target` and folders with a cache tag. So is what
+//!   fuzzing writes, in folders named `corpus` and `artifacts`.
+//! - `.git` is left out, which is a file in a worktree.
+//! - Hidden folders are left out except `.ci`, `.cargo`, `.config` and `.github`, which are ours.
 
+use std::cell::OnceCell;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::rust::Rust;
-
-const OUR_HIDDEN_FOLDERS: [&str; 3] = [".ci", ".cargo", ".config"];
+const OUR_HIDDEN_FOLDERS: [&str; 4] = [".ci", ".cargo", ".config", ".github"];
+const WRITTEN: [&str; 3] = ["target", "corpus", "artifacts"];
 const RIVALS: &str = "lab/rivals/";
 
 /// One text file.
 pub(super) struct File {
     pub(super) path: String,
     pub(super) text: String,
+    syntax: OnceCell<Result<syn::File, syn::Error>>,
 }
 
 impl File {
+    fn new(path: String, text: String) -> Self {
+        Self {
+            path,
+            text,
+            syntax: OnceCell::new(),
+        }
+    }
+
+    /// The parsed file, or the error of the parser.
+    pub(super) fn syntax(&self) -> Result<&syn::File, &syn::Error> {
+        let parsed = self.syntax.get_or_init(|| syn::parse_file(&self.text));
+        parsed.as_ref()
+    }
+
     pub(super) fn is_rust(&self) -> bool {
         self.path.ends_with(".rs")
     }
@@ -72,10 +89,10 @@ impl Repository {
             };
             if kind.is_dir() && is_ours(&entry.path(), &name) {
                 self.load_folder(&path)?;
-            } else if kind.is_file() {
+            } else if kind.is_file() && name != ".git" {
                 let bytes = fs::read(entry.path()).map_err(|e| unreadable(&entry.path(), &e))?;
                 if let Ok(text) = String::from_utf8(bytes) {
-                    self.files.push(File { path, text });
+                    self.files.push(File::new(path, text));
                 }
             }
         }
@@ -87,7 +104,13 @@ impl Repository {
         self.files.iter().find(|file| file.path == path)
     }
 
-    /// Whether a file or folder stands at `path`.
+    /// The root file of the crate in `folder`: that of its library, or else of its program.
+    pub(super) fn crate_root(&self, folder: &str) -> Option<&File> {
+        let library = self.file(&format!("{folder}/src/lib.rs"));
+        library.or_else(|| self.file(&format!("{folder}/src/main.rs")))
+    }
+
+    /// Whether there is a file or folder at `path`.
     pub(super) fn exists(&self, path: &str) -> bool {
         self.root.join(path).exists()
     }
@@ -96,29 +119,24 @@ impl Repository {
         self.files.iter().filter(|file| file.is_markdown())
     }
 
-    /// Every Rust file, the rivals' included.
+    /// Every Rust file, including those of the rivals.
     pub(super) fn all_rust(&self) -> impl Iterator<Item = &File> {
         self.files.iter().filter(|file| file.is_rust())
     }
 
-    /// Every Rust file that keeps our rules, with its comments and strings told from its code.
-    pub(super) fn our_rust(&self) -> impl Iterator<Item = (&File, Rust)> {
-        self.all_rust()
-            .filter(|f| !f.is_of_a_rival())
-            .map(|file| (file, Rust::read(&file.text)))
+    /// Every Rust file that keeps our rules.
+    pub(super) fn our_rust(&self) -> impl Iterator<Item = &File> {
+        self.all_rust().filter(|file| !file.is_of_a_rival())
     }
 }
 
 fn is_ours(place: &Path, name: &str) -> bool {
     let is_hidden = name.starts_with('.') && !OUR_HIDDEN_FOLDERS.contains(&name);
-    !is_hidden && name != "target" && !place.join("CACHEDIR.TAG").exists()
+    !is_hidden && !WRITTEN.contains(&name) && !place.join("CACHEDIR.TAG").exists()
 }
 
 fn unreadable(place: &Path, error: &std::io::Error) -> String {
-    format!(
-        "{} could not be read ({error}); make it readable and try again.",
-        place.display()
-    )
+    format!("{} could not be read: {error}.", place.display())
 }
 
 #[cfg(test)]
@@ -131,7 +149,9 @@ mod tests {
             ("a.rs", ""),
             (".ci/run", ""),
             (".git/config", ""),
+            ("a/.git", ""),
             ("target/debug/b.rs", ""),
+            ("fuzz/corpus/a/b", ""),
             ("elsewhere/CACHEDIR.TAG", ""),
             ("elsewhere/c.rs", ""),
         ]);
