@@ -4,8 +4,6 @@ use std::{any::Any, fmt, io, panic::Location, time::Duration};
 
 use weald_sync::reason::Reason;
 
-use crate::stack::StackError;
-
 /// A job as reports name it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -77,7 +75,7 @@ pub(crate) fn holds_pinned_jobs(named: &JobName, others: usize) {
 }
 
 /// A wait or a loop had to do without a stack of its own.
-pub(crate) fn no_stack(error: &StackError) {
+pub(crate) fn no_stack(error: &dyn fmt::Display) {
     tracing::error!(
         target: "weald::stack",
         "no stack could be had, so a wait holds its thread meanwhile: {error}",

@@ -8,8 +8,6 @@
 //! Stand-ins are made when a right needs a holder and no spare is there, up to the bound; a spare that
 //! nobody needed for a while retires.
 
-#![allow(unsafe_code)]
-
 use std::{sync::Arc, thread::Thread};
 
 use crate::{
