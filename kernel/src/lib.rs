@@ -197,6 +197,7 @@ pub mod fork {
     pub(crate) mod deque;
     pub(crate) mod fork_deque;
     pub(crate) mod fork_deques;
+    mod forked_wait;
     mod grain;
     mod join;
     mod merge;

@@ -11,13 +11,14 @@ use std::{
         Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
     },
+    time::Duration,
 };
 
 use tools::{Drops, Latch, on_each, runtime, until, watch};
 use weald_kernel::{
     JoinError, Runtime, Wait,
     fork::{self, Scope, join},
-    spawn,
+    sleep, spawn,
 };
 
 fn spawn_in<R: Send + 'static>(runtime: &Runtime, f: impl FnOnce() -> R + Send + 'static) -> R {
@@ -205,4 +206,34 @@ fn parts_of_a_scope_in_a_destructor_are_not_unwound_by_the_cancel_that_runs_it()
         assert!(matches!(runtime.block_on(job), Err(JoinError::Cancelled)));
         assert_eq!(ended.load(Ordering::SeqCst), 2);
     }
+}
+
+#[test]
+fn a_cancel_that_a_caught_panic_hides_unwinds_the_next_wait() {
+    Runtime::test(7).block_on(async {
+        let (first, second) = (Latch::default(), Latch::default());
+        let (parts_wait, job_waits) = (first.clone(), second.clone());
+        let job = spawn(async move {
+            let caught = catch_unwind(AssertUnwindSafe(|| {
+                fork::scope(|scope| {
+                    for _ in 0..2 {
+                        let latch = parts_wait.clone();
+                        scope.spawn(move || latch.wait());
+                    }
+                    panic!("the body");
+                })
+            }));
+            assert!(caught.is_err());
+            job_waits.wait();
+        });
+        // Time moves on only when nothing can run any longer: the parts and the scope wait then.
+        sleep(Duration::from_secs(1)).await;
+        job.cancel();
+        first.open();
+        sleep(Duration::from_secs(1)).await;
+        let ended = job.is_finished();
+        second.open();
+        assert!(ended, "the cancel was lost");
+        assert!(job.await.is_err_and(|error| error.is_cancelled()));
+    });
 }

@@ -17,7 +17,7 @@ use std::{
 
 use futures_util::FutureExt;
 use tools::{Drops, Latch, for_seeds, on_each, runtime, until, until_yielding};
-use weald_kernel::{Runtime, Scope, scope, sleep, spawn, spawn_child, timeout, yield_now};
+use weald_kernel::{Runtime, Scope, Wait, scope, sleep, spawn, spawn_child, timeout, yield_now};
 
 #[test]
 fn children_end_before_the_scope_returns() {
@@ -346,5 +346,44 @@ fn a_child_that_ended_first_leaves_nothing_behind() {
             });
             parent.await.unwrap();
         });
+    });
+}
+
+/// Its destructor waits, and then drops its token.
+struct WaitsAtDrop(Latch, Option<tools::Token>);
+
+impl Drop for WaitsAtDrop {
+    fn drop(&mut self) {
+        self.0.clone().wait();
+        drop(self.1.take());
+    }
+}
+
+#[test]
+fn a_scope_that_is_dropped_waits_for_its_children_even_if_its_job_is_cancelled_meanwhile() {
+    Runtime::test(7).block_on(async {
+        let (drops, latch) = (Drops::default(), Latch::default());
+        let guard = WaitsAtDrop(latch.clone(), Some(drops.token()));
+        let job = spawn(async move {
+            let endless = scope(async move |scope| {
+                let held = async move {
+                    let _guard = guard;
+                    std::future::pending::<()>().await;
+                };
+                scope.spawn(held).detach();
+                std::future::pending::<()>().await;
+            });
+            let _elapsed = timeout(Duration::from_millis(2), endless).await;
+        });
+        // Time moves on only when nothing can run any longer: the child's destructor and the scope wait then.
+        sleep(Duration::from_secs(1)).await;
+        assert_eq!(latch.waiters(), 1);
+        job.cancel();
+        sleep(Duration::from_secs(1)).await;
+        let ended_early = job.is_finished();
+        latch.open();
+        let _ended = job.await;
+        assert!(!ended_early, "the scope ended before its child");
+        assert_eq!(drops.count(), 1);
     });
 }

@@ -7,11 +7,10 @@ use std::{
     task::{Poll, Waker},
 };
 
-use weald_sync::Wait;
-
 use crate::{
     api::{join::JoinHandle, spawn::on},
     job::{JobRef, exit_hooks},
+    scheduler::stackful::wait::wait_to_the_end,
     scheduler::workers::{cancel, current::with_current, shared},
     sys::lock,
 };
@@ -166,7 +165,8 @@ impl Drop for EndChildren<'_> {
         }
         self.0.cancel();
         if !self.0.runtime_is_gone() {
-            self.0.all_ended().wait();
+            // A cancel must not end this wait: a scope promises that its children have ended.
+            wait_to_the_end(self.0.all_ended(), || ());
         }
     }
 }

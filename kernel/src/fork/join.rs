@@ -18,15 +18,19 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
 };
 
-use crate::fork::{
-    cancel, depth,
-    deque::Verdict,
-    fork_deque::{self, ForkDeque},
-    fork_deques, root_fork,
-    stack_job::StackJob,
-    stolen_job::{Payload, Returned, StolenJob},
+use crate::{
+    fork::{
+        cancel, depth,
+        deque::Verdict,
+        fork_deque::{self, ForkDeque},
+        fork_deques,
+        forked_wait::{self, Payload},
+        root_fork,
+        stack_job::StackJob,
+        stolen_job::{Returned, StolenJob},
+    },
+    scheduler::workers::{context, run::CancelUnwind},
 };
-use crate::scheduler::workers::{context, run::CancelUnwind};
 
 /// Runs `f` and `g`, perhaps at the same time, and returns what both return.
 ///
@@ -166,17 +170,20 @@ fn settle_unwinding<G: FnOnce() -> B, B>(
     payload: &Payload,
 ) {
     let cancelled = payload.is::<CancelUnwind>();
+    let mut owed = None;
     // SAFETY: the lane is that of the calling thread's region; later halves have been popped.
     let popped = unsafe { fork_deque.deque.pop(place) };
     if !popped && let Some(stolen_job) = judge(fork_deque, place) {
         if cancelled {
             stolen_job.cancel();
         }
-        if wait(fork_deque, place, stolen_job).0 == Returned::Ran {
+        let returned;
+        (returned, owed) = wait(fork_deque, place, stolen_job);
+        if returned == Returned::Ran {
             // SAFETY: after: the thief's job is done.
             let outcome = unsafe { half.take_outcome() };
             forget_panics(move || outcome.map(drop).map_err(mem::forget));
-            return;
+            return give_way_unless(cancelled, owed);
         }
     }
     // SAFETY: owner: the half was popped, or was given back.
@@ -184,6 +191,14 @@ fn settle_unwinding<G: FnOnce() -> B, B>(
     match cancelled {
         true => forget_panics(|| drop(g)),
         false => forget_panics(g),
+    }
+    give_way_unless(cancelled, owed);
+}
+
+/// The unwinding that a wait owes gives way to that of the first half, unless that is for the same cancel.
+fn give_way_unless(cancelled: bool, owed: Option<Payload>) {
+    if !cancelled {
+        forked_wait::give_way(owed);
     }
 }
 

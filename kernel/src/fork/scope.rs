@@ -12,7 +12,6 @@
 #![allow(unsafe_code)]
 
 use std::{
-    any::Any,
     collections::VecDeque,
     future::poll_fn,
     marker::PhantomData,
@@ -28,20 +27,16 @@ use crate::{
     fork::{
         fork_deque::ForkDeque,
         fork_deques,
+        forked_wait::{self, Payload},
         root_fork::{self, Origin, RootFork},
         root_job::RootJob,
     },
     job::JobRef,
     report,
-    scheduler::{
-        stackful::wait,
-        workers::{context, run::CancelUnwind, shared},
-    },
-    services::ForkWait,
+    scheduler::workers::{context, run::CancelUnwind, shared},
     sys::{Mutex, lock},
 };
 
-type PanicPayload = Box<dyn Any + Send>;
 type Part = Box<dyn FnOnce() + Send>;
 
 /// Forks parts that end before it does; see [`scope`].
@@ -71,7 +66,7 @@ struct PartsState {
     /// Whether the scope is cancelled, and parts are dropped instead of run.
     cancelled: bool,
     /// The panic of the part with the lowest number.
-    panic: Option<(usize, PanicPayload)>,
+    panic: Option<(usize, Payload)>,
     owner: Option<Waker>,
 }
 
@@ -123,9 +118,14 @@ pub fn scope<'env, R>(body: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env>)
         let unwinding = parts.end(fork_deque);
         let panic = lock(&parts.inner).panic.take();
         match (result, unwinding, panic) {
-            (Err(payload), _, _)
-            | (Ok(_), Some(payload), _)
-            | (Ok(_), None, Some((_, payload))) => resume_unwind(payload),
+            (Err(payload), owed, panic) => {
+                if !payload.is::<CancelUnwind>() {
+                    forked_wait::give_way(owed);
+                    forked_wait::give_way(panic.map(|(_, payload)| payload));
+                }
+                resume_unwind(payload)
+            }
+            (Ok(_), Some(payload), _) | (Ok(_), None, Some((_, payload))) => resume_unwind(payload),
             (Ok(result), None, None) => result,
         }
     })
@@ -155,7 +155,7 @@ impl PartsState {
         self.at_work.len() == self.running && self.at_work.iter().all(waits)
     }
 
-    fn keep_first(&mut self, number: usize, payload: PanicPayload) {
+    fn keep_first(&mut self, number: usize, payload: Payload) {
         match &self.panic {
             // Its destructor could panic too.
             Some((first, _)) if *first < number => mem::forget(payload),
@@ -235,11 +235,8 @@ impl ScopeParts {
     }
 
     /// Runs and awaits all parts. The unwinding that the caller owes comes back.
-    fn end(&self, fork_deque: &ForkDeque) -> Option<PanicPayload> {
-        let Some(shared) = shared::find(self.runtime) else {
-            report::impossible("a runtime went while a thread forked in it");
-        };
-        let mut unwinding = None;
+    fn end(&self, fork_deque: &ForkDeque) -> Option<Payload> {
+        let mut owed = None;
         loop {
             while let Some(taken) = self.take() {
                 self.run(taken);
@@ -247,21 +244,14 @@ impl ScopeParts {
             }
             let inner = lock(&self.inner);
             if inner.running == 0 && inner.queue.is_empty() {
-                return unwinding;
+                return owed;
             }
             drop(inner);
-            let _parked = ForkWait::begin(fork_deque);
-            let waited = catch_unwind(AssertUnwindSafe(|| {
-                let mut news = pin!(poll_fn(|cx| self.poll_news(cx.waker())));
-                if wait::hold_in(&shared, news.as_mut(), &|| lock(&self.inner).all_wait()).is_none()
-                {
-                    wait::block_on_in(&shared, news);
-                }
-            }));
-            if let Err(payload) = waited {
-                self.cancel();
-                unwinding = Some(payload);
-            }
+            let news = pin!(poll_fn(|cx| self.poll_news(cx.waker())));
+            let all_wait = || lock(&self.inner).all_wait();
+            let cancel = || self.cancel();
+            let ((), unwinding) = forked_wait::wait_for(fork_deque, news, &all_wait, &cancel);
+            owed = unwinding.or(owed);
         }
     }
 

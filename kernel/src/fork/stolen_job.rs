@@ -10,27 +10,23 @@
 
 #![allow(unsafe_code)]
 
-use std::{
-    any::Any,
-    panic::{AssertUnwindSafe, Location, catch_unwind},
-    pin::Pin,
-    sync::Arc,
-};
+use std::{panic::Location, pin::Pin, sync::Arc};
 
 use crate::{
     api::join::{JoinError, JoinHandle},
     fork::{
         fork_deque::ForkDeque,
         fork_deques,
+        forked_wait::{self, Payload},
         root_fork::{Origin, RootFork},
         stack_job::{EntryHeader, StolenEntry},
     },
     job::{self, Spec, runnable::Runnable, transition::Inbox},
     report,
     scheduler::{
-        stackful::{duties, wait},
+        stackful::duties,
         workers::{
-            context,
+            cancel, context,
             shared::{self, Shared},
         },
     },
@@ -58,9 +54,6 @@ pub(super) enum Returned {
     /// The thief's runtime stopped before it ran: it is the owner's again.
     Unrun,
 }
-
-/// The payload of an unwinding.
-pub(super) type Payload = Box<dyn Any + Send>;
 
 /// What the thief's job needs.
 struct StolenBody {
@@ -152,18 +145,17 @@ impl StolenJob {
     /// caller owes, if it was cancelled meanwhile.
     pub(super) fn wait(mut self, fork_deque: &ForkDeque) -> (Returned, Option<Payload>) {
         self.help(fork_deque);
-        let mut unwinding = None;
-        loop {
-            match catch_unwind(AssertUnwindSafe(|| self.wait_with_stack(fork_deque))) {
-                Ok(Ok(())) => return (Returned::Ran, unwinding),
-                Ok(Err(JoinError::Cancelled)) => return (Returned::Unrun, unwinding),
-                Ok(Err(_)) => report::impossible("a stolen half's job panicked"),
-                Err(payload) => {
-                    // A wait unwinds once, so that the next one lasts until the half has ended.
-                    self.cancel();
-                    unwinding = Some(payload);
-                }
-            }
+        let half = self.job.job().cloned();
+        let half = half.expect("a stolen half's job is joined once");
+        let half_waits = || half.header().waits_with_stack();
+        // A wait that unwinds for a cancel passes it on to the half.
+        let cancel = || cancel::cancel(&half);
+        let handle = Pin::new(&mut self.job);
+        let (ended, owed) = forked_wait::wait_for(fork_deque, handle, &half_waits, &cancel);
+        match ended {
+            Ok(()) => (Returned::Ran, owed),
+            Err(JoinError::Cancelled) => (Returned::Unrun, owed),
+            Err(_) => report::impossible("a stolen half's job panicked"),
         }
     }
 
@@ -195,22 +187,5 @@ impl StolenJob {
         fork_deque
             .ancestry()
             .is_some_and(|ancestry| ancestry.contains(&self.number))
-    }
-
-    fn wait_with_stack(&mut self, fork_deque: &ForkDeque) -> Result<(), JoinError> {
-        let Some(shared) = shared::find(fork_deque.shared().id()) else {
-            report::impossible("a runtime went while a thread forked in it");
-        };
-        let _parked = ForkWait::begin(fork_deque);
-        let half = self.job.job().cloned();
-        let half_waits = || {
-            half.as_ref()
-                .is_some_and(|half| half.header().waits_with_stack())
-        };
-        match wait::hold_in(&shared, Pin::new(&mut self.job), &half_waits) {
-            Some(ended) => ended,
-            // What the half waits for may be bound to this thread.
-            None => wait::block_on_in(&shared, &mut self.job),
-        }
     }
 }

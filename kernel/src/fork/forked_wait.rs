@@ -1,0 +1,67 @@
+//! Waiting for forked work: for a stolen half, and for the parts of a scope.
+//!
+//! The caller may hold a lock of `std`, so it holds its OS thread while the forked work computes. Once that work
+//! itself waits, what it waits for may be pinned to this thread: then the caller's stack is suspended.
+
+use std::{
+    any::Any,
+    mem,
+    panic::{AssertUnwindSafe, catch_unwind},
+    pin::Pin,
+};
+
+use crate::{
+    fork::fork_deque::ForkDeque,
+    report,
+    scheduler::{
+        stackful::wait,
+        workers::{context, run::CancelUnwind, shared},
+    },
+    services::ForkWait,
+};
+
+/// The payload of an unwinding.
+pub(super) type Payload = Box<dyn Any + Send>;
+
+/// Waits for forked work until `future` is ready. A cancel of the caller is passed on through `cancel`; the unwinding
+/// that the caller then owes is returned beside the output. `work_waits`: whether all the work that is left waits.
+pub(super) fn wait_for<F: Future>(
+    fork_deque: &ForkDeque,
+    mut future: Pin<&mut F>,
+    work_waits: &dyn Fn() -> bool,
+    cancel: &dyn Fn(),
+) -> (F::Output, Option<Payload>) {
+    // Not the context's: a foreign thread that waits in a join has none.
+    let Some(shared) = shared::find(fork_deque.shared().id()) else {
+        report::impossible("a runtime went while a thread forked in it");
+    };
+    let mut owed = None;
+    loop {
+        let _waiting = ForkWait::begin(fork_deque);
+        let waited = catch_unwind(AssertUnwindSafe(|| {
+            let held = wait::hold_in(&shared, future.as_mut(), work_waits);
+            held.unwrap_or_else(|| wait::block_on_in(&shared, future.as_mut()))
+        }));
+        match waited {
+            Ok(output) => return (output, owed),
+            Err(payload) => {
+                // A wait unwinds once, so the next one lasts to the end.
+                cancel();
+                owed = Some(payload);
+            }
+        }
+    }
+}
+
+/// The unwinding that the caller owes gives way to another panic. If it is that of a cancel, the job's next wait unwinds
+/// for the cancel again, in case the panic is caught.
+pub(super) fn give_way(owed: Option<Payload>) {
+    let Some(payload) = owed else { return };
+    if payload.is::<CancelUnwind>()
+        && let Some(job) = context::here().job_ref()
+    {
+        job.header().extensions.lock().unwound = false;
+    }
+    // Its destructor could panic.
+    mem::forget(payload);
+}
