@@ -166,7 +166,7 @@ impl Drop for EndChildren<'_> {
         self.0.cancel();
         if !self.0.runtime_is_gone() {
             // A cancel must not end this wait: a scope promises that its children have ended.
-            wait_to_the_end(self.0.all_ended(), || ());
+            weald_sync::Wait::wait(self.0.all_ended());
         }
     }
 }

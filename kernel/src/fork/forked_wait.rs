@@ -60,7 +60,7 @@ pub(super) fn give_way(owed: Option<Payload>) {
     if payload.is::<CancelUnwind>()
         && let Some(job) = context::here().job_ref()
     {
-        job.header().extensions.lock().unwound = false;
+        job.header().extensions.lock().unwound = true;
     }
     // Its destructor could panic.
     mem::forget(payload);
