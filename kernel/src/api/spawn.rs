@@ -302,7 +302,7 @@ fn count(shared: &Shared) -> Result<(), limit::Reached> {
             if let Ok(mut core) = worker.core.enter(lease) {
                 return shared.limit.take_one(&mut core.spare_places);
             }
-            cx.lose();
+            cx.clear_worker();
         }
         shared.limit.take(1).map(|_| ())
     })

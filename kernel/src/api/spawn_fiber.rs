@@ -9,7 +9,7 @@ use crate::{
         join::JoinHandle,
         spawn::{self, Spawn, SpawnError},
     },
-    scheduler::stackful::fiber::{Fiber, Moves},
+    scheduler::stackful::fiber::{Fiber, Migration},
     stack::{self, StackError},
 };
 
@@ -52,7 +52,7 @@ impl Spawn {
         stack::pool::admit()?;
         spawn::fiber(
             self,
-            Fiber::new(code, stack, Moves::Never),
+            Fiber::new(code, stack, Migration::Never),
             Location::caller(),
         )
     }
@@ -79,7 +79,7 @@ impl Spawn {
         stack::pool::admit()?;
         spawn::fiber(
             self,
-            Fiber::new(code, stack, Moves::Freely),
+            Fiber::new(code, stack, Migration::Freely),
             Location::caller(),
         )
     }

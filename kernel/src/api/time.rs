@@ -126,7 +126,7 @@ fn insert(shared: &Shared, deadline: u64, waker: Waker) -> EntryPtr {
                 core.wheel.insert(entry);
                 return entry;
             }
-            cx.lose();
+            cx.clear_worker();
         }
         let index = shared.thread_number() as usize % shared.workers.len();
         let entry = EntryPtr::new(index, deadline, waker);

@@ -118,7 +118,7 @@ impl Runner {
                 }
                 return true;
             }
-            cx.lose();
+            cx.clear_worker();
         }
         if let Some(shared) = cx.shared() {
             ready::inject_callbacks(shared, self.bring.take());
@@ -131,8 +131,8 @@ impl Runner {
     unsafe fn run(&mut self, job: JobPtr, callback: CallbackPtr) {
         // SAFETY: claim: the scheduler's.
         let head = unsafe { callback.head() };
-        let is_alone = !head.calls.has_owner && head.entry.phase.is_alone();
-        if !is_alone && !head.entry.phase.begin() {
+        let is_unshared = !head.calls.has_owner && head.entry.phase.is_unshared();
+        if !is_unshared && !head.entry.phase.begin() {
             count_uncancelled(callback);
             // SAFETY: the caller's promise; who took it drops its closure.
             return unsafe { callback.release() };
@@ -151,7 +151,7 @@ impl Runner {
             Ok(Next::Ended) | Err(_) => None,
         };
         // SAFETY: as above.
-        unsafe { settle(callback, is_alone, when) };
+        unsafe { settle(callback, is_unshared, when) };
         if let Err(payload) = ran {
             self.tell(payload);
         }
@@ -205,13 +205,13 @@ impl Runner {
 /// After a run: another round at its time, or the end.
 ///
 /// # Safety
-/// The caller has just run the callback, and gives up the scheduler's claim. `is_alone`: the phase word was left
+/// The caller has just run the callback, and gives up the scheduler's claim. `is_unshared`: the phase word was left
 /// as it was, because nobody else has a claim.
-unsafe fn settle(callback: CallbackPtr, is_alone: bool, when: Option<When>) {
+unsafe fn settle(callback: CallbackPtr, is_unshared: bool, when: Option<When>) {
     // SAFETY: claim: the scheduler's.
     let head = unsafe { callback.head() };
     if let Some(when) = when
-        && (is_alone || head.entry.phase.again())
+        && (is_unshared || head.entry.phase.again())
     {
         match context::again()
             .shared()
@@ -228,7 +228,7 @@ unsafe fn settle(callback: CallbackPtr, is_alone: bool, when: Option<When>) {
         // SAFETY: closure: as at the run, and there is no further one.
         unsafe { callback.drop_body() };
     }
-    if is_alone {
+    if is_unshared {
         // SAFETY: the only claim, and the closure is gone.
         return unsafe { callback.free() };
     }
@@ -242,7 +242,7 @@ fn next_here() -> Option<CallbackPtr> {
     let cx = context::again();
     let (worker, lease) = cx.worker()?;
     let Ok(mut core) = worker.core.enter(lease) else {
-        cx.lose();
+        cx.clear_worker();
         return None;
     };
     let entry = core.callbacks.pop()?;

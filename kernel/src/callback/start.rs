@@ -112,7 +112,7 @@ pub(super) unsafe fn arm(shared: &Shared, callback: CallbackPtr, when: When) {
             // SAFETY: the caller's promise.
             return unsafe { discard(callback) };
         }
-        cx.lose();
+        cx.clear_worker();
     }
     // SAFETY: the caller's promise.
     unsafe { arm_outside(shared, callback) };

@@ -77,7 +77,7 @@ impl Runtime {
         let (shared, rights) = new_shared(config, clock::ClockKind::Real)?;
         let runtime = Runtime { shared };
         for right in rights {
-            serve::handoff(&runtime.shared, right).map_err(|refused| {
+            serve::hand_off(&runtime.shared, right).map_err(|refused| {
                 let cause = refused
                     .error
                     .unwrap_or_else(|| std::io::Error::other("no thread"));

@@ -69,7 +69,7 @@ pub(crate) fn run(shared: &Arc<Shared>, deadline: Duration, drains: Drain) -> Sh
             break live.iter().map(|job| JobName::of(job.header())).collect();
         }
     };
-    shared.tell_timers();
+    shared.close_timers();
     shared.reactor.close();
     let has_ended = |job: &&JobRef| job.header().state.is_done();
     ShutdownReport {

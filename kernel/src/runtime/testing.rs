@@ -187,7 +187,7 @@ impl<'a> Drive<'a> {
         evict::evict(&self.runtime.shared, &self.pinned);
         DRIVE.set(None);
         context::with(|cx| {
-            cx.lose();
+            cx.clear_worker();
             cx.set_pinned(std::ptr::null());
             cx.set_shared(std::ptr::null());
         });
@@ -282,7 +282,7 @@ fn drive_until(until: &dyn Fn() -> bool) -> Result<(), Stuck> {
     let _nested = cx.begin_nested(&place);
     let until = Until(until);
     let outer = driver.until.replace(ptr::from_ref(&until).cast());
-    driver.worker_loop.hold_again();
+    driver.worker_loop.restore_worker();
     stack_context::run_loop(cx, driver.worker_loop.shared.stack_class(), driver);
     driver.until.set(outer);
     match driver.stuck.replace(false) {
@@ -299,7 +299,7 @@ fn draw(below: usize) -> usize {
     ((state >> 33) % below as u64) as usize
 }
 
-/// Moves time on to the next deadline. False if there is none.
+/// Migration time on to the next deadline. False if there is none.
 fn move_time(worker_loop: &WorkerLoop<'_>) -> bool {
     let Ok(core) = worker_loop.enter() else {
         return false;

@@ -28,7 +28,7 @@ impl Duty for RunPinned<'_> {
             .and_then(PinnedQueue::pop)
         {
             Some(job) => {
-                run::run_outside(cx, job, budget(cx));
+                run::run_without_worker(cx, job, budget(cx));
                 Flow::Continue
             }
             None => Flow::End,
@@ -44,7 +44,7 @@ impl Duty for RunOne {
         let Some(job) = self.0.take() else {
             return Flow::End;
         };
-        run::run_outside(cx, job, budget(cx));
+        run::run_without_worker(cx, job, budget(cx));
         Flow::Continue
     }
 }
@@ -57,7 +57,7 @@ fn budget(cx: &Context) -> u32 {
 /// Runs `job` once, in the middle of what the calling stack does, on a stack of its own: so that it can be left
 /// standing while the caller goes on.
 pub(crate) fn run_nested(cx: &Context, class: u32, job: Runnable) {
-    let place = context::nested_run::OuterRun::new();
-    let _nested = cx.begin_nested(&place);
+    let outer = context::nested_run::OuterRun::new();
+    let _nested = cx.begin_nested(&outer);
     stack_context::run_loop(cx, class, &RunOne(Cell::new(Some(job))));
 }

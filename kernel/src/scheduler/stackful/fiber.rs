@@ -33,7 +33,7 @@ use crate::{
         stackful::stack_context::{self, StackContext, StackKind, caller},
         workers::context::{self, Context},
     },
-    stack::{self, Onto, Place, Stack, switch},
+    stack::{self, Onto, SavedSp, Stack, switch},
 };
 
 /// The stack that a fiber gets if nobody asks for another: 128 KiB, of which those pages are committed that
@@ -42,7 +42,7 @@ pub const DEFAULT_STACK: usize = 128 << 10;
 
 /// Whether a fiber may go on with another OS thread than the one that it waited on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Moves {
+pub(crate) enum Migration {
     /// Not after its first wait.
     Never,
     /// At each wait: its maker promises that it holds nothing that depends on the thread.
@@ -53,7 +53,7 @@ pub(crate) enum Moves {
 pub(crate) struct Fiber<F, T> {
     state: FiberState<F, T>,
     class: u32,
-    moves: Moves,
+    migration: Migration,
 }
 
 enum FiberState<F, T> {
@@ -72,16 +72,16 @@ enum FiberState<F, T> {
 unsafe impl<F: Send, T: Send> Send for Fiber<F, T> {}
 
 impl<F: FnOnce() -> T, T> Fiber<F, T> {
-    pub(crate) fn new(code: F, stack: usize, moves: Moves) -> Fiber<F, T> {
+    pub(crate) fn new(code: F, stack: usize, migration: Migration) -> Fiber<F, T> {
         Fiber {
             state: FiberState::Fresh(code),
             class: Stack::class_of(stack),
-            moves,
+            migration,
         }
     }
 
     /// Where its code goes on, on which strand.
-    fn place(&mut self) -> (Place, NonNull<StackContext>) {
+    fn place(&mut self) -> (SavedSp, NonNull<StackContext>) {
         if let FiberState::Started(stack_context) = self.state {
             // SAFETY: its stack: the strand stands.
             return (unsafe { stack_context.as_ref() }.place.get(), stack_context);
@@ -91,8 +91,8 @@ impl<F: FnOnce() -> T, T> Fiber<F, T> {
         let stack_context = StackContext::on(stack, StackKind::Fiber);
         // SAFETY: its stack.
         unsafe { stack_context.as_ref() }
-            .moves
-            .set(self.moves == Moves::Freely);
+            .migrates
+            .set(self.migration == Migration::Freely);
         // SAFETY: its stack: nothing runs on it yet.
         let place = unsafe { switch::begin(StackContext::frames(stack_context), begin::<F, T>) };
         (place, stack_context)
@@ -105,7 +105,7 @@ impl<F: FnOnce() -> T, T> Fiber<F, T> {
         let outer = cx.set_stack_context(stack_context.as_ptr());
         // Its code may leave its stack, whatever its caller may do.
         let ending = cx.set_ending(false);
-        let here = Cell::new(Place::NONE);
+        let here = Cell::new(SavedSp::NONE);
         let this = ptr::from_mut(self).expose_provenance();
         // SAFETY: its stack.
         let record = unsafe { stack_context.as_ref() };
@@ -125,15 +125,15 @@ impl<F: FnOnce() -> T, T> Fiber<F, T> {
         let header = unsafe { job.header() };
         // SAFETY: its stack.
         let stack_context = unsafe { stack_context.as_ref() };
-        match self.moves {
-            Moves::Freely => header.set_place(place::MIGRATING),
-            Moves::Never if stack_context.pinned().is_null() => {
+        match self.migration {
+            Migration::Freely => header.set_place(place::MIGRATING),
+            Migration::Never if stack_context.pinned().is_null() => {
                 let pinned = cx
                     .pinned_here()
                     .expect("a thread that runs jobs has a home");
                 stack_context.suspend_job(header, pinned);
             }
-            Moves::Never => {}
+            Migration::Never => {}
         }
     }
 

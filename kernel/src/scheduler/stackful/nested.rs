@@ -37,8 +37,8 @@ pub(crate) fn run_if_next(job: &JobRef) {
         .map_or(u32::MAX, |shared| shared.config.poll_budget);
     // Who calls it does not compute meanwhile.
     let parked = cx.fork_wait();
-    let place = context::nested_run::OuterRun::new();
-    let nested = cx.begin_nested(&place);
+    let outer = context::nested_run::OuterRun::new();
+    let nested = cx.begin_nested(&outer);
     // But for the fiber's own code, which has its own stack, all that follows runs on the caller's: a destructor of
     // a fiber that was cancelled, what ends with it. It must not leave that stack in the fiber's name.
     let ending = cx.set_ending(true);
@@ -77,8 +77,8 @@ fn restore(cx: &Context, before: RunWord, ended: u64) {
     match worker.core.enter(lease) {
         Ok(mut core) => {
             core.ended += ended;
-            worker.set_running_again(before);
+            worker.restore_running(before);
         }
-        Err(_lost) => cx.lose(),
+        Err(_lost) => cx.clear_worker(),
     }
 }

@@ -36,7 +36,7 @@ pub(crate) struct PinnedQueue {
     /// How many these are, for those who only look.
     incoming_len: AtomicUsize,
     /// The reactor that the thread waits in instead of parking.
-    summons: Mutex<Option<Arc<Reactor>>>,
+    polled_reactor: Mutex<Option<Arc<Reactor>>>,
     /// Set when the thread will never take from the queue again.
     closed: AtomicBool,
     own: Own,
@@ -56,11 +56,11 @@ unsafe impl Sync for Own {}
 unsafe impl Send for Own {}
 
 /// While it lives, the home's thread waits in a reactor.
-pub(crate) struct Summons<'a>(&'a PinnedQueue);
+pub(crate) struct PollerWait<'a>(&'a PinnedQueue);
 
-impl Drop for Summons<'_> {
+impl Drop for PollerWait<'_> {
     fn drop(&mut self) {
-        lock(&self.0.summons).take();
+        lock(&self.0.polled_reactor).take();
     }
 }
 
@@ -71,7 +71,7 @@ impl PinnedQueue {
             thread: thread::current(),
             incoming: Mutex::new(VecDeque::new()),
             incoming_len: AtomicUsize::new(0),
-            summons: Mutex::new(None),
+            polled_reactor: Mutex::new(None),
             closed: AtomicBool::new(false),
             own: Own {
                 runnable: UnsafeCell::new(VecDeque::new()),
@@ -83,9 +83,9 @@ impl PinnedQueue {
     /// Queues a job that lives here. Any thread. If the thread has ended, the job leaks, and is named:
     /// its future may not be dropped by anyone else.
     pub(crate) fn push(&self, job: Runnable) {
-        match self.is_at_work_here() {
+        match self.is_current() {
             true => self.push_own(job),
-            false => self.push_from_outside(job),
+            false => self.push_foreign(job),
         }
     }
 
@@ -97,7 +97,7 @@ impl PinnedQueue {
         unsafe { &mut *self.own.runnable.get() }.push_back(job.into_ptr());
     }
 
-    fn push_from_outside(&self, job: Runnable) {
+    fn push_foreign(&self, job: Runnable) {
         let mut incoming = lock(&self.incoming);
         if self.closed.load(Ordering::Acquire) && !self.is_here() {
             drop(incoming);
@@ -110,23 +110,23 @@ impl PinnedQueue {
         self.incoming_len.store(incoming.len(), Ordering::Release);
         drop(incoming);
         self.thread.unpark();
-        if let Some(reactor) = &*lock(&self.summons) {
+        if let Some(reactor) = &*lock(&self.polled_reactor) {
             reactor.notify();
         }
     }
 
     /// The home's thread is about to wait in `reactor`, unless a job can run already.
-    pub(crate) fn summon_by(&self, reactor: &Arc<Reactor>) -> Summons<'_> {
+    pub(crate) fn notify_through(&self, reactor: &Arc<Reactor>) -> PollerWait<'_> {
         // The lock orders: a job that is queued later finds this, one queued before is seen.
-        *lock(&self.summons) = Some(reactor.clone());
-        Summons(self)
+        *lock(&self.polled_reactor) = Some(reactor.clone());
+        PollerWait(self)
     }
 
     /// Takes the first job that can run. The home's thread only.
     #[inline]
     pub(crate) fn pop(&self) -> Option<Runnable> {
         if self.incoming_len.load(Ordering::Acquire) > 0 {
-            self.take_in();
+            self.drain_incoming();
         }
         self.pop_own()
     }
@@ -142,7 +142,7 @@ impl PinnedQueue {
     }
 
     #[cold]
-    fn take_in(&self) {
+    fn drain_incoming(&self) {
         let mut incoming = lock(&self.incoming);
         // SAFETY: own thread: the caller's promise.
         unsafe { &mut *self.own.runnable.get() }.append(&mut incoming);
@@ -185,7 +185,7 @@ impl PinnedQueue {
 
     /// Whether the caller is on the home's thread, and that works for this home at this moment.
     #[inline(always)]
-    fn is_at_work_here(&self) -> bool {
+    fn is_current(&self) -> bool {
         std::ptr::eq(context::here().pinned_ptr(), self)
     }
 

@@ -15,7 +15,7 @@ use crate::scheduler::stackful::stack_context::{StackContext, StackKind, root};
 use crate::{
     report,
     scheduler::workers::context,
-    stack::{self, Onto, Place, Stack, switch},
+    stack::{self, Onto, SavedSp, Stack, switch},
 };
 
 /// Runs `f` on `stack`, and comes back with its result. It is as if it ran on top of the calling stack.
@@ -32,7 +32,7 @@ pub(crate) fn call_on<F: FnOnce() -> R, R>(stack: Stack, f: F) -> R {
     let mut call = Call {
         code: Some(f),
         result: None,
-        back: Cell::new(Place::NONE),
+        back: Cell::new(SavedSp::NONE),
         former,
     };
     // SAFETY: nothing runs on the new stack.
@@ -61,7 +61,7 @@ pub(crate) fn call_on<F: FnOnce() -> R, R>(stack: Stack, f: F) -> R {
 struct Call<F, R> {
     code: Option<F>,
     result: Option<Result<R, Box<dyn Any + Send>>>,
-    back: Cell<Place>,
+    back: Cell<SavedSp>,
     former: *const StackContext,
 }
 
@@ -77,7 +77,7 @@ extern "C" fn begin_call<F: FnOnce() -> R, R>(call: usize) -> ! {
     // SAFETY: at the top: the former strand waits.
     let onto = match unsafe { call.former.as_ref() } {
         Some(former) => Onto::Ours(former.stack()),
-        None => Onto::TheThreads,
+        None => Onto::ThreadStack,
     };
     // SAFETY: the former stack waits there; nothing is left in this frame.
     unsafe { switch::leave(call.back.get(), onto) }

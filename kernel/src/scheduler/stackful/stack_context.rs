@@ -43,7 +43,7 @@ use crate::{
             run,
         },
     },
-    stack::{self, Onto, Place, Stack, StackError, switch},
+    stack::{self, Onto, SavedSp, Stack, StackError, switch},
 };
 
 /// What runs on a stack.
@@ -61,9 +61,9 @@ pub(crate) enum StackKind {
 #[repr(C, align(64))]
 pub(crate) struct StackContext {
     /// Where it was left.
-    pub(crate) place: Cell<Place>,
+    pub(crate) place: Cell<SavedSp>,
     /// For a fiber: where the place is noted at which the loop that called it goes on, and that loop's strand.
-    pub(crate) caller: Cell<(*const Place, *const StackContext)>,
+    pub(crate) caller: Cell<(*const SavedSp, *const StackContext)>,
     /// The strand whose stack the frames began on: itself, but for a further one. Null: a thread's own stack.
     pub(crate) root: Cell<*const StackContext>,
     /// Where a root's newest frames are, while it stands: on itself, or on a further strand.
@@ -72,7 +72,7 @@ pub(crate) struct StackContext {
     pinned: Cell<*const PinnedQueue>,
     pub(crate) kind: StackKind,
     /// Whether it may go on with another thread than that which left it.
-    pub(crate) moves: Cell<bool>,
+    pub(crate) migrates: Cell<bool>,
     /// What a fiber's code keeps with its stack.
     pub(crate) word: Cell<*const ()>,
     stack: Stack,
@@ -86,13 +86,13 @@ impl StackContext {
         // SAFETY: at the top: the stack is far larger than the record, and nothing runs on it.
         let place = unsafe { top.cast::<StackContext>().sub(1) };
         let stack_context = StackContext {
-            place: Cell::new(Place::NONE),
+            place: Cell::new(SavedSp::NONE),
             caller: Cell::new((ptr::null(), ptr::null())),
             root: Cell::new(place.as_ptr()),
             newest: Cell::new(place.as_ptr()),
             pinned: Cell::new(ptr::null()),
             kind,
-            moves: Cell::new(false),
+            migrates: Cell::new(false),
             word: Cell::new(ptr::null()),
             stack,
         };
@@ -172,7 +172,7 @@ pub(crate) enum Flow {
 
 /// A thread's own stack, while a loop is at work for it.
 pub(crate) struct Base<'a> {
-    place: Cell<Place>,
+    place: Cell<SavedSp>,
     /// The strand that it is itself; null for the thread's own stack.
     stack_context: *const StackContext,
     duty: &'a dyn Duty,
@@ -193,21 +193,21 @@ pub(crate) fn run_loop(cx: &Context, class: u32, duty: &dyn Duty) {
         }
     };
     let base = Base {
-        place: Cell::new(Place::NONE),
+        place: Cell::new(SavedSp::NONE),
         stack_context: cx.stack_context(),
         duty,
         panic: Cell::new(None),
     };
     let stack_context = StackContext::on(stack, StackKind::Loop);
     let base_before = cx.set_base(ptr::from_ref(&base).cast());
-    let strand_before = cx.set_stack_context(stack_context.as_ptr());
+    let context_before = cx.set_stack_context(stack_context.as_ptr());
     // SAFETY: nothing runs on the new stack.
     let begin = unsafe { switch::begin(StackContext::frames(stack_context), begin_loop) };
     // SAFETY: at the top.
     let onto = Onto::Ours(unsafe { stack_context.as_ref() }.stack());
     // SAFETY: whoever goes on here does so on this thread, because a loop never changes threads.
     unsafe { stack::switch(base.place.as_ptr(), begin, onto, 0) };
-    cx.set_stack_context(strand_before);
+    cx.set_stack_context(context_before);
     cx.set_base(base_before);
     cx.give_abandoned();
     if let Some(payload) = base.panic.take() {
@@ -236,7 +236,7 @@ extern "C" fn begin_loop(job: usize) -> ! {
     // SAFETY: at the top: a base may run on another strand.
     let onto = match unsafe { base.stack_context.as_ref() } {
         Some(stack_context) => Onto::Ours(&stack_context.stack),
-        None => Onto::TheThreads,
+        None => Onto::ThreadStack,
     };
     // SAFETY: the base waits there; nothing is left on this stack.
     unsafe { switch::leave(base.place.get(), onto) }
@@ -282,7 +282,7 @@ pub(crate) fn suspend(cx: &Context, root: &StackContext, job: JobPtr) -> Result<
             suspend_fiber(root);
             Ok(())
         }
-        StackKind::Loop | StackKind::Segment => suspend_below_a_loop(cx, root, job),
+        StackKind::Loop | StackKind::Segment => suspend_under_new_loop(cx, root, job),
     };
     // Asked for anew: a fiber that moves may be on another thread.
     let cx = context::again();
@@ -292,7 +292,7 @@ pub(crate) fn suspend(cx: &Context, root: &StackContext, job: JobPtr) -> Result<
     suspended
 }
 
-fn suspend_below_a_loop(
+fn suspend_under_new_loop(
     cx: &Context,
     stack_context: &StackContext,
     job: JobPtr,
@@ -329,12 +329,12 @@ pub(crate) fn resume(cx: &Context, stack_context: &StackContext) -> ! {
 
 /// Where whoever called the fiber goes on, and on which stack.
 #[inline(always)]
-pub(crate) fn caller(stack_context: &StackContext) -> (Place, Onto<'_>) {
+pub(crate) fn caller(stack_context: &StackContext) -> (SavedSp, Onto<'_>) {
     let (place, on) = stack_context.caller.get();
     // SAFETY: its stack: whoever called waits in its call, and so does the strand that it runs on.
     let onto = match unsafe { on.as_ref() } {
         Some(on) => Onto::Ours(on.stack()),
-        None => Onto::TheThreads,
+        None => Onto::ThreadStack,
     };
     // SAFETY: as above.
     (unsafe { *place }, onto)

@@ -59,7 +59,7 @@ pub(crate) fn block_on_in<F: Future>(shared: &Arc<Shared>, future: F) -> F::Outp
     let future = pin!(future);
     match context::again().job() {
         Some(job) => wait_in_job(job, future),
-        None => crate::scheduler::stackful::wait::foreign_thread::wait_outside(
+        None => crate::scheduler::stackful::wait::foreign_thread::wait_on_foreign_thread(
             shared,
             future,
             Meanwhile::RunsPinned,
@@ -97,7 +97,7 @@ pub(crate) fn hold_in<F: Future>(
         None => {
             let meanwhile = Meanwhile::Holds(parts_wait);
             Some(
-                crate::scheduler::stackful::wait::foreign_thread::wait_outside(
+                crate::scheduler::stackful::wait::foreign_thread::wait_on_foreign_thread(
                     shared, future, meanwhile,
                 ),
             )
@@ -215,7 +215,7 @@ pub fn yield_with_stack() {
     };
     // SAFETY: the thread that runs a job keeps it alive; so does its stack while it stands.
     unwind_if_cancelled(unsafe { job.header() });
-    let mut noted = Noted::begin(cx);
+    let mut noted = SavedFlags::begin(cx);
     cx.yield_job();
     // Without a stack for a loop nobody can have a turn.
     noted.suspended = stack_context::suspend(cx, root, job).is_ok();
@@ -229,7 +229,7 @@ pub(crate) fn wait_in_job<F: Future>(job: JobPtr, mut future: Pin<&mut F>) -> F:
     let cx = context::here();
     let root = match stack_context::root(cx) {
         Some(root) if may_suspend(cx) => root,
-        Some(root) if may_suspend_at_last(cx, root) => {
+        Some(root) if may_suspend_unwinding(cx, root) => {
             let begun = Instant::now();
             let others_wait = || {
                 begun.elapsed() >= block::LOOK
@@ -249,10 +249,12 @@ pub(crate) fn wait_in_job<F: Future>(job: JobPtr, mut future: Pin<&mut F>) -> F:
     let unwinds = cx.is_panicking();
     // SAFETY: as above; the waker leaves this frame only as clones with counts of their own.
     let waker = unsafe { waker::borrowed(job) };
-    let mut noted = Noted::begin(cx);
+    let mut noted = SavedFlags::begin(cx);
     loop {
         unwind_if_cancelled(header);
-        if let Poll::Ready(output) = poll_apart(future.as_mut(), &mut Context::from_waker(&waker)) {
+        if let Poll::Ready(output) =
+            poll_in_own_frame(future.as_mut(), &mut Context::from_waker(&waker))
+        {
             // The job goes on, and its next wait may be one that notes nothing.
             header.set_waits_for(0);
             return output;
@@ -274,26 +276,26 @@ pub(crate) fn wait_in_job<F: Future>(job: JobPtr, mut future: Pin<&mut F>) -> F:
 
 /// Polls in a frame of its own: what a poll keeps in registers of its thread must not be kept over a switch.
 #[inline(never)]
-fn poll_apart<F: Future>(future: Pin<&mut F>, cx: &mut Context<'_>) -> Poll<F::Output> {
+fn poll_in_own_frame<F: Future>(future: Pin<&mut F>, cx: &mut Context<'_>) -> Poll<F::Output> {
     future.poll(cx)
 }
 
 /// What the poll in which a wait happens has noted before it; comes back with the end of the wait.
-struct Noted {
+struct SavedFlags {
     before: (bool, bool),
     suspended: bool,
 }
 
-impl Noted {
-    fn begin(cx: &context::Context) -> Noted {
-        Noted {
+impl SavedFlags {
+    fn begin(cx: &context::Context) -> SavedFlags {
+        SavedFlags {
             before: cx.begin_wait(),
             suspended: false,
         }
     }
 }
 
-impl Drop for Noted {
+impl Drop for SavedFlags {
     #[inline]
     fn drop(&mut self) {
         // Asked for anew: a fiber that moves may be on another thread.
@@ -310,8 +312,8 @@ fn may_suspend(cx: &context::Context) -> bool {
 /// Whether the stack may be left standing although it unwinds, when others are to run on its thread: what it waits
 /// for may be one of them. The others then find `std::thread::panicking` true. Not a stack
 /// that moves: unwindings are counted by thread.
-fn may_suspend_at_last(cx: &context::Context, root: &stack_context::StackContext) -> bool {
-    !cx.pinned_ptr().is_null() && !cx.is_ending() && !root.moves.get()
+fn may_suspend_unwinding(cx: &context::Context, root: &stack_context::StackContext) -> bool {
+    !cx.pinned_ptr().is_null() && !cx.is_ending() && !root.migrates.get()
 }
 
 /// Whether a cancel may not unwind the running job (again).

@@ -23,7 +23,7 @@ pub(crate) struct DetachedThreads {
 struct DetachedThread {
     number: u32,
     job: JobRef,
-    does: Activity,
+    activity: Activity,
 }
 
 /// What a relieved thread does, as far as the system said when it was relieved.
@@ -47,8 +47,12 @@ impl DetachedThreads {
     }
 
     /// A thread is relieved, and does not know it yet or has announced it.
-    pub(crate) fn add(&self, number: u32, job: JobRef, does: Activity) {
-        lock(&self.threads).push(DetachedThread { number, job, does });
+    pub(crate) fn add(&self, number: u32, job: JobRef, activity: Activity) {
+        lock(&self.threads).push(DetachedThread {
+            number,
+            job,
+            activity,
+        });
     }
 
     /// The calling thread, which has this number, has ended its poll. False if it has to be raised again and the
@@ -64,14 +68,14 @@ impl DetachedThreads {
         let mut threads = lock(&self.threads);
         let computing = threads
             .iter()
-            .filter(|thread| thread.does != Activity::Block);
+            .filter(|thread| thread.activity != Activity::Block);
         if computing.count() + busy_workers <= self.cores {
             return;
         }
         for thread in &mut *threads {
-            if thread.does == Activity::Compute {
+            if thread.activity == Activity::Compute {
                 priority::lower(thread.number, self.normal);
-                thread.does = Activity::ComputeLowered;
+                thread.activity = Activity::ComputeLowered;
             }
         }
     }

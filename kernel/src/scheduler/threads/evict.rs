@@ -15,8 +15,8 @@ use crate::{
 /// unwound here only.
 pub(crate) fn evict(shared: &Shared, pinned: &Arc<PinnedQueue>) {
     let cx = context::here();
-    let place = context::nested_run::OuterRun::new();
-    let _nested = cx.begin_nested(&place);
+    let outer = context::nested_run::OuterRun::new();
+    let _nested = cx.begin_nested(&outer);
     let lives_here = |job: &JobRef| {
         job.header().is_pinned_to(pinned) || (shared.is_driven() && job.header().is_suspended())
     };

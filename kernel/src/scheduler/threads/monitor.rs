@@ -70,14 +70,14 @@ pub(crate) fn start(shared: &Arc<Shared>, when_quiet: WhenQuiet) -> std::io::Res
 struct Watched {
     running: RunWord,
     since: Instant,
-    accounts: Option<Accounts>,
+    times: Option<ThreadTimes>,
     /// Whether it was said that no stand-in can be had for this run.
     at_bound: bool,
 }
 
 /// What the system says of a thread.
 #[derive(Clone, Copy)]
-struct Accounts {
+struct ThreadTimes {
     /// Time spent on a core.
     ran: Duration,
     /// Whether the thread waits for something else than a core.
@@ -91,7 +91,7 @@ fn watch(shared: &Arc<Shared>, mut when_quiet: WhenQuiet) {
         .map(|worker| Watched {
             running: worker.running(),
             since: Instant::now(),
-            accounts: None,
+            times: None,
             at_bound: false,
         })
         .collect();
@@ -108,9 +108,9 @@ fn watch(shared: &Arc<Shared>, mut when_quiet: WhenQuiet) {
             shared.monitor.sleep_until_a_worker_wakes(is_quiet);
         }
         let orphans = std::mem::take(&mut *lock(&shared.orphans));
-        for right in orphans {
-            let refused = serve::handoff(shared, right).err();
-            lock(&shared.orphans).extend(refused.map(|refused| refused.right));
+        for handoff in orphans {
+            let refused = serve::hand_off(shared, handoff).err();
+            lock(&shared.orphans).extend(refused.map(|refused| refused.handoff));
         }
         for (worker, watched) in shared.workers.iter().zip(&mut watched) {
             observe(shared, worker, watched);
@@ -134,7 +134,7 @@ fn observe(shared: &Arc<Shared>, worker: &Worker, watched: &mut Watched) {
         *watched = Watched {
             running,
             since: Instant::now(),
-            accounts: None,
+            times: None,
             at_bound: false,
         };
         return;
@@ -146,8 +146,8 @@ fn observe(shared: &Arc<Shared>, worker: &Worker, watched: &mut Watched) {
         take_overdue(shared, worker, running);
         take_reports(shared);
     }
-    if watched.accounts.is_none() {
-        watched.accounts = accounts(worker);
+    if watched.times.is_none() {
+        watched.times = thread_times(worker);
     }
 }
 
@@ -169,7 +169,7 @@ fn take_overdue(shared: &Shared, worker: &Worker, running: RunWord) {
         ready.wheel.advance(now, usize::MAX, &mut take);
     }
     let callbacks = ready.callbacks.take();
-    search::fire_and_leave(worker, core, due);
+    search::fire_and_unlock(worker, core, due);
     if overflow.len() > 0 {
         ready::inject_all(shared, overflow);
     }
@@ -183,7 +183,7 @@ fn take_overdue(shared: &Shared, worker: &Worker, running: RunWord) {
 
 /// Step 1 for the reactor, which nobody looks at if all but this worker sleep by parking.
 fn take_reports(shared: &Shared) {
-    if shared.reactor.lacks_a_sleeper() {
+    if shared.reactor.is_unattended() {
         let mut batch = reactor::ReportBatch::default();
         if shared.reactor.look(&mut batch) {
             shared.reactor.handle(&mut batch);
@@ -193,21 +193,24 @@ fn take_reports(shared: &Shared) {
 
 /// Whether the thread is blocked, or was on a core most of the time, rather than waiting for one.
 fn is_really_stuck(shared: &Shared, worker: &Worker, watched: &Watched) -> bool {
-    let (Some(then), Some(now)) = (watched.accounts, accounts(worker)) else {
+    let (Some(then), Some(now)) = (watched.times, thread_times(worker)) else {
         return true;
     };
     // The first account is a round younger than the run, and a running thread's own lags by a tick.
     now.is_blocked || now.ran.saturating_sub(then.ran) >= shared.config.stuck_after / 2
 }
 
-fn accounts(worker: &Worker) -> Option<Accounts> {
-    let thread = format!("/proc/self/task/{}", worker.holder.load(Ordering::Relaxed));
+fn thread_times(worker: &Worker) -> Option<ThreadTimes> {
+    let thread = format!(
+        "/proc/self/task/{}",
+        worker.owner_thread.load(Ordering::Relaxed)
+    );
     let times = fs::read_to_string(format!("{thread}/schedstat")).ok()?;
     let ran = times.split_whitespace().next()?.parse().ok()?;
     let stat = fs::read_to_string(format!("{thread}/stat")).ok()?;
     // The state is the first word behind the name, which is in parentheses and may contain some.
     let state = stat.rsplit_once(')')?.1.trim_start().chars().next()?;
-    Some(Accounts {
+    Some(ThreadTimes {
         ran: Duration::from_nanos(ran),
         is_blocked: state != 'R',
     })
@@ -229,34 +232,34 @@ fn retake(shared: &Arc<Shared>, worker: &Worker, watched: &mut Watched) {
     if !shared.forks.is_forking(&job) {
         report::stuck(&JobName::of(job.header()), watched.since.elapsed());
     }
-    let right = Handoff {
+    let handoff = Handoff {
         worker: worker.index,
         lease,
     };
-    if let Err(refused) = serve::handoff(shared, right) {
+    if let Err(refused) = serve::hand_off(shared, handoff) {
         report::no_thread(refused.error.as_ref());
-        lock(&shared.orphans).push(refused.right);
+        lock(&shared.orphans).push(refused.handoff);
     }
 }
 
 /// Begins a new tenure, if the thread still is in that run, and notes that the thread is relieved: all
 /// before it can learn of it. Returns the job that it is stuck in.
 fn revoke(shared: &Shared, worker: &Worker, running: RunWord) -> Option<(JobRef, Lease)> {
-    let blocked = accounts(worker).is_none_or(|now| now.is_blocked);
-    let mut outsider = worker.core.enter_foreign();
+    let blocked = thread_times(worker).is_none_or(|now| now.is_blocked);
+    let mut foreign = worker.core.enter_foreign();
     if worker.running() != running {
         return None;
     }
     // SAFETY: the holder runs that job, and passes the gate before the job can be freed; it cannot
     // pass while this thread is inside.
     let job = unsafe { JobRef::new_for(running.job()?) };
-    let thread = worker.holder.load(Ordering::Relaxed);
-    let does = match blocked {
+    let thread = worker.owner_thread.load(Ordering::Relaxed);
+    let activity = match blocked {
         true => Activity::Block,
         false if shared.forks.is_forking(&job) => Activity::Fork,
         false => Activity::Compute,
     };
-    shared.detached.add(thread, job.clone(), does);
+    shared.detached.add(thread, job.clone(), activity);
     worker.set_running_none();
-    Some((job, outsider.revoke()))
+    Some((job, foreign.revoke()))
 }

@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// The right to a worker, on its way to a thread.
-#[must_use = "a right that is dropped is a worker that nobody serves"]
+#[must_use = "a handoff that is dropped is a worker that nobody serves"]
 pub(crate) struct Handoff {
     pub(crate) worker: usize,
     pub(crate) lease: Lease,
@@ -48,14 +48,14 @@ struct PoolLists {
 
 /// In which list a thread is that stands by.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum StandsBy {
-    AsSpare,
+pub(super) enum IdleAs {
+    Spare,
     Wanting,
 }
 
 /// No thread can be had for a right: as many stand-ins as allowed are there, or the system refuses.
 pub(crate) struct NoThread {
-    pub(crate) right: Handoff,
+    pub(crate) handoff: Handoff,
     /// Why the system refused, if it was asked.
     pub(crate) error: Option<std::io::Error>,
 }
@@ -85,8 +85,8 @@ impl ThreadPool {
     /// Whether a right could be given to a thread now, standing by or new.
     pub(crate) fn has_spare_thread(&self, shared: &Shared) -> bool {
         let inner = lock(&self.inner);
-        let standing_by = inner.spares.len() + inner.wanting.len();
-        standing_by > 0 || inner.threads < shared.most_threads()
+        let idle = inner.spares.len() + inner.wanting.len();
+        idle > 0 || inner.threads < shared.most_threads()
     }
 
     /// Counts a thread that is about to start, if there may be `most`; returns their number.
@@ -113,7 +113,7 @@ impl ThreadPool {
     }
 
     /// Takes a thread that stands by: first one that wants a right, then the latest spare.
-    pub(super) fn take_standing_by(&self) -> Option<Arc<PoolThread>> {
+    pub(super) fn take_idle(&self) -> Option<Arc<PoolThread>> {
         let mut inner = lock(&self.inner);
         if let Some(member) = inner.wanting.pop() {
             self.wanted.store(inner.wanting.len(), Ordering::Release);
@@ -122,22 +122,22 @@ impl ThreadPool {
         inner.spares.pop()
     }
 
-    pub(super) fn stand_by(&self, member: &Arc<PoolThread>, shared: &Shared) -> StandsBy {
+    pub(super) fn enlist(&self, member: &Arc<PoolThread>, shared: &Shared) -> IdleAs {
         let mut inner = lock(&self.inner);
         if !member.pinned.has_runnable() {
             inner.spares.push(member.clone());
-            return StandsBy::AsSpare;
+            return IdleAs::Spare;
         }
         inner.wanting.push(member.clone());
         self.wanted.store(inner.wanting.len(), Ordering::Release);
         drop(inner);
         // A worker that sleeps looks at what is wanted when it wakes.
         shared.wake_one();
-        StandsBy::Wanting
+        IdleAs::Wanting
     }
 
     /// Leaves whichever list the member is in. False if it is in none: an offer is under way.
-    pub(super) fn step_forward(&self, member: &Arc<PoolThread>) -> bool {
+    pub(super) fn delist(&self, member: &Arc<PoolThread>) -> bool {
         let mut inner = lock(&self.inner);
         let before = inner.spares.len() + inner.wanting.len();
         inner.spares.retain(|other| !Arc::ptr_eq(other, member));

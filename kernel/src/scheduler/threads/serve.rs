@@ -18,7 +18,7 @@ use crate::{
         },
         threads::{
             evict,
-            pool::{Handoff, NoThread, PoolThread, StandsBy},
+            pool::{Handoff, IdleAs, NoThread, PoolThread},
         },
         workers::{
             context::{self, Context},
@@ -34,25 +34,28 @@ use crate::{
 const BASE_STACK: usize = 256 << 10;
 
 /// Gives `right` to a thread that stands by, else to a new one. Any thread.
-pub(crate) fn handoff(shared: &Arc<Shared>, right: Handoff) -> Result<(), NoThread> {
-    if let Some(member) = shared.pool.take_standing_by() {
-        *lock(&member.offer) = Some(right);
+pub(crate) fn hand_off(shared: &Arc<Shared>, handoff: Handoff) -> Result<(), NoThread> {
+    if let Some(member) = shared.pool.take_idle() {
+        *lock(&member.offer) = Some(handoff);
         member.thread.unpark();
         shared.at_bound.store(false, Ordering::Relaxed);
         return Ok(());
     }
     let Some(number) = shared.pool.count_new(shared.most_threads()) else {
-        return Err(NoThread { right, error: None });
+        return Err(NoThread {
+            handoff,
+            error: None,
+        });
     };
     // The right travels in a shared place, so that it survives a thread that cannot start.
-    let place = Arc::new(Mutex::new(Some(right)));
+    let place = Arc::new(Mutex::new(Some(handoff)));
     let (taken, pool) = (place.clone(), shared.clone());
     let started = thread::Builder::new()
         .name(format!("{}-{number}", shared.config.name))
         .stack_size(BASE_STACK)
         .spawn(move || {
-            let right = lock(&taken).take();
-            serve(&pool, right);
+            let handoff = lock(&taken).take();
+            serve(&pool, handoff);
         });
     match started {
         Ok(_detached) => {
@@ -61,11 +64,11 @@ pub(crate) fn handoff(shared: &Arc<Shared>, right: Handoff) -> Result<(), NoThre
         }
         Err(error) => {
             shared.pool.uncount();
-            let right = lock(&place)
+            let handoff = lock(&place)
                 .take()
                 .expect("the thread that would take it never started");
             Err(NoThread {
-                right,
+                handoff,
                 error: Some(error),
             })
         }
@@ -83,14 +86,14 @@ impl Duty for PoolService<'_> {
     /// Stands by until a right is there, or serves it until that ends.
     fn step(&self, _cx: &Context) -> Flow {
         if !self.worker_loop.is_held() {
-            let Some(right) = await_right(self.shared, self.member) else {
+            let Some(handoff) = await_handoff(self.shared, self.member) else {
                 return Flow::End;
             };
-            self.begin(&right);
+            self.begin(&handoff);
         }
         match self.worker_loop.serve() {
             ServeEnd::Revoked => self.lost(),
-            ServeEnd::Wanted => self.give_to_who_wants(),
+            ServeEnd::Wanted => self.hand_off_on_request(),
             ServeEnd::Stopped => {
                 self.worker_loop.end();
                 Flow::End
@@ -100,9 +103,9 @@ impl Duty for PoolService<'_> {
 }
 
 impl PoolService<'_> {
-    fn begin(&self, right: &Handoff) {
+    fn begin(&self, handoff: &Handoff) {
         self.worker_loop
-            .begin(&self.shared.workers[right.worker], right.lease);
+            .begin(&self.shared.workers[handoff.worker], handoff.lease);
     }
 
     fn lost(&self) -> Flow {
@@ -118,15 +121,15 @@ impl PoolService<'_> {
         }
     }
 
-    fn give_to_who_wants(&self) -> Flow {
+    fn hand_off_on_request(&self) -> Flow {
         let Some((worker, former)) = self.worker_loop.end() else {
             return Flow::Continue;
         };
-        let right = renew(self.shared, worker.index, former);
+        let handoff = renew_lease(self.shared, worker.index, former);
         worker.core.end(former);
-        let handed = right.map(|right| handoff(self.shared, right));
+        let handed = handoff.map(|handoff| hand_off(self.shared, handoff));
         if let Some(Err(refused)) = handed {
-            self.begin(&refused.right);
+            self.begin(&refused.handoff);
         }
         Flow::Continue
     }
@@ -161,7 +164,7 @@ fn serve(shared: &Arc<Shared>, first: Option<Handoff>) {
         cx.set_pinned(std::ptr::null());
         cx.set_shared(std::ptr::null());
     });
-    context::here().cool();
+    context::here().flush_stack();
     memory::flush();
     stack::flush();
     shared.pool.uncount();
@@ -170,33 +173,33 @@ fn serve(shared: &Arc<Shared>, first: Option<Handoff>) {
 
 /// The right to `worker`, renewed by the thread that held it since `lease` and gives it up. None: it
 /// was taken over in the meantime.
-pub(crate) fn renew(shared: &Shared, worker: usize, lease: Lease) -> Option<Handoff> {
-    let mut outsider = shared.workers[worker].core.enter_foreign();
-    if !outsider.is_current(lease) {
+pub(crate) fn renew_lease(shared: &Shared, worker: usize, lease: Lease) -> Option<Handoff> {
+    let mut foreign = shared.workers[worker].core.enter_foreign();
+    if !foreign.is_current(lease) {
         return None;
     }
     shared.workers[worker].set_running_none();
     Some(Handoff {
         worker,
-        lease: outsider.revoke(),
+        lease: foreign.revoke(),
     })
 }
 
 /// Stands by until a right is offered. None: the thread retires.
-fn await_right(shared: &Arc<Shared>, member: &Arc<PoolThread>) -> Option<Handoff> {
+fn await_handoff(shared: &Arc<Shared>, member: &Arc<PoolThread>) -> Option<Handoff> {
     let retire_at = Instant::now() + shared.config.retire_after;
     loop {
-        if let Some(right) = lock(&member.offer).take() {
-            return Some(right);
+        if let Some(handoff) = lock(&member.offer).take() {
+            return Some(handoff);
         }
         if shared.is_stopped() {
             return None;
         }
-        let stands_by = shared.pool.stand_by(member, shared);
-        wait_for_news(shared, member, stands_by, retire_at);
-        if !shared.pool.step_forward(member) {
+        let idle_as = shared.pool.enlist(member, shared);
+        wait_for_event(shared, member, idle_as, retire_at);
+        if !shared.pool.delist(member) {
             // Somebody took this thread from the list: its offer is there, or about to be.
-            continue_until_offered(member);
+            await_offer(member);
             continue;
         }
         if Instant::now() >= retire_at && !member.pinned.has_pinned_jobs() {
@@ -205,12 +208,12 @@ fn await_right(shared: &Arc<Shared>, member: &Arc<PoolThread>) -> Option<Handoff
     }
 }
 
-fn wait_for_news(shared: &Shared, member: &PoolThread, stands_by: StandsBy, retire_at: Instant) {
+fn wait_for_event(shared: &Shared, member: &PoolThread, idle_as: IdleAs, retire_at: Instant) {
     loop {
         // What came since it stood by is news only to a spare.
         let news = lock(&member.offer).is_some()
             || shared.is_stopped()
-            || (stands_by == StandsBy::AsSpare && member.pinned.has_runnable());
+            || (idle_as == IdleAs::Spare && member.pinned.has_runnable());
         let left = retire_at.saturating_duration_since(Instant::now());
         if news || (left.is_zero() && !member.pinned.has_pinned_jobs()) {
             return;
@@ -222,7 +225,7 @@ fn wait_for_news(shared: &Shared, member: &PoolThread, stands_by: StandsBy, reti
     }
 }
 
-fn continue_until_offered(member: &PoolThread) {
+fn await_offer(member: &PoolThread) {
     while lock(&member.offer).is_none() {
         thread::park();
     }

@@ -77,7 +77,7 @@ pub(crate) struct Context {
     /// What the loop at work on this thread has to do; null if none is. Valid while set.
     base: Cell<*const Base<'static>>,
     /// The stack that a fiber gave back last, for the next one: nearer than the pool. Threads of a crew only.
-    warm: Cell<Option<Stack>>,
+    cached_stack: Cell<Option<Stack>>,
     /// A stack that was just left for good; whoever went on gives it back.
     abandoned: Cell<Option<Stack>>,
 }
@@ -114,7 +114,7 @@ thread_local! {
             unwinding: Cell::new(0),
             stack_context: Cell::new(ptr::null()),
             base: Cell::new(ptr::null()),
-            warm: Cell::new(None),
+            cached_stack: Cell::new(None),
             abandoned: Cell::new(None),
         }
     };
@@ -174,14 +174,14 @@ impl Context {
     }
 
     /// The thread now holds the right to `worker`.
-    pub(crate) fn hold(&self, shared: &Shared, worker: &Worker, lease: Lease) {
+    pub(crate) fn set_worker(&self, shared: &Shared, worker: &Worker, lease: Lease) {
         self.worker.set(worker);
         self.lease.set(lease);
         self.runtime.set(shared.id());
     }
 
     /// The thread no longer holds a right.
-    pub(crate) fn lose(&self) {
+    pub(crate) fn clear_worker(&self) {
         self.runtime.set(NO_RUNTIME);
     }
 

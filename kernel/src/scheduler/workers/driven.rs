@@ -11,7 +11,7 @@ use crate::{biased_lock::Revoked, job::runnable::Runnable, report, scheduler::wo
 pub(crate) fn step(worker_loop: &WorkerLoop<'_>, mut chance: impl FnMut(usize) -> usize) -> bool {
     let found = match search::look(worker_loop) {
         Ok(Some(job)) => worker_loop.announce(&job).map(|()| Some(job)),
-        Ok(None) => worker_loop.pass_by_chance(&mut chance),
+        Ok(None) => worker_loop.take_next_by_chance(&mut chance),
         Err(_) => Ok(None),
     };
     // A half last: what its owner waits for may come without it.
@@ -33,12 +33,12 @@ pub(crate) fn step(worker_loop: &WorkerLoop<'_>, mut chance: impl FnMut(usize) -
 
 impl WorkerLoop<'_> {
     /// A passage in a test runtime.
-    fn pass_by_chance(
+    fn take_next_by_chance(
         &self,
         chance: &mut impl FnMut(usize) -> usize,
     ) -> Result<Option<Runnable>, Revoked> {
         self.enter()?.shuffle(chance);
-        match self.pass(RunEnd::No)? {
+        match self.take_next(RunEnd::No)? {
             Pick::Job(job) => Ok(Some(job)),
             Pick::Look | Pick::Empty | Pick::Callbacks => Ok(None),
         }

@@ -27,15 +27,15 @@ use crate::{
 pub(crate) fn ready(job: Runnable) {
     let cx = context::here();
     let Some((worker, lease)) = cx.worker_for(job.header()) else {
-        return outside(cx, job);
+        return ready_foreign(cx, job);
     };
     // Timers and completions of the system come in batches: they keep their order.
     if cx.job().is_none() {
         return last(cx, job);
     }
     let Ok(mut core) = worker.core.enter(lease) else {
-        cx.lose();
-        return outside(cx, job);
+        cx.clear_worker();
+        return ready_foreign(cx, job);
     };
     if let Some(displaced) = core.next.replace(job.into_ptr()) {
         displace(cx, core, displaced);
@@ -60,11 +60,11 @@ pub(crate) fn ready_last(job: Runnable) {
 #[inline]
 fn last(cx: &Context, job: Runnable) {
     let Some((worker, lease)) = cx.worker_for(job.header()) else {
-        return outside(cx, job);
+        return ready_foreign(cx, job);
     };
     let Ok(mut core) = worker.core.enter(lease) else {
-        cx.lose();
-        return outside(cx, job);
+        cx.clear_worker();
+        return ready_foreign(cx, job);
     };
     let Some(shared) = cx.shared() else { return };
     let full = core.push_last(job.into_ptr(), Behind::of(&shared.injector));
@@ -83,7 +83,7 @@ fn publish(shared: &Shared, full: Option<JobBatch<Header>>) {
 
 /// For a job that is bound to a thread, and for a thread that holds no right of the job's runtime.
 #[inline(never)]
-fn outside(cx: &Context, job: Runnable) {
+fn ready_foreign(cx: &Context, job: Runnable) {
     if job.header().is_suspended_at(cx.pinned_ptr())
         && let Some(pinned) = cx.pinned_here()
     {

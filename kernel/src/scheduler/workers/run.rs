@@ -19,7 +19,7 @@ use crate::{
         body::Failure,
         foreign_waker,
         runnable::Runnable,
-        transition::{Listening, ParkAnswer, StartAnswer},
+        transition::{Listening, ParkOutcome, StartAction},
     },
     report::{self, JobName, panic_message},
     scheduler::{
@@ -60,7 +60,7 @@ pub(crate) fn poll(cx: &Context, job: &Runnable, budget: u32) -> Polled {
     job.header().set_waits_for(0);
     if job.header().is_suspended() {
         resume(cx, job);
-    } else if job.header().state.start() == StartAnswer::Cancel {
+    } else if job.header().state.start() == StartAction::Cancel {
         return Polled::Ended(ended(job, Failure::Cancelled));
     }
     // SAFETY: the runnable keeps the job alive during the poll.
@@ -170,7 +170,7 @@ fn uncount(job: &Header) {
             shared.limit.give_back(&mut core.spare_places);
             return;
         }
-        here.lose();
+        here.clear_worker();
     }
     if let Some(shared) = shared::find(job.runtime()) {
         shared.limit.put(1);
@@ -204,10 +204,10 @@ pub(crate) fn park(cx: &Context, job: Runnable) {
         false => Listening::No,
     };
     match job.header().state.park(listening) {
-        ParkAnswer::Parked => {
+        ParkOutcome::Parked => {
             job.into_ptr();
         }
-        ParkAnswer::Again => go_behind(cx, job),
+        ParkOutcome::Again => go_behind(cx, job),
     }
 }
 
@@ -221,7 +221,7 @@ fn go_behind(cx: &Context, job: Runnable) {
 }
 
 /// A whole run by a loop without a right: that of a local job, inside `block_on`.
-pub(crate) fn run_outside(cx: &Context, job: Runnable, budget: u32) {
+pub(crate) fn run_without_worker(cx: &Context, job: Runnable, budget: u32) {
     match poll(cx, &job, budget) {
         Polled::Waits => {
             park(cx, job);
@@ -263,7 +263,7 @@ fn unwind(job: Runnable) {
     // It is awake: nothing is owed.
     let _nothing = job.header().state.cancel();
     let cx = context::here();
-    let place = context::nested_run::OuterRun::new();
-    let _nested = cx.begin_nested(&place);
-    run_outside(cx, job, u32::MAX);
+    let outer = context::nested_run::OuterRun::new();
+    let _nested = cx.begin_nested(&outer);
+    run_without_worker(cx, job, u32::MAX);
 }

@@ -51,7 +51,7 @@ pub(crate) fn look(worker_loop: &WorkerLoop<'_>) -> Result<Option<Runnable>, Ser
     if shared.is_stopped() {
         return Err(ServeEnd::Stopped);
     }
-    if shared.pool.is_wanted() && may_be_given(worker_loop) {
+    if shared.pool.is_wanted() && may_hand_off(worker_loop) {
         return Err(ServeEnd::Wanted);
     }
     if shared.trims.load(Ordering::Relaxed) != worker_loop.trims_seen.get() {
@@ -59,7 +59,7 @@ pub(crate) fn look(worker_loop: &WorkerLoop<'_>) -> Result<Option<Runnable>, Ser
             .trims_seen
             .set(shared.trims.load(Ordering::Acquire));
         memory::flush();
-        worker_loop.cx.cool();
+        worker_loop.cx.flush_stack();
         stack::flush();
         shared.trims_done.fetch_add(1, Ordering::Release);
     }
@@ -75,8 +75,8 @@ pub(crate) fn look(worker_loop: &WorkerLoop<'_>) -> Result<Option<Runnable>, Ser
 
 /// Whether the right may go to a thread that wants it: not before this thread had a tick for its own bound
 /// jobs, or two threads with such would hand it to each other for ever and run none.
-fn may_be_given(worker_loop: &WorkerLoop<'_>) -> bool {
-    let held = worker_loop.shared.clock.now() - worker_loop.since.get();
+fn may_hand_off(worker_loop: &WorkerLoop<'_>) -> bool {
+    let held = worker_loop.shared.clock.now() - worker_loop.lease_since.get();
     held >= TICK || !worker_loop.pinned.has_runnable()
 }
 
@@ -121,13 +121,13 @@ fn fire_due(worker_loop: &WorkerLoop<'_>) -> Result<(), Revoked> {
     if wheel.advance(now, TIMERS_PER_LOOK, &mut take) {
         core.set_until_look(1);
     }
-    fire_and_leave(worker_loop.worker(), core, due);
+    fire_and_unlock(worker_loop.worker(), core, due);
     Ok(())
 }
 
 /// Fires what came out of the wheel of `worker`, inside whose gate the caller is, and leaves the gate before that
 /// runs foreign code.
-pub(crate) fn fire_and_leave(worker: &Worker, core: impl Sized, due: Due) {
+pub(crate) fn fire_and_unlock(worker: &Worker, core: impl Sized, due: Due) {
     let cancelled = due.count_cancelled();
     let wakers = expire(&due.sleeps);
     drop(core);
@@ -180,7 +180,7 @@ fn send_overflow(worker_loop: &WorkerLoop<'_>) -> Result<(), Revoked> {
     Ok(())
 }
 
-/// Moves a fair share of the injector's jobs to the ring, if that is not half full. True if there were
+/// Migration a fair share of the injector's jobs to the ring, if that is not half full. True if there were
 /// any.
 pub(crate) fn from_injector(worker_loop: &WorkerLoop<'_>) -> Result<bool, Revoked> {
     let shared = worker_loop.shared;
@@ -220,7 +220,7 @@ pub(crate) enum Found {
     /// Jobs, which are in the ring, the injector or the home now.
     Queued,
     /// A forked half, which is in no queue.
-    Half(Runnable),
+    Stolen(Runnable),
     Nothing,
 }
 
@@ -235,7 +235,7 @@ pub(crate) fn steal(worker_loop: &WorkerLoop<'_>) -> Result<Found, Revoked> {
         return Ok(shared
             .forks
             .steal(shared)
-            .map_or(Found::Nothing, Found::Half));
+            .map_or(Found::Nothing, Found::Stolen));
     }
     let others_run = shared.sleepers.sleeping() + 1 < shared.workers.len();
     let may_spin = others_run || worker_loop.spin_policy.is_worth_a_try();
@@ -276,7 +276,7 @@ fn search_once(worker_loop: &WorkerLoop<'_>) -> Result<Found, Revoked> {
     Ok(shared
         .forks
         .steal(shared)
-        .map_or(Found::Nothing, Found::Half))
+        .map_or(Found::Nothing, Found::Stolen))
 }
 
 fn steal_from(worker_loop: &WorkerLoop<'_>, victim: usize) -> Result<bool, Revoked> {
@@ -286,7 +286,7 @@ fn steal_from(worker_loop: &WorkerLoop<'_>, victim: usize) -> Result<bool, Revok
     )
 }
 
-/// Moves half of the victim's ring to that of the worker whose right the caller holds.
+/// Migration half of the victim's ring to that of the worker whose right the caller holds.
 fn take_half((worker, lease): (&Worker, Lease), victim: &Worker) -> Result<bool, Revoked> {
     if victim.thief.len() == 0 {
         return Ok(false);

@@ -142,8 +142,11 @@ impl Shared {
             Some(id) => runtimes[id] = Arc::downgrade(&shared),
             None => runtimes.push(Arc::downgrade(&shared)),
         }
-        let right = |(worker, lease)| Handoff { worker, lease };
-        Ok((shared, leases.into_iter().enumerate().map(right).collect()))
+        let handoff = |(worker, lease)| Handoff { worker, lease };
+        Ok((
+            shared,
+            leases.into_iter().enumerate().map(handoff).collect(),
+        ))
     }
 
     pub(crate) fn id(&self) -> u16 {
@@ -294,14 +297,14 @@ impl Shared {
             let mut take = |entry| due.add(entry, &mut callbacks);
             core.wheel.advance(now, usize::MAX, &mut take);
             let callbacks = callbacks.take();
-            search::fire_and_leave(worker, core, due);
+            search::fire_and_unlock(worker, core, due);
             FEATURES.callbacks.discard(callbacks);
         }
     }
 
     /// Tells every timer, so that nothing waits for ever for a runtime that is gone, and drops the
     /// callbacks. A sleep that is told early arms itself anew, in a runtime that lives.
-    pub(crate) fn tell_timers(&self) {
+    pub(crate) fn close_timers(&self) {
         for worker in &self.workers {
             let mut core = worker.core.enter_foreign();
             core.close(&worker.arrivals);
@@ -309,7 +312,7 @@ impl Shared {
             let mut take = |entry| due.add(entry, &mut rest.callbacks);
             rest.wheel.sweep(|_| true, &mut take);
             let callbacks = rest.callbacks.take();
-            search::fire_and_leave(worker, core, due);
+            search::fire_and_unlock(worker, core, due);
             FEATURES.callbacks.discard(callbacks);
         }
     }
@@ -317,7 +320,7 @@ impl Shared {
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        self.tell_timers();
+        self.close_timers();
         self.reactor.close();
     }
 }

@@ -47,7 +47,7 @@ pub(crate) struct Worker {
     /// What the holder runs; see [`RunWord`].
     run: AtomicUsize,
     /// The system's number of the thread that holds the right. Written by the holder.
-    pub(crate) holder: AtomicU32,
+    pub(crate) owner_thread: AtomicU32,
     /// Callbacks from outside, on their way to the wheel or the queue.
     pub(crate) arrivals: Arrivals,
     /// Cancelled timers that still lie in the wheel; see [`Worker::count_cancelled`].
@@ -64,7 +64,7 @@ impl Worker {
             core,
             thief,
             run: AtomicUsize::new(0),
-            holder: AtomicU32::new(0),
+            owner_thread: AtomicU32::new(0),
             arrivals: Arrivals::new(),
             cancelled_timers: AtomicIsize::new(0),
         };
@@ -106,7 +106,7 @@ impl Worker {
     }
 
     /// The holder goes on with what it ran before. Inside the gate only.
-    pub(crate) fn set_running_again(&self, before: RunWord) {
+    pub(crate) fn restore_running(&self, before: RunWord) {
         self.run.store(before.0, Ordering::Relaxed);
     }
 
@@ -158,7 +158,7 @@ pub(crate) struct WorkerLoop<'a> {
     /// The trim that this thread last took part in.
     pub(crate) trims_seen: Cell<usize>,
     /// When the tenure began.
-    pub(crate) since: Cell<std::time::Instant>,
+    pub(crate) lease_since: Cell<std::time::Instant>,
     /// When the last look was.
     pub(crate) last_look: Cell<std::time::Instant>,
     /// How the worker waits for forked halves.
@@ -187,7 +187,7 @@ impl<'a> WorkerLoop<'a> {
             searching: Cell::new(false),
             look_every: Cell::new(1),
             trims_seen: Cell::new(shared.trims.load(Ordering::Acquire)),
-            since: Cell::new(shared.clock.now()),
+            lease_since: Cell::new(shared.clock.now()),
             last_look: Cell::new(shared.clock.now()),
             batch: Cell::default(),
             runs: Cell::new(0),
@@ -199,26 +199,26 @@ impl<'a> WorkerLoop<'a> {
     /// The thread now holds `worker`'s right, since `lease`.
     pub(crate) fn begin(&self, worker: &'a Worker, lease: Lease) {
         let number = self.shared.thread_number();
-        worker.holder.store(number, Ordering::Relaxed);
-        self.cx.hold(self.shared, worker, lease);
+        worker.owner_thread.store(number, Ordering::Relaxed);
+        self.cx.set_worker(self.shared, worker, lease);
         self.worker.set(worker);
         self.lease.set(lease);
         self.look_every.set(1);
-        self.since.set(self.shared.clock.now());
-        self.last_look.set(self.since.get());
+        self.lease_since.set(self.shared.clock.now());
+        self.last_look.set(self.lease_since.get());
     }
 
     /// The context names the right again, if a loop that ended made it forget.
-    pub(crate) fn hold_again(&self) {
+    pub(crate) fn restore_worker(&self) {
         if self.is_held() {
             self.cx
-                .hold(self.shared, self.worker.get(), self.lease.get());
+                .set_worker(self.shared, self.worker.get(), self.lease.get());
         }
     }
 
     /// The thread no longer serves: returns the worker whose right it held, and the tenure.
     pub(crate) fn end(&self) -> Option<(&'a Worker, Lease)> {
-        self.cx.lose();
+        self.cx.clear_worker();
         let lease = self.lease.replace(Lease::NONE);
         (lease != Lease::NONE).then(|| (self.worker.get(), lease))
     }
@@ -263,7 +263,7 @@ impl<'a> WorkerLoop<'a> {
             }
         };
         self.end_search();
-        self.cx.lose();
+        self.cx.clear_worker();
         end
     }
 
@@ -272,14 +272,14 @@ impl<'a> WorkerLoop<'a> {
         loop {
             // Before the look: a loop that begins because a job left its stack must not take that job first again
             // and again, while others wait in the ring.
-            if let Pick::Job(job) = self.pass(RunEnd::No)? {
+            if let Pick::Job(job) = self.take_next(RunEnd::No)? {
                 return Ok(self.found(job));
             }
             if let Some(job) = search::look(self)? {
                 self.announce(&job)?;
                 return Ok(self.found(job));
             }
-            match self.pass(RunEnd::No)? {
+            match self.take_next(RunEnd::No)? {
                 Pick::Job(job) => return Ok(self.found(job)),
                 Pick::Look => continue,
                 Pick::Empty | Pick::Callbacks => {}
@@ -289,7 +289,7 @@ impl<'a> WorkerLoop<'a> {
             }
             match search::steal(self)? {
                 Found::Queued => {}
-                Found::Half(half) => return self.begin_stolen(half),
+                Found::Stolen(half) => return self.begin_stolen(half),
                 Found::Nothing => sleep::sleep(self)?,
             }
         }
@@ -331,18 +331,18 @@ impl<'a> WorkerLoop<'a> {
                 Polled::Waits => {
                     // The gate before the parking: once parked, the job may be freed by another
                     // thread, and until the gate the run word still names it.
-                    let next = self.pass(RunEnd::No);
+                    let next = self.take_next(RunEnd::No);
                     if next.is_err() {
-                        self.cx.lose();
+                        self.cx.clear_worker();
                     }
                     run::park(self.cx, job);
                     next
                 }
                 Polled::Ended(panic) => {
                     let ended = run::finish(job, panic);
-                    let next = self.pass(RunEnd::Yes);
+                    let next = self.take_next(RunEnd::Yes);
                     if next.is_err() {
-                        self.cx.lose();
+                        self.cx.clear_worker();
                     }
                     // Freeing may drop a foreign waker, which must not find this job as the running one.
                     self.cx.set_job(None);
@@ -361,7 +361,7 @@ impl<'a> WorkerLoop<'a> {
     /// A passage through the gate: takes the next job. `ended`: whether a job ended here.
     /// After it the run word names the next job, or none.
     #[inline(always)]
-    pub(crate) fn pass(&self, ended: RunEnd) -> Result<Pick, Revoked> {
+    pub(crate) fn take_next(&self, ended: RunEnd) -> Result<Pick, Revoked> {
         let mut core = self.enter()?;
         if ended == RunEnd::Yes {
             core.ended += 1;

@@ -67,22 +67,22 @@ fn release(job: JobRef) {
             serve::report_no_spare_thread(&shared);
             return;
         }
-        let right = serve::renew(&shared, worker.index, lease);
-        cx.lose();
-        let Some(right) = right else { return };
+        let handoff = serve::renew_lease(&shared, worker.index, lease);
+        cx.clear_worker();
+        let Some(handoff) = handoff else { return };
         shared
             .detached
             .add(shared.thread_number(), job, Activity::Block);
         shared.counters.announced.fetch_add(1, Ordering::Relaxed);
-        give(&shared, right);
+        give(&shared, handoff);
     });
 }
 
-fn give(shared: &Arc<Shared>, right: Handoff) {
-    if let Err(refused) = serve::handoff(shared, right) {
+fn give(shared: &Arc<Shared>, handoff: Handoff) {
+    if let Err(refused) = serve::hand_off(shared, handoff) {
         report::no_thread(refused.error.as_ref());
         // The monitor tries again each round.
-        lock(&shared.orphans).push(refused.right);
+        lock(&shared.orphans).push(refused.handoff);
     }
 }
 

@@ -26,7 +26,7 @@ use crate::{
 };
 
 /// Runs `future` to its end on a thread that runs no job.
-pub(super) fn wait_outside<F: Future>(
+pub(super) fn wait_on_foreign_thread<F: Future>(
     shared: &Arc<Shared>,
     mut future: Pin<&mut F>,
     meanwhile: Meanwhile<'_>,
@@ -93,8 +93,8 @@ fn run_pinned(shared: &Shared, pinned: &PinnedQueue, parker: &Parker) {
         }
     };
     let cx = context::here();
-    let place = context::nested_run::OuterRun::new();
-    let _nested = cx.begin_nested(&place);
+    let outer = context::nested_run::OuterRun::new();
+    let _nested = cx.begin_nested(&outer);
     stack_context::run_loop(cx, shared.stack_class(), &RunPinned(&is_over));
 }
 

@@ -12,14 +12,14 @@ use crate::job::JobPtr;
 /// A place in the list, in the frame of who sets a run aside: it stays there until that run goes on.
 pub(crate) struct OuterRun {
     job: Cell<Option<JobPtr>>,
-    below: Cell<*const OuterRun>,
+    outer: Cell<*const OuterRun>,
 }
 
 impl OuterRun {
     pub(crate) fn new() -> OuterRun {
         OuterRun {
             job: Cell::new(None),
-            below: Cell::new(ptr::null()),
+            outer: Cell::new(ptr::null()),
         }
     }
 }
@@ -35,12 +35,12 @@ impl OuterRuns {
     /// `job`, if there is one, is interrupted.
     pub(super) fn push(&self, place: &OuterRun, job: Option<JobPtr>) {
         place.job.set(job);
-        place.below.set(self.0.replace(place));
+        place.outer.set(self.0.replace(place));
     }
 
     /// What was interrupted last goes on.
     pub(super) fn pop(&self, place: &OuterRun) {
-        self.0.set(place.below.get());
+        self.0.set(place.outer.get());
     }
 
     /// The running job joins others, holding the thread. Notes of all whether what is joined waits.
@@ -52,7 +52,7 @@ impl OuterRuns {
                 // SAFETY: the thread is in the middle of its run, so it is alive.
                 unsafe { job.header() }.set_joins_waiting(does);
             }
-            next = place.below.get();
+            next = place.outer.get();
         }
     }
 }

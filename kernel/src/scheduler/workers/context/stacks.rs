@@ -34,10 +34,10 @@ impl Context {
     /// A stack of `class` for a fiber.
     #[inline(always)]
     pub(crate) fn take_stack(&self, class: u32) -> Result<Stack, StackError> {
-        match self.warm.take() {
+        match self.cached_stack.take() {
             Some(stack) if stack.class() == class => Ok(stack),
             other => {
-                self.warm.set(other);
+                self.cached_stack.set(other);
                 stack::take(class)
             }
         }
@@ -49,7 +49,7 @@ impl Context {
         // Only a thread with a right comes to where it gives the warm one back.
         let colder = match self.runtime.get() {
             NO_RUNTIME => Some(stack),
-            _ => self.warm.replace(Some(stack)),
+            _ => self.cached_stack.replace(Some(stack)),
         };
         if let Some(colder) = colder {
             stack::give(colder);
@@ -57,8 +57,8 @@ impl Context {
     }
 
     /// Gives the warm stack to the pool.
-    pub(crate) fn cool(&self) {
-        if let Some(stack) = self.warm.take() {
+    pub(crate) fn flush_stack(&self) {
+        if let Some(stack) = self.cached_stack.take() {
             stack::give(stack);
         }
     }

@@ -56,7 +56,7 @@ pub(crate) fn sleep(worker_loop: &WorkerLoop<'_>) -> Result<(), Revoked> {
     let forks = worker_loop.sleep_policy.look(shared);
     let deadline = forks.deadline(deadline);
     let mut batch = worker_loop.batch.take();
-    let lacks_me = poller_guard.is_none() && shared.reactor.lacks_a_sleeper();
+    let lacks_me = poller_guard.is_none() && shared.reactor.is_unattended();
     let no_work = !callbacks && !sees_work(shared) && !forks.sees_work(shared) && !lacks_me;
     if no_work && shared.trims.load(Ordering::Acquire) == worker_loop.trims_seen.get() {
         match &poller_guard {
@@ -106,7 +106,7 @@ fn wait_in_poller(
 ) {
     let reactor = &worker_loop.shared.reactor;
     // Whoever wakes a job that may run here only unparks this thread, which the poller would not see.
-    let _summons = worker_loop.pinned.summon_by(reactor);
+    let _poller_wait = worker_loop.pinned.notify_through(reactor);
     while let Some(left) = left(worker_loop, deadline) {
         reactor.wait(poller_guard, batch, left);
         if !batch.is_empty() {
