@@ -44,7 +44,7 @@ mod stack {
     pub(crate) use pool::{flush, give, take, trim};
     pub use slot::StackError;
     pub(crate) use slot::{LARGEST, PAGE, SMALLEST, Stack};
-    pub(crate) use switch::{Place, switch};
+    pub(crate) use switch::{SavedSp, switch};
     pub(crate) use watchers::Onto;
 }
 

@@ -116,7 +116,7 @@ pub(crate) mod barrier {
         /// As `light` where the fences are asymmetric; the caller sees to it that nothing depends on it
         /// where they are not.
         #[inline(always)]
-        pub(crate) fn light_or_nothing() {
+        pub(crate) fn light_if_asymmetric() {
             compiler_fence(Ordering::SeqCst);
         }
 
@@ -155,7 +155,7 @@ pub(crate) mod barrier {
             fence(Ordering::SeqCst);
         }
 
-        pub(crate) fn light_or_nothing() {
+        pub(crate) fn light_if_asymmetric() {
             fence(Ordering::SeqCst);
         }
 

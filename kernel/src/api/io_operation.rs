@@ -17,7 +17,7 @@ use crate::{
     api::io_source::{Done, IoSource},
     reactor::{
         RuntimeGone,
-        slot::{Interest, Seen, Ticket, Who},
+        slot::{Interest, Seen, Ticket, Waiter},
     },
 };
 
@@ -50,11 +50,11 @@ impl<'a, T: AsFd> Ready<'a, T> {
         mut act: impl FnMut(&T) -> io::Result<Done<R>>,
     ) -> Poll<io::Result<R>> {
         let source = self.source;
-        source.poll_as(self.who(), cx, &mut act)
+        source.poll_as(self.waiter(), cx, &mut act)
     }
 
-    fn who(&mut self) -> Who<'_> {
-        Who {
+    fn waiter(&mut self) -> Waiter<'_> {
+        Waiter {
             interest: self.interest,
             ticket: Some(&mut self.ticket),
         }
@@ -62,7 +62,7 @@ impl<'a, T: AsFd> Ready<'a, T> {
 
     fn look_or_wait(&mut self, cx: &mut Context<'_>) -> Poll<Seen> {
         let slot = self.source.slot();
-        match slot.look_or_wait(self.who(), cx.waker()) {
+        match slot.look_or_wait(self.waiter(), cx.waker()) {
             Ok(seen) => Poll::Ready(seen),
             Err(_waits) => Poll::Pending,
         }

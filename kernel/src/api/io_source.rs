@@ -20,7 +20,7 @@ use crate::{
     api::io_operation::{IoWait, Operation, Ready},
     reactor::{
         First, Reactor, RuntimeGone,
-        slot::{Interest, Readiness, Seen, SourceSlot, Who},
+        slot::{Interest, Readiness, Seen, SourceSlot, Waiter},
     },
     scheduler::workers::{
         context::{self, note_wait},
@@ -166,7 +166,7 @@ impl<T: AsFd> IoSource<T> {
         mut act: impl FnMut(&T) -> io::Result<Done<R>>,
     ) -> Poll<io::Result<R>> {
         let ticket = None;
-        self.poll_as(Who { interest, ticket }, cx, &mut act)
+        self.poll_as(Waiter { interest, ticket }, cx, &mut act)
     }
 
     /// Performs `act` if the system does not refuse it now.
@@ -199,13 +199,13 @@ impl<T: AsFd> IoSource<T> {
     /// Performs `act` if the direction is ready, and waits while the system refuses it.
     pub(super) fn poll_as<R>(
         &self,
-        mut who: Who<'_>,
+        mut waiter: Waiter<'_>,
         cx: &mut Context<'_>,
         act: &mut impl FnMut(&T) -> io::Result<Done<R>>,
     ) -> Poll<io::Result<R>> {
-        let interest = who.interest;
+        let interest = waiter.interest;
         loop {
-            let Ok(seen) = self.slot().look_or_wait(who.again(), cx.waker()) else {
+            let Ok(seen) = self.slot().look_or_wait(waiter.again(), cx.waker()) else {
                 note_wait(self.reason(interest));
                 return Poll::Pending;
             };

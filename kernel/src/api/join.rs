@@ -230,7 +230,7 @@ impl<T> Source for JoinHandle<T> {
         };
         let state = &job.header().state;
         // The waker may only be written while the completion is not told to take it.
-        if !state.is_done() && state.unawait_done() {
+        if !state.is_done() && state.unregister_joiner() {
             // The former waker leaves the lock before it is dropped: a waker is user code.
             let former = job
                 .header()
@@ -239,7 +239,7 @@ impl<T> Source for JoinHandle<T> {
                 .joiner
                 .replace(cx.waker().clone());
             drop(former);
-            if state.await_done() {
+            if state.register_joiner() {
                 note_wait(self.reason());
                 return Poll::Pending;
             }

@@ -256,7 +256,7 @@ impl<M> Mailbox<M> {
     }
 
     fn refill(&mut self) {
-        let stack = self.job.header().state.take_posts();
+        let stack = self.job.header().state.take_messages();
         // SAFETY: posts to this job are made by `Address<M>` only, of the same `M`.
         unsafe { self.chain.links.append_stack(stack) };
     }
@@ -274,7 +274,7 @@ fn poll_link(
         return poll_links(job, links, cx);
     }
     let here = context::here();
-    let Some(newest) = NonNull::new(job.header().state.take_posts()) else {
+    let Some(newest) = NonNull::new(job.header().state.take_messages()) else {
         // The job itself waits: the common case.
         if is_own(here, job, cx) {
             listen(here, job);
@@ -301,7 +301,7 @@ fn poll_links(
     context::with(|here| {
         while links.is_empty() {
             // SAFETY: a mailbox passes the links of its own chain.
-            unsafe { links.append_stack(job.header().state.take_posts()) };
+            unsafe { links.append_stack(job.header().state.take_messages()) };
             if links.is_empty() && register(here, job, cx) {
                 return None;
             }
@@ -345,7 +345,7 @@ fn register_waker(job: &JobRef, cx: &Context<'_>) -> bool {
         .receiver
         .replace(cx.waker().clone());
     drop(former);
-    if header.state.await_post() {
+    if header.state.register_receiver() {
         return true;
     }
     assert!(
@@ -357,7 +357,7 @@ fn register_waker(job: &JobRef, cx: &Context<'_>) -> bool {
 
 impl<M> Drop for Mailbox<M> {
     fn drop(&mut self) {
-        let stack = self.job.header().state.close_posts();
+        let stack = self.job.header().state.close_inbox();
         // SAFETY: as in `refill`; the chain then drops what it holds.
         unsafe { self.chain.links.append_stack(stack) };
         let receiver = self

@@ -17,7 +17,7 @@
 
 use std::ptr;
 
-use crate::job::transition::{Completed, Inbox, Listening, Owes, ParkAnswer, Posted, StartAnswer};
+use crate::job::transition::{Completed, Inbox, Listening, Owes, ParkOutcome, Posted, StartAction};
 
 use crate::sys::{AtomicPtr, Ordering};
 
@@ -168,7 +168,7 @@ impl State {
 
     /// Takes all posts, newest first. Called by the owner of the inbox.
     #[inline(always)]
-    pub(crate) fn take_posts(&self) -> *mut Link {
+    pub(crate) fn take_messages(&self) -> *mut Link {
         let word = Word(self.0.load(Ordering::Relaxed));
         if word.posts().is_null() {
             return ptr::null_mut();
@@ -185,7 +185,7 @@ impl State {
     }
 
     /// Takes all posts and refuses further ones. Called by the owner of the inbox.
-    pub(crate) fn close_posts(&self) -> *mut Link {
+    pub(crate) fn close_inbox(&self) -> *mut Link {
         let mut posts = ptr::null_mut();
         self.update(|word| {
             posts = word.posts();
@@ -196,7 +196,7 @@ impl State {
 
     /// Whether the next post shall wake the waker in the extras; false if a post is already there
     /// or none will come. Called by the owner of the inbox after it stored that waker.
-    pub(crate) fn await_post(&self) -> bool {
+    pub(crate) fn register_receiver(&self) -> bool {
         let mut registered = false;
         self.update(|word| {
             registered = word.posts().is_null() && !word.has(DONE | CLOSED);
@@ -206,49 +206,49 @@ impl State {
     }
 
     /// The first step of a run. Called by the holder of the runnable.
-    pub(crate) fn start(&self) -> StartAnswer {
+    pub(crate) fn start(&self) -> StartAction {
         // Relaxed: the queue that carried the runnable here has already ordered this thread after
         // the wake; a flag that is set later is found when the job wants to park.
         let word = Word(self.0.load(Ordering::Relaxed));
         if !word.has(NOTIFIED | CANCEL) {
-            return StartAnswer::Poll;
+            return StartAction::Poll;
         }
         self.start_notified()
     }
 
     #[cold]
-    fn start_notified(&self) -> StartAnswer {
+    fn start_notified(&self) -> StartAction {
         match self.update(|word| Some(word.without(NOTIFIED))).has(CANCEL) {
-            true => StartAnswer::Cancel,
-            false => StartAnswer::Poll,
+            true => StartAction::Cancel,
+            false => StartAction::Poll,
         }
     }
 
     /// The last step of a run that ended in a wait. Called by the holder of the runnable, which is
-    /// given up if the answer is [`ParkAnswer::Parked`]. A cancel notifies as a wake does, and is no further reason
+    /// given up if the answer is [`ParkOutcome::Parked`]. A cancel notifies as a wake does, and is no further reason
     /// not to park: a job that was told of it may wait in its destructors.
     #[inline(always)]
-    pub(crate) fn park(&self, listening: Listening) -> ParkAnswer {
+    pub(crate) fn park(&self, listening: Listening) -> ParkOutcome {
         let (hinders, waits) = match listening {
             Listening::Yes => (NOTIFIED | POSTS, PARKED | LISTENING),
             Listening::No => (NOTIFIED, PARKED),
         };
         let word = Word(self.0.load(Ordering::Relaxed));
         match !word.has(hinders) && self.exchange(word, word.with(waits)) {
-            true => ParkAnswer::Parked,
+            true => ParkOutcome::Parked,
             false => self.park_anyhow(hinders, waits),
         }
     }
 
     #[cold]
-    fn park_anyhow(&self, hinders: usize, waits: usize) -> ParkAnswer {
-        let mut park = ParkAnswer::Parked;
+    fn park_anyhow(&self, hinders: usize, waits: usize) -> ParkOutcome {
+        let mut park = ParkOutcome::Parked;
         self.update(|word| {
             if word.has(hinders) {
-                park = ParkAnswer::Again;
+                park = ParkOutcome::Again;
                 return word.has(NOTIFIED).then(|| word.without(NOTIFIED));
             }
-            park = ParkAnswer::Parked;
+            park = ParkOutcome::Parked;
             Some(word.with(waits))
         });
         park
@@ -269,14 +269,14 @@ impl State {
 
     /// Whether the completion shall wake the waker in the extras; false if the job is done. Called
     /// by the join handle after it stored that waker.
-    pub(crate) fn await_done(&self) -> bool {
+    pub(crate) fn register_joiner(&self) -> bool {
         !self
             .update(|word| (!word.has(DONE)).then(|| word.with(JOINER)))
             .has(DONE)
     }
 
-    /// Takes back the waker announced by [`State::await_done`]: false if the job is done.
-    pub(crate) fn unawait_done(&self) -> bool {
+    /// Takes back the waker announced by [`State::register_joiner`]: false if the job is done.
+    pub(crate) fn unregister_joiner(&self) -> bool {
         !self
             .update(|word| (!word.has(DONE)).then(|| word.without(JOINER)))
             .has(DONE)

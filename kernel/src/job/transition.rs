@@ -29,7 +29,7 @@ pub(crate) enum Posted {
 /// What the thread that wanted to park a job finds.
 #[must_use]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ParkAnswer {
+pub(crate) enum ParkOutcome {
     /// Parked: the caller no longer owns the runnable and may not touch the job.
     Parked,
     /// A wake came first: the caller still owns the runnable and must queue it.
@@ -39,7 +39,7 @@ pub(crate) enum ParkAnswer {
 /// What a thread that is about to poll a job must do.
 #[must_use]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum StartAnswer {
+pub(crate) enum StartAction {
     /// Poll its future.
     Poll,
     /// Drop its future: the job was cancelled.

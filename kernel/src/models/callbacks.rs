@@ -96,17 +96,17 @@ impl Callback {
     fn run(&self, rounds: usize) {
         for round in 1..=rounds {
             self.assert_in_use();
-            let is_alone = self.group.is_none() && self.phase.is_alone();
-            if !is_alone && !self.phase.begin() {
+            let is_unshared = self.group.is_none() && self.phase.is_unshared();
+            if !is_unshared && !self.phase.begin() {
                 return self.release();
             }
             assert_eq!(self.closure.get(), Some("closure"));
             self.runs.fetch_add(1, Ordering::Relaxed);
-            if round < rounds && (is_alone || self.phase.again()) {
+            if round < rounds && (is_unshared || self.phase.again()) {
                 continue;
             }
             self.closure.take();
-            if is_alone {
+            if is_unshared {
                 return self.free();
             }
             self.phase.end();

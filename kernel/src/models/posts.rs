@@ -17,7 +17,7 @@ use crate::{
         JobPtr,
         message::MessageNode,
         state::{Link, State},
-        transition::{Inbox, Listening, ParkAnswer, Posted, StartAnswer},
+        transition::{Inbox, Listening, ParkOutcome, Posted, StartAction},
     },
     sys::{Mutex, lock},
 };
@@ -77,16 +77,16 @@ impl Job {
     /// Runs of the job, one after the other, until it ends or is parked. The caller has its runnable.
     fn run(&self) {
         loop {
-            assert_eq!(self.state.start(), StartAnswer::Poll);
+            assert_eq!(self.state.start(), StartAction::Poll);
             let mut received = self.received.take();
-            received.extend(numbers(self.state.take_posts()));
+            received.extend(numbers(self.state.take_messages()));
             let is_over = received.len() == self.wanted;
             self.received.set(received);
             if is_over {
                 self.ends.fetch_add(1, Ordering::Relaxed);
                 return;
             }
-            if self.state.park(Listening::Yes) == ParkAnswer::Parked {
+            if self.state.park(Listening::Yes) == ParkOutcome::Parked {
                 return;
             }
         }
@@ -95,12 +95,12 @@ impl Job {
     /// As `Mailbox::poll_receive` does it for a receiver that is not the job itself.
     fn receive_outside(&self, parking: &Arc<Notify>) -> Received {
         loop {
-            let posts = self.state.take_posts();
+            let posts = self.state.take_messages();
             if !posts.is_null() {
                 return Received::Messages(numbers(posts));
             }
             *lock(&self.receiver) = Some(parking.clone());
-            if self.state.await_post() {
+            if self.state.register_receiver() {
                 parking.wait();
             } else if self.state.is_done() {
                 return Received::Ended;
@@ -195,8 +195,8 @@ fn posts_against_a_close_are_received_or_come_back() {
             let job = job.clone();
             thread::spawn(move || job.post(number).err())
         });
-        let mut seen = numbers(job.state.take_posts());
-        seen.extend(numbers(job.state.close_posts()));
+        let mut seen = numbers(job.state.take_messages());
+        seen.extend(numbers(job.state.close_inbox()));
         seen.extend(
             posters
                 .into_iter()
@@ -205,7 +205,7 @@ fn posts_against_a_close_are_received_or_come_back() {
         seen.sort_unstable();
         assert_eq!(seen, [1, 2]);
         assert_eq!(job.post(3), Err(3));
-        assert!(job.state.take_posts().is_null());
+        assert!(job.state.take_messages().is_null());
     });
 }
 
@@ -220,7 +220,7 @@ fn a_post_against_an_end_is_found_or_comes_back() {
             thread::spawn(move || job.post(1).err())
         };
         job.complete();
-        let mut seen = numbers(job.state.close_posts());
+        let mut seen = numbers(job.state.close_inbox());
         seen.extend(poster.join().unwrap());
         assert_eq!(seen, [1]);
     });

@@ -15,7 +15,7 @@ use crate::{
     queue::sleepers::{Before, Sleepers},
     reactor::{
         poller_lock::PollerLock,
-        slot::{Interest, Readiness, SourceSlot, Who},
+        slot::{Interest, Readiness, SourceSlot, Waiter},
     },
     sys::{AtomicBool, AtomicUsize, Ordering, barrier},
 };
@@ -69,11 +69,11 @@ impl Descriptor {
         let waker = Waker::from(woken.clone());
         let mut ticket = None;
         loop {
-            let who = Who {
+            let waiter = Waiter {
                 interest: Interest::Read,
                 ticket: Some(&mut ticket),
             };
-            match self.slot.look_or_wait(who, &waker) {
+            match self.slot.look_or_wait(waiter, &waker) {
                 Err(_waits) => woken.notify.wait(),
                 Ok(seen) => match self.bytes.swap(0, Ordering::SeqCst) {
                     0 => self.slot.refused(Interest::Read, seen),
@@ -122,11 +122,11 @@ fn a_wait_that_is_given_up_leaves_the_others() {
         let peer = thread::spawn(move || there.arrive());
         let (given_up, stays) = (Woken::new(), Woken::new());
         let mut ticket = None;
-        let who = Who {
+        let waiter = Waiter {
             interest: Interest::Read,
             ticket: Some(&mut ticket),
         };
-        let _ready = descriptor.slot.look_or_wait(who, &Waker::from(given_up));
+        let _ready = descriptor.slot.look_or_wait(waiter, &Waker::from(given_up));
         let there = descriptor.clone();
         let other = thread::spawn(move || there.read(&stays));
         if let Some(ticket) = ticket {
@@ -194,7 +194,7 @@ impl Shared {
         }
     }
 
-    fn lacks_a_sleeper(&self) -> bool {
+    fn is_unattended(&self) -> bool {
         self.has_sources.load(Ordering::Relaxed) && !self.seat.is_taken()
     }
 
@@ -227,7 +227,7 @@ impl Shared {
             None => Sleeper::Parked(worker),
         };
         self.idle.announce(worker, sleeper, before);
-        let lacks_me = poller_guard.is_none() && self.lacks_a_sleeper();
+        let lacks_me = poller_guard.is_none() && self.is_unattended();
         if self.visible.load(Ordering::SeqCst) == 0 && !lacks_me {
             self.wait(worker, poller_guard.is_some());
         }

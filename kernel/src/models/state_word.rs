@@ -10,7 +10,7 @@ use loom::{cell::Cell, sync::Notify, thread};
 use crate::{
     job::{
         state::State,
-        transition::{Inbox, Listening, Owes, ParkAnswer, StartAnswer},
+        transition::{Inbox, Listening, Owes, ParkOutcome, StartAction},
     },
     sys::{AtomicUsize as Watched, Mutex, lock},
 };
@@ -55,7 +55,7 @@ impl Job {
         loop {
             let start = self.state.start();
             self.runs.set(self.runs.get() + 1);
-            if start == StartAnswer::Cancel {
+            if start == StartAction::Cancel {
                 self.cancels.fetch_add(1, Ordering::Relaxed);
                 return self.complete();
             }
@@ -63,7 +63,7 @@ impl Job {
                 self.ends.fetch_add(1, Ordering::Relaxed);
                 return self.complete();
             }
-            if self.state.park(Listening::No) == ParkAnswer::Parked {
+            if self.state.park(Listening::No) == ParkOutcome::Parked {
                 return;
             }
         }
@@ -119,7 +119,7 @@ fn two_wakes_against_a_park_make_one_runnable_at_a_time() {
 fn of_two_wakes_one_makes_the_runnable() {
     loom::model(|| {
         let job = Job::awake(1);
-        assert_eq!(job.state.park(Listening::No), ParkAnswer::Parked);
+        assert_eq!(job.state.park(Listening::No), ParkOutcome::Parked);
         let waking = {
             let job = job.clone();
             thread::spawn(move || job.state.wake())
@@ -131,8 +131,8 @@ fn of_two_wakes_one_makes_the_runnable() {
             "{here:?} and {there:?}"
         );
         // The later wake is not lost: the run that it found owed sees it.
-        assert_eq!(job.state.start(), StartAnswer::Poll);
-        assert_eq!(job.state.park(Listening::No), ParkAnswer::Parked);
+        assert_eq!(job.state.start(), StartAction::Poll);
+        assert_eq!(job.state.park(Listening::No), ParkOutcome::Parked);
     });
 }
 
@@ -230,9 +230,9 @@ impl Joined {
 
     /// As `JoinHandle::poll` does it. True if the output is there.
     fn poll_join(&self, waker: &Arc<Notify>) -> bool {
-        if !self.state.is_done() && self.state.unawait_done() {
+        if !self.state.is_done() && self.state.unregister_joiner() {
             *lock(&self.joiner) = Some(waker.clone());
-            return !self.state.await_done();
+            return !self.state.register_joiner();
         }
         true
     }

@@ -93,7 +93,7 @@ impl Reactor {
 
     /// Whether a descriptor is watched and nobody waits in the poller. For a sleeper's last look, and then
     /// exact: see [`poller_lock`].
-    pub(crate) fn lacks_a_sleeper(&self) -> bool {
+    pub(crate) fn is_unattended(&self) -> bool {
         self.has_sources() && !self.poller_lock.is_taken()
     }
 

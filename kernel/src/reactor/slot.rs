@@ -131,16 +131,16 @@ enum WaiterPlace {
 }
 
 /// Who waits, and for which direction.
-pub(crate) struct Who<'a> {
+pub(crate) struct Waiter<'a> {
     pub(crate) interest: Interest,
     /// Where a future left its waker before; none for a `poll_…` function.
     pub(crate) ticket: Option<&'a mut Option<Ticket>>,
 }
 
-impl Who<'_> {
+impl Waiter<'_> {
     /// The same, to be passed once more.
-    pub(crate) fn again(&mut self) -> Who<'_> {
-        Who {
+    pub(crate) fn again(&mut self) -> Waiter<'_> {
+        Waiter {
             interest: self.interest,
             ticket: self.ticket.as_deref_mut(),
         }
@@ -188,20 +188,20 @@ impl SourceSlot {
     /// # Errors
     /// If it is not ready.
     #[inline]
-    pub(crate) fn look_or_wait(&self, who: Who<'_>, waker: &Waker) -> Result<Seen, NotReady> {
+    pub(crate) fn look_or_wait(&self, waiter: Waiter<'_>, waker: &Waker) -> Result<Seen, NotReady> {
         let seen = self.look();
-        match seen.is_ready(who.interest) {
+        match seen.is_ready(waiter.interest) {
             true => Ok(seen),
-            false => self.wait(who, waker),
+            false => self.wait(waiter, waker),
         }
     }
 
-    fn wait(&self, who: Who<'_>, waker: &Waker) -> Result<Seen, NotReady> {
-        let interest = who.interest;
+    fn wait(&self, waiter: Waiter<'_>, waker: &Waker) -> Result<Seen, NotReady> {
+        let interest = waiter.interest;
         // A waker is user code: cloned and dropped outside of the lock.
         let waker = waker.clone();
         let mut waiters = lock(&self.waiters);
-        let former = waiters.enter(who, waker);
+        let former = waiters.enter(waiter, waker);
         let seen = self.look();
         drop(waiters);
         drop(former);
@@ -290,10 +290,10 @@ impl Waiters {
     }
 
     /// Leaves `waker`; returns one that it replaces.
-    fn enter(&mut self, who: Who<'_>, waker: Waker) -> Option<Waker> {
+    fn enter(&mut self, waiter: Waiter<'_>, waker: Waker) -> Option<Waker> {
         let number = self.futures + 1;
-        let queue = self.queue(who.interest);
-        match who.ticket {
+        let queue = self.queue(waiter.interest);
+        match waiter.ticket {
             None => queue.polled.replace(waker),
             Some(ticket) => {
                 if let Some(place) = ticket.and_then(|ticket| queue.place(ticket)) {

@@ -30,11 +30,11 @@ use crate::stack::{
 
 /// Where a stack was left: its stack pointer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place(usize);
+pub(crate) struct SavedSp(usize);
 
-impl Place {
+impl SavedSp {
     /// No place: nothing was left there.
-    pub(crate) const NONE: Place = Place(0);
+    pub(crate) const NONE: SavedSp = SavedSp(0);
 }
 
 global_asm!(
@@ -68,7 +68,7 @@ unsafe extern "C" {
 /// # Safety
 /// Nothing runs on the stack, and `top` lies in it, a multiple of 16.
 #[inline(always)]
-pub(crate) unsafe fn begin(top: NonNull<u8>, first: extern "C" fn(usize) -> !) -> Place {
+pub(crate) unsafe fn begin(top: NonNull<u8>, first: extern "C" fn(usize) -> !) -> SavedSp {
     let words = top.cast::<usize>();
     // SAFETY: the caller's promise; the words are below the top.
     let first_place = unsafe { words.sub(2) };
@@ -78,7 +78,7 @@ pub(crate) unsafe fn begin(top: NonNull<u8>, first: extern "C" fn(usize) -> !) -
     let address = unsafe { words.sub(3) };
     // SAFETY: as above.
     unsafe { address.write(weald_kernel_stack_begin as *const () as usize) };
-    Place(address.addr().get())
+    SavedSp(address.addr().get())
 }
 
 /// Leaves the running stack, notes the place in `left`, and goes on at `to`, which lies on the stack `onto` and
@@ -88,7 +88,7 @@ pub(crate) unsafe fn begin(top: NonNull<u8>, first: extern "C" fn(usize) -> !) -
 /// `to` is a place that was left, or begun, and that nobody has gone on at since; its stack lives. The
 /// thread that goes on at `left` may run what is on this stack. `left` is valid until then.
 #[inline(always)]
-pub(crate) unsafe fn switch(left: *mut Place, to: Place, onto: Onto<'_>, word: usize) {
+pub(crate) unsafe fn switch(left: *mut SavedSp, to: SavedSp, onto: Onto<'_>, word: usize) {
     let note = watchers::before_switch(onto, Leaving::Standing);
     // SAFETY: the caller's promise.
     unsafe { jump(left, to, word) };
@@ -98,7 +98,7 @@ pub(crate) unsafe fn switch(left: *mut Place, to: Place, onto: Onto<'_>, word: u
 /// # Safety
 /// As [`switch`].
 #[inline(always)]
-unsafe fn jump(left: *mut Place, to: Place, word: usize) {
+unsafe fn jump(left: *mut SavedSp, to: SavedSp, word: usize) {
     // SAFETY: the registers and the stack's lay-out are those of the head of this file. rbx and rbp, which
     // the compiler keeps to itself, are saved by hand; all others are declared.
     unsafe {
@@ -130,8 +130,8 @@ unsafe fn jump(left: *mut Place, to: Place, word: usize) {
 ///
 /// # Safety
 /// As [`switch`]; and no frame of the running stack holds anything that needs its destructor.
-pub(crate) unsafe fn leave(to: Place, onto: Onto<'_>) -> ! {
-    let mut nowhere = Place::NONE;
+pub(crate) unsafe fn leave(to: SavedSp, onto: Onto<'_>) -> ! {
+    let mut nowhere = SavedSp::NONE;
     let _nothing = watchers::before_switch(onto, Leaving::ForGood);
     // SAFETY: the caller's promise; `nowhere` lies on the stack that is left.
     unsafe { jump(&raw mut nowhere, to, 0) };

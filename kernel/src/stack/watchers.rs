@@ -59,7 +59,7 @@ pub(crate) enum Onto<'a> {
     /// One of ours.
     Ours(&'a Stack),
     /// The one that the system gave the thread.
-    TheThreads,
+    ThreadStack,
 }
 
 /// Whether the stack that is left is ever gone on with.
@@ -90,7 +90,7 @@ fn tell_start(start: NonNull<c_void>, onto: Onto<'_>, leaving: Leaving) -> Note 
     let start = unsafe { mem::transmute::<NonNull<c_void>, Start>(start) };
     let (bottom, size) = match onto {
         Onto::Ours(stack) => (stack.limit().as_ptr().cast_const().cast(), stack.size()),
-        Onto::TheThreads => OWN.get(),
+        Onto::ThreadStack => OWN.get(),
     };
     FOR_GOOD.set(leaving == Leaving::ForGood);
     let mut kept = ptr::null_mut();

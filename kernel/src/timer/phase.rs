@@ -40,7 +40,7 @@ impl PhaseWord {
     /// Whether nobody but the scheduler has a claim to a pending callback: nobody can get one any more, if
     /// it has no owner.
     #[inline(always)]
-    pub(crate) fn is_alone(&self) -> bool {
+    pub(crate) fn is_unshared(&self) -> bool {
         // Acquire: pairs with `release`.
         self.0.load(Ordering::Acquire) == PENDING | CLAIM
     }
@@ -123,9 +123,9 @@ mod tests {
     #[test]
     fn a_taken_callback_does_not_begin_and_a_stopped_one_has_no_further_round() {
         let word = PhaseWord::new();
-        assert!(!word.is_alone());
+        assert!(!word.is_unshared());
         assert!(!word.release());
-        assert!(word.is_alone());
+        assert!(word.is_unshared());
         assert!(word.begin());
         assert_eq!(word.take(), Take::Runs);
         assert!(word.is_over());
