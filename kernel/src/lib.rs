@@ -65,11 +65,13 @@ mod job {
     pub(crate) mod header;
     pub(crate) mod message;
     pub(crate) mod name;
+    pub(crate) mod reference;
     pub(crate) mod runnable;
     pub(crate) mod state;
     pub(crate) mod transition;
 
-    pub(crate) use header::{Header, JobPtr, JobRef, Spec, flag, new, place};
+    pub(crate) use header::{Header, JobPtr, Spec, flag, new, place};
+    pub(crate) use reference::JobRef;
 }
 
 // Timers and descriptors, as data that a worker looks after.
