@@ -25,9 +25,10 @@ pub struct Metrics {
     /// Pending timers, including those of callbacks.
     pub timers: usize,
     /// How often a thread was detached from its worker because its job blocked or computed for too long without
-    /// announcing it with [`blocking`](crate::blocking).
+    /// releasing the worker.
     pub detached: u64,
-    /// How often a job announced with [`blocking`](crate::blocking) that it would block.
+    /// How often a job released its worker before it blocked its thread: in [`blocking`](crate::blocking), or in a
+    /// [`wait()`](crate::Wait::wait) that holds the thread.
     pub announced: u64,
     /// How often a woken job left the next slot of a busy worker, so that an idle worker could run it.
     pub overdue: u64,

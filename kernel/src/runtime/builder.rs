@@ -62,8 +62,8 @@ impl Builder {
         self
     }
 
-    /// How many spare threads may exist: threads beyond one per worker, which serve the workers of threads that
-    /// block or compute for too long. Threads inside [`blocking`](crate::blocking) count too. Default: 512.
+    /// How many threads may exist beyond one per worker: spare threads, and detached threads that block or compute
+    /// for too long. Threads that a job holds in [`wait()`](crate::Wait::wait) do not count. Default: 512.
     pub fn spare_threads(mut self, bound: usize) -> Builder {
         self.config.spare_threads = bound;
         self
