@@ -160,20 +160,23 @@ mod observe {
 }
 
 pub mod callback {
-    //! Callbacks: closures that run later, in one block each, without a stack or a job of their own.
+    //! Callbacks: closures that run later, each in a single block, without a stack or a job of their own.
     //!
-    //! A callback that waits for its time is the entry of a timer wheel and its closure, 40 bytes and the
-    //! closure's, 64 with an owner. When the time has come it goes to the end of its worker's queue of
-    //! ready callbacks, which a `runner` takes off in order.
+    //! A callback that waits for its time is an entry of a timer wheel plus its closure: 40 bytes and the
+    //! closure, or 64 with an owner. When it is due, it goes to the end of its worker's queue of ready
+    //! callbacks, from which a `runner` takes them in order.
     //!
     //! Rules:
-    //! - What is ready runs in the order in which it became so, on one worker; several workers each have a
-    //!   queue of their own.
-    //! - A callback may wait, block, compute or panic: it is named, and stops no other.
+    //! - The ready callbacks of one worker run in the order in which they became ready; each worker has a
+    //!   queue of its own.
+    //! - A callback may wait, block, compute or panic: reports name it, and it holds up no other callback.
     //! - When its owner ends, its closure is dropped at once.
     //!
-    //! This is the plain form; `weald::process::callback` has the loops. After "Hashed and Hierarchical
-    //! Timing Wheels" (Varghese and Lauck, 1987) for the one block, and Zackernel for the queue.
+    //! Read `plain` first (the public calls); then `start` (into a worker's list and out of it), `cell` (the
+    //! block), `group` (the callbacks of one owner), `runner` (the job that runs them).
+    //!
+    //! This is the plain form; `weald::process::callback` has the loops. The single block follows "Hashed and
+    //! Hierarchical Timing Wheels" (Varghese and Lauck, 1987), the queue follows Zackernel.
 
     mod cell;
     mod group;
@@ -189,10 +192,15 @@ pub mod callback {
 }
 
 pub mod fork {
-    //! Fork-join: halves of one computation, which idle workers share.
+    //! Fork-join: computations that divide, and whose parts idle workers take.
     //!
-    //! Read `join` first; then `deque` (who gets a half), `stolen_job` (a half elsewhere), `fork_deque` and `root_fork` (whose
-    //! deque), `fork_deques` (where thieves look).
+    //! Read `join` first; then `stack_job` (the closure in a join's frame), `deque` (which thread gets it) and
+    //! `stolen_job` (what a thief makes of it). Then `fork_deque` and `root_fork` (to which fork a deque
+    //! belongs), `fork_deques` (where thieves look), `root_job` and `cancel` (how a cancel reaches forks), and
+    //! `depth` (deep recursion).
+    //!
+    //! On top of `join`: `parts`, `pieces` and `grain` (items in parallel), `sort` and `merge`. `scope` has forks
+    //! without a fixed number.
 
     mod cancel;
     mod depth;
