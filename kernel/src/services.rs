@@ -97,8 +97,8 @@ impl Drop for ForkWait<'_> {
 
 /// Callbacks, whose timers and queues a worker keeps as entries.
 pub(crate) trait Callbacks: Sync {
-    /// A job that runs callbacks: those of `incoming`, and then those that are ready at the worker that runs it. In the
-    /// runtime of this number; in no queue.
+    /// A job that runs callbacks: first `incoming`, then those that are ready on the worker that runs the job. It
+    /// belongs to the runtime with this number and is in no queue.
     fn runner(&self, runtime: u16, incoming: EntryQueue) -> Runnable;
 
     /// Cancels callbacks that are in no worker's list. Called outside every worker's lock: closures are dropped.
