@@ -1,4 +1,4 @@
-//! `join`: two halves of a computation, of which another thread may take the second.
+//! `join`: runs two halves of a computation; another thread may take the second.
 //!
 //! The fast path, which is nearly always taken and costs a few instructions:
 //! 1. push the second half as a [`StackJob`], run the first;
@@ -49,7 +49,7 @@ use crate::scheduler::workers::{context, run::CancelUnwind};
 ///
 /// # Cancelling
 /// A cancel of the calling job unwinds each half at its next `wait()` or fork, whichever thread runs it. A
-/// half that has not begun is dropped. The unwinding resumes when both have ended.
+/// half that has not started is dropped. The unwinding resumes when both have ended.
 ///
 /// ```
 /// fn sum(numbers: &[u64]) -> u64 {

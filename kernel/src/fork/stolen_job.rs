@@ -4,9 +4,9 @@
 //! job, and leaves the job's handle in the stack job's place. The owner waits for the end of that job.
 //!
 //! While the owner waits, it runs only descendants of the stolen job. When there are none, it holds its OS thread,
-//! and a spare thread serves the worker, unless the stolen job waits, too ([`hold_in`](crate::scheduler::stackful::wait::hold_in)).
-//! The reason: a thread that forks may hold a lock of `std`. An unrelated job on top of its stack could want that
-//! lock; so could a job that holds the thread to which the suspended owner is pinned.
+//! and a spare thread serves the worker, unless the stolen job waits, too ([`wait::hold_in`]). The reason: a thread
+//! that forks may hold a lock of `std`. An unrelated job on top of its stack could want that lock; so could a job
+//! that holds the thread to which the suspended owner is pinned.
 
 #![allow(unsafe_code)]
 
@@ -69,7 +69,7 @@ struct StolenBody {
     origin: Origin,
 }
 
-// SAFETY: a `StolenEntry` is `Send`, and the rest is plain data.
+// SAFETY: all its fields are `Send`.
 unsafe impl Send for StolenBody {}
 
 impl StolenBody {
