@@ -1,4 +1,6 @@
-//! The life of a thread of the pool: it serves a worker, stands by, serves again, until it retires.
+//! The life of a pool thread: it serves a worker, is a spare, serves again, until it retires.
+//!
+//! [`hand_off`] is how a worker gets a thread, at the start and whenever it is retaken.
 
 #![allow(unsafe_code)]
 
@@ -30,10 +32,10 @@ use crate::{
     sys::{Mutex, Ordering, lock},
 };
 
-/// A crew thread's own stack: its jobs run on others.
+/// A pool thread's own stack: its jobs run on others.
 const BASE_STACK: usize = 256 << 10;
 
-/// Gives `right` to a thread that stands by, else to a new one. Any thread.
+/// Gives a worker to an idle thread, or else to a new one. Any thread.
 pub(crate) fn hand_off(shared: &Arc<Shared>, handoff: Handoff) -> Result<(), NoThread> {
     if let Some(member) = shared.pool.take_idle() {
         *lock(&member.offer) = Some(handoff);
@@ -47,7 +49,7 @@ pub(crate) fn hand_off(shared: &Arc<Shared>, handoff: Handoff) -> Result<(), NoT
             error: None,
         });
     };
-    // The right travels in a shared place, so that it survives a thread that cannot start.
+    // The handoff travels in a shared place, so that it survives a thread that cannot start.
     let place = Arc::new(Mutex::new(Some(handoff)));
     let (taken, pool) = (place.clone(), shared.clone());
     let started = thread::Builder::new()
@@ -75,7 +77,7 @@ pub(crate) fn hand_off(shared: &Arc<Shared>, handoff: Handoff) -> Result<(), NoT
     }
 }
 
-/// What a crew thread's loops share: they may be on several stacks, one after the other.
+/// What a pool thread's loops share: they may be on several stacks, one after the other.
 pub(crate) struct PoolService<'a> {
     shared: &'a Arc<Shared>,
     member: &'a Arc<PoolThread>,
@@ -83,7 +85,7 @@ pub(crate) struct PoolService<'a> {
 }
 
 impl Duty for PoolService<'_> {
-    /// Stands by until a right is there, or serves it until that ends.
+    /// Waits for a worker if the thread owns none, and serves it until that ends.
     fn step(&self, _cx: &Context) -> Flow {
         if !self.worker_loop.is_held() {
             let Some(handoff) = await_handoff(self.shared, self.member) else {
@@ -92,7 +94,7 @@ impl Duty for PoolService<'_> {
             self.begin(&handoff);
         }
         match self.worker_loop.serve() {
-            ServeEnd::Revoked => self.lost(),
+            ServeEnd::Revoked => self.end_detached(),
             ServeEnd::Wanted => self.hand_off_on_request(),
             ServeEnd::Stopped => {
                 self.worker_loop.end();
@@ -108,8 +110,9 @@ impl PoolService<'_> {
             .begin(&self.shared.workers[handoff.worker], handoff.lease);
     }
 
-    fn lost(&self) -> Flow {
-        // Without a right: this loop goes on from a stack that was left under an earlier one.
+    /// The poll in which the thread was detached has ended.
+    fn end_detached(&self) -> Flow {
+        // None: this loop resumed on a stack that was suspended under a lease that has ended since.
         let Some((worker, lease)) = self.worker_loop.end() else {
             return Flow::Continue;
         };
@@ -121,6 +124,7 @@ impl PoolService<'_> {
         }
     }
 
+    /// Hands the worker to a thread that wants one for its pinned jobs.
     fn hand_off_on_request(&self) -> Flow {
         let Some((worker, former)) = self.worker_loop.end() else {
             return Flow::Continue;
@@ -135,7 +139,7 @@ impl PoolService<'_> {
     }
 }
 
-/// The life of a crew thread: serve, stand by, serve again, until it retires or the runtime stops.
+/// The life of a pool thread: serve, wait, serve again, until it retires or the runtime stops.
 fn serve(shared: &Arc<Shared>, first: Option<Handoff>) {
     let member = Arc::new(PoolThread {
         pinned: Arc::new(PinnedQueue::new()),
@@ -158,7 +162,7 @@ fn serve(shared: &Arc<Shared>, first: Option<Handoff>) {
         }
         evict::evict(shared, &member.pinned);
         if let Some(fork) = cx.take_spare_thread_fork() {
-            // SAFETY: kept by this thread, and nothing forks here any more.
+            // SAFETY: kept by this thread, and nothing forks here any longer.
             unsafe { fork.as_ref() }.give_back();
         }
         cx.set_pinned(std::ptr::null());
@@ -171,8 +175,8 @@ fn serve(shared: &Arc<Shared>, first: Option<Handoff>) {
     shared.thread_ended();
 }
 
-/// The right to `worker`, renewed by the thread that held it since `lease` and gives it up. None: it
-/// was taken over in the meantime.
+/// Replaces the lease of `worker`, which the calling thread owns by `lease` and is about to hand off. None: the worker
+/// was retaken in the meantime.
 pub(crate) fn renew_lease(shared: &Shared, worker: usize, lease: Lease) -> Option<Handoff> {
     let mut foreign = shared.workers[worker].core.enter_foreign();
     if !foreign.is_current(lease) {
@@ -185,7 +189,7 @@ pub(crate) fn renew_lease(shared: &Shared, worker: usize, lease: Lease) -> Optio
     })
 }
 
-/// Stands by until a right is offered. None: the thread retires.
+/// Waits in the pool until a worker is offered. None: the thread retires.
 fn await_handoff(shared: &Arc<Shared>, member: &Arc<PoolThread>) -> Option<Handoff> {
     let retire_at = Instant::now() + shared.config.retire_after;
     loop {
@@ -198,7 +202,7 @@ fn await_handoff(shared: &Arc<Shared>, member: &Arc<PoolThread>) -> Option<Hando
         let idle_as = shared.pool.enlist(member, shared);
         wait_for_event(shared, member, idle_as, retire_at);
         if !shared.pool.delist(member) {
-            // Somebody took this thread from the list: its offer is there, or about to be.
+            // Another thread took this one from the list: its offer is there, or about to be.
             await_offer(member);
             continue;
         }
@@ -210,12 +214,12 @@ fn await_handoff(shared: &Arc<Shared>, member: &Arc<PoolThread>) -> Option<Hando
 
 fn wait_for_event(shared: &Shared, member: &PoolThread, idle_as: IdleAs, retire_at: Instant) {
     loop {
-        // What came since it stood by is news only to a spare.
-        let news = lock(&member.offer).is_some()
+        // A runnable job turns a spare into a thread that wants a worker; for the latter it changes nothing.
+        let must_wake = lock(&member.offer).is_some()
             || shared.is_stopped()
             || (idle_as == IdleAs::Spare && member.pinned.has_runnable());
         let left = retire_at.saturating_duration_since(Instant::now());
-        if news || (left.is_zero() && !member.pinned.has_pinned_jobs()) {
+        if must_wake || (left.is_zero() && !member.pinned.has_pinned_jobs()) {
             return;
         }
         match member.pinned.has_pinned_jobs() {
@@ -231,7 +235,7 @@ fn await_offer(member: &PoolThread) {
     }
 }
 
-/// All stand-ins are in use: reports which jobs hold a thread. Once, until a stand-in is free again.
+/// All spare threads are in use: reports which jobs hold a thread. Once, until a handoff succeeds again.
 pub(crate) fn report_no_spare_thread(shared: &Shared) {
     if !shared.at_bound.swap(true, Ordering::Relaxed) {
         report::no_spare_thread(shared.config.spare_threads, &shared.detached.jobs());

@@ -70,7 +70,7 @@ pub(crate) struct Context {
     pub(crate) outer_runs: OuterRuns,
     /// Whether the thread ends a job that it does not run, on whatever stack it is.
     ending: Cell<bool>,
-    /// How many stacks that were suspended while they unwind this thread has.
+    /// How many stacks of this thread are suspended while they unwind.
     unwinding: Cell<u32>,
     /// The stack of ours on which the thread runs; null on its own.
     stack_context: Cell<*const StackContext>,
