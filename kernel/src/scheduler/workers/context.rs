@@ -85,7 +85,7 @@ pub(crate) struct Context {
 /// A nested run. When it is dropped, the outer run continues.
 pub(crate) struct NestedRun<'a> {
     here: &'a Context,
-    place: &'a OuterRun,
+    node: &'a OuterRun,
     job: Option<JobPtr>,
     thread_fork: Option<NonNull<dyn ThreadFork>>,
     /// Its number and its budget.
@@ -290,12 +290,12 @@ impl Context {
 
     /// Begins a nested run: on top of the present run's stack, or before that run continues.
     #[must_use]
-    pub(crate) fn begin_nested<'a>(&'a self, place: &'a OuterRun) -> NestedRun<'a> {
+    pub(crate) fn begin_nested<'a>(&'a self, node: &'a OuterRun) -> NestedRun<'a> {
         let job = self.job.take();
-        self.outer_runs.push(place, job);
+        self.outer_runs.push(node, job);
         NestedRun {
             here: self,
-            place,
+            node,
             job,
             thread_fork: self.thread_fork.take(),
             unit: unit::with(Unit::set_aside),
@@ -415,7 +415,7 @@ impl Context {
 
 impl Drop for NestedRun<'_> {
     fn drop(&mut self) {
-        self.here.outer_runs.pop(self.place);
+        self.here.outer_runs.pop(self.node);
         self.here.job.set(self.job);
         self.here.thread_fork.set(self.thread_fork);
         unit::with(|unit| unit.begin(self.unit.0, self.unit.1));

@@ -164,8 +164,8 @@ fn uncount(job: &Header) {
         return;
     }
     let here = context::here();
-    let place = here.worker_for(job);
-    if let (Some((worker, lease)), Some(shared)) = (place, here.shared()) {
+    let owned = here.worker_for(job);
+    if let (Some((worker, lease)), Some(shared)) = (owned, here.shared()) {
         if let Ok(mut core) = worker.core.enter(lease) {
             shared.limit.give_back(&mut core.spare_places);
             return;

@@ -293,9 +293,9 @@ fn take_half((worker, lease): (&Worker, Lease), victim: &Worker) -> Result<bool,
     }
     // The lock first: jobs that were stolen before a revoked lease is noticed would be in no queue.
     let mut core = worker.core.enter(lease)?;
-    let mut place = [ptr::null_mut(); ring::CAPACITY / 2];
-    let count = victim.thief.steal(&mut place);
-    for job in &place[..count] {
+    let mut batch = [ptr::null_mut(); ring::CAPACITY / 2];
+    let count = victim.thief.steal(&mut batch);
+    for job in &batch[..count] {
         push(&mut core, *job);
     }
     Ok(count > 0)
