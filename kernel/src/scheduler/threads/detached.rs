@@ -60,7 +60,7 @@ impl DetachedThreads {
     /// The calling thread, which has this number, has ended its poll. False if its priority was lowered and the system
     /// does not allow to raise it.
     pub(crate) fn end(&self, number: u32) -> bool {
-        // Out of the list first: the monitor can lower it no more.
+        // Out of the list first: the monitor can no longer lower it.
         lock(&self.threads).retain(|thread| thread.number != number);
         priority::restore(self.normal)
     }

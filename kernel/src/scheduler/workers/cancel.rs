@@ -18,7 +18,7 @@ pub(crate) fn cancel(job: &JobRef) {
 /// Asks `job` to end. It ends itself what it forked.
 pub(crate) fn cancel_alone(job: &JobRef) {
     match job.header().state.cancel() {
-        // SAFETY: the state said that this caller owes the schedule.
+        // SAFETY: the state granted this caller the schedule.
         Owes::Schedule => ready::ready_last(unsafe { Runnable::new(job.ptr()) }),
         Owes::Unblock => unblock(job),
         Owes::Nothing => {}
@@ -42,7 +42,7 @@ pub(crate) fn cancel_waiting(jobs: &[JobRef]) {
     for job in jobs {
         match job.header().state.cancel() {
             Owes::Schedule => {
-                // SAFETY: the state said that this caller owes the schedule.
+                // SAFETY: the state granted this caller the schedule.
                 let runnable = unsafe { Runnable::new(job.ptr()) };
                 match job.header().pinned() {
                     Some(pinned) => pinned.push(runnable),

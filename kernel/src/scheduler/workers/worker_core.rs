@@ -6,18 +6,18 @@
 //!
 //! ```text
 //!   ready callbacks ──── callbacks_turn ────┐
-//!   pinned queue ─────── pinned_turn ───────┤   (the queue is the thread's, not the worker's)
+//!   pinned queue ─── pinned_turn, turn_left ┤   (the queue is the thread's, not the worker's)
 //!   next slot ────────── streak < limit ────┼──► take ──► the job that runs next
 //!   ring ───────────────────────────────────┘     └─────► Pick::Look, once until_look is 0
 //!    │ full, or older jobs are in the injector
 //!    └──► overflow queue ── 64 jobs, or the next look ──► injector
 //! ```
 //!
-//! These fields keep the order fair. Each prevents one starvation:
+//! The fields that keep the order fair, and what would starve without them:
 //!
 //! ```text
-//!   field            what it holds                      who resets it              what it keeps from starving
-//!   streak           jobs in a row from the next slot   a take from the ring       the ring, while two jobs wake each other
+//!   field            what it holds                      who resets it              what would starve
+//!   streak           jobs in a row from the next slot   a take from elsewhere      the ring, while two jobs wake each other
 //!   until_look       jobs left before the next look     set_until_look             timers, reactor, injector
 //!   allowed          until_look after the last look     set_until_look             nothing: allowed - until_look counts polls
 //!   pinned_turn      whether pinned jobs have the turn  flips when turn_left is 0  pinned jobs and the others
