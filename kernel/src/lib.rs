@@ -1,22 +1,23 @@
 //! The scheduler of Weald: which job runs next, where, and when a worker sleeps.
 //!
-//! To follow a message, read [`Address::post`] in `mailbox`, then `ready`, `worker`, `run`, and
-//! [`Mailbox::poll_receive`] in `mailbox` again. The modules below stand in reading order; each opens
-//! with what it is and what always holds.
+//! This file is the table of contents. Modules are grouped in layers, separated by blank lines; the comment above a
+//! layer says what it is. A module imports from its own layer and the layers above it, never from one below. The
+//! only exception is the table `FEATURES`, through which the scheduler calls the features below it.
 //!
-//! Absent: the kernel knows no pid and no exit reason, and looks into no message. Of a socket it knows
+//! To follow a message: `Address::post` (`api::mailbox`) → `State::post` (`job::state`) → `ready`
+//! (`scheduler::workers::ready`) → `WorkerLoop::serve` (`scheduler::workers::worker`) → `poll`
+//! (`scheduler::workers::run`) → `Mailbox::poll_receive` (`api::mailbox`).
+//!
+//! Deliberately absent: the kernel knows no pid and no exit reason, and looks into no message. Of a socket it knows
 //! the descriptor and its readiness.
 
 #[cfg(not(target_os = "linux"))]
 compile_error!("Weald runs on Linux only: it needs membarrier(2) and /proc");
 
-// The platform: std or loom, and the fences.
+// The platform: std or loom, and the asymmetric fence.
 mod sys;
 
-// What the kernel reports, and how reports name a job.
-mod report;
-
-// Blocks of memory, and stacks.
+// Memory: slab blocks, and the stacks that code runs on.
 mod memory {
     pub(crate) mod blocks;
 
@@ -48,7 +49,10 @@ mod stack {
     pub(crate) use watchers::Onto;
 }
 
-// The lock of a worker's core, and the queues.
+// What the kernel reports, and how reports name a job.
+mod report;
+
+// The lock around a worker's core, and the queues of jobs and of sleeping workers.
 mod biased_lock;
 mod queue {
     pub(crate) mod injector;
@@ -56,7 +60,7 @@ mod queue {
     pub(crate) mod sleepers;
 }
 
-// The job: where it is, what it is made of, what it receives. It knows no feature.
+// The job: its state, its body, its messages. It knows no feature.
 mod job {
     pub(crate) mod body;
     pub(crate) mod exit_hooks;
@@ -74,7 +78,7 @@ mod job {
     pub(crate) use reference::JobRef;
 }
 
-// Timers and descriptors, as data that a worker looks after.
+// Timers and descriptors, as data that the scheduler works on.
 mod timer {
     pub(crate) mod arrivals;
     pub(crate) mod clock;
@@ -94,10 +98,14 @@ mod reactor {
     pub(crate) use registry::{First, Reactor, ReportBatch, RuntimeGone};
 }
 
-// What the scheduler asks of the features above it.
+// What the scheduler needs from the features below, as traits.
 mod services;
 
-// The scheduler.
+// The scheduler: workers and their loop, the threads that serve them, jobs with stacks. Where to find:
+// - which job is next, and who may touch the run queue: `workers::worker_core`;
+// - how a stuck worker is retaken: `threads::monitor`;
+// - how a stack is suspended and resumed: `stackful::stack_context`;
+// - where a job may run: `stackful::placement`.
 mod scheduler {
     pub(crate) mod workers {
         pub(crate) mod cancel;
@@ -137,7 +145,7 @@ mod scheduler {
     }
 }
 
-// What users spawn, join and wait for.
+// The API: what users spawn, join and wait for.
 mod api {
     pub(crate) mod io_operation;
     pub(crate) mod io_source;
@@ -152,13 +160,14 @@ mod api {
     pub(crate) mod time;
 }
 
-// What is running, waiting, overflowing.
+// Observation: metrics, waiting jobs, stack overflows.
 mod observe {
     pub(crate) mod metrics;
     pub(crate) mod overflow;
     pub(crate) mod waits;
 }
 
+// The features: callbacks and forks.
 pub mod callback {
     //! Callbacks: closures that run later, each in a single block, without a stack or a job of their own.
     //!
@@ -190,7 +199,6 @@ pub mod callback {
 
     pub(crate) use runner::Runners;
 }
-
 pub mod fork {
     //! Fork-join: computations that divide, and whose parts idle workers take.
     //!
@@ -230,7 +238,7 @@ pub mod fork {
     pub(crate) use fork_deques::ForkDeques;
 }
 
-// The whole.
+// The runtime, which owns everything above.
 mod runtime {
     pub(crate) mod builder;
     pub(crate) mod handle;
@@ -238,17 +246,18 @@ mod runtime {
     pub(crate) mod testing;
 }
 
+// The models of the protocols above.
 #[cfg(all(loom, test))]
 mod models {
     //! The models: small protocols of the kernel that loom runs through every interleaving.
     //!
     //! Each model is a test that exercises the kernel's own types, built with loom's atomics, and says
-    //! what it proves. Where the code around them needs a whole runtime, a model repeats its steps in the
-    //! same order and names the function that it stands for. Run by `cargo xtask ci` and `cargo xtask soak`.
+    //! what it proves. Where the surrounding code needs a whole runtime, a model repeats its steps in the
+    //! same order and names the function that they stand for. `cargo xtask ci` and `cargo xtask soak` run them.
     //!
-    //! What they cannot see: loom treats `SeqCst` accesses as acquire and release, and knows no load that
-    //! happens before an earlier one of its thread. Both sides of the asymmetric fence are full fences
-    //! here, so no model notices if what pairs with a light fence is not a heavy one.
+    //! What they cannot see: loom treats `SeqCst` accesses as acquire and release, and never reorders the loads
+    //! of one thread. Both sides of the asymmetric fence are full fences here, so no model notices a light fence
+    //! whose counterpart is not heavy.
 
     #![allow(
         clippy::arc_with_non_send_sync,
@@ -303,7 +312,7 @@ pub use scheduler::{
 pub use stack::StackError;
 pub use weald_sync::Wait;
 
-/// The features behind the traits of [`services`]: the one place that knows both sides.
+/// The features behind the traits of [`services`]. Only this table knows both sides.
 pub(crate) static FEATURES: services::Features<scheduler::workers::shared::Shared> =
     services::Features {
         forks: || Box::new(fork::ForkDeques::new()),

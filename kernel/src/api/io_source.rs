@@ -204,7 +204,7 @@ impl<T: AsFd> IoSource<T> {
     /// Wakes all waiters for `interest`, as if the system had reported readiness. For a caller that took a report
     /// but leaves the rest of the data to others.
     pub fn notify(&self, interest: Interest) {
-        self.reactor.tell(self.slot, interest);
+        self.reactor.report_ready(self.slot, interest);
     }
 
     /// Calls `act` if the direction is ready, and waits while the system refuses it.
@@ -216,7 +216,7 @@ impl<T: AsFd> IoSource<T> {
     ) -> Poll<io::Result<R>> {
         let interest = waiter.interest;
         loop {
-            let Ok(seen) = self.slot().look_or_wait(waiter.again(), cx.waker()) else {
+            let Ok(seen) = self.slot().look_or_wait(waiter.reborrow(), cx.waker()) else {
                 note_wait(self.reason(interest));
                 return Poll::Pending;
             };

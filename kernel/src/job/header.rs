@@ -1,6 +1,6 @@
 //! A job: the unit that the kernel schedules, in one allocation of header and body.
 //!
-//! The header has 48 bytes. Each field says in one word who may touch it:
+//! The header has 48 bytes. Who may touch each field:
 //!
 //! ```text
 //!  0 state       anyone, by the transitions of `state`

@@ -127,9 +127,7 @@ impl Drop for JobRef {
 #[cold]
 fn too_many_references() -> ! {
     // An abort and not a panic: no thread may continue with a count at its edge.
-    eprintln!(
-        "weald: a job has more than {MAX_REFS} references; pids or wakers are being leaked"
-    );
+    eprintln!("weald: a job has more than {MAX_REFS} references; pids or wakers are being leaked");
     std::process::abort()
 }
 

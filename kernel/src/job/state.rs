@@ -182,7 +182,8 @@ impl State {
 
     #[cold]
     fn take_messages_slow(&self) -> *mut Link {
-        self.update(|word| Some(word.over(ptr::null_mut()))).messages()
+        self.update(|word| Some(word.over(ptr::null_mut())))
+            .messages()
     }
 
     /// Takes all messages and refuses further ones. Called by the owner of the inbox.
