@@ -10,8 +10,8 @@
 //! - The thread is also blocked when no stack is available, and while a join waits for a stolen job that computes
 //!   elsewhere ([`hold_in`]): the caller of the join may hold a lock of `std`.
 //!
-//! Cancelling a job that is in `wait()` unwinds its stack, once, with a private payload; never while it
-//! is already unwinding.
+//! Cancelling a job that is in `wait()` unwinds its stack, once, with a private payload; never while the stack is
+//! already unwinding.
 
 #![allow(unsafe_code)]
 

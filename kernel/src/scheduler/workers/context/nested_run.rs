@@ -45,13 +45,13 @@ impl OuterRuns {
     }
 
     /// The running job joins others and holds the thread. Notes for every outer job whether what is joined waits.
-    pub(crate) fn set_joins_waiting(&self, does: bool) {
+    pub(crate) fn set_joins_waiting(&self, waiting: bool) {
         let mut next = self.0.get();
         // SAFETY: a node is in a frame that continues only after the nested run, whose end takes it out of the list.
         while let Some(node) = unsafe { next.as_ref() } {
             if let Some(job) = node.job.get() {
                 // SAFETY: the thread is in the middle of its run, so it is alive.
-                unsafe { job.header() }.set_joins_waiting(does);
+                unsafe { job.header() }.set_joins_waiting(waiting);
             }
             next = node.outer.get();
         }
