@@ -80,7 +80,7 @@ struct PartsState {
 ///
 /// Parts may borrow whatever outlives the call, and may fork further parts. For two halves,
 /// [`join`](crate::fork::join()) is much cheaper: a part takes an allocation and a lock. For parts that wait
-/// rather than compute, use [`weald_kernel::scope`](crate::api::scope()).
+/// rather than compute, use [`weald_kernel::scope`](crate::api::scope::scope()).
 ///
 /// # Panics
 /// After all parts have ended: with the panic of `body`, else with that of the part that was spawned first among
