@@ -45,7 +45,7 @@ pub fn is_in_job() -> bool {
 }
 
 /// Runs `future` on the calling thread until it is done, with the current runtime: the one that runs the caller, or
-/// else the default one. See [`Runtime::block_on`].
+/// else the default one. See [`Runtime::block_on`](crate::Runtime::block_on).
 pub fn block_on<F: Future>(future: F) -> F::Output {
     match context::with(|cx| cx.shared().map(Shared::id))
         .and_then(crate::scheduler::workers::shared::find)
@@ -55,7 +55,7 @@ pub fn block_on<F: Future>(future: F) -> F::Output {
     }
 }
 
-/// As [`Runtime::block_on`].
+/// As [`Runtime::block_on`](crate::Runtime::block_on).
 pub(crate) fn block_on_in<F: Future>(shared: &Arc<Shared>, future: F) -> F::Output {
     let future = pin!(future);
     match context::again().job() {
