@@ -3,15 +3,15 @@
 //! The header has 48 bytes. Who may touch each field:
 //!
 //! ```text
-//!  0 state       anyone, by the transitions of `state`
+//!  0 state       any thread, by the transitions of `state`
 //!  8 vtable      constant
 //! 16 next        holder of the runnable: the injector's link, or the context of the suspended stack
-//! 24 refs        anyone with a reference; a walk over all blocks reads it in free blocks too
+//! 24 refs        any thread with a reference; a walk over all blocks reads it in free blocks too
 //! 28 runtime     constant
 //! 30 body        holder of the runnable, after completion the owner of the output; others may peek
-//! 31 flags       anyone, bit by bit
+//! 31 flags       any thread, bit by bit
 //! 32 waits_for   written by the runner, read by reports
-//! 40 extensions  anyone, under its lock
+//! 40 extensions  any thread, under its lock
 //! ```
 //!
 //! The byte `body` holds the [`stage`] (what the body holds) and the bits of [`place`] (where the job may run):
@@ -296,7 +296,7 @@ impl Header {
         self.is_suspended() || self.flags.load(Ordering::Relaxed) & flag::JOINS_WAITING != 0
     }
 
-    /// Leaves a permit for the job's next park; the caller then wakes the job. Anyone.
+    /// Leaves a permit for the job's next park; the caller then wakes the job. Any thread.
     pub(crate) fn leave_permit(&self) {
         // Release: pairs with `take_permit`: the parking job sees what came before the unpark.
         self.flags.fetch_or(flag::PERMIT, Ordering::Release);

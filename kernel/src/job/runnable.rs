@@ -51,7 +51,7 @@ impl Runnable {
         job
     }
 
-    /// One of the references that [`Spec::refs`] asked for.
+    /// One of the references that [`Spec::refs`](crate::job::Spec::refs) asked for.
     ///
     /// # Safety
     /// Called at most `spec.refs` times for a job.

@@ -1,6 +1,7 @@
 //! The arguments and results of the transitions of a job's state: what the caller now owes.
 
-/// What the caller of [`State::wake`] or [`State::cancel`] now owes.
+/// What the caller of [`State::wake`](crate::job::state::State::wake) or
+/// [`State::cancel`](crate::job::state::State::cancel) now owes.
 #[must_use]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Owes {
@@ -12,7 +13,7 @@ pub(crate) enum Owes {
     Unblock,
 }
 
-/// What the caller of [`State::post`] now owes.
+/// What the caller of [`State::post`](crate::job::state::State::post) now owes.
 #[must_use]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Posted {
