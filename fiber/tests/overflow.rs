@@ -171,7 +171,7 @@ fn an_overflow_below_deep_forks_says_that_no_setting_helps() {
 fn a_stolen_half_that_overflows_is_reported_with_its_forker() {
     let message = overflow("half");
     assert!(
-        message.contains("in what was forked by `a forker`"),
+        message.contains("in a job forked by `a forker`"),
         "{message}"
     );
 }

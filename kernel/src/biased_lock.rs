@@ -1,25 +1,31 @@
-//! The gate to what a worker owns: a lock that costs its holder three plain instructions.
+//! The biased lock around a worker's core: it costs its owner three plain instructions.
 //!
-//! The thread that holds a worker's right enters hundreds of millions of times a second; others (the
-//! monitor, a foreign thread with a timer) a few times a second. So the lock is biased: the holder
-//! only stores and loads, and an outsider pays for both with a heavy fence.
+//! The thread that holds a worker's lease locks hundreds of millions of times a second; foreign threads (the
+//! monitor, a thread that starts a timer) a few times a second. So the lock is biased: the owner only stores and
+//! loads, and a foreign thread pays for both with a heavy fence.
 //!
-//! States of the word: `lease`, and whether an outsider is inside. Protocol:
-//! - holder:   its `busy = true`; light fence; the word must be (my epoch, no outsider); act; `busy = false`.
-//! - outsider: take the mutex; set the word's `OUTSIDER` bit; heavy fence; wait until `busy` is false; act;
-//!   clear the bit, or move to the next epoch if the right was taken over; release the mutex.
+//! After Dave Dice's "Quickly Reacquirable Locks", which are biased to one thread until another revokes the bias,
+//! and BRAVO (Dice and Kogan, "BRAVO: Biased Locking for Reader-Writer Locks", 2019), where a writer revokes the
+//! readers' bias and waits until they have left. Here the bias is a [`Lease`]. A foreign thread either excludes the
+//! owner for a moment or [revokes](ForeignGuard::revoke) the lease for good; the price of both is the heavy half of
+//! an asymmetric fence ([`barrier`]).
 //!
-//! Every tenure has a `busy` of its own, and an outsider waits for that of the current one: a thread
-//! that lost its right writes to its own until it is told, and with one flag for all would hide that
-//! the new holder is inside.
+//! The word holds the number of the current lease and a bit for a foreign thread. Protocol:
+//! - owner: set its lease's `busy`; light fence; the word must be (its lease, no foreign thread); act; clear `busy`.
+//! - foreign thread: take the mutex; set the word's `FOREIGN` bit; heavy fence; wait until the lease's `busy` is
+//!   clear; act; clear the bit, or install the next lease if it revoked the current one; release the mutex.
 //!
-//! Why only one is inside: the two fences order "store, then load" on both sides, so either the
-//! holder sees the bit and backs out, or the outsider sees `busy` and waits. A thread that lost its
-//! right sees another epoch for ever, and is told so.
+//! Each lease has a `busy` flag of its own, and a foreign thread waits for the current lease's: a thread whose lease
+//! was revoked writes to its old flag until it notices, and with one flag for all would hide that the new owner is
+//! inside.
 //!
-//! Invariant: nothing that runs while inside calls back into the gate, blocks, or runs user code.
+//! Why only one thread is inside: the two fences order "store, then load" on both sides, so either the owner sees
+//! the bit and backs out, or the foreign thread sees `busy` and waits. A thread whose lease was revoked sees
+//! another number forever, and gets [`Revoked`].
 //!
-//! Known flaw: a holder that the system preempts while inside makes outsiders wait for it, up to some
+//! Invariant: nothing that runs inside locks again, blocks, or runs user code.
+//!
+//! Known flaw: if the system preempts an owner while it is inside, foreign threads wait for it, up to some
 //! milliseconds.
 
 #![allow(unsafe_code)]
@@ -32,35 +38,36 @@ use std::{
 
 use crate::sys::{AtomicBool, AtomicUsize, Mutex, MutexGuard, Ordering, barrier, lock, yield_now};
 
-/// Set while an outsider is inside or about to be.
-const OUTSIDER: usize = 1;
-/// One epoch, in units of the word.
-const EPOCH: usize = 2;
+/// Set while a foreign thread is inside or about to be.
+const FOREIGN: usize = 1;
+/// The step from one lease's number to the next.
+const LEASE: usize = 2;
 
-/// Owns `T` on behalf of whoever is inside.
+/// A lock that is biased to the thread with the current lease. See the head of this file.
 pub(crate) struct BiasedLock<T> {
-    /// The epoch and the outsider bit. Written under `foreign`.
+    /// The number of the current lease, and the `FOREIGN` bit. Written under `foreign`.
     word: AtomicUsize,
     foreign: Mutex<Leases>,
-    core: UnsafeCell<T>,
+    value: UnsafeCell<T>,
 }
 
 // SAFETY: the protocol at the head of this file gives `T` to one thread at a time.
 unsafe impl<T: Send> Sync for BiasedLock<T> {}
-// SAFETY: the flags belong to the gate.
+// SAFETY: the flags belong to the lock.
 unsafe impl<T: Send> Send for BiasedLock<T> {}
 
-/// The flags of the tenures. Each lives as long as the gate.
+/// The `busy` flags of the leases. Each lives as long as the lock.
 struct Leases {
-    /// That of the current tenure.
+    /// The current lease's.
     current: NonNull<AtomicBool>,
-    /// Those of tenures that are over, and whose threads will not knock again.
+    /// Of leases that are over, and whose threads will not use them again.
     spare: Vec<NonNull<AtomicBool>>,
     all: Vec<NonNull<AtomicBool>>,
 }
 
 impl Leases {
-    fn begin(&mut self) -> NonNull<AtomicBool> {
+    /// The flag of a new lease.
+    fn issue(&mut self) -> NonNull<AtomicBool> {
         self.current = self.spare.pop().unwrap_or_else(|| {
             let flag = NonNull::from(Box::leak(Box::new(AtomicBool::new(false))));
             self.all.push(flag);
@@ -73,44 +80,44 @@ impl Leases {
 impl Drop for Leases {
     fn drop(&mut self) {
         for flag in &self.all {
-            // SAFETY: `begin` leaked it, and no thread knocks at a gate that is gone.
+            // SAFETY: `issue` leaked it, and no thread uses a lock that is gone.
             drop(unsafe { Box::from_raw(flag.as_ptr()) });
         }
     }
 }
 
-/// The holder's tenure: with it a thread shows that it still holds the right.
+/// The owner's lease: a thread enters with it for as long as it is not revoked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Lease {
     number: usize,
-    /// Whether its thread is inside or looking whether it may. Written by that thread only.
+    /// Whether the lease's thread is inside or trying to enter. Written by that thread only.
     busy: NonNull<AtomicBool>,
 }
 
-// SAFETY: the flag lives as long as the gate, at which alone the epoch is of use.
+// SAFETY: the flag lives as long as the lock, and the lease is used with that lock only.
 unsafe impl Send for Lease {}
 
 impl Lease {
-    /// No tenure: nobody enters with it.
+    /// No lease: no thread enters with it.
     pub(crate) const NONE: Lease = Lease {
-        number: usize::MAX & !OUTSIDER,
+        number: usize::MAX & !FOREIGN,
         busy: NonNull::dangling(),
     };
 
     #[inline(always)]
     fn busy(&self) -> &AtomicBool {
-        // SAFETY: the flag lives as long as the gate that made the epoch.
+        // SAFETY: the flag lives as long as the lock that issued the lease.
         unsafe { self.busy.as_ref() }
     }
 }
 
-/// The right was taken over by another thread.
+/// The lease was revoked: another thread has a newer one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Revoked;
 
 impl<T> BiasedLock<T> {
-    /// The gate and its first epoch.
-    pub(crate) fn new(core: T) -> (BiasedLock<T>, Lease) {
+    /// The lock and its first lease.
+    pub(crate) fn new(value: T) -> (BiasedLock<T>, Lease) {
         let mut leases = Leases {
             current: NonNull::dangling(),
             spare: Vec::new(),
@@ -118,31 +125,31 @@ impl<T> BiasedLock<T> {
         };
         let first = Lease {
             number: 0,
-            busy: leases.begin(),
+            busy: leases.issue(),
         };
-        let core = BiasedLock {
+        let lock = BiasedLock {
             word: AtomicUsize::new(first.number),
             foreign: Mutex::new(leases),
-            core: UnsafeCell::new(core),
+            value: UnsafeCell::new(value),
         };
-        (core, first)
+        (lock, first)
     }
 
-    /// Lets the holder in. Called by the thread that was given `lease`, outside the gate.
+    /// Lets the owner in. Called by the thread that was given `lease`, while it is not inside.
     #[inline(always)]
     pub(crate) fn enter(&self, lease: Lease) -> Result<OwnerGuard<'_, T>, Revoked> {
         match self.try_enter(lease) {
-            Ok(()) => Ok(OwnerGuard { core: self, lease }),
-            Err(word) => self.enter_slowly(word, lease),
+            Ok(()) => Ok(OwnerGuard { lock: self, lease }),
+            Err(word) => self.enter_slow(word, lease),
         }
     }
 
-    /// One attempt; the error is the word that was in the way.
+    /// One attempt; the error is the conflicting word.
     #[inline(always)]
     fn try_enter(&self, lease: Lease) -> Result<(), usize> {
         lease.busy().store(true, Ordering::Relaxed);
         barrier::light();
-        // Acquire: pairs with the release store of an outsider that left: we see what it did.
+        // Acquire: pairs with the release store of a foreign thread that left: we see what it did.
         match self.word.load(Ordering::Acquire) {
             word if word == lease.number => Ok(()),
             word => Err(word),
@@ -150,65 +157,66 @@ impl<T> BiasedLock<T> {
     }
 
     #[cold]
-    fn enter_slowly(&self, word: usize, lease: Lease) -> Result<OwnerGuard<'_, T>, Revoked> {
+    fn enter_slow(&self, word: usize, lease: Lease) -> Result<OwnerGuard<'_, T>, Revoked> {
         let mut word = word;
         loop {
-            self.wait_outside(word, lease)?;
+            self.back_off(word, lease)?;
             match self.try_enter(lease) {
-                Ok(()) => return Ok(OwnerGuard { core: self, lease }),
+                Ok(()) => return Ok(OwnerGuard { lock: self, lease }),
                 Err(now) => word = now,
             }
         }
     }
 
-    fn wait_outside(&self, word: usize, lease: Lease) -> Result<(), Revoked> {
-        // Release: pairs with the outsider's acquire load; nothing was touched, but keep one rule.
+    /// Leaves, and waits for the foreign thread that is inside.
+    fn back_off(&self, word: usize, lease: Lease) -> Result<(), Revoked> {
+        // Release: pairs with the foreign thread's acquire load. Nothing was touched, but the rule is simpler without
+        // an exception.
         lease.busy().store(false, Ordering::Release);
-        if word & !OUTSIDER != lease.number {
+        if word & !FOREIGN != lease.number {
             return Err(Revoked);
         }
-        // An outsider is inside; perhaps it ends this tenure before it leaves.
+        // A foreign thread is inside; it may revoke this lease before it leaves.
         drop(lock(&self.foreign));
         Ok(())
     }
 
-    /// The thread that was given `lease`, and lost it, never enters with it again.
+    /// Gives a revoked lease back: its thread never uses it again.
     pub(crate) fn end(&self, lease: Lease) {
         lock(&self.foreign).spare.push(lease.busy);
     }
 
-    /// Lets another thread in. Any thread outside the gate; costs a heavy fence.
+    /// Lets a foreign thread in. Any thread that is not inside; costs a heavy fence.
     pub(crate) fn enter_foreign(&self) -> ForeignGuard<'_, T> {
         let guard = lock(&self.foreign);
-        let leave_at = Lease {
+        let lease = Lease {
             number: self.word.load(Ordering::Relaxed),
             busy: guard.current,
         };
-        self.word
-            .store(leave_at.number | OUTSIDER, Ordering::Relaxed);
+        self.word.store(lease.number | FOREIGN, Ordering::Relaxed);
         barrier::heavy();
-        // Acquire: pairs with the holder's release store when it leaves: we see what it did.
-        while leave_at.busy().load(Ordering::Acquire) {
+        // Acquire: pairs with the owner's release store when it leaves: we see what it did.
+        while lease.busy().load(Ordering::Acquire) {
             yield_now();
         }
         ForeignGuard {
-            core: self,
-            leave_at,
+            lock: self,
+            lease,
             guard,
         }
     }
 }
 
-/// The holder, inside. Leaves when dropped.
+/// The owner, inside. Leaves when dropped.
 pub(crate) struct OwnerGuard<'a, T> {
-    core: &'a BiasedLock<T>,
+    lock: &'a BiasedLock<T>,
     lease: Lease,
 }
 
 impl<T> Drop for OwnerGuard<'_, T> {
     #[inline(always)]
     fn drop(&mut self) {
-        // Release: pairs with the outsider's acquire load of `busy`.
+        // Release: pairs with the foreign thread's acquire load of `busy`.
         self.lease.busy().store(false, Ordering::Release);
     }
 }
@@ -219,7 +227,7 @@ impl<T> Deref for OwnerGuard<'_, T> {
     #[inline(always)]
     fn deref(&self) -> &T {
         // SAFETY: the protocol: this thread alone is inside until the guard is dropped.
-        unsafe { &*self.core.core.get() }
+        unsafe { &*self.lock.value.get() }
     }
 }
 
@@ -227,40 +235,38 @@ impl<T> DerefMut for OwnerGuard<'_, T> {
     #[inline(always)]
     fn deref_mut(&mut self) -> &mut T {
         // SAFETY: the protocol: this thread alone is inside until the guard is dropped.
-        unsafe { &mut *self.core.core.get() }
+        unsafe { &mut *self.lock.value.get() }
     }
 }
 
-/// Another thread, inside. Leaves when dropped.
+/// A foreign thread, inside. Leaves when dropped.
 pub(crate) struct ForeignGuard<'a, T> {
-    core: &'a BiasedLock<T>,
-    leave_at: Lease,
+    lock: &'a BiasedLock<T>,
+    /// The lease that is current once this thread has left.
+    lease: Lease,
     guard: MutexGuard<'a, Leases>,
 }
 
 impl<T> ForeignGuard<'_, T> {
-    /// Ends the holder's tenure, and begins the one whose epoch is returned: the holder is told
-    /// [`Revoked`] at its next passage.
+    /// Revokes the owner's lease and returns the next one. The former owner gets [`Revoked`] when it next enters.
     pub(crate) fn revoke(&mut self) -> Lease {
-        self.leave_at = Lease {
-            number: self.leave_at.number.wrapping_add(EPOCH),
-            busy: self.guard.begin(),
+        self.lease = Lease {
+            number: self.lease.number.wrapping_add(LEASE),
+            busy: self.guard.issue(),
         };
-        self.leave_at
+        self.lease
     }
 
-    /// Whether `lease` is still the current tenure.
+    /// Whether `lease` is still the current one.
     pub(crate) fn is_current(&self, lease: Lease) -> bool {
-        self.leave_at == lease
+        self.lease == lease
     }
 }
 
 impl<T> Drop for ForeignGuard<'_, T> {
     fn drop(&mut self) {
-        // Release: pairs with the holder's acquire load in `enter`.
-        self.core
-            .word
-            .store(self.leave_at.number, Ordering::Release);
+        // Release: pairs with the owner's acquire load in `try_enter`.
+        self.lock.word.store(self.lease.number, Ordering::Release);
     }
 }
 
@@ -269,13 +275,13 @@ impl<T> Deref for ForeignGuard<'_, T> {
 
     fn deref(&self) -> &T {
         // SAFETY: the protocol: this thread alone is inside until the guard is dropped.
-        unsafe { &*self.core.core.get() }
+        unsafe { &*self.lock.value.get() }
     }
 }
 
 impl<T> DerefMut for ForeignGuard<'_, T> {
     fn deref_mut(&mut self) -> &mut T {
         // SAFETY: the protocol: this thread alone is inside until the guard is dropped.
-        unsafe { &mut *self.core.core.get() }
+        unsafe { &mut *self.lock.value.get() }
     }
 }

@@ -1,22 +1,23 @@
 //! The scheduler of Weald: which job runs next, where, and when a worker sleeps.
 //!
-//! To follow a message, read [`Address::post`] in `mailbox`, then `ready`, `worker`, `run`, and
-//! [`Mailbox::poll_receive`] in `mailbox` again. The modules below stand in reading order; each opens
-//! with what it is and what always holds.
+//! This file is the table of contents. Modules are grouped in layers, separated by blank lines; the comment above a
+//! layer says what it is. A module imports from its own layer and the layers above it, never from one below. The
+//! only exception is the table `FEATURES`, through which the scheduler calls the features below it.
 //!
-//! Absent: the kernel knows no pid and no exit reason, and looks into no message. Of a socket it knows
+//! To follow a message: `Address::post` (`api::mailbox`) → `State::post` (`job::state`) → `ready`
+//! (`scheduler::workers::ready`) → `WorkerLoop::serve` (`scheduler::workers::worker`) → `poll`
+//! (`scheduler::workers::run`) → `Mailbox::poll_receive` (`api::mailbox`).
+//!
+//! Deliberately absent: the kernel knows no pid and no exit reason, and looks into no message. Of a socket it knows
 //! the descriptor and its readiness.
 
 #[cfg(not(target_os = "linux"))]
 compile_error!("Weald runs on Linux only: it needs membarrier(2) and /proc");
 
-// The platform: std or loom, and the fences.
+// The platform: std or loom, and the asymmetric fence.
 mod sys;
 
-// What the kernel reports, and how reports name a job.
-mod report;
-
-// Blocks of memory, and stacks.
+// Memory: slab blocks, and the stacks that code runs on.
 mod memory {
     pub(crate) mod blocks;
 
@@ -44,11 +45,14 @@ mod stack {
     pub(crate) use pool::{flush, give, take, trim};
     pub use slot::StackError;
     pub(crate) use slot::{LARGEST, PAGE, SMALLEST, Stack};
-    pub(crate) use switch::{Place, switch};
+    pub(crate) use switch::{SavedSp, switch};
     pub(crate) use watchers::Onto;
 }
 
-// The lock of a worker's core, and the queues.
+// What the kernel reports, and how reports name a job.
+mod report;
+
+// The lock around a worker's core, and the queues of jobs and of sleeping workers.
 mod biased_lock;
 mod queue {
     pub(crate) mod injector;
@@ -56,7 +60,7 @@ mod queue {
     pub(crate) mod sleepers;
 }
 
-// The job: where it is, what it is made of, what it receives. It knows no feature.
+// The job: its state, its body, its messages. It knows no feature.
 mod job {
     pub(crate) mod body;
     pub(crate) mod exit_hooks;
@@ -65,14 +69,16 @@ mod job {
     pub(crate) mod header;
     pub(crate) mod message;
     pub(crate) mod name;
+    pub(crate) mod reference;
     pub(crate) mod runnable;
     pub(crate) mod state;
     pub(crate) mod transition;
 
-    pub(crate) use header::{Header, JobPtr, JobRef, Spec, flag, new, place};
+    pub(crate) use header::{Header, JobPtr, Spec, flag, new, place};
+    pub(crate) use reference::JobRef;
 }
 
-// Timers and descriptors, as data that a worker looks after.
+// Timers and descriptors, as data that the scheduler works on.
 mod timer {
     pub(crate) mod arrivals;
     pub(crate) mod clock;
@@ -92,10 +98,14 @@ mod reactor {
     pub(crate) use registry::{First, Reactor, ReportBatch, RuntimeGone};
 }
 
-// What the scheduler asks of the features above it.
+// What the scheduler needs from the features below, as traits.
 mod services;
 
-// The scheduler.
+// The scheduler: workers and their loop, the threads that serve them, jobs with stacks. Where to find:
+// - which job is next, and who may touch the run queue: `workers::worker_core`;
+// - how a stuck worker is retaken: `threads::monitor`;
+// - how a stack is suspended and resumed: `stackful::stack_context`;
+// - where a job may run: `stackful::placement`.
 mod scheduler {
     pub(crate) mod workers {
         pub(crate) mod cancel;
@@ -135,7 +145,7 @@ mod scheduler {
     }
 }
 
-// What users spawn, join and wait for.
+// The API: what users spawn, join and wait for.
 mod api {
     pub(crate) mod io_operation;
     pub(crate) mod io_source;
@@ -150,28 +160,32 @@ mod api {
     pub(crate) mod time;
 }
 
-// What is running, waiting, overflowing.
+// Observation: metrics, waiting jobs, stack overflows.
 mod observe {
     pub(crate) mod metrics;
     pub(crate) mod overflow;
     pub(crate) mod waits;
 }
 
+// The features: callbacks and forks.
 pub mod callback {
-    //! Callbacks: closures that run later, in one block each, without a stack or a job of their own.
+    //! Callbacks: closures that run later, each in a single block, without a stack or a job of their own.
     //!
-    //! A callback that waits for its time is the entry of a timer wheel and its closure, 40 bytes and the
-    //! closure's, 64 with an owner. When the time has come it goes to the end of its worker's queue of
-    //! ready callbacks, which a `runner` takes off in order.
+    //! A callback that waits for its time is an entry of a timer wheel plus its closure: 40 bytes and the
+    //! closure, or 64 with an owner. When it is due, it goes to the end of its worker's queue of ready
+    //! callbacks, from which a `runner` takes them in order.
     //!
     //! Rules:
-    //! - What is ready runs in the order in which it became so, on one worker; several workers each have a
-    //!   queue of their own.
-    //! - A callback may wait, block, compute or panic: it is named, and stops no other.
+    //! - The ready callbacks of one worker run in the order in which they became ready; each worker has a
+    //!   queue of its own.
+    //! - A callback may wait, block, compute or panic: reports name it, and it holds up no other callback.
     //! - When its owner ends, its closure is dropped at once.
     //!
-    //! This is the plain form; `weald::process::callback` has the loops. After "Hashed and Hierarchical
-    //! Timing Wheels" (Varghese and Lauck, 1987) for the one block, and Zackernel for the queue.
+    //! Read `plain` first (the public calls); then `start` (into a worker's list and out of it), `cell` (the
+    //! block), `group` (the callbacks of one owner), `runner` (the job that runs them).
+    //!
+    //! This is the plain form; `weald::process::callback` has the loops. The single block follows "Hashed and
+    //! Hierarchical Timing Wheels" (Varghese and Lauck, 1987), the queue follows Zackernel.
 
     mod cell;
     mod group;
@@ -185,12 +199,16 @@ pub mod callback {
 
     pub(crate) use runner::Runners;
 }
-
 pub mod fork {
-    //! Fork-join: halves of one computation, which idle workers share.
+    //! Fork-join: computations that divide, and whose parts idle workers take.
     //!
-    //! Read `join` first; then `deque` (who gets a half), `stolen_job` (a half elsewhere), `fork_deque` and `root_fork` (whose
-    //! deque), `fork_deques` (where thieves look).
+    //! Read `join` first; then `stack_job` (the closure in a join's frame), `deque` (which thread gets it) and
+    //! `stolen_job` (what a thief makes of it). Then `fork_deque` and `root_fork` (to which fork a deque
+    //! belongs), `fork_deques` (where thieves look), `root_job` and `cancel` (how a cancel reaches forks), and
+    //! `depth` (deep recursion).
+    //!
+    //! On top of `join`: `parts`, `pieces` and `grain` (items in parallel), `sort` and `merge`. `scope` has forks
+    //! without a fixed number.
 
     mod cancel;
     mod depth;
@@ -221,7 +239,7 @@ pub mod fork {
     pub(crate) use fork_deques::ForkDeques;
 }
 
-// The whole.
+// The runtime, which owns everything above.
 mod runtime {
     pub(crate) mod builder;
     pub(crate) mod handle;
@@ -229,17 +247,18 @@ mod runtime {
     pub(crate) mod testing;
 }
 
+// The models of the protocols above.
 #[cfg(all(loom, test))]
 mod models {
     //! The models: small protocols of the kernel that loom runs through every interleaving.
     //!
     //! Each model is a test that exercises the kernel's own types, built with loom's atomics, and says
-    //! what it proves. Where the code around them needs a whole runtime, a model repeats its steps in the
-    //! same order and names the function that it stands for. Run by `cargo xtask ci` and `cargo xtask soak`.
+    //! what it proves. Where the surrounding code needs a whole runtime, a model repeats its steps in the
+    //! same order and names the function that they stand for. `cargo xtask ci` and `cargo xtask soak` run them.
     //!
-    //! What they cannot see: loom treats `SeqCst` accesses as acquire and release, and knows no load that
-    //! happens before an earlier one of its thread. Both sides of the asymmetric fence are full fences
-    //! here, so no model notices if what pairs with a light fence is not a heavy one.
+    //! What they cannot see: loom treats `SeqCst` accesses as acquire and release, and never reorders the loads
+    //! of one thread. Both sides of the asymmetric fence are full fences here, so no model notices a light fence
+    //! whose counterpart is not heavy.
 
     #![allow(
         clippy::arc_with_non_send_sync,
@@ -294,7 +313,7 @@ pub use scheduler::{
 pub use stack::StackError;
 pub use weald_sync::Wait;
 
-/// The features behind the traits of [`services`]: the one place that knows both sides.
+/// The features behind the traits of [`services`]. Only this table knows both sides.
 pub(crate) static FEATURES: services::Features<scheduler::workers::shared::Shared> =
     services::Features {
         forks: || Box::new(fork::ForkDeques::new()),

@@ -1,4 +1,4 @@
-//! What the kernel says through `tracing`, and how it names a job.
+//! What the kernel reports through `tracing`, and how reports name a job.
 
 use std::{any::Any, fmt, io, panic::Location, time::Duration};
 
@@ -10,11 +10,11 @@ use weald_sync::reason::Reason;
 pub struct JobName {
     /// The name given at spawn, if any.
     pub name: Option<String>,
-    /// The type of the job's future, which contains the path of the function that made it.
+    /// The type of the job's future, which contains the path of the function that created it.
     pub type_name: &'static str,
     /// Where the job was spawned.
     pub site: &'static Location<'static>,
-    /// What the job waited for last, if it said so.
+    /// What the job last waited for, if it noted a reason.
     pub waits_for: Option<Reason>,
 }
 
@@ -27,7 +27,7 @@ impl fmt::Display for JobName {
     }
 }
 
-/// A job was relieved: its thread was stuck in it.
+/// A job's thread was stuck in it, and was detached from its worker.
 pub(crate) fn stuck(named: &JobName, stuck: Duration) {
     tracing::warn!(
         target: "weald::monitor",
@@ -40,7 +40,7 @@ pub(crate) fn stuck(named: &JobName, stuck: Duration) {
     );
 }
 
-/// All stand-ins are in use: names the jobs that hold a thread.
+/// All spare threads are in use: names the jobs that hold a thread.
 pub(crate) fn no_spare_thread(bound: usize, stuck: &[JobName]) {
     let names: Vec<String> = stuck.iter().map(ToString::to_string).collect();
     tracing::error!(
@@ -62,37 +62,37 @@ pub(crate) fn no_thread(error: Option<&io::Error>) {
     );
 }
 
-/// A job waits in a way that holds its thread, on which others are to go on.
+/// A job waits and holds its thread meanwhile, on which other jobs' stacks must resume.
 pub(crate) fn holds_pinned_jobs(named: &JobName, others: usize) {
     tracing::warn!(
         target: "weald::monitor",
         job = named.name.as_deref().unwrap_or(""),
         site = %named.site,
         "{named} waits in a destructor while it unwinds, or for a fork, and so holds its OS thread, on which \
-         {others} jobs with stacks are to go on. If it waits for one of them, neither ends: let it wait \
+         {others} suspended jobs must resume. If it waits for one of them, neither ends: let it wait \
          before it unwinds, or join what it needs inside the fork.",
     );
 }
 
-/// A wait or a loop had to do without a stack of its own.
+/// No stack could be had, so a wait blocks its thread.
 pub(crate) fn no_stack(error: &dyn fmt::Display) {
     tracing::error!(
         target: "weald::stack",
-        "no stack could be had, so a wait holds its thread meanwhile: {error}",
+        "no stack is available, so a wait holds its thread meanwhile: {error}",
     );
 }
 
-/// A job panicked and nobody will ever ask for its result.
+/// A job panicked, and its result will never be taken.
 pub(crate) fn unobserved_panic(named: &JobName, message: &str) {
     tracing::error!(
         target: "weald::panic",
         job = named.name.as_deref().unwrap_or(""),
         site = %named.site,
-        "{named} panicked, and nobody joins it: {message}",
+        "{named} panicked, and nothing joins it: {message}",
     );
 }
 
-/// A callback panicked, and its owner did not ask to be told.
+/// A callback panicked, and its owner has no panic handler.
 pub(crate) fn callback_panicked(callback: &str, message: &str) {
     tracing::error!(
         target: "weald::panic",
@@ -106,7 +106,7 @@ pub(crate) fn waker_panicked(message: &str) {
     tracing::error!(target: "weald::panic", "a waker panicked: {message}");
 }
 
-/// A local job cannot be dropped, because its thread is gone.
+/// A pinned job cannot be dropped, because its thread is gone.
 pub(crate) fn stranded(named: &JobName) {
     tracing::error!(
         target: "weald::shutdown",
@@ -115,7 +115,7 @@ pub(crate) fn stranded(named: &JobName) {
     );
 }
 
-/// A runtime was dropped, and not everything had ended by then.
+/// A runtime was dropped, and these jobs did not stop.
 pub(crate) fn shutdown(not_stopped: &[JobName]) {
     for job in not_stopped {
         tracing::error!(
@@ -125,19 +125,19 @@ pub(crate) fn shutdown(not_stopped: &[JobName]) {
     }
 }
 
-/// Something that the protocols exclude.
+/// Panics, because something happened that the protocols exclude.
 #[cold]
 pub(crate) fn impossible(what: &str) -> ! {
-    panic!("weald broke its own rule: {what}; please report this")
+    panic!("bug in weald: {what}; please report it")
 }
 
-/// What a panic's payload says.
+/// The message in a panic's payload.
 pub(crate) fn panic_message(payload: &(dyn Any + Send)) -> String {
     if let Some(text) = payload.downcast_ref::<&'static str>() {
         return (*text).to_owned();
     }
     match payload.downcast_ref::<String>() {
         Some(text) => text.clone(),
-        None => "a panic whose payload is no text".to_owned(),
+        None => "a panic whose payload is not text".to_owned(),
     }
 }

@@ -1,9 +1,9 @@
-//! What the scheduler asks of the features above it, as traits: forks, callbacks, the driver of a test runtime.
+//! What the scheduler needs from the features above it, as traits: forks, callbacks, the driver of a test runtime.
 //!
-//! The scheduler names these traits and nothing above them. A feature implements its trait and names the
-//! scheduler. The crate root, which knows both, puts them together in [`FEATURES`](crate::FEATURES).
+//! The scheduler names these traits and nothing above them. A feature implements its trait and may name the
+//! scheduler. The crate root, which knows both, connects them in [`FEATURES`](crate::FEATURES).
 //!
-//! `S` stands for what a runtime's threads share; it is defined above this file.
+//! The parameter `S` is the state that a runtime's threads share, a type of the scheduler's.
 
 use std::any::Any;
 
@@ -12,68 +12,69 @@ use crate::{
     timer::entry_queue::EntryQueue,
 };
 
-/// The features, as the crate root puts them together.
+/// The table that the crate root fills in.
 pub(crate) struct Features<S: 'static> {
-    /// The forks of a new runtime.
+    /// Creates the forks of a new runtime.
     pub(crate) forks: fn() -> Box<dyn Forks<S>>,
     pub(crate) callbacks: &'static dyn Callbacks,
     pub(crate) driver: &'static dyn Driver,
     /// The default runtime, which starts at the first call.
     pub(crate) default_runtime: fn() -> &'static std::sync::Arc<S>,
-    /// Ends a job that nobody will run.
+    /// Cancels a job that will never run.
     pub(crate) abandon: fn(Runnable),
 }
 
 /// The forked work of one runtime, which idle workers share.
 pub(crate) trait Forks<S>: Any + Send + Sync {
-    /// Steals the oldest half that a worker may run, as a job that is in no queue.
+    /// Steals the oldest stack job that a worker may run, as a job that is in no queue.
     fn steal(&self, shared: &S) -> Option<Runnable>;
 
-    /// As [`steal`](Forks::steal), for the driver of a test runtime, which may run it on top of a job that waits.
+    /// As [`steal`](Forks::steal), for the driver of a test runtime, which may run the job on top of one that waits.
     fn steal_for_driver(&self, shared: &S) -> Option<Runnable>;
 
-    /// Whether there is a half that a worker could steal.
+    /// Whether there is a stack job that a worker could steal.
     fn sees_work(&self, shared: &S) -> bool;
 
-    /// Whether some thread forks at this moment and a worker might help it.
+    /// Whether some thread is forking and a worker might help it.
     fn wants_helpers(&self, shared: &S) -> bool;
 
-    /// Makes every thread that forks look around at its next fork. Called by a worker that has announced its sleep,
-    /// before its last look for work.
+    /// Makes every forking thread check at its next fork whether a worker sleeps. Called by a worker that has announced
+    /// its sleep, before its last look for work.
     fn ring_all(&self);
 
-    /// Asks what `job` forked to end, because `job` is cancelled.
+    /// Cancels what `job` forked, because `job` is cancelled.
     fn cancel_forks_of(&self, job: &JobRef);
 
-    /// Whether `job` is in a fork.
+    /// Whether `job` is inside a fork.
     fn is_forking(&self, job: &JobRef) -> bool;
 
-    /// For the feature itself, which knows the type.
+    /// For the feature itself, which downcasts to its own type.
     fn as_any(&self) -> &dyn Any;
 }
 
-/// The outermost fork that a thread is in. A thread's context names it while it lasts.
+/// The root fork of a thread. The thread's context names it while the fork lasts.
 pub(crate) trait ThreadFork {
-    /// The job that forked first; none on a foreign thread.
+    /// The job that opened the root fork; none on a foreign thread.
     fn root_job(&self) -> Option<JobPtr>;
 
-    /// The thread no longer computes in the fork, until [`end_wait`](ThreadFork::end_wait) is given what this returns.
+    /// The thread stops computing in the fork. Pass the result to [`end_wait`](ThreadFork::end_wait).
     fn begin_wait(&self) -> WaitedBefore;
 
+    /// The thread computes again, unless it waited already when the wait began.
     fn end_wait(&self, before: WaitedBefore);
 
-    /// The thread, which kept what the fork used for its next one, is about to end.
+    /// The thread, which keeps a fork's resources for its next one, is about to end.
     fn give_back(&self);
 }
 
-/// Whether the thread of a root fork waited already when another wait began.
+/// Whether the thread of a root fork was already waiting when another wait began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WaitedBefore {
     Yes,
     No,
 }
 
-/// While it lives, the thread does not compute in its root fork, so that another one may.
+/// While it lives, the thread does not compute in its root fork, so that another thread may.
 pub(crate) struct ForkWait<'a> {
     fork: &'a dyn ThreadFork,
     before: WaitedBefore,
@@ -94,24 +95,24 @@ impl Drop for ForkWait<'_> {
     }
 }
 
-/// Callbacks, whose timers and queues a worker looks after as entries.
+/// Callbacks, whose timers and queues a worker keeps as entries.
 pub(crate) trait Callbacks: Sync {
-    /// A job that runs callbacks: those of `bring`, and then those that are ready at the worker that runs it. In the
-    /// runtime of this number; in no queue.
-    fn runner(&self, runtime: u16, bring: EntryQueue) -> Runnable;
+    /// A job that runs callbacks: first `incoming`, then those that are ready on the worker that runs the job. It
+    /// belongs to the runtime with this number and is in no queue.
+    fn runner(&self, runtime: u16, incoming: EntryQueue) -> Runnable;
 
-    /// Cancels callbacks that are in no worker's list. Outside of every worker's lock: closures are dropped.
+    /// Cancels callbacks that are in no worker's list. Called outside every worker's lock: closures are dropped.
     fn discard(&self, callbacks: EntryQueue);
 }
 
-/// The driver of a test runtime: the thread that runs everything.
+/// The driver of a test runtime: the one thread that runs everything.
 pub(crate) trait Driver: Sync {
     /// Whether the calling thread drives a test runtime.
     fn is_driving(&self) -> bool;
 
-    /// Runs jobs, and moves time, until `is_over`.
+    /// Runs jobs, and advances time, until `is_over`.
     ///
     /// # Panics
-    /// If nothing can run any more.
+    /// If nothing can run any longer.
     fn drive_until(&self, is_over: &dyn Fn() -> bool);
 }

@@ -1,6 +1,6 @@
-//! Chooses between `std` and loom, in this one place, and holds the asymmetric fence.
+//! The one place that chooses between `std` and loom, and the asymmetric fence.
 //!
-//! Everything that a loom model explores takes its atomics, its mutex and its fences from here.
+//! Everything that a loom model explores takes its atomics, mutexes and fences from here.
 
 #[cfg(loom)]
 pub(crate) use loom::{
@@ -29,15 +29,15 @@ pub(crate) use std::{
 
 pub(crate) use std::sync::atomic::Ordering;
 
-/// A mutex of either world.
+/// A mutex of `std` or loom.
 pub(crate) trait Lock {
-    /// What holds it.
+    /// The mutex's guard.
     type Guard<'a>
     where
         Self: 'a;
 
     /// See [`lock`].
-    fn lock_anyhow(&self) -> Self::Guard<'_>;
+    fn lock_ignoring_poison(&self) -> Self::Guard<'_>;
 }
 
 impl<T> Lock for std::sync::Mutex<T> {
@@ -46,7 +46,7 @@ impl<T> Lock for std::sync::Mutex<T> {
     where
         T: 'a;
 
-    fn lock_anyhow(&self) -> Self::Guard<'_> {
+    fn lock_ignoring_poison(&self) -> Self::Guard<'_> {
         self.lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner)
     }
@@ -59,7 +59,7 @@ impl<T> Lock for loom::sync::Mutex<T> {
     where
         T: 'a;
 
-    fn lock_anyhow(&self) -> Self::Guard<'_> {
+    fn lock_ignoring_poison(&self) -> Self::Guard<'_> {
         self.lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner)
     }
@@ -71,15 +71,15 @@ impl<M: Lock> Lock for std::sync::Arc<M> {
     where
         M: 'a;
 
-    fn lock_anyhow(&self) -> Self::Guard<'_> {
-        M::lock_anyhow(self)
+    fn lock_ignoring_poison(&self) -> Self::Guard<'_> {
+        M::lock_ignoring_poison(self)
     }
 }
 
-/// Locks `mutex`, and goes on if a panic poisoned it: no critical section of the kernel runs user
-/// code, so that a poisoned lock can only mean that the panicking thread was past its last write.
+/// Locks `mutex`, even if a panic poisoned it: no critical section of the kernel runs user code, so a
+/// poisoned lock can only mean that the panicking thread was past its last write.
 pub(crate) fn lock<M: Lock>(mutex: &M) -> M::Guard<'_> {
-    mutex.lock_anyhow()
+    mutex.lock_ignoring_poison()
 }
 
 /// A pair of fences that together order "store, then load" on two threads, where one side is hot.
@@ -87,20 +87,20 @@ pub(crate) fn lock<M: Lock>(mutex: &M) -> M::Guard<'_> {
 /// Thread A runs `store x; light(); load y`, thread B runs `store y; heavy(); load x`. At least one
 /// of the two loads sees the other thread's store. `light` costs nothing: it only stops the
 /// compiler. `heavy` interrupts every other running thread of the program (3 to 5 µs with a running
-/// peer), and so belongs on paths that are about to sleep or to revoke a right.
+/// peer), and so belongs on paths that are about to sleep or to revoke a lease.
 ///
-/// The idea is the asymmetric barrier of `membarrier(2)`, as used by libfork and liburcu.
+/// This is the asymmetric barrier of `membarrier(2)`, as used by libfork and liburcu.
 pub(crate) mod barrier {
     #[cfg(not(loom))]
     mod choice {
         use rustix::thread::{MembarrierCommand, MembarrierQuery, membarrier, membarrier_query};
         use std::sync::atomic::{AtomicBool, Ordering, compiler_fence, fence};
 
-        /// Whether the kernel lacks the expedited private membarrier (old kernels, some sandboxes);
+        /// Whether the system lacks the expedited private membarrier (old kernels, some sandboxes);
         /// both sides then use the symmetric fence. Written once, before the first runtime starts.
         static SYMMETRIC: AtomicBool = AtomicBool::new(false);
 
-        /// Orders like `heavy`, but for the calling thread only: both sides need it.
+        /// Orders as `heavy` does, but for the calling thread only: both sides need it.
         pub(crate) fn full() {
             fence(Ordering::SeqCst);
         }
@@ -113,14 +113,14 @@ pub(crate) mod barrier {
             }
         }
 
-        /// As `light` where the fences are asymmetric; the caller sees to it that nothing depends on it
-        /// where they are not.
+        /// As `light` where the fences are asymmetric, else no fence; the caller ensures that nothing depends on
+        /// it there.
         #[inline(always)]
-        pub(crate) fn light_or_nothing() {
+        pub(crate) fn light_if_asymmetric() {
             compiler_fence(Ordering::SeqCst);
         }
 
-        /// Whether `light` is a fence of the machine. It does not change once a runtime has started.
+        /// Whether `light` is a full fence. The result does not change once a runtime has started.
         pub(crate) fn is_symmetric() -> bool {
             SYMMETRIC.load(Ordering::Relaxed)
         }
@@ -133,7 +133,7 @@ pub(crate) mod barrier {
             }
         }
 
-        /// Registers the program with the kernel. Called before a runtime's first thread starts.
+        /// Registers the process for membarriers. Called before a runtime's first thread starts.
         pub(crate) fn register() {
             let known = membarrier_query().contains(MembarrierQuery::PRIVATE_EXPEDITED);
             if !known || membarrier(MembarrierCommand::RegisterPrivateExpedited).is_err() {
@@ -142,7 +142,7 @@ pub(crate) mod barrier {
         }
     }
 
-    /// loom knows no membarrier; with two symmetric fences it explores the same outcomes.
+    /// loom has no membarrier; with two symmetric fences it explores the same outcomes.
     #[cfg(loom)]
     mod choice {
         use loom::sync::atomic::{Ordering, fence};
@@ -155,7 +155,7 @@ pub(crate) mod barrier {
             fence(Ordering::SeqCst);
         }
 
-        pub(crate) fn light_or_nothing() {
+        pub(crate) fn light_if_asymmetric() {
             fence(Ordering::SeqCst);
         }
 

@@ -329,7 +329,7 @@ fn a_stuck_scope_is_reported_and_its_children_end() {
             }));
         }));
         let message = *stuck.unwrap_err().downcast::<String>().unwrap();
-        assert!(message.contains("nothing can run any more"), "{message}");
+        assert!(message.contains("nothing can run any longer"), "{message}");
         assert!(message.contains("`the child`"), "{message}");
         assert_eq!(drops.count(), 1);
     }

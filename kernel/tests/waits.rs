@@ -1,4 +1,4 @@
-//! `Runtime::waits`: what each job waits for, who holds the lock, and circles of such waits.
+//! `Runtime::waits`: what each job waits for, who holds the lock, and cycles of such waits.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -25,16 +25,16 @@ fn waits_of(runtime: &Runtime, jobs: usize) -> Waits {
     }
 }
 
-/// The circles, each as the sorted lines of its jobs' spawn sites.
+/// The cycles, each as the sorted lines of its jobs' spawn sites.
 fn lines(waits: &Waits) -> Vec<Vec<u32>> {
     let line = |place: &usize| waits.jobs[*place].job.site.line();
-    let mut circles: Vec<Vec<u32>> = waits
-        .circles
+    let mut cycles: Vec<Vec<u32>> = waits
+        .cycles
         .iter()
-        .map(|circle| circle.iter().map(line).collect())
+        .map(|cycle| cycle.iter().map(line).collect())
         .collect();
-    circles.iter_mut().for_each(|circle| circle.sort_unstable());
-    circles
+    cycles.iter_mut().for_each(|cycle| cycle.sort_unstable());
+    cycles
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn a_job_that_waits_for_a_lock_is_listed_with_the_holder() {
     let for_value = find(Kind::Receive).unwrap();
     assert_eq!(for_value.reason.unwrap().name.text(), Some("orders"));
     assert_eq!(for_value.holder, None);
-    assert!(waits.circles.is_empty());
+    assert!(waits.cycles.is_empty());
     assert!(waits.to_string().contains("waits for a mutex (`accounts`)"));
 
     sender.send(()).wait().unwrap();
@@ -81,7 +81,7 @@ fn name_channel<T>(sender: &channel::Sender<T>) {
 }
 
 #[test]
-fn two_jobs_that_hold_what_the_other_wants_are_a_circle() {
+fn two_jobs_that_hold_what_the_other_wants_are_a_cycle() {
     let _watch = watch();
     let runtime = runtime(2);
     let (a, b) = (Arc::new(Mutex::new(())), Arc::new(Mutex::new(())));
@@ -106,7 +106,7 @@ fn two_jobs_that_hold_what_the_other_wants_are_a_circle() {
     }
     loop {
         let waits = runtime.waits();
-        if waits.circles.is_empty() {
+        if waits.cycles.is_empty() {
             std::thread::yield_now();
             continue;
         }
@@ -114,7 +114,7 @@ fn two_jobs_that_hold_what_the_other_wants_are_a_circle() {
         assert!(waits.to_string().contains("2 jobs wait for each other: "));
         break;
     }
-    // Cancelling one job breaks the circle, and the other job finishes.
+    // Cancelling one job breaks the cycle, and the other job finishes.
     jobs.remove(0).cancel();
     jobs.remove(0).wait().unwrap();
     waits_of(&runtime, 0);
@@ -130,7 +130,7 @@ fn a_job_that_locks_twice_waits_for_itself() {
         drop(mutex.lock().await);
     });
     let waits = waits_of(&runtime, 1);
-    assert_eq!(waits.circles, [[0]]);
+    assert_eq!(waits.cycles, [[0]]);
     assert!(waits.to_string().contains("a job waits for itself: "));
     job.cancel();
     waits_of(&runtime, 0);
@@ -165,12 +165,12 @@ fn a_waiting_reader_is_listed_with_the_writer() {
         drop(lock.write().await);
     });
     let waits = waits_of(&runtime, 1);
-    assert_eq!(waits.circles, [[0]]);
+    assert_eq!(waits.cycles, [[0]]);
     twice.cancel();
 }
 
 #[test]
-fn a_circle_is_reported_once_without_being_asked_for() {
+fn a_cycle_is_reported_once_without_being_asked_for() {
     let _watch = watch();
     collect_reports();
     let runtime = runtime(2);
@@ -193,7 +193,7 @@ fn a_circle_is_reported_once_without_being_asked_for() {
     assert!(
         reported()[0]
             .text
-            .contains("nothing can run any more: a job waits for itself")
+            .contains("nothing can run any longer: a job waits for itself")
     );
     job.cancel();
 }
@@ -212,10 +212,10 @@ fn what_a_job_waited_for_before_is_forgotten() {
     let reason = |waits: &Waits| waits.jobs[0].reason.map(|reason| reason.kind);
     assert_eq!(reason(&waits_of(&runtime, 1)), Some(Kind::Mutex));
     drop(guard);
-    // The job holds the lock now and waits for something unnamed: no circle.
+    // The job holds the lock now and waits for something unnamed: no cycle.
     loop {
         let waits = waits_of(&runtime, 1);
-        assert!(waits.circles.is_empty());
+        assert!(waits.cycles.is_empty());
         if reason(&waits).is_none() {
             break;
         }
@@ -225,7 +225,7 @@ fn what_a_job_waited_for_before_is_forgotten() {
 }
 
 #[test]
-fn the_test_runtime_names_the_circle() {
+fn the_test_runtime_names_the_cycle() {
     let panic = std::panic::catch_unwind(|| {
         Runtime::test(1).block_on(async {
             let mutex = Mutex::named("twice", ());

@@ -83,7 +83,7 @@ impl<L: RawListener> Acceptor<L> {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.push(accepted);
         drop(kept);
-        self.source.tell(Interest::Read);
+        self.source.notify(Interest::Read);
     }
 }
 

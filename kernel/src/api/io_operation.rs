@@ -1,7 +1,7 @@
-//! Waits for a source: its readiness, and operations on it, as futures and as events.
+//! Waits for an [`IoSource`]: for its readiness, and for operations on it, as futures and as events.
 //!
-//! In a choice of several events an operation is performed only when it was chosen, so that nothing is
-//! read in vain. The price is one more question to the system after a wake, which a lone wait does not ask.
+//! In a choice of several events an operation is performed only after it was chosen, so that no data is
+//! read and then dropped. The price is one `poll(2)` after each wake, which a single wait saves.
 
 use std::{
     io,
@@ -17,14 +17,15 @@ use crate::{
     api::io_source::{Done, IoSource},
     reactor::{
         RuntimeGone,
-        slot::{Interest, Seen, Ticket, Who},
+        slot::{Interest, Seen, Ticket, Waiter},
     },
 };
 
-/// A wait for a source: awaited, waited for with the stack, limited (`within`), or one of several events.
+/// A wait for a source. It can be awaited, waited for with the stack, limited by a deadline (`within`), or be one of
+/// several events.
 pub type IoWait<S> = Waiting<<Polled<S> as Event>::Branch>;
 
-/// See [`IoSource::ready`].
+/// The source of readiness behind [`IoSource::ready`] and [`IoSource::readiness`].
 pub struct Ready<'a, T: AsFd> {
     source: &'a IoSource<T>,
     interest: Interest,
@@ -40,21 +41,21 @@ impl<'a, T: AsFd> Ready<'a, T> {
         }
     }
 
-    /// As [`IoSource::poll_operate`]; it is this wait that is woken, beside all others.
+    /// As [`IoSource::poll_operate`], with a waker of its own: it replaces no other caller's waker.
     ///
     /// # Errors
-    /// As there.
+    /// As [`IoSource::poll_operate`].
     pub fn poll_operate<R>(
         &mut self,
         cx: &mut Context<'_>,
         mut act: impl FnMut(&T) -> io::Result<Done<R>>,
     ) -> Poll<io::Result<R>> {
         let source = self.source;
-        source.poll_as(self.who(), cx, &mut act)
+        source.poll_as(self.waiter(), cx, &mut act)
     }
 
-    fn who(&mut self) -> Who<'_> {
-        Who {
+    fn waiter(&mut self) -> Waiter<'_> {
+        Waiter {
             interest: self.interest,
             ticket: Some(&mut self.ticket),
         }
@@ -62,13 +63,13 @@ impl<'a, T: AsFd> Ready<'a, T> {
 
     fn look_or_wait(&mut self, cx: &mut Context<'_>) -> Poll<Seen> {
         let slot = self.source.slot();
-        match slot.look_or_wait(self.who(), cx.waker()) {
+        match slot.look_or_wait(self.waiter(), cx.waker()) {
             Ok(seen) => Poll::Ready(seen),
             Err(_waits) => Poll::Pending,
         }
     }
 
-    /// Waits until the system itself says that it would not refuse.
+    /// Waits until the system confirms that the operation may succeed.
     fn poll_allowed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         loop {
             let Poll::Ready(seen) = self.look_or_wait(cx) else {
@@ -77,7 +78,7 @@ impl<'a, T: AsFd> Ready<'a, T> {
             if seen.is_gone() || !self.source.is_refused(self.interest) {
                 return Poll::Ready(());
             }
-            // What was noted is old: another operation came first.
+            // The noted readiness is out of date: another operation came first.
             self.source.slot().refused(self.interest, seen);
         }
     }
@@ -110,7 +111,7 @@ impl<T: AsFd> Source for Ready<'_, T> {
     }
 }
 
-/// See [`IoSource::operate`].
+/// The operation behind [`IoSource::operate`].
 pub struct Operation<'a, T: AsFd, R, F> {
     ready: Ready<'a, T>,
     act: F,
@@ -134,7 +135,7 @@ where
 {
     type Output = io::Result<R>;
 
-    /// Another event may still be chosen: the system is asked, and nothing is done.
+    /// Only asks the system: another event may still be chosen.
     fn poll_ready(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         self.get_mut().ready.poll_allowed(cx)
     }

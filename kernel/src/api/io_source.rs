@@ -1,7 +1,7 @@
-//! A descriptor that the reactor watches, and the operations on it that wait.
+//! A file descriptor that the reactor watches, and the operations on it that wait.
 //!
-//! An operation is attempted first and waits only when the system refuses, so it costs the system call
-//! and little else.
+//! An operation is attempted first and waits only when the system refuses it (`EWOULDBLOCK`), so it costs
+//! little more than its system call.
 
 use std::{
     fmt, io,
@@ -20,7 +20,7 @@ use crate::{
     api::io_operation::{IoWait, Operation, Ready},
     reactor::{
         First, Reactor, RuntimeGone,
-        slot::{Interest, Readiness, Seen, SourceSlot, Who},
+        slot::{Interest, Readiness, Seen, SourceSlot, Waiter},
     },
     scheduler::workers::{
         context::{self, note_wait},
@@ -28,13 +28,14 @@ use crate::{
     },
 };
 
-/// A descriptor of the system that is watched: a socket, a pipe, whatever `epoll` takes. It belongs to the
-/// runtime in which it was made, whose workers see its readiness, and may be waited for from anywhere: in
-/// jobs of any runtime, and by other threads. The descriptor must not block (`O_NONBLOCK`), and is closed
-/// with the source unless it is taken out.
+/// A watched file descriptor: a socket, a pipe, or anything else that `epoll` accepts.
 ///
-/// Any number of futures may wait for one direction; of the `poll_…` functions the last caller is woken,
-/// for each direction. Memory: about 150 bytes.
+/// The source belongs to the runtime in which it is created; the workers of this runtime see its readiness. Jobs of
+/// any runtime and all other threads may wait for it. The descriptor must be non-blocking (`O_NONBLOCK`). Dropping
+/// the source closes it, unless [`into_inner`](IoSource::into_inner) took it out.
+///
+/// Any number of futures may wait for one direction. Of the callers of `poll_…` functions only the last one of each
+/// direction is woken. A source takes about 150 bytes.
 ///
 /// ```
 /// use std::{io::{Read, Write}, os::unix::net::UnixStream};
@@ -54,21 +55,23 @@ use crate::{
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub struct IoSource<T: AsFd> {
-    /// None only after `into_inner` took it.
+    /// None only after `into_inner`.
     io: Option<T>,
     reactor: Arc<Reactor>,
     slot: u32,
 }
 
-/// What an operation that the system did not refuse says of the next one.
+/// The result of an operation that the system did not refuse, and whether the next one may succeed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Done<R> {
-    /// It may succeed too.
+    /// The next operation may succeed too.
     Maybe(R),
-    /// It would be refused: this one took all there was, or filled all the room. Only a stream of bytes may
-    /// say so, when it moved fewer than it could: what comes later is reported then. (At the end, and at an
-    /// urgent mark of TCP, such a transfer is not the last; the reactor knows.) Not what reads records, and
-    /// not a Unix socket, whose reads also end where descriptors were sent along.
+    /// The next operation would be refused: this one took all data, or filled all room.
+    ///
+    /// Only a byte stream may return this, after a transfer of fewer bytes than it asked for; the system reports
+    /// what comes later. (Before the end of the stream and before an urgent mark of TCP a short transfer is not the
+    /// last one; the reactor handles both.) Do not return it for reads of records, or for a Unix socket, whose reads
+    /// also end where descriptors were attached.
     Drained(R),
 }
 
@@ -82,17 +85,17 @@ impl<R> Done<R> {
 }
 
 impl<T: AsFd> IoSource<T> {
-    /// Watches `io`, whose readiness is not known: an operation is attempted once the system reports it,
-    /// which it does at once for what is ready.
+    /// Watches `io` without assuming that it is ready: an operation is first attempted when the system reports
+    /// readiness, which it does at once for a ready descriptor.
     ///
     /// # Errors
-    /// Those of the system, when a table of descriptors is full say; and if the current runtime has shut
-    /// down.
+    /// Those of the system, for example when a table of descriptors is full; and if the current runtime has
+    /// shut down.
     pub fn new(io: T) -> io::Result<IoSource<T>> {
         IoSource::register(io, Readiness::NONE)
     }
 
-    /// Watches `io`; the first operation of each direction is attempted without asking.
+    /// Watches `io`, and assumes that it is ready: the first operation of each direction is attempted at once.
     ///
     /// # Errors
     /// As [`new`](IoSource::new).
@@ -115,39 +118,47 @@ impl<T: AsFd> IoSource<T> {
         })
     }
 
-    /// The descriptor's owner.
+    /// The owner of the descriptor.
     pub fn get_ref(&self) -> &T {
-        self.io.as_ref().expect("it is there until the source goes")
+        self.io
+            .as_ref()
+            .expect("the descriptor is there until the source is dropped")
     }
 
-    /// The descriptor's owner, watched no longer.
+    /// Stops watching, and returns the owner of the descriptor.
     pub fn into_inner(mut self) -> T {
-        let io = self.io.take().expect("it is there until the source goes");
+        let io = self
+            .io
+            .take()
+            .expect("the descriptor is there until the source is dropped");
         self.reactor.remove(io.as_fd(), self.slot);
         io
     }
 
-    /// Waits until the system reports that `interest` may succeed. It may still be refused: that was
-    /// another thread's data, or a packet that turned out broken.
+    /// Waits until the system reports that an operation of direction `interest` may succeed. The operation may
+    /// still be refused, for example because another thread took the data.
     ///
-    /// Cancel-safe. An error only if the source's runtime has shut down.
+    /// Cancel-safe.
+    ///
+    /// # Errors
+    /// Only if the source's runtime has shut down.
     pub fn ready(&self, interest: Interest) -> IoWait<Ready<'_, T>> {
         Waiting::new(of_source(self.readiness(interest)).open())
     }
 
-    /// As [`ready`](IoSource::ready), as a source of readiness from which other events are made.
+    /// As [`ready`](IoSource::ready), in the form from which other events are built.
     pub fn readiness(&self, interest: Interest) -> Ready<'_, T> {
         Ready::new(self, interest)
     }
 
-    /// Performs `act` as soon as the system does not refuse it.
+    /// Calls `act` until the system does not refuse it, and waits in between.
     ///
-    /// Cancel-safe: what was dropped has done nothing. In a choice with other events the act is performed
-    /// after the choice; should another thread have come first in that moment, the output is
+    /// Cancel-safe: a wait that is dropped has performed nothing. In a choice with other events `act` is called
+    /// after the choice; if another thread took the data in that moment, the output is
     /// [`WouldBlock`](io::ErrorKind::WouldBlock).
     ///
     /// # Errors
-    /// Those of `act`, but not `WouldBlock` and `Interrupted`; and if the source's runtime has shut down.
+    /// Those of `act`, except `WouldBlock` and `Interrupted`; and if the source's runtime has shut down.
     pub fn operate<R, F>(&self, interest: Interest, act: F) -> IoWait<Operation<'_, T, R, F>>
     where
         F: FnMut(&T) -> io::Result<Done<R>> + Unpin,
@@ -155,10 +166,10 @@ impl<T: AsFd> IoSource<T> {
         Waiting::new(of_source(Operation::new(self.readiness(interest), act)).open())
     }
 
-    /// As [`operate`](IoSource::operate), for a `poll_…` function: the waker of the last call is woken.
+    /// As [`operate`](IoSource::operate), for `poll_…` functions: only the waker of the last call is woken.
     ///
     /// # Errors
-    /// As there.
+    /// As [`operate`](IoSource::operate).
     pub fn poll_operate<R>(
         &self,
         interest: Interest,
@@ -166,13 +177,13 @@ impl<T: AsFd> IoSource<T> {
         mut act: impl FnMut(&T) -> io::Result<Done<R>>,
     ) -> Poll<io::Result<R>> {
         let ticket = None;
-        self.poll_as(Who { interest, ticket }, cx, &mut act)
+        self.poll_as(Waiter { interest, ticket }, cx, &mut act)
     }
 
-    /// Performs `act` if the system does not refuse it now.
+    /// Calls `act` once, without waiting.
     ///
     /// # Errors
-    /// Those of `act`; [`WouldBlock`](io::ErrorKind::WouldBlock) if it is refused.
+    /// Those of `act`; [`WouldBlock`](io::ErrorKind::WouldBlock) if the system refuses it.
     pub fn try_operate<R>(
         &self,
         interest: Interest,
@@ -190,22 +201,22 @@ impl<T: AsFd> IoSource<T> {
         done.map(Done::into_inner)
     }
 
-    /// Wakes whoever waits for `interest`, as if the system had reported it: for what was taken from the
-    /// system and is left to others.
-    pub fn tell(&self, interest: Interest) {
-        self.reactor.tell(self.slot, interest);
+    /// Wakes all waiters for `interest`, as if the system had reported readiness. For a caller that took a report
+    /// but leaves the rest of the data to others.
+    pub fn notify(&self, interest: Interest) {
+        self.reactor.report_ready(self.slot, interest);
     }
 
-    /// Performs `act` if the direction is ready, and waits while the system refuses it.
+    /// Calls `act` if the direction is ready, and waits while the system refuses it.
     pub(super) fn poll_as<R>(
         &self,
-        mut who: Who<'_>,
+        mut waiter: Waiter<'_>,
         cx: &mut Context<'_>,
         act: &mut impl FnMut(&T) -> io::Result<Done<R>>,
     ) -> Poll<io::Result<R>> {
-        let interest = who.interest;
+        let interest = waiter.interest;
         loop {
-            let Ok(seen) = self.slot().look_or_wait(who.again(), cx.waker()) else {
+            let Ok(seen) = self.slot().look_or_wait(waiter.reborrow(), cx.waker()) else {
                 note_wait(self.reason(interest));
                 return Poll::Pending;
             };
@@ -218,7 +229,7 @@ impl<T: AsFd> IoSource<T> {
         }
     }
 
-    /// One attempt. None: it was refused, and the slot knows.
+    /// One attempt. None if the system refused it; the slot then knows.
     pub(super) fn attempt<R>(
         &self,
         interest: Interest,
@@ -240,7 +251,7 @@ impl<T: AsFd> IoSource<T> {
         }
     }
 
-    /// Asks the system itself whether `interest` would be refused.
+    /// Asks the system whether an operation of direction `interest` would be refused now.
     pub(super) fn is_refused(&self, interest: Interest) -> bool {
         let flags = match interest {
             Interest::Read => PollFlags::IN | PollFlags::RDHUP,

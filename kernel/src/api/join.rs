@@ -1,4 +1,4 @@
-//! The join handle: the right to a job's output, and the error when there is none.
+//! The join handle: the only way to a job's output, and the error if there is none.
 
 #![allow(unsafe_code)]
 
@@ -36,21 +36,21 @@ use crate::{
 /// Why a job has no output.
 #[non_exhaustive]
 pub enum JoinError {
-    /// It panicked; the payload.
+    /// The job panicked, with this payload.
     Panicked(Panic),
-    /// It was cancelled, or its runtime shut down.
+    /// The job was cancelled or refused, or its runtime shut down. Also returned if the output was taken before.
     Cancelled,
 }
 
 /// A panic's payload.
 pub struct Panic {
     message: String,
-    // A payload is `Send` but not `Sync`; the mutex makes the error fit where errors must be both.
+    // A payload is `Send` but not `Sync`; the mutex makes the error both, as error types must be.
     payload: Mutex<Box<dyn Any + Send>>,
 }
 
 impl Panic {
-    /// The text that the panic was raised with.
+    /// The message of the panic.
     pub fn message(&self) -> &str {
         &self.message
     }
@@ -111,14 +111,14 @@ impl fmt::Display for JoinError {
 
 impl std::error::Error for JoinError {}
 
-/// The right to a job's output: a future of it. Dropping the handle lets the job go on.
+/// A future of a job's output. Dropping the handle detaches the job, which continues to run.
 ///
-/// Cancel-safe: dropping the future that awaits `&mut handle` loses nothing.
+/// Cancel-safe: dropping a future that awaits `&mut handle` loses nothing.
 ///
-/// Once it was ready, polling it again says [`Cancelled`](JoinError::Cancelled): the output is gone.
-#[must_use = "a handle that is dropped detaches its job; call detach() to say so"]
+/// Once the handle was ready, polling it again returns [`Cancelled`](JoinError::Cancelled): the output is gone.
+#[must_use = "dropping a handle detaches its job; call detach() if that is intended"]
 pub struct JoinHandle<T> {
-    // None once the output was taken.
+    // None if the job was refused, or the output was taken.
     job: Option<JobRef>,
     output: PhantomData<fn() -> T>,
 }
@@ -133,7 +133,7 @@ impl<T> JoinHandle<T> {
         }
     }
 
-    /// A handle to no job: its job was refused, because the runtime shuts down.
+    /// A handle without a job: the job was refused, because the runtime shuts down.
     pub(crate) fn refused() -> JoinHandle<T> {
         JoinHandle {
             job: None,
@@ -141,8 +141,8 @@ impl<T> JoinHandle<T> {
         }
     }
 
-    /// Asks the job to end: at its next wait its future is dropped, and joining it says
-    /// [`Cancelled`](JoinError::Cancelled). A job that already ended stays as it is.
+    /// Asks the job to end: at its next wait its future is dropped, and joining it returns
+    /// [`Cancelled`](JoinError::Cancelled). Does nothing if the job has ended.
     pub fn cancel(&self) {
         if let Some(job) = &self.job {
             cancel::cancel(job);
@@ -156,11 +156,11 @@ impl<T> JoinHandle<T> {
             .is_none_or(|job| job.header().state.is_done())
     }
 
-    /// Lets the job go on by itself. If it panics, that is reported through `tracing`.
+    /// Detaches the job, which continues to run. A panic of the job is then reported through `tracing`.
     pub fn detach(self) {}
 
-    /// Runs the job now, on the calling worker, if it is a fiber that would be the next to run there: for who is
-    /// about to wait for it. Then says how it ended, if it has.
+    /// Runs the job now, on the calling worker, if it is a fiber that is next to run there. For callers that are about
+    /// to wait for the job. Returns the job's result if it has ended.
     pub fn run_and_take(&mut self) -> Option<Result<T, JoinError>> {
         let job = self.job.as_ref()?;
         if !job.header().state.is_done() && job.header().is_fiber() {
@@ -170,23 +170,24 @@ impl<T> JoinHandle<T> {
         done.then(|| self.take_output())
     }
 
-    /// Tells `end` when the job has ended in whichever way, and everything that it held, but an output that is
-    /// still to be joined, is gone. At once if it has already.
-    pub fn when_ended(&self, end: impl FnOnce() + Send + 'static) {
+    /// Attaches an exit hook: calls `hook` on the thread that ends the job, after the job has ended in any way and
+    /// everything that it held is dropped, except an output that can still be joined. If the job has ended already,
+    /// calls `hook` at once.
+    pub fn when_ended(&self, hook: impl FnOnce() + Send + 'static) {
         match &self.job {
             Some(job) => {
-                let _kept = exit_hooks::attach(job.clone(), Box::new(end));
+                let _kept = exit_hooks::attach(job.clone(), Box::new(hook));
             }
-            None => end(),
+            None => hook(),
         }
     }
 
-    /// The job, from the outside. None if it was refused, or its output was taken.
+    /// An unparker of the job. None if the job was refused, or its output was taken.
     pub fn unparker(&self) -> Option<Unparker> {
         self.job.clone().map(Unparker::new)
     }
 
-    /// The job's name, for messages.
+    /// The job's name in reports. None if the job was refused, or its output was taken.
     pub fn name(&self) -> Option<JobName> {
         self.job.as_ref().map(|job| JobName::of(job.header()))
     }
@@ -196,8 +197,11 @@ impl<T> JoinHandle<T> {
     }
 
     fn take_output(&mut self) -> Result<T, JoinError> {
-        let job = self.job.take().expect("the caller has seen the job");
-        // SAFETY: the job is done, and the only handle takes the output exactly here.
+        let job = self
+            .job
+            .take()
+            .expect("the caller has checked that there is a job");
+        // SAFETY: the job is done. This is its only handle, which takes the output only here.
         let outcome: Outcome<T> = unsafe { job.take_output() };
         outcome.map_err(JoinError::of)
     }
@@ -219,8 +223,8 @@ impl<T> Future for JoinHandle<T> {
     }
 }
 
-/// The end of the job, as one of several events: `of_source(&mut handle)`. A handle that is not chosen has
-/// lost nothing.
+/// The end of the job, as one of several events: `of_source(&mut handle)`. A handle that is not chosen keeps the
+/// output.
 impl<T> Source for JoinHandle<T> {
     type Output = Result<T, JoinError>;
 
@@ -229,8 +233,8 @@ impl<T> Source for JoinHandle<T> {
             return Poll::Ready(());
         };
         let state = &job.header().state;
-        // The waker may only be written while the completion is not told to take it.
-        if !state.is_done() && state.unawait_done() {
+        // The waker may be written only while no joiner is registered: a completion takes it otherwise.
+        if !state.is_done() && state.unregister_joiner() {
             // The former waker leaves the lock before it is dropped: a waker is user code.
             let former = job
                 .header()
@@ -239,7 +243,7 @@ impl<T> Source for JoinHandle<T> {
                 .joiner
                 .replace(cx.waker().clone());
             drop(former);
-            if state.await_done() {
+            if state.register_joiner() {
                 note_wait(self.reason());
                 return Poll::Pending;
             }
@@ -266,13 +270,13 @@ impl<T> Drop for JoinHandle<T> {
     #[inline(always)]
     fn drop(&mut self) {
         if let Some(job) = &self.job {
-            leave_output::<T>(job);
+            give_up_output::<T>(job);
         }
     }
 }
 
-/// The only handle goes without having taken the output.
-fn leave_output<T>(job: &JobRef) {
+/// The only handle is dropped without having taken the output.
+fn give_up_output<T>(job: &JobRef) {
     if !job.header().state.drop_handle() {
         return;
     }

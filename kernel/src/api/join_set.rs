@@ -1,4 +1,6 @@
-//! A set of jobs whose results come in the order in which they end.
+//! A set of jobs whose results are joined in the order in which the jobs end.
+//!
+//! An exit hook of each job puts the job's number on a list; the set joins its handles in the order of the list.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -22,7 +24,7 @@ struct Ended {
     waiter: Option<Waker>,
 }
 
-/// Jobs that are joined one by one, whichever ends first. Dropping the set cancels those that are left.
+/// A set of jobs that are joined in the order in which they end. Dropping the set cancels the jobs not yet joined.
 ///
 /// ```
 /// # let runtime = weald_kernel::Runtime::builder().workers(2).build().unwrap();
@@ -63,7 +65,7 @@ impl<T: Send + 'static> JoinSet<T> {
         }
     }
 
-    /// Spawns a job into the set.
+    /// Spawns a job on the current runtime, into the set.
     #[track_caller]
     pub fn spawn<F>(&mut self, future: F)
     where
@@ -72,37 +74,38 @@ impl<T: Send + 'static> JoinSet<T> {
         self.insert(spawn(future));
     }
 
-    /// Takes a job into the set that was spawned elsewhere.
+    /// Adds a spawned job to the set.
     pub fn insert(&mut self, handle: JoinHandle<T>) {
         let number = self.next;
         self.next += 1;
         match handle.job().cloned() {
             Some(job) => {
                 let ended = self.ended.clone();
-                let _kept = exit_hooks::attach(job, Box::new(move || tell(&ended, number)));
+                let _kept = exit_hooks::attach(job, Box::new(move || push_ended(&ended, number)));
             }
-            None => tell(&self.ended, number),
+            None => push_ended(&self.ended, number),
         }
         self.handles.insert(number, handle);
     }
 
-    /// How many jobs were not joined yet.
+    /// The number of jobs not yet joined.
     pub fn len(&self) -> usize {
         self.handles.len()
     }
 
-    /// Whether every job was joined.
+    /// Whether every job is joined.
     pub fn is_empty(&self) -> bool {
         self.handles.is_empty()
     }
 
-    /// The result of the job that ended first among those not joined yet; none if there are none.
+    /// Waits for the first job to end among those not yet joined, and returns its result. None if the set is empty.
+    ///
     /// Cancel-safe: dropping the future loses no result.
     pub async fn join_next(&mut self) -> Option<Result<T, JoinError>> {
         std::future::poll_fn(|cx| self.poll_join_next(cx)).await
     }
 
-    /// As [`JoinSet::join_next`].
+    /// As [`JoinSet::join_next`], for `poll_…` functions: only the waker of the last call is woken.
     pub fn poll_join_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<T, JoinError>>> {
         if self.handles.is_empty() {
             return Poll::Ready(None);
@@ -129,15 +132,15 @@ impl<T: Send + 'static> JoinSet<T> {
         Poll::Ready(Some(result))
     }
 
-    /// Asks all jobs of the set to end; they still are joined.
+    /// Asks all jobs of the set to end. They stay in the set, to be joined.
     pub fn cancel_all(&self) {
         self.handles.values().for_each(JoinHandle::cancel);
     }
 
-    /// Lets all jobs go on by themselves.
+    /// Detaches all jobs of the set, which continue to run.
     pub fn detach_all(&mut self) {
         self.handles.clear();
-        // They will still tell their ends: to a list that nobody looks at.
+        // Their exit hooks still run, and push to a list that nothing reads.
         self.ended = Arc::default();
     }
 }
@@ -154,7 +157,7 @@ impl<T> Drop for JoinSet<T> {
     }
 }
 
-fn tell(ended: &Mutex<Ended>, number: u64) {
+fn push_ended(ended: &Mutex<Ended>, number: u64) {
     let waiter = {
         let mut ended = lock(ended);
         ended.numbers.push_back(number);

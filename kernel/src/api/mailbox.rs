@@ -1,9 +1,9 @@
-//! A job's mailbox: typed posts into its word, and the end that receives them.
+//! A job's mailbox: addresses that post typed messages, and the end that receives them.
 //!
-//! Steps of a message: [`Address::post`] puts a node on the stack in the job's word, and makes the job
-//! runnable if it listens; the receiver takes the whole stack at once, turns it round, and hands out
-//! messages in the order in which they were posted. So messages of one sender keep their order, and a
-//! burst costs one exchange for all of it.
+//! Steps of a message: [`Address::post`] pushes a node on the stack in the job's state word, and makes the
+//! job runnable if it listens. The receiver takes the whole stack at once, reverses it, and returns the
+//! messages in the order in which they were posted. So messages of one sender keep their order, and a burst
+//! costs one atomic exchange.
 
 #![allow(unsafe_code)]
 
@@ -35,10 +35,10 @@ use crate::{
     },
 };
 
-/// What a job is noted to wait for that receives from its own mailbox.
+/// The noted reason while a job waits for its own mailbox.
 const RECEIVE: u64 = Reason::unspecified(Kind::Message).to_word();
 
-/// Where messages `M` for one job go. A counted reference of 8 bytes; any thread.
+/// Sends messages `M` to the mailbox of one job, from any thread. A counted reference of 8 bytes.
 pub struct Address<M> {
     job: JobRef,
     message: PhantomData<fn(M)>,
@@ -78,23 +78,23 @@ impl<M> Address<M> {
         }
     }
 
-    /// Puts a message into the mailbox. Never waits. Any thread; lock-free.
+    /// Puts a message into the mailbox. Lock-free; never waits. Safe from any thread.
     ///
     /// # Errors
-    /// The message comes back if the mailbox is closed: its job has ended, or dropped the mailbox.
-    // Inlined as far as the message's type matters, so that it is built in its node.
+    /// Returns the message if the mailbox is closed: its job has ended, or has dropped the mailbox.
+    // Inlined as far as the message's type matters, so that the message is built in its node.
     #[inline(always)]
     pub fn post(&self, message: M) -> Result<(), M> {
         let link = MessageNode::new(message, self.job.ptr()).into_link();
-        // SAFETY: the post is new, and given away unless it comes back below.
+        // SAFETY: the node is new, and given away unless the state refuses it.
         match unsafe { post_link(&self.job, link) } {
             true => Ok(()),
-            // SAFETY: the state did not take it.
+            // SAFETY: the state refused the node, so it is still owned here.
             false => Err(unsafe { MessageNode::<M>::from_link(link) }.into_value()),
         }
     }
 
-    /// Asks the job to end at its next wait.
+    /// Asks the job to end at its next wait. Does nothing if the job has ended.
     pub fn cancel(&self) {
         cancel::cancel(&self.job);
     }
@@ -104,17 +104,17 @@ impl<M> Address<M> {
         self.job.header().state.is_done()
     }
 
-    /// The job's name, for messages.
+    /// The job's name in reports.
     pub fn name(&self) -> JobName {
         JobName::of(self.job.header())
     }
 }
 
-/// Puts a node into `job`'s mailbox, and makes the job runnable if it listens. False if the mailbox is
-/// closed.
+/// Puts a node into the mailbox of `job`, and makes the job runnable if it listens. False if the mailbox
+/// is closed.
 ///
 /// # Safety
-/// The node is of the mailbox's type, linked nowhere, and given away if the answer is true.
+/// The node has the mailbox's message type and is in no list. It is given away if the result is true.
 #[inline(never)]
 unsafe fn post_link(job: &JobRef, link: NonNull<Link>) -> bool {
     // SAFETY: the caller's promise.
@@ -125,7 +125,7 @@ unsafe fn post_link(job: &JobRef, link: NonNull<Link>) -> bool {
     match posted {
         Posted::Queued => true,
         Posted::Schedule => {
-            // SAFETY: the state just said so.
+            // SAFETY: `Posted::Schedule` gives the caller the job's runnable.
             ready(unsafe { Runnable::new(job.ptr()) });
             true
         }
@@ -140,17 +140,17 @@ unsafe fn post_link(job: &JobRef, link: NonNull<Link>) -> bool {
 #[cold]
 fn wake_receiver(job: &JobRef) {
     let receiver = job.header().extensions.lock().receiver.take();
-    // A sender does not answer for the receiver's waker.
+    // A panic of the receiver's waker must not reach the sender.
     foreign_waker::wake(receiver);
 }
 
-/// The end that receives. There is one for each job; dropping it closes the mailbox and drops what
-/// was not received.
+/// The receiving end of a mailbox. Each job has at most one. Dropping it closes the mailbox and drops the messages
+/// not received.
 ///
-/// It may be used by others than its job (another executor, a thread in `wait()`); a job that receives
-/// from its own mailbox pays no more than a store for its wait.
+/// Other jobs, other executors and threads in `wait()` may use it too; a job that receives from its own mailbox pays
+/// one store to wait.
 ///
-/// A mailbox of one type does not pass for one of another, even if that lives shorter:
+/// A mailbox is invariant in its message type, even in lifetimes:
 ///
 /// ```compile_fail
 /// use weald_kernel::Mailbox;
@@ -161,28 +161,28 @@ fn wake_receiver(job: &JobRef) {
 /// ```
 pub struct Mailbox<M> {
     job: JobRef,
-    /// Received from the word, not yet handed out.
+    /// Messages taken from the state word and not yet returned.
     chain: MessageChain<M>,
-    /// A mailbox also gives out addresses that take `M`, so it may not pass for one of another type.
+    /// Invariant: a mailbox also creates addresses, which take `M`.
     message: PhantomData<fn(M) -> M>,
 }
 
 // SAFETY: a mailbox owns messages, and moves between threads only if they may.
 unsafe impl<M: Send> Send for Mailbox<M> {}
-// SAFETY: a shared mailbox shows nothing of its messages.
+// SAFETY: a shared reference to a mailbox gives no access to its messages.
 unsafe impl<M: Send> Sync for Mailbox<M> {}
 
-/// The future of [`Mailbox::receive_if`]. It borrows the mailbox, so that nothing else is received
-/// between two of its polls.
+/// The future of [`Mailbox::receive_if`]. It borrows the mailbox, so nothing else is received between two of
+/// its polls. Cancel-safe: dropping it loses no message.
 #[must_use = "a receive does nothing unless it is awaited"]
 pub struct SelectiveReceive<'a, M, F> {
     mailbox: &'a mut Mailbox<M>,
-    /// Up to where the chain was looked at.
+    /// How far the chain was searched.
     mark: Mark,
     wanted: F,
 }
 
-// The closure is never pinned: it is only called.
+// The closure is only called, never pinned.
 impl<M, F> Unpin for SelectiveReceive<'_, M, F> {}
 
 impl<M, F: FnMut(&M) -> bool> Future for SelectiveReceive<'_, M, F> {
@@ -215,27 +215,28 @@ impl<M> Mailbox<M> {
         }
     }
 
-    /// Where messages for this mailbox go.
+    /// An address of this mailbox.
     pub fn address(&self) -> Address<M> {
         Address::new(self.job.clone())
     }
 
-    /// The oldest message, once there is one. Costs one reduction of the poll's budget.
+    /// The oldest message, once there is one. Costs one reduction of the poll budget. Only the waker of the last
+    /// call is woken.
     ///
     /// # Panics
-    /// If the mailbox was taken out of its job and the job has ended: nothing can arrive any more.
-    // Inlined as far as the message's type matters, so that it is read where it is used.
+    /// If the mailbox is empty and outlives its job: no message can arrive any longer.
+    // Inlined as far as the message's type matters, so that the message is read where it is used.
     #[inline(always)]
     pub fn poll_receive(&mut self, cx: &mut Context<'_>) -> Poll<M> {
         match poll_link(&self.job, &mut self.chain.links, cx) {
-            // SAFETY: posts to this job are made by `Address<M>` only, of the same `M`.
+            // SAFETY: only `Address<M>` posts to this job, with the same `M`.
             Some(link) => Poll::Ready(unsafe { MessageNode::<M>::from_link(link) }.into_value()),
             None => Poll::Pending,
         }
     }
 
-    /// Waits for the oldest message for which `wanted` is true; the others keep their order. What was
-    /// looked at once is not looked at again.
+    /// Waits for the oldest message for which `wanted` is true; the others keep their order. The future calls
+    /// `wanted` once per message.
     ///
     /// # Panics
     /// As [`Mailbox::poll_receive`].
@@ -247,7 +248,7 @@ impl<M> Mailbox<M> {
         }
     }
 
-    /// The oldest message, if there is one now.
+    /// The oldest message, if there is one now. Never waits.
     pub fn try_receive(&mut self) -> Option<M> {
         if self.chain.links.is_empty() {
             self.refill();
@@ -256,14 +257,14 @@ impl<M> Mailbox<M> {
     }
 
     fn refill(&mut self) {
-        let stack = self.job.header().state.take_posts();
-        // SAFETY: posts to this job are made by `Address<M>` only, of the same `M`.
+        let stack = self.job.header().state.take_messages();
+        // SAFETY: only `Address<M>` posts to this job, with the same `M`.
         unsafe { self.chain.links.append_stack(stack) };
     }
 }
 
-/// The oldest node of `job`'s mailbox, of which `links` were taken out of the word before. None: the
-/// next post wakes the receiver.
+/// The oldest node of the mailbox of `job`; `links` are the nodes taken from the state word before. If it returns
+/// none, the next message wakes the receiver.
 #[inline(never)]
 fn poll_link(
     job: &JobRef,
@@ -274,24 +275,24 @@ fn poll_link(
         return poll_links(job, links, cx);
     }
     let here = context::here();
-    let Some(newest) = NonNull::new(job.header().state.take_posts()) else {
-        // The job itself waits: the common case.
+    let Some(newest) = NonNull::new(job.header().state.take_messages()) else {
+        // The job itself waits, which is the common case.
         if is_own(here, job, cx) {
             listen(here, job);
             return None;
         }
         return poll_links(job, links, cx);
     };
-    // One message is the common case: it need not go through the ring.
+    // A single message is the common case: it need not go through the chain.
     if message::is_single(newest) && here.spend_if_any() {
         return Some(newest);
     }
-    // SAFETY: a mailbox passes the links of its own chain.
+    // SAFETY: `links` is the chain of this mailbox.
     unsafe { links.append_stack(newest.as_ptr()) };
     poll_links(job, links, cx)
 }
 
-/// The general case of [`poll_link`].
+/// The general case of [`poll_link`]: several messages, a used-up budget, or a foreign receiver.
 #[inline(never)]
 fn poll_links(
     job: &JobRef,
@@ -300,8 +301,8 @@ fn poll_links(
 ) -> Option<NonNull<Link>> {
     context::with(|here| {
         while links.is_empty() {
-            // SAFETY: a mailbox passes the links of its own chain.
-            unsafe { links.append_stack(job.header().state.take_posts()) };
+            // SAFETY: `links` is the chain of this mailbox.
+            unsafe { links.append_stack(job.header().state.take_messages()) };
             if links.is_empty() && register(here, job, cx) {
                 return None;
             }
@@ -324,7 +325,7 @@ fn listen(here: &context::Context, job: &JobRef) {
     job.header().set_waits_for(RECEIVE);
 }
 
-/// Arranges that the next post wakes the receiver. False if one may have come first.
+/// Registers the receiver, so that the next message wakes it. False if a message may have come first.
 #[inline(always)]
 fn register(here: &context::Context, job: &JobRef, cx: &Context<'_>) -> bool {
     if is_own(here, job, cx) {
@@ -345,20 +346,20 @@ fn register_waker(job: &JobRef, cx: &Context<'_>) -> bool {
         .receiver
         .replace(cx.waker().clone());
     drop(former);
-    if header.state.await_post() {
+    if header.state.register_receiver() {
         return true;
     }
     assert!(
         !header.state.is_done(),
-        "nothing can be received any more: the job that this mailbox belongs to has ended"
+        "nothing can be received any longer: the job of this mailbox has ended"
     );
     false
 }
 
 impl<M> Drop for Mailbox<M> {
     fn drop(&mut self) {
-        let stack = self.job.header().state.close_posts();
-        // SAFETY: as in `refill`; the chain then drops what it holds.
+        let stack = self.job.header().state.close_inbox();
+        // SAFETY: as in `refill`. The chain then drops its messages.
         unsafe { self.chain.links.append_stack(stack) };
         let receiver = self
             .job

@@ -1,7 +1,7 @@
-//! Parking: a job waits until somebody unparks it, whoever that is.
+//! Parking: a job waits until any thread unparks it.
 //!
-//! A permit is one bit: an unpark before the park makes that return at once, and several count as one (as
-//! `std::thread::park` has it). It works for every job, and costs neither memory nor a lock.
+//! The permit is one bit, as for `std::thread::park`: an unpark before the park makes the park return at
+//! once, and several unparks count as one. It works for every job, and needs neither memory nor a lock.
 
 #![allow(unsafe_code)]
 
@@ -19,12 +19,12 @@ use crate::{
     sys::barrier,
 };
 
-/// A job, from the outside: something to unpark.
+/// A reference to a job, which can unpark it from any thread.
 #[derive(Clone)]
 pub struct Unparker(JobRef);
 
 impl Unparker {
-    /// The job that runs the caller; none outside of jobs.
+    /// An unparker of the calling job; none outside of jobs.
     pub fn current() -> Option<Unparker> {
         context::again().job_ref().map(Unparker)
     }
@@ -33,11 +33,11 @@ impl Unparker {
         Unparker(job)
     }
 
-    /// Ends the job's [`park`], or its next one. A job that has ended stays so.
+    /// Ends the job's current [`park`], or its next one. Does nothing if the job has ended.
     pub fn unpark(&self) {
         let header = self.0.header();
         header.leave_permit();
-        // Pairs with the fence in `Park::poll`: either that sees the permit, or this finds its waker.
+        // Pairs with the fence in `register_waker`: either the park sees the permit, or this finds its waker.
         barrier::full();
         let parker = header
             .extensions
@@ -49,7 +49,7 @@ impl Unparker {
         }
     }
 
-    /// A number that no other job of this program ever has; given when it is first asked for.
+    /// A number that no other job of this program ever has. Assigned at the first call.
     pub fn number(&self) -> u64 {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let mut extensions = self.0.header().extensions.lock();
@@ -60,7 +60,7 @@ impl Unparker {
         extensions.number
     }
 
-    /// What reports call the job.
+    /// The job's name in reports.
     pub fn name(&self) -> JobName {
         JobName::of(self.0.header())
     }
@@ -80,9 +80,9 @@ impl fmt::Debug for Unparker {
     }
 }
 
-/// Waits until the running job is unparked; see [`Unparker::unpark`]. Outside of jobs it never ends.
+/// Waits until the running job is unparked; see [`Unparker::unpark`]. Outside of jobs the wait never ends.
 ///
-/// Cancel-safe: a park that is dropped leaves the permit for the next one.
+/// Cancel-safe: a park that is dropped leaves the permit to the next one.
 pub fn park() -> Park {
     Park(())
 }
@@ -99,10 +99,11 @@ impl Future for Park {
         let Some(job) = context::again().job() else {
             return Poll::Pending;
         };
-        // SAFETY: the thread that runs a job keeps it alive.
+        // SAFETY: the calling thread runs the job, and so keeps it alive.
         let header: &Header = unsafe { job.header() };
-        // Whoever leaves a permit wakes the job after it, or whom else it finds.
-        if !header.take_permit() && (waker::is_of(cx.waker(), job) || !is_late(header, cx.waker()))
+        // After it leaves a permit, an unpark wakes the waker that it finds, or else the job.
+        if !header.take_permit()
+            && (waker::is_of(cx.waker(), job) || !register_waker(header, cx.waker()))
         {
             return Poll::Pending;
         }
@@ -110,10 +111,10 @@ impl Future for Park {
     }
 }
 
-/// Leaves a waker that is not the job's own. Whether the permit came before it, and is taken.
+/// Registers a waker other than the job's own. True if a permit was there by then; it is taken.
 #[cold]
-fn is_late(header: &Header, waker: &Waker) -> bool {
-    // The former one leaves the lock before it is dropped: a waker is user code.
+fn register_waker(header: &Header, waker: &Waker) -> bool {
+    // The former waker leaves the lock before it is dropped: a waker is user code.
     let former = header.extensions.lock().parker.replace(waker.clone());
     drop(former);
     barrier::full();

@@ -1,4 +1,7 @@
 //! A scope: jobs that cannot outlive it.
+//!
+//! Every job of a scope has an exit hook that takes the job off the scope's list. The scope ends only when the list is
+//! empty.
 
 use std::{
     collections::BTreeMap,
@@ -17,25 +20,25 @@ use crate::{
 
 #[derive(Default)]
 struct Children {
-    /// Those that have not ended, by number.
+    /// The jobs that have not ended, by number.
     live: BTreeMap<u64, JobRef>,
     next: u64,
     waiter: Option<Waker>,
-    /// The scope has ended, or is being ended: what is still spawned in it is cancelled.
+    /// Whether the scope has ended or is ending: a job that is spawned then is cancelled.
     closed: bool,
 }
 
-/// Spawns jobs that end before the scope does; see [`scope`].
+/// Spawns jobs that end before the scope ends; see [`scope`]. A clone refers to the same scope.
 #[derive(Clone, Default)]
 pub struct Scope {
     children: Arc<Mutex<Children>>,
 }
 
-/// Runs `body`, which may spawn jobs in the scope, and then waits for all of them. When it returns, no
-/// job of the scope is left: not after a value, not after a panic of the body, and not after a cancel.
+/// Runs `body`, which may spawn jobs in the scope, and then waits for all of them. No job of the scope is left when
+/// `scope` ends, whether `body` returned or panicked, or the future was cancelled.
 ///
-/// Dropping the future that this returns cancels the children and waits, with the stack, until they
-/// have ended. A child's panic is its handle's to tell; it does not end the others.
+/// Dropping the future cancels the children and waits, with the stack, until they have ended. A child's panic is
+/// returned by its handle, and does not end the other children.
 ///
 /// ```
 /// # let runtime = weald_kernel::Runtime::builder().workers(2).build().unwrap();
@@ -61,7 +64,8 @@ pub async fn scope<R>(body: impl AsyncFnOnce(&Scope) -> R) -> R {
 }
 
 impl Scope {
-    /// Spawns a job in the scope. A scope that has ended, of which a clone was kept, cancels it at once.
+    /// Spawns a job in the scope. A clone can outlive the scope; a job that is spawned through it then is cancelled at
+    /// once.
     #[track_caller]
     pub fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
     where
@@ -74,14 +78,14 @@ impl Scope {
         handle
     }
 
-    /// Takes a job into the scope that was spawned otherwise. A scope that has ended cancels it at once.
+    /// Adds a spawned job to the scope. If the scope has ended, the job is cancelled at once.
     pub fn adopt<T>(&self, handle: &JoinHandle<T>) {
         if let Some(job) = handle.job() {
             self.take_in(job.clone());
         }
     }
 
-    /// Asks all jobs of the scope to end.
+    /// Asks all jobs of the scope to end. Does not wait for them.
     pub fn cancel(&self) {
         let live: Vec<JobRef> = lock(&self.children).live.values().cloned().collect();
         for job in live {
@@ -89,7 +93,7 @@ impl Scope {
         }
     }
 
-    /// Whether the runtime stops: it then ends the children itself, and names those that do not.
+    /// Whether the runtime is stopping: it then ends the children itself, and names those that do not end.
     fn runtime_is_gone(&self) -> bool {
         let children = lock(&self.children);
         let runtime = children
@@ -115,7 +119,7 @@ impl Scope {
         let _kept = exit_hooks::attach(job, Box::new(move || forget(&children, number)));
     }
 
-    /// Waits until no job of the scope is left. Cancel-safe. The scope is closed then.
+    /// Waits until no job of the scope is left, and then closes the scope. Cancel-safe.
     pub async fn all_ended(&self) {
         std::future::poll_fn(|cx| {
             let mut children = lock(&self.children);
@@ -151,7 +155,7 @@ fn forget(children: &Mutex<Children>, number: u64) {
     }
 }
 
-/// Fires unless the children have ended by themselves.
+/// Cancels the children and waits for them, unless they have ended on their own.
 struct EndChildren<'a>(&'a Scope);
 
 impl Drop for EndChildren<'_> {
@@ -166,7 +170,7 @@ impl Drop for EndChildren<'_> {
         self.0.cancel();
         if !self.0.runtime_is_gone() {
             // A cancel must not end this wait: a scope promises that its children have ended.
-            weald_sync::Wait::wait(self.0.all_ended());
+            wait_to_the_end(self.0.all_ended(), || ());
         }
     }
 }

@@ -1,4 +1,6 @@
 //! Spawning: from a future to a job in a queue and a handle to its output.
+//!
+//! A runtime that is shutting down refuses: [`spawn`] then returns a handle without a job, the others an error.
 
 #![allow(unsafe_code)]
 
@@ -25,7 +27,8 @@ use crate::{
 
 /// Spawns a job on the current runtime: the one that runs the caller, else the default one.
 ///
-/// The job runs beside its spawner. Dropping the handle lets it go on.
+/// The job runs concurrently with its spawner. Dropping the handle detaches the job. If the runtime is shutting down,
+/// the job is refused, and joining it returns [`Cancelled`](crate::JoinError::Cancelled).
 ///
 /// ```
 /// # let runtime = weald_kernel::Runtime::builder().workers(1).build().unwrap();
@@ -44,11 +47,11 @@ where
     with_current(|shared| on(shared, future, site))
 }
 
-/// Spawns a job that may run on the calling thread only, so that its future need not be `Send`. On a
-/// worker's thread it lives as long as it wants; inside `block_on`, until that returns.
+/// Spawns a job that is pinned to the calling thread, so its future need not be `Send`. On a worker's thread the job
+/// runs to its end; inside `block_on` it is cancelled when `block_on` returns.
 ///
 /// # Errors
-/// Outside of both there is no thread that would run it.
+/// If the calling thread runs no jobs, or the runtime is shutting down.
 #[track_caller]
 pub fn spawn_local<F>(future: F) -> Result<JoinHandle<F::Output>, SpawnError>
 where
@@ -58,8 +61,8 @@ where
     Spawn::new().spawn_local(future)
 }
 
-/// Spawns a job that ends with the one that runs now: when that ends, in whichever way, the child is
-/// cancelled. Outside of a job it is [`spawn`].
+/// Spawns a child of the running job: when the running job ends, in any way, the child is cancelled. Outside of a
+/// job this is [`spawn`].
 #[track_caller]
 pub fn spawn_child<F>(future: F) -> JoinHandle<F::Output>
 where
@@ -68,25 +71,25 @@ where
 {
     let handle = spawn(future);
     if let (Some(child), Some(parent)) = (handle.job(), context::with(|cx| cx.job_ref())) {
-        tie(child.clone(), parent);
+        cancel_with(child.clone(), parent);
     }
     handle
 }
 
-/// Makes `child` end with `parent`.
-fn tie(child: JobRef, parent: JobRef) {
+/// Attaches exit hooks so that `child` is cancelled when `parent` ends.
+fn cancel_with(child: JobRef, parent: JobRef) {
     let ended = child.clone();
     let attached = exit_hooks::attach(parent, Box::new(move || cancel::cancel(&child)));
-    // The parent's list forgets a child that ended first. The token holds the parent alive, not more.
+    // A child that ends first takes its hook off the parent's list. The token keeps only the parent's header alive.
     let _kept = exit_hooks::attach(
         ended,
         Box::new(move || {
-            let _was_told = !attached.detach();
+            let _had_run = !attached.detach();
         }),
     );
 }
 
-/// Settings for one spawn.
+/// The settings of one spawn.
 ///
 /// ```
 /// # let runtime = weald_kernel::Runtime::builder().workers(1).build().unwrap();
@@ -105,7 +108,7 @@ pub struct Spawn {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SpawnError {
-    /// As many processes live as the runtime allows.
+    /// The process limit is reached.
     #[error(
         "the runtime's limit of {limit} processes is reached; raise Builder::process_limit, or let \
          some end first"
@@ -115,26 +118,26 @@ pub enum SpawnError {
         limit: usize,
     },
     /// The runtime is shutting down.
-    #[error("the runtime is shutting down and takes nothing new")]
+    #[error("the runtime is shutting down and takes no new jobs")]
     ShuttingDown,
-    /// The calling thread runs no jobs, so nothing can be bound to it.
+    /// The calling thread runs no jobs, so no job can be pinned to it.
     #[error(
-        "this thread runs no jobs, so nothing can be spawned that is bound to it; spawn it inside a \
-         job or inside block_on"
+        "this thread runs no jobs, so no job can be pinned to it; call this inside a job or inside \
+         block_on"
     )]
     NoLocalThread,
-    /// There is no stack for a fiber.
+    /// No stack can be had for a fiber.
     #[error(transparent)]
     NoStack(StackError),
 }
 
 impl Spawn {
-    /// No settings: an unnamed job.
+    /// The default settings: an unnamed job.
     pub fn new() -> Spawn {
         Spawn::default()
     }
 
-    /// The name by which reports call the job.
+    /// The job's name in reports.
     pub fn name(mut self, name: impl Into<Cow<'static, str>>) -> Spawn {
         self.name = Some(name.into());
         self
@@ -152,13 +155,13 @@ impl Spawn {
             if shared.is_closing() {
                 return JoinHandle::refused();
             }
-            let spec = plain(shared, site, 1);
+            let spec = plain_spec(shared, site, 1);
             let runnable = self.named(job::new(spec, |_| future));
             finish(runnable)
         })
     }
 
-    /// Spawns on the calling thread, as [`spawn_local`].
+    /// Spawns a job that is pinned to the calling thread, as [`spawn_local`].
     ///
     /// # Errors
     /// As [`spawn_local`].
@@ -169,20 +172,21 @@ impl Spawn {
         F::Output: Send + 'static,
     {
         let site = Location::caller();
-        let (shared, pinned) = here()?;
+        let (shared, pinned) = current_queue()?;
         let spec = Spec {
             pinned: Some(pinned.clone()),
-            ..plain(&shared, site, 1)
+            ..plain_spec(&shared, site, 1)
         };
         pinned.count_pinned(PinChange::Pinned);
         let runnable = self.named(job::new(spec, |_| future));
         Ok(finish(runnable))
     }
 
-    /// Spawns a job with a mailbox for messages `M`, counted against the process limit.
+    /// Spawns a job with a mailbox for messages `M`. `make` gets the mailbox and returns the job's future. The job
+    /// counts against the process limit.
     ///
     /// # Errors
-    /// If the limit is reached or the runtime shuts down.
+    /// If the limit is reached, or the runtime is shutting down.
     #[track_caller]
     #[inline]
     pub fn spawn_with_mailbox<M, F, Fut>(
@@ -201,16 +205,16 @@ impl Spawn {
             let spec = Spec {
                 inbox: Inbox::Open,
                 flags: flag::COUNTED,
-                ..plain(shared, site, 3)
+                ..plain_spec(shared, site, 3)
             };
             Ok(self.finish_with_mailbox(spec, make))
         })
     }
 
-    /// As [`Spawn::spawn_with_mailbox`], bound to the calling thread as [`spawn_local`].
+    /// As [`Spawn::spawn_with_mailbox`], for a job that is pinned to the calling thread, as [`spawn_local`].
     ///
     /// # Errors
-    /// As both.
+    /// As [`Spawn::spawn_with_mailbox`] and [`spawn_local`].
     #[track_caller]
     pub fn spawn_local_with_mailbox<M, F, Fut>(
         self,
@@ -223,14 +227,14 @@ impl Spawn {
         Fut::Output: Send + 'static,
     {
         let site = Location::caller();
-        let (shared, pinned) = here()?;
+        let (shared, pinned) = current_queue()?;
         admit(&shared)?;
         pinned.count_pinned(PinChange::Pinned);
         let spec = Spec {
             inbox: Inbox::Open,
             flags: flag::COUNTED,
             pinned: Some(pinned),
-            ..plain(&shared, site, 3)
+            ..plain_spec(&shared, site, 3)
         };
         Ok(self.finish_with_mailbox(spec, make))
     }
@@ -249,8 +253,8 @@ impl Spawn {
     {
         let mut rest = None;
         let runnable = self.named(job::new(spec, |job| {
-            // SAFETY: the three references that the spec asked for. All are claimed before `make`
-            // runs, so that a panic in it drops them.
+            // SAFETY: the spec asked for three references. All are claimed before `make` runs, so that a panic in
+            // `make` drops them.
             let [mailbox, address, handle] = std::array::from_fn(|_| unsafe { job.claim_ref() });
             let future = make(Mailbox::new(mailbox));
             rest = Some((address, handle));
@@ -258,7 +262,7 @@ impl Spawn {
         }));
         let (address, handle) = rest.expect("`job::new` ran its closure");
         ready_last(runnable);
-        // SAFETY: the job's only handle, and `Fut::Output` is its output.
+        // SAFETY: this is the job's only handle, and `Fut::Output` is its output.
         (unsafe { JoinHandle::new(handle) }, Address::new(address))
     }
 
@@ -271,9 +275,9 @@ impl Spawn {
     }
 }
 
-/// What a plain job is made of.
+/// The spec of a plain job whose creator claims `refs` references.
 #[inline]
-fn plain(shared: &Shared, site: &'static Location<'static>, refs: u32) -> Spec {
+fn plain_spec(shared: &Shared, site: &'static Location<'static>, refs: u32) -> Spec {
     Spec {
         runtime: shared.id(),
         site,
@@ -284,7 +288,7 @@ fn plain(shared: &Shared, site: &'static Location<'static>, refs: u32) -> Spec {
     }
 }
 
-/// Takes a place under the process limit.
+/// Takes a place under the process limit, unless the runtime is shutting down.
 #[inline]
 fn admit(shared: &Shared) -> Result<(), SpawnError> {
     if shared.is_closing() {
@@ -302,19 +306,19 @@ fn count(shared: &Shared) -> Result<(), limit::Reached> {
             if let Ok(mut core) = worker.core.enter(lease) {
                 return shared.limit.take_one(&mut core.spare_places);
             }
-            cx.lose();
+            cx.clear_worker();
         }
         shared.limit.take(1).map(|_| ())
     })
 }
 
-/// Queues a job whose last claimable reference goes to its handle.
+/// Queues a job, and returns its handle, which gets the last claimable reference.
 #[inline]
 fn finish<T>(runnable: Runnable) -> JoinHandle<T> {
-    // SAFETY: the last of the references that the spec asked for.
+    // SAFETY: this is the last of the references that the spec asked for.
     let job = unsafe { runnable.claim_ref() };
     ready_last(runnable);
-    // SAFETY: the job's only handle; callers pass the future whose output is `T`.
+    // SAFETY: this is the job's only handle; callers pass a future whose output is `T`.
     unsafe { JoinHandle::new(job) }
 }
 
@@ -331,7 +335,7 @@ where
     if shared.is_closing() {
         return JoinHandle::refused();
     }
-    finish(job::new(plain(shared, site, 1), |_| future))
+    finish(job::new(plain_spec(shared, site, 1), |_| future))
 }
 
 /// Spawns a fiber on the current runtime.
@@ -346,20 +350,21 @@ pub(crate) fn fiber<F: Future>(
         }
         let spec = Spec {
             flags: flag::FIBER,
-            ..plain(shared, site, 1)
+            ..plain_spec(shared, site, 1)
         };
         let runnable = spawn.named(job::new(spec, |_| fiber));
-        // SAFETY: the one reference that the spec asked for.
+        // SAFETY: this is the one reference that the spec asked for.
         let job = unsafe { runnable.claim_ref() };
-        // Where whoever joins it finds it; the one that was there before goes where all can take it.
+        // Into the next slot, where a joiner finds the fiber. The job that was there goes where any worker can
+        // take it.
         ready(runnable);
-        // SAFETY: the job's only handle; its output is the future's.
+        // SAFETY: this is the job's only handle, and its output is the future's.
         Ok(unsafe { JoinHandle::new(job) })
     })
 }
 
-/// The runtime and the home of the calling thread.
-fn here() -> Result<(Arc<Shared>, Arc<PinnedQueue>), SpawnError> {
+/// The runtime and the pinned queue of the calling thread.
+fn current_queue() -> Result<(Arc<Shared>, Arc<PinnedQueue>), SpawnError> {
     context::with(|cx| {
         let (Some(shared), Some(pinned)) = (cx.shared(), cx.pinned()) else {
             return Err(SpawnError::NoLocalThread);

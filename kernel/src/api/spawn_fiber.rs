@@ -1,4 +1,4 @@
-//! Spawning a fiber: code in direct style, on a stack of its own.
+//! Spawning a fiber: blocking-style code on a stack of its own.
 
 #![allow(unsafe_code)]
 
@@ -9,33 +9,33 @@ use crate::{
         join::JoinHandle,
         spawn::{self, Spawn, SpawnError},
     },
-    scheduler::stackful::fiber::{Fiber, Moves},
+    scheduler::stackful::fiber::{Fiber, Migration},
     stack::{self, StackError},
 };
 
 impl Spawn {
-    /// Spawns a fiber on the current runtime: `code`, in direct style, on a stack of its own of `stack` bytes
-    /// (rounded up to a power of two between 16 KiB and 1 GiB; see [`DEFAULT_STACK`]). Other units go on while
-    /// it waits with [`wait()`](crate::Wait::wait).
+    /// Spawns a fiber on the current runtime. It runs `code` on a stack of its own of `stack` bytes, rounded up to a
+    /// power of two from 16 KiB to 1 GiB; see [`DEFAULT_STACK`](crate::DEFAULT_STACK). Other jobs run while the fiber
+    /// is in [`wait()`](crate::Wait::wait).
     ///
-    /// Before it starts, it may be taken by any worker; once it has waited, it stays on its OS thread.
+    /// Any worker may start the fiber. After its first wait it is pinned to its OS thread.
     ///
     /// # Errors
-    /// If the runtime shuts down, or if the system has no room for its guard page.
+    /// If the runtime is shutting down, or if the system has no room for the stack's guard page.
     #[track_caller]
     pub fn spawn_fiber<F, T>(self, stack: usize, code: F) -> Result<JoinHandle<T>, SpawnError>
     where
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
-        // SAFETY: what is `'static` outlives the fiber.
+        // SAFETY: `'static` data outlives the fiber.
         unsafe { self.spawn_fiber_unchecked(stack, code) }
     }
 
     /// As [`spawn_fiber`](Spawn::spawn_fiber), for code that borrows.
     ///
     /// # Safety
-    /// What `code` and its result borrow lives until the job has ended.
+    /// Everything that `code` and its result borrow must live until the job has ended.
     ///
     /// # Errors
     /// As [`spawn_fiber`](Spawn::spawn_fiber).
@@ -52,17 +52,17 @@ impl Spawn {
         stack::pool::admit()?;
         spawn::fiber(
             self,
-            Fiber::new(code, stack, Moves::Never),
+            Fiber::new(code, stack, Migration::Never),
             Location::caller(),
         )
     }
 
-    /// As [`spawn_fiber`](Spawn::spawn_fiber), for a fiber that may go on with another OS thread after each of
-    /// its waits. On a runtime with such fibers thieves find more to take.
+    /// As [`spawn_fiber`](Spawn::spawn_fiber), for a fiber that may resume on another OS thread after each wait, so
+    /// that idle workers can steal it.
     ///
     /// # Safety
-    /// Over a wait the code keeps nothing that depends on the OS thread: no borrow of a thread-local, no guard
-    /// of a `std` lock, no `Rc` that a thread-local holds too; neither does any function that it calls.
+    /// Across a wait `code` must keep nothing that depends on the OS thread: no borrow of a thread-local, no guard of a
+    /// `std` lock, no `Rc` that a thread-local holds too. The same is true of every function that it calls.
     ///
     /// # Errors
     /// As [`spawn_fiber`](Spawn::spawn_fiber).
@@ -79,7 +79,7 @@ impl Spawn {
         stack::pool::admit()?;
         spawn::fiber(
             self,
-            Fiber::new(code, stack, Moves::Freely),
+            Fiber::new(code, stack, Migration::Freely),
             Location::caller(),
         )
     }

@@ -1,8 +1,8 @@
-//! What the kernel adds to the waiting tools of `weald_sync`: how a job waits with its stack, the runtime's
-//! clock and timers, and where it is noted what a job waits for.
+//! The hooks of `weald_sync`: how a job waits with its stack, the runtime's clock and timers, and the noted reason
+//! of a wait.
 //!
-//! The hooks serve any thread. One that belongs to no runtime waits as without a runtime: it parks, by the
-//! system's clock.
+//! The hooks serve every thread. A thread that belongs to no runtime parks, and uses the system's clock, as if no
+//! hooks were installed.
 
 use std::{
     future::poll_fn,
@@ -24,7 +24,7 @@ use crate::{
     },
 };
 
-/// Installs the hooks. Called when a runtime is made.
+/// Installs the hooks. Called when a runtime is created.
 pub(crate) fn install() {
     hooks::install(&KernelHooks);
 }
@@ -32,7 +32,7 @@ pub(crate) fn install() {
 struct KernelHooks;
 
 /// Whether the calling thread belongs to a runtime at this moment.
-fn is_inside() -> bool {
+fn is_in_runtime() -> bool {
     context::with(|cx| cx.job().is_some() || cx.shared().is_some())
 }
 
@@ -50,14 +50,14 @@ impl Hooks for KernelHooks {
     }
 
     fn now(&self) -> Instant {
-        match is_inside() {
+        match is_in_runtime() {
             true => time::now(),
             false => Instant::now(),
         }
     }
 
     fn alarm(&self, deadline: Instant) -> Alarm {
-        match is_inside() {
+        match is_in_runtime() {
             true => Box::pin(time::sleep_until(deadline)),
             false => hooks::thread_alarm(deadline),
         }

@@ -1,8 +1,7 @@
 //! Waiting for time: sleep, timeout, interval.
 //!
-//! Deadlines are rounded up to the next tick of 1 ms, so that nothing is early. No wait is longer than
-//! a century: what is asked for beyond that counts as one. On the test runtime time is virtual: it
-//! moves when nothing else can.
+//! Deadlines are rounded up to the next tick of 1 ms, so no wait ends early. Waits are capped at a hundred
+//! years. On the test runtime time is virtual: it advances only when nothing can run.
 
 #![allow(unsafe_code)]
 
@@ -25,36 +24,34 @@ use crate::{
     timer::entry::{EntryPtr, TimerOwes},
 };
 
-/// The present, by the clock of the current runtime.
+/// The current time, by the clock of the current runtime.
 pub fn now() -> Instant {
     current::with_current(|shared| shared.clock.now())
 }
 
-/// Waits until `duration` has passed since this call; beyond a hundred years, for a hundred years.
-/// Cancel-safe.
+/// Waits until `duration` has passed since this call, at most a hundred years. Cancel-safe.
 pub fn sleep(duration: Duration) -> Sleep {
     Sleep::until(now() + duration.min(FOREVER))
 }
 
-/// Waits until `deadline`, if that is at most a hundred years from now, else for a hundred years.
-/// Cancel-safe.
+/// Waits until `deadline`, at most a hundred years. Cancel-safe.
 pub fn sleep_until(deadline: Instant) -> Sleep {
     Sleep::until(deadline.min(now() + FOREVER))
 }
 
-/// A future that is ready at its deadline; see [`sleep`]. Runs under any executor; outside of a
-/// runtime it uses the default one's timers.
+/// A future that is ready at its deadline; see [`sleep`]. Works under any executor; outside of a runtime it uses
+/// the timers of the default runtime.
 #[must_use = "a sleep does nothing unless it is awaited"]
 pub struct Sleep {
     deadline: Instant,
     armed: Option<Armed>,
 }
 
-/// An entry in a wheel.
+/// An entry in a timer wheel.
 struct Armed {
     entry: EntryPtr,
     runtime: u16,
-    /// What the entry's waker is, to see whether another one polls.
+    /// The identity of the entry's waker, to notice a poll with another one.
     waker: (*const (), *const std::task::RawWakerVTable),
 }
 
@@ -75,7 +72,7 @@ impl Sleep {
         }
     }
 
-    /// When it is ready.
+    /// When the sleep is ready.
     pub fn deadline(&self) -> Instant {
         self.deadline
     }
@@ -97,14 +94,14 @@ impl Sleep {
             return;
         };
         if remove_here(entry, runtime) {
-            // SAFETY: it was unlinked inside the gate.
+            // SAFETY: the entry was unlinked under the worker's lock.
             return unsafe { entry.free() };
         }
         // SAFETY: this future has not given up its claim.
         let armed = unsafe { entry.get() };
         let worker = usize::from(armed.place().worker);
         match armed.state.cancel() {
-            // SAFETY: the state just said so.
+            // SAFETY: `TimerOwes::Free` leaves the entry to this side.
             TimerOwes::Free => unsafe { entry.free() },
             _ => {
                 if let Some(shared) = shared::find(runtime)
@@ -117,7 +114,7 @@ impl Sleep {
     }
 }
 
-/// Links a new entry: into the calling worker's wheel, else into any.
+/// Inserts a new entry into the calling worker's wheel, or from any other thread into the wheel of some worker.
 fn insert(shared: &Shared, deadline: u64, waker: Waker) -> EntryPtr {
     context::with(|cx| {
         if let Some((worker, lease)) = cx.worker_of(shared.id()) {
@@ -126,14 +123,14 @@ fn insert(shared: &Shared, deadline: u64, waker: Waker) -> EntryPtr {
                 core.wheel.insert(entry);
                 return entry;
             }
-            cx.lose();
+            cx.clear_worker();
         }
         let index = shared.thread_number() as usize % shared.workers.len();
         let entry = EntryPtr::new(index, deadline, waker);
         let mut core = shared.workers[index].core.enter_foreign();
         core.wheel.insert(entry);
         drop(core);
-        // It may sleep until a later timer.
+        // The worker may sleep until a later deadline.
         if let Some(sleeper) = shared.sleepers.notify_worker(index) {
             sleeper.wake(shared);
         }
@@ -141,7 +138,8 @@ fn insert(shared: &Shared, deadline: u64, waker: Waker) -> EntryPtr {
     })
 }
 
-/// Unlinks an entry of the calling worker's own wheel. False if it is not, or was taken out.
+/// Unlinks an entry from the calling worker's own wheel. False if the entry is in another wheel, or in none any
+/// longer.
 fn remove_here(entry: EntryPtr, runtime: u16) -> bool {
     // SAFETY: the caller's future has not given up its claim.
     let entry_here = unsafe { entry.get() };
@@ -169,7 +167,7 @@ impl Future for Sleep {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         // SAFETY: this future has not given up its claim.
         let fired = |armed: &Armed| unsafe { armed.entry.get() }.state.has_fired();
-        // A timer also fires when its runtime goes, which may be early.
+        // A timer also fires when its runtime shuts down, which may be early.
         let is_over = match &self.armed {
             Some(armed) => fired(armed) && self.deadline <= now(),
             None => self.deadline <= now(),
@@ -205,12 +203,12 @@ impl fmt::Debug for Sleep {
     }
 }
 
-/// The deadline passed first.
+/// The deadline of a [`timeout`] passed before its future was ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the deadline passed before the operation was done")]
 pub struct Elapsed;
 
-/// Waits for `future`, but at most for `duration`; then the future is dropped.
+/// Waits for `future`, at most for `duration`; then the future is dropped. Cancel-safe if `future` is.
 ///
 /// ```
 /// # use std::time::Duration;
@@ -222,7 +220,7 @@ pub struct Elapsed;
 /// ```
 ///
 /// # Errors
-/// [`Elapsed`] if the time was up first. A future that is ready in the same poll wins.
+/// [`Elapsed`] if the deadline passed first. A future that is ready in the same poll wins.
 pub async fn timeout<F: Future>(duration: Duration, future: F) -> Result<F::Output, Elapsed> {
     let mut sleep = sleep(duration);
     let mut future = std::pin::pin!(future);
@@ -235,8 +233,7 @@ pub async fn timeout<F: Future>(duration: Duration, future: F) -> Result<F::Outp
     .await
 }
 
-/// A clock that ticks each `period`, for the first time one period from now. A period of more than a
-/// hundred years is one of a hundred years.
+/// An interval that ticks every `period`, first one period from now. The period is capped at a hundred years.
 ///
 /// # Panics
 /// If `period` is zero.
@@ -252,7 +249,7 @@ pub fn interval(period: Duration) -> Interval {
     }
 }
 
-/// See [`interval`].
+/// A sequence of ticks at a fixed period; see [`interval`].
 #[derive(Debug)]
 pub struct Interval {
     next: Instant,
@@ -260,20 +257,20 @@ pub struct Interval {
 }
 
 impl Interval {
-    /// Waits for the next tick and returns when it was due. Ticks stay on their grid: lateness does not
-    /// add up, and ticks that were missed altogether are skipped. Cancel-safe.
+    /// Waits for the next tick and returns when it was due. Ticks stay on their grid: delays do not accumulate, and
+    /// missed ticks are skipped. Cancel-safe.
     pub async fn tick(&mut self) -> Instant {
         Sleep::until(self.next).await;
         let (due, now) = (self.next, now());
         let late = now.saturating_duration_since(due).as_nanos() % self.period.as_nanos();
         let late = u64::try_from(late).expect("a period is at most a century");
-        // The first point of the grid that is still to come.
+        // The first point of the grid in the future.
         self.next = now + (self.period - Duration::from_nanos(late));
         due
     }
 }
 
-/// Gives way: the job goes to the end of its worker's queue.
+/// Yields once: the job goes to the end of its worker's queue.
 pub async fn yield_now() {
     let mut yielded = false;
     std::future::poll_fn(move |cx| {

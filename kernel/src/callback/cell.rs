@@ -1,16 +1,17 @@
-//! The one block of a callback: what the wheel knows, whose it is, and the closure.
+//! The single block of a callback: its timer entry, its link in the owner's list, and its closure.
 //!
 //! # Safety
 //!
-//! The argument is made here once, by situation; the blocks of this directory point to it.
+//! This is the argument, by situation; the SAFETY comments of this directory point to it.
 //!
-//! - **claim**: a block lives while its phase word counts a claim. A list (slot of a wheel, queue of
-//!   ready ones) holds the scheduler's; a [`Handle`](crate::callback::Handle) holds one of its own; who has a
-//!   pointer from the list of an owner takes one under that list's lock, under which alone it is left.
-//! - **closure**: it is touched only by who made the phase `RUNNING` or `TAKEN`, or by the scheduler
+//! - **claim**: a block lives while its phase word counts a claim. A list (a wheel's slot, a queue of ready
+//!   callbacks) holds the scheduler's claim; a [`Handle`](crate::callback::Handle) holds its own. A thread that
+//!   gets a pointer from an owner's list takes a claim under that list's lock; a callback leaves the list only
+//!   under the same lock.
+//! - **closure**: only the thread that set the phase to `RUNNING` or `TAKEN` touches it; or the scheduler does,
 //!   while nobody else has a claim and there is no owner.
-//! - **layout**: `Cell<M, B>` is `repr(C)` and begins with its head, and so with its entry; with an
-//!   owner, its member comes next.
+//! - **layout**: `Cell<L, B>` is `repr(C)` and begins with its head, and so with its entry; with an owner, its
+//!   link comes next.
 
 #![allow(unsafe_code)]
 
@@ -33,14 +34,14 @@ use crate::{
     },
 };
 
-/// What every callback's block begins with.
+/// The beginning of every callback's block.
 #[repr(C)]
 pub(super) struct Head {
     pub(super) entry: Entry,
     pub(super) calls: &'static Calls,
 }
 
-/// The place of a callback among those of its owner. Only under the owner's lock, but for `group`.
+/// The link of a callback in its owner's list. Touched only under the list's lock, except `group`.
 #[repr(C)]
 pub(super) struct OwnedLink {
     /// Never changes.
@@ -54,7 +55,7 @@ pub(super) struct Calls {
     run: unsafe fn(NonNull<()>) -> Next,
     drop: unsafe fn(NonNull<()>),
     free: unsafe fn(NonNull<()>),
-    /// Where the closure lies.
+    /// The offset of the closure.
     body: usize,
     pub(super) has_owner: bool,
     /// Whether a run moves the closure out.
@@ -67,7 +68,7 @@ pub(super) trait Closure: Send + 'static {
     const RUNS_ONCE: bool;
 
     /// # Safety
-    /// `body` holds a closure that is the caller's; if it runs once, it is gone after the call.
+    /// `body` holds a closure that the caller has to itself; a closure that runs once is gone after the call.
     unsafe fn run(body: NonNull<Self>) -> Next;
 
     fn name() -> &'static str;
@@ -108,21 +109,21 @@ impl<F: FnMut() -> Next + Send + 'static> Closure for RunRounds<F> {
     }
 }
 
-/// A whole block; `M` is `OwnedLink` or nothing.
+/// A whole block; `L` is `OwnedLink` or `()`.
 #[repr(C)]
-struct Cell<M, B> {
+struct Cell<L, B> {
     head: Head,
-    member: M,
+    link: L,
     body: ManuallyDrop<B>,
 }
 
-impl<M: IsMember, B: Closure> Cell<M, B> {
+impl<L: OptionalLink, B: Closure> Cell<L, B> {
     const CALLS: Calls = Calls {
         run: Self::run,
         drop: Self::drop,
         free: Self::free,
         body: offset_of!(Self, body),
-        has_owner: M::IS,
+        has_owner: L::HAS_OWNER,
         runs_once: B::RUNS_ONCE,
         name: B::name,
     };
@@ -134,46 +135,46 @@ impl<M: IsMember, B: Closure> Cell<M, B> {
     }
 
     unsafe fn drop(body: NonNull<()>) {
-        // SAFETY: closure: the caller's promise, and it is not looked at again.
+        // SAFETY: closure: the caller's promise, and the closure is not used again.
         unsafe { body.cast::<B>().drop_in_place() }
     }
 
     unsafe fn free(block: NonNull<()>) {
         let cell = block.cast::<Self>().as_ptr();
         // SAFETY: claim: the caller had the last one.
-        let member = unsafe { &raw mut (*cell).member };
-        // SAFETY: as above; it is not looked at again.
-        unsafe { member.drop_in_place() };
-        // SAFETY: `new` took the block from the same kind and layout.
+        let link = unsafe { &raw mut (*cell).link };
+        // SAFETY: as above; the link is not used again.
+        unsafe { link.drop_in_place() };
+        // SAFETY: `alloc` allocated the block with the same kind and layout.
         unsafe { memory::free(BlockKind::Node, Layout::new::<Self>(), block.cast()) };
     }
 }
 
-trait IsMember {
-    const IS: bool;
+trait OptionalLink {
+    const HAS_OWNER: bool;
 }
-impl IsMember for () {
-    const IS: bool = false;
+impl OptionalLink for () {
+    const HAS_OWNER: bool = false;
 }
-impl IsMember for OwnedLink {
-    const IS: bool = true;
+impl OptionalLink for OwnedLink {
+    const HAS_OWNER: bool = true;
 }
 
 /// The address of a callback's block.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CallbackPtr(NonNull<Head>);
 
-// SAFETY: an address; the head of this file says who may follow it, and closures are `Send`.
+// SAFETY: an address; the head of this file says which threads may follow it, and closures are `Send`.
 unsafe impl Send for CallbackPtr {}
 // SAFETY: as above.
 unsafe impl Sync for CallbackPtr {}
 
-/// A new callback, pending and in no list: claims of the scheduler and of the handle.
+/// A new callback, pending and in no list, with the claims of the scheduler and of the handle.
 #[inline]
 pub(super) fn new<B: Closure>(owner: Option<Arc<Group>>, body: B) -> CallbackPtr {
     match owner {
-        None => make((), body),
-        Some(group) => make(
+        None => alloc((), body),
+        Some(group) => alloc(
             OwnedLink {
                 group,
                 next: UnsafeCell::new(None),
@@ -185,14 +186,14 @@ pub(super) fn new<B: Closure>(owner: Option<Arc<Group>>, body: B) -> CallbackPtr
 }
 
 #[inline]
-fn make<M: IsMember, B: Closure>(member: M, body: B) -> CallbackPtr {
-    let block = memory::alloc(BlockKind::Node, Layout::new::<Cell<M, B>>()).cast::<Cell<M, B>>();
+fn alloc<L: OptionalLink, B: Closure>(link: L, body: B) -> CallbackPtr {
+    let block = memory::alloc(BlockKind::Node, Layout::new::<Cell<L, B>>()).cast::<Cell<L, B>>();
     let cell = Cell {
         head: Head {
             entry: Entry::new(entry::TimerKind::Callback, 0, 0),
-            calls: Cell::<M, B>::STATIC,
+            calls: Cell::<L, B>::STATIC,
         },
-        member,
+        link,
         body: ManuallyDrop::new(body),
     };
     // SAFETY: the block is new and has room for the cell.
@@ -213,7 +214,7 @@ impl CallbackPtr {
     }
 
     /// # Safety
-    /// The caller has a claim for as long as the answer is used.
+    /// The caller has a claim for as long as the reference is used.
     #[inline(always)]
     pub(super) unsafe fn head<'a>(self) -> &'a Head {
         // SAFETY: claim: the caller's promise.
@@ -222,69 +223,70 @@ impl CallbackPtr {
 
     /// # Safety
     /// As [`head`](CallbackPtr::head).
-    pub(super) unsafe fn member<'a>(self) -> Option<&'a OwnedLink> {
+    pub(super) unsafe fn link<'a>(self) -> Option<&'a OwnedLink> {
         // SAFETY: the caller's promise.
         let has_owner = unsafe { self.head() }.calls.has_owner;
         if !has_owner {
             return None;
         }
-        // SAFETY: layout: with an owner, a member lies behind the head.
-        let member = unsafe { self.0.add(1) }.cast::<OwnedLink>();
+        // SAFETY: layout: with an owner, a link follows the head.
+        let link = unsafe { self.0.add(1) }.cast::<OwnedLink>();
         // SAFETY: as above.
-        Some(unsafe { member.as_ref() })
+        Some(unsafe { link.as_ref() })
     }
 
     /// # Safety
-    /// As [`head`](CallbackPtr::head), and the closure is the caller's. If it runs once, it is gone after that.
+    /// As [`head`](CallbackPtr::head), and the caller has the closure to itself. A closure that runs once is gone
+    /// after the call.
     #[inline(always)]
     pub(super) unsafe fn run(self) -> Next {
         // SAFETY: the caller's promise.
         let calls = unsafe { self.head() }.calls;
-        // SAFETY: layout: the closure lies there.
+        // SAFETY: layout: the closure is at this offset.
         let body = unsafe { self.0.cast::<()>().byte_add(calls.body) };
         // SAFETY: the caller's promise.
         unsafe { (calls.run)(body) }
     }
 
-    /// Drops the closure; reports a panic in that.
+    /// Drops the closure; reports a panic of its destructor.
     ///
     /// # Safety
-    /// As [`run`](CallbackPtr::run); the closure is gone after that.
+    /// As [`run`](CallbackPtr::run); the closure is gone after the call.
     pub(super) unsafe fn drop_body(self) {
         // SAFETY: the caller's promise.
         let calls = unsafe { self.head() }.calls;
-        // SAFETY: layout: the closure lies there.
+        // SAFETY: layout: the closure is at this offset.
         let body = unsafe { self.0.cast::<()>().byte_add(calls.body) };
         // SAFETY: the caller's promise.
         let dropped = catch_unwind(AssertUnwindSafe(|| unsafe { (calls.drop)(body) }));
         if let Err(payload) = dropped {
             report::callback_panicked((calls.name)(), &panic_message(payload.as_ref()));
-            // Its own destructor could panic again.
+            // The payload's destructor could panic again.
             std::mem::forget(payload);
         }
     }
 
-    /// Gives up a claim of the caller's.
+    /// Gives up one of the caller's claims.
     ///
     /// # Safety
-    /// The claim is the caller's, and the closure is gone if it is the last one.
+    /// The caller has a claim. If it is the last one, the closure is gone.
     #[inline]
     pub(super) unsafe fn release(self) {
         // SAFETY: the caller still has the claim.
         let head = unsafe { self.head() };
         if head.entry.phase.release() {
-            // SAFETY: it was the last one.
+            // SAFETY: it was the last claim.
             unsafe { self.free() };
         }
     }
 
     /// # Safety
-    /// The caller had the last claim, and the closure is gone.
+    /// The caller gave up the last claim, and the closure is gone.
     #[inline]
     pub(super) unsafe fn free(self) {
-        // SAFETY: claim: the caller had the last.
-        if let Some(member) = unsafe { self.member() } {
-            member.group.leave(self);
+        // SAFETY: claim: the caller had the last one.
+        if let Some(link) = unsafe { self.link() } {
+            link.group.leave(self);
         }
         // SAFETY: as above.
         let free = unsafe { self.head() }.calls.free;
@@ -296,11 +298,11 @@ impl CallbackPtr {
 /// Cancels a callback that is in no list.
 ///
 /// # Safety
-/// The caller has the scheduler's claim, which it gives up.
+/// The caller has the scheduler's claim, and gives it up.
 pub(super) unsafe fn discard(callback: CallbackPtr) {
     // SAFETY: the caller's promise.
     if unsafe { callback.head() }.entry.phase.take() == Take::Won {
-        // SAFETY: closure: it was just taken.
+        // SAFETY: closure: the callback was just taken.
         unsafe { callback.drop_body() };
     }
     // SAFETY: the caller's promise.

@@ -1,4 +1,4 @@
-//! The callbacks of one owner: a list, so that the owner's end finds them all.
+//! The callbacks of one owner: a list, so that all of them can be ended with the owner.
 //!
 //! Invariants:
 //! - A callback is in its owner's list from its start until its block is freed, or until the owner ends,
@@ -25,9 +25,9 @@ use crate::{
 #[error("the callback `{callback}` panicked: {message}")]
 #[non_exhaustive]
 pub struct CallbackPanic {
-    /// The type of its closure, which contains the path of the function that made it.
+    /// The type of its closure, which contains the path of the function that created it.
     pub callback: &'static str,
-    /// What the panic said.
+    /// The panic's message.
     pub message: String,
 }
 
@@ -59,88 +59,88 @@ impl Group {
         }
     }
 
-    /// Enters a new callback. False if the owner has ended.
+    /// Adds a new callback. False if the owner has ended.
     pub(super) fn join(&self, callback: CallbackPtr) -> bool {
         let mut members = lock(&self.members);
         if members.has_ended {
             return false;
         }
         let second = members.first.replace(callback);
-        set(member(callback), second, None);
+        set(link(callback), second, None);
         if let Some(second) = second {
-            set_prev(member(second), Some(callback));
+            set_prev(link(second), Some(callback));
         }
         true
     }
 
-    /// A callback, of which nobody has a claim any more, leaves.
+    /// Removes a callback whose last claim was given up.
     pub(super) fn leave(&self, callback: CallbackPtr) {
         let mut members = lock(&self.members);
         if members.has_ended {
             return;
         }
-        let (next, prev) = get(member(callback));
+        let (next, prev) = get(link(callback));
         if next.is_none() && prev.is_none() && members.first != Some(callback) {
             // It never joined.
             return;
         }
         match prev {
-            Some(prev) => set(member(prev), next, get(member(prev)).1),
+            Some(prev) => set(link(prev), next, get(link(prev)).1),
             None => members.first = next,
         }
         if let Some(next) = next {
-            set_prev(member(next), prev);
+            set_prev(link(next), prev);
         }
     }
 
-    /// The owner has ended: closures that wait are dropped here and now; those that run have no further round.
+    /// The owner has ended: closures that wait are dropped at once; those that run have no further round.
     fn end(&self) {
         let mut taken = Vec::new();
         let mut members = lock(&self.members);
         members.has_ended = true;
         let mut next = members.first.take();
         while let Some(callback) = next {
-            next = get(member(callback)).0;
-            // SAFETY: claim: in the list, and who freed it would have left it under the lock.
+            next = get(link(callback)).0;
+            // SAFETY: claim: the callback is in the list, which a callback leaves under the lock before it is freed.
             let phase = &unsafe { callback.head() }.entry.phase;
             if !phase.claim() {
                 continue;
             }
-            // Over or running: the claim goes back outside the lock, because it may be the last.
+            // Even if the callback is over or runs, the claim is given up outside the lock: it may be the last.
             taken.push((callback, phase.take()));
         }
         let on_panic = members.on_panic.take();
         drop(members);
         drop(on_panic);
         for (callback, take) in taken {
-            // SAFETY: the claim from above, and what the phase said.
+            // SAFETY: the claim from above, and what the phase word answered.
             unsafe { start::end_taken(callback, take, self.runtime) };
         }
     }
 
-    /// Tells the owner of a panic.
-    pub(super) fn tell(&self, panic: CallbackPanic) {
+    /// Reports a panic to the owner.
+    pub(super) fn report_panic(&self, panic: CallbackPanic) {
         let on_panic = lock(&self.members).on_panic.clone();
         let Some(on_panic) = on_panic else {
             return report::callback_panicked(panic.callback, &panic.message);
         };
         let callback = panic.callback;
-        let told = std::panic::catch_unwind(AssertUnwindSafe(|| on_panic(panic)));
-        if let Err(payload) = told {
+        let handled = std::panic::catch_unwind(AssertUnwindSafe(|| on_panic(panic)));
+        if let Err(payload) = handled {
             report::callback_panicked(callback, &panic_message(payload.as_ref()));
-            // Its own destructor could panic again.
+            // The payload's destructor could panic again.
             std::mem::forget(payload);
         }
     }
 }
 
-/// Who owns the callbacks that it starts: their closures are dropped when it ends.
+/// An owner of callbacks: their closures are dropped when it ends.
 #[derive(Clone)]
 pub struct Owner(pub(super) Option<Arc<Group>>);
 
 impl Owner {
-    /// The running job, which may be a process; inside a callback, the owner of that callback; in what a job
-    /// forked, that job; outside of jobs, the runtime. Amortised O(1).
+    /// The running job, which may be a process; inside a callback, that callback's owner; inside a fork, the job
+    /// that forked first; outside jobs, the runtime. Amortised O(1).
     #[inline]
     pub fn current() -> Owner {
         let cx = context::again();
@@ -151,7 +151,7 @@ impl Owner {
         let Some(job) = job else {
             return Owner(None);
         };
-        // SAFETY: the thread runs the job, or what that forked and waits for: it is alive.
+        // SAFETY: the job is alive: the thread runs the job, or something that it forked and waits for.
         let header = unsafe { job.header() };
         let mut extensions = header.extensions.lock();
         if extensions.callbacks.is_some() || extensions.callback.is_some() {
@@ -168,24 +168,24 @@ impl Owner {
         Owner(Some(group))
     }
 
-    /// The runtime, which ends when it is shut down.
+    /// The runtime, as an owner: it ends when it is shut down.
     #[must_use]
     pub fn runtime() -> Owner {
         Owner(None)
     }
 
-    /// From now on `tell` is told of each panic in a callback of this owner, on the thread that ran it. It
-    /// must not block. What it held is dropped with the owner's end. Nobody tells the runtime: without an
-    /// `on_panic`, panics are reported through `tracing`.
-    pub fn on_panic(&self, tell: impl Fn(CallbackPanic) + Send + Sync + 'static) {
+    /// From now on `handler` is called with each panic in a callback of this owner, on the thread that ran the
+    /// callback. It must not block. It is dropped when the owner ends. The runtime takes no handler: without
+    /// one, panics are reported through `tracing`.
+    pub fn on_panic(&self, handler: impl Fn(CallbackPanic) + Send + Sync + 'static) {
         let Some(group) = &self.0 else { return };
         let mut members = lock(&group.members);
-        let tell = match members.has_ended {
+        let unused = match members.has_ended {
             true => None,
-            false => members.on_panic.replace(Arc::new(tell)),
+            false => members.on_panic.replace(Arc::new(handler)),
         };
         drop(members);
-        drop(tell);
+        drop(unused);
     }
 }
 
@@ -199,27 +199,27 @@ impl std::fmt::Debug for Owner {
     }
 }
 
-/// The place in the list of a callback that has an owner. Under the owner's lock.
-fn member<'a>(callback: CallbackPtr) -> &'a OwnedLink {
-    // SAFETY: claim: callers pass what is in the list or about to be.
-    let member = unsafe { callback.member() };
-    member.expect("only callbacks with an owner join")
+/// The link of a callback that has an owner. Under the list's lock.
+fn link<'a>(callback: CallbackPtr) -> &'a OwnedLink {
+    // SAFETY: claim: callers pass a callback that is in the list, or enters or leaves it.
+    let link = unsafe { callback.link() };
+    link.expect("only callbacks with an owner join")
 }
 
-fn get(member: &OwnedLink) -> (Option<CallbackPtr>, Option<CallbackPtr>) {
-    // SAFETY: links are touched under the lock only.
-    let next = unsafe { *member.next.get() };
+fn get(link: &OwnedLink) -> (Option<CallbackPtr>, Option<CallbackPtr>) {
+    // SAFETY: links are touched only under the lock.
+    let next = unsafe { *link.next.get() };
     // SAFETY: as above.
-    (next, unsafe { *member.prev.get() })
+    (next, unsafe { *link.prev.get() })
 }
 
-fn set(member: &OwnedLink, next: Option<CallbackPtr>, prev: Option<CallbackPtr>) {
-    // SAFETY: links are touched under the lock only.
-    unsafe { *member.next.get() = next };
-    set_prev(member, prev);
+fn set(link: &OwnedLink, next: Option<CallbackPtr>, prev: Option<CallbackPtr>) {
+    // SAFETY: links are touched only under the lock.
+    unsafe { *link.next.get() = next };
+    set_prev(link, prev);
 }
 
-fn set_prev(member: &OwnedLink, prev: Option<CallbackPtr>) {
-    // SAFETY: links are touched under the lock only.
-    unsafe { *member.prev.get() = prev };
+fn set_prev(link: &OwnedLink, prev: Option<CallbackPtr>) {
+    // SAFETY: links are touched only under the lock.
+    unsafe { *link.prev.get() = prev };
 }

@@ -7,10 +7,10 @@ use crate::callback::{
 };
 use std::time::Instant;
 
-/// What follows a round of a callback that runs in rounds.
+/// What follows one round of a callback that runs in rounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// Nothing: the closure is dropped.
+    /// No further round: the closure is dropped.
     Ended,
     /// Another round, behind the callbacks that are ready now.
     Ready,
@@ -18,8 +18,8 @@ pub enum Next {
     At(Instant),
 }
 
-/// Starts a callback that runs once. O(1); one block of 40 bytes and the closure's, and 24 more if `owner` is
-/// not the runtime. If the owner or the runtime has ended, the closure is dropped.
+/// Starts a callback that runs once. O(1); takes one block of 40 bytes plus the closure, and 24 bytes more if
+/// `owner` is not the runtime. If the owner or the runtime has ended, the closure is dropped.
 ///
 /// ```
 /// use weald_kernel::callback::{self, Owner, When};
@@ -37,7 +37,8 @@ pub fn once(owner: Owner, when: When, run: impl FnOnce() + Send + 'static) -> Ha
     crate::callback::start::start(owner, when, RunOnce(run))
 }
 
-/// Starts a callback that runs in rounds until it says [`Next::Ended`], all in the same block. As [`once`].
+/// Starts a callback that runs in rounds until it returns [`Next::Ended`], all in the same block. Otherwise as
+/// [`once`].
 #[inline]
 pub fn rounds(owner: Owner, when: When, run: impl FnMut() -> Next + Send + 'static) -> Handle {
     crate::callback::start::start(owner, when, RunRounds(run))

@@ -1,11 +1,11 @@
-//! The runner: a job that runs callbacks which are ready, of whichever worker runs it.
+//! The runner: a job that runs ready callbacks of whichever worker runs it.
 //!
-//! - A worker that finds callbacks in its queue makes a runner, in turn with its other jobs. The runner
-//!   takes one at a time, through the gate, and ends after a few.
-//! - So no callback has others behind it that belong to its runner: if it waits, its stack stands and
-//!   the worker makes another runner; if it blocks, whoever takes the worker's right over does.
-//! - Each callback is a run of its own to the monitor, and gives the runner its name.
-//! - A runner that brings callbacks first puts them into the queue of the worker that runs it.
+//! - A worker that finds callbacks in its queue creates a runner, in turn with its other jobs. The runner takes
+//!   one callback at a time, through the worker's biased lock, and ends after a few.
+//! - So no callback is stuck behind another in its runner. If a callback waits, its stack is suspended and the
+//!   worker creates another runner; if it blocks, the thread that retakes the worker does.
+//! - To the monitor, each callback is a run of its own. The runner is named after the callback that it runs.
+//! - A runner may be created with callbacks from elsewhere. It first queues them at the worker that runs it.
 
 #![allow(unsafe_code)]
 
@@ -34,14 +34,14 @@ use crate::{
 /// How many callbacks a runner runs before other jobs have a turn.
 const TURN: usize = 16;
 
-/// The owner of a callback, as an address, and what the callback is called.
+/// A callback's owner, as an address, and the callback's name.
 type Last = (*const Group, fn() -> &'static str);
 
 /// The future of a runner.
 struct Runner {
-    /// What it brings.
-    bring: EntryQueue,
-    /// Whose callback ran last, and what it was called.
+    /// Callbacks from elsewhere, which are in no worker's list yet.
+    incoming: EntryQueue,
+    /// The callback that ran last.
     last: Option<Last>,
 }
 
@@ -53,7 +53,7 @@ pub(crate) struct Runners;
 
 impl Callbacks for Runners {
     #[track_caller]
-    fn runner(&self, runtime: u16, bring: EntryQueue) -> Runnable {
+    fn runner(&self, runtime: u16, incoming: EntryQueue) -> Runnable {
         let spec = Spec {
             runtime,
             site: Location::caller(),
@@ -62,7 +62,10 @@ impl Callbacks for Runners {
             flags: 0,
             refs: 0,
         };
-        job::new(spec, |_| Runner { bring, last: None })
+        job::new(spec, |_| Runner {
+            incoming,
+            last: None,
+        })
     }
 
     fn discard(&self, callbacks: EntryQueue) {
@@ -80,9 +83,9 @@ fn discard_all(mut callbacks: EntryQueue) {
 }
 
 impl Drop for Runner {
-    /// A runner that never ran cancels what it was to bring.
+    /// A runner that never ran cancels its incoming callbacks.
     fn drop(&mut self) {
-        discard_all(self.bring.take());
+        discard_all(self.incoming.take());
     }
 }
 
@@ -93,12 +96,12 @@ impl Future for Runner {
         let Some(job) = context::again().job() else {
             return Poll::Ready(());
         };
-        if !self.bring.is_empty() && !self.hand_in() {
+        if !self.incoming.is_empty() && !self.queue_incoming() {
             return Poll::Ready(());
         }
         for _ in 0..TURN {
-            let Some(callback) = next_here() else { break };
-            // SAFETY: the queue held the scheduler's claim, and nobody else has the callback now.
+            let Some(callback) = next_ready() else { break };
+            // SAFETY: the queue held the scheduler's claim, and the callback is in no list now.
             unsafe { self.run(job, callback) };
         }
         Poll::Ready(())
@@ -106,44 +109,44 @@ impl Future for Runner {
 }
 
 impl Runner {
-    /// Puts what it brings into the queue of the calling worker. False if the thread holds no right any more.
-    fn hand_in(&mut self) -> bool {
+    /// Queues the incoming callbacks at the calling worker. False if the thread no longer has a worker.
+    fn queue_incoming(&mut self) -> bool {
         let cx = context::again();
         if let Some((worker, lease)) = cx.worker() {
             if let Ok(mut core) = worker.core.enter(lease) {
-                while let Some(entry) = self.bring.pop() {
-                    // SAFETY: claim: from the queue that was brought.
+                while let Some(entry) = self.incoming.pop() {
+                    // SAFETY: claim: the incoming queue held the scheduler's.
                     unsafe { entry.get() }.set_worker(worker.index);
                     core.callbacks.push(entry);
                 }
                 return true;
             }
-            cx.lose();
+            cx.clear_worker();
         }
         if let Some(shared) = cx.shared() {
-            ready::inject_callbacks(shared, self.bring.take());
+            ready::inject_callbacks(shared, self.incoming.take());
         }
         false
     }
 
     /// # Safety
-    /// The caller gives up the scheduler's claim to a callback in no list.
+    /// The callback is in no list, and the caller gives up the scheduler's claim.
     unsafe fn run(&mut self, job: JobPtr, callback: CallbackPtr) {
         // SAFETY: claim: the scheduler's.
         let head = unsafe { callback.head() };
-        let is_alone = !head.calls.has_owner && head.entry.phase.is_alone();
-        if !is_alone && !head.entry.phase.begin() {
-            count_uncancelled(callback);
-            // SAFETY: the caller's promise; who took it drops its closure.
+        let is_unshared = !head.calls.has_owner && head.entry.phase.is_unshared();
+        if !is_unshared && !head.entry.phase.begin() {
+            uncount_cancelled(callback);
+            // SAFETY: the caller's promise; the thread that took the callback drops its closure.
             return unsafe { callback.release() };
         }
         // SAFETY: claim: as above.
         self.take_name(
             job,
             head.calls.name,
-            unsafe { callback.member() }.map(|m| &m.group),
+            unsafe { callback.link() }.map(|link| &link.group),
         );
-        // SAFETY: closure: it is alone, or the phase says `RUNNING`.
+        // SAFETY: closure: the callback is unshared, or this thread set its phase to `RUNNING`.
         let ran = catch_unwind(AssertUnwindSafe(|| unsafe { callback.run() }));
         let when = match &ran {
             Ok(Next::Ready) => Some(When::Ready),
@@ -151,13 +154,13 @@ impl Runner {
             Ok(Next::Ended) | Err(_) => None,
         };
         // SAFETY: as above.
-        unsafe { settle(callback, is_alone, when) };
+        unsafe { finish_run(callback, is_unshared, when) };
         if let Err(payload) = ran {
-            self.tell(payload);
+            self.report_panic(payload);
         }
     }
 
-    /// The runner is named after its callback, and callbacks that this one starts have its owner.
+    /// Names the runner after its callback, and gives the callback's owner to callbacks that it starts.
     fn take_name(&mut self, job: JobPtr, name: fn() -> &'static str, owner: Option<&Arc<Group>>) {
         let group = owner.map_or(std::ptr::null(), Arc::as_ptr);
         let same = |last: Last| last.0 == group && std::ptr::fn_addr_eq(last.1, name);
@@ -166,9 +169,9 @@ impl Runner {
             let mut extensions = unsafe { job.header() }.extensions.lock();
             extensions.callback = Some(name);
             let owner = owner.map(|owner| owner.clone() as Arc<dyn Any + Send + Sync>);
-            let before = std::mem::replace(&mut extensions.callbacks, owner);
+            let previous = std::mem::replace(&mut extensions.callbacks, owner);
             drop(extensions);
-            drop(before);
+            drop(previous);
             self.last = Some((group, name));
         }
         let cx = context::again();
@@ -178,7 +181,7 @@ impl Runner {
     }
 
     #[cold]
-    fn tell(&self, payload: Box<dyn Any + Send>) {
+    fn report_panic(&self, payload: Box<dyn Any + Send>) {
         if payload.is::<CancelUnwind>() {
             // The runner itself was cancelled, in a wait.
             resume_unwind(payload);
@@ -194,24 +197,24 @@ impl Runner {
         });
         let owner = owner.and_then(|owner| owner.downcast::<Group>().ok());
         match owner {
-            Some(owner) => owner.tell(panic),
+            Some(owner) => owner.report_panic(panic),
             None => report::callback_panicked(panic.callback, &panic.message),
         }
-        // Its own destructor could panic again.
+        // The payload's destructor could panic again.
         std::mem::forget(payload);
     }
 }
 
-/// After a run: another round at its time, or the end.
+/// Finishes a run: arms the callback for another round, or ends it.
 ///
 /// # Safety
-/// The caller has just run the callback, and gives up the scheduler's claim. `is_alone`: the phase word was left
-/// as it was, because nobody else has a claim.
-unsafe fn settle(callback: CallbackPtr, is_alone: bool, when: Option<When>) {
+/// The caller has just run the callback, and gives up the scheduler's claim. `is_unshared`: the run left the phase
+/// word alone, because nobody else has a claim.
+unsafe fn finish_run(callback: CallbackPtr, is_unshared: bool, when: Option<When>) {
     // SAFETY: claim: the scheduler's.
     let head = unsafe { callback.head() };
     if let Some(when) = when
-        && (is_alone || head.entry.phase.again())
+        && (is_unshared || head.entry.phase.again())
     {
         match context::again()
             .shared()
@@ -225,11 +228,11 @@ unsafe fn settle(callback: CallbackPtr, is_alone: bool, when: Option<When>) {
         return;
     }
     if !head.calls.runs_once {
-        // SAFETY: closure: as at the run, and there is no further one.
+        // SAFETY: closure: as for the run, and there is no further run.
         unsafe { callback.drop_body() };
     }
-    if is_alone {
-        // SAFETY: the only claim, and the closure is gone.
+    if is_unshared {
+        // SAFETY: the caller's claim was the only one, and the closure is gone.
         return unsafe { callback.free() };
     }
     head.entry.phase.end();
@@ -237,12 +240,12 @@ unsafe fn settle(callback: CallbackPtr, is_alone: bool, when: Option<When>) {
     unsafe { callback.release() };
 }
 
-/// The first callback that is ready at the calling worker; it begins a run of its own.
-fn next_here() -> Option<CallbackPtr> {
+/// The first ready callback of the calling worker; the monitor counts it as a new run.
+fn next_ready() -> Option<CallbackPtr> {
     let cx = context::again();
     let (worker, lease) = cx.worker()?;
     let Ok(mut core) = worker.core.enter(lease) else {
-        cx.lose();
+        cx.clear_worker();
         return None;
     };
     let entry = core.callbacks.pop()?;
@@ -251,9 +254,9 @@ fn next_here() -> Option<CallbackPtr> {
     Some(unsafe { CallbackPtr::of(entry) })
 }
 
-/// A callback that was cancelled in a worker's list has left it.
+/// Notes that a cancelled callback has left its worker's list.
 #[cold]
-fn count_uncancelled(callback: CallbackPtr) {
+fn uncount_cancelled(callback: CallbackPtr) {
     // SAFETY: claim: the callers have the scheduler's.
     let worker = unsafe { callback.head() }.entry.place().worker;
     if let Some(shared) = context::again().shared() {

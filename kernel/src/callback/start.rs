@@ -1,4 +1,4 @@
-//! Starting a callback and cancelling it: into a list of a worker, and out of it.
+//! Starting and cancelling a callback: into a worker's list, and out of it.
 
 #![allow(unsafe_code)]
 
@@ -23,14 +23,14 @@ use crate::{
 /// When a callback is to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum When {
-    /// In its turn, behind those that are ready.
+    /// In its turn, behind the callbacks that are ready.
     Ready,
-    /// Not before this instant; beyond a hundred years, after a hundred years.
+    /// Not before this instant; instants more than a hundred years away count as a hundred years.
     At(Instant),
 }
 
-/// A callback that was started: the right to cancel it. Dropping it lets the callback go on.
-#[must_use = "dropping a handle lets the callback go on; call detach() to say so"]
+/// A handle to a started callback, which can cancel it. Dropping the handle does not cancel the callback.
+#[must_use = "dropping a handle does not cancel its callback; call detach() to make that explicit"]
 pub struct Handle {
     callback: Option<CallbackPtr>,
     runtime: u16,
@@ -48,14 +48,14 @@ pub(super) fn start<B: Closure>(owner: Owner, when: When, body: B) -> Handle {
             return Handle::refused(runtime);
         }
         let callback = cell::new(owner.0, body);
-        // SAFETY: claim: nobody but this function knows the callback.
-        let member = unsafe { callback.member() };
-        if member.is_some_and(|member| !member.group.join(callback)) {
-            // SAFETY: as above: its closure, and its last claims, which are this function's.
-            unsafe { end_unborn(callback) };
+        // SAFETY: claim: only this function knows the callback.
+        let link = unsafe { callback.link() };
+        if link.is_some_and(|link| !link.group.join(callback)) {
+            // SAFETY: as above: this function has the closure and the only claims.
+            unsafe { drop_unstarted(callback) };
             return Handle::refused(runtime);
         }
-        // SAFETY: the scheduler's claim is given to it here.
+        // SAFETY: the callback is in no list, and the scheduler's claim passes to the list here.
         unsafe { arm(shared, callback, when) };
         Handle {
             callback: Some(callback),
@@ -64,7 +64,8 @@ pub(super) fn start<B: Closure>(owner: Owner, when: When, body: B) -> Handle {
     })
 }
 
-/// Calls `act` with the runtime of this number, if it still exists; with the current one, if none is named.
+/// Calls `act` with the runtime of this number, if that still exists; with the current runtime, if no number is
+/// given.
 #[inline]
 fn in_runtime<R>(runtime: Option<u16>, act: impl FnOnce(Option<&Shared>) -> R) -> R {
     let Some(runtime) = runtime else {
@@ -77,16 +78,16 @@ fn in_runtime<R>(runtime: Option<u16>, act: impl FnOnce(Option<&Shared>) -> R) -
 }
 
 /// # Safety
-/// Nobody else knows the callback.
+/// Only the caller knows the callback.
 #[cold]
-unsafe fn end_unborn(callback: CallbackPtr) {
+unsafe fn drop_unstarted(callback: CallbackPtr) {
     // SAFETY: the caller's promise.
     unsafe { callback.drop_body() };
     // SAFETY: as above.
     unsafe { callback.free() };
 }
 
-/// Puts a pending callback into a list: of the calling worker, else of any.
+/// Puts a pending callback into a list: the calling worker's, else some other worker's.
 ///
 /// # Safety
 /// The callback is in no list, and the caller gives up the scheduler's claim.
@@ -98,31 +99,31 @@ pub(super) unsafe fn arm(shared: &Shared, callback: CallbackPtr, when: When) {
     };
     // SAFETY: the caller's promise.
     let entry = unsafe { &callback.head().entry };
-    // SAFETY: the links of what is in no list are the caller's.
+    // SAFETY: the links of a callback that is in no list are the caller's.
     unsafe { (*entry.links.get()).deadline = tick };
     let cx = context::again();
     if let Some((worker, lease)) = cx.worker_of(shared.id()) {
         if let Ok(mut core) = worker.core.enter(lease) {
             entry.set_worker(worker.index);
             if !worker.arrivals.is_closed() {
-                // SAFETY: the caller's promise; inside the gate.
+                // SAFETY: the caller's promise; under the worker's lock.
                 return unsafe { core.link(callback.entry()) };
             }
             drop(core);
             // SAFETY: the caller's promise.
             return unsafe { discard(callback) };
         }
-        cx.lose();
+        cx.clear_worker();
     }
     // SAFETY: the caller's promise.
-    unsafe { arm_outside(shared, callback) };
+    unsafe { arm_remotely(shared, callback) };
 }
 
 /// # Safety
 /// As [`arm`].
 #[cold]
-unsafe fn arm_outside(shared: &Shared, callback: CallbackPtr) {
-    // The same worker for all that a thread starts: so they keep their order.
+unsafe fn arm_remotely(shared: &Shared, callback: CallbackPtr) {
+    // The same worker for all callbacks that a thread starts, so that they keep their order.
     let index = shared.thread_number() as usize % shared.workers.len();
     // SAFETY: the caller's promise.
     unsafe { callback.head() }.entry.set_worker(index);
@@ -134,7 +135,8 @@ unsafe fn arm_outside(shared: &Shared, callback: CallbackPtr) {
     }
 }
 
-/// There is something for this worker alone, which may sleep, until a later timer or for ever.
+/// Wakes this very worker, because only it can do what there is to do. It may sleep, until a later timer or for
+/// ever.
 #[cold]
 fn wake(shared: &Shared, worker: usize) {
     if let Some(sleeper) = shared.sleepers.notify_worker(worker) {
@@ -163,13 +165,13 @@ fn unlink_here(callback: CallbackPtr, runtime: u16) -> bool {
     true
 }
 
-/// Ends a callback that the caller has tried to take, and gives up the caller's claim.
+/// Ends a callback after the caller tried to take it, and gives up the caller's claim.
 ///
 /// # Safety
-/// The caller has a claim, `take` is what the phase word answered it, and `runtime` runs the callback.
+/// The caller has a claim, `take` is the phase word's answer to the caller, and `runtime` runs the callback.
 pub(super) unsafe fn end_taken(callback: CallbackPtr, take: Take, runtime: u16) {
     if take == Take::Won {
-        // SAFETY: closure: it was just taken.
+        // SAFETY: closure: the callback was just taken.
         unsafe { callback.drop_body() };
         // SAFETY: the caller's promise.
         unsafe { leave_lists(callback, runtime) };
@@ -178,16 +180,16 @@ pub(super) unsafe fn end_taken(callback: CallbackPtr, take: Take, runtime: u16) 
     unsafe { callback.release() };
 }
 
-/// A worker is woken for so many cancelled callbacks, to free their blocks.
+/// After how many cancelled callbacks a worker is woken, to free their blocks.
 const SWEEP_EVERY: isize = 4096;
 
-/// Takes a callback that was just taken out of its list, or leaves it there for its worker to find.
+/// Unlinks a callback that was just taken, or leaves it in its list for the worker to find.
 ///
 /// # Safety
 /// The caller has a claim and has won the callback.
 unsafe fn leave_lists(callback: CallbackPtr, runtime: u16) {
     if unlink_here(callback, runtime) {
-        // SAFETY: the scheduler's claim came with the list's.
+        // SAFETY: the list held the scheduler's claim.
         return unsafe { callback.release() };
     }
     // SAFETY: the caller's promise.
@@ -195,7 +197,7 @@ unsafe fn leave_lists(callback: CallbackPtr, runtime: u16) {
     if let Some(shared) = shared::find(runtime)
         && let Some(worker) = shared.workers.get(usize::from(worker))
     {
-        // It finds them when it looks around, but if it sleeps it does not.
+        // The worker finds cancelled callbacks when it looks around, but not while it sleeps.
         if worker.count_cancelled(1) % SWEEP_EVERY == 0 {
             wake(&shared, worker.index);
         }
@@ -210,8 +212,8 @@ impl Handle {
         }
     }
 
-    /// Cancels the callback. Its closure is dropped here and now if it does not run at this moment; else a
-    /// loop ends with the present round. True if a run that was to come will not. Any thread; O(1).
+    /// Cancels the callback. If its closure is not running at this moment, it is dropped at once; otherwise a
+    /// callback that runs in rounds ends with the present round. True if this prevents a run. Any thread; O(1).
     pub fn cancel(&self) -> bool {
         let Some(callback) = self.callback else {
             return false;
@@ -222,7 +224,7 @@ impl Handle {
             Take::Won => {
                 // SAFETY: the handle's claim, and it has won.
                 unsafe { leave_lists(callback, self.runtime) };
-                // SAFETY: closure: it was just taken.
+                // SAFETY: closure: the callback was just taken.
                 unsafe { callback.drop_body() };
                 true
             }
@@ -231,8 +233,8 @@ impl Handle {
         }
     }
 
-    /// Whether no run is to come: it has ended, or was cancelled, or was never started because its owner or
-    /// its runtime had ended.
+    /// Whether there will be no further run: the callback has ended, was cancelled, or was never started because
+    /// its owner or its runtime had ended.
     pub fn is_over(&self) -> bool {
         self.callback.is_none_or(|callback| {
             // SAFETY: claim: the handle's.
@@ -240,7 +242,7 @@ impl Handle {
         })
     }
 
-    /// Lets the callback go on, and says so.
+    /// Drops the handle without cancelling the callback.
     pub fn detach(self) {}
 }
 
@@ -248,7 +250,7 @@ impl Drop for Handle {
     #[inline]
     fn drop(&mut self) {
         if let Some(callback) = self.callback {
-            // SAFETY: the handle's claim. While a closure is there, the scheduler has one too.
+            // SAFETY: the handle's claim. While the closure exists, the scheduler has a claim, too.
             unsafe { callback.release() };
         }
     }

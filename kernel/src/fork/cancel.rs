@@ -1,8 +1,8 @@
 //! How a cancel reaches forked work.
 //!
-//! A cancel of a job rings the lanes of all that it forked. At its next fork, the owner of a lane that was
-//! rung unwinds, once, as it would at a wait. Each join on the way drops its half, or cancels the thief's
-//! job and waits for it; so the unwinding leaves nothing behind.
+//! A cancel of a job rings the fork deques of everything that the job forked. The owner of a rung deque
+//! unwinds at its next fork, once, as it would at a wait. Each join on the way drops its stack job, or cancels
+//! the stolen job and waits for it; so the unwinding leaves nothing behind.
 
 #![allow(unsafe_code)]
 
@@ -15,15 +15,15 @@ use crate::{
     },
 };
 
-/// Whether the job at the root of `fork_deque`'s forks is cancelled.
+/// Whether the root job of `fork_deque` is cancelled.
 fn root_is_cancelled(fork_deque: &ForkDeque) -> bool {
     fork_deque.root().canceller().is_some_and(|root| {
-        // SAFETY: the root runs the lane's region, or waits, through its joins, for the half that does.
+        // SAFETY: the root job runs the deque's root fork, or waits, through its joins, for the stolen job that does.
         unsafe { root.header() }.state.is_cancelled()
     })
 }
 
-/// A stolen half begins: a cancel that its root has seen already is one for its own job.
+/// A stolen job begins: if its root job is already cancelled, the stolen job is cancelled too.
 pub(super) fn inherit(fork_deque: &ForkDeque) {
     if root_is_cancelled(fork_deque)
         && let Some(job) = context::here().job_ref()
@@ -32,7 +32,7 @@ pub(super) fn inherit(fork_deque: &ForkDeque) {
     }
 }
 
-/// A region begins: a cancel that its job has seen already is obeyed at its first fork.
+/// A root fork begins: if its job is already cancelled, the job unwinds at its first fork.
 pub(super) fn ring_if_cancelled(here: &Context, fork_deque: &ForkDeque) {
     let is_cancelled = here.job().is_some_and(|job| {
         // SAFETY: the thread that runs a job keeps it alive.
@@ -43,7 +43,7 @@ pub(super) fn ring_if_cancelled(here: &Context, fork_deque: &ForkDeque) {
     }
 }
 
-/// Unwinds the running job if it is cancelled, and has not unwound before.
+/// Unwinds the running job if it is cancelled and has not unwound before.
 pub(super) fn unwind_if_cancelled(fork_deque: &ForkDeque) {
     let here = context::here();
     let Some(job) = here.job_ref() else { return };

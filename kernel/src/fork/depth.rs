@@ -1,6 +1,6 @@
-//! Deep recursion through forks: near the end of its stack a fork goes on on a further one.
+//! Deep recursion through forks: near the end of its stack, a fork continues on a new stack segment.
 //!
-//! What may be used in a region is bounded by the runtime's `fork_stack` setting; beyond it the fork panics.
+//! The runtime's `fork_stack` setting bounds the segments of one root fork. A fork that needs more panics.
 
 use crate::{
     fork::fork_deque::ForkDeque,
@@ -11,13 +11,13 @@ use crate::{
     stack::{self, Stack, thread_stack},
 };
 
-/// How much of a stack is left alone, at most: for what runs between two forks, and for a panic. Of a small
-/// stack it is a quarter.
+/// How much of a stack is kept free for what runs between two forks, and for a panic. A small stack keeps a
+/// quarter free.
 const RESERVE: usize = 128 << 10;
-/// The size of a further stack. Only what is used of it takes memory.
+/// The size of a segment. Only the part that is used takes memory.
 const SEGMENT: usize = 16 << 20;
 
-/// The address below which a fork on the calling thread's stack goes on on a further one.
+/// The address below which a fork on the calling thread's stack continues on a new segment.
 pub(super) fn end_of_stack() -> usize {
     match stack_context::stack(context::here()) {
         Some(stack) => stack.limit().addr().get() + stack::PAGE + RESERVE.min(stack.size() / 4),
@@ -30,10 +30,10 @@ pub(super) fn end_of_stack() -> usize {
     }
 }
 
-/// Runs `f` on a further stack.
+/// Runs `f` on a new segment.
 ///
 /// # Panics
-/// If the lane's region uses as much as it may. A panic of `f` comes through.
+/// If the root fork has used up its segments. A panic of `f` passes through.
 #[cold]
 #[inline(never)]
 pub(super) fn segment<R>(fork_deque: &ForkDeque, f: impl FnOnce() -> R) -> R {
@@ -41,10 +41,10 @@ pub(super) fn segment<R>(fork_deque: &ForkDeque, f: impl FnOnce() -> R) -> R {
     let used = fork_deque.segment.get() + SEGMENT;
     assert!(
         used <= limit,
-        "this recursion through fork::join needs more than the {limit} bytes of stack that it may use; let \
-         it be less deep, or raise Builder::fork_stack",
+        "this recursion through fork::join needs more than the {limit} bytes of stack that it may use; \
+         make it less deep, or raise Builder::fork_stack",
     );
-    let _former = Former {
+    let _previous = PreviousStack {
         fork_deque,
         stack_end: fork_deque.stack_end.get(),
     };
@@ -55,13 +55,13 @@ pub(super) fn segment<R>(fork_deque: &ForkDeque, f: impl FnOnce() -> R) -> R {
     })
 }
 
-/// The stack from which a fork went on; the lane is on it again when this is dropped.
-struct Former<'a> {
+/// The stack that a fork left. The fork deque returns to it when this is dropped.
+struct PreviousStack<'a> {
     fork_deque: &'a ForkDeque,
     stack_end: usize,
 }
 
-impl Drop for Former<'_> {
+impl Drop for PreviousStack<'_> {
     fn drop(&mut self) {
         self.fork_deque.stack_end.set(self.stack_end);
         self.fork_deque
@@ -70,10 +70,10 @@ impl Drop for Former<'_> {
     }
 }
 
-/// Runs `f` on another stack of [`SEGMENT`] bytes, and comes back with its result, or its panic.
+/// Runs `f` on another stack of [`SEGMENT`] bytes, and returns with its result, or its panic.
 fn continue_on_segment<R>(f: impl FnOnce() -> R) -> R {
     match stack::take(Stack::class_of(SEGMENT)) {
         Ok(stack) => segment::call_on(stack, f),
-        Err(error) => panic!("this recursion through fork::join cannot go on: {error}"),
+        Err(error) => panic!("this recursion through fork::join cannot continue: {error}"),
     }
 }

@@ -1,41 +1,41 @@
-//! The deque of forked halves: its owner pushes and pops at one end, thieves take at the other.
+//! The work-stealing deque of stack jobs: its owner pushes and pops at one end, thieves steal at the other.
 //!
-//! Entries lie at the places `top..bottom`; what lay below `top` was stolen. The deque is as deep as the
-//! forks of its owner, so that a half has the same place from its push to its pop.
+//! The entries are at the places `top..bottom`; those below `top` were stolen. The deque is as deep as its
+//! owner's forks are nested, so an entry keeps its place from its push to its pop.
 //!
 //! Protocol, after Cilk's "THE", with the fences of [`barrier`]:
-//! - owner: `bottom = place`; light fence; if `top <= place`, the entry is the owner's again. Else it asks
-//!   under the thieves' lock.
-//! - thief, under the lock: `top = place + 1`; heavy fence; if `bottom > place`, the entry is stolen. Else
-//!   the owner was faster, and `top = place` again.
+//! - owner: `bottom = place`; light fence; if `top <= place`, the owner has the entry back. Otherwise it
+//!   decides under the thieves' lock.
+//! - thief, under the lock: `top = place + 1`; heavy fence; if `bottom > place`, the entry is stolen.
+//!   Otherwise the owner was faster, and the thief resets `top = place`.
 //!
-//! Why only one gets it: by the two fences either the owner sees the thief's `top`, and waits for its
-//! verdict under the lock, or the thief sees the owner's `bottom` and backs out.
+//! Why only one side gets the entry: because of the two fences, either the owner sees the thief's `top` and
+//! waits under the lock for the verdict, or the thief sees the owner's `bottom` and backs out.
 //!
-//! A ring of the bell is a store of zero to `limit`, which each push compares with its place anyway. So
-//! whoever wants the owner's attention gets it at the owner's next push, which pays nothing until then.
+//! To ring the deque is to store zero to `limit`, which each push compares with its place anyway. So any
+//! thread can get the owner's attention at the owner's next push, and a push costs nothing extra until then.
 //!
-//! Where the system has no membarrier both sides need a full fence. `limit` is then always rung and `seen_top`
-//! always above every place, so that the owner takes the longer ways, which have one, and the usual ways need
-//! not ask.
+//! On a system without membarrier both sides need a full fence. There `limit` is always rung and `seen_top`
+//! is always above every place. So the owner always takes the slow paths, which have a full fence, and the
+//! fast paths need no test for such systems.
 //!
 //! Invariants:
-//! - `bottom`, and the slots, are written by the owner only; `top` under the thieves' lock only.
-//! - Outside of the lock and of an owner's pop `top <= bottom`.
-//! - There is room for the next push: the push that fills the last slot is told to look around.
+//! - Only the owner writes `bottom` and the slots; `top` is written only under the thieves' lock.
+//! - `top <= bottom`, except under the lock and during an owner's pop.
+//! - There is room for the next push: the push that fills the last slot makes the owner look around.
 
 #![allow(unsafe_code)]
 
 use crate::sys::{AtomicPtr, AtomicUsize, Mutex, MutexGuard, Ordering, barrier, lock, spin_loop};
 
-/// Slots that a new deque has. loom models use few, so that growth happens within few steps.
+/// The number of slots in a new deque. Loom models use few, so that a deque grows within a few steps.
 #[cfg(not(loom))]
 const FIRST_SLOTS: usize = 256;
 #[cfg(loom)]
 const FIRST_SLOTS: usize = 2;
 
-/// How often a thief looks whether an entry is still there before it steals it; together about half a
-/// microsecond. A half that its owner reaches sooner is not worth a theft, which costs both of them more.
+/// How often a thief checks that an entry is still there before it steals the entry; about half a microsecond
+/// in total. An entry that its owner pops sooner is not worth stealing: a steal costs both threads more.
 #[cfg(not(loom))]
 const STEADY_LOOKS: usize = 32;
 #[cfg(loom)]
@@ -46,43 +46,44 @@ const RUNG: usize = 0;
 
 /// Keeps what thieves write out of the cache line that the owner writes.
 #[repr(align(128))]
-struct Apart<T>(T);
+struct CachePadded<T>(T);
 
-/// A deque of pointers to `T`. A thief leaves an `S` in the place of what it stole.
+/// A deque of pointers to `T`. A thief leaves an `S` at the place of the entry that it stole.
 pub(crate) struct Deque<T, S> {
     /// The place of the next push.
     bottom: AtomicUsize,
-    /// From this place on a push looks around: the last slot, or [`RUNG`].
+    /// From this place on, a push makes the owner look around: the last slot, or [`RUNG`].
     limit: AtomicUsize,
     /// The first of the slots.
     slots: AtomicPtr<AtomicPtr<T>>,
-    /// The place of the next theft, as the owner sees it: `top`, or the highest number.
-    seen_top: Apart<AtomicUsize>,
-    /// The place of the next theft.
+    /// The place of the next steal as the owner sees it: `top`, or `usize::MAX` if fences are symmetric.
+    seen_top: CachePadded<AtomicUsize>,
+    /// The place of the next steal.
     top: AtomicUsize,
     /// Whether both sides need a full fence.
     is_symmetric: bool,
-    thieves: Mutex<DequeRoom<T, S>>,
+    thieves: Mutex<ThiefSide<T, S>>,
 }
 
-struct DequeRoom<T, S> {
-    /// What `slots` points to.
-    room: Box<[AtomicPtr<T>]>,
-    /// What thieves left; the entry of place 0 first. As long as `top`.
+/// What the thieves' lock guards.
+struct ThiefSide<T, S> {
+    /// What [`Deque::slots`] points to.
+    slots: Box<[AtomicPtr<T>]>,
+    /// What thieves left, from place 0 up to `top`.
     stolen: Vec<Option<S>>,
 }
 
 /// What became of an entry.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Verdict<S> {
-    /// It is the owner's again.
+    /// The owner has it back.
     Kept,
-    /// A thief has it, and left this.
+    /// A thief has it, and left this in its place.
     Stolen(S),
 }
 
-fn room<T>(slots: usize) -> Box<[AtomicPtr<T>]> {
-    (0..slots)
+fn new_slots<T>(count: usize) -> Box<[AtomicPtr<T>]> {
+    (0..count)
         .map(|_| AtomicPtr::new(std::ptr::null_mut()))
         .collect()
 }
@@ -90,63 +91,63 @@ fn room<T>(slots: usize) -> Box<[AtomicPtr<T>]> {
 impl<T, S> Deque<T, S> {
     pub(crate) fn new() -> Deque<T, S> {
         let is_symmetric = barrier::is_symmetric();
-        let mut room = room(FIRST_SLOTS);
+        let mut slots = new_slots(FIRST_SLOTS);
         Deque {
             bottom: AtomicUsize::new(0),
-            // Somebody may sleep already.
+            // A worker may be asleep already.
             limit: AtomicUsize::new(RUNG),
-            slots: AtomicPtr::new(room.as_mut_ptr()),
-            seen_top: Apart(AtomicUsize::new(if is_symmetric { usize::MAX } else { 0 })),
+            slots: AtomicPtr::new(slots.as_mut_ptr()),
+            seen_top: CachePadded(AtomicUsize::new(if is_symmetric { usize::MAX } else { 0 })),
             top: AtomicUsize::new(0),
             is_symmetric,
-            thieves: Mutex::new(DequeRoom {
-                room,
+            thieves: Mutex::new(ThiefSide {
+                slots,
                 stolen: Vec::new(),
             }),
         }
     }
 
-    /// Puts `entry` at the returned place. If the second value is true the owner looks around at once:
-    /// it calls [`Deque::reset_limit`], and does what the ring was for.
+    /// Puts `entry` at the returned place. If the second value is true, the owner must look around at once:
+    /// it calls [`Deque::reset_limit`], then does what the ring was for.
     ///
     /// # Safety
-    /// The caller is the owner. It pops the entry before those that it pushed earlier.
+    /// The caller is the owner, and pops the entry before those that it pushed earlier.
     #[inline(always)]
     pub(crate) unsafe fn push(&self, entry: *mut T) -> (usize, bool) {
         let place = self.bottom.load(Ordering::Relaxed);
         let slots = self.slots.load(Ordering::Relaxed);
-        // SAFETY: there is room for a push: the one before made it.
+        // SAFETY: there is room for a push: the push before this one made sure.
         let slot = unsafe { slots.add(place) };
-        // SAFETY: the slots stay where they are until the owner, which is here, makes more.
+        // SAFETY: the slots stay where they are until the owner, which is this thread, allocates more.
         unsafe { &*slot }.store(entry, Ordering::Relaxed);
-        // Release: pairs with a thief's acquire load: the slot is filled, and so is the entry.
+        // Release: pairs with a thief's acquire load. The slot and the entry are written before.
         self.bottom.store(place + 1, Ordering::Release);
         // Pairs with the heavy fence of a sleeper between its ring and its last look.
-        barrier::light_or_nothing();
-        // Acquire: pairs with the store in `ring`: we see what made the ringer ring.
+        barrier::light_if_asymmetric();
+        // Acquire: pairs with the store in `ring`. The owner sees why it was rung.
         (place, place >= self.limit.load(Ordering::Acquire))
     }
 
-    /// Takes back the entry at `place`. False if a thief has it, or seems to: [`Deque::judge`] tells.
+    /// Takes back the entry at `place`. False if a thief has it, or may have it: [`Deque::judge`] decides.
     ///
     /// # Safety
-    /// The caller is the owner, and `place` is that of its latest push that it has not popped.
+    /// The caller is the owner, and `place` is that of its latest push that is not popped yet.
     #[inline(always)]
     pub(crate) unsafe fn pop(&self, place: usize) -> bool {
         self.bottom.store(place, Ordering::Relaxed);
-        barrier::light_or_nothing();
+        barrier::light_if_asymmetric();
         // Relaxed: a thief that backed out touched nothing.
         self.seen_top.0.load(Ordering::Relaxed) <= place
     }
 
-    /// What became of the entry at `place`, whose pop failed. If it is stolen its place stays taken until
-    /// [`Deque::give_up`].
+    /// What became of the entry at `place`, whose pop failed. The place of a stolen entry stays occupied
+    /// until [`Deque::give_up`].
     ///
     /// # Safety
-    /// As for [`Deque::pop`], which has just said false.
+    /// As for [`Deque::pop`], which has just returned false.
     #[cold]
     pub(crate) unsafe fn judge(&self, place: usize) -> Verdict<S> {
-        // For a symmetric fence: pairs with that of a thief, as the light one of `pop` else.
+        // Without membarrier this fence pairs with a thief's; otherwise the light one in `pop` does.
         barrier::full();
         if self.top.load(Ordering::Relaxed) <= place {
             return Verdict::Kept;
@@ -158,14 +159,14 @@ impl<T, S> Deque<T, S> {
         self.bottom.store(place + 1, Ordering::Relaxed);
         match inner.stolen[place].take() {
             Some(stolen) => Verdict::Stolen(stolen),
-            None => crate::report::impossible("a forked half was judged twice"),
+            None => crate::report::impossible("a stack job was judged twice"),
         }
     }
 
-    /// Frees the place of a stolen entry, the last one that there is.
+    /// Frees the place of a stolen entry, the last place in use.
     ///
     /// # Safety
-    /// The caller is the owner, and [`Deque::judge`] said that the entry at `place` is stolen.
+    /// The caller is the owner, and [`Deque::judge`] found the entry at `place` stolen.
     pub(crate) unsafe fn give_up(&self, place: usize) {
         let mut inner = lock(&self.thieves);
         inner.stolen.truncate(place);
@@ -173,29 +174,29 @@ impl<T, S> Deque<T, S> {
         self.bottom.store(place, Ordering::Relaxed);
     }
 
-    /// Makes room and sets the limit anew, after a push that was told to look around.
+    /// Makes room and resets the limit, after a push that asked the owner to look around.
     ///
     /// # Safety
     /// The caller is the owner.
     #[cold]
     pub(crate) unsafe fn reset_limit(&self) {
         let mut inner = lock(&self.thieves);
-        let slots = inner.room.len();
-        if self.bottom.load(Ordering::Relaxed) >= slots {
-            let mut more = room(2 * slots);
-            for (old, new) in inner.room.iter().zip(&more) {
+        let len = inner.slots.len();
+        if self.bottom.load(Ordering::Relaxed) >= len {
+            let mut more = new_slots(2 * len);
+            for (old, new) in inner.slots.iter().zip(&more) {
                 new.store(old.load(Ordering::Relaxed), Ordering::Relaxed);
             }
-            // Relaxed: thieves look at the slots under the lock.
+            // Relaxed: thieves read the slots under the lock.
             self.slots.store(more.as_mut_ptr(), Ordering::Relaxed);
-            inner.room = more;
+            inner.slots = more;
         }
         if !self.is_symmetric {
-            self.limit.store(inner.room.len() - 1, Ordering::Relaxed);
+            self.limit.store(inner.slots.len() - 1, Ordering::Relaxed);
         }
         drop(inner);
-        // Pairs with the heavy fence of a ringer between its news and its ring: either the owner's look
-        // sees the news, or the ring comes after this store.
+        // Pairs with the heavy fence of a thread that rings, between its news and its ring: either the owner
+        // sees the news when it looks around, or the ring comes after this store.
         barrier::full();
     }
 
@@ -205,7 +206,7 @@ impl<T, S> Deque<T, S> {
         self.limit.store(RUNG, Ordering::Release);
     }
 
-    /// Sets the place of the next theft. Under the thieves' lock.
+    /// Sets the place of the next steal. Under the thieves' lock.
     fn set_top(&self, place: usize) {
         self.top.store(place, Ordering::Relaxed);
         if !self.is_symmetric {
@@ -218,7 +219,7 @@ impl<T, S> Deque<T, S> {
         self.bottom.load(Ordering::Relaxed) > self.top.load(Ordering::Relaxed)
     }
 
-    /// Lets a thief in; one at a time. Any thread.
+    /// Admits a thief; one at a time. Any thread.
     pub(crate) fn thief(&self) -> DequeThief<'_, T, S> {
         DequeThief {
             deque: self,
@@ -227,15 +228,15 @@ impl<T, S> Deque<T, S> {
     }
 }
 
-/// A thief, alone among thieves.
+/// The only thief at its deque: it holds the thieves' lock.
 pub(crate) struct DequeThief<'a, T, S> {
     deque: &'a Deque<T, S>,
-    inner: MutexGuard<'a, DequeRoom<T, S>>,
+    inner: MutexGuard<'a, ThiefSide<T, S>>,
 }
 
 impl<T, S> DequeThief<'_, T, S> {
-    /// Steals the oldest entry, if one stays for a while, and leaves in its place what `leave` makes of it.
-    /// Costs a heavy fence if there seems to be one.
+    /// Steals the oldest entry, if it stays for a while and `admits` returns true, and leaves in its place what
+    /// `leave` makes of the entry. Costs a heavy fence if there seems to be an entry.
     pub(crate) fn steal<R>(
         &mut self,
         admits: impl FnOnce() -> bool,
@@ -255,7 +256,7 @@ impl<T, S> DequeThief<'_, T, S> {
             self.deque.set_top(place);
             return None;
         }
-        let entry = self.inner.room[place].load(Ordering::Relaxed);
+        let entry = self.inner.slots[place].load(Ordering::Relaxed);
         let (left, result) = leave(entry);
         debug_assert_eq!(self.inner.stolen.len(), place);
         self.inner.stolen.push(Some(left));

@@ -1,14 +1,14 @@
-//! A lane: what one stack of forks needs, beginning with the deque of its forked halves.
+//! A fork deque: the [`Deque`] of stack jobs of one root fork, and what else its forks need.
 //!
-//! A *region* is an outermost fork and all that it runs on its stack. While a region lasts it has a lane of
-//! its own, so that all entries of the lane descend from the region's fork. A lane belongs to the OS thread
-//! on which the region began: it goes nowhere when the thread loses its right.
+//! A *root fork* is an outermost fork and everything that it runs on its stack. It has a fork deque of its own
+//! while it lasts, so all entries descend from it. A fork deque belongs to the OS thread on which the root
+//! fork began, and stays there when the thread's lease is revoked.
 //!
-//! Lanes are never freed before their runtime, and are used again, so that thieves may look at any time.
+//! Fork deques are reused, and are freed only with their runtime, so that thieves may look at any time.
 //!
 //! Invariants:
-//! - `stack_end`, `segment` and what an owner does with the deque belong to the thread that claimed the lane.
-//! - `ancestry` is written before the region's first push, or is empty; thieves read it under the deque's lock.
+//! - `stack_end`, `segment` and the owner's side of the deque belong to the thread that claimed the fork deque.
+//! - `ancestry` is empty, or is written before the root fork's first push. Thieves read it under the deque's lock.
 
 #![allow(unsafe_code)]
 
@@ -32,40 +32,40 @@ use crate::{
     sys::{AtomicBool, AtomicPtr, Mutex, Ordering, lock},
 };
 
-/// From whom the forks of a lane descend: the numbers of thefts, the first one first.
+/// The numbers of the steals that a root fork descends from, the oldest first.
 pub(super) type Ancestry = Arc<[u64]>;
 
 /// See the head of this file.
 pub(crate) struct ForkDeque {
     pub(super) deque: Deque<EntryHeader, StolenJob>,
-    /// Below this address of its stack a fork goes on on a further one.
+    /// A fork below this address of its stack continues on a new segment.
     pub(super) stack_end: Cell<usize>,
-    /// How many bytes of further stacks the region uses.
+    /// How many bytes of segments the root fork uses.
     pub(super) segment: Cell<usize>,
-    /// Whether a thread has the lane, in a region or to spare.
+    /// Whether a thread has the fork deque: for a root fork, or as a spare.
     claimed: AtomicBool,
-    /// Whether a region lasts.
+    /// Whether a root fork uses it.
     active: AtomicBool,
-    /// Whether the region's thread is parked in a join.
+    /// Whether the root fork's thread is parked in a join.
     pub(super) parked: AtomicBool,
-    /// The job that runs the region; null on a foreign thread.
+    /// The job that runs the root fork; null on a foreign thread.
     job: AtomicPtr<job::Header>,
-    /// The [`RootJob`] of all forks that this one descends from.
+    /// The [`RootJob`] that the root fork descends from.
     root: AtomicPtr<job::Header>,
     ancestry: Mutex<Option<Ancestry>>,
-    /// The runtime that owns the lane.
+    /// The runtime that owns the fork deque.
     shared: *const Shared,
-    /// The lane that was made before this one.
+    /// The fork deque that was created before this one.
     pub(super) next: *const ForkDeque,
 }
 
-// SAFETY: the cells belong to the thread that claimed the lane; `next` never changes.
+// SAFETY: the cells belong to the thread that claimed the fork deque; `next` never changes.
 unsafe impl Sync for ForkDeque {}
 // SAFETY: as above.
 unsafe impl Send for ForkDeque {}
 
 impl ForkDeque {
-    /// A lane that the caller has claimed.
+    /// A fork deque, claimed by the caller.
     pub(super) fn new(shared: &Shared, next: *const ForkDeque) -> ForkDeque {
         ForkDeque {
             deque: Deque::new(),
@@ -82,24 +82,24 @@ impl ForkDeque {
         }
     }
 
-    /// The runtime that owns the lane.
+    /// The runtime that owns the fork deque.
     pub(super) fn shared(&self) -> &Shared {
-        // SAFETY: a runtime frees its lanes last.
+        // SAFETY: a runtime frees its fork deques last.
         unsafe { &*self.shared }
     }
 
-    /// Takes the lane for the calling thread, if no thread has it.
+    /// Claims the fork deque for the calling thread, if no thread has it.
     pub(super) fn claim(&self) -> bool {
-        // Acquire: pairs with the store in `unclaim`: the cells are as the last thread left them.
+        // Acquire: pairs with the store in `unclaim`. The cells are as the last thread left them.
         !self.claimed.load(Ordering::Relaxed) && !self.claimed.swap(true, Ordering::Acquire)
     }
 
-    /// Gives the lane back.
+    /// Gives the fork deque back.
     pub(super) fn unclaim(&self) {
         self.claimed.store(false, Ordering::Release);
     }
 
-    /// A region begins, run by `job`. `origin`: what it descends from, if it was stolen.
+    /// A root fork begins, run by `job`. `origin`: what it descends from, if it was stolen.
     pub(super) fn begin(&self, job: Option<JobPtr>, origin: Option<Origin>) {
         let root = origin
             .as_ref()
@@ -114,20 +114,20 @@ impl ForkDeque {
         self.active.store(true, Ordering::Release);
     }
 
-    /// From now on no cancel reaches what the region forks.
-    pub(super) fn cut_off(&self) {
-        let root = self.root().cut_off();
+    /// From now on no cancel reaches what the root fork forks.
+    pub(super) fn shield(&self) {
+        let root = self.root().shielded();
         self.root.store(root.into_raw(), Ordering::Relaxed);
     }
 
-    /// The region has ended.
+    /// The root fork has ended.
     pub(super) fn end(&self) {
         self.active.store(false, Ordering::Release);
         self.job.store(ptr::null_mut(), Ordering::Relaxed);
         self.root.store(ptr::null_mut(), Ordering::Relaxed);
     }
 
-    /// The region, which was stolen, has ended: what is forked here later descends from nobody.
+    /// The root fork, which was stolen, has ended: later ones here do not inherit its ancestry.
     pub(super) fn forget_ancestry(&self) {
         *lock(&self.ancestry) = None;
     }
@@ -136,26 +136,27 @@ impl ForkDeque {
         self.active.load(Ordering::Acquire)
     }
 
-    /// What the region descends from.
+    /// The root job that the root fork descends from.
     pub(super) fn root(&self) -> RootJob {
         RootJob::from_raw(self.root.load(Ordering::Relaxed))
     }
 
-    /// What those descend from that are forked here: while a cancel unwinds already, it does not reach them. By the
-    /// region's thread, or a thief that has just taken a half of the lane.
+    /// The root job of what is forked here. While a cancel already unwinds, the root job is shielded: the cancel does
+    /// not reach those forks. Called by the root fork's thread, or a thief that has just taken an entry.
     pub(super) fn root_of_forks(&self) -> RootJob {
-        match self.unwinds() {
-            true => self.root().cut_off(),
+        match self.is_unwinding() {
+            true => self.root().shielded(),
             false => self.root(),
         }
     }
 
-    /// Whether a cancel unwinds the region's job already, or the root. Both are alive: they run or wait for who asks.
-    fn unwinds(&self) -> bool {
+    /// Whether a cancel already unwinds the root fork's job, or the root job. Both are alive: they run the caller, or
+    /// wait for it.
+    fn is_unwinding(&self) -> bool {
         let job = ptr::NonNull::new(self.job.load(Ordering::Relaxed)).map(JobPtr::from_raw);
         let jobs = [job, self.root().canceller()];
         jobs.into_iter().flatten().any(|job| {
-            // SAFETY: it runs, or waits for, who asks.
+            // SAFETY: the job runs the caller, or waits for it.
             let header = unsafe { job.header() };
             header
                 .extensions
@@ -164,33 +165,33 @@ impl ForkDeque {
         })
     }
 
-    /// Whether `job` runs the region.
+    /// Whether `job` runs the root fork.
     pub(super) fn is_run_by(&self, job: &JobRef) -> bool {
         self.job.load(Ordering::Relaxed) == job.ptr().as_raw().as_ptr()
     }
 
-    /// Whether a cancel of `job` is one of the region: it descends from the job, or is its own.
+    /// Whether a cancel of `job` cancels the root fork, because the root fork is the job's own or descends from it.
     pub(super) fn is_cancelled_with(&self, job: &JobRef) -> bool {
         self.root().canceller() == Some(job.ptr())
     }
 
-    /// The job that runs the region, if that is still so when the reference is there.
+    /// The job that runs the root fork, if it still does once the reference is taken.
     pub(super) fn job(&self) -> Option<JobRef> {
         let address = self.job.load(Ordering::Relaxed);
         let block = ptr::NonNull::new(address)?;
-        // SAFETY: it is, or was a moment ago, a job's block; those stay mapped.
+        // SAFETY: the address is, or was a moment ago, that of a job's block; such blocks stay mapped.
         let job = unsafe { JobRef::from_block(block.cast()) }?;
-        // With the reference the block holds the same job as before, and if that runs the region now, it
-        // is the region's.
+        // While the reference is held, the block keeps its job. If that job runs the root fork now, it is the
+        // right one.
         (self.is_active() && self.is_run_by(&job)).then_some(job)
     }
 
-    /// The thefts that the region descends from.
+    /// The ancestry of the root fork; none if it was not stolen.
     pub(super) fn ancestry(&self) -> Option<Ancestry> {
         lock(&self.ancestry).clone()
     }
 
-    /// Whether the region computes at this moment, as far as can be told from outside: its thread does not
+    /// Whether the root fork computes at this moment, as far as another thread can see: its thread does not
     /// wait.
     pub(super) fn computes(&self) -> bool {
         if !self.is_active() || self.parked.load(Ordering::Relaxed) {
@@ -212,9 +213,9 @@ impl ThreadFork for ForkDeque {
 
     fn begin_wait(&self) -> WaitedBefore {
         let before = self.parked.swap(true, Ordering::Relaxed);
-        // Either whoever is about to sleep sees that there is room, or this sees the sleeper.
+        // Either a worker that is about to sleep sees the room, or this thread sees the sleeper.
         barrier::full();
-        fork_deques::room_for_another(self.shared());
+        fork_deques::wake_for_room(self.shared());
         match before {
             true => WaitedBefore::Yes,
             false => WaitedBefore::No,
@@ -231,22 +232,22 @@ impl ThreadFork for ForkDeque {
     }
 }
 
-/// The lane of the calling thread's root fork.
+/// The fork deque of the calling thread's root fork.
 #[inline(always)]
 pub(super) fn of(cx: &Context) -> Option<&ForkDeque> {
     let fork = cx.thread_fork_ptr()?.cast::<ForkDeque>();
-    // SAFETY: only lanes are set, and whoever set it stays inside the fork's runtime until it is replaced.
+    // SAFETY: only fork deques are set, and the caller that set it keeps the runtime alive until it is replaced.
     Some(unsafe { fork.as_ref() })
 }
 
-/// The lane that the calling thread keeps, if it keeps one; it keeps it no longer.
+/// Takes the fork deque that the calling thread keeps as a spare, if it has one.
 pub(super) fn take_spare(cx: &Context) -> Option<&ForkDeque> {
     let spare = cx.take_spare_thread_fork()?.cast::<ForkDeque>();
-    // SAFETY: only lanes are kept; the thread belongs to the lane's runtime, and gives the lane back before it ends.
+    // SAFETY: only fork deques are kept. The thread belongs to their runtime, and gives the spare back before it ends.
     Some(unsafe { spare.as_ref() })
 }
 
-/// The lane as a thread's context names it.
-pub(super) fn named(fork_deque: &ForkDeque) -> NonNull<dyn ThreadFork> {
+/// The fork deque as a thread's context keeps it.
+pub(super) fn as_thread_fork(fork_deque: &ForkDeque) -> NonNull<dyn ThreadFork> {
     NonNull::from(fork_deque as &dyn ThreadFork)
 }

@@ -1,9 +1,9 @@
-//! All lanes of a runtime: where thieves look, and how sleepers and cancels reach those who fork.
+//! All fork deques of a runtime: where thieves look, and how sleepers and cancels reach threads that fork.
 //!
-//! Lanes are made when a thread needs one and none is free, and stay in the list for good.
+//! A fork deque is created when a thread needs one and none is free, and stays in the list for good.
 //!
-//! At most as many regions compute at once as there are workers: a thread that was relieved goes on with its
-//! half, and its stand-in must not begin a further one each time.
+//! At most as many root forks compute at once as there are workers. A detached thread continues with its job,
+//! and each spare thread that replaces one must not begin a further root fork.
 
 #![allow(unsafe_code)]
 
@@ -18,16 +18,16 @@ use crate::{
     sys::{AtomicPtr, AtomicU64, Ordering, barrier},
 };
 
-/// Those of `shared`.
+/// The fork deques of `shared`.
 pub(super) fn of(shared: &Shared) -> &ForkDeques {
     let fork_deques = shared.forks.as_any().downcast_ref();
-    fork_deques.expect("the crate root makes them")
+    fork_deques.expect("the crate root creates them")
 }
 
 /// See the head of this file.
 pub(crate) struct ForkDeques {
     newest: AtomicPtr<ForkDeque>,
-    /// How many thefts there were; each gets a number.
+    /// How many steals there were; each gets a number.
     steals: AtomicU64,
 }
 
@@ -40,17 +40,17 @@ impl ForkDeques {
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &ForkDeque> {
-        // Acquire: pairs with the exchange in `claim`: the lane is complete.
+        // Acquire: pairs with the exchange in `claim`. The fork deque is complete.
         let mut fork_deque: *const ForkDeque = self.newest.load(Ordering::Acquire);
         iter::from_fn(move || {
-            // SAFETY: a lane in the list lives as long as the list.
+            // SAFETY: a fork deque in the list lives as long as the list.
             let current = unsafe { fork_deque.as_ref() }?;
             fork_deque = current.next;
             Some(current)
         })
     }
 
-    /// A lane for the calling thread: a free one, else a new one.
+    /// A fork deque for the calling thread: a free one, else a new one.
     pub(super) fn claim(&self, shared: &Shared) -> &ForkDeque {
         if let Some(fork_deque) = self.iter().find(|fork_deque| fork_deque.claim()) {
             return fork_deque;
@@ -64,10 +64,10 @@ impl ForkDeques {
                 .newest
                 .compare_exchange(next, fork_deque, order.0, order.1)
             {
-                // SAFETY: it is in the list now, and lives as long.
+                // SAFETY: the fork deque is in the list now, and lives as long as the list.
                 Ok(_) => return unsafe { &*fork_deque },
                 Err(newer) => {
-                    // SAFETY: it was made above, and nobody has seen it.
+                    // SAFETY: it was allocated above, and no other thread has seen it.
                     drop(unsafe { Box::from_raw(fork_deque) });
                     next = newer;
                 }
@@ -75,13 +75,13 @@ impl ForkDeques {
         }
     }
 
-    /// The number of a new theft.
+    /// The number of a new steal.
     pub(super) fn number(&self) -> u64 {
         self.steals.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Whether anybody forks at this moment.
-    pub(super) fn are_active(&self) -> bool {
+    /// Whether any thread forks at this moment.
+    fn any_active(&self) -> bool {
         self.iter().any(ForkDeque::is_active)
     }
 }
@@ -89,13 +89,13 @@ impl ForkDeques {
 impl Forks<Shared> for ForkDeques {
     fn steal(&self, shared: &Shared) -> Option<Runnable> {
         match sees_work(shared) {
-            true => steal_anyhow(shared),
+            true => steal_any(shared),
             false => None,
         }
     }
 
     fn steal_for_driver(&self, shared: &Shared) -> Option<Runnable> {
-        steal_anyhow(shared)
+        steal_any(shared)
     }
 
     fn sees_work(&self, shared: &Shared) -> bool {
@@ -103,7 +103,7 @@ impl Forks<Shared> for ForkDeques {
     }
 
     fn wants_helpers(&self, shared: &Shared) -> bool {
-        self.are_active() && may_steal(shared)
+        self.any_active() && may_steal(shared)
     }
 
     fn ring_all(&self) {
@@ -113,14 +113,14 @@ impl Forks<Shared> for ForkDeques {
             rung = true;
         }
         if rung {
-            // Pairs with the light fence of a push: either it sees the ring, or the caller its entry.
+            // Pairs with the light fence of a push: either the push sees the ring, or the caller sees its entry.
             barrier::heavy();
         }
     }
 
     fn cancel_forks_of(&self, job: &JobRef) {
-        // Pairs with the fence in `Region::enter`: either a region that begins now sees the cancel, or it is
-        // seen here.
+        // Pairs with the fence in `RootFork::enter`: either a root fork that begins now sees the cancel, or this
+        // loop sees the root fork.
         barrier::full();
         for fork_deque in self.iter() {
             if fork_deque.is_run_by(job) {
@@ -149,14 +149,14 @@ impl Drop for ForkDeques {
     fn drop(&mut self) {
         let mut fork_deque = self.newest.load(Ordering::Acquire);
         while !fork_deque.is_null() {
-            // SAFETY: `claim` made it, and its runtime is gone, so that no thread has it.
+            // SAFETY: `claim` allocated it, and its runtime is gone, so no thread has it.
             let owned = unsafe { Box::from_raw(fork_deque) };
             fork_deque = owned.next.cast_mut();
         }
     }
 }
 
-/// Whether a further region may compute.
+/// Whether a further root fork may compute.
 pub(super) fn may_steal(shared: &Shared) -> bool {
     let computing = of(shared)
         .iter()
@@ -165,10 +165,10 @@ pub(super) fn may_steal(shared: &Shared) -> bool {
     computing < shared.workers.len()
 }
 
-/// A region no longer computes, so that another one may. Calls whoever sleeps for want of that: no push did,
-/// as long as there was no room.
-pub(super) fn room_for_another(shared: &Shared) {
-    if shared.sleepers.sleeping() == 0 || !of(shared).are_active() {
+/// A root fork no longer computes, so another one may. Wakes a worker that sleeps because there was no room: no
+/// push woke it meanwhile.
+pub(super) fn wake_for_room(shared: &Shared) {
+    if shared.sleepers.sleeping() == 0 || !of(shared).any_active() {
         return;
     }
     for fork_deque in of(shared).iter() {
@@ -179,7 +179,7 @@ pub(super) fn room_for_another(shared: &Shared) {
     }
 }
 
-/// Whether there is a half that a worker could steal.
+/// Whether there is a stack job that a worker could steal.
 pub(super) fn sees_work(shared: &Shared) -> bool {
     of(shared)
         .iter()
@@ -187,7 +187,7 @@ pub(super) fn sees_work(shared: &Shared) -> bool {
         && may_steal(shared)
 }
 
-fn steal_anyhow(shared: &Shared) -> Option<Runnable> {
+fn steal_any(shared: &Shared) -> Option<Runnable> {
     of(shared)
         .iter()
         .filter(|fork_deque| fork_deque.deque.has_entries())

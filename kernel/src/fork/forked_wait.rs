@@ -33,7 +33,7 @@ pub(super) fn wait_for<F: Future>(
 ) -> (F::Output, Option<Payload>) {
     // Not the context's: a foreign thread that waits in a join has none.
     let Some(shared) = shared::find(fork_deque.shared().id()) else {
-        report::impossible("a runtime went while a thread forked in it");
+        report::impossible("a runtime ended while a thread forked in it");
     };
     let mut owed = None;
     loop {
@@ -60,7 +60,7 @@ pub(super) fn give_way(owed: Option<Payload>) {
     if payload.is::<CancelUnwind>()
         && let Some(job) = context::here().job_ref()
     {
-        job.header().extensions.lock().unwound = true;
+        job.header().extensions.lock().unwound = false;
     }
     // Its destructor could panic.
     mem::forget(payload);

@@ -7,8 +7,8 @@ use crate::fork::{
     pieces,
 };
 
-/// Into how many pieces work is divided if nothing else is said: enough for many workers and uneven items,
-/// and few enough that dividing costs microseconds.
+/// Into how many pieces work is divided by default: enough for many workers and uneven items, and few enough
+/// that dividing costs microseconds.
 const PIECES: usize = 1024;
 
 /// How finely [`for_each`], [`map`] and [`reduce`] divide their items.
@@ -30,9 +30,9 @@ impl Grain {
         Grain::default()
     }
 
-    /// Pieces of more than half of `items` items, and at most of so many. With 0 as with 1.
+    /// Pieces of at most `items` items, and of more than half as many. 0 means the same as 1.
     ///
-    /// For few items that take very long it is 1, which [`Grain::auto`] comes to as well for up to 1024 items.
+    /// Use 1 for a few items that take very long; [`Grain::auto`] does so, too, for up to 1024 items.
     pub fn of(items: usize) -> Grain {
         Grain { items: Some(items) }
     }
@@ -53,7 +53,7 @@ impl Grain {
     /// As [`try_for_each`].
     ///
     /// # Errors
-    /// The error of the first item that has one.
+    /// The error of the first item that fails.
     pub fn try_for_each<S: IntoParts, E: Send>(
         self,
         items: S,
@@ -71,7 +71,7 @@ impl Grain {
     /// As [`try_map`].
     ///
     /// # Errors
-    /// The error of the first item that has one.
+    /// The error of the first item that fails.
     pub fn try_map<S: IntoParts, R: Send, E: Send>(
         self,
         items: S,
@@ -105,7 +105,7 @@ impl Grain {
     /// As [`try_reduce`].
     ///
     /// # Errors
-    /// The error of the first item that has one.
+    /// The error of the first item that fails.
     pub fn try_reduce<S: IntoParts, R: Send, E: Send>(
         self,
         items: S,
@@ -143,10 +143,10 @@ fn never<R>(result: Result<R, Infallible>) -> R {
     }
 }
 
-/// Runs `f` on every item, on several workers if some have nothing to do.
+/// Runs `f` on every item, on several workers if some are idle.
 ///
 /// # Panics
-/// With the panic of the first item that panics; items before it have run, later ones may have.
+/// With the panic of the first item that panics. Items before it have run; later ones may have.
 ///
 /// ```
 /// let mut numbers = vec![1, 2, 3];
@@ -157,14 +157,14 @@ pub fn for_each<S: IntoParts>(items: S, f: impl Fn(S::Item) + Sync) {
     Grain::auto().for_each(items, f);
 }
 
-/// Runs `f` on every item until it fails, on several workers if some have nothing to do.
+/// Runs `f` on every item until one fails, on several workers if some are idle.
 ///
 /// # Errors
-/// The error of the first item that has one, whichever worker is faster; items before it have run, later
-/// ones may have.
+/// The error of the first item that fails, whichever worker is faster. Items before it have run; later ones
+/// may have.
 ///
 /// # Panics
-/// With the panic of the first item that panics, if no earlier one has an error.
+/// With the panic of the first item that panics, if no earlier one fails.
 ///
 /// ```
 /// let odd = weald_kernel::fork::try_for_each(0..100, |number| match number % 7 {
@@ -180,7 +180,7 @@ pub fn try_for_each<S: IntoParts, E: Send>(
     Grain::auto().try_for_each(items, f)
 }
 
-/// What `f` makes of every item, in the order of the items.
+/// Returns what `f` makes of every item, in the order of the items.
 ///
 /// # Panics
 /// As [`for_each`].
@@ -212,11 +212,11 @@ pub fn try_map<S: IntoParts, R: Send, E: Send>(
     Grain::auto().try_map(items, f)
 }
 
-/// Combines what `map` makes of every item. None if there is no item.
+/// Combines what `map` makes of every item. None if there are no items.
 ///
-/// Neighbours are combined, always in the order of the items; `combine` should be associative. In which pairs
-/// follows from the number of items only, so that the result is the same each time even if it is not quite,
-/// as with fractions.
+/// `combine` gets neighbours, always in the order of the items, and should be associative. Only the number of
+/// items decides which pairs are combined. So the result is the same each time even if `combine` is not quite
+/// associative, as with floating-point sums.
 ///
 /// # Panics
 /// As [`for_each`].

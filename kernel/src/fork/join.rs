@@ -1,15 +1,15 @@
-//! `join`: two halves of a computation, of which another thread may take the second.
+//! `join`: runs two halves of a computation; another thread may take the second.
 //!
-//! Steps, on the way that is taken nearly always and costs a few instructions:
-//! 1. push the second half, run the first;
-//! 2. pop the second half, and run it here.
+//! The fast path, which is nearly always taken and costs a few instructions:
+//! 1. push the second half as a [`StackJob`], run the first;
+//! 2. pop the stack job, and run it here.
 //!
-//! Else, in the cold parts below:
-//! - the owner looks around after its push: somebody sleeps, or the job is cancelled, or the deque is full;
-//! - a thief has the second half: wait for it ([`StolenJob::wait`]);
-//! - the first half unwinds: the second one is run nevertheless, or dropped in a cancel, before the
-//!   unwinding goes on;
-//! - the stack nears its end: go on on a further one ([`depth`]).
+//! The slow paths, in the cold functions below:
+//! - the owner must look around after its push: a worker sleeps, the job is cancelled, or the deque is full;
+//! - a thief has the stack job: wait for the stolen job ([`StolenJob::wait`]);
+//! - the first half unwinds: the second is run nevertheless, or dropped in a cancel, before the unwinding
+//!   resumes;
+//! - the stack nears its end: continue on a new segment ([`depth`]).
 
 #![allow(unsafe_code)]
 
@@ -34,26 +34,26 @@ use crate::{
 
 /// Runs `f` and `g`, perhaps at the same time, and returns what both return.
 ///
-/// `f` runs on the calling thread. `g` can be taken by a worker that has nothing to do; else it runs on the
-/// calling thread after `f`. That costs a few nanoseconds more than two calls, so that it need not be
-/// avoided for small halves, and takes no memory.
+/// `f` runs on the calling thread. An idle worker may take `g`; otherwise `g` runs on the calling thread after
+/// `f`. A join costs a few nanoseconds more than two calls and allocates nothing, so even small halves may be
+/// forked.
 ///
-/// It can be called from anywhere: in a job, in a process, or on a thread that is none of Weald's, which then
-/// takes part itself beside the workers of its current runtime.
+/// It can be called from anywhere: in a job, in a process, or on a foreign thread, which then computes along
+/// with the workers of its current runtime.
 ///
-/// While it waits for `g` elsewhere, the calling thread runs parts of `g` only. So a lock that the caller
-/// holds is never wanted on top of it by anything but `f` and `g`. If `f` or `g` itself waits (`wait()`, a
-/// thread's `join`), its stack is left standing as in any job, and others run meanwhile.
+/// While another thread runs `g`, the calling thread waits and runs only parts of `g`. So only `f` and `g` can
+/// ever want a lock that the caller holds, on top of the caller's stack. If `f` or `g` itself waits (`wait()`,
+/// a thread's `join`), its stack is suspended as in any job, and other jobs run meanwhile.
 ///
 /// `g` may run as another job, on another OS thread: it sees neither the caller's thread-locals nor its name.
 ///
 /// # Panics
-/// With the panic of `f`, else that of `g`, after both have ended: `g` runs also if `f` panics. Also if the
-/// recursion needs more stack than [`Builder::fork_stack`](crate::Builder::fork_stack) allows.
+/// With the panic of `f`, else with that of `g`, after both have ended; `g` runs even if `f` panics. Also if
+/// the recursion needs more stack than [`Builder::fork_stack`](crate::Builder::fork_stack) allows.
 ///
 /// # Cancelling
-/// A cancel of the calling job unwinds it at its next `wait()` or fork, in either half and wherever that
-/// runs; a half that has not begun is dropped. The unwinding goes on when both have ended.
+/// A cancel of the calling job unwinds each half at its next `wait()` or fork, whichever thread runs it. A
+/// half that has not started is dropped. The unwinding resumes when both have ended.
 ///
 /// ```
 /// fn sum(numbers: &[u64]) -> u64 {
@@ -70,8 +70,8 @@ use crate::{
 /// assert_eq!(sum(&[1, 2, 3, 4]), 10);
 /// ```
 ///
-/// The deque follows Cilk ("The implementation of the Cilk-5 multithreaded language", 1998), and what runs
-/// while a join waits "Leapfrogging" (Wagner and Calder, 1993).
+/// The deque follows Cilk ("The implementation of the Cilk-5 multithreaded language", 1998); what runs while a
+/// join waits follows "Leapfrogging" (Wagner and Calder, 1993).
 #[inline]
 pub fn join<A, B, F, G>(f: F, g: G) -> (A, B)
 where
@@ -96,14 +96,14 @@ fn outermost<A, B>(f: impl FnOnce() -> A, g: impl FnOnce() -> B) -> (A, B) {
 fn join_on<A, B, G: FnOnce() -> B>(fork_deque: &ForkDeque, f: impl FnOnce() -> A, g: G) -> (A, B) {
     let half = StackJob::new(g);
     if (&raw const half).addr() < fork_deque.stack_end.get() {
-        // SAFETY: owner: nobody else has seen the half.
+        // SAFETY: owner: no other thread has seen the stack job.
         let g = unsafe { half.take() };
         return depth::segment(fork_deque, || join_on_segment(fork_deque, f, g));
     }
-    // SAFETY: the lane is that of the calling thread's region.
+    // SAFETY: the fork deque is that of the calling thread's root fork.
     let (place, look) = unsafe { fork_deque.deque.push(half.as_entry()) };
-    // Caught, and not left to a destructor: who waits for the second half must not be unwinding, because then
-    // its stack could not be left, and what it waits for may be bound to this thread.
+    // Caught, and not left to a destructor: a thread that waits for the second half must not be unwinding. It could
+    // not suspend its stack then, and what it waits for may be pinned to this thread.
     let first = || {
         if look {
             look_around(fork_deque);
@@ -117,9 +117,9 @@ fn join_on<A, B, G: FnOnce() -> B>(fork_deque: &ForkDeque, f: impl FnOnce() -> A
             resume_unwind(payload)
         }
     };
-    // SAFETY: as above; the halves that were pushed later have been popped.
+    // SAFETY: as above; entries that were pushed later have been popped.
     if unsafe { fork_deque.deque.pop(place) } {
-        // SAFETY: owner: the half was popped.
+        // SAFETY: owner: the stack job was popped.
         let g = unsafe { half.take() };
         return (a, g());
     }
@@ -135,7 +135,7 @@ fn join_on_segment<A, B>(
     join_on(fork_deque, f, g)
 }
 
-/// The result of the half at `place`, whose pop failed.
+/// The result of the stack job at `place`, whose pop failed.
 #[cold]
 #[inline(never)]
 fn settle<G: FnOnce() -> B, B>(fork_deque: &ForkDeque, half: &StackJob<G, B>, place: usize) -> B {
@@ -144,7 +144,7 @@ fn settle<G: FnOnce() -> B, B>(fork_deque: &ForkDeque, half: &StackJob<G, B>, pl
         let returned;
         (returned, unwinding) = wait(fork_deque, place, stolen_job);
         if returned == Returned::Ran {
-            // SAFETY: after: the thief's job is done.
+            // SAFETY: after: the stolen job is done.
             let outcome = unsafe { half.take_outcome() };
             match (unwinding, outcome) {
                 (None, Ok(b)) => return b,
@@ -152,7 +152,7 @@ fn settle<G: FnOnce() -> B, B>(fork_deque: &ForkDeque, half: &StackJob<G, B>, pl
             }
         }
     }
-    // SAFETY: owner: the half was never stolen, or was given back.
+    // SAFETY: owner: the stack job was never stolen, or was given back.
     let g = unsafe { half.take() };
     match unwinding {
         None => g(),
@@ -160,7 +160,7 @@ fn settle<G: FnOnce() -> B, B>(fork_deque: &ForkDeque, half: &StackJob<G, B>, pl
     }
 }
 
-/// What the first half, which unwound with `payload`, owes to the second, at `place`.
+/// Ends the stack job at `place` after the first half unwound with `payload`.
 #[cold]
 #[inline(never)]
 fn settle_unwinding<G: FnOnce() -> B, B>(
@@ -171,7 +171,7 @@ fn settle_unwinding<G: FnOnce() -> B, B>(
 ) {
     let cancelled = payload.is::<CancelUnwind>();
     let mut owed = None;
-    // SAFETY: the lane is that of the calling thread's region; later halves have been popped.
+    // SAFETY: the fork deque is that of the calling thread's root fork; later entries have been popped.
     let popped = unsafe { fork_deque.deque.pop(place) };
     if !popped && let Some(stolen_job) = judge(fork_deque, place) {
         if cancelled {
@@ -180,13 +180,13 @@ fn settle_unwinding<G: FnOnce() -> B, B>(
         let returned;
         (returned, owed) = wait(fork_deque, place, stolen_job);
         if returned == Returned::Ran {
-            // SAFETY: after: the thief's job is done.
+            // SAFETY: after: the stolen job is done.
             let outcome = unsafe { half.take_outcome() };
             forget_panics(move || outcome.map(drop).map_err(mem::forget));
             return give_way_unless(cancelled, owed);
         }
     }
-    // SAFETY: owner: the half was popped, or was given back.
+    // SAFETY: owner: the stack job was popped, or was given back.
     let g = unsafe { half.take() };
     match cancelled {
         true => forget_panics(|| drop(g)),
@@ -203,7 +203,7 @@ fn give_way_unless(cancelled: bool, owed: Option<Payload>) {
 }
 
 fn judge(fork_deque: &ForkDeque, place: usize) -> Option<StolenJob> {
-    // SAFETY: the lane is that of the calling thread's region, and the pop has just failed.
+    // SAFETY: the fork deque is that of the calling thread's root fork, and the pop has just failed.
     match unsafe { fork_deque.deque.judge(place) } {
         Verdict::Kept => None,
         Verdict::Stolen(stolen_job) => Some(stolen_job),
@@ -216,12 +216,12 @@ fn wait(
     stolen_job: StolenJob,
 ) -> (Returned, Option<Payload>) {
     let ended = stolen_job.wait(fork_deque);
-    // SAFETY: the lane is that of the calling thread's region, and the half was judged stolen.
+    // SAFETY: the fork deque is that of the calling thread's root fork, and the entry was judged stolen.
     unsafe { fork_deque.deque.give_up(place) };
     ended
 }
 
-/// Runs `act` while another unwinding is to go on.
+/// Runs `act` before another unwinding resumes; forgets a panic of `act`.
 fn forget_panics<R>(act: impl FnOnce() -> R) {
     let ended = catch_unwind(AssertUnwindSafe(|| drop(act())));
     if let Err(payload) = ended {
@@ -230,16 +230,16 @@ fn forget_panics<R>(act: impl FnOnce() -> R) {
     }
 }
 
-/// After a push that was told to: makes room, obeys a cancel, wakes whoever sleeps.
+/// After a push that asked for it: makes room, obeys a cancel, wakes a sleeper.
 #[cold]
 #[inline(never)]
 fn look_around(fork_deque: &ForkDeque) {
-    // SAFETY: the lane is that of the calling thread's region.
+    // SAFETY: the fork deque is that of the calling thread's root fork.
     unsafe { fork_deque.deque.reset_limit() };
     cancel::unwind_if_cancelled(fork_deque);
     let shared = fork_deque.shared();
     if shared.sleepers.sleeping() > 0 && fork_deques::may_steal(shared) {
-        // The bell stays rung while somebody sleeps: a searcher that is relied on now may sleep next.
+        // The deque stays rung while a worker sleeps: the searcher that is relied on now may sleep next.
         fork_deque.deque.ring();
         shared.wake_one();
     }

@@ -1,15 +1,15 @@
-//! Merge sort whose pieces and merges are shared; stable.
+//! Parallel merge sort: pieces and merges are forked; stable.
 //!
-//! Items move between the slice and a buffer as bytes. For each stretch of items one value says where they
-//! are, and where they must be in the end: a [`Stretch`] or a [`Merge`]. Whatever happens to that value, its
-//! destructor brings them there: after a panic of the comparison, or when a half is dropped by a cancel. So
-//! the slice ends with every item once.
+//! Items move between the slice and a buffer as bytes. For each stretch of items, one value records where they
+//! are and where they must end up: a [`Stretch`] or a [`Merge`]. Whatever happens to that value, its destructor
+//! moves the items there: also after a panic of the comparison, or when a cancel drops a stack job. So the slice
+//! always ends up with every item once.
 //!
 //! The safety argument, by situation:
-//! - *stretch*: the items lie in the slice, and the value alone may touch them and the same places of the
-//!   buffer; both are as long.
-//! - *merge*: the items of the two runs lie outside of `to`, which has room for all of them, and the value
-//!   alone may touch all three.
+//! - *stretch*: the items are in the slice. Only this value may touch them, and the same places of the buffer,
+//!   which is as long as the slice.
+//! - *merge*: the items of the two runs are outside `to`, which has room for all of them. Only this value may
+//!   touch all three.
 
 #![allow(unsafe_code)]
 
@@ -17,23 +17,23 @@ use std::{cmp::Ordering, mem, ptr, slice};
 
 use crate::fork::join;
 
-/// Where a stretch must be in the end.
+/// Where the items of a stretch must end up.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Half {
+enum Target {
     Slice,
     Buffer,
 }
 
-impl Half {
-    fn other(self) -> Half {
+impl Target {
+    fn other(self) -> Target {
         match self {
-            Half::Slice => Half::Buffer,
-            Half::Buffer => Half::Slice,
+            Target::Slice => Target::Buffer,
+            Target::Buffer => Target::Slice,
         }
     }
 }
 
-/// Sorts `items`, which are more than `grain`, of a type that has a size.
+/// Sorts `items`. There are more than `grain` of them, and their type is not zero-sized.
 pub(super) fn sort<T, C>(items: &mut [T], compare: &C, grain: usize)
 where
     T: Send,
@@ -44,17 +44,17 @@ where
         slice: items.as_mut_ptr(),
         buffer: buffer.as_mut_ptr(),
         len: items.len(),
-        goal: Half::Slice,
+        target: Target::Slice,
     };
     stretch.sort(compare, grain);
 }
 
-/// Items that lie in the slice, and must get to `goal`.
+/// Items that are in the slice, and must end up in `target`.
 struct Stretch<T> {
     slice: *mut T,
     buffer: *mut T,
     len: usize,
-    goal: Half,
+    target: Target,
 }
 
 // SAFETY: stretch: it owns its items.
@@ -74,11 +74,11 @@ impl<T: Send> Stretch<T> {
         merge.run(compare, grain);
     }
 
-    /// What is to be done when both parts have got to the other place than this stretch must.
+    /// The merge that remains once both halves of this stretch are sorted, in the other place.
     fn merge_later(&self, middle: usize) -> Merge<T> {
-        let (from, to) = match self.goal {
-            Half::Slice => (self.buffer, self.slice),
-            Half::Buffer => (self.slice, self.buffer),
+        let (from, to) = match self.target {
+            Target::Slice => (self.buffer, self.slice),
+            Target::Buffer => (self.slice, self.buffer),
         };
         Merge {
             left: Run {
@@ -86,7 +86,7 @@ impl<T: Send> Stretch<T> {
                 len: middle,
             },
             right: Run {
-                // SAFETY: stretch: the middle is inside.
+                // SAFETY: stretch: the middle is within the stretch.
                 first: unsafe { from.add(middle) },
                 len: self.len - middle,
             },
@@ -94,21 +94,21 @@ impl<T: Send> Stretch<T> {
         }
     }
 
-    /// Two stretches, which must get to the other place.
+    /// Two stretches, which must end up in the other place.
     fn divide(self, middle: usize) -> (Stretch<T>, Stretch<T>) {
-        let goal = self.goal.other();
+        let target = self.target.other();
         let left = Stretch {
             len: middle,
-            goal,
+            target,
             ..self
         };
         let right = Stretch {
-            // SAFETY: stretch: the middle is inside.
+            // SAFETY: stretch: the middle is within the stretch.
             slice: unsafe { self.slice.add(middle) },
             // SAFETY: as above.
             buffer: unsafe { self.buffer.add(middle) },
             len: self.len - middle,
-            goal,
+            target,
         };
         mem::forget(self);
         (left, right)
@@ -117,14 +117,14 @@ impl<T: Send> Stretch<T> {
 
 impl<T> Drop for Stretch<T> {
     fn drop(&mut self) {
-        if self.goal == Half::Buffer {
+        if self.target == Target::Buffer {
             // SAFETY: stretch.
             unsafe { ptr::copy_nonoverlapping(self.slice, self.buffer, self.len) };
         }
     }
 }
 
-/// Sorted items that lie beside each other.
+/// Contiguous sorted items.
 struct Run<T> {
     first: *mut T,
     len: usize,
@@ -132,13 +132,13 @@ struct Run<T> {
 
 impl<T> Run<T> {
     fn items(&self) -> &[T] {
-        // SAFETY: merge: they belong to the run's merge, which is borrowed.
+        // SAFETY: merge: the items belong to the run's merge, which is borrowed.
         unsafe { slice::from_raw_parts(self.first, self.len) }
     }
 
     fn divide(&self, index: usize) -> (Run<T>, Run<T>) {
         let right = Run {
-            // SAFETY: merge: the callers' index is inside.
+            // SAFETY: merge: the callers' index is within the run.
             first: unsafe { self.first.add(index) },
             len: self.len - index,
         };
@@ -150,7 +150,7 @@ impl<T> Run<T> {
     }
 }
 
-/// Two runs whose items must get to `to`, those of the left one first where they are equal.
+/// Two runs whose items must end up in `to`; of equal items, those of the left run come first.
 struct Merge<T> {
     left: Run<T>,
     right: Run<T>,
@@ -169,7 +169,7 @@ impl<T: Send> Merge<T> {
         join(|| first.run(compare, grain), || second.run(compare, grain));
     }
 
-    /// Two merges, the second of which has nothing that belongs before anything of the first.
+    /// Two merges; no item of the second belongs before an item of the first.
     fn divide<C: Fn(&T, &T) -> Ordering>(self, compare: &C) -> (Merge<T>, Merge<T>) {
         let (left, right) = (self.left.items(), self.right.items());
         let (left_at, right_at) = if left.len() >= right.len() {
@@ -197,7 +197,7 @@ impl<T: Send> Merge<T> {
         (first, second)
     }
 
-    /// Moves one item after the other; the destructor moves those of the run that is left over.
+    /// Moves one item after the other; the destructor moves what is left of either run.
     fn run_here<C: Fn(&T, &T) -> Ordering>(mut self, compare: &C) {
         while let ([left, ..], [right, ..]) = (self.left.items(), self.right.items()) {
             let run = match compare(right, left).is_lt() {

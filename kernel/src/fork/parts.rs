@@ -1,40 +1,40 @@
-//! What can be divided into parts that are worked on at the same time: slices and ranges.
+//! What can be divided into parts that are processed at the same time: slices and ranges.
 
 use std::ops::Range;
 
-/// Items with an order, which can be divided at any index.
+/// Ordered items that can be divided at any index.
 ///
-/// For `&[T]`, `&mut [T]` and ranges of integers; see [`IntoParts`] for what turns into these.
+/// Implemented for `&[T]`, `&mut [T]` and ranges of integers; see [`IntoParts`] for what converts into these.
 pub trait Parts: Send + Sized {
-    /// What one item is: a reference, or a number.
+    /// The type of an item: a reference, or a number.
     type Item;
 
-    /// How many items there are.
+    /// The number of items.
     fn len(&self) -> usize;
 
-    /// Whether there is no item.
+    /// Whether there are no items.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The first `index` items, and the others.
+    /// Returns the first `index` items, and the others.
     ///
     /// # Panics
     /// If there are fewer items than `index`.
     fn divide(self, index: usize) -> (Self, Self);
 
-    /// All items in their order.
+    /// All items, in order.
     fn items(self) -> impl Iterator<Item = Self::Item>;
 }
 
-/// What turns into [`Parts`]: all of these themselves, and references to vectors and arrays.
+/// What converts into [`Parts`]: every `Parts` itself, and references to vectors and arrays.
 pub trait IntoParts {
-    /// What it turns into.
+    /// What it converts into.
     type Parts: Parts<Item = Self::Item>;
-    /// What one item is.
+    /// The type of an item.
     type Item;
 
-    /// Its parts.
+    /// Converts it.
     fn into_parts(self) -> Self::Parts;
 }
 
@@ -84,12 +84,13 @@ macro_rules! ranges {
             }
 
             fn divide(self, index: usize) -> (Self, Self) {
-                assert!(index <= Parts::len(&self), "a range is divided inside of its bounds");
-                // It wraps only where the signed type is too small for the distance, and then back.
+                assert!(index <= Parts::len(&self), "a range is divided within its bounds");
+                // The cast wraps only where the signed type is too small for the distance, and the addition
+                // wraps back then.
                 #[allow(
                     clippy::cast_possible_truncation,
                     clippy::cast_possible_wrap,
-                    reason = "the index is not above the distance of the bounds"
+                    reason = "the index is at most the distance between the bounds"
                 )]
                 let middle = self.start.wrapping_add(index as $number);
                 (self.start..middle, middle..self.end)

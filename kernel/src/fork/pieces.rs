@@ -1,9 +1,9 @@
-//! Divides work into pieces, runs them by `join`, and puts the results together in their order.
+//! Divides work into pieces, runs them through `join`, and combines the results in order.
 //!
-//! How the work is divided follows from the number of items and the grain only. So results are put together
-//! in the same way whoever takes part, and sums of fractions come out the same to the last bit.
+//! Only the number of items and the grain decide how the work is divided. So results are combined in the same
+//! way whichever workers take part, and floating-point sums come out the same to the last bit.
 //!
-//! Of several failures that of the first item wins, whenever it comes: a piece is left out only if an earlier
+//! Of several failures, that of the first item wins, whenever it happens: a piece is skipped only if an earlier
 //! one has failed. A panic is a failure like an error.
 
 use std::{
@@ -19,11 +19,11 @@ enum PieceEnd<R, E> {
     Done(R),
     Failed(E),
     Panicked(Box<dyn Any + Send>),
-    /// A piece before it has failed.
-    LeftOut,
+    /// Not run, because an earlier piece has failed.
+    Skipped,
 }
 
-/// One division of work.
+/// How one call divides its work, and what it does with the pieces.
 struct Division<'a, L, C> {
     grain: usize,
     leaf: &'a L,
@@ -34,7 +34,7 @@ struct Division<'a, L, C> {
 
 /// Runs `leaf` on pieces of at most `grain` items, and combines their results in order.
 ///
-/// The error is that of the first piece that fails; the panic as well.
+/// The error, or the panic, is that of the first piece that fails.
 pub(super) fn run<P, R, E, L, C>(parts: P, grain: usize, leaf: &L, combine: &C) -> Result<R, E>
 where
     P: Parts,
@@ -53,7 +53,7 @@ where
         PieceEnd::Done(result) => Ok(result),
         PieceEnd::Failed(error) => Err(error),
         PieceEnd::Panicked(payload) => resume_unwind(payload),
-        PieceEnd::LeftOut => unreachable!("the first piece that fails is not left out"),
+        PieceEnd::Skipped => unreachable!("the first piece that fails is not skipped"),
     }
 }
 
@@ -88,14 +88,14 @@ impl<L, C> Division<'_, L, C> {
     where
         L: Fn(P) -> Result<R, E>,
     {
-        // Relaxed: at worst a piece is run in vain.
+        // Relaxed: at worst a piece runs in vain.
         if self.failed.load(Ordering::Relaxed) < first {
-            return PieceEnd::LeftOut;
+            return PieceEnd::Skipped;
         }
         self.guard(first, || (self.leaf)(parts))
     }
 
-    /// Runs `act`, and notes if it fails.
+    /// Runs `act`, and records a failure.
     fn guard<R, E>(&self, first: usize, act: impl FnOnce() -> Result<R, E>) -> PieceEnd<R, E> {
         let ended = match catch_unwind(AssertUnwindSafe(act)) {
             Ok(Ok(result)) => return PieceEnd::Done(result),

@@ -1,7 +1,7 @@
-//! A region: an outermost fork, from its beginning to its end, on the thread that runs it.
+//! A root fork: an outermost fork, from its beginning to its end, on the thread that runs it.
 //!
-//! The thread's context names the region's lane while the region is what its stack runs. A job that runs on
-//! top of it, while it waits, finds none there and begins a region of its own.
+//! The thread's context names the root fork's deque while the thread's stack runs the root fork. A job that runs
+//! nested on top of it, while it waits, finds none there and begins a root fork of its own.
 
 use crate::{
     fork::{
@@ -18,19 +18,19 @@ use crate::{
     sys::barrier,
 };
 
-/// What a stolen half descends from.
+/// What a stolen job descends from.
 pub(super) struct Origin {
     pub(super) root: RootJob,
     pub(super) ancestry: Ancestry,
 }
 
-/// Lasts until it is dropped.
+/// A root fork; ends when it is dropped.
 pub(super) struct RootFork<'a> {
     pub(super) fork_deque: &'a ForkDeque,
     is_stolen: bool,
 }
 
-/// Runs `act` with the lane of the calling thread's region, which begins here if there is none.
+/// Runs `act` with the fork deque of the calling thread's root fork, which begins here if there is none.
 pub(super) fn with_fork_deque<R>(act: impl FnOnce(&ForkDeque) -> R) -> R {
     let here = context::here();
     match fork_deque::of(here) {
@@ -43,7 +43,7 @@ pub(super) fn with_fork_deque<R>(act: impl FnOnce(&ForkDeque) -> R) -> R {
 }
 
 impl<'a> RootFork<'a> {
-    /// The calling thread, whose context is `here`, begins a region in the runtime `shared`.
+    /// Begins a root fork in the runtime `shared`, on the calling thread, whose context is `here`.
     pub(super) fn enter(
         here: &'a Context,
         shared: &'a Shared,
@@ -57,11 +57,11 @@ impl<'a> RootFork<'a> {
         fork_deque.stack_end.set(depth::end_of_stack());
         fork_deque.begin(here.job(), origin);
         if here.is_dropping() || here.is_panicking() {
-            fork_deque.cut_off();
+            fork_deque.shield();
         }
-        here.set_thread_fork(Some(fork_deque::named(fork_deque)));
+        here.set_thread_fork(Some(fork_deque::as_thread_fork(fork_deque)));
         if here.job().is_some() {
-            // Pairs with the fence in `Lanes::cancel_forks_of`.
+            // Pairs with the fence in `ForkDeques::cancel_forks_of`.
             barrier::full();
             if is_stolen {
                 cancel::inherit(fork_deque);
@@ -82,14 +82,14 @@ impl Drop for RootFork<'_> {
         }
         self.fork_deque.end();
         let shared = self.fork_deque.shared();
-        // Asked for anew: a fiber that moves may end its region on another thread.
+        // Read again: a fiber that moves may end its root fork on another thread.
         let here = context::again();
         here.set_thread_fork(None);
-        // A thread of the runtime keeps its lane, and gives it back when it ends.
+        // A thread of the runtime keeps its fork deque as a spare, and gives it back when it ends.
         let keeps = here.worker().is_some() && !shared.is_driven();
-        if !keeps || !here.keep_spare_thread_fork(fork_deque::named(self.fork_deque)) {
+        if !keeps || !here.keep_spare_thread_fork(fork_deque::as_thread_fork(self.fork_deque)) {
             self.fork_deque.unclaim();
         }
-        fork_deques::room_for_another(shared);
+        fork_deques::wake_for_room(shared);
     }
 }

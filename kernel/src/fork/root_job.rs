@@ -1,4 +1,4 @@
-//! The job at the root of forks: the one that forked first, and waits through its joins for all of them.
+//! The root job: the job that forked first, and waits through its joins for all its forks.
 
 #![allow(unsafe_code)]
 
@@ -6,15 +6,15 @@ use std::ptr::{self, NonNull};
 
 use crate::job::{Header, JobPtr};
 
-/// Marks a root whose cancel does not reach the forks.
-const CUT_OFF: usize = 1;
+/// Marks a root job whose cancel does not reach the forks.
+const SHIELDED: usize = 1;
 
-/// A root, as an address and no more; null on a foreign thread.
+/// A root job, as a bare address; null on a foreign thread.
 #[derive(Clone, Copy)]
 pub(super) struct RootJob(*mut Header);
 
-// SAFETY: an address, which is followed only while something runs or waits that was forked, for which the root
-// waits.
+// SAFETY: an address, which is followed only while something that was forked runs or waits. The root job waits for
+// that.
 unsafe impl Send for RootJob {}
 // SAFETY: as above.
 unsafe impl Sync for RootJob {}
@@ -24,13 +24,13 @@ impl RootJob {
         RootJob(job.map_or(ptr::null_mut(), |job| job.as_raw().as_ptr()))
     }
 
-    /// The same one, whose cancel does not reach the forks: a destructor that forks while its job unwinds is not
-    /// to be unwound by the same cancel once more.
-    pub(super) fn cut_off(self) -> RootJob {
-        RootJob(self.0.map_addr(|address| address | CUT_OFF))
+    /// The same root job, whose cancel does not reach the forks: a destructor that forks while its job unwinds must
+    /// not be unwound again by the same cancel.
+    pub(super) fn shielded(self) -> RootJob {
+        RootJob(self.0.map_addr(|address| address | SHIELDED))
     }
 
-    /// The word, for an atomic.
+    /// The address with its mark, for an atomic.
     pub(super) fn into_raw(self) -> *mut Header {
         self.0
     }
@@ -41,11 +41,11 @@ impl RootJob {
 
     /// The job; none on a foreign thread.
     pub(super) fn job(self) -> Option<JobPtr> {
-        NonNull::new(self.0.map_addr(|address| address & !CUT_OFF)).map(JobPtr::from_raw)
+        NonNull::new(self.0.map_addr(|address| address & !SHIELDED)).map(JobPtr::from_raw)
     }
 
-    /// The job whose cancel is one of the forks, too.
+    /// The job whose cancel also cancels the forks; none if shielded.
     pub(super) fn canceller(self) -> Option<JobPtr> {
-        self.job().filter(|_| self.0.addr() & CUT_OFF == 0)
+        self.job().filter(|_| self.0.addr() & SHIELDED == 0)
     }
 }

@@ -1,13 +1,13 @@
-//! A scope of forks: any number of parts that may borrow from outside of it, and end before it does.
+//! A scope of forks: any number of parts that may borrow from outside the scope, and end before it does.
 //!
-//! Parts wait in a queue of the scope. Its owner runs them when its body has ended; before that, and beside
-//! it, runners do: jobs that take parts from the queue until there are none. At most as many runners as
-//! workers are there at once.
+//! Parts queue in the scope. Its owner runs them once the scope's body has ended. Before that, and alongside the
+//! owner, runners do: jobs that take parts from the queue until it is empty. A scope has at most as many runners
+//! at once as the runtime has workers.
 //!
-//! While the owner waits it runs parts of its scope only, or holds its OS thread, until all parts wait, too.
+//! While the owner waits, it runs only parts of its scope, or holds its OS thread, until all parts wait, too.
 //!
 //! Why parts may borrow: [`scope`] returns, or unwinds, only when the queue is empty and no part runs. A runner
-//! that is left over finds an empty queue, and has borrowed nothing itself.
+//! that is left over finds an empty queue, and has itself borrowed nothing.
 
 #![allow(unsafe_code)]
 
@@ -49,40 +49,40 @@ pub struct Scope<'scope, 'env: 'scope> {
 struct ScopeParts {
     runtime: u16,
     site: &'static Location<'static>,
-    /// The job at the root of the owner's forks.
+    /// The root job of the owner's forks.
     root: RootJob,
     inner: Mutex<PartsState>,
 }
 
 #[derive(Default)]
 struct PartsState {
-    /// Parts that have not begun, with their numbers.
+    /// Parts that have not started, with their numbers.
     queue: VecDeque<(usize, Part)>,
     spawned: usize,
     running: usize,
     runners: usize,
-    /// The runners that run a part.
+    /// The runners that are running a part.
     at_work: Vec<JobRef>,
-    /// Whether the scope is cancelled, and parts are dropped instead of run.
+    /// Whether the scope is cancelled: parts are dropped instead of run.
     cancelled: bool,
     /// The panic of the part with the lowest number.
     panic: Option<(usize, Payload)>,
     owner: Option<Waker>,
 }
 
-/// Runs `body`, which may fork parts in the scope, and then what is left of these. When it returns, all parts
+/// Runs `body`, which may fork parts in the scope, and then the parts that are left. When it returns, all parts
 /// have ended.
 ///
-/// Parts may borrow whatever lives longer than the call, and may fork further parts. For two halves
-/// [`join`](crate::fork::join()) is much cheaper: a part takes an allocation and a lock. For parts that wait, rather than
-/// compute, there is [`weald_kernel::scope`](crate::api::scope()).
+/// Parts may borrow whatever outlives the call, and may fork further parts. For two halves,
+/// [`join`](crate::fork::join()) is much cheaper: a part takes an allocation and a lock. For parts that wait
+/// rather than compute, use [`weald_kernel::scope`](crate::api::scope::scope()).
 ///
 /// # Panics
-/// With the panic of `body`, else with that of the part which was spawned first among those that panicked; after
-/// all parts have ended.
+/// After all parts have ended: with the panic of `body`, else with that of the part that was spawned first among
+/// those that panicked.
 ///
 /// # Cancelling
-/// As [`join`](crate::fork::join()): parts that have not begun are dropped.
+/// As [`join`](crate::fork::join()): parts that have not started are dropped.
 ///
 /// ```
 /// let mut counts = [0; 3];
@@ -149,7 +149,7 @@ impl PartsState {
         })
     }
 
-    /// Whether every part that runs has its stack standing.
+    /// Whether every part that runs has its stack suspended.
     fn all_wait(&self) -> bool {
         let waits = |job: &JobRef| job.header().waits_with_stack();
         self.at_work.len() == self.running && self.at_work.iter().all(waits)
@@ -157,7 +157,7 @@ impl PartsState {
 
     fn keep_first(&mut self, number: usize, payload: Payload) {
         match &self.panic {
-            // Its destructor could panic too.
+            // The payload's destructor could panic too.
             Some((first, _)) if *first < number => mem::forget(payload),
             _ => mem::forget(self.panic.replace((number, payload))),
         }
@@ -177,7 +177,7 @@ impl<'scope> Scope<'scope, '_> {
 impl ScopeParts {
     fn push(self: &Arc<ScopeParts>, part: Part) {
         let Some(shared) = shared::find(self.runtime) else {
-            report::impossible("a runtime went while a thread forked in it");
+            report::impossible("a runtime ended while a thread forked in it");
         };
         let mut inner = lock(&self.inner);
         let number = inner.spawned;
@@ -210,7 +210,7 @@ impl ScopeParts {
             false => (taken.part)(),
         }));
         if let Err(payload) = ended {
-            // The owner's cancel unwinds whichever part it runs, and is the whole scope's.
+            // The owner's cancel unwinds whichever part the owner runs, and cancels the whole scope.
             if payload.is::<CancelUnwind>() {
                 self.cancel();
             }
@@ -234,7 +234,8 @@ impl ScopeParts {
         lock(&self.inner).cancelled = true;
     }
 
-    /// Runs and awaits all parts. The unwinding that the caller owes comes back.
+    /// Runs all parts, or waits for them. Returns the payload with which the caller must unwind, if it is cancelled
+    /// meanwhile.
     fn end(&self, fork_deque: &ForkDeque) -> Option<Payload> {
         let mut owed = None;
         loop {
@@ -268,15 +269,15 @@ impl ScopeParts {
 /// A job that runs parts until there are none.
 struct PartRunner {
     parts: Arc<ScopeParts>,
-    /// Whether it counts among the scope's runners.
+    /// Whether the scope's count of runners includes it.
     counted: bool,
 }
 
 impl PartRunner {
     fn run(mut self) {
         while let Some(taken) = self.take() {
-            // Ends before the part's end is counted: until then the root of its forks waits for it.
-            let is_cancelled = self.run_in_region(taken);
+            // The part's root fork ends before the part's end is counted: until then its root job waits.
+            let is_cancelled = self.run_in_root_fork(taken);
             self.parts.count_end();
             if is_cancelled {
                 return;
@@ -284,7 +285,7 @@ impl PartRunner {
         }
     }
 
-    /// The next part. If there is none the runner no longer counts, so that the next part gets a new one.
+    /// The next part. If there is none, the runner is no longer counted, so that the next part gets a new runner.
     fn take(&mut self) -> Option<Taken> {
         let mut inner = lock(&self.parts.inner);
         let taken = inner.take();
@@ -295,8 +296,8 @@ impl PartRunner {
         taken
     }
 
-    /// Runs a part as what the scope's owner forked. Whether the runner is cancelled.
-    fn run_in_region(&self, taken: Taken) -> bool {
+    /// Runs a part as a fork of the scope's owner. Returns whether the runner is cancelled.
+    fn run_in_root_fork(&self, taken: Taken) -> bool {
         let here = context::here();
         let (Some(shared), Some(job)) = (here.shared(), here.job_ref()) else {
             report::impossible("a runner is no job");
@@ -306,7 +307,7 @@ impl PartRunner {
             ancestry: Arc::from([fork_deques::of(shared).number()]),
         };
         lock(&self.parts.inner).at_work.push(job.clone());
-        let _region = RootFork::enter(here, shared, Some(origin));
+        let _root_fork = RootFork::enter(here, shared, Some(origin));
         self.parts.run(taken);
         lock(&self.parts.inner)
             .at_work

@@ -1,21 +1,21 @@
-//! Sorting with what idle workers there are: stable by merging, unstable by partition.
+//! Parallel sorting with idle workers: stable by merging, unstable by partitioning.
 //!
-//! Pieces are sorted by the standard library; here they are divided and put together.
+//! The standard library sorts the pieces; this file divides and combines them.
 
 use std::cmp::Ordering;
 
 use crate::fork::{join, merge};
 
-/// Slices up to this length are left to the standard library as a whole.
+/// The standard library sorts slices up to this length as a whole.
 const SMALL: usize = 4096;
-/// Into how many pieces a long slice is divided, about.
+/// Into about how many pieces a long slice is divided.
 const PIECES: usize = 128;
 
 fn grain(len: usize) -> usize {
     SMALL.max(len / PIECES)
 }
 
-/// Sorts `items`; what is equal stays in its order. See [`sort_by`].
+/// Sorts `items`; equal items keep their order. See [`sort_by`].
 ///
 /// ```
 /// let mut numbers = vec![3, 1, 2];
@@ -26,7 +26,8 @@ pub fn sort<T: Ord + Send>(items: &mut [T]) {
     sort_by(items, T::cmp);
 }
 
-/// Sorts `items` by what `key` makes of each; what has equal keys stays in its order. See [`sort_by`].
+/// Sorts `items` by the key that `key` returns for each; items with equal keys keep their order. See
+/// [`sort_by`].
 ///
 /// ```
 /// let mut words = ["ccc", "a", "bb", "d"];
@@ -37,11 +38,11 @@ pub fn sort_by_key<T: Send, K: Ord>(items: &mut [T], key: impl Fn(&T) -> K + Syn
     sort_by(items, |a, b| key(a).cmp(&key(b)));
 }
 
-/// Sorts `items` in the order of `compare`; what is equal stays in its order. O(n log n) comparisons, and
-/// memory for n further items.
+/// Sorts `items` in the order of `compare`; equal items keep their order. O(n log n) comparisons, and memory
+/// for n further items.
 ///
 /// # Panics
-/// If `compare` does, and perhaps if it is no total order. The items then are in some order, each once.
+/// If `compare` does, and perhaps if it is not a total order. The items are then in some order, each once.
 ///
 /// ```
 /// let mut numbers = vec![3, 1, 2];
@@ -56,7 +57,7 @@ pub fn sort_by<T: Send>(items: &mut [T], compare: impl Fn(&T, &T) -> Ordering + 
     merge::sort(items, &compare, grain);
 }
 
-/// Sorts `items`; what is equal may change places. See [`sort_unstable_by`].
+/// Sorts `items`; equal items may change places. See [`sort_unstable_by`].
 ///
 /// ```
 /// let mut numbers = vec![3, 1, 2];
@@ -67,7 +68,7 @@ pub fn sort_unstable<T: Ord + Send>(items: &mut [T]) {
     sort_unstable_by(items, T::cmp);
 }
 
-/// Sorts `items` by what `key` makes of each; what has equal keys may change places. See
+/// Sorts `items` by the key that `key` returns for each; items with equal keys may change places. See
 /// [`sort_unstable_by`].
 ///
 /// ```
@@ -79,8 +80,8 @@ pub fn sort_unstable_by_key<T: Send, K: Ord>(items: &mut [T], key: impl Fn(&T) -
     sort_unstable_by(items, |a, b| key(a).cmp(&key(b)));
 }
 
-/// Sorts `items` in the order of `compare`; what is equal may change places, in the same way each time.
-/// O(n log n) comparisons, no memory.
+/// Sorts `items` in the order of `compare`; equal items may change places, in the same way each time.
+/// O(n log n) comparisons; allocates nothing.
 ///
 /// # Panics
 /// As [`sort_by`].
@@ -95,8 +96,8 @@ pub fn sort_unstable_by<T: Send>(items: &mut [T], compare: impl Fn(&T, &T) -> Or
     partition_and_sort(items, &compare, grain(items.len()), levels);
 }
 
-/// Quicksort down to pieces of `grain` items. After `levels` bad pivots in a row the standard library, whose
-/// bound does not depend on pivots, does the rest.
+/// Quicksort down to pieces of `grain` items. At a depth of `levels`, which only bad pivots reach, the standard
+/// library does the rest: its bound does not depend on pivots.
 fn partition_and_sort<T, C>(items: &mut [T], compare: &C, grain: usize, levels: u32)
 where
     T: Send,
@@ -113,7 +114,8 @@ where
     );
 }
 
-/// Puts one item to where it belongs, with none that is greater before it and none that is less behind.
+/// Moves one item to its final place, with no greater item before it and no lesser one after it. Returns that
+/// place.
 fn partition<T>(items: &mut [T], compare: &impl Fn(&T, &T) -> Ordering) -> usize {
     let pivot = median_of_medians(items, compare);
     items.swap(0, pivot);
@@ -131,7 +133,7 @@ fn partition<T>(items: &mut [T], compare: &impl Fn(&T, &T) -> Ordering) -> usize
         if left >= right {
             break;
         }
-        // Equal items change places too, so that many of them divide evenly.
+        // Equal items change places too, so that a slice with many of them divides evenly.
         rest.swap(left, right - 1);
         left += 1;
         right -= 1;

@@ -1,12 +1,12 @@
-//! A forked half: a closure in the stack frame of its join, which the owner or a thief runs.
+//! A stack job: a closure in the stack frame of its join, which the owner or a thief runs.
 //!
 //! Who may touch it, by situation:
-//! - *owner*: the join that made it, before it is pushed and after it was popped or given back;
-//! - *thief*: the one that stole it, until its job is done;
-//! - *after*: the owner again, once that job is done.
+//! - *owner*: the join that created it, before the push and after it was popped or given back;
+//! - *thief*: the thread that stole it, until the stolen job is done;
+//! - *after*: the owner again, once the stolen job is done.
 //!
-//! The [`Deque`](crate::fork::deque::Deque) and the end of the thief's job hand it from one to the next. It does
-//! not move in between, and its frame stays until the join has it back, also when it unwinds.
+//! The [`Deque`](crate::fork::deque::Deque) and the end of the stolen job pass the stack job on from one to the
+//! next. It never moves in between, and its frame stays until the join has it back, even if the join unwinds.
 
 #![allow(unsafe_code)]
 
@@ -20,13 +20,13 @@ use std::{
 /// What a closure left: its result, or the payload of its panic.
 pub(super) type ClosureResult<B> = Result<B, Box<dyn Any + Send>>;
 
-/// What thieves see of a half.
+/// What thieves see of a stack job.
 pub(super) struct EntryHeader {
-    /// Runs the closure, and keeps its outcome in the half.
+    /// Runs the closure, and keeps its outcome in the stack job.
     run: unsafe fn(*const EntryHeader),
 }
 
-/// A half whose closure is `G`.
+/// A stack job whose closure is `G`.
 #[repr(C)]
 pub(super) struct StackJob<G, B> {
     header: EntryHeader,
@@ -44,7 +44,7 @@ impl<G: FnOnce() -> B, B> StackJob<G, B> {
         }
     }
 
-    /// The address by which thieves know it.
+    /// The address that thieves get.
     #[inline(always)]
     pub(super) fn as_entry(&self) -> *mut EntryHeader {
         std::ptr::from_ref(self).cast::<EntryHeader>().cast_mut()
@@ -53,41 +53,41 @@ impl<G: FnOnce() -> B, B> StackJob<G, B> {
     /// Takes the closure out.
     ///
     /// # Safety
-    /// Owner; nobody has taken the closure.
+    /// Owner; the closure has not been taken.
     #[inline(always)]
     pub(super) unsafe fn take(&self) -> G {
-        // SAFETY: owner: nobody else touches the half.
+        // SAFETY: owner: nobody else touches the stack job.
         let func = unsafe { &*self.func.get() };
-        // SAFETY: the caller's promise: it is still there, and is read once.
+        // SAFETY: the caller's promise: the closure is still there, and is read once.
         unsafe { func.assume_init_read() }
     }
 
     /// Takes the outcome out.
     ///
     /// # Safety
-    /// After: the thief has run the half, and its job is done.
+    /// After: the thief has run the stack job, and the stolen job is done.
     pub(super) unsafe fn take_outcome(&self) -> ClosureResult<B> {
-        // SAFETY: after: nobody else touches the half.
+        // SAFETY: after: nobody else touches the stack job.
         let outcome = unsafe { &*self.outcome.get() };
-        // SAFETY: `run` wrote it, and it is read once.
+        // SAFETY: `run` wrote the outcome, and it is read once.
         unsafe { outcome.assume_init_read() }
     }
 
-    unsafe fn run(half: *const EntryHeader) {
-        // SAFETY: `half` came from `as_entry` of a half of this very type, whose frame stays.
-        let half = unsafe { &*half.cast::<StackJob<G, B>>() };
+    unsafe fn run(entry: *const EntryHeader) {
+        // SAFETY: `entry` came from `as_entry` of a stack job of this very type, whose frame stays.
+        let stack_job = unsafe { &*entry.cast::<StackJob<G, B>>() };
         // SAFETY: thief: the closure is its own.
-        let func = unsafe { half.take() };
+        let func = unsafe { stack_job.take() };
         let outcome = catch_unwind(AssertUnwindSafe(func));
-        // SAFETY: thief: nobody else touches the half.
-        unsafe { (*half.outcome.get()).write(outcome) };
+        // SAFETY: thief: nobody else touches the stack job.
+        unsafe { (*stack_job.outcome.get()).write(outcome) };
     }
 }
 
-/// A half in the hands of its thief.
+/// A stack job as its thief holds it.
 pub(super) struct StolenEntry(*const EntryHeader);
 
-// SAFETY: thief: the closure and its result may move between threads: `join` asks for it.
+// SAFETY: thief: the closure and its result may move between threads: `join` requires `Send` of both.
 unsafe impl Send for StolenEntry {}
 
 impl StolenEntry {
@@ -97,9 +97,9 @@ impl StolenEntry {
         StolenEntry(entry)
     }
 
-    /// Runs the closure; a panic is kept in the half.
+    /// Runs the closure; a panic is kept in the stack job.
     pub(super) fn run(self) {
-        // SAFETY: thief: alive, because its join waits for the thief.
+        // SAFETY: thief: the stack job is alive, because its join waits for the stolen job.
         let run = unsafe { (*self.0).run };
         // SAFETY: thief, once: `self` is consumed.
         unsafe { run(self.0) };

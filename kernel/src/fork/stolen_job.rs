@@ -1,12 +1,12 @@
-//! A theft: a forked half that another thread took, as a job of its own.
+//! A stolen job: a stack job that another thread took, as a job of its own.
 //!
-//! The thief makes a job of what it stole, so that waiting, cancelling and relieving are what they are for
-//! any job, and leaves the job's handle in the place of the half. The owner waits for that job's end.
+//! The thief turns what it stole into a job, so that waiting, cancelling and retaking a worker work as for any
+//! job, and leaves the job's handle in the stack job's place. The owner waits for the end of that job.
 //!
-//! While the owner waits it runs only what descends from the stolen half; when there is nothing of that it
-//! holds its OS thread, and a stand-in serves the worker, unless the half waits, too ([`crate::scheduler::stackful::wait::hold_in`]).
-//! Who forks may hold a lock of `std`: an unrelated job on top of its stack could want that, and so could one that
-//! holds the thread to which the standing owner is bound.
+//! While the owner waits, it runs only descendants of the stolen job. When there are none, it holds its OS thread,
+//! and a spare thread serves the worker, unless the stolen job waits, too ([`wait::hold_in`]). The reason: a thread
+//! that forks may hold a lock of `std`. An unrelated job on top of its stack could want that lock; so could a job
+//! that holds the thread to which the suspended owner is pinned.
 
 #![allow(unsafe_code)]
 
@@ -34,61 +34,62 @@ use crate::{
     sys::spin_loop,
 };
 
-/// How often an owner looks for descendants of what it waits for before it gives its worker up; with
-/// the pauses about as long as giving up a worker and getting one back would take.
+/// How often an owner looks for descendants of the stolen job before it gives its worker up. With the pauses,
+/// that takes about as long as giving up a worker and getting one back.
 const WAIT_ROUNDS: usize = 200;
-/// How many pauses there are in a round.
+/// The number of pauses in a round.
 const PAUSES: usize = 10;
 
-/// What a thief leaves in the place of a half.
+/// What a thief leaves in the place of a stack job.
 pub(super) struct StolenJob {
     number: u64,
     job: JoinHandle<()>,
 }
 
-/// How a stolen half ended.
+/// How a stolen job ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Returned {
-    /// It ran; its outcome lies in the half.
+    /// It ran; its outcome is in the stack job.
     Ran,
-    /// The thief's runtime stopped before it ran: it is the owner's again.
+    /// The runtime stopped before it ran: the owner has the stack job back.
     Unrun,
 }
 
-/// What the thief's job needs.
+/// What the stolen job needs to run.
 struct StolenBody {
     runtime: u16,
     entry: StolenEntry,
     origin: Origin,
 }
 
-// SAFETY: the loot may move.
+// SAFETY: all its fields are `Send`.
 unsafe impl Send for StolenBody {}
 
 impl StolenBody {
     fn run(self) {
-        // Not the context's: a foreign thread that waits in a join has none.
+        // Not from the context: a foreign thread that waits in a join has no runtime there.
         let Some(shared) = shared::find(self.runtime) else {
-            report::impossible("a runtime went while a half was stolen in it");
+            report::impossible("a runtime ended while a job was stolen in it");
         };
-        let _region = RootFork::enter(context::here(), &shared, Some(self.origin));
+        let _root_fork = RootFork::enter(context::here(), &shared, Some(self.origin));
         self.entry.run();
     }
 }
 
-/// Steals the oldest half of `fork_deque`, if it is one of a region that `admits`, as a job that the caller runs or queues.
+/// Steals the oldest stack job of `fork_deque`, if `admits` accepts the deque, as a job that the caller runs or queues.
 pub(super) fn steal_from(
     shared: &Shared,
     fork_deque: &ForkDeque,
     admits: impl FnOnce(&ForkDeque) -> bool,
 ) -> Option<Runnable> {
-    // Asked once the half is out of its owner's reach: until then the lane may begin another region.
+    // `admits` is called once the owner can no longer pop the stack job: until then the deque may pass to another
+    // root fork.
     fork_deque.deque.thief().steal(
         || admits(fork_deque),
         |entry| {
             let number = fork_deques::of(shared).number();
-            let former = fork_deque.ancestry();
-            let ancestry: Vec<u64> = former
+            let inherited = fork_deque.ancestry();
+            let ancestry: Vec<u64> = inherited
                 .iter()
                 .flat_map(|ancestry| ancestry.iter().copied())
                 .chain([number])
@@ -109,7 +110,7 @@ fn make_job(
     origin: Origin,
 ) -> (Runnable, JoinHandle<()>) {
     let site = match origin.root.job() {
-        // SAFETY: the root is alive: it waits, through its joins, for the half that was just stolen.
+        // SAFETY: the root job is alive: it waits, through its joins, for the stack job that was just stolen.
         Some(root) => unsafe { root.header() }.extensions.site(),
         None => Location::caller(),
     };
@@ -121,7 +122,7 @@ fn make_job(
         flags: 0,
         refs: 1,
     };
-    // SAFETY: the caller has just stolen it.
+    // SAFETY: the caller has just stolen `entry`.
     let entry = unsafe { StolenEntry::new(entry) };
     let stolen = StolenBody {
         runtime: shared.id(),
@@ -129,37 +130,37 @@ fn make_job(
         origin,
     };
     let runnable = job::new(spec, |_| async move { stolen.run() });
-    // SAFETY: the one reference that the spec asked for.
+    // SAFETY: this is the one reference that the spec asked for.
     let reference = unsafe { runnable.claim_ref() };
-    // SAFETY: the job's only handle, and its output is `()`.
+    // SAFETY: this is the job's only handle, and the job's output is `()`.
     (runnable, unsafe { JoinHandle::new(reference) })
 }
 
 impl StolenJob {
-    /// Asks the stolen half to end.
+    /// Cancels the stolen job.
     pub(super) fn cancel(&self) {
         self.job.cancel();
     }
 
-    /// Waits for the end of the half that was stolen from `fork_deque`. With it comes the unwinding that the
-    /// caller owes, if it was cancelled meanwhile.
+    /// Waits for the end of this job, which was stolen from `fork_deque`. If the caller is cancelled meanwhile, also
+    /// returns the payload with which the caller must unwind.
     pub(super) fn wait(mut self, fork_deque: &ForkDeque) -> (Returned, Option<Payload>) {
         self.help(fork_deque);
-        let half = self.job.job().cloned();
-        let half = half.expect("a stolen half's job is joined once");
-        let half_waits = || half.header().waits_with_stack();
-        // A wait that unwinds for a cancel passes it on to the half.
-        let cancel = || cancel::cancel(&half);
+        let stolen = self.job.job().cloned();
+        let stolen = stolen.expect("a stolen job is joined once");
+        let stolen_waits = || stolen.header().waits_with_stack();
+        // A wait that unwinds for a cancel passes the cancel on to the stolen job.
+        let cancel = || cancel::cancel(&stolen);
         let handle = Pin::new(&mut self.job);
-        let (ended, owed) = forked_wait::wait_for(fork_deque, handle, &half_waits, &cancel);
+        let (ended, owed) = forked_wait::wait_for(fork_deque, handle, &stolen_waits, &cancel);
         match ended {
             Ok(()) => (Returned::Ran, owed),
             Err(JoinError::Cancelled) => (Returned::Unrun, owed),
-            Err(_) => report::impossible("a stolen half's job panicked"),
+            Err(_) => report::impossible("a stolen job panicked outside of its closure"),
         }
     }
 
-    /// Runs descendants of the half, as long as there are some or the half ends soon.
+    /// Runs descendants of the stolen job, as long as there are some or the stolen job ends soon.
     fn help(&self, fork_deque: &ForkDeque) {
         let (here, shared) = (context::here(), fork_deque.shared());
         let mut rounds = 0;
@@ -169,10 +170,10 @@ impl StolenJob {
                 .filter(|other| other.deque.has_entries() && self.is_ancestor_of(other))
                 .find_map(|other| steal_from(shared, other, |other| self.is_ancestor_of(other)));
             match descendant {
-                Some(half) => {
-                    // The descendant computes in a region of its own, or waits.
+                Some(descendant) => {
+                    // The descendant computes in a root fork of its own, or waits.
                     let _parked = ForkWait::begin(fork_deque);
-                    duties::run_nested(here, shared.stack_class(), half);
+                    duties::run_nested(here, shared.stack_class(), descendant);
                     rounds = 0;
                 }
                 None => rounds += 1,

@@ -1,7 +1,7 @@
 //! A job's body: its future, then its output, and the calls that know their types.
 //!
-//! Everything here is called through a [`VTable`] by [`crate::job`], whose head makes the argument for
-//! its safety; the blocks below point to the situations named there.
+//! Everything here is called through a [`VTable`]. [`crate::job::header`] makes the argument for its safety;
+//! the blocks below point to the situations named there.
 
 #![allow(unsafe_code)]
 
@@ -19,7 +19,7 @@ use crate::{
     memory::{self, BlockKind, Class},
 };
 
-/// What lies in the body, as [`Header::stage`] says.
+/// What the body holds: the values of [`Header::stage`].
 pub(crate) mod stage {
     pub(crate) const NOTHING: u8 = 0;
     pub(crate) const FUTURE: u8 = 1;
@@ -29,7 +29,7 @@ pub(crate) mod stage {
 /// Why a job has no output.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// Its future panicked; the payload.
+    /// Its future panicked, with this payload.
     Panicked(Box<dyn Any + Send>),
     /// It was cancelled.
     Cancelled,
@@ -38,22 +38,22 @@ pub(crate) enum Failure {
 /// What a job leaves behind.
 pub(crate) type Outcome<T> = Result<T, Failure>;
 
-/// The calls that a job's body needs, by its type.
+/// The calls that a job's body needs; one table for each type of future.
 pub(crate) struct VTable {
     pub(crate) poll: unsafe fn(NonNull<Header>, &mut Context<'_>) -> Poll<()>,
-    /// Puts a failure where the output would lie. The body holds nothing.
+    /// Puts a failure in the output's place. The body must hold nothing.
     pub(crate) fail: unsafe fn(NonNull<Header>, Failure),
     pub(crate) drop_future: unsafe fn(NonNull<Header>),
     pub(crate) drop_output: unsafe fn(NonNull<Header>),
-    /// Moves the output to where the second pointer points.
+    /// Moves the output to the second pointer's target.
     pub(crate) take_output: unsafe fn(NonNull<Header>, *mut ()),
     pub(crate) layout: Layout,
-    /// The class of its block.
+    /// The class of the job's block.
     pub(crate) class: Option<Class>,
     pub(crate) type_name: fn() -> &'static str,
 }
 
-/// A whole job, as it lies in its block.
+/// A whole job: the layout of its block.
 #[repr(C)]
 pub(crate) struct JobCell<F: Future> {
     header: Header,
@@ -79,7 +79,7 @@ impl<F: Future> JobCell<F> {
         type_name: std::any::type_name::<F>,
     };
 
-    /// Where the body of `job` lies.
+    /// The address of the body of `job`.
     pub(crate) fn body(job: NonNull<Header>) -> *mut Body<F> {
         let cell = job.cast::<Self>().as_ptr();
         // SAFETY: layout: the pointer has the whole cell's provenance, and the block is alive.
@@ -96,7 +96,7 @@ impl<F: Future> JobCell<F> {
             return Poll::Pending;
         };
         set_stage(job, stage::NOTHING);
-        // SAFETY: one runner; the stage above keeps anyone from dropping it again if this panics.
+        // SAFETY: one runner; the stage set above keeps the future from being dropped again if this panics.
         unsafe { ptr::drop_in_place(future) };
         // SAFETY: one runner; the body holds nothing and has room for either member.
         unsafe {
@@ -120,7 +120,7 @@ impl<F: Future> JobCell<F> {
 
     unsafe fn drop_future(job: NonNull<Header>) {
         set_stage(job, stage::NOTHING);
-        // SAFETY: one runner, or not Send on its home thread; the stage was FUTURE.
+        // SAFETY: one runner, and not Send on its own thread; the stage was FUTURE.
         unsafe { ptr::drop_in_place(Self::body(job).cast::<F>()) };
     }
 
@@ -134,7 +134,7 @@ impl<F: Future> JobCell<F> {
         set_stage(job, stage::NOTHING);
         // SAFETY: output: the caller owns it; the stage was OUTPUT.
         let output = unsafe { Self::body(job).cast::<Outcome<F::Output>>().read() };
-        // SAFETY: the caller's promise: a place for this very type.
+        // SAFETY: the caller's promise: a place for this type.
         unsafe { place.cast::<Outcome<F::Output>>().write(output) };
     }
 }
@@ -148,6 +148,6 @@ impl<F: Future> HasVTable<F> {
 
 /// Notes what the body holds.
 pub(crate) fn set_stage(job: NonNull<Header>, stage: u8) {
-    // SAFETY: alive: every caller holds the runnable or the output's right.
+    // SAFETY: alive: every caller holds the runnable or owns the output.
     unsafe { job.as_ref() }.set_stage(stage);
 }

@@ -1,80 +1,80 @@
-//! The list of things that end with a job.
+//! Exit hooks: closures that run when a job has ended.
 //!
-//! An end is told once, when the job is done in whichever way (value, panic, cancel) and its future is
-//! gone, and so is an output that nobody will take. Ends are told in the order in which they were
-//! attached, on the thread that ended the job; then whoever joins the job is woken.
+//! A hook runs once, after the job has ended in any way (value, panic, cancel), and after the job's future is
+//! dropped, as well as an output that no handle will take. Hooks run in the order of attachment, on the thread
+//! that ended the job; then the joiner is woken.
 
 use std::mem;
 
 use crate::job::JobRef;
 
-/// Something that is done when the job has ended.
+/// What to do when the job has ended.
 pub(crate) type ExitHook = Box<dyn FnOnce() + Send>;
 
-/// The ends of a job, in the order of attachment. Taking one off costs the logarithm of their number, on
-/// average: a parent may have any number of children, and each takes its own end off.
+/// The exit hooks of a job, in the order of attachment. Removing one takes logarithmic time on average: a parent
+/// may have any number of children, and each removes its own hook.
 #[derive(Default)]
 pub(crate) struct ExitHooks {
-    /// By number, which grows. Where one was taken off, a gap stays until there are too many.
+    /// In ascending order of number. A removed hook leaves a gap until there are too many gaps.
     list: Vec<(u64, Option<ExitHook>)>,
     gaps: usize,
-    /// The number of the next end.
+    /// The number of the next hook.
     next: u64,
 }
 
 impl ExitHooks {
-    fn push(&mut self, end: ExitHook) -> u64 {
+    fn push(&mut self, hook: ExitHook) -> u64 {
         let number = self.next;
         self.next += 1;
-        self.list.push((number, Some(end)));
+        self.list.push((number, Some(hook)));
         number
     }
 
     fn take(&mut self, number: u64) -> Option<ExitHook> {
         let place = self.list.binary_search_by_key(&number, |(n, _)| *n).ok()?;
-        let end = self.list[place].1.take()?;
+        let hook = self.list[place].1.take()?;
         self.gaps += 1;
         if self.gaps > self.list.len() / 2 {
-            self.list.retain(|(_, end)| end.is_some());
+            self.list.retain(|(_, hook)| hook.is_some());
             self.gaps = 0;
         }
-        Some(end)
+        Some(hook)
     }
 
     pub(crate) fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 
-    /// Takes all off, in their order.
+    /// Removes all hooks, in the order of attachment.
     pub(crate) fn take_all(&mut self) -> impl Iterator<Item = ExitHook> + use<> {
         self.gaps = 0;
         mem::take(&mut self.list)
             .into_iter()
-            .filter_map(|(_, end)| end)
+            .filter_map(|(_, hook)| hook)
     }
 }
 
-/// Takes an end off again.
+/// Detaches an exit hook again.
 pub(crate) struct Attached {
     job: JobRef,
     number: u64,
 }
 
-/// Attaches `end` to `job`. If the job is done, `end` is told at once.
-pub(crate) fn attach(job: JobRef, end: ExitHook) -> Attached {
-    let number = job.header().extensions.lock().exit_hooks.push(end);
+/// Attaches `hook` to `job`. If the job is done, the hook runs at once.
+pub(crate) fn attach(job: JobRef, hook: ExitHook) -> Attached {
+    let number = job.header().extensions.lock().exit_hooks.push(hook);
     let attached = Attached { job, number };
-    // After the push: a completion that looked at the list before it had set `DONE` before that.
+    // After the push: a completion that read the list before the push set `DONE` even earlier.
     if attached.job.header().state.is_done()
-        && let Some(end) = attached.take()
+        && let Some(hook) = attached.take()
     {
-        end();
+        hook();
     }
     attached
 }
 
 impl Attached {
-    /// Takes the end off, if it was not told yet.
+    /// Detaches the hook. False if it has run or is about to.
     pub(crate) fn detach(self) -> bool {
         self.take().is_some()
     }
@@ -89,35 +89,35 @@ impl Attached {
 mod tests {
     use super::*;
 
-    /// `count` ends, of which each notes its number when it is told.
-    fn noting(count: u64, told: &std::sync::Arc<std::sync::Mutex<Vec<u64>>>) -> ExitHooks {
+    /// `count` hooks, each of which notes its number when it runs.
+    fn noting(count: u64, ran: &std::sync::Arc<std::sync::Mutex<Vec<u64>>>) -> ExitHooks {
         let mut exit_hooks = ExitHooks::default();
         for number in 0..count {
-            let told = told.clone();
-            let pushed = exit_hooks.push(Box::new(move || told.lock().unwrap().push(number)));
+            let ran = ran.clone();
+            let pushed = exit_hooks.push(Box::new(move || ran.lock().unwrap().push(number)));
             assert_eq!(pushed, number);
         }
         exit_hooks
     }
 
     #[test]
-    fn what_is_left_is_told_in_the_order_of_attachment() {
-        let told = std::sync::Arc::default();
-        let mut exit_hooks = noting(100, &told);
+    fn hooks_that_are_left_run_in_the_order_of_attachment() {
+        let ran = std::sync::Arc::default();
+        let mut exit_hooks = noting(100, &ran);
         for number in (0..100).filter(|number| number % 7 != 3) {
             assert!(exit_hooks.take(number).is_some());
             assert!(exit_hooks.take(number).is_none());
         }
-        exit_hooks.take_all().for_each(|end| end());
+        exit_hooks.take_all().for_each(|hook| hook());
         let left: Vec<u64> = (0..100).filter(|number| number % 7 == 3).collect();
-        assert_eq!(*told.lock().unwrap(), left);
-        // Numbers are not used again, so that an end that was told is never taken for another.
+        assert_eq!(*ran.lock().unwrap(), left);
+        // Numbers are not reused, so a hook that has run is never mistaken for another.
         assert_eq!(exit_hooks.push(Box::new(|| ())), 100);
         assert!(exit_hooks.take(3).is_none());
     }
 
     #[test]
-    fn the_list_is_never_longer_than_twice_what_is_in_it() {
+    fn the_list_is_never_longer_than_twice_its_hooks() {
         const COUNT: u64 = 10_000;
         // From the front, from the back, and criss-cross (the factor is a prime).
         for order in [|n| n, |n| COUNT - 1 - n, |n| n * 7_919 % COUNT] {

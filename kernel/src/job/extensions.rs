@@ -1,7 +1,7 @@
-//! What only some jobs have: a name, wakers of others who wait for them, things that end with them.
+//! What only some jobs have: a name, wakers of those that wait for them, exit hooks.
 //!
-//! A job's extras word holds its spawn site until the first of these is needed, and a boxed
-//! [`ExtensionsBox`] from then on; so a plain parked job pays one word for all of it.
+//! A job's extensions word holds its spawn site until the first extension is needed, and a boxed
+//! [`ExtensionsBox`] from then on; so a plain parked job pays one word for all of them.
 
 #![allow(unsafe_code)]
 
@@ -20,12 +20,12 @@ use crate::{
     sys::{AtomicPtr, Mutex, MutexGuard, Ordering, lock},
 };
 
-/// Marks a word that still is a spawn site. Both kinds of pointee are aligned to more than 1.
+/// Marks a word that is still a spawn site. Both kinds of pointee are aligned to more than 1.
 const SITE: usize = 1;
-/// How often a name is tried for that must not be waited for. A thief holds the parts for some instructions.
+/// How often [`ExtensionsWord::try_name`] tries the lock, which other threads hold for some instructions only.
 const NAME_TRIES: usize = 100;
 
-/// The word.
+/// A spawn site or a box of extensions.
 pub(crate) struct ExtensionsWord(AtomicPtr<()>);
 
 struct ExtensionsBox {
@@ -33,30 +33,30 @@ struct ExtensionsBox {
     extensions: Mutex<Extensions>,
 }
 
-/// The parts, each by who uses it.
+/// The extensions of one job.
 #[derive(Default)]
 pub(crate) struct Extensions {
     /// Set at spawn; read by reports.
     pub(crate) name: Option<Box<str>>,
-    /// Who awaits the job's end; guarded by the state's `JOINER` bit.
+    /// Waits for the job's end; present if the state's `JOINER` bit is set.
     pub(crate) joiner: Option<Waker>,
-    /// Who receives from the job's inbox, if not the job itself; guarded by `RECEIVER`.
+    /// Receives from the job's inbox, if it is not the job itself; present if `RECEIVER` is set.
     pub(crate) receiver: Option<Waker>,
-    /// Who parks for the job, if it polls with another waker than the job's.
+    /// Parks in the job's name, if the park is polled with another waker than the job's.
     pub(crate) parker: Option<Waker>,
-    /// The job's thread while it is blocked in `wait()`; guarded by `BLOCKED`.
+    /// The job's thread while it is blocked in `wait()`; present if `BLOCKED` is set.
     pub(crate) blocked: Option<Thread>,
-    /// Whether `wait()` has unwound the job for its cancel; it does so once.
+    /// Whether `wait()` has unwound the job because of a cancel, which it does once.
     pub(crate) unwound: bool,
-    /// The job's number, if somebody asked for one.
+    /// The job's number, if one was asked for.
     pub(crate) number: u64,
-    /// The one thread that a local job may run on. Set at spawn.
+    /// The queue of the only thread that may run the job, if it is pinned. Set at spawn.
     pub(crate) pinned: Option<Arc<dyn Any + Send + Sync>>,
     /// The owner of the callbacks that the job starts.
     pub(crate) callbacks: Option<Arc<dyn Any + Send + Sync>>,
-    /// What the callback that the job runs is called, if it runs callbacks.
+    /// The name of the callback that the job runs, if it runs callbacks.
     pub(crate) callback: Option<fn() -> &'static str>,
-    /// What ends with the job.
+    /// What to do when the job has ended.
     pub(crate) exit_hooks: ExitHooks,
 }
 
@@ -68,7 +68,7 @@ impl ExtensionsWord {
 
     /// Where the job was spawned.
     pub(crate) fn site(&self) -> &'static Location<'static> {
-        // Acquire: pairs with the exchange in `extensions`.
+        // Acquire: pairs with the exchange in `lock`.
         let word = self.0.load(Ordering::Acquire);
         match as_site(word) {
             Some(site) => site,
@@ -76,7 +76,7 @@ impl ExtensionsWord {
         }
     }
 
-    /// The parts, if the job has any.
+    /// The extensions, if the job has any.
     pub(crate) fn lock_existing(&self) -> Option<MutexGuard<'_, Extensions>> {
         let word = self.0.load(Ordering::Acquire);
         as_site(word)
@@ -84,8 +84,8 @@ impl ExtensionsWord {
             .then(|| lock(&extensions(word).extensions))
     }
 
-    /// Calls `with` with the job's name, if it has one and nobody holds the parts for long: it may be the calling
-    /// thread that does. Neither locks nor allocates.
+    /// Calls `with` with the job's name, if it has one. Gives up if the lock stays taken: the calling thread itself
+    /// may hold it. Neither blocks nor allocates.
     pub(crate) fn try_name<R>(&self, with: impl FnOnce(&str) -> R) -> Option<R> {
         let word = self.0.load(Ordering::Acquire);
         if as_site(word).is_some() {
@@ -101,25 +101,25 @@ impl ExtensionsWord {
         extensions.name.as_deref().map(with)
     }
 
-    /// The parts, made now if the job had none.
+    /// The extensions, created now if the job had none.
     pub(crate) fn lock(&self) -> MutexGuard<'_, Extensions> {
         let word = self.0.load(Ordering::Acquire);
         let Some(site) = as_site(word) else {
             return lock(&extensions(word).extensions);
         };
-        let made = Box::into_raw(Box::new(ExtensionsBox {
+        let new = Box::into_raw(Box::new(ExtensionsBox {
             site,
             extensions: Mutex::default(),
         }));
         // AcqRel: publishes the box, or acquires the one that another thread published first.
         let won = self
             .0
-            .compare_exchange(word, made.cast(), Ordering::AcqRel, Ordering::Acquire);
+            .compare_exchange(word, new.cast(), Ordering::AcqRel, Ordering::Acquire);
         match won {
-            Ok(_) => lock(&extensions(made.cast()).extensions),
+            Ok(_) => lock(&extensions(new.cast()).extensions),
             Err(other) => {
-                // SAFETY: the box was made above and never published.
-                drop(unsafe { Box::from_raw(made) });
+                // SAFETY: the box was created above and never published.
+                drop(unsafe { Box::from_raw(new) });
                 lock(&extensions(other).extensions)
             }
         }
@@ -131,25 +131,25 @@ impl Drop for ExtensionsWord {
     fn drop(&mut self) {
         let word = self.0.load(Ordering::Acquire);
         if as_site(word).is_none() {
-            // SAFETY: an untagged word is a box that `extensions` published; this is its only owner.
-            drop_extras(unsafe { Box::from_raw(word.cast::<ExtensionsBox>()) });
+            // SAFETY: an untagged word is a box that `lock` published; this is its only owner.
+            drop_extensions(unsafe { Box::from_raw(word.cast::<ExtensionsBox>()) });
         }
     }
 }
 
-/// A waker that nobody woke may lie in it, and its destructor is user code; this may be a worker's thread.
+/// The box may hold a waker that was never woken, whose destructor is user code; this may be a worker's thread.
 #[inline(never)]
-fn drop_extras(extensions: Box<ExtensionsBox>) {
+fn drop_extensions(extensions: Box<ExtensionsBox>) {
     if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(extensions))) {
         report::waker_panicked(&panic_message(payload.as_ref()));
-        // Its own destructor could panic again.
+        // The payload's destructor could panic again.
         std::mem::forget(payload);
     }
 }
 
 fn as_site(word: *mut ()) -> Option<&'static Location<'static>> {
     let site = word.map_addr(|a| a & !SITE).cast::<Location<'static>>();
-    // SAFETY: a tagged word is the address of a location that lives for ever.
+    // SAFETY: a tagged word is the address of a location that lives forever.
     (word.addr() & SITE != 0).then(|| unsafe { &*site })
 }
 
@@ -158,8 +158,8 @@ fn extensions<'a>(word: *mut ()) -> &'a ExtensionsBox {
     unsafe { &*word.cast::<ExtensionsBox>() }
 }
 
-/// Inside the crate, because by its public face only a race leaves a waker in the extras of a job that
-/// is freed.
+/// These tests are inside the crate because, through the public API, only a race leaves a waker in the extensions
+/// of a job that is freed.
 #[cfg(test)]
 mod tests {
     use std::{
@@ -172,10 +172,10 @@ mod tests {
     use super::*;
     use crate::{JoinHandle, Runtime, sleep, spawn_local, yield_now};
 
-    /// How many operations a waker completes when it is dropped: more than the budget of a poll.
+    /// How many operations a waker completes when it is dropped: more than a poll's budget.
     const OPERATIONS: usize = 1_000;
 
-    /// Tells at its drop how many operations were ready: all of them, unless a job runs on the thread.
+    /// Sends, when dropped, how many operations were ready: all of them, unless a job runs on the thread.
     struct Completes(mpsc::Sender<usize>);
 
     impl Wake for Completes {
@@ -192,7 +192,7 @@ mod tests {
         }
     }
 
-    /// Leaves a [`Completes`] with `job`, which is then dropped with the job's last reference.
+    /// Leaves a [`Completes`] in `job`, which drops it with the last reference.
     fn leave_with(job: JoinHandle<()>) -> mpsc::Receiver<usize> {
         let (sender, receiver) = mpsc::channel();
         let waker = Waker::from(Arc::new(Completes(sender)));
@@ -200,7 +200,7 @@ mod tests {
         receiver
     }
 
-    /// Ends when the flag is set; nobody has to wake it, and so nobody else holds a reference.
+    /// Ends when the flag is set. It needs no wake, and so nothing else holds a reference.
     fn ends_at(flag: &Arc<AtomicBool>) -> impl Future<Output = ()> + Send + 'static {
         let flag = flag.clone();
         async move {
@@ -215,16 +215,16 @@ mod tests {
         let runtime = Runtime::builder().workers(1).build().unwrap();
         // On a worker.
         let flag = Arc::default();
-        let told = leave_with(runtime.spawn(ends_at(&flag)));
+        let dropped = leave_with(runtime.spawn(ends_at(&flag)));
         flag.store(true, Ordering::SeqCst);
-        assert_eq!(told.recv(), Ok(OPERATIONS));
+        assert_eq!(dropped.recv(), Ok(OPERATIONS));
         // On a thread in `block_on`.
         let ready = runtime.block_on(async {
             let flag = Arc::default();
-            let told = leave_with(spawn_local(ends_at(&flag)).unwrap());
+            let dropped = leave_with(spawn_local(ends_at(&flag)).unwrap());
             flag.store(true, Ordering::SeqCst);
             loop {
-                match told.try_recv() {
+                match dropped.try_recv() {
                     Ok(ready) => break ready,
                     Err(_) => yield_now().await,
                 }
@@ -232,13 +232,13 @@ mod tests {
         });
         assert_eq!(ready, OPERATIONS);
         // Queued, in a runtime that is dropped.
-        let told = leave_with(runtime.spawn(ends_at(&Arc::default())));
+        let dropped = leave_with(runtime.spawn(ends_at(&Arc::default())));
         drop(runtime);
-        assert_eq!(told.recv(), Ok(OPERATIONS));
+        assert_eq!(dropped.recv(), Ok(OPERATIONS));
     }
 
     #[test]
-    fn a_waker_that_panics_when_it_is_dropped_unwinds_nobody() {
+    fn a_waker_that_panics_when_dropped_unwinds_no_thread() {
         struct Panics;
         impl Wake for Panics {
             fn wake(self: Arc<Self>) {}

@@ -1,4 +1,4 @@
-//! Waking and dropping wakers that may be foreign: user code, which must not unwind a thread of the runtime.
+//! Waking wakers that may be foreign: user code, whose panic must not unwind a thread of the runtime.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -7,7 +7,7 @@ use std::{
 
 use crate::report::{self, panic_message};
 
-/// Wakes on a thread of the runtime, which a foreign waker, being user code, must not unwind.
+/// Wakes `waker`, if there is one. A panic of a foreign waker is reported and ends here.
 pub(crate) fn wake(waker: Option<task::Waker>) {
     let Some(waker) = waker else { return };
     if let Err(payload) = catch_unwind(AssertUnwindSafe(|| waker.wake())) {

@@ -1,6 +1,6 @@
-//! Posts: the nodes that travel through a job's word, typed for those who know the message.
+//! Message nodes: what travels through a job's state word, typed for code that knows the message.
 //!
-//! A node is one slab block of a link and a value, so a queued message costs its size and 8 bytes.
+//! A node is one slab block of a link and a value, so a queued message costs its size plus 8 bytes.
 
 #![allow(unsafe_code)]
 
@@ -11,7 +11,7 @@ use crate::{
     memory::{self, Owned},
 };
 
-/// A message on its way.
+/// The layout of a node.
 #[repr(C)]
 pub(crate) struct NodeLayout<T> {
     link: Link,
@@ -22,7 +22,7 @@ pub(crate) struct NodeLayout<T> {
 pub(crate) struct MessageNode<T>(Owned<NodeLayout<T>>);
 
 impl<T> MessageNode<T> {
-    /// A post to `job`.
+    /// A node for a message to `job`.
     #[inline(always)]
     pub(crate) fn new(value: T, job: JobPtr) -> MessageNode<T> {
         let node = NodeLayout {
@@ -39,7 +39,7 @@ impl<T> MessageNode<T> {
         self.0.into_inner().value
     }
 
-    /// Gives the node up to a stack.
+    /// Gives the node up, to be pushed onto a stack.
     #[inline(always)]
     pub(crate) fn into_link(self) -> NonNull<Link> {
         self.0.into_raw().cast()
@@ -54,26 +54,26 @@ impl<T> MessageNode<T> {
     }
 }
 
-/// The neighbourhood of `job`'s posts.
+/// The neighbourhood of `job`'s messages.
 #[inline(always)]
 fn neighbourhood(job: JobPtr) -> usize {
     job.as_raw().addr().get()
 }
 
-/// A post of the calling thread has joined others in `job`'s mailbox: the next may lie near them.
+/// Notes that the calling thread's message joined others in `job`'s mailbox: the next may be allocated near them.
 #[inline(always)]
 pub(crate) fn note_queued(job: JobPtr) {
     memory::note_joined(neighbourhood(job));
 }
 
-/// Whether a stack taken from a job's word has one node only. The caller owns the stack.
+/// Whether a stack taken from a job's word has only one node. The caller owns the stack.
 #[inline(always)]
 pub(crate) fn is_single(newest: NonNull<Link>) -> bool {
     next_of(newest.as_ptr()).is_null()
 }
 
-/// Received nodes, oldest first: a ring, known by its last one. It does not know their type, and so
-/// cannot drop them; see [`MessageChain`].
+/// Received nodes, oldest first: a ring, held by its last node. It does not know the nodes' type, and so cannot
+/// drop them; see [`MessageChain`].
 ///
 /// Invariant: `last` is null or a node whose `next` is the first; every node is owned by the ring.
 pub(crate) struct MessageLinks {
@@ -82,7 +82,7 @@ pub(crate) struct MessageLinks {
 
 /// Received messages, oldest first.
 ///
-/// Invariant: the links are those of nodes of `T`.
+/// Invariant: the links belong to nodes of `T`.
 pub(crate) struct MessageChain<T> {
     pub(crate) links: MessageLinks,
     values: PhantomData<T>,
@@ -90,10 +90,10 @@ pub(crate) struct MessageChain<T> {
 
 // SAFETY: a chain owns its values and nothing else.
 unsafe impl<T: Send> Send for MessageChain<T> {}
-// SAFETY: a shared chain shows nothing of its values.
+// SAFETY: a shared chain gives no access to its values.
 unsafe impl<T: Send> Sync for MessageChain<T> {}
 
-/// The place in a chain up to which a scan has come: the node before the next one to look at.
+/// How far a scan of a chain has come: the node before the next one to look at.
 #[derive(Clone, Copy)]
 pub(crate) struct Mark(*mut Link);
 
@@ -105,16 +105,16 @@ fn next_of(link: *mut Link) -> *mut Link {
     unsafe { (*link).next }
 }
 
-/// How far ahead of a walk memory is asked for. Posts of a burst lie in strips
-/// ([`crate::memory`]), so that what the walk comes to next is likely near, and this was measured to
-/// save a tenth of a message's cost with a million of them queued in a thousand mailboxes.
+/// How many bytes ahead of a walk to prefetch. The messages of a burst are allocated in strips
+/// ([`crate::memory`]), so the next node is likely near. Measured to save a tenth of a message's cost with a
+/// million of them queued in a thousand mailboxes.
 const AHEAD: usize = 192;
 
-/// Asks for the memory at `place`, which need not exist.
+/// Prefetches the memory at `place`, which need not exist.
 #[inline(always)]
 fn prefetch(place: *mut Link) {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: it is a hint and accesses nothing; every x86-64 processor has it.
+    // SAFETY: the instruction is a hint and accesses nothing; every x86-64 processor has it.
     unsafe {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         _mm_prefetch::<_MM_HINT_T0>(place.cast());
@@ -134,7 +134,7 @@ impl MessageLinks {
         self.last.is_null()
     }
 
-    /// Puts a stack of posts behind the ring: the stack's newest, `newest`, becomes the last.
+    /// Appends a stack of messages to the ring: the stack's newest node, `newest`, becomes the last.
     ///
     /// # Safety
     /// The ring now owns the stack, which may be null; its nodes are of the ring's type.
@@ -142,7 +142,7 @@ impl MessageLinks {
         if newest.is_null() {
             return;
         }
-        // Turns the stack round: `first` runs to the oldest, whose link then is the newest's.
+        // Reverses the stack: `first` walks to the oldest node, while each link is turned to the next newer one.
         let (mut first, mut behind) = (newest, std::ptr::null_mut());
         loop {
             prefetch(first.wrapping_byte_sub(AHEAD));
@@ -201,18 +201,18 @@ impl<T> MessageChain<T> {
 
     /// Takes the oldest message.
     pub(crate) fn pop(&mut self) -> Option<T> {
-        // SAFETY: the links are those of nodes of `T`.
+        // SAFETY: the links belong to nodes of `T`.
         let value = |link| unsafe { MessageNode::<T>::from_link(link) }.into_value();
         self.links.pop().map(value)
     }
 
-    /// Where a scan begins: before the oldest message.
+    /// The start of a scan: before the oldest message.
     pub(crate) fn start(&self) -> Mark {
         Mark(std::ptr::null_mut())
     }
 
-    /// Takes the first message behind `mark` for which `wanted` is true; else moves the mark to the
-    /// end. The mark came from [`MessageChain::start`], and nothing was popped since.
+    /// Takes the first message after `mark` for which `wanted` is true, or else moves the mark to the
+    /// end. The mark came from [`MessageChain::start`], and nothing has been popped since.
     pub(crate) fn take_if(
         &mut self,
         mark: &mut Mark,
@@ -231,7 +231,7 @@ impl<T> MessageChain<T> {
             // SAFETY: the chain owns the node, whose value is alive.
             if wanted(unsafe { &(*node.cast::<NodeLayout<T>>()).value }) {
                 let link = self.links.remove_after(before);
-                // SAFETY: the links are those of nodes of `T`.
+                // SAFETY: the links belong to nodes of `T`.
                 return Some(unsafe { MessageNode::<T>::from_link(link) }.into_value());
             }
             mark.0 = node;
@@ -267,7 +267,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against a deque: the same values in the same order, whatever is taken from the middle.
+        /// Against a deque: the same values in the same order, whatever is removed from the middle.
         #[test]
         fn behaves_like_a_deque(steps in prop::collection::vec((0..4_u8, 0..9_u32), 0..200)) {
             let mut chain = MessageChain::<Box<u32>>::new();
@@ -276,7 +276,7 @@ mod tests {
             for (what, number) in steps {
                 match what {
                     0 => {
-                        // SAFETY: the stack was made of such nodes just now.
+                        // SAFETY: the stack was just built from such nodes.
                         unsafe { chain.links.append_stack(stack(next..next + number)) };
                         naive.extend(next..next + number);
                         next += number;
@@ -290,7 +290,7 @@ mod tests {
                         let expected = place.and_then(|place| naive.remove(place));
                         prop_assert_eq!(taken.map(|value| *value), expected);
                         if place.is_none() {
-                            // A scan that failed resumes behind what it has seen.
+                            // A scan that found nothing resumes after the last message it saw.
                             // SAFETY: as above.
                             unsafe { chain.links.append_stack(stack(next..next + 3)) };
                             naive.extend(next..next + 3);

@@ -1,6 +1,6 @@
 //! The runnable: the right to run a job once, as a value that cannot be copied.
 //!
-//! [`crate::job`] makes the argument for the safety of what is done here; the blocks below point to
+//! [`crate::job::header`] makes the argument for the safety of what is done here; the blocks below point to
 //! the situations named there.
 
 #![allow(unsafe_code)]
@@ -27,8 +27,8 @@ pub(crate) struct Runnable(JobPtr);
 
 impl Runnable {
     /// # Safety
-    /// The caller has just been told [`Owes::Schedule`](crate::job::state::Owes) or an equal answer for
-    /// this job, and makes only this one runnable of it.
+    /// A transition of this job has just returned [`Owes::Schedule`](crate::job::transition::Owes), or its
+    /// equivalent, to the caller, which creates only this one runnable from it.
     #[inline(always)]
     pub(crate) unsafe fn new(job: JobPtr) -> Runnable {
         Runnable(job)
@@ -43,7 +43,7 @@ impl Runnable {
         self.0
     }
 
-    /// Keeps the right in a queue that stores pointers.
+    /// Turns the runnable into a pointer, for a queue that stores pointers.
     #[inline(always)]
     pub(crate) fn into_ptr(self) -> JobPtr {
         let job = self.0;
@@ -51,16 +51,16 @@ impl Runnable {
         job
     }
 
-    /// One of the references that [`Spec::refs`] asked for.
+    /// One of the references that [`Spec::refs`](crate::job::Spec::refs) asked for.
     ///
     /// # Safety
     /// Called at most `spec.refs` times for a job.
     pub(crate) unsafe fn claim_ref(&self) -> JobRef {
-        // SAFETY: the caller's promise: the count was taken when the job was made.
+        // SAFETY: the caller's promise: the count was taken when the job was created.
         unsafe { JobRef::from_ptr(self.0) }
     }
 
-    /// Polls the future once. A panic in it comes back as the error.
+    /// Polls the future once. The error is the payload of its panic.
     #[inline(always)]
     pub(crate) fn poll(&self, cx: &mut Context<'_>) -> Result<Poll<()>, Box<dyn Any + Send>> {
         let poll = self.header().vtable.poll;
@@ -68,8 +68,8 @@ impl Runnable {
         catch_unwind(AssertUnwindSafe(|| unsafe { poll(self.0.as_raw(), cx) }))
     }
 
-    /// Drops the future, if it is still there, and puts `failure` in its place. A panic of the
-    /// future's destructor becomes the failure.
+    /// Drops the future, if it is still there, and puts `failure` in its place. If the future's destructor
+    /// panics, that panic becomes the failure.
     pub(crate) fn fail(&self, failure: Failure) {
         let mut failure = failure;
         let header = self.header();
@@ -79,7 +79,7 @@ impl Runnable {
             let dropped =
                 catch_unwind(AssertUnwindSafe(|| unsafe { drop_future(self.0.as_raw()) }));
             if let Err(payload) = dropped {
-                // A former payload is leaked: its destructor could panic too, and unwind the worker.
+                // The former payload is leaked: its destructor could panic too, and unwind the worker.
                 mem::forget(mem::replace(&mut failure, Failure::Panicked(payload)));
             }
         }
@@ -87,7 +87,7 @@ impl Runnable {
         unsafe { (header.vtable.fail)(self.0.as_raw(), failure) };
     }
 
-    /// Makes the job done; its output or failure lies in place. Returns the job's own reference.
+    /// Makes the job done; its output or failure is in place. Returns the job's own reference.
     pub(crate) fn complete(self) -> (Completed, JobRef) {
         let completed = self.header().state.complete();
         // SAFETY: the job's own count, which it holds until it is done.
@@ -96,7 +96,7 @@ impl Runnable {
 }
 
 impl Drop for Runnable {
-    /// A runnable that nobody will run cancels its job, here and now.
+    /// A runnable that will never run cancels its job, here and now.
     fn drop(&mut self) {
         (FEATURES.abandon)(Runnable(self.0));
     }

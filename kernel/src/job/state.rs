@@ -1,56 +1,57 @@
-//! The word that says where a job is, and every transition of it.
+//! A job's state word, and every transition of it.
 //!
-//! The word is one pointer: its middle bits are the head of a stack of *posts* (opaque nodes, newest
-//! first; the kernel never looks inside one), its other bits are the flags below. One word, so that
-//! one compare-and-swap both posts a message and tells the sender that it must schedule the job.
+//! The word is one pointer: its middle bits are the head of a stack of *messages* (opaque nodes, newest
+//! first; the kernel never looks inside one), its other bits are the flags below. It is one word, so that
+//! one compare-and-swap both posts a message and decides whether the sender must schedule the job.
 //!
 //! Invariants:
 //! - At any moment a job is *parked* (`PARKED`), *done* (`DONE`), or *awake* (neither bit).
-//! - An awake job has exactly one [`Runnable`](crate::job::runnable::Runnable): whoever clears `PARKED` makes it.
-//! - `PARKED` is only set by the thread that holds the runnable, and never while a wake is owed.
-//! - `DONE` is never cleared; a job that is done takes no more posts.
+//! - An awake job has exactly one [`Runnable`](crate::job::runnable::Runnable): the thread that clears `PARKED`
+//!   creates it.
+//! - `PARKED` is set only by the thread that holds the runnable, and never while a wake is pending.
+//! - `DONE` is never cleared; a job that is done accepts no further messages.
 //!
 //! Orderings: each transition that gives the job away (park, complete, post) releases; each that
-//! obtains it (a wake that clears `PARKED`, taking posts, a join that finds `DONE`) acquires.
+//! obtains it (a wake that clears `PARKED`, taking messages, a join that finds `DONE`) acquires.
 
 #![allow(unsafe_code)]
 
 use std::ptr;
 
-use crate::job::transition::{Completed, Inbox, Listening, Owes, ParkAnswer, Posted, StartAnswer};
+use crate::job::transition::{Completed, Inbox, Listening, Owes, ParkOutcome, Posted, StartAction};
 
 use crate::sys::{AtomicPtr, Ordering};
 
-/// What a post looks like to the kernel: a link to the post before it. The rest belongs to the poster.
+/// What the kernel sees of a message: a link to the one posted before it. The rest belongs to the sender.
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct Link {
     pub(crate) next: *mut Link,
 }
 
-/// Set when the job gave its thread back and waits; never set while it is queued or runs.
+/// Set while the job waits and occupies no thread; never while it is queued or runs.
 const PARKED: usize = 1 << 0;
 /// Set when an awake job is woken; never set on a parked one (that wake clears `PARKED` instead).
 const NOTIFIED: usize = 1 << 1;
 /// Set once, when the output (or failure) is in place and the future is gone.
 const DONE: usize = 1 << 2;
-/// Set together with `PARKED` when a post is one of the things the job waits for.
+/// Set together with `PARKED` when the job waits for messages, among other things.
 const LISTENING: usize = 1 << 48;
-/// Set when posts are no longer taken: there is no inbox, or it was dropped, or the job is done.
+/// Set when messages are refused: there is no inbox, or it was dropped, or the job is done.
 const CLOSED: usize = 1 << 49;
-/// Set when somebody asked the job to end; it does at its next run, before its future is polled.
+/// Set when the job is asked to end, which it does at its next run, before its future is polled.
 const CANCEL: usize = 1 << 50;
 /// Set while a join handle exists that may still take the output; the handle clears it.
 const HANDLE: usize = 1 << 51;
-/// Set when a waker for the join lies in the job's extras; only while `DONE` is unset.
+/// Set when the joiner's waker is in the job's extensions; only while `DONE` is unset.
 const JOINER: usize = 1 << 52;
-/// Set when a waker for the inbox lies in the job's extras: someone else than the job receives.
+/// Set when the receiver's waker is in the job's extensions: something other than the job itself receives.
 const RECEIVER: usize = 1 << 53;
-/// Set while the job's own thread is blocked in `wait()`, so that a cancel must unpark it.
+/// Set while the job's own thread is blocked in `wait()`, and a cancel must unpark it.
 const BLOCKED: usize = 1 << 54;
 
-/// The bits of the address of a post: user space ends below 2^47, and posts are aligned to 8.
-const POSTS: usize = (1 << 48) - 8;
+/// The bits of a message's address: user space ends below 2^47, and nodes are aligned to 8.
+const MESSAGES: usize = (1 << 48) - 8;
 
 /// A value of the word.
 #[derive(Clone, Copy, PartialEq)]
@@ -69,13 +70,13 @@ impl Word {
         Word(self.0.map_addr(|a| a & !flags))
     }
 
-    fn posts(self) -> *mut Link {
-        self.0.map_addr(|a| a & POSTS)
+    fn messages(self) -> *mut Link {
+        self.0.map_addr(|a| a & MESSAGES)
     }
 
-    /// The same flags over another stack of posts.
-    fn over(self, posts: *mut Link) -> Word {
-        Word(posts.map_addr(|a| a | (self.0.addr() & !POSTS)))
+    /// The same flags over another stack of messages.
+    fn over(self, messages: *mut Link) -> Word {
+        Word(messages.map_addr(|a| a | (self.0.addr() & !MESSAGES)))
     }
 }
 
@@ -83,7 +84,7 @@ impl Word {
 pub(crate) struct State(AtomicPtr<Link>);
 
 impl State {
-    /// An awake job with a join handle. `inbox`: whether it takes posts.
+    /// An awake job with a join handle. `inbox`: whether it accepts messages.
     pub(crate) fn new(inbox: Inbox) -> State {
         let flags = match inbox {
             Inbox::Open => HANDLE,
@@ -92,12 +93,12 @@ impl State {
         State(AtomicPtr::new(ptr::without_provenance_mut(flags)))
     }
 
-    /// Called by anyone who holds a reference.
+    /// Wakes the job. Any thread that holds a reference.
     pub(crate) fn wake(&self) -> Owes {
         self.wake_with(0)
     }
 
-    /// Asks the job to end at its next wait. Called by anyone who holds a reference.
+    /// Asks the job to end at its next wait. Any thread that holds a reference.
     pub(crate) fn cancel(&self) -> Owes {
         self.wake_with(CANCEL)
     }
@@ -122,37 +123,37 @@ impl State {
         owes
     }
 
-    /// Puts `post` on the stack. Called by anyone who holds a reference.
+    /// Pushes `message` onto the stack. Any thread that holds a reference.
     ///
     /// # Safety
-    /// `post` is valid, is not linked anywhere, and stays untouched by the caller unless the answer
+    /// `message` is valid, is not linked anywhere, and stays untouched by the caller unless the result
     /// is [`Posted::Closed`].
     #[inline(always)]
-    pub(crate) unsafe fn post(&self, post: *mut Link) -> Posted {
+    pub(crate) unsafe fn post(&self, message: *mut Link) -> Posted {
         let word = Word(self.0.load(Ordering::Relaxed));
         let waits = PARKED | LISTENING;
         if word.0.addr() & (waits | DONE | CLOSED) == waits {
-            // SAFETY: the caller owns the post until the exchange succeeds.
-            unsafe { (*post).next = word.posts() };
-            if self.exchange(word, word.over(post).without(waits)) {
+            // SAFETY: the caller owns the message until the exchange succeeds.
+            unsafe { (*message).next = word.messages() };
+            if self.exchange(word, word.over(message).without(waits)) {
                 return Posted::Schedule;
             }
         }
         // SAFETY: the caller's promise.
-        unsafe { self.post_anyhow(post) }
+        unsafe { self.post_slow(message) }
     }
 
     #[inline(never)]
-    unsafe fn post_anyhow(&self, post: *mut Link) -> Posted {
+    unsafe fn post_slow(&self, message: *mut Link) -> Posted {
         let mut posted = Posted::Queued;
         self.update(|word| {
             if word.has(DONE | CLOSED) {
                 posted = Posted::Closed;
                 return None;
             }
-            // SAFETY: the caller owns the post until the exchange succeeds.
-            unsafe { (*post).next = word.posts() };
-            let new = word.over(post);
+            // SAFETY: the caller owns the message until the exchange succeeds.
+            unsafe { (*message).next = word.messages() };
+            let new = word.over(message);
             if word.has(PARKED) && word.has(LISTENING) {
                 posted = Posted::Schedule;
                 return Some(new.without(PARKED | LISTENING));
@@ -166,95 +167,96 @@ impl State {
         posted
     }
 
-    /// Takes all posts, newest first. Called by the owner of the inbox.
+    /// Takes all messages, newest first. Called by the owner of the inbox.
     #[inline(always)]
-    pub(crate) fn take_posts(&self) -> *mut Link {
+    pub(crate) fn take_messages(&self) -> *mut Link {
         let word = Word(self.0.load(Ordering::Relaxed));
-        if word.posts().is_null() {
+        if word.messages().is_null() {
             return ptr::null_mut();
         }
         match self.exchange(word, word.over(ptr::null_mut())) {
-            true => word.posts(),
-            false => self.take_posts_anyhow(),
+            true => word.messages(),
+            false => self.take_messages_slow(),
         }
     }
 
     #[cold]
-    fn take_posts_anyhow(&self) -> *mut Link {
-        self.update(|word| Some(word.over(ptr::null_mut()))).posts()
+    fn take_messages_slow(&self) -> *mut Link {
+        self.update(|word| Some(word.over(ptr::null_mut())))
+            .messages()
     }
 
-    /// Takes all posts and refuses further ones. Called by the owner of the inbox.
-    pub(crate) fn close_posts(&self) -> *mut Link {
-        let mut posts = ptr::null_mut();
+    /// Takes all messages and refuses further ones. Called by the owner of the inbox.
+    pub(crate) fn close_inbox(&self) -> *mut Link {
+        let mut messages = ptr::null_mut();
         self.update(|word| {
-            posts = word.posts();
+            messages = word.messages();
             Some(word.over(ptr::null_mut()).with(CLOSED).without(RECEIVER))
         });
-        posts
+        messages
     }
 
-    /// Whether the next post shall wake the waker in the extras; false if a post is already there
-    /// or none will come. Called by the owner of the inbox after it stored that waker.
-    pub(crate) fn await_post(&self) -> bool {
+    /// Announces that the next message must wake the waker in the extensions; false if a message is already there
+    /// or none will come. Called by the owner of the inbox after it stored the waker.
+    pub(crate) fn register_receiver(&self) -> bool {
         let mut registered = false;
         self.update(|word| {
-            registered = word.posts().is_null() && !word.has(DONE | CLOSED);
+            registered = word.messages().is_null() && !word.has(DONE | CLOSED);
             registered.then(|| word.with(RECEIVER))
         });
         registered
     }
 
     /// The first step of a run. Called by the holder of the runnable.
-    pub(crate) fn start(&self) -> StartAnswer {
+    pub(crate) fn start(&self) -> StartAction {
         // Relaxed: the queue that carried the runnable here has already ordered this thread after
-        // the wake; a flag that is set later is found when the job wants to park.
+        // the wake; a flag that is set later is found when the job tries to park.
         let word = Word(self.0.load(Ordering::Relaxed));
         if !word.has(NOTIFIED | CANCEL) {
-            return StartAnswer::Poll;
+            return StartAction::Poll;
         }
         self.start_notified()
     }
 
     #[cold]
-    fn start_notified(&self) -> StartAnswer {
+    fn start_notified(&self) -> StartAction {
         match self.update(|word| Some(word.without(NOTIFIED))).has(CANCEL) {
-            true => StartAnswer::Cancel,
-            false => StartAnswer::Poll,
+            true => StartAction::Cancel,
+            false => StartAction::Poll,
         }
     }
 
-    /// The last step of a run that ended in a wait. Called by the holder of the runnable, which is
-    /// given up if the answer is [`ParkAnswer::Parked`]. A cancel notifies as a wake does, and is no further reason
-    /// not to park: a job that was told of it may wait in its destructors.
+    /// The last step of a run that ended in a wait. Called by the holder of the runnable, which is given up if the
+    /// result is [`ParkOutcome::Parked`]. A cancel notifies as a wake does, but does not keep the job from parking
+    /// again: a cancelled job may wait in its destructors.
     #[inline(always)]
-    pub(crate) fn park(&self, listening: Listening) -> ParkAnswer {
-        let (hinders, waits) = match listening {
-            Listening::Yes => (NOTIFIED | POSTS, PARKED | LISTENING),
+    pub(crate) fn park(&self, listening: Listening) -> ParkOutcome {
+        let (obstacles, waits) = match listening {
+            Listening::Yes => (NOTIFIED | MESSAGES, PARKED | LISTENING),
             Listening::No => (NOTIFIED, PARKED),
         };
         let word = Word(self.0.load(Ordering::Relaxed));
-        match !word.has(hinders) && self.exchange(word, word.with(waits)) {
-            true => ParkAnswer::Parked,
-            false => self.park_anyhow(hinders, waits),
+        match !word.has(obstacles) && self.exchange(word, word.with(waits)) {
+            true => ParkOutcome::Parked,
+            false => self.park_slow(obstacles, waits),
         }
     }
 
     #[cold]
-    fn park_anyhow(&self, hinders: usize, waits: usize) -> ParkAnswer {
-        let mut park = ParkAnswer::Parked;
+    fn park_slow(&self, obstacles: usize, waits: usize) -> ParkOutcome {
+        let mut park = ParkOutcome::Parked;
         self.update(|word| {
-            if word.has(hinders) {
-                park = ParkAnswer::Again;
+            if word.has(obstacles) {
+                park = ParkOutcome::Again;
                 return word.has(NOTIFIED).then(|| word.without(NOTIFIED));
             }
-            park = ParkAnswer::Parked;
+            park = ParkOutcome::Parked;
             Some(word.with(waits))
         });
         park
     }
 
-    /// Ends the job; its output lies in place. Called by the holder of the runnable.
+    /// Ends the job, whose output is in place. Called by the holder of the runnable.
     pub(crate) fn complete(&self) -> Completed {
         let word = self.update(|word| {
             let flags = NOTIFIED | JOINER | RECEIVER | BLOCKED;
@@ -267,23 +269,22 @@ impl State {
         }
     }
 
-    /// Whether the completion shall wake the waker in the extras; false if the job is done. Called
-    /// by the join handle after it stored that waker.
-    pub(crate) fn await_done(&self) -> bool {
+    /// Announces that the completion must wake the waker in the extensions; false if the job is done. Called
+    /// by the join handle after it stored the waker.
+    pub(crate) fn register_joiner(&self) -> bool {
         !self
             .update(|word| (!word.has(DONE)).then(|| word.with(JOINER)))
             .has(DONE)
     }
 
-    /// Takes back the waker announced by [`State::await_done`]: false if the job is done.
-    pub(crate) fn unawait_done(&self) -> bool {
+    /// Undoes [`State::register_joiner`]; false if the job is done.
+    pub(crate) fn unregister_joiner(&self) -> bool {
         !self
             .update(|word| (!word.has(DONE)).then(|| word.without(JOINER)))
             .has(DONE)
     }
 
-    /// Gives up the handle's right to the output. True if the output is there and the caller must
-    /// drop it.
+    /// Gives up the handle's right to the output. True if the output is there and the caller must drop it.
     #[must_use]
     pub(crate) fn drop_handle(&self) -> bool {
         self.update(|word| Some(word.without(HANDLE))).has(DONE)
@@ -297,22 +298,22 @@ impl State {
             .has(CANCEL)
     }
 
-    /// The job's thread goes on.
+    /// The job's thread is no longer blocked.
     pub(crate) fn unblock(&self) {
         self.update(|word| Some(word.without(BLOCKED)));
     }
 
-    /// Whether the job waits, at this moment: for a wake, or in `wait()`.
+    /// Whether the job waits at this moment: for a wake, or in `wait()`.
     pub(crate) fn is_waiting(&self) -> bool {
         Word(self.0.load(Ordering::Relaxed)).has(PARKED | BLOCKED)
     }
 
-    /// Whether the output is in place; acquires it.
+    /// Whether the output is in place; if so, acquires it.
     pub(crate) fn is_done(&self) -> bool {
         Word(self.0.load(Ordering::Acquire)).has(DONE)
     }
 
-    /// Whether somebody asked the job to end.
+    /// Whether the job was asked to end.
     pub(crate) fn is_cancelled(&self) -> bool {
         Word(self.0.load(Ordering::Acquire)).has(CANCEL)
     }
@@ -333,7 +334,7 @@ impl State {
         let mut word = Word(self.0.load(Ordering::Acquire));
         loop {
             let Some(new) = change(word) else { return word };
-            // AcqRel: pairs with itself; see the head of this file for who hands what to whom.
+            // AcqRel: pairs with itself; the head of this file says what each transition hands over.
             let exchange = (Ordering::AcqRel, Ordering::Acquire);
             match self
                 .0

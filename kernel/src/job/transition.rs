@@ -1,36 +1,37 @@
-//! What the transitions of a job's state are asked, and what they answer: what the caller now owes.
+//! The arguments and results of the transitions of a job's state: what the caller now owes.
 
-/// What the caller of [`State::wake`] or [`State::cancel`] now owes.
+/// What the caller of [`State::wake`](crate::job::state::State::wake) or
+/// [`State::cancel`](crate::job::state::State::cancel) now owes.
 #[must_use]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Owes {
-    /// Nothing: the job is done, or whoever runs it will see the wake.
+    /// Nothing: the job is done, or its runner will see the wake.
     Nothing,
-    /// The caller made the job's runnable and must pass it to `ready`.
+    /// The caller now creates the job's runnable and must pass it to `ready`.
     Schedule,
     /// The job's thread is blocked in `wait()`: the caller must unpark it.
     Unblock,
 }
 
-/// What the caller of [`State::post`] now owes.
+/// What the caller of [`State::post`](crate::job::state::State::post) now owes.
 #[must_use]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Posted {
-    /// Nothing more: the post lies in the mailbox.
+    /// Nothing: the message is in the mailbox.
     Queued,
-    /// The post lies in the mailbox; the caller made the job's runnable.
+    /// The message is in the mailbox; the caller now creates the job's runnable and must pass it to `ready`.
     Schedule,
-    /// The post lies in the mailbox; the caller must wake the receiver whose waker is in the extras.
+    /// The message is in the mailbox; the caller must wake the receiver, whose waker is in the extensions.
     WakeReceiver,
-    /// The post was not taken and still belongs to the caller.
+    /// The message was refused and still belongs to the caller.
     Closed,
 }
 
-/// What the thread that wanted to park a job finds.
+/// What came of an attempt to park a job.
 #[must_use]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ParkAnswer {
-    /// Parked: the caller no longer owns the runnable and may not touch the job.
+pub(crate) enum ParkOutcome {
+    /// The job is parked: the caller no longer owns the runnable and may not touch the job.
     Parked,
     /// A wake came first: the caller still owns the runnable and must queue it.
     Again,
@@ -39,7 +40,7 @@ pub(crate) enum ParkAnswer {
 /// What a thread that is about to poll a job must do.
 #[must_use]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum StartAnswer {
+pub(crate) enum StartAction {
     /// Poll its future.
     Poll,
     /// Drop its future: the job was cancelled.
@@ -52,26 +53,26 @@ pub(crate) enum StartAnswer {
 pub(crate) struct Completed {
     /// No handle will take the output: drop it.
     pub(crate) drop_output: bool,
-    /// A waker for the join lies in the extras: wake it.
+    /// The joiner's waker is in the extensions: wake it.
     pub(crate) wake_joiner: bool,
-    /// A waker for the inbox lies in the extras: wake it, so that it learns of the end.
+    /// The receiver's waker is in the extensions: wake it, so that the receiver learns of the end.
     pub(crate) wake_receiver: bool,
 }
 
-/// Whether a job is made with an inbox, and so takes posts.
+/// Whether a job has an inbox, and so accepts messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Inbox {
-    /// It takes posts until its inbox is dropped.
+    /// It accepts messages until its inbox is dropped.
     Open,
-    /// It never takes posts.
+    /// It never accepts messages.
     None,
 }
 
-/// Whether a job that wants to park waits for a post among other things.
+/// Whether a job that wants to park waits for messages, among other things.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Listening {
-    /// A post wakes it, and one that is already there keeps it from parking.
+    /// A message wakes it, and one that is already there keeps it from parking.
     Yes,
-    /// Posts pile up and do not wake it.
+    /// Messages queue up and do not wake it.
     No,
 }

@@ -1,17 +1,17 @@
-//! Memory of jobs, posts and timers: a slab for each OS thread, and an explicit way back.
+//! The slab allocator for jobs, messages and timers: a cache for each OS thread, and an explicit trim.
 //!
-//! A block goes `region` (64 MiB from the system, huge pages) → `chunk` (64 KiB, one class) →
+//! Memory goes `region` (64 MiB from the system, huge pages) → `chunk` (64 KiB, one class) →
 //! `depot` (batches of free blocks that all threads share) → `cache` (free blocks of one thread).
 //! Allocating and freeing touch only the cache, 2 to 3 ns; batches of 128 blocks migrate through the
 //! depot, so that a thread that only frees feeds one that only allocates. Messages that queue up in one
-//! mailbox come from a strip of it ([`strips`]), so that they lie beside each other.
+//! mailbox are allocated next to each other, from the mailbox's strip ([`strips`](crate::memory::strips)).
 //!
 //! Invariants:
-//! - A block is in exactly one place: in use, in one cache, in one batch of the depot, or uncarved.
-//! - Of a free block only the first word is ever written, and an uncut one is zero. So a job block can
-//!   tell by another word whether it is in use, and [`for_each_job_block`] finds the live jobs without
-//!   a list that every spawn would have to enter.
-//! - Memory returns to the system only by [`trim`].
+//! - A block is in exactly one place: in use, in one cache, in one batch of the depot, or uncut.
+//! - In a free block only the first word is ever written, and an uncut block is all zero. So another word of a job
+//!   block shows whether it is in use, and [`for_each_job_block`] finds the live jobs without a list that every
+//!   spawn would have to enter.
+//! - Memory returns to the system only through [`trim`].
 //!
 //! `WEALD_HUGE_PAGES=off` in the environment leaves huge pages to the system's default. Built with
 //! `--cfg weald_plain_alloc` (for AddressSanitizer and Miri), every block comes from the system's
@@ -36,15 +36,15 @@ pub(crate) fn alloc(kind: BlockKind, layout: Layout) -> NonNull<u8> {
     }
 }
 
-/// As [`alloc`]; and while the thread's blocks join several neighbourhoods in turn, beside the block
-/// that was last allocated so for this one. A neighbourhood is a number of the caller's choice.
+/// As [`alloc`]; but while the thread's blocks join several neighbourhoods in turn, the block is next to the last
+/// one that was so allocated for `neighbourhood`. A neighbourhood is a number of the caller's choice.
 #[inline(always)]
 pub(crate) fn alloc_beside(kind: BlockKind, layout: Layout, neighbourhood: usize) -> NonNull<u8> {
     match crate::memory::class::of(kind, layout) {
         Some(class)
             if !PLAIN
                 && crate::memory::strips::length(class) > 1
-                && crate::memory::cache::turns() =>
+                && crate::memory::cache::alternates() =>
         {
             crate::memory::cache::alloc_beside(class, neighbourhood)
         }
@@ -52,31 +52,31 @@ pub(crate) fn alloc_beside(kind: BlockKind, layout: Layout, neighbourhood: usize
     }
 }
 
-/// The block that the thread allocated last has joined others of `neighbourhood`.
+/// Notes that the block which the thread allocated last has joined others of `neighbourhood`.
 #[inline(always)]
 pub(crate) fn note_joined(neighbourhood: usize) {
     crate::memory::cache::note_joined(neighbourhood);
 }
 
-/// Takes a block back. Any thread; amortised O(1).
+/// Frees a block. Any thread; amortised O(1).
 ///
 /// # Safety
-/// `block` came from [`alloc`] with the same `kind` and `layout`, and nothing points into it any more.
+/// `block` came from [`alloc`] with the same `kind` and `layout`, and nothing points into it any longer.
 #[inline]
 pub(crate) unsafe fn free(kind: BlockKind, layout: Layout, block: NonNull<u8>) {
     // SAFETY: the caller's promise.
     unsafe { free_of(class_of(kind, layout), kind, layout, block) };
 }
 
-/// What [`free_of`] asks for, to be worked out once for all blocks of a layout.
+/// The class that [`free_of`] needs, to be computed once for all blocks of a layout.
 pub(crate) const fn class_of(kind: BlockKind, layout: Layout) -> Option<Class> {
     crate::memory::class::of(kind, layout)
 }
 
-/// As [`free`], for who knows the block's class.
+/// As [`free`], for a caller that knows the block's class.
 ///
 /// # Safety
-/// As [`free`]; and `class` is what [`class_of`] says.
+/// As [`free`]; and `class` is the result of [`class_of`].
 #[inline(always)]
 pub(crate) unsafe fn free_of(
     class: Option<Class>,
@@ -92,13 +92,13 @@ pub(crate) unsafe fn free_of(
     }
 }
 
-/// Gives the calling thread's free blocks to the depot, where [`trim`] finds them.
+/// Moves the calling thread's free blocks to the depot, where [`trim`] finds them.
 pub(crate) fn flush() {
     crate::memory::cache::flush();
 }
 
-/// Gives chunks without a block in use back to the system; returns their bytes. Any thread; time
-/// grows with the number of free blocks. What the caches of other threads hold stays theirs.
+/// Returns chunks without a block in use to the system, and their total size to the caller. Any thread; the time
+/// grows with the number of free blocks. Blocks in other threads' caches stay there.
 pub(crate) fn trim() -> usize {
     crate::memory::cache::flush();
     let empty = crate::memory::depot::take_empty_chunks();
@@ -136,8 +136,8 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_lie_beside_each_other_and_their_strips_come_back() {
-        // A size that nothing else in this program has.
+    fn neighbours_are_adjacent_and_their_strips_come_back() {
+        // A size that nothing else in this process has.
         let layout = Layout::from_size_align(120, 8).unwrap();
         let neighbours = 2_000..3_000_usize;
         let one = |n| {
@@ -152,7 +152,7 @@ mod tests {
             .windows(2)
             .flat_map(|pair| pair[0].iter().zip(&pair[1]));
         let near = pairs.filter(|(a, b)| distance(**a, **b) == 120).count();
-        // Four to a strip; some neighbourhoods share a place in the table.
+        // Four to a strip; some neighbourhoods share a slot of the table.
         assert!(PLAIN || near > 4_000, "only {near} of 9,000 pairs");
 
         let mut blocks: Vec<_> = rounds.into_iter().flatten().collect();
@@ -181,7 +181,7 @@ mod tests {
         let freeing = std::thread::spawn(move || {
             for addr in receiver {
                 let block = NonNull::new(std::ptr::with_exposed_provenance_mut(addr)).unwrap();
-                // SAFETY: the other thread allocated it with this layout and forgot it.
+                // SAFETY: the other thread allocated it with this layout and no longer uses it.
                 unsafe { free(BlockKind::Node, layout, block) };
             }
         });

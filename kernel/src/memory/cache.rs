@@ -1,7 +1,7 @@
-//! Free blocks of one OS thread: two batches and the uncut rest of a chunk for each class, and its
-//! strips once there was a burst.
+//! The free blocks of one OS thread: for each class two batches, the uncut rest of a chunk and, once there was
+//! a burst, strips.
 //!
-//! Two batches, so that a thread that allocates and frees around the edge of one does not go to the
+//! There are two batches so that a thread that allocates and frees at the boundary of one does not go to the
 //! depot each time (Bonwick and Adams, "Magazines and Vmem", 2001).
 
 #![allow(unsafe_code)]
@@ -35,14 +35,14 @@ impl Magazine {
 }
 
 thread_local! {
-    // Without a destructor, so that an access is one load from the thread's base register; what is
-    // left at the thread's end is handed over by `FLUSH_AT_EXIT`.
+    // Without a destructor, so that an access is one load from the thread's base register. At the thread's
+    // end, `FLUSH_AT_EXIT` gives the rest to the depot.
     static CACHE: ManuallyDrop<UnsafeCell<[Magazine; class::COUNT]>> = const {
         ManuallyDrop::new(UnsafeCell::new([const { Magazine::EMPTY }; class::COUNT]))
     };
-    /// The neighbourhood that the thread named last, and whether that was another than before.
+    /// The neighbourhood that the thread joined last, and whether it differed from the one before.
     static LAST: Cell<usize> = const { Cell::new(0) };
-    static TURNED: Cell<bool> = const { Cell::new(false) };
+    static ALTERNATES: Cell<bool> = const { Cell::new(false) };
     static FLUSH_AT_EXIT: FlushAtExit = const { FlushAtExit };
 }
 
@@ -61,8 +61,8 @@ fn with<R>(class: Class, act: impl FnOnce(&mut Magazine) -> R) -> R {
         let magazines = cache.get().cast::<Magazine>();
         // SAFETY: a class's index is below the number of magazines.
         let magazine = unsafe { magazines.add(class.index()) };
-        // SAFETY: only this thread has access, and no `act` in this file calls `with` again: none
-        // runs code from outside this module's children.
+        // SAFETY: only this thread has access, and no `act` in this file calls `with` again or runs code from
+        // outside `crate::memory`.
         act(unsafe { &mut *magazine })
     })
 }
@@ -76,25 +76,25 @@ pub(super) fn alloc(class: Class) -> NonNull<u8> {
     .cast()
 }
 
-/// A block of the calling thread has joined others of `neighbourhood`.
+/// Notes that a block of the calling thread has joined others of `neighbourhood`.
 #[inline(always)]
 pub(super) fn note_joined(neighbourhood: usize) {
     if LAST.replace(neighbourhood) != neighbourhood {
-        TURNED.set(true);
+        ALTERNATES.set(true);
     }
 }
 
-/// Whether the thread turns from neighbourhood to neighbourhood. While it stays with one, the blocks
-/// that it freed last are near enough, and warm.
+/// Whether the thread alternates between neighbourhoods. While it stays with one, the blocks that it freed last are
+/// near enough, and warm.
 #[inline(always)]
-pub(super) fn turns() -> bool {
-    TURNED.get()
+pub(super) fn alternates() -> bool {
+    ALTERNATES.get()
 }
 
-/// From the strip of `neighbourhood`, if the thread turns to that one now.
+/// A block from the strip of `neighbourhood`, unless the last block joined the same one.
 #[cold]
 pub(super) fn alloc_beside(class: Class, neighbourhood: usize) -> NonNull<u8> {
-    TURNED.set(false);
+    ALTERNATES.set(false);
     if LAST.get() == neighbourhood {
         return alloc(class);
     }
@@ -120,7 +120,7 @@ pub(super) unsafe fn free(class: Class, block: NonNull<u8>) {
     });
 }
 
-/// The first block of a new strip; the others wait for the next of the neighbourhood.
+/// The first block of a new strip; the rest is kept for the neighbourhood's next allocations.
 #[inline(never)]
 fn alloc_strip(magazine: &mut Magazine, class: Class, neighbourhood: usize) -> NonNull<Free> {
     let first = match magazine.loaded.pop() {
@@ -168,12 +168,12 @@ fn free_slow(magazine: &mut Magazine, class: Class) {
     );
 }
 
-/// What becomes of the cache when the thread ends.
+/// Whether the cache is flushed when the thread ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Flushed {
     AtExit,
-    /// The thread is ending. What it caches from now on is lost to reuse; without strips, that is at
-    /// most two batches a class.
+    /// The thread is ending already. What it caches from now on is never reused; without strips, that is at most
+    /// two batches for each class.
     Never,
 }
 
@@ -184,7 +184,7 @@ fn register_exit() -> Flushed {
     }
 }
 
-/// Hands everything to the depot.
+/// Gives everything to the depot.
 pub(super) fn flush() {
     for class in Class::all() {
         let magazine = with(class, |magazine| {

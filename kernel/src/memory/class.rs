@@ -1,7 +1,7 @@
-//! Size classes: which blocks are alike.
+//! Size classes.
 //!
-//! Sizes up to 512 bytes go in steps of 8, so that a queued message costs its own size and one link;
-//! up to 2,048 in steps of 64. Larger blocks come from the system's allocator.
+//! Sizes up to 512 bytes are in steps of 8, so that a queued message costs its own size and one link;
+//! sizes up to 2,048 are in steps of 64. Larger blocks come from the system's allocator.
 
 use std::alloc::Layout;
 
@@ -20,13 +20,13 @@ pub(super) const COUNT: usize = 2 * (FINE + COARSE);
 /// What a block is for. Blocks of different kinds never share a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BlockKind {
-    /// A job; found by [`for_each_job`](crate::memory::for_each_job).
+    /// A job; [`for_each_job_block`](crate::memory::for_each_job_block) finds it.
     Job,
-    /// A post, a timer, anything else.
+    /// A message, a timer, anything else.
     Node,
 }
 
-/// A number below [`COUNT`].
+/// A size class of one kind: a number below [`COUNT`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Class(u16);
 
@@ -42,7 +42,7 @@ impl Class {
         }
     }
 
-    /// Bytes from one block to the next.
+    /// The distance from one block to the next, in bytes.
     pub(super) fn size(self) -> usize {
         match self.index() % (FINE + COARSE) {
             fine if fine < FINE => (fine + 1) * FINE_STEP,
@@ -55,7 +55,7 @@ impl Class {
     }
 }
 
-/// The class that serves `layout`, if any. With a constant layout this folds to a constant.
+/// The class for `layout`, if there is one. With a constant layout this folds to a constant.
 #[inline(always)]
 #[expect(clippy::cast_possible_truncation, reason = "there are 176 classes")]
 pub(super) const fn of(kind: BlockKind, layout: Layout) -> Option<Class> {

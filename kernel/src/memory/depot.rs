@@ -23,13 +23,13 @@ pub(super) const BATCH: u32 = 128;
 /// Blocks start here in a chunk, so that they keep the alignment of their size up to 64.
 const HEAD: usize = 64;
 
-/// The first word of a free block. An atomic, because whoever looks through all job blocks may read
-/// it as part of a job; only the batch's owner uses it as a link.
+/// The first word of a free block. It is atomic because a walk over all job blocks may read it as part of a job;
+/// only the batch's owner uses it as a link.
 pub(super) struct Free {
     next: AtomicPtr<Free>,
 }
 
-/// A list of free blocks, owned by whoever holds this value.
+/// A list of free blocks, owned by the holder of this value.
 pub(super) struct BlockBatch {
     pub(super) head: Option<NonNull<Free>>,
     pub(super) len: u32,
@@ -68,7 +68,7 @@ impl BlockBatch {
         let Some(last) = (0..len).filter_map(|_| self.pop()).last() else {
             return BlockBatch::EMPTY;
         };
-        // SAFETY: the block was in this batch until now, and is the new one's.
+        // SAFETY: the block was in this batch until now, and belongs to the new one.
         unsafe { last.as_ref() }
             .next
             .store(ptr::null_mut(), Ordering::Relaxed);
@@ -76,7 +76,7 @@ impl BlockBatch {
     }
 }
 
-/// The part of a chunk that no block was cut from yet.
+/// The part of a chunk from which no blocks have been cut yet.
 #[derive(Clone, Copy)]
 pub(super) struct Uncut {
     start: SendPtr,
@@ -123,13 +123,13 @@ static SHELVES: [Mutex<Shelf>; class::COUNT] = [const {
     })
 }; class::COUNT];
 
-/// What a thread whose cache ran dry gets.
+/// What a thread with an empty cache gets.
 pub(super) enum Refill {
     Batch(BlockBatch),
     Uncut(Uncut),
 }
 
-/// A batch that another thread freed, else room to cut blocks from.
+/// A batch that another thread freed, or else room to cut blocks from.
 pub(super) fn refill(class: Class) -> Refill {
     let mut shelf = lock(&SHELVES[class.index()]);
     if let Some(batch) = shelf.batches.pop() {
@@ -148,21 +148,21 @@ pub(super) fn refill(class: Class) -> Refill {
     })
 }
 
-/// Takes a batch that a thread has no use for.
+/// Takes a batch that a thread does not need.
 pub(super) fn put(class: Class, batch: BlockBatch) {
     if batch.len > 0 {
         lock(&SHELVES[class.index()]).batches.push(batch);
     }
 }
 
-/// Takes the uncut rest of a chunk from a thread that ends.
+/// Takes the uncut rest of a chunk from a thread that flushes its cache.
 pub(super) fn put_uncut(class: Class, uncut: Uncut) {
     if uncut.blocks > 0 {
         lock(&SHELVES[class.index()]).uncut.push(uncut);
     }
 }
 
-/// Removes all chunks whose every block lies in the depot, and returns them.
+/// Removes the chunks whose blocks are all in the depot, and returns them.
 pub(super) fn take_empty_chunks() -> Vec<SendPtr> {
     let mut empty = Vec::new();
     for class in Class::all() {
@@ -201,14 +201,14 @@ pub(super) fn take_empty_chunks() -> Vec<SendPtr> {
     empty
 }
 
-/// How many blocks of each chunk lie on the shelf, cut or uncut.
+/// How many blocks of each chunk are on the shelf, cut or uncut.
 fn count_free(shelf: &Shelf) -> HashMap<usize, u32> {
     let mut free = HashMap::new();
     for batch in &shelf.batches {
         let mut next = batch.head;
         while let Some(block) = next {
             *free.entry(chunk_of(block.cast())).or_default() += 1;
-            // SAFETY: blocks on the shelf are free and, under its lock, ours.
+            // SAFETY: blocks on the shelf are free and, under its lock, belong to this thread.
             next = NonNull::new(unsafe { block.as_ref() }.next.load(Ordering::Relaxed));
         }
     }
@@ -218,7 +218,7 @@ fn count_free(shelf: &Shelf) -> HashMap<usize, u32> {
     free
 }
 
-/// Whether every block of the class lies on the shelf.
+/// Whether every block of the class is on the shelf.
 #[cfg(test)]
 pub(super) fn has_all(class: Class) -> bool {
     let shelf = lock(&SHELVES[class.index()]);
@@ -226,10 +226,10 @@ pub(super) fn has_all(class: Class) -> bool {
     free == shelf.chunks.len() * blocks_per_chunk(class) as usize
 }
 
-/// Visits every block ever cut or still uncut, of all chunks of `kind`.
+/// Visits every block, cut or uncut, of all chunks of `kind`.
 pub(super) fn for_each_block(kind: BlockKind, visit: &mut dyn FnMut(NonNull<u8>)) {
     for class in Class::all().filter(|class| class.kind() == kind) {
-        // Under the lock, so that no chunk is given back, and then used otherwise, during the visit.
+        // Under the lock, so that no chunk is returned and reused for another class during the visit.
         let shelf = lock(&SHELVES[class.index()]);
         for chunk in &shelf.chunks {
             for index in 0..blocks_per_chunk(class) as usize {

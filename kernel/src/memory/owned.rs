@@ -14,7 +14,7 @@ use crate::memory::BlockKind;
 /// An owned value. Dropping it drops the value and frees the block.
 pub(crate) struct Owned<T>(NonNull<T>);
 
-// SAFETY: an owner of a `T`, no more.
+// SAFETY: it owns a `T`, and nothing else.
 unsafe impl<T: Send> Send for Owned<T> {}
 
 impl<T> Owned<T> {
@@ -41,7 +41,7 @@ impl<T> Owned<T> {
         Owned(block)
     }
 
-    /// Gives the value up; the pointer now is the owner.
+    /// Gives up ownership to the returned pointer.
     pub(crate) fn into_raw(self) -> NonNull<T> {
         let block = self.0;
         mem::forget(self);
@@ -49,7 +49,7 @@ impl<T> Owned<T> {
     }
 
     /// # Safety
-    /// `block` came from [`Owned::into_raw`], and this is the only time it is turned back.
+    /// `block` came from [`Owned::into_raw`], and is turned back only once.
     pub(crate) unsafe fn from_raw(block: NonNull<T>) -> Owned<T> {
         Owned(block)
     }
@@ -58,9 +58,9 @@ impl<T> Owned<T> {
     #[inline(always)]
     pub(crate) fn into_inner(self) -> T {
         let block = self.into_raw();
-        // SAFETY: the block holds a value, which is moved out exactly here.
+        // SAFETY: the block holds a value, which is moved out only here.
         let value = unsafe { block.read() };
-        // SAFETY: the block came from `new`, and its value is gone.
+        // SAFETY: the block came from `new` or `new_beside`, and its value was moved out.
         unsafe { crate::memory::free(BlockKind::Node, Layout::new::<T>(), block.cast()) };
         value
     }
@@ -68,7 +68,7 @@ impl<T> Owned<T> {
 
 impl<T> Drop for Owned<T> {
     fn drop(&mut self) {
-        // The second owner is the last: `self` is not looked at again.
+        // The new owner frees the block; `self` is not used again.
         drop(Owned(self.0).into_inner());
     }
 }

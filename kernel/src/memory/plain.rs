@@ -1,4 +1,4 @@
-//! Blocks from the system's allocator: those too large or too strictly aligned for a class.
+//! Blocks from the system's allocator: those too large, or too strictly aligned, for a class.
 
 #![allow(unsafe_code)]
 
@@ -39,7 +39,7 @@ pub(super) unsafe fn free(kind: BlockKind, layout: Layout, block: NonNull<u8>) {
 }
 
 pub(super) fn for_each_job(visit: &mut dyn FnMut(NonNull<u8>)) {
-    // Under the lock, so that none of them is freed during the visit.
+    // Under the lock, so that no block is freed during the visit.
     for addr in lock(&JOBS).iter() {
         visit(
             NonNull::new(ptr::with_exposed_provenance_mut(*addr)).expect("a block has an address"),

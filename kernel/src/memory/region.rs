@@ -1,8 +1,8 @@
 //! Address space from the system, handed out in chunks.
 //!
-//! Regions are 64 MiB, aligned to 2 MiB and marked for huge pages, so that a first touch faults once in
-//! 2 MiB and not once in 4 KiB. They are never unmapped; a chunk that is given back keeps its address,
-//! loses its pages, and reads as zero.
+//! Regions are 64 MiB, aligned to 2 MiB and marked for huge pages, so that first touches fault once per 2 MiB and
+//! not once per 4 KiB. They are never unmapped; a chunk that is given back keeps its address, loses its
+//! pages, and reads as zero.
 
 #![allow(unsafe_code)]
 
@@ -22,7 +22,7 @@ const REGION: usize = 64 << 20;
 const HUGE_PAGE: usize = 2 << 20;
 
 struct Regions {
-    /// Chunks that were given back; all zero.
+    /// Chunks that were given back; they read as zero.
     empty: Vec<SendPtr>,
     /// The uncut rest of the newest region.
     rest: Option<(SendPtr, usize)>,
@@ -32,7 +32,7 @@ struct Regions {
 #[derive(Clone, Copy)]
 pub(super) struct SendPtr(pub(super) NonNull<u8>);
 
-// SAFETY: it is an address; whoever uses it answers for the access.
+// SAFETY: it is an address; each access is justified where it happens.
 unsafe impl Send for SendPtr {}
 
 static REGIONS: Mutex<Regions> = Mutex::new(Regions {
@@ -40,7 +40,7 @@ static REGIONS: Mutex<Regions> = Mutex::new(Regions {
     rest: None,
 });
 
-/// A chunk of zeroes that nobody else has.
+/// A chunk of zeroes that is in no other use.
 pub(super) fn take_chunk() -> NonNull<u8> {
     let mut regions = lock(&REGIONS);
     if let Some(chunk) = regions.empty.pop() {
@@ -50,16 +50,16 @@ pub(super) fn take_chunk() -> NonNull<u8> {
         Some((start, left)) => (start.0, left),
         None => (reserve(), REGION),
     };
-    // SAFETY: at least one chunk is left in the region behind `start`.
+    // SAFETY: at least one chunk is left in the region from `start` on.
     let next = unsafe { start.byte_add(CHUNK) };
     regions.rest = (left > CHUNK).then_some((SendPtr(next), left - CHUNK));
     start
 }
 
-/// Returns the pages of `chunks`, in which no block is in use, to the system. Returns the bytes.
+/// Returns the pages of `chunks`, in which no block is in use, to the system, and their total size to the caller.
 pub(super) fn give_back(mut chunks: Vec<SendPtr>) -> usize {
     chunks.sort_by_key(|chunk| chunk.0);
-    // Neighbours go together, so that a huge page leaves whole instead of being split.
+    // Neighbours are returned together, so that a huge page goes back whole instead of being split.
     for run in chunks.chunk_by(|a, b| a.0.addr().get() + CHUNK == b.0.addr().get()) {
         let start = run[0].0.as_ptr().cast::<c_void>();
         // SAFETY: the run is mapped, private and anonymous, and no block in it is in use.
@@ -83,7 +83,7 @@ fn reserve() -> NonNull<u8> {
     // SAFETY: less than one huge page is skipped, and one more than the region was mapped.
     let start = unsafe { mapped.byte_add(skip) };
     if std::env::var_os("WEALD_HUGE_PAGES").is_none_or(|value| value != "off") {
-        // A kernel without huge pages refuses; the memory serves all the same.
+        // A system without huge pages refuses; the memory works all the same.
         // SAFETY: the range was mapped above; the advice changes no contents.
         let _ = unsafe { madvise(start, REGION, Advice::LinuxHugepage) };
     }

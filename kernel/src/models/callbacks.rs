@@ -1,5 +1,5 @@
-//! Models of callbacks: a closure is run or dropped exactly once, by one side, and its block is freed once, after
-//! all that others do with it; what arrives from outside is taken once, and no worker sleeps over it.
+//! Models of callbacks: exactly one side runs or drops a closure, once; its block is freed once, after the last use.
+//! Callbacks that foreign threads start are taken once, and no worker sleeps while some have arrived.
 
 use crate::{
     biased_lock::{BiasedLock, Lease},
@@ -21,7 +21,7 @@ use std::{
 
 use loom::{cell::Cell, sync::Notify, thread};
 
-/// A callback in its worker's queue, with a handle; and with an owner, if it has one.
+/// A callback in its worker's queue, with a handle, and perhaps with an owner.
 struct Callback {
     phase: PhaseWord,
     closure: Cell<Option<&'static str>>,
@@ -92,21 +92,21 @@ impl Callback {
         self.frees.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// As `Runner::run` with `settle`, for a callback of so many rounds.
+    /// As `Runner::run` with `finish_run`, for a callback of this many rounds.
     fn run(&self, rounds: usize) {
         for round in 1..=rounds {
             self.assert_in_use();
-            let is_alone = self.group.is_none() && self.phase.is_alone();
-            if !is_alone && !self.phase.begin() {
+            let is_unshared = self.group.is_none() && self.phase.is_unshared();
+            if !is_unshared && !self.phase.begin() {
                 return self.release();
             }
             assert_eq!(self.closure.get(), Some("closure"));
             self.runs.fetch_add(1, Ordering::Relaxed);
-            if round < rounds && (is_alone || self.phase.again()) {
+            if round < rounds && (is_unshared || self.phase.again()) {
                 continue;
             }
             self.closure.take();
-            if is_alone {
+            if is_unshared {
                 return self.free();
             }
             self.phase.end();
@@ -114,7 +114,7 @@ impl Callback {
         }
     }
 
-    /// As `fifo::discard`: the runtime has stopped.
+    /// As `cell::discard`: the runtime has stopped.
     fn discard(&self) {
         self.assert_in_use();
         if self.phase.take() == Take::Won {
@@ -146,7 +146,8 @@ impl Callback {
         }
     }
 
-    /// Every side is through: nothing is left. Returns how often it ran, and whether it was dropped instead.
+    /// Once every side has ended: checks that nothing is left. Returns how often the callback ran, and how often it
+    /// was dropped instead.
     fn end(&self) -> (usize, usize) {
         assert_eq!(self.frees.load(Ordering::Relaxed), 1, "not freed once");
         let drops = self.drops.load(Ordering::Relaxed);
@@ -155,7 +156,7 @@ impl Callback {
     }
 }
 
-/// Runs `sides` beside each other, and returns what [`Callback::end`] says then.
+/// Runs `sides` concurrently, then returns [`Callback::end`].
 fn race(callback: Arc<Callback>, sides: &[fn(&Callback)]) -> (usize, usize) {
     let (first, others) = sides.split_first().unwrap();
     let others: Vec<_> = others
@@ -172,24 +173,24 @@ fn race(callback: Arc<Callback>, sides: &[fn(&Callback)]) -> (usize, usize) {
     callback.end()
 }
 
-fn cancel_and_let_go(callback: &Callback) {
+fn cancel_and_release(callback: &Callback) {
     callback.cancel();
     callback.release();
 }
 
-/// Nobody owns it: it runs or its cancel drops it, never both and never neither.
+/// Without an owner, a callback either runs or is dropped by its cancel, never both and never neither.
 #[test]
 fn a_firing_against_a_cancel() {
     loom::model(|| {
-        let sides: [fn(&Callback); 2] = [|callback| callback.run(1), cancel_and_let_go];
+        let sides: [fn(&Callback); 2] = [|callback| callback.run(1), cancel_and_release];
         let (runs, drops) = race(Callback::new(None), &sides);
         assert_eq!(runs + drops, 1);
     });
 }
 
-/// A handle that is let go leaves the scheduler alone with the callback, which then pays nothing.
+/// Once its handle is dropped, only the scheduler has a claim to the callback, and later rounds write no phase.
 #[test]
-fn rounds_against_a_handle_that_is_let_go() {
+fn rounds_against_a_dropped_handle() {
     loom::model(|| {
         let sides: [fn(&Callback); 2] = [|callback| callback.run(2), Callback::release];
         assert_eq!(race(Callback::new(None), &sides), (2, 0));
@@ -214,13 +215,13 @@ fn rounds_against_a_cancel() {
     });
 }
 
-/// The owner's end against the firing and a cancel: one of the three has the closure.
+/// The owner's end against the firing and a cancel: one of the three gets the closure.
 #[test]
 fn a_firing_against_a_cancel_and_the_owners_end() {
     loom::model(|| {
         let sides: [fn(&Callback); 3] = [
             |callback| callback.run(1),
-            cancel_and_let_go,
+            cancel_and_release,
             Callback::end_owner,
         ];
         let (runs, drops) = race(Callback::owned(), &sides);
@@ -228,7 +229,7 @@ fn a_firing_against_a_cancel_and_the_owners_end() {
     });
 }
 
-/// The owner's end against two rounds, the handle gone meanwhile.
+/// The owner's end against two rounds, while the handle is dropped.
 #[test]
 fn rounds_against_the_owners_end() {
     loom::model(|| {
@@ -242,38 +243,39 @@ fn rounds_against_the_owners_end() {
     });
 }
 
-/// A runtime that stops drops it, unless a cancel or the owner's end comes first.
+/// A runtime that stops drops the closure, unless a cancel or the owner's end comes first.
 #[test]
 fn a_shutdown_against_a_cancel_and_the_owners_end() {
     loom::model(|| {
-        let sides: [fn(&Callback); 3] = [Callback::discard, cancel_and_let_go, Callback::end_owner];
+        let sides: [fn(&Callback); 3] =
+            [Callback::discard, cancel_and_release, Callback::end_owner];
         assert_eq!(race(Callback::owned(), &sides), (0, 1));
     });
 }
 
-/// A worker and what comes to it from outside.
-struct Outside {
-    gate: BiasedLock<()>,
+/// A worker, and the callbacks that foreign threads start there.
+struct ForeignStarts {
+    lock: BiasedLock<()>,
     arrivals: Arrivals,
-    idle: Sleepers<Arc<Notify>>,
+    sleepers: Sleepers<Arc<Notify>>,
 }
 
-impl Outside {
-    fn new() -> (Arc<Outside>, Lease) {
-        let (gate, lease) = BiasedLock::new(());
-        let outside = Outside {
-            gate,
+impl ForeignStarts {
+    fn new() -> (Arc<ForeignStarts>, Lease) {
+        let (lock, lease) = BiasedLock::new(());
+        let worker = ForeignStarts {
+            lock,
             arrivals: Arrivals::new(),
-            idle: Sleepers::new(1),
+            sleepers: Sleepers::new(1),
         };
-        (Arc::new(outside), lease)
+        (Arc::new(worker), lease)
     }
 
-    /// As `start::arm_outside`. False if the runtime has gone.
+    /// As `start::arm_remotely`. False if the runtime has ended.
     fn start(&self, callback: EntryPtr) -> bool {
         match self.arrivals.push(callback) {
             Pushed::Nothing => {
-                if let Some(sleeper) = self.idle.notify_worker(0) {
+                if let Some(sleeper) = self.sleepers.notify_worker(0) {
                     sleeper.notify();
                 }
                 true
@@ -283,21 +285,22 @@ impl Outside {
         }
     }
 
-    /// As `search::fire_due` with `start::admit`.
+    /// As `search::fire_due` with `WorkerCore::admit`.
     fn look(&self, lease: Lease) -> usize {
-        let _inside = self.gate.enter(lease).unwrap();
+        let _core = self.lock.enter(lease).unwrap();
         self.arrivals.take().map(free).count()
     }
 
-    /// As `search::sleep`.
+    /// As `sleep::sleep`.
     fn sleep(&self, parking: &Arc<Notify>) {
-        self.idle.announce(0, parking.clone(), Before::Searching);
+        self.sleepers
+            .announce(0, parking.clone(), Before::Searching);
         if self.arrivals.is_empty() {
-            while self.idle.is_asleep(0) {
+            while self.sleepers.is_asleep(0) {
                 parking.wait();
             }
         }
-        self.idle.retract(0);
+        self.sleepers.retract(0);
     }
 }
 
@@ -307,26 +310,26 @@ fn pending() -> EntryPtr {
 
 #[allow(unsafe_code)]
 fn free(entry: EntryPtr) {
-    // SAFETY: it was just taken off, and nobody else knows it.
+    // SAFETY: the entry was just taken off, and no other thread knows it.
     unsafe { entry.free() };
 }
 
-/// Two foreigns start callbacks while the worker goes to sleep: it has both in the end.
+/// Two foreign threads start callbacks while the worker goes to sleep: it gets both in the end.
 #[test]
-fn no_worker_sleeps_over_what_arrives() {
+fn no_worker_sleeps_while_callbacks_have_arrived() {
     loom::model(|| {
-        let (outside, lease) = Outside::new();
+        let (worker, lease) = ForeignStarts::new();
         let starters = [(); 2].map(|()| {
-            let outside = outside.clone();
-            thread::spawn(move || assert!(outside.start(pending())))
+            let worker = worker.clone();
+            thread::spawn(move || assert!(worker.start(pending())))
         });
         let parking = Arc::new(Notify::new());
-        let mut searching = outside.idle.start_search();
+        let mut searching = worker.sleepers.start_search();
         let mut had = 0;
         while had < 2 {
             assert!(std::mem::replace(&mut searching, true));
-            match outside.look(lease) {
-                0 => outside.sleep(&parking),
+            match worker.look(lease) {
+                0 => worker.sleep(&parking),
                 more => had += more,
             }
         }
@@ -336,27 +339,28 @@ fn no_worker_sleeps_over_what_arrives() {
     });
 }
 
-/// A callback that comes while the runtime goes is dropped by who closes, or given back to who brings it.
+/// A callback that arrives while the runtime ends is dropped by the thread that closes the arrivals, or stays with
+/// the thread that starts it.
 #[test]
-fn what_arrives_while_the_runtime_goes_is_in_one_place() {
+fn a_callback_that_arrives_while_the_runtime_ends_is_dropped_once() {
     loom::model(|| {
-        let (outside, lease) = Outside::new();
+        let (worker, lease) = ForeignStarts::new();
         let starter = {
-            let outside = outside.clone();
+            let worker = worker.clone();
             thread::spawn(move || {
                 let callback = pending();
-                let is_taken = outside.start(callback);
+                let is_taken = worker.start(callback);
                 if !is_taken {
                     free(callback);
                 }
                 usize::from(is_taken)
             })
         };
-        let mut had = outside.look(lease);
-        let inside = outside.gate.enter_foreign();
-        had += outside.arrivals.close().map(free).count();
-        drop(inside);
+        let mut had = worker.look(lease);
+        let core = worker.lock.enter_foreign();
+        had += worker.arrivals.close().map(free).count();
+        drop(core);
         assert_eq!(had, starter.join().unwrap());
-        assert!(outside.arrivals.is_closed() && outside.arrivals.is_empty());
+        assert!(worker.arrivals.is_closed() && worker.arrivals.is_empty());
     });
 }

@@ -1,4 +1,4 @@
-//! Models of forked halves: each is run once, by its owner or a thief, and nobody sleeps beside one.
+//! Models of the fork deque: each stack job is run once, by its owner or a thief, and no worker sleeps while one waits.
 
 #![allow(unsafe_code)]
 
@@ -13,19 +13,19 @@ use crate::{
     sys::barrier,
 };
 
-/// A deque of made-up jobs, where thieves leave the numbers of what they stole, and a book of sleepers.
+/// A deque of made-up jobs, in which thieves leave the numbers of what they stole, and the sleepers.
 struct Shared {
     deque: Deque<Job, usize>,
-    idle: Sleepers<Arc<Notify>>,
+    sleepers: Sleepers<Arc<Notify>>,
     jobs: Jobs,
 }
 
 impl Shared {
-    /// Of a deque whose owner has looked around, so that its limit is the last slot.
+    /// With a deque whose owner has looked around, so that its limit is the last slot.
     fn new(workers: usize, jobs: usize) -> Arc<Shared> {
         let shared = Shared {
             deque: Deque::new(),
-            idle: Sleepers::new(workers),
+            sleepers: Sleepers::new(workers),
             jobs: Jobs::new(jobs),
         };
         // SAFETY: there is no other thread yet.
@@ -33,16 +33,16 @@ impl Shared {
         Arc::new(shared)
     }
 
-    /// As `join::join_on` begins and `join::look_around` goes on. The place of the half.
+    /// As `join::join_on` begins, with `join::look_around`. Returns the place of the stack job.
     fn push(&self, number: usize) -> usize {
         // SAFETY: one thread of each model owns the deque.
         let (place, look) = unsafe { self.deque.push(self.jobs.queue(number)) };
         if look {
             // SAFETY: as above.
             unsafe { self.deque.reset_limit() };
-            if self.idle.sleeping() > 0 {
+            if self.sleepers.sleeping() > 0 {
                 self.deque.ring();
-                if let Some(sleeper) = self.idle.notify() {
+                if let Some(sleeper) = self.sleepers.notify() {
                     sleeper.notify();
                 }
             }
@@ -50,9 +50,9 @@ impl Shared {
         place
     }
 
-    /// As `join::join_on` ends, and `join::settle` if it has to. Whether the half is the owner's.
+    /// As `join::join_on` ends, with `join::settle` if needed. Whether the owner has the stack job back.
     fn pop(&self, number: usize, place: usize) -> bool {
-        // SAFETY: one thread of each model owns the deque, and pops what it pushed last.
+        // SAFETY: one thread of each model owns the deque, and pops its latest entry first.
         if !unsafe { self.deque.pop(place) } {
             // SAFETY: as above.
             match unsafe { self.deque.judge(place) } {
@@ -80,12 +80,12 @@ impl Shared {
         )
     }
 
-    /// As `Tenure::find` leads a worker that has nothing but forks to look for.
+    /// As `WorkerLoop::find`, for a worker that finds nothing but forks.
     fn find(&self, index: usize) -> usize {
         let parking = Arc::new(Notify::new());
         let mut searching = false;
         loop {
-            searching = searching || self.idle.start_search();
+            searching = searching || self.sleepers.start_search();
             if let Some(number) = self.steal() {
                 return number;
             }
@@ -93,24 +93,24 @@ impl Shared {
                 true => Before::Searching,
                 false => Before::Running,
             };
-            // As `search::sleep`, `Patience::look` and `Lanes::ring_all`.
-            self.idle.announce(index, parking.clone(), before);
+            // As `sleep::sleep`, `SleepPolicy::watch_forks` and `ForkDeques::ring_all`.
+            self.sleepers.announce(index, parking.clone(), before);
             self.deque.ring();
             barrier::heavy();
             if !self.deque.has_entries() {
-                while self.idle.is_asleep(index) {
+                while self.sleepers.is_asleep(index) {
                     parking.wait();
                 }
             }
-            self.idle.retract(index);
+            self.sleepers.retract(index);
             searching = true;
         }
     }
 }
 
-/// The owner pops its only half while a thief is at it.
+/// The owner pops its only stack job while a thief tries to steal it.
 #[test]
-fn one_half_between_owner_and_thief() {
+fn the_owner_and_a_thief_race_for_one_stack_job() {
     loom::model(|| {
         let shared = Shared::new(2, 1);
         let thief = {
@@ -124,9 +124,9 @@ fn one_half_between_owner_and_thief() {
     });
 }
 
-/// The owner pops a half and pushes another one to the same place while a thief is at it.
+/// The owner pops a stack job and pushes another to the same place while a thief tries to steal.
 #[test]
-fn two_halves_in_one_place_against_a_thief() {
+fn two_stack_jobs_in_one_place_against_a_thief() {
     loom::model(|| {
         let shared = Shared::new(2, 2);
         let place = shared.push(0);
@@ -142,7 +142,7 @@ fn two_halves_in_one_place_against_a_thief() {
     });
 }
 
-/// The owner nests halves until the slots do not suffice, while a thief takes the oldest.
+/// The owner nests stack jobs until the slots do not suffice, while a thief takes the oldest.
 #[test]
 fn a_deque_that_grows_against_a_thief() {
     loom::model(|| {
@@ -162,7 +162,7 @@ fn a_deque_that_grows_against_a_thief() {
     });
 }
 
-/// Two thieves and the owner at two halves.
+/// Two thieves and the owner race for two stack jobs.
 #[test]
 fn two_thieves_against_the_owner() {
     loom::model(|| {
@@ -184,10 +184,10 @@ fn two_thieves_against_the_owner() {
     });
 }
 
-/// A half is pushed while the other worker falls asleep, and its owner goes on for ever with the first half:
-/// the other worker gets it.
+/// A stack job is pushed while the other worker falls asleep, and its owner never pops it: the other worker gets
+/// it.
 #[test]
-fn a_half_against_falling_asleep() {
+fn a_push_against_falling_asleep() {
     loom::model(|| {
         let shared = Shared::new(2, 1);
         let worker = {
@@ -199,9 +199,9 @@ fn a_half_against_falling_asleep() {
     });
 }
 
-/// As above, after a half that came and went.
+/// As above, after a stack job that was pushed and popped.
 #[test]
-fn a_half_after_another_against_falling_asleep() {
+fn a_push_after_a_pop_against_falling_asleep() {
     loom::model(|| {
         let shared = Shared::new(2, 2);
         let worker = {

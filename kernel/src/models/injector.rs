@@ -1,4 +1,4 @@
-//! Models of the injector: nothing is lost or doubled, and its length is no promise too many.
+//! Models of the injector: no job is lost or taken twice, and the length never promises too many jobs.
 
 use std::sync::Arc;
 
@@ -7,8 +7,8 @@ use loom::thread;
 use crate::models::made_up::Jobs;
 use crate::queue::injector::Injector;
 
-/// Two pushers, one of them with a batch, against a popper: each job is taken once, those of one
-/// pusher in their order; and in the end the length is zero.
+/// Two pushers, one of them with a batch, against a popper: each job is taken once, the jobs of one pusher keep their
+/// order, and the length is zero in the end.
 #[test]
 fn two_pushers_against_a_popper() {
     loom::model(|| {
@@ -31,10 +31,10 @@ fn two_pushers_against_a_popper() {
     });
 }
 
-/// A pusher against one who looks and then pops: who saw a length finds that many jobs, as long as
-/// nobody else pops.
+/// A pusher against a thread that reads the length and then pops: it finds at least that many jobs, as long as no other
+/// thread pops.
 #[test]
-fn who_sees_a_length_finds_the_jobs() {
+fn a_popper_finds_as_many_jobs_as_it_saw() {
     loom::model(|| {
         let jobs = Arc::new(Jobs::new(2));
         let injector = Arc::new(Injector::new());

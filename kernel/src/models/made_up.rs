@@ -1,7 +1,7 @@
 //! Made-up jobs for the models of queues.
 //!
-//! Invariant: a job is queued once and taken once. Its stage lies in a cell that loom watches, so that
-//! a model also fails if whoever takes a job does not see what its queuer wrote before.
+//! Invariant: a job is queued once and taken once. Its stage is in a cell that loom watches, so a model also fails
+//! if the thread that takes a job does not see what the thread that queued it wrote before.
 
 #![allow(unsafe_code)]
 
@@ -45,7 +45,7 @@ impl Jobs {
         Jobs((0..count).map(job).collect())
     }
 
-    /// The right to job `number`, for a queue. Given out once.
+    /// A runnable of job `number`, for a queue. Handed out once.
     pub(super) fn queue(&self, number: usize) -> *mut Job {
         let job = &self.0[number];
         assert_eq!(job.stage.replace(Stage::Queued), Stage::New);
@@ -62,7 +62,7 @@ impl Jobs {
         batch
     }
 
-    /// The right to run `job` came out of a queue. Returns the job's number.
+    /// Notes that a queue returned the runnable of `job`. Returns the job's number.
     pub(super) fn take(&self, job: *mut Job) -> usize {
         let number = self.number(job);
         let before = self.0[number].stage.replace(Stage::Taken);
@@ -86,7 +86,7 @@ impl Jobs {
             .collect()
     }
 
-    /// Puts jobs that are queued already into a batch: they move from one queue to another.
+    /// Puts queued jobs into a batch, to move them from one queue to another.
     pub(super) fn rebatch(&self, jobs: &[*mut Job]) -> JobBatch<Job> {
         let mut batch = JobBatch::new();
         for job in jobs {
@@ -97,17 +97,17 @@ impl Jobs {
         batch
     }
 
-    /// By what address queues know job `number`.
+    /// The address of job `number` in queues.
     pub(super) fn address(&self, number: usize) -> *mut Job {
         ptr::from_ref(&self.0[number]).cast_mut()
     }
 
     fn number(&self, job: *mut Job) -> usize {
         let place = self.0.iter().position(|other| ptr::eq(other, job));
-        place.expect("queues give out what was put in")
+        place.expect("queues return only what was pushed")
     }
 
-    /// Every job was taken. Called by the thread that has joined all others.
+    /// Asserts that every job was taken. Called after all other threads were joined.
     pub(super) fn assert_all_taken(&self) {
         for (number, job) in self.0.iter().enumerate() {
             assert_eq!(job.stage.get(), Stage::Taken, "job {number} was lost");

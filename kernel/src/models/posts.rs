@@ -1,4 +1,4 @@
-//! Models of the state word's posts: each is received, or comes back, exactly once.
+//! Models of the messages in the state word: each is received, or returned to its sender, exactly once.
 
 #![allow(unsafe_code)]
 
@@ -17,24 +17,24 @@ use crate::{
         JobPtr,
         message::MessageNode,
         state::{Link, State},
-        transition::{Inbox, Listening, ParkAnswer, Posted, StartAnswer},
+        transition::{Inbox, Listening, ParkOutcome, Posted, StartAction},
     },
     sys::{Mutex, lock},
 };
 
-/// A message whose content loom watches: it must be written before it is read.
+/// A message whose content loom watches: the read must come after the write.
 struct Parcel(Cell<usize>);
 
-/// A job that receives messages, and what surrounds it.
+/// A job that receives messages.
 struct Job {
     state: State,
-    /// How many messages it waits for before it ends.
+    /// How many messages the job waits for before it ends.
     wanted: usize,
-    /// Its body. Only one thread at a time may run the job; loom finds two.
+    /// Stands for the body. Only one thread at a time may run the job; loom would find two.
     received: Cell<Vec<usize>>,
-    /// How often it ended.
+    /// How often the job ended.
     ends: AtomicUsize,
-    /// Stands for the receiver's waker in the extras.
+    /// Stands for the receiver's waker in the extensions.
     receiver: Mutex<Option<Arc<Notify>>>,
 }
 
@@ -50,19 +50,19 @@ impl Job {
         })
     }
 
-    /// As `Address::post` does it; a runnable is run on the spot.
+    /// As `Address::post`; a runnable is run at once.
     fn post(&self, number: usize) -> Result<(), usize> {
         let link = MessageNode::new(
             Parcel(Cell::new(number)),
             JobPtr::from_raw(NonNull::dangling()),
         )
         .into_link();
-        // SAFETY: the post is new, and given away unless it comes back below.
+        // SAFETY: the node is new, and given away unless the state refuses it.
         match unsafe { self.state.post(link.as_ptr()) } {
             Posted::Queued => {}
             Posted::Schedule => self.run(),
             Posted::WakeReceiver => self.wake_receiver(),
-            // SAFETY: the state did not take it.
+            // SAFETY: the state refused the node, so it is still owned here.
             Posted::Closed => return Err(unsafe { into_number(link) }),
         }
         Ok(())
@@ -74,33 +74,33 @@ impl Job {
         }
     }
 
-    /// Runs of the job, one after the other, until it ends or is parked. The caller has its runnable.
+    /// Runs the job until it ends or is parked. The caller has its runnable.
     fn run(&self) {
         loop {
-            assert_eq!(self.state.start(), StartAnswer::Poll);
+            assert_eq!(self.state.start(), StartAction::Poll);
             let mut received = self.received.take();
-            received.extend(numbers(self.state.take_posts()));
+            received.extend(numbers(self.state.take_messages()));
             let is_over = received.len() == self.wanted;
             self.received.set(received);
             if is_over {
                 self.ends.fetch_add(1, Ordering::Relaxed);
                 return;
             }
-            if self.state.park(Listening::Yes) == ParkAnswer::Parked {
+            if self.state.park(Listening::Yes) == ParkOutcome::Parked {
                 return;
             }
         }
     }
 
-    /// As `Mailbox::poll_receive` does it for a receiver that is not the job itself.
-    fn receive_outside(&self, parking: &Arc<Notify>) -> Received {
+    /// As `Mailbox::poll_receive`, for a receiver other than the job itself.
+    fn receive_foreign(&self, parking: &Arc<Notify>) -> Received {
         loop {
-            let posts = self.state.take_posts();
-            if !posts.is_null() {
-                return Received::Messages(numbers(posts));
+            let newest = self.state.take_messages();
+            if !newest.is_null() {
+                return Received::Messages(numbers(newest));
             }
             *lock(&self.receiver) = Some(parking.clone());
-            if self.state.await_post() {
+            if self.state.register_receiver() {
                 parking.wait();
             } else if self.state.is_done() {
                 return Received::Ended;
@@ -108,7 +108,7 @@ impl Job {
         }
     }
 
-    /// As `run::finish` does it.
+    /// As `run::finish`.
     fn complete(&self) {
         if self.state.complete().wake_receiver {
             self.wake_receiver();
@@ -122,11 +122,11 @@ enum Received {
     Ended,
 }
 
-/// The messages of a stack of posts, oldest first.
-fn numbers(posts: *mut Link) -> Vec<usize> {
-    let (mut numbers, mut rest) = (Vec::new(), NonNull::new(posts));
+/// The messages of a stack, oldest first.
+fn numbers(newest: *mut Link) -> Vec<usize> {
+    let (mut numbers, mut rest) = (Vec::new(), NonNull::new(newest));
     while let Some(link) = rest {
-        // SAFETY: the stack was just taken from a state, and so is owned here.
+        // SAFETY: the stack was taken from a state, and so is owned here.
         rest = NonNull::new(unsafe { (*link.as_ptr()).next });
         // SAFETY: only parcels are posted in this file.
         numbers.push(unsafe { into_number(link) });
@@ -136,7 +136,7 @@ fn numbers(posts: *mut Link) -> Vec<usize> {
 }
 
 /// # Safety
-/// `link` is a parcel's, and the caller owns it.
+/// `link` belongs to a parcel, and the caller owns it.
 unsafe fn into_number(link: NonNull<Link>) -> usize {
     // SAFETY: the caller's promise.
     unsafe { MessageNode::<Parcel>::from_link(link) }
@@ -145,19 +145,19 @@ unsafe fn into_number(link: NonNull<Link>) -> usize {
         .get()
 }
 
-/// Two posts against a park: no wake-up is lost, and the job has one runnable: both messages are
-/// received, by one runner at a time, and the job ends once.
+/// Two messages against a park: no wake-up is lost, and the job has one runnable. Both messages are received, by one
+/// runner at a time, and the job ends once.
 #[test]
-fn posts_against_a_park_are_received_by_one_runner() {
+fn messages_against_a_park_are_received_by_one_runner() {
     loom::model(|| {
         let job = Job::awake(2);
-        let posters = [1, 2].map(|number| {
+        let senders = [1, 2].map(|number| {
             let job = job.clone();
             thread::spawn(move || assert_eq!(job.post(number), Ok(())))
         });
         job.run();
-        for poster in posters {
-            poster.join().unwrap();
+        for sender in senders {
+            sender.join().unwrap();
         }
         assert_eq!(job.ends.load(Ordering::Relaxed), 1);
         let mut received = job.received.take();
@@ -166,12 +166,12 @@ fn posts_against_a_park_are_received_by_one_runner() {
     });
 }
 
-/// Two posts of one thread against a park: they are received in their order.
+/// Two messages of one thread against a park: they are received in their order.
 #[test]
-fn posts_of_one_thread_keep_their_order() {
+fn messages_of_one_thread_keep_their_order() {
     loom::model(|| {
         let job = Job::awake(2);
-        let poster = {
+        let sender = {
             let job = job.clone();
             thread::spawn(move || {
                 assert_eq!(job.post(1), Ok(()));
@@ -179,80 +179,79 @@ fn posts_of_one_thread_keep_their_order() {
             })
         };
         job.run();
-        poster.join().unwrap();
+        sender.join().unwrap();
         assert_eq!(job.ends.load(Ordering::Relaxed), 1);
         assert_eq!(job.received.take(), [1, 2]);
     });
 }
 
-/// Posts of two threads against the closing of the mailbox: each is received before, or found by the
-/// closing, or comes back to its poster; none twice.
+/// Messages of two threads against the closing of the mailbox: each is received before, found by the close, or returned
+/// to its sender; none twice.
 #[test]
-fn posts_against_a_close_are_received_or_come_back() {
+fn messages_against_a_close_are_received_or_returned() {
     loom::model(|| {
         let job = Job::awake(usize::MAX);
-        let posters = [1, 2].map(|number| {
+        let senders = [1, 2].map(|number| {
             let job = job.clone();
             thread::spawn(move || job.post(number).err())
         });
-        let mut seen = numbers(job.state.take_posts());
-        seen.extend(numbers(job.state.close_posts()));
+        let mut seen = numbers(job.state.take_messages());
+        seen.extend(numbers(job.state.close_inbox()));
         seen.extend(
-            posters
+            senders
                 .into_iter()
-                .filter_map(|poster| poster.join().unwrap()),
+                .filter_map(|sender| sender.join().unwrap()),
         );
         seen.sort_unstable();
         assert_eq!(seen, [1, 2]);
         assert_eq!(job.post(3), Err(3));
-        assert!(job.state.take_posts().is_null());
+        assert!(job.state.take_messages().is_null());
     });
 }
 
-/// A post against the end of the job and the drop of its mailbox: it is found by the drop, or comes
-/// back.
+/// A message against the end of the job and the drop of its mailbox: the drop finds it, or it is returned.
 #[test]
-fn a_post_against_an_end_is_found_or_comes_back() {
+fn a_message_against_an_end_is_found_or_returned() {
     loom::model(|| {
         let job = Job::awake(usize::MAX);
-        let poster = {
+        let sender = {
             let job = job.clone();
             thread::spawn(move || job.post(1).err())
         };
         job.complete();
-        let mut seen = numbers(job.state.close_posts());
-        seen.extend(poster.join().unwrap());
+        let mut seen = numbers(job.state.close_inbox());
+        seen.extend(sender.join().unwrap());
         assert_eq!(seen, [1]);
     });
 }
 
-/// Posts of two threads against a receiver that registers its waker: the receiver gets both messages,
-/// and never waits while one is there.
+/// Messages of two threads against a receiver that registers its waker: the receiver gets both, and never waits while
+/// one is there.
 #[test]
-fn posts_against_the_registration_of_a_receiver_wake_it() {
+fn messages_against_the_registration_of_a_receiver_wake_it() {
     loom::model(|| {
         let job = Job::awake(usize::MAX);
-        let posters = [1, 2].map(|number| {
+        let senders = [1, 2].map(|number| {
             let job = job.clone();
             thread::spawn(move || assert_eq!(job.post(number), Ok(())))
         });
         let parking = Arc::new(Notify::new());
         let mut received = Vec::new();
         while received.len() < 2 {
-            match job.receive_outside(&parking) {
+            match job.receive_foreign(&parking) {
                 Received::Messages(numbers) => received.extend(numbers),
                 Received::Ended => panic!("the job has not ended"),
             }
         }
-        for poster in posters {
-            poster.join().unwrap();
+        for sender in senders {
+            sender.join().unwrap();
         }
         received.sort_unstable();
         assert_eq!(received, [1, 2]);
     });
 }
 
-/// The end of a job against a receiver that registers its waker: the receiver learns of the end.
+/// The end of a job against a receiver that registers its waker: the receiver sees the end.
 #[test]
 fn an_end_against_the_registration_of_a_receiver_wakes_it() {
     loom::model(|| {
@@ -262,7 +261,7 @@ fn an_end_against_the_registration_of_a_receiver_wakes_it() {
             thread::spawn(move || job.complete())
         };
         assert_eq!(
-            job.receive_outside(&Arc::new(Notify::new())),
+            job.receive_foreign(&Arc::new(Notify::new())),
             Received::Ended
         );
         runner.join().unwrap();

@@ -1,5 +1,4 @@
-//! Models of the reactor: a report wakes whoever waits for it, and of the workers that sleep one waits in
-//! the poller.
+//! Models of the reactor: a report wakes its waiter, and one of the sleeping workers waits in the poller.
 
 use std::{
     sync::{
@@ -15,12 +14,12 @@ use crate::{
     queue::sleepers::{Before, Sleepers},
     reactor::{
         poller_lock::PollerLock,
-        slot::{Interest, Readiness, SourceSlot, Who},
+        slot::{Interest, Readiness, SourceSlot, Waiter},
     },
     sys::{AtomicBool, AtomicUsize, Ordering, barrier},
 };
 
-/// A waker that ends a wait of the model, and counts.
+/// A waker that ends a wait of the model, and counts its wakes.
 struct Woken {
     notify: Notify,
     count: Count,
@@ -42,7 +41,7 @@ impl Wake for Woken {
     }
 }
 
-/// A descriptor: the slot, and whether the system would refuse.
+/// A descriptor: its slot, and the bytes that can be read. The system refuses a read of zero bytes.
 struct Descriptor {
     slot: SourceSlot,
     bytes: AtomicUsize,
@@ -64,22 +63,22 @@ impl Descriptor {
         wakers.into_iter().for_each(Waker::wake);
     }
 
-    /// As `IoSource::poll_as` does it: how many bytes were read, after waiting for at least one.
+    /// As `IoSource::poll_as`: waits for at least one byte, and returns how many were read.
     fn read(&self, woken: &Arc<Woken>) -> usize {
         let waker = Waker::from(woken.clone());
         let mut ticket = None;
         loop {
-            let who = Who {
+            let waiter = Waiter {
                 interest: Interest::Read,
                 ticket: Some(&mut ticket),
             };
-            match self.slot.look_or_wait(who, &waker) {
+            match self.slot.look_or_wait(waiter, &waker) {
                 Err(_waits) => woken.notify.wait(),
                 Ok(seen) => match self.bytes.swap(0, Ordering::SeqCst) {
                     0 => self.slot.refused(Interest::Read, seen),
                     bytes => {
                         self.slot.drained(Interest::Read, seen);
-                        // As the drop of `Ready` does it.
+                        // As the drop of `Ready`.
                         if let Some(ticket) = ticket {
                             self.slot.leave(Interest::Read, ticket);
                         }
@@ -91,8 +90,8 @@ impl Descriptor {
     }
 }
 
-/// Two bytes arrive while one thread reads: it reads both, however the reports, the attempts, and the
-/// clearing interleave. A lost report would leave it waiting, which loom finds.
+/// Two bytes arrive while one thread reads: the reader gets both, however the reports, the attempts and the clearing of
+/// the readiness interleave. After a lost report the reader would wait for ever, which loom finds.
 #[test]
 fn a_reader_misses_no_report() {
     for known in [Readiness::NONE, Readiness::READ] {
@@ -113,7 +112,7 @@ fn a_reader_misses_no_report() {
     }
 }
 
-/// A wait that is given up leaves nothing, and takes no other one's waker.
+/// A wait that is given up leaves no waker behind, and removes no waker of another wait.
 #[test]
 fn a_wait_that_is_given_up_leaves_the_others() {
     loom::model(|| {
@@ -122,11 +121,11 @@ fn a_wait_that_is_given_up_leaves_the_others() {
         let peer = thread::spawn(move || there.arrive());
         let (given_up, stays) = (Woken::new(), Woken::new());
         let mut ticket = None;
-        let who = Who {
+        let waiter = Waiter {
             interest: Interest::Read,
             ticket: Some(&mut ticket),
         };
-        let _ready = descriptor.slot.look_or_wait(who, &Waker::from(given_up));
+        let _ready = descriptor.slot.look_or_wait(waiter, &Waker::from(given_up));
         let there = descriptor.clone();
         let other = thread::spawn(move || there.read(&stays));
         if let Some(ticket) = ticket {
@@ -138,15 +137,15 @@ fn a_wait_that_is_given_up_leaves_the_others() {
     });
 }
 
-/// What workers share. The poller's notice, and a report, end the wait of whoever is on the seat; both last
-/// until they are taken.
+/// What the workers share. The poller's notice and a report both end the wait of the worker in the poller; each lasts
+/// until it is taken.
 struct Shared {
-    idle: Sleepers<Sleeper>,
-    seat: PollerLock,
+    sleepers: Sleepers<Sleeper>,
+    poller_lock: PollerLock,
     has_sources: AtomicBool,
     poller: Notify,
     threads: Vec<Notify>,
-    /// Work that everybody sees: how many pieces are left, and how many were done.
+    /// Work that every worker sees: how many pieces are left, and how many were done.
     visible: AtomicUsize,
     done: AtomicUsize,
     all: usize,
@@ -160,8 +159,8 @@ enum Sleeper {
 impl Shared {
     fn new(workers: usize, all: usize) -> Arc<Shared> {
         Arc::new(Shared {
-            idle: Sleepers::new(workers),
-            seat: PollerLock::new(),
+            sleepers: Sleepers::new(workers),
+            poller_lock: PollerLock::new(),
             has_sources: AtomicBool::new(false),
             poller: Notify::new(),
             threads: (0..workers).map(|_| Notify::new()).collect(),
@@ -171,7 +170,7 @@ impl Shared {
         })
     }
 
-    /// As `Sleeper::wake` in `search`.
+    /// As `Sleeper::wake` in `search::sleep`.
     fn wake(&self, sleeper: Sleeper) {
         match sleeper {
             Sleeper::Parked(worker) => self.threads[worker].notify(),
@@ -181,21 +180,21 @@ impl Shared {
 
     fn publish(&self) {
         self.visible.fetch_add(1, Ordering::SeqCst);
-        if let Some(sleeper) = self.idle.notify() {
+        if let Some(sleeper) = self.sleepers.notify() {
             self.wake(sleeper);
         }
     }
 
-    /// As `Reactor::add` and `IoSource::register`: the first source becomes visible as work does.
+    /// As `Reactor::add` and `IoSource::register`: the first source becomes visible like work.
     fn add_source(&self) {
         self.has_sources.store(true, Ordering::SeqCst);
-        if let Some(sleeper) = self.idle.notify() {
+        if let Some(sleeper) = self.sleepers.notify() {
             self.wake(sleeper);
         }
     }
 
-    fn lacks_a_sleeper(&self) -> bool {
-        self.has_sources.load(Ordering::Relaxed) && !self.seat.is_taken()
+    fn is_unattended(&self) -> bool {
+        self.has_sources.load(Ordering::Relaxed) && !self.poller_lock.is_taken()
     }
 
     fn take_work(&self) -> bool {
@@ -208,37 +207,37 @@ impl Shared {
         self.done.load(Ordering::SeqCst) == self.all
     }
 
-    /// A report of the system: a thread that waits in the poller handles it, which makes a job visible, and
-    /// nobody else sees it.
+    /// A report of the system. Only the worker that waits in the poller sees it and handles it, which makes a job
+    /// visible.
     fn report(&self) {
         self.visible.fetch_add(1, Ordering::SeqCst);
         barrier::full();
         self.poller.notify();
     }
 
-    /// As `search::sleep`.
+    /// As `search::sleep::sleep`.
     fn sleep(&self, worker: usize, before: Before) {
         let poller_guard = match self.has_sources.load(Ordering::Relaxed) {
-            true => self.seat.take(),
+            true => self.poller_lock.take(),
             false => None,
         };
         let sleeper = match &poller_guard {
             Some(_) => Sleeper::InPoller,
             None => Sleeper::Parked(worker),
         };
-        self.idle.announce(worker, sleeper, before);
-        let lacks_me = poller_guard.is_none() && self.lacks_a_sleeper();
-        if self.visible.load(Ordering::SeqCst) == 0 && !lacks_me {
+        self.sleepers.announce(worker, sleeper, before);
+        let is_needed = poller_guard.is_none() && self.is_unattended();
+        if self.visible.load(Ordering::SeqCst) == 0 && !is_needed {
             self.wait(worker, poller_guard.is_some());
         }
         drop(poller_guard);
-        self.idle.retract(worker);
+        self.sleepers.retract(worker);
     }
 
-    /// As `search::wait_in_poller` and `search::park`.
-    fn wait(&self, worker: usize, sits: bool) {
-        while !self.is_over() && self.idle.is_asleep(worker) {
-            match sits {
+    /// As `wait_in_poller` and `park` in `search::sleep`.
+    fn wait(&self, worker: usize, in_poller: bool) {
+        while !self.is_over() && self.sleepers.is_asleep(worker) {
+            match in_poller {
                 false => self.threads[worker].wait(),
                 true => {
                     self.poller.wait();
@@ -250,22 +249,22 @@ impl Shared {
         }
     }
 
-    /// The end of the model: everybody stops.
+    /// The end of the model: every worker stops.
     fn end(&self) {
-        for sleeper in self.idle.notify_all() {
+        for sleeper in self.sleepers.notify_all() {
             self.wake(sleeper);
         }
     }
 
-    /// As `Tenure::serve`: works, else searches, else sleeps, until all is done.
+    /// As `WorkerLoop::serve`: works, else searches, else sleeps, until all work is done.
     fn serve(&self, worker: usize) {
         let mut searching = false;
         while !self.is_over() {
             if self.take_work() {
                 if std::mem::take(&mut searching)
-                    && self.idle.end_search()
+                    && self.sleepers.end_search()
                     && self.visible.load(Ordering::SeqCst) > 0
-                    && let Some(sleeper) = self.idle.notify()
+                    && let Some(sleeper) = self.sleepers.notify()
                 {
                     self.wake(sleeper);
                 }
@@ -275,7 +274,7 @@ impl Shared {
                 continue;
             }
             if !searching {
-                searching = self.idle.start_search();
+                searching = self.sleepers.start_search();
             }
             let before = match searching {
                 true => Before::Searching,
@@ -287,10 +286,10 @@ impl Shared {
     }
 }
 
-/// A worker sleeps while the first source is registered, and a report comes: it is on the seat then, or
-/// hears of the source first. If it parked beside a poller with sources, the report would wake nobody.
+/// A worker sleeps while the first source is registered and a report comes: the worker waits in the poller, or the
+/// registration wakes it first. If it parked while the poller had sources, the report would wake no thread.
 #[test]
-fn the_first_source_brings_a_sleeper_to_the_seat() {
+fn the_first_source_brings_a_sleeper_to_the_poller() {
     loom::model(|| {
         let shared = Shared::new(1, 1);
         let there = shared.clone();
@@ -303,9 +302,9 @@ fn the_first_source_brings_a_sleeper_to_the_seat() {
     });
 }
 
-/// Work is published for a worker that may be on the seat, about to sit down, or about to leave.
+/// Work is published for a worker that may be in the poller, about to enter it, or about to leave it.
 #[test]
-fn a_worker_on_the_seat_hears_of_work() {
+fn a_worker_in_the_poller_is_woken_for_work() {
     loom::model(|| {
         let shared = Shared::new(1, 2);
         shared.has_sources.store(true, Ordering::SeqCst);
@@ -319,10 +318,9 @@ fn a_worker_on_the_seat_hears_of_work() {
     });
 }
 
-/// Of two workers that sleep one is on the seat, whichever came first and whoever found it taken: the report
-/// wakes it.
+/// Of two sleeping workers one waits in the poller, whichever fell asleep first: the report wakes it.
 #[test]
-fn of_two_sleepers_one_is_on_the_seat() {
+fn of_two_sleepers_one_is_in_the_poller() {
     loom::model(|| {
         let shared = Shared::new(2, 1);
         shared.has_sources.store(true, Ordering::SeqCst);
@@ -334,27 +332,27 @@ fn of_two_sleepers_one_is_on_the_seat() {
     });
 }
 
-/// Two never sit at once.
+/// Two workers never hold the poller lock at once.
 #[test]
-fn the_seat_is_for_one() {
+fn the_poller_lock_admits_one() {
     loom::model(|| {
-        let seat = Arc::new(PollerLock::new());
-        let sitting = Arc::new(AtomicUsize::new(0));
-        let wait_in_poller = |seat: Arc<PollerLock>, sitting: Arc<AtomicUsize>| {
-            let Some(poller_guard) = seat.take() else {
+        let poller_lock = Arc::new(PollerLock::new());
+        let holders = Arc::new(AtomicUsize::new(0));
+        let wait_in_poller = |poller_lock: Arc<PollerLock>, holders: Arc<AtomicUsize>| {
+            let Some(poller_guard) = poller_lock.take() else {
                 return;
             };
-            assert_eq!(sitting.fetch_add(1, Ordering::SeqCst), 0);
-            sitting.fetch_sub(1, Ordering::SeqCst);
+            assert_eq!(holders.fetch_add(1, Ordering::SeqCst), 0);
+            holders.fetch_sub(1, Ordering::SeqCst);
             drop(poller_guard);
         };
-        let (there, sitting_there) = (seat.clone(), sitting.clone());
+        let (there, holders_there) = (poller_lock.clone(), holders.clone());
         let other = thread::spawn(move || {
-            wait_in_poller(there.clone(), sitting_there.clone());
-            wait_in_poller(there, sitting_there);
+            wait_in_poller(there.clone(), holders_there.clone());
+            wait_in_poller(there, holders_there);
         });
-        wait_in_poller(seat.clone(), sitting.clone());
-        wait_in_poller(seat, sitting);
+        wait_in_poller(poller_lock.clone(), holders.clone());
+        wait_in_poller(poller_lock, holders);
         other.join().unwrap();
     });
 }

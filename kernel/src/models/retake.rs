@@ -1,8 +1,8 @@
-//! Models of the take-over of a worker's right through its gate: one thread is inside at a time, and
-//! what lies inside is in exactly one place.
+//! Models of retaking a worker: its lease is revoked under the biased lock of its core. One thread holds the lock at
+//! a time, and each job is in exactly one place.
 //!
-//! What is inside lies in cells that loom watches: a model fails if two threads are inside at once, or
-//! if one of them does not see what the other did there.
+//! The core consists of cells that loom watches: a model fails if two threads hold the lock at once, or if one of them
+//! does not see what the other did under it.
 
 use std::{
     ptr,
@@ -24,30 +24,30 @@ use crate::{
     sys::AtomicUsize as Watched,
 };
 
-/// What the run word says when nothing runs.
+/// The run word while nothing runs.
 const NONE: usize = 0;
 
-/// A worker, by the parts that a take-over concerns.
+/// The parts of a worker that a retake concerns.
 struct Worker {
-    gate: BiasedLock<Inside>,
-    /// The run word: the number of the run that the holder is in.
+    core: BiasedLock<Core>,
+    /// The run word: the number of the run that the owner is in.
     run: Watched,
     thief: RingThief<Job>,
     injector: Injector<Job>,
     jobs: Jobs,
-    /// Stands for the memory of the job that the holder runs.
+    /// Stands for the memory of the job that the owner runs.
     running: Cell<&'static str>,
 }
 
-struct Inside {
+struct Core {
     next: Cell<Option<*mut Job>>,
     ring: RingOwner<Job>,
     timers: Cell<usize>,
-    /// Counted by those who use the ring, which loom does not watch itself.
+    /// Counts uses of the ring, which loom does not watch.
     visits: Cell<usize>,
 }
 
-impl Inside {
+impl Core {
     fn ring(&mut self) -> &mut RingOwner<Job> {
         self.visits.set(self.visits.get() + 1);
         &mut self.ring
@@ -55,18 +55,18 @@ impl Inside {
 }
 
 impl Worker {
-    /// A worker whose first holder is in run 1, and the holder's epoch.
+    /// A worker whose first owner is in run 1, and the owner's lease.
     fn new(jobs: usize) -> (Arc<Worker>, Lease) {
         let (ring, thief) = ring::new();
-        let inside = Inside {
+        let core = Core {
             next: Cell::new(None),
             ring,
             timers: Cell::new(0),
             visits: Cell::new(0),
         };
-        let (gate, lease) = BiasedLock::new(inside);
+        let (core, lease) = BiasedLock::new(core);
         let worker = Worker {
-            gate,
+            core,
             run: Watched::new(1),
             thief,
             injector: Injector::new(),
@@ -76,28 +76,28 @@ impl Worker {
         (Arc::new(worker), lease)
     }
 
-    /// As `ready::ready` does it inside a job: into the next slot, else to the injector.
+    /// As `ready::ready` inside a job: into the next slot, else to the injector.
     fn send(&self, lease: Lease, number: usize) {
-        match self.gate.enter(lease) {
-            Ok(inside) => {
-                let displaced = inside.next.replace(Some(self.jobs.queue(number)));
+        match self.core.enter(lease) {
+            Ok(core) => {
+                let displaced = core.next.replace(Some(self.jobs.queue(number)));
                 assert_eq!(displaced, None);
             }
             Err(Revoked) => self.injector.push(self.jobs.batch([number])),
         }
     }
 
-    /// As `ready::ready_last` does it inside a job: into the ring, else to the injector.
+    /// As `ready::ready_last` inside a job: into the ring, else to the injector.
     fn spawn(&self, lease: Lease, number: usize) {
-        match self.gate.enter(lease) {
-            Ok(mut inside) => assert_eq!(inside.ring().push(self.jobs.queue(number)), Ok(())),
+        match self.core.enter(lease) {
+            Ok(mut core) => assert_eq!(core.ring().push(self.jobs.queue(number)), Ok(())),
             Err(Revoked) => self.injector.push(self.jobs.batch([number])),
         }
     }
 
-    /// As `monitor::take_over` does it, if the holder is still in `run`.
-    fn take_over(&self, run: usize) -> Option<Lease> {
-        let mut foreign = self.gate.enter_foreign();
+    /// As `monitor::revoke`, if the owner is still in `run`.
+    fn retake(&self, run: usize) -> Option<Lease> {
+        let mut foreign = self.core.enter_foreign();
         if self.run.load(Ordering::Relaxed) != run {
             return None;
         }
@@ -106,9 +106,9 @@ impl Worker {
         Some(foreign.revoke())
     }
 
-    /// As `pool::renew` does it for a holder that gives its right up.
-    fn renew(&self, lease: Lease) -> Option<Lease> {
-        let mut foreign = self.gate.enter_foreign();
+    /// As `serve::renew_lease`, for an owner that hands its worker off.
+    fn renew_lease(&self, lease: Lease) -> Option<Lease> {
+        let mut foreign = self.core.enter_foreign();
         if !foreign.is_current(lease) {
             return None;
         }
@@ -116,9 +116,9 @@ impl Worker {
         Some(foreign.revoke())
     }
 
-    /// As `monitor::take_overdue` does it, if the holder is still in `run`.
-    fn rob(&self, run: usize) {
-        let foreign = self.gate.enter_foreign();
+    /// As `monitor::take_overdue`, if the owner is still in `run`.
+    fn take_overdue(&self, run: usize) {
+        let foreign = self.core.enter_foreign();
         if self.run.load(Ordering::Relaxed) != run {
             return;
         }
@@ -129,33 +129,33 @@ impl Worker {
         }
     }
 
-    /// As `Tenure::pass` does it: takes the next job, and names its run.
-    fn pass(&self, lease: Lease, run: usize) -> Result<Option<usize>, Revoked> {
-        let mut inside = self.gate.enter(lease)?;
-        let job = inside.next.take().or_else(|| inside.ring().pop());
+    /// As `WorkerLoop::take_next`: takes the next job, and names its run.
+    fn take_next(&self, lease: Lease, run: usize) -> Result<Option<usize>, Revoked> {
+        let mut core = self.core.enter(lease)?;
+        let job = core.next.take().or_else(|| core.ring().pop());
         let run = if job.is_some() { run } else { NONE };
         self.run.store(run, Ordering::Relaxed);
         Ok(job.map(|job| self.jobs.take(job)))
     }
 
-    /// What lies in the injector.
+    /// Takes all jobs from the injector.
     fn injected(&self) -> Vec<usize> {
         self.jobs.take_batch(self.injector.pop(usize::MAX))
     }
 }
 
-/// A take-over against a send of the old holder: the job ends up in the next slot, from which the new
-/// holder takes it, or in the injector.
+/// A retake against a send by the old owner: the job ends up in the next slot, from which the new owner takes it, or
+/// in the injector.
 #[test]
-fn a_take_over_against_a_send() {
+fn a_retake_against_a_send() {
     loom::model(|| {
         let (worker, lease) = Worker::new(1);
         let old = {
             let worker = worker.clone();
             thread::spawn(move || worker.send(lease, 0))
         };
-        let new = worker.take_over(1).expect("the holder stays in its run");
-        let taken = worker.pass(new, 2).expect("the right was just given");
+        let new = worker.retake(1).expect("the owner stays in its run");
+        let taken = worker.take_next(new, 2).expect("the lease is new");
         old.join().unwrap();
         assert_eq!(
             [taken.into_iter().collect(), worker.injected()].concat(),
@@ -164,10 +164,10 @@ fn a_take_over_against_a_send() {
     });
 }
 
-/// A take-over against a spawn of the old holder, while a thief steals: the job ends up in the ring,
-/// from which the new holder or the thief takes it, or in the injector.
+/// A retake against a spawn by the old owner, while a thief steals: the job ends up in the ring, from which the new
+/// owner or the thief takes it, or in the injector.
 #[test]
-fn a_take_over_against_a_spawn() {
+fn a_retake_against_a_spawn() {
     loom::model(|| {
         let (worker, lease) = Worker::new(2);
         worker.spawn(lease, 0);
@@ -183,200 +183,199 @@ fn a_take_over_against_a_spawn() {
                 worker.jobs.take_all(&place[..count]);
             })
         };
-        let new = worker.take_over(1).expect("the holder stays in its run");
-        worker.pass(new, 2).expect("the right was just given");
+        let new = worker.retake(1).expect("the owner stays in its run");
+        worker.take_next(new, 2).expect("the lease is new");
         old.join().unwrap();
         thief.join().unwrap();
-        worker.pass(new, 3).expect("the right was not given on");
+        worker.take_next(new, 3).expect("the lease was not revoked");
         worker.injected();
         worker.jobs.assert_all_taken();
     });
 }
 
-/// A take-over against an foreign that inserts a timer, and the old holder that inserts one: the new
-/// holder sees all that were inserted, and the old one is inside or told that it lost.
+/// A retake against a foreign thread and the old owner, both of which insert a timer: the old owner either inserts its
+/// timer or gets `Revoked`, and the new owner sees all timers that were inserted.
 #[test]
-fn a_take_over_against_timer_inserts() {
+fn a_retake_against_timer_inserts() {
     loom::model(|| {
         let (worker, lease) = Worker::new(0);
         let foreign = {
             let worker = worker.clone();
             thread::spawn(move || {
-                let inside = worker.gate.enter_foreign();
-                inside.timers.set(inside.timers.get() + 1);
+                let core = worker.core.enter_foreign();
+                core.timers.set(core.timers.get() + 1);
             })
         };
         let old = {
             let worker = worker.clone();
             thread::spawn(move || {
-                let inside = worker.gate.enter(lease)?;
-                inside.timers.set(inside.timers.get() + 1);
+                let core = worker.core.enter(lease)?;
+                core.timers.set(core.timers.get() + 1);
                 Ok::<_, Revoked>(())
             })
         };
-        let new = worker.take_over(1).expect("the holder stays in its run");
-        drop(worker.gate.enter(new).expect("the right was just given"));
+        let new = worker.retake(1).expect("the owner stays in its run");
+        drop(worker.core.enter(new).expect("the lease is new"));
         foreign.join().unwrap();
         let inserted = 1 + usize::from(old.join().unwrap().is_ok());
-        let inside = worker.gate.enter(new).expect("the right was not given on");
-        assert_eq!(inside.timers.get(), inserted);
+        let core = worker.core.enter(new).expect("the lease was not revoked");
+        assert_eq!(core.timers.get(), inserted);
     });
 }
 
-/// A take-over against the return of the old holder: either the holder passes first and the take-over
-/// sees another run, or the holder is told that it lost, and frees its job only after the other thread
-/// has read it.
+/// A retake against the return of the old owner: either the owner takes its next job first and the retake sees another
+/// run, or the owner gets `Revoked`, and frees its job only after the other thread has read it.
 #[test]
-fn a_take_over_against_the_return_of_the_holder() {
+fn a_retake_against_the_return_of_the_owner() {
     loom::model(|| {
         let (worker, lease) = Worker::new(1);
         worker.spawn(lease, 0);
         let old = {
             let worker = worker.clone();
             thread::spawn(move || {
-                let passed = worker.pass(lease, 2);
+                let took = worker.take_next(lease, 2);
                 worker.running.set("freed");
-                passed.is_ok()
+                took.is_ok()
             })
         };
-        let new = worker.take_over(1);
-        let taken = new.map(|new| worker.pass(new, 2));
+        let new = worker.retake(1);
+        let taken = new.map(|new| worker.take_next(new, 2));
         assert!(taken.is_none_or(|taken| taken == Ok(Some(0))));
-        let has_passed = old.join().unwrap();
-        assert_eq!(new.is_none(), has_passed);
+        let has_taken = old.join().unwrap();
+        assert_eq!(new.is_none(), has_taken);
         worker.jobs.assert_all_taken();
     });
 }
 
-/// The return of an old holder, after the take-over, against the new holder and an foreign: the two
-/// are not inside at once, although the old holder knocks at the gate.
+/// The return of the old owner, after the retake, against the new owner and a foreign thread: the latter two do not
+/// hold the lock at once, although the old owner tries to enter.
 #[test]
-fn the_return_of_an_old_holder_against_the_new_one_and_an_foreign() {
+fn the_return_of_an_old_owner_against_the_new_one_and_a_foreign_thread() {
     loom::model(|| {
         let (worker, old) = Worker::new(0);
-        let new = worker.take_over(1).expect("the holder stays in its run");
+        let new = worker.retake(1).expect("the owner stays in its run");
         let returning = {
             let worker = worker.clone();
-            thread::spawn(move || assert!(worker.gate.enter(old).is_err()))
+            thread::spawn(move || assert!(worker.core.enter(old).is_err()))
         };
         let foreign = {
             let worker = worker.clone();
             thread::spawn(move || {
-                let inside = worker.gate.enter_foreign();
-                inside.timers.set(inside.timers.get() + 1);
+                let core = worker.core.enter_foreign();
+                core.timers.set(core.timers.get() + 1);
             })
         };
         {
-            let inside = worker.gate.enter(new).expect("the right was not given on");
-            inside.timers.set(inside.timers.get() + 1);
+            let core = worker.core.enter(new).expect("the lease was not revoked");
+            core.timers.set(core.timers.get() + 1);
         }
         returning.join().unwrap();
         foreign.join().unwrap();
-        assert_eq!(worker.gate.enter_foreign().timers.get(), 2);
+        assert_eq!(worker.core.enter_foreign().timers.get(), 2);
     });
 }
 
-/// A take-over by the monitor against the holder that gives its right up itself: one of them gets it.
+/// A retake by the monitor against the owner's own handoff: one of them gets the new lease.
 #[test]
-fn a_take_over_against_a_renewal() {
+fn a_retake_against_a_renewal() {
     loom::model(|| {
         let (worker, lease) = Worker::new(0);
-        let holder = {
+        let owner = {
             let worker = worker.clone();
-            thread::spawn(move || worker.renew(lease))
+            thread::spawn(move || worker.renew_lease(lease))
         };
-        let taken = worker.take_over(1);
-        let renewed = holder.join().unwrap();
-        let rights: Vec<_> = taken.into_iter().chain(renewed).collect();
-        assert_eq!(rights.len(), 1);
-        assert!(worker.gate.enter(rights[0]).is_ok());
-        assert!(worker.gate.enter(lease).is_err());
+        let taken = worker.retake(1);
+        let renewed = owner.join().unwrap();
+        let leases: Vec<_> = taken.into_iter().chain(renewed).collect();
+        assert_eq!(leases.len(), 1);
+        assert!(worker.core.enter(leases[0]).is_ok());
+        assert!(worker.core.enter(lease).is_err());
     });
 }
 
-/// Two take-overs at once, while the holder wants in: one of the foreigns gets the right, and of the
-/// three who think that they may enter only one may.
+/// Two retakes at once, while the owner tries to enter: one of the foreign threads gets the new lease, and only its
+/// lease admits a thread.
 #[test]
-fn a_take_over_against_a_take_over() {
+fn a_retake_against_a_retake() {
     loom::model(|| {
         let (worker, lease) = Worker::new(1);
         let other = {
             let worker = worker.clone();
-            thread::spawn(move || worker.take_over(1))
+            thread::spawn(move || worker.retake(1))
         };
         let old = {
             let worker = worker.clone();
             thread::spawn(move || worker.send(lease, 0))
         };
-        let here = worker.take_over(1);
+        let here = worker.retake(1);
         let there = other.join().unwrap();
         old.join().unwrap();
-        let rights: Vec<_> = here.into_iter().chain(there).collect();
-        assert_eq!(rights.len(), 1);
+        let leases: Vec<_> = here.into_iter().chain(there).collect();
+        assert_eq!(leases.len(), 1);
         let taken = worker
-            .pass(rights[0], 2)
-            .expect("nobody took it over again");
+            .take_next(leases[0], 2)
+            .expect("the lease was not revoked again");
         assert_eq!(
             [taken.into_iter().collect(), worker.injected()].concat(),
             [0]
         );
-        assert!(worker.gate.enter(lease).is_err());
+        assert!(worker.core.enter(lease).is_err());
     });
 }
 
-/// The robbing of an overdue next slot against the holder that takes it: the job is run by the holder,
-/// or goes to the injector. If the holder is in another run already, it is left alone.
+/// Taking the overdue job from the next slot against the owner that takes it: the owner runs the job, or the job goes
+/// to the injector. If the owner is already in another run, the slot is left alone.
 #[test]
-fn a_robbing_of_the_next_slot_against_the_holder() {
+fn taking_the_overdue_job_against_the_owner() {
     loom::model(|| {
         let (worker, lease) = Worker::new(2);
         worker.send(lease, 0);
         let taken = Arc::new(AtomicUsize::new(0));
-        let holder = {
+        let owner = {
             let (worker, taken) = (worker.clone(), taken.clone());
             thread::spawn(move || {
-                if worker.pass(lease, 2) == Ok(Some(0)) {
+                if worker.take_next(lease, 2) == Ok(Some(0)) {
                     taken.fetch_add(1, Ordering::Relaxed);
                     worker.send(lease, 1);
                 }
             })
         };
-        worker.rob(1);
-        holder.join().unwrap();
+        worker.take_overdue(1);
+        owner.join().unwrap();
         let injected = worker.injected();
         assert_eq!(taken.load(Ordering::Relaxed) + injected.len(), 1);
-        assert!(!injected.contains(&1), "the slot of a later run was robbed");
+        assert!(!injected.contains(&1), "the slot of a later run was taken");
     });
 }
 
-/// The flag of a tenure that is over serves a new one, while its former thread has only just knocked for
-/// the last time: the new holder and an foreign are not inside at once.
+/// A new lease reuses the flag of an ended one, whose thread has only just tried to enter for the last time: the new
+/// owner and a foreign thread do not hold the lock at once.
 #[test]
-fn a_flag_that_is_used_again_against_an_foreign() {
+fn a_reused_flag_against_a_foreign_thread() {
     loom::model(|| {
         let (worker, first) = Worker::new(0);
-        worker.take_over(1).expect("the holder stays in its run");
+        worker.retake(1).expect("the owner stays in its run");
         let returning = {
             let worker = worker.clone();
             thread::spawn(move || {
-                assert!(worker.gate.enter(first).is_err());
-                worker.gate.end(first);
+                assert!(worker.core.enter(first).is_err());
+                worker.core.end(first);
             })
         };
         let foreign = {
             let worker = worker.clone();
             thread::spawn(move || {
-                let inside = worker.gate.enter_foreign();
-                inside.timers.set(inside.timers.get() + 1);
+                let core = worker.core.enter_foreign();
+                core.timers.set(core.timers.get() + 1);
             })
         };
-        let newest = worker.gate.enter_foreign().revoke();
+        let newest = worker.core.enter_foreign().revoke();
         {
-            let inside = worker.gate.enter(newest).expect("the right was just given");
-            inside.timers.set(inside.timers.get() + 1);
+            let core = worker.core.enter(newest).expect("the lease is new");
+            core.timers.set(core.timers.get() + 1);
         }
         returning.join().unwrap();
         foreign.join().unwrap();
-        assert_eq!(worker.gate.enter_foreign().timers.get(), 2);
+        assert_eq!(worker.core.enter_foreign().timers.get(), 2);
     });
 }

@@ -28,8 +28,8 @@ fn assert_in_order(taken: &[usize]) {
     assert!(taken.is_sorted(), "one consumer took {taken:?}");
 }
 
-/// The owner pushes and pops, a thief steals twice: each job is taken once, each side sees jobs in
-/// the order in which they were pushed, and the owner can empty the ring.
+/// The owner pushes and pops while a thief steals twice: each job is taken once, each side takes jobs in the order of
+/// the pushes, and the owner can empty the ring.
 #[test]
 fn an_owner_against_a_thief() {
     loom::model(|| {
@@ -75,10 +75,9 @@ fn an_owner_against_two_thieves() {
     });
 }
 
-/// The owner fills slots anew that a thief reads at the same time: the thief's old reading does not
-/// count.
+/// The owner reuses slots that a thief reads at the same time: the thief discards what it read before.
 #[test]
-fn slots_that_are_used_again_against_a_thief() {
+fn reused_slots_against_a_thief() {
     loom::model(|| {
         let count = CAPACITY + 2;
         let jobs = Arc::new(Jobs::new(count));
@@ -102,8 +101,8 @@ fn slots_that_are_used_again_against_a_thief() {
     });
 }
 
-/// A job that finds the ring full goes to the injector, as `Inside::push_last` does it, while a thief
-/// steals from the ring: each job is taken once.
+/// A job that finds the ring full goes to the injector, as in `WorkerCore::push_last`, while a thief steals from the
+/// ring: each job is taken once.
 #[test]
 fn an_overflow_against_a_thief() {
     loom::model(|| {

@@ -15,21 +15,21 @@ use crate::{
     sys::{AtomicBool, Ordering},
 };
 
-/// What workers share. A sleeper is woken through its [`Notify`], which stands for its thread.
+/// What the workers share. A [`Notify`] stands for the thread of a sleeper.
 struct Shared {
-    idle: Sleepers<Arc<Notify>>,
+    sleepers: Sleepers<Arc<Notify>>,
     injector: Injector<Job>,
-    /// The end of a ring that all of them may steal from.
+    /// The stealing end of the ring.
     thief: RingThief<Job>,
     jobs: Jobs,
 }
 
 impl Shared {
-    /// With so many workers and jobs; the ring's other end is the second value.
+    /// The shared part, and the owner's end of the ring.
     fn new(workers: usize, jobs: usize) -> (Arc<Shared>, ring::RingOwner<Job>) {
         let (owner, thief) = ring::new();
         let shared = Shared {
-            idle: Sleepers::new(workers),
+            sleepers: Sleepers::new(workers),
             injector: Injector::new(),
             thief,
             jobs: Jobs::new(jobs),
@@ -37,28 +37,28 @@ impl Shared {
         (Arc::new(shared), owner)
     }
 
-    /// As `ready::inject_all` does it.
+    /// As `ready::inject_all`.
     fn inject(&self, number: usize) {
         self.injector.push(self.jobs.batch([number]));
         self.notify();
     }
 
-    /// As `ready::last` does it.
+    /// As `ready::last`.
     fn push_last(&self, owner: &mut ring::RingOwner<Job>, number: usize) {
         assert_eq!(owner.push(self.jobs.queue(number)), Ok(()));
         self.notify();
     }
 
-    /// As `ready::publish` does it. Whether somebody was woken.
+    /// As `ready::publish`. Whether a sleeper was woken.
     fn notify(&self) -> bool {
-        let sleeper = self.idle.notify();
+        let sleeper = self.sleepers.notify();
         if let Some(sleeper) = &sleeper {
             sleeper.notify();
         }
         sleeper.is_some()
     }
 
-    /// As `search::from_injector` does it.
+    /// As `search::from_injector`.
     fn move_from_injector(&self, owner: &mut ring::RingOwner<Job>) {
         let mut batch = self.injector.pop(CAPACITY / 2);
         if batch.len() == 0 {
@@ -85,12 +85,12 @@ impl Shared {
         self.jobs.take_all(&place[..count]).first().copied()
     }
 
-    /// The life of worker `index` until it has a job, as `Tenure::find` leads it.
+    /// What worker `index` does until it has a job, as `WorkerLoop::find`.
     fn find(&self, index: usize) -> usize {
         let parking = Arc::new(Notify::new());
         let mut searching = false;
         loop {
-            searching = searching || self.idle.start_search();
+            searching = searching || self.sleepers.start_search();
             if let Some(number) = self.take() {
                 if searching {
                     self.found();
@@ -102,24 +102,24 @@ impl Shared {
         }
     }
 
-    /// As `search::sleep` does it.
+    /// As `search::sleep::sleep`.
     fn sleep(&self, index: usize, parking: &Arc<Notify>, searching: bool) {
         let before = match searching {
             true => Before::Searching,
             false => Before::Running,
         };
-        self.idle.announce(index, parking.clone(), before);
+        self.sleepers.announce(index, parking.clone(), before);
         if !self.sees_work() {
-            while self.idle.is_asleep(index) {
+            while self.sleepers.is_asleep(index) {
                 parking.wait();
             }
         }
-        self.idle.retract(index);
+        self.sleepers.retract(index);
     }
 
-    /// As `Tenure::found` does it, for a worker that searched. Whether somebody was woken.
+    /// As `WorkerLoop::found`, for a worker that searched. Whether a sleeper was woken.
     fn found(&self) -> bool {
-        self.idle.end_search() && self.sees_work() && self.notify()
+        self.sleepers.end_search() && self.sees_work() && self.notify()
     }
 }
 
@@ -151,15 +151,14 @@ fn a_job_in_a_ring_against_falling_asleep() {
     });
 }
 
-/// Two jobs are published one after the other while one worker falls asleep and another one sleeps;
-/// whoever finds a job runs it for ever. So the second job wakes the sleeper: either its publisher does,
-/// or the searcher that the publisher relied on.
+/// Two jobs are published one after the other while one worker falls asleep and another one sleeps. A job runs for
+/// ever, so the second job must wake the sleeper: its publisher does, or the searcher that the publisher relied on.
 #[test]
-fn two_jobs_against_one_who_falls_asleep_and_one_who_sleeps() {
+fn two_jobs_against_a_worker_that_falls_asleep_and_one_that_sleeps() {
     loom::model(|| {
         let (shared, _owner) = Shared::new(2, 2);
         shared
-            .idle
+            .sleepers
             .announce(1, Arc::new(Notify::new()), Before::Running);
         let worker = {
             let shared = shared.clone();
@@ -169,16 +168,16 @@ fn two_jobs_against_one_who_falls_asleep_and_one_who_sleeps() {
         shared.inject(1);
         worker.join().unwrap();
         assert_eq!(
-            shared.idle.sleeping(),
+            shared.sleepers.sleeping(),
             0,
             "a job is left, and a worker sleeps"
         );
     });
 }
 
-/// A worker that does not search moves two jobs from the injector to its ring, and runs one of them for
-/// ever, while another worker falls asleep: that worker gets the other job, although it may have looked
-/// while the jobs were in neither place.
+/// A worker that does not search moves two jobs from the injector to its ring, and runs one of them for ever, while
+/// another worker falls asleep. The other worker gets the second job, even if it looked while the jobs were in neither
+/// place.
 #[test]
 fn jobs_on_their_way_to_a_ring_against_falling_asleep() {
     loom::model(|| {
@@ -196,15 +195,15 @@ fn jobs_on_their_way_to_a_ring_against_falling_asleep() {
     });
 }
 
-/// Two publishers against two sleepers: one sleeper is woken, and the other is left alone, because the
-/// first one searches.
+/// Two publishers against two sleepers: one sleeper is woken, and the other is left alone, because the first one
+/// searches.
 #[test]
 fn of_two_publishers_one_wakes_one_sleeper() {
     loom::model(|| {
         let (shared, mut owner) = Shared::new(3, 2);
         for index in [1, 2] {
             shared
-                .idle
+                .sleepers
                 .announce(index, Arc::new(Notify::new()), Before::Running);
         }
         let other = {
@@ -218,20 +217,20 @@ fn of_two_publishers_one_wakes_one_sleeper() {
         let here = shared.notify();
         let there = other.join().unwrap();
         assert_eq!(usize::from(here) + usize::from(there), 1);
-        assert_eq!(shared.idle.sleeping(), 1);
+        assert_eq!(shared.sleepers.sleeping(), 1);
     });
 }
 
-/// A job enters a ring while the last searcher finds another one, and a worker sleeps: that worker is
-/// woken, by exactly one of the two.
+/// A job enters a ring while the last searcher finds another job and a worker sleeps: the sleeper is woken, by the
+/// publisher or by the searcher.
 #[test]
 fn a_job_in_a_ring_against_the_last_searcher() {
     loom::model(|| {
         let (shared, mut owner) = Shared::new(3, 1);
         shared
-            .idle
+            .sleepers
             .announce(2, Arc::new(Notify::new()), Before::Running);
-        assert!(shared.idle.start_search());
+        assert!(shared.sleepers.start_search());
         let searcher = {
             let shared = shared.clone();
             thread::spawn(move || shared.found())
@@ -240,49 +239,50 @@ fn a_job_in_a_ring_against_the_last_searcher() {
         let publisher_woke = shared.notify();
         let searcher_woke = searcher.join().unwrap();
         assert!(publisher_woke || searcher_woke, "the wake-up was lost");
-        assert_eq!(shared.idle.sleeping(), 0);
+        assert_eq!(shared.sleepers.sleeping(), 0);
     });
 }
 
-/// An foreign inserts a timer into the wheel of a worker that falls asleep: the worker counts it in
-/// when it decides how long to sleep, or is woken. The cell stands for the wheel's first deadline.
+/// A foreign thread inserts a timer into the wheel of a worker that falls asleep: the worker sees the deadline when it
+/// decides how long to sleep, or is woken. The cell stands for the wheel's first deadline.
 #[test]
-fn a_timer_from_outside_against_falling_asleep() {
+fn a_foreign_timer_against_falling_asleep() {
     loom::model(|| {
         let (shared, _owner) = Shared::new(1, 0);
-        let (gate, lease) = BiasedLock::new(Cell::new(None));
-        let gate = Arc::new(gate);
+        let (wheel, lease) = BiasedLock::new(Cell::new(None));
+        let wheel = Arc::new(wheel);
         let foreign = {
-            let (shared, gate) = (shared.clone(), gate.clone());
+            let (shared, wheel) = (shared.clone(), wheel.clone());
             thread::spawn(move || {
-                // As `time::insert` does it.
-                gate.enter_foreign().set(Some(1));
-                if let Some(sleeper) = shared.idle.notify_worker(0) {
+                // As `time::insert`.
+                wheel.enter_foreign().set(Some(1));
+                if let Some(sleeper) = shared.sleepers.notify_worker(0) {
                     sleeper.notify();
                 }
             })
         };
         let parking = Arc::new(Notify::new());
         loop {
-            shared.idle.announce(0, parking.clone(), Before::Running);
-            let deadline = gate.enter(lease).map(|inside| inside.get());
+            shared
+                .sleepers
+                .announce(0, parking.clone(), Before::Running);
+            let deadline = wheel.enter(lease).map(|deadline| deadline.get());
             if deadline == Ok(Some(1)) {
-                break shared.idle.retract(0);
+                break shared.sleepers.retract(0);
             }
-            while shared.idle.is_asleep(0) {
+            while shared.sleepers.is_asleep(0) {
                 parking.wait();
             }
-            assert_eq!(shared.idle.sleeping(), 0);
-            assert!(!shared.idle.end_search() || shared.idle.sleeping() == 0);
+            assert_eq!(shared.sleepers.sleeping(), 0);
+            assert!(!shared.sleepers.end_search() || shared.sleepers.sleeping() == 0);
         }
         foreign.join().unwrap();
     });
 }
 
-/// News for all, such as a stop, against a worker that falls asleep: the worker sees the news or is
-/// woken.
+/// An event for all workers, such as a stop, against a worker that falls asleep: the worker sees the event or is woken.
 #[test]
-fn news_against_falling_asleep() {
+fn a_stop_against_falling_asleep() {
     loom::model(|| {
         let (shared, _owner) = Shared::new(1, 0);
         let is_stopped = Arc::new(AtomicBool::new(false));
@@ -290,18 +290,20 @@ fn news_against_falling_asleep() {
             let (shared, is_stopped) = (shared.clone(), is_stopped.clone());
             thread::spawn(move || {
                 is_stopped.store(true, Ordering::Release);
-                for sleeper in shared.idle.notify_all() {
+                for sleeper in shared.sleepers.notify_all() {
                     sleeper.notify();
                 }
             })
         };
         let parking = Arc::new(Notify::new());
-        shared.idle.announce(0, parking.clone(), Before::Running);
-        while shared.idle.is_asleep(0) && !is_stopped.load(Ordering::Acquire) {
+        shared
+            .sleepers
+            .announce(0, parking.clone(), Before::Running);
+        while shared.sleepers.is_asleep(0) && !is_stopped.load(Ordering::Acquire) {
             parking.wait();
         }
-        shared.idle.retract(0);
-        assert_eq!(shared.idle.sleeping(), 0);
+        shared.sleepers.retract(0);
+        assert_eq!(shared.sleepers.sleeping(), 0);
         stopping.join().unwrap();
     });
 }

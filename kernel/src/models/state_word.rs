@@ -1,4 +1,4 @@
-//! Models of the state word's transitions, posts aside: wake, park, cancel, block, complete, join.
+//! Models of the state word's transitions except those of messages: wake, park, cancel, block, complete, join.
 
 use std::sync::{
     Arc,
@@ -10,18 +10,18 @@ use loom::{cell::Cell, sync::Notify, thread};
 use crate::{
     job::{
         state::State,
-        transition::{Inbox, Listening, Owes, ParkAnswer, StartAnswer},
+        transition::{Inbox, Listening, Owes, ParkOutcome, StartAction},
     },
     sys::{AtomicUsize as Watched, Mutex, lock},
 };
 
-/// A job that ends once as many things have happened as it waits for, or once it is cancelled.
+/// A job that ends after `wanted` events, or when it is cancelled.
 struct Job {
     state: State,
     wanted: usize,
-    /// What has happened. Relaxed, so that the job sees it only if the wake orders it.
+    /// The events so far. Relaxed, so the job sees an event only if the wake orders it.
     happened: Watched,
-    /// Its body. Only one thread at a time may run the job; loom finds two.
+    /// Stands for the body. Only one thread at a time may run the job; loom would find two.
     runs: Cell<usize>,
     ends: AtomicUsize,
     cancels: AtomicUsize,
@@ -40,7 +40,7 @@ impl Job {
         })
     }
 
-    /// Makes one thing happen, and wakes the job.
+    /// One event, which wakes the job.
     fn happen(&self) {
         self.happened.fetch_add(1, Ordering::Relaxed);
         match self.state.wake() {
@@ -50,12 +50,12 @@ impl Job {
         }
     }
 
-    /// Runs of the job, one after the other, until it ends or is parked. The caller has its runnable.
+    /// Runs the job until it ends or is parked. The caller has its runnable.
     fn run(&self) {
         loop {
             let start = self.state.start();
             self.runs.set(self.runs.get() + 1);
-            if start == StartAnswer::Cancel {
+            if start == StartAction::Cancel {
                 self.cancels.fetch_add(1, Ordering::Relaxed);
                 return self.complete();
             }
@@ -63,7 +63,7 @@ impl Job {
                 self.ends.fetch_add(1, Ordering::Relaxed);
                 return self.complete();
             }
-            if self.state.park(Listening::No) == ParkAnswer::Parked {
+            if self.state.park(Listening::No) == ParkOutcome::Parked {
                 return;
             }
         }
@@ -82,7 +82,7 @@ impl Job {
     }
 }
 
-/// A wake against a park: the job sees what happened before the wake, and ends.
+/// A wake against a park: the job sees the event before the wake, and ends.
 #[test]
 fn a_wake_against_a_park_is_not_lost() {
     loom::model(|| {
@@ -114,12 +114,12 @@ fn two_wakes_against_a_park_make_one_runnable_at_a_time() {
     });
 }
 
-/// A wake against a wake of a parked job: exactly one of them makes the runnable.
+/// Two wakes of a parked job: exactly one of them creates the runnable.
 #[test]
 fn of_two_wakes_one_makes_the_runnable() {
     loom::model(|| {
         let job = Job::awake(1);
-        assert_eq!(job.state.park(Listening::No), ParkAnswer::Parked);
+        assert_eq!(job.state.park(Listening::No), ParkOutcome::Parked);
         let waking = {
             let job = job.clone();
             thread::spawn(move || job.state.wake())
@@ -130,14 +130,13 @@ fn of_two_wakes_one_makes_the_runnable() {
             (here == Owes::Schedule) != (there == Owes::Schedule),
             "{here:?} and {there:?}"
         );
-        // The later wake is not lost: the run that it found owed sees it.
-        assert_eq!(job.state.start(), StartAnswer::Poll);
-        assert_eq!(job.state.park(Listening::No), ParkAnswer::Parked);
+        // The later wake is not lost: the run that the first wake scheduled sees it.
+        assert_eq!(job.state.start(), StartAction::Poll);
+        assert_eq!(job.state.park(Listening::No), ParkOutcome::Parked);
     });
 }
 
-/// A cancel against a park, with a wake beside it: the job ends once, and if the wake did not come
-/// in time for its end, as cancelled.
+/// A cancel and a wake against a park: the job ends once, as cancelled if the wake came too late.
 #[test]
 fn a_cancel_against_a_park_ends_the_job_once() {
     loom::model(|| {
@@ -181,7 +180,7 @@ fn a_cancel_against_a_block_unparks_the_thread() {
                 owes => assert_eq!(owes, Owes::Nothing),
             })
         };
-        // As `wait::park_in_job` does it.
+        // As `wait::block::park_in_job`.
         let parking = Arc::new(Notify::new());
         *lock(&blocked) = Some(parking.clone());
         if state.block() {
@@ -195,7 +194,7 @@ fn a_cancel_against_a_block_unparks_the_thread() {
     });
 }
 
-/// What a joiner and a completion share: the output, and the place for a waker in the extras.
+/// What a joiner and a completion share: the output, and the place for a waker in the extensions.
 struct Joined {
     state: State,
     output: Cell<Option<u32>>,
@@ -213,7 +212,7 @@ impl Joined {
         })
     }
 
-    /// As `run::finish` does it.
+    /// As `run::finish`.
     fn complete(&self) {
         self.output.set(Some(7));
         let completed = self.state.complete();
@@ -223,16 +222,16 @@ impl Joined {
         if completed.wake_joiner {
             lock(&self.joiner)
                 .take()
-                .expect("a waker that was announced is there")
+                .expect("a registered joiner has a waker")
                 .notify();
         }
     }
 
-    /// As `JoinHandle::poll` does it. True if the output is there.
+    /// As `JoinHandle::poll`. True if the output is there.
     fn poll_join(&self, waker: &Arc<Notify>) -> bool {
-        if !self.state.is_done() && self.state.unawait_done() {
+        if !self.state.is_done() && self.state.unregister_joiner() {
             *lock(&self.joiner) = Some(waker.clone());
-            return !self.state.await_done();
+            return !self.state.register_joiner();
         }
         true
     }
@@ -243,8 +242,8 @@ impl Joined {
     }
 }
 
-/// An end against a joiner that registers a waker, and then another one: the later waker is woken, or
-/// the output is found; and the joiner sees the output.
+/// An end against a joiner that registers one waker and then another: the later waker is woken, or the joiner finds the
+/// job done. Either way the joiner sees the output.
 #[test]
 fn an_end_against_a_registration_wakes_the_joiner() {
     loom::model(|| {
@@ -273,7 +272,7 @@ fn an_end_against_the_drop_of_the_handle_drops_the_output_once() {
             let job = job.clone();
             thread::spawn(move || job.complete())
         };
-        // As the drop of `JoinHandle` does it.
+        // As the drop of `JoinHandle`.
         if job.state.drop_handle() {
             job.drop_output();
         }

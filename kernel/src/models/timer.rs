@@ -1,4 +1,4 @@
-//! Models of timers: an entry is freed once, by one side, and its waker is taken once or dropped.
+//! Models of timers: one side frees an entry, once, and its waker is taken or dropped, once.
 
 #![allow(unsafe_code)]
 
@@ -21,7 +21,7 @@ use crate::{
     },
 };
 
-/// An entry without a wheel. loom watches the cells: freeing must come after all that others do.
+/// An entry without a wheel. loom watches the cells: the entry must be freed after every access of the other side.
 struct Entry {
     state: EntryState,
     waker: Cell<Option<&'static str>>,
@@ -53,7 +53,7 @@ impl Entry {
         self.frees.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The worker's side, as `search::expire` and `search::fire` do it.
+    /// The worker's side, as `search::expire` and `search::fire`.
     fn expire_and_fire(&self) {
         self.assert_in_use();
         if self.state.expire() == TimerOwes::Free {
@@ -72,7 +72,7 @@ impl Entry {
         }
     }
 
-    /// The future's side, as `Sleep::disarm` does it when it cannot unlink the entry.
+    /// The future's side, as `Sleep::disarm` if it cannot unlink the entry.
     fn cancel(&self) {
         self.assert_in_use();
         match self.state.cancel() {
@@ -89,8 +89,8 @@ impl Entry {
     }
 }
 
-/// A cancel against the firing: one side frees the entry, after the other's last access, and the waker
-/// is woken at most once.
+/// A cancel against the firing: one side frees the entry, after the other side's last access, and the waker is woken
+/// at most once.
 #[test]
 fn a_cancel_against_the_firing_frees_the_entry_once() {
     loom::model(|| {
@@ -107,8 +107,8 @@ fn a_cancel_against_the_firing_frees_the_entry_once() {
     });
 }
 
-/// A poll that finds the entry fired against the firing: the future then frees it, and the waker was
-/// moved out before.
+/// A poll that may find the entry fired, against the firing: the future frees a fired entry, whose waker was moved out
+/// before.
 #[test]
 fn a_poll_against_the_firing_frees_what_has_fired() {
     loom::model(|| {
@@ -128,7 +128,7 @@ fn a_poll_against_the_firing_frees_what_has_fired() {
     });
 }
 
-/// A waker that counts; as long as it exists it holds a reference.
+/// A waker that counts its wakes. The reference count shows whether it still exists.
 struct Counting(AtomicUsize);
 
 impl Wake for Counting {
@@ -137,11 +137,11 @@ impl Wake for Counting {
     }
 }
 
-/// A wheel behind a gate, with one entry due at tick 1.
+/// A wheel in a biased lock, with one entry due at tick 1. The cell counts accesses, which loom watches.
 struct Timers {
-    gate: BiasedLock<(Wheel, Cell<usize>)>,
+    core: BiasedLock<(Wheel, Cell<usize>)>,
     entry: EntryPtr,
-    /// What the entry's waker counts in.
+    /// The counter of the entry's waker.
     wakes: Arc<Counting>,
 }
 
@@ -151,50 +151,50 @@ impl Timers {
         let entry = EntryPtr::new(0, 1, Waker::from(wakes.clone()));
         let mut wheel = Wheel::new();
         wheel.insert(entry);
-        let (gate, lease) = BiasedLock::new((wheel, Cell::new(0)));
-        (Arc::new(Timers { gate, entry, wakes }), lease)
+        let (core, lease) = BiasedLock::new((wheel, Cell::new(0)));
+        (Arc::new(Timers { core, entry, wakes }), lease)
     }
 
-    /// As `time::remove_here` and `Sleep::disarm` do it on the wheel's own worker.
+    /// As `time::remove_here` and `Sleep::disarm`, on the wheel's own worker.
     fn disarm(&self, lease: Lease) {
-        // SAFETY: the future, for which this stands, has not given up its claim.
+        // SAFETY: the future, which this function stands for, has not given up its claim.
         let entry = unsafe { self.entry.get() };
-        let is_linked = self.gate.enter(lease).is_ok_and(|mut inside| {
-            inside.1.set(inside.1.get() + 1);
+        let is_linked = self.core.enter(lease).is_ok_and(|mut core| {
+            core.1.set(core.1.get() + 1);
             let is_linked = entry.state.is_linked();
             if is_linked {
-                inside.0.remove(self.entry);
+                core.0.remove(self.entry);
             }
             is_linked
         });
         if is_linked {
-            // SAFETY: it was unlinked inside the gate.
+            // SAFETY: the entry was unlinked under the lock.
             return unsafe { self.entry.free() };
         }
         match entry.state.cancel() {
-            // SAFETY: the state just said so.
+            // SAFETY: `TimerOwes::Free` leaves the entry to this side.
             TimerOwes::Free => unsafe { self.entry.free() },
             owes => assert_eq!(owes, TimerOwes::Nothing),
         }
     }
 
-    /// As `monitor::take_overdue` does it, at tick `now`.
-    fn advance_outside(&self, now: u64) {
+    /// As `monitor::take_overdue`, at tick `now`.
+    fn advance_foreign(&self, now: u64) {
         let mut due = Vec::new();
-        let mut inside = self.gate.enter_foreign();
-        inside.1.set(inside.1.get() + 1);
-        if inside.0.next_tick().is_some_and(|tick| tick <= now) {
+        let mut core = self.core.enter_foreign();
+        core.1.set(core.1.get() + 1);
+        if core.0.next_tick().is_some_and(|tick| tick <= now) {
             let mut take = |entry| due.push(entry);
-            inside.0.advance(now, usize::MAX, &mut take);
+            core.0.advance(now, usize::MAX, &mut take);
         }
         let wakers = search::expire(&due);
-        drop(inside);
+        drop(core);
         let _cancelled = search::fire(&due, wakers);
     }
 
-    /// The entry is out of the wheel, and gave its waker up; how often that was woken.
+    /// Asserts that the entry has left the wheel and released its waker; returns how often the waker was woken.
     fn end(&self) -> usize {
-        assert_eq!(self.gate.enter_foreign().0.pending(), 0);
+        assert_eq!(self.core.enter_foreign().0.pending(), 0);
         assert_eq!(
             Arc::strong_count(&self.wakes),
             1,
@@ -204,15 +204,15 @@ impl Timers {
     }
 }
 
-/// The holder unlinks an entry inside the gate while an foreign advances the wheel: the entry leaves
-/// the wheel once, and its waker is woken or dropped, once.
+/// The owner unlinks an entry while a foreign thread advances the wheel: the entry leaves the wheel once, and its waker
+/// is woken or dropped, once.
 #[test]
-fn an_unlinking_against_an_foreign_that_advances() {
+fn an_unlink_against_a_foreign_thread_that_advances() {
     loom::model(|| {
         let (timers, lease) = Timers::new();
         let foreign = {
             let timers = timers.clone();
-            thread::spawn(move || timers.advance_outside(1))
+            thread::spawn(move || timers.advance_foreign(1))
         };
         timers.disarm(lease);
         foreign.join().unwrap();
@@ -220,22 +220,22 @@ fn an_unlinking_against_an_foreign_that_advances() {
     });
 }
 
-/// As above, while a take-over ends the future's tenure: it then cancels the entry from outside, and
-/// whoever advances the wheel last frees it.
+/// As above, while a retake revokes the lease of the future's thread. The future then cancels the entry without the
+/// lock, and the thread that advances the wheel last frees it.
 #[test]
-fn a_cancel_after_a_take_over_against_an_foreign_that_advances() {
+fn a_cancel_after_a_retake_against_a_foreign_thread_that_advances() {
     loom::model(|| {
         let (timers, old) = Timers::new();
         let foreign = {
             let timers = timers.clone();
             thread::spawn(move || {
-                timers.gate.enter_foreign().revoke();
-                timers.advance_outside(1);
+                timers.core.enter_foreign().revoke();
+                timers.advance_foreign(1);
             })
         };
         timers.disarm(old);
         foreign.join().unwrap();
-        timers.advance_outside(1);
+        timers.advance_foreign(1);
         assert!(timers.end() <= 1);
     });
 }

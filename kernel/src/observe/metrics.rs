@@ -1,32 +1,36 @@
-//! What a runtime did, as plain numbers.
+//! What a runtime has done, and what it holds now, as plain numbers.
+//!
+//! The numbers are read one after the other while the runtime runs, so they need not add up.
 
 use crate::{scheduler::workers::shared::Shared, sys::Ordering};
 
-/// A runtime's numbers at one moment; see [`Runtime::metrics`](crate::Runtime::metrics).
+/// A runtime's numbers at about one moment; see [`Runtime::metrics`](crate::Runtime::metrics).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Metrics {
-    /// Workers: how many jobs run at once.
+    /// Workers, which is how many jobs run at once.
     pub workers: usize,
-    /// OS threads that serve workers, stand by, or are stuck in a job.
+    /// OS threads: those that serve workers, spare threads, and detached threads that are still in a job.
     pub threads: usize,
     /// Workers that sleep.
     pub sleeping: usize,
-    /// Processes that live now, within 512 a worker where the limit is 65,536 or more.
+    /// Live processes. Exact to 512 per worker if the process limit is 65,536 or more, else exact.
     pub processes: usize,
-    /// Jobs that ended on a worker since the start.
+    /// Jobs that have ended on a worker since the start.
     pub ended: u64,
     /// Polls of jobs since the start.
     pub polls: u64,
-    /// Jobs that wait to run, in the rings, the next slots, and the injector; and callbacks that do.
+    /// Jobs in the run queues (rings, overflow queues, next slots, injector), and ready callbacks.
     pub runnable: usize,
-    /// Timers that are pending, callbacks among them.
+    /// Pending timers, including those of callbacks.
     pub timers: usize,
-    /// How often a stuck worker was relieved without having been announced.
+    /// How often a thread was detached from its worker because its job blocked or computed for too long without
+    /// releasing the worker.
     pub detached: u64,
-    /// How often a job announced that it would block.
+    /// How often a job released its worker before it blocked its thread: in [`blocking`](crate::blocking), or in a
+    /// [`wait()`](crate::Wait::wait) that holds the thread.
     pub announced: u64,
-    /// How often a woken job was taken from behind a busy one by an idle worker.
+    /// How often a woken job left the next slot of a busy worker, so that an idle worker could run it.
     pub overdue: u64,
 }
 

@@ -1,9 +1,9 @@
-//! Turns a stack overflow into a message that names who overflowed.
+//! Turns a stack overflow into a message that names the job.
 //!
-//! Touching a guard page is a SIGSEGV. The handler runs on the signal stack that the standard library gives
-//! each thread, sees whether the address lies in the guard of the stack on which the thread runs, says so and
-//! aborts; any other fault goes to the handler that was there before. Nothing here allocates or locks: the
-//! overflow may have happened inside of both.
+//! Touching a guard page raises SIGSEGV. The handler runs on the signal stack that the standard library gives
+//! each thread. If the address is in the guard page of the thread's current stack, the handler prints the message
+//! and aborts; it forwards any other fault to the handler that was installed before. Nothing here allocates or
+//! waits for a lock: the overflow may have happened inside an allocation, or under a lock.
 
 #![allow(unsafe_code)]
 
@@ -18,38 +18,41 @@ use crate::{
     stack::PAGE,
 };
 
-/// The handlers that were there before, of SIGSEGV and of SIGBUS.
+/// The previous handlers of SIGSEGV and SIGBUS.
 static BEFORE: OnceLock<[libc::sigaction; 2]> = OnceLock::new();
 
-/// Installs the handler, once in a program.
+/// Installs the handlers, once per program.
 pub(crate) fn install() {
     BEFORE.get_or_init(|| [libc::SIGSEGV, libc::SIGBUS].map(replace));
 }
 
 fn replace(signal: i32) -> libc::sigaction {
-    // SAFETY: all zero is a valid value: the default action, and no flags.
+    // SAFETY: all zeroes is a valid value: the default action and no flags.
     let mut ours: libc::sigaction = unsafe { mem::zeroed() };
     ours.sa_sigaction = handle as *const () as usize;
     ours.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
     // SAFETY: as above.
     let mut before: libc::sigaction = unsafe { mem::zeroed() };
-    // SAFETY: both are valid; the handler keeps to what a handler may do.
+    // SAFETY: both pointers are valid, and the handler is async-signal-safe.
     let answer = unsafe { libc::sigaction(signal, &raw const ours, &raw mut before) };
-    assert_eq!(answer, 0, "the system takes a handler for signal {signal}");
+    assert_eq!(
+        answer, 0,
+        "the system refused a handler for signal {signal}"
+    );
     before
 }
 
 extern "C" fn handle(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
-    // SAFETY: the system hands a valid record to a handler that asked for it.
+    // SAFETY: with `SA_SIGINFO` the system passes a valid record.
     let info_ref = unsafe { &*info };
-    // SAFETY: a fault's record has an address.
+    // SAFETY: the record of a fault has an address.
     let address = unsafe { info_ref.si_addr() }.addr();
     if is_in_our_guard(address) {
-        tell();
-        // SAFETY: ends the program; may be called in a handler.
+        print_overflow();
+        // SAFETY: `abort` is async-signal-safe.
         unsafe { libc::abort() };
     }
-    pass_on(signal, info, context);
+    forward(signal, info, context);
 }
 
 fn is_in_our_guard(address: usize) -> bool {
@@ -57,27 +60,27 @@ fn is_in_our_guard(address: usize) -> bool {
     if stack_context.is_null() {
         return false;
     }
-    // SAFETY: the strand on which the thread runs lives; its record is not in the guard.
+    // SAFETY: the context of the stack on which the thread runs is alive, and not in the guard page.
     let limit = unsafe { &*stack_context }.stack().limit().addr().get();
     (limit..limit + PAGE).contains(&address)
 }
 
-/// Says which job overflowed.
-fn tell() {
+/// Prints which job overflowed its stack.
+fn print_overflow() {
     let cx = context::here();
     let mut line = MessageLine::default();
     // SAFETY: as in `is_in_our_guard`.
     let stack_context = unsafe { &*cx.stack_context() };
     let size = stack_context.stack().size();
     let _cut = write!(line, "\nweald: the stack of {} KiB overflowed", size >> 10);
-    // A stolen half is a job without a name; the job that forked it waits for it, and so is alive.
+    // A stolen job has no name. The job that forked it waits for it, and so is alive.
     let forked_by = cx.thread_fork().and_then(|fork| fork.root_job());
     if let Some(job) = forked_by.or(cx.job()) {
         let forked = match cx.job() == Some(job) {
             true => "",
-            false => "what was forked by ",
+            false => "a job forked by ",
         };
-        // SAFETY: the thread runs the job, or what that waits for: it is alive.
+        // SAFETY: the thread runs the job, or a stolen job that this job waits for: it is alive.
         let header = unsafe { job.header() };
         let _cut = match header
             .extensions
@@ -92,25 +95,25 @@ fn tell() {
     line.print();
 }
 
-/// What to do about it.
+/// What the user can do about the overflow.
 fn advice(kind: StackKind) -> &'static str {
     match kind {
         StackKind::Fiber => {
             ". A deep recursion needs a larger stack: set thread::Builder::stack_size, up to 1 GiB.\n"
         }
         StackKind::Loop => {
-            ". A deep recursion needs a larger stack: set Builder::thread_stack of the runtime, or call it on a \
-             thread with a thread::Builder::stack_size of its own.\n"
+            ". A deep recursion needs a larger stack: set Builder::thread_stack of the runtime, or run the recursion \
+             on a thread with its own thread::Builder::stack_size.\n"
         }
         StackKind::Segment => {
-            ". A recursion through forks went on there, and the size is fixed: let what calls itself between two \
-             forks be less deep, or call it on a thread with a thread::Builder::stack_size of its own.\n"
+            ". A recursion through forks continued on this stack, whose size is fixed: make the recursion between \
+             two forks less deep, or run it on a thread with its own thread::Builder::stack_size.\n"
         }
     }
 }
 
-/// Hands the signal to whoever handled it before.
-fn pass_on(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
+/// Forwards the signal to the previous handler.
+fn forward(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
     let before = BEFORE
         .get()
         .map(|both| &both[usize::from(signal == libc::SIGBUS)]);
@@ -118,13 +121,13 @@ fn pass_on(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) 
         Some(before) if before.sa_flags & libc::SA_SIGINFO != 0 => {
             type Handler = extern "C" fn(i32, *mut libc::siginfo_t, *mut libc::c_void);
             let handler = ptr::with_exposed_provenance::<()>(before.sa_sigaction);
-            // SAFETY: the flag says that it is such a function.
+            // SAFETY: with `SA_SIGINFO` the handler is a function of this type.
             let handler = unsafe { mem::transmute::<*const (), Handler>(handler) };
             handler(signal, info, context);
         }
         _ => {
             // The default action: the instruction faults again, and the system ends the program.
-            // SAFETY: sets an action that the system knows.
+            // SAFETY: `SIG_DFL` is a valid action.
             unsafe { libc::signal(signal, libc::SIG_DFL) };
         }
     }
@@ -157,7 +160,7 @@ impl fmt::Write for MessageLine {
 
 impl MessageLine {
     fn print(&self) {
-        // SAFETY: the text is valid; writing may be done in a handler. Whether it worked changes nothing.
+        // SAFETY: the text is valid, and `write` is async-signal-safe. A failure changes nothing.
         let _written = unsafe { libc::write(2, self.text.as_ptr().cast(), self.len) };
     }
 }

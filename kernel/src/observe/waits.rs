@@ -1,8 +1,8 @@
-//! Who waits for what: a picture of all jobs that wait, and the circles in it.
+//! The wait-for graph: what each waiting job waits for, and the cycles in the graph.
 //!
-//! A job notes what it waits for ([`Reason`]), and a lock that is waited for knows who holds it; so there is
-//! an arrow from each job that waits for a lock or for another job's end to who can end that wait. Jobs in a
-//! circle of such arrows wait for ever, unless one of them is cancelled or has a deadline.
+//! A job notes what it waits for ([`Reason`]), and a lock with waiters knows its holder. So a job that waits for a
+//! lock or for the end of another job has an edge to the job that can end the wait. The jobs of a cycle wait for
+//! ever, unless one of them is cancelled or has a deadline.
 
 use std::{collections::HashMap, fmt};
 
@@ -15,31 +15,32 @@ use crate::{
     job::JobRef, observe::metrics::Metrics, report::JobName, scheduler::workers::shared::Shared,
 };
 
-/// With more processes than this the monitor does not look for circles by itself: it would walk through
-/// all of them each time the runtime falls idle. Whoever asks gets them.
-const MOST_LOOKED_AT: usize = 100_000;
+/// With more processes than this the monitor does not look for cycles: it would walk through all jobs each
+/// time the runtime falls idle. [`Runtime::waits`](crate::Runtime::waits) has no such limit.
+const MOST_PROCESSES: usize = 100_000;
 
-/// What the jobs of a runtime wait for, at about one moment; see [`Runtime::waits`].
+/// What the jobs of a runtime wait for, at about one moment; see
+/// [`Runtime::waits`](crate::Runtime::waits).
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Waits {
-    /// The jobs that wait.
+    /// The waiting jobs.
     pub jobs: Vec<WaitingJob>,
-    /// Those that wait for each other in a circle: each by its place in `jobs`, and each waits for the
-    /// next one, the last for the first.
-    pub circles: Vec<Vec<usize>>,
+    /// The cycles of the wait-for graph, as indices into `jobs`: each job of a cycle waits for the next one, and
+    /// the last for the first.
+    pub cycles: Vec<Vec<usize>>,
 }
 
 /// A job that waits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WaitingJob {
-    /// Which job.
+    /// The job.
     pub job: JobName,
-    /// What for; none if it did not say so (a future of a foreign library).
+    /// What the job waits for; none if the future does not note it, such as that of another library.
     pub reason: Option<Reason>,
-    /// Who can end the wait, if that is known: the job that holds a mutex or writes under a read-write
-    /// lock, or whose end it waits for. A plain thread and readers are not named.
+    /// The job that can end the wait, if it is known: the job that holds the mutex or the write lock, or whose
+    /// end is awaited. Readers, and threads outside of jobs, are not named.
     pub holder: Option<JobName>,
 }
 
@@ -48,20 +49,20 @@ impl Waits {
         Waits::among(&shared.live_jobs(), |job| job.header().state.is_waiting())
     }
 
-    /// What those of the `live` jobs wait for that wait.
+    /// What those `live` jobs wait for that `is_waiting` selects.
     pub(crate) fn among(live: &[JobRef], is_waiting: impl Fn(&JobRef) -> bool) -> Waits {
         let addresses: HashMap<usize, &JobRef> =
             live.iter().map(|job| (address(job), job)).collect();
         let waiting: Vec<&JobRef> = live.iter().filter(|job| is_waiting(job)).collect();
-        let spare_places: HashMap<usize, usize> = waiting
+        let index_of: HashMap<usize, usize> = waiting
             .iter()
             .enumerate()
-            .map(|(place, job)| (address(job), place))
+            .map(|(index, job)| (address(job), index))
             .collect();
         let holders: Vec<Option<usize>> = waiting.iter().map(|job| holder_of(job)).collect();
-        let arrows: Vec<Option<usize>> = holders
+        let edges: Vec<Option<usize>> = holders
             .iter()
-            .map(|holder| holder.and_then(|address| spare_places.get(&address).copied()))
+            .map(|holder| holder.and_then(|address| index_of.get(&address).copied()))
             .collect();
         let jobs = waiting.iter().zip(&holders).map(|(job, holder)| {
             let holder = holder.and_then(|address| addresses.get(&address));
@@ -74,18 +75,18 @@ impl Waits {
         });
         Waits {
             jobs: jobs.collect(),
-            circles: circles(&arrows),
+            cycles: cycles(&edges),
         }
     }
 
-    /// A sentence for each circle.
+    /// One sentence for each cycle.
     pub(crate) fn sentences(&self) -> impl Iterator<Item = String> {
-        self.circles.iter().map(|circle| {
-            let links: Vec<String> = circle
+        self.cycles.iter().map(|cycle| {
+            let links: Vec<String> = cycle
                 .iter()
-                .map(|&place| self.jobs[place].to_string())
+                .map(|&index| self.jobs[index].to_string())
                 .collect();
-            match circle.len() {
+            match cycle.len() {
                 1 => format!("a job waits for itself: {}", links.concat()),
                 n => format!("{n} jobs wait for each other: {}", links.join("; ")),
             }
@@ -110,7 +111,7 @@ fn address(job: &JobRef) -> usize {
     job.ptr().as_raw().as_ptr().addr()
 }
 
-/// The address of the job that can end the wait of `job`, if that is known.
+/// The address of the job that can end the wait of `job`, if it is known.
 fn holder_of(job: &JobRef) -> Option<usize> {
     let reason = job.header().waits_for()?;
     match reason.kind {
@@ -120,25 +121,25 @@ fn holder_of(job: &JobRef) -> Option<usize> {
     }
 }
 
-/// The circles of a graph in which each place has at most one arrow.
-fn circles(arrows: &[Option<usize>]) -> Vec<Vec<usize>> {
-    let mut walk_of = vec![0; arrows.len()];
-    let mut circles = Vec::new();
-    for start in 0..arrows.len() {
+/// The cycles of a graph in which each node has at most one outgoing edge.
+fn cycles(edges: &[Option<usize>]) -> Vec<Vec<usize>> {
+    let mut walk_of = vec![0; edges.len()];
+    let mut cycles = Vec::new();
+    for start in 0..edges.len() {
         let walk = start + 1;
-        let mut place = Some(start);
-        // Marks the places of this walk until it ends, or meets a marked place.
-        while let Some(here) = place.filter(|here| walk_of[*here] == 0) {
+        let mut node = Some(start);
+        // Marks the nodes of this walk until it ends, or meets a marked node.
+        while let Some(here) = node.filter(|here| walk_of[*here] == 0) {
             walk_of[here] = walk;
-            place = arrows[here];
+            node = edges[here];
         }
-        let Some(first) = place.filter(|here| walk_of[*here] == walk) else {
+        let Some(first) = node.filter(|here| walk_of[*here] == walk) else {
             continue;
         };
-        let next = |here: &usize| arrows[*here].filter(|next| *next != first);
-        circles.push(std::iter::successors(Some(first), next).collect());
+        let next = |here: &usize| edges[*here].filter(|next| *next != first);
+        cycles.push(std::iter::successors(Some(first), next).collect());
     }
-    circles
+    cycles
 }
 
 impl fmt::Display for Waits {
@@ -153,47 +154,46 @@ impl fmt::Display for Waits {
     }
 }
 
-/// The circles that were reported, so that each is told once. Owned by the monitor.
+/// The cycles that the last round found, so that each is reported once. Owned by the monitor.
 #[derive(Default)]
-pub(crate) struct Told(Vec<Vec<JobName>>);
+pub(crate) struct ReportedCycles(Vec<Vec<JobName>>);
 
-/// Called by the monitor when every worker sleeps: reports circles, if no timer is pending that could end a
-/// wait.
-pub(crate) fn report_circles(shared: &Shared, told: &mut Told) {
+/// Reports new cycles, unless a pending timer could end a wait. Called by the monitor when every worker sleeps.
+pub(crate) fn report_cycles(shared: &Shared, reported: &mut ReportedCycles) {
     let metrics = Metrics::of(shared);
-    if metrics.timers > 0 || metrics.runnable > 0 || metrics.processes > MOST_LOOKED_AT {
+    if metrics.timers > 0 || metrics.runnable > 0 || metrics.processes > MOST_PROCESSES {
         return;
     }
     let waits = Waits::of(shared);
     let now: Vec<Vec<JobName>> = waits
-        .circles
+        .cycles
         .iter()
-        .map(|circle| {
-            circle
+        .map(|cycle| {
+            cycle
                 .iter()
-                .map(|&place| waits.jobs[place].job.clone())
+                .map(|&index| waits.jobs[index].job.clone())
                 .collect()
         })
         .collect();
-    for (circle, sentence) in now.iter().zip(waits.sentences()) {
-        if !told.0.contains(circle) {
-            tracing::error!(target: "weald::waits", "nothing can run any more: {sentence}");
+    for (cycle, sentence) in now.iter().zip(waits.sentences()) {
+        if !reported.0.contains(cycle) {
+            tracing::error!(target: "weald::waits", "nothing can run any longer: {sentence}");
         }
     }
-    told.0 = now;
+    reported.0 = now;
 }
 
 #[cfg(test)]
 mod tests {
-    use super::circles;
+    use super::cycles;
 
     #[test]
-    fn circles_are_found_once_each() {
-        assert_eq!(circles(&[]), Vec::<Vec<usize>>::new());
-        assert_eq!(circles(&[None, Some(0)]), Vec::<Vec<usize>>::new());
-        assert_eq!(circles(&[Some(0)]), [[0]]);
-        assert_eq!(circles(&[Some(1), Some(0), Some(0)]), [[0, 1]]);
-        let two = circles(&[Some(1), Some(2), Some(1), Some(4), Some(3), None]);
+    fn each_cycle_is_found_once() {
+        assert_eq!(cycles(&[]), Vec::<Vec<usize>>::new());
+        assert_eq!(cycles(&[None, Some(0)]), Vec::<Vec<usize>>::new());
+        assert_eq!(cycles(&[Some(0)]), [[0]]);
+        assert_eq!(cycles(&[Some(1), Some(0), Some(0)]), [[0, 1]]);
+        let two = cycles(&[Some(1), Some(2), Some(1), Some(4), Some(3), None]);
         assert_eq!(two, [[1, 2], [3, 4]]);
     }
 }

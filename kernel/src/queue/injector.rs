@@ -1,8 +1,8 @@
-//! The queue for outsiders and overflow: an unbounded first-in-first-out list behind a mutex.
+//! The injector: the unbounded first-in-first-out queue for foreign threads and for the overflow of full rings.
 //!
-//! The list runs through the jobs themselves, so that it allocates nothing, and a full ring's half
-//! enters under one lock. A mutex and not a lock-free queue: workers come here once for many jobs,
-//! and the batch makes the lock cheaper than the atomics of its rivals.
+//! The list is intrusive: it links the jobs themselves, allocates nothing, and takes half of a full ring under
+//! one lock. It uses a mutex and is not lock-free: workers come here once for many jobs, and a lock for a batch is
+//! cheaper than a lock-free queue's atomics for each job.
 
 #![allow(unsafe_code)]
 
@@ -10,7 +10,7 @@ use std::ptr;
 
 use crate::sys::{AtomicPtr, AtomicUsize, Mutex, Ordering, lock};
 
-/// Something that can be linked into an injector. Whoever owns the job owns its link.
+/// Something that can be linked into an injector. The owner of the job owns its link.
 pub(crate) trait Linked {
     /// The link; null outside any list.
     fn next(&self) -> &AtomicPtr<Self>
@@ -18,7 +18,7 @@ pub(crate) trait Linked {
         Self: Sized;
 }
 
-/// Jobs linked one behind the other, owned by whoever holds this value.
+/// A list of jobs, owned by the holder of this value.
 pub(crate) struct JobBatch<T: Linked> {
     first: *mut T,
     last: *mut T,
@@ -44,7 +44,7 @@ impl<T: Linked> JobBatch<T> {
     /// Puts `job` last.
     ///
     /// # Safety
-    /// `job` is valid until it is popped, in no other list, and the caller gives its ownership away.
+    /// `job` is valid until it is popped and is in no other list, and the caller gives up its ownership.
     pub(crate) unsafe fn push(&mut self, job: *mut T) {
         next_of(job).store(ptr::null_mut(), Ordering::Relaxed);
         match self.last.is_null() {
@@ -83,14 +83,14 @@ impl<T: Linked> JobBatch<T> {
 }
 
 fn next_of<'a, T: Linked>(job: *mut T) -> &'a AtomicPtr<T> {
-    // SAFETY: jobs in a batch, or about to enter one, are valid and owned by it (see `push`).
+    // SAFETY: jobs in a batch, or about to enter one, are valid and owned by the batch (see `push`).
     unsafe { &*job }.next()
 }
 
 /// The shared queue.
 pub(crate) struct Injector<T: Linked> {
     jobs: Mutex<JobBatch<T>>,
-    /// The length, for those who only look. Written under the lock.
+    /// The length, for callers that only look. Written under the lock.
     len: AtomicUsize,
 }
 
@@ -102,12 +102,12 @@ impl<T: Linked> Injector<T> {
         }
     }
 
-    /// Puts `batch` last. Any thread. The caller then tells the sleepers
-    /// ([`Idle::notify`](crate::queue::sleepers::Sleepers::notify)).
+    /// Puts `batch` last. Any thread. The caller then calls
+    /// [`Sleepers::notify`](crate::queue::sleepers::Sleepers::notify).
     pub(crate) fn push(&self, batch: JobBatch<T>) {
         let mut jobs = lock(&self.jobs);
         jobs.append(batch);
-        // Release: pairs with the load in `len`: who sees the length finds the jobs.
+        // Release: pairs with the load in `len`: a thread that sees the length finds the jobs.
         self.len.store(jobs.len(), Ordering::Release);
     }
 
@@ -120,7 +120,7 @@ impl<T: Linked> Injector<T> {
         let mut jobs = lock(&self.jobs);
         while batch.len() < limit {
             let Some(job) = jobs.pop() else { break };
-            // SAFETY: the job was owned by the queue and now is by the batch.
+            // SAFETY: the queue owned the job, and the batch owns it now.
             unsafe { batch.push(job) };
         }
         self.len.store(jobs.len(), Ordering::Release);

@@ -3,31 +3,31 @@
 //! Invariants:
 //! - `head <= tail <= head + CAPACITY`; both only grow, and 64 bits of them never wrap.
 //! - The owner alone writes `tail` and the slots in `tail..head + CAPACITY`.
-//! - A slot in `head..tail` holds a job; whoever moves `head` past it owns that job.
+//! - A slot in `head..tail` holds a job; the thread that moves `head` past it owns that job.
 //!
-//! Taking is one compare-and-swap of `head`, by the owner (one job) as by a thief (half of them): the
-//! values read before it count only if it succeeds. The shape is that of Go's local run queue; we
-//! differ in that the counters do not wrap, so that a thief that slept for hours cannot succeed.
+//! Both the owner (one job) and a thief (half of them) take by one compare-and-swap of `head`: the values read
+//! before it count only if it succeeds. The design is that of Go's local run queue, except that the counters do
+//! not wrap, so that a thief that was preempted for hours cannot succeed.
 
 use std::{ptr, sync::Arc};
 
 use crate::sys::{AtomicPtr, AtomicU64, Ordering};
 
-/// Jobs that fit. loom models use fewer, so that overflow happens within few steps.
+/// How many jobs fit. loom models use fewer, so that overflow happens within few steps.
 #[cfg(not(loom))]
 pub(crate) const CAPACITY: usize = 256;
 #[cfg(loom)]
 pub(crate) const CAPACITY: usize = 4;
 
 struct RingShared<T> {
-    /// The next job to take. Written by whoever takes.
+    /// The next job to take. Written by the owner and by thieves.
     head: AtomicU64,
     /// The next slot to fill. Written by the owner.
     tail: AtomicU64,
     slots: [AtomicPtr<T>; CAPACITY],
 }
 
-/// The end that fills the ring and takes from it. There is one.
+/// The end that fills the ring and takes from it. There is only one.
 pub(crate) struct RingOwner<T>(Arc<RingShared<T>>);
 
 /// The end that only takes. There are many.
@@ -52,8 +52,7 @@ impl<T> RingShared<T> {
         &self.slots[index as usize % CAPACITY]
     }
 
-    /// Moves `head` on by as many jobs as `amount` says for the number there is, after reading them
-    /// into `place`. Returns how many.
+    /// Takes jobs into `place`: as many as `amount` returns for the number there is. Returns how many.
     #[expect(clippy::cast_possible_truncation, reason = "at most the capacity")]
     fn take(&self, place: &mut [*mut T], amount: impl Fn(u64) -> u64) -> usize {
         loop {
@@ -91,7 +90,7 @@ impl<T> RingOwner<T> {
             return Err(job);
         }
         self.0.slot(tail).store(job, Ordering::Relaxed);
-        // Release: pairs with the load in `take`: the slot is filled, and so is the job behind it.
+        // Release: pairs with the load in `take`: the slot is filled, and its job is complete.
         self.0.tail.store(tail + 1, Ordering::Release);
         Ok(())
     }
@@ -100,19 +99,19 @@ impl<T> RingOwner<T> {
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<*mut T> {
         let mut place = [ptr::null_mut()];
-        (self.0.take(&mut place, |there| there.min(1)) == 1).then_some(place[0])
+        (self.0.take(&mut place, |count| count.min(1)) == 1).then_some(place[0])
     }
 
-    /// How many jobs there are; thieves can only make it fewer.
+    /// How many jobs there are; thieves can only reduce the number.
     pub(crate) fn len(&self) -> usize {
         self.0.len()
     }
 }
 
 impl<T> RingThief<T> {
-    /// Takes the older half of the jobs, rounded up. Returns how many.
+    /// Steals the older half of the jobs, rounded up. Returns how many.
     pub(crate) fn steal(&self, place: &mut [*mut T; CAPACITY / 2]) -> usize {
-        self.0.take(place, |there| there.div_ceil(2))
+        self.0.take(place, |count| count.div_ceil(2))
     }
 
     /// How many jobs there were a moment ago.

@@ -1,22 +1,22 @@
-//! Who sleeps, and who is woken: no lost wake-up, and no needless one.
+//! Which workers sleep, and which one is woken: no lost wake-up, and few needless ones.
 //!
-//! A worker without work is *searching* (looks at its victims and the injector), then *sleeps*.
-//! The counts of both are one word, so that a thread that made work visible decides with one load.
+//! A worker without work *searches* (its victims and the injector), then *sleeps*. The counts of both are
+//! one word, so that a thread that made work visible decides with one load.
 //!
 //! Protocol:
-//! - publisher: put the job where others can see it; light fence; load the counts; if somebody sleeps
-//!   and nobody searches, wake one sleeper, which counts as searching from then on.
-//! - sleeper: move itself from searching to sleeping; heavy fence; look for visible work once more; if
-//!   there is some, take itself back, else park.
+//! - publisher: put the job where others can see it; light fence; load the counts; if a worker sleeps and none
+//!   searches, wake one sleeper, which counts as searching from then on.
+//! - sleeper: move from searching to sleeping; heavy fence; look for visible work once more; if there is some,
+//!   retract the sleep, else park.
 //!
-//! Why none is lost: by the two fences either the publisher sees the sleeper, or the sleeper's last
-//! look sees the job. If the publisher saw a searcher instead, that searcher becomes a sleeper, whose
-//! last look comes after its move; or it finds work, and the last one to do so looks for more. There
-//! two full fences decide: either the publisher sees that the search has ended, or the one who ends it
-//! sees the job. The publisher pays for its own only if somebody sleeps and somebody searches.
+//! Why no wake-up is lost: by the two fences, either the publisher sees the sleeper, or the sleeper's last look
+//! sees the job. If the publisher saw a searcher instead, there are two cases. The searcher becomes a sleeper, whose
+//! last look comes after its move. Or it finds work, and the last searcher to do so looks for more: two full fences
+//! ensure that either the publisher sees that the search has ended, or the last searcher sees the job. The publisher
+//! executes its full fence only if one worker sleeps and another searches.
 //!
-//! Why few are needless: the next slot is not visible work, so a single hop wakes nobody; and one
-//! searcher at a time is enough, since a searcher that found work wakes the next if more is left.
+//! Why few are needless: the next slot is not visible work, so a single hop wakes no worker; and one searcher at a
+//! time is enough, because a searcher that found work wakes the next if more is left.
 
 use crate::sys::{AtomicUsize, Mutex, Ordering, barrier, lock};
 
@@ -24,7 +24,7 @@ const SEARCHING: usize = 1 << 32;
 const SLEEPING: usize = 1;
 const SLEEPING_MASK: usize = SEARCHING - 1;
 
-/// The book of sleepers; `S` is what it takes to wake one.
+/// The searching and the sleeping workers; an `S` is what it takes to wake one.
 pub(crate) struct Sleepers<S> {
     /// Searching workers in the upper half, sleeping ones in the lower.
     counts: AtomicUsize,
@@ -33,7 +33,7 @@ pub(crate) struct Sleepers<S> {
 }
 
 impl<S> Sleepers<S> {
-    /// All workers run at first.
+    /// At first, all workers run.
     pub(crate) fn new(workers: usize) -> Sleepers<S> {
         Sleepers {
             counts: AtomicUsize::new(0),
@@ -42,7 +42,7 @@ impl<S> Sleepers<S> {
         }
     }
 
-    /// Called after work became visible: whom to wake, if anyone. Any thread.
+    /// Called after work became visible. Returns the sleeper to wake, if any. Any thread.
     #[inline(always)]
     #[must_use]
     pub(crate) fn notify(&self) -> Option<S> {
@@ -76,7 +76,7 @@ impl<S> Sleepers<S> {
         self.counts.load(Ordering::Relaxed) >= SEARCHING
     }
 
-    /// That worker, if it sleeps: something concerns it alone, such as an earlier timer.
+    /// The given worker, if it sleeps, for news that concerns it alone, such as an earlier timer.
     #[must_use]
     pub(crate) fn notify_worker(&self, worker: usize) -> Option<S> {
         let mut sleepers = lock(&self.sleepers);
@@ -86,7 +86,7 @@ impl<S> Sleepers<S> {
         Some(sleepers.remove(place).1)
     }
 
-    /// Everyone who sleeps, for news that concerns all (shutdown, trim). They count as searching.
+    /// All sleepers, for news that concerns all (shutdown, trim). They count as searching.
     #[must_use]
     pub(crate) fn notify_all(&self) -> Vec<S> {
         let mut sleepers = lock(&self.sleepers);
@@ -96,7 +96,7 @@ impl<S> Sleepers<S> {
         sleepers.drain(..).map(|(_, sleeper)| sleeper).collect()
     }
 
-    /// Whether the calling worker may search now: at most half of them do, rounded up.
+    /// Whether the calling worker may search now: at most half of the workers do, rounded up.
     pub(crate) fn start_search(&self) -> bool {
         let searching = self.counts.load(Ordering::Relaxed) / SEARCHING;
         if 2 * searching >= self.workers {
@@ -107,18 +107,18 @@ impl<S> Sleepers<S> {
     }
 
     /// The calling worker found work. True if it was the last searcher: it then calls
-    /// [`Sleepers::notify`] if it sees that more work is left.
+    /// [`Sleepers::notify`] if it sees more work.
     #[must_use]
     pub(crate) fn end_search(&self) -> bool {
         let is_last = self.counts.fetch_sub(SEARCHING, Ordering::SeqCst) / SEARCHING == 1;
         // Pairs with the fence in `wake_one`: a publisher that relied on this searcher published
-        // before what the caller sees now.
+        // before this fence, so the caller sees the work.
         barrier::full();
         is_last
     }
 
-    /// The calling worker is about to sleep. It must then look for visible work once more, and after
-    /// that either call [`Sleepers::retract`] or park until [`Sleepers::is_asleep`] is false.
+    /// Announces that the calling worker is about to sleep. It must then look for visible work once more, and either
+    /// call [`Sleepers::retract`] or park until [`Sleepers::is_asleep`] is false.
     pub(crate) fn announce(&self, worker: usize, sleeper: S, from: Before) {
         let mut sleepers = lock(&self.sleepers);
         sleepers.push((worker, sleeper));
@@ -135,8 +135,8 @@ impl<S> Sleepers<S> {
         barrier::heavy();
     }
 
-    /// The calling worker does not sleep (any longer); it counts as searching from now on, whether
-    /// it took itself back or was woken.
+    /// The calling worker does not sleep, or no longer. It counts as searching from now on, whether it retracted its
+    /// sleep or was woken.
     pub(crate) fn retract(&self, worker: usize) {
         let mut sleepers = lock(&self.sleepers);
         let Some(place) = sleepers.iter().position(|(other, _)| *other == worker) else {
@@ -147,7 +147,7 @@ impl<S> Sleepers<S> {
             .fetch_add(SEARCHING - SLEEPING, Ordering::SeqCst);
     }
 
-    /// Whether nobody has woken the calling worker yet.
+    /// Whether the calling worker has not been woken yet.
     pub(crate) fn is_asleep(&self, worker: usize) -> bool {
         lock(&self.sleepers)
             .iter()
@@ -163,8 +163,8 @@ impl<S> Sleepers<S> {
 /// What a worker that is about to sleep did until now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Before {
-    /// It searched, and is counted as doing so.
+    /// It searched, and counts as searching.
     Searching,
-    /// It ran jobs; others searched enough.
+    /// It ran jobs; enough other workers searched.
     Running,
 }

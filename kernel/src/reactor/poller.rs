@@ -1,8 +1,8 @@
-//! The system's face: an epoll instance, and the notice by which a wait in it is ended.
+//! The interface to the system: an epoll instance, and an eventfd that ends a wait in it.
 //!
 //! Descriptors are registered once, for both directions, and reported when something changes
-//! (edge-triggered). The notice is an eventfd, reported for as long as it was not taken, so that a
-//! thread that only looks cannot take it from the one that waits.
+//! (edge-triggered). The eventfd, the *notice*, is level-triggered: it is reported until it is read, so a thread
+//! that only looks cannot take it from the thread that waits.
 
 use std::{
     io,
@@ -22,9 +22,9 @@ use rustix::{
 
 use crate::reactor::slot::Readiness;
 
-/// What is reported of the notice instead of a slot's number.
+/// The number under which the notice is reported; no slot has it.
 const NOTICE: u64 = u64::MAX;
-/// The most reports that are taken at once.
+/// How many reports are taken at once, at most.
 const MOST_REPORTS: usize = 256;
 
 pub(crate) struct Poller {
@@ -32,11 +32,11 @@ pub(crate) struct Poller {
     notice: OwnedFd,
 }
 
-/// Reports that were taken and not handled yet; never the notice.
+/// Reports that were taken and not yet handled; never the notice.
 #[derive(Default)]
 pub(crate) struct Reports(Vec<epoll::Event>);
 
-/// What is reported of the descriptor with a slot.
+/// A report about the descriptor of a slot.
 pub(crate) struct Report {
     pub(crate) index: u32,
     pub(crate) readiness: Readiness,
@@ -56,7 +56,7 @@ impl Reports {
         })
     }
 
-    /// Takes the notice out, if it is among them. True if it was.
+    /// Removes the notice. True if it was among the reports.
     fn take_notice(&mut self) -> bool {
         let count = self.0.len();
         self.0.retain(|event| { event.data }.u64() != NOTICE);
@@ -67,7 +67,7 @@ impl Reports {
 fn readiness_of(flags: EventFlags) -> Readiness {
     let mut readiness = Readiness::NONE;
     let failed = EventFlags::HUP | EventFlags::ERR;
-    // At an urgent mark (`PRI`) the system ends a read, though more may be there.
+    // At an urgent mark (`PRI`) the system ends a read, although more may follow.
     let reads_on = EventFlags::RDHUP | EventFlags::PRI | failed;
     if flags.intersects(EventFlags::IN | reads_on) {
         readiness = readiness.with(Readiness::READ);
@@ -84,13 +84,13 @@ fn readiness_of(flags: EventFlags) -> Readiness {
     readiness
 }
 
-/// `left` without what is more than whole milliseconds, at most a day; none, if that is nothing.
+/// `left` rounded down to milliseconds, at most a day; none if that is zero.
 fn whole_milliseconds(left: Duration) -> Option<Timespec> {
     const DAY: Duration = Duration::from_secs(24 * 3600);
     let left = left.min(DAY);
     let nanoseconds = left.subsec_millis() * 1_000_000;
     let whole = Timespec {
-        tv_sec: i64::try_from(left.as_secs()).expect("a day has less seconds"),
+        tv_sec: i64::try_from(left.as_secs()).expect("a day has fewer seconds"),
         tv_nsec: nanoseconds.into(),
     };
     (left >= Duration::from_millis(1)).then_some(whole)
@@ -112,34 +112,34 @@ impl Poller {
     }
 
     pub(crate) fn remove(&self, descriptor: BorrowedFd<'_>) {
-        // It fails only for a descriptor that is not registered, which is what is wanted.
+        // Fails only for a descriptor that is not registered, which is the desired state.
         let _unknown = epoll::delete(&self.epoll, descriptor);
     }
 
-    /// Takes what is reported now. Leaves the notice to the thread on the seat.
+    /// Takes what is reported now. Leaves the notice to the thread with the poller lock.
     pub(crate) fn look(&self, reports: &mut Reports) {
-        self.ask(reports, Some(&Timespec::default()));
+        self.epoll_wait(reports, Some(&Timespec::default()));
         reports.take_notice();
     }
 
     /// Takes what is reported within `left`; also returns when notified, interrupted, or up to a millisecond
-    /// early. The thread on the seat only.
+    /// early. Only the thread with the poller lock.
     pub(crate) fn wait(&self, reports: &mut Reports, left: Option<Duration>) {
         match left {
-            None => self.ask(reports, None),
-            // epoll counts in milliseconds, which is too coarse for the last part of a timer's wait.
+            None => self.epoll_wait(reports, None),
+            // epoll counts in milliseconds, too coarse for the last part of a timer's wait.
             Some(left) => match whole_milliseconds(left) {
-                Some(whole) => self.ask(reports, Some(&whole)),
+                Some(whole) => self.epoll_wait(reports, Some(&whole)),
                 None => self.wait_briefly(reports, left),
             },
         }
         if reports.take_notice() {
-            // Only this thread takes it, so that it is there; and if not, nobody needs it.
+            // Only this thread reads the notice, so it is still there. If the read fails, nothing needs the notice.
             let _taken = rustix::io::read(&self.notice, &mut [0; 8]);
         }
     }
 
-    /// For less than a millisecond: with another call, which counts in nanoseconds, and a look.
+    /// Waits for less than a millisecond: with `poll`, which counts in nanoseconds, and then takes the reports.
     fn wait_briefly(&self, reports: &mut Reports, left: Duration) {
         let left = Timespec {
             tv_sec: 0,
@@ -148,19 +148,19 @@ impl Poller {
         let mut epoll = [PollFd::new(&self.epoll, PollFlags::IN)];
         // An interrupted wait is a short one.
         let _ready = rustix::event::poll(&mut epoll, Some(&left));
-        self.ask(reports, Some(&Timespec::default()));
+        self.epoll_wait(reports, Some(&Timespec::default()));
     }
 
-    fn ask(&self, reports: &mut Reports, left: Option<&Timespec>) {
+    fn epoll_wait(&self, reports: &mut Reports, left: Option<&Timespec>) {
         reports.0.reserve(MOST_REPORTS);
-        // An interrupted question has no answer.
+        // An interrupted call reports nothing.
         let _count = epoll::wait(&self.epoll, spare_capacity(&mut reports.0), left);
     }
 
     pub(crate) fn notify(&self) {
-        // A full counter is readable too.
+        // A full counter is readable too, so a failed write still ends the wait.
         if let Err(error) = rustix::io::write(&self.notice, &1_u64.to_ne_bytes()) {
-            debug_assert_eq!(error, Errno::AGAIN, "an eventfd takes a number");
+            debug_assert_eq!(error, Errno::AGAIN, "an eventfd accepts a number");
         }
     }
 }

@@ -1,33 +1,34 @@
-//! The seat in the poller: which of the sleeping workers waits there, so that a report wakes it.
+//! The poller lock: it picks the sleeping worker that waits in the poller, so that a report wakes that worker only.
 //!
-//! One poller serves all workers. The others that sleep park, which is cheaper to end, and if all waited
-//! in the poller a report could end the sleep of several.
+//! One poller serves all workers. The other sleepers park, which is cheaper to end, and if all waited in the poller,
+//! one report could end the sleep of several.
 //!
-//! Protocol, with the book of sleepers ([`crate::queue::sleepers`]): *a poller with sources in which nobody waits is
-//! work that everybody sees.*
-//! - sleeper: try to take the seat; announce the sleep; heavy fence; look for visible work, which a free
-//!   seat is for one that has none; then wait in the poller or park. Afterwards: leave the seat, then
-//!   count as awake again.
-//! - who registers the first source: count it; light fence; wake a sleeper, as for a job.
+//! Protocol, together with the sleepers ([`crate::queue::sleepers`]): *a poller that has sources, and in which no
+//! worker waits, is work that every worker sees.*
+//! - sleeper: try to take the lock; announce the sleep; heavy fence; look for visible work, which a free poller lock
+//!   is for a worker without it; then wait in the poller or park. Afterwards: release the lock, then count as
+//!   awake again.
+//! - the thread that registers the first source: count the source; light fence; wake a sleeper, as for a job.
 //!
-//! Why of all workers that sleep one sits: who fails to take the seat parks only if it sees another one
-//! on it after its announcement. That one is awake when it leaves the seat, and tries again before it
-//! sleeps. So of the last one to fall asleep either it sits itself, or somebody does who sleeps.
+//! Why one sleeper always waits in the poller: a worker that fails to take the lock parks only if it sees, after its
+//! announcement, that another worker holds it. That worker is awake when it releases the lock, and tries again
+//! before it sleeps. So when the last worker falls asleep, the lock is held, by that worker or by one that
+//! sleeps already.
 //!
-//! Why no wake is lost: who wakes a sleeper on the seat makes the poller's notice readable, which lasts
-//! until the one on the seat takes it. A worker that only looks leaves the notice alone.
+//! Why no wake-up is lost: waking the sleeper with the lock makes the poller's notice readable, until that sleeper
+//! reads it. A worker that only looks leaves the notice alone.
 //!
-//! What it does not give: a worker that left the seat for work wakes no other to sit down. It looks itself
-//! each tick, and if it cannot, because one run lasts longer, the monitor does.
+//! Not guaranteed: a worker that released the lock to run jobs wakes no other worker to take it. It looks at the
+//! poller itself each tick, and if one run lasts longer than that, the monitor does.
 
 use crate::sys::{AtomicBool, Ordering};
 
-/// The seat.
+/// Held by the sleeper that waits in the poller.
 pub(crate) struct PollerLock {
     taken: AtomicBool,
 }
 
-/// The right to wait in the poller; leaves the seat when dropped.
+/// The right to wait in the poller. Releases the lock when dropped.
 pub(crate) struct PollerGuard<'a>(&'a PollerLock);
 
 impl PollerLock {
@@ -38,14 +39,14 @@ impl PollerLock {
     }
 
     pub(crate) fn take(&self) -> Option<PollerGuard<'_>> {
-        // SeqCst: ordered with the announcement of the sleep, and with the release. An attempt that fails
-        // writes nothing.
+        // SeqCst: ordered with the announcement of the sleep, and with the release. A failed attempt writes
+        // nothing.
         let order = (Ordering::SeqCst, Ordering::SeqCst);
         let free = self.taken.compare_exchange(false, true, order.0, order.1);
         free.ok().map(|_free| PollerGuard(self))
     }
 
-    /// Whether somebody sits there, or is about to, or about to leave.
+    /// Whether a thread waits in the poller, or is about to, or is about to leave it.
     #[inline]
     pub(crate) fn is_taken(&self) -> bool {
         self.taken.load(Ordering::SeqCst)

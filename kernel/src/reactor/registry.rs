@@ -1,20 +1,19 @@
-//! The reactor: which descriptors of the system are ready, and who is woken for that.
+//! The reactor: it tracks which descriptors are ready, and wakes their waiters.
 //!
-//! It knows a descriptor only as a number with readiness: [`slot`] keeps what was reported of one and who
-//! waits for it, [`table`] all slots, [`poller`] is the system's face, and [`poller_lock`] says which sleeping
-//! worker waits in it. [`source`] is what others hold, and [`operation`] how they wait.
+//! It knows a descriptor only as a number with readiness. [`slot`](crate::reactor::slot) keeps a descriptor's
+//! readiness and waiters, `table` has all slots, [`poller`](crate::reactor::poller) is the interface to the system,
+//! and [`poller_lock`](crate::reactor::poller_lock) picks the sleeping worker that waits there. Above, in the API,
+//! `io_source` owns a registration and `io_operation` waits for it.
 //!
 //! Invariants:
-//! - There is one poller for each runtime, and no descriptor belongs to a worker: a thread that is stuck
-//!   takes none with it.
-//! - Any thread may look at the poller without waiting; reports only add readiness, so that two threads
-//!   may handle theirs in any order, late, or for a slot that was reused: the price is a needless
-//!   attempt.
-//! - Of all workers that sleep, one waits in the poller; see [`poller_lock`].
+//! - Each runtime has one poller, and no descriptor belongs to a worker: a stuck thread takes none with it.
+//! - Any thread may look at the poller without waiting. Reports only add readiness, so two threads may handle theirs
+//!   in any order, late, or for a reused slot; the worst result is a needless attempt.
+//! - While workers sleep, one of them waits in the poller; see `poller_lock`.
 //!
-//! Who looks: a busy worker at least once a tick ([`crate::scheduler::workers::search`]), one without jobs before it
-//! searches, the sleeper on the seat at once, and the monitor when a worker is in one run for a tick
-//! beside a sleeper.
+//! The threads that look: a busy worker at least once a tick ([`crate::scheduler::workers::search`]), a worker
+//! without jobs before it searches, the sleeper with the poller lock at once, and the monitor when one run occupies
+//! a worker for a tick while another worker sleeps.
 
 use std::{
     io,
@@ -33,13 +32,13 @@ use crate::{
     sys::{AtomicBool, AtomicU64, AtomicUsize, Mutex, Ordering, lock},
 };
 
-/// How long a busy worker leaves the poller alone, if no other worker waits in it: a part of a tick, and
-/// long beside the third of a microsecond that a look costs.
+/// How long a busy worker leaves the poller alone if no other worker waits in it: a fraction of a tick, and much
+/// longer than the third of a microsecond that a look costs.
 const LOOK_AGAIN: Duration = Duration::from_micros(200);
 
-/// What a runtime knows of descriptors.
+/// The reactor of one runtime.
 pub(crate) struct Reactor {
-    /// Opened with the first source, so that a runtime without any has no descriptors.
+    /// Opened with the first source, so that a runtime without sources uses no descriptors.
     poller: OnceLock<Poller>,
     opening: Mutex<()>,
     table: Table,
@@ -47,12 +46,12 @@ pub(crate) struct Reactor {
     sources: AtomicUsize,
     poller_lock: PollerLock,
     start: Instant,
-    /// When a worker looked last, in nanoseconds since `start`.
+    /// When a worker last looked, in nanoseconds since `start`.
     looked: AtomicU64,
     gone: AtomicBool,
 }
 
-/// What one thread took from the poller, and room for it.
+/// What one thread took from the poller, in buffers that it reuses.
 #[derive(Default)]
 pub(crate) struct ReportBatch {
     reports: Reports,
@@ -66,9 +65,11 @@ impl ReportBatch {
     }
 }
 
-/// Where a descriptor that could not be registered stands.
+/// Why a descriptor could not be registered.
 #[derive(Debug, thiserror::Error)]
-#[error("the runtime that this descriptor belongs to has shut down; make it anew in one that runs")]
+#[error(
+    "the runtime that this descriptor belongs to has shut down; create it again in a running one"
+)]
 pub(crate) struct RuntimeGone;
 
 impl Reactor {
@@ -91,9 +92,9 @@ impl Reactor {
         self.sources.load(Ordering::Relaxed) > 0
     }
 
-    /// Whether a descriptor is watched and nobody waits in the poller. For a sleeper's last look, and then
-    /// exact: see [`poller_lock`].
-    pub(crate) fn lacks_a_sleeper(&self) -> bool {
+    /// Whether a descriptor is watched and no thread waits in the poller. Exact in a sleeper's last look; see
+    /// [`poller_lock`](crate::reactor::poller_lock).
+    pub(crate) fn is_unattended(&self) -> bool {
         self.has_sources() && !self.poller_lock.is_taken()
     }
 
@@ -105,7 +106,7 @@ impl Reactor {
         }
     }
 
-    /// Whether a busy worker should look now: nobody else sees reports at once, and the last look is old.
+    /// Whether a busy worker should look now: no sleeper waits for reports, and the last look is old.
     #[inline]
     pub(crate) fn is_look_due(&self, now: Instant) -> bool {
         if !self.has_sources() || self.poller_lock.is_taken() {
@@ -113,7 +114,7 @@ impl Reactor {
         }
         let since_start = now.saturating_duration_since(self.start).as_nanos();
         let now = u64::try_from(since_start).unwrap_or(u64::MAX);
-        // Relaxed: two that look at once do no harm.
+        // Relaxed: two threads may look at once.
         let is_due = now.saturating_sub(self.looked.load(Ordering::Relaxed))
             >= u64::try_from(LOOK_AGAIN.as_nanos()).unwrap_or(u64::MAX);
         if is_due {
@@ -131,31 +132,31 @@ impl Reactor {
         !batch.reports.is_empty()
     }
 
-    /// Waits until something is reported, somebody calls [`notify`](Reactor::notify), or `left` is over.
+    /// Waits until something is reported, [`notify`](Reactor::notify) is called, or `left` has passed.
     pub(crate) fn wait(
         &self,
-        _seated: &PollerGuard<'_>,
+        _locked: &PollerGuard<'_>,
         batch: &mut ReportBatch,
         left: Option<Duration>,
     ) {
         let poller = self.poller.get();
-        let poller = poller.expect("the seat is taken when there is a source");
+        let poller = poller.expect("the poller lock is taken only when there is a source");
         poller.wait(&mut batch.reports, left);
     }
 
-    /// Ends the wait of the thread on the seat, the present or the next one. Any thread.
+    /// Ends the present wait in the poller, or the next one. Any thread.
     pub(crate) fn notify(&self) {
         if let Some(poller) = self.poller.get() {
             poller.notify();
         }
     }
 
-    /// Whether anybody waits for a report. Costs time for each slot.
+    /// Whether any task waits for a report. Takes time for each slot.
     pub(crate) fn is_waited_for(&self) -> bool {
         (0..self.table.used()).any(|index| self.table.get(index).is_waited_for())
     }
 
-    /// Handles what was taken: notes the readiness, and wakes. Any thread, outside of the gate.
+    /// Handles the reports that were taken: stores the readiness, and wakes. Any thread, outside every worker's lock.
     pub(crate) fn handle(&self, batch: &mut ReportBatch) {
         for report in batch.reports.drain() {
             let Report { index, readiness } = report;
@@ -166,8 +167,8 @@ impl Reactor {
         }
     }
 
-    /// Begins to watch `descriptor`, whose readiness is `known`. Returns its slot, and whether there was
-    /// no other source before, so that a sleeper must be told.
+    /// Starts to watch `descriptor`, whose readiness is `known`. Returns its slot, and whether it is the first
+    /// source, so that a sleeper must be woken.
     pub(crate) fn add(
         &self,
         descriptor: BorrowedFd<'_>,
@@ -188,14 +189,14 @@ impl Reactor {
             0 => First::Yes,
             _ => First::No,
         };
-        // After the registration: whoever closed before it has not seen this slot.
+        // After the registration: a `close` that came before it has not seen this slot.
         if self.is_gone() {
-            self.tell_gone(index);
+            self.report_gone(index);
         }
         Ok((index, first))
     }
 
-    /// Ends what `add` began. The slot may be another descriptor's from now on.
+    /// Undoes `add`. From now on the slot may be another descriptor's.
     pub(crate) fn remove(&self, descriptor: BorrowedFd<'_>, index: u32) {
         if let Some(poller) = self.poller.get() {
             poller.remove(descriptor);
@@ -223,24 +224,25 @@ impl Reactor {
         self.table.get(index)
     }
 
-    /// Whether the runtime has stopped, so that nobody looks any more.
+    /// Whether the runtime has stopped, so that no thread looks any longer.
     pub(crate) fn is_gone(&self) -> bool {
         self.gone.load(Ordering::SeqCst)
     }
 
-    /// The runtime has stopped: whoever waits is told.
+    /// The runtime has stopped: wakes all waiters.
     pub(crate) fn close(&self) {
         self.gone.store(true, Ordering::SeqCst);
         for index in 0..self.table.used() {
-            self.tell_gone(index);
+            self.report_gone(index);
         }
     }
 
-    fn tell_gone(&self, index: u32) {
+    fn report_gone(&self, index: u32) {
         self.report(index, Readiness::GONE);
     }
 
-    pub(crate) fn tell(&self, index: u32, interest: Interest) {
+    /// Reports a direction as ready, without the system.
+    pub(crate) fn report_ready(&self, index: u32, interest: Interest) {
         self.report(index, Readiness::to(interest));
     }
 

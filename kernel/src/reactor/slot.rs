@@ -1,12 +1,12 @@
-//! One descriptor: what was reported of it, and who waits for the next report.
+//! One descriptor: its reported readiness, and the waiters for the next report.
 //!
-//! The word: the readiness in its lowest bits, above them the number of reports so far. Reports only set
-//! bits. Who attempted an operation and was refused by the system clears the direction's bits, unless
-//! there was a report since it looked: that report may be what it missed.
+//! The word has the readiness in its lowest bits, and the number of reports so far above them. Reports only set
+//! bits. A thread whose operation the system refused clears the direction's bits, unless there was a report since
+//! the thread looked: the operation may have missed what was reported.
 //!
-//! Why no wake is lost: who waits leaves its waker under the lock and looks at the word once more before
-//! it releases it; who reports sets the bits, and then takes the wakers under the lock. Whichever has the
-//! lock second sees what the other one did.
+//! Why no wake-up is lost: a waiter stores its waker under the lock and looks at the word once more before it
+//! releases the lock; a reporter sets the bits, and then takes the wakers under the lock. The second to have the
+//! lock sees what the first one did.
 
 use std::task::Waker;
 
@@ -17,27 +17,27 @@ use crate::sys::{AtomicU64, Mutex, Ordering, lock};
 /// The direction of an operation on a descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interest {
-    /// What comes in: data, a connection to accept, the end.
+    /// Incoming: data, a connection to accept, the end of the stream.
     Read,
-    /// Room for what goes out; a connection that was made.
+    /// Outgoing: room for data, an established connection.
     Write,
 }
 
-/// What a descriptor is ready for, as bits.
+/// A descriptor's readiness, as bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Readiness(u64);
 
 impl Readiness {
     pub(crate) const NONE: Readiness = Readiness(0);
-    /// Set when reading may succeed; never when the system has refused since the last report.
+    /// Set when reading may succeed; cleared when the system refuses.
     pub(crate) const READ: Readiness = Readiness(1);
-    /// The same for writing.
+    /// Set when writing may succeed; cleared when the system refuses.
     pub(crate) const WRITE: Readiness = Readiness(2);
-    /// Set when something follows a read of fewer bytes than there was room for, without a further report:
-    /// the end, because the peer writes no more or the connection failed; or what is behind an urgent mark.
-    /// Never when the system has refused to read since.
+    /// Set when more follows a short read, without a further report: the end of the stream, because the peer stopped
+    /// writing or the connection failed; or what is behind an urgent mark. Cleared when the system refuses to
+    /// read.
     pub(crate) const READ_ON: Readiness = Readiness(4);
-    /// Set when the connection failed, for writing.
+    /// The same for writing: set when the connection failed.
     pub(crate) const WRITE_ON: Readiness = Readiness(8);
     /// Set when the runtime has stopped; never cleared while the slot is in use.
     pub(crate) const GONE: Readiness = Readiness(16);
@@ -51,7 +51,7 @@ impl Readiness {
         self.0 & other.0 != 0
     }
 
-    /// The bits that concern a direction, apart from `GONE`.
+    /// The bits of a direction, without `GONE`.
     fn of(interest: Interest) -> Readiness {
         match interest {
             Interest::Read => Readiness::READ.with(Readiness::READ_ON),
@@ -59,7 +59,7 @@ impl Readiness {
         }
     }
 
-    /// The bit that says that a direction is ready.
+    /// The bit for a direction that is ready.
     pub(crate) fn to(interest: Interest) -> Readiness {
         match interest {
             Interest::Read => Readiness::READ,
@@ -67,7 +67,7 @@ impl Readiness {
         }
     }
 
-    /// The bit that says that a short transfer is not the last one.
+    /// The bit for a direction in which more follows a short transfer.
     fn on(interest: Interest) -> Readiness {
         match interest {
             Interest::Read => Readiness::READ_ON,
@@ -76,12 +76,12 @@ impl Readiness {
     }
 }
 
-/// The lowest bits of the word.
+/// The bits of the word that hold the readiness.
 const READINESS: u64 = 31;
-/// One report, in units of the word.
+/// One report, as an addend to the word.
 const REPORT: u64 = 32;
 
-/// The word as it was when an attempt began.
+/// The word at the start of an attempt.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Seen(u64);
 
@@ -98,14 +98,14 @@ impl Seen {
     }
 }
 
-/// Who waits for a direction.
+/// The waiters for one direction.
 #[derive(Default)]
 struct Queue {
-    /// That of the `poll_…` functions, of which the last caller counts.
+    /// The waker of the last call of a `poll_…` function.
     polled: Option<Waker>,
-    /// That of the first future, with its number.
+    /// The waker of the first future, with the future's number.
     first: Option<(u64, Waker)>,
-    /// Those of all other futures.
+    /// The wakers of all other futures.
     more: Option<Box<Slab<(u64, Waker)>>>,
 }
 
@@ -117,7 +117,7 @@ struct Waiters {
     futures: u64,
 }
 
-/// Where a future left its waker. It is taken by a report, or by [`SourceSlot::leave`].
+/// Where a future left its waker. A report takes the waker, or [`SourceSlot::leave`] does.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ticket {
     number: u64,
@@ -130,17 +130,17 @@ enum WaiterPlace {
     More(usize),
 }
 
-/// Who waits, and for which direction.
-pub(crate) struct Who<'a> {
+/// A waiter: the direction, and where its waker is.
+pub(crate) struct Waiter<'a> {
     pub(crate) interest: Interest,
-    /// Where a future left its waker before; none for a `poll_…` function.
+    /// Where a future left its waker earlier; none for a `poll_…` function.
     pub(crate) ticket: Option<&'a mut Option<Ticket>>,
 }
 
-impl Who<'_> {
-    /// The same, to be passed once more.
-    pub(crate) fn again(&mut self) -> Who<'_> {
-        Who {
+impl Waiter<'_> {
+    /// The same waiter, to be passed once more.
+    pub(crate) fn reborrow(&mut self) -> Waiter<'_> {
+        Waiter {
             interest: self.interest,
             ticket: self.ticket.as_deref_mut(),
         }
@@ -160,18 +160,18 @@ impl SourceSlot {
         }
     }
 
-    /// The slot is now that of a descriptor whose readiness is `known`. Called by its only user.
+    /// Gives the slot to a descriptor whose readiness is `known`. Called by the slot's only user.
     pub(crate) fn begin(&self, known: Readiness) {
         self.word.store(known.0, Ordering::Release);
     }
 
-    /// The slot is free. Moves wakers that nobody needs any more into `unused`.
+    /// Frees the slot. Moves the wakers that are left into `unused`.
     pub(crate) fn end(&self, unused: &mut Vec<Waker>) {
         let mut waiters = lock(&self.waiters);
         for interest in [Interest::Read, Interest::Write] {
             let queue = waiters.queue(interest);
             queue.take_all(unused);
-            // A slot lives long; room for many who wait at once does not.
+            // A slot lives long; room for many concurrent waiters should not.
             queue.more = None;
         }
     }
@@ -183,25 +183,25 @@ impl SourceSlot {
         Seen(self.word.load(Ordering::Acquire))
     }
 
-    /// Looks; if the direction is not ready, `waker` is woken by the next report of it.
+    /// Looks. If the direction is not ready, its next report wakes `waker`.
     ///
     /// # Errors
-    /// If it is not ready.
+    /// If the direction is not ready.
     #[inline]
-    pub(crate) fn look_or_wait(&self, who: Who<'_>, waker: &Waker) -> Result<Seen, NotReady> {
+    pub(crate) fn look_or_wait(&self, waiter: Waiter<'_>, waker: &Waker) -> Result<Seen, NotReady> {
         let seen = self.look();
-        match seen.is_ready(who.interest) {
+        match seen.is_ready(waiter.interest) {
             true => Ok(seen),
-            false => self.wait(who, waker),
+            false => self.wait(waiter, waker),
         }
     }
 
-    fn wait(&self, who: Who<'_>, waker: &Waker) -> Result<Seen, NotReady> {
-        let interest = who.interest;
-        // A waker is user code: cloned and dropped outside of the lock.
+    fn wait(&self, waiter: Waiter<'_>, waker: &Waker) -> Result<Seen, NotReady> {
+        let interest = waiter.interest;
+        // A waker is user code: cloned and dropped outside the lock.
         let waker = waker.clone();
         let mut waiters = lock(&self.waiters);
-        let former = waiters.enter(who, waker);
+        let former = waiters.enter(waiter, waker);
         let seen = self.look();
         drop(waiters);
         drop(former);
@@ -219,13 +219,13 @@ impl SourceSlot {
         drop(unused);
     }
 
-    /// The system refused: it is not ready, unless there was a report since `seen`.
+    /// The system refused: the direction is not ready, unless there was a report since `seen`.
     pub(crate) fn refused(&self, interest: Interest, seen: Seen) {
         self.clear(seen, Readiness::of(interest));
     }
 
-    /// The operation took all there is: the next one would be refused, unless more follows a short transfer,
-    /// or there was a report since `seen`.
+    /// The direction is drained: the system would refuse the next operation, unless more follows a short transfer, or
+    /// there was a report since `seen`.
     pub(crate) fn drained(&self, interest: Interest, seen: Seen) {
         if !Readiness(seen.0 & READINESS).intersects(Readiness::on(interest)) {
             self.clear(seen, Readiness::of(interest));
@@ -236,18 +236,18 @@ impl SourceSlot {
         let mut word = seen.0;
         loop {
             let cleared = word & !unset.0;
-            // Release: the attempt came before. Acquire: another report, or the other direction.
+            // Release: after the attempt. Acquire: pairs with another report, or with the other direction's clear.
             let order = (Ordering::AcqRel, Ordering::Acquire);
             match self.word.compare_exchange(word, cleared, order.0, order.1) {
                 Ok(_) => return,
-                // Another thread cleared, but nothing was reported: this still holds.
+                // Another thread cleared bits, but nothing was reported: the refusal still holds.
                 Err(now) if now / REPORT == seen.0 / REPORT => word = now,
                 Err(_) => return,
             }
         }
     }
 
-    /// The system reports `readiness`. Moves the wakers of those who waited for it into `wakers`.
+    /// The system reports `readiness`. Moves its waiters' wakers into `wakers`.
     pub(crate) fn report(&self, readiness: Readiness, wakers: &mut Vec<Waker>) {
         let mut word = self.word.load(Ordering::Relaxed);
         loop {
@@ -270,14 +270,14 @@ impl SourceSlot {
         }
     }
 
-    /// Whether anybody waits.
+    /// Whether there is a waiter.
     pub(crate) fn is_waited_for(&self) -> bool {
         let waiters = lock(&self.waiters);
         !waiters.read.is_empty() || !waiters.write.is_empty()
     }
 }
 
-/// A direction is not ready, and the waker was left.
+/// The direction is not ready, and the waker was stored.
 #[derive(Debug)]
 pub(crate) struct NotReady;
 
@@ -289,11 +289,11 @@ impl Waiters {
         }
     }
 
-    /// Leaves `waker`; returns one that it replaces.
-    fn enter(&mut self, who: Who<'_>, waker: Waker) -> Option<Waker> {
+    /// Stores `waker`; returns the waker that it replaces.
+    fn enter(&mut self, waiter: Waiter<'_>, waker: Waker) -> Option<Waker> {
         let number = self.futures + 1;
-        let queue = self.queue(who.interest);
-        match who.ticket {
+        let queue = self.queue(waiter.interest);
+        match waiter.ticket {
             None => queue.polled.replace(waker),
             Some(ticket) => {
                 if let Some(place) = ticket.and_then(|ticket| queue.place(ticket)) {
@@ -319,7 +319,7 @@ impl Queue {
         Ticket { number, place }
     }
 
-    /// The waker that was left for `ticket`, if no report has taken it.
+    /// The waker that was stored under `ticket`, if no report has taken it.
     fn place(&mut self, ticket: Ticket) -> Option<&mut Waker> {
         let entry = match ticket.place {
             WaiterPlace::First => self.first.as_mut(),

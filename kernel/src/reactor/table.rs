@@ -1,7 +1,7 @@
 //! All slots of a reactor, by number.
 //!
-//! A slot never moves and is never freed before the reactor is, so that a report that comes late finds
-//! one, perhaps another descriptor's. Chunks double: 64 slots, 128, and so on.
+//! A slot never moves and lives as long as the reactor, so that a late report always finds a slot, perhaps another
+//! descriptor's. Chunks double in size: 64 slots, 128, and so on.
 
 use std::{
     io,
@@ -16,7 +16,7 @@ use crate::sys::{Mutex, lock};
 
 /// The base-2 logarithm of the first chunk's size.
 const FIRST_CHUNK: u32 = 6;
-/// Together they have room for more descriptors than a program may have.
+/// How many chunks there are. Together they have room for more descriptors than a process may have.
 const CHUNKS: usize = 24;
 
 pub(crate) struct Table {
@@ -26,7 +26,7 @@ pub(crate) struct Table {
     used: AtomicU32,
 }
 
-/// The chunk of a number, and the place in it.
+/// The chunk of a number, and the index in it.
 fn place(index: u32) -> (usize, usize) {
     let shifted = index + (1 << FIRST_CHUNK);
     let chunk = shifted.ilog2();
@@ -45,14 +45,14 @@ impl Table {
         }
     }
 
-    /// The slot with a number that [`take`](Table::take) returned at any time.
+    /// The slot with a number that [`take`](Table::take) once returned.
     pub(crate) fn get(&self, index: u32) -> &SourceSlot {
         let (chunk, place) = place(index);
         let chunk = self.chunks[chunk].get();
-        &chunk.expect("a slot's chunk is made before its number is known")[place]
+        &chunk.expect("a slot's chunk is created before its number is returned")[place]
     }
 
-    /// A free slot.
+    /// The number of a free slot.
     pub(crate) fn take(&self) -> io::Result<u32> {
         let mut free = lock(&self.free);
         if let Some(index) = free.pop() {
@@ -76,7 +76,7 @@ impl Table {
         lock(&self.free).push(index);
     }
 
-    /// Every slot that was ever taken has a number below this one.
+    /// Every slot that was ever taken has a lower number.
     pub(crate) fn used(&self) -> u32 {
         self.used.load(Ordering::Acquire)
     }
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_follow_each_other_through_the_chunks_and_come_back() {
+    fn numbers_are_consecutive_across_chunks_and_are_reused() {
         let table = Table::new();
         for number in 0..1000 {
             assert_eq!(table.take().unwrap(), number);

@@ -1,4 +1,6 @@
-//! Settings of a runtime, each with its default.
+//! The settings of a runtime and their defaults.
+//!
+//! [`Builder::build`] is the only place that checks them: a [`Config`] that leaves this file can work.
 
 use std::{io, time::Duration};
 
@@ -7,7 +9,7 @@ use crate::{
     scheduler::workers::config::{Config, FOREVER},
 };
 
-/// Settings for a [`Runtime`].
+/// The settings of a [`Runtime`]. Every setting has a default.
 ///
 /// ```
 /// use std::time::Duration;
@@ -33,81 +35,84 @@ impl Builder {
         }
     }
 
-    /// How many jobs run at once. Default: [`available_workers`].
+    /// The number of workers: how many jobs run at once, from 1 to 1024. Default:
+    /// [`available_workers`](crate::available_workers).
     pub fn workers(mut self, workers: usize) -> Builder {
         self.config.workers = workers;
         self
     }
 
-    /// The beginning of the names of the runtime's threads. Default: `weald`.
+    /// The prefix of the names of the runtime's threads. It must not contain a zero byte. Default: `weald`.
     pub fn name(mut self, name: impl Into<String>) -> Builder {
         self.config.name = name.into();
         self
     }
 
-    /// How many processes may live at once. Default: 2^24. Below 65,536 the limit is exact; above, it
-    /// may refuse up to 512 processes a worker too early.
+    /// How many processes may live at once, at least 1. Default: 2^24. A limit below 65,536 is exact; a larger
+    /// one may refuse up to 512 processes per worker too early.
     pub fn process_limit(mut self, limit: usize) -> Builder {
         self.config.process_limit = limit;
         self
     }
 
-    /// How long a worker may stay in one poll before another thread takes over its queue and the job
-    /// is reported. Default: 10 ms.
+    /// How long a job may hold its worker in one poll, at least 1 ms. Then the runtime reports the job, detaches its
+    /// thread, and hands the worker with its queue to another thread. Default: 10 ms.
     pub fn stuck_after(mut self, bound: Duration) -> Builder {
         self.config.stuck_after = bound;
         self
     }
 
-    /// How many threads may exist beyond the workers, in place of those that block. Default: 512.
+    /// How many threads may exist beyond one per worker: spare threads, and detached threads that block or compute
+    /// for too long. Threads that a job holds in [`wait()`](crate::Wait::wait) do not count. Default: 512.
     pub fn spare_threads(mut self, bound: usize) -> Builder {
         self.config.spare_threads = bound;
         self
     }
 
-    /// How long a thread stands by before it ends. Default: 10 s.
+    /// How long a spare thread stays idle before it ends. Default: 10 s.
     pub fn retire_after(mut self, time: Duration) -> Builder {
         self.config.retire_after = time;
         self
     }
 
-    /// How many Weald operations a job may complete in one poll before it goes to the end of the
-    /// queue. Default: 128.
+    /// How many Weald operations (reductions) a job may complete in one poll, at least 1, before it goes to the
+    /// end of the queue. Default: 128.
     pub fn poll_budget(mut self, reductions: u32) -> Builder {
         self.config.poll_budget = reductions;
         self
     }
 
-    /// How many jobs in a row may come from the next slot while others wait in the queue. Default: 32.
+    /// How many jobs in a row may come from a worker's next slot while others wait in its queue, at least 1.
+    /// Default: 32.
     pub fn next_slot_runs(mut self, runs: u32) -> Builder {
         self.config.next_slot_runs = runs;
         self
     }
 
-    /// Stack size of the runtime's threads in bytes, of which only touched pages cost memory. Default:
-    /// 2 MiB.
+    /// The stack size of the runtime's threads, in bytes. Only touched pages cost memory. Default: 2 MiB.
     pub fn thread_stack(mut self, bytes: usize) -> Builder {
         self.config.thread_stack = bytes;
         self
     }
 
-    /// How many bytes of further stacks one recursion through [`fork::join`](crate::fork::join) may use when
-    /// it nears the end of its thread's; of them too only touched pages cost memory. Default: 1 GiB.
+    /// How many bytes of additional stacks a recursion through [`fork::join`](crate::fork::join) may use when it
+    /// nears the end of its thread's stack. Only touched pages cost memory. Default: 1 GiB.
     pub fn fork_stack(mut self, bytes: usize) -> Builder {
         self.config.fork_stack = bytes;
         self
     }
 
-    /// How long dropping the runtime may take. Default: 5 s.
+    /// How long dropping the runtime waits for running jobs to reach a wait. Default: 5 s.
     pub fn shutdown_deadline(mut self, deadline: Duration) -> Builder {
         self.config.shutdown_deadline = deadline;
         self
     }
 
-    /// Starts the runtime.
+    /// Starts the runtime. Durations longer than a hundred years count as a hundred years.
     ///
     /// # Errors
-    /// If a setting cannot work, if panics abort the program, or if the system refuses a thread.
+    /// If a setting is out of range, if panics abort the program, if the system refuses a thread, or if the
+    /// program has 32,767 runtimes already.
     pub fn build(self) -> Result<Runtime, BuildError> {
         Runtime::start(self.check()?)
     }
@@ -153,7 +158,7 @@ const MAX_WORKERS: usize = 1024;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildError {
-    /// The program is built so that a panic ends it.
+    /// The program is built with `panic = "abort"`.
     #[error(
         "this program is built with panic = \"abort\", so a crash of one process would end all of \
          them; remove that line from the profile in Cargo.toml"
@@ -162,13 +167,13 @@ pub enum BuildError {
     /// The number of workers is out of range.
     #[error("a runtime needs 1 to {MAX_WORKERS} workers, not {0}")]
     Workers(usize),
-    /// A setting is zero with which nothing could run.
+    /// A setting that must be at least 1 is zero.
     #[error("the setting {0} must be at least 1")]
     Zero(&'static str),
-    /// The name of the threads contains a zero byte.
-    #[error("the name of a runtime must not contain a zero byte, which no thread's name can")]
+    /// The name contains a zero byte.
+    #[error("the name of a runtime must not contain a zero byte: no thread name can")]
     Name,
-    /// The monitor's bound is shorter than it can measure.
+    /// The bound is shorter than the monitor can measure.
     #[error("stuck_after must be at least 1 ms, not {0:?}")]
     StuckAfter(Duration),
     /// The system refused a thread.

@@ -1,4 +1,4 @@
-//! The runtime's handle: start, spawn, block, measure, trim, shut down.
+//! The runtime's handle: it starts the runtime, spawns, blocks, measures, trims, and shuts down.
 
 use std::{
     panic::Location,
@@ -28,9 +28,10 @@ use crate::{
     timer::clock,
 };
 
-/// A scheduler with its threads. Cheap to share behind a reference. Dropping it stops it: every job
-/// that waits is cancelled, and those that run get until [`Builder::shutdown_deadline`] to reach a
-/// wait. [`Runtime::shutdown`] lets jobs come to their own end first.
+/// A scheduler and its threads. Cheap to share behind a reference.
+///
+/// Dropping the runtime stops it: every waiting job is cancelled, and running jobs get until
+/// [`Builder::shutdown_deadline`] to reach a wait. [`Runtime::shutdown`] first lets jobs end on their own.
 ///
 /// ```
 /// let runtime = weald_kernel::Runtime::builder().workers(2).build()?;
@@ -47,7 +48,7 @@ pub struct Runtime {
 }
 
 impl Runtime {
-    /// A runtime with all defaults: one worker for each core that the cgroup allows.
+    /// Starts a runtime with the default settings: one worker per core that the program may use.
     ///
     /// # Errors
     /// As [`Builder::build`].
@@ -55,16 +56,16 @@ impl Runtime {
         Builder::new().build()
     }
 
-    /// Settings for a runtime.
+    /// A builder with the default settings.
     pub fn builder() -> Builder {
         Builder::new()
     }
 
-    /// The runtime that free functions use outside of any other; started at the first use, with all
-    /// defaults, and never shut down.
+    /// The runtime that free functions use outside of any other runtime. It starts at the first use, with the
+    /// default settings, and is never shut down.
     ///
     /// # Panics
-    /// If it cannot be started; the message says why.
+    /// If the runtime cannot start; the message says why.
     pub fn default_runtime() -> &'static Runtime {
         static DEFAULT: OnceLock<Runtime> = OnceLock::new();
         DEFAULT.get_or_init(|| match Runtime::new() {
@@ -74,23 +75,24 @@ impl Runtime {
     }
 
     pub(crate) fn start(config: Config) -> Result<Runtime, BuildError> {
-        let (shared, rights) = new_shared(config, clock::ClockKind::Real)?;
+        let (shared, handoffs) = new_shared(config, clock::ClockKind::Real)?;
         let runtime = Runtime { shared };
-        for right in rights {
-            serve::handoff(&runtime.shared, right).map_err(|refused| {
+        for handoff in handoffs {
+            serve::hand_off(&runtime.shared, handoff).map_err(|refused| {
                 let cause = refused
                     .error
                     .unwrap_or_else(|| std::io::Error::other("no thread"));
                 BuildError::Thread(cause)
             })?;
         }
-        let mut told = waits::Told::default();
-        let report_circles = move |shared: &Shared| waits::report_circles(shared, &mut told);
-        monitor::start(&runtime.shared, Box::new(report_circles)).map_err(BuildError::Thread)?;
+        let mut reported = waits::ReportedCycles::default();
+        let report_cycles = move |shared: &Shared| waits::report_cycles(shared, &mut reported);
+        monitor::start(&runtime.shared, Box::new(report_cycles)).map_err(BuildError::Thread)?;
         Ok(runtime)
     }
 
-    /// Spawns a job on this runtime; [`spawn`](crate::api::spawn) does the same from within it.
+    /// Spawns a job on this runtime; [`spawn`](crate::spawn) does the same from within it. Once the runtime
+    /// shuts down, the job is refused, and joining it returns [`Cancelled`](crate::JoinError::Cancelled).
     #[track_caller]
     pub fn spawn<F>(&self, future: F) -> crate::JoinHandle<F::Output>
     where
@@ -101,8 +103,8 @@ impl Runtime {
     }
 
     /// Runs `future` on the calling thread until it is done; jobs that it spawns run on the workers.
-    /// From within a job this is [`wait`](crate::Wait::wait): the job's stack stays, and another
-    /// thread serves its worker meanwhile.
+    /// Inside a job this is [`wait`](crate::Wait::wait): the job's stack is suspended, and the worker runs other
+    /// jobs meanwhile.
     ///
     /// # Panics
     /// If the future panics.
@@ -110,16 +112,18 @@ impl Runtime {
         crate::scheduler::stackful::wait::block_on_in(&self.shared, future)
     }
 
-    /// What the runtime did so far, and has now. Costs some microseconds a worker.
+    /// What the runtime has done so far, and what it holds now. Takes a few microseconds per worker.
     pub fn metrics(&self) -> Metrics {
         Metrics::of(&self.shared)
     }
 
-    /// Gives memory that no job, message or timer uses back to the system. Returns how many bytes, at most: a free
-    /// stack counts as a whole each time, though its pages may never have been touched, or be gone already.
+    /// Returns memory that no job, message or timer uses to the system. Without this call the runtime keeps freed
+    /// memory for reuse.
     ///
-    /// Memory is kept for reuse until this is called. Threads that are in a job keep what they have
-    /// cached, at most some hundred kilobytes each. Time grows with the number of freed blocks.
+    /// The result is an upper bound of the bytes returned: a free stack counts in full every time, though its pages
+    /// may never have been touched, or may be gone already. Threads that are inside a job keep their caches, at most
+    /// a few hundred kilobytes each. The time grows with the number of freed blocks; this waits for sleeping workers
+    /// for at most 20 ms.
     pub fn trim(&self) -> usize {
         let before = self.shared.trims_done.load(Ordering::Acquire);
         self.shared.trims.fetch_add(1, Ordering::SeqCst);
@@ -128,7 +132,7 @@ impl Runtime {
         for sleeper in sleepers {
             sleeper.wake(&self.shared);
         }
-        // Those that slept answer at once; a bound, because one of them may find work first.
+        // Sleeping workers respond at once. The bound is for a worker that finds work first.
         let give_up = Instant::now() + Duration::from_millis(20);
         while self.shared.trims_done.load(Ordering::Acquire) < expected && Instant::now() < give_up
         {
@@ -137,19 +141,19 @@ impl Runtime {
         memory::trim() + stack::trim()
     }
 
-    /// Shuts down: closes (nothing is spawned any more), drains (what runs may end by itself, until
-    /// the deadline), stops (the rest is cancelled, each at its wait, and its destructors run).
-    /// Returns what had to be cancelled and what did not even stop.
+    /// Shuts down in three steps: close (new jobs are refused), drain (jobs may end on their own, until the
+    /// deadline), stop (the remaining jobs are cancelled, each at its wait, and their destructors run).
+    /// Reports what had to be cancelled and what did not even stop. Blocks the calling thread.
     ///
-    /// From within a job of this runtime that job is among those that did not stop.
+    /// A job of this runtime that calls this is itself among the jobs that did not stop.
     pub fn shutdown(self, deadline: Duration) -> ShutdownReport {
         shutdown::run(&self.shared, deadline, Drain::Yes)
     }
 }
 
 impl Runtime {
-    /// What the jobs of this runtime wait for now, and which of them wait for each other. Takes time in
-    /// proportion to the number of all jobs.
+    /// What the jobs of this runtime wait for now, and which of them wait for each other. Takes time
+    /// proportional to the number of live jobs.
     ///
     /// ```
     /// let runtime = weald_kernel::Runtime::builder().workers(1).build()?;
@@ -161,7 +165,7 @@ impl Runtime {
     ///     }
     /// };
     /// assert_eq!(waits.jobs.len(), 1);
-    /// assert!(waits.circles.is_empty());
+    /// assert!(waits.cycles.is_empty());
     /// # job.cancel();
     /// # Ok::<(), weald_kernel::BuildError>(())
     /// ```
@@ -170,7 +174,7 @@ impl Runtime {
     }
 }
 
-/// What the threads of a runtime share, and the rights to its workers. The program's hooks are installed.
+/// Creates what the threads of a runtime share, and the handoff of each worker. Installs the program's hooks.
 pub(crate) fn new_shared(
     config: Config,
     clock: clock::ClockKind,

@@ -1,11 +1,11 @@
-//! Shutdown that ends: close, drain, stop, and a list of what did not.
+//! Shutdown in bounded time: close, drain, stop, and report which jobs did not stop.
 //!
 //! Steps:
-//! 1. close: new jobs are refused (their handles say cancelled).
-//! 2. drain: jobs that are on their way to an end reach it; waits until all are done, or nothing
-//!    moves any more and only jobs that wait for an outsider are left, or the deadline.
-//! 3. stop: workers end between two jobs; every job that waits is cancelled, which runs its
-//!    destructors here; a job that holds its thread beyond the deadline is named and left behind.
+//! 1. close: new jobs are refused; their handles return `Cancelled`.
+//! 2. drain: jobs may end on their own. The drain ends when all jobs are done, when nothing runs any
+//!    longer and every remaining job waits for something outside the runtime, or at the deadline.
+//! 3. stop: workers end between two jobs. Every waiting job is cancelled, which runs its destructors
+//!    here. A job that holds its thread beyond the deadline is named and left behind.
 
 use std::{
     sync::Arc,
@@ -20,10 +20,10 @@ use crate::{
     scheduler::workers::{cancel, shared::Shared},
 };
 
-/// How long a runtime must be without a poll and without a pending timer to count as drained.
+/// A runtime counts as drained after this long without a poll or a pending timer.
 const QUIET: Duration = Duration::from_millis(2);
 
-/// What threads get to come back from a wait that was ended, beyond the deadline if need be.
+/// How long threads have to return from a cancelled wait, even beyond the deadline.
 const GRACE: Duration = Duration::from_millis(50);
 
 /// How a shutdown went.
@@ -32,12 +32,12 @@ const GRACE: Duration = Duration::from_millis(50);
 pub struct ShutdownReport {
     /// Jobs that waited when the runtime stopped, and were cancelled.
     pub cancelled: usize,
-    /// Jobs that still held a thread at the deadline. They go on, without a runtime, until they
-    /// return; a process that ends ends them.
+    /// Jobs that still held a thread at the deadline. They continue without a runtime until they
+    /// return or the program exits.
     pub not_stopped: Vec<JobName>,
 }
 
-/// Whether a shutdown waits for jobs that could still end by themselves.
+/// Whether a shutdown first waits for jobs that could end on their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Drain {
     Yes,
@@ -53,9 +53,9 @@ pub(crate) fn run(shared: &Arc<Shared>, deadline: Duration, drains: Drain) -> Sh
     }
     shared.stop();
     let mut asked = Vec::new();
-    // Threads that are in `wait()` leave it only when their jobs are cancelled.
+    // Threads inside `wait()` leave it only when their jobs are cancelled.
     end_waiting(shared, &mut asked);
-    // Who leaves its wait only now gets a moment for it, whatever the drain has used up.
+    // A thread that leaves its wait only now gets the grace period, even if the drain used up the deadline.
     shared.await_threads(deadline.max(Instant::now() + GRACE));
     shared.cancel_injected();
     let not_stopped = loop {
@@ -63,13 +63,13 @@ pub(crate) fn run(shared: &Arc<Shared>, deadline: Duration, drains: Drain) -> Sh
         let ended = end_waiting(shared, &mut asked);
         shared.cancel_injected();
         let live = shared.live_jobs();
-        // A destructor may have woken others: look again, unless nothing moves any more, and only
-        // jobs are left that hold a thread.
+        // A destructor may have woken other jobs: look again, until none is left or a round ends none. The
+        // jobs left then hold a thread.
         if live.is_empty() || ended == 0 {
             break live.iter().map(|job| JobName::of(job.header())).collect();
         }
     };
-    shared.tell_timers();
+    shared.close_timers();
     shared.reactor.close();
     let has_ended = |job: &&JobRef| job.header().state.is_done();
     ShutdownReport {
@@ -78,24 +78,24 @@ pub(crate) fn run(shared: &Arc<Shared>, deadline: Duration, drains: Drain) -> Sh
     }
 }
 
-/// Cancels every job that waits, and adds to `asked` those that nobody had cancelled before. Returns how many have
-/// ended already; one whose stack stands does so on its own thread.
+/// Cancels every waiting job, and adds to `asked` those that were not cancelled before. Returns how many have ended
+/// already; a job with a suspended stack ends on its own thread.
 fn end_waiting(shared: &Shared, asked: &mut Vec<JobRef>) -> usize {
     let live = shared.live_jobs();
-    let is_news = |job: &&JobRef| {
+    let is_new = |job: &&JobRef| {
         let state = &job.header().state;
         state.is_waiting() && !state.is_cancelled()
     };
-    asked.extend(live.iter().filter(is_news).cloned());
+    asked.extend(live.iter().filter(is_new).cloned());
     cancel::cancel_waiting(&live);
-    // Those that fork see it at their next fork.
+    // Jobs that fork notice the cancel at their next fork.
     shared.forks.ring_all();
     live.iter()
         .filter(|job| job.header().state.is_done())
         .count()
 }
 
-/// Waits until every job is done, or the rest waits for something that no worker will bring about.
+/// Waits until every job is done, or every remaining job waits for something that no worker will bring about.
 fn drain(shared: &Arc<Shared>, deadline: Instant) {
     let mut last = None;
     while Instant::now() < deadline {

@@ -1,18 +1,18 @@
 //! The test runtime: one thread, a seed, virtual time.
 //!
-//! The calling thread drives everything, so a run is a function of the program and the seed: which
-//! runnable job comes next is drawn from the seed, within the orders that workers could show, and time
-//! moves on to the next deadline exactly when nothing can run. A run that can no longer go on panics
-//! with the names of the jobs that wait.
+//! The calling thread drives everything, so a run is a function of the program and the seed. The seed
+//! decides which runnable job comes next, among the orders that real workers could produce. Time
+//! advances to the next deadline exactly when nothing can run. A run that cannot continue panics with
+//! the names of the waiting jobs.
 //!
-//! Jobs in `wait()` leave their stacks standing, as they do on workers. Those that still do when `block_on`
-//! returns are cancelled then: the thread is no longer there for them.
+//! Jobs in `wait()` suspend their stacks, as they do on workers. Jobs that are still suspended when `block_on`
+//! returns are cancelled then: the thread no longer runs them.
 //!
 //! # Safety
-//! - **driver**: what the loops share lies in the frame of `block_on`, which names it until every stack that
-//!   stands on the thread has ended.
-//! - **until**: a base names what it waits for while it waits for the loop, and then names what an outer base
-//!   waits for, or nothing.
+//! - **driver**: what the loops share lives in the frame of `block_on`, and `DRIVER` points to it until every stack
+//!   that is suspended on the thread has ended.
+//! - **until**: `DriverLoop::until` points to the condition of a base while that base waits for the loop. Then it
+//!   points to the condition of the outer base, or is null.
 
 #![allow(unsafe_code)]
 
@@ -58,17 +58,17 @@ pub struct TestRuntime {
 }
 
 thread_local! {
-    /// What the seed has become, and the tenure's epoch.
+    /// The generator's state, which began as the seed, and the lease of the only worker.
     static DRIVE: Cell<Option<(u64, Lease)>> = const { Cell::new(None) };
-    /// What the loops of the thread's driver share. Valid while set.
+    /// The driver that the loops of this thread share. Valid while set.
     static DRIVER: Cell<*const DriverLoop<'static>> = const { Cell::new(ptr::null()) };
 }
 
 impl Runtime {
-    /// A runtime for tests: one worker on the calling thread, an order drawn from `seed`, and virtual
-    /// time, which moves when nothing else can.
+    /// A runtime for tests: one worker on the calling thread, an order of jobs drawn from `seed`, and virtual
+    /// time, which advances only when nothing can run.
     ///
-    /// Jobs that are in [`wait()`](crate::Wait::wait) when `block_on` returns are cancelled.
+    /// Jobs that are inside [`wait()`](crate::Wait::wait) when `block_on` returns are cancelled.
     ///
     /// ```
     /// use std::time::Duration;
@@ -81,7 +81,7 @@ impl Runtime {
     /// ```
     ///
     /// # Panics
-    /// If the program aborts on panic.
+    /// If the program is built with `panic = "abort"`.
     pub fn test(seed: u64) -> TestRuntime {
         match TestRuntime::with_builder(Runtime::builder(), seed) {
             Ok(runtime) => runtime,
@@ -91,7 +91,7 @@ impl Runtime {
 }
 
 impl TestRuntime {
-    /// A test runtime with settings; those about threads have no effect.
+    /// A test runtime with the settings of `builder`; those about workers and threads have no effect.
     ///
     /// # Errors
     /// As [`Builder::build`](crate::Builder::build).
@@ -100,29 +100,29 @@ impl TestRuntime {
             workers: 1,
             ..builder.workers(1).check()?
         };
-        let (shared, rights) = handle::new_shared(config, clock::ClockKind::Virtual)?;
+        let (shared, handoffs) = handle::new_shared(config, clock::ClockKind::Virtual)?;
         Ok(TestRuntime {
             shared,
-            lease: rights[0].lease,
+            lease: handoffs[0].lease,
             seed,
         })
     }
 
-    /// Runs `future`, and whatever it spawns, until it is done.
+    /// Runs `future` on the calling thread, and the jobs that it spawns, until `future` is done.
     ///
     /// # Panics
-    /// If the future panics; inside another runtime; or if nothing can run any more, with the seed and
-    /// the names of the jobs that wait.
+    /// If the future panics; if called inside another runtime; or if nothing can run any longer. The last message
+    /// has the state of the generator and the names of the waiting jobs.
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
         let mut future = pin!(Some(future));
         let flag = Arc::new(Flag(AtomicBool::new(true)));
         let waker = Waker::from(flag.clone());
         let mut drive = Drive::begin(self);
         let (shared, pinned) = (self.shared.clone(), drive.pinned.clone());
-        // Lives until `drive` has ended: stacks that stand keep using it when they go on.
+        // Lives until `drive` has ended: suspended stacks use it when they resume.
         let driver = DriverLoop::new(&shared, &pinned, self.lease);
         DRIVER.set(ptr::from_ref(&driver).cast());
-        // Caught, because the driver ends what stands on this thread, which must not be unwinding then.
+        // Caught, because the driver evicts suspended jobs from this thread, which must not be unwinding then.
         let ran = catch_unwind(AssertUnwindSafe(|| {
             loop {
                 if flag.0.swap(false, Ordering::AcqRel)
@@ -135,10 +135,10 @@ impl TestRuntime {
             }
         }));
         let stuck = match &ran {
-            Ok(Err(Stuck)) => Some(drive.stuck()),
+            Ok(Err(Stuck)) => Some(drive.stuck_message()),
             _ => None,
         };
-        // Before the driver ends: it may wait for what it spawned.
+        // Before the driver ends: a destructor may wait for jobs that the future spawned.
         let dropped = catch_unwind(AssertUnwindSafe(|| future.set(None)));
         std::mem::forget(dropped);
         drive.end();
@@ -159,13 +159,13 @@ impl Wake for Flag {
     }
 }
 
-/// The calling thread's time as the driver.
+/// The time during which the calling thread is the driver.
 struct Drive<'a> {
     runtime: &'a TestRuntime,
     pinned: Arc<PinnedQueue>,
 }
 
-/// Nothing can run any more.
+/// Nothing can run any longer.
 struct Stuck;
 
 impl<'a> Drive<'a> {
@@ -187,15 +187,15 @@ impl<'a> Drive<'a> {
         evict::evict(&self.runtime.shared, &self.pinned);
         DRIVE.set(None);
         context::with(|cx| {
-            cx.lose();
+            cx.clear_worker();
             cx.set_pinned(std::ptr::null());
             cx.set_shared(std::ptr::null());
         });
     }
 
-    /// What there is to say when nothing can run any more.
-    fn stuck(&self) -> String {
-        // Jobs that wait on this thread run, for the state; but nothing does.
+    /// The message for a run that cannot continue.
+    fn stuck_message(&self) -> String {
+        // By its state, a job that waits on this thread with its stack is running. Nothing runs now, so all wait.
         let waits = Waits::among(&self.runtime.shared.live_jobs(), |_| true).to_string();
         let waits = match waits.is_empty() {
             true => "none but the main future",
@@ -203,13 +203,13 @@ impl<'a> Drive<'a> {
         };
         let state = DRIVE.get().map_or(0, |(state, _)| state);
         format!(
-            "nothing can run any more, and no timer is pending (drive state {state}). Jobs that wait: \
+            "nothing can run any longer, and no timer is pending (generator state {state}). Waiting jobs: \
              {waits}"
         )
     }
 }
 
-/// What the scheduler asks of the driver of a test runtime.
+/// What the scheduler asks of a test runtime's driver.
 pub(crate) struct TestDriver;
 
 impl services::Driver for TestDriver {
@@ -220,17 +220,17 @@ impl services::Driver for TestDriver {
     fn drive_until(&self, is_over: &dyn Fn() -> bool) {
         if drive_until(is_over).is_err() {
             panic!(
-                "nothing can run any more, and no timer is pending: this wait would last for ever"
+                "nothing can run any longer, and no timer is pending: this wait would never end"
             );
         }
     }
 }
 
-/// What the driver's loops share, from the beginning of its `block_on` to the end: a stack that was left under one
-/// base goes on under another, in the middle of a step.
+/// What the driver's loops share for the whole `block_on`: a stack that was suspended under one base resumes under
+/// another, in the middle of a step.
 pub(crate) struct DriverLoop<'a> {
     worker_loop: WorkerLoop<'a>,
-    /// Until when the base that waits now wants jobs to be run; null while none does. Valid while set.
+    /// The condition until which the waiting base wants jobs to run; null while no base waits. Valid while set.
     until: Cell<*const Until<'static>>,
     stuck: Cell<bool>,
 }
@@ -251,16 +251,16 @@ impl<'a> DriverLoop<'a> {
 }
 
 impl Duty for DriverLoop<'_> {
-    /// Runs a job, or moves time.
+    /// Runs a job, or advances time.
     fn step(&self, _cx: &context::Context) -> Flow {
-        // A job first, even if there is no need: a main future that yields until a job has run must end.
+        // A job first, even if the condition holds: a main future that yields until a job has run must end.
         let ran = driven::step(&self.worker_loop, draw);
-        // SAFETY: until: the base that set it waits for the loop.
+        // SAFETY: until: the base that set the pointer waits for the loop.
         let is_over = unsafe { self.until.get().as_ref() }.is_none_or(|until| (until.0)());
         if is_over {
             return Flow::End;
         }
-        match ran || move_time(&self.worker_loop) || await_reports(&self.worker_loop) {
+        match ran || advance_time(&self.worker_loop) || await_reports(&self.worker_loop) {
             true => Flow::Continue,
             false => {
                 self.stuck.set(true);
@@ -270,19 +270,19 @@ impl Duty for DriverLoop<'_> {
     }
 }
 
-/// Runs jobs, and moves time, until `until` is true.
+/// Runs jobs, and advances time, until `until` is true.
 ///
 /// # Errors
-/// If nothing can run any more.
+/// If nothing can run any longer.
 fn drive_until(until: &dyn Fn() -> bool) -> Result<(), Stuck> {
     let cx = context::here();
-    // SAFETY: driver: `block_on` set it, and waits for this.
+    // SAFETY: driver: `block_on` set the pointer, and this runs within it.
     let driver = unsafe { DRIVER.get().as_ref() }.expect("only a driver drives");
     let place = context::nested_run::OuterRun::new();
     let _nested = cx.begin_nested(&place);
     let until = Until(until);
     let outer = driver.until.replace(ptr::from_ref(&until).cast());
-    driver.worker_loop.hold_again();
+    driver.worker_loop.restore_worker();
     stack_context::run_loop(cx, driver.worker_loop.shared.stack_class(), driver);
     driver.until.set(outer);
     match driver.stuck.replace(false) {
@@ -299,8 +299,8 @@ fn draw(below: usize) -> usize {
     ((state >> 33) % below as u64) as usize
 }
 
-/// Moves time on to the next deadline. False if there is none.
-fn move_time(worker_loop: &WorkerLoop<'_>) -> bool {
+/// Advances time to the next deadline. False if there is none.
+fn advance_time(worker_loop: &WorkerLoop<'_>) -> bool {
     let Ok(core) = worker_loop.enter() else {
         return false;
     };
@@ -311,9 +311,9 @@ fn move_time(worker_loop: &WorkerLoop<'_>) -> bool {
     true
 }
 
-/// Waits for a moment for what the world outside reports. False if nobody waits for that.
+/// Waits a moment for reports of the reactor. False if no job waits for one.
 fn await_reports(worker_loop: &WorkerLoop<'_>) -> bool {
-    /// A thread outside may also make a job runnable, which no report tells.
+    /// Short, because a foreign thread may make a job runnable too, without a report.
     const MOMENT: Duration = Duration::from_millis(5);
     let reactor = &worker_loop.shared.reactor;
     if !reactor.is_waited_for() {
@@ -328,7 +328,7 @@ fn await_reports(worker_loop: &WorkerLoop<'_>) -> bool {
     true
 }
 
-/// The next state of the generator (xorshift; Marsaglia 2003). Zero would stay zero.
+/// The next state of the generator (xorshift; Marsaglia 2003). Never starts from zero, which would stay zero.
 fn next(state: u64) -> u64 {
     let mut x = state.wrapping_add(0x9e37_79b9_7f4a_7c15).max(1);
     x ^= x << 13;

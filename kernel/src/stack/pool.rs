@@ -1,11 +1,11 @@
-//! The pool of stacks: a cache for each thread, a depot for all, address space from the system.
+//! The pool of stacks: a cache for each thread, a depot for all threads, address space from the system.
 //!
-//! Taking and giving back touch only the thread's cache: a list of slots, last in, first out, so that the
-//! next stack is the one whose pages are warm. Batches move between a cache and the depot.
+//! Taking a stack and giving it back touch only the thread's cache: a list of slots, last in, first out, so that
+//! the next stack is the one with warm pages. Batches move between a cache and the depot.
 //!
-//! Slots are cut from mappings of 64 MiB or more that reserve nothing. A guard is a marker in the page table
-//! where the system has them (MADV_GUARD_INSTALL, Linux 6.13), so that a million stacks are a handful of
-//! mappings; on older systems it is a mapping of its own, of which a process may have some 32,000.
+//! Slots are cut from mappings of 64 MiB or more that reserve no memory. Where the system has guard markers
+//! (MADV_GUARD_INSTALL, Linux 6.13), a guard is a marker in the page table, and a million stacks need a handful of
+//! mappings; on older systems each guard is a mapping of its own, of which a process may have some 32,000.
 
 #![allow(unsafe_code)]
 
@@ -26,13 +26,13 @@ use crate::stack::{LARGEST, PAGE, SMALLEST, Stack, StackError, switch};
 use crate::sys::lock;
 
 const CLASSES: usize = (LARGEST.trailing_zeros() - SMALLEST.trailing_zeros() + 1) as usize;
-/// The least address space that is asked for at once.
+/// The smallest mapping of address space.
 const REGION: usize = 64 << 20;
 /// How many stacks move between a cache and the depot together.
 const BATCH: usize = 64;
-/// How many guards that are mappings a process may have, by the system's default, with room for its others.
+/// How many guards may be mappings: the system's default limit, with room for the process's other mappings.
 const MAPPED_GUARDS: usize = 32_000;
-/// MADV_GUARD_INSTALL of Linux 6.13, which rustix does not name yet.
+/// MADV_GUARD_INSTALL of Linux 6.13, which rustix does not have yet.
 const GUARD_INSTALL: i32 = 102;
 
 /// One thread's free stacks, by class. They go to the depot when the thread ends.
@@ -65,7 +65,7 @@ struct Rest {
     slots: usize,
 }
 
-// SAFETY: an address; only who holds the depot's lock cuts from it.
+// SAFETY: an address; slots are cut from it only under the depot's lock.
 unsafe impl Send for Rest {}
 
 static DEPOT: Mutex<Depot> = Mutex::new(Depot {
@@ -73,9 +73,9 @@ static DEPOT: Mutex<Depot> = Mutex::new(Depot {
     rest: [const { None }; CLASSES],
 });
 
-/// How many slots were cut.
+/// How many slots have been cut.
 static CUT: AtomicUsize = AtomicUsize::new(0);
-/// Set when the system turned out to have no guard markers.
+/// Set when the system turns out to have no guard markers.
 static GUARDS_ARE_MAPPINGS: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
@@ -86,10 +86,10 @@ fn index(class: u32) -> usize {
     (class - SMALLEST.trailing_zeros()) as usize
 }
 
-/// A stack of `class`. Its pages hold whatever was there.
+/// A stack of `class`. Its pages still have their old contents.
 #[inline]
 pub(crate) fn take(class: u32) -> Result<Stack, StackError> {
-    // A thread that is ending has no cache any more.
+    // A thread that is ending no longer has a cache.
     let cached = CACHE.try_with(|cache| cache.borrow_mut().0[index(class)].pop());
     match cached {
         Ok(Some(stack)) => Ok(stack),
@@ -113,14 +113,14 @@ fn take_from_depot(class: u32) -> Result<Stack, StackError> {
     Ok(stack)
 }
 
-/// Puts free stacks into the thread's cache; into the depot, if the thread is ending.
+/// Puts free stacks into the thread's cache, or into the depot if the thread is ending.
 fn keep(at: usize, stacks: impl Iterator<Item = Stack>) {
     let mut stacks = Some(stacks);
     let _ending = CACHE.try_with(|cache| {
         let cached = &mut cache.borrow_mut().0[at];
         cached.extend(stacks.take().into_iter().flatten());
         if cached.len() >= 2 * BATCH {
-            // The oldest, which are cold.
+            // The oldest stacks, which are cold.
             give_to_depot(at, cached.drain(..BATCH));
         }
     });
@@ -129,7 +129,7 @@ fn keep(at: usize, stacks: impl Iterator<Item = Stack>) {
     }
 }
 
-/// Takes a stack back, on which nothing runs any more.
+/// Gives back a stack on which nothing runs any longer.
 #[inline]
 pub(crate) fn give(stack: Stack) {
     keep(index(stack.class()), iter::once(stack));
@@ -140,13 +140,13 @@ fn give_to_depot(at: usize, stacks: impl Iterator<Item = Stack>) {
     lock(&DEPOT).free[at].extend(stacks);
 }
 
-/// Gives the calling thread's free stacks to the depot.
+/// Moves the calling thread's free stacks to the depot.
 pub(crate) fn flush() {
     let _ending = CACHE.try_with(|cache| cache.borrow_mut().flush());
 }
 
-/// Returns the pages of the depot's free stacks to the system. Returns their bytes, at most: pages that
-/// were never touched are counted too.
+/// Returns the pages of the depot's free stacks to the system, and an upper bound of their size to the caller: pages
+/// that were never touched count too.
 pub(crate) fn trim() -> usize {
     flush();
     let mut bytes = 0;
@@ -154,7 +154,7 @@ pub(crate) fn trim() -> usize {
         let usable = stack.size() - PAGE;
         // SAFETY: the guard is a page of the slot.
         let start = unsafe { stack.limit().byte_add(PAGE) };
-        // SAFETY: the pages are mapped, private and anonymous, and nobody's: the depot is locked.
+        // SAFETY: the pages are mapped, private and anonymous, and unused: their stack is free, and the depot locked.
         let dropped = unsafe {
             madvise(
                 start.as_ptr().cast::<c_void>(),
@@ -178,7 +178,7 @@ fn cut(rest: &mut Option<Rest>, class: u32) -> Result<Stack, StackError> {
     let stack = Stack::new(start, class);
     let guarded = guard(start);
     if slots > 1 || guarded.is_err() {
-        // SAFETY: at least one more slot lies behind this one, if it is used.
+        // SAFETY: if `next` is used, at least one more slot follows this one.
         let next = unsafe { start.byte_add(size) };
         *rest = Some(match guarded {
             Ok(()) => Rest {
@@ -190,11 +190,11 @@ fn cut(rest: &mut Option<Rest>, class: u32) -> Result<Stack, StackError> {
     }
     guarded?;
     CUT.fetch_add(1, Ordering::Relaxed);
-    switch::announce(&stack);
+    switch::register(&stack);
     Ok(stack)
 }
 
-/// Whether a further stack may be asked for: where guards are mappings, not beyond what the system allows.
+/// Fails if guards are mappings and the system allows no further one, unless a free stack is left.
 pub(crate) fn admit() -> Result<(), StackError> {
     let stacks = CUT.load(Ordering::Relaxed);
     match GUARDS_ARE_MAPPINGS.load(Ordering::Relaxed) && stacks >= MAPPED_GUARDS {
@@ -205,7 +205,7 @@ pub(crate) fn admit() -> Result<(), StackError> {
     }
 }
 
-/// Address space for slots of `size`, aligned to it; and how many.
+/// Address space for slots of `size`, aligned to `size`, and the number of slots.
 fn reserve(size: usize) -> Result<(NonNull<u8>, usize), StackError> {
     let bytes = REGION.max(size);
     let refused = StackError::NoAddressSpace { bytes: size };
@@ -217,7 +217,7 @@ fn reserve(size: usize) -> Result<(NonNull<u8>, usize), StackError> {
     let skip = mapped.addr().next_multiple_of(size) - mapped.addr();
     // SAFETY: less than one slot is skipped, and one more than the region was mapped.
     let start = unsafe { mapped.byte_add(skip) };
-    // A huge page would commit 2 MiB at the first touch of a stack. A system without them refuses.
+    // A huge page would commit 2 MiB at the first touch of a stack. A system without huge pages refuses.
     // SAFETY: the range was mapped above; the advice changes no contents.
     let _ = unsafe { madvise(start, bytes, Advice::LinuxNoHugepage) };
     let start = NonNull::new(start.cast()).ok_or(refused)?;
@@ -228,7 +228,7 @@ fn reserve(size: usize) -> Result<(NonNull<u8>, usize), StackError> {
 fn guard(start: NonNull<u8>) -> Result<(), StackError> {
     let page = start.as_ptr().cast::<c_void>();
     if !GUARDS_ARE_MAPPINGS.load(Ordering::Relaxed) {
-        // SAFETY: the page belongs to a slot that nobody uses yet.
+        // SAFETY: the page belongs to a slot that is not in use yet.
         if unsafe { libc::madvise(page, PAGE, GUARD_INSTALL) } == 0 {
             return Ok(());
         }
@@ -262,7 +262,7 @@ mod tests {
         let cut = CUT.load(Ordering::Relaxed);
         stacks.into_iter().for_each(give);
         let again: Vec<_> = (0..3 * BATCH).map(|_| take(class).unwrap()).collect();
-        assert_eq!(CUT.load(Ordering::Relaxed), cut, "stacks are used again");
+        assert_eq!(CUT.load(Ordering::Relaxed), cut, "stacks are reused");
         again.into_iter().for_each(give);
     }
 }

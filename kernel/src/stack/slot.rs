@@ -1,20 +1,20 @@
-//! Stacks of our own: memory on which code runs and may be left standing.
+//! Stacks of our own: memory on which code runs and can be suspended.
 //!
 //! A stack is a slot of address space whose size is a power of two. Its lowest page is the guard: touching
-//! it is a fault, which [`overflow`] turns into a message that names who ran there. Pages are committed
-//! when they are first touched, so a stack costs what was used of it.
+//! it is a fault, which [`crate::observe::overflow`] turns into a message that names the job. Pages are committed
+//! when they are first touched, so a stack costs only the memory that was used.
 //!
 //! ```text
 //!   limit ── guard page │ ..... pages, committed when touched ..... │ colour │ top
 //! ```
 //!
-//! The top is moved down by up to 15 cache lines, by the slot's address (its *colour*): without it the
-//! hottest lines of all stacks would share a few places of the cache.
+//! The top is moved down by up to 15 cache lines, depending on the slot's address (its *colour*): otherwise
+//! the hottest lines of all stacks would compete for a few sets of the cache.
 //!
 //! Invariants:
 //! - A slot is in exactly one place: in use, in one thread's cache, in the depot, or not yet cut.
-//! - A slot is never unmapped, so a stale pointer into it reads memory and no fault.
-//! - A stack with live frames is never taken back: whoever gives it back has seen its code end.
+//! - A slot is never unmapped, so reading through a stale pointer into it does not fault.
+//! - A stack with live frames is never given back: the caller that gives it back has seen its code end.
 
 #![allow(unsafe_code)]
 
@@ -22,22 +22,22 @@ use std::ptr::NonNull;
 
 /// The size of a page and of the guard.
 pub(crate) const PAGE: usize = 4096;
-/// The smallest stack. Less would not hold a panic's message.
+/// The smallest stack. A smaller one has no room for the message of a panic.
 pub(crate) const SMALLEST: usize = 16 << 10;
 /// The largest stack.
 pub(crate) const LARGEST: usize = 1 << 30;
 
-/// Why no stack can be had.
+/// Why no stack is available.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StackError {
-    /// The system allows no further guard page. Each is a mapping of its own before Linux 6.13.
+    /// The system allows no further guard page. Before Linux 6.13 each is a mapping of its own.
     #[error(
         "the system refuses more than {stacks} stacks, because each has a guard page of its own; \
          raise vm.max_map_count, use Linux 6.13 or later, or start fewer threads at once"
     )]
     TooManyStacks {
-        /// How many there are.
+        /// How many stacks there are.
         stacks: usize,
     },
     /// The system gives no more address space.
@@ -46,7 +46,7 @@ pub enum StackError {
          raise the limit of the process's address space"
     )]
     NoAddressSpace {
-        /// What was asked for.
+        /// The size that was asked for.
         bytes: usize,
     },
 }
@@ -55,17 +55,17 @@ pub enum StackError {
 #[derive(Debug, PartialEq, Eq)]
 #[must_use = "a stack that is forgotten is lost; give it back"]
 pub(crate) struct Stack {
-    /// The slot's lowest address, that of its guard.
+    /// The slot's lowest address, where its guard is.
     limit: NonNull<u8>,
-    /// Its size is two to this.
+    /// The base-2 logarithm of the slot's size.
     class: u32,
 }
 
-// SAFETY: it is a right to memory that no thread's state depends on.
+// SAFETY: it is a right to memory, and bound to no thread.
 unsafe impl Send for Stack {}
 
 impl Stack {
-    /// The class of stacks that hold `bytes`: the power of two.
+    /// The class of stacks with room for `bytes`.
     pub(crate) fn class_of(bytes: usize) -> u32 {
         bytes
             .clamp(SMALLEST, LARGEST)
@@ -78,22 +78,22 @@ impl Stack {
         Stack { limit, class }
     }
 
-    /// The power of two that is its size.
+    /// The class: the base-2 logarithm of the size.
     pub(crate) fn class(&self) -> u32 {
         self.class
     }
 
-    /// The slot's size, with its guard.
+    /// The slot's size, including its guard.
     pub(crate) fn size(&self) -> usize {
         1 << self.class
     }
 
-    /// The lowest address of the slot; the guard's.
+    /// The slot's lowest address, where its guard is.
     pub(crate) fn limit(&self) -> NonNull<u8> {
         self.limit
     }
 
-    /// Where the stack begins to grow downwards; a multiple of 64.
+    /// Where the stack starts to grow downwards; a multiple of 64.
     #[inline(always)]
     pub(crate) fn top(&self) -> NonNull<u8> {
         let colour = (self.limit.addr().get() >> self.class) % 16;

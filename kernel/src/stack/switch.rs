@@ -1,20 +1,20 @@
-//! The switch: leaves one stack and goes on with another, in a few instructions.
+//! The switch: suspends one stack and resumes another, in a few instructions.
 //!
-//! What is saved is the stack pointer; everything else lies on the stack. A stack that was left looks so,
-//! whatever it was left by:
+//! Only the stack pointer is saved elsewhere; everything else is on the stack. Every suspended stack looks like
+//! this:
 //!
 //! ```text
-//!   place ─► address to go on at
-//!            rbx
-//!            rbp
-//!            ... the frames of whoever left
+//!   saved stack pointer ─► address to resume at
+//!                          rbx
+//!                          rbp
+//!                          ... the suspended frames
 //! ```
 //!
-//! All other registers count as overwritten, so the compiler saves those that are in use, and only those.
-//! The code that goes on is reached by a jump: a `ret` would be mispredicted each time, since the processor
-//! pairs it with a `call` of the other stack, and that costs some 20 ns. One word is handed over.
+//! All other registers are declared as clobbered, so the compiler saves only those that are in use. The resumed
+//! code is reached by a jump: a `ret` would be mispredicted each time, because the processor pairs it with a `call`
+//! on the other stack, and that costs some 20 ns. One word is passed along.
 //!
-//! The floating-point control word and the signal mask are not switched: nobody here changes them.
+//! The floating-point control word and the signal mask are not switched: nothing in the kernel changes them.
 
 #![allow(unsafe_code)]
 
@@ -28,13 +28,13 @@ use crate::stack::{
     watchers::{self, Leaving, Onto},
 };
 
-/// Where a stack was left: its stack pointer.
+/// The saved stack pointer of a suspended stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place(usize);
+pub(crate) struct SavedSp(usize);
 
-impl Place {
-    /// No place: nothing was left there.
-    pub(crate) const NONE: Place = Place(0);
+impl SavedSp {
+    /// Nothing is suspended.
+    pub(crate) const NONE: SavedSp = SavedSp(0);
 }
 
 global_asm!(
@@ -44,14 +44,14 @@ global_asm!(
     ".hidden weald_kernel_stack_begin",
     ".type weald_kernel_stack_begin,@function",
     "weald_kernel_stack_begin:",
-    // Unwinders end here: nobody called.
+    // Unwinders end here: there is no caller.
     ".cfi_startproc",
     ".cfi_undefined rip",
-    // The first function; the word handed over is in rdi, its argument.
+    // The first function; the passed word is in rdi, as its argument.
     "pop rcx",
     // Debuggers follow rbp and stop at zero.
     "xor ebp, ebp",
-    // The place of a return address; the first function does not return.
+    // In place of a return address; the first function does not return.
     "push rbp",
     "call rcx",
     "ud2",
@@ -63,12 +63,12 @@ unsafe extern "C" {
     fn weald_kernel_stack_begin();
 }
 
-/// A place from which `first` begins on `stack`, below `top`: what lies above stays untouched.
+/// Prepares a new stack: resuming it calls `first` on the stack, below `top`. What is above `top` stays untouched.
 ///
 /// # Safety
-/// Nothing runs on the stack, and `top` lies in it, a multiple of 16.
+/// Nothing runs on the stack, and `top` is an address in it, a multiple of 16.
 #[inline(always)]
-pub(crate) unsafe fn begin(top: NonNull<u8>, first: extern "C" fn(usize) -> !) -> Place {
+pub(crate) unsafe fn begin(top: NonNull<u8>, first: extern "C" fn(usize) -> !) -> SavedSp {
     let words = top.cast::<usize>();
     // SAFETY: the caller's promise; the words are below the top.
     let first_place = unsafe { words.sub(2) };
@@ -78,29 +78,29 @@ pub(crate) unsafe fn begin(top: NonNull<u8>, first: extern "C" fn(usize) -> !) -
     let address = unsafe { words.sub(3) };
     // SAFETY: as above.
     unsafe { address.write(weald_kernel_stack_begin as *const () as usize) };
-    Place(address.addr().get())
+    SavedSp(address.addr().get())
 }
 
-/// Leaves the running stack, notes the place in `left`, and goes on at `to`, which lies on the stack `onto` and
-/// gets `word`. Returns once somebody goes on at `left`.
+/// Suspends the running stack, saves its stack pointer in `left`, and resumes the stack `onto` at `to`, passing
+/// `word`. Returns when the suspended stack is resumed.
 ///
 /// # Safety
-/// `to` is a place that was left, or begun, and that nobody has gone on at since; its stack lives. The
-/// thread that goes on at `left` may run what is on this stack. `left` is valid until then.
+/// `to` was saved by a switch, or by [`begin`], and has not been resumed since; its stack is alive. The thread that
+/// resumes `left` may run what is on this stack. `left` is valid until then.
 #[inline(always)]
-pub(crate) unsafe fn switch(left: *mut Place, to: Place, onto: Onto<'_>, word: usize) {
-    let note = watchers::before_switch(onto, Leaving::Standing);
+pub(crate) unsafe fn switch(left: *mut SavedSp, to: SavedSp, onto: Onto<'_>, word: usize) {
+    let fake_stack = watchers::before_switch(onto, Leaving::Suspended);
     // SAFETY: the caller's promise.
     unsafe { jump(left, to, word) };
-    watchers::after_switch(note);
+    watchers::after_switch(fake_stack);
 }
 
 /// # Safety
 /// As [`switch`].
 #[inline(always)]
-unsafe fn jump(left: *mut Place, to: Place, word: usize) {
-    // SAFETY: the registers and the stack's lay-out are those of the head of this file. rbx and rbp, which
-    // the compiler keeps to itself, are saved by hand; all others are declared.
+unsafe fn jump(left: *mut SavedSp, to: SavedSp, word: usize) {
+    // SAFETY: the registers and the stack's layout are as in the head of this file. rbx and rbp, which the
+    // compiler reserves, are saved by hand; all others are declared.
     unsafe {
         asm!(
             "push rbp",
@@ -126,25 +126,25 @@ unsafe fn jump(left: *mut Place, to: Place, word: usize) {
     }
 }
 
-/// Leaves the running stack for good: nothing on it is ever gone on with.
+/// Leaves the running stack for good: nothing on it ever resumes.
 ///
 /// # Safety
 /// As [`switch`]; and no frame of the running stack holds anything that needs its destructor.
-pub(crate) unsafe fn leave(to: Place, onto: Onto<'_>) -> ! {
-    let mut nowhere = Place::NONE;
+pub(crate) unsafe fn leave(to: SavedSp, onto: Onto<'_>) -> ! {
+    let mut nowhere = SavedSp::NONE;
     let _nothing = watchers::before_switch(onto, Leaving::ForGood);
-    // SAFETY: the caller's promise; `nowhere` lies on the stack that is left.
+    // SAFETY: the caller's promise; `nowhere` is on the stack that is left.
     unsafe { jump(&raw mut nowhere, to, 0) };
-    unreachable!("somebody went on with a stack that was left for good")
+    unreachable!("a stack that was left for good was resumed")
 }
 
-/// The first thing to do on a stack that [`begin`] began.
+/// The first call on a stack that [`begin`] prepared.
 #[inline(always)]
 pub(crate) fn arrived() {
     watchers::after_switch(std::ptr::null_mut());
 }
 
-/// Tells tools such as valgrind that `stack` is one.
-pub(super) fn announce(stack: &Stack) {
-    watchers::announce(stack);
+/// Registers a new stack with tools such as valgrind.
+pub(super) fn register(stack: &Stack) {
+    watchers::register(stack);
 }

@@ -1,6 +1,7 @@
-//! Where the stack ends that the system gave the calling thread.
+//! The lowest address of the stack that the system gave the calling thread.
 //!
-//! Asking costs a few system calls, on a program's first thread some fifty microseconds, so each thread asks once.
+//! Each thread asks once, because asking takes a few system calls, on a program's first thread some fifty
+//! microseconds.
 
 #![allow(unsafe_code)]
 
@@ -11,8 +12,8 @@ thread_local! {
     static LOWEST: Cell<usize> = const { Cell::new(0) };
 }
 
-/// The lowest address of the thread's own stack, or one just below `here`, an address in it, if the system does not
-/// say.
+/// The lowest address of the thread's own stack. `here` is an address in it; if the system does not report the
+/// lowest one, the result is just below `here`.
 pub(crate) fn lowest(here: usize) -> usize {
     let known = LOWEST.get();
     if known != 0 {
@@ -25,22 +26,22 @@ pub(crate) fn lowest(here: usize) -> usize {
 }
 
 fn ask() -> Option<usize> {
-    // SAFETY: the attributes are plain memory, which the call fills in.
+    // SAFETY: the attributes are plain memory, which the call below fills in.
     let mut attributes: libc::pthread_attr_t = unsafe { mem::zeroed() };
-    // SAFETY: takes nothing.
+    // SAFETY: has no preconditions.
     let this = unsafe { libc::pthread_self() };
-    // SAFETY: the thread runs, and the attributes are valid.
+    // SAFETY: the thread is running, and the attributes are valid.
     if unsafe { libc::pthread_getattr_np(this, &raw mut attributes) } != 0 {
         return None;
     }
     let (mut lowest, mut size) = (ptr::null_mut(), 0);
     // SAFETY: the attributes were filled in.
-    let answer = unsafe {
+    let result = unsafe {
         libc::pthread_attr_getstack(&raw const attributes, &raw mut lowest, &raw mut size)
     };
-    // SAFETY: as above, and they are not used again.
+    // SAFETY: as above; the attributes are not used again.
     unsafe { libc::pthread_attr_destroy(&raw mut attributes) };
-    (answer == 0).then(|| lowest.addr())
+    (result == 0).then(|| lowest.addr())
 }
 
 #[cfg(test)]
@@ -48,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_threads_own_stack_ends_where_it_was_asked_to() {
+    fn a_threads_own_stack_has_the_size_that_was_asked_for() {
         let size = 256 << 10;
         let room = std::thread::Builder::new().stack_size(size).spawn(|| {
             let here = 0_u8;

@@ -1,14 +1,14 @@
-//! Tells tools that watch memory, AddressSanitizer and valgrind, about our stacks.
+//! Annotations of our stacks for the tools that watch memory, AddressSanitizer and valgrind.
 //!
-//! AddressSanitizer must know at each switch which stack is left, whether for good, and which one comes. Its
-//! calls are found by weak symbols, which are null in a program without it: that costs a load and a branch
-//! (sanitizer/common_interface_defs.h, "Fiber annotation interface"). Valgrind is told of each stack once, by a
-//! sequence of instructions that it recognises and that does nothing elsewhere (valgrind.h,
+//! AddressSanitizer must know at each switch which stack is left, whether for good, and which one is resumed. Its
+//! functions are weak symbols, which are null in a program without it: that costs a load and a branch
+//! (sanitizer/common_interface_defs.h, "Fiber annotation interface"). Each stack is registered with valgrind once,
+//! by a sequence of instructions that valgrind recognises and that does nothing elsewhere (valgrind.h,
 //! VALGRIND_STACK_REGISTER).
 //!
-//! AddressSanitizer also marks the gaps of each frame, from its beginning to its return, and a new frame takes for
-//! granted that it finds no marks. The frames that are on a stack when it is left for good never return, so their
-//! marks are taken off right after that switch; else whoever has the stack next would trip over them.
+//! AddressSanitizer also poisons the gaps of each frame, from its start to its return, and a new frame expects
+//! unpoisoned memory. The frames that are on a stack when it is left for good never return, so the stack is
+//! unpoisoned right after that switch; otherwise its next user would get false reports.
 
 #![allow(unsafe_code)]
 
@@ -30,13 +30,13 @@ type Finish = unsafe extern "C" fn(*mut c_void, *mut *const c_void, *mut usize);
 type Unpoison = unsafe extern "C" fn(*const c_void, usize);
 
 thread_local! {
-    /// Whether the switch that is under way leaves its stack for good.
+    /// Whether the switch in progress leaves its stack for good.
     static FOR_GOOD: Cell<bool> = const { Cell::new(false) };
-    /// Where the thread's own stack lies, as the sanitizer knows it.
+    /// The bounds of the thread's own stack, as the sanitizer knows them.
     static OWN: Cell<(*const c_void, usize)> = const { Cell::new((ptr::null(), 0)) };
 }
 
-/// The address of a function that may not be there.
+/// The address of a function that may not exist.
 macro_rules! weak {
     ($name:literal) => {{
         let address: *const c_void;
@@ -53,74 +53,74 @@ macro_rules! weak {
     }};
 }
 
-/// Which stack a switch goes to.
+/// The stack that a switch resumes.
 #[derive(Clone, Copy)]
 pub(crate) enum Onto<'a> {
     /// One of ours.
     Ours(&'a Stack),
-    /// The one that the system gave the thread.
-    TheThreads,
+    /// The stack that the system gave the thread.
+    ThreadStack,
 }
 
-/// Whether the stack that is left is ever gone on with.
+/// Whether the stack that is left ever resumes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Leaving {
-    /// It is.
-    Standing,
-    /// It is not.
+    /// It does.
+    Suspended,
+    /// It does not.
     ForGood,
 }
 
-/// What the sanitizer keeps of a stack that stands.
-pub(super) type Note = *mut c_void;
+/// What the sanitizer keeps for a suspended stack.
+pub(super) type FakeStack = *mut c_void;
 
 /// Called right before a switch.
 #[inline(always)]
-pub(super) fn before_switch(onto: Onto<'_>, leaving: Leaving) -> Note {
+pub(super) fn before_switch(onto: Onto<'_>, leaving: Leaving) -> FakeStack {
     match weak!("__sanitizer_start_switch_fiber") {
         None => ptr::null_mut(),
-        Some(start) => tell_start(start, onto, leaving),
+        Some(start) => start_switch(start, onto, leaving),
     }
 }
 
 #[cold]
 #[inline(never)]
-fn tell_start(start: NonNull<c_void>, onto: Onto<'_>, leaving: Leaving) -> Note {
-    // SAFETY: the sanitizer's function of that name is one.
+fn start_switch(start: NonNull<c_void>, onto: Onto<'_>, leaving: Leaving) -> FakeStack {
+    // SAFETY: the sanitizer's function of that name has this type.
     let start = unsafe { mem::transmute::<NonNull<c_void>, Start>(start) };
     let (bottom, size) = match onto {
         Onto::Ours(stack) => (stack.limit().as_ptr().cast_const().cast(), stack.size()),
-        Onto::TheThreads => OWN.get(),
+        Onto::ThreadStack => OWN.get(),
     };
     FOR_GOOD.set(leaving == Leaving::ForGood);
     let mut kept = ptr::null_mut();
     let keep = match leaving {
-        Leaving::Standing => &raw mut kept,
+        Leaving::Suspended => &raw mut kept,
         Leaving::ForGood => ptr::null_mut(),
     };
-    // SAFETY: as its documentation asks for, right before the switch.
+    // SAFETY: as the documentation requires, right before the switch.
     unsafe { start(keep, bottom, size) };
     kept
 }
 
-/// Called on a stack that has just been come to; `note` is what was kept when it was left, null if it is new.
+/// Called right after a switch, on the resumed stack, with what [`before_switch`] returned there; null on a new stack.
 #[inline(always)]
-pub(super) fn after_switch(note: Note) {
+pub(super) fn after_switch(fake_stack: FakeStack) {
     if let Some(finish) = weak!("__sanitizer_finish_switch_fiber") {
-        tell_finish(finish, note);
+        finish_switch(finish, fake_stack);
     }
 }
 
 #[cold]
 #[inline(never)]
-fn tell_finish(finish: NonNull<c_void>, note: Note) {
-    // SAFETY: the sanitizer's function of that name is one.
+fn finish_switch(finish: NonNull<c_void>, fake_stack: FakeStack) {
+    // SAFETY: the sanitizer's function of that name has this type.
     let finish = unsafe { mem::transmute::<NonNull<c_void>, Finish>(finish) };
     let (mut bottom, mut size) = (ptr::null(), 0);
-    // SAFETY: as its documentation asks for, right after the switch.
-    unsafe { finish(note, &raw mut bottom, &raw mut size) };
+    // SAFETY: as the documentation requires, right after the switch.
+    unsafe { finish(fake_stack, &raw mut bottom, &raw mut size) };
     if FOR_GOOD.take() {
-        clear(bottom, size);
+        unpoison(bottom, size);
     }
     // The first switch of a thread comes from its own stack.
     if OWN.get().0.is_null() {
@@ -128,23 +128,23 @@ fn tell_finish(finish: NonNull<c_void>, note: Note) {
     }
 }
 
-/// Takes off what the frames of a stack have marked; none of them is ever gone on with.
-fn clear(bottom: *const c_void, size: usize) {
+/// Unpoisons a stack whose frames never resume.
+fn unpoison(bottom: *const c_void, size: usize) {
     if let Some(unpoison) = weak!("__asan_unpoison_memory_region") {
-        // SAFETY: the sanitizer's function of that name is one.
+        // SAFETY: the sanitizer's function of that name has this type.
         let unpoison = unsafe { mem::transmute::<NonNull<c_void>, Unpoison>(unpoison) };
-        // SAFETY: a stack of ours, that was just left for good and that nobody else can have before this thread
-        // gives it back.
+        // SAFETY: the range is a stack of ours that was just left for good, and no other thread can have it before
+        // this thread gives it back.
         unsafe { unpoison(bottom, size) };
     }
 }
 
-/// Tells valgrind of a new stack.
-pub(super) fn announce(stack: &Stack) {
+/// Registers a new stack with valgrind.
+pub(super) fn register(stack: &Stack) {
     let start = stack.limit().addr().get();
     let request = [STACK_REGISTER, start, start + stack.size() - 1, 0, 0, 0];
-    // SAFETY: the four rotations together turn rdi by 128 bits, that is not at all, and the exchange of a
-    // register with itself does nothing. Valgrind puts its answer into rdx and reads six words at rax.
+    // SAFETY: the four rotations together rotate rdi by 128 bits, which changes nothing, and exchanging a register
+    // with itself does nothing. Valgrind puts its result into rdx and reads six words at rax.
     unsafe {
         asm!(
             "rol rdi, 3",

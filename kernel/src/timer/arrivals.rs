@@ -1,14 +1,14 @@
-//! Callbacks that were started by threads without the worker's right, on their way to the worker.
+//! Arrivals: callbacks that foreign threads started, on their way to a worker.
 //!
-//! To enter a worker's gate costs an outsider microseconds, which is too much for each callback. So an
-//! outsider leaves them here, and the worker takes them at its next look around, or wherever it is looked
-//! after (the monitor, the shutdown).
+//! Entering a worker's biased lock costs a foreign thread microseconds, which is too much for each callback. So
+//! a foreign thread pushes them here, and the worker takes them at its next look around, or another thread does
+//! so for it (the monitor, the shutdown).
 //!
 //! Invariants:
-//! - Of each callback in it the stack holds the scheduler's claim; the links are its owner's: the pusher's
-//!   before the push, the taker's after the taking.
-//! - It is taken and closed inside the worker's gate only, so by one thread at a time.
-//! - Whoever pushes onto an empty one tells the worker, which does not sleep while there are arrivals.
+//! - The stack holds the scheduler's claim to each callback in it. The links belong to the pusher before the push,
+//!   and to the taker afterwards.
+//! - The stack is taken and closed only inside the worker's lock, so by one thread at a time.
+//! - A thread that pushes onto an empty stack notifies the worker, which does not sleep while there are arrivals.
 
 #![allow(unsafe_code)]
 
@@ -19,18 +19,18 @@ use crate::{
     timer::entry::{Entry, EntryLinks, EntryPtr},
 };
 
-/// Stands for a stack that is closed; no entry has this address.
+/// The head of a closed stack; no entry has this address.
 const CLOSED: *mut Entry = ptr::without_provenance_mut(1);
 
 /// The stack.
 pub(crate) struct Arrivals(AtomicPtr<Entry>);
 
-/// What a push found.
+/// What a push found in the stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pushed {
-    /// Nothing: the caller tells the worker.
+    /// Nothing: the caller notifies the worker.
     Nothing,
-    /// Others, of which the worker was told.
+    /// Other entries, of which the worker was notified.
     Others,
     /// The stack is closed: the entry still belongs to the caller.
     Closed,
@@ -64,39 +64,39 @@ impl Arrivals {
     /// Whether there is nothing to take.
     #[inline(always)]
     pub(crate) fn is_empty(&self) -> bool {
-        // Relaxed: the lock under which a sleeper is announced and told orders it for who is about to
-        // sleep; others look again.
+        // Relaxed: for a worker that is about to sleep, the lock under which sleepers are announced and woken
+        // orders this load; other callers look again.
         let head = self.0.load(Ordering::Relaxed);
         head.is_null() || head == CLOSED
     }
 
-    /// Whether it was closed. Exact inside the gate.
+    /// Whether the stack was closed. Exact inside the worker's lock.
     #[inline(always)]
     pub(crate) fn is_closed(&self) -> bool {
         self.0.load(Ordering::Relaxed) == CLOSED
     }
 
-    /// Takes all, in the order in which they came. Inside the gate.
+    /// Takes all entries, in order of arrival. Inside the worker's lock.
     pub(crate) fn take(&self) -> Arrived {
         match self.is_empty() {
             true => Arrived(None),
-            // Acquire: pairs with `push`. Nobody closes it meanwhile: that too is done inside the gate.
+            // Acquire: pairs with `push`. The stack is not closed meanwhile, because that happens inside the lock too.
             false => Arrived::reversed(self.0.swap(ptr::null_mut(), Ordering::Acquire)),
         }
     }
 
-    /// Takes all, for the last time: nothing can be added any more. Inside the gate.
+    /// Takes all entries for the last time: no more can be pushed. Inside the worker's lock.
     pub(crate) fn close(&self) -> Arrived {
         // Acquire: as in `take`.
         Arrived::reversed(self.0.swap(CLOSED, Ordering::Acquire))
     }
 }
 
-/// Entries taken off, first come first; with the scheduler's claims.
+/// Entries that were taken, in order of arrival, with the scheduler's claims.
 pub(crate) struct Arrived(Option<EntryPtr>);
 
 impl Arrived {
-    /// Turns a stack round.
+    /// Reverses a stack.
     fn reversed(head: *mut Entry) -> Arrived {
         let mut chain = Arrived(None);
         if head == CLOSED {
@@ -121,7 +121,7 @@ impl Iterator for Arrived {
 }
 
 fn links<'a>(entry: EntryPtr) -> &'a mut EntryLinks {
-    // SAFETY: claim: callers have the scheduler's.
+    // SAFETY: claim: callers have the scheduler's claim.
     let entry = unsafe { entry.get() };
     // SAFETY: the links are the pusher's or the taker's, and no two are held at once here.
     unsafe { &mut *entry.links.get() }

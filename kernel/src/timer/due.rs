@@ -1,4 +1,4 @@
-//! What came out of a wheel, apart from callbacks that are ready.
+//! What a worker takes out of its wheel, except callbacks that are ready.
 
 #![allow(unsafe_code)]
 
@@ -7,8 +7,8 @@ use crate::timer::{
     entry_queue::EntryQueue,
 };
 
-/// The sleeps whose time has come, and callbacks that were cancelled. Both are told, or freed, outside of the worker's
-/// lock, because what they leave behind may be foreign code.
+/// Sleeps that are due, and callbacks that were cancelled. The sleeps are woken, and the callbacks dropped, outside
+/// the worker's lock, because wakers and closures may run user code.
 #[must_use]
 #[derive(Default)]
 pub(crate) struct Due {
@@ -17,22 +17,23 @@ pub(crate) struct Due {
 }
 
 impl Due {
-    /// Takes a timer; a callback goes to `ready`, the queue of the worker inside whose lock the caller is.
+    /// Adds a timer that left the wheel. A callback that was not cancelled goes to `ready` instead, the queue of the
+    /// worker whose lock the caller holds.
     #[inline]
     pub(crate) fn add(&mut self, entry: EntryPtr, ready: &mut EntryQueue) {
-        // SAFETY: what was in the wheel is alive until the wheel's claim is given up.
+        // SAFETY: an entry from the wheel is alive until the wheel's claim is given up.
         let timer = unsafe { entry.get() };
         if timer.kind == TimerKind::Sleep {
             return self.sleeps.push(entry);
         }
         match timer.phase.is_taken() {
-            true => self.cancelled.push_apart(entry),
+            true => self.cancelled.push_unlisted(entry),
             false => ready.push(entry),
         }
     }
 
     /// How many callbacks were cancelled.
     pub(crate) fn count_cancelled(&self) -> isize {
-        isize::try_from(self.cancelled.len()).expect("there are not so many in memory")
+        isize::try_from(self.cancelled.len()).expect("a count of entries in memory fits")
     }
 }

@@ -1,16 +1,17 @@
-//! One timer: shared by the wheel that will fire it and whoever may cancel it first.
+//! One timer: shared by the wheel that will fire it and by its future or handle, which may cancel it first.
 //!
-//! An entry is what a wheel knows of a timer; it begins the block of a [`TimerKind::Sleep`], which adds a waker
-//! and is described here, or of a [`TimerKind::Callback`], which adds a closure ([`crate::callback`]).
+//! An entry is what a wheel knows of a timer. It is at the beginning of a larger block: that of a
+//! [`TimerKind::Sleep`], which adds a waker and is described here, or of a [`TimerKind::Callback`], which adds a
+//! closure ([`crate::callback`]).
 //!
 //! States: `LINKED` (in a wheel) → `EXPIRING` (taken out by the worker that is about to fire it) →
 //! `FIRED`; or `CANCELLED`, from the first two.
 //!
-//! Who frees the entry: the future, once it finds `FIRED` or has itself unlinked the entry inside the
-//! gate; the worker, once it finds `CANCELLED`. Exactly one of them swaps second.
+//! The future frees the entry if it finds `FIRED`, or has unlinked the entry itself inside the worker's lock. The
+//! worker frees it if it finds `CANCELLED`. Exactly one of them swaps second.
 //!
-//! The waker is touched by the worker alone while the entry is not cancelled, and moved out before
-//! the swap to `FIRED`, so that the future may free the entry while the worker still wakes.
+//! While the entry is not cancelled, only the worker touches the waker. It moves the waker out before the swap to
+//! `FIRED`, so that the future may free the entry while the worker still wakes.
 
 #![allow(unsafe_code)]
 
@@ -27,7 +28,7 @@ const EXPIRING: u8 = 1;
 const FIRED: u8 = 2;
 const CANCELLED: u8 = 3;
 
-/// The state, apart from what it guards, so that a model can explore it.
+/// The state, separate from what it guards, so that a model can explore it.
 pub(crate) struct EntryState(AtomicU8);
 
 /// What the caller of a transition now owes.
@@ -36,9 +37,9 @@ pub(crate) struct EntryState(AtomicU8);
 pub(crate) enum TimerOwes {
     /// Nothing: the other side frees the entry.
     Nothing,
-    /// The caller owns the entry: it frees it.
+    /// The caller owns the entry and frees it.
     Free,
-    /// The entry expires: the caller takes its waker, then calls [`EntryState::fire`].
+    /// The entry is expiring: the caller takes its waker, then calls [`EntryState::fire`].
     Fire,
     /// The entry has fired: the caller wakes the waker that it took.
     Wake,
@@ -49,7 +50,7 @@ impl EntryState {
         EntryState(AtomicU8::new(LINKED))
     }
 
-    /// The worker unlinked the entry because its time has come, or in a sweep.
+    /// The worker unlinked the entry because it is due, or in a sweep.
     pub(crate) fn expire(&self) -> TimerOwes {
         // Acquire: pairs with the swap in `cancel`, before the entry is freed.
         let order = (Ordering::AcqRel, Ordering::Acquire);
@@ -59,7 +60,7 @@ impl EntryState {
         }
     }
 
-    /// The worker took the waker of an entry that expires.
+    /// The worker took the waker of an expiring entry.
     pub(crate) fn fire(&self) -> TimerOwes {
         // Release: pairs with the load in `has_fired`. Acquire: as in `expire`.
         match self.0.swap(FIRED, Ordering::AcqRel) {
@@ -77,17 +78,17 @@ impl EntryState {
         }
     }
 
-    /// Whether the entry is still in its wheel. Only inside the gate of that wheel's worker.
+    /// Whether the entry is still in its wheel. Only inside the lock of that wheel's worker.
     pub(crate) fn is_linked(&self) -> bool {
         self.0.load(Ordering::Acquire) == LINKED
     }
 
-    /// Whether the wheel still holds an entry that nobody wants. Only inside the gate.
+    /// Whether the entry was cancelled while in its wheel. Only inside the worker's lock.
     pub(crate) fn is_cancelled(&self) -> bool {
         self.0.load(Ordering::Acquire) == CANCELLED
     }
 
-    /// Whether the time has come.
+    /// Whether the entry has fired.
     pub(crate) fn has_fired(&self) -> bool {
         self.0.load(Ordering::Acquire) == FIRED
     }
@@ -96,29 +97,30 @@ impl EntryState {
 /// What a wheel knows of a timer, at the beginning of the timer's block.
 #[repr(C)]
 pub(crate) struct Entry {
-    /// The list that the entry is in, and its deadline. Only inside the gate, or by who alone has the entry.
+    /// The list that the entry is in, and its deadline. Only inside the worker's lock, or by the only thread that has
+    /// the entry.
     pub(crate) links: UnsafeCell<EntryLinks>,
     /// Worker and slot; see [`EntryPlace`].
     place: AtomicU32,
     pub(crate) state: EntryState,
     /// What the block is. Never changes.
     pub(crate) kind: TimerKind,
-    /// Of a callback.
+    /// For callbacks only.
     pub(crate) phase: PhaseWord,
 }
 
-/// The tick of a callback that waits for no time.
+/// The deadline of a callback that is ready at once.
 pub(crate) const READY_TICK: u64 = u64::MAX;
 
 /// The bits of a place that name the slot.
 const SLOT: u32 = 0xffff;
 
-/// What an entry begins.
+/// What kind of block an entry is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TimerKind {
     /// A future's timer.
     Sleep,
-    /// A closure that waits for its time.
+    /// A closure that runs at its deadline.
     Callback,
 }
 
@@ -129,12 +131,12 @@ pub(crate) struct EntryLinks {
     pub(crate) deadline: u64,
 }
 
-/// Where an entry is: whose it is, and in which list.
+/// Where an entry is: its worker and its list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct EntryPlace {
-    /// Whose wheel the entry is in, or was last.
+    /// The worker whose list the entry is in, or was last.
     pub(crate) worker: u16,
-    /// Level and slot of the wheel as one index, or one of the below.
+    /// Level and slot of the wheel as one index, or one of the constants below.
     pub(crate) slot: u16,
 }
 
@@ -160,18 +162,18 @@ impl Entry {
         }
     }
 
-    /// Where the entry is. Exact inside the gate of the worker that it names; elsewhere only the worker of a
-    /// sleep is, which never changes.
+    /// Where the entry is. Exact inside the lock of the worker that it names; outside, only the worker of a sleep is
+    /// exact, because it never changes.
     #[inline]
     pub(crate) fn place(&self) -> EntryPlace {
-        // Relaxed: inside the gate the gate orders it, and elsewhere nothing hangs on it.
+        // Relaxed: the worker's lock orders it, and outside nothing depends on it.
         let place = self.place.load(Ordering::Relaxed);
         #[expect(clippy::cast_possible_truncation, reason = "two halves of a word")]
         let (worker, slot) = ((place >> 16) as u16, place as u16);
         EntryPlace { worker, slot }
     }
 
-    /// Whether the wheel still holds an entry that nobody wants. Only inside the gate.
+    /// Whether the entry was cancelled while in its wheel. Only inside the worker's lock.
     pub(crate) fn is_cancelled(&self) -> bool {
         match self.kind {
             TimerKind::Sleep => self.state.is_cancelled(),
@@ -179,16 +181,16 @@ impl Entry {
         }
     }
 
-    /// Sets the list. Inside the gate of the entry's worker.
+    /// Sets the list. Inside the lock of the entry's worker.
     #[inline]
     pub(crate) fn set_slot(&self, slot: u16) {
-        // Relaxed: as in `place`; nobody else writes it meanwhile.
+        // Relaxed: as in `place`; no other thread writes it meanwhile.
         let worker = self.place.load(Ordering::Relaxed) & !SLOT;
         let place = worker | u32::from(slot);
         self.place.store(place, Ordering::Relaxed);
     }
 
-    /// The entry, which is in no list, goes to a worker. Inside the gate of that worker.
+    /// Gives the entry, which is in no list, to a worker. Inside the lock of that worker.
     #[inline]
     pub(crate) fn set_worker(&self, worker: usize) {
         self.place
@@ -202,7 +204,7 @@ fn word(worker: usize, slot: u16) -> u32 {
     u32::from(worker) << 16 | u32::from(slot)
 }
 
-/// A future's timer.
+/// The block of a future's timer.
 #[repr(C)]
 struct Timer {
     entry: Entry,
@@ -213,13 +215,13 @@ struct Timer {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct EntryPtr(NonNull<Entry>);
 
-// SAFETY: an address; the protocol at the head of this file says who may follow it.
+// SAFETY: an address; the protocol at the head of this file says when it may be dereferenced.
 unsafe impl Send for EntryPtr {}
 // SAFETY: as above.
 unsafe impl Sync for EntryPtr {}
 
 impl EntryPtr {
-    /// A linked entry; the wheel's claim and the future's are this one pointer.
+    /// A new sleep, which counts as linked. The wheel and the future both hold the returned pointer.
     pub(crate) fn new(worker: usize, deadline: u64, waker: Waker) -> EntryPtr {
         let timer = Timer {
             entry: Entry::new(TimerKind::Sleep, worker, deadline),
@@ -238,25 +240,26 @@ impl EntryPtr {
     }
 
     /// # Safety
-    /// The entry was not freed: the caller has a claim by the protocol.
+    /// The entry was not freed: the caller has a claim to it by the protocol.
     pub(crate) unsafe fn get<'a>(self) -> &'a Entry {
         // SAFETY: the caller's promise.
         unsafe { self.0.as_ref() }
     }
 
     /// # Safety
-    /// The entry is a sleep's. The caller unlinked it and was told [`TimerOwes::Fire`], and has not fired it yet.
+    /// The entry is a sleep's. The caller unlinked it, got [`TimerOwes::Fire`], and has not fired it yet.
     pub(crate) unsafe fn take_waker(self) -> Option<Waker> {
-        // SAFETY: a sleep's entry begins a timer, and nobody else touches the waker now.
+        // SAFETY: a sleep's entry is at the beginning of a timer, and no other thread touches the waker now.
         let timer = unsafe { self.0.cast::<Timer>().as_ref() };
         // SAFETY: as above.
         unsafe { (*timer.waker.get()).take() }
     }
 
     /// # Safety
-    /// The entry is a sleep's, and the caller was told [`TimerOwes::Free`], or has unlinked the entry inside the gate.
+    /// The entry is a sleep's, and the caller got [`TimerOwes::Free`], or has unlinked the entry inside the worker's
+    /// lock.
     pub(crate) unsafe fn free(self) {
-        // SAFETY: the caller's promise: it alone still has a claim.
+        // SAFETY: the caller's promise: only it still has a claim.
         drop(unsafe { Owned::from_raw(self.0.cast::<Timer>()) });
     }
 }

@@ -1,15 +1,15 @@
 //! A queue of timer entries, first in first out: callbacks that are ready, or that were cancelled.
 //!
 //! Invariants:
-//! - Of each entry in it the queue holds the scheduler's claim. The entries are callbacks; sleeps go elsewhere.
-//! - A queue is emptied before it is dropped: what is left of a callback may be foreign code, and its owner decides
-//!   where that runs.
+//! - The queue holds the scheduler's claim to each entry in it. The entries are callbacks; sleeps go elsewhere.
+//! - A queue is emptied before it is dropped: dropping a callback may run user code, and the owner of the queue
+//!   decides where.
 
 #![allow(unsafe_code)]
 
 use crate::timer::entry::{EntryLinks, EntryPlace, EntryPtr};
 
-/// The queue. That of a worker is touched inside the lock of the worker's core only.
+/// The queue. A worker's queue is touched only inside the worker's lock.
 #[derive(Default)]
 #[must_use = "a queue that is forgotten leaks its callbacks"]
 pub(crate) struct EntryQueue {
@@ -39,7 +39,7 @@ impl EntryQueue {
     }
 
     /// As [`push`](EntryQueue::push), for a queue that no worker's lock guards.
-    pub(crate) fn push_apart(&mut self, entry: EntryPtr) {
+    pub(crate) fn push_unlisted(&mut self, entry: EntryPtr) {
         self.append(entry, EntryPlace::OUT);
     }
 
@@ -58,7 +58,7 @@ impl EntryQueue {
         self.len += 1;
     }
 
-    /// Takes the first one off, with the scheduler's claim.
+    /// Takes the first entry, with the scheduler's claim.
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<EntryPtr> {
         let entry = self.first?;
@@ -74,7 +74,7 @@ impl EntryQueue {
         Some(entry)
     }
 
-    /// Takes off one that is in this queue, with the scheduler's claim.
+    /// Removes an entry that is in this queue, with the scheduler's claim.
     pub(crate) fn remove(&mut self, entry: EntryPtr) {
         let EntryLinks { next, prev, .. } = *links(entry);
         match prev {
@@ -90,7 +90,7 @@ impl EntryQueue {
         self.len -= 1;
     }
 
-    /// Takes all, so that no worker's lock guards them any more; O(n).
+    /// Takes all entries into a queue that no worker's lock guards; O(n).
     pub(crate) fn take(&mut self) -> EntryQueue {
         let taken = std::mem::take(self);
         let mut next = taken.first;
@@ -105,12 +105,12 @@ impl EntryQueue {
 
 impl Drop for EntryQueue {
     fn drop(&mut self) {
-        debug_assert!(self.is_empty(), "callbacks in a queue that is dropped leak");
+        debug_assert!(self.is_empty(), "dropping a queue leaks its callbacks");
     }
 }
 
 fn links<'a>(entry: EntryPtr) -> &'a mut EntryLinks {
-    // SAFETY: claim: callers pass entries that are in a queue or about to be.
+    // SAFETY: claim: callers pass entries that are in a queue or about to enter one.
     let entry = unsafe { entry.get() };
     // SAFETY: a queue is touched by one thread at a time, and no two links are held at once here.
     unsafe { &mut *entry.links.get() }

@@ -1,10 +1,10 @@
-//! The phase of a callback and the claims to its block, in one word.
+//! The phase of a callback and the claims to its block (a reference count), in one word.
 //!
 //! Phases: `PENDING` → `RUNNING` → `PENDING` (another round) or `ENDED`; or `PENDING` → `TAKEN`, by a cancel.
-//! Whoever makes `RUNNING` or `TAKEN` has the closure to itself.
+//! The thread that sets `RUNNING` or `TAKEN` has exclusive access to the closure.
 //!
-//! Claims: one of the scheduler, from the start until the callback is over and in no list; one of the
-//! handle; one of an owner that ends, for a moment. Whoever gives up the last one frees the block.
+//! Claims: the scheduler has one, from the start until the callback is over and in no list; the handle has one; an
+//! ending owner has one for a moment. The thread that gives up the last claim frees the block.
 
 use crate::sys::{AtomicU16, Ordering};
 
@@ -12,23 +12,23 @@ const PENDING: u16 = 0;
 const RUNNING: u16 = 1;
 const TAKEN: u16 = 2;
 const ENDED: u16 = 3;
-/// The bits of the phase.
+/// The bits of the word that hold the phase.
 const PHASE: u16 = 3;
-/// Set while it runs: there shall be no further round.
+/// Set during a run that must be the last one.
 const STOP: u16 = 4;
 const CLAIM: u16 = 8;
 
-/// The word. That of a new callback is pending, with claims of the scheduler and of the handle.
+/// The word. A new callback is pending, and the scheduler and the handle have a claim each.
 pub(crate) struct PhaseWord(AtomicU16);
 
-/// What became of an attempt to take a callback away.
+/// The result of an attempt to take a callback from the scheduler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Take {
-    /// It was pending: the closure belongs to the caller.
+    /// The callback was pending: its closure belongs to the caller.
     Won,
-    /// It runs, and there will be no further round.
+    /// The callback is running, and has no further round.
     Runs,
-    /// It was over already.
+    /// The callback was already over.
     Over,
 }
 
@@ -37,31 +37,31 @@ impl PhaseWord {
         PhaseWord(AtomicU16::new(PENDING | (2 * CLAIM)))
     }
 
-    /// Whether nobody but the scheduler has a claim to a pending callback: nobody can get one any more, if
-    /// it has no owner.
+    /// Whether the callback is pending and only the scheduler has a claim. Without an owner, it stays so: no other
+    /// thread can get a claim any longer.
     #[inline(always)]
-    pub(crate) fn is_alone(&self) -> bool {
+    pub(crate) fn is_unshared(&self) -> bool {
         // Acquire: pairs with `release`.
         self.0.load(Ordering::Acquire) == PENDING | CLAIM
     }
 
-    /// Begins a run. False if the callback was taken.
+    /// Starts a run. False if the callback was taken.
     #[inline]
     pub(crate) fn begin(&self) -> bool {
         self.step(PENDING, RUNNING).is_ok()
     }
 
-    /// After a run: the callback is pending again. False if it shall stop.
+    /// After a run: makes the callback pending again. False if it must stop.
     pub(crate) fn again(&self) -> bool {
         self.step(RUNNING, PENDING).is_ok()
     }
 
-    /// After the last run, when the closure is gone.
+    /// After the last run, when the closure has been dropped.
     pub(crate) fn end(&self) {
         self.0.fetch_or(ENDED, Ordering::Release);
     }
 
-    /// Takes the callback away from the scheduler.
+    /// Takes the callback from the scheduler.
     pub(crate) fn take(&self) -> Take {
         let taken = |word: u16| match word & PHASE {
             PENDING => Some(word | TAKEN),
@@ -79,7 +79,7 @@ impl PhaseWord {
         }
     }
 
-    /// One more claim, unless the last one was given up.
+    /// Adds a claim, unless the last one was given up.
     pub(crate) fn claim(&self) -> bool {
         let more = |word: u16| (word >= CLAIM).then(|| word + CLAIM);
         self.0
@@ -91,11 +91,11 @@ impl PhaseWord {
     #[inline]
     #[must_use]
     pub(crate) fn release(&self) -> bool {
-        // Release: the free comes after this thread's accesses. Acquire: and after those of the others.
+        // Release: the free comes after this thread's accesses. Acquire: and after the other threads' accesses.
         self.0.fetch_sub(CLAIM, Ordering::AcqRel) < 2 * CLAIM
     }
 
-    /// Whether a cancel came first.
+    /// Whether the callback was cancelled before it could run.
     pub(crate) fn is_taken(&self) -> bool {
         self.0.load(Ordering::Acquire) & PHASE == TAKEN
     }
@@ -106,11 +106,11 @@ impl PhaseWord {
         word & TAKEN != 0 || word & STOP != 0
     }
 
-    /// From one phase to another, unless it is in a third, or shall stop.
+    /// From one phase to another, unless the callback is in a third, or must stop.
     #[inline]
     fn step(&self, from: u16, to: u16) -> Result<u16, u16> {
         let step = |word: u16| (word & (PHASE | STOP) == from).then(|| word - from + to);
-        // Both: whoever has the closure next sees what this thread did with it, and the other way round.
+        // AcqRel: the next thread with access to the closure sees what this one did with it, and vice versa.
         self.0
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, step)
     }
@@ -121,11 +121,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_taken_callback_does_not_begin_and_a_stopped_one_has_no_further_round() {
+    fn a_taken_callback_does_not_start_and_a_stopped_one_has_no_further_round() {
         let word = PhaseWord::new();
-        assert!(!word.is_alone());
+        assert!(!word.is_unshared());
         assert!(!word.release());
-        assert!(word.is_alone());
+        assert!(word.is_unshared());
         assert!(word.begin());
         assert_eq!(word.take(), Take::Runs);
         assert!(word.is_over());

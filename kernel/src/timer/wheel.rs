@@ -1,15 +1,15 @@
 //! A hierarchical timer wheel: six levels of 64 slots, a tick of 1 ms.
 //!
 //! Invariants:
-//! - `elapsed` only grows; every entry's deadline lies after it.
+//! - `elapsed` only grows; every entry's deadline is after it.
 //! - An entry is in the level of the highest digit (base 64) in which its deadline differs from
-//!   `elapsed`, in the slot that this digit names; so slots at or before the present one are empty.
+//!   `elapsed`, in the slot with that digit's number; so slots at or before the present one are empty.
 //! - Bit s of `occupied[l]` is set exactly if slot s of level l has an entry.
-//! - Entries of one deadline fire in the order of their insertion: slots are queues, and what cascades
-//!   into a slot was inserted before anything that enters it directly.
+//! - Entries with the same deadline fire in the order of their insertion: slots are queues, and entries that cascade
+//!   into a slot were inserted before any entry that enters it directly.
 //!
 //! Insert and cancel are O(1); an entry cascades at most five times. After Varghese and Lauck,
-//! "Hashed and Hierarchical Timing Wheels", 1987. Called inside the gate of the wheel's worker.
+//! "Hashed and Hierarchical Timing Wheels", 1987. Used inside the lock of the wheel's worker.
 
 #![allow(unsafe_code)]
 
@@ -18,7 +18,7 @@ use crate::timer::entry::{EntryLinks, EntryPlace, EntryPtr};
 const LEVELS: usize = 6;
 const SLOTS: usize = 64;
 const BITS: usize = 6;
-/// Deadlines further off than this (two years) wait in the last level and are looked at again.
+/// Deadlines farther away than this (two years) wait in the last level and are placed again later.
 const HORIZON: u64 = 1 << (BITS * LEVELS);
 
 #[derive(Clone, Copy, Default)]
@@ -82,15 +82,15 @@ impl Wheel {
         self.pending -= 1;
     }
 
-    /// A tick before which nothing fires; it may turn out that nothing fires then either.
+    /// A tick before which nothing fires. Nothing need fire at that tick either.
     pub(crate) fn next_tick(&self) -> Option<u64> {
         (0..LEVELS)
             .find_map(|level| self.next_in(level))
             .map(|(tick, _)| tick)
     }
 
-    /// Moves time on to `now`, and unlinks the entries whose time has come and passes them to `due`, in the
-    /// order of their deadlines; stops soon after so many. True if there may be more.
+    /// Advances time to `now`, unlinks the entries that are due and passes them to `due`, in the order of their
+    /// deadlines. Stops soon after `limit` entries. True if there may be more.
     pub(crate) fn advance(
         &mut self,
         now: u64,
@@ -134,7 +134,7 @@ impl Wheel {
         self.pending -= 1;
     }
 
-    /// Moves the entries of a slot of a higher level, which begins at `tick`, to lower levels. Returns how many
+    /// Moves the entries of a slot of a higher level, whose first tick is `tick`, to lower levels. Returns how many
     /// were due.
     fn cascade(&mut self, tick: u64, slot: usize, due: &mut impl FnMut(EntryPtr)) -> usize {
         let mut count = 0;
@@ -185,7 +185,7 @@ impl Wheel {
             return None;
         }
         // The present slot comes last: only the last level, which wraps, can have entries there, and
-        // they are a whole turn away.
+        // those are a whole turn away.
         let after = digit(self.elapsed, level) + 1;
         #[expect(clippy::cast_possible_truncation, reason = "at most 64")]
         let ahead = self.occupied[level]
@@ -202,7 +202,7 @@ impl Wheel {
     }
 
     fn effective_deadline(&self, entry: EntryPtr) -> u64 {
-        // Not `clamp`, which looks whether its bounds are in order.
+        // Not `clamp`, which checks that its bounds are in order.
         let deadline = links(entry).deadline.max(self.elapsed + 1);
         deadline.min(self.elapsed + HORIZON - 1)
     }
@@ -215,7 +215,7 @@ impl Wheel {
         own.prev = last;
         #[expect(clippy::cast_possible_truncation, reason = "there are 384 slots")]
         let place = slot as u16;
-        // SAFETY: the caller hands over an entry that is alive.
+        // SAFETY: the caller passes an entry that is alive.
         unsafe { entry.get() }.set_slot(place);
         match last {
             Some(last) => links(last).next = Some(entry),
@@ -236,9 +236,9 @@ fn level_of(elapsed: u64, deadline: u64) -> usize {
 }
 
 fn links<'a>(entry: EntryPtr) -> &'a mut EntryLinks {
-    // SAFETY: callers pass entries that are in this wheel or about to be, which are alive.
+    // SAFETY: callers pass entries that are in this wheel or about to enter it, which are alive.
     let entry = unsafe { entry.get() };
-    // SAFETY: links are only touched inside the gate, and no two are held at once in this file.
+    // SAFETY: links are touched only inside the worker's lock, and no two are held at once in this file.
     unsafe { &mut *entry.links.get() }
 }
 
@@ -268,7 +268,7 @@ mod tests {
     }
 
     fn id(entry: EntryPtr) -> usize {
-        // SAFETY: test entries are freed at the end of the test only.
+        // SAFETY: test entries are freed only at the end of the test.
         std::ptr::from_ref(unsafe { entry.get() }).addr()
     }
 
@@ -278,7 +278,7 @@ mod tests {
         fn fires_what_a_sorted_map_fires(steps in steps()) {
             let mut wheel = Wheel::new();
             let mut naive = BTreeMap::new();
-            let mut made = Vec::new();
+            let mut entries = Vec::new();
             let mut now = 0;
             for (order, step) in steps.into_iter().enumerate() {
                 match step {
@@ -286,7 +286,7 @@ mod tests {
                         let entry = EntryPtr::new(0, now + 1 + after, Waker::noop().clone());
                         wheel.insert(entry);
                         naive.insert((now + 1 + after, order), entry);
-                        made.push(entry);
+                        entries.push(entry);
                     }
                     Step::Cancel(which) => {
                         if let Some(key) = naive.keys().nth(which).copied() {
@@ -309,7 +309,7 @@ mod tests {
                 }
                 prop_assert_eq!(wheel.pending(), naive.len());
             }
-            for entry in made {
+            for entry in entries {
                 // SAFETY: the wheel is not used again.
                 unsafe { entry.free() };
             }

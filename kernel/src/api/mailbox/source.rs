@@ -1,4 +1,4 @@
-//! A mailbox among other events.
+//! A mailbox as one of several events.
 
 use std::{
     pin::Pin,
@@ -13,8 +13,8 @@ use weald_sync::{
 use crate::api::mailbox::{Mailbox, register};
 use crate::scheduler::workers::context;
 
-/// The next message, as one of several events: `of_source(&mut mailbox)`. A mailbox that is not chosen keeps
-/// its messages.
+/// The next message, as one of several events: `of_source(&mut mailbox)`. A mailbox that is not chosen keeps its
+/// messages.
 impl<M> Source for Mailbox<M> {
     type Output = M;
 
@@ -35,7 +35,7 @@ impl<M> Source for Mailbox<M> {
     fn take(mut self: Pin<&mut Self>) -> M {
         self.chain
             .pop()
-            .expect("a mailbox is taken from when there is a message")
+            .expect("`take` follows a `poll_ready` that found a message")
     }
 
     fn reason(&self) -> Reason {
@@ -43,5 +43,5 @@ impl<M> Source for Mailbox<M> {
     }
 }
 
-// Messages are moved, and never pinned.
+// Messages are moved, never pinned.
 impl<M> Unpin for Mailbox<M> {}

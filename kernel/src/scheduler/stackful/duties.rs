@@ -1,4 +1,4 @@
-//! What the loops of threads outside of the pool have to do: pinned jobs, or one job.
+//! What a loop does that runs in the middle of something else: the pinned jobs of its thread, or one job.
 
 use std::cell::Cell;
 
@@ -16,7 +16,7 @@ use crate::{
     },
 };
 
-/// Runs the jobs that are pinned to the thread, until there is none or the closure says that something else is to do.
+/// Runs the jobs that are pinned to the thread, until none is runnable or the closure returns true.
 pub(crate) struct RunPinned<'a>(pub(crate) &'a dyn Fn() -> bool);
 
 impl Duty for RunPinned<'_> {
@@ -28,7 +28,7 @@ impl Duty for RunPinned<'_> {
             .and_then(PinnedQueue::pop)
         {
             Some(job) => {
-                run::run_outside(cx, job, budget(cx));
+                run::run_without_worker(cx, job, budget(cx));
                 Flow::Continue
             }
             None => Flow::End,
@@ -36,7 +36,7 @@ impl Duty for RunPinned<'_> {
     }
 }
 
-/// Runs one job, in the middle of something.
+/// Runs one job.
 struct RunOne(Cell<Option<Runnable>>);
 
 impl Duty for RunOne {
@@ -44,7 +44,7 @@ impl Duty for RunOne {
         let Some(job) = self.0.take() else {
             return Flow::End;
         };
-        run::run_outside(cx, job, budget(cx));
+        run::run_without_worker(cx, job, budget(cx));
         Flow::Continue
     }
 }
@@ -54,10 +54,10 @@ fn budget(cx: &Context) -> u32 {
         .map_or(u32::MAX, |shared| shared.config.poll_budget)
 }
 
-/// Runs `job` once, in the middle of what the calling stack does, on a stack of its own: so that it can be left
-/// standing while the caller goes on.
+/// Runs `job` once, nested in the run of the calling stack, on another stack: so that the job can be suspended while the
+/// caller continues.
 pub(crate) fn run_nested(cx: &Context, class: u32, job: Runnable) {
-    let place = context::nested_run::OuterRun::new();
-    let _nested = cx.begin_nested(&place);
+    let outer = context::nested_run::OuterRun::new();
+    let _nested = cx.begin_nested(&outer);
     stack_context::run_loop(cx, class, &RunOne(Cell::new(Some(job))));
 }

@@ -1,19 +1,20 @@
 //! A fiber: direct-style code on a stack of its own, as the future of a job.
 //!
-//! Polling it switches to its stack, where its closure runs; to wait, it switches back to the loop that
-//! polled it, and its job is parked as any other. So a fiber is woken, cancelled, joined and reported by
-//! what does so for every job, and costs a switch each way.
+//! A poll switches to its stack, where its closure runs. To wait, it switches back to the loop that polled it, and its
+//! job is parked as any other. So a fiber is woken, cancelled, joined and reported as every job is, and costs a switch
+//! each way.
 //!
-//! Before it starts, a fiber is a closure, which any worker may take. Once it has waited, its stack may hold
-//! what must not change threads (a borrow of a thread-local, a guard of `std`), so its job is bound to the
-//! home of that thread; except for those that were made to migrate, by a promise of their maker's.
+//! Before it starts, a fiber is a closure, which any worker may take. Once it has waited, its stack may hold something
+//! that must not change threads (a borrow of a thread-local, a guard of `std`), so its job is suspended on that thread,
+//! and only the thread's pinned queue receives it. Exempt are fibers that may migrate: the code that spawned them
+//! promises that they hold no such thing.
 //!
 //! # Safety
-//! - **pinned**: the fiber lies in the body of its job, which never moves, so its own code may hold its
-//!   address while it runs or stands.
-//! - **its stack**: nothing but the fiber's frames runs on its stack; the stack is given back only after the
-//!   fiber's code has ended, which its own last switch says. A fiber that is dropped earlier, in the middle of
-//!   its code, would lose live frames: the state of its job excludes that (`STARTED`).
+//! - **never moves**: the fiber is in the body of its job, which never moves, so its own code may hold its address while
+//!   it runs or is suspended.
+//! - **its stack**: nothing but the fiber's frames runs on its stack. The stack is given back only after the fiber's
+//!   code has ended, as its last switch shows. A fiber that is dropped earlier, in the middle of its code, would lose
+//!   live frames: the state of its job excludes that (`STARTED`).
 
 #![allow(unsafe_code)]
 
@@ -33,19 +34,18 @@ use crate::{
         stackful::stack_context::{self, StackContext, StackKind, caller},
         workers::context::{self, Context},
     },
-    stack::{self, Onto, Place, Stack, switch},
+    stack::{self, Onto, SavedSp, Stack, switch},
 };
 
-/// The stack that a fiber gets if nobody asks for another: 128 KiB, of which those pages are committed that
-/// it touches.
+/// The default size of a fiber's stack: 128 KiB, of which only the pages that it touches are committed.
 pub const DEFAULT_STACK: usize = 128 << 10;
 
-/// Whether a fiber may go on with another OS thread than the one that it waited on.
+/// Whether a fiber may resume on another OS thread than the one that it waited on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Moves {
+pub(crate) enum Migration {
     /// Not after its first wait.
     Never,
-    /// At each wait: its maker promises that it holds nothing that depends on the thread.
+    /// At each wait: the code that spawned it promises that it holds nothing that depends on the thread.
     Freely,
 }
 
@@ -53,91 +53,94 @@ pub(crate) enum Moves {
 pub(crate) struct Fiber<F, T> {
     state: FiberState<F, T>,
     class: u32,
-    moves: Moves,
+    migration: Migration,
 }
 
 enum FiberState<F, T> {
-    /// Its code has not begun.
+    /// Its code has not started.
     Fresh(F),
-    /// Its code runs, or stands.
+    /// Its code runs, or is suspended.
     Started(NonNull<StackContext>),
-    /// Its code has ended; the stack is still its.
+    /// Its code has ended; it still has its stack.
     Ended(NonNull<StackContext>, Result<T, Box<dyn Any + Send>>),
     /// Nothing is left of it.
     Gone,
 }
 
-// SAFETY: before it starts it is its closure; afterwards its job is bound to one thread, or its maker has
-// promised that it may move.
+// SAFETY: before it starts it is its closure; afterwards its job is suspended on one thread, or the code that spawned it
+// has promised that it may migrate.
 unsafe impl<F: Send, T: Send> Send for Fiber<F, T> {}
 
 impl<F: FnOnce() -> T, T> Fiber<F, T> {
-    pub(crate) fn new(code: F, stack: usize, moves: Moves) -> Fiber<F, T> {
+    pub(crate) fn new(code: F, stack: usize, migration: Migration) -> Fiber<F, T> {
         Fiber {
             state: FiberState::Fresh(code),
             class: Stack::class_of(stack),
-            moves,
+            migration,
         }
     }
 
-    /// Where its code goes on, on which strand.
-    fn place(&mut self) -> (Place, NonNull<StackContext>) {
+    /// Where its code starts or resumes, and on which stack.
+    fn resume_point(&mut self) -> (SavedSp, NonNull<StackContext>) {
         if let FiberState::Started(stack_context) = self.state {
-            // SAFETY: its stack: the strand stands.
-            return (unsafe { stack_context.as_ref() }.place.get(), stack_context);
+            // SAFETY: its stack: the context is suspended.
+            return (
+                unsafe { stack_context.as_ref() }.saved_sp.get(),
+                stack_context,
+            );
         }
         let stack = context::again().take_stack(self.class);
         let stack = stack.unwrap_or_else(|error| panic!("{error}"));
         let stack_context = StackContext::on(stack, StackKind::Fiber);
         // SAFETY: its stack.
         unsafe { stack_context.as_ref() }
-            .moves
-            .set(self.moves == Moves::Freely);
+            .migrates
+            .set(self.migration == Migration::Freely);
         // SAFETY: its stack: nothing runs on it yet.
-        let place = unsafe { switch::begin(StackContext::frames(stack_context), begin::<F, T>) };
-        (place, stack_context)
+        let start = unsafe { switch::begin(StackContext::frames(stack_context), begin::<F, T>) };
+        (start, stack_context)
     }
 
     /// Runs its code until it waits or ends.
     #[inline]
     fn run(&mut self, cx: &Context) {
-        let (place, stack_context) = self.place();
+        let (saved_sp, stack_context) = self.resume_point();
         let outer = cx.set_stack_context(stack_context.as_ptr());
-        // Its code may leave its stack, whatever its caller may do.
+        // Its code may suspend its stack, whatever its caller may do.
         let ending = cx.set_ending(false);
-        let here = Cell::new(Place::NONE);
+        let here = Cell::new(SavedSp::NONE);
         let this = ptr::from_mut(self).expose_provenance();
         // SAFETY: its stack.
         let record = unsafe { stack_context.as_ref() };
         record.caller.set((here.as_ptr(), outer));
         let onto = Onto::Ours(record.newest().stack());
-        // SAFETY: its stack: the place is where the fiber's code stands or begins. It comes back to `here` on
-        // this thread, because this frame is on a loop's stack, which waits in this call.
-        unsafe { stack::switch(here.as_ptr(), place, onto, this) };
+        // SAFETY: its stack: the fiber's code is suspended there, or starts there. It switches back to `here` on this
+        // thread, because this frame is on a loop's stack, which waits in this call.
+        unsafe { stack::switch(here.as_ptr(), saved_sp, onto, this) };
         cx.set_ending(ending);
         cx.set_stack_context(outer);
     }
 
-    /// Its code waits: from now on its job is bound, unless it moves freely.
+    /// Its code waits: from now on only this thread may run its job, unless it migrates freely.
     fn settle_wait(&self, cx: &Context, stack_context: NonNull<StackContext>) {
         let job = cx.job().expect("a fiber is polled in its job");
         // SAFETY: the thread that runs a job keeps it alive.
         let header = unsafe { job.header() };
         // SAFETY: its stack.
         let stack_context = unsafe { stack_context.as_ref() };
-        match self.moves {
-            Moves::Freely => header.set_place(place::MIGRATING),
-            Moves::Never if stack_context.pinned().is_null() => {
+        match self.migration {
+            Migration::Freely => header.set_place(place::MIGRATING),
+            Migration::Never if stack_context.pinned().is_null() => {
                 let pinned = cx
                     .pinned_here()
-                    .expect("a thread that runs jobs has a home");
+                    .expect("a thread that runs jobs has a pinned queue");
                 stack_context.suspend_job(header, pinned);
             }
-            Moves::Never => {}
+            Migration::Never => {}
         }
     }
 
-    /// Its code has ended: its stack goes back, and its job is no longer bound.
+    /// Its code has ended: its stack goes back, and any thread may run its job again.
     fn settle_end(&self, cx: &Context, stack_context: NonNull<StackContext>) {
         let job = cx.job().expect("a fiber is polled in its job");
         // SAFETY: the thread that runs a job keeps it alive.
@@ -158,7 +161,7 @@ impl<F: FnOnce() -> T, T> Future for Fiber<F, T> {
 
     #[inline]
     fn poll(self: Pin<&mut Self>, _: &mut TaskContext<'_>) -> Poll<T> {
-        // SAFETY: pinned: nothing is moved out but what is not pinned: the closure, and the result.
+        // SAFETY: never moves: only the closure and the result are moved out, and these are not pinned.
         let this = unsafe { self.get_unchecked_mut() };
         let cx = context::here();
         this.run(cx);
@@ -182,24 +185,24 @@ extern "C" fn begin<F: FnOnce() -> T, T>(this: usize) -> ! {
     let stack_context =
         NonNull::new(context::here().stack_context().cast_mut()).expect("it was just set");
     let this = ptr::with_exposed_provenance_mut::<Fiber<F, T>>(this);
-    // SAFETY: pinned; the loop that polls waits in its call.
+    // SAFETY: never moves; the loop that polls waits in its call.
     let state = unsafe { &raw mut (*this).state };
     // SAFETY: as above.
     let before = unsafe { state.replace(FiberState::Started(stack_context)) };
     let FiberState::Fresh(code) = before else {
-        unreachable!("a fiber begins once")
+        unreachable!("a fiber starts once")
     };
     let result = catch_unwind(AssertUnwindSafe(code));
-    // SAFETY: pinned; as above. What was there needs no destructor.
+    // SAFETY: never moves; as above. The overwritten value needs no destructor.
     unsafe { state.write(FiberState::Ended(stack_context, result)) };
     // SAFETY: its stack.
     let (caller, onto) = caller(unsafe { stack_context.as_ref() });
-    // SAFETY: its stack: whoever called last waits there; nothing is left in this frame.
+    // SAFETY: its stack: the last caller waits there; nothing is left in this frame.
     unsafe { switch::leave(caller, onto) }
 }
 
-/// Calls `with` with a word that belongs to the running fiber, null at its start; not at all if the calling code
-/// does not run on a fiber's stack.
+/// Calls `with` with a word that belongs to the running fiber and starts as null. Returns `None`, without a call, if the
+/// calling code does not run on a fiber's stack.
 pub fn with_fiber_word<R>(with: impl FnOnce(&Cell<*const ()>) -> R) -> Option<R> {
     let stack_context = stack_context::root(context::again())
         .filter(|stack_context| stack_context.kind == StackKind::Fiber)?;

@@ -1,15 +1,16 @@
-//! Running a fresh fiber in the middle of another job's run, by who is about to wait for it.
+//! A nested run: a job that is about to join a fresh fiber runs it first, in the middle of its own run.
 //!
-//! A thread that joins another one which has not begun, and which would be the next to run here anyway, calls it
-//! as a subroutine: on the other one's own stack, but without going back to the loop, parking, and being woken. If
-//! the other one waits, it comes back at once, and both are as if the loop had run it. So nothing ever runs on top
-//! of a stack that cannot go on before it, but for what ends with the other one; a wait in that holds the OS thread.
+//! If the fiber has not started, and would be the next to run on this worker anyway, the job that joins calls it as a
+//! subroutine: on the fiber's own stack, but without a return to the loop, a park and a wake. If the fiber waits, the
+//! call returns at once, and both are as if the loop had run the fiber. So nothing ever runs on top of a stack that it
+//! blocks, except the code that runs when the fiber ends; a wait in that code holds the OS thread.
 //!
-//! A run like this costs a reduction, so that a job that does nothing else still gives way.
+//! A nested run costs a reduction, so that a job that does nothing else still yields.
 
 #![allow(unsafe_code)]
 
 use crate::{
+    biased_lock::Revoked,
     job::{JobPtr, JobRef, runnable::Runnable},
     scheduler::workers::{
         context::{self, Context},
@@ -35,12 +36,12 @@ pub(crate) fn run_if_next(job: &JobRef) {
     let budget = cx
         .shared()
         .map_or(u32::MAX, |shared| shared.config.poll_budget);
-    // Who calls it does not compute meanwhile.
+    // The caller does not compute meanwhile.
     let parked = cx.fork_wait();
-    let place = context::nested_run::OuterRun::new();
-    let nested = cx.begin_nested(&place);
-    // But for the fiber's own code, which has its own stack, all that follows runs on the caller's: a destructor of
-    // a fiber that was cancelled, what ends with it. It must not leave that stack in the fiber's name.
+    let outer = context::nested_run::OuterRun::new();
+    let nested = cx.begin_nested(&outer);
+    // The fiber's own code has its own stack. Everything else below runs on the caller's stack: destructors of a
+    // cancelled fiber, exit hooks. It must not suspend that stack in the fiber's name.
     let ending = cx.set_ending(true);
     let ended = match run::poll(cx, &fiber, budget) {
         Polled::Waits => {
@@ -52,12 +53,12 @@ pub(crate) fn run_if_next(job: &JobRef) {
     cx.set_ending(ending);
     drop(nested);
     drop(parked);
-    // Before the fiber's reference goes: until then the run word names it, and an outsider may look.
+    // Before the fiber's reference is dropped: until then the run word names it, and a foreign thread may look.
     restore(cx, before, u64::from(ended.is_some()));
     drop(ended);
 }
 
-/// Takes `job` out of the next slot, if it lies there and no look around is due; the run word names it then.
+/// Takes `job` out of the next slot, if it is there and no look is due. The run word then names it.
 fn take_if_next(cx: &Context, worker: &Worker, job: JobPtr) -> Option<Runnable> {
     let (_, lease) = cx.worker()?;
     let mut core = worker.core.enter(lease).ok()?;
@@ -69,7 +70,7 @@ fn take_if_next(cx: &Context, worker: &Worker, job: JobPtr) -> Option<Runnable> 
     Some(unsafe { Runnable::new(job) })
 }
 
-/// The run word names the job again that goes on; so many have ended meanwhile.
+/// Makes the run word name the outer job again, and counts the jobs that have `ended`.
 fn restore(cx: &Context, before: RunWord, ended: u64) {
     let Some((worker, lease)) = cx.worker() else {
         return;
@@ -77,8 +78,8 @@ fn restore(cx: &Context, before: RunWord, ended: u64) {
     match worker.core.enter(lease) {
         Ok(mut core) => {
             core.ended += ended;
-            worker.set_running_again(before);
+            worker.restore_running(before);
         }
-        Err(_lost) => cx.lose(),
+        Err(Revoked) => cx.clear_worker(),
     }
 }

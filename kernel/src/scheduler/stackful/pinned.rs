@@ -1,12 +1,12 @@
-//! Jobs that may run on one OS thread only: non-`Send` futures, and those whose stack stands.
+//! The pinned queue of a thread: jobs that only this thread may run, because their future is not `Send` or their stack
+//! is suspended on it.
 //!
-//! Their home is a queue that belongs to the thread. Every wake of such a job, from whichever thread,
-//! ends here, and unparks the home's thread if it comes from another one. The thread takes from its home
-//! when it holds a right, or while it is inside `block_on`.
+//! Every wake of such a job ends here, from whichever thread, and unparks the queue's thread if it comes from another
+//! one. The thread takes jobs from its queue when it owns a worker, or while it is inside `block_on`.
 //!
 //! # Safety
-//! **own thread**: the part of a home that is not behind a lock is touched by the home's thread only;
-//! whoever touches it has seen that the calling thread's context names this very home.
+//! **own thread**: only the queue's thread touches the part that is not behind a lock. The code that does has checked
+//! that the calling thread's context names this very queue.
 
 #![allow(unsafe_code)]
 
@@ -28,50 +28,50 @@ use crate::{
     sys::{Mutex, lock},
 };
 
-/// The queue of one thread.
+/// The pinned queue of one thread.
 pub(crate) struct PinnedQueue {
     thread: Thread,
-    /// What other threads have woken.
+    /// Jobs that other threads have woken.
     incoming: Mutex<VecDeque<JobPtr>>,
-    /// How many these are, for those who only look.
+    /// The length of `incoming`, which can be read without the lock.
     incoming_len: AtomicUsize,
-    /// The reactor that the thread waits in instead of parking.
-    summons: Mutex<Option<Arc<Reactor>>>,
+    /// The reactor in which the thread waits instead of parking.
+    polled_reactor: Mutex<Option<Arc<Reactor>>>,
     /// Set when the thread will never take from the queue again.
     closed: AtomicBool,
     own: Own,
 }
 
-/// What the home's thread keeps to itself.
+/// What only the queue's thread touches.
 struct Own {
-    /// Jobs that can run.
+    /// Runnable jobs.
     runnable: UnsafeCell<VecDeque<JobPtr>>,
-    /// Jobs that live here, runnable or not. A thread with one never retires.
+    /// How many jobs are pinned here, runnable or not. A thread with one never retires.
     pinned_jobs: Cell<usize>,
 }
 
 // SAFETY: own thread.
 unsafe impl Sync for Own {}
-// SAFETY: own thread: a home moves to another thread only as a shared reference, or to be dropped.
+// SAFETY: own thread: a queue moves to another thread only as a shared reference, or to be dropped.
 unsafe impl Send for Own {}
 
-/// While it lives, the home's thread waits in a reactor.
-pub(crate) struct Summons<'a>(&'a PinnedQueue);
+/// While it lives, the queue's thread waits in a reactor.
+pub(crate) struct PollerWait<'a>(&'a PinnedQueue);
 
-impl Drop for Summons<'_> {
+impl Drop for PollerWait<'_> {
     fn drop(&mut self) {
-        lock(&self.0.summons).take();
+        lock(&self.0.polled_reactor).take();
     }
 }
 
 impl PinnedQueue {
-    /// The home of the calling thread.
+    /// The pinned queue of the calling thread.
     pub(crate) fn new() -> PinnedQueue {
         PinnedQueue {
             thread: thread::current(),
             incoming: Mutex::new(VecDeque::new()),
             incoming_len: AtomicUsize::new(0),
-            summons: Mutex::new(None),
+            polled_reactor: Mutex::new(None),
             closed: AtomicBool::new(false),
             own: Own {
                 runnable: UnsafeCell::new(VecDeque::new()),
@@ -80,24 +80,24 @@ impl PinnedQueue {
         }
     }
 
-    /// Queues a job that lives here. Any thread. If the thread has ended, the job leaks, and is named:
-    /// its future may not be dropped by anyone else.
+    /// Queues a job that is pinned here. Any thread. If the queue's thread has ended, the job leaks and is reported:
+    /// no other thread may drop its future.
     pub(crate) fn push(&self, job: Runnable) {
-        match self.is_at_work_here() {
+        match self.is_current() {
             true => self.push_own(job),
-            false => self.push_from_outside(job),
+            false => self.push_foreign(job),
         }
     }
 
-    /// Queues a job, on the home's thread.
+    /// Queues a job. The queue's thread only.
     #[inline(always)]
     pub(crate) fn push_own(&self, job: Runnable) {
-        debug_assert!(self.is_here(), "only the home's thread queues so");
-        // SAFETY: own thread: the caller has seen it.
+        debug_assert!(self.is_here(), "only the queue's thread pushes here");
+        // SAFETY: own thread: the caller has checked it.
         unsafe { &mut *self.own.runnable.get() }.push_back(job.into_ptr());
     }
 
-    fn push_from_outside(&self, job: Runnable) {
+    fn push_foreign(&self, job: Runnable) {
         let mut incoming = lock(&self.incoming);
         if self.closed.load(Ordering::Acquire) && !self.is_here() {
             drop(incoming);
@@ -110,31 +110,31 @@ impl PinnedQueue {
         self.incoming_len.store(incoming.len(), Ordering::Release);
         drop(incoming);
         self.thread.unpark();
-        if let Some(reactor) = &*lock(&self.summons) {
+        if let Some(reactor) = &*lock(&self.polled_reactor) {
             reactor.notify();
         }
     }
 
-    /// The home's thread is about to wait in `reactor`, unless a job can run already.
-    pub(crate) fn summon_by(&self, reactor: &Arc<Reactor>) -> Summons<'_> {
+    /// The queue's thread is about to wait in `reactor`, unless a job is runnable already.
+    pub(crate) fn notify_through(&self, reactor: &Arc<Reactor>) -> PollerWait<'_> {
         // The lock orders: a job that is queued later finds this, one queued before is seen.
-        *lock(&self.summons) = Some(reactor.clone());
-        Summons(self)
+        *lock(&self.polled_reactor) = Some(reactor.clone());
+        PollerWait(self)
     }
 
-    /// Takes the first job that can run. The home's thread only.
+    /// Takes the first runnable job. The queue's thread only.
     #[inline]
     pub(crate) fn pop(&self) -> Option<Runnable> {
         if self.incoming_len.load(Ordering::Acquire) > 0 {
-            self.take_in();
+            self.drain_incoming();
         }
         self.pop_own()
     }
 
-    /// Takes the first job that this thread knows of. The home's thread only.
+    /// Takes the first job of the thread's own part, without those that just came in. The queue's thread only.
     #[inline(always)]
     pub(crate) fn pop_own(&self) -> Option<Runnable> {
-        debug_assert!(self.is_here(), "only the home's thread takes");
+        debug_assert!(self.is_here(), "only the queue's thread takes");
         // SAFETY: own thread: the caller's promise.
         let job = unsafe { &mut *self.own.runnable.get() }.pop_front();
         // SAFETY: the queue held the job's right to run, which `push` took from a runnable.
@@ -142,50 +142,50 @@ impl PinnedQueue {
     }
 
     #[cold]
-    fn take_in(&self) {
+    fn drain_incoming(&self) {
         let mut incoming = lock(&self.incoming);
         // SAFETY: own thread: the caller's promise.
         unsafe { &mut *self.own.runnable.get() }.append(&mut incoming);
         self.incoming_len.store(0, Ordering::Release);
     }
 
-    /// Whether the thread knows of a job that can run. The home's thread only.
+    /// Whether the own part has a runnable job. The queue's thread only.
     #[inline(always)]
     pub(crate) fn has_own(&self) -> bool {
         // SAFETY: own thread: the caller's promise.
         !unsafe { &*self.own.runnable.get() }.is_empty()
     }
 
-    /// How many jobs can run of which the thread knows. The home's thread only.
+    /// How many runnable jobs the own part has. The queue's thread only.
     pub(crate) fn own_len(&self) -> usize {
         // SAFETY: own thread: the caller's promise.
         unsafe { &*self.own.runnable.get() }.len()
     }
 
-    /// Whether a job can run. The home's thread only.
+    /// Whether a job is runnable. The queue's thread only.
     pub(crate) fn has_runnable(&self) -> bool {
-        debug_assert!(self.is_here(), "only the home's thread looks");
+        debug_assert!(self.is_here(), "only the queue's thread looks");
         // SAFETY: own thread: the caller's promise.
         let own = unsafe { &*self.own.runnable.get() };
         !own.is_empty() || self.incoming_len.load(Ordering::Acquire) > 0
     }
 
-    /// How many jobs can run. The home's thread only.
+    /// How many jobs are runnable. The queue's thread only.
     pub(crate) fn len(&self) -> usize {
-        debug_assert!(self.is_here(), "only the home's thread looks");
+        debug_assert!(self.is_here(), "only the queue's thread looks");
         // SAFETY: own thread: the caller's promise.
         let own = unsafe { &*self.own.runnable.get() }.len();
         own + self.incoming_len.load(Ordering::Acquire)
     }
 
-    /// Whether the caller is on the home's thread.
+    /// Whether the caller is on the queue's thread.
     pub(crate) fn is_here(&self) -> bool {
         self.thread_id() == thread::current().id()
     }
 
-    /// Whether the caller is on the home's thread, and that works for this home at this moment.
+    /// Whether the caller is on the queue's thread, and the thread uses this queue at this moment.
     #[inline(always)]
-    fn is_at_work_here(&self) -> bool {
+    fn is_current(&self) -> bool {
         std::ptr::eq(context::here().pinned_ptr(), self)
     }
 
@@ -193,10 +193,10 @@ impl PinnedQueue {
         self.thread.id()
     }
 
-    /// A job moves in, or out. The home's thread only.
+    /// Counts a job that is pinned or unpinned. The queue's thread only.
     #[inline(always)]
     pub(crate) fn count_pinned(&self, change: PinChange) {
-        debug_assert!(self.is_here(), "only the home's thread counts");
+        debug_assert!(self.is_here(), "only the queue's thread counts");
         let pinned_jobs = &self.own.pinned_jobs;
         pinned_jobs.set(match change {
             PinChange::Pinned => pinned_jobs.get() + 1,
@@ -204,23 +204,23 @@ impl PinnedQueue {
         });
     }
 
-    /// Whether any job lives here. The home's thread only.
+    /// Whether any job is pinned here. The queue's thread only.
     pub(crate) fn has_pinned_jobs(&self) -> bool {
         self.own.pinned_jobs.get() > 0
     }
 
-    /// From now on only the home's own thread may queue jobs. The home's thread only.
+    /// From now on only the queue's own thread may queue jobs. The queue's thread only.
     pub(crate) fn close(&self) {
         let _incoming = lock(&self.incoming);
         self.closed.store(true, Ordering::Release);
     }
 }
 
-/// Whether a job begins or ends to live at a home.
+/// What a job's pin to a queue does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PinChange {
-    /// It was spawned here.
+    /// It begins: the job was spawned here, or its stack is suspended here.
     Pinned,
-    /// It has ended.
+    /// It ends: the job has ended, or its stack resumes.
     Unpinned,
 }

@@ -1,6 +1,18 @@
-//! Where a job may run, and whether its stack is suspended: one value, from the bits that the job's header keeps.
+//! Placement: where a job may run, and whether its stack is suspended.
 //!
-//! The argument for the safety of what is done here is made at the head of [`crate::job::header`].
+//! ```text
+//!   placement  may run on                        begins with                     ends with
+//!   Anywhere   any worker of the runtime         a spawn
+//!   Pinned     one thread, for good              a spawn of a future that is not Send
+//!   Suspended  the thread that suspended it      StackContext::suspend_job       StackContext::resume_job
+//!   Migrating  any worker: it resumes the stack  a migrating fiber's first wait  the end of the fiber's code
+//! ```
+//!
+//! The job's header keeps the placement as bits ([`crate::job::place`]); [`Header::placement`] turns them into one
+//! value. A `Pinned` or `Suspended` job goes to the pinned queue of its thread, never to the queues of a worker
+//! ([`crate::scheduler::workers::ready`]).
+//!
+//! The safety argument (*suspended*) is at the head of [`crate::job::header`].
 
 #![allow(unsafe_code)]
 
@@ -15,7 +27,7 @@ use crate::{
 pub(crate) enum Placement<'a> {
     /// On any worker of its runtime.
     Anywhere,
-    /// On one thread, that of this queue: its future is not `Send`. None: that thread's queue was never given.
+    /// On the thread of this queue only: its future is not `Send`. None: the job has no queue.
     Pinned(Option<Arc<PinnedQueue>>),
     /// On the thread that suspended its stack, which has this context.
     Suspended(&'a StackContext),
@@ -64,7 +76,7 @@ impl Header {
             && ptr::eq(unsafe { (*self.link().cast::<StackContext>()).pinned() }, here)
     }
 
-    /// Whether the job was spawned as one that only the thread of `queue` may run. Anyone.
+    /// Whether the job was spawned as one that only the thread of `queue` may run. Any thread.
     pub(crate) fn is_pinned_to(&self, queue: &Arc<PinnedQueue>) -> bool {
         let is_it = |other: &Arc<dyn Any + Send + Sync>| {
             ptr::addr_eq(Arc::as_ptr(other), Arc::as_ptr(queue))

@@ -1,6 +1,6 @@
-//! A call that goes on on a further stack, and returns to the one it came from.
+//! A segment: a call that continues on another stack, and returns to the one that it came from.
 //!
-//! The argument for the safety of what is done here is made at the head of [`crate::scheduler::stackful::stack_context`].
+//! The safety argument is at the head of [`crate::scheduler::stackful::stack_context`].
 
 #![allow(unsafe_code)]
 
@@ -15,10 +15,10 @@ use crate::scheduler::stackful::stack_context::{StackContext, StackKind, root};
 use crate::{
     report,
     scheduler::workers::context,
-    stack::{self, Onto, Place, Stack, switch},
+    stack::{self, Onto, SavedSp, Stack, switch},
 };
 
-/// Runs `f` on `stack`, and comes back with its result. It is as if it ran on top of the calling stack.
+/// Runs `f` on `stack`, and returns its result, as if `f` ran on top of the calling stack.
 ///
 /// # Panics
 /// If `f` does.
@@ -32,13 +32,13 @@ pub(crate) fn call_on<F: FnOnce() -> R, R>(stack: Stack, f: F) -> R {
     let mut call = Call {
         code: Some(f),
         result: None,
-        back: Cell::new(Place::NONE),
+        back: Cell::new(SavedSp::NONE),
         former,
     };
     // SAFETY: nothing runs on the new stack.
     let begin = unsafe { switch::begin(StackContext::frames(stack_context), begin_call::<F, R>) };
     let address = (&raw mut call).expose_provenance();
-    // SAFETY: the call comes back here, on whichever thread this stack then is.
+    // SAFETY: the call switches back here, on whichever thread the stacks are then.
     unsafe {
         stack::switch(
             call.back.as_ptr(),
@@ -57,27 +57,27 @@ pub(crate) fn call_on<F: FnOnce() -> R, R>(stack: Stack, f: F) -> R {
     }
 }
 
-/// What a call on a further stack needs; lies on the former one, which waits.
+/// What a call on another stack needs; it is on the former stack, which waits.
 struct Call<F, R> {
     code: Option<F>,
     result: Option<Result<R, Box<dyn Any + Send>>>,
-    back: Cell<Place>,
+    back: Cell<SavedSp>,
     former: *const StackContext,
 }
 
-/// The first function of a further stack; `call` is the address of the [`Call`].
+/// The first function of the other stack; `call` is the address of the [`Call`].
 extern "C" fn begin_call<F: FnOnce() -> R, R>(call: usize) -> ! {
     switch::arrived();
     let call = ptr::with_exposed_provenance_mut::<Call<F, R>>(call);
-    // SAFETY: the former stack waits, and leaves the call alone meanwhile.
+    // SAFETY: the former stack waits, and does not touch the call meanwhile.
     let call = unsafe { &mut *call };
     if let Some(code) = call.code.take() {
         call.result = Some(catch_unwind(AssertUnwindSafe(code)));
     }
-    // SAFETY: at the top: the former strand waits.
+    // SAFETY: at the top: the former stack waits.
     let onto = match unsafe { call.former.as_ref() } {
         Some(former) => Onto::Ours(former.stack()),
-        None => Onto::TheThreads,
+        None => Onto::ThreadStack,
     };
     // SAFETY: the former stack waits there; nothing is left in this frame.
     unsafe { switch::leave(call.back.get(), onto) }

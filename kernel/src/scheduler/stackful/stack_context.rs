@@ -1,28 +1,35 @@
-//! A strand: what runs on one of our stacks; how it is left standing, and how it goes on.
+//! Stack contexts: how a stack is suspended, and how it is resumed.
 //!
-//! Jobs are run by a *loop*, which itself runs on a stack of ours. A job that waits with its stack leaves
-//! the loop's stack standing, with the job's frames on it; a loop on a further stack goes on with other
-//! jobs. When the job is woken, whichever loop takes it leaves its own stack for good, and the old one goes
-//! on: first the job, then the loop below its frames. So at any moment a thread has one loop at work, and
-//! a wait costs two switches, no thread, and no allocation.
+//! Jobs are run by a *loop*, which itself runs on a stack of ours. When a job waits with its stack, [`suspend`] leaves
+//! the loop's stack as it is, with the job's frames on it, and switches to a new loop on another stack, which runs
+//! other jobs. When the job is woken, the loop that takes it calls [`resume`]: it leaves its own stack for good and
+//! switches to the suspended one. There the job continues, and after it the old loop below the job's frames. So a
+//! thread has one loop at work at any moment, and a wait costs two switches, no thread and no allocation.
 //!
-//! A fiber is simpler ([`crate::scheduler::stackful::fiber`]): its stack holds nothing but its own frames, and to wait it goes
-//! back to the loop that called it.
+//! ```text
+//!   job J waits:    stack A [ loop | J ]  suspend ──► stack B [ new loop ] runs other jobs
+//!   J is woken:     stack B takes J,      resume ───► stack A [ loop | J ] continues; B goes back to the stack pool
+//! ```
 //!
-//! The thread's own stack is the *base*: it waits in [`run_loop`] while a loop is at work, and says in its
-//! [`Duty`] what the loop has to do. A loop asks the base anew before each step, because a stack that was
-//! left under one base may go on under another.
+//! A fiber is simpler ([`crate::scheduler::stackful::fiber`]): its stack holds nothing but its own frames. To wait, it
+//! switches back to the loop that polled it; the next poll resumes it.
+//!
+//! The thread's own stack is the *base*: it waits in [`run_loop`] while a loop is at work, and its [`Duty`] defines
+//! what the loop does. A loop asks the base again before each step, because a stack that was suspended under one base
+//! may be resumed under another.
 //!
 //! # Safety
-//! - **at the top**: a strand lies at the top of its stack, above all frames, and lives as long as anything
-//!   runs or stands on the stack.
-//! - **bound**: a job whose strand stands is woken to the home of the thread that left it, so only that
-//!   thread goes on with it. Nothing else moves a strand to another thread.
-//! - **abandoned**: a loop that is left for good holds nothing that needs a destructor: the job that it was
-//!   about to run has passed to the strand that goes on, and everything else belongs to the base.
+//! - **at the top**: a context is at the top of its stack, above all frames, and lives as long as anything runs or is
+//!   suspended on the stack.
+//! - **pinned**: a job whose stack is suspended is woken to the pinned queue of the thread that suspended it, so only
+//!   that thread resumes it. Nothing else moves a context to another thread.
+//! - **abandoned**: a loop that is left for good holds nothing that needs a destructor: the job that it was about to
+//!   run has passed to the stack that resumes, and everything else belongs to the base.
 //! - **base**: a loop runs only while its base waits in `run_loop`, so what a step begins with is alive. A step may
-//!   end under another base, because a job in it may leave the stack: what is used after a job ran outlives every
-//!   stack of the thread (a crew's service, a test runtime's driver), and the other duties use nothing then.
+//!   end under another base, because a job in it may suspend the stack. What is used after a job ran therefore outlives
+//!   every stack of the thread (a pool thread's service, a test runtime's driver), and the other duties use nothing
+//!   then.
+//! - **its stack**: the argument for a fiber's stack, at the head of [`crate::scheduler::stackful::fiber`].
 
 #![allow(unsafe_code)]
 
@@ -43,7 +50,7 @@ use crate::{
             run,
         },
     },
-    stack::{self, Onto, Place, Stack, StackError, switch},
+    stack::{self, Onto, SavedSp, Stack, StackError, switch},
 };
 
 /// What runs on a stack.
@@ -53,52 +60,52 @@ pub(crate) enum StackKind {
     Loop,
     /// The frames of one fiber.
     Fiber,
-    /// A call that went on here from another stack, and returns there.
+    /// A call that continues here from another stack, and returns there.
     Segment,
 }
 
 /// The record at the top of a stack.
 #[repr(C, align(64))]
 pub(crate) struct StackContext {
-    /// Where it was left.
-    pub(crate) place: Cell<Place>,
-    /// For a fiber: where the place is noted at which the loop that called it goes on, and that loop's strand.
-    pub(crate) caller: Cell<(*const Place, *const StackContext)>,
-    /// The strand whose stack the frames began on: itself, but for a further one. Null: a thread's own stack.
+    /// Where it was suspended.
+    pub(crate) saved_sp: Cell<SavedSp>,
+    /// For a fiber: where the loop that called it resumes, and that loop's context.
+    pub(crate) caller: Cell<(*const SavedSp, *const StackContext)>,
+    /// The context of the stack on which the frames began: itself, except for a segment. Null: a thread's own stack.
     pub(crate) root: Cell<*const StackContext>,
-    /// Where a root's newest frames are, while it stands: on itself, or on a further strand.
+    /// Of a suspended root: the context of the stack with its newest frames, which is itself or a segment.
     newest: Cell<*const StackContext>,
-    /// The home of the thread that left it; while it stands.
+    /// While suspended: the pinned queue of the thread that suspended it.
     pinned: Cell<*const PinnedQueue>,
     pub(crate) kind: StackKind,
-    /// Whether it may go on with another thread than that which left it.
-    pub(crate) moves: Cell<bool>,
+    /// Whether another thread than the one that suspended it may resume it.
+    pub(crate) migrates: Cell<bool>,
     /// What a fiber's code keeps with its stack.
     pub(crate) word: Cell<*const ()>,
     stack: Stack,
 }
 
 impl StackContext {
-    /// Begins a strand on `stack`.
+    /// Begins a context on `stack`.
     #[inline(always)]
     pub(crate) fn on(stack: Stack, kind: StackKind) -> NonNull<StackContext> {
         let top = stack.top();
         // SAFETY: at the top: the stack is far larger than the record, and nothing runs on it.
-        let place = unsafe { top.cast::<StackContext>().sub(1) };
+        let record = unsafe { top.cast::<StackContext>().sub(1) };
         let stack_context = StackContext {
-            place: Cell::new(Place::NONE),
+            saved_sp: Cell::new(SavedSp::NONE),
             caller: Cell::new((ptr::null(), ptr::null())),
-            root: Cell::new(place.as_ptr()),
-            newest: Cell::new(place.as_ptr()),
+            root: Cell::new(record.as_ptr()),
+            newest: Cell::new(record.as_ptr()),
             pinned: Cell::new(ptr::null()),
             kind,
-            moves: Cell::new(false),
+            migrates: Cell::new(false),
             word: Cell::new(ptr::null()),
             stack,
         };
         // SAFETY: as above; the top is a multiple of 64.
-        unsafe { place.write(stack_context) };
-        place
+        unsafe { record.write(stack_context) };
+        record
     }
 
     /// Where the frames begin: right below the record.
@@ -108,10 +115,10 @@ impl StackContext {
         stack_context.cast()
     }
 
-    /// Takes the stack, on which nothing runs any more.
+    /// Takes the stack, on which nothing runs any longer.
     ///
     /// # Safety
-    /// Called once, as the last access to the strand.
+    /// Called once, as the last access to the context.
     #[inline(always)]
     pub(crate) unsafe fn into_stack(stack_context: NonNull<StackContext>) -> Stack {
         // SAFETY: the caller's promise.
@@ -119,10 +126,10 @@ impl StackContext {
         stack_context.stack
     }
 
-    /// The strand on which it goes on: where its newest frames are.
+    /// The context with the newest frames, on whose stack it resumes.
     #[inline(always)]
     pub(crate) fn newest(&self) -> &StackContext {
-        // SAFETY: at the top: the newest strand of a root that stands does so too.
+        // SAFETY: at the top: the newest context of a suspended root is suspended too.
         unsafe { &*self.newest.get() }
     }
 
@@ -131,7 +138,7 @@ impl StackContext {
         &self.stack
     }
 
-    /// Whose thread goes on with it; null while it runs.
+    /// The queue of the thread that resumes it; null while it runs.
     #[inline(always)]
     pub(crate) fn pinned(&self) -> *const PinnedQueue {
         self.pinned.get()
@@ -148,38 +155,38 @@ impl StackContext {
 
     /// The stack of `job` is no longer suspended.
     pub(crate) fn resume_job(&self, job: &job::Header) {
-        // SAFETY: bound: this is the home's thread.
+        // SAFETY: pinned: this is the queue's thread.
         let pinned = unsafe { &*self.pinned.replace(ptr::null()) };
         pinned.count_pinned(PinChange::Unpinned);
         job.clear_place(place::SUSPENDED);
     }
 }
 
-/// What a thread's loop has to do, a step at a time.
+/// What a thread's loop does, one step at a time.
 pub(crate) trait Duty {
     /// One step. What it uses after a job ran must outlive every stack of the thread; see *base*.
     fn step(&self, cx: &Context) -> Flow;
 }
 
-/// Whether a loop goes on.
+/// What a loop does after a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Flow {
-    /// With a further step.
+    /// Another step.
     Continue,
-    /// The base goes on.
+    /// It ends, and the base continues.
     End,
 }
 
 /// A thread's own stack, while a loop is at work for it.
 pub(crate) struct Base<'a> {
-    place: Cell<Place>,
-    /// The strand that it is itself; null for the thread's own stack.
+    saved_sp: Cell<SavedSp>,
+    /// The context of its stack; null for the thread's own stack.
     stack_context: *const StackContext,
     duty: &'a dyn Duty,
     panic: Cell<Option<Box<dyn Any + Send>>>,
 }
 
-/// Lets a loop do `duty`, on a stack of `class`; returns when the loop has ended.
+/// Runs a loop that does `duty`, on a stack of `class`. Returns when the loop has ended.
 ///
 /// # Panics
 /// If a step does.
@@ -193,21 +200,21 @@ pub(crate) fn run_loop(cx: &Context, class: u32, duty: &dyn Duty) {
         }
     };
     let base = Base {
-        place: Cell::new(Place::NONE),
+        saved_sp: Cell::new(SavedSp::NONE),
         stack_context: cx.stack_context(),
         duty,
         panic: Cell::new(None),
     };
     let stack_context = StackContext::on(stack, StackKind::Loop);
     let base_before = cx.set_base(ptr::from_ref(&base).cast());
-    let strand_before = cx.set_stack_context(stack_context.as_ptr());
+    let context_before = cx.set_stack_context(stack_context.as_ptr());
     // SAFETY: nothing runs on the new stack.
     let begin = unsafe { switch::begin(StackContext::frames(stack_context), begin_loop) };
     // SAFETY: at the top.
     let onto = Onto::Ours(unsafe { stack_context.as_ref() }.stack());
-    // SAFETY: whoever goes on here does so on this thread, because a loop never changes threads.
-    unsafe { stack::switch(base.place.as_ptr(), begin, onto, 0) };
-    cx.set_stack_context(strand_before);
+    // SAFETY: the loop that switches back here is on this thread, because a loop never changes threads.
+    unsafe { stack::switch(base.saved_sp.as_ptr(), begin, onto, 0) };
+    cx.set_stack_context(context_before);
     cx.set_base(base_before);
     cx.give_abandoned();
     if let Some(payload) = base.panic.take() {
@@ -215,13 +222,13 @@ pub(crate) fn run_loop(cx: &Context, class: u32, duty: &dyn Duty) {
     }
 }
 
-/// The first function of a loop's stack. `job`: the address of a job that has just left its stack, and
-/// whose poll is to be settled here; or zero.
+/// The first function of a loop's stack. `job`: the address of a job that has just been suspended, and that the new
+/// loop must park; or zero.
 extern "C" fn begin_loop(job: usize) -> ! {
     switch::arrived();
     let cx = context::here();
     if let Some(job) = NonNull::new(ptr::with_exposed_provenance_mut(job)) {
-        // SAFETY: the job was running when it left its stack, so this thread has its right to run.
+        // SAFETY: the job was running when it was suspended, so this thread has its right to run.
         run::park(cx, unsafe { Runnable::new(JobPtr::from_raw(job)) });
         cx.set_job(None);
     }
@@ -229,33 +236,33 @@ extern "C" fn begin_loop(job: usize) -> ! {
         // SAFETY: base.
         while unsafe { &*cx.base() }.duty.step(cx) == Flow::Continue {}
     }));
-    // SAFETY: base: it may be another one than at the start.
+    // SAFETY: base: it may be another base than at the start.
     let base = unsafe { &*cx.base() };
     base.panic.set(ran.err());
     abandon(cx);
-    // SAFETY: at the top: a base may run on another strand.
+    // SAFETY: at the top: a base may be on a stack of ours too.
     let onto = match unsafe { base.stack_context.as_ref() } {
         Some(stack_context) => Onto::Ours(&stack_context.stack),
-        None => Onto::TheThreads,
+        None => Onto::ThreadStack,
     };
     // SAFETY: the base waits there; nothing is left on this stack.
-    unsafe { switch::leave(base.place.get(), onto) }
+    unsafe { switch::leave(base.saved_sp.get(), onto) }
 }
 
-/// The running stack will be left for good: whoever goes on next gives it back.
+/// The running stack is about to be left for good: the stack that resumes next gives it back.
 fn abandon(cx: &Context) {
     let stack_context =
-        NonNull::new(cx.stack_context().cast_mut()).expect("a loop runs on a strand");
-    // SAFETY: at the top; the loop's frames need the record no more.
+        NonNull::new(cx.stack_context().cast_mut()).expect("a loop runs on a stack of ours");
+    // SAFETY: at the top; the loop's frames no longer need the record.
     cx.set_abandoned(unsafe { StackContext::into_stack(stack_context) });
 }
 
-/// The root of the strand on which the thread runs, if that can be left standing.
+/// The root of the stack on which the thread runs. None on a stack that cannot be suspended: a thread's own.
 #[inline(always)]
 pub(crate) fn root(cx: &Context) -> Option<&'static StackContext> {
     // SAFETY: at the top: the caller runs on it.
     let stack_context = unsafe { cx.stack_context().as_ref() }?;
-    // SAFETY: at the top: a further strand's root waits for it to return.
+    // SAFETY: at the top: the root of a segment waits for it to return.
     unsafe { stack_context.root.get().as_ref() }
 }
 
@@ -265,9 +272,9 @@ pub(crate) fn stack(cx: &Context) -> Option<&Stack> {
     unsafe { cx.stack_context().as_ref() }.map(StackContext::stack)
 }
 
-/// Leaves the running stack, whose root is `root`, standing until `job`, which runs on it, is woken. A fiber goes
-/// back to its caller; below any other job a new loop takes over. On the strand's thread, in a poll of `job`, not
-/// while unwinding.
+/// Suspends the running stack, whose root is `root`, until `job`, which runs on it, is woken. A fiber switches back to
+/// its caller; for any other job a new loop takes over the thread. Only in a poll of `job`; while the stack unwinds,
+/// only inside [`Context::suspend_unwinding`].
 ///
 /// # Errors
 /// If there is no stack for the loop; nothing has happened then.
@@ -282,9 +289,9 @@ pub(crate) fn suspend(cx: &Context, root: &StackContext, job: JobPtr) -> Result<
             suspend_fiber(root);
             Ok(())
         }
-        StackKind::Loop | StackKind::Segment => suspend_below_a_loop(cx, root, job),
+        StackKind::Loop | StackKind::Segment => suspend_under_new_loop(cx, root, job),
     };
-    // Asked for anew: a fiber that moves may be on another thread.
+    // Read again: a fiber that migrates may be on another thread.
     let cx = context::again();
     cx.set_stack_context(newest);
     cx.set_thread_fork(fork);
@@ -292,7 +299,7 @@ pub(crate) fn suspend(cx: &Context, root: &StackContext, job: JobPtr) -> Result<
     suspended
 }
 
-fn suspend_below_a_loop(
+fn suspend_under_new_loop(
     cx: &Context,
     stack_context: &StackContext,
     job: JobPtr,
@@ -300,7 +307,9 @@ fn suspend_below_a_loop(
     let next = StackContext::on(stack::take(stack_context.stack.class())?, StackKind::Loop);
     // SAFETY: the caller runs the job.
     let header = unsafe { job.header() };
-    let pinned = cx.pinned_here().expect("a thread with a loop has a home");
+    let pinned = cx
+        .pinned_here()
+        .expect("a thread with a loop has a pinned queue");
     stack_context.suspend_job(header, pinned);
     cx.set_stack_context(next.as_ptr());
     // SAFETY: nothing runs on the new stack.
@@ -308,44 +317,44 @@ fn suspend_below_a_loop(
     // SAFETY: at the top.
     let onto = Onto::Ours(unsafe { next.as_ref() }.stack());
     let address = job.as_raw().as_ptr().expose_provenance();
-    // SAFETY: bound: the same thread goes on here.
-    unsafe { stack::switch(stack_context.place.as_ptr(), begin, onto, address) };
+    // SAFETY: pinned: the same thread resumes here.
+    unsafe { stack::switch(stack_context.saved_sp.as_ptr(), begin, onto, address) };
     cx.give_abandoned();
     stack_context.resume_job(header);
     Ok(())
 }
 
-/// Resumes the stack of a loop, which `stack_context` is the context of. The loop that calls is left for good; the right to run
-/// the job passes from its frames to those that are suspended.
+/// Resumes the suspended stack of a loop. The calling loop is left for good; the right to run the job passes from its
+/// frames to the resumed ones.
 pub(crate) fn resume(cx: &Context, stack_context: &StackContext) -> ! {
-    let (place, onto) = (
-        stack_context.place.get(),
+    let (saved_sp, onto) = (
+        stack_context.saved_sp.get(),
         Onto::Ours(&stack_context.newest().stack),
     );
     abandon(cx);
-    // SAFETY: bound, and abandoned; the stack is suspended at this place until now.
-    unsafe { switch::leave(place, onto) }
+    // SAFETY: pinned, and abandoned; the stack is suspended there until now.
+    unsafe { switch::leave(saved_sp, onto) }
 }
 
-/// Where whoever called the fiber goes on, and on which stack.
+/// Where the fiber's caller resumes, and on which stack.
 #[inline(always)]
-pub(crate) fn caller(stack_context: &StackContext) -> (Place, Onto<'_>) {
-    let (place, on) = stack_context.caller.get();
-    // SAFETY: its stack: whoever called waits in its call, and so does the strand that it runs on.
+pub(crate) fn caller(stack_context: &StackContext) -> (SavedSp, Onto<'_>) {
+    let (saved_sp, on) = stack_context.caller.get();
+    // SAFETY: its stack: the caller waits in its call, and so does the stack that it runs on.
     let onto = match unsafe { on.as_ref() } {
         Some(on) => Onto::Ours(on.stack()),
-        None => Onto::TheThreads,
+        None => Onto::ThreadStack,
     };
     // SAFETY: as above.
-    (unsafe { *place }, onto)
+    (unsafe { *saved_sp }, onto)
 }
 
-/// Leaves the running fiber's stack until its job is woken.
-// Not inlined: a fiber that moves comes back on another thread, and nothing that depends on the thread may be
-// kept in a register over the switch.
+/// Suspends the running fiber's stack until its job is woken.
+// Not inlined: a fiber that migrates resumes on another thread, and nothing that depends on the thread may be kept in a
+// register over the switch.
 #[inline(never)]
 fn suspend_fiber(stack_context: &StackContext) {
     let (caller, onto) = caller(stack_context);
-    // SAFETY: its stack: whoever called waits at its place, and the job's next poll goes on here.
-    unsafe { stack::switch(stack_context.place.as_ptr(), caller, onto, 0) };
+    // SAFETY: its stack: the caller waits there, and the job's next poll resumes here.
+    unsafe { stack::switch(stack_context.saved_sp.as_ptr(), caller, onto, 0) };
 }

@@ -1,16 +1,17 @@
 //! Waiting with the stack: `block_on` and `wait()`, from any context.
 //!
-//! - Inside a job the job's stack is left standing, and the thread goes on with other jobs on a further one
+//! - Inside a job, the job's stack is suspended, and the thread runs other jobs on another stack
 //!   ([`crate::scheduler::stackful::stack_context`]). The job is woken, cancelled and reported as one that awaits.
-//! - On a foreign thread the thread parks, and meanwhile runs the jobs that are bound to it.
-//! - A wait in a destructor, while the thread unwinds, blocks the OS thread: what is unwound is counted by
-//!   thread, and another job's lock guards would be poisoned by it. The worker's right goes to a stand-in
-//!   first. Only when others are to run on that very thread, for one of which it may wait, it leaves its
-//!   stack standing nevertheless. The thread is blocked, too, where no stack can be had, and while a join waits for a half that computes
-//!   elsewhere ([`hold_in`]): its caller may hold a lock of `std`.
+//! - A foreign thread parks, and meanwhile runs the jobs that are pinned to it.
+//! - A wait in a destructor, while the thread unwinds, blocks the OS thread. The standard library counts unwindings by
+//!   thread, so another job's lock guards would be poisoned there. The worker is handed to a spare thread first. The
+//!   stack is suspended all the same when jobs are runnable that are pinned to this very thread, because the wait may
+//!   be for one of them.
+//! - The thread is also blocked when no stack is available, and while a join waits for a stolen job that computes
+//!   elsewhere ([`hold_in`]): the caller of the join may hold a lock of `std`.
 //!
-//! Cancelling a job that is in `wait()` unwinds its stack, once, with a private payload; never while it
-//! is already unwinding.
+//! Cancelling a job that is in `wait()` unwinds its stack, once, with a private payload; never while the stack is
+//! already unwinding.
 
 #![allow(unsafe_code)]
 
@@ -37,14 +38,14 @@ use crate::{
     },
 };
 
-/// Whether a job runs the caller.
+/// Whether the caller runs in a job.
 #[inline]
 pub fn is_in_job() -> bool {
     context::again().job().is_some()
 }
 
-/// Runs `future` on the calling thread until it is done, with the current runtime: the one that runs
-/// the caller, else the default one. See [`Runtime::block_on`].
+/// Runs `future` on the calling thread until it is done, with the current runtime: the one that runs the caller, or
+/// else the default one. See [`Runtime::block_on`](crate::Runtime::block_on).
 pub fn block_on<F: Future>(future: F) -> F::Output {
     match context::with(|cx| cx.shared().map(Shared::id))
         .and_then(crate::scheduler::workers::shared::find)
@@ -54,12 +55,12 @@ pub fn block_on<F: Future>(future: F) -> F::Output {
     }
 }
 
-/// As [`Runtime::block_on`].
+/// As [`Runtime::block_on`](crate::Runtime::block_on).
 pub(crate) fn block_on_in<F: Future>(shared: &Arc<Shared>, future: F) -> F::Output {
     let future = pin!(future);
     match context::again().job() {
         Some(job) => wait_in_job(job, future),
-        None => crate::scheduler::stackful::wait::foreign_thread::wait_outside(
+        None => crate::scheduler::stackful::wait::foreign_thread::wait_on_foreign_thread(
             shared,
             future,
             Meanwhile::RunsPinned,
@@ -67,10 +68,10 @@ pub(crate) fn block_on_in<F: Future>(shared: &Arc<Shared>, future: F) -> F::Outp
     }
 }
 
-/// As [`block_on_in`], for a fork that waits for its parts: the OS thread is held, because a job that ran there
-/// meanwhile could want a lock of `std` that who forked holds, and would hold the thread for good. But if the parts
-/// themselves wait, as `parts_wait` says, what they wait for may be bound to this thread: when something is to run
-/// here then, nothing comes back, and the caller is to wait in the other way. A foreign thread runs that itself.
+/// [`block_on_in`] for a fork that waits for its parts. It holds the OS thread: a job that ran there meanwhile could
+/// want a lock of `std` that the forking code holds, and would then hold the thread for good. But once the parts wait
+/// themselves, which `parts_wait` reports, what they wait for may be pinned to this thread. If such a job is runnable,
+/// this returns `None`, and the caller must wait in the other way. A foreign thread runs the job itself.
 pub(crate) fn hold_in<F: Future>(
     shared: &Arc<Shared>,
     future: Pin<&mut F>,
@@ -97,7 +98,7 @@ pub(crate) fn hold_in<F: Future>(
         None => {
             let meanwhile = Meanwhile::Holds(parts_wait);
             Some(
-                crate::scheduler::stackful::wait::foreign_thread::wait_outside(
+                crate::scheduler::stackful::wait::foreign_thread::wait_on_foreign_thread(
                     shared, future, meanwhile,
                 ),
             )
@@ -108,17 +109,17 @@ pub(crate) fn hold_in<F: Future>(
 /// What a foreign thread does while it waits.
 #[derive(Clone, Copy)]
 enum Meanwhile<'a> {
-    /// It runs the jobs that are bound to it.
+    /// It runs the jobs that are pinned to it.
     RunsPinned,
-    /// It parks, unless the parts that it waits for wait themselves: as in [`hold_in`].
+    /// It parks, unless the parts that it waits for wait themselves, as in [`hold_in`].
     Holds(&'a dyn Fn() -> bool),
 }
 
-/// As [`Wait::wait`](crate::Wait::wait), but a cancel of the running job does not end it: that is told, once, to
-/// `cancelled`, and the wait goes on to the end of its future. For who must not leave before others have ended.
+/// [`Wait::wait`](crate::Wait::wait) that a cancel of the running job does not end: it calls `cancelled` once, and the
+/// wait continues until its future is done. For callers that must outlive what they lent out.
 pub fn wait_to_the_end<F: Future>(future: F, cancelled: impl FnMut()) -> F::Output {
     let mut future = pin!(future);
-    // Who is being unwound already was cancelled for other reasons than this wait.
+    // A cancel of a job that unwinds already was not meant for this wait.
     let unwinds = context::again().job().is_some_and(|job| {
         // SAFETY: the caller runs the job.
         is_unwinding(unsafe { job.header() })
@@ -127,22 +128,22 @@ pub fn wait_to_the_end<F: Future>(future: F, cancelled: impl FnMut()) -> F::Outp
     let shield = Shield::begin();
     let mut unwinding = None;
     let output = loop {
-        // A test runtime in which nothing can run any more panics. Whoever calls this relies on the end all the
-        // same, so what is waited for is cancelled first; if it does not end even then, nobody may go on.
-        let told = poll_fn(|cx| {
+        // A test runtime in which nothing can run panics. The caller relies on the end of the wait all the same, so
+        // what it waits for is cancelled first. If that does not end the wait either, nothing may continue.
+        let notifying = poll_fn(|cx| {
             if !unwinds && context::again().job().is_some_and(is_cancelled) {
-                cancelled.tell();
+                cancelled.call();
             }
             future.as_mut().poll(cx)
         });
-        match catch_unwind(AssertUnwindSafe(|| block_on(told))) {
+        match catch_unwind(AssertUnwindSafe(|| block_on(notifying))) {
             Ok(output) => break output,
             Err(payload) if unwinding.is_none() => {
-                cancelled.tell();
+                cancelled.call();
                 unwinding = Some(payload);
             }
             Err(_) => {
-                eprintln!("weald: a scope cannot end, and what it lent out is still in use");
+                eprintln!("weald: a scope cannot end while what it lent out is in use; aborting");
                 std::process::abort();
             }
         }
@@ -154,8 +155,8 @@ pub fn wait_to_the_end<F: Future>(future: F, cancelled: impl FnMut()) -> F::Outp
     }
 }
 
-/// Unwinds the running job if it was cancelled, as a [`wait()`](crate::Wait::wait) would; for code that has none.
-/// Outside of jobs, and while the stack unwinds already, it does nothing.
+/// Unwinds the running job if it was cancelled, as a [`wait()`](crate::Wait::wait) would. For code that does not wait.
+/// Does nothing outside of jobs and while the stack unwinds already.
 pub fn cancel_point() {
     if let Some(job) = context::again().job() {
         // SAFETY: the caller runs the job.
@@ -168,18 +169,18 @@ fn is_cancelled(job: JobPtr) -> bool {
     unsafe { job.header() }.state.is_cancelled()
 }
 
-/// Something that is told once.
+/// A closure that is called once, at the first of several occasions.
 struct CalledOnce<F>(Option<F>);
 
 impl<F: FnMut()> CalledOnce<F> {
-    fn tell(&mut self) {
-        if let Some(mut tell) = self.0.take() {
-            tell();
+    fn call(&mut self) {
+        if let Some(mut code) = self.0.take() {
+            code();
         }
     }
 }
 
-/// While it lives, no wait of the running job is unwound for a cancel.
+/// While it lives, a cancel unwinds no wait of the running job.
 struct Shield(Option<JobRef>);
 
 impl Shield {
@@ -200,9 +201,9 @@ impl Drop for Shield {
     }
 }
 
-/// Gives way with the stack: the running job goes behind all others, and goes on when they had their turn. Where
-/// its stack may not be left (while it unwinds) it gives its worker to another thread instead. Outside
-/// of jobs it does nothing.
+/// Yields with the stack: the running job goes behind all others, and resumes after they had their turn. Where its stack
+/// must not be suspended (while it unwinds), it hands its worker to another thread instead. Outside of jobs it does
+/// nothing.
 ///
 /// # Panics
 /// Does not return to a job that is cancelled: its stack is unwound.
@@ -213,13 +214,13 @@ pub fn yield_with_stack() {
         Some(root) if may_suspend(cx) => root,
         _ => return blocking(thread::yield_now),
     };
-    // SAFETY: the thread that runs a job keeps it alive; so does its stack while it stands.
+    // SAFETY: the thread that runs a job keeps it alive; so does its stack while it is suspended.
     unwind_if_cancelled(unsafe { job.header() });
-    let mut noted = Noted::begin(cx);
+    let mut saved = SavedFlags::begin(cx);
     cx.yield_job();
-    // Without a stack for a loop nobody can have a turn.
-    noted.suspended = stack_context::suspend(cx, root, job).is_ok();
-    drop(noted);
+    // Without a stack for a loop, no other job can run.
+    saved.suspended = stack_context::suspend(cx, root, job).is_ok();
+    drop(saved);
     // SAFETY: as above.
     unwind_if_cancelled(unsafe { job.header() });
 }
@@ -229,7 +230,7 @@ pub(crate) fn wait_in_job<F: Future>(job: JobPtr, mut future: Pin<&mut F>) -> F:
     let cx = context::here();
     let root = match stack_context::root(cx) {
         Some(root) if may_suspend(cx) => root,
-        Some(root) if may_suspend_at_last(cx, root) => {
+        Some(root) if may_suspend_unwinding(cx, root) => {
             let begun = Instant::now();
             let others_wait = || {
                 begun.elapsed() >= block::LOOK
@@ -244,16 +245,18 @@ pub(crate) fn wait_in_job<F: Future>(job: JobPtr, mut future: Pin<&mut F>) -> F:
         }
         _ => return block::block_in_job(future),
     };
-    // SAFETY: the thread that runs a job keeps it alive; so does its stack while it stands.
+    // SAFETY: the thread that runs a job keeps it alive; so does its stack while it is suspended.
     let header = unsafe { job.header() };
     let unwinds = cx.is_panicking();
     // SAFETY: as above; the waker leaves this frame only as clones with counts of their own.
     let waker = unsafe { waker::borrowed(job) };
-    let mut noted = Noted::begin(cx);
+    let mut saved = SavedFlags::begin(cx);
     loop {
         unwind_if_cancelled(header);
-        if let Poll::Ready(output) = poll_apart(future.as_mut(), &mut Context::from_waker(&waker)) {
-            // The job goes on, and its next wait may be one that notes nothing.
+        if let Poll::Ready(output) =
+            poll_in_own_frame(future.as_mut(), &mut Context::from_waker(&waker))
+        {
+            // The job continues, and its next wait may be one that notes nothing.
             header.set_waits_for(0);
             return output;
         }
@@ -268,53 +271,53 @@ pub(crate) fn wait_in_job<F: Future>(job: JobPtr, mut future: Pin<&mut F>) -> F:
             report::no_stack(&error);
             return block::block_in_job(future);
         }
-        noted.suspended = true;
+        saved.suspended = true;
     }
 }
 
-/// Polls in a frame of its own: what a poll keeps in registers of its thread must not be kept over a switch.
+/// Polls in a frame of its own, so that nothing that depends on the thread stays in a register over a switch.
 #[inline(never)]
-fn poll_apart<F: Future>(future: Pin<&mut F>, cx: &mut Context<'_>) -> Poll<F::Output> {
+fn poll_in_own_frame<F: Future>(future: Pin<&mut F>, cx: &mut Context<'_>) -> Poll<F::Output> {
     future.poll(cx)
 }
 
-/// What the poll in which a wait happens has noted before it; comes back with the end of the wait.
-struct Noted {
+/// What the poll had noted in the context when a wait began in it; restored when the wait ends.
+struct SavedFlags {
     before: (bool, bool),
     suspended: bool,
 }
 
-impl Noted {
-    fn begin(cx: &context::Context) -> Noted {
-        Noted {
+impl SavedFlags {
+    fn begin(cx: &context::Context) -> SavedFlags {
+        SavedFlags {
             before: cx.begin_wait(),
             suspended: false,
         }
     }
 }
 
-impl Drop for Noted {
+impl Drop for SavedFlags {
     #[inline]
     fn drop(&mut self) {
-        // Asked for anew: a fiber that moves may be on another thread.
+        // Read again: a fiber that migrates may be on another thread.
         context::again().end_wait(self.before, self.suspended);
     }
 }
 
-/// Whether a stack of the calling thread may be left standing: not while it unwinds or ends a job from elsewhere,
-/// and only if the thread has a home to which its job can be woken.
+/// Whether the running stack may be suspended: not while it unwinds or ends a job that it does not run, and only if the
+/// thread has a pinned queue to which its job can be woken.
 fn may_suspend(cx: &context::Context) -> bool {
     !cx.pinned_ptr().is_null() && !cx.is_ending() && !cx.is_panicking()
 }
 
-/// Whether the stack may be left standing although it unwinds, when others are to run on its thread: what it waits
-/// for may be one of them. The others then find `std::thread::panicking` true. Not a stack
-/// that moves: unwindings are counted by thread.
-fn may_suspend_at_last(cx: &context::Context, root: &stack_context::StackContext) -> bool {
-    !cx.pinned_ptr().is_null() && !cx.is_ending() && !root.moves.get()
+/// Whether the stack may be suspended although it unwinds, when other jobs must run on its thread, for one of which it
+/// may wait. Those jobs then find `std::thread::panicking` true. Not a stack that migrates: unwindings are counted by
+/// thread.
+fn may_suspend_unwinding(cx: &context::Context, root: &stack_context::StackContext) -> bool {
+    !cx.pinned_ptr().is_null() && !cx.is_ending() && !root.migrates.get()
 }
 
-/// Whether a cancel may not unwind the running job (again).
+/// Whether a cancel must not unwind the running job, because it unwinds or has unwound already.
 fn is_unwinding(job: &Header) -> bool {
     context::again().is_panicking()
         || context::again().is_dropping()

@@ -1,8 +1,10 @@
-//! The threads that lost their right, with the job that each is in, until that poll ends.
+//! Detached threads: those that are in a job and no longer own a worker, each with its job, until that poll ends.
 //!
-//! One that computes is lowered in the system's priority as soon as cores are short: when more threads compute than
-//! there are cores, counting those that serve workers ([`priority`]). The monitor looks each round. One that is in a
-//! fork counts, but keeps its priority: no more of these compute than there are workers, and they wait for each other.
+//! A thread is detached when the monitor retakes its worker, or when it hands its worker off because it blocks.
+//!
+//! The monitor looks at them each round. When more threads compute than there are cores, counting those that serve
+//! workers, it lowers the priority of the detached ones that compute ([`priority`]). A thread in a fork counts, but
+//! keeps its priority: no more of these compute than there are workers, and they wait for each other.
 
 use crate::{
     job::JobRef,
@@ -11,29 +13,29 @@ use crate::{
     sys::{Mutex, lock},
 };
 
-/// All of a runtime.
+/// The detached threads of a runtime.
 pub(crate) struct DetachedThreads {
     threads: Mutex<Vec<DetachedThread>>,
     /// How many cores the runtime may use.
     cores: usize,
-    /// The priority that its threads begin with.
+    /// The priority that its threads start with.
     normal: i32,
 }
 
 struct DetachedThread {
     number: u32,
     job: JobRef,
-    does: Activity,
+    activity: Activity,
 }
 
-/// What a relieved thread does, as far as the system said when it was relieved.
+/// What a detached thread does, according to the system when it was detached.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Activity {
     Block,
     /// It is in a fork, and keeps its priority.
     Fork,
     Compute,
-    /// It computes, and was lowered.
+    /// It computes, at a lower priority.
     ComputeLowered,
 }
 
@@ -46,44 +48,48 @@ impl DetachedThreads {
         }
     }
 
-    /// A thread is relieved, and does not know it yet or has announced it.
-    pub(crate) fn add(&self, number: u32, job: JobRef, does: Activity) {
-        lock(&self.threads).push(DetachedThread { number, job, does });
+    /// Adds a thread whose worker was just retaken or handed off.
+    pub(crate) fn add(&self, number: u32, job: JobRef, activity: Activity) {
+        lock(&self.threads).push(DetachedThread {
+            number,
+            job,
+            activity,
+        });
     }
 
-    /// The calling thread, which has this number, has ended its poll. False if it has to be raised again and the
-    /// system does not allow it.
+    /// The calling thread, which has this number, has ended its poll. False if its priority was lowered and the system
+    /// does not allow to raise it.
     pub(crate) fn end(&self, number: u32) -> bool {
-        // First out of the list: from then on nobody lowers it.
+        // Out of the list first: the monitor can no longer lower it.
         lock(&self.threads).retain(|thread| thread.number != number);
         priority::restore(self.normal)
     }
 
-    /// Lowers those that compute, if cores are short while so many workers are busy.
+    /// Lowers the priority of those that compute, if with `busy_workers` they are more than the cores.
     pub(crate) fn lower_if_crowded(&self, busy_workers: usize) {
         let mut threads = lock(&self.threads);
         let computing = threads
             .iter()
-            .filter(|thread| thread.does != Activity::Block);
+            .filter(|thread| thread.activity != Activity::Block);
         if computing.count() + busy_workers <= self.cores {
             return;
         }
         for thread in &mut *threads {
-            if thread.does == Activity::Compute {
+            if thread.activity == Activity::Compute {
                 priority::lower(thread.number, self.normal);
-                thread.does = Activity::ComputeLowered;
+                thread.activity = Activity::ComputeLowered;
             }
         }
     }
 
-    /// Whether a job holds a thread otherwise than in `wait()`.
+    /// Whether a job holds a thread outside of `wait()`.
     pub(crate) fn is_any_stuck(&self) -> bool {
         let threads = lock(&self.threads);
         let mut jobs = threads.iter().map(|thread| &thread.job);
         jobs.any(|job| !job.header().state.is_waiting())
     }
 
-    /// The jobs that hold a thread at this moment, by name.
+    /// The names of the jobs that hold a thread at this moment.
     pub(crate) fn jobs(&self) -> Vec<JobName> {
         let threads = lock(&self.threads);
         let jobs = threads.iter().map(|thread| &thread.job);

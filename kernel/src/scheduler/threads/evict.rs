@@ -1,4 +1,4 @@
-//! Ending the jobs that may run on one thread only, when that thread is about to leave.
+//! Ending the jobs that are pinned to a thread, when the thread is about to leave the runtime.
 
 use std::{sync::Arc, thread};
 
@@ -10,26 +10,25 @@ use crate::{
     },
 };
 
-/// Ends every job that lives at `pinned`, whose thread is about to leave. The home's thread only, on the
-/// stack that the system gave it. Waits for those that take their time: a stack with live frames can be
-/// unwound here only.
+/// Ends every job that is pinned to the thread of `pinned`, which is about to leave. On that thread only, and on its
+/// own stack. Waits for jobs that take their time: a stack with live frames can be unwound only here.
 pub(crate) fn evict(shared: &Shared, pinned: &Arc<PinnedQueue>) {
     let cx = context::here();
-    let place = context::nested_run::OuterRun::new();
-    let _nested = cx.begin_nested(&place);
-    let lives_here = |job: &JobRef| {
+    let outer = context::nested_run::OuterRun::new();
+    let _nested = cx.begin_nested(&outer);
+    let is_pinned_here = |job: &JobRef| {
         job.header().is_pinned_to(pinned) || (shared.is_driven() && job.header().is_suspended())
     };
     while pinned.has_pinned_jobs() {
-        for job in shared.live_jobs().into_iter().filter(lives_here) {
+        for job in shared.live_jobs().into_iter().filter(is_pinned_here) {
             cancel::cancel(&job);
         }
         match pinned.has_runnable() {
             true => stack_context::run_loop(cx, shared.stack_class(), &RunPinned(&|| false)),
-            // Whoever wakes a resident unparks this thread.
+            // The wake of a pinned job unparks this thread.
             false => thread::park(),
         }
     }
-    // Only now: until the last resident has ended, whoever wakes one must find its home open.
+    // Only now: until the last pinned job has ended, a wake must find the queue open.
     pinned.close();
 }

@@ -1,18 +1,22 @@
-//! The monitor: a thread that looks at every worker each few milliseconds, so that a job that blocks
-//! or computes stops nobody else.
+//! The monitor: a thread that checks every worker every few milliseconds, so that a job that blocks or computes stops
+//! no other job. It is the `sysmon` of Go's scheduler; here a stuck worker is retaken.
 //!
-//! Steps of a round, for each worker whose holder is in the same run of the same job as a round ago:
-//! 1. After a tick, if a neighbour sleeps: what lies overdue (the next slot, due timers, what the
-//!    reactor reports) is taken out and given to the injector, from which the neighbour takes it.
-//! 2. After the bound, if the thread really ran or was blocked that long, rather than waiting for a
-//!    core: the worker's right goes to a stand-in, and the job is reported, once for each time.
+//! Steps of a round ([`observe`]), for each worker whose owner is in the same run of the same job as a round ago:
+//! 1. After a tick, if another worker sleeps ([`take_overdue`]): moves what is overdue (the next slot, the overflow
+//!    queue, due timers, reports of the reactor) to the injector, where the other worker finds it.
+//! 2. After `stuck_after`, if the thread really ran or was blocked that long, and did not just wait for a core
+//!    ([`retake`]): revokes the lease, hands the worker to a spare thread, and reports the job, each time it happens.
 //!
-//! The judgement asks the system about the thread: one that is blocked (`/proc/…/stat`) is stuck; one that
-//! is runnable is stuck only if it was on a core for most of the time (`/proc/…/schedstat`), and else
-//! just waits for one. Where these files are missing the wall clock decides.
+//! Retaking a worker, in order: [`revoke`] locks the core as a foreign thread, checks that the run word still names
+//! the stuck run, adds the thread to the detached ones, clears the run word, and moves to the next lease. Then
+//! [`serve::hand_off`] gives the new lease to a spare thread. The stuck thread gets `Revoked` when it next takes the
+//! lock, and becomes a spare thread itself.
 //!
-//! While every worker sleeps, so does the monitor. Rounds are shortest while one worker is busy and
-//! another sleeps.
+//! The system decides whether a thread is stuck. A thread that is blocked (`/proc/…/stat`) is. A runnable thread is
+//! stuck only if it was on a core for most of the time (`/proc/…/schedstat`); otherwise it waits for a core. Where
+//! these files are missing, the wall clock decides.
+//!
+//! While every worker sleeps, so does the monitor. Rounds are shortest while one worker is busy and another sleeps.
 
 #![allow(unsafe_code)]
 
@@ -36,12 +40,12 @@ use crate::{
     timer::{clock::TICK, due::Due},
 };
 
-/// Between rounds while a neighbour could take what is overdue: short enough that two rounds and a
-/// wake-up fit into two ticks.
+/// The pause between rounds while another worker could take what is overdue: short enough that two rounds and a wake-up
+/// fit into two ticks.
 const WATCHFUL: Duration = Duration::from_micros(750);
 /// The longest pause between two rounds while all workers are busy.
 const CALM: Duration = Duration::from_micros(2500);
-/// So many rounds in which all workers slept, and the monitor sleeps too.
+/// After so many rounds in which all workers slept, the monitor sleeps too.
 const QUIET_ROUNDS: u32 = 20;
 
 fn all_sleep(shared: &Shared) -> bool {
@@ -70,17 +74,17 @@ pub(crate) fn start(shared: &Arc<Shared>, when_quiet: WhenQuiet) -> std::io::Res
 struct Watched {
     running: RunWord,
     since: Instant,
-    accounts: Option<Accounts>,
-    /// Whether it was said that no stand-in can be had for this run.
+    times: Option<ThreadTimes>,
+    /// Whether it was reported, for this run, that no spare thread is free.
     at_bound: bool,
 }
 
-/// What the system says of a thread.
+/// What the system reports about a thread.
 #[derive(Clone, Copy)]
-struct Accounts {
+struct ThreadTimes {
     /// Time spent on a core.
     ran: Duration,
-    /// Whether the thread waits for something else than a core.
+    /// Whether the thread waits for anything but a core.
     is_blocked: bool,
 }
 
@@ -91,7 +95,7 @@ fn watch(shared: &Arc<Shared>, mut when_quiet: WhenQuiet) {
         .map(|worker| Watched {
             running: worker.running(),
             since: Instant::now(),
-            accounts: None,
+            times: None,
             at_bound: false,
         })
         .collect();
@@ -108,9 +112,9 @@ fn watch(shared: &Arc<Shared>, mut when_quiet: WhenQuiet) {
             shared.monitor.sleep_until_a_worker_wakes(is_quiet);
         }
         let orphans = std::mem::take(&mut *lock(&shared.orphans));
-        for right in orphans {
-            let refused = serve::handoff(shared, right).err();
-            lock(&shared.orphans).extend(refused.map(|refused| refused.right));
+        for handoff in orphans {
+            let refused = serve::hand_off(shared, handoff).err();
+            lock(&shared.orphans).extend(refused.map(|refused| refused.handoff));
         }
         for (worker, watched) in shared.workers.iter().zip(&mut watched) {
             observe(shared, worker, watched);
@@ -122,7 +126,7 @@ fn watch(shared: &Arc<Shared>, mut when_quiet: WhenQuiet) {
 
 fn pause(shared: &Shared) -> Duration {
     match shared.sleepers.sleeping() {
-        // A neighbour may go to sleep in this very moment: the pause must not be long.
+        // A worker may go to sleep at this very moment, so the pause must not be long.
         0 => (shared.config.stuck_after / 4).clamp(WATCHFUL, CALM),
         _ => WATCHFUL.min(shared.config.stuck_after / 4),
     }
@@ -134,7 +138,7 @@ fn observe(shared: &Arc<Shared>, worker: &Worker, watched: &mut Watched) {
         *watched = Watched {
             running,
             since: Instant::now(),
-            accounts: None,
+            times: None,
             at_bound: false,
         };
         return;
@@ -146,12 +150,12 @@ fn observe(shared: &Arc<Shared>, worker: &Worker, watched: &mut Watched) {
         take_overdue(shared, worker, running);
         take_reports(shared);
     }
-    if watched.accounts.is_none() {
-        watched.accounts = accounts(worker);
+    if watched.times.is_none() {
+        watched.times = thread_times(worker);
     }
 }
 
-/// Step 1.
+/// Step 1: moves what is overdue at a busy worker to the injector.
 fn take_overdue(shared: &Shared, worker: &Worker, running: RunWord) {
     let mut due = Due::default();
     let mut core = worker.core.enter_foreign();
@@ -160,7 +164,7 @@ fn take_overdue(shared: &Shared, worker: &Worker, running: RunWord) {
     }
     core.admit(&worker.arrivals);
     let slot = core.next.take();
-    // On its way to the injector, where it is seen; the holder does not bring it there before it looks.
+    // No other worker sees the overflow queue, and the owner sends it off only at its next look.
     let overflow = core.take_overflow();
     let now = shared.clock.tick_at(shared.clock.now());
     let ready = &mut *core;
@@ -169,7 +173,7 @@ fn take_overdue(shared: &Shared, worker: &Worker, running: RunWord) {
         ready.wheel.advance(now, usize::MAX, &mut take);
     }
     let callbacks = ready.callbacks.take();
-    search::fire_and_leave(worker, core, due);
+    search::fire_and_unlock(worker, core, due);
     if overflow.len() > 0 {
         ready::inject_all(shared, overflow);
     }
@@ -181,9 +185,9 @@ fn take_overdue(shared: &Shared, worker: &Worker, running: RunWord) {
     }
 }
 
-/// Step 1 for the reactor, which nobody looks at if all but this worker sleep by parking.
+/// Step 1 for the reactor, which no worker polls if all others are parked.
 fn take_reports(shared: &Shared) {
-    if shared.reactor.lacks_a_sleeper() {
+    if shared.reactor.is_unattended() {
         let mut batch = reactor::ReportBatch::default();
         if shared.reactor.look(&mut batch) {
             shared.reactor.handle(&mut batch);
@@ -191,29 +195,32 @@ fn take_reports(shared: &Shared) {
     }
 }
 
-/// Whether the thread is blocked, or was on a core most of the time, rather than waiting for one.
+/// Whether the thread is blocked or was on a core most of the time, and did not just wait for a core.
 fn is_really_stuck(shared: &Shared, worker: &Worker, watched: &Watched) -> bool {
-    let (Some(then), Some(now)) = (watched.accounts, accounts(worker)) else {
+    let (Some(then), Some(now)) = (watched.times, thread_times(worker)) else {
         return true;
     };
-    // The first account is a round younger than the run, and a running thread's own lags by a tick.
+    // Half of the bound: the first times are a round younger than the run, and those of a running thread lag by a tick.
     now.is_blocked || now.ran.saturating_sub(then.ran) >= shared.config.stuck_after / 2
 }
 
-fn accounts(worker: &Worker) -> Option<Accounts> {
-    let thread = format!("/proc/self/task/{}", worker.holder.load(Ordering::Relaxed));
+fn thread_times(worker: &Worker) -> Option<ThreadTimes> {
+    let thread = format!(
+        "/proc/self/task/{}",
+        worker.owner_thread.load(Ordering::Relaxed)
+    );
     let times = fs::read_to_string(format!("{thread}/schedstat")).ok()?;
     let ran = times.split_whitespace().next()?.parse().ok()?;
     let stat = fs::read_to_string(format!("{thread}/stat")).ok()?;
-    // The state is the first word behind the name, which is in parentheses and may contain some.
+    // The state is the first word after the name, which is in parentheses and may contain parentheses.
     let state = stat.rsplit_once(')')?.1.trim_start().chars().next()?;
-    Some(Accounts {
+    Some(ThreadTimes {
         ran: Duration::from_nanos(ran),
         is_blocked: state != 'R',
     })
 }
 
-/// Step 2. Takes the right away from the stuck thread and gives it to a stand-in.
+/// Step 2: takes the worker from the stuck thread and hands it to a spare thread.
 fn retake(shared: &Arc<Shared>, worker: &Worker, watched: &mut Watched) {
     if !shared.pool.has_spare_thread(shared) {
         if !std::mem::replace(&mut watched.at_bound, true) {
@@ -225,38 +232,38 @@ fn retake(shared: &Arc<Shared>, worker: &Worker, watched: &mut Watched) {
         return;
     };
     shared.counters.detached.fetch_add(1, Ordering::Relaxed);
-    // A fork computes by its nature, and shares what it can.
+    // A fork is expected to compute, and shares what it can.
     if !shared.forks.is_forking(&job) {
         report::stuck(&JobName::of(job.header()), watched.since.elapsed());
     }
-    let right = Handoff {
+    let handoff = Handoff {
         worker: worker.index,
         lease,
     };
-    if let Err(refused) = serve::handoff(shared, right) {
+    if let Err(refused) = serve::hand_off(shared, handoff) {
         report::no_thread(refused.error.as_ref());
-        lock(&shared.orphans).push(refused.right);
+        lock(&shared.orphans).push(refused.handoff);
     }
 }
 
-/// Begins a new tenure, if the thread still is in that run, and notes that the thread is relieved: all
-/// before it can learn of it. Returns the job that it is stuck in.
+/// Revokes the owner's lease if the owner is still in that run, and notes that the thread is detached. All of it under
+/// the lock, so before the thread can notice. Returns the job that it is stuck in, and the new lease.
 fn revoke(shared: &Shared, worker: &Worker, running: RunWord) -> Option<(JobRef, Lease)> {
-    let blocked = accounts(worker).is_none_or(|now| now.is_blocked);
-    let mut outsider = worker.core.enter_foreign();
+    let blocked = thread_times(worker).is_none_or(|now| now.is_blocked);
+    let mut foreign = worker.core.enter_foreign();
     if worker.running() != running {
         return None;
     }
-    // SAFETY: the holder runs that job, and passes the gate before the job can be freed; it cannot
-    // pass while this thread is inside.
+    // SAFETY: the owner runs that job, and takes the lock before the job can be freed; it cannot take the lock while
+    // this thread holds it.
     let job = unsafe { JobRef::new_for(running.job()?) };
-    let thread = worker.holder.load(Ordering::Relaxed);
-    let does = match blocked {
+    let thread = worker.owner_thread.load(Ordering::Relaxed);
+    let activity = match blocked {
         true => Activity::Block,
         false if shared.forks.is_forking(&job) => Activity::Fork,
         false => Activity::Compute,
     };
-    shared.detached.add(thread, job.clone(), does);
+    shared.detached.add(thread, job.clone(), activity);
     worker.set_running_none();
-    Some((job, outsider.revoke()))
+    Some((job, foreign.revoke()))
 }

@@ -1,4 +1,4 @@
-//! The sleep of the monitor: it sleeps while every worker does, and a worker that wakes ends that.
+//! The sleep of the monitor: it sleeps while every worker does, and the first worker to wake ends its sleep.
 
 use std::{
     sync::atomic::{AtomicBool, Ordering, fence},
@@ -24,8 +24,8 @@ impl MonitorSleep {
 
     /// Called by a worker that has just stopped sleeping.
     pub(crate) fn worker_woke(&self) {
-        // SeqCst: pairs with the fence in `sleep_until_a_worker_wakes`: the count of sleepers went
-        // down before this load.
+        // SeqCst: pairs with the fence in `sleep_until_a_worker_wakes`; the count of sleepers went down before this
+        // load.
         if self.asleep.load(Ordering::SeqCst) {
             self.wake();
         }
@@ -36,7 +36,7 @@ impl MonitorSleep {
         *lock(&self.thread) = Some(thread);
     }
 
-    /// Ends a sleep of the monitor, however long it would last.
+    /// Wakes the monitor.
     pub(crate) fn wake(&self) {
         self.asleep.store(false, Ordering::SeqCst);
         if let Some(thread) = lock(&self.thread).as_ref() {
@@ -44,7 +44,7 @@ impl MonitorSleep {
         }
     }
 
-    /// Sleeps while `is_quiet`. By the monitor, when every worker sleeps.
+    /// Sleeps while `is_quiet`. Called by the monitor, when every worker sleeps.
     pub(crate) fn sleep_until_a_worker_wakes(&self, is_quiet: impl Fn() -> bool) {
         self.asleep.store(true, Ordering::SeqCst);
         fence(Ordering::SeqCst);

@@ -1,12 +1,12 @@
-//! The OS threads of a runtime: who holds a right, who stands by, who wants one.
+//! The thread pool of a runtime: which threads are spare, and which wait for a worker.
 //!
 //! Invariants:
-//! - A right is in exactly one place: held by a serving thread, offered to one, or being handed over.
-//! - A thread that stands by is in `spares` or in `wanting`, never in both.
-//! - A thread on which local jobs live never retires: they may run nowhere else.
+//! - A worker's lease is in exactly one place: with the thread that serves the worker, in an offer, or in a handoff.
+//! - An idle thread is in `spares` or in `wanting`, never in both.
+//! - A thread with pinned jobs never retires: they may run nowhere else.
 //!
-//! Stand-ins are made when a right needs a holder and no spare is there, up to the bound; a spare that
-//! nobody needed for a while retires.
+//! A thread is started when a worker needs one and none is idle, up to the bound. A spare thread that was not needed
+//! for a while retires.
 
 use std::{sync::Arc, thread::Thread};
 
@@ -16,14 +16,14 @@ use crate::{
     sys::{AtomicUsize, Mutex, Ordering, lock},
 };
 
-/// The right to a worker, on its way to a thread.
-#[must_use = "a right that is dropped is a worker that nobody serves"]
+/// A worker on its way to a thread, with the lease that makes the thread its owner.
+#[must_use = "a handoff that is dropped is a worker that nobody serves"]
 pub(crate) struct Handoff {
     pub(crate) worker: usize,
     pub(crate) lease: Lease,
 }
 
-/// One thread of the crew.
+/// One thread of the pool.
 pub(super) struct PoolThread {
     pub(super) pinned: Arc<PinnedQueue>,
     pub(super) thread: Thread,
@@ -33,7 +33,7 @@ pub(super) struct PoolThread {
 /// All threads of a runtime.
 pub(crate) struct ThreadPool {
     inner: Mutex<PoolLists>,
-    /// How many threads want a right; the length of `wanting`, for workers that look.
+    /// How many threads want a worker: the length of `wanting`, for workers that look.
     wanted: AtomicUsize,
 }
 
@@ -44,16 +44,16 @@ struct PoolLists {
     threads: usize,
 }
 
-/// In which list a thread is that stands by.
+/// In which list an idle thread is.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum StandsBy {
-    AsSpare,
+pub(super) enum IdleAs {
+    Spare,
     Wanting,
 }
 
-/// No thread can be had for a right: as many stand-ins as allowed are there, or the system refuses.
+/// No thread can take the worker: the bound is reached, or the system refuses to start one.
 pub(crate) struct NoThread {
-    pub(crate) right: Handoff,
+    pub(crate) handoff: Handoff,
     /// Why the system refused, if it was asked.
     pub(crate) error: Option<std::io::Error>,
 }
@@ -70,7 +70,7 @@ impl ThreadPool {
         }
     }
 
-    /// Whether a thread wants a right. Any thread.
+    /// Whether a thread wants a worker. Any thread.
     pub(crate) fn is_wanted(&self) -> bool {
         self.wanted.load(Ordering::Relaxed) > 0
     }
@@ -80,14 +80,14 @@ impl ThreadPool {
         lock(&self.inner).threads
     }
 
-    /// Whether a right could be given to a thread now, standing by or new.
+    /// Whether a worker could go to a thread now, idle or new.
     pub(crate) fn has_spare_thread(&self, shared: &Shared) -> bool {
         let inner = lock(&self.inner);
-        let standing_by = inner.spares.len() + inner.wanting.len();
-        standing_by > 0 || inner.threads < shared.most_threads()
+        let idle = inner.spares.len() + inner.wanting.len();
+        idle > 0 || inner.threads < shared.most_threads()
     }
 
-    /// Counts a thread that is about to start, if there may be `most`; returns their number.
+    /// Counts a thread that is about to start, if there are fewer than `most`. Returns how many there are then.
     pub(super) fn count_new(&self, most: usize) -> Option<usize> {
         let mut inner = lock(&self.inner);
         if inner.threads >= most {
@@ -102,7 +102,7 @@ impl ThreadPool {
         lock(&self.inner).threads -= 1;
     }
 
-    /// Wakes every thread that stands by, so that it sees that the runtime stops.
+    /// Wakes every idle thread, so that it sees that the runtime stops.
     pub(crate) fn dismiss(&self) {
         let inner = lock(&self.inner);
         for member in inner.spares.iter().chain(&inner.wanting) {
@@ -110,8 +110,8 @@ impl ThreadPool {
         }
     }
 
-    /// Takes a thread that stands by: first one that wants a right, then the latest spare.
-    pub(super) fn take_standing_by(&self) -> Option<Arc<PoolThread>> {
+    /// Takes an idle thread: one that wants a worker if there is any, or else the latest spare.
+    pub(super) fn take_idle(&self) -> Option<Arc<PoolThread>> {
         let mut inner = lock(&self.inner);
         if let Some(member) = inner.wanting.pop() {
             self.wanted.store(inner.wanting.len(), Ordering::Release);
@@ -120,22 +120,23 @@ impl ThreadPool {
         inner.spares.pop()
     }
 
-    pub(super) fn stand_by(&self, member: &Arc<PoolThread>, shared: &Shared) -> StandsBy {
+    /// Puts `member`, which is idle, into a list: among the wanting if it has a runnable pinned job.
+    pub(super) fn enlist(&self, member: &Arc<PoolThread>, shared: &Shared) -> IdleAs {
         let mut inner = lock(&self.inner);
         if !member.pinned.has_runnable() {
             inner.spares.push(member.clone());
-            return StandsBy::AsSpare;
+            return IdleAs::Spare;
         }
         inner.wanting.push(member.clone());
         self.wanted.store(inner.wanting.len(), Ordering::Release);
         drop(inner);
-        // A worker that sleeps looks at what is wanted when it wakes.
+        // A worker that sleeps sees the request when it wakes.
         shared.wake_one();
-        StandsBy::Wanting
+        IdleAs::Wanting
     }
 
-    /// Leaves whichever list the member is in. False if it is in none: an offer is under way.
-    pub(super) fn step_forward(&self, member: &Arc<PoolThread>) -> bool {
+    /// Takes `member` out of its list. False if it is in none: an offer is under way.
+    pub(super) fn delist(&self, member: &Arc<PoolThread>) -> bool {
         let mut inner = lock(&self.inner);
         let before = inner.spares.len() + inner.wanting.len();
         inner.spares.retain(|other| !Arc::ptr_eq(other, member));

@@ -1,10 +1,9 @@
-//! The system's priority of threads that were relieved while they computed.
+//! The system's priority of threads that were detached while they computed.
 //!
-//! A relieved thread goes on computing beside the stand-in that serves its worker. Where cores are
-//! short, both would get equal time, and everybody's waits would grow with the number of offenders. So
-//! it is lowered until its poll ends ([`detached`](crate::scheduler::threads::detached) says when). Without
-//! privilege a priority can be lowered but not raised again; such a thread ends after its poll instead
-//! of standing by.
+//! A detached thread keeps computing beside the thread that now serves its worker. Where cores are short, both would
+//! get equal time, and every job would wait longer with each such thread. So its priority is lowered until its poll
+//! ends ([`detached`](crate::scheduler::threads::detached) says when). Without privilege a priority can be lowered but
+//! not raised again; such a thread ends after its poll instead of becoming a spare.
 
 use rustix::process::{Pid, getpriority_process, setpriority_process};
 
@@ -19,11 +18,11 @@ pub(crate) fn of_this_thread() -> i32 {
 /// Lowers the thread with this number, whose normal priority is `normal`.
 pub(crate) fn lower(thread: u32, normal: i32) {
     let thread = i32::try_from(thread).ok().and_then(Pid::from_raw);
-    // A thread that has ended meanwhile, or a system that refuses: then it stays as it is.
+    // An error means that the thread has ended, or that the system refuses: the priority stays as it is.
     let _ = setpriority_process(thread, (normal + STEPS).min(19));
 }
 
-/// Gives the calling thread its normal priority back. False if the system does not allow it.
+/// Restores the calling thread's normal priority. False if the system does not allow it.
 pub(crate) fn restore(normal: i32) -> bool {
     of_this_thread() <= normal || setpriority_process(None, normal).is_ok()
 }

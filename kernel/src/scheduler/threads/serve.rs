@@ -1,4 +1,6 @@
-//! The life of a thread of the pool: it serves a worker, stands by, serves again, until it retires.
+//! The life of a pool thread: it serves a worker, is a spare, serves again, until it retires.
+//!
+//! [`hand_off`] is how a worker gets a thread, at the start and whenever it is retaken.
 
 #![allow(unsafe_code)]
 
@@ -18,7 +20,7 @@ use crate::{
         },
         threads::{
             evict,
-            pool::{Handoff, NoThread, PoolThread, StandsBy},
+            pool::{Handoff, IdleAs, NoThread, PoolThread},
         },
         workers::{
             context::{self, Context},
@@ -30,29 +32,32 @@ use crate::{
     sys::{Mutex, Ordering, lock},
 };
 
-/// A crew thread's own stack: its jobs run on others.
+/// A pool thread's own stack: its jobs run on others.
 const BASE_STACK: usize = 256 << 10;
 
-/// Gives `right` to a thread that stands by, else to a new one. Any thread.
-pub(crate) fn handoff(shared: &Arc<Shared>, right: Handoff) -> Result<(), NoThread> {
-    if let Some(member) = shared.pool.take_standing_by() {
-        *lock(&member.offer) = Some(right);
+/// Gives a worker to an idle thread, or else to a new one. Any thread.
+pub(crate) fn hand_off(shared: &Arc<Shared>, handoff: Handoff) -> Result<(), NoThread> {
+    if let Some(member) = shared.pool.take_idle() {
+        *lock(&member.offer) = Some(handoff);
         member.thread.unpark();
         shared.at_bound.store(false, Ordering::Relaxed);
         return Ok(());
     }
     let Some(number) = shared.pool.count_new(shared.most_threads()) else {
-        return Err(NoThread { right, error: None });
+        return Err(NoThread {
+            handoff,
+            error: None,
+        });
     };
-    // The right travels in a shared place, so that it survives a thread that cannot start.
-    let place = Arc::new(Mutex::new(Some(right)));
+    // The handoff travels in a shared place, so that it survives a thread that cannot start.
+    let place = Arc::new(Mutex::new(Some(handoff)));
     let (taken, pool) = (place.clone(), shared.clone());
     let started = thread::Builder::new()
         .name(format!("{}-{number}", shared.config.name))
         .stack_size(BASE_STACK)
         .spawn(move || {
-            let right = lock(&taken).take();
-            serve(&pool, right);
+            let handoff = lock(&taken).take();
+            serve(&pool, handoff);
         });
     match started {
         Ok(_detached) => {
@@ -61,18 +66,18 @@ pub(crate) fn handoff(shared: &Arc<Shared>, right: Handoff) -> Result<(), NoThre
         }
         Err(error) => {
             shared.pool.uncount();
-            let right = lock(&place)
+            let handoff = lock(&place)
                 .take()
                 .expect("the thread that would take it never started");
             Err(NoThread {
-                right,
+                handoff,
                 error: Some(error),
             })
         }
     }
 }
 
-/// What a crew thread's loops share: they may be on several stacks, one after the other.
+/// What a pool thread's loops share: they may be on several stacks, one after the other.
 pub(crate) struct PoolService<'a> {
     shared: &'a Arc<Shared>,
     member: &'a Arc<PoolThread>,
@@ -80,17 +85,17 @@ pub(crate) struct PoolService<'a> {
 }
 
 impl Duty for PoolService<'_> {
-    /// Stands by until a right is there, or serves it until that ends.
+    /// Waits for a worker if the thread owns none, and serves it until that ends.
     fn step(&self, _cx: &Context) -> Flow {
         if !self.worker_loop.is_held() {
-            let Some(right) = await_right(self.shared, self.member) else {
+            let Some(handoff) = await_handoff(self.shared, self.member) else {
                 return Flow::End;
             };
-            self.begin(&right);
+            self.begin(&handoff);
         }
         match self.worker_loop.serve() {
-            ServeEnd::Revoked => self.lost(),
-            ServeEnd::Wanted => self.give_to_who_wants(),
+            ServeEnd::Revoked => self.end_detached(),
+            ServeEnd::Wanted => self.hand_off_on_request(),
             ServeEnd::Stopped => {
                 self.worker_loop.end();
                 Flow::End
@@ -100,13 +105,14 @@ impl Duty for PoolService<'_> {
 }
 
 impl PoolService<'_> {
-    fn begin(&self, right: &Handoff) {
+    fn begin(&self, handoff: &Handoff) {
         self.worker_loop
-            .begin(&self.shared.workers[right.worker], right.lease);
+            .begin(&self.shared.workers[handoff.worker], handoff.lease);
     }
 
-    fn lost(&self) -> Flow {
-        // Without a right: this loop goes on from a stack that was left under an earlier one.
+    /// The poll in which the thread was detached has ended.
+    fn end_detached(&self) -> Flow {
+        // None: this loop resumed on a stack that was suspended under a lease that has ended since.
         let Some((worker, lease)) = self.worker_loop.end() else {
             return Flow::Continue;
         };
@@ -118,21 +124,22 @@ impl PoolService<'_> {
         }
     }
 
-    fn give_to_who_wants(&self) -> Flow {
+    /// Hands the worker to a thread that wants one for its pinned jobs.
+    fn hand_off_on_request(&self) -> Flow {
         let Some((worker, former)) = self.worker_loop.end() else {
             return Flow::Continue;
         };
-        let right = renew(self.shared, worker.index, former);
+        let handoff = renew_lease(self.shared, worker.index, former);
         worker.core.end(former);
-        let handed = right.map(|right| handoff(self.shared, right));
+        let handed = handoff.map(|handoff| hand_off(self.shared, handoff));
         if let Some(Err(refused)) = handed {
-            self.begin(&refused.right);
+            self.begin(&refused.handoff);
         }
         Flow::Continue
     }
 }
 
-/// The life of a crew thread: serve, stand by, serve again, until it retires or the runtime stops.
+/// The life of a pool thread: serve, wait, serve again, until it retires or the runtime stops.
 fn serve(shared: &Arc<Shared>, first: Option<Handoff>) {
     let member = Arc::new(PoolThread {
         pinned: Arc::new(PinnedQueue::new()),
@@ -155,48 +162,48 @@ fn serve(shared: &Arc<Shared>, first: Option<Handoff>) {
         }
         evict::evict(shared, &member.pinned);
         if let Some(fork) = cx.take_spare_thread_fork() {
-            // SAFETY: kept by this thread, and nothing forks here any more.
+            // SAFETY: kept by this thread, and nothing forks here any longer.
             unsafe { fork.as_ref() }.give_back();
         }
         cx.set_pinned(std::ptr::null());
         cx.set_shared(std::ptr::null());
     });
-    context::here().cool();
+    context::here().flush_stack();
     memory::flush();
     stack::flush();
     shared.pool.uncount();
     shared.thread_ended();
 }
 
-/// The right to `worker`, renewed by the thread that held it since `lease` and gives it up. None: it
-/// was taken over in the meantime.
-pub(crate) fn renew(shared: &Shared, worker: usize, lease: Lease) -> Option<Handoff> {
-    let mut outsider = shared.workers[worker].core.enter_foreign();
-    if !outsider.is_current(lease) {
+/// Replaces the lease of `worker`, which the calling thread owns by `lease` and is about to hand off. None: the worker
+/// was retaken in the meantime.
+pub(crate) fn renew_lease(shared: &Shared, worker: usize, lease: Lease) -> Option<Handoff> {
+    let mut foreign = shared.workers[worker].core.enter_foreign();
+    if !foreign.is_current(lease) {
         return None;
     }
     shared.workers[worker].set_running_none();
     Some(Handoff {
         worker,
-        lease: outsider.revoke(),
+        lease: foreign.revoke(),
     })
 }
 
-/// Stands by until a right is offered. None: the thread retires.
-fn await_right(shared: &Arc<Shared>, member: &Arc<PoolThread>) -> Option<Handoff> {
+/// Waits in the pool until a worker is offered. None: the thread retires.
+fn await_handoff(shared: &Arc<Shared>, member: &Arc<PoolThread>) -> Option<Handoff> {
     let retire_at = Instant::now() + shared.config.retire_after;
     loop {
-        if let Some(right) = lock(&member.offer).take() {
-            return Some(right);
+        if let Some(handoff) = lock(&member.offer).take() {
+            return Some(handoff);
         }
         if shared.is_stopped() {
             return None;
         }
-        let stands_by = shared.pool.stand_by(member, shared);
-        wait_for_news(shared, member, stands_by, retire_at);
-        if !shared.pool.step_forward(member) {
-            // Somebody took this thread from the list: its offer is there, or about to be.
-            continue_until_offered(member);
+        let idle_as = shared.pool.enlist(member, shared);
+        wait_for_event(shared, member, idle_as, retire_at);
+        if !shared.pool.delist(member) {
+            // Another thread took this one from the list: its offer is there, or about to be.
+            await_offer(member);
             continue;
         }
         if Instant::now() >= retire_at && !member.pinned.has_pinned_jobs() {
@@ -205,14 +212,14 @@ fn await_right(shared: &Arc<Shared>, member: &Arc<PoolThread>) -> Option<Handoff
     }
 }
 
-fn wait_for_news(shared: &Shared, member: &PoolThread, stands_by: StandsBy, retire_at: Instant) {
+fn wait_for_event(shared: &Shared, member: &PoolThread, idle_as: IdleAs, retire_at: Instant) {
     loop {
-        // What came since it stood by is news only to a spare.
-        let news = lock(&member.offer).is_some()
+        // A runnable job turns a spare into a thread that wants a worker; for the latter it changes nothing.
+        let must_wake = lock(&member.offer).is_some()
             || shared.is_stopped()
-            || (stands_by == StandsBy::AsSpare && member.pinned.has_runnable());
+            || (idle_as == IdleAs::Spare && member.pinned.has_runnable());
         let left = retire_at.saturating_duration_since(Instant::now());
-        if news || (left.is_zero() && !member.pinned.has_pinned_jobs()) {
+        if must_wake || (left.is_zero() && !member.pinned.has_pinned_jobs()) {
             return;
         }
         match member.pinned.has_pinned_jobs() {
@@ -222,13 +229,13 @@ fn wait_for_news(shared: &Shared, member: &PoolThread, stands_by: StandsBy, reti
     }
 }
 
-fn continue_until_offered(member: &PoolThread) {
+fn await_offer(member: &PoolThread) {
     while lock(&member.offer).is_none() {
         thread::park();
     }
 }
 
-/// All stand-ins are in use: reports which jobs hold a thread. Once, until a stand-in is free again.
+/// All spare threads are in use: reports which jobs hold a thread. Once, until a handoff succeeds again.
 pub(crate) fn report_no_spare_thread(shared: &Shared) {
     if !shared.at_bound.swap(true, Ordering::Relaxed) {
         report::no_spare_thread(shared.config.spare_threads, &shared.detached.jobs());

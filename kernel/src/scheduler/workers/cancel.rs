@@ -1,4 +1,4 @@
-//! Cancelling jobs: what a cancel owes to a job, wherever the job is.
+//! Cancelling jobs: what the thread that cancels must do, wherever the job is.
 
 #![allow(unsafe_code)]
 
@@ -7,7 +7,7 @@ use crate::{
     scheduler::workers::{ready, shared},
 };
 
-/// Asks `job` to end, and what it forked.
+/// Asks `job` and everything that it forked to end.
 pub(crate) fn cancel(job: &JobRef) {
     cancel_alone(job);
     if let Some(shared) = shared::find(job.header().runtime()) {
@@ -15,17 +15,17 @@ pub(crate) fn cancel(job: &JobRef) {
     }
 }
 
-/// Asks `job` to end, and leaves to it what it forked.
+/// Asks `job` to end. It ends itself what it forked.
 pub(crate) fn cancel_alone(job: &JobRef) {
     match job.header().state.cancel() {
-        // SAFETY: the state said that this caller owes the schedule.
+        // SAFETY: the state granted this caller the schedule.
         Owes::Schedule => ready::ready_last(unsafe { Runnable::new(job.ptr()) }),
         Owes::Unblock => unblock(job),
         Owes::Nothing => {}
     }
 }
 
-/// Ends the `wait()` that `job`'s thread is in, so that it sees its cancel.
+/// Unparks the thread that is in a `wait()` of `job`, so that the job sees its cancel.
 pub(crate) fn unblock(job: &JobRef) {
     let thread = job
         .header()
@@ -42,7 +42,7 @@ pub(crate) fn cancel_waiting(jobs: &[JobRef]) {
     for job in jobs {
         match job.header().state.cancel() {
             Owes::Schedule => {
-                // SAFETY: the state said that this caller owes the schedule.
+                // SAFETY: the state granted this caller the schedule.
                 let runnable = unsafe { Runnable::new(job.ptr()) };
                 match job.header().pinned() {
                     Some(pinned) => pinned.push(runnable),

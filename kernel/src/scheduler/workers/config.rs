@@ -36,11 +36,10 @@ impl Config {
     }
 }
 
-/// Durations are cut to a hundred years, so that they can be added to any point in time.
+/// Durations are capped at a hundred years, so that they can be added to any point in time.
 pub(crate) const FOREVER: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
-/// The cores that this program may use: the scheduling affinity and the cgroup's quota, whichever is
-/// less; at least 1.
+/// How many cores this program may use: its scheduling affinity or its cgroup's quota, whichever is less; at least 1.
 pub fn available_workers() -> usize {
     let affinity = thread::available_parallelism().map_or(1, usize::from);
     quota("/sys/fs/cgroup/cpu.max")
@@ -48,8 +47,8 @@ pub fn available_workers() -> usize {
         .max(1)
 }
 
-/// The cores of a version-2 cgroup's quota, rounded up; the standard library reads it too, but not
-/// where the program sees its own cgroup as the root.
+/// The quota of a version-2 cgroup in cores, rounded up. The standard library reads it too, but not where the program
+/// sees its own cgroup as the root.
 fn quota(path: &str) -> Option<usize> {
     let text = fs::read_to_string(path).ok()?;
     parse_quota(&text)

@@ -1,7 +1,7 @@
-//! What the calling OS thread is to Weald at this moment: the right it holds, the job it runs.
+//! The context of an OS thread: the worker that it owns, the job that it runs, the stack that it is on.
 //!
-//! Every field is written by its own thread only. A foreign thread has the same context, with nothing
-//! in it. There is no destructor, so that an access is one load from the thread's base register.
+//! Every field is written by its own thread only. A foreign thread has an empty context. There is no destructor, so an
+//! access is one load from the thread's base register.
 
 #![allow(unsafe_code)]
 
@@ -43,49 +43,49 @@ use crate::{
 pub(crate) const NO_RUNTIME: u16 = 0;
 
 pub(crate) struct Context {
-    /// The runtime whose right the thread holds, else [`NO_RUNTIME`].
+    /// The runtime of the worker that the thread owns, or [`NO_RUNTIME`].
     runtime: Cell<u16>,
-    /// The right's tenure, and its worker. Valid while `runtime` is set.
+    /// That worker, and its lease. Valid while `runtime` is set.
     lease: Cell<Lease>,
     worker: Cell<*const Worker>,
-    /// The runtime that the thread works for: that of its right, or the one it was relieved in, or
-    /// the one whose `block_on` it is in. Valid while set: whoever sets it keeps the runtime alive.
+    /// The runtime that the thread works for: that of its worker, or of the worker that it was detached from, or the
+    /// one whose `block_on` it is in. Valid while set: the code that sets it keeps the runtime alive.
     shared: Cell<*const Shared>,
-    /// The queue of jobs that may run on this thread only. Valid while set, as above.
+    /// The queue of the jobs that are pinned to this thread. Valid while set, as above.
     pinned: Cell<*const PinnedQueue>,
     /// The job that the thread runs.
     job: Cell<Option<JobPtr>>,
     /// The root fork that the thread is in. Valid while set: it does not outlive its runtime.
     thread_fork: Cell<Option<NonNull<dyn ThreadFork>>>,
-    /// What the thread keeps for its next root fork. Valid while set: threads of a runtime only, which give it back
-    /// before they end.
+    /// What the thread keeps for its next root fork. Valid while set. Only threads of a runtime keep it, and they give
+    /// it back before they end.
     spare_thread_fork: Cell<Option<NonNull<dyn ThreadFork>>>,
-    /// Whether the job waits for a post, among other things.
+    /// Whether the job waits for a message, among other things.
     listening: Cell<bool>,
-    /// Whether the job wants to run again without being woken: it yielded.
+    /// Whether the job yielded: it runs again without a wake.
     yielded: Cell<bool>,
     /// Whether the thread drops the future of a job that was cancelled.
     dropping: Cell<bool>,
-    /// On top of whose runs the present one is.
+    /// The outer runs in which the present one is nested.
     pub(crate) outer_runs: OuterRuns,
     /// Whether the thread ends a job that it does not run, on whatever stack it is.
     ending: Cell<bool>,
-    /// How many stacks stand on this thread in the middle of an unwinding.
+    /// How many stacks of this thread are suspended while they unwind.
     unwinding: Cell<u32>,
     /// The stack of ours on which the thread runs; null on its own.
     stack_context: Cell<*const StackContext>,
-    /// What the loop at work on this thread has to do; null if none is. Valid while set.
+    /// The base of the loop at work on this thread; null if none is. Valid while set.
     base: Cell<*const Base<'static>>,
-    /// The stack that a fiber gave back last, for the next one: nearer than the pool. Threads of a crew only.
-    warm: Cell<Option<Stack>>,
-    /// A stack that was just left for good; whoever went on gives it back.
+    /// The stack that a fiber gave back last, for the next fiber: faster than the pool. Threads of a pool only.
+    cached_stack: Cell<Option<Stack>>,
+    /// A stack that was just left for good; the stack that resumes gives it back.
     abandoned: Cell<Option<Stack>>,
 }
 
-/// The run of a job that was set aside; it goes on when this is dropped.
+/// A nested run. When it is dropped, the outer run continues.
 pub(crate) struct NestedRun<'a> {
     here: &'a Context,
-    place: &'a OuterRun,
+    node: &'a OuterRun,
     job: Option<JobPtr>,
     thread_fork: Option<NonNull<dyn ThreadFork>>,
     /// Its number and its budget.
@@ -114,7 +114,7 @@ thread_local! {
             unwinding: Cell::new(0),
             stack_context: Cell::new(ptr::null()),
             base: Cell::new(ptr::null()),
-            warm: Cell::new(None),
+            cached_stack: Cell::new(None),
             abandoned: Cell::new(None),
         }
     };
@@ -126,37 +126,37 @@ pub(crate) fn with<R>(act: impl FnOnce(&Context) -> R) -> R {
     CONTEXT.with(act)
 }
 
-/// The calling thread's context, for paths on which a closure would be a call.
+/// The calling thread's context, for paths on which the closure of [`with`] would be a call.
 #[inline(always)]
 pub(crate) fn here() -> &'static Context {
-    // SAFETY: the context has no destructor and lives as long as its thread; the reference cannot
-    // leave the thread, because a context is not `Sync`.
+    // SAFETY: the context has no destructor and lives as long as its thread. The reference cannot leave the thread,
+    // because a context is not `Sync`.
     CONTEXT.with(|context| unsafe { &*ptr::from_ref(context) })
 }
 
-/// As [`here`], for code that may go on with another thread than it began with. Never inlined, so that no address
-/// of the former thread is kept; and not a pure function to the compiler, so that two calls are not made one.
+/// [`here`] for code that may resume on another thread than it began on. Never inlined, so that no address of the
+/// former thread is kept; and not a pure function to the compiler, so that two calls are not merged.
 #[inline(never)]
 pub(crate) fn again() -> &'static Context {
-    // SAFETY: no instruction; it counts as one that reads and writes memory.
+    // SAFETY: it has no instruction; the compiler takes it for one that reads and writes memory.
     unsafe { asm!("", options(nostack, preserves_flags)) };
     here()
 }
 
 impl Context {
-    /// The worker whose right the thread holds, if it belongs to `runtime`, and the tenure.
+    /// The worker that the thread owns, if it belongs to `runtime`, and the lease.
     #[inline(always)]
     pub(crate) fn worker_of(&self, runtime: u16) -> Option<(&Worker, Lease)> {
         if self.runtime.get() != runtime {
             return None;
         }
-        // SAFETY: `hold` set it with the runtime's number, which no caller passes as NO_RUNTIME, and
-        // its caller keeps the runtime alive until `lose`.
+        // SAFETY: `set_worker` set it with the runtime's number, which no caller passes as NO_RUNTIME, and its caller
+        // keeps the runtime alive until `clear_worker`.
         Some((unsafe { &*self.worker.get() }, self.lease.get()))
     }
 
-    /// The same, if that worker may run `job`. One that is pinned to a thread, or whose stack is suspended on one, is
-    /// no worker's: it goes to the queue of its thread.
+    /// The same, if that worker may run `job`. A job that is pinned to a thread, or whose stack is suspended on one,
+    /// belongs to no worker: it goes to the pinned queue of the thread.
     #[inline(always)]
     pub(crate) fn worker_for(&self, job: &Header) -> Option<(&Worker, Lease)> {
         match job.runs_anywhere() {
@@ -165,7 +165,7 @@ impl Context {
         }
     }
 
-    /// The worker whose right the thread holds, and the tenure.
+    /// The worker that the thread owns, and the lease.
     pub(crate) fn worker(&self) -> Option<(&Worker, Lease)> {
         match self.runtime.get() {
             NO_RUNTIME => None,
@@ -173,21 +173,21 @@ impl Context {
         }
     }
 
-    /// The thread now holds the right to `worker`.
-    pub(crate) fn hold(&self, shared: &Shared, worker: &Worker, lease: Lease) {
+    /// The thread now owns `worker`.
+    pub(crate) fn set_worker(&self, shared: &Shared, worker: &Worker, lease: Lease) {
         self.worker.set(worker);
         self.lease.set(lease);
         self.runtime.set(shared.id());
     }
 
-    /// The thread no longer holds a right.
-    pub(crate) fn lose(&self) {
+    /// The thread no longer owns a worker.
+    pub(crate) fn clear_worker(&self) {
         self.runtime.set(NO_RUNTIME);
     }
 
     /// The runtime that the thread works for.
     pub(crate) fn shared(&self) -> Option<&Shared> {
-        // SAFETY: whoever set it keeps it alive until it is replaced.
+        // SAFETY: the code that set it keeps it alive until it is replaced.
         unsafe { self.shared.get().as_ref() }
     }
 
@@ -196,13 +196,13 @@ impl Context {
         self.shared.replace(shared)
     }
 
-    /// The queue of jobs bound to this thread, as a reference of its own.
+    /// The pinned queue of this thread, as a counted reference.
     pub(crate) fn pinned(&self) -> Option<Arc<PinnedQueue>> {
         let pinned = self.pinned.get();
         if pinned.is_null() {
             return None;
         }
-        // SAFETY: it came from an `Arc` that whoever set it keeps until it is replaced.
+        // SAFETY: it came from an `Arc` that the code that set it keeps until it is replaced.
         unsafe { Arc::increment_strong_count(pinned) };
         // SAFETY: the count was just taken.
         Some(unsafe { Arc::from_raw(pinned) })
@@ -211,7 +211,7 @@ impl Context {
     /// That queue, for as long as the context names it.
     #[inline(always)]
     pub(crate) fn pinned_here(&self) -> Option<&PinnedQueue> {
-        // SAFETY: whoever set it keeps it alive until it is replaced.
+        // SAFETY: the code that set it keeps it alive until it is replaced.
         unsafe { self.pinned.get().as_ref() }
     }
 
@@ -221,20 +221,20 @@ impl Context {
         self.pinned.get()
     }
 
-    /// A wait with the stack begins in the middle of a poll: what the poll has noted until now is returned,
-    /// for [`end_wait`](Context::end_wait).
+    /// A wait with the stack begins in the middle of a poll. Returns what the poll has noted so far, for
+    /// [`end_wait`](Context::end_wait).
     pub(crate) fn begin_wait(&self) -> (bool, bool) {
         (self.listening.replace(false), self.yielded.replace(false))
     }
 
-    /// The wait is over. If the stack `suspended` meanwhile, wakes that were meant for others than what was waited
-    /// for are used up: so the poll runs once more.
+    /// The wait is over. If the stack was `suspended` meanwhile, the wait may have used up wakes that were meant for
+    /// something else, so the job runs once more.
     pub(crate) fn end_wait(&self, noted: (bool, bool), suspended: bool) {
         self.listening.set(noted.0);
         self.yielded.set(noted.1 || suspended);
     }
 
-    /// Sets the queue of jobs bound to this thread; returns the one before.
+    /// Sets the pinned queue of this thread; returns the one before.
     pub(crate) fn set_pinned(&self, pinned: *const PinnedQueue) -> *const PinnedQueue {
         self.pinned.replace(pinned)
     }
@@ -242,7 +242,7 @@ impl Context {
     /// The root fork that the thread is in.
     #[inline(always)]
     pub(crate) fn thread_fork(&self) -> Option<&dyn ThreadFork> {
-        // SAFETY: whoever set it stays inside the fork's runtime until it is replaced.
+        // SAFETY: the code that set it stays inside the fork's runtime until it is replaced.
         self.thread_fork.get().map(|fork| unsafe { fork.as_ref() })
     }
 
@@ -260,12 +260,12 @@ impl Context {
         self.thread_fork.replace(fork)
     }
 
-    /// What the thread keeps for its next root fork; it keeps it no longer.
+    /// Takes what the thread keeps for its next root fork.
     pub(crate) fn take_spare_thread_fork(&self) -> Option<NonNull<dyn ThreadFork>> {
         self.spare_thread_fork.take()
     }
 
-    /// Keeps something for the thread's next root fork. False if it keeps something already.
+    /// Keeps `fork` for the thread's next root fork. False if the thread keeps one already.
     pub(crate) fn keep_spare_thread_fork(&self, fork: NonNull<dyn ThreadFork>) -> bool {
         let has_room = self.spare_thread_fork.get().is_none();
         if has_room {
@@ -274,7 +274,7 @@ impl Context {
         has_room
     }
 
-    /// The running job no longer computes in the fork that it is in, until the guard is dropped.
+    /// Until the guard is dropped, the running job does not compute in the fork that it is in.
     pub(crate) fn fork_wait(&self) -> Option<ForkWait<'_>> {
         self.thread_fork().map(ForkWait::begin)
     }
@@ -288,14 +288,14 @@ impl Context {
         self.yielded.set(false);
     }
 
-    /// Sets the run of a job aside, because another one runs on top of its stack, or before it goes on.
+    /// Begins a nested run: on top of the present run's stack, or before that run continues.
     #[must_use]
-    pub(crate) fn begin_nested<'a>(&'a self, place: &'a OuterRun) -> NestedRun<'a> {
+    pub(crate) fn begin_nested<'a>(&'a self, node: &'a OuterRun) -> NestedRun<'a> {
         let job = self.job.take();
-        self.outer_runs.push(place, job);
+        self.outer_runs.push(node, job);
         NestedRun {
             here: self,
-            place,
+            node,
             job,
             thread_fork: self.thread_fork.take(),
             unit: unit::with(Unit::set_aside),
@@ -319,7 +319,7 @@ impl Context {
         self.ending.get()
     }
 
-    /// A stack of this thread is left standing while it unwinds, for as long as `suspend` takes.
+    /// A stack of this thread is suspended while it unwinds, for as long as `suspend` takes.
     pub(crate) fn suspend_unwinding<R>(&self, suspend: impl FnOnce() -> R) -> R {
         self.unwinding.set(self.unwinding.get() + 1);
         let suspended = suspend();
@@ -327,8 +327,8 @@ impl Context {
         suspended
     }
 
-    /// Whether the running job unwinds, as far as the thread can tell: while a stack stands that does, the
-    /// standard library says so of every job.
+    /// Whether the running job unwinds. While a stack that unwinds is suspended, the thread cannot know: the standard
+    /// library then reports it of every job, and this is false.
     pub(crate) fn is_panicking(&self) -> bool {
         thread::panicking() && self.unwinding.get() == 0
     }
@@ -357,7 +357,7 @@ impl Context {
         self.job.get().map(|job| unsafe { JobRef::new_for(job) })
     }
 
-    /// The job waits for a post, among other things.
+    /// The job waits for a message, among other things.
     #[inline(always)]
     pub(crate) fn listen(&self) {
         self.listening.set(true);
@@ -368,7 +368,7 @@ impl Context {
         self.listening.get()
     }
 
-    /// Whoever polls with `waker` gives way: the job goes to the end of the queue when its poll ends.
+    /// The job that is polled with `waker` yields: it goes to the end of the queue when its poll ends.
     #[inline(always)]
     pub(crate) fn yield_run(&self, waker: &Waker) {
         match self.job.get() {
@@ -377,7 +377,7 @@ impl Context {
         }
     }
 
-    /// The running job gives way when its poll ends, or its stack is left.
+    /// The running job yields when its poll ends, or when its stack is suspended.
     pub(crate) fn yield_job(&self) {
         self.yielded.set(true);
     }
@@ -387,14 +387,14 @@ impl Context {
         self.yielded.get()
     }
 
-    /// One completed operation, if the budget is not used up.
+    /// Spends one reduction, for a completed operation. False if the budget is used up.
     #[inline(always)]
     pub(crate) fn spend_if_any(&self) -> bool {
         unit::with(Unit::spend_if_any)
     }
 
-    /// One completed operation, awaited with `waker`. False if the budget of this poll is used up:
-    /// the operation must then not complete, and has already arranged to be polled again.
+    /// Spends one reduction, for an operation that is awaited with `waker`. False if the budget of this poll is used
+    /// up: the operation must then not complete, and it will be polled again.
     #[inline(always)]
     pub(crate) fn spend(&self, waker: &Waker) -> bool {
         if self.spend_if_any() {
@@ -407,7 +407,7 @@ impl Context {
         false
     }
 
-    /// Gives the running job a fresh budget: its thread is about to wait in the middle of a poll.
+    /// Gives the running job a fresh budget, because its thread waits in the middle of a poll.
     pub(crate) fn refill(&self, budget: u32) {
         unit::with(|unit| unit.begin(unit.id(), budget));
     }
@@ -415,7 +415,7 @@ impl Context {
 
 impl Drop for NestedRun<'_> {
     fn drop(&mut self) {
-        self.here.outer_runs.pop(self.place);
+        self.here.outer_runs.pop(self.node);
         self.here.job.set(self.job);
         self.here.thread_fork.set(self.thread_fork);
         unit::with(|unit| unit.begin(self.unit.0, self.unit.1));

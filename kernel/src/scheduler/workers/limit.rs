@@ -1,8 +1,8 @@
 //! The process limit: how many counted jobs may live at once.
 //!
-//! What is free is a number that all threads share; a worker takes from it in batches, so that
-//! spawning and ending touch only what the worker owns. Batches are single where the limit is small,
-//! so that a small limit is exact; a large one may refuse up to 512 processes a worker too early.
+//! All threads share the number of free places. A worker takes places in batches, so that a spawn or an end touches
+//! only what the worker owns. Below a certain limit a batch is one place, so that a small limit is exact; a large
+//! limit may refuse up to 512 processes per worker too early.
 
 use crate::sys::{AtomicUsize, Ordering};
 
@@ -32,12 +32,12 @@ impl Limit {
         self.limit
     }
 
-    /// What is left, apart from what workers hold.
+    /// How many places are free, not counting those that workers hold.
     pub(crate) fn free(&self) -> usize {
         self.free.load(Ordering::Relaxed)
     }
 
-    /// How many places a worker keeps in hand.
+    /// How many places a worker holds.
     fn keep(&self) -> usize {
         match self.limit < EXACT_BELOW {
             true => 0,
@@ -45,33 +45,33 @@ impl Limit {
         }
     }
 
-    /// Takes a place for one process, from those that a worker has in hand if there are some.
+    /// Takes a place for one process, from those that the worker holds if there are any.
     ///
     /// # Errors
     /// If no place is free.
     #[inline]
-    pub(crate) fn take_one(&self, in_hand: &mut usize) -> Result<(), Reached> {
-        if *in_hand == 0 {
-            *in_hand = self.take(1 + self.keep())?;
+    pub(crate) fn take_one(&self, held: &mut usize) -> Result<(), Reached> {
+        if *held == 0 {
+            *held = self.take(1 + self.keep())?;
         }
-        *in_hand -= 1;
+        *held -= 1;
         Ok(())
     }
 
-    /// Gives a place back, to those that a worker has in hand.
+    /// Gives a place back to those that the worker holds.
     #[inline]
-    pub(crate) fn give_back(&self, in_hand: &mut usize) {
-        *in_hand += 1;
+    pub(crate) fn give_back(&self, held: &mut usize) {
+        *held += 1;
         let keep = self.keep();
-        if *in_hand > 2 * keep {
-            self.put(*in_hand - keep);
-            *in_hand = keep;
+        if *held > 2 * keep {
+            self.put(*held - keep);
+            *held = keep;
         }
     }
 
-    /// Takes up to `most` places; at least one.
+    /// Takes up to `most` places, and at least one.
     pub(crate) fn take(&self, most: usize) -> Result<usize, Reached> {
-        // Relaxed: it is a count, and guards no other memory.
+        // Relaxed: a count, which guards no other memory.
         let before = self
             .free
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |free| {

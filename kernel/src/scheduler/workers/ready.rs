@@ -1,11 +1,19 @@
-//! `ready`: the one down-call that makes a job runnable.
+//! `ready`: the one call by which every job becomes runnable.
 //!
-//! Steps of a wake: the state says that the caller owes a schedule ([`crate::job::state`]); here the
-//! runnable is put where a worker finds it; [`crate::scheduler::workers::worker`] takes it and [`crate::scheduler::workers::run`] runs it.
+//! Steps of a wake: the state says that the caller owes a schedule ([`crate::job::state`]); this file puts the
+//! runnable where a worker finds it; [`crate::scheduler::workers::worker`] takes it, and
+//! [`crate::scheduler::workers::run`] runs it.
 //!
-//! Where it goes: a job woken by a running job, to the next slot of that job's worker; one that
-//! yielded, was spawned, or was woken by a timer, to the end of the ring; one woken from outside a
-//! worker, to the injector; one that may run on one thread only, to its home.
+//! Where a job goes:
+//! - woken by a running job: the next slot of that job's worker;
+//! - spawned, yielded, or woken by a timer or the reactor: the end of the ring, in batch order;
+//! - woken by a foreign thread, which has no worker of the job's runtime: the injector;
+//! - pinned, or with its stack suspended on a thread: the pinned queue of that thread.
+//!
+//! The last two take [`ready_foreign`]. A pinned or suspended job takes it even on its own thread, because the next
+//! slot and the ring belong to a worker, and the worker may be retaken at any time: its queues then go to another
+//! thread, which must not run the job, and thieves take from the ring in any case. The pinned queue stays with the
+//! thread.
 
 #![allow(unsafe_code)]
 
@@ -27,22 +35,22 @@ use crate::{
 pub(crate) fn ready(job: Runnable) {
     let cx = context::here();
     let Some((worker, lease)) = cx.worker_for(job.header()) else {
-        return outside(cx, job);
+        return ready_foreign(cx, job);
     };
-    // Timers and completions of the system come in batches: they keep their order.
+    // No job runs: timers or reports of the reactor, which come in batches and keep their order.
     if cx.job().is_none() {
         return last(cx, job);
     }
     let Ok(mut core) = worker.core.enter(lease) else {
-        cx.lose();
-        return outside(cx, job);
+        cx.clear_worker();
+        return ready_foreign(cx, job);
     };
     if let Some(displaced) = core.next.replace(job.into_ptr()) {
         displace(cx, core, displaced);
     }
 }
 
-/// The job that was in the next slot goes to the end of the ring.
+/// Moves the job that was in the next slot to the end of the ring.
 #[inline(never)]
 fn displace(cx: &Context, mut core: OwnerGuard<'_, WorkerCore>, displaced: JobPtr) {
     let Some(shared) = cx.shared() else { return };
@@ -51,7 +59,7 @@ fn displace(cx: &Context, mut core: OwnerGuard<'_, WorkerCore>, displaced: JobPt
     publish(shared, full);
 }
 
-/// Makes a job runnable that is in no hurry: behind all others. Any thread.
+/// Makes a job runnable behind all others. Any thread.
 #[inline]
 pub(crate) fn ready_last(job: Runnable) {
     last(context::here(), job);
@@ -60,11 +68,11 @@ pub(crate) fn ready_last(job: Runnable) {
 #[inline]
 fn last(cx: &Context, job: Runnable) {
     let Some((worker, lease)) = cx.worker_for(job.header()) else {
-        return outside(cx, job);
+        return ready_foreign(cx, job);
     };
     let Ok(mut core) = worker.core.enter(lease) else {
-        cx.lose();
-        return outside(cx, job);
+        cx.clear_worker();
+        return ready_foreign(cx, job);
     };
     let Some(shared) = cx.shared() else { return };
     let full = core.push_last(job.into_ptr(), Behind::of(&shared.injector));
@@ -72,7 +80,7 @@ fn last(cx: &Context, job: Runnable) {
     publish(shared, full);
 }
 
-/// Work became visible to others: tells a sleeper if there is one and nobody searches.
+/// Work became visible to other workers: wakes a sleeper, if there is one and no worker searches.
 #[inline]
 fn publish(shared: &Shared, full: Option<JobBatch<Header>>) {
     if let Some(overflow) = full {
@@ -81,9 +89,10 @@ fn publish(shared: &Shared, full: Option<JobBatch<Header>>) {
     shared.wake_one();
 }
 
-/// For a job that is bound to a thread, and for a thread that holds no right of the job's runtime.
+/// The path past the core, for a job that only one thread may run, and for a thread without a worker of the job's
+/// runtime. The head of this file says why.
 #[inline(never)]
-fn outside(cx: &Context, job: Runnable) {
+fn ready_foreign(cx: &Context, job: Runnable) {
     if job.header().is_suspended_at(cx.pinned_ptr())
         && let Some(pinned) = cx.pinned_here()
     {
@@ -97,7 +106,7 @@ fn outside(cx: &Context, job: Runnable) {
         Some(shared) => inject(shared, job),
         None => match shared::find(runtime) {
             Some(shared) => inject(&shared, job),
-            // The runtime is gone, and nobody will run the job: dropping the runnable cancels it.
+            // The runtime is gone, so the job will never run: dropping the runnable cancels it.
             None => drop(job),
         },
     }
@@ -121,7 +130,7 @@ pub(crate) fn inject_all(shared: &Shared, batch: JobBatch<Header>) {
     }
 }
 
-/// Runs callbacks that are in no worker's list, on any worker. Any thread.
+/// Runs callbacks that are in no worker's queue, on any worker. Any thread.
 pub(crate) fn inject_callbacks(shared: &Shared, callbacks: EntryQueue) {
     if !callbacks.is_empty() {
         inject(shared, FEATURES.callbacks.runner(shared.id(), callbacks));

@@ -1,9 +1,9 @@
-//! `run`: the one up-call. Polls a job once, and settles what becomes of it.
+//! `run`: the one place from which the scheduler calls a job. Polls it once, and then finishes or parks it.
 //!
 //! Steps of a run, in the order in which [`crate::scheduler::workers::worker`] takes them:
 //! 1. [`poll`]: the job's own code; the only place where its panics are caught.
-//! 2. [`finish`], if it ended: what ends with it is told, then whoever joins it.
-//! 3. [`park`], if it waits: the runnable is given up, or queued again if a wake came first.
+//! 2. [`finish`], if it ended: runs its exit hooks, then wakes the job that joins it.
+//! 3. [`park`], if it waits: gives up the runnable, or queues it again if a wake came first.
 
 #![allow(unsafe_code)]
 
@@ -19,7 +19,7 @@ use crate::{
         body::Failure,
         foreign_waker,
         runnable::Runnable,
-        transition::{Listening, ParkAnswer, StartAnswer},
+        transition::{Listening, ParkOutcome, StartAction},
     },
     report::{self, JobName, panic_message},
     scheduler::{
@@ -56,11 +56,11 @@ pub(crate) fn unwind_cancelled() -> ! {
 #[inline(always)]
 pub(crate) fn poll(cx: &Context, job: &Runnable, budget: u32) -> Polled {
     cx.begin_run(job.ptr(), budget);
-    // What it waited for last is over; the next wait may be one that notes nothing.
+    // The last wait is over; the next one may be a wait that notes nothing.
     job.header().set_waits_for(0);
     if job.header().is_suspended() {
         resume(cx, job);
-    } else if job.header().state.start() == StartAnswer::Cancel {
+    } else if job.header().state.start() == StartAction::Cancel {
         return Polled::Ended(ended(job, Failure::Cancelled));
     }
     // SAFETY: the runnable keeps the job alive during the poll.
@@ -72,12 +72,12 @@ pub(crate) fn poll(cx: &Context, job: &Runnable, budget: u32) -> Polled {
     }
 }
 
-/// The job's stack is suspended. If it is that of a loop, it resumes, and the calling loop is left for good; a fiber is
-/// polled as if nothing were, and sees for itself that it is cancelled.
+/// For a job whose stack is suspended. A loop's stack is resumed, and the calling loop is left for good. A fiber is
+/// polled as any job is; its own code sees that it is cancelled.
 #[inline(never)]
 fn resume(cx: &Context, job: &Runnable) {
-    // What a flag asked for is seen by the job's own code, wherever it waits.
-    let _seen = job.header().state.start();
+    // The job's own code sees a cancel wherever it waits.
+    let _answer = job.header().state.start();
     if let Placement::Suspended(context) = job.header().placement()
         && context.kind != StackKind::Fiber
     {
@@ -85,8 +85,8 @@ fn resume(cx: &Context, job: &Runnable) {
     }
 }
 
-/// Puts `failure` in the place of the job's future; returns the message of its panic, if it is one.
-// Returned in registers, so that `poll` need not put its answer together in memory.
+/// Puts `failure` in the place of the job's future. Returns the message, if it is a panic.
+// Returned in registers, so that `poll` need not assemble its answer in memory.
 #[cold]
 fn ended(job: &Runnable, failure: Failure) -> Option<Box<str>> {
     let message = match &failure {
@@ -97,8 +97,8 @@ fn ended(job: &Runnable, failure: Failure) -> Option<Box<str>> {
     message
 }
 
-/// Puts `failure` in the place of the job's future, or of what is left of it. A cancel that a destructor of the
-/// future meets does not unwind it.
+/// Puts `failure` in the place of the job's future, or of what is left of the future. A destructor of the future that
+/// waits is not unwound by a cancel.
 fn fail(job: &Runnable, failure: Failure) {
     let before = context::here().set_dropping(true);
     job.fail(failure);
@@ -112,21 +112,21 @@ fn failure_of(payload: Box<dyn Any + Send>) -> Failure {
     }
 }
 
-/// Step 2. Returns the job's own reference, so that the caller decides when the block is freed: the
-/// monitor may still be reading which job this thread ran.
+/// Step 2. Returns the job's own reference, so that the caller decides when the block is freed: the monitor may still
+/// be reading which job this thread ran.
 #[inline(never)]
 pub(crate) fn finish(job: Runnable, panic: Option<Box<str>>) -> JobRef {
     let pinned = job.header().pinned();
     uncount(job.header());
     let (completed, own) = job.complete();
-    // A job that is done is not woken any more: a wait in what follows holds the OS thread.
+    // A job that is done can no longer be woken, so a wait in the code below holds the OS thread.
     let cx = context::here();
     let ending = cx.set_ending(true);
     if completed.drop_output {
         if let Some(message) = panic {
             report::unobserved_panic(&JobName::of(own.header()), &message);
         }
-        // SAFETY: the completion gave the output to this thread: no handle wants it.
+        // SAFETY: the completion gave the output to this thread, because no handle wants it.
         let dropped = catch_unwind(AssertUnwindSafe(|| unsafe { own.drop_output() }));
         if let Err(payload) = dropped {
             report_and_forget(own.header(), payload);
@@ -149,28 +149,28 @@ pub(crate) fn finish(job: Runnable, panic: Option<Box<str>>) -> JobRef {
     own
 }
 
-/// For a panic of a destructor or an end. The payload is leaked: its own destructor could panic again,
-/// and unwind the worker.
+/// For a panic of a destructor or an exit hook. The payload is leaked: its own destructor could panic again, and
+/// unwind the worker.
 fn report_and_forget(header: &Header, payload: Box<dyn Any + Send>) {
     report::unobserved_panic(&JobName::of(header), &panic_message(payload.as_ref()));
     std::mem::forget(payload);
 }
 
-/// Gives back the place of a job under the process limit. Before anyone can see that the job is done; its future is
-/// gone. Any thread.
+/// Gives back the job's place under the process limit. Called after its future is dropped, and before anyone can see
+/// that the job is done. Any thread.
 #[inline]
 fn uncount(job: &Header) {
     if !job.is_counted() {
         return;
     }
     let here = context::here();
-    let place = here.worker_for(job);
-    if let (Some((worker, lease)), Some(shared)) = (place, here.shared()) {
+    let owned = here.worker_for(job);
+    if let (Some((worker, lease)), Some(shared)) = (owned, here.shared()) {
         if let Ok(mut core) = worker.core.enter(lease) {
             shared.limit.give_back(&mut core.spare_places);
             return;
         }
-        here.lose();
+        here.clear_worker();
     }
     if let Some(shared) = shared::find(job.runtime()) {
         shared.limit.put(1);
@@ -185,15 +185,15 @@ fn run_exit_hooks(header: &Header) {
             }
             _ => return,
         };
-        for end in exit_hooks {
-            if let Err(payload) = catch_unwind(AssertUnwindSafe(end)) {
+        for hook in exit_hooks {
+            if let Err(payload) = catch_unwind(AssertUnwindSafe(hook)) {
                 report_and_forget(header, payload);
             }
         }
     }
 }
 
-/// Step 3. The caller gives up the runnable; it may not touch the job after this.
+/// Step 3. The caller gives up the runnable, and must not touch the job afterwards.
 #[inline(always)]
 pub(crate) fn park(cx: &Context, job: Runnable) {
     if cx.has_yielded() {
@@ -204,14 +204,14 @@ pub(crate) fn park(cx: &Context, job: Runnable) {
         false => Listening::No,
     };
     match job.header().state.park(listening) {
-        ParkAnswer::Parked => {
+        ParkOutcome::Parked => {
             job.into_ptr();
         }
-        ParkAnswer::Again => go_behind(cx, job),
+        ParkOutcome::Again => go_behind(cx, job),
     }
 }
 
-/// The job that just ran here goes behind all others.
+/// Queues the job that just ran here behind all others.
 #[inline(always)]
 fn go_behind(cx: &Context, job: Runnable) {
     match cx.pinned_here() {
@@ -220,8 +220,8 @@ fn go_behind(cx: &Context, job: Runnable) {
     }
 }
 
-/// A whole run by a loop without a right: that of a local job, inside `block_on`.
-pub(crate) fn run_outside(cx: &Context, job: Runnable, budget: u32) {
+/// A whole run by a loop that owns no worker: of a pinned job inside `block_on`, or of a nested one.
+pub(crate) fn run_without_worker(cx: &Context, job: Runnable, budget: u32) {
     match poll(cx, &job, budget) {
         Polled::Waits => {
             park(cx, job);
@@ -236,7 +236,7 @@ pub(crate) fn run_outside(cx: &Context, job: Runnable, budget: u32) {
     }
 }
 
-/// Ends a job that nobody will run: its future is dropped here and now.
+/// Ends a job that will never run: drops its future at once.
 pub(crate) fn cancel(job: Runnable) {
     let pinned = job.header().pinned();
     if pinned.is_none() && job.header().is_suspended() {
@@ -258,12 +258,12 @@ pub(crate) fn cancel(job: Runnable) {
     });
 }
 
-/// Ends a job whose stack stands and may go on anywhere: it goes on here, and unwinds because it is cancelled.
+/// Ends a job whose stack is suspended and may migrate: it resumes here, and unwinds because it is cancelled.
 fn unwind(job: Runnable) {
-    // It is awake: nothing is owed.
+    // It is runnable, so nothing is owed.
     let _nothing = job.header().state.cancel();
     let cx = context::here();
-    let place = context::nested_run::OuterRun::new();
-    let _nested = cx.begin_nested(&place);
-    run_outside(cx, job, u32::MAX);
+    let outer = context::nested_run::OuterRun::new();
+    let _nested = cx.begin_nested(&outer);
+    run_without_worker(cx, job, u32::MAX);
 }

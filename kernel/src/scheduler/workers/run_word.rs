@@ -1,8 +1,8 @@
-//! The run word: what the holder of a worker's right runs, in one word that others may load.
+//! The run word: what a worker's owner runs, in one word that other threads may load.
 
 use crate::job::{Header, JobPtr};
 
-/// A value of the run word: which job, and which run of this worker; all zero if none runs.
+/// A value of the run word: which job, and in which run of the worker; zero if none runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RunWord(pub(crate) usize);
 

@@ -1,6 +1,6 @@
-//! The steps of a worker that has no job at hand: look around, the injector, steal, sleep.
+//! The steps of a worker that has no job at hand: look around, refill from the injector, steal, sleep.
 //!
-//! Each is a leaf of [`WorkerLoop`]'s loop and returns what it found. None runs a job.
+//! [`WorkerLoop`]'s loop calls each of them, and each returns what it found. None runs a job.
 
 #![allow(unsafe_code)]
 
@@ -31,27 +31,27 @@ use crate::{
     },
 };
 
-/// The most jobs that run between two looks around.
+/// The most jobs that run between two looks.
 const LOOK_EVERY_MAX: u32 = 64;
 /// The most timers that fire in one look.
 const TIMERS_PER_LOOK: usize = 128;
-/// How often a searching worker goes round its victims before it sleeps. A round is about 150 ns; all
-/// together are some 15 µs, a little more than what parking a thread and waking it costs.
+/// How often a searching worker visits all its victims before it sleeps. A round takes about 150 ns; all of them take
+/// some 15 µs, a little more than to park a thread and wake it.
 const SEARCH_ROUNDS: usize = 100;
-/// How many pauses there are in a round, so that looking costs the victims little.
+/// How many pauses there are in a round, so that a search costs the victims little.
 const PAUSES: usize = 10;
-/// With fewer cancelled timers than this in its wheel a worker does not sweep.
+/// A worker does not sweep its wheel for fewer cancelled timers than this.
 const SWEEP_AT_LEAST: usize = 64;
 
-/// Looks around: what else is due than the jobs at hand. At least once a tick under load, because
-/// the number of jobs between two looks follows how long they take. Returns a job bound to this
-/// thread, if one can run.
+/// Looks around: does everything that is due besides the jobs at hand. At least once a tick under load, because the
+/// number of jobs between two looks follows how long they take. Returns a job that is pinned to this thread, if one
+/// is runnable.
 pub(crate) fn look(worker_loop: &WorkerLoop<'_>) -> Result<Option<Runnable>, ServeEnd> {
     let shared = worker_loop.shared;
     if shared.is_stopped() {
         return Err(ServeEnd::Stopped);
     }
-    if shared.pool.is_wanted() && may_be_given(worker_loop) {
+    if shared.pool.is_wanted() && may_hand_off(worker_loop) {
         return Err(ServeEnd::Wanted);
     }
     if shared.trims.load(Ordering::Relaxed) != worker_loop.trims_seen.get() {
@@ -59,7 +59,7 @@ pub(crate) fn look(worker_loop: &WorkerLoop<'_>) -> Result<Option<Runnable>, Ser
             .trims_seen
             .set(shared.trims.load(Ordering::Acquire));
         memory::flush();
-        worker_loop.cx.cool();
+        worker_loop.cx.flush_stack();
         stack::flush();
         shared.trims_done.fetch_add(1, Ordering::Release);
     }
@@ -73,10 +73,10 @@ pub(crate) fn look(worker_loop: &WorkerLoop<'_>) -> Result<Option<Runnable>, Ser
     Ok(worker_loop.pinned.pop())
 }
 
-/// Whether the right may go to a thread that wants it: not before this thread had a tick for its own bound
-/// jobs, or two threads with such would hand it to each other for ever and run none.
-fn may_be_given(worker_loop: &WorkerLoop<'_>) -> bool {
-    let held = worker_loop.shared.clock.now() - worker_loop.since.get();
+/// Whether the worker may go to a thread that wants one. A thread with pinned jobs keeps its worker for at least a
+/// tick: otherwise two such threads would hand it to each other for ever and run nothing.
+fn may_hand_off(worker_loop: &WorkerLoop<'_>) -> bool {
+    let held = worker_loop.shared.clock.now() - worker_loop.lease_since.get();
     held >= TICK || !worker_loop.pinned.has_runnable()
 }
 
@@ -121,13 +121,13 @@ fn fire_due(worker_loop: &WorkerLoop<'_>) -> Result<(), Revoked> {
     if wheel.advance(now, TIMERS_PER_LOOK, &mut take) {
         core.set_until_look(1);
     }
-    fire_and_leave(worker_loop.worker(), core, due);
+    fire_and_unlock(worker_loop.worker(), core, due);
     Ok(())
 }
 
-/// Fires what came out of the wheel of `worker`, inside whose gate the caller is, and leaves the gate before that
-/// runs foreign code.
-pub(crate) fn fire_and_leave(worker: &Worker, core: impl Sized, due: Due) {
+/// Fires what came out of the wheel of `worker`, whose core the caller has locked. The lock is released before foreign
+/// code runs.
+pub(crate) fn fire_and_unlock(worker: &Worker, core: impl Sized, due: Due) {
     let cancelled = due.count_cancelled();
     let wakers = expire(&due.sleeps);
     drop(core);
@@ -135,13 +135,13 @@ pub(crate) fn fire_and_leave(worker: &Worker, core: impl Sized, due: Due) {
     FEATURES.callbacks.discard(due.cancelled);
 }
 
-/// First half of firing, inside the gate: the entries are out of the wheel. Returns the wakers of
-/// those that fire; the rest are freed.
+/// First step of firing, under the lock: the entries are out of the wheel. Returns the wakers of those that fire; the
+/// rest are freed.
 pub(crate) fn expire(due: &[EntryPtr]) -> Vec<Option<(EntryPtr, Option<Waker>)>> {
     let expire = |entry: &EntryPtr| {
         // SAFETY: an entry that was in the wheel is alive until the wheel gives up its claim.
         match unsafe { entry.get() }.state.expire() {
-            // SAFETY: the state just said so.
+            // SAFETY: the state just granted it.
             TimerOwes::Fire => Some((*entry, unsafe { entry.take_waker() })),
             _ => None,
         }
@@ -149,7 +149,7 @@ pub(crate) fn expire(due: &[EntryPtr]) -> Vec<Option<(EntryPtr, Option<Waker>)>>
     due.iter().map(expire).collect()
 }
 
-/// Second half, outside the gate, because a waker may be foreign code. Returns how many were cancelled.
+/// Second step, without the lock, because a waker may be foreign code. Returns how many were cancelled.
 pub(crate) fn fire(due: &[EntryPtr], wakers: Vec<Option<(EntryPtr, Option<Waker>)>>) -> isize {
     let mut cancelled = 0;
     for (entry, expired) in due.iter().zip(wakers) {
@@ -161,14 +161,14 @@ pub(crate) fn fire(due: &[EntryPtr], wakers: Vec<Option<(EntryPtr, Option<Waker>
             foreign_waker::wake(expired.and_then(|(_, waker)| waker));
         } else {
             cancelled += 1;
-            // SAFETY: its future had cancelled it, and now the wheel gives it up too.
+            // SAFETY: its future cancelled it before, and now the wheel gives it up too.
             unsafe { entry.free() };
         }
     }
     cancelled
 }
 
-/// Sends off what is on its way to the injector.
+/// Sends the overflow queue to the injector.
 fn send_overflow(worker_loop: &WorkerLoop<'_>) -> Result<(), Revoked> {
     let mut core = worker_loop.enter()?;
     if core.overflow.len() == 0 {
@@ -180,7 +180,7 @@ fn send_overflow(worker_loop: &WorkerLoop<'_>) -> Result<(), Revoked> {
     Ok(())
 }
 
-/// Moves a fair share of the injector's jobs to the ring, if that is not half full. True if there were
+/// Moves a fair share of the injector's jobs to the ring, unless the ring is more than half full. True if there were
 /// any.
 pub(crate) fn from_injector(worker_loop: &WorkerLoop<'_>) -> Result<bool, Revoked> {
     let shared = worker_loop.shared;
@@ -201,9 +201,9 @@ pub(crate) fn from_injector(worker_loop: &WorkerLoop<'_>) -> Result<bool, Revoke
             }
             Ok(found)
         }
-        Err(lost) => {
+        Err(revoked) => {
             ready::inject_all(shared, batch);
-            Err(lost)
+            Err(revoked)
         }
     }
 }
@@ -217,15 +217,15 @@ fn push(core: &mut WorkerCore, job: *mut Header) {
 
 /// What a search found.
 pub(crate) enum Found {
-    /// Jobs, which are in the ring, the injector or the home now.
+    /// Jobs, which are in the ring, the injector or the pinned queue now.
     Queued,
-    /// A forked half, which is in no queue.
-    Half(Runnable),
+    /// A stolen job of a fork, which is in no queue.
+    Stolen(Runnable),
     Nothing,
 }
 
-/// Searches the other workers: takes half of the first ring that has jobs, or a forked half; or sees some in the
-/// injector. Goes on for a few microseconds while there is hope: waking a sleeper costs more.
+/// Searches for work: takes half of the first ring that has jobs, or sees jobs in the injector, or steals from a fork.
+/// Spins for a few microseconds if that is promising: to wake a sleeper costs more.
 pub(crate) fn steal(worker_loop: &WorkerLoop<'_>) -> Result<Found, Revoked> {
     let shared = worker_loop.shared;
     if !worker_loop.searching.get() {
@@ -235,7 +235,7 @@ pub(crate) fn steal(worker_loop: &WorkerLoop<'_>) -> Result<Found, Revoked> {
         return Ok(shared
             .forks
             .steal(shared)
-            .map_or(Found::Nothing, Found::Half));
+            .map_or(Found::Nothing, Found::Stolen));
     }
     let others_run = shared.sleepers.sleeping() + 1 < shared.workers.len();
     let may_spin = others_run || worker_loop.spin_policy.is_worth_a_try();
@@ -276,7 +276,7 @@ fn search_once(worker_loop: &WorkerLoop<'_>) -> Result<Found, Revoked> {
     Ok(shared
         .forks
         .steal(shared)
-        .map_or(Found::Nothing, Found::Half))
+        .map_or(Found::Nothing, Found::Stolen))
 }
 
 fn steal_from(worker_loop: &WorkerLoop<'_>, victim: usize) -> Result<bool, Revoked> {
@@ -286,23 +286,23 @@ fn steal_from(worker_loop: &WorkerLoop<'_>, victim: usize) -> Result<bool, Revok
     )
 }
 
-/// Moves half of the victim's ring to that of the worker whose right the caller holds.
+/// Moves half of the victim's ring to that of the caller's worker.
 fn take_half((worker, lease): (&Worker, Lease), victim: &Worker) -> Result<bool, Revoked> {
     if victim.thief.len() == 0 {
         return Ok(false);
     }
-    // The gate first: the jobs must not be in nobody's hands if the right is taken over.
+    // The lock first: jobs that were stolen before a revoked lease is noticed would be in no queue.
     let mut core = worker.core.enter(lease)?;
-    let mut place = [ptr::null_mut(); ring::CAPACITY / 2];
-    let count = victim.thief.steal(&mut place);
-    for job in &place[..count] {
+    let mut batch = [ptr::null_mut(); ring::CAPACITY / 2];
+    let count = victim.thief.steal(&mut batch);
+    for job in &batch[..count] {
         push(&mut core, *job);
     }
     Ok(count > 0)
 }
 
-/// The running job's worker takes from the first other one that has jobs to spare, behind its own. For a job
-/// that is about to yield; outside of jobs it does nothing.
+/// The running job's worker steals from the first other worker that has jobs to spare, and queues them behind its own.
+/// For a job that is about to yield; outside of jobs it does nothing.
 pub fn prefer_stealing() {
     let cx = context::again();
     let (Some((worker, lease)), Some(shared)) = (cx.worker(), cx.shared()) else {
@@ -310,7 +310,7 @@ pub fn prefer_stealing() {
     };
     let victims = (1..shared.workers.len()).map(|distance| worker.index + distance);
     let mut victims = victims.map(|victim| &shared.workers[victim % shared.workers.len()]);
-    // A right that was lost is noticed at the next passage.
+    // A revoked lease is noticed when the thread next takes the lock.
     let _found = victims.any(|victim| matches!(take_half((worker, lease), victim), Ok(true)));
 }
 
@@ -319,7 +319,7 @@ pub(crate) fn sees_work(shared: &Shared) -> bool {
     shared.injector.len() > 0 || shared.workers.iter().any(|worker| worker.thief.len() > 0)
 }
 
-/// Looks at the reactor. True if it reported anything: jobs may be at hand now.
+/// Polls the reactor. True if it reported anything: jobs may be at hand now.
 pub(crate) fn from_reactor(worker_loop: &WorkerLoop<'_>) -> bool {
     let reactor = &worker_loop.shared.reactor;
     if !reactor.has_sources() {
@@ -328,7 +328,7 @@ pub(crate) fn from_reactor(worker_loop: &WorkerLoop<'_>) -> bool {
     let mut batch = worker_loop.batch.take();
     let found = reactor.look(&mut batch);
     if found && !worker_loop.searching.get() {
-        // So that of the jobs that this wakes the first one, which this worker takes, wakes no other worker.
+        // As a searcher: the first job that the reports wake must wake no other worker, because this one takes it.
         worker_loop
             .searching
             .set(worker_loop.shared.sleepers.start_search());

@@ -1,7 +1,7 @@
 //! What the threads of a runtime share, and how a job finds its runtime.
 //!
-//! Jobs name their runtime by a number; [`find`] turns it into the runtime, or tells that it is gone.
-//! A runtime is open, then closing (nothing new), then stopped (workers end); it never goes back.
+//! Jobs name their runtime by a number. [`find`] turns the number into the runtime, or returns `None` if the runtime is
+//! gone. A runtime is open, then closing (nothing new is spawned), then stopped (workers end); it never goes back.
 
 #![allow(unsafe_code)]
 
@@ -45,24 +45,24 @@ pub(crate) struct Shared {
     pub(crate) workers: Box<[Worker]>,
     pub(crate) injector: Injector<Header>,
     pub(crate) sleepers: Sleepers<Sleeper>,
-    /// Sockets keep it beyond the runtime.
+    /// Sockets may keep it longer than the runtime lives.
     pub(crate) reactor: Arc<Reactor>,
     pub(crate) pool: ThreadPool,
     pub(crate) monitor: MonitorSleep,
     pub(crate) limit: Limit,
     pub(crate) counters: Counters,
-    /// What is forked.
+    /// The forked work.
     pub(crate) forks: Box<dyn Forks<Shared>>,
-    /// How many trims were asked for, and how often a thread took part in one.
+    /// How many trims were requested, and how often a thread took part in one.
     pub(crate) trims: AtomicUsize,
     pub(crate) trims_done: AtomicUsize,
-    /// The threads that lost their right.
+    /// The threads whose worker was retaken, or that gave it away to block.
     pub(crate) detached: DetachedThreads,
     /// How many jobs are in `wait()`.
     pub(crate) waiting: AtomicUsize,
-    /// Whether it was said that the stand-ins are used up, and none was had since.
+    /// Whether it was reported that all spare threads are in use, and no thread was found since.
     pub(crate) at_bound: AtomicBool,
-    /// Rights for which no thread could be had; the monitor tries again each round.
+    /// Workers for which no thread was found; the monitor tries again each round.
     pub(crate) orphans: Mutex<Vec<Handoff>>,
     phase: AtomicU8,
     /// Signalled when a thread of the runtime ends.
@@ -73,9 +73,9 @@ pub(crate) struct Shared {
 mod phase {
     /// Everything works.
     pub(super) const OPEN: u8 = 0;
-    /// Nothing new is spawned; what runs may end by itself.
+    /// Nothing new is spawned; jobs may still end on their own.
     pub(super) const CLOSING: u8 = 1;
-    /// Workers stop; what waits is cancelled.
+    /// Workers stop; waiting jobs are cancelled.
     pub(super) const STOPPED: u8 = 2;
 }
 
@@ -85,7 +85,7 @@ static RUNTIMES: RwLock<Vec<Weak<Shared>>> = RwLock::new(Vec::new());
 /// The highest number.
 const MAX_ID: usize = (1 << 15) - 1;
 
-/// As many runtimes exist as there are numbers for them.
+/// Every number of a runtime is in use.
 #[derive(Debug)]
 pub(crate) struct TooManyRuntimes;
 
@@ -98,7 +98,7 @@ pub(crate) fn find(id: u16) -> Option<Arc<Shared>> {
 }
 
 impl Shared {
-    /// A runtime without threads, and the rights to its workers.
+    /// A runtime without threads, and a handoff for each of its workers.
     pub(crate) fn new(
         config: Config,
         clock: clock::ClockKind,
@@ -142,8 +142,11 @@ impl Shared {
             Some(id) => runtimes[id] = Arc::downgrade(&shared),
             None => runtimes.push(Arc::downgrade(&shared)),
         }
-        let right = |(worker, lease)| Handoff { worker, lease };
-        Ok((shared, leases.into_iter().enumerate().map(right).collect()))
+        let handoff = |(worker, lease)| Handoff { worker, lease };
+        Ok((
+            shared,
+            leases.into_iter().enumerate().map(handoff).collect(),
+        ))
     }
 
     pub(crate) fn id(&self) -> u16 {
@@ -168,8 +171,8 @@ impl Shared {
         self.clock.kind() == clock::ClockKind::Virtual
     }
 
-    /// How many threads there may be: workers, stand-ins, and those whose jobs are in `wait()`, which
-    /// are not bounded, because one of them may be what all others wait for.
+    /// How many threads there may be: workers, spare threads, and those that jobs hold in `wait()`. The last are not
+    /// bounded, because all others may wait for one of them.
     pub(crate) fn most_threads(&self) -> usize {
         let waiting = self.waiting.load(Ordering::Relaxed);
         self.config
@@ -178,7 +181,7 @@ impl Shared {
             .saturating_add(waiting)
     }
 
-    /// Work became visible to all workers: wakes a sleeper, if there is one and nobody searches.
+    /// Work became visible to all workers: wakes a sleeper, if there is one and no worker searches.
     #[inline]
     pub(crate) fn wake_one(&self) {
         if let Some(sleeper) = self.sleepers.notify() {
@@ -186,7 +189,7 @@ impl Shared {
         }
     }
 
-    /// A job that runs the callbacks that are ready at the worker that runs it; in no queue.
+    /// A job, in no queue, that runs the callbacks that are ready at its worker.
     pub(crate) fn callback_runner(&self) -> Runnable {
         FEATURES.callbacks.runner(self.id, EntryQueue::new())
     }
@@ -207,7 +210,7 @@ impl Shared {
         self.phase.fetch_max(phase::CLOSING, Ordering::SeqCst);
     }
 
-    /// Third step: every thread that is not in a job ends.
+    /// Third step of a shutdown: every thread that is not in a job ends.
     pub(crate) fn stop(&self) {
         self.phase.store(phase::STOPPED, Ordering::SeqCst);
         for sleeper in self.sleepers.notify_all() {
@@ -223,7 +226,7 @@ impl Shared {
         self.ended.1.notify_all();
     }
 
-    /// Waits until no crew thread is left, or until `deadline`.
+    /// Waits until no pool thread is left, or until `deadline`.
     pub(crate) fn await_threads(&self, deadline: Instant) {
         let mut guard = lock(&self.ended.0);
         while self.pool.threads() > 0 {
@@ -234,13 +237,13 @@ impl Shared {
             let waited = self.ended.1.wait_timeout(guard, left.min(TICK));
             guard = waited.unwrap_or_else(std::sync::PoisonError::into_inner).0;
             drop(guard);
-            // No worker does it any more, and a destructor may sleep.
+            // No worker fires timers any longer, and a destructor may sleep.
             self.fire_due();
             guard = lock(&self.ended.0);
         }
     }
 
-    /// Cancels what lies in the injector. Only once the runtime is stopped.
+    /// Cancels the jobs in the injector. Only once the runtime is stopped.
     pub(crate) fn cancel_injected(&self) {
         loop {
             let Some(job) = self.injector.pop(1).pop() else {
@@ -252,8 +255,8 @@ impl Shared {
         }
     }
 
-    /// Every job of this runtime that is not done. Exact once no thread of the runtime runs; before
-    /// that jobs may end meanwhile.
+    /// Every job of this runtime that is not done. Exact once no thread of the runtime runs; until then jobs may end
+    /// meanwhile.
     pub(crate) fn live_jobs(&self) -> Vec<JobRef> {
         let mut jobs = Vec::new();
         memory::for_each_job_block(|block| {
@@ -267,7 +270,7 @@ impl Shared {
         jobs
     }
 
-    /// Cancels what lies in the queues of the workers. Only once the runtime is stopped.
+    /// Cancels the jobs in the queues of the workers. Only once the runtime is stopped.
     pub(crate) fn cancel_in_workers(&self) {
         for worker in &self.workers {
             let mut queued = Vec::new();
@@ -284,7 +287,7 @@ impl Shared {
         }
     }
 
-    /// Fires the sleeps that are due in every wheel, and drops such callbacks. Only once the runtime is stopped.
+    /// Fires the sleeps that are due in every wheel, and drops the callbacks that are. Only once the runtime is stopped.
     fn fire_due(&self) {
         let now = self.clock.tick_at(self.clock.now());
         for worker in &self.workers {
@@ -294,14 +297,14 @@ impl Shared {
             let mut take = |entry| due.add(entry, &mut callbacks);
             core.wheel.advance(now, usize::MAX, &mut take);
             let callbacks = callbacks.take();
-            search::fire_and_leave(worker, core, due);
+            search::fire_and_unlock(worker, core, due);
             FEATURES.callbacks.discard(callbacks);
         }
     }
 
-    /// Tells every timer, so that nothing waits for ever for a runtime that is gone, and drops the
-    /// callbacks. A sleep that is told early arms itself anew, in a runtime that lives.
-    pub(crate) fn tell_timers(&self) {
+    /// Fires every timer, so that nothing waits for ever for a runtime that is gone, and drops the callbacks. A sleep
+    /// that fires early starts anew in a runtime that lives.
+    pub(crate) fn close_timers(&self) {
         for worker in &self.workers {
             let mut core = worker.core.enter_foreign();
             core.close(&worker.arrivals);
@@ -309,7 +312,7 @@ impl Shared {
             let mut take = |entry| due.add(entry, &mut rest.callbacks);
             rest.wheel.sweep(|_| true, &mut take);
             let callbacks = rest.callbacks.take();
-            search::fire_and_leave(worker, core, due);
+            search::fire_and_unlock(worker, core, due);
             FEATURES.callbacks.discard(callbacks);
         }
     }
@@ -317,7 +320,7 @@ impl Shared {
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        self.tell_timers();
+        self.close_timers();
         self.reactor.close();
     }
 }

@@ -1,7 +1,7 @@
-//! The waker of a job: a counted reference to its header, woken from any thread, kept as long as wanted.
+//! The waker of a job: a counted reference to its header, which any thread may use and keep.
 //!
-//! The kernel's own waits do not clone wakers: they see that a waker is the running job's
-//! ([`is_of`]) and keep the job's address, which costs no atomic operation.
+//! The kernel's own waits do not clone wakers. They see that a waker is the running job's ([`is_of`]) and keep the
+//! job's address, which costs no atomic operation.
 
 #![allow(unsafe_code)]
 
@@ -16,17 +16,17 @@ use crate::{
     scheduler::workers::ready::ready,
 };
 
-// A static and not a constant: its address tells our wakers from others'.
+// A static, not a constant: its address distinguishes our wakers from foreign ones.
 static VTABLE: RawWakerVTable = RawWakerVTable::new(clone, wake, wake_by_ref, drop_waker);
 
-/// A waker for `job` without a count of its own.
+/// A waker for `job` that holds no count.
 ///
 /// # Safety
 /// The job is alive for as long as the waker is used.
 #[inline(always)]
 pub(crate) unsafe fn borrowed(job: JobPtr) -> ManuallyDrop<Waker> {
     let raw = RawWaker::new(job.as_raw().as_ptr().cast(), &VTABLE);
-    // SAFETY: the functions below keep the contract of `RawWaker`; the caller answers for the count.
+    // SAFETY: the functions below keep the contract of `RawWaker`; the caller keeps the job alive.
     ManuallyDrop::new(unsafe { Waker::from_raw(raw) })
 }
 
@@ -37,11 +37,11 @@ pub(crate) fn is_of(waker: &Waker, job: JobPtr) -> bool {
         && std::ptr::eq(waker.vtable(), &VTABLE)
 }
 
-/// Makes `job` runnable, if it waits. The one path by which any wait ends.
+/// Makes `job` runnable, if it waits. Every wait ends here.
 #[inline(always)]
 pub(crate) fn wake_job(job: &Header, ptr: JobPtr) {
     match job.state.wake() {
-        // SAFETY: the state just said so.
+        // SAFETY: the state just granted it.
         Owes::Schedule => ready(unsafe { Runnable::new(ptr) }),
         Owes::Nothing | Owes::Unblock => {}
     }

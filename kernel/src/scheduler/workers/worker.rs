@@ -1,19 +1,20 @@
-//! The worker: the right to run jobs on one of the runtime's queues, and the loop that uses it.
+//! The worker, and the loop of the thread that owns it.
 //!
-//! A worker is not a thread. It is a right, with a queue, a next slot and a timer wheel behind a
-//! [`BiasedLock`]; an OS thread holds at most one. A thread that is stuck in a job loses its right to a
-//! stand-in ([`crate::scheduler::threads::monitor`]), learns of it at its next passage through the gate, and goes on
-//! without: what it makes runnable then enters through the injector.
+//! A worker is not a thread; it is the P of Go's scheduler: a run queue, a next slot and a timer wheel, behind a
+//! [`BiasedLock`]. The thread that holds the current lease owns the worker; a thread owns at most one. When a
+//! thread is stuck in a job, the monitor retakes the worker ([`crate::scheduler::threads::monitor`]): it revokes the
+//! lease and hands the worker to a spare thread. The stuck thread notices when it next takes the lock. Until its
+//! poll ends it runs without a worker, and what it makes runnable enters through the injector.
 //!
-//! The loop, in the order in which the machine works ([`WorkerLoop::serve`]):
-//! 1. find a job: look around (time, home, injector) when a look is due; next slot; ring; injector;
+//! The loop ([`WorkerLoop::serve`]):
+//! 1. find a job: look around if a look is due (timers, reactor, injector, pinned queue); next slot; ring; injector;
 //!    steal; sleep;
-//! 2. run it ([`crate::scheduler::workers::run`]); pass the gate, which hands out the next job; settle the first one; and
-//!    go on with the next, until none is at hand.
+//! 2. run it ([`crate::scheduler::workers::run`]); take the next job under the lock of the core; park or free the
+//!    first one; repeat until no job is at hand.
 //!
-//! The run word names the job that the holder runs. It is written inside the gate only, before the
-//! job runs and before it can be freed, so that an outsider inside the gate can rely on it: that job
-//! lives until the outsider leaves.
+//! The run word names the job that the owner runs. It is written under the lock only, before the job runs and
+//! before it can be freed. So a foreign thread that holds the lock can rely on it: that job lives until the foreign
+//! thread leaves.
 //!
 //! The reactor ([`crate::reactor`]) belongs to no worker: it is looked at in `look`, and waited for in
 //! `sleep`.
@@ -38,24 +39,24 @@ use crate::{
     timer::arrivals::Arrivals,
 };
 
-/// The right's data.
+/// What a worker consists of.
 pub(crate) struct Worker {
     pub(crate) index: usize,
     pub(crate) core: BiasedLock<WorkerCore>,
     /// The end of the ring that other workers steal from.
     pub(crate) thief: ring::RingThief<Header>,
-    /// What the holder runs; see [`RunWord`].
+    /// What the owner runs; see [`RunWord`].
     run: AtomicUsize,
-    /// The system's number of the thread that holds the right. Written by the holder.
-    pub(crate) holder: AtomicU32,
-    /// Callbacks from outside, on their way to the wheel or the queue.
+    /// The system's number of the owner. Written by the owner.
+    pub(crate) owner_thread: AtomicU32,
+    /// Callbacks from foreign threads, on their way to the wheel or the queue.
     pub(crate) arrivals: Arrivals,
-    /// Cancelled timers that still lie in the wheel; see [`Worker::count_cancelled`].
+    /// Cancelled timers that are still in the wheel; see [`Worker::count_cancelled`].
     cancelled_timers: AtomicIsize,
 }
 
 impl Worker {
-    /// The worker, and the epoch of its first holder.
+    /// The worker, and its first lease.
     pub(crate) fn new(index: usize) -> (Worker, Lease) {
         let (ring, thief) = ring::new();
         let (core, lease) = BiasedLock::new(WorkerCore::new(ring));
@@ -64,49 +65,49 @@ impl Worker {
             core,
             thief,
             run: AtomicUsize::new(0),
-            holder: AtomicU32::new(0),
+            owner_thread: AtomicU32::new(0),
             arrivals: Arrivals::new(),
             cancelled_timers: AtomicIsize::new(0),
         };
         (worker, lease)
     }
 
-    /// Counts timers that were cancelled but not unlinked, or that left the wheel after that. The two
-    /// may come in either order, so that the number is below zero for a moment. Returns the number.
+    /// Counts timers that were cancelled but not unlinked, or that left the wheel after their cancel. The two may
+    /// come in either order, so the number may be below zero for a moment. Returns the number.
     pub(crate) fn count_cancelled(&self, change: isize) -> isize {
         // Relaxed: it is a count, and guards no other memory.
         self.cancelled_timers.fetch_add(change, Ordering::Relaxed) + change
     }
 
-    /// How many cancelled timers lie in the wheel.
+    /// How many cancelled timers are in the wheel.
     pub(crate) fn cancelled_timers(&self) -> usize {
         let count = self.cancelled_timers.load(Ordering::Relaxed);
         usize::try_from(count).unwrap_or(0)
     }
 
-    /// What the holder runs. Exact inside the gate as an outsider; elsewhere a moment old.
+    /// What the owner runs. Exact for a foreign thread that holds the lock; elsewhere a moment old.
     pub(crate) fn running(&self) -> RunWord {
         RunWord(self.run.load(Ordering::Relaxed))
     }
 
-    /// The holder runs nothing, or there is no holder.
+    /// The owner runs nothing, or there is no owner.
     pub(crate) fn set_running_none(&self) {
         self.run.store(RunWord::NONE.0, Ordering::Relaxed);
     }
 
-    /// The running job begins something that is watched as a run of its own. By the holder, inside the gate.
+    /// The running job begins something that the monitor must time as a run of its own. By the owner, under the lock.
     pub(crate) fn renew_running(&self) {
         self.run.store(self.running().next().0, Ordering::Relaxed);
     }
 
-    /// The holder runs `job` in the middle of another run; `number` tells such runs apart. Inside the gate only.
+    /// The owner runs `job` nested in another run; `number` tells such runs apart. Under the lock only.
     pub(crate) fn set_running_nested(&self, job: JobPtr, number: u64) {
         self.run
             .store(RunWord::new(job, number).0, Ordering::Relaxed);
     }
 
-    /// The holder goes on with what it ran before. Inside the gate only.
-    pub(crate) fn set_running_again(&self, before: RunWord) {
+    /// The owner resumes what it ran before a nested run. Under the lock only.
+    pub(crate) fn restore_running(&self, before: RunWord) {
         self.run.store(before.0, Ordering::Relaxed);
     }
 
@@ -116,7 +117,7 @@ impl Worker {
     }
 }
 
-/// Whether the run before a passage was a job's last.
+/// Whether the run before a take was a job's last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RunEnd {
     Yes,
@@ -126,9 +127,9 @@ pub(crate) enum RunEnd {
 /// Why a thread no longer serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ServeEnd {
-    /// The right was taken over while the thread was in a job.
+    /// The lease was revoked while the thread was in a job.
     Revoked,
-    /// Another thread wants a right, for a job that may run there only; this one is given to it.
+    /// Another thread needs a worker, for a job that is pinned to it; this worker goes to that thread.
     Wanted,
     /// The runtime stops.
     Stopped,
@@ -140,16 +141,16 @@ impl From<Revoked> for ServeEnd {
     }
 }
 
-/// A thread's times with a right, one after the other. Loops on several stacks of the thread share it, of
-/// which one is at work at a time; so everything that changes is in a cell.
+/// A thread's service of workers, one after the other. The thread's loops, one on each of several stacks, share it.
+/// Only one of them is at work at a time, so everything that changes is in a cell.
 pub(crate) struct WorkerLoop<'a> {
     pub(crate) cx: &'a Context,
     pub(crate) shared: &'a Shared,
-    /// The jobs bound to this thread.
+    /// The pinned queue of this thread.
     pub(crate) pinned: &'a crate::scheduler::stackful::pinned::PinnedQueue,
-    /// The worker whose right the thread holds, or held last.
+    /// The worker that the thread owns, or owned last.
     worker: Cell<&'a Worker>,
-    /// The right's tenure; [`Lease::NONE`] while the thread holds none.
+    /// The lease of that worker; [`Lease::NONE`] while the thread owns none.
     lease: Cell<Lease>,
     /// Whether this worker counts as searching.
     pub(crate) searching: Cell<bool>,
@@ -157,22 +158,22 @@ pub(crate) struct WorkerLoop<'a> {
     pub(crate) look_every: Cell<u32>,
     /// The trim that this thread last took part in.
     pub(crate) trims_seen: Cell<usize>,
-    /// When the tenure began.
-    pub(crate) since: Cell<std::time::Instant>,
+    /// When the lease began.
+    pub(crate) lease_since: Cell<std::time::Instant>,
     /// When the last look was.
     pub(crate) last_look: Cell<std::time::Instant>,
-    /// How the worker waits for forked halves.
+    /// How the worker waits for forked jobs.
     pub(crate) sleep_policy: SleepPolicy,
-    /// Whether searches came true.
+    /// Whether it should spin before it sleeps.
     pub(crate) spin_policy: SpinPolicy,
     /// What this thread takes from the reactor.
     pub(crate) batch: Cell<reactor::ReportBatch>,
-    /// How many runs there were; tells apart runs of one job.
+    /// How many runs there were; tells runs of one job apart.
     runs: Cell<u64>,
 }
 
 impl<'a> WorkerLoop<'a> {
-    /// The calling thread, whose context is `cx`, holds no right yet.
+    /// For the calling thread, whose context is `cx`, and which owns no worker yet.
     pub(crate) fn new(
         cx: &'a Context,
         shared: &'a Shared,
@@ -187,7 +188,7 @@ impl<'a> WorkerLoop<'a> {
             searching: Cell::new(false),
             look_every: Cell::new(1),
             trims_seen: Cell::new(shared.trims.load(Ordering::Acquire)),
-            since: Cell::new(shared.clock.now()),
+            lease_since: Cell::new(shared.clock.now()),
             last_look: Cell::new(shared.clock.now()),
             batch: Cell::default(),
             runs: Cell::new(0),
@@ -196,34 +197,34 @@ impl<'a> WorkerLoop<'a> {
         }
     }
 
-    /// The thread now holds `worker`'s right, since `lease`.
+    /// The thread now owns `worker`, by `lease`.
     pub(crate) fn begin(&self, worker: &'a Worker, lease: Lease) {
         let number = self.shared.thread_number();
-        worker.holder.store(number, Ordering::Relaxed);
-        self.cx.hold(self.shared, worker, lease);
+        worker.owner_thread.store(number, Ordering::Relaxed);
+        self.cx.set_worker(self.shared, worker, lease);
         self.worker.set(worker);
         self.lease.set(lease);
         self.look_every.set(1);
-        self.since.set(self.shared.clock.now());
-        self.last_look.set(self.since.get());
+        self.lease_since.set(self.shared.clock.now());
+        self.last_look.set(self.lease_since.get());
     }
 
-    /// The context names the right again, if a loop that ended made it forget.
-    pub(crate) fn hold_again(&self) {
+    /// Puts the worker back into the context, from which a loop that ended has removed it.
+    pub(crate) fn restore_worker(&self) {
         if self.is_held() {
             self.cx
-                .hold(self.shared, self.worker.get(), self.lease.get());
+                .set_worker(self.shared, self.worker.get(), self.lease.get());
         }
     }
 
-    /// The thread no longer serves: returns the worker whose right it held, and the tenure.
+    /// The thread no longer serves: returns the worker that it owned, and the lease.
     pub(crate) fn end(&self) -> Option<(&'a Worker, Lease)> {
-        self.cx.lose();
+        self.cx.clear_worker();
         let lease = self.lease.replace(Lease::NONE);
         (lease != Lease::NONE).then(|| (self.worker.get(), lease))
     }
 
-    /// Whether the thread holds a right, or was not yet told that it has lost it.
+    /// Whether the thread owns a worker, or has not yet noticed that its lease was revoked.
     pub(crate) fn is_held(&self) -> bool {
         self.lease.get() != Lease::NONE
     }
@@ -233,15 +234,15 @@ impl<'a> WorkerLoop<'a> {
         self.worker.get()
     }
 
-    /// The right's tenure.
+    /// The lease of the worker.
     pub(crate) fn lease(&self) -> Lease {
         self.lease.get()
     }
 
-    /// Enters the gate of the worker.
+    /// Locks the core of the worker.
     ///
     /// # Errors
-    /// If the right was taken over, or there is none.
+    /// If the lease was revoked, or there is none.
     #[inline(always)]
     pub(crate) fn enter(&self) -> Result<OwnerGuard<'a, WorkerCore>, Revoked> {
         let lease = self.lease.get();
@@ -251,7 +252,7 @@ impl<'a> WorkerLoop<'a> {
         self.worker.get().core.enter(lease)
     }
 
-    /// The loop. Returns when the thread must stop serving; the context then holds no right.
+    /// The loop. Returns when the thread must stop serving; the context then names no worker.
     pub(crate) fn serve(&self) -> ServeEnd {
         let end = loop {
             let job = match self.find() {
@@ -263,23 +264,23 @@ impl<'a> WorkerLoop<'a> {
             }
         };
         self.end_search();
-        self.cx.lose();
+        self.cx.clear_worker();
         end
     }
 
     /// Step 1: a job to run.
     fn find(&self) -> Result<Runnable, ServeEnd> {
         loop {
-            // Before the look: a loop that begins because a job left its stack must not take that job first again
-            // and again, while others wait in the ring.
-            if let Pick::Job(job) = self.pass(RunEnd::No)? {
+            // Before the look: a loop that begins because a job was suspended must not take that same job first
+            // again and again, while others wait in the ring.
+            if let Pick::Job(job) = self.take_next(RunEnd::No)? {
                 return Ok(self.found(job));
             }
             if let Some(job) = search::look(self)? {
                 self.announce(&job)?;
                 return Ok(self.found(job));
             }
-            match self.pass(RunEnd::No)? {
+            match self.take_next(RunEnd::No)? {
                 Pick::Job(job) => return Ok(self.found(job)),
                 Pick::Look => continue,
                 Pick::Empty | Pick::Callbacks => {}
@@ -289,29 +290,29 @@ impl<'a> WorkerLoop<'a> {
             }
             match search::steal(self)? {
                 Found::Queued => {}
-                Found::Half(half) => return self.begin_stolen(half),
+                Found::Stolen(job) => return self.begin_stolen(job),
                 Found::Nothing => sleep::sleep(self)?,
             }
         }
     }
 
-    /// A forked half to run.
-    fn begin_stolen(&self, half: Runnable) -> Result<Runnable, ServeEnd> {
-        self.sleep_policy.renew();
-        if let Err(lost) = self.announce(&half) {
-            ready::inject(self.shared, half);
-            return Err(lost.into());
+    /// A stolen job is about to run.
+    fn begin_stolen(&self, job: Runnable) -> Result<Runnable, ServeEnd> {
+        self.sleep_policy.reset();
+        if let Err(revoked) = self.announce(&job) {
+            ready::inject(self.shared, job);
+            return Err(revoked.into());
         }
-        Ok(self.found(half))
+        Ok(self.found(job))
     }
 
-    /// A job is to be run.
+    /// A job is about to run.
     fn found(&self, job: Runnable) -> Runnable {
         self.end_search();
         job
     }
 
-    /// The worker no longer searches; the last one to stop wakes the next, if it sees that more is left to do.
+    /// The worker no longer searches. The last one to stop wakes another, if it sees that work is left.
     fn end_search(&self) {
         if self.searching.take()
             && self.shared.sleepers.end_search()
@@ -321,7 +322,7 @@ impl<'a> WorkerLoop<'a> {
         }
     }
 
-    /// Step 2: runs `job`, and what the gate hands out after it, until that is nothing.
+    /// Step 2: runs `job`, and each job that the core hands out after it, until it hands out none.
     pub(crate) fn run_from(&self, job: Runnable) -> Result<(), ServeEnd> {
         let mut job = job;
         let budget = self.shared.config.poll_budget;
@@ -329,22 +330,25 @@ impl<'a> WorkerLoop<'a> {
             self.runs.set(self.runs.get() + 1);
             let next = match run::poll(self.cx, &job, budget) {
                 Polled::Waits => {
-                    // The gate before the parking: once parked, the job may be freed by another
-                    // thread, and until the gate the run word still names it.
-                    let next = self.pass(RunEnd::No);
+                    // The lock before the park, never after it. The run word still names this job, and a foreign
+                    // thread that holds the lock (the monitor, to retake the worker) follows the word to the job.
+                    // Until the park, the runnable here keeps the job alive. The park gives the runnable up: then
+                    // another thread may run the job, end it and free it. `take_next` replaces the word under the
+                    // lock; if it fails, the thread that revoked the lease has cleared the word.
+                    let next = self.take_next(RunEnd::No);
                     if next.is_err() {
-                        self.cx.lose();
+                        self.cx.clear_worker();
                     }
                     run::park(self.cx, job);
                     next
                 }
                 Polled::Ended(panic) => {
                     let ended = run::finish(job, panic);
-                    let next = self.pass(RunEnd::Yes);
+                    let next = self.take_next(RunEnd::Yes);
                     if next.is_err() {
-                        self.cx.lose();
+                        self.cx.clear_worker();
                     }
-                    // Freeing may drop a foreign waker, which must not find this job as the running one.
+                    // To free the job may drop a foreign waker, which must not find this job running.
                     self.cx.set_job(None);
                     drop(ended);
                     next
@@ -358,10 +362,10 @@ impl<'a> WorkerLoop<'a> {
         }
     }
 
-    /// A passage through the gate: takes the next job. `ended`: whether a job ended here.
-    /// After it the run word names the next job, or none.
+    /// Takes the next job from the core, under its lock. `ended`: whether a job has just ended here. Afterwards the
+    /// run word names the next job, or none.
     #[inline(always)]
-    pub(crate) fn pass(&self, ended: RunEnd) -> Result<Pick, Revoked> {
+    pub(crate) fn take_next(&self, ended: RunEnd) -> Result<Pick, Revoked> {
         let mut core = self.enter()?;
         if ended == RunEnd::Yes {
             core.ended += 1;
@@ -384,9 +388,9 @@ impl<'a> WorkerLoop<'a> {
         Ok(next)
     }
 
-    /// Names a job that came from elsewhere than the gate as the one that runs next.
+    /// Puts a job that did not come from the core into the run word, before it runs.
     pub(crate) fn announce(&self, job: &Runnable) -> Result<(), Revoked> {
-        let _inside = self.enter()?;
+        let _core = self.enter()?;
         self.worker().set_running(job.ptr(), self.runs.get() + 1);
         Ok(())
     }

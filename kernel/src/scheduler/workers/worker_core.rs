@@ -1,4 +1,30 @@
-//! What a worker owns behind its gate: next slot, ring, wheel; and the rules by which they are emptied.
+//! The worker core: a worker's queues and timer wheel, and the rules by which the next job is taken.
+//!
+//! A core is touched by one thread at a time, under the worker's [`BiasedLock`](crate::biased_lock::BiasedLock):
+//! by the owner, which holds the lease, or by a foreign thread. Thieves never enter it. They take from the
+//! other end of the ring, [`Worker::thief`](crate::scheduler::workers::worker::Worker).
+//!
+//! ```text
+//!   ready callbacks ──── callbacks_turn ────┐
+//!   pinned queue ─── pinned_turn, turn_left ┤   (the queue is the thread's, not the worker's)
+//!   next slot ────────── streak < limit ────┼──► take ──► the job that runs next
+//!   ring ───────────────────────────────────┘     └─────► Pick::Look, once until_look is 0
+//!    │ full, or older jobs are in the injector
+//!    └──► overflow queue ── 64 jobs, or the next look ──► injector
+//! ```
+//!
+//! The fields that keep the order fair, and what would starve without them:
+//!
+//! ```text
+//!   field            what it holds                      who resets it              what would starve
+//!   streak           jobs in a row from the next slot   a take from elsewhere      the ring, while two jobs wake each other
+//!   until_look       jobs left before the next look     set_until_look             timers, reactor, injector
+//!   allowed          until_look after the last look     set_until_look             nothing: allowed - until_look counts polls
+//!   pinned_turn      whether pinned jobs have the turn  flips when turn_left is 0  pinned jobs and the others
+//!   turn_left        jobs left in that turn             the start of the next one  pinned jobs and the others
+//!   callbacks_turn   whether callbacks have the turn    flips at each take         callbacks and jobs
+//!   surplus          a job became visible to thieves    take_surplus               that job, while all thieves sleep
+//! ```
 
 #![allow(unsafe_code)]
 
@@ -17,23 +43,23 @@ use crate::{
     },
 };
 
-/// The most jobs in a turn of those that are bound, or of those that are not.
+/// The most jobs in one turn of pinned jobs, or of the others.
 const TURN_MAX: usize = 64;
 
-/// What only the holder, or an outsider inside the gate, may touch.
+/// What only the owner or a foreign thread may touch, under the core's lock.
 pub(crate) struct WorkerCore {
     /// The job just woken by the running one.
     pub(crate) next: Option<JobPtr>,
     pub(crate) ring: ring::RingOwner<Header>,
-    /// Jobs on their way to the injector, which takes them in batches. Not empty only while the ring was
-    /// full or the injector had jobs; the next look around sends them off.
+    /// The overflow queue: jobs on their way to the injector, which takes them in batches. It fills only while the
+    /// ring is full or the injector has jobs; the next look sends it off.
     pub(crate) overflow: JobBatch<Header>,
     pub(crate) wheel: Wheel,
     /// Callbacks that are ready to run.
     pub(crate) callbacks: EntryQueue,
-    /// Whether it is their turn.
+    /// Whether ready callbacks have the turn.
     callbacks_turn: bool,
-    /// Places under the process limit that this worker has in hand.
+    /// Places under the process limit that this worker holds for its next spawns.
     pub(crate) spare_places: usize,
     /// Jobs that ended here, for the metrics.
     pub(crate) ended: u64,
@@ -41,33 +67,33 @@ pub(crate) struct WorkerCore {
     polls: u64,
     /// How many jobs in a row came from the next slot.
     streak: u32,
-    /// How many jobs may still run before the next look around.
+    /// How many jobs may still run before the next look.
     until_look: u32,
-    /// What that was at the last look.
+    /// What `until_look` was at the last look.
     allowed: u32,
-    /// Whether it is the turn of jobs that are bound to the thread,
+    /// Whether pinned jobs have the turn.
     pinned_turn: bool,
-    /// and of how many more.
+    /// How many more jobs the present turn has.
     turn_left: usize,
     /// Whether a job from the next slot went behind the others, where thieves can see it; see
     /// [`WorkerCore::take_surplus`].
     surplus: bool,
 }
 
-/// What the gate hands out.
+/// What a take returns.
 pub(crate) enum Pick {
     /// The job to run next.
     Job(Runnable),
     /// A runner for the callbacks that are ready.
     Callbacks,
-    /// A look around is due first.
+    /// A look is due first.
     Look,
-    /// Nothing is at hand.
+    /// The queues are empty.
     Empty,
 }
 
 impl Pick {
-    /// With a job for the callbacks that are ready, if it is their turn.
+    /// With a job for the callbacks that are ready, if they have the turn.
     #[inline(always)]
     pub(crate) fn with_runner(self, runner: impl FnOnce() -> Runnable) -> Pick {
         match self {
@@ -77,10 +103,10 @@ impl Pick {
     }
 }
 
-/// How many jobs go to the injector together.
+/// How many jobs go from the overflow queue to the injector together.
 const OVERFLOW_MAX: usize = 64;
 
-/// Behind what a job goes that is in no hurry.
+/// Behind which jobs one that is not urgent is queued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Behind {
     /// Behind the worker's own jobs.
@@ -90,7 +116,7 @@ pub(crate) enum Behind {
 }
 
 impl Behind {
-    /// What is the end of the line now.
+    /// Where the end of the queue is now.
     #[inline]
     pub(crate) fn of(injector: &Injector<Header>) -> Behind {
         match injector.len() {
@@ -101,7 +127,7 @@ impl Behind {
 }
 
 impl WorkerCore {
-    /// Empty queues; a look around is due.
+    /// Empty queues; a look is due.
     pub(crate) fn new(ring: ring::RingOwner<Header>) -> WorkerCore {
         WorkerCore {
             next: None,
@@ -122,9 +148,8 @@ impl WorkerCore {
         }
     }
 
-    /// Puts `job` behind all others: at the end of the ring, or, if `behind` says that older jobs wait in
-    /// the injector or the ring is full, into the spill. A spill that is full comes back, for the
-    /// injector.
+    /// Puts `job` behind all others: at the end of the ring, or into the overflow queue if `behind` says that older
+    /// jobs wait in the injector, or if the ring is full. Returns an overflow queue that is full, for the injector.
     #[inline]
     #[must_use]
     pub(crate) fn push_last(&mut self, job: JobPtr, behind: Behind) -> Option<JobBatch<Header>> {
@@ -136,18 +161,18 @@ impl WorkerCore {
         (self.overflow.len() >= OVERFLOW_MAX).then(|| self.take_overflow())
     }
 
-    /// Puts a job into the spill.
+    /// Puts a job into the overflow queue.
     pub(crate) fn overflow(&mut self, job: *mut Header) {
-        // SAFETY: the caller gives up the job's right to run; the spill takes it.
+        // SAFETY: the caller gives up the job's right to run; the overflow queue takes it.
         unsafe { self.overflow.push(job) };
     }
 
-    /// Takes what is on its way to the injector.
+    /// Takes the whole overflow queue.
     pub(crate) fn take_overflow(&mut self) -> JobBatch<Header> {
         std::mem::replace(&mut self.overflow, JobBatch::new())
     }
 
-    /// Takes `job` out of the next slot, if it lies there and no look around is due.
+    /// Takes `job` out of the next slot, if it is there and no look is due. Returns whether it did.
     pub(crate) fn take_if_next(&mut self, job: JobPtr) -> bool {
         let takes = self.until_look > 0 && self.next == Some(job);
         if takes {
@@ -157,8 +182,8 @@ impl WorkerCore {
         takes
     }
 
-    /// The next job, by the rules of order: in turn with callbacks that are ready, and with jobs that are
-    /// bound to the holder's thread, whose home this is, the next slot, but not for ever; then the ring.
+    /// Takes the next job, as the head of this file shows: the next slot, up to `streak_limit` times in a row, then
+    /// the ring; in turn with ready callbacks and with `pinned`, the pinned queue of the owner's thread.
     #[inline(always)]
     pub(crate) fn take(
         &mut self,
@@ -206,8 +231,8 @@ impl WorkerCore {
         }
     }
 
-    /// In each turn run as many as could when it began: so nobody waits longer for what is in the other queue than
-    /// for what is in his own.
+    /// A turn runs as many jobs as were queued when it began. So a job waits for no more jobs of the other kind than
+    /// were ahead of it at the start of a turn.
     #[inline(never)]
     fn take_in_turn(
         &mut self,
@@ -219,7 +244,7 @@ impl WorkerCore {
             self.pinned_turn = !self.pinned_turn;
             self.turn_left = match self.pinned_turn {
                 true => pinned.own_len().min(TURN_MAX),
-                // And the one in the next slot.
+                // One more for the next slot.
                 false => self.ring.len().min(TURN_MAX) + 1,
             };
         }
@@ -230,9 +255,9 @@ impl WorkerCore {
                 next => return next,
             }
         }
-        let bound = pinned.pop_own();
+        let job = pinned.pop_own();
         self.until_look -= 1;
-        bound.map_or(Pick::Empty, Pick::Job)
+        job.map_or(Pick::Empty, Pick::Job)
     }
 
     #[inline(always)]
@@ -267,7 +292,7 @@ impl WorkerCore {
         let (Some(waiting), Some(woken)) = (from_ring, slot) else {
             return from_ring.or(slot);
         };
-        // The spill may grow beyond its bound here; the next look sends it off.
+        // The overflow queue may grow beyond its bound here; the next look sends it off.
         let woken = woken.as_raw().as_ptr();
         if Behind::of(injector) == Behind::Injector || self.ring.push(woken).is_err() {
             self.overflow(woken);
@@ -276,7 +301,7 @@ impl WorkerCore {
         Some(waiting)
     }
 
-    /// Puts the callbacks that came from other threads into their lists.
+    /// Moves the callbacks that other threads started into the queue or the wheel.
     #[inline]
     pub(crate) fn admit(&mut self, arrivals: &Arrivals) {
         if !arrivals.is_empty() {
@@ -284,7 +309,7 @@ impl WorkerCore {
         }
     }
 
-    /// As [`admit`](WorkerCore::admit), for the last time: callbacks that are started later are dropped.
+    /// [`admit`](WorkerCore::admit) for the last time: callbacks that are started later are dropped.
     pub(crate) fn close(&mut self, arrivals: &Arrivals) {
         self.link_all(arrivals.close());
     }
@@ -303,17 +328,17 @@ impl WorkerCore {
     pub(crate) unsafe fn link(&mut self, entry: EntryPtr) {
         // SAFETY: the caller's promise.
         let links = unsafe { entry.get() }.links.get();
-        // SAFETY: the links of what is in no list are the caller's.
+        // SAFETY: the links of an entry that is in no list are the caller's.
         match unsafe { (*links).deadline } {
             READY_TICK => self.callbacks.push(entry),
             _ => self.wheel.insert(entry),
         }
     }
 
-    /// Whether the last taking made work visible, of which a sleeper must be told.
+    /// Whether the last take made a job visible to thieves, so that the caller must wake a sleeper.
     #[inline(always)]
     pub(crate) fn take_surplus(&mut self) -> bool {
-        // The streak is zero exactly after a taking that was not from the slot.
+        // A take from the slot leaves a streak above zero, and makes nothing visible.
         self.streak == 0 && std::mem::take(&mut self.surplus)
     }
 
@@ -324,12 +349,12 @@ impl WorkerCore {
         self.allowed = jobs;
     }
 
-    /// Polls that began here.
+    /// How many polls have begun here.
     pub(crate) fn polls(&self) -> u64 {
         self.polls + u64::from(self.allowed - self.until_look)
     }
 
-    /// In a test runtime: changes the order by chance, within what a real one could show.
+    /// In a test runtime: changes the order at random, within what a real runtime could show.
     pub(crate) fn shuffle(&mut self, chance: &mut impl FnMut(usize) -> usize) {
         if let Some(woken) = self.next.take_if(|_| chance(2) == 0)
             && let Err(woken) = self.ring.push(woken.as_raw().as_ptr())

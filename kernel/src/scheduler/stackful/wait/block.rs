@@ -1,6 +1,6 @@
-//! Holding the OS thread: `blocking`, and waits that may not leave their stack.
+//! Holding the OS thread: `blocking`, and waits whose stack must not be suspended.
 //!
-//! The worker's right goes to a stand-in first, so that nobody else waits.
+//! The worker is handed to a spare thread first, so that no other job waits.
 
 use std::{
     pin::Pin,
@@ -27,11 +27,11 @@ use crate::{
     sys::{Ordering, lock},
 };
 
-/// How often a job that holds its thread looks whether others are to run there.
+/// How often a job that holds its thread checks whether other jobs must run there.
 pub(super) const LOOK: Duration = Duration::from_millis(10);
 
-/// Runs `f`, which may block its OS thread or compute for long; the worker's queue is served by
-/// another thread meanwhile. Outside of a job it just runs `f`.
+/// Runs `f`, which may block its OS thread or compute for long. Another thread serves the worker meanwhile. Outside of a
+/// job it just runs `f`.
 ///
 /// ```
 /// # let runtime = weald_kernel::Runtime::builder().workers(1).build().unwrap();
@@ -42,13 +42,13 @@ pub(super) const LOOK: Duration = Duration::from_millis(10);
 /// ```
 pub fn blocking<R>(f: impl FnOnce() -> R) -> R {
     if let Some(job) = context::with(|cx| cx.job_ref()) {
-        release(job);
+        hand_off_worker(job);
     }
     f()
 }
 
-/// Gives the right of the calling thread, which runs `job`, to a stand-in, if it still has it.
-fn release(job: JobRef) {
+/// Hands the worker of the calling thread, which runs `job`, to a spare thread, if the thread still owns it.
+fn hand_off_worker(job: JobRef) {
     context::with(|cx| {
         let Some((worker, lease)) = cx.worker() else {
             return;
@@ -67,22 +67,22 @@ fn release(job: JobRef) {
             serve::report_no_spare_thread(&shared);
             return;
         }
-        let right = serve::renew(&shared, worker.index, lease);
-        cx.lose();
-        let Some(right) = right else { return };
+        let handoff = serve::renew_lease(&shared, worker.index, lease);
+        cx.clear_worker();
+        let Some(handoff) = handoff else { return };
         shared
             .detached
             .add(shared.thread_number(), job, Activity::Block);
         shared.counters.announced.fetch_add(1, Ordering::Relaxed);
-        give(&shared, right);
+        hand_off_or_orphan(&shared, handoff);
     });
 }
 
-fn give(shared: &Arc<Shared>, right: Handoff) {
-    if let Err(refused) = serve::handoff(shared, right) {
+fn hand_off_or_orphan(shared: &Arc<Shared>, handoff: Handoff) {
+    if let Err(refused) = serve::hand_off(shared, handoff) {
         report::no_thread(refused.error.as_ref());
         // The monitor tries again each round.
-        lock(&shared.orphans).push(refused.right);
+        lock(&shared.orphans).push(refused.handoff);
     }
 }
 
@@ -91,11 +91,11 @@ fn give(shared: &Arc<Shared>, right: Handoff) {
 pub(super) fn block_in_job<F: Future>(future: Pin<&mut F>) -> F::Output {
     match hold_in_job(future, &|| false) {
         Some(output) => output,
-        None => report::impossible("a wait gave way that must not"),
+        None => report::impossible("a wait without an alternative gave way"),
     }
 }
 
-/// As [`block_in_job`], until `gives_way`, which is asked from time to time: nothing comes back then.
+/// [`block_in_job`] until `gives_way` returns true, which is called from time to time. Returns `None` then.
 #[cold]
 pub(super) fn hold_in_job<F: Future>(
     mut future: Pin<&mut F>,
@@ -129,12 +129,12 @@ pub(super) fn hold_in_job<F: Future>(
         }
         let _waiting = Waiting::begin(&job);
         let _parked = context::here().fork_wait();
-        release(job.clone());
+        hand_off_worker(job.clone());
         park_in_job(&job, &parker, gives_way);
     }
 }
 
-/// While it lives, the job's thread does not count against the bound of stand-ins.
+/// While it lives, the job's thread does not count against the bound of spare threads.
 struct Waiting(Option<Arc<Shared>>);
 
 impl Waiting {
@@ -158,17 +158,17 @@ impl Drop for Waiting {
 fn park_in_job(job: &JobRef, parker: &Parker, gives_way: &dyn Fn() -> bool) {
     let header = job.header();
     header.extensions.lock().blocked = Some(thread::current());
-    // A job that unwinds waits to the end: it cannot be unwound twice.
+    // A job that unwinds waits to the end, because it cannot be unwound twice.
     let unwinding = is_unwinding(header);
     if header.state.block() || unwinding {
-        let mut told = false;
+        let mut reported = false;
         let is_over = || parker.is_woken() || !unwinding && header.state.is_cancelled();
         while !is_over() && !gives_way() {
             parker.park_timeout(LOOK);
-            let bound = context::here().pinned_here().map_or(0, PinnedQueue::len);
-            if !told && bound > 0 && !is_over() && !gives_way() {
-                report::holds_pinned_jobs(&JobName::of(header), bound);
-                told = true;
+            let pinned = context::here().pinned_here().map_or(0, PinnedQueue::len);
+            if !reported && pinned > 0 && !is_over() && !gives_way() {
+                report::holds_pinned_jobs(&JobName::of(header), pinned);
+                reported = true;
             }
         }
         header.state.unblock();

@@ -1,4 +1,4 @@
-//! A foreign thread in `block_on`: it parks, and meanwhile runs the jobs that are bound to it.
+//! A foreign thread in `block_on`: it parks, and meanwhile runs the jobs that are pinned to it.
 
 use std::{
     cell::Cell,
@@ -26,7 +26,7 @@ use crate::{
 };
 
 /// Runs `future` to its end on a thread that runs no job.
-pub(super) fn wait_outside<F: Future>(
+pub(super) fn wait_on_foreign_thread<F: Future>(
     shared: &Arc<Shared>,
     mut future: Pin<&mut F>,
     meanwhile: Meanwhile<'_>,
@@ -35,7 +35,8 @@ pub(super) fn wait_outside<F: Future>(
     let waker = parker.waker();
     let visit = Visit::begin(shared);
     let cx = context::here();
-    // Caught, because the visit's end ends what stands on this thread, which must not be unwinding then.
+    // Caught, because the end of the visit unwinds the stacks that are suspended on this thread, and the thread must not
+    // be unwinding itself then.
     let ran = catch_unwind(AssertUnwindSafe(|| {
         loop {
             if parker.take()
@@ -47,13 +48,13 @@ pub(super) fn wait_outside<F: Future>(
                 FEATURES.driver.drive_until(&|| parker.is_woken());
                 continue;
             }
-            // Below a loop of ours there is another base, and what is bound to this thread is that one's.
+            // On a stack of ours, there is another base further out, which runs the jobs pinned to this thread.
             let is_base = stack_context::root(cx).is_none();
             let has_work = || is_base && visit.pinned.has_runnable() && meanwhile.runs_pinned();
             if has_work() {
                 run_pinned(shared, &visit.pinned, &parker);
             }
-            // What it forked may be taken by others as if it did not compute.
+            // Other threads may steal what it forked, as if it did not compute.
             let _parked = cx.fork_wait();
             while !parker.is_woken() && !has_work() {
                 meanwhile.park();
@@ -75,14 +76,14 @@ impl Meanwhile<'_> {
     fn park(self) {
         match self {
             Meanwhile::RunsPinned => thread::park(),
-            // Nobody tells that the parts have begun to wait.
+            // No wake reports that the parts have begun to wait.
             Meanwhile::Holds(_) => thread::park_timeout(LOOK),
         }
     }
 }
 
-/// Runs the jobs bound to this thread that can run now, each once, and more while the future that the thread
-/// waits for is not woken.
+/// Runs the pinned jobs that are runnable now, each once, and then more while the future that the thread waits for is
+/// not woken.
 fn run_pinned(shared: &Shared, pinned: &PinnedQueue, parker: &Parker) {
     let due = Cell::new(pinned.len());
     let is_over = || match due.get() {
@@ -93,13 +94,13 @@ fn run_pinned(shared: &Shared, pinned: &PinnedQueue, parker: &Parker) {
         }
     };
     let cx = context::here();
-    let place = context::nested_run::OuterRun::new();
-    let _nested = cx.begin_nested(&place);
+    let outer = context::nested_run::OuterRun::new();
+    let _nested = cx.begin_nested(&outer);
     stack_context::run_loop(cx, shared.stack_class(), &RunPinned(&is_over));
 }
 
-/// A foreign thread's time inside `block_on`: it belongs to the runtime, and has a home. An inner
-/// `block_on` of the same runtime shares the home of the outer one, so that its jobs go on.
+/// A foreign thread's time inside `block_on`: it belongs to the runtime, and has a pinned queue. An inner `block_on` of
+/// the same runtime shares the queue of the outer one, so that the outer one's jobs continue.
 struct Visit<'a> {
     shared: &'a Arc<Shared>,
     pinned: Arc<PinnedQueue>,

@@ -1,7 +1,8 @@
-//! The jobs in the middle of whose runs another one runs on the same thread: a list through the frames of those who
-//! set them aside, the latest first.
+//! Outer runs: the runs of jobs that wait on this thread while another run is nested in them. They form a list through
+//! the frames that begin the nested runs, the latest first.
 //!
-//! None of them goes on before the running one: what holds the thread for that one holds it for all of them.
+//! None of them continues before the nested run ends or waits. So while the innermost job holds the thread, all of
+//! them are held.
 
 #![allow(unsafe_code)]
 
@@ -9,17 +10,17 @@ use std::{cell::Cell, ptr};
 
 use crate::job::JobPtr;
 
-/// A place in the list, in the frame of who sets a run aside: it stays there until that run goes on.
+/// A node of the list, in the frame that begins a nested run. It stays there until the outer run continues.
 pub(crate) struct OuterRun {
     job: Cell<Option<JobPtr>>,
-    below: Cell<*const OuterRun>,
+    outer: Cell<*const OuterRun>,
 }
 
 impl OuterRun {
     pub(crate) fn new() -> OuterRun {
         OuterRun {
             job: Cell::new(None),
-            below: Cell::new(ptr::null()),
+            outer: Cell::new(ptr::null()),
         }
     }
 }
@@ -32,27 +33,27 @@ impl OuterRuns {
         OuterRuns(Cell::new(ptr::null()))
     }
 
-    /// `job`, if there is one, is interrupted.
-    pub(super) fn push(&self, place: &OuterRun, job: Option<JobPtr>) {
-        place.job.set(job);
-        place.below.set(self.0.replace(place));
+    /// A run is nested in that of `job`, if there is one.
+    pub(super) fn push(&self, node: &OuterRun, job: Option<JobPtr>) {
+        node.job.set(job);
+        node.outer.set(self.0.replace(node));
     }
 
-    /// What was interrupted last goes on.
-    pub(super) fn pop(&self, place: &OuterRun) {
-        self.0.set(place.below.get());
+    /// The latest outer run continues.
+    pub(super) fn pop(&self, node: &OuterRun) {
+        self.0.set(node.outer.get());
     }
 
-    /// The running job joins others, holding the thread. Notes of all whether what is joined waits.
-    pub(crate) fn set_joins_waiting(&self, does: bool) {
+    /// The running job joins others and holds the thread. Notes for every outer job whether what is joined waits.
+    pub(crate) fn set_joins_waiting(&self, waiting: bool) {
         let mut next = self.0.get();
-        // SAFETY: a place is in a frame that goes on only after what runs now, which takes it out of the list.
-        while let Some(place) = unsafe { next.as_ref() } {
-            if let Some(job) = place.job.get() {
+        // SAFETY: a node is in a frame that continues only after the nested run, whose end takes it out of the list.
+        while let Some(node) = unsafe { next.as_ref() } {
+            if let Some(job) = node.job.get() {
                 // SAFETY: the thread is in the middle of its run, so it is alive.
-                unsafe { job.header() }.set_joins_waiting(does);
+                unsafe { job.header() }.set_joins_waiting(waiting);
             }
-            next = place.below.get();
+            next = node.outer.get();
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The stacks of ours that a thread has to do with: the one that it runs on, and those that it keeps at hand.
+//! The stacks in a thread's context: the one that it runs on, its loop's base, and one that it caches for fibers.
 
 use crate::scheduler::workers::context::{Context, NO_RUNTIME};
 use crate::{
@@ -26,7 +26,7 @@ impl Context {
         self.base.get()
     }
 
-    /// Sets for whom a loop is at work; returns the one before.
+    /// Sets the base of the loop at work; returns the one before.
     pub(crate) fn set_base(&self, base: *const Base<'static>) -> *const Base<'static> {
         self.base.replace(base)
     }
@@ -34,10 +34,10 @@ impl Context {
     /// A stack of `class` for a fiber.
     #[inline(always)]
     pub(crate) fn take_stack(&self, class: u32) -> Result<Stack, StackError> {
-        match self.warm.take() {
+        match self.cached_stack.take() {
             Some(stack) if stack.class() == class => Ok(stack),
             other => {
-                self.warm.set(other);
+                self.cached_stack.set(other);
                 stack::take(class)
             }
         }
@@ -46,19 +46,19 @@ impl Context {
     /// Takes a fiber's stack back.
     #[inline(always)]
     pub(crate) fn give_stack(&self, stack: Stack) {
-        // Only a thread with a right comes to where it gives the warm one back.
-        let colder = match self.runtime.get() {
+        // Only a thread that owns a worker caches: it alone reaches the code that gives the cached stack back.
+        let surplus = match self.runtime.get() {
             NO_RUNTIME => Some(stack),
-            _ => self.warm.replace(Some(stack)),
+            _ => self.cached_stack.replace(Some(stack)),
         };
-        if let Some(colder) = colder {
-            stack::give(colder);
+        if let Some(surplus) = surplus {
+            stack::give(surplus);
         }
     }
 
-    /// Gives the warm stack to the pool.
-    pub(crate) fn cool(&self) {
-        if let Some(stack) = self.warm.take() {
+    /// Gives the cached stack to the pool.
+    pub(crate) fn flush_stack(&self) {
+        if let Some(stack) = self.cached_stack.take() {
             stack::give(stack);
         }
     }

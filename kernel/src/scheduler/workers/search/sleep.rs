@@ -1,4 +1,4 @@
-//! The last step of a search: a worker sleeps, on the seat of the reactor or parked, until it is woken.
+//! The last step of a search: a worker sleeps, in the poller or parked, until it is woken.
 
 use std::{
     thread::{self, Thread},
@@ -32,8 +32,8 @@ impl Sleeper {
     }
 }
 
-/// Sleeps until there is work, a timer is due, the reactor reports something, or the runtime has news.
-/// The worker searches after it.
+/// Sleeps until there is work, a timer is due, the reactor reports something, or the runtime needs the worker for
+/// anything else. The worker searches afterwards.
 pub(crate) fn sleep(worker_loop: &WorkerLoop<'_>) -> Result<(), Revoked> {
     let (shared, worker) = (worker_loop.shared, worker_loop.worker());
     let poller_guard = shared.reactor.lock_poller();
@@ -46,17 +46,17 @@ pub(crate) fn sleep(worker_loop: &WorkerLoop<'_>) -> Result<(), Revoked> {
         false => Before::Running,
     };
     shared.sleepers.announce(worker.index, sleeper, from);
-    // After the announcement: an earlier timer or callback from outside finds this worker asleep and wakes
-    // it, and so does who forks.
+    // After the announcement: a timer or callback that a foreign thread adds now finds this worker asleep and wakes
+    // it, and so does a fork.
     let core = worker_loop.enter()?;
     let deadline = core.wheel.next_tick();
     let callbacks = !core.callbacks.is_empty() || !worker.arrivals.is_empty();
     drop(core);
     let deadline = deadline.map(|tick| shared.clock.start_of(tick));
-    let forks = worker_loop.sleep_policy.look(shared);
+    let forks = worker_loop.sleep_policy.watch_forks(shared);
     let deadline = forks.deadline(deadline);
     let mut batch = worker_loop.batch.take();
-    let lacks_me = poller_guard.is_none() && shared.reactor.lacks_a_sleeper();
+    let lacks_me = poller_guard.is_none() && shared.reactor.is_unattended();
     let no_work = !callbacks && !sees_work(shared) && !forks.sees_work(shared) && !lacks_me;
     if no_work && shared.trims.load(Ordering::Acquire) == worker_loop.trims_seen.get() {
         match &poller_guard {
@@ -64,7 +64,7 @@ pub(crate) fn sleep(worker_loop: &WorkerLoop<'_>) -> Result<(), Revoked> {
             None => park(worker_loop, deadline),
         }
     }
-    // The seat first: who is awake is not on it.
+    // The poller lock first: a worker that is awake never holds it.
     drop(poller_guard);
     shared.sleepers.retract(worker.index);
     worker_loop.searching.set(true);
@@ -75,12 +75,12 @@ pub(crate) fn sleep(worker_loop: &WorkerLoop<'_>) -> Result<(), Revoked> {
     Ok(())
 }
 
-/// How long a sleep may still last; none: it is over.
+/// How long a sleep may still last. None: it is over. Some(None): there is no limit.
 fn left(worker_loop: &WorkerLoop<'_>, deadline: Option<Instant>) -> Option<Option<Duration>> {
     let shared = worker_loop.shared;
-    let is_news =
+    let must_wake =
         shared.is_stopped() || shared.pool.is_wanted() || worker_loop.pinned.has_runnable();
-    if is_news || !shared.sleepers.is_asleep(worker_loop.worker().index) {
+    if must_wake || !shared.sleepers.is_asleep(worker_loop.worker().index) {
         return None;
     }
     match deadline.map(|deadline| deadline.saturating_duration_since(shared.clock.now())) {
@@ -105,8 +105,8 @@ fn wait_in_poller(
     batch: &mut ReportBatch,
 ) {
     let reactor = &worker_loop.shared.reactor;
-    // Whoever wakes a job that may run here only unparks this thread, which the poller would not see.
-    let _summons = worker_loop.pinned.summon_by(reactor);
+    // A wake of a pinned job only unparks this thread, which would not end a wait in the poller.
+    let _poller_wait = worker_loop.pinned.notify_through(reactor);
     while let Some(left) = left(worker_loop, deadline) {
         reactor.wait(poller_guard, batch, left);
         if !batch.is_empty() {

@@ -1,7 +1,7 @@
-//! How a worker that has nothing to do waits for forked halves: it wants to be woken, but not for nothing.
+//! How a worker that has nothing to do waits for forked jobs: it wants to be woken, but not in vain.
 //!
-//! Who forks can only tell that there is a half, and not that it is worth a theft. A worker that was woken
-//! often and found nothing looks by itself for a while, every millisecond, rather than ring.
+//! A forking thread can only report that it has pushed a job, not that the job is worth a steal. A worker that was
+//! woken several times and stole nothing asks for no wake-up for a while, and looks every millisecond instead.
 
 use std::{
     cell::Cell,
@@ -10,23 +10,23 @@ use std::{
 
 use crate::scheduler::workers::shared::Shared;
 
-/// So many sleeps without a theft while somebody forks, and the worker is patient.
-const RINGS: u32 = 4;
-/// How long a patient worker sleeps.
+/// After so many sleeps without a steal, while some thread forks, the worker polls.
+const MAX_WAKE_REQUESTS: u32 = 4;
+/// How long a worker that polls sleeps.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// How often a worker slept in vain.
+/// How often a worker asked to be woken since its last steal.
 pub(crate) struct SleepPolicy {
     sleeps: Cell<u32>,
 }
 
-/// What a worker does about forks before it sleeps.
+/// How a sleeping worker learns of forked jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Look {
-    /// Those who fork were rung: the next half wakes the worker.
-    Rung,
-    /// The worker looks again by itself.
-    Later(Instant),
+pub(crate) enum ForkWatch {
+    /// The next push of any fork wakes it.
+    Woken,
+    /// It looks again at this time.
+    PollAt(Instant),
 }
 
 impl SleepPolicy {
@@ -37,35 +37,35 @@ impl SleepPolicy {
     }
 
     /// There was something to steal.
-    pub(crate) fn renew(&self) {
+    pub(crate) fn reset(&self) {
         self.sleeps.set(0);
     }
 
-    /// Called by a worker that has announced its sleep.
-    pub(crate) fn look(&self, shared: &Shared) -> Look {
+    /// Chooses how the worker learns of forked jobs. Called by a worker that has announced its sleep.
+    pub(crate) fn watch_forks(&self, shared: &Shared) -> ForkWatch {
         if !shared.forks.wants_helpers(shared) {
-            self.renew();
+            self.reset();
         }
-        if self.sleeps.get() == RINGS {
-            return Look::Later(shared.clock.now() + PAUSE);
+        if self.sleeps.get() == MAX_WAKE_REQUESTS {
+            return ForkWatch::PollAt(shared.clock.now() + PAUSE);
         }
         self.sleeps.set(self.sleeps.get() + 1);
         shared.forks.ring_all();
-        Look::Rung
+        ForkWatch::Woken
     }
 }
 
-impl Look {
-    /// The end of the sleep, if it ends at `other` otherwise.
+impl ForkWatch {
+    /// The end of a sleep that would otherwise end at `other`.
     pub(crate) fn deadline(self, other: Option<Instant>) -> Option<Instant> {
         match self {
-            Look::Rung => other,
-            Look::Later(look) => Some(other.map_or(look, |other| other.min(look))),
+            ForkWatch::Woken => other,
+            ForkWatch::PollAt(look) => Some(other.map_or(look, |other| other.min(look))),
         }
     }
 
-    /// Whether the worker must not sleep, because a half came before its ring.
+    /// Whether the worker must not sleep, because a job was pushed before it asked to be woken.
     pub(crate) fn sees_work(self, shared: &Shared) -> bool {
-        self == Look::Rung && shared.forks.sees_work(shared)
+        self == ForkWatch::Woken && shared.forks.sees_work(shared)
     }
 }

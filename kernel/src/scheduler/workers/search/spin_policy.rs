@@ -1,17 +1,17 @@
-//! Whether a worker that found nothing should go on searching for some microseconds, though no other worker runs.
+//! Whether a worker that found nothing should spin for some microseconds although no other worker runs.
 //!
-//! Then work can only come from threads outside and from the system. One that sends and waits for the answer is
-//! served without a sleep between; a server with one client would pay for a search after each of its requests in
-//! vain. Which it is the last searches tell.
+//! Work can then come only from foreign threads and from the system. A foreign thread that sends and waits for the
+//! answer is served without a sleep in between. But a server with one client would pay for a fruitless search after
+//! every request. The outcome of the last searches decides.
 
 use std::cell::Cell;
 
-/// After so many searches in vain there is no hope,
-const PATIENCE: u32 = 4;
-/// but for one search in so many, because times change.
+/// After so many fruitless searches in a row, the worker no longer spins,
+const MAX_FRUITLESS: u32 = 4;
+/// except in one search of so many, because the load may have changed.
 const TRY_EVERY: u32 = 32;
 
-/// What the last searches of a worker told.
+/// The outcome of a worker's last searches.
 #[derive(Default)]
 pub(crate) struct SpinPolicy {
     fruitless: Cell<u32>,
@@ -20,7 +20,7 @@ pub(crate) struct SpinPolicy {
 impl SpinPolicy {
     pub(crate) fn is_worth_a_try(&self) -> bool {
         let fruitless = self.fruitless.get();
-        fruitless < PATIENCE || fruitless.is_multiple_of(TRY_EVERY)
+        fruitless < MAX_FRUITLESS || fruitless.is_multiple_of(TRY_EVERY)
     }
 
     /// Work came while the worker searched.
@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn there_is_hope_while_it_comes_true_and_a_try_now_and_then() {
+    fn a_worker_spins_while_searches_succeed_and_tries_again_now_and_then() {
         let spin_policy = SpinPolicy::default();
         for _ in 0..100 {
             assert!(spin_policy.is_worth_a_try());

@@ -1,0 +1,144 @@
+//! A counted reference to a job, and the end of its block.
+//!
+//! [`crate::job::header`] makes the argument for the safety of what is done here; the blocks below point to
+//! the situations named there.
+
+#![allow(unsafe_code)]
+
+use std::{
+    mem,
+    ptr::{self, NonNull},
+};
+
+use crate::{
+    job::{
+        Header, JobPtr,
+        body::{Outcome, VTable, stage},
+    },
+    memory::{self, BlockKind},
+    sys::Ordering,
+};
+
+/// Beyond this many references the program aborts: a count that wraps would free a job in use. The bound is
+/// far enough from the wrap for every thread that fits on a machine to overshoot it at once.
+const MAX_REFS: u32 = u32::MAX / 2;
+
+/// A counted reference to a job's header. The body may be gone long before.
+pub(crate) struct JobRef(JobPtr);
+
+impl JobRef {
+    #[inline(always)]
+    pub(crate) fn header(&self) -> &Header {
+        // SAFETY: alive: this is one of the counts.
+        unsafe { self.0.header() }
+    }
+
+    pub(crate) fn ptr(&self) -> JobPtr {
+        self.0
+    }
+
+    /// Gives the count up to the pointer; [`from_ptr`](JobRef::from_ptr) takes it back.
+    pub(crate) fn into_ptr(self) -> JobPtr {
+        let job = self.0;
+        mem::forget(self);
+        job
+    }
+
+    /// # Safety
+    /// The caller owns a count that it now gives to the new reference.
+    pub(crate) unsafe fn from_ptr(job: JobPtr) -> JobRef {
+        JobRef(job)
+    }
+
+    /// # Safety
+    /// The job is alive during the call.
+    pub(crate) unsafe fn new_for(job: JobPtr) -> JobRef {
+        // SAFETY: the caller's promise.
+        let refs = &unsafe { job.header() }.refs;
+        // Relaxed: a new reference always comes from one that orders the access already.
+        if refs.fetch_add(1, Ordering::Relaxed) > MAX_REFS {
+            too_many_references();
+        }
+        JobRef(job)
+    }
+
+    /// A reference to the job in `block`, if it holds one.
+    ///
+    /// # Safety
+    /// `block` is a job block, which stays mapped; it may be free.
+    pub(crate) unsafe fn from_block(block: NonNull<u8>) -> Option<JobRef> {
+        let job = block.cast::<Header>();
+        // SAFETY: the caller's promise; of the header only the count is accessed.
+        let refs = unsafe { &raw const (*job.as_ptr()).refs };
+        // SAFETY: the count is only ever accessed as an atomic: `header::write` leaves it out.
+        let refs = unsafe { &*refs };
+        let more = |refs: u32| (refs > 0).then(|| refs + 1);
+        let taken = refs.fetch_update(Ordering::Acquire, Ordering::Relaxed, more);
+        // Created only now: dropping a reference gives a count back.
+        taken.ok().map(|_| JobRef(JobPtr::from_raw(job)))
+    }
+
+    /// Moves the output of a job that is done to the caller.
+    ///
+    /// # Safety
+    /// The caller owns the output, and `T` is the type of the job's output.
+    pub(crate) unsafe fn take_output<T>(&self) -> Outcome<T> {
+        let mut place = mem::MaybeUninit::<Outcome<T>>::uninit();
+        let take = self.header().vtable.take_output;
+        // SAFETY: output: the caller's promise; the place has the output's type.
+        unsafe { take(self.0.as_raw(), place.as_mut_ptr().cast()) };
+        // SAFETY: `take_output` wrote it.
+        unsafe { place.assume_init() }
+    }
+
+    /// Drops the output of a job that is done, if it is still there.
+    ///
+    /// # Safety
+    /// The caller owns the output.
+    pub(crate) unsafe fn drop_output(&self) {
+        if self.header().stage() == stage::OUTPUT {
+            let drop_output = self.header().vtable.drop_output;
+            // SAFETY: output: the caller's promise.
+            unsafe { drop_output(self.0.as_raw()) };
+        }
+    }
+}
+
+impl Clone for JobRef {
+    fn clone(&self) -> JobRef {
+        // SAFETY: alive: `self` is one of the counts.
+        unsafe { JobRef::new_for(self.0) }
+    }
+}
+
+impl Drop for JobRef {
+    #[inline]
+    fn drop(&mut self) {
+        // Release: this thread's last accesses come before the free. Acquire: the free comes after
+        // the last accesses of all others.
+        if self.header().refs.fetch_sub(1, Ordering::AcqRel) == 1 {
+            // SAFETY: alive: that was the last count, and the body was dropped at completion, before the
+            // job's own count was.
+            unsafe { free(self.0) };
+        }
+    }
+}
+
+#[cold]
+fn too_many_references() -> ! {
+    // An abort and not a panic: no thread may continue with a count at its edge.
+    eprintln!("weald: a job has more than {MAX_REFS} references; pids or wakers are being leaked");
+    std::process::abort()
+}
+
+#[inline(never)]
+unsafe fn free(job: JobPtr) {
+    // SAFETY: alive: the caller holds the last count.
+    let VTable { layout, class, .. } = *unsafe { job.header() }.vtable;
+    // SAFETY: as above.
+    let extensions = unsafe { &raw mut (*job.as_raw().as_ptr()).extensions };
+    // SAFETY: no other thread has access any longer.
+    unsafe { ptr::drop_in_place(extensions) };
+    // SAFETY: `new` took the block from the same kind and layout.
+    unsafe { memory::free_of(class, BlockKind::Job, layout, job.as_raw().cast()) };
+}
