@@ -91,6 +91,8 @@ fn publish(shared: &Shared, full: Option<JobBatch<Header>>) {
 
 /// The path past the core, for a job that only one thread may run, and for a thread without a worker of the job's
 /// runtime. The head of this file says why.
+// Cold, so that the way into the core is laid out without a jump.
+#[cold]
 #[inline(never)]
 fn ready_foreign(cx: &Context, job: Runnable) {
     if job.header().is_suspended_at(cx.pinned_ptr())
