@@ -262,12 +262,13 @@ impl WorkerCore {
 
     #[inline(always)]
     fn take_unpinned(&mut self, streak_limit: u32, injector: &Injector<Header>) -> Pick {
-        let job = match self.next.take() {
+        let job = match self.next {
             Some(job) if self.streak < streak_limit => {
+                self.next = None;
                 self.streak += 1;
                 job
             }
-            slot => match self.take_after_streak(slot, injector) {
+            _ => match self.take_after_streak(injector) {
                 Some(job) => job,
                 None => return Pick::Empty,
             },
@@ -278,11 +279,8 @@ impl WorkerCore {
     }
 
     #[inline(never)]
-    fn take_after_streak(
-        &mut self,
-        slot: Option<JobPtr>,
-        injector: &Injector<Header>,
-    ) -> Option<JobPtr> {
+    fn take_after_streak(&mut self, injector: &Injector<Header>) -> Option<JobPtr> {
+        let slot = self.next.take();
         self.streak = 0;
         let from_ring = self
             .ring
