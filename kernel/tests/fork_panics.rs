@@ -59,7 +59,7 @@ fn a_panic_in_the_second_half_comes_out_after_the_first_half_ended() {
 }
 
 #[test]
-fn of_two_panics_the_first_halfs_comes_out() {
+fn of_two_panics_that_of_the_first_half_comes_out() {
     on_each(|runtime| {
         let both = || join(|| panic!("first"), || panic!("second"));
         assert_eq!(
@@ -120,7 +120,7 @@ fn a_panic_in_the_first_half_waits_for_a_stolen_one() {
 }
 
 #[test]
-fn of_two_panics_the_first_halfs_comes_out_when_the_second_half_is_stolen() {
+fn of_two_panics_that_of_the_first_half_comes_out_when_the_second_half_is_stolen() {
     let _watch = watch();
     let runtime = runtime(2);
     let message = spawn_in(&runtime, || stolen(|| panic!("first"), || panic!("second")));

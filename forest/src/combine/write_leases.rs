@@ -36,14 +36,14 @@ impl WriteLeases {
         if self.0.is_empty() {
             return None;
         }
-        let is_anothers = |number: &u64| {
+        let is_foreign = |number: &u64| {
             let lease = self.0.get(number);
             lease.is_some_and(|lease| Some(lease.bid.ticket) != commit.lease)
         };
         let name = commit.action.named();
         let named = name.and_then(|name| forest.names().get(name).cloned());
         let trees = commit.action.trees().chain(&named);
-        trees.map(|state| state.number).find(is_anothers)
+        trees.map(|state| state.number).find(is_foreign)
     }
 
     /// Takes the lease if it is free.
