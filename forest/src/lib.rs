@@ -4,17 +4,17 @@
 //! - Reading: a [`Snapshot`] is owned, a [`View`] borrowed; neither waits, nor makes anything wait.
 //! - Writing: an [`Edit`] is private; its [`Commit`] is published, rebased to a newer version, or refused with a
 //!   typed [`Conflict`]. `docs/commits.md` says what commutes.
-//! - A forest is in memory only: what must outlive the program, a [`Journal`] has to keep.
+//! - A forest is in memory only: a [`Journal`] must keep whatever is to outlive the program.
 //! - A [`Version`] identifies a moment of the whole forest.
 //!
-//! To follow a commit read `commit` → `combine/submission` → `combine/combiner` → `combine/prepare` →
-//! `combine/publish`.
+//! To follow a commit read `tree_handle` (`edit`) → `commit` → `combine/submission` →
+//! `combine/publication_list` → `combine/combiner` → `combine/prepare` → `combine/publish` →
+//! `state/deferred`.
 //!
-//! Every wait is a future, for any executor: in a program without one, the `block_on` of any executor waits.
+//! Every wait is a future, for any executor; a program without one waits with the `block_on` of any small one.
 //! Absent: runtimes, files, and the representation of a tree (`weald-tree`).
 //!
-//! The modules are in layers, the lowest first: a file imports only from its own layer and from those above
-//! it in this list.
+//! The modules are in layers: a file imports only from its own layer and from earlier ones in this list.
 
 #![forbid(unsafe_code)]
 

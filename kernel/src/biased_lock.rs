@@ -15,9 +15,9 @@
 //! - foreign thread: take the mutex; set the word's `FOREIGN` bit; heavy fence; wait until the lease's `busy` is
 //!   clear; act; clear the bit, or install the next lease if it revoked the current one; release the mutex.
 //!
-//! Each lease has a `busy` flag of its own, and a foreign thread waits for the current lease's: a thread whose lease
-//! was revoked writes to its old flag until it notices, and with one flag for all would hide that the new owner is
-//! inside.
+//! Each lease has a `busy` flag of its own, and a foreign thread waits for the current lease's. Until a thread notices
+//! that its lease was revoked, it writes to its own old flag. If all leases shared a flag, such a write could hide that
+//! the new owner is inside.
 //!
 //! Why only one thread is inside: the two fences order "store, then load" on both sides, so either the owner sees
 //! the bit and backs out, or the foreign thread sees `busy` and waits. A thread whose lease was revoked sees

@@ -1,15 +1,16 @@
 //! The scheduler of Weald: which job runs next, where, and when a worker sleeps.
 //!
 //! This file is the table of contents. Modules are grouped in layers, separated by blank lines; the comment above a
-//! layer says what it is. A module imports from its own layer and the layers above it, never from one below. The
-//! only exception is the table `FEATURES`, through which the scheduler calls the features below it.
+//! layer says what it is. A module imports from its own layer and from earlier ones in this list, never from a later
+//! one. The only exception is the table `FEATURES`, through which the scheduler calls the features, and a dropped
+//! runnable the scheduler.
 //!
 //! To follow a message: `Address::post` (`api::mailbox`) → `State::post` (`job::state`) → `ready`
 //! (`scheduler::workers::ready`) → `WorkerLoop::serve` (`scheduler::workers::worker`) → `poll`
 //! (`scheduler::workers::run`) → `Mailbox::poll_receive` (`api::mailbox`).
 //!
-//! Deliberately absent: the kernel knows no pid and no exit reason, and looks into no message. Of a socket it knows
-//! the descriptor and its readiness.
+//! Deliberately absent: the kernel knows no pid and no exit reason, never looks into a message, and knows only a
+//! socket's descriptor and readiness.
 
 #[cfg(not(target_os = "linux"))]
 compile_error!("Weald runs on Linux only: it needs membarrier(2) and /proc");
@@ -98,11 +99,13 @@ mod reactor {
     pub(crate) use registry::{First, Reactor, ReportBatch, RuntimeGone};
 }
 
-// What the scheduler needs from the features below, as traits.
+// What the scheduler needs from the features, which come later in this list, as traits.
 mod services;
 
 // The scheduler: workers and their loop, the threads that serve them, jobs with stacks. Where to find:
-// - which job is next, and who may touch the run queue: `workers::worker_core`;
+// - which job is next, and who may touch the ring: `workers::worker_core`;
+// - where a timer fires: `workers::search` (`fire_due`);
+// - where a fork is stolen: `workers::search` (`steal`);
 // - how a stuck worker is retaken: `threads::monitor`;
 // - how a stack is suspended and resumed: `stackful::stack_context`;
 // - where a job may run: `stackful::placement`.
@@ -207,8 +210,8 @@ pub mod fork {
     //! belongs), `fork_deques` (where thieves look), `root_job` and `cancel` (how a cancel reaches forks), and
     //! `depth` (deep recursion).
     //!
-    //! On top of `join`: `parts`, `pieces` and `grain` (items in parallel), `sort` and `merge`. `scope` has forks
-    //! without a fixed number.
+    //! On top of `join`: `parts`, `pieces` and `grain` (items in parallel), `sort` and `merge`. `scope` forks
+    //! any number of parts.
 
     mod cancel;
     mod depth;
@@ -239,7 +242,7 @@ pub mod fork {
     pub(crate) use fork_deques::ForkDeques;
 }
 
-// The runtime, which owns everything above.
+// The runtime, which owns everything earlier in this list.
 mod runtime {
     pub(crate) mod builder;
     pub(crate) mod handle;
@@ -247,7 +250,7 @@ mod runtime {
     pub(crate) mod testing;
 }
 
-// The models of the protocols above.
+// The models of the protocols.
 #[cfg(all(loom, test))]
 mod models {
     //! The models: small protocols of the kernel that loom runs through every interleaving.
@@ -269,10 +272,10 @@ mod models {
     mod forks;
     mod injector;
     mod made_up;
-    mod posts;
+    mod messages;
     mod reactor;
     mod retake;
-    mod run_queue;
+    mod ring;
     mod sleep;
     mod state_word;
     mod timer;

@@ -1,7 +1,9 @@
-//! What the scheduler needs from the features above it, as traits: forks, callbacks, the driver of a test runtime.
+//! What the scheduler needs from the features, as traits: forks, callbacks, the driver of a test runtime. The table also
+//! has what the job needs from the scheduler (`abandon`).
 //!
-//! The scheduler names these traits and nothing above them. A feature implements its trait and may name the
-//! scheduler. The crate root, which knows both, connects them in [`FEATURES`](crate::FEATURES).
+//! The scheduler names these traits and no layer that comes later in the list of the crate root. A feature implements
+//! its trait and may name the scheduler. The crate root, which knows both, connects them in
+//! [`FEATURES`](crate::FEATURES).
 //!
 //! The parameter `S` is the state that a runtime's threads share, a type of the scheduler's.
 
@@ -20,7 +22,7 @@ pub(crate) struct Features<S: 'static> {
     pub(crate) driver: &'static dyn Driver,
     /// The default runtime, which starts at the first call.
     pub(crate) default_runtime: fn() -> &'static std::sync::Arc<S>,
-    /// Cancels a job that will never run.
+    /// Cancels a job that will never run: a dropped [`Runnable`] needs it of the scheduler.
     pub(crate) abandon: fn(Runnable),
 }
 
@@ -63,7 +65,7 @@ pub(crate) trait ThreadFork {
     /// The thread computes again, unless it waited already when the wait began.
     fn end_wait(&self, before: WaitedBefore);
 
-    /// The thread, which keeps a fork's resources for its next one, is about to end.
+    /// Called before the thread ends: gives back what it kept for its next root fork.
     fn give_back(&self);
 }
 
@@ -74,7 +76,7 @@ pub(crate) enum WaitedBefore {
     No,
 }
 
-/// While it lives, the thread does not compute in its root fork, so that another thread may.
+/// While a `ForkWait` lives, its thread does not count as computing, so another thread may compute.
 pub(crate) struct ForkWait<'a> {
     fork: &'a dyn ThreadFork,
     before: WaitedBefore,

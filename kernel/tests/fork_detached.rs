@@ -56,13 +56,13 @@ fn a_forking_thread_is_detached_and_its_worker_serves_others() {
     assert!(runtime.metrics().detached >= 1);
     assert!(reports("weald::monitor", "forks alongside others").is_empty());
     // In contrast, a job that does not fork is reported.
-    let relieved = runtime.metrics().detached;
+    let detached = runtime.metrics().detached;
     let job = runtime.block_on(async {
         let alone = Spawn::new().name("computes alone");
         let runtime = &runtime;
         thread::scope(|threads| {
             let counted = threads.spawn(move || {
-                until_detached(runtime, relieved + 1);
+                until_detached(runtime, detached + 1);
                 ENOUGH.store(true, Ordering::SeqCst);
             });
             let job = alone.spawn(async { until(|| ENOUGH.load(Ordering::SeqCst)) });

@@ -7,7 +7,7 @@
 //! | [`Event::wrap`](crate::Event::wrap) | applies a function after the choice |
 //! | [`guard`] | is what a function returns at each sync, before anything is tried |
 //! | [`with_nack`] | the same; the function gets an event that is ready when another one was chosen |
-//! | [`choose`] | any one of several, of which exactly one is chosen |
+//! | [`choose`] | is ready when any of several events is; exactly one is chosen |
 //! | [`one_of`] | the same for outputs of different types; [`select!`](crate::select) is built from it |
 //! | [`of_future`], [`of_source`] | the end of a future |
 //! | [`Event::boxed`](crate::Event::boxed) | of any kind, for lists |

@@ -5,8 +5,9 @@
 //! that the commit was not made before; each tree's change is prepared on a clone of its newest version
 //! (`prepare.rs`), so a failure half-way leaves no trace; [`Combiner::accept`] numbers the commit and appends
 //! it to the journal; [`Combiner::apply`] changes the forest; and `publish.rs` shows the versions to readers.
-//! A commit to one tree is published at the end of its group, by [`Combiner::end_group`]; any other is
-//! published when it is applied.
+//! A new version of one tree is published at the end of its group, by [`Combiner::end_group`], or before the
+//! group's next commit that is not just another version of that tree. Every other commit is published when it
+//! is applied.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -33,12 +34,12 @@ use crate::version::{CommitId, Committed, Version};
 /// How many requests a group takes before it is published; requests that are queued at once may exceed it.
 const GROUP: usize = 64;
 
-/// How many versions may wait to be freed before they are freed between two groups.
+/// How many versions may wait before a group's end frees them.
 const GONE: usize = 64;
 
 pub(crate) struct Combiner {
     /// The number and the time of the newest accepted commit.
-    number: u64,
+    commit_number: u64,
     time: SystemTime,
     /// The last reading of the clock.
     uptime: Duration,
@@ -69,7 +70,7 @@ pub(crate) enum Served {
 impl Combiner {
     pub(crate) fn new(keep: usize, journal: Option<Box<dyn Journal>>, alarm: Waker) -> Self {
         Self {
-            number: 0,
+            commit_number: 0,
             time: SystemTime::UNIX_EPOCH,
             uptime: Duration::ZERO,
             now: None,
@@ -110,15 +111,22 @@ impl Combiner {
         self.served < GROUP
     }
 
-    /// Lets a request wait for a lease that was in its way.
-    pub(crate) fn wait(&mut self, forest: &ForestState, number: u64, pending: Arc<Pending>) {
-        self.wait_for_lease(forest, number, pending);
+    /// Queues a request behind the lease that is in its way, and serves those that this sets free.
+    pub(crate) fn queue_behind_lease(
+        &mut self,
+        forest: &ForestState,
+        tree_number: u64,
+        pending: Arc<Pending>,
+    ) {
+        self.queue_and_check(forest, tree_number, pending);
         self.serve_resumed(forest);
     }
 
-    fn wait_for_lease(&mut self, forest: &ForestState, number: u64, pending: Arc<Pending>) {
+    /// Queues a request behind a lease, and revokes the leases that are over now that it waits.
+    fn queue_and_check(&mut self, forest: &ForestState, tree_number: u64, pending: Arc<Pending>) {
         let alarm = (&*forest.clock, &self.alarm);
-        self.write_leases.wait(alarm, number, pending);
+        self.write_leases
+            .queue_behind_lease(alarm, tree_number, pending);
         self.check_leases(forest);
     }
 
@@ -134,16 +142,16 @@ impl Combiner {
         };
         match self.serve(forest, request) {
             Served::Done(answer) => self.answers.push((pending, answer)),
-            Served::Waits(number, request) => {
+            Served::Waits(tree_number, request) => {
                 pending.put_back(request);
-                self.wait_for_lease(forest, number, pending);
+                self.queue_and_check(forest, tree_number, pending);
             }
         }
     }
 
     /// Publishes what the group has accepted, then leaves the answers for the waiters.
     pub(crate) fn end_group(&mut self, forest: &ForestState) {
-        self.publish(forest);
+        self.publish_accepted(forest);
         self.now = None;
         let served = std::mem::take(&mut self.served);
         if served > 0 {
@@ -170,7 +178,7 @@ impl Combiner {
     fn serve(&mut self, forest: &ForestState, request: Request) -> Served {
         match request {
             Request::Commit(commit) => match self.write_leases.in_the_way(forest, &commit) {
-                Some(number) => return Served::Waits(number, Request::Commit(commit)),
+                Some(tree_number) => return Served::Waits(tree_number, Request::Commit(commit)),
                 None => return Served::Done(self.commit(forest, commit)),
             },
             Request::TakeLease(bid) => {
@@ -246,9 +254,9 @@ impl Combiner {
         let is_collected = |state| self.publisher.collects(state);
         if !matches!(&prepared, Prepared::One(state, _) if is_collected(state)) {
             // What came before becomes visible before this commit is applied, or its number known.
-            self.publish(forest);
+            self.publish_accepted(forest);
         }
-        (self.number, self.time) = (commit.version.number, commit.time);
+        (self.commit_number, self.time) = (commit.version.number, commit.time);
         forest.stats.committed();
         let answer = self.apply(forest, prepared, (commit, bytes));
         if id.is_some() {
@@ -263,7 +271,7 @@ impl Combiner {
             let now = catch_unwind(AssertUnwindSafe(|| forest.clock.now()));
             now.unwrap_or(SystemTime::UNIX_EPOCH)
         });
-        let number = self.number + 1;
+        let number = self.commit_number + 1;
         let incarnation = forest.incarnation;
         Committed {
             id: id.unwrap_or(forest.nth_id(number)),
@@ -298,8 +306,8 @@ impl Combiner {
         append_to(&mut append, prepared, self.trees)
     }
 
-    /// Changes the forest. New versions of one tree are collected, and published when the group ends; every
-    /// other change is visible at once.
+    /// Changes the forest. New versions of one tree are collected, and published when the group ends, or
+    /// before a commit that is not just another of them; every other change is visible at once.
     fn apply(
         &mut self,
         forest: &ForestState,
@@ -330,7 +338,7 @@ impl Combiner {
                 let content = (*tree, Indexes::default());
                 let first = Arc::new(Root::new(self.trees, content, commit, bytes));
                 let state = Arc::new(TreeState::new(self.trees, Arc::clone(&name), first));
-                forest.stats.published(self.number);
+                forest.stats.published(self.commit_number);
                 forest.names_mut().insert(name, Arc::clone(&state));
                 return Answer::Created(Ok(state));
             }
@@ -362,10 +370,10 @@ impl Combiner {
         Answer::Committed(Ok(commit))
     }
 
-    /// Publishes the versions that were collected.
-    fn publish(&mut self, forest: &ForestState) {
+    /// Publishes all accepted commits: the versions that were collected, and the number of the newest commit.
+    fn publish_accepted(&mut self, forest: &ForestState) {
         self.publisher.publish_collected(&forest.stats);
-        forest.stats.published(self.number);
+        forest.stats.published(self.commit_number);
     }
 }
 

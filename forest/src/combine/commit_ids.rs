@@ -1,4 +1,5 @@
-//! The ids that authors gave to their commits: a second commit with the same id is the first one again.
+//! The ids that authors gave to their commits: a second commit with the same id is not made; it returns the
+//! outcome of the first.
 //!
 //! The newest [`LIMIT`] ids are remembered. An id that the forest chose needs no entry: its author could not
 //! know it before the commit was done.

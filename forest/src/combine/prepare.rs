@@ -1,8 +1,8 @@
 //! Prepares a commit: finds out whether it is possible and what each tree becomes, and changes nothing.
 //!
-//! Operations are applied to a clone of the newest version, which costs two counters and is dropped when one
-//! of them is refused. An undo list, or a pass that only checks, would have to know how each operation can
-//! fail; the clone need not, and the fast path (the head is still the base) skips it.
+//! Operations are applied to a clone of the newest version, which costs three reference counts and is dropped
+//! when one of the operations is refused. An undo list or a checking pass would have to know how each operation
+//! can fail; a clone does not. If the head is still the base, no clone is made.
 
 use std::sync::Arc;
 

@@ -7,8 +7,8 @@
 //!
 //! - The right to commit is a value: the thread that owns the [`Combiner`] is the combiner.
 //! - While the list holds the combiner, the queue is empty, or all waiters in it were woken to take the
-//!   combiner or poll on their own. A waiter that is dropped instead takes the combiner too, and serves the
-//!   others.
+//!   combiner or poll by themselves, or the thread that put the combiner there comes back for it
+//!   (`step_aside`). A waiter that is dropped instead takes the combiner too, and serves the others.
 //! - A thread gives the combiner up after [`GROUPS`] groups even if requests remain, so that its caller is
 //!   not kept forever.
 
@@ -106,7 +106,7 @@ impl CombinerGuard<'_> {
                 self.combiner().serve_all(forest, &mut queue);
             }
             self.combiner().end_group(forest);
-            if !self.continues() {
+            if !self.put_back_or_continue() {
                 return;
             }
         }
@@ -123,9 +123,10 @@ impl CombinerGuard<'_> {
         !queue.is_empty()
     }
 
-    /// Whether there are requests to serve after a group. If not, the combiner is back on the list; so it is
-    /// if this thread has held it for long and others can be woken to take it.
-    fn continues(&mut self) -> bool {
+    /// Called after a group. Returns `true` if this thread still has the combiner, and requests to serve.
+    /// Otherwise the combiner is put back on the list, because no request is left, or because this thread has
+    /// held it for long and others can be woken to take it.
+    fn put_back_or_continue(&mut self) -> bool {
         self.groups += 1;
         if self.combiner().should_step_aside() && !self.step_aside() {
             return false;
@@ -139,8 +140,8 @@ impl CombinerGuard<'_> {
         true
     }
 
-    /// Lets others take the combiner while this thread does the deferred work. Returns `false` if the queue
-    /// is empty afterwards, or another thread has the combiner.
+    /// Lets others take the combiner while this thread does the deferred work, and comes back for it if
+    /// requests are queued then. Returns `false` if there are none, or another thread has the combiner.
     fn step_aside(&mut self) -> bool {
         let deferred = self.combiner().take_deferred();
         self.list.inner().combiner = self.combiner.take();
@@ -173,7 +174,7 @@ impl CombinerGuard<'_> {
 
 impl Drop for CombinerGuard<'_> {
     fn drop(&mut self) {
-        // It still has the combiner only after a panic; otherwise `continues` has put it back.
+        // It still has the combiner only after a panic; otherwise `put_back_or_continue` has put it back.
         if self.combiner.is_some() {
             let inner = self.list.inner();
             self.put_back(inner);

@@ -1,8 +1,8 @@
 //! Publishing: the only place that stores to a tree's slot, which makes a version visible to readers.
 //!
 //! - Commits become visible in the order of their numbers, so a reader that has seen one sees all before it.
-//! - Versions of one tree that follow each other are collected and published together, at the end of the
-//!   combiner's group: readers could not tell the difference, and one store serves all of them.
+//! - Versions of one tree that follow each other in the combiner's group are collected and published
+//!   together: readers could not tell the difference, and one store serves all of them.
 //! - A commit over several trees becomes visible at one instant, by one store to a flag (like a descriptor in
 //!   the multi-word compare-and-swap of Harris, Fraser and Pratt, 2002; but there is only one writer here, so
 //!   no reader has to help). Readers neither wait for it nor retry.

@@ -57,9 +57,9 @@ impl Submission {
                         guard.serve_queue(forest);
                         return Some(answer);
                     }
-                    Served::Waits(number, request) => {
+                    Served::Waits(tree_number, request) => {
                         let pending = Pending::new(request, Some(waker.clone()));
-                        combiner.wait(forest, number, Arc::clone(&pending));
+                        combiner.queue_behind_lease(forest, tree_number, Arc::clone(&pending));
                         pending
                     }
                 };

@@ -4,7 +4,7 @@
 //!   holds it wait behind it in the order of their arrival, commits and bids for the lease alike.
 //! - A lease that outlasts its limit while others wait is revoked and reported. Its holder may still commit,
 //!   like everybody else. The limit is [`LIMIT`], and doubles each time the same update has to ask again.
-//! - The map is nearly always empty, and asking it is then one comparison.
+//! - There is nearly never a lease, and then the check costs one comparison.
 
 use std::collections::{HashMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -72,14 +72,14 @@ impl WriteLeases {
             .map_or_else(VecDeque::new, |lease| lease.waiting)
     }
 
-    /// Lets a request wait until a lease has ended. The first request sets the alarm.
-    pub(crate) fn wait(
+    /// Queues a request until the tree's lease has ended. The first request sets the alarm.
+    pub(crate) fn queue_behind_lease(
         &mut self,
         (clock, alarm): (&dyn Clock, &Waker),
-        number: u64,
+        tree_number: u64,
         pending: Arc<Pending>,
     ) {
-        let lease = self.0.get_mut(&number);
+        let lease = self.0.get_mut(&tree_number);
         let lease =
             lease.expect("the lease was found in the way, and only the combiner ends leases");
         lease.waiting.push_back(pending);

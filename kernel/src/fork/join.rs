@@ -7,8 +7,8 @@
 //! The slow paths, in the cold functions below:
 //! - the owner must look around after its push: a worker sleeps, the job is cancelled, or the deque is full;
 //! - a thief has the stack job: wait for the stolen job ([`StolenJob::wait`]);
-//! - the first half unwinds: the second is run nevertheless, or dropped in a cancel, before the unwinding
-//!   resumes;
+//! - the first half unwinds: the second is run nevertheless, or dropped if the unwinding is for a cancel, before the
+//!   unwinding resumes;
 //! - the stack nears its end: continue on a new segment ([`depth`]).
 
 #![allow(unsafe_code)]
@@ -41,19 +41,19 @@ use crate::{
 /// It can be called from anywhere: in a job, in a process, or on a foreign thread, which then computes along
 /// with the workers of its current runtime.
 ///
-/// While another thread runs `g`, the calling thread waits and runs only parts of `g`. So only `f` and `g` can
-/// ever want a lock that the caller holds, on top of the caller's stack. If `f` or `g` itself waits (`wait()`,
-/// a thread's `join`), its stack is suspended as in any job, and other jobs run meanwhile.
+/// While another thread runs `g`, the calling thread waits and runs only parts of `g`. So nothing but `f` and `g`
+/// runs on the caller's stack, and nothing else there can want a lock that the caller holds. If `f` or `g` itself
+/// waits (`wait()`, a thread's `join`), its stack is suspended as in any job, and other jobs run meanwhile.
 ///
-/// `g` may run as another job, on another OS thread: it sees neither the caller's thread-locals nor its name.
+/// `g` may run as another job, on another OS thread: it sees neither the caller's thread-locals nor the caller's name.
 ///
 /// # Panics
 /// With the panic of `f`, else with that of `g`, after both have ended; `g` runs even if `f` panics. Also if
 /// the recursion needs more stack than [`Builder::fork_stack`](crate::Builder::fork_stack) allows.
 ///
 /// # Cancelling
-/// A cancel of the calling job unwinds each half at its next `wait()` or fork, whichever thread runs it. A
-/// half that has not started is dropped. The unwinding resumes when both have ended.
+/// A cancel of the calling job unwinds each half at its next `wait()` or fork, whichever thread runs it. If `f`
+/// unwinds for the cancel, a `g` that has not started is dropped. The unwinding resumes when both have ended.
 ///
 /// ```
 /// fn sum(numbers: &[u64]) -> u64 {
@@ -195,7 +195,7 @@ fn settle_unwinding<G: FnOnce() -> B, B>(
     give_way_unless(cancelled, owed);
 }
 
-/// The unwinding that a wait owes gives way to that of the first half, unless that is for the same cancel.
+/// Drops the unwinding that a wait owes in favour of the first half's, unless both are for the same cancel.
 fn give_way_unless(cancelled: bool, owed: Option<Payload>) {
     if !cancelled {
         forked_wait::give_way(owed);

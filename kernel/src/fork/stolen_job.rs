@@ -4,9 +4,10 @@
 //! job, and leaves the job's handle in the stack job's place. The owner waits for the end of that job.
 //!
 //! While the owner waits, it runs only descendants of the stolen job. When there are none, it holds its OS thread,
-//! and a spare thread serves the worker, unless the stolen job waits, too ([`wait::hold_in`]). The reason: a thread
-//! that forks may hold a lock of `std`. An unrelated job on top of its stack could want that lock; so could a job
-//! that holds the thread to which the suspended owner is pinned.
+//! and a spare thread serves the worker, unless the stolen job itself waits and a job that is pinned to this thread is
+//! runnable ([`hold_in`](crate::scheduler::stackful::wait::hold_in)). The reason: a thread that forks may hold a lock
+//! of `std`. That lock could be wanted by an unrelated job on the owner's stack, which would never get it. If the owner
+//! were suspended instead, a job that wants the lock could occupy the one thread that resumes the owner.
 
 #![allow(unsafe_code)]
 
@@ -62,9 +63,6 @@ struct StolenBody {
     origin: Origin,
 }
 
-// SAFETY: all its fields are `Send`.
-unsafe impl Send for StolenBody {}
-
 impl StolenBody {
     fn run(self) {
         // Not from the context: a foreign thread that waits in a join has no runtime there.
@@ -82,8 +80,8 @@ pub(super) fn steal_from(
     fork_deque: &ForkDeque,
     admits: impl FnOnce(&ForkDeque) -> bool,
 ) -> Option<Runnable> {
-    // `admits` is called once the owner can no longer pop the stack job: until then the deque may pass to another
-    // root fork.
+    // `admits` is called only after the owner can no longer pop the stack job: until then the deque may pass to
+    // another root fork.
     fork_deque.deque.thief().steal(
         || admits(fork_deque),
         |entry| {

@@ -38,8 +38,8 @@
 //! - **not Send**: the future of a pinned job is polled and dropped on its own thread only: every wake sends
 //!   its runnable to that thread's queue ([`crate::scheduler::stackful::pinned`]), and a runnable that cannot
 //!   get there leaks.
-//! - **suspended**: a job whose stack is suspended is pinned to the thread that suspended it, which does not
-//!   end before the job has resumed; and only the holder of the runnable resumes it.
+//! - **suspended**: a job whose stack is suspended is pinned to the thread that suspended it, unless it migrates. That
+//!   thread does not end before the job has resumed; and only the holder of the runnable resumes it.
 //! - **layout**: `JobCell<F>` is `repr(C)` and begins with its header, so a pointer to the header that
 //!   derives from the allocation's pointer is also a pointer to the cell.
 
@@ -104,7 +104,7 @@ pub(crate) mod flag {
     pub(super) const JOINS_WAITING: u8 = 1 << 3;
 }
 
-/// The bits of [`Header::body`] that say where the job may run; none of them: anywhere. `Header::placement` turns
+/// The bits of [`Header::body`] that say where the job may run; no bit means anywhere. `Header::placement` turns
 /// them into a value.
 pub(crate) mod place {
     /// The job's future is not `Send`, so only one thread may run it. Never changes.
@@ -232,10 +232,10 @@ impl Header {
         self.body.load(Ordering::Relaxed) & (place::PINNED | place::SUSPENDED) == 0
     }
 
-    /// Whether a stack with the job's frames is suspended, or belongs to a fiber that has waited. A moment old,
-    /// unless the caller holds the runnable.
+    /// Whether the job has frames on a stack: one that is suspended, or that of a fiber that has waited, even while
+    /// the fiber runs. A moment old, unless the caller holds the runnable.
     #[inline(always)]
-    pub(crate) fn is_suspended(&self) -> bool {
+    pub(crate) fn has_own_stack(&self) -> bool {
         self.body.load(Ordering::Relaxed) & (place::SUSPENDED | place::MIGRATING) != 0
     }
 
@@ -293,7 +293,7 @@ impl Header {
 
     /// Whether the job's stack is suspended, or the job blocks its thread to join one that waits. A moment old.
     pub(crate) fn waits_with_stack(&self) -> bool {
-        self.is_suspended() || self.flags.load(Ordering::Relaxed) & flag::JOINS_WAITING != 0
+        self.has_own_stack() || self.flags.load(Ordering::Relaxed) & flag::JOINS_WAITING != 0
     }
 
     /// Leaves a permit for the job's next park; the caller then wakes the job. Any thread.
@@ -308,7 +308,7 @@ impl Header {
             && self.flags.fetch_and(!flag::PERMIT, Ordering::Acquire) & flag::PERMIT != 0
     }
 
-    /// The name given at spawn, if any; of a job that runs a callback, the callback's.
+    /// The callback's name if the job runs one, else the name given at spawn.
     pub(crate) fn name(&self) -> Option<String> {
         let extensions = self.extensions.lock_existing()?;
         let callback = extensions

@@ -73,7 +73,7 @@ impl Runnable {
     pub(crate) fn fail(&self, failure: Failure) {
         let mut failure = failure;
         let header = self.header();
-        if header.stage() == stage::FUTURE && !header.is_suspended() {
+        if header.stage() == stage::FUTURE && !header.has_own_stack() {
             let drop_future = header.vtable.drop_future;
             // SAFETY: one runner: `self` is the runnable.
             let dropped =

@@ -20,7 +20,7 @@ pub struct Metrics {
     pub ended: u64,
     /// Polls of jobs since the start.
     pub polls: u64,
-    /// Jobs in the run queues (rings, overflow queues, next slots, injector), and ready callbacks.
+    /// Runnable jobs (in rings, overflow queues, next slots and the injector), and ready callbacks.
     pub runnable: usize,
     /// Pending timers, including those of callbacks.
     pub timers: usize,

@@ -1,4 +1,4 @@
-//! The run queue of one worker: a bounded ring that the owner fills and thieves empty.
+//! The ring of one worker: a bounded queue that the owner fills and thieves empty.
 //!
 //! Invariants:
 //! - `head <= tail <= head + CAPACITY`; both only grow, and 64 bits of them never wrap.

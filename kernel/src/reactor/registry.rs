@@ -11,7 +11,8 @@
 //!   in any order, late, or for a reused slot; the worst result is a needless attempt.
 //! - While workers sleep, one of them waits in the poller; see `poller_lock`.
 //!
-//! The threads that look: a busy worker at least once a tick ([`crate::scheduler::workers::search`]), a worker
+//! The threads that look: a busy worker at least once a tick while no other waits in the poller
+//! ([`crate::scheduler::workers::search`]), a worker
 //! without jobs before it searches, the sleeper with the poller lock at once, and the monitor when one run occupies
 //! a worker for a tick while another worker sleeps.
 

@@ -5,7 +5,7 @@
 //!
 //! Slots are cut from mappings of 64 MiB or more that reserve no memory. Where the system has guard markers
 //! (MADV_GUARD_INSTALL, Linux 6.13), a guard is a marker in the page table, and a million stacks need a handful of
-//! mappings; on older systems each guard is a mapping of its own, of which a process may have some 32,000.
+//! mappings; on older systems each guard is a mapping of its own, and a process may have some 32,000.
 
 #![allow(unsafe_code)]
 

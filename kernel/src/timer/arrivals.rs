@@ -30,7 +30,7 @@ pub(crate) struct Arrivals(AtomicPtr<Entry>);
 pub(crate) enum Pushed {
     /// Nothing: the caller notifies the worker.
     Nothing,
-    /// Other entries, of which the worker was notified.
+    /// Other entries: the worker was notified already.
     Others,
     /// The stack is closed: the entry still belongs to the caller.
     Closed,

@@ -34,7 +34,7 @@ unsafe impl<V: Send> Send for Node<V> {}
 // SAFETY: *locked*; a shared node gives no access to its fields.
 unsafe impl<V: Send> Sync for Node<V> {}
 
-/// Nodes in the order of their arrival: a ring, of which the list keeps the first node.
+/// Nodes in the order of their arrival: a ring; the list keeps its first node.
 pub(crate) struct List<V> {
     first: *mut Node<V>,
 }

@@ -79,8 +79,8 @@ impl Unit {
         self.budget.get()
     }
 
-    /// Sets the unit aside, because another one will run on top of its stack. Returns what
-    /// [`begin`](Unit::begin) takes to resume it.
+    /// Takes the unit off the thread for a nested run: another unit will run on top of its stack. Returns
+    /// what [`begin`](Unit::begin) needs to resume it.
     pub fn set_aside(&self) -> (usize, u32) {
         (self.id.replace(0), self.budget.get())
     }

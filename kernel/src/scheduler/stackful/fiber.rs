@@ -37,7 +37,7 @@ use crate::{
     stack::{self, Onto, SavedSp, Stack, switch},
 };
 
-/// The default size of a fiber's stack: 128 KiB, of which only the pages that it touches are committed.
+/// The default size of a fiber's stack: 128 KiB. Only the pages that it touches are committed.
 pub const DEFAULT_STACK: usize = 128 << 10;
 
 /// Whether a fiber may resume on another OS thread than the one that it waited on.

@@ -27,9 +27,10 @@ use crate::{
 pub(crate) enum Placement<'a> {
     /// On any worker of its runtime.
     Anywhere,
-    /// On the thread of this queue only: its future is not `Send`. None: the job has no queue.
+    /// On the thread of this queue only: its future is not `Send`. A pinned job has a queue from its spawn, so this is
+    /// `None` for no job that runs.
     Pinned(Option<Arc<PinnedQueue>>),
-    /// On the thread that suspended its stack, which has this context.
+    /// On the thread that suspended its stack; this is the stack's context.
     Suspended(&'a StackContext),
     /// On any worker, which resumes the job's own stack: a fiber that has waited and may change threads.
     Migrating,
@@ -54,7 +55,7 @@ impl Header {
     }
 
     /// The queue of the only thread that may run the job; none if any worker may. Only the holder of the runnable.
-    pub(crate) fn pinned(&self) -> Option<Arc<PinnedQueue>> {
+    pub(crate) fn queue_of_its_thread(&self) -> Option<Arc<PinnedQueue>> {
         match self.placement() {
             Placement::Anywhere | Placement::Migrating => None,
             Placement::Pinned(queue) => queue,

@@ -14,15 +14,15 @@
 //! A fiber is simpler ([`crate::scheduler::stackful::fiber`]): its stack holds nothing but its own frames. To wait, it
 //! switches back to the loop that polled it; the next poll resumes it.
 //!
-//! The thread's own stack is the *base*: it waits in [`run_loop`] while a loop is at work, and its [`Duty`] defines
-//! what the loop does. A loop asks the base again before each step, because a stack that was suspended under one base
+//! The stack that called [`run_loop`] is the *base*: it waits in the call while a loop is at work, and its [`Duty`]
+//! defines what the loop does. A loop asks the base again before each step, because a stack that was suspended under one base
 //! may be resumed under another.
 //!
 //! # Safety
 //! - **at the top**: a context is at the top of its stack, above all frames, and lives as long as anything runs or is
 //!   suspended on the stack.
 //! - **pinned**: a job whose stack is suspended is woken to the pinned queue of the thread that suspended it, so only
-//!   that thread resumes it. Nothing else moves a context to another thread.
+//!   that thread resumes it, unless it migrates. Only a migrating fiber changes threads.
 //! - **abandoned**: a loop that is left for good holds nothing that needs a destructor: the job that it was about to
 //!   run has passed to the stack that resumes, and everything else belongs to the base.
 //! - **base**: a loop runs only while its base waits in `run_loop`, so what a step begins with is alive. A step may
@@ -75,7 +75,7 @@ pub(crate) struct StackContext {
     pub(crate) root: Cell<*const StackContext>,
     /// Of a suspended root: the context of the stack with its newest frames, which is itself or a segment.
     newest: Cell<*const StackContext>,
-    /// While suspended: the pinned queue of the thread that suspended it.
+    /// The pinned queue of the thread that suspended it; see [`StackContext::pinned`].
     pinned: Cell<*const PinnedQueue>,
     pub(crate) kind: StackKind,
     /// Whether another thread than the one that suspended it may resume it.
@@ -138,7 +138,8 @@ impl StackContext {
         &self.stack
     }
 
-    /// The queue of the thread that resumes it; null while it runs.
+    /// The queue of the only thread that resumes it. Null for a loop's stack that runs; a fiber keeps it from its first
+    /// wait to its end. Null for a fiber that migrates.
     #[inline(always)]
     pub(crate) fn pinned(&self) -> *const PinnedQueue {
         self.pinned.get()
@@ -177,7 +178,7 @@ pub(crate) enum Flow {
     End,
 }
 
-/// A thread's own stack, while a loop is at work for it.
+/// The stack that called [`run_loop`], while a loop is at work for it.
 pub(crate) struct Base<'a> {
     saved_sp: Cell<SavedSp>,
     /// The context of its stack; null for the thread's own stack.

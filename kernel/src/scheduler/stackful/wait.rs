@@ -310,8 +310,8 @@ fn may_suspend(cx: &context::Context) -> bool {
     !cx.pinned_ptr().is_null() && !cx.is_ending() && !cx.is_panicking()
 }
 
-/// Whether the stack may be suspended although it unwinds, when other jobs must run on its thread, for one of which it
-/// may wait. Those jobs then find `std::thread::panicking` true. Not a stack that migrates: unwindings are counted by
+/// Whether the stack may be suspended although it unwinds, when other jobs must run on its thread: it may wait for one
+/// of them. Those jobs then find `std::thread::panicking` true. Not a stack that migrates: unwindings are counted by
 /// thread.
 fn may_suspend_unwinding(cx: &context::Context, root: &stack_context::StackContext) -> bool {
     !cx.pinned_ptr().is_null() && !cx.is_ending() && !root.migrates.get()

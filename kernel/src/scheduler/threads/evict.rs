@@ -17,7 +17,7 @@ pub(crate) fn evict(shared: &Shared, pinned: &Arc<PinnedQueue>) {
     let outer = context::nested_run::OuterRun::new();
     let _nested = cx.begin_nested(&outer);
     let is_pinned_here = |job: &JobRef| {
-        job.header().is_pinned_to(pinned) || (shared.is_driven() && job.header().is_suspended())
+        job.header().is_pinned_to(pinned) || (shared.is_driven() && job.header().has_own_stack())
     };
     while pinned.has_pinned_jobs() {
         for job in shared.live_jobs().into_iter().filter(is_pinned_here) {

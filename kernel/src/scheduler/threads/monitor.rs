@@ -2,10 +2,11 @@
 //! no other job. It is the `sysmon` of Go's scheduler; here a stuck worker is retaken.
 //!
 //! Steps of a round ([`observe`]), for each worker whose owner is in the same run of the same job as a round ago:
-//! 1. After a tick, if another worker sleeps ([`take_overdue`]): moves what is overdue (the next slot, the overflow
+//! 1. After 0.75 ms, if another worker sleeps ([`take_overdue`]): moves what is overdue (the next slot, the overflow
 //!    queue, due timers, reports of the reactor) to the injector, where the other worker finds it.
 //! 2. After `stuck_after`, if the thread really ran or was blocked that long, and did not just wait for a core
-//!    ([`retake`]): revokes the lease, hands the worker to a spare thread, and reports the job, each time it happens.
+//!    ([`retake`]): revokes the lease, hands the worker to a spare thread, and reports the job each time, unless it
+//!    forks.
 //!
 //! Retaking a worker, in order: [`revoke`] locks the core as a foreign thread, checks that the run word still names
 //! the stuck run, adds the thread to the detached ones, clears the run word, and moves to the next lease. Then
@@ -13,8 +14,8 @@
 //! lock, and becomes a spare thread itself.
 //!
 //! The system decides whether a thread is stuck. A thread that is blocked (`/proc/…/stat`) is. A runnable thread is
-//! stuck only if it was on a core for most of the time (`/proc/…/schedstat`); otherwise it waits for a core. Where
-//! these files are missing, the wall clock decides.
+//! stuck only if it has run (`/proc/…/schedstat`) for at least half of `stuck_after` since it was first seen in the
+//! run; otherwise it waits for a core. Where these files are missing, the wall clock decides.
 //!
 //! While every worker sleeps, so does the monitor. Rounds are shortest while one worker is busy and another sleeps.
 
@@ -75,7 +76,7 @@ struct Watched {
     running: RunWord,
     since: Instant,
     times: Option<ThreadTimes>,
-    /// Whether it was reported, for this run, that no spare thread is free.
+    /// Whether the lack of a spare thread was already reported for this run.
     at_bound: bool,
 }
 
@@ -185,7 +186,7 @@ fn take_overdue(shared: &Shared, worker: &Worker, running: RunWord) {
     }
 }
 
-/// Step 1 for the reactor, which no worker polls if all others are parked.
+/// Step 1 for the reactor, which nobody polls while this worker is busy and the others are parked.
 fn take_reports(shared: &Shared) {
     if shared.reactor.is_unattended() {
         let mut batch = reactor::ReportBatch::default();
@@ -195,12 +196,12 @@ fn take_reports(shared: &Shared) {
     }
 }
 
-/// Whether the thread is blocked or was on a core most of the time, and did not just wait for a core.
+/// Whether the thread is blocked, or has run long enough that it did not just wait for a core.
 fn is_really_stuck(shared: &Shared, worker: &Worker, watched: &Watched) -> bool {
     let (Some(then), Some(now)) = (watched.times, thread_times(worker)) else {
         return true;
     };
-    // Half of the bound: the first times are a round younger than the run, and those of a running thread lag by a tick.
+    // Half, because the first sample is a round younger than the run, and a running thread's times lag by a tick.
     now.is_blocked || now.ran.saturating_sub(then.ran) >= shared.config.stuck_after / 2
 }
 

@@ -44,7 +44,7 @@ pub(crate) fn cancel_waiting(jobs: &[JobRef]) {
             Owes::Schedule => {
                 // SAFETY: the state granted this caller the schedule.
                 let runnable = unsafe { Runnable::new(job.ptr()) };
-                match job.header().pinned() {
+                match job.header().queue_of_its_thread() {
                     Some(pinned) => pinned.push(runnable),
                     None => drop(runnable),
                 }

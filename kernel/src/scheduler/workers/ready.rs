@@ -6,7 +6,8 @@
 //!
 //! Where a job goes:
 //! - woken by a running job: the next slot of that job's worker;
-//! - spawned, yielded, or woken by a timer or the reactor: the end of the ring, in batch order;
+//! - spawned, yielded, displaced from the next slot, or woken by a timer or the reactor: the end of the ring, in batch
+//!   order; the overflow queue instead while the ring is full or older jobs wait in the injector;
 //! - woken by a foreign thread, which has no worker of the job's runtime: the injector;
 //! - pinned, or with its stack suspended on a thread: the pinned queue of that thread.
 //!
@@ -54,7 +55,7 @@ pub(crate) fn ready(job: Runnable) {
     }
 }
 
-/// Moves the job that was in the next slot to the end of the ring.
+/// Moves the job that was in the next slot to the end of the ring, or to the overflow queue.
 #[inline(never)]
 fn displace(cx: &Context, mut core: OwnerGuard<'_, WorkerCore>, displaced: JobPtr) {
     let Some(shared) = cx.shared() else { return };
@@ -104,7 +105,7 @@ fn ready_foreign(cx: &Context, job: Runnable) {
     {
         return pinned.push_own(job);
     }
-    if let Some(pinned) = job.header().pinned() {
+    if let Some(pinned) = job.header().queue_of_its_thread() {
         return pinned.push(job);
     }
     let runtime = job.header().runtime();

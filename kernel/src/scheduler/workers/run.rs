@@ -58,17 +58,17 @@ pub(crate) fn poll(cx: &Context, job: &Runnable, budget: u32) -> Polled {
     cx.begin_run(job.ptr(), budget);
     // The last wait is over; the next one may be a wait that notes nothing.
     job.header().set_waits_for(0);
-    if job.header().is_suspended() {
+    if job.header().has_own_stack() {
         resume(cx, job);
     } else if job.header().state.start() == StartAction::Cancel {
-        return Polled::Ended(ended(job, Failure::Cancelled));
+        return Polled::Ended(end_with(job, Failure::Cancelled));
     }
     // SAFETY: the runnable keeps the job alive during the poll.
     let waker = unsafe { waker::borrowed(job.ptr()) };
     match job.poll(&mut task::Context::from_waker(&waker)) {
         Ok(task::Poll::Pending) => Polled::Waits,
         Ok(task::Poll::Ready(())) => Polled::Ended(None),
-        Err(payload) => Polled::Ended(ended(job, failure_of(payload))),
+        Err(payload) => Polled::Ended(end_with(job, failure_of(payload))),
     }
 }
 
@@ -88,7 +88,7 @@ fn resume(cx: &Context, job: &Runnable) {
 /// Puts `failure` in the place of the job's future. Returns the message, if it is a panic.
 // Returned in registers, so that `poll` need not assemble its answer in memory.
 #[cold]
-fn ended(job: &Runnable, failure: Failure) -> Option<Box<str>> {
+fn end_with(job: &Runnable, failure: Failure) -> Option<Box<str>> {
     let message = match &failure {
         Failure::Panicked(payload) => Some(panic_message(payload.as_ref()).into()),
         Failure::Cancelled => None,
@@ -116,7 +116,7 @@ fn failure_of(payload: Box<dyn Any + Send>) -> Failure {
 /// be reading which job this thread ran.
 #[inline(never)]
 pub(crate) fn finish(job: Runnable, panic: Option<Box<str>>) -> JobRef {
-    let pinned = job.header().pinned();
+    let pinned = job.header().queue_of_its_thread();
     uncount(job.header());
     let (completed, own) = job.complete();
     // A job that is done can no longer be woken, so a wait in the code below holds the OS thread.
@@ -238,11 +238,11 @@ pub(crate) fn run_without_worker(cx: &Context, job: Runnable, budget: u32) {
 
 /// Ends a job that will never run: drops its future at once.
 pub(crate) fn cancel(job: Runnable) {
-    let pinned = job.header().pinned();
-    if pinned.is_none() && job.header().is_suspended() {
+    let pinned = job.header().queue_of_its_thread();
+    if pinned.is_none() && job.header().has_own_stack() {
         return unwind(job);
     }
-    if pinned.is_some_and(|pinned| !pinned.is_here() || job.header().is_suspended()) {
+    if pinned.is_some_and(|pinned| !pinned.is_here() || job.header().has_own_stack()) {
         report::stranded(&JobName::of(job.header()));
         job.into_ptr();
         return;

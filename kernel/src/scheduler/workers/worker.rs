@@ -1,6 +1,6 @@
 //! The worker, and the loop of the thread that owns it.
 //!
-//! A worker is not a thread; it is the P of Go's scheduler: a run queue, a next slot and a timer wheel, behind a
+//! A worker is not a thread; it is the P of Go's scheduler: a ring, a next slot and a timer wheel, behind a
 //! [`BiasedLock`]. The thread that holds the current lease owns the worker; a thread owns at most one. When a
 //! thread is stuck in a job, the monitor retakes the worker ([`crate::scheduler::threads::monitor`]): it revokes the
 //! lease and hands the worker to a spare thread. The stuck thread notices when it next takes the lock. Until its
@@ -12,12 +12,12 @@
 //! 2. run it ([`crate::scheduler::workers::run`]); take the next job under the lock of the core; park or free the
 //!    first one; repeat until no job is at hand.
 //!
-//! The run word names the job that the owner runs. It is written under the lock only, before the job runs and
-//! before it can be freed. So a foreign thread that holds the lock can rely on it: that job lives until the foreign
-//! thread leaves.
+//! The run word names the job that the owner runs. It is set before the job runs, and replaced before the job can be
+//! freed; both under the lock. So a foreign thread that holds the lock can rely on the word: that job lives until the
+//! foreign thread leaves.
 //!
-//! The reactor ([`crate::reactor`]) belongs to no worker: it is looked at in `look`, and waited for in
-//! `sleep`.
+//! The reactor ([`crate::reactor`]) belongs to no worker: `look`, `find` and the monitor poll it, and `sleep` waits
+//! in it.
 
 use std::cell::Cell;
 
@@ -117,7 +117,7 @@ impl Worker {
     }
 }
 
-/// Whether the run before a take was a job's last.
+/// Whether the job that ran before this take has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RunEnd {
     Yes,
@@ -271,8 +271,8 @@ impl<'a> WorkerLoop<'a> {
     /// Step 1: a job to run.
     fn find(&self) -> Result<Runnable, ServeEnd> {
         loop {
-            // Before the look: a loop that begins because a job was suspended must not take that same job first
-            // again and again, while others wait in the ring.
+            // Takes from the queues before it looks: otherwise a loop that begins because a job was suspended could
+            // take that job from the pinned queue again and again, while others wait in the ring.
             if let Pick::Job(job) = self.take_next(RunEnd::No)? {
                 return Ok(self.found(job));
             }
@@ -380,7 +380,7 @@ impl<'a> WorkerLoop<'a> {
             Pick::Job(job) => self.worker().set_running(job.ptr(), self.runs.get() + 1),
             Pick::Look | Pick::Empty | Pick::Callbacks => self.worker().set_running_none(),
         }
-        let surplus = core.take_surplus();
+        let surplus = core.made_work_visible();
         drop(core);
         if surplus {
             self.shared.wake_one();

@@ -16,14 +16,14 @@
 //! The fields that keep the order fair, and what would starve without them:
 //!
 //! ```text
-//!   field            what it holds                      who resets it              what would starve
+//!   field            what it holds                      reset by                   what would starve
 //!   streak           jobs in a row from the next slot   a take from elsewhere      the ring, while two jobs wake each other
 //!   until_look       jobs left before the next look     set_until_look             timers, reactor, injector
 //!   allowed          until_look after the last look     set_until_look             nothing: allowed - until_look counts polls
 //!   pinned_turn      whether pinned jobs have the turn  flips when turn_left is 0  pinned jobs and the others
 //!   turn_left        jobs left in that turn             the start of the next one  pinned jobs and the others
-//!   callbacks_turn   whether callbacks have the turn    flips at each take         callbacks and jobs
-//!   surplus          a job became visible to thieves    take_surplus               that job, while all thieves sleep
+//!   callbacks_turn   whether callbacks have the turn    a take beside callbacks    callbacks and jobs
+//!   surplus          a job became visible to thieves    made_work_visible          that job, while all thieves sleep
 //! ```
 
 #![allow(unsafe_code)]
@@ -46,7 +46,7 @@ use crate::{
 /// The most jobs in one turn of pinned jobs, or of the others.
 const TURN_MAX: usize = 64;
 
-/// What only the owner or a foreign thread may touch, under the core's lock.
+/// Touched only under the core's lock.
 pub(crate) struct WorkerCore {
     /// The job just woken by the running one.
     pub(crate) next: Option<JobPtr>,
@@ -76,7 +76,7 @@ pub(crate) struct WorkerCore {
     /// How many more jobs the present turn has.
     turn_left: usize,
     /// Whether a job from the next slot went behind the others, where thieves can see it; see
-    /// [`WorkerCore::take_surplus`].
+    /// [`WorkerCore::made_work_visible`].
     surplus: bool,
 }
 
@@ -84,7 +84,7 @@ pub(crate) struct WorkerCore {
 pub(crate) enum Pick {
     /// The job to run next.
     Job(Runnable),
-    /// A runner for the callbacks that are ready.
+    /// The callbacks that are ready have the turn, and need a runner.
     Callbacks,
     /// A look is due first.
     Look,
@@ -93,7 +93,7 @@ pub(crate) enum Pick {
 }
 
 impl Pick {
-    /// With a job for the callbacks that are ready, if they have the turn.
+    /// Replaces `Callbacks` by a runner.
     #[inline(always)]
     pub(crate) fn with_runner(self, runner: impl FnOnce() -> Runnable) -> Pick {
         match self {
@@ -106,7 +106,7 @@ impl Pick {
 /// How many jobs go from the overflow queue to the injector together.
 const OVERFLOW_MAX: usize = 64;
 
-/// Behind which jobs one that is not urgent is queued.
+/// Where a job that is not urgent is queued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Behind {
     /// Behind the worker's own jobs.
@@ -231,8 +231,8 @@ impl WorkerCore {
         }
     }
 
-    /// A turn runs as many jobs as were queued when it began. So a job waits for no more jobs of the other kind than
-    /// were ahead of it at the start of a turn.
+    /// A turn runs as many jobs as were queued when it began, but at most [`TURN_MAX`], and one more for the next slot.
+    /// So a job waits for no more jobs of the other kind than were ahead of it at the start of a turn.
     #[inline(never)]
     fn take_in_turn(
         &mut self,
@@ -333,9 +333,9 @@ impl WorkerCore {
         }
     }
 
-    /// Whether the last take made a job visible to thieves, so that the caller must wake a sleeper.
+    /// Whether the last take made a job visible to thieves, so that the caller must wake a sleeper. True once.
     #[inline(always)]
-    pub(crate) fn take_surplus(&mut self) -> bool {
+    pub(crate) fn made_work_visible(&mut self) -> bool {
         // A take from the slot leaves a streak above zero, and makes nothing visible.
         self.streak == 0 && std::mem::take(&mut self.surplus)
     }

@@ -1,4 +1,4 @@
-//! Models of the run queue: every job is taken exactly once, in order.
+//! Models of the ring: every job is taken exactly once, in order.
 
 use std::{ptr, sync::Arc};
 
