@@ -5,7 +5,7 @@
 //! ```text
 //!  0 state       any thread, by the transitions of `state`
 //!  8 vtable      constant
-//! 16 next        holder of the runnable: the injector's link, or the context of the suspended stack
+//! 16 next        holder of the runnable: a batch's or the injector's link, or the context of the suspended stack
 //! 24 refs        any thread with a reference; a walk over all blocks reads it in free blocks too
 //! 28 runtime     constant
 //! 30 body        holder of the runnable, after completion the owner of the output; others may peek
@@ -75,7 +75,7 @@ pub(crate) struct Header {
     pub(crate) state: State,
     /// The calls that the body's type needs.
     pub(crate) vtable: &'static VTable,
-    /// The job behind this one in an injector; while its stack is suspended, the stack's context.
+    /// The job behind this one in the injector, an overflow queue or any batch; while its stack is suspended, the stack's context.
     next: AtomicPtr<Header>,
     /// How many references there are. Zero exactly while the block holds no job: a walk over all blocks
     /// ([`JobRef::from_block`](crate::job::JobRef::from_block)) reads the count of free and of new blocks too.
