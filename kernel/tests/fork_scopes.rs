@@ -208,25 +208,17 @@ fn parts_of_a_scope_in_a_destructor_are_not_unwound_by_the_cancel_that_runs_it()
     }
 }
 
-#[test]
-fn a_cancel_that_a_caught_panic_hides_unwinds_the_next_wait() {
+/// Runs `forks`, which panics, in a job that is cancelled while it waits; the job catches the panic and waits again.
+fn a_wait_after(forks: impl FnOnce(Latch) + Send + 'static) {
     Runtime::test(7).block_on(async {
         let (first, second) = (Latch::default(), Latch::default());
-        let (parts_wait, job_waits) = (first.clone(), second.clone());
+        let (forks_wait, job_waits) = (first.clone(), second.clone());
         let job = spawn(async move {
-            let caught = catch_unwind(AssertUnwindSafe(|| {
-                fork::scope(|scope| {
-                    for _ in 0..2 {
-                        let latch = parts_wait.clone();
-                        scope.spawn(move || latch.wait());
-                    }
-                    panic!("the body");
-                })
-            }));
+            let caught = catch_unwind(AssertUnwindSafe(|| forks(forks_wait)));
             assert!(caught.is_err());
             job_waits.wait();
         });
-        // Time moves on only when nothing can run any longer: the parts and the scope wait then.
+        // Time moves on only when nothing can run any longer: the forks wait then.
         sleep(Duration::from_secs(1)).await;
         job.cancel();
         first.open();
@@ -235,5 +227,35 @@ fn a_cancel_that_a_caught_panic_hides_unwinds_the_next_wait() {
         second.open();
         assert!(ended, "the cancel was lost");
         assert!(job.await.is_err_and(|error| error.is_cancelled()));
+    });
+}
+
+#[test]
+fn a_cancel_that_the_panic_of_a_scopes_body_hides_unwinds_the_next_wait() {
+    a_wait_after(|latch| {
+        fork::scope(|scope| {
+            for _ in 0..2 {
+                let latch = latch.clone();
+                scope.spawn(move || latch.wait());
+            }
+            panic!("the body");
+        })
+    });
+}
+
+#[test]
+fn a_cancel_that_the_panic_of_a_part_hides_unwinds_the_next_wait() {
+    a_wait_after(|latch| {
+        fork::scope(|scope| {
+            scope.spawn(|| panic!("the first part"));
+            scope.spawn(move || latch.wait());
+        })
+    });
+}
+
+#[test]
+fn a_cancel_that_the_panic_of_a_first_half_hides_unwinds_the_next_wait() {
+    a_wait_after(|latch| {
+        join(|| panic!("the first half"), move || latch.wait());
     });
 }

@@ -387,3 +387,25 @@ fn a_scope_that_is_dropped_waits_for_its_children_even_if_its_job_is_cancelled_m
         assert_eq!(drops.count(), 1);
     });
 }
+
+/// Its destructor sleeps.
+struct SleepsAtDrop;
+
+impl Drop for SleepsAtDrop {
+    fn drop(&mut self) {
+        sleep(Duration::from_millis(1)).wait();
+    }
+}
+
+#[test]
+fn on_a_test_runtime_time_moves_for_a_job_that_sleeps_while_its_cancel_unwinds_it() {
+    Runtime::test(7).block_on(async {
+        let job = spawn(async {
+            let _sleeps = SleepsAtDrop;
+            sleep(Duration::from_secs(60)).wait();
+        });
+        sleep(Duration::from_millis(1)).await;
+        job.cancel();
+        assert!(job.await.is_err_and(|error| error.is_cancelled()));
+    });
+}

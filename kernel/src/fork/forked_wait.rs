@@ -54,15 +54,20 @@ pub(super) fn wait_for<F: Future>(
     }
 }
 
-/// The unwinding that the caller owes gives way to another panic. If it is that of a cancel, the job's next wait unwinds
-/// for the cancel again, in case the panic is caught.
+/// The unwinding that the caller owes gives way to another panic.
 pub(super) fn give_way(owed: Option<Payload>) {
     let Some(payload) = owed else { return };
-    if payload.is::<CancelUnwind>()
-        && let Some(job) = context::here().job_ref()
-    {
-        job.header().extensions.lock().unwound = false;
+    if payload.is::<CancelUnwind>() {
+        deliver_cancel_again();
     }
     // Its destructor could panic.
     mem::forget(payload);
+}
+
+/// A cancel has unwound the running job, and another panic hides that. If the panic is caught, the job's next wait
+/// unwinds for the cancel again.
+pub(super) fn deliver_cancel_again() {
+    if let Some(job) = context::here().job_ref() {
+        job.header().extensions.lock().unwound = false;
+    }
 }

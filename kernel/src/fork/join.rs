@@ -188,11 +188,12 @@ fn settle_unwinding<G: FnOnce() -> B, B>(
     }
     // SAFETY: owner: the stack job was popped, or was given back.
     let g = unsafe { half.take() };
-    match cancelled {
-        true => forget_panics(|| drop(g)),
-        false => forget_panics(g),
+    if cancelled {
+        return forget_panics(|| drop(g));
     }
-    give_way_unless(cancelled, owed);
+    // A cancel that unwinds the second half is hidden by the panic of the first.
+    forked_wait::give_way(catch_unwind(AssertUnwindSafe(|| drop(g()))).err());
+    forked_wait::give_way(owed);
 }
 
 /// Drops the unwinding that a wait owes in favour of the first half's, unless both are for the same cancel.

@@ -65,6 +65,8 @@ struct PartsState {
     at_work: Vec<JobRef>,
     /// Whether the scope is cancelled: parts are dropped instead of run.
     cancelled: bool,
+    /// Whether the cancel of a part was hidden by the panic of another.
+    hides_cancel: bool,
     /// The panic of the part with the lowest number.
     panic: Option<(usize, Payload)>,
     owner: Option<Waker>,
@@ -116,18 +118,24 @@ pub fn scope<'env, R>(body: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env>)
             parts.cancel();
         }
         let unwinding = parts.end(fork_deque);
-        let panic = lock(&parts.inner).panic.take();
-        match (result, unwinding, panic) {
-            (Err(payload), owed, panic) => {
-                if !payload.is::<CancelUnwind>() {
-                    forked_wait::give_way(owed);
-                    forked_wait::give_way(panic.map(|(_, payload)| payload));
-                }
-                resume_unwind(payload)
+        let (panic, hides_cancel) = {
+            let mut inner = lock(&parts.inner);
+            (inner.panic.take(), inner.hides_cancel)
+        };
+        let panic = panic.map(|(_, payload)| payload);
+        let (payload, losers) = match (result, unwinding, panic) {
+            (Ok(result), None, None) => return result,
+            (Ok(_), None, Some(payload)) => (payload, [None, None]),
+            (Ok(_), Some(payload), panic) => (payload, [panic, None]),
+            (Err(payload), owed, panic) => (payload, [owed, panic]),
+        };
+        if !payload.is::<CancelUnwind>() {
+            losers.into_iter().for_each(forked_wait::give_way);
+            if hides_cancel {
+                forked_wait::deliver_cancel_again();
             }
-            (Ok(_), Some(payload), _) | (Ok(_), None, Some((_, payload))) => resume_unwind(payload),
-            (Ok(result), None, None) => result,
         }
+        resume_unwind(payload)
     })
 }
 
@@ -156,11 +164,18 @@ impl PartsState {
     }
 
     fn keep_first(&mut self, number: usize, payload: Payload) {
-        match &self.panic {
-            // The payload's destructor could panic too.
-            Some((first, _)) if *first < number => mem::forget(payload),
-            _ => mem::forget(self.panic.replace((number, payload))),
-        }
+        let loser = match &self.panic {
+            Some((first, _)) if *first < number => Some(payload),
+            _ => self
+                .panic
+                .replace((number, payload))
+                .map(|(_, payload)| payload),
+        };
+        self.hides_cancel |= loser
+            .as_ref()
+            .is_some_and(|loser| loser.is::<CancelUnwind>());
+        // The payload's destructor could panic too.
+        mem::forget(loser);
     }
 }
 

@@ -119,9 +119,12 @@ pub(super) fn hold_in_job<F: Future>(
             continue;
         }
         if FEATURES.driver.is_driving() {
-            FEATURES
-                .driver
-                .drive_until(&|| parker.is_woken() || job.header().state.is_cancelled());
+            // A job that unwinds waits to the end, so its cancel must not end the driving: time would never advance.
+            let is_over = || {
+                let header = job.header();
+                parker.is_woken() || !is_unwinding(header) && header.state.is_cancelled()
+            };
+            FEATURES.driver.drive_until(&is_over);
             continue;
         }
         if gives_way() {
