@@ -19,7 +19,7 @@ use weald_sync::{
 use crate::{
     api::park::Unparker,
     job::{
-        JobRef,
+        Header, JobRef,
         body::{Failure, Outcome},
         exit_hooks,
     },
@@ -151,9 +151,7 @@ impl<T> JoinHandle<T> {
 
     /// Whether the job has ended.
     pub fn is_finished(&self) -> bool {
-        self.job
-            .as_ref()
-            .is_none_or(|job| job.header().state.is_done())
+        self.job.as_ref().is_none_or(|job| has_ended(job.header()))
     }
 
     /// Detaches the job, which continues to run. A panic of the job is then reported through `tracing`.
@@ -166,7 +164,7 @@ impl<T> JoinHandle<T> {
         if !job.header().state.is_done() && job.header().is_fiber() {
             nested::run_if_next(job);
         }
-        let done = job.header().state.is_done();
+        let done = has_ended(job.header());
         done.then(|| self.take_output())
     }
 
@@ -205,6 +203,15 @@ impl<T> JoinHandle<T> {
         let outcome: Outcome<T> = unsafe { job.take_output() };
         outcome.map_err(JoinError::of)
     }
+}
+
+/// Whether the job is done and its exit hooks have run.
+fn has_ended(job: &Header) -> bool {
+    job.state.is_done()
+        && !job
+            .extensions
+            .lock_existing()
+            .is_some_and(|extensions| extensions.is_ending)
 }
 
 impl<T> Future for JoinHandle<T> {
@@ -247,6 +254,15 @@ impl<T> Source for JoinHandle<T> {
                 note_wait(self.reason());
                 return Poll::Pending;
             }
+        }
+        // Done, but a job has ended only after its exit hooks. The thread that runs them takes the waker then.
+        if let Some(mut extensions) = job.header().extensions.lock_existing()
+            && extensions.is_ending
+        {
+            let former = extensions.joiner.replace(cx.waker().clone());
+            drop(extensions);
+            drop(former);
+            return Poll::Pending;
         }
         Poll::Ready(())
     }

@@ -38,8 +38,10 @@ struct ExtensionsBox {
 pub(crate) struct Extensions {
     /// Set at spawn; read by reports.
     pub(crate) name: Option<Box<str>>,
-    /// Waits for the job's end; present if the state's `JOINER` bit is set.
+    /// Waits for the job's end; present if the state's `JOINER` bit is set, or while [`is_ending`](Self::is_ending).
     pub(crate) joiner: Option<Waker>,
+    /// Whether the job is done, and its exit hooks still run: it counts as ended after them. Set before `DONE`.
+    pub(crate) is_ending: bool,
     /// Receives from the job's inbox, if it is not the job itself; present if `RECEIVER` is set.
     pub(crate) receiver: Option<Waker>,
     /// Parks in the job's name, if the park is polled with another waker than the job's.

@@ -118,6 +118,7 @@ fn failure_of(payload: Box<dyn Any + Send>) -> Failure {
 pub(crate) fn finish(job: Runnable, panic: Option<Box<str>>) -> JobRef {
     let pinned = job.header().queue_of_its_thread();
     uncount(job.header());
+    let has_hooks = begin_ending(job.header());
     let (completed, own) = job.complete();
     // A job that is done can no longer be woken, so a wait in the code below holds the OS thread.
     let cx = context::here();
@@ -134,8 +135,11 @@ pub(crate) fn finish(job: Runnable, panic: Option<Box<str>>) -> JobRef {
     }
     run_exit_hooks(own.header());
     // The wakers leave the lock before they are woken: a waker is user code.
-    if completed.wake_joiner {
-        let joiner = own.header().extensions.lock().joiner.take();
+    if completed.wake_joiner || has_hooks {
+        let mut extensions = own.header().extensions.lock();
+        extensions.is_ending = false;
+        let joiner = extensions.joiner.take();
+        drop(extensions);
         foreign_waker::wake(joiner);
     }
     if completed.wake_receiver {
@@ -147,6 +151,17 @@ pub(crate) fn finish(job: Runnable, panic: Option<Box<str>>) -> JobRef {
         pinned.count_pinned(PinChange::Unpinned);
     }
     own
+}
+
+/// Notes that the job's exit hooks have yet to run, if it has some. Before the job is done, so that a joiner that
+/// finds the job done finds the note too.
+fn begin_ending(job: &Header) -> bool {
+    job.extensions
+        .lock_existing()
+        .is_some_and(|mut extensions| {
+            extensions.is_ending = !extensions.exit_hooks.is_empty();
+            extensions.is_ending
+        })
 }
 
 /// For a panic of a destructor or an exit hook. The payload is leaked: its own destructor could panic again, and
