@@ -256,3 +256,21 @@ fn a_hundred_thousand_jobs_run_once_each() {
         });
     });
 }
+
+#[test]
+fn a_job_has_ended_only_after_its_exit_hooks() {
+    let runtime = runtime(1);
+    let latch = Latch::default();
+    let job = runtime.spawn(latch.clone());
+    let (entered, has_entered) = mpsc::channel();
+    let (go, gate) = mpsc::channel();
+    job.when_ended(move || {
+        entered.send(()).unwrap();
+        gate.recv().unwrap();
+    });
+    latch.open();
+    has_entered.recv().unwrap();
+    assert!(!job.is_finished(), "an exit hook still runs");
+    go.send(()).unwrap();
+    runtime.block_on(job).unwrap();
+}
