@@ -221,19 +221,20 @@ impl Activity {
         drop(former);
     }
 
-    /// Orders the connection to close after the request that is in flight.
+    /// Orders the connection to close after the request that is in flight. Follow with
+    /// [`wake`](Activity::wake).
     pub(crate) fn order_drain(&self) {
-        self.order(DRAIN);
+        self.orders.fetch_or(DRAIN, Ordering::Relaxed);
     }
 
-    /// Orders the connection to close now.
+    /// Orders the connection to close now. Follow with [`wake`](Activity::wake).
     pub(crate) fn order_stop(&self) {
-        self.order(STOP);
+        self.orders.fetch_or(STOP, Ordering::Relaxed);
     }
 
-    fn order(&self, order: u8) {
-        // Before the lock: a job that sets its waker after this lock was released sees the order.
-        self.orders.fetch_or(order, Ordering::Relaxed);
+    /// Makes the connection's job look at its orders. The orders come before the lock that this takes: a job that sets
+    /// its waker after the lock was released sees them.
+    pub(crate) fn wake(&self) {
         let waker = lock(&self.waker).clone();
         if let Some(waker) = waker {
             waker.wake();
@@ -269,6 +270,11 @@ impl RequestGuard {
     /// The reading of the request's body, if it has one.
     pub(crate) fn reading(&self) -> Option<&Arc<Reading>> {
         self.reading.as_ref()
+    }
+
+    /// Whether the connection is to close after this request.
+    pub(crate) fn is_last(&self) -> bool {
+        self.activity.is_draining()
     }
 
     /// A poll with `cx` of the service's future or of its response's body has returned `Pending`.

@@ -9,7 +9,7 @@ use std::{
     task::{Context, Poll, Waker, ready},
 };
 
-use http::{Request, Response};
+use http::{HeaderValue, Request, Response, header};
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use pin_project_lite::pin_project;
@@ -126,8 +126,13 @@ where
                             Poll::Pending => in_flight.end_poll(cx),
                         }
                     }
-                    let response = ready!(polled).map_err(Into::into)?;
+                    let mut response = ready!(polled).map_err(Into::into)?;
                     let in_flight = this.in_flight.take();
+                    if in_flight.as_ref().is_some_and(RequestGuard::is_last) {
+                        // The drain may have been ordered in the very poll that answers, after the connection looked.
+                        let headers = response.headers_mut().entry(header::CONNECTION);
+                        headers.or_insert(HeaderValue::from_static("close"));
+                    }
                     let track = |body| TrackedBody { body, in_flight };
                     return Poll::Ready(Ok(response.map(track)));
                 }

@@ -63,12 +63,15 @@ impl Registry {
         .await;
     }
 
-    /// Orders every connection to close after the request that is in flight.
+    /// Orders every connection to close after the request that is in flight. A client that sees one connection closed
+    /// finds all others draining: each of their answers says `connection: close`.
     pub(crate) fn drain(&self) {
         self.lock().draining = true;
-        self.all()
+        let connections = self.all();
+        connections
             .iter()
             .for_each(|activity| activity.order_drain());
+        connections.iter().for_each(|activity| activity.wake());
     }
 
     /// Orders every remaining connection to close now, and returns what each was doing.
@@ -79,6 +82,7 @@ impl Registry {
             .map(|activity| activity.describe())
             .collect();
         remaining.iter().for_each(|activity| activity.order_stop());
+        remaining.iter().for_each(|activity| activity.wake());
         unfinished
     }
 

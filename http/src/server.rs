@@ -216,6 +216,9 @@ where
     let limits = Arc::new(limits);
     let registry = Arc::new(Registry::default());
     let drain_on_drop = DrainOnDrop(registry.clone());
+    // Bound after the guard and so dropped before it: a client whose idle connection was closed by
+    // the drain finds the listener closed too.
+    let listener = listener;
     let mut until = pin!(Kept::new(until));
     let mut was_exhausted = false;
     loop {
