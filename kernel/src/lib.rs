@@ -132,9 +132,13 @@ mod scheduler {
         pub(crate) mod evict;
         pub(crate) mod monitor;
         pub(crate) mod monitor_sleep;
+        pub(crate) mod outbox;
         pub(crate) mod pool;
         pub(crate) mod priority;
+        pub(crate) mod quarantine;
         pub(crate) mod serve;
+        pub(crate) mod suspects;
+        mod thread_times;
     }
     pub(crate) mod stackful {
         pub(crate) mod duties;

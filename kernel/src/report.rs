@@ -40,6 +40,18 @@ pub(crate) fn stuck(named: &JobName, stuck: Duration) {
     );
 }
 
+/// Runs of a job, or of its kind, reached half of `bound` again and again, without exceeding it.
+pub(crate) fn just_below(named: &JobName, bound: Duration) {
+    tracing::warn!(
+        target: "weald::monitor",
+        job = named.name.as_deref().unwrap_or(""),
+        site = %named.site,
+        type_name = named.type_name,
+        "{named} holds its thread for more than half of {bound:.1?} again and again; it now runs on threads of its \
+         own, so that it delays no other job. Wrap blocking calls in weald::blocking, or let long computations yield.",
+    );
+}
+
 /// All spare threads are in use: names the jobs that hold a thread.
 pub(crate) fn no_spare_thread(bound: usize, stuck: &[JobName]) {
     let names: Vec<String> = stuck.iter().map(ToString::to_string).collect();

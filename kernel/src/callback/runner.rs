@@ -24,7 +24,7 @@ use crate::{
         group::{CallbackPanic, Group},
         start::{When, arm},
     },
-    job::{self, JobPtr, Spec, runnable::Runnable, transition::Inbox},
+    job::{self, JobPtr, Spec, flag, runnable::Runnable, transition::Inbox},
     report::{self, panic_message},
     scheduler::workers::{context, ready, run::CancelUnwind},
     services::Callbacks,
@@ -59,7 +59,7 @@ impl Callbacks for Runners {
             site: Location::caller(),
             inbox: Inbox::None,
             pinned: None,
-            flags: 0,
+            flags: flag::SERVES_MANY,
             refs: 0,
         };
         job::new(spec, |_| Runner {

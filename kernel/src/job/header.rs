@@ -102,6 +102,10 @@ pub(crate) mod flag {
     pub(crate) const FIBER: u8 = 1 << 2;
     /// The job blocks its thread in a join, and the joined job waits.
     pub(super) const JOINS_WAITING: u8 = 1 << 3;
+    /// The record of the job shows short runs; see [`crate::scheduler::threads::suspects`].
+    pub(super) const PROVEN: u8 = 1 << 4;
+    /// The job runs the code of many units, so its runs are no record of its kind. Never changes.
+    pub(crate) const SERVES_MANY: u8 = 1 << 5;
 }
 
 /// The bits of [`Header::body`] that say where the job may run; no bit means anywhere. `Header::placement` turns
@@ -278,6 +282,31 @@ impl Header {
     /// Whether the job is a fiber.
     pub(crate) fn is_fiber(&self) -> bool {
         self.flags.load(Ordering::Relaxed) & flag::FIBER != 0
+    }
+
+    /// Whether the job runs the code of many units.
+    pub(crate) fn serves_many(&self) -> bool {
+        self.flags.load(Ordering::Relaxed) & flag::SERVES_MANY != 0
+    }
+
+    /// Whether the job's record shows short runs.
+    pub(crate) fn is_proven(&self) -> bool {
+        self.flags.load(Ordering::Relaxed) & flag::PROVEN != 0
+    }
+
+    /// Samples the job's record: it is about to run, and counts as proven if it has run and waited before. Only the
+    /// holder of the runnable.
+    #[inline]
+    pub(crate) fn sample_record(&self) {
+        // Relaxed: a hint.
+        if !self.is_proven() && self.waits_for.load(Ordering::Relaxed) != 0 {
+            self.flags.fetch_or(flag::PROVEN, Ordering::Relaxed);
+        }
+    }
+
+    /// The job had a long run. Returns whether it was proven before. Any thread.
+    pub(crate) fn lose_record(&self) -> bool {
+        self.flags.fetch_and(!flag::PROVEN, Ordering::Relaxed) & flag::PROVEN != 0
     }
 
     /// Notes whether the job that this one joins, while blocking its thread, waits. Only the job itself.

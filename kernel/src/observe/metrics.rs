@@ -43,7 +43,7 @@ impl Metrics {
             processes: shared.limit.limit() - shared.limit.free(),
             ended: 0,
             polls: 0,
-            runnable: shared.injector.len(),
+            runnable: shared.injector.len() + shared.quarantine.len(),
             timers: 0,
             detached: shared.counters.detached.load(Ordering::Relaxed),
             announced: shared.counters.announced.load(Ordering::Relaxed),

@@ -1,15 +1,19 @@
-//! Detached threads: those that are in a job and no longer own a worker, each with its job, until that poll ends.
+//! Detached threads: those that are in a job and own no worker, each with its job, until that poll ends.
 //!
-//! A thread is detached when the monitor retakes its worker, or when it hands its worker off because it blocks.
+//! A thread is detached when the monitor retakes its worker, when it hands its worker off because it blocks, or while
+//! it runs a job of the [`quarantine`](crate::scheduler::threads::quarantine).
 //!
-//! The monitor looks at them each round. When more threads compute than there are cores, counting those that serve
+//! The monitor looks at them each round ([`look`](DetachedThreads::look)), and reports each job once that was not
+//! announced and exceeds the bound. When more threads compute than there are cores, counting those that serve
 //! workers, it lowers the priority of the detached ones that compute ([`priority`]). A thread in a fork counts, but
 //! keeps its priority: no more of these compute than there are workers, and they wait for each other.
+
+use std::time::{Duration, Instant};
 
 use crate::{
     job::JobRef,
     report::JobName,
-    scheduler::threads::priority,
+    scheduler::threads::{priority, thread_times::ThreadTimes},
     sys::{Mutex, lock},
 };
 
@@ -22,14 +26,34 @@ pub(crate) struct DetachedThreads {
     normal: i32,
 }
 
+/// A detached thread, and what the monitor has seen of it.
 struct DetachedThread {
+    /// The system's number of the thread.
     number: u32,
     job: JobRef,
     activity: Activity,
+    cause: Cause,
+    /// When the job's run began, as far as is known.
+    since: Instant,
+    /// In quarantine: what the system reported at the first look.
+    first: Option<ThreadTimes>,
+    /// Whether the job was reported, or need not be.
+    reported: bool,
+}
+
+/// Why a thread is detached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cause {
+    /// The job announced that it blocks, or waits with its thread: it is not reported.
+    Announced,
+    /// Its worker was retaken.
+    Retaken,
+    /// It runs a job of the quarantine.
+    Quarantined,
 }
 
 /// What a detached thread does, according to the system when it was detached.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Activity {
     Block,
     /// It is in a fork, and keeps its priority.
@@ -37,6 +61,25 @@ pub(crate) enum Activity {
     Compute,
     /// It computes, at a lower priority.
     ComputeLowered,
+}
+
+/// What one look at the detached threads has found.
+#[derive(Default)]
+pub(crate) struct Round {
+    /// Threads in quarantine.
+    pub(crate) quarantined: usize,
+    /// Those of them that run and have not exceeded the bound.
+    pub(crate) busy: usize,
+    /// The jobs to be reported.
+    pub(crate) overdue: Vec<Overdue>,
+}
+
+/// A job that exceeds the bound on a detached thread.
+pub(crate) struct Overdue {
+    pub(crate) job: JobRef,
+    /// How long it has held its thread.
+    pub(crate) held: Duration,
+    pub(crate) cause: Cause,
 }
 
 impl DetachedThreads {
@@ -48,12 +91,23 @@ impl DetachedThreads {
         }
     }
 
-    /// Adds a thread whose worker was just retaken or handed off.
-    pub(crate) fn add(&self, number: u32, job: JobRef, activity: Activity) {
+    /// Adds the thread with this number, which is in a run of `job` that began at `since`.
+    pub(crate) fn add(
+        &self,
+        number: u32,
+        job: JobRef,
+        activity: Activity,
+        (cause, since): (Cause, Instant),
+    ) {
         lock(&self.threads).push(DetachedThread {
             number,
             job,
             activity,
+            cause,
+            since,
+            first: None,
+            // A fork is expected to compute, and shares what it can.
+            reported: cause == Cause::Announced || activity == Activity::Fork,
         });
     }
 
@@ -63,6 +117,32 @@ impl DetachedThreads {
         // Out of the list first: the monitor can no longer lower it.
         lock(&self.threads).retain(|thread| thread.number != number);
         priority::restore(self.normal)
+    }
+
+    /// Looks at the threads that were not reported yet: which exceed `bound`, and which of those in quarantine are
+    /// busy. Called by the monitor.
+    pub(crate) fn look(&self, bound: Duration) -> Round {
+        let numbers: Vec<u32> = {
+            let threads = lock(&self.threads);
+            let sampled = threads.iter().filter(|thread| thread.is_sampled());
+            sampled.map(|thread| thread.number).collect()
+        };
+        // Read without the lock: a thread takes it when its poll ends.
+        let times: Vec<(u32, Option<ThreadTimes>)> = numbers
+            .into_iter()
+            .map(|number| (number, ThreadTimes::of(number)))
+            .collect();
+        let mut round = Round::default();
+        for thread in &mut *lock(&self.threads) {
+            let now = times.iter().find(|(number, _)| *number == thread.number);
+            thread.look(now.and_then(|(_, times)| *times), bound, &mut round);
+        }
+        round
+    }
+
+    /// Whether a job may still have to be reported, so that the monitor must not sleep.
+    pub(crate) fn is_any_unreported(&self) -> bool {
+        lock(&self.threads).iter().any(|thread| !thread.reported)
     }
 
     /// Lowers the priority of those that compute, if with `busy_workers` they are more than the cores.
@@ -94,5 +174,51 @@ impl DetachedThreads {
         let threads = lock(&self.threads);
         let jobs = threads.iter().map(|thread| &thread.job);
         jobs.map(|job| JobName::of(job.header())).collect()
+    }
+}
+
+impl DetachedThread {
+    /// Whether the monitor asks the system what the thread does.
+    fn is_sampled(&self) -> bool {
+        self.cause == Cause::Quarantined && !self.reported
+    }
+
+    fn look(&mut self, now: Option<ThreadTimes>, bound: Duration, round: &mut Round) {
+        let held = self.since.elapsed();
+        let is_quarantined = self.cause == Cause::Quarantined;
+        round.quarantined += usize::from(is_quarantined);
+        if self.reported {
+            return;
+        }
+        if is_quarantined {
+            self.activity = match now {
+                Some(times) if times.is_blocked => Activity::Block,
+                _ if self.activity == Activity::ComputeLowered => Activity::ComputeLowered,
+                _ => Activity::Compute,
+            };
+            let is_busy = self.activity != Activity::Block && held < bound;
+            round.busy += usize::from(is_busy);
+        }
+        let is_waiting = self.job.header().state.is_waiting();
+        if held >= bound && !is_waiting && self.is_really_stuck(now, bound) {
+            self.reported = true;
+            round.overdue.push(Overdue {
+                job: self.job.clone(),
+                held,
+                cause: self.cause,
+            });
+        }
+        self.first = self.first.or(now);
+    }
+
+    /// Whether the thread is blocked, or has run long enough that it did not just wait for a core. Certain of a thread
+    /// whose worker was retaken.
+    fn is_really_stuck(&self, now: Option<ThreadTimes>, bound: Duration) -> bool {
+        match (self.cause, self.first, now) {
+            (Cause::Quarantined, Some(first), Some(now)) => {
+                now.is_blocked || now.ran.saturating_sub(first.ran) >= bound / 2
+            }
+            _ => true,
+        }
     }
 }

@@ -22,7 +22,6 @@
 #![allow(unsafe_code)]
 
 use std::{
-    fs,
     sync::{Arc, atomic::Ordering},
     thread,
     time::{Duration, Instant},
@@ -34,7 +33,13 @@ use crate::{
     reactor,
     report::{self, JobName},
     scheduler::{
-        threads::{detached::Activity, pool::Handoff, serve},
+        threads::{
+            detached::{Activity, Cause},
+            pool::Handoff,
+            quarantine, serve,
+            suspects::LongRun,
+            thread_times::ThreadTimes,
+        },
         workers::{ready, run_word::RunWord, search, shared::Shared, worker::Worker},
     },
     sys::lock,
@@ -78,39 +83,39 @@ struct Watched {
     times: Option<ThreadTimes>,
     /// Whether the lack of a spare thread was already reported for this run.
     at_bound: bool,
+    /// Whether the run was noted as a long one.
+    is_long: bool,
 }
 
-/// What the system reports about a thread.
-#[derive(Clone, Copy)]
-struct ThreadTimes {
-    /// Time spent on a core.
-    ran: Duration,
-    /// Whether the thread waits for anything but a core.
-    is_blocked: bool,
+impl Watched {
+    fn new(running: RunWord) -> Watched {
+        Watched {
+            running,
+            since: Instant::now(),
+            times: None,
+            at_bound: false,
+            is_long: false,
+        }
+    }
 }
 
 fn watch(shared: &Arc<Shared>, mut when_quiet: WhenQuiet) {
     let mut watched: Vec<Watched> = shared
         .workers
         .iter()
-        .map(|worker| Watched {
-            running: worker.running(),
-            since: Instant::now(),
-            times: None,
-            at_bound: false,
-        })
+        .map(|worker| Watched::new(worker.running()))
         .collect();
     let mut quiet = 0;
     while !shared.is_stopped() {
         thread::park_timeout(pause(shared));
-        quiet = match all_sleep(shared) {
+        quiet = match is_quiet(shared) {
             true => quiet + 1,
             false => 0,
         };
         if quiet > QUIET_ROUNDS {
             when_quiet(shared);
-            let is_quiet = || all_sleep(shared) && !shared.is_stopped();
-            shared.monitor.sleep_until_a_worker_wakes(is_quiet);
+            let may_sleep = || is_quiet(shared) && !shared.is_stopped();
+            shared.monitor.sleep_until_a_worker_wakes(may_sleep);
         }
         let orphans = std::mem::take(&mut *lock(&shared.orphans));
         for handoff in orphans {
@@ -120,12 +125,41 @@ fn watch(shared: &Arc<Shared>, mut when_quiet: WhenQuiet) {
         for (worker, watched) in shared.workers.iter().zip(&mut watched) {
             observe(shared, worker, watched);
         }
+        shared.pool.flush_outboxes(shared);
+        look_at_detached(shared);
         let busy = shared.workers.len() - shared.sleepers.sleeping().min(shared.workers.len());
         shared.detached.lower_if_crowded(busy);
     }
 }
 
+/// Reports the jobs that exceed the bound on detached threads, and starts threads for the quarantine.
+fn look_at_detached(shared: &Arc<Shared>) {
+    let now = Instant::now();
+    let round = shared.detached.look(shared.config.stuck_after);
+    quarantine::grow(shared, &round);
+    for overdue in &round.overdue {
+        let job = overdue.job.header();
+        if overdue.cause == Cause::Quarantined {
+            shared.counters.detached.fetch_add(1, Ordering::Relaxed);
+            shared.suspects.note_offence(job, now);
+        }
+        report::stuck(&JobName::of(job), overdue.held);
+    }
+    shared.suspects.expire(now);
+}
+
+/// Whether the monitor may sleep while the workers do.
+fn is_quiet(shared: &Shared) -> bool {
+    all_sleep(shared)
+        && !shared.suspects.is_any()
+        && shared.quarantine.len() == 0
+        && !shared.detached.is_any_unreported()
+}
+
 fn pause(shared: &Shared) -> Duration {
+    if shared.suspects.is_any() {
+        return WATCHFUL.min(shared.config.stuck_after / 4);
+    }
     match shared.sleepers.sleeping() {
         // A worker may go to sleep at this very moment, so the pause must not be long.
         0 => (shared.config.stuck_after / 4).clamp(WATCHFUL, CALM),
@@ -136,16 +170,14 @@ fn pause(shared: &Shared) -> Duration {
 fn observe(shared: &Arc<Shared>, worker: &Worker, watched: &mut Watched) {
     let running = worker.running();
     if running != watched.running || running.job().is_none() {
-        *watched = Watched {
-            running,
-            since: Instant::now(),
-            times: None,
-            at_bound: false,
-        };
+        *watched = Watched::new(running);
         return;
     }
     let stuck = watched.since.elapsed();
-    if stuck >= shared.config.stuck_after && is_really_stuck(shared, worker, watched) {
+    if stuck >= shared.config.stuck_after / 2 && !watched.is_long {
+        note_long_run(shared, worker, watched);
+    }
+    if stuck >= bound(shared) && is_really_stuck(shared, worker, watched) {
         retake(shared, worker, watched);
     } else if stuck >= WATCHFUL.min(TICK) && shared.sleepers.sleeping() > 0 {
         take_overdue(shared, worker, running);
@@ -196,29 +228,59 @@ fn take_reports(shared: &Shared) {
     }
 }
 
+/// How long a run may hold its worker. Shorter while jobs block: a job that was blocked for two rounds blocks on.
+fn bound(shared: &Shared) -> Duration {
+    match shared.suspects.is_any() {
+        true => shared.config.stuck_after.min(2 * WATCHFUL),
+        false => shared.config.stuck_after,
+    }
+}
+
 /// Whether the thread is blocked, or has run long enough that it did not just wait for a core.
 fn is_really_stuck(shared: &Shared, worker: &Worker, watched: &Watched) -> bool {
     let (Some(then), Some(now)) = (watched.times, thread_times(worker)) else {
-        return true;
+        return watched.since.elapsed() >= shared.config.stuck_after;
     };
     // Half, because the first sample is a round younger than the run, and a running thread's times lag by a tick.
     now.is_blocked || now.ran.saturating_sub(then.ran) >= shared.config.stuck_after / 2
 }
 
 fn thread_times(worker: &Worker) -> Option<ThreadTimes> {
-    let thread = format!(
-        "/proc/self/task/{}",
-        worker.owner_thread.load(Ordering::Relaxed)
-    );
-    let times = fs::read_to_string(format!("{thread}/schedstat")).ok()?;
-    let ran = times.split_whitespace().next()?.parse().ok()?;
-    let stat = fs::read_to_string(format!("{thread}/stat")).ok()?;
-    // The state is the first word after the name, which is in parentheses and may contain parentheses.
-    let state = stat.rsplit_once(')')?.1.trim_start().chars().next()?;
-    Some(ThreadTimes {
-        ran: Duration::from_nanos(ran),
-        is_blocked: state != 'R',
-    })
+    ThreadTimes::of(worker.owner_thread.load(Ordering::Relaxed))
+}
+
+/// Notes that the run has reached half the bound, if the thread really spent it in the job. Several such runs make the
+/// job's kind suspect.
+fn note_long_run(shared: &Shared, worker: &Worker, watched: &mut Watched) {
+    let now = thread_times(worker);
+    let computed = |(then, now): (ThreadTimes, ThreadTimes)| {
+        now.is_blocked || now.ran.saturating_sub(then.ran) >= shared.config.stuck_after / 4
+    };
+    if !watched.times.zip(now).is_none_or(computed) {
+        return;
+    }
+    watched.is_long = true;
+    let Some(job) = running_job(worker, watched.running) else {
+        return;
+    };
+    if shared.config.spare_threads == 0 || shared.forks.is_forking(&job) {
+        return;
+    }
+    let noted = shared.suspects.note_long_run(job.header(), Instant::now());
+    if noted == LongRun::NewSuspect {
+        let bound = shared.config.stuck_after;
+        report::just_below(&JobName::of(job.header()), bound);
+    }
+}
+
+/// The job of the run, if the worker's owner is still in it.
+fn running_job(worker: &Worker, running: RunWord) -> Option<JobRef> {
+    let _core = worker.core.enter_foreign();
+    if worker.running() != running {
+        return None;
+    }
+    // SAFETY: as in `revoke`.
+    Some(unsafe { JobRef::new_for(running.job()?) })
 }
 
 /// Step 2: takes the worker from the stuck thread and hands it to a spare thread.
@@ -229,14 +291,10 @@ fn retake(shared: &Arc<Shared>, worker: &Worker, watched: &mut Watched) {
         }
         return;
     }
-    let Some((job, lease)) = revoke(shared, worker, watched.running) else {
+    let Some(lease) = revoke(shared, worker, watched) else {
         return;
     };
     shared.counters.detached.fetch_add(1, Ordering::Relaxed);
-    // A fork is expected to compute, and shares what it can.
-    if !shared.forks.is_forking(&job) {
-        report::stuck(&JobName::of(job.header()), watched.since.elapsed());
-    }
     let handoff = Handoff {
         worker: worker.index,
         lease,
@@ -248,8 +306,9 @@ fn retake(shared: &Arc<Shared>, worker: &Worker, watched: &mut Watched) {
 }
 
 /// Revokes the owner's lease if the owner is still in that run, and notes that the thread is detached. All of it under
-/// the lock, so before the thread can notice. Returns the job that it is stuck in, and the new lease.
-fn revoke(shared: &Shared, worker: &Worker, running: RunWord) -> Option<(JobRef, Lease)> {
+/// the lock, so before the thread can notice. Returns the new lease. [`look_at_detached`] reports the job.
+fn revoke(shared: &Shared, worker: &Worker, watched: &Watched) -> Option<Lease> {
+    let running = watched.running;
     let blocked = thread_times(worker).is_none_or(|now| now.is_blocked);
     let mut foreign = worker.core.enter_foreign();
     if worker.running() != running {
@@ -264,7 +323,12 @@ fn revoke(shared: &Shared, worker: &Worker, running: RunWord) -> Option<(JobRef,
         false if shared.forks.is_forking(&job) => Activity::Fork,
         false => Activity::Compute,
     };
-    shared.detached.add(thread, job.clone(), activity);
+    let is_fork = activity == Activity::Fork;
+    if !is_fork && shared.config.spare_threads > 0 {
+        shared.suspects.note_offence(job.header(), Instant::now());
+    }
+    let since = (Cause::Retaken, watched.since);
+    shared.detached.add(thread, job, activity, since);
     worker.set_running_none();
-    Some((job, foreign.revoke()))
+    Some(foreign.revoke())
 }

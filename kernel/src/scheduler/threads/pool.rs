@@ -12,8 +12,8 @@ use std::{sync::Arc, thread::Thread};
 
 use crate::{
     biased_lock::Lease,
-    scheduler::{stackful::pinned::PinnedQueue, workers::shared::Shared},
-    sys::{AtomicUsize, Mutex, Ordering, lock},
+    scheduler::{stackful::pinned::PinnedQueue, threads::outbox::Outbox, workers::shared::Shared},
+    sys::{AtomicBool, AtomicUsize, Mutex, Ordering, lock},
 };
 
 /// A worker on its way to a thread, with the lease that makes the thread its owner.
@@ -27,7 +27,26 @@ pub(crate) struct Handoff {
 pub(super) struct PoolThread {
     pub(super) pinned: Arc<PinnedQueue>,
     pub(super) thread: Thread,
-    pub(super) offer: Mutex<Option<Handoff>>,
+    pub(super) offer: Mutex<Option<Offer>>,
+    pub(super) outbox: Outbox,
+    /// Whether jobs were pinned to the thread when it became idle. Written by the thread, read under the pool's lock.
+    pub(super) holds_pinned_jobs: AtomicBool,
+}
+
+impl PoolThread {
+    /// Gives the thread, which was taken from its list, something to do.
+    pub(super) fn accept(&self, offer: Offer) {
+        *lock(&self.offer) = Some(offer);
+        self.thread.unpark();
+    }
+}
+
+/// What an idle thread is given to do.
+#[must_use = "an offer that is dropped is a worker that nobody serves"]
+pub(super) enum Offer {
+    Worker(Handoff),
+    /// The jobs in the quarantine's queue.
+    Quarantine,
 }
 
 /// All threads of a runtime.
@@ -40,6 +59,8 @@ pub(crate) struct ThreadPool {
 struct PoolLists {
     spares: Vec<Arc<PoolThread>>,
     wanting: Vec<Arc<PoolThread>>,
+    /// Every thread between [`enter`](ThreadPool::enter) and [`leave`](ThreadPool::leave).
+    members: Vec<Arc<PoolThread>>,
     /// Threads that have started and not ended.
     threads: usize,
 }
@@ -49,6 +70,13 @@ struct PoolLists {
 pub(super) enum IdleAs {
     Spare,
     Wanting,
+}
+
+/// Whether jobs may be pinned to a thread that is sought.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum PinnedJobs {
+    Any,
+    No,
 }
 
 /// No thread can take the worker: the bound is reached, or the system refuses to start one.
@@ -64,6 +92,7 @@ impl ThreadPool {
             inner: Mutex::new(PoolLists {
                 spares: Vec::new(),
                 wanting: Vec::new(),
+                members: Vec::new(),
                 threads: 0,
             }),
             wanted: AtomicUsize::new(0),
@@ -97,6 +126,26 @@ impl ThreadPool {
         Some(inner.threads)
     }
 
+    /// The thread begins to work for the runtime.
+    pub(super) fn enter(&self, member: &Arc<PoolThread>) {
+        lock(&self.inner).members.push(member.clone());
+    }
+
+    /// The thread no longer works for the runtime.
+    pub(super) fn leave(&self, member: &Arc<PoolThread>) {
+        let mut inner = lock(&self.inner);
+        inner.members.retain(|other| !Arc::ptr_eq(other, member));
+    }
+
+    /// Sends what has gathered in the outboxes to the injector. Called by the monitor each round, and once the runtime
+    /// has stopped.
+    pub(crate) fn flush_outboxes(&self, shared: &Shared) {
+        let members = lock(&self.inner).members.clone();
+        for member in members {
+            member.outbox.flush(shared);
+        }
+    }
+
     /// A thread has ended, or could not start.
     pub(super) fn uncount(&self) {
         lock(&self.inner).threads -= 1;
@@ -120,8 +169,22 @@ impl ThreadPool {
         inner.spares.pop()
     }
 
+    /// Takes the latest spare thread that fits.
+    pub(super) fn take_spare(&self, pinned: PinnedJobs) -> Option<Arc<PoolThread>> {
+        let mut inner = lock(&self.inner);
+        let fits = |member: &Arc<PoolThread>| {
+            pinned == PinnedJobs::Any || !member.holds_pinned_jobs.load(Ordering::Relaxed)
+        };
+        let index = inner.spares.iter().rposition(fits)?;
+        Some(inner.spares.remove(index))
+    }
+
     /// Puts `member`, which is idle, into a list: among the wanting if it has a runnable pinned job.
     pub(super) fn enlist(&self, member: &Arc<PoolThread>, shared: &Shared) -> IdleAs {
+        let holds_pinned_jobs = member.pinned.has_pinned_jobs();
+        member
+            .holds_pinned_jobs
+            .store(holds_pinned_jobs, Ordering::Relaxed);
         let mut inner = lock(&self.inner);
         if !member.pinned.has_runnable() {
             inner.spares.push(member.clone());

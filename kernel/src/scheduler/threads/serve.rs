@@ -1,10 +1,12 @@
 //! The life of a pool thread: it serves a worker, is a spare, serves again, until it retires.
 //!
-//! [`hand_off`] is how a worker gets a thread, at the start and whenever it is retaken.
+//! [`hand_off`] is how a worker gets a thread, at the start and whenever it is retaken. A spare thread may also be given
+//! the jobs of the [`quarantine`](crate::scheduler::threads::quarantine), which it runs without a worker.
 
 #![allow(unsafe_code)]
 
 use std::{
+    cell::Cell,
     sync::Arc,
     thread,
     time::{Duration, Instant},
@@ -12,6 +14,7 @@ use std::{
 
 use crate::{
     biased_lock::Lease,
+    job::JobRef,
     memory, report,
     scheduler::{
         stackful::{
@@ -19,8 +22,10 @@ use crate::{
             stack_context::{self, Duty, Flow},
         },
         threads::{
+            detached::{Activity, Cause},
             evict,
-            pool::{Handoff, IdleAs, NoThread, PoolThread},
+            outbox::Outbox,
+            pool::{Handoff, IdleAs, NoThread, Offer, PinnedJobs, PoolThread},
         },
         workers::{
             context::{self, Context},
@@ -29,7 +34,7 @@ use crate::{
         },
     },
     stack,
-    sys::{Mutex, Ordering, lock},
+    sys::{AtomicBool, Mutex, Ordering, lock},
 };
 
 /// A pool thread's own stack: its jobs run on others.
@@ -38,8 +43,7 @@ const BASE_STACK: usize = 256 << 10;
 /// Gives a worker to an idle thread, or else to a new one. Any thread.
 pub(crate) fn hand_off(shared: &Arc<Shared>, handoff: Handoff) -> Result<(), NoThread> {
     if let Some(member) = shared.pool.take_idle() {
-        *lock(&member.offer) = Some(handoff);
-        member.thread.unpark();
+        member.accept(Offer::Worker(handoff));
         shared.at_bound.store(false, Ordering::Relaxed);
         return Ok(());
     }
@@ -49,32 +53,60 @@ pub(crate) fn hand_off(shared: &Arc<Shared>, handoff: Handoff) -> Result<(), NoT
             error: None,
         });
     };
-    // The handoff travels in a shared place, so that it survives a thread that cannot start.
-    let place = Arc::new(Mutex::new(Some(handoff)));
+    match start_thread(shared, number, Offer::Worker(handoff)) {
+        Ok(()) => {
+            shared.at_bound.store(false, Ordering::Relaxed);
+            Ok(())
+        }
+        Err((Offer::Worker(handoff), error)) => Err(NoThread {
+            handoff,
+            error: Some(error),
+        }),
+        Err((Offer::Quarantine, _)) => report::impossible("a thread refused another offer"),
+    }
+}
+
+/// Lets a spare thread run the jobs of the quarantine: one on which no job is pinned if possible, or else a new one;
+/// at the bound one with pinned jobs, which a job that blocks then holds up. False if there is none. Called by the
+/// monitor.
+pub(super) fn start_quarantine(shared: &Arc<Shared>) -> bool {
+    if let Some(member) = shared.pool.take_spare(PinnedJobs::No) {
+        member.accept(Offer::Quarantine);
+        return true;
+    }
+    if let Some(number) = shared.pool.count_new(shared.most_threads()) {
+        return start_thread(shared, number, Offer::Quarantine).is_ok();
+    }
+    let member = shared.pool.take_spare(PinnedJobs::Any);
+    member
+        .map(|member| member.accept(Offer::Quarantine))
+        .is_some()
+}
+
+/// Starts the thread with this number in the pool, which was counted before. Returns the offer if the system refuses.
+fn start_thread(
+    shared: &Arc<Shared>,
+    number: usize,
+    offer: Offer,
+) -> Result<(), (Offer, std::io::Error)> {
+    // The offer travels in a shared place, so that it survives a thread that cannot start.
+    let place = Arc::new(Mutex::new(Some(offer)));
     let (taken, pool) = (place.clone(), shared.clone());
     let started = thread::Builder::new()
         .name(format!("{}-{number}", shared.config.name))
         .stack_size(BASE_STACK)
         .spawn(move || {
-            let handoff = lock(&taken).take();
-            serve(&pool, handoff);
+            let offer = lock(&taken).take();
+            serve(&pool, offer);
         });
-    match started {
-        Ok(_detached) => {
-            shared.at_bound.store(false, Ordering::Relaxed);
-            Ok(())
-        }
-        Err(error) => {
-            shared.pool.uncount();
-            let handoff = lock(&place)
-                .take()
-                .expect("the thread that would take it never started");
-            Err(NoThread {
-                handoff,
-                error: Some(error),
-            })
-        }
-    }
+    started.map(drop).map_err(|error| {
+        shared.pool.uncount();
+        let offer = lock(&place).take();
+        (
+            offer.expect("the thread that would take it never started"),
+            error,
+        )
+    })
 }
 
 /// What a pool thread's loops share: they may be on several stacks, one after the other.
@@ -82,16 +114,24 @@ pub(crate) struct PoolService<'a> {
     shared: &'a Arc<Shared>,
     member: &'a Arc<PoolThread>,
     worker_loop: WorkerLoop<'a>,
+    /// Whether the thread is in the list of detached threads because of a job of the quarantine.
+    in_quarantine: Cell<bool>,
 }
 
 impl Duty for PoolService<'_> {
     /// Waits for a worker if the thread owns none, and serves it until that ends.
     fn step(&self, _cx: &Context) -> Flow {
+        self.member.outbox.flush(self.shared);
+        // A job of the quarantine waits with its stack, and this step is the first of another loop.
+        if self.end_quarantined_run() == Flow::End {
+            return Flow::End;
+        }
         if !self.worker_loop.is_held() {
-            let Some(handoff) = await_handoff(self.shared, self.member) else {
-                return Flow::End;
-            };
-            self.begin(&handoff);
+            match await_offer(self.shared, self.member) {
+                None => return Flow::End,
+                Some(Offer::Quarantine) => return self.run_quarantined(),
+                Some(Offer::Worker(handoff)) => self.begin(&handoff),
+            }
         }
         match self.worker_loop.serve() {
             ServeEnd::Revoked => self.end_detached(),
@@ -110,6 +150,55 @@ impl PoolService<'_> {
             .begin(&self.shared.workers[handoff.worker], handoff.lease);
     }
 
+    /// Runs jobs of the quarantine, until there is none or one is pinned to this thread.
+    fn run_quarantined(&self) -> Flow {
+        while !self.shared.is_stopped()
+            && let Some(job) = self.shared.quarantine.pop()
+        {
+            // SAFETY: the runnable keeps the job alive.
+            let counted = unsafe { JobRef::new_for(job.ptr()) };
+            let number = self.shared.thread_number();
+            let since = (Cause::Quarantined, Instant::now());
+            let detached = &self.shared.detached;
+            detached.add(number, counted, Activity::Compute, since);
+            self.in_quarantine.set(true);
+            // The thread owns no worker, so the run ends like one whose lease was revoked.
+            let end = self.worker_loop.run_from(job);
+            self.member.outbox.flush(self.shared);
+            if self.worker_loop.is_held() {
+                // The job had its stack suspended, and ended while the thread served a worker.
+                return match end {
+                    Err(ServeEnd::Stopped) => Flow::End,
+                    _ => Flow::Continue,
+                };
+            }
+            if self.end_quarantined_run() == Flow::End {
+                return Flow::End;
+            }
+            if self.member.pinned.has_pinned_jobs() {
+                break;
+            }
+        }
+        Flow::Continue
+    }
+
+    /// Takes the thread out of the list of detached threads, if a job of the quarantine put it there.
+    fn end_quarantined_run(&self) -> Flow {
+        match self.in_quarantine.take() {
+            true => self.end_detached_run(),
+            false => Flow::Continue,
+        }
+    }
+
+    /// The thread is no longer detached. It ends if its priority stays lowered, unless jobs are pinned to it.
+    fn end_detached_run(&self) -> Flow {
+        let number = self.shared.thread_number();
+        match self.shared.detached.end(number) || self.member.pinned.has_pinned_jobs() {
+            true => Flow::Continue,
+            false => Flow::End,
+        }
+    }
+
     /// The poll in which the thread was detached has ended.
     fn end_detached(&self) -> Flow {
         // None: this loop resumed on a stack that was suspended under a lease that has ended since.
@@ -117,11 +206,7 @@ impl PoolService<'_> {
             return Flow::Continue;
         };
         worker.core.end(lease);
-        let number = self.shared.thread_number();
-        match self.shared.detached.end(number) || self.member.pinned.has_pinned_jobs() {
-            true => Flow::Continue,
-            false => Flow::End,
-        }
+        self.end_detached_run()
     }
 
     /// Hands the worker to a thread that wants one for its pinned jobs.
@@ -140,19 +225,24 @@ impl PoolService<'_> {
 }
 
 /// The life of a pool thread: serve, wait, serve again, until it retires or the runtime stops.
-fn serve(shared: &Arc<Shared>, first: Option<Handoff>) {
+fn serve(shared: &Arc<Shared>, first: Option<Offer>) {
     let member = Arc::new(PoolThread {
         pinned: Arc::new(PinnedQueue::new()),
         thread: thread::current(),
         offer: Mutex::new(first),
+        outbox: Outbox::new(),
+        holds_pinned_jobs: AtomicBool::new(false),
     });
     context::with(|cx| {
         cx.set_shared(Arc::as_ptr(shared));
         cx.set_pinned(Arc::as_ptr(&member.pinned));
+        cx.set_outbox(&raw const member.outbox);
+        shared.pool.enter(&member);
         let service = PoolService {
             shared,
             member: &member,
             worker_loop: WorkerLoop::new(cx, shared, &member.pinned),
+            in_quarantine: Cell::new(false),
         };
         stack_context::run_loop(cx, shared.stack_class(), &service);
         if shared.is_stopped() {
@@ -165,6 +255,9 @@ fn serve(shared: &Arc<Shared>, first: Option<Handoff>) {
             // SAFETY: kept by this thread, and nothing forks here any longer.
             unsafe { fork.as_ref() }.give_back();
         }
+        cx.set_outbox(std::ptr::null());
+        shared.pool.leave(&member);
+        member.outbox.flush(shared);
         cx.set_pinned(std::ptr::null());
         cx.set_shared(std::ptr::null());
     });
@@ -189,12 +282,12 @@ pub(crate) fn renew_lease(shared: &Shared, worker: usize, lease: Lease) -> Optio
     })
 }
 
-/// Waits in the pool until a worker is offered. None: the thread retires.
-fn await_handoff(shared: &Arc<Shared>, member: &Arc<PoolThread>) -> Option<Handoff> {
+/// Waits in the pool for an offer. None: the thread retires.
+fn await_offer(shared: &Arc<Shared>, member: &Arc<PoolThread>) -> Option<Offer> {
     let retire_at = Instant::now() + shared.config.retire_after;
     loop {
-        if let Some(handoff) = lock(&member.offer).take() {
-            return Some(handoff);
+        if let Some(offer) = lock(&member.offer).take() {
+            return Some(offer);
         }
         if shared.is_stopped() {
             return None;
@@ -203,7 +296,7 @@ fn await_handoff(shared: &Arc<Shared>, member: &Arc<PoolThread>) -> Option<Hando
         wait_for_event(shared, member, idle_as, retire_at);
         if !shared.pool.delist(member) {
             // Another thread took this one from the list: its offer is there, or about to be.
-            await_offer(member);
+            await_promised(member);
             continue;
         }
         if Instant::now() >= retire_at && !member.pinned.has_pinned_jobs() {
@@ -229,7 +322,7 @@ fn wait_for_event(shared: &Shared, member: &PoolThread, idle_as: IdleAs, retire_
     }
 }
 
-fn await_offer(member: &PoolThread) {
+fn await_promised(member: &PoolThread) {
     while lock(&member.offer).is_none() {
         thread::park();
     }

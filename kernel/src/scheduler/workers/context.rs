@@ -33,6 +33,7 @@ use crate::{
             pinned::PinnedQueue,
             stack_context::{Base, StackContext},
         },
+        threads::outbox::Outbox,
         workers::{shared::Shared, waker, worker::Worker},
     },
     services::{ForkWait, ThreadFork},
@@ -53,6 +54,8 @@ pub(crate) struct Context {
     shared: Cell<*const Shared>,
     /// The queue of the jobs that are pinned to this thread. Valid while set, as above.
     pinned: Cell<*const PinnedQueue>,
+    /// The outbox of this thread, if it belongs to a pool. Valid while set, as above.
+    outbox: Cell<*const Outbox>,
     /// The job that the thread runs.
     job: Cell<Option<JobPtr>>,
     /// The root fork that the thread is in. Valid while set: it does not outlive its runtime.
@@ -103,6 +106,7 @@ thread_local! {
             worker: Cell::new(ptr::null()),
             shared: Cell::new(ptr::null()),
             pinned: Cell::new(ptr::null()),
+            outbox: Cell::new(ptr::null()),
             job: Cell::new(None),
             thread_fork: Cell::new(None),
             spare_thread_fork: Cell::new(None),
@@ -219,6 +223,17 @@ impl Context {
     #[inline(always)]
     pub(crate) fn pinned_ptr(&self) -> *const PinnedQueue {
         self.pinned.get()
+    }
+
+    /// The outbox of this thread, if it belongs to the pool of the runtime that it works for.
+    pub(crate) fn outbox(&self) -> Option<&Outbox> {
+        // SAFETY: the code that set it keeps it alive until it is replaced.
+        unsafe { self.outbox.get().as_ref() }
+    }
+
+    /// Sets the outbox of this thread.
+    pub(crate) fn set_outbox(&self, outbox: *const Outbox) {
+        self.outbox.set(outbox);
     }
 
     /// A wait with the stack begins in the middle of a poll. Returns what the poll has noted so far, for

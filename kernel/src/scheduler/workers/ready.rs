@@ -110,7 +110,10 @@ fn ready_foreign(cx: &Context, job: Runnable) {
     }
     let runtime = job.header().runtime();
     match cx.shared().filter(|shared| shared.id() == runtime) {
-        Some(shared) => inject(shared, job),
+        Some(shared) => match cx.outbox() {
+            Some(outbox) => outbox.push(shared, job),
+            None => inject(shared, job),
+        },
         None => match shared::find(runtime) {
             Some(shared) => inject(&shared, job),
             // The runtime is gone, so the job will never run: dropping the runnable cancels it.

@@ -63,6 +63,7 @@ pub(crate) fn look(worker_loop: &WorkerLoop<'_>) -> Result<Option<Runnable>, Ser
         stack::flush();
         shared.trims_done.fetch_add(1, Ordering::Release);
     }
+    worker_loop.suspects.refresh(&shared.suspects);
     adapt(worker_loop);
     fire_due(worker_loop)?;
     if shared.is_driven() || shared.reactor.is_look_due(worker_loop.last_look.get()) {

@@ -21,6 +21,8 @@ use crate::{
             detached::DetachedThreads,
             monitor_sleep::MonitorSleep,
             pool::{Handoff, ThreadPool},
+            quarantine::Quarantine,
+            suspects::Suspects,
         },
         workers::{
             config::{Config, available_workers},
@@ -58,6 +60,9 @@ pub(crate) struct Shared {
     pub(crate) trims_done: AtomicUsize,
     /// The threads whose worker was retaken, or that gave it away to block.
     pub(crate) detached: DetachedThreads,
+    /// The kinds of jobs that held their threads for too long, and the jobs of these kinds that wait for a thread.
+    pub(crate) suspects: Suspects,
+    pub(crate) quarantine: Quarantine,
     /// How many jobs are in `wait()`.
     pub(crate) waiting: AtomicUsize,
     /// Whether it was reported that all spare threads are in use, and no thread was found since.
@@ -131,6 +136,8 @@ impl Shared {
             trims: AtomicUsize::new(0),
             trims_done: AtomicUsize::new(0),
             detached: DetachedThreads::new(available_workers()),
+            suspects: Suspects::default(),
+            quarantine: Quarantine::new(),
             waiting: AtomicUsize::new(0),
             at_bound: AtomicBool::new(false),
             orphans: Mutex::new(Vec::new()),
@@ -243,8 +250,12 @@ impl Shared {
         }
     }
 
-    /// Cancels the jobs in the injector. Only once the runtime is stopped.
+    /// Cancels the jobs in the injector, in the outboxes and in the quarantine's queue. Only once the runtime is stopped.
     pub(crate) fn cancel_injected(&self) {
+        while let Some(job) = self.quarantine.pop() {
+            drop(job);
+        }
+        self.pool.flush_outboxes(self);
         loop {
             let Some(job) = self.injector.pop(1).pop() else {
                 return;

@@ -26,14 +26,17 @@ use crate::{
     job::{Header, JobPtr, runnable::Runnable},
     queue::ring,
     reactor,
-    scheduler::workers::{
-        context::Context,
-        ready,
-        run::{self, Polled},
-        run_word::RunWord,
-        search::{self, Found, sleep, sleep_policy::SleepPolicy, spin_policy::SpinPolicy},
-        shared::Shared,
-        worker_core::{Pick, WorkerCore},
+    scheduler::{
+        threads::suspects::KnownSuspects,
+        workers::{
+            context::Context,
+            ready,
+            run::{self, Polled},
+            run_word::RunWord,
+            search::{self, Found, sleep, sleep_policy::SleepPolicy, spin_policy::SpinPolicy},
+            shared::Shared,
+            worker_core::{Pick, WorkerCore},
+        },
     },
     sys::{AtomicIsize, AtomicU32, AtomicUsize, Ordering},
     timer::arrivals::Arrivals,
@@ -170,6 +173,8 @@ pub(crate) struct WorkerLoop<'a> {
     pub(crate) batch: Cell<reactor::ReportBatch>,
     /// How many runs there were; tells runs of one job apart.
     runs: Cell<u64>,
+    /// Which kinds of jobs run in quarantine.
+    pub(crate) suspects: KnownSuspects,
 }
 
 impl<'a> WorkerLoop<'a> {
@@ -192,6 +197,7 @@ impl<'a> WorkerLoop<'a> {
             last_look: Cell::new(shared.clock.now()),
             batch: Cell::default(),
             runs: Cell::new(0),
+            suspects: KnownSuspects::default(),
             sleep_policy: SleepPolicy::new(),
             spin_policy: SpinPolicy::default(),
         }
@@ -207,6 +213,7 @@ impl<'a> WorkerLoop<'a> {
         self.look_every.set(1);
         self.lease_since.set(self.shared.clock.now());
         self.last_look.set(self.lease_since.get());
+        self.suspects.refresh(&self.shared.suspects);
     }
 
     /// Puts the worker back into the context, from which a loop that ended has removed it.
@@ -306,9 +313,12 @@ impl<'a> WorkerLoop<'a> {
         Ok(self.found(job))
     }
 
-    /// A job is about to run.
+    /// A job is about to run, the first after a look.
     fn found(&self, job: Runnable) -> Runnable {
         self.end_search();
+        if !self.suspects.is_any() {
+            job.header().sample_record();
+        }
         job
     }
 
@@ -327,6 +337,13 @@ impl<'a> WorkerLoop<'a> {
         let mut job = job;
         let budget = self.shared.config.poll_budget;
         loop {
+            if self.suspects.is_any() && self.is_held() && self.suspects.includes(job.header()) {
+                match self.quarantine(job)? {
+                    Pick::Job(next) => job = next,
+                    Pick::Look | Pick::Empty | Pick::Callbacks => return Ok(()),
+                }
+                continue;
+            }
             self.runs.set(self.runs.get() + 1);
             let next = match run::poll(self.cx, &job, budget) {
                 Polled::Waits => {
@@ -360,6 +377,18 @@ impl<'a> WorkerLoop<'a> {
                 Pick::Look | Pick::Empty | Pick::Callbacks => return Ok(()),
             }
         }
+    }
+
+    /// Puts `job` into quarantine, and takes the next one. The run word names the next one before any other thread can
+    /// take `job`.
+    #[cold]
+    fn quarantine(&self, job: Runnable) -> Result<Pick, Revoked> {
+        let next = self.take_next(RunEnd::No);
+        if next.is_err() {
+            self.cx.clear_worker();
+        }
+        self.shared.quarantine.push(job);
+        next
     }
 
     /// Takes the next job from the core, under its lock. `ended`: whether a job has just ended here. Afterwards the

@@ -7,7 +7,7 @@ use std::{
     sync::Arc,
     task::{Context, Poll},
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use weald_sync::hooks::Parker;
@@ -21,7 +21,11 @@ use crate::{
             pinned::PinnedQueue,
             wait::{is_unwinding, unwind_if_cancelled},
         },
-        threads::{detached::Activity, pool::Handoff, serve},
+        threads::{
+            detached::{Activity, Cause},
+            pool::Handoff,
+            serve,
+        },
         workers::{context, shared::Shared},
     },
     sys::{Ordering, lock},
@@ -50,7 +54,11 @@ pub fn blocking<R>(f: impl FnOnce() -> R) -> R {
 /// Hands the worker of the calling thread, which runs `job`, to a spare thread, if the thread still owns it.
 fn hand_off_worker(job: JobRef) {
     context::with(|cx| {
-        let Some((worker, lease)) = cx.worker() else {
+        let worker = cx.worker();
+        if let (None, Some(shared), Some(outbox)) = (worker, cx.shared(), cx.outbox()) {
+            outbox.flush(shared);
+        }
+        let Some((worker, lease)) = worker else {
             return;
         };
         let Some(shared) = cx
@@ -70,9 +78,12 @@ fn hand_off_worker(job: JobRef) {
         let handoff = serve::renew_lease(&shared, worker.index, lease);
         cx.clear_worker();
         let Some(handoff) = handoff else { return };
-        shared
-            .detached
-            .add(shared.thread_number(), job, Activity::Block);
+        shared.detached.add(
+            shared.thread_number(),
+            job,
+            Activity::Block,
+            (Cause::Announced, Instant::now()),
+        );
         shared.counters.announced.fetch_add(1, Ordering::Relaxed);
         hand_off_or_orphan(&shared, handoff);
     });

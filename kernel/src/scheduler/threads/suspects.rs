@@ -1,0 +1,205 @@
+//! Suspects: the kinds of jobs of which one held its thread for too long a moment ago.
+//!
+//! A *kind* is a spawn site and a type of future. Units of one kind tend to behave alike: when one of 600 requests
+//! blocks, the other 599 are about to. So while a kind is suspect, its jobs run in
+//! [`quarantine`](crate::scheduler::threads::quarantine), on threads that own no worker, and the workers serve all
+//! others. The first offender costs the others one bound, and the 599 cost them nothing.
+//!
+//! A *proven* job of a suspect kind still runs on a worker: its record shows short runs. The record is a sample, a bit
+//! in the header that a worker sets when the job is the first to run after a look and has run before. So a unit earns
+//! it by many short runs, and loses it by a long one. If proven jobs of a kind offend one after the other, the kind is
+//! *strict* for as long as it is suspect: then the record does not count.
+//!
+//! A kind becomes suspect when the monitor retakes a worker from one of its jobs, or sees several of its runs reach
+//! half the bound within a second ("just below it, again and again"). It is cleared a second after its last offence.
+//!
+//! The monitor alone writes. A worker's loop copies the suspects at a look ([`KnownSuspects`]), and while there are
+//! none it tests one byte per job.
+
+use std::{
+    cell::{Cell, RefCell},
+    time::{Duration, Instant},
+};
+
+use crate::{
+    job::Header,
+    sys::{AtomicUsize, Mutex, Ordering, lock},
+};
+
+/// A kind is suspect for this long after its last offence.
+const MEMORY: Duration = Duration::from_secs(1);
+/// So many long runs within [`MEMORY`] make a kind suspect.
+const LONG_RUNS: u32 = 4;
+/// So many proven jobs that offend make a kind strict.
+const PROVEN_OFFENDERS: u32 = 2;
+
+/// A spawn site and a type of future, as addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct JobKind {
+    site: usize,
+    vtable: usize,
+}
+
+impl JobKind {
+    fn of(job: &Header) -> JobKind {
+        JobKind {
+            site: std::ptr::from_ref(job.extensions.site()).addr(),
+            vtable: std::ptr::from_ref(job.vtable).addr(),
+        }
+    }
+}
+
+/// A suspect kind, as a worker's loop knows it.
+#[derive(Clone, Copy)]
+struct Suspect {
+    kind: JobKind,
+    is_strict: bool,
+}
+
+/// What the monitor knows of one kind.
+struct Record {
+    kind: JobKind,
+    /// The last offence or long run.
+    last: Instant,
+    long_runs: u32,
+    proven_offenders: u32,
+    is_suspect: bool,
+}
+
+/// Whether a long run made its kind suspect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LongRun {
+    /// Its kind was not suspect before, and now is.
+    NewSuspect,
+    Noted,
+}
+
+/// The suspects of a runtime.
+#[derive(Default)]
+pub(crate) struct Suspects {
+    records: Mutex<Vec<Record>>,
+    /// Rises with each change of what [`KnownSuspects`] copies.
+    version: AtomicUsize,
+    /// How many kinds are suspect.
+    suspects: AtomicUsize,
+}
+
+impl Suspects {
+    /// Whether any kind is suspect.
+    pub(crate) fn is_any(&self) -> bool {
+        self.suspects.load(Ordering::Relaxed) > 0
+    }
+
+    /// `job` held its thread beyond the bound: its kind is suspect from now on. Called by the monitor.
+    pub(crate) fn note_offence(&self, job: &Header, now: Instant) {
+        let was_proven = job.lose_record();
+        self.change(job, now, |record| {
+            record.proven_offenders += u32::from(was_proven);
+            record.is_suspect = true;
+        });
+    }
+
+    /// A run of `job` has reached half the bound. Called by the monitor, once for each run.
+    pub(crate) fn note_long_run(&self, job: &Header, now: Instant) -> LongRun {
+        let mut answer = LongRun::Noted;
+        self.change(job, now, |record| {
+            record.long_runs += 1;
+            if record.long_runs < LONG_RUNS {
+                return;
+            }
+            if !std::mem::replace(&mut record.is_suspect, true) {
+                answer = LongRun::NewSuspect;
+            }
+        });
+        if answer == LongRun::NewSuspect || self.is_any() {
+            let _ = job.lose_record();
+        }
+        answer
+    }
+
+    fn change(&self, job: &Header, now: Instant, change: impl FnOnce(&mut Record)) {
+        let kind = JobKind::of(job);
+        let mut records = lock(&self.records);
+        let index = records.iter().position(|record| record.kind == kind);
+        let index = index.unwrap_or_else(|| {
+            records.push(Record {
+                kind,
+                last: now,
+                long_runs: 0,
+                proven_offenders: 0,
+                is_suspect: false,
+            });
+            records.len() - 1
+        });
+        let record = &mut records[index];
+        record.last = now;
+        change(record);
+        self.publish(&records);
+    }
+
+    /// Clears the kinds whose last offence is long ago. Called by the monitor each round.
+    pub(crate) fn expire(&self, now: Instant) {
+        let mut records = lock(&self.records);
+        let before = records.len();
+        records.retain(|record| now.saturating_duration_since(record.last) < MEMORY);
+        if records.len() < before {
+            self.publish(&records);
+        }
+    }
+
+    fn publish(&self, records: &[Record]) {
+        let suspects = records.iter().filter(|record| record.is_suspect).count();
+        self.suspects.store(suspects, Ordering::Relaxed);
+        // Release: pairs with the load in `refresh`. The copy itself is made under the lock.
+        self.version.fetch_add(1, Ordering::Release);
+    }
+}
+
+/// A loop's copy of the suspects.
+#[derive(Default)]
+pub(crate) struct KnownSuspects {
+    version: Cell<usize>,
+    is_any: Cell<bool>,
+    suspects: RefCell<Vec<Suspect>>,
+}
+
+impl KnownSuspects {
+    /// Copies what has changed. Called at each look.
+    #[inline]
+    pub(crate) fn refresh(&self, suspects: &Suspects) {
+        let version = suspects.version.load(Ordering::Acquire);
+        if version != self.version.get() {
+            self.copy(suspects, version);
+        }
+    }
+
+    #[cold]
+    fn copy(&self, suspects: &Suspects, version: usize) {
+        let records = lock(&suspects.records);
+        let copies = records.iter().filter(|record| record.is_suspect);
+        let copies = copies.map(|record| Suspect {
+            kind: record.kind,
+            is_strict: record.proven_offenders >= PROVEN_OFFENDERS,
+        });
+        self.suspects.replace(copies.collect());
+        self.is_any.set(!self.suspects.borrow().is_empty());
+        self.version.set(version);
+    }
+
+    #[inline(always)]
+    pub(crate) fn is_any(&self) -> bool {
+        self.is_any.get()
+    }
+
+    /// Whether `job` must not run on a worker at present. Only the holder of its runnable.
+    #[cold]
+    pub(crate) fn includes(&self, job: &Header) -> bool {
+        if !job.runs_anywhere() || job.has_own_stack() || job.serves_many() {
+            return false;
+        }
+        let kind = JobKind::of(job);
+        let suspects = self.suspects.borrow();
+        let suspect = suspects.iter().find(|suspect| suspect.kind == kind);
+        suspect.is_some_and(|suspect| suspect.is_strict || !job.is_proven())
+    }
+}

@@ -1,0 +1,276 @@
+//! Bursts: many jobs of one kind that hold their threads at once, more than there are spare threads, and jobs that
+//! stay just below the bound. All others run on.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(clippy::async_yields_async, reason = "a block_on returns handles")]
+
+#[path = "support/reports.rs"]
+mod reports;
+#[path = "support/tools.rs"]
+mod tools;
+
+use std::{
+    sync::{
+        Arc, Condvar, Mutex,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use reports::{collect_reports, reports};
+use tools::{Latch, runtime, until, watch};
+use weald_kernel::{JoinHandle, Runtime, Spawn, Wait, sleep, spawn, yield_now};
+
+/// Blocks threads until it is opened.
+#[derive(Clone, Default)]
+struct Gate(Arc<(Mutex<bool>, Condvar, AtomicUsize)>);
+
+impl Gate {
+    fn block(&self) {
+        self.0.2.fetch_add(1, Ordering::SeqCst);
+        let mut open = self.0.0.lock().unwrap();
+        while !*open {
+            open = self.0.1.wait(open).unwrap();
+        }
+    }
+
+    /// How many have begun to block.
+    fn begun(&self) -> usize {
+        self.0.2.load(Ordering::SeqCst)
+    }
+
+    fn open(&self) {
+        *self.0.0.lock().unwrap() = true;
+        self.0.1.notify_all();
+    }
+}
+
+/// Jobs of one kind, each of which blocks at the gate.
+fn burst(runtime: &Runtime, gate: &Gate, count: usize) -> Vec<JoinHandle<usize>> {
+    (0..count)
+        .map(|n| {
+            let gate = gate.clone();
+            runtime.spawn(async move {
+                gate.block();
+                n
+            })
+        })
+        .collect()
+}
+
+fn join_all(runtime: &Runtime, jobs: Vec<JoinHandle<usize>>) {
+    for (n, job) in jobs.into_iter().enumerate() {
+        assert_eq!(runtime.block_on(job).unwrap(), n);
+    }
+}
+
+/// Other jobs, spawned after the burst, run to their ends while it lasts.
+fn others_run(runtime: &Runtime) {
+    for _ in 0..1_000 {
+        let job = runtime.spawn(async {
+            yield_now().await;
+            spawn(async { 1 }).await.unwrap()
+        });
+        assert_eq!(runtime.block_on(job).unwrap(), 1);
+    }
+    runtime
+        .block_on(runtime.spawn(sleep(Duration::from_millis(1))))
+        .unwrap();
+}
+
+#[test]
+fn more_blockers_than_spare_threads_stop_no_other_kind() {
+    for workers in [1, 2] {
+        let _watch = watch();
+        let runtime = Runtime::builder()
+            .workers(workers)
+            .spare_threads(8)
+            .build()
+            .unwrap();
+        let gate = Gate::default();
+        let jobs = burst(&runtime, &gate, 100);
+        // At least one spare thread is left for a worker that is retaken.
+        until(|| gate.begun() >= 7);
+        others_run(&runtime);
+        assert!(gate.begun() < 10, "{} have a thread", gate.begun());
+        gate.open();
+        join_all(&runtime, jobs);
+    }
+}
+
+#[test]
+fn a_burst_gets_as_many_threads_as_it_needs() {
+    let _watch = watch();
+    let runtime = Runtime::builder()
+        .workers(2)
+        .spare_threads(128)
+        .build()
+        .unwrap();
+    let gate = Gate::default();
+    let jobs = burst(&runtime, &gate, 100);
+    until(|| gate.begun() == 100);
+    others_run(&runtime);
+    gate.open();
+    join_all(&runtime, jobs);
+}
+
+/// A unit with a record of short runs is served although its kind is suspect, and more of its kind block than there
+/// are threads.
+#[test]
+fn proven_jobs_of_the_same_kind_run_on() {
+    let _watch = watch();
+    let runtime = Runtime::builder()
+        .workers(1)
+        .spare_threads(8)
+        .build()
+        .unwrap();
+    let (gate, runs) = (Gate::default(), Arc::new(AtomicUsize::new(0)));
+    let stop = Arc::new(AtomicBool::new(false));
+    let unit = |blocks: bool| {
+        let (gate, runs, stop) = (gate.clone(), runs.clone(), stop.clone());
+        runtime.spawn(async move {
+            if blocks {
+                gate.block();
+            }
+            while !stop.load(Ordering::SeqCst) {
+                sleep(Duration::from_micros(100)).await;
+                runs.fetch_add(1, Ordering::SeqCst);
+            }
+        })
+    };
+    let proven = unit(false);
+    until(|| runs.load(Ordering::SeqCst) > 1_000);
+    let blocked: Vec<_> = (0..50).map(|_| unit(true)).collect();
+    until(|| gate.begun() >= 7);
+    let before = runs.load(Ordering::SeqCst);
+    until(|| runs.load(Ordering::SeqCst) > before + 100);
+    stop.store(true, Ordering::SeqCst);
+    gate.open();
+    runtime.block_on(proven).unwrap();
+    for job in blocked {
+        runtime.block_on(job).unwrap();
+    }
+}
+
+/// Computes without a wait.
+fn compute(length: Duration) {
+    let begin = Instant::now();
+    while begin.elapsed() < length {
+        std::hint::spin_loop();
+    }
+}
+
+#[test]
+fn a_job_that_stays_just_below_the_bound_is_named() {
+    let _watch = watch();
+    collect_reports();
+    let runtime = Runtime::builder()
+        .workers(1)
+        .stuck_after(Duration::from_millis(200))
+        .build()
+        .unwrap();
+    let stop = Arc::new(AtomicBool::new(false));
+    let stopped = stop.clone();
+    let job = runtime.block_on(async {
+        Spawn::new().name("just below").spawn(async move {
+            while !stopped.load(Ordering::SeqCst) {
+                compute(Duration::from_millis(160));
+                yield_now().await;
+            }
+        })
+    });
+    until(|| !reports("weald::monitor", "`just below`").is_empty());
+    let found = reports("weald::monitor", "`just below`");
+    assert!(
+        found[0].text.contains("again and again"),
+        "{}",
+        found[0].text
+    );
+    others_run(&runtime);
+    stop.store(true, Ordering::SeqCst);
+    runtime.block_on(job).unwrap();
+}
+
+#[test]
+fn a_job_of_the_burst_waits_with_its_stack_and_is_cancelled() {
+    let _watch = watch();
+    let runtime = Runtime::builder()
+        .workers(2)
+        .spare_threads(16)
+        .build()
+        .unwrap();
+    let (gate, latch) = (Gate::default(), Latch::default());
+    let jobs: Vec<_> = (0..40)
+        .map(|n| {
+            let (gate, latch) = (gate.clone(), latch.clone());
+            runtime.spawn(async move {
+                gate.block();
+                latch.wait();
+                n
+            })
+        })
+        .collect();
+    until(|| gate.begun() >= 10);
+    gate.open();
+    until(|| latch.waiters() == 40);
+    others_run(&runtime);
+    let (even, odd): (Vec<_>, Vec<_>) = jobs.into_iter().enumerate().partition(|(n, _)| n % 2 == 0);
+    for (_, job) in odd {
+        job.cancel();
+        assert!(runtime.block_on(job).unwrap_err().is_cancelled());
+    }
+    latch.open();
+    for (n, job) in even {
+        assert_eq!(runtime.block_on(job).unwrap(), n);
+    }
+}
+
+#[test]
+fn a_shutdown_ends_jobs_that_wait_for_a_thread() {
+    let _watch = watch();
+    let runtime = Runtime::builder()
+        .workers(2)
+        .spare_threads(8)
+        .build()
+        .unwrap();
+    let gate = Gate::default();
+    let jobs = burst(&runtime, &gate, 100);
+    until(|| gate.begun() >= 7);
+    let report = runtime.shutdown(Duration::from_millis(100));
+    assert!(report.not_stopped.len() <= 10, "{report:?}");
+    gate.open();
+    let cancelled = jobs
+        .into_iter()
+        .map(Wait::wait)
+        .filter(Result::is_err)
+        .count();
+    assert!(cancelled >= 90, "{cancelled}");
+}
+
+/// A job that was detached wakes many others: each of them runs, while it computes on.
+#[test]
+fn every_wake_of_a_detached_job_arrives() {
+    let _watch = watch();
+    let runtime = runtime(2);
+    let stop = Arc::new(AtomicBool::new(false));
+    let latches: Vec<Latch> = (0..1_000).map(|_| Latch::default()).collect();
+    let waiters: Vec<_> = latches
+        .iter()
+        .cloned()
+        .map(|latch| runtime.spawn(latch))
+        .collect();
+    until(|| latches.iter().all(|latch| latch.waiters() == 1));
+    let stopped = stop.clone();
+    let sender = runtime.spawn(async move {
+        compute(Duration::from_millis(30));
+        latches.iter().for_each(Latch::open);
+        while !stopped.load(Ordering::SeqCst) {
+            std::hint::spin_loop();
+        }
+    });
+    for waiter in waiters {
+        runtime.block_on(waiter).unwrap();
+    }
+    stop.store(true, Ordering::SeqCst);
+    runtime.block_on(sender).unwrap();
+}
