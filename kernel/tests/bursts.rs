@@ -181,6 +181,7 @@ fn a_job_that_stays_just_below_the_bound_is_named() {
     });
     until(|| !reports("weald::monitor", "`just below`").is_empty());
     let found = reports("weald::monitor", "`just below`");
+    assert_eq!(found[0].level, tracing::Level::WARN);
     assert!(
         found[0].text.contains("again and again"),
         "{}",

@@ -69,7 +69,8 @@ impl<T: Linked> JobBatch<T> {
         Some(job)
     }
 
-    fn append(&mut self, other: JobBatch<T>) {
+    /// Puts the jobs of `other` last.
+    pub(crate) fn append(&mut self, other: JobBatch<T>) {
         if other.first.is_null() {
             return;
         }

@@ -30,15 +30,20 @@ pub(crate) struct DetachedThreads {
 struct DetachedThread {
     /// The system's number of the thread.
     number: u32,
-    job: JobRef,
-    activity: Activity,
-    cause: Cause,
-    /// When the job's run began, as far as is known.
-    since: Instant,
+    run: DetachedRun,
     /// In quarantine: what the system reported at the first look.
     first: Option<ThreadTimes>,
     /// Whether the job was reported, or need not be.
     reported: bool,
+}
+
+/// The run of a job on a detached thread.
+pub(crate) struct DetachedRun {
+    pub(crate) job: JobRef,
+    pub(crate) activity: Activity,
+    pub(crate) cause: Cause,
+    /// When it began, as far as is known.
+    pub(crate) since: Instant,
 }
 
 /// Why a thread is detached.
@@ -91,23 +96,15 @@ impl DetachedThreads {
         }
     }
 
-    /// Adds the thread with this number, which is in a run of `job` that began at `since`.
-    pub(crate) fn add(
-        &self,
-        number: u32,
-        job: JobRef,
-        activity: Activity,
-        (cause, since): (Cause, Instant),
-    ) {
+    /// Adds the thread with this number.
+    pub(crate) fn add(&self, number: u32, run: DetachedRun) {
+        // A fork is expected to compute, and shares what it can.
+        let reported = run.cause == Cause::Announced || run.activity == Activity::Fork;
         lock(&self.threads).push(DetachedThread {
             number,
-            job,
-            activity,
-            cause,
-            since,
+            run,
             first: None,
-            // A fork is expected to compute, and shares what it can.
-            reported: cause == Cause::Announced || activity == Activity::Fork,
+            reported,
         });
     }
 
@@ -150,14 +147,14 @@ impl DetachedThreads {
         let mut threads = lock(&self.threads);
         let computing = threads
             .iter()
-            .filter(|thread| thread.activity != Activity::Block);
+            .filter(|thread| thread.run.activity != Activity::Block);
         if computing.count() + busy_workers <= self.cores {
             return;
         }
         for thread in &mut *threads {
-            if thread.activity == Activity::Compute {
+            if thread.run.activity == Activity::Compute {
                 priority::lower(thread.number, self.normal);
-                thread.activity = Activity::ComputeLowered;
+                thread.run.activity = Activity::ComputeLowered;
             }
         }
     }
@@ -165,14 +162,14 @@ impl DetachedThreads {
     /// Whether a job holds a thread outside of `wait()`.
     pub(crate) fn is_any_stuck(&self) -> bool {
         let threads = lock(&self.threads);
-        let mut jobs = threads.iter().map(|thread| &thread.job);
+        let mut jobs = threads.iter().map(|thread| &thread.run.job);
         jobs.any(|job| !job.header().state.is_waiting())
     }
 
     /// The names of the jobs that hold a thread at this moment.
     pub(crate) fn jobs(&self) -> Vec<JobName> {
         let threads = lock(&self.threads);
-        let jobs = threads.iter().map(|thread| &thread.job);
+        let jobs = threads.iter().map(|thread| &thread.run.job);
         jobs.map(|job| JobName::of(job.header())).collect()
     }
 }
@@ -180,32 +177,32 @@ impl DetachedThreads {
 impl DetachedThread {
     /// Whether the monitor asks the system what the thread does.
     fn is_sampled(&self) -> bool {
-        self.cause == Cause::Quarantined && !self.reported
+        self.run.cause == Cause::Quarantined && !self.reported
     }
 
     fn look(&mut self, now: Option<ThreadTimes>, bound: Duration, round: &mut Round) {
-        let held = self.since.elapsed();
-        let is_quarantined = self.cause == Cause::Quarantined;
+        let held = self.run.since.elapsed();
+        let is_quarantined = self.run.cause == Cause::Quarantined;
         round.quarantined += usize::from(is_quarantined);
         if self.reported {
             return;
         }
         if is_quarantined {
-            self.activity = match now {
+            self.run.activity = match now {
                 Some(times) if times.is_blocked => Activity::Block,
-                _ if self.activity == Activity::ComputeLowered => Activity::ComputeLowered,
+                _ if self.run.activity == Activity::ComputeLowered => Activity::ComputeLowered,
                 _ => Activity::Compute,
             };
-            let is_busy = self.activity != Activity::Block && held < bound;
+            let is_busy = self.run.activity != Activity::Block && held < bound;
             round.busy += usize::from(is_busy);
         }
-        let is_waiting = self.job.header().state.is_waiting();
+        let is_waiting = self.run.job.header().state.is_waiting();
         if held >= bound && !is_waiting && self.is_really_stuck(now, bound) {
             self.reported = true;
             round.overdue.push(Overdue {
-                job: self.job.clone(),
+                job: self.run.job.clone(),
                 held,
-                cause: self.cause,
+                cause: self.run.cause,
             });
         }
         self.first = self.first.or(now);
@@ -214,7 +211,7 @@ impl DetachedThread {
     /// Whether the thread is blocked, or has run long enough that it did not just wait for a core. Certain of a thread
     /// whose worker was retaken.
     fn is_really_stuck(&self, now: Option<ThreadTimes>, bound: Duration) -> bool {
-        match (self.cause, self.first, now) {
+        match (self.run.cause, self.first, now) {
             (Cause::Quarantined, Some(first), Some(now)) => {
                 now.is_blocked || now.ran.saturating_sub(first.ran) >= bound / 2
             }

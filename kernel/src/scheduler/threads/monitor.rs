@@ -34,9 +34,9 @@ use crate::{
     report::{self, JobName},
     scheduler::{
         threads::{
-            detached::{Activity, Cause},
+            detached::{Activity, Cause, DetachedRun, Round},
             pool::Handoff,
-            quarantine, serve,
+            serve,
             suspects::LongRun,
             thread_times::ThreadTimes,
         },
@@ -51,6 +51,8 @@ use crate::{
 const WATCHFUL: Duration = Duration::from_micros(750);
 /// The longest pause between two rounds while all workers are busy.
 const CALM: Duration = Duration::from_micros(2500);
+/// The most threads that one round starts: a thread takes some 30 µs to start, and the monitor has other duties.
+const STARTS_PER_ROUND: usize = 64;
 /// After so many rounds in which all workers slept, the monitor sleeps too.
 const QUIET_ROUNDS: u32 = 20;
 
@@ -125,7 +127,7 @@ fn watch(shared: &Arc<Shared>, mut when_quiet: WhenQuiet) {
         for (worker, watched) in shared.workers.iter().zip(&mut watched) {
             observe(shared, worker, watched);
         }
-        shared.pool.flush_outboxes(shared);
+        ready::inject_all(shared, shared.pool.take_outboxes());
         look_at_detached(shared);
         let busy = shared.workers.len() - shared.sleepers.sleeping().min(shared.workers.len());
         shared.detached.lower_if_crowded(busy);
@@ -136,7 +138,7 @@ fn watch(shared: &Arc<Shared>, mut when_quiet: WhenQuiet) {
 fn look_at_detached(shared: &Arc<Shared>) {
     let now = Instant::now();
     let round = shared.detached.look(shared.config.stuck_after);
-    quarantine::grow(shared, &round);
+    start_for_quarantine(shared, &round);
     for overdue in &round.overdue {
         let job = overdue.job.header();
         if overdue.cause == Cause::Quarantined {
@@ -146,6 +148,30 @@ fn look_at_detached(shared: &Arc<Shared>) {
         report::stuck(&JobName::of(job), overdue.held);
     }
     shared.suspects.expire(now);
+}
+
+/// The most threads that may run quarantined jobs: an eighth of the spare threads is left for retaken workers.
+fn most_quarantined(shared: &Shared) -> usize {
+    let spare = shared.config.spare_threads;
+    spare - spare / 8
+}
+
+/// Starts threads for the jobs that wait in quarantine.
+fn start_for_quarantine(shared: &Arc<Shared>, round: &Round) {
+    let waiting = shared.quarantine.len();
+    if waiting == 0 || round.busy >= shared.workers.len() {
+        return;
+    }
+    let wanted = match round.busy {
+        0 => round.quarantined.max(shared.workers.len()),
+        busy => shared.workers.len() - busy,
+    };
+    let room = most_quarantined(shared).saturating_sub(round.quarantined);
+    let starts = wanted.min(waiting).min(room).min(STARTS_PER_ROUND);
+    let have_started = (0..starts).all(|_| serve::start_quarantine(shared));
+    if room == 0 || !have_started {
+        serve::report_no_spare_thread(shared);
+    }
 }
 
 /// Whether the monitor may sleep while the workers do.
@@ -327,8 +353,13 @@ fn revoke(shared: &Shared, worker: &Worker, watched: &Watched) -> Option<Lease> 
     if !is_fork && shared.config.spare_threads > 0 {
         shared.suspects.note_offence(job.header(), Instant::now());
     }
-    let since = (Cause::Retaken, watched.since);
-    shared.detached.add(thread, job, activity, since);
+    let run = DetachedRun {
+        job,
+        activity,
+        cause: Cause::Retaken,
+        since: watched.since,
+    };
+    shared.detached.add(thread, run);
     worker.set_running_none();
     Some(foreign.revoke())
 }

@@ -14,7 +14,6 @@ use std::time::{Duration, Instant};
 use crate::{
     job::{Header, runnable::Runnable},
     queue::injector::JobBatch,
-    scheduler::workers::{ready, shared::Shared},
     sys::{AtomicUsize, Mutex, Ordering, lock},
 };
 
@@ -48,39 +47,31 @@ impl Outbox {
         }
     }
 
-    /// Queues a job of `shared`, the thread's own runtime. The outbox's thread only.
-    pub(crate) fn push(&self, shared: &Shared, job: Runnable) {
-        let now = shared.clock.now();
+    /// Queues a job that was woken at `now`. Returns the jobs that must go to the injector now. The outbox's thread
+    /// only.
+    pub(crate) fn push(&self, job: Runnable, now: Instant) -> JobBatch<Header> {
         let mut inner = lock(&self.inner);
         // SAFETY: the runnable's right goes into the batch.
         unsafe { inner.batch.push(job.into_ptr().as_raw().as_ptr()) };
         let last = inner.last.replace(now);
         let is_burst = last.is_some_and(|last| now.saturating_duration_since(last) < BURST);
-        let stays = is_burst && inner.batch.len() < MOST && !shared.is_stopped();
-        let batch = match stays {
+        let batch = match is_burst && inner.batch.len() < MOST {
             true => JobBatch::new(),
             false => inner.take(),
         };
-        // Relaxed: `flush` takes the lock.
+        // Relaxed: `take` takes the lock.
         self.len.store(inner.batch.len(), Ordering::Relaxed);
-        drop(inner);
-        if batch.len() > 0 {
-            ready::inject_all(shared, batch);
-        }
+        batch
     }
 
-    /// Sends what has gathered to the injector. Any thread.
-    pub(crate) fn flush(&self, shared: &Shared) {
+    /// Takes what has gathered, for the injector. Any thread.
+    pub(crate) fn take(&self) -> JobBatch<Header> {
         if self.len.load(Ordering::Relaxed) == 0 {
-            return;
+            return JobBatch::new();
         }
         let mut inner = lock(&self.inner);
-        let batch = inner.take();
         self.len.store(0, Ordering::Relaxed);
-        drop(inner);
-        if batch.len() > 0 {
-            ready::inject_all(shared, batch);
-        }
+        inner.take()
     }
 }
 

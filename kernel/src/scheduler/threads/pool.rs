@@ -12,6 +12,8 @@ use std::{sync::Arc, thread::Thread};
 
 use crate::{
     biased_lock::Lease,
+    job::Header,
+    queue::injector::JobBatch,
     scheduler::{stackful::pinned::PinnedQueue, threads::outbox::Outbox, workers::shared::Shared},
     sys::{AtomicBool, AtomicUsize, Mutex, Ordering, lock},
 };
@@ -137,13 +139,13 @@ impl ThreadPool {
         inner.members.retain(|other| !Arc::ptr_eq(other, member));
     }
 
-    /// Sends what has gathered in the outboxes to the injector. Called by the monitor each round, and once the runtime
-    /// has stopped.
-    pub(crate) fn flush_outboxes(&self, shared: &Shared) {
-        let members = lock(&self.inner).members.clone();
-        for member in members {
-            member.outbox.flush(shared);
+    /// Takes what has gathered in the outboxes of all threads, for the injector. Any thread.
+    pub(crate) fn take_outboxes(&self) -> JobBatch<Header> {
+        let mut batch = JobBatch::new();
+        for member in &lock(&self.inner).members {
+            batch.append(member.outbox.take());
         }
+        batch
     }
 
     /// A thread has ended, or could not start.

@@ -2,30 +2,21 @@
 //! worker. If such a job blocks or computes, no worker is held up, and none needs to be retaken.
 //!
 //! - A worker that takes such a job from its queues puts it into the quarantine's queue instead of running it.
-//! - The monitor starts threads for the queue ([`grow`]), each round as many as workers that are neither blocked nor
+//! - The monitor starts threads for the queue, each round as many as workers that are neither blocked nor
 //!   in a run beyond the bound; while all are blocked, as many again as there are. So 600 jobs that block get their
 //!   threads within ten rounds, and jobs that compute share few threads at first, but never wait for each other longer
 //!   than the bound.
-//! - A thread takes one job after the other until the queue is empty ([`next`]).
+//! - A thread takes one job after the other until the queue is empty.
 //!
 //! Some spare threads are left for workers that are retaken. Beyond that bound the jobs wait for a thread, and the
 //! workers continue to serve all others.
 
 #![allow(unsafe_code)]
 
-use std::sync::Arc;
-
 use crate::{
     job::{Header, JobPtr, runnable::Runnable},
     queue::injector::{Injector, JobBatch},
-    scheduler::{
-        threads::{detached::Round, serve},
-        workers::shared::Shared,
-    },
 };
-
-/// The most threads that one round starts: a thread takes some 30 µs to start, and the monitor has other duties.
-const STARTS_PER_ROUND: usize = 64;
 
 /// The jobs that wait for a thread of the quarantine.
 pub(crate) struct Quarantine {
@@ -58,29 +49,5 @@ impl Quarantine {
         let job = JobPtr::from_raw(std::ptr::NonNull::new(job).expect("a queued job"));
         // SAFETY: the queue held the job's right to run.
         Some(unsafe { Runnable::new(job) })
-    }
-}
-
-/// The most threads that may run quarantined jobs: an eighth of the spare threads is left for retaken workers.
-fn most_threads(shared: &Shared) -> usize {
-    let spare = shared.config.spare_threads;
-    spare - spare / 8
-}
-
-/// Starts threads for the jobs that wait. Called by the monitor; `round` is what it has just seen.
-pub(crate) fn grow(shared: &Arc<Shared>, round: &Round) {
-    let waiting = shared.quarantine.len();
-    if waiting == 0 || round.busy >= shared.workers.len() {
-        return;
-    }
-    let wanted = match round.busy {
-        0 => round.quarantined.max(shared.workers.len()),
-        busy => shared.workers.len() - busy,
-    };
-    let room = most_threads(shared).saturating_sub(round.quarantined);
-    let starts = wanted.min(waiting).min(room).min(STARTS_PER_ROUND);
-    let have_started = (0..starts).all(|_| serve::start_quarantine(shared));
-    if room == 0 || !have_started {
-        serve::report_no_spare_thread(shared);
     }
 }

@@ -22,13 +22,14 @@ use crate::{
             stack_context::{self, Duty, Flow},
         },
         threads::{
-            detached::{Activity, Cause},
+            detached::{Activity, Cause, DetachedRun},
             evict,
             outbox::Outbox,
             pool::{Handoff, IdleAs, NoThread, Offer, PinnedJobs, PoolThread},
         },
         workers::{
             context::{self, Context},
+            ready,
             shared::Shared,
             worker::{ServeEnd, WorkerLoop},
         },
@@ -121,7 +122,7 @@ pub(crate) struct PoolService<'a> {
 impl Duty for PoolService<'_> {
     /// Waits for a worker if the thread owns none, and serves it until that ends.
     fn step(&self, _cx: &Context) -> Flow {
-        self.member.outbox.flush(self.shared);
+        ready::inject_all(self.shared, self.member.outbox.take());
         // A job of the quarantine waits with its stack, and this step is the first of another loop.
         if self.end_quarantined_run() == Flow::End {
             return Flow::End;
@@ -155,16 +156,19 @@ impl PoolService<'_> {
         while !self.shared.is_stopped()
             && let Some(job) = self.shared.quarantine.pop()
         {
-            // SAFETY: the runnable keeps the job alive.
-            let counted = unsafe { JobRef::new_for(job.ptr()) };
+            let run = DetachedRun {
+                // SAFETY: the runnable keeps the job alive.
+                job: unsafe { JobRef::new_for(job.ptr()) },
+                activity: Activity::Compute,
+                cause: Cause::Quarantined,
+                since: Instant::now(),
+            };
             let number = self.shared.thread_number();
-            let since = (Cause::Quarantined, Instant::now());
-            let detached = &self.shared.detached;
-            detached.add(number, counted, Activity::Compute, since);
+            self.shared.detached.add(number, run);
             self.in_quarantine.set(true);
             // The thread owns no worker, so the run ends like one whose lease was revoked.
             let end = self.worker_loop.run_from(job);
-            self.member.outbox.flush(self.shared);
+            ready::inject_all(self.shared, self.member.outbox.take());
             if self.worker_loop.is_held() {
                 // The job had its stack suspended, and ended while the thread served a worker.
                 return match end {
@@ -257,7 +261,7 @@ fn serve(shared: &Arc<Shared>, first: Option<Offer>) {
         }
         cx.set_outbox(std::ptr::null());
         shared.pool.leave(&member);
-        member.outbox.flush(shared);
+        ready::inject_all(shared, member.outbox.take());
         cx.set_pinned(std::ptr::null());
         cx.set_shared(std::ptr::null());
     });

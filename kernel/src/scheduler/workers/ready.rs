@@ -111,7 +111,7 @@ fn ready_foreign(cx: &Context, job: Runnable) {
     let runtime = job.header().runtime();
     match cx.shared().filter(|shared| shared.id() == runtime) {
         Some(shared) => match cx.outbox() {
-            Some(outbox) => outbox.push(shared, job),
+            Some(outbox) => inject_all(shared, outbox.push(job, shared.clock.now())),
             None => inject(shared, job),
         },
         None => match shared::find(runtime) {
@@ -132,6 +132,9 @@ pub(crate) fn inject(shared: &Shared, job: Runnable) {
 
 /// Puts jobs into the injector of their runtime. Any thread.
 pub(crate) fn inject_all(shared: &Shared, batch: JobBatch<Header>) {
+    if batch.len() == 0 {
+        return;
+    }
     shared.injector.push(batch);
     shared.wake_one();
     // After the push: a shutdown that drained the injector before it is seen here.

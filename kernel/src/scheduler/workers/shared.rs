@@ -255,7 +255,7 @@ impl Shared {
         while let Some(job) = self.quarantine.pop() {
             drop(job);
         }
-        self.pool.flush_outboxes(self);
+        self.injector.push(self.pool.take_outboxes());
         loop {
             let Some(job) = self.injector.pop(1).pop() else {
                 return;

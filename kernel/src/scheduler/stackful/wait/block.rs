@@ -22,11 +22,11 @@ use crate::{
             wait::{is_unwinding, unwind_if_cancelled},
         },
         threads::{
-            detached::{Activity, Cause},
+            detached::{Activity, Cause, DetachedRun},
             pool::Handoff,
             serve,
         },
-        workers::{context, shared::Shared},
+        workers::{context, ready, shared::Shared},
     },
     sys::{Ordering, lock},
 };
@@ -56,7 +56,7 @@ fn hand_off_worker(job: JobRef) {
     context::with(|cx| {
         let worker = cx.worker();
         if let (None, Some(shared), Some(outbox)) = (worker, cx.shared(), cx.outbox()) {
-            outbox.flush(shared);
+            ready::inject_all(shared, outbox.take());
         }
         let Some((worker, lease)) = worker else {
             return;
@@ -78,12 +78,13 @@ fn hand_off_worker(job: JobRef) {
         let handoff = serve::renew_lease(&shared, worker.index, lease);
         cx.clear_worker();
         let Some(handoff) = handoff else { return };
-        shared.detached.add(
-            shared.thread_number(),
+        let run = DetachedRun {
             job,
-            Activity::Block,
-            (Cause::Announced, Instant::now()),
-        );
+            activity: Activity::Block,
+            cause: Cause::Announced,
+            since: Instant::now(),
+        };
+        shared.detached.add(shared.thread_number(), run);
         shared.counters.announced.fetch_add(1, Ordering::Relaxed);
         hand_off_or_orphan(&shared, handoff);
     });
