@@ -19,6 +19,9 @@ pub mod stats;
 // The programs that Weald and its rivals share.
 pub mod programs;
 
+// What the runtime reports while it is measured.
+pub mod reports;
+
 // What is measured: the workloads on Weald, and the measured program that runs one of them.
 pub mod bench_one;
 pub mod serve;
