@@ -44,6 +44,9 @@ pub mod system;
 pub mod alternate;
 pub mod bench;
 
+// The demo of the promise, which measures nothing that is compared.
+pub mod demo;
+
 // The results: comparisons, and the forms they are shown in.
 pub mod compare;
 pub mod record;

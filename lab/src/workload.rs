@@ -49,6 +49,7 @@ use crate::error::Error;
 use crate::nearest;
 
 pub use definition::Workload;
+pub(crate) use offender::compute;
 
 /// The metric of how many messages a process receives each time it is polled.
 const POLLS: &[&str] = &["messages_per_poll"];

@@ -237,7 +237,7 @@ fn block(length: Duration) {
 }
 
 /// Computes for this long without waiting.
-pub(super) fn compute(length: Duration) {
+pub(crate) fn compute(length: Duration) {
     compute_while(length, || true);
 }
 
