@@ -8,7 +8,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 /// The whole command line. The commands share no options except clap's own.
 #[derive(Debug, Parser)]
 #[command(name = "weald", version = VERSION.as_str(), about, long_about = None)]
-#[command(about = "Measures the Weald runtime, alone or beside other systems")]
+#[command(about = "Shows and measures the Weald runtime, alone or beside other systems")]
 pub(crate) struct Args {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -23,6 +23,8 @@ pub(crate) enum Command {
     /// Measure Weald, and on request other systems beside it
     #[command(after_help = EXAMPLES)]
     Bench(Bench),
+    /// See in ten seconds that no unit stops another, and that Weald names the one that tried
+    Demo(Demo),
     /// Run one workload once and print its metrics
     #[command(hide = true)]
     BenchOne(BenchOne),
@@ -80,6 +82,30 @@ pub(crate) struct Bench {
     pub(crate) color: Colour,
 }
 
+/// How to show the demo.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Demo {
+    /// Print plain lines, as in a pipe, instead of lines that are redrawn
+    #[arg(long)]
+    pub(crate) plain: bool,
+    /// How long it takes, in seconds
+    #[arg(long, value_name = "N", default_value = "10", value_parser = seconds)]
+    pub(crate) seconds: Duration,
+    /// How many processes tick
+    #[arg(long, value_name = "N", default_value_t = 10_000, hide = true)]
+    pub(crate) processes: u32,
+    /// Run the same on a rival beside it
+    #[arg(long, value_enum, value_name = "RIVAL")]
+    pub(crate) beside: Option<Rival>,
+}
+
+/// The rivals that have a demo.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Rival {
+    /// Tokio, runtime multi_thread
+    Tokio,
+}
+
 /// When to use colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Colour {
@@ -126,7 +152,7 @@ mod tests {
         let words = ["weald", "bench"].iter().chain(words);
         match Args::try_parse_from(words).unwrap().command {
             Command::Bench(bench) => bench,
-            Command::BenchOne(_) => unreachable!("the words say bench"),
+            Command::BenchOne(_) | Command::Demo(_) => unreachable!("the words say bench"),
         }
     }
 

@@ -1,4 +1,4 @@
-//! `weald`: the program of the project. It measures Weald and its rivals.
+//! `weald`: the program of the project. It shows what Weald promises, and measures Weald and its rivals.
 //!
 //! Results go to stdout, everything else to stderr. Exit codes: 0 all went well, 1 a failure,
 //! 2 a usage error, 130 interrupted (143 terminated). If the reader of stdout goes away, the program ends
@@ -14,6 +14,7 @@ mod progress;
 
 // The commands.
 mod bench;
+mod demo;
 
 use std::process::ExitCode;
 
@@ -31,6 +32,7 @@ fn main() -> ExitCode {
     let args = Args::parse();
     let result = match args.command {
         Command::Bench(bench) => bench::run(&bench),
+        Command::Demo(demo) => demo::run(&demo),
         Command::BenchOne(one) => measure(&one).map(|()| ExitCode::SUCCESS),
     };
     match result {

@@ -118,6 +118,45 @@ fn a_page_that_cannot_be_written_is_reported_before_anything_is_measured() {
     assert!(err.contains("/nowhere/page.html"), "{err}");
 }
 
+#[test]
+fn the_demo_names_every_unit_that_went_wrong() {
+    let words = ["demo", "--plain", "--seconds", "2", "--processes", "200"];
+    let (code, out, err) = end(&words);
+    assert_eq!((code, err.as_str()), (0, ""), "{out}");
+    for name in ["`blocker`", "`cruncher`", "`faulty`", "`left`", "`right`"] {
+        let told = |line: &&str| line.contains("Weald says:") && line.contains(name);
+        assert!(out.lines().any(|line| told(&line)), "{name}: {out}");
+    }
+    assert!(out.contains("% of the ticks, the latest"), "{out}");
+    assert!(out.contains("% of the ticks kept"), "{out}");
+    let named = out.lines().filter(|line| line.starts_with("  named "));
+    assert_eq!(named.count(), 4, "{out}");
+    assert!(!out.contains('\u{1b}'), "a pipe gets no control codes");
+}
+
+#[test]
+fn an_interrupted_demo_still_says_what_it_has_seen() {
+    let mut child = weald(&["demo", "--seconds", "600", "--processes", "10"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut out = BufReader::new(child.stdout.take().unwrap());
+    let mut line = String::new();
+    out.read_line(&mut line).unwrap();
+    let pid = child.id().to_string();
+    assert!(
+        Command::new("kill")
+            .args(["-INT", &pid])
+            .status()
+            .unwrap()
+            .success()
+    );
+    out.read_to_string(&mut line).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130), "{line}");
+    assert!(line.contains("% of the ticks kept"), "{line}");
+}
+
 /// A folder of rivals that is removed at the end.
 struct Folder(std::path::PathBuf);
 

@@ -100,7 +100,9 @@ fn begin<'a>(lanes: &[Lane<'a>]) -> Vec<Track<'a>> {
         .collect()
 }
 
-/// Adds `ticks_percent` to each row that has a calm row in its group.
+const TICKS_PERCENT: &str = "ticks_percent";
+
+/// Relates the ticks of each row to those of the calm row in its group, if there is one.
 fn derive_tick_shares(group: &Group, tracks: &mut [Vec<Track<'_>>]) {
     let Some(calm) = group.rows.iter().position(Row::is_calm) else {
         return;
@@ -132,11 +134,13 @@ fn ticks_by_round(track: &Track<'_>) -> (String, usize, Vec<Option<f64>>) {
     (track.lane.system.name.clone(), track.lane.workers, ticks)
 }
 
+/// The ticks as a share of what the clock has room for; of programs that print no share, their number.
 fn ticks(metrics: &[Metric]) -> Option<f64> {
-    metrics
-        .iter()
-        .find(|metric| metric.name == "ticks")
-        .map(|metric| metric.value)
+    let value = |name: &str| {
+        let metric = metrics.iter().find(|metric| metric.name == name)?;
+        Some(metric.value)
+    };
+    value(TICKS_PERCENT).or_else(|| value("ticks"))
 }
 
 fn add_tick_share(rounds: &mut [Result<Vec<Metric>, Failure>], ideal: &[Option<f64>]) {
@@ -145,7 +149,8 @@ fn add_tick_share(rounds: &mut [Result<Vec<Metric>, Failure>], ideal: &[Option<f
             continue;
         };
         if let Some(ticks) = ticks(metrics).filter(|_| *ideal > 0.0) {
-            metrics.insert(0, Metric::new("ticks_percent", 100.0 * ticks / ideal));
+            metrics.retain(|metric| metric.name != TICKS_PERCENT);
+            metrics.insert(0, Metric::new(TICKS_PERCENT, 100.0 * ticks / ideal));
         }
     }
 }
@@ -166,5 +171,24 @@ mod tests {
             .map(|metric| metric.map(|m| m.value))
             .collect();
         assert_eq!(shares, [Some(50.0), Some(50.0), None, None]);
+    }
+
+    #[test]
+    fn a_printed_share_becomes_one_of_the_calm_share() {
+        let metrics = vec![
+            Metric::new("ticks", 300.0),
+            Metric::new("ticks_percent", 40.0),
+        ];
+        assert_eq!(ticks(&metrics), Some(40.0));
+        let mut rounds = [Ok(metrics)];
+        add_tick_share(&mut rounds, &[Some(80.0)]);
+        let shown = rounds[0].as_ref().ok().unwrap();
+        assert_eq!(
+            *shown,
+            [
+                Metric::new("ticks_percent", 50.0),
+                Metric::new("ticks", 300.0)
+            ]
+        );
     }
 }

@@ -19,6 +19,9 @@ pub mod stats;
 // The programs that Weald and its rivals share.
 pub mod programs;
 
+// What the runtime reports while it is measured.
+pub mod reports;
+
 // What is measured: the workloads on Weald, and the measured program that runs one of them.
 pub mod bench_one;
 pub mod serve;
@@ -40,6 +43,9 @@ pub mod system;
 // The run itself: the systems in turns, row by row.
 pub mod alternate;
 pub mod bench;
+
+// The demo of the promise, which measures nothing that is compared.
+pub mod demo;
 
 // The results: comparisons, and the forms they are shown in.
 pub mod compare;

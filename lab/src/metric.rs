@@ -109,6 +109,9 @@ pub fn meaning(name: &str) -> Option<&'static str> {
         "bytes_per_connection" => "growth of the server's resident memory per idle connection",
         "ticks" => "number of 5 ms sleeps that ended during the run",
         "ticks_percent" => "these ticks as a share of those that the same system makes undisturbed",
+        "named_percent" => {
+            "share of the offenders that a report named with the place of their spawn"
+        }
         "lateness_p50_ms" => "lateness that half of the wake-ups do not exceed",
         "lateness_p999_ms" => "lateness that 999 of 1,000 wake-ups do not exceed",
         "lateness_worst_ms" => "lateness of the latest wake-up",
@@ -123,8 +126,8 @@ pub fn meaning(name: &str) -> Option<&'static str> {
 #[must_use]
 pub fn better(name: &str) -> Better {
     match name {
-        "ticks" | "ticks_percent" | "parallel_percent" | "r" | "r2" | "correct"
-        | "commits_per_s" | "requests_per_s" => Better::Higher,
+        "ticks" | "ticks_percent" | "named_percent" | "parallel_percent" | "r" | "r2"
+        | "correct" | "commits_per_s" | "requests_per_s" => Better::Higher,
         speedup if speedup.starts_with("speedup") => Better::Higher,
         _ => Better::Lower,
     }

@@ -23,6 +23,7 @@ pub fn plan(level: Level, only: &[&'static Workload]) -> Vec<Group> {
         alone(ring(level)),
         alone(mailbox(level)),
         alone(messages(level)),
+        alone(burst_send(level)),
         vec![Group { rows: stall(level) }],
         alone(vec![handoff(level), trim(level)]),
         alone(callbacks(level)),
@@ -151,25 +152,57 @@ fn messages(level: Level) -> Vec<Row> {
     ]
 }
 
+fn burst_send(level: Level) -> Vec<Row> {
+    let messages = match level {
+        Level::Quick => 600_000,
+        _ => 3_000_000,
+    };
+    let mut rows = Vec::new();
+    for receivers in [1, 60] {
+        for cores in [1, 2] {
+            let params = Params::default()
+                .with("receivers", receivers)
+                .with("cores", cores);
+            rows.push(Row::new("burst-send", params.with("messages", messages)));
+        }
+    }
+    rows
+}
+
 fn stall(level: Level) -> Vec<Row> {
     let (pingers, seconds) = match level {
-        Level::Quick => (1_000, 2),
+        Level::Quick => (1_000, 1),
         _ => (10_000, 10),
     };
     let mut kinds = vec![("none", 0)];
     for offender in ["blocks", "computes"] {
         kinds.extend([1, 2, 4].map(|offenders| (offender, offenders)));
     }
-    let row = |(offender, offenders): (&str, usize)| {
+    let others = ["holds", "just-below", "waker", "destructor", "subscriber"];
+    kinds.extend(others.map(|offender| (offender, 4)));
+    let bursts: &[(&str, usize)] = match level {
+        Level::Quick => &[("blocks", 50), ("computes", 50)],
+        _ => &[
+            ("blocks", 50),
+            ("computes", 50),
+            ("blocks", 600),
+            ("computes", 600),
+        ],
+    };
+    let row = |(offender, offenders): (&str, usize), burst: &str, seconds: usize| {
         let params = Params::default()
             .with("offender", offender)
-            .with("offenders", offenders);
+            .with("offenders", offenders)
+            .with("burst", burst);
         let params = params.with("pingers", pingers).with("seconds", seconds);
         Row::new("stall", params)
             .weight(Weight::Heavy)
             .lanes(Lanes::Largest)
     };
-    kinds.into_iter().map(row).collect()
+    let alone = kinds.into_iter().map(|kind| row(kind, "no", seconds));
+    // A burst lasts two seconds.
+    let bursts = bursts.iter().map(|kind| row(*kind, "yes", seconds.min(2)));
+    alone.chain(bursts).collect()
 }
 
 fn handoff(level: Level) -> Row {
@@ -248,7 +281,10 @@ mod tests {
             "spawn n=1000000 huge=off",
             "ring n=10000 m=1000 tokens=1",
             "mailbox k=10000000 bytes=50 payload=fresh",
-            "stall offender=computes offenders=4 pingers=10000 seconds=10",
+            "stall offender=computes offenders=4 burst=no pingers=10000 seconds=10",
+            "stall offender=subscriber offenders=4 burst=no pingers=10000 seconds=10",
+            "stall offender=blocks offenders=600 burst=yes pingers=10000 seconds=2",
+            "burst-send receivers=60 cores=1 messages=3000000",
             "lock units=1000 rounds=1000 inside=nothing",
             "barrier units=100 rounds=1000",
             "quicksort n=808080 data=seed forking=yes",

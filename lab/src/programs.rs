@@ -12,6 +12,7 @@ pub mod load;
 pub mod measure;
 pub mod queens;
 pub mod quicksort;
+pub mod scenes;
 pub mod served;
 pub mod slope;
 pub mod threads;

@@ -5,6 +5,7 @@
 
 mod append;
 mod barrier;
+mod burst_send;
 mod callbacks;
 mod channel;
 mod condvar;
@@ -38,6 +39,7 @@ mod forking;
 mod host;
 mod kind;
 mod memory;
+mod offender;
 mod tally;
 mod team;
 mod trees;
@@ -47,12 +49,13 @@ use crate::error::Error;
 use crate::nearest;
 
 pub use definition::Workload;
+pub(crate) use offender::compute;
 
 /// The metric of how many messages a process receives each time it is polled.
 const POLLS: &[&str] = &["messages_per_poll"];
 
 /// All workloads, in the order of the report.
-pub static ALL: [Workload; 31] = [
+pub static ALL: [Workload; 32] = [
     Workload {
         name: "spawn",
         question: "How light is a process, and does the cost stay flat as their number grows?",
@@ -107,6 +110,17 @@ pub static ALL: [Workload; 31] = [
         run: fan_in::run,
     },
     Workload {
+        name: "burst-send",
+        question: "What does a message cost when one process sends for long without a wait?",
+        keys: &["receivers", "cores"],
+        optional: &["messages"],
+        metrics: &["ns_per_message"],
+        explaining: POLLS,
+        remark: "messages is the number for all receivers together, which get one each in turn. \
+                 cores=1: the whole program is bound to one processor.",
+        run: burst_send::run,
+    },
+    Workload {
         name: "ping-pong",
         question: "How long does a round trip between two processes take?",
         keys: &["rounds"],
@@ -119,18 +133,21 @@ pub static ALL: [Workload; 31] = [
     Workload {
         name: "stall",
         question: "Does one unit that blocks or computes stop the others?",
-        keys: &["pingers", "offender", "offenders", "seconds"],
-        optional: &[],
+        keys: &["offenders", "offender", "seconds"],
+        optional: &["burst", "pingers"],
         metrics: &[
             "ticks",
+            "ticks_percent",
             "lateness_p999_ms",
             "lateness_worst_ms",
             "ns_per_hop",
         ],
-        explaining: &[],
+        explaining: &["named_percent"],
         remark: "ticks_percent compares the ticks with those that the same system made \
-                 without offenders in the same round. An offender sleeps 20 ms \
-                 and then holds its OS thread for 300 ms.",
+                 without offenders in the same round; a single run compares them with the clock. \
+                 An offender sleeps 20 ms and then holds its OS thread for 300 ms. \
+                 burst=yes: all start at once and offend for 2 s; the ticks count 100 ms later, \
+                 the lateness from the start.",
         run: stall::run,
     },
     Workload {

@@ -6,6 +6,7 @@
 )]
 
 use weald_lab::bench_one;
+use weald_lab::error::Error;
 use weald_lab::metric::Metric;
 use weald_lab::workload;
 
@@ -68,12 +69,62 @@ fn ping_pong() {
 }
 
 #[test]
+fn burst_send() {
+    check("burst-send", "receivers=60 cores=2 messages=6000");
+    check("burst-send", "receivers=1 cores=1 messages=6000");
+}
+
+#[test]
 fn stall() {
-    for offender in ["none", "blocks", "computes"] {
-        check(
-            "stall",
-            &format!("offender={offender} offenders=1 seconds=1 pingers=10"),
-        );
+    for offender in ["none", "blocks", "computes", "holds", "just-below", "waker"] {
+        stalled(offender, "offenders=1 pingers=10");
+    }
+    for offender in ["destructor", "subscriber"] {
+        stalled(offender, "offenders=2 burst=no");
+    }
+    for offender in ["blocks", "computes"] {
+        stalled(offender, "offenders=5 burst=yes pingers=10");
+    }
+}
+
+/// Runs `stall` and checks that ticks and lateness are there, and the share of named offenders if there are any.
+fn stalled(offender: &str, words: &str) {
+    let metrics = run(
+        "stall",
+        &format!("offender={offender} seconds=1 workers=2 {words}"),
+    );
+    let value = |name: &str| {
+        let metric = metrics.iter().find(|metric| metric.name == name);
+        metric.map(|metric| metric.value)
+    };
+    let shares = [value("ticks_percent"), value("named_percent")];
+    assert!(
+        shares
+            .iter()
+            .flatten()
+            .all(|share| (0.0..=100.0).contains(share))
+    );
+    assert!(
+        shares[0].is_some() && value("ns_per_hop").is_some(),
+        "{metrics:?}"
+    );
+    assert_eq!(shares[1].is_some(), offender != "none", "{metrics:?}");
+    assert!(value("lateness_worst_ms") >= value("lateness_p999_ms"));
+    if matches!(offender, "blocks" | "computes" | "holds") {
+        assert!(shares[1] > Some(0.0), "a report came: {metrics:?}");
+    }
+}
+
+#[test]
+fn a_stall_of_an_unknown_kind_is_refused() {
+    for words in [
+        "offender=sleeps offenders=1 seconds=1 workers=1",
+        "offender=holds offenders=1 burst=yes seconds=1 workers=1",
+        "offender=blocks offenders=1 burst=perhaps seconds=1 workers=1",
+    ] {
+        let words: Vec<String> = words.split(' ').map(str::to_owned).collect();
+        let refused = bench_one::run("stall", &words);
+        assert!(matches!(refused, Err(Error::Usage(_))), "{refused:?}");
     }
 }
 

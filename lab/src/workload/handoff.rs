@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 use weald::process::{self, Inbox, Pid};
 
 use super::host::{alone, not_spawned};
-use super::stall::{compute, quantile};
+use super::offender::compute;
+use super::stall::quantile;
 use crate::error::Error;
 use crate::metric::Metric;
 use crate::params::Params;

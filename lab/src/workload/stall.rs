@@ -2,7 +2,8 @@
 //!
 //! The ticker sleeps 5 ms again and again and records how late each tick is. The pingers exchange messages
 //! in pairs without end. An offender sleeps 20 ms in the runtime and then holds its OS thread for 300 ms,
-//! either blocked or computing, without announcing it.
+//! without announcing it; what it does meanwhile is its kind (`offender`). The offenders of a burst start at once,
+//! after a while without any, and each offends once, for two seconds.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,27 +12,26 @@ use std::time::{Duration, Instant};
 use weald::process::{self, Inbox, Pid, Process};
 
 use super::host::{alone, crashed, not_spawned};
+use super::offender::{OffenderKind, Offenders};
 use crate::error::Error;
 use crate::metric::Metric;
 use crate::params::Params;
 
 const TICK: Duration = Duration::from_millis(5);
-const REST: Duration = Duration::from_millis(20);
-const OFFENCE: Duration = Duration::from_millis(300);
-
-/// What an offender does with its thread.
-#[derive(Clone, Copy)]
-enum Offender {
-    Blocks,
-    Computes,
-}
+/// How long everything runs undisturbed before a burst.
+const CALM: Duration = Duration::from_millis(500);
+/// How much of a burst passes before its ticks count.
+const FIRST: Duration = Duration::from_millis(100);
+/// The number of pingers if it is not given.
+const PINGERS: usize = 1_000;
 
 /// One run's size.
 #[derive(Clone, Copy)]
 struct StallSize {
     pairs: usize,
-    offender: Option<Offender>,
+    offender: Option<OffenderKind>,
     offenders: usize,
+    is_burst: bool,
     length: Duration,
 }
 
@@ -45,76 +45,132 @@ enum PairMessage {
     Stop,
 }
 
+/// The end of one sleep of the ticker.
+#[derive(Clone, Copy)]
+struct Tick {
+    at: Instant,
+    late: Duration,
+}
+
+/// The part of a run that is judged.
+#[derive(Clone, Copy)]
+struct Judged {
+    /// Lateness counts from here.
+    late_from: Instant,
+    /// Ticks count from here.
+    ticks_from: Instant,
+}
+
 pub(super) fn run(params: &Params) -> Result<Vec<Metric>, Error> {
-    let offender = match params.text("offender")? {
-        "none" => None,
-        "blocks" => Some(Offender::Blocks),
-        "computes" => Some(Offender::Computes),
-        other => {
-            let sentence = format!("offender={other} is neither none, blocks nor computes.");
-            return Err(Error::Usage(sentence));
-        }
-    };
-    let size = StallSize {
-        pairs: params.number("pingers")? / 2,
-        offender,
-        offenders: params.number("offenders")?,
-        length: Duration::from_secs(params.count("seconds")? as u64),
-    };
+    let size = size(params)?;
     alone(params, 2 * size.pairs, move |inbox: Inbox<()>| async move {
         drop(inbox);
         measure(size).await
     })
 }
 
-async fn measure(size: StallSize) -> Result<Vec<Metric>, Error> {
-    let stop = Arc::new(AtomicBool::new(false));
-    let pingers = spawn_pairs(size.pairs, &stop)?;
-    let offenders: Vec<_> = size
-        .offender
-        .into_iter()
-        .flat_map(|kind| (0..size.offenders).map(move |_| kind))
-        .map(|kind| weald::spawn(offend(kind, Arc::clone(&stop))))
-        .collect();
-    let ticker = weald::spawn(tick(size.length));
+fn size(params: &Params) -> Result<StallSize, Error> {
+    let offender = OffenderKind::parse(params.text("offender")?)?;
+    let is_burst = match params.get("burst") {
+        None | Some("no") => false,
+        Some("yes") => true,
+        Some(other) => {
+            let sentence = format!("burst={other} is neither yes nor no.");
+            return Err(Error::Usage(sentence));
+        }
+    };
+    if is_burst
+        && !matches!(
+            offender,
+            Some(OffenderKind::Blocks | OffenderKind::Computes)
+        )
+    {
+        let sentence = "A burst blocks or computes: give offender=blocks or offender=computes.";
+        return Err(Error::Usage(sentence.into()));
+    }
+    let pingers = match params.get("pingers") {
+        Some(_) => params.number("pingers")?,
+        None => PINGERS,
+    };
+    Ok(StallSize {
+        pairs: pingers / 2,
+        offender,
+        offenders: params.number("offenders")?,
+        is_burst,
+        length: Duration::from_secs(params.count("seconds")? as u64),
+    })
+}
 
-    let lateness = ticker.await.map_err(|error| job_failed(&error))?;
+async fn measure(size: StallSize) -> Result<Vec<Metric>, Error> {
+    let (begin, stop) = (Instant::now(), Arc::new(AtomicBool::new(false)));
+    let pingers = spawn_pairs(size.pairs, &stop)?;
+    let start = |kind| Offenders::start(kind, size.offenders, size.is_burst);
+    let (ticker, judged, offenders) = if size.is_burst {
+        let ticker = weald::spawn(tick(CALM + size.length));
+        weald::sleep(CALM).await;
+        let burst = Instant::now();
+        let judged = Judged {
+            late_from: burst,
+            ticks_from: burst + FIRST,
+        };
+        (ticker, judged, size.offender.map(start))
+    } else {
+        let offenders = size.offender.map(start);
+        let now = Instant::now();
+        let judged = Judged {
+            late_from: now,
+            ticks_from: now,
+        };
+        (weald::spawn(tick(size.length)), judged, offenders)
+    };
+
+    let ticks = ticker.await.map_err(|error| job_failed(&error))?;
     stop.store(true, Ordering::Relaxed);
+    let elapsed = begin.elapsed();
     let mut messages = 0;
     for pinger in pingers {
         messages += pinger.await.map_err(|reason| crashed(&reason))?;
     }
-    for offender in offenders {
-        offender.await.map_err(|error| job_failed(&error))?;
+    let mut metrics = judge(&ticks, judged)?;
+    if messages > 0 {
+        let hop = elapsed.as_nanos() as f64 / messages as f64;
+        metrics.push(Metric::new("ns_per_hop", hop));
     }
-    metrics(lateness, messages, size.length)
+    if let Some(offenders) = offenders {
+        let named = offenders.end().await.map_err(|error| job_failed(&error))?;
+        metrics.push(Metric::new("named_percent", named));
+    }
+    Ok(metrics)
 }
 
 fn job_failed(error: &weald::JoinError) -> Error {
     Error::workload(format!("A job of the workload failed: {error}."))
 }
 
-fn metrics(
-    mut lateness: Vec<Duration>,
-    messages: u64,
-    length: Duration,
-) -> Result<Vec<Metric>, Error> {
+/// What the ticks say. The ticks of a run are a share of those that the clock has room for.
+fn judge(ticks: &[Tick], judged: Judged) -> Result<Vec<Metric>, Error> {
+    let lateness = ticks.iter().filter(|tick| tick.at >= judged.late_from);
+    let mut lateness: Vec<Duration> = lateness.map(|tick| tick.late).collect();
     lateness.sort_unstable();
     let (Some(p999), Some(worst)) = (quantile(&lateness, 0.999), lateness.last()) else {
         return Err(Error::workload("The ticker never ticked."));
     };
-    let mut metrics = vec![
-        Metric::new("ticks", lateness.len() as f64),
+    let counted = ticks.iter().filter(|tick| tick.at >= judged.ticks_from);
+    let end = ticks.last().map_or(judged.ticks_from, |last| last.at);
+    let room = end
+        .saturating_duration_since(judged.ticks_from)
+        .as_secs_f64()
+        / TICK.as_secs_f64();
+    let counted = counted.count() as f64;
+    Ok(vec![
+        Metric::new("ticks", counted),
+        Metric::new(
+            "ticks_percent",
+            (100.0 * counted / room.max(1.0)).min(100.0),
+        ),
         Metric::new("lateness_p999_ms", p999.as_secs_f64() * 1e3),
         Metric::new("lateness_worst_ms", worst.as_secs_f64() * 1e3),
-    ];
-    if messages > 0 {
-        metrics.push(Metric::new(
-            "ns_per_hop",
-            length.as_nanos() as f64 / messages as f64,
-        ));
-    }
-    Ok(metrics)
+    ])
 }
 
 /// The smallest of the sorted values that this share of them does not exceed.
@@ -128,42 +184,18 @@ pub(super) fn quantile(sorted: &[Duration], share: f64) -> Option<Duration> {
     sorted.get(rank.max(1) - 1).copied()
 }
 
-/// Ticks for `length` and returns how late each tick was.
-async fn tick(length: Duration) -> Vec<Duration> {
-    let mut lateness = Vec::new();
+/// Ticks for `length`.
+async fn tick(length: Duration) -> Vec<Tick> {
+    let mut ticks = Vec::new();
     let end = Instant::now() + length;
     loop {
         let due = Instant::now() + TICK;
         weald::sleep(TICK).await;
-        let now = Instant::now();
-        lateness.push(now.saturating_duration_since(due));
-        if now >= end {
-            return lateness;
-        }
-    }
-}
-
-async fn offend(kind: Offender, stop: Arc<AtomicBool>) {
-    while !stop.load(Ordering::Relaxed) {
-        weald::sleep(REST).await;
-        match kind {
-            #[expect(
-                clippy::disallowed_methods,
-                reason = "it measures code that blocks a worker"
-            )]
-            Offender::Blocks => std::thread::sleep(OFFENCE),
-            Offender::Computes => compute(OFFENCE),
-        }
-    }
-}
-
-/// Computes for this long without waiting.
-pub(super) fn compute(length: Duration) {
-    let begin = Instant::now();
-    let mut value = 1_u64;
-    while begin.elapsed() < length {
-        for _ in 0..1000 {
-            value = std::hint::black_box(value.wrapping_mul(6_364_136_223_846_793_005) + 1);
+        let at = Instant::now();
+        let late = at.saturating_duration_since(due);
+        ticks.push(Tick { at, late });
+        if at >= end {
+            return ticks;
         }
     }
 }
@@ -217,5 +249,32 @@ mod tests {
         let few = [Duration::from_millis(1), Duration::from_millis(7)];
         assert_eq!(quantile(&few, 0.999), Some(few[1]));
         assert_eq!(quantile(&[], 0.5), None);
+    }
+
+    #[test]
+    fn ticks_of_a_burst_count_later_than_their_lateness() {
+        let begin = Instant::now();
+        let tick = |at: u64, late: u64| Tick {
+            at: begin + Duration::from_millis(at),
+            late: Duration::from_millis(late),
+        };
+        let ticks = [
+            tick(5, 900),
+            tick(60, 50),
+            tick(110, 2),
+            tick(115, 3),
+            tick(120, 0),
+        ];
+        let judged = Judged {
+            late_from: begin + Duration::from_millis(10),
+            ticks_from: begin + Duration::from_millis(100),
+        };
+        let values: Vec<f64> = judge(&ticks, judged)
+            .unwrap()
+            .iter()
+            .map(|m| m.value)
+            .collect();
+        // Four ticks of 5 ms fit into the last 20 ms.
+        assert_eq!(values, [3.0, 75.0, 50.0, 50.0]);
     }
 }

@@ -17,6 +17,8 @@ pub mod measure;
 pub mod queens;
 #[path = "../../../src/programs/quicksort.rs"]
 pub mod quicksort;
+#[path = "../../../src/programs/scenes.rs"]
+pub mod scenes;
 #[path = "../../../src/programs/served.rs"]
 pub mod served;
 #[path = "../../../src/programs/slope.rs"]

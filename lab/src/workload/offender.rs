@@ -1,0 +1,272 @@
+//! The units of `stall` that do not yield: what each kind does, and whether reports named it.
+//!
+//! Each offender has a name of its own, which no other run of this program uses again. One that is part of a burst
+//! offends once, for two seconds; every other one rests and offends, again and again, until the end.
+
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Wake, Waker};
+use std::time::{Duration, Instant};
+
+use weald::sync::oneshot;
+use weald::{JoinError, JoinHandle, Spawn};
+
+use crate::error::Error;
+use crate::reports::{self, Report, ReportLog};
+
+const REST: Duration = Duration::from_millis(20);
+const OFFENCE: Duration = Duration::from_millis(300);
+const BURST: Duration = Duration::from_secs(2);
+/// Nine tenths of the time after which Weald takes a worker from a job by default.
+const JUST_BELOW: Duration = Duration::from_millis(9);
+/// How long a report may take to arrive after the run.
+const REPORTING: Duration = Duration::from_secs(2);
+
+/// What an offender does with its thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum OffenderKind {
+    /// It blocks.
+    Blocks,
+    /// It computes.
+    Computes,
+    /// It holds a `std` lock that the other offenders want, and blocks.
+    Holds,
+    /// It blocks for a little less than what is noticed, and yields.
+    JustBelow,
+    /// A timer fires a foreign waker of it, which blocks.
+    Waker,
+    /// It cancels a job whose destructor blocks.
+    Destructor,
+    /// It blocks, and so does the subscriber that is told about it.
+    Subscriber,
+}
+
+/// All names on the command line; `none` is not among them.
+const KINDS: [(&str, OffenderKind); 7] = [
+    ("blocks", OffenderKind::Blocks),
+    ("computes", OffenderKind::Computes),
+    ("holds", OffenderKind::Holds),
+    ("just-below", OffenderKind::JustBelow),
+    ("waker", OffenderKind::Waker),
+    ("destructor", OffenderKind::Destructor),
+    ("subscriber", OffenderKind::Subscriber),
+];
+
+impl OffenderKind {
+    /// The kind of this name; none for `none`.
+    pub(super) fn parse(name: &str) -> Result<Option<Self>, Error> {
+        let found = KINDS.iter().find(|(known, _)| *known == name);
+        match found {
+            Some((_, kind)) => Ok(Some(*kind)),
+            None if name == "none" => Ok(None),
+            None => {
+                let names: Vec<&str> = KINDS.iter().map(|(known, _)| *known).collect();
+                let known = names.join(", ");
+                let sentence = format!("offender={name} is none of: none, {known}.");
+                Err(Error::Usage(sentence))
+            }
+        }
+    }
+}
+
+/// The offenders of one run.
+pub(super) struct Offenders {
+    shared: Arc<Shared>,
+    names: Vec<String>,
+    jobs: Vec<JoinHandle<()>>,
+    reports: &'static ReportLog,
+    reported_before: usize,
+}
+
+/// What all offenders of a run share.
+struct Shared {
+    stop: AtomicBool,
+    lock: Mutex<()>,
+}
+
+impl Offenders {
+    /// Starts `count` offenders at once. A burst offends once, the others until [`Offenders::end`].
+    pub(super) fn start(kind: OffenderKind, count: usize, is_burst: bool) -> Self {
+        static RUN: AtomicUsize = AtomicUsize::new(0);
+        let run = RUN.fetch_add(1, Ordering::Relaxed);
+        let reports = reports::listen();
+        if kind == OffenderKind::Subscriber {
+            reports.block_for(OFFENCE);
+        }
+        let shared = Arc::new(Shared {
+            stop: AtomicBool::new(false),
+            lock: Mutex::new(()),
+        });
+        let names: Vec<String> = (0..count)
+            .map(|index| format!("offender-{run:04}-{index:04}"))
+            .collect();
+        let reported_before = reports.count();
+        let jobs = names.iter().map(|name| match is_burst {
+            true => start(name, burst(kind, Arc::clone(&shared))),
+            false if kind == OffenderKind::Destructor => {
+                weald::spawn(cancel_again(name.clone(), Arc::clone(&shared)))
+            }
+            false => start(name, again(kind, Arc::clone(&shared))),
+        });
+        Self {
+            jobs: jobs.collect(),
+            shared,
+            names,
+            reports,
+            reported_before,
+        }
+    }
+
+    /// Stops them, waits for them and for the reports, and returns which percentage of them was named.
+    pub(super) async fn end(self) -> Result<f64, JoinError> {
+        self.shared.stop.store(true, Ordering::Relaxed);
+        self.reports.block_for(Duration::ZERO);
+        for job in self.jobs {
+            job.await?;
+        }
+        let deadline = Instant::now() + REPORTING;
+        loop {
+            let told = self.reports.after(self.reported_before);
+            let is_named = |name: &&String| told.iter().any(|report| names(report, name));
+            let named = self.names.iter().filter(is_named).count();
+            if named == self.names.len() || Instant::now() >= deadline {
+                return Ok(100.0 * named as f64 / self.names.len().max(1) as f64);
+            }
+            weald::sleep(REST).await;
+        }
+    }
+}
+
+/// Whether a report gives this name and the file in which the unit was spawned.
+fn names(report: &Report, name: &str) -> bool {
+    report.mentions(name) && report.mentions(file!())
+}
+
+fn start(name: &str, offender: impl Future<Output = ()> + Send + 'static) -> JoinHandle<()> {
+    Spawn::new().name(name.to_owned()).spawn(offender)
+}
+
+async fn burst(kind: OffenderKind, shared: Arc<Shared>) {
+    if !shared.stop.load(Ordering::Relaxed) {
+        match kind {
+            OffenderKind::Computes => compute_until_stopped(BURST, &shared),
+            _ => block(BURST),
+        }
+    }
+}
+
+async fn again(kind: OffenderKind, shared: Arc<Shared>) {
+    while !shared.stop.load(Ordering::Relaxed) {
+        if kind == OffenderKind::JustBelow {
+            block(JUST_BELOW);
+            weald::yield_now().await;
+            continue;
+        }
+        if kind == OffenderKind::Waker {
+            wait_with_blocking_waker().await;
+            continue;
+        }
+        weald::sleep(REST).await;
+        match kind {
+            OffenderKind::Computes => compute(OFFENCE),
+            OffenderKind::Holds => {
+                let held = shared.lock.lock().unwrap_or_else(PoisonError::into_inner);
+                block(OFFENCE);
+                drop(held);
+            }
+            _ => block(OFFENCE),
+        }
+    }
+}
+
+/// Rests with a waker that is not the job's own and that blocks when the timer fires it.
+async fn wait_with_blocking_waker() {
+    let (sender, mut woken) = oneshot::channel();
+    let waker = Waker::from(Arc::new(BlockingWaker(Mutex::new(Some(sender)))));
+    let mut sleep = pin!(weald::sleep(REST));
+    if sleep
+        .as_mut()
+        .poll(&mut Context::from_waker(&waker))
+        .is_pending()
+    {
+        let _closed = woken.receive().await;
+    }
+}
+
+struct BlockingWaker(Mutex<Option<oneshot::Sender<()>>>);
+
+impl Wake for BlockingWaker {
+    fn wake(self: Arc<Self>) {
+        block(OFFENCE);
+        let sender = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(sender) = sender {
+            let _gone = sender.send(());
+        }
+    }
+}
+
+/// Starts and cancels, again and again, a job of this name whose destructor blocks.
+async fn cancel_again(name: String, shared: Arc<Shared>) {
+    while !shared.stop.load(Ordering::Relaxed) {
+        let blocks = BlocksAtDrop;
+        let job = start(&name, async move {
+            let _blocks = blocks;
+            std::future::pending::<()>().await;
+        });
+        weald::sleep(REST).await;
+        job.cancel();
+        let _cancelled = job.await;
+    }
+}
+
+struct BlocksAtDrop;
+
+impl Drop for BlocksAtDrop {
+    fn drop(&mut self) {
+        block(OFFENCE);
+    }
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "it measures code that blocks a worker"
+)]
+fn block(length: Duration) {
+    std::thread::sleep(length);
+}
+
+/// Computes for this long without waiting.
+pub(crate) fn compute(length: Duration) {
+    compute_while(length, || true);
+}
+
+fn compute_until_stopped(length: Duration, shared: &Shared) {
+    compute_while(length, || !shared.stop.load(Ordering::Relaxed));
+}
+
+fn compute_while(length: Duration, goes_on: impl Fn() -> bool) {
+    let begin = Instant::now();
+    let mut value = 1_u64;
+    while begin.elapsed() < length && goes_on() {
+        for _ in 0..1000 {
+            value = std::hint::black_box(value.wrapping_mul(6_364_136_223_846_793_005) + 1);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_has_a_name_and_no_other_is_taken() {
+        assert_eq!(OffenderKind::parse("none").unwrap(), None);
+        assert_eq!(
+            OffenderKind::parse("just-below").unwrap(),
+            Some(OffenderKind::JustBelow)
+        );
+        let refused = OffenderKind::parse("sleeps").unwrap_err().to_string();
+        assert!(refused.contains("destructor"), "{refused}");
+    }
+}
