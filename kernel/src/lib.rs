@@ -185,19 +185,21 @@ pub mod callback {
     //! - When its owner ends, its closure is dropped at once.
     //!
     //! Read `plain` first (the public calls); then `start` (into a worker's list and out of it), `cell` (the
-    //! block), `group` (the callbacks of one owner), `runner` (the job that runs them).
+    //! block; `near` makes room in it for the site), `group` (the callbacks of one owner), `runner` (the job that runs
+    //! them).
     //!
     //! This is the plain form; `weald::process::callback` has the loops. The single block follows "Hashed and
     //! Hierarchical Timing Wheels" (Varghese and Lauck, 1987), the queue follows Zackernel.
 
     mod cell;
     mod group;
+    mod near;
     mod plain;
     mod runner;
     mod start;
 
     pub use group::{CallbackPanic, Owner};
-    pub use plain::{Next, once, rounds};
+    pub use plain::{Next, once, rounds, rounds_from};
     pub use start::{Handle, When};
 
     pub(crate) use runner::Runners;

@@ -8,11 +8,11 @@ use weald_sync::reason::Reason;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct JobName {
-    /// The name given at spawn, if any.
+    /// The name given at spawn, if any. A callback is named by its closure's type, a part of a fork by that word.
     pub name: Option<String>,
     /// The type of the job's future, which contains the path of the function that created it.
     pub type_name: &'static str,
-    /// Where the job was spawned.
+    /// Where the job was spawned, the callback was started, or the fork was called.
     pub site: &'static Location<'static>,
     /// What the job last waited for, if it noted a reason.
     pub waits_for: Option<Reason>,
@@ -93,11 +93,12 @@ pub(crate) fn unobserved_panic(named: &JobName, message: &str) {
 }
 
 /// A callback panicked, and its owner has no panic handler.
-pub(crate) fn callback_panicked(callback: &str, message: &str) {
+pub(crate) fn callback_panicked(callback: &str, site: &Location<'_>, message: &str) {
     tracing::error!(
         target: "weald::panic",
         callback,
-        "the callback `{callback}` panicked, and its owner has set no on_panic: {message}",
+        %site,
+        "the callback `{callback}` spawned at {site} panicked, and its owner has set no on_panic: {message}",
     );
 }
 

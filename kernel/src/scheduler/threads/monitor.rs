@@ -6,7 +6,7 @@
 //!    queue, due timers, reports of the reactor) to the injector, where the other worker finds it.
 //! 2. After `stuck_after`, if the thread really ran or was blocked that long, and did not just wait for a core
 //!    ([`retake`]): revokes the lease, hands the worker to a spare thread, and reports the job each time, unless it
-//!    forks.
+//!    computes in a fork.
 //!
 //! Retaking a worker, in order: [`revoke`] locks the core as a foreign thread, checks that the run word still names
 //! the stuck run, adds the thread to the detached ones, clears the run word, and moves to the next lease. Then
@@ -229,12 +229,12 @@ fn retake(shared: &Arc<Shared>, worker: &Worker, watched: &mut Watched) {
         }
         return;
     }
-    let Some((job, lease)) = revoke(shared, worker, watched.running) else {
+    let Some((job, activity, lease)) = revoke(shared, worker, watched.running) else {
         return;
     };
     shared.counters.detached.fetch_add(1, Ordering::Relaxed);
-    // A fork is expected to compute, and shares what it can.
-    if !shared.forks.is_forking(&job) {
+    // A fork is expected to compute, and shares what it can. One that blocks is reported.
+    if activity != Activity::Fork {
         report::stuck(&JobName::of(job.header()), watched.since.elapsed());
     }
     let handoff = Handoff {
@@ -248,8 +248,8 @@ fn retake(shared: &Arc<Shared>, worker: &Worker, watched: &mut Watched) {
 }
 
 /// Revokes the owner's lease if the owner is still in that run, and notes that the thread is detached. All of it under
-/// the lock, so before the thread can notice. Returns the job that it is stuck in, and the new lease.
-fn revoke(shared: &Shared, worker: &Worker, running: RunWord) -> Option<(JobRef, Lease)> {
+/// the lock, so before the thread can notice. Returns the job that it is stuck in, what it does, and the new lease.
+fn revoke(shared: &Shared, worker: &Worker, running: RunWord) -> Option<(JobRef, Activity, Lease)> {
     let blocked = thread_times(worker).is_none_or(|now| now.is_blocked);
     let mut foreign = worker.core.enter_foreign();
     if worker.running() != running {
@@ -266,5 +266,5 @@ fn revoke(shared: &Shared, worker: &Worker, running: RunWord) -> Option<(JobRef,
     };
     shared.detached.add(thread, job.clone(), activity);
     worker.set_running_none();
-    Some((job, foreign.revoke()))
+    Some((job, activity, foreign.revoke()))
 }
