@@ -163,10 +163,11 @@ mod api {
     pub(crate) mod time;
 }
 
-// Observation: metrics, waiting jobs, stack overflows.
+// Observation: metrics, waiting jobs, stack overflows, panics.
 mod observe {
     pub(crate) mod metrics;
     pub(crate) mod overflow;
+    pub(crate) mod panics;
     pub(crate) mod waits;
 }
 
@@ -296,6 +297,7 @@ pub use api::{
 };
 pub use observe::{
     metrics::Metrics,
+    panics::current_name,
     waits::{WaitingJob, Waits},
 };
 pub use reactor::slot::Interest;

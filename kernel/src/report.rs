@@ -40,6 +40,16 @@ pub(crate) fn stuck(named: &JobName, stuck: Duration) {
     );
 }
 
+/// A job's panic hook, which may print a backtrace, took so long that its thread was detached from its worker.
+pub(crate) fn panic_hook_runs(named: &JobName, stuck: Duration) {
+    tracing::info!(
+        target: "weald::monitor",
+        job = named.name.as_deref().unwrap_or(""),
+        site = %named.site,
+        "{named} panicked, and its panic hook has run for {stuck:.1?}; another thread now serves its worker.",
+    );
+}
+
 /// All spare threads are in use: names the jobs that hold a thread.
 pub(crate) fn no_spare_thread(bound: usize, stuck: &[JobName]) {
     let names: Vec<String> = stuck.iter().map(ToString::to_string).collect();

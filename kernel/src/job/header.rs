@@ -104,6 +104,8 @@ pub(crate) mod flag {
     pub(super) const JOINS_WAITING: u8 = 1 << 3;
     /// The job runs parts of a fork, and its site is that of the fork. Never changes.
     pub(crate) const FORKED: u8 = 1 << 4;
+    /// The panic hook runs for a panic of the job.
+    pub(super) const IN_PANIC_HOOK: u8 = 1 << 5;
 }
 
 /// The bits of [`Header::body`] that say where the job may run; no bit means anywhere. `Header::placement` turns
@@ -117,9 +119,6 @@ pub(crate) mod place {
     /// The job is a fiber that has waited and resumes on any thread. It keeps the bit to its end.
     pub(crate) const MIGRATING: u8 = 1 << 4;
 }
-
-/// How reports name a job that runs parts of a fork.
-pub(crate) const PART_OF_A_FORK: &str = "part of a fork";
 
 /// The bits of [`Header::body`] that are a [`stage`].
 const STAGE: u8 = 3;
@@ -313,28 +312,25 @@ impl Header {
             && self.flags.fetch_and(!flag::PERMIT, Ordering::Acquire) & flag::PERMIT != 0
     }
 
-    /// The callback's name if the job runs one, else the name given at spawn.
-    pub(crate) fn name(&self) -> Option<String> {
-        if self.is_forked() {
-            return Some(PART_OF_A_FORK.to_owned());
-        }
-        let extensions = self.extensions.lock_existing()?;
-        let callback = extensions
-            .callback
-            .map(|callback| format!("callback {}", (callback.type_name)()));
-        callback.or_else(|| extensions.name.as_deref().map(str::to_owned))
-    }
-
-    /// Where the user's code began the job: where its callback was started if it runs one, else where it was spawned.
-    pub(crate) fn site(&self) -> &'static Location<'static> {
-        let extensions = self.extensions.lock_existing();
-        let callback = extensions.and_then(|extensions| extensions.callback);
-        callback.map_or_else(|| self.extensions.site(), |callback| callback.site)
-    }
-
     /// Whether the job is a part of a fork.
     pub(crate) fn is_forked(&self) -> bool {
         self.flags.load(Ordering::Relaxed) & flag::FORKED != 0
+    }
+
+    /// Notes whether the panic hook runs for a panic of the job. Only the job itself.
+    pub(crate) fn set_in_panic_hook(&self, runs: bool) {
+        // Relaxed: a hint for reports.
+        match runs {
+            true => self.flags.fetch_or(flag::IN_PANIC_HOOK, Ordering::Relaxed),
+            false => self
+                .flags
+                .fetch_and(!flag::IN_PANIC_HOOK, Ordering::Relaxed),
+        };
+    }
+
+    /// Whether the panic hook runs for a panic of the job. A moment old.
+    pub(crate) fn is_in_panic_hook(&self) -> bool {
+        self.flags.load(Ordering::Relaxed) & flag::IN_PANIC_HOOK != 0
     }
 
     /// What the body holds.

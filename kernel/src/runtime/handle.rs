@@ -11,7 +11,7 @@ use crate::{
     memory,
     observe::{
         metrics::Metrics,
-        overflow,
+        overflow, panics,
         waits::{self, Waits},
     },
     report,
@@ -181,6 +181,7 @@ pub(crate) fn new_shared(
 ) -> Result<(Arc<Shared>, Vec<Handoff>), BuildError> {
     sync_hooks::install();
     overflow::install();
+    panics::install();
     Shared::new(config, clock).map_err(|_| BuildError::TooManyRuntimes)
 }
 

@@ -234,7 +234,9 @@ fn retake(shared: &Arc<Shared>, worker: &Worker, watched: &mut Watched) {
     };
     shared.counters.detached.fetch_add(1, Ordering::Relaxed);
     // A fork is expected to compute, and shares what it can. One that blocks is reported.
-    if activity != Activity::Fork {
+    if job.header().is_in_panic_hook() {
+        report::panic_hook_runs(&JobName::of(job.header()), watched.since.elapsed());
+    } else if activity != Activity::Fork {
         report::stuck(&JobName::of(job.header()), watched.since.elapsed());
     }
     let handoff = Handoff {
