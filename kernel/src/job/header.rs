@@ -53,7 +53,7 @@ use std::{
     sync::Arc,
 };
 
-use weald_sync::reason::Reason;
+use weald_sync::reason::{self, Reason};
 
 pub(crate) use crate::job::body::stage;
 use crate::{
@@ -352,6 +352,12 @@ impl Header {
     #[inline(always)]
     pub(crate) fn set_waits_for(&self, what: u64) {
         self.waits_for.store(what, Ordering::Relaxed);
+    }
+
+    /// Adds the line of the wait to what the job waits for, unless it has one. Called by its runner.
+    pub(crate) fn note_site(&self, site: &'static Location<'static>) {
+        let word = self.waits_for.load(Ordering::Relaxed);
+        self.set_waits_for(reason::word_at(word, site));
     }
 
     /// The last [`set_waits_for`](Header::set_waits_for), if it names a reason.
