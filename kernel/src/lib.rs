@@ -289,7 +289,7 @@ pub use api::{
     io_source::{Done, IoSource},
     join::{JoinError, JoinHandle, Panic},
     join_set::JoinSet,
-    mailbox::{Address, Mailbox, SelectiveReceive},
+    mailbox::{Address, LongMailbox, Mailbox, SelectiveReceive},
     park::{Park, Unparker, park},
     scope::{Scope, scope},
     spawn::{Spawn, SpawnError, spawn, spawn_child, spawn_local},

@@ -50,6 +50,18 @@ pub(crate) fn panic_hook_runs(named: &JobName, stuck: Duration) {
     );
 }
 
+/// The receiver of a job's mailbox found more messages than the runtime's mark, for the first time.
+pub(crate) fn long_mailbox(named: &JobName, messages: usize, mark: usize) {
+    tracing::warn!(
+        target: "weald::mailbox",
+        job = named.name.as_deref().unwrap_or(""),
+        site = %named.site,
+        messages,
+        "{named} found {messages} messages in its mailbox, more than the mark of {mark}: its senders are faster. Let \
+         them wait for answers or use a bounded channel, or raise Builder::mailbox_mark. It is not reported again.",
+    );
+}
+
 /// All spare threads are in use: names the jobs that hold a thread.
 pub(crate) fn no_spare_thread(bound: usize, stuck: &[JobName]) {
     let names: Vec<String> = stuck.iter().map(ToString::to_string).collect();

@@ -12,6 +12,7 @@ use std::{
     sync::Arc,
     task::Waker,
     thread::{self, Thread},
+    time::Instant,
 };
 
 use crate::{
@@ -31,6 +32,15 @@ pub(crate) struct ExtensionsWord(AtomicPtr<()>);
 struct ExtensionsBox {
     site: &'static Location<'static>,
     extensions: Mutex<Extensions>,
+}
+
+/// A long queue of messages, as its receiver found it.
+#[derive(Clone, Copy)]
+pub(crate) struct Backlog {
+    pub(crate) messages: usize,
+    pub(crate) found: Instant,
+    /// Whether the receiver has passed them over, because it waits for a certain message.
+    pub(crate) unwanted: bool,
 }
 
 /// The extensions of one job.
@@ -58,6 +68,8 @@ pub(crate) struct Extensions {
     pub(crate) callbacks: Option<Arc<dyn Any + Send + Sync>>,
     /// The callback that the job runs, if it runs callbacks.
     pub(crate) callback: Option<CallbackName>,
+    /// The long queue of messages that the receiver found last, if it ever found one.
+    pub(crate) backlog: Option<Backlog>,
     /// What to do when the job has ended.
     pub(crate) exit_hooks: ExitHooks,
 }

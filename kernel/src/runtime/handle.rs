@@ -7,6 +7,7 @@ use std::{
 };
 
 use crate::{
+    api::mailbox::LongMailbox,
     api::sync_hooks,
     memory,
     observe::{
@@ -115,6 +116,13 @@ impl Runtime {
     /// What the runtime has done so far, and what it holds now. Takes a few microseconds per worker.
     pub fn metrics(&self) -> Metrics {
         Metrics::of(&self.shared)
+    }
+
+    /// The mailboxes whose receivers, when they last looked, found at least
+    /// [`mailbox_mark`](crate::Builder::mailbox_mark) messages, the longest first; without those whose receivers wait
+    /// for the next message. Looks at every live job.
+    pub fn long_mailboxes(&self) -> Vec<LongMailbox> {
+        LongMailbox::among(&self.shared)
     }
 
     /// Returns memory that no job, message or timer uses to the system. Without this call the runtime keeps freed
