@@ -30,6 +30,7 @@ impl<T> JoinHandle<T> {
     ///
     /// # Panics
     /// Does not return if the caller is cancelled meanwhile: the caller's stack unwinds, and the thread keeps running.
+    #[track_caller]
     pub fn join(mut self) -> Result<T, JoinError> {
         match self.job.run_and_take() {
             Some(ended) => ended,

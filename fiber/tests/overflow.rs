@@ -8,7 +8,11 @@ use std::{
 };
 
 use weald_fiber::{Builder, JoinHandle};
-use weald_kernel::{Runtime, Spawn, fork};
+use weald_kernel::{
+    Runtime, Spawn,
+    callback::{self, Owner, When},
+    fork,
+};
 
 const CHILD: &str = "WEALD_TEST_OVERFLOW";
 
@@ -50,6 +54,21 @@ fn forks_and_recurses(depth: u32) -> u64 {
     }
 }
 
+/// Forks, and recurses in the half that another thread takes.
+fn second_half_is_stolen() -> u64 {
+    static STOLEN: AtomicBool = AtomicBool::new(false);
+    let first = || {
+        while !STOLEN.load(Ordering::Relaxed) {
+            std::thread::yield_now();
+        }
+    };
+    let second = || {
+        STOLEN.store(true, Ordering::Relaxed);
+        recurse(0)
+    };
+    fork::join(first, second).1
+}
+
 /// The tests below run this as a program of its own; an environment variable names what must overflow.
 #[test]
 fn child() {
@@ -70,27 +89,17 @@ fn child() {
             let forks = named("a deep forker").spawn(async { forks_and_recurses(20_000) });
             forks.await.unwrap()
         }),
-        "half" => {
-            static STOLEN: AtomicBool = AtomicBool::new(false);
-            let forks = || {
-                let first = || {
-                    while !STOLEN.load(Ordering::Relaxed) {
-                        std::thread::yield_now();
-                    }
-                };
-                let second = || {
-                    STOLEN.store(true, Ordering::Relaxed);
-                    recurse(0)
-                };
-                fork::join(first, second).1
-            };
-            runtime.block_on(async {
-                named("a forker")
-                    .spawn(async move { forks() })
-                    .await
-                    .unwrap()
-            })
-        }
+        "half" => runtime.block_on(async {
+            let forker = named("a forker").spawn(async { second_half_is_stolen() });
+            forker.await.unwrap()
+        }),
+        "foreign half" => runtime.block_on(async { second_half_is_stolen() }),
+        "callback" => runtime.block_on(async {
+            let (sender, sum) = std::sync::mpsc::channel();
+            let run = move || sender.send(recurse(0)).unwrap();
+            callback::once(Owner::runtime(), When::Ready, run).detach();
+            sum.recv().unwrap()
+        }),
         _ => runtime.block_on(async {
             named("a deep job")
                 .spawn(async { recurse(0) })
@@ -170,8 +179,32 @@ fn an_overflow_below_deep_forks_says_that_no_setting_helps() {
 #[test]
 fn a_stolen_half_that_overflows_is_reported_with_its_forker() {
     let message = overflow("half");
+    for part in [
+        "in a part of the fork at fiber/tests/overflow.rs:",
+        "forked by `a forker`, spawned at fiber/tests/overflow.rs:",
+    ] {
+        assert!(message.contains(part), "{part} is not in: {message}");
+    }
+}
+
+#[test]
+fn a_callback_that_overflows_is_named() {
+    let message = overflow("callback");
+    for part in [
+        "in `callback overflow::child::{{closure}}",
+        "spawned at fiber/tests/overflow.rs:",
+        "Builder::thread_stack",
+    ] {
+        assert!(message.contains(part), "{part} is not in: {message}");
+    }
+}
+
+#[test]
+fn a_stolen_half_of_a_foreign_thread_that_overflows_is_named_by_its_fork() {
+    let message = overflow("foreign half");
     assert!(
-        message.contains("in a job forked by `a forker`"),
+        message.contains("in a part of the fork at fiber/tests/overflow.rs:"),
         "{message}"
     );
+    assert!(!message.contains("kernel/src"), "{message}");
 }

@@ -167,10 +167,11 @@ mod api {
     pub(crate) mod time;
 }
 
-// Observation: metrics, waiting jobs, stack overflows.
+// Observation: metrics, waiting jobs, stack overflows, panics.
 mod observe {
     pub(crate) mod metrics;
     pub(crate) mod overflow;
+    pub(crate) mod panics;
     pub(crate) mod waits;
 }
 
@@ -189,19 +190,21 @@ pub mod callback {
     //! - When its owner ends, its closure is dropped at once.
     //!
     //! Read `plain` first (the public calls); then `start` (into a worker's list and out of it), `cell` (the
-    //! block), `group` (the callbacks of one owner), `runner` (the job that runs them).
+    //! block; `near` makes room in it for the site), `group` (the callbacks of one owner), `runner` (the job that runs
+    //! them).
     //!
     //! This is the plain form; `weald::process::callback` has the loops. The single block follows "Hashed and
     //! Hierarchical Timing Wheels" (Varghese and Lauck, 1987), the queue follows Zackernel.
 
     mod cell;
     mod group;
+    mod near;
     mod plain;
     mod runner;
     mod start;
 
     pub use group::{CallbackPanic, Owner};
-    pub use plain::{Next, once, rounds};
+    pub use plain::{Next, once, rounds, rounds_from};
     pub use start::{Handle, When};
 
     pub(crate) use runner::Runners;
@@ -290,7 +293,7 @@ pub use api::{
     io_source::{Done, IoSource},
     join::{JoinError, JoinHandle, Panic},
     join_set::JoinSet,
-    mailbox::{Address, Mailbox, SelectiveReceive},
+    mailbox::{Address, LongMailbox, Mailbox, SelectiveReceive},
     park::{Park, Unparker, park},
     scope::{Scope, scope},
     spawn::{Spawn, SpawnError, spawn, spawn_child, spawn_local},
@@ -298,6 +301,7 @@ pub use api::{
 };
 pub use observe::{
     metrics::Metrics,
+    panics::current_name,
     waits::{WaitingJob, Waits},
 };
 pub use reactor::slot::Interest;

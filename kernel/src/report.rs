@@ -8,11 +8,11 @@ use weald_sync::reason::Reason;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct JobName {
-    /// The name given at spawn, if any.
+    /// The name given at spawn, if any. A callback is named by its closure's type, a part of a fork by that word.
     pub name: Option<String>,
     /// The type of the job's future, which contains the path of the function that created it.
     pub type_name: &'static str,
-    /// Where the job was spawned.
+    /// Where the job was spawned, the callback was started, or the fork was called.
     pub site: &'static Location<'static>,
     /// What the job last waited for, if it noted a reason.
     pub waits_for: Option<Reason>,
@@ -49,6 +49,28 @@ pub(crate) fn just_below(named: &JobName, bound: Duration) {
         type_name = named.type_name,
         "{named} holds its thread for more than half of {bound:.1?} again and again; it now runs on threads of its \
          own, so that it delays no other job. Wrap blocking calls in weald::blocking, or let long computations yield.",
+    );
+}
+
+/// A job's panic hook, which may print a backtrace, took so long that its thread was detached from its worker.
+pub(crate) fn panic_hook_runs(named: &JobName, stuck: Duration) {
+    tracing::info!(
+        target: "weald::monitor",
+        job = named.name.as_deref().unwrap_or(""),
+        site = %named.site,
+        "{named} panicked, and its panic hook has run for {stuck:.1?}; another thread now serves its worker.",
+    );
+}
+
+/// The receiver of a job's mailbox found more messages than the runtime's mark, for the first time.
+pub(crate) fn long_mailbox(named: &JobName, messages: usize, mark: usize) {
+    tracing::warn!(
+        target: "weald::mailbox",
+        job = named.name.as_deref().unwrap_or(""),
+        site = %named.site,
+        messages,
+        "{named} found {messages} messages in its mailbox, more than the mark of {mark}: its senders are faster. Let \
+         them wait for answers or use a bounded channel, or raise Builder::mailbox_mark. It is not reported again.",
     );
 }
 
@@ -105,11 +127,12 @@ pub(crate) fn unobserved_panic(named: &JobName, message: &str) {
 }
 
 /// A callback panicked, and its owner has no panic handler.
-pub(crate) fn callback_panicked(callback: &str, message: &str) {
+pub(crate) fn callback_panicked(callback: &str, site: &Location<'_>, message: &str) {
     tracing::error!(
         target: "weald::panic",
         callback,
-        "the callback `{callback}` panicked, and its owner has set no on_panic: {message}",
+        %site,
+        "the callback `{callback}` spawned at {site} panicked, and its owner has set no on_panic: {message}",
     );
 }
 

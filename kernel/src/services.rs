@@ -7,7 +7,7 @@
 //!
 //! The parameter `S` is the state that a runtime's threads share, a type of the scheduler's.
 
-use std::any::Any;
+use std::{any::Any, panic::Location};
 
 use crate::{
     job::{JobPtr, JobRef, runnable::Runnable},
@@ -58,6 +58,9 @@ pub(crate) trait Forks<S>: Any + Send + Sync {
 pub(crate) trait ThreadFork {
     /// The job that opened the root fork; none on a foreign thread.
     fn root_job(&self) -> Option<JobPtr>;
+
+    /// Where the user's code called the root fork.
+    fn site(&self) -> &'static Location<'static>;
 
     /// The thread stops computing in the fork. Pass the result to [`end_wait`](ThreadFork::end_wait).
     fn begin_wait(&self) -> WaitedBefore;

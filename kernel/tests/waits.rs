@@ -53,6 +53,7 @@ fn a_job_that_waits_for_a_lock_is_listed_with_the_holder() {
     let holder_site = line!() - 4;
     waits_of(&runtime, 1);
     let waiting = runtime.spawn(async move { *mutex.lock().await });
+    let lock_line = line!() - 1;
 
     let waits = waits_of(&runtime, 2);
     let find = |kind| {
@@ -68,7 +69,8 @@ fn a_job_that_waits_for_a_lock_is_listed_with_the_holder() {
     assert_eq!(for_value.reason.unwrap().name.text(), Some("orders"));
     assert_eq!(for_value.holder, None);
     assert!(waits.cycles.is_empty());
-    assert!(waits.to_string().contains("waits for a mutex (`accounts`)"));
+    let text = format!("waits for a mutex (`accounts`) at kernel/tests/waits.rs:{lock_line}:");
+    assert!(waits.to_string().contains(&text), "{waits}");
 
     sender.send(()).wait().unwrap();
     assert_eq!(holder.wait().unwrap(), Ok(()));
@@ -112,6 +114,9 @@ fn two_jobs_that_hold_what_the_other_wants_are_a_cycle() {
         }
         assert_eq!(lines(&waits), [[site, site]]);
         assert!(waits.to_string().contains("2 jobs wait for each other: "));
+        for job in &waits.jobs {
+            assert_eq!(job.reason.unwrap().site.unwrap().line(), site + 4);
+        }
         break;
     }
     // Cancelling one job breaks the cycle, and the other job finishes.
@@ -196,6 +201,42 @@ fn a_cycle_is_reported_once_without_being_asked_for() {
             .contains("nothing can run any longer: a job waits for itself")
     );
     job.cancel();
+}
+
+/// The line at which the one job that waits for `kind` does so.
+fn line_of_wait(runtime: &Runtime, kind: Kind) -> u32 {
+    loop {
+        let waits = runtime.waits();
+        let mut reasons = waits.jobs.iter().filter_map(|job| job.reason);
+        if let Some(reason) = reasons.find(|reason| reason.kind == kind) {
+            let site = reason.site.unwrap();
+            assert_eq!(site.file(), file!());
+            return site.line();
+        }
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn waits_are_listed_with_their_lines() {
+    let _watch = watch();
+    let runtime = runtime(1);
+    let lock = Arc::new(RwLock::new(()));
+    let _held = lock.try_write().unwrap();
+    let wanted = Arc::clone(&lock);
+    let reader = runtime.spawn(async move { drop(wanted.read().await) });
+    assert_eq!(line_of_wait(&runtime, Kind::RwLock), line!() - 1);
+    reader.cancel();
+
+    let (sender, receiver) = channel::bounded::<()>(1);
+    let receives = runtime.spawn(async move { receiver.receive().wait() });
+    assert_eq!(line_of_wait(&runtime, Kind::Receive), line!() - 1);
+
+    // What notes no line of its own gets that of the wait.
+    let joins = runtime.spawn(async move { drop(receives.wait()) });
+    assert_eq!(line_of_wait(&runtime, Kind::End), line!() - 1);
+    sender.try_send(()).unwrap();
+    joins.wait().unwrap();
 }
 
 #[test]

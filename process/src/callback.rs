@@ -90,18 +90,21 @@ use weald_kernel::now;
 /// # });
 /// ```
 #[inline]
+#[track_caller]
 pub fn after(duration: Duration, run: impl FnOnce() + Send + 'static) -> Handle {
     at(now() + duration.min(CENTURY), run)
 }
 
 /// Runs `run` once `deadline` has passed, as [`after`]. Does not look at the clock.
 #[inline]
+#[track_caller]
 pub fn at(deadline: Instant, run: impl FnOnce() + Send + 'static) -> Handle {
     once(Owner::current(), When::At(deadline), run)
 }
 
 /// Runs `run` in its turn, behind the callbacks that are already ready.
 #[inline]
+#[track_caller]
 pub fn spawn(run: impl FnOnce() + Send + 'static) -> Handle {
     once(Owner::current(), When::Ready, run)
 }
@@ -114,6 +117,7 @@ pub fn spawn(run: impl FnOnce() + Send + 'static) -> Handle {
 ///
 /// # Panics
 /// If `period` is zero.
+#[track_caller]
 pub fn every(period: Duration, run: impl FnMut() + Send + 'static) -> Handle {
     assert!(
         !period.is_zero(),

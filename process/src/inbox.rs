@@ -63,6 +63,16 @@ impl<M> Inbox<M> {
     pub fn try_receive(&mut self) -> Option<M> {
         self.0.try_receive()
     }
+
+    /// How many messages there are now. O(n).
+    pub fn len(&mut self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there is no message now.
+    pub fn is_empty(&mut self) -> bool {
+        self.0.is_empty()
+    }
 }
 
 /// The future of [`Inbox::receive`].

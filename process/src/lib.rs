@@ -24,7 +24,7 @@ pub mod callback;
 // Threads made of callbacks, behind one process.
 pub mod receptor;
 
-pub use exit::ExitReason;
+pub use exit::{Crash, ExitReason};
 pub use inbox::{Inbox, Receive, ReceiveIf, TimedOut};
 pub use pid::{Pid, SendError};
 pub use spawn::{Builder, Process, spawn, spawn_local};

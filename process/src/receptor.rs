@@ -14,7 +14,7 @@ mod isolated;
 
 mod thread;
 
-use std::{collections::HashMap, fmt, sync::Arc};
+use std::{collections::HashMap, fmt, panic::Location, sync::Arc};
 
 use isolated::{Isolated, isolate};
 use thread::{Thread, ThreadEvent};
@@ -65,7 +65,11 @@ type Reply<T> = Box<dyn FnOnce(T) + Send>;
 
 /// A message to the receptor's process.
 enum Request<M> {
-    Spawn(Isolated<Run<M>>, Isolated<Reply<Id>>),
+    Spawn(
+        &'static Location<'static>,
+        Isolated<Run<M>>,
+        Isolated<Reply<Id>>,
+    ),
     Send(
         Id,
         Isolated<ThreadEvent<M>>,
@@ -129,7 +133,9 @@ impl<M: Send + 'static> Receptor<M> {
         })
     }
 
-    /// Runs `run` as a thread of its own. Never waits; callable from any thread.
+    /// Runs `run` as a thread of its own. Never waits; callable from any thread. Reports name the thread by the line
+    /// of this call.
+    #[track_caller]
     pub fn spawn(&self, run: impl FnOnce(&Itself<M>) + Send + 'static) {
         self.spawn_and_tell(run, drop);
     }
@@ -138,28 +144,42 @@ impl<M: Send + 'static> Receptor<M> {
     ///
     /// # Errors
     /// [`ReceptorError::Ended`].
-    pub async fn spawn_with_id(
+    #[track_caller]
+    pub fn spawn_with_id(
         &self,
         run: impl FnOnce(&Itself<M>) + Send + 'static,
-    ) -> Result<Id, ReceptorError> {
-        let (sender, mut receiver) = oneshot::channel();
-        self.spawn_and_tell(run, move |id| {
-            let _gone = sender.send(id);
-        });
-        let answer = receiver.receive().await;
-        answer.map_err(|_| ReceptorError::Ended)
+    ) -> impl Future<Output = Result<Id, ReceptorError>> {
+        let site = Location::caller();
+        async move {
+            let (sender, mut receiver) = oneshot::channel();
+            self.spawn_at(site, run, move |id| {
+                let _gone = sender.send(id);
+            });
+            let answer = receiver.receive().await;
+            answer.map_err(|_| ReceptorError::Ended)
+        }
     }
 
     /// As [`spawn`](Receptor::spawn). The receptor calls `tell` with the thread's id before the thread runs. `tell`
     /// must not block; it may pass the id to another thread by sending a message to it.
+    #[track_caller]
     pub fn spawn_and_tell(
         &self,
         run: impl FnOnce(&Itself<M>) + Send + 'static,
         tell: impl FnOnce(Id) + Send + 'static,
     ) {
+        self.spawn_at(Location::caller(), run, tell);
+    }
+
+    fn spawn_at(
+        &self,
+        site: &'static Location<'static>,
+        run: impl FnOnce(&Itself<M>) + Send + 'static,
+        tell: impl FnOnce(Id) + Send + 'static,
+    ) {
         let (run, tell): (Run<M>, Reply<Id>) = (Box::new(run), Box::new(tell));
-        self.pid
-            .send(Request::Spawn(Isolated::new(run), Isolated::new(tell)));
+        let (run, tell) = (Isolated::new(run), Isolated::new(tell));
+        self.pid.send(Request::Spawn(site, run, tell));
     }
 
     /// Sends `message` to a thread, whose handler is called with it. If the id is unknown, the message is dropped.
@@ -247,10 +267,10 @@ struct Threads<M> {
 impl<M: Send + 'static> Threads<M> {
     fn accept(&mut self, request: Request<M>) {
         match request {
-            Request::Spawn(run, tell) => {
+            Request::Spawn(site, run, tell) => {
                 let id = Id(self.next);
                 self.next += 1;
-                let thread = Arc::new(Thread::new());
+                let thread = Arc::new(Thread::new(site));
                 self.alive.insert(id, thread.clone());
                 call(tell, id);
                 let event = ThreadEvent::Run(run.into_inner());

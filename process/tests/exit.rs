@@ -32,14 +32,16 @@ fn a_process_ends_with_its_value_or_its_crash() {
             .unwrap();
             crash.pid().send(6);
             let reason: Result<(), _> = crash.await;
-            assert_eq!(
-                reason,
-                Err(ExitReason::Crash("the message was 6".to_owned()))
-            );
-            assert_eq!(
-                reason.unwrap_err().to_string(),
-                "the process crashed: the message was 6"
-            );
+            let reason = reason.unwrap_err();
+            let text = reason.to_string();
+            let name = "the process crashed: an unnamed job spawned at process/tests/exit.rs:";
+            assert!(text.starts_with(name), "{text}");
+            assert!(text.ends_with(" panicked: the message was 6"), "{text}");
+            let ExitReason::Crash(crash) = reason else {
+                panic!("not a crash but: {reason}");
+            };
+            assert_eq!(crash.message(), "the message was 6");
+            assert_eq!(crash.process().site.file(), "process/tests/exit.rs");
             assert_eq!(ExitReason::Killed.to_string(), "the process was killed");
         });
     });
@@ -64,7 +66,10 @@ fn a_crash_harms_no_other_process() {
                     std::panic::resume_unwind(Box::new("on purpose"))
                 });
                 let reason: Result<(), _> = crash.unwrap().await;
-                assert_eq!(reason, Err(ExitReason::Crash("on purpose".to_owned())));
+                assert!(
+                    matches!(&reason, Err(ExitReason::Crash(crash)) if crash.message() == "on purpose"),
+                    "{reason:?}"
+                );
             }
             assert_eq!(echo.await, Ok(4_950));
         });

@@ -71,7 +71,7 @@ fn a_half_of_a_process_panics_and_the_process_crashes_alone() {
             })
             .unwrap();
             match crashes.await {
-                Err(ExitReason::Crash(message)) => assert_eq!(message, "the half"),
+                Err(ExitReason::Crash(crash)) => assert_eq!(crash.message(), "the half"),
                 other => panic!("{other:?}"),
             }
             let unharmed = process::spawn(async |_: Inbox<()>| meet()).unwrap();

@@ -30,6 +30,7 @@ mod runtime {
     pub mod hooks;
     pub(crate) mod parker;
     pub mod reason;
+    mod sites;
     pub mod unit;
     pub(crate) mod wait;
 }

@@ -160,23 +160,27 @@ pub struct Limited<B> {
 impl<B: Branch> Waiting<B> {
     /// The same wait, limited to `duration` from its first poll.
     pub fn within(self, duration: Duration) -> Timed<B> {
-        Waiting::new(Limited {
+        let site = self.site();
+        let limited = Limited {
             branch: self.open(),
             duration: Some(duration),
             at: At {
                 deadline: None,
                 alarm: None,
             },
-        })
+        };
+        Waiting::at(limited, site)
     }
 
     /// The same wait, limited by `deadline`.
     pub fn until(self, deadline: Instant) -> Timed<B> {
-        Waiting::new(Limited {
+        let site = self.site();
+        let limited = Limited {
             branch: self.open(),
             duration: None,
             at: At::new(deadline),
-        })
+        };
+        Waiting::at(limited, site)
     }
 }
 

@@ -44,12 +44,18 @@ pub enum JoinError {
 
 /// A panic's payload.
 pub struct Panic {
+    job: Box<JobName>,
     message: String,
     // A payload is `Send` but not `Sync`; the mutex makes the error both, as error types must be.
     payload: Mutex<Box<dyn Any + Send>>,
 }
 
 impl Panic {
+    /// The job that panicked.
+    pub fn job(&self) -> &JobName {
+        &self.job
+    }
+
     /// The message of the panic.
     pub fn message(&self) -> &str {
         &self.message
@@ -70,10 +76,11 @@ impl fmt::Debug for Panic {
 }
 
 impl JoinError {
-    fn of(failure: Failure) -> JoinError {
+    fn of(failure: Failure, job: &Header) -> JoinError {
         match failure {
             Failure::Cancelled => JoinError::Cancelled,
             Failure::Panicked(payload) => JoinError::Panicked(Panic {
+                job: Box::new(JobName::of(job)),
                 message: panic_message(payload.as_ref()),
                 payload: Mutex::new(payload),
             }),
@@ -103,7 +110,7 @@ impl fmt::Debug for JoinError {
 impl fmt::Display for JoinError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            JoinError::Panicked(panic) => write!(f, "the job panicked: {}", panic.message),
+            JoinError::Panicked(panic) => write!(f, "{} panicked: {}", panic.job, panic.message),
             JoinError::Cancelled => f.write_str("the job was cancelled before it ended"),
         }
     }
@@ -201,7 +208,7 @@ impl<T> JoinHandle<T> {
             .expect("the caller has checked that there is a job");
         // SAFETY: the job is done. This is its only handle, which takes the output only here.
         let outcome: Outcome<T> = unsafe { job.take_output() };
-        outcome.map_err(JoinError::of)
+        outcome.map_err(|failure| JoinError::of(failure, job.header()))
     }
 }
 

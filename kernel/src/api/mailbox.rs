@@ -7,6 +7,7 @@
 
 #![allow(unsafe_code)]
 
+mod backlog;
 mod source;
 
 use std::{
@@ -16,6 +17,7 @@ use std::{
     task::{Context, Poll},
 };
 
+pub use backlog::LongMailbox;
 use weald_sync::reason::{Kind, Reason};
 
 use crate::{
@@ -199,6 +201,7 @@ impl<M, F: FnMut(&M) -> bool> Future for SelectiveReceive<'_, M, F> {
             if let Some(message) = found {
                 return Poll::Ready(message);
             }
+            backlog::note_unwanted(&this.mailbox.job, this.mark.passed());
             if register(context::here(), &this.mailbox.job, cx) {
                 return Poll::Pending;
             }
@@ -259,7 +262,8 @@ impl<M> Mailbox<M> {
     fn refill(&mut self) {
         let stack = self.job.header().state.take_messages();
         // SAFETY: only `Address<M>` posts to this job, with the same `M`.
-        unsafe { self.chain.links.append_stack(stack) };
+        let found = unsafe { self.chain.links.append_stack(stack) };
+        backlog::note(&self.job, found);
     }
 }
 
@@ -288,7 +292,8 @@ fn poll_link(
         return Some(newest);
     }
     // SAFETY: `links` is the chain of this mailbox.
-    unsafe { links.append_stack(newest.as_ptr()) };
+    let found = unsafe { links.append_stack(newest.as_ptr()) };
+    backlog::note(job, found);
     poll_links(job, links, cx)
 }
 
@@ -302,7 +307,8 @@ fn poll_links(
     context::with(|here| {
         while links.is_empty() {
             // SAFETY: `links` is the chain of this mailbox.
-            unsafe { links.append_stack(job.header().state.take_messages()) };
+            let found = unsafe { links.append_stack(job.header().state.take_messages()) };
+            backlog::note(job, found);
             if links.is_empty() && register(here, job, cx) {
                 return None;
             }

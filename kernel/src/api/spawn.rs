@@ -338,6 +338,26 @@ where
     finish(job::new(plain_spec(shared, site, 1), |_| future))
 }
 
+/// Spawns a job on `shared` that runs parts of the fork at `site`.
+pub(crate) fn forked<F>(
+    shared: &Shared,
+    future: F,
+    site: &'static Location<'static>,
+) -> JoinHandle<F::Output>
+where
+    F: Future + Send + 'static,
+    F::Output: Send + 'static,
+{
+    if shared.is_closing() {
+        return JoinHandle::refused();
+    }
+    let spec = Spec {
+        flags: flag::FORKED,
+        ..plain_spec(shared, site, 1)
+    };
+    finish(job::new(spec, |_| future))
+}
+
 /// Spawns a fiber on the current runtime.
 pub(crate) fn fiber<F: Future>(
     spawn: Spawn,

@@ -6,6 +6,7 @@
 
 use std::{
     future::poll_fn,
+    panic::Location,
     pin::pin,
     task::{Context, Poll, Waker},
     time::Instant,
@@ -65,6 +66,10 @@ impl Hooks for KernelHooks {
 
     fn note(&self, reason: Reason) {
         context::note_wait(reason);
+    }
+
+    fn note_site(&self, site: &'static Location<'static>) {
+        context::note_site(site);
     }
 
     fn give_way(&self, waker: &Waker) {

@@ -1,4 +1,4 @@
-//! The single block of a callback: its timer entry, its link in the owner's list, and its closure.
+//! The single block of a callback: its timer entry, its type and site, its link in the owner's list, and its closure.
 //!
 //! # Safety
 //!
@@ -19,13 +19,14 @@ use std::{
     alloc::Layout,
     cell::UnsafeCell,
     mem::{ManuallyDrop, offset_of},
-    panic::{AssertUnwindSafe, catch_unwind},
+    panic::{AssertUnwindSafe, Location, catch_unwind},
     ptr::NonNull,
     sync::Arc,
 };
 
 use crate::{
-    callback::{Next, group::Group},
+    callback::{Next, group::Group, near::Near},
+    job::name::CallbackName,
     memory::{self, BlockKind},
     report::{self, panic_message},
     timer::{
@@ -38,7 +39,31 @@ use crate::{
 #[repr(C)]
 pub(super) struct Head {
     pub(super) entry: Entry,
-    pub(super) calls: &'static Calls,
+    pub(super) kind: CallbackKind,
+}
+
+/// The type and the site of a callback.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) struct CallbackKind {
+    calls: Near<Calls>,
+    site: Near<Location<'static>>,
+}
+
+impl Head {
+    #[inline(always)]
+    pub(super) fn calls(&self) -> &'static Calls {
+        self.kind.calls.get()
+    }
+}
+
+impl CallbackKind {
+    /// The name in reports.
+    pub(super) fn name(self) -> CallbackName {
+        CallbackName {
+            type_name: self.calls.get().name,
+            site: self.site.get(),
+        }
+    }
 }
 
 /// The link of a callback in its owner's list. Touched only under the list's lock, except `group`.
@@ -60,7 +85,7 @@ pub(super) struct Calls {
     pub(super) has_owner: bool,
     /// Whether a run moves the closure out.
     pub(super) runs_once: bool,
-    pub(super) name: fn() -> &'static str,
+    name: fn() -> &'static str,
 }
 
 /// A closure and how it is called.
@@ -171,27 +196,39 @@ unsafe impl Sync for CallbackPtr {}
 
 /// A new callback, pending and in no list, with the claims of the scheduler and of the handle.
 #[inline]
-pub(super) fn new<B: Closure>(owner: Option<Arc<Group>>, body: B) -> CallbackPtr {
+pub(super) fn new<B: Closure>(
+    owner: Option<Arc<Group>>,
+    site: &'static Location<'static>,
+    body: B,
+) -> CallbackPtr {
     match owner {
-        None => alloc((), body),
+        None => alloc((), site, body),
         Some(group) => alloc(
             OwnedLink {
                 group,
                 next: UnsafeCell::new(None),
                 prev: UnsafeCell::new(None),
             },
+            site,
             body,
         ),
     }
 }
 
 #[inline]
-fn alloc<L: OptionalLink, B: Closure>(link: L, body: B) -> CallbackPtr {
+fn alloc<L: OptionalLink, B: Closure>(
+    link: L,
+    site: &'static Location<'static>,
+    body: B,
+) -> CallbackPtr {
     let block = memory::alloc(BlockKind::Node, Layout::new::<Cell<L, B>>()).cast::<Cell<L, B>>();
     let cell = Cell {
         head: Head {
             entry: Entry::new(entry::TimerKind::Callback, 0, 0),
-            calls: Cell::<L, B>::STATIC,
+            kind: CallbackKind {
+                calls: Near::new(Cell::<L, B>::STATIC),
+                site: Near::new(site),
+            },
         },
         link,
         body: ManuallyDrop::new(body),
@@ -225,7 +262,7 @@ impl CallbackPtr {
     /// As [`head`](CallbackPtr::head).
     pub(super) unsafe fn link<'a>(self) -> Option<&'a OwnedLink> {
         // SAFETY: the caller's promise.
-        let has_owner = unsafe { self.head() }.calls.has_owner;
+        let has_owner = unsafe { self.head() }.calls().has_owner;
         if !has_owner {
             return None;
         }
@@ -241,7 +278,7 @@ impl CallbackPtr {
     #[inline(always)]
     pub(super) unsafe fn run(self) -> Next {
         // SAFETY: the caller's promise.
-        let calls = unsafe { self.head() }.calls;
+        let calls = unsafe { self.head() }.calls();
         // SAFETY: layout: the closure is at this offset.
         let body = unsafe { self.0.cast::<()>().byte_add(calls.body) };
         // SAFETY: the caller's promise.
@@ -254,13 +291,15 @@ impl CallbackPtr {
     /// As [`run`](CallbackPtr::run); the closure is gone after the call.
     pub(super) unsafe fn drop_body(self) {
         // SAFETY: the caller's promise.
-        let calls = unsafe { self.head() }.calls;
+        let head = unsafe { self.head() };
+        let calls = head.calls();
         // SAFETY: layout: the closure is at this offset.
         let body = unsafe { self.0.cast::<()>().byte_add(calls.body) };
         // SAFETY: the caller's promise.
         let dropped = catch_unwind(AssertUnwindSafe(|| unsafe { (calls.drop)(body) }));
         if let Err(payload) = dropped {
-            report::callback_panicked((calls.name)(), &panic_message(payload.as_ref()));
+            let CallbackName { type_name, site } = head.kind.name();
+            report::callback_panicked(type_name(), site, &panic_message(payload.as_ref()));
             // The payload's destructor could panic again.
             std::mem::forget(payload);
         }
@@ -285,13 +324,14 @@ impl CallbackPtr {
     #[inline]
     pub(super) unsafe fn free(self) {
         // SAFETY: claim: the caller had the last one.
-        if let Some(link) = unsafe { self.link() } {
-            link.group.leave(self);
+        let calls = unsafe { self.head() }.calls();
+        if calls.has_owner {
+            // SAFETY: as above.
+            let link = unsafe { self.link() };
+            link.inspect(|link| link.group.leave(self));
         }
-        // SAFETY: as above.
-        let free = unsafe { self.head() }.calls.free;
         // SAFETY: as above; the block is in no list now.
-        unsafe { free(self.0.cast()) };
+        unsafe { (calls.free)(self.0.cast()) };
     }
 }
 

@@ -7,7 +7,10 @@
 
 #![allow(unsafe_code)]
 
-use std::{panic::AssertUnwindSafe, sync::Arc};
+use std::{
+    panic::{AssertUnwindSafe, Location},
+    sync::Arc,
+};
 
 use crate::{
     callback::{
@@ -22,13 +25,22 @@ use crate::{
 
 /// A callback that panicked.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the callback `{callback}` panicked: {message}")]
+#[error("the callback `{callback}` spawned at {site} panicked: {message}")]
 #[non_exhaustive]
 pub struct CallbackPanic {
     /// The type of its closure, which contains the path of the function that created it.
     pub callback: &'static str,
+    /// Where it was started.
+    pub site: &'static Location<'static>,
     /// The panic's message.
     pub message: String,
+}
+
+impl CallbackPanic {
+    /// Reports the panic, which no handler takes.
+    pub(super) fn report(&self) {
+        report::callback_panicked(self.callback, self.site, &self.message);
+    }
 }
 
 type OnPanic = Arc<dyn Fn(CallbackPanic) + Send + Sync>;
@@ -122,12 +134,12 @@ impl Group {
     pub(super) fn report_panic(&self, panic: CallbackPanic) {
         let on_panic = lock(&self.members).on_panic.clone();
         let Some(on_panic) = on_panic else {
-            return report::callback_panicked(panic.callback, &panic.message);
+            return panic.report();
         };
-        let callback = panic.callback;
+        let (callback, site) = (panic.callback, panic.site);
         let handled = std::panic::catch_unwind(AssertUnwindSafe(|| on_panic(panic)));
         if let Err(payload) = handled {
-            report::callback_panicked(callback, &panic_message(payload.as_ref()));
+            report::callback_panicked(callback, site, &panic_message(payload.as_ref()));
             // The payload's destructor could panic again.
             std::mem::forget(payload);
         }

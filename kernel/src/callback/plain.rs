@@ -3,9 +3,9 @@
 use crate::callback::{
     cell::{RunOnce, RunRounds},
     group::Owner,
-    start::{Handle, When},
+    start::{Handle, When, start},
 };
-use std::time::Instant;
+use std::{panic::Location, time::Instant};
 
 /// What follows one round of a callback that runs in rounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,7 +19,8 @@ pub enum Next {
 }
 
 /// Starts a callback that runs once. O(1); takes one block of 40 bytes plus the closure, and 24 bytes more if
-/// `owner` is not the runtime. If the owner or the runtime has ended, the closure is dropped.
+/// `owner` is not the runtime. If the owner or the runtime has ended, the closure is dropped. Reports name the
+/// callback by its closure's type and the line of this call.
 ///
 /// ```
 /// use weald_kernel::callback::{self, Owner, When};
@@ -33,13 +34,27 @@ pub enum Next {
 /// # });
 /// ```
 #[inline]
+#[track_caller]
 pub fn once(owner: Owner, when: When, run: impl FnOnce() + Send + 'static) -> Handle {
-    crate::callback::start::start(owner, when, RunOnce(run))
+    start(owner, when, Location::caller(), RunOnce(run))
 }
 
 /// Starts a callback that runs in rounds until it returns [`Next::Ended`], all in the same block. Otherwise as
 /// [`once`].
 #[inline]
+#[track_caller]
 pub fn rounds(owner: Owner, when: When, run: impl FnMut() -> Next + Send + 'static) -> Handle {
-    crate::callback::start::start(owner, when, RunRounds(run))
+    rounds_from(Location::caller(), owner, when, run)
+}
+
+/// As [`rounds`], for code that starts a callback for someone else: reports name `site` as the place where it was
+/// started.
+#[inline]
+pub fn rounds_from(
+    site: &'static Location<'static>,
+    owner: Owner,
+    when: When,
+    run: impl FnMut() -> Next + Send + 'static,
+) -> Handle {
+    start(owner, when, site, RunRounds(run))
 }

@@ -20,12 +20,12 @@ use std::{
 use crate::{
     callback::{
         Next,
-        cell::{CallbackPtr, discard},
+        cell::{CallbackKind, CallbackPtr, discard},
         group::{CallbackPanic, Group},
         start::{When, arm},
     },
     job::{self, JobPtr, Spec, flag, runnable::Runnable, transition::Inbox},
-    report::{self, panic_message},
+    report::panic_message,
     scheduler::workers::{context, ready, run::CancelUnwind},
     services::Callbacks,
     timer::entry_queue::EntryQueue,
@@ -34,8 +34,8 @@ use crate::{
 /// How many callbacks a runner runs before other jobs have a turn.
 const TURN: usize = 16;
 
-/// A callback's owner, as an address, and the callback's name.
-type Last = (*const Group, fn() -> &'static str);
+/// A callback's owner, as an address, and its type and site.
+type Last = (*const Group, CallbackKind);
 
 /// The future of a runner.
 struct Runner {
@@ -134,7 +134,7 @@ impl Runner {
     unsafe fn run(&mut self, job: JobPtr, callback: CallbackPtr) {
         // SAFETY: claim: the scheduler's.
         let head = unsafe { callback.head() };
-        let is_unshared = !head.calls.has_owner && head.entry.phase.is_unshared();
+        let is_unshared = !head.calls().has_owner && head.entry.phase.is_unshared();
         if !is_unshared && !head.entry.phase.begin() {
             uncount_cancelled(callback);
             // SAFETY: the caller's promise; the thread that took the callback drops its closure.
@@ -143,7 +143,7 @@ impl Runner {
         // SAFETY: claim: as above.
         self.take_name(
             job,
-            head.calls.name,
+            head.kind,
             unsafe { callback.link() }.map(|link| &link.group),
         );
         // SAFETY: closure: the callback is unshared, or this thread set its phase to `RUNNING`.
@@ -161,18 +161,17 @@ impl Runner {
     }
 
     /// Names the runner after its callback, and gives the callback's owner to callbacks that it starts.
-    fn take_name(&mut self, job: JobPtr, name: fn() -> &'static str, owner: Option<&Arc<Group>>) {
+    fn take_name(&mut self, job: JobPtr, kind: CallbackKind, owner: Option<&Arc<Group>>) {
         let group = owner.map_or(std::ptr::null(), Arc::as_ptr);
-        let same = |last: Last| last.0 == group && std::ptr::fn_addr_eq(last.1, name);
-        if !self.last.is_some_and(same) {
+        if self.last != Some((group, kind)) {
             // SAFETY: the thread that runs a job keeps it alive.
             let mut extensions = unsafe { job.header() }.extensions.lock();
-            extensions.callback = Some(name);
+            extensions.callback = Some(kind.name());
             let owner = owner.map(|owner| owner.clone() as Arc<dyn Any + Send + Sync>);
             let previous = std::mem::replace(&mut extensions.callbacks, owner);
             drop(extensions);
             drop(previous);
-            self.last = Some((group, name));
+            self.last = Some((group, kind));
         }
         let cx = context::again();
         if let Some(shared) = cx.shared() {
@@ -186,9 +185,11 @@ impl Runner {
             // The runner itself was cancelled, in a wait.
             resume_unwind(payload);
         }
-        let Some((_, name)) = self.last else { return };
+        let Some((_, kind)) = self.last else { return };
+        let name = kind.name();
         let panic = CallbackPanic {
-            callback: name(),
+            callback: (name.type_name)(),
+            site: name.site,
             message: panic_message(payload.as_ref()),
         };
         let owner = context::again().job_ref().and_then(|job| {
@@ -198,7 +199,7 @@ impl Runner {
         let owner = owner.and_then(|owner| owner.downcast::<Group>().ok());
         match owner {
             Some(owner) => owner.report_panic(panic),
-            None => report::callback_panicked(panic.callback, &panic.message),
+            None => panic.report(),
         }
         // The payload's destructor could panic again.
         std::mem::forget(payload);
@@ -227,7 +228,7 @@ unsafe fn finish_run(callback: CallbackPtr, is_unshared: bool, when: Option<When
         }
         return;
     }
-    if !head.calls.runs_once {
+    if !head.calls().runs_once {
         // SAFETY: closure: as for the run, and there is no further run.
         unsafe { callback.drop_body() };
     }

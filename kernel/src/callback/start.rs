@@ -2,7 +2,7 @@
 
 #![allow(unsafe_code)]
 
-use std::{fmt, time::Instant};
+use std::{fmt, panic::Location, time::Instant};
 
 use crate::{
     callback::{
@@ -37,7 +37,12 @@ pub struct Handle {
 }
 
 #[inline]
-pub(super) fn start<B: Closure>(owner: Owner, when: When, body: B) -> Handle {
+pub(super) fn start<B: Closure>(
+    owner: Owner,
+    when: When,
+    site: &'static Location<'static>,
+    body: B,
+) -> Handle {
     let runtime = owner.0.as_ref().map(|group| group.runtime);
     in_runtime(runtime, move |shared| {
         let Some(shared) = shared else {
@@ -47,7 +52,7 @@ pub(super) fn start<B: Closure>(owner: Owner, when: When, body: B) -> Handle {
         if shared.is_closing() {
             return Handle::refused(runtime);
         }
-        let callback = cell::new(owner.0, body);
+        let callback = cell::new(owner.0, site, body);
         // SAFETY: claim: only this function knows the callback.
         let link = unsafe { callback.link() };
         if link.is_some_and(|link| !link.group.join(callback)) {
@@ -228,7 +233,7 @@ impl Handle {
                 unsafe { callback.drop_body() };
                 true
             }
-            Take::Runs => !head.calls.runs_once,
+            Take::Runs => !head.calls().runs_once,
             Take::Over => false,
         }
     }

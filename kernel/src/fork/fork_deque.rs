@@ -14,6 +14,7 @@
 
 use std::{
     cell::Cell,
+    panic::Location,
     ptr::{self, NonNull},
     sync::Arc,
 };
@@ -52,6 +53,8 @@ pub(crate) struct ForkDeque {
     job: AtomicPtr<job::Header>,
     /// The [`RootJob`] that the root fork descends from.
     root: AtomicPtr<job::Header>,
+    /// Where the user's code called the fork that the root fork descends from; null before the first.
+    site: AtomicPtr<Location<'static>>,
     ancestry: Mutex<Option<Ancestry>>,
     /// The runtime that owns the fork deque.
     shared: *const Shared,
@@ -76,6 +79,7 @@ impl ForkDeque {
             parked: AtomicBool::new(false),
             job: AtomicPtr::new(ptr::null_mut()),
             root: AtomicPtr::new(ptr::null_mut()),
+            site: AtomicPtr::new(ptr::null_mut()),
             ancestry: Mutex::new(None),
             shared: ptr::from_ref(shared),
             next,
@@ -99,14 +103,22 @@ impl ForkDeque {
         self.claimed.store(false, Ordering::Release);
     }
 
-    /// A root fork begins, run by `job`. `origin`: what it descends from, if it was stolen.
-    pub(super) fn begin(&self, job: Option<JobPtr>, origin: Option<Origin>) {
+    /// A root fork begins, run by `job`, because of the call at `site`. `origin`: what it descends from, if it was
+    /// stolen.
+    pub(super) fn begin(
+        &self,
+        job: Option<JobPtr>,
+        site: &'static Location<'static>,
+        origin: Option<Origin>,
+    ) {
         let root = origin
             .as_ref()
             .map_or(RootJob::new(job), |origin| origin.root);
         let job = job.map_or(ptr::null_mut(), |job| job.as_raw().as_ptr());
         self.job.store(job, Ordering::Relaxed);
         self.root.store(root.into_raw(), Ordering::Relaxed);
+        self.site
+            .store(ptr::from_ref(site).cast_mut(), Ordering::Relaxed);
         if let Some(origin) = origin {
             *lock(&self.ancestry) = Some(origin.ancestry);
         }
@@ -209,6 +221,12 @@ impl ForkDeque {
 impl ThreadFork for ForkDeque {
     fn root_job(&self) -> Option<JobPtr> {
         self.root().job()
+    }
+
+    fn site(&self) -> &'static Location<'static> {
+        // Relaxed: a location lives for ever. SAFETY: the address of one, or null.
+        let site = unsafe { self.site.load(Ordering::Relaxed).as_ref() };
+        site.expect("a root fork has begun")
     }
 
     fn begin_wait(&self) -> WaitedBefore {

@@ -1,10 +1,10 @@
 //! `for_each`, `map` and `reduce`, and how finely they divide.
 
-use std::convert::Infallible;
+use std::{convert::Infallible, panic::Location};
 
 use crate::fork::{
     parts::{IntoParts, Parts},
-    pieces,
+    pieces, root_fork,
 };
 
 /// Into how many pieces work is divided by default: enough for many workers and uneven items, and few enough
@@ -42,6 +42,7 @@ impl Grain {
     }
 
     /// As [`for_each`].
+    #[track_caller]
     pub fn for_each<S: IntoParts>(self, items: S, f: impl Fn(S::Item) + Sync) {
         let leaf = |piece: S::Parts| {
             piece.items().for_each(&f);
@@ -54,6 +55,7 @@ impl Grain {
     ///
     /// # Errors
     /// The error of the first item that fails.
+    #[track_caller]
     pub fn try_for_each<S: IntoParts, E: Send>(
         self,
         items: S,
@@ -64,6 +66,7 @@ impl Grain {
     }
 
     /// As [`map`].
+    #[track_caller]
     pub fn map<S: IntoParts, R: Send>(self, items: S, f: impl Fn(S::Item) -> R + Sync) -> Vec<R> {
         never(self.try_map(items, |item| Ok(f(item))))
     }
@@ -72,6 +75,7 @@ impl Grain {
     ///
     /// # Errors
     /// The error of the first item that fails.
+    #[track_caller]
     pub fn try_map<S: IntoParts, R: Send, E: Send>(
         self,
         items: S,
@@ -93,6 +97,7 @@ impl Grain {
     }
 
     /// As [`reduce`].
+    #[track_caller]
     pub fn reduce<S: IntoParts, R: Send>(
         self,
         items: S,
@@ -106,6 +111,7 @@ impl Grain {
     ///
     /// # Errors
     /// The error of the first item that fails.
+    #[track_caller]
     pub fn try_reduce<S: IntoParts, R: Send, E: Send>(
         self,
         items: S,
@@ -124,6 +130,7 @@ impl Grain {
         self.run(items, &leaf, &both)
     }
 
+    #[track_caller]
     fn run<S: IntoParts, R: Send, E: Send>(
         self,
         items: S,
@@ -132,7 +139,13 @@ impl Grain {
     ) -> Result<R, E> {
         let parts = items.into_parts();
         let grain = self.for_len(parts.len());
-        pieces::run(parts, grain, leaf, combine)
+        match parts.len() > grain {
+            // The root fork begins here, so that it knows its caller.
+            true => root_fork::with_fork_deque(Location::caller(), |_| {
+                pieces::run(parts, grain, leaf, combine)
+            }),
+            false => pieces::run(parts, grain, leaf, combine),
+        }
     }
 }
 
@@ -153,6 +166,7 @@ fn never<R>(result: Result<R, Infallible>) -> R {
 /// weald_kernel::fork::for_each(&mut numbers, |number| *number *= 10);
 /// assert_eq!(numbers, [10, 20, 30]);
 /// ```
+#[track_caller]
 pub fn for_each<S: IntoParts>(items: S, f: impl Fn(S::Item) + Sync) {
     Grain::auto().for_each(items, f);
 }
@@ -173,6 +187,7 @@ pub fn for_each<S: IntoParts>(items: S, f: impl Fn(S::Item) + Sync) {
 /// });
 /// assert_eq!(odd, Err(6));
 /// ```
+#[track_caller]
 pub fn try_for_each<S: IntoParts, E: Send>(
     items: S,
     f: impl Fn(S::Item) -> Result<(), E> + Sync,
@@ -189,6 +204,7 @@ pub fn try_for_each<S: IntoParts, E: Send>(
 /// let squares = weald_kernel::fork::map(0..5_u64, |number| number * number);
 /// assert_eq!(squares, [0, 1, 4, 9, 16]);
 /// ```
+#[track_caller]
 pub fn map<S: IntoParts, R: Send>(items: S, f: impl Fn(S::Item) -> R + Sync) -> Vec<R> {
     Grain::auto().map(items, f)
 }
@@ -205,6 +221,7 @@ pub fn map<S: IntoParts, R: Send>(items: S, f: impl Fn(S::Item) -> R + Sync) -> 
 /// let numbers = weald_kernel::fork::try_map(&["1", "x", "y"], |text| text.parse::<u8>().map_err(|_| *text));
 /// assert_eq!(numbers, Err("x"));
 /// ```
+#[track_caller]
 pub fn try_map<S: IntoParts, R: Send, E: Send>(
     items: S,
     f: impl Fn(S::Item) -> Result<R, E> + Sync,
@@ -225,6 +242,7 @@ pub fn try_map<S: IntoParts, R: Send, E: Send>(
 /// let longest = weald_kernel::fork::reduce(&["a", "ccc", "bb"], |text| text.len(), usize::max);
 /// assert_eq!(longest, Some(3));
 /// ```
+#[track_caller]
 pub fn reduce<S: IntoParts, R: Send>(
     items: S,
     map: impl Fn(S::Item) -> R + Sync,
@@ -249,6 +267,7 @@ pub fn reduce<S: IntoParts, R: Send>(
 /// );
 /// assert_eq!(sum, Ok(Some(3)));
 /// ```
+#[track_caller]
 pub fn try_reduce<S: IntoParts, R: Send, E: Send>(
     items: S,
     map: impl Fn(S::Item) -> Result<R, E> + Sync,

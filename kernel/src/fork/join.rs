@@ -15,7 +15,7 @@
 
 use std::{
     mem,
-    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
+    panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind},
 };
 
 use crate::{
@@ -46,6 +46,7 @@ use crate::{
 /// waits (`wait()`, a thread's `join`), its stack is suspended as in any job, and other jobs run meanwhile.
 ///
 /// `g` may run as another job, on another OS thread: it sees neither the caller's thread-locals nor the caller's name.
+/// Reports call it a part of the fork at the line of the outermost call.
 ///
 /// # Panics
 /// With the panic of `f`, else with that of `g`, after both have ended; `g` runs even if `f` panics. Also if
@@ -73,6 +74,7 @@ use crate::{
 /// The deque follows Cilk ("The implementation of the Cilk-5 multithreaded language", 1998); what runs while a
 /// join waits follows "Leapfrogging" (Wagner and Calder, 1993).
 #[inline]
+#[track_caller]
 pub fn join<A, B, F, G>(f: F, g: G) -> (A, B)
 where
     F: FnOnce() -> A + Send,
@@ -82,14 +84,18 @@ where
 {
     match fork_deque::of(context::here()) {
         Some(fork_deque) => join_on(fork_deque, f, g),
-        None => outermost(f, g),
+        None => outermost(Location::caller(), f, g),
     }
 }
 
 #[cold]
 #[inline(never)]
-fn outermost<A, B>(f: impl FnOnce() -> A, g: impl FnOnce() -> B) -> (A, B) {
-    root_fork::with_fork_deque(|fork_deque| join_on(fork_deque, f, g))
+fn outermost<A, B>(
+    site: &'static Location<'static>,
+    f: impl FnOnce() -> A,
+    g: impl FnOnce() -> B,
+) -> (A, B) {
+    root_fork::with_fork_deque(site, |fork_deque| join_on(fork_deque, f, g))
 }
 
 #[inline(always)]

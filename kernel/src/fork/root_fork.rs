@@ -3,6 +3,8 @@
 //! The thread's context names the root fork's deque while the thread's stack runs the root fork. A job that runs
 //! nested on top of it, while it waits, finds none there and begins a root fork of its own.
 
+use std::panic::Location;
+
 use crate::{
     fork::{
         cancel, depth,
@@ -30,23 +32,29 @@ pub(super) struct RootFork<'a> {
     is_stolen: bool,
 }
 
-/// Runs `act` with the fork deque of the calling thread's root fork, which begins here if there is none.
-pub(super) fn with_fork_deque<R>(act: impl FnOnce(&ForkDeque) -> R) -> R {
+/// Runs `act` with the fork deque of the calling thread's root fork, which begins here, because of the call at `site`,
+/// if there is none.
+pub(super) fn with_fork_deque<R>(
+    site: &'static Location<'static>,
+    act: impl FnOnce(&ForkDeque) -> R,
+) -> R {
     let here = context::here();
     match fork_deque::of(here) {
         Some(fork_deque) => act(fork_deque),
         None => current::with_current(|shared| {
-            let root_fork = RootFork::enter(here, shared, None);
+            let root_fork = RootFork::enter(here, shared, site, None);
             act(root_fork.fork_deque)
         }),
     }
 }
 
 impl<'a> RootFork<'a> {
-    /// Begins a root fork in the runtime `shared`, on the calling thread, whose context is `here`.
+    /// Begins a root fork in the runtime `shared`, on the calling thread, whose context is `here`. `site`: the call in
+    /// the user's code.
     pub(super) fn enter(
         here: &'a Context,
         shared: &'a Shared,
+        site: &'static Location<'static>,
         origin: Option<Origin>,
     ) -> RootFork<'a> {
         let fork_deque = match fork_deque::take_spare(here) {
@@ -55,7 +63,7 @@ impl<'a> RootFork<'a> {
         };
         let is_stolen = origin.is_some();
         fork_deque.stack_end.set(depth::end_of_stack());
-        fork_deque.begin(here.job(), origin);
+        fork_deque.begin(here.job(), site, origin);
         if here.is_dropping() || here.is_panicking() {
             fork_deque.shield();
         }

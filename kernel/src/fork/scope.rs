@@ -98,7 +98,7 @@ struct PartsState {
 #[track_caller]
 pub fn scope<'env, R>(body: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> R) -> R {
     let site = Location::caller();
-    root_fork::with_fork_deque(|fork_deque| {
+    root_fork::with_fork_deque(site, |fork_deque| {
         let parts = Arc::new(ScopeParts {
             runtime: fork_deque.shared().id(),
             site,
@@ -210,7 +210,7 @@ impl ScopeParts {
                 parts: self.clone(),
                 counted: true,
             };
-            spawn::on(&shared, async move { runner.run() }, self.site).detach();
+            spawn::forked(&shared, async move { runner.run() }, self.site).detach();
         }
     }
 
@@ -322,7 +322,7 @@ impl PartRunner {
             ancestry: Arc::from([fork_deques::of(shared).number()]),
         };
         lock(&self.parts.inner).at_work.push(job.clone());
-        let _root_fork = RootFork::enter(here, shared, Some(origin));
+        let _root_fork = RootFork::enter(here, shared, self.parts.site, Some(origin));
         self.parts.run(taken);
         lock(&self.parts.inner)
             .at_work

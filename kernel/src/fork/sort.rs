@@ -2,9 +2,9 @@
 //!
 //! The standard library sorts the pieces; this file divides and combines them.
 
-use std::cmp::Ordering;
+use std::{cmp::Ordering, panic::Location};
 
-use crate::fork::{join, merge};
+use crate::fork::{join, merge, root_fork};
 
 /// The standard library sorts slices up to this length as a whole.
 const SMALL: usize = 4096;
@@ -22,6 +22,7 @@ fn grain(len: usize) -> usize {
 /// weald_kernel::fork::sort(&mut numbers);
 /// assert_eq!(numbers, [1, 2, 3]);
 /// ```
+#[track_caller]
 pub fn sort<T: Ord + Send>(items: &mut [T]) {
     sort_by(items, T::cmp);
 }
@@ -34,6 +35,7 @@ pub fn sort<T: Ord + Send>(items: &mut [T]) {
 /// weald_kernel::fork::sort_by_key(&mut words, |word| word.len());
 /// assert_eq!(words, ["a", "d", "bb", "ccc"]);
 /// ```
+#[track_caller]
 pub fn sort_by_key<T: Send, K: Ord>(items: &mut [T], key: impl Fn(&T) -> K + Sync) {
     sort_by(items, |a, b| key(a).cmp(&key(b)));
 }
@@ -49,12 +51,14 @@ pub fn sort_by_key<T: Send, K: Ord>(items: &mut [T], key: impl Fn(&T) -> K + Syn
 /// weald_kernel::fork::sort_by(&mut numbers, |a, b| b.cmp(a));
 /// assert_eq!(numbers, [3, 2, 1]);
 /// ```
+#[track_caller]
 pub fn sort_by<T: Send>(items: &mut [T], compare: impl Fn(&T, &T) -> Ordering + Sync) {
     if items.len() <= SMALL || size_of::<T>() == 0 {
         return items.sort_by(compare);
     }
     let grain = grain(items.len());
-    merge::sort(items, &compare, grain);
+    // The root fork begins here, so that it knows its caller.
+    root_fork::with_fork_deque(Location::caller(), |_| merge::sort(items, &compare, grain));
 }
 
 /// Sorts `items`; equal items may change places. See [`sort_unstable_by`].
@@ -64,6 +68,7 @@ pub fn sort_by<T: Send>(items: &mut [T], compare: impl Fn(&T, &T) -> Ordering + 
 /// weald_kernel::fork::sort_unstable(&mut numbers);
 /// assert_eq!(numbers, [1, 2, 3]);
 /// ```
+#[track_caller]
 pub fn sort_unstable<T: Ord + Send>(items: &mut [T]) {
     sort_unstable_by(items, T::cmp);
 }
@@ -76,6 +81,7 @@ pub fn sort_unstable<T: Ord + Send>(items: &mut [T]) {
 /// weald_kernel::fork::sort_unstable_by_key(&mut numbers, |number| number.abs());
 /// assert_eq!(numbers, [1, 2, -3]);
 /// ```
+#[track_caller]
 pub fn sort_unstable_by_key<T: Send, K: Ord>(items: &mut [T], key: impl Fn(&T) -> K + Sync) {
     sort_unstable_by(items, |a, b| key(a).cmp(&key(b)));
 }
@@ -91,9 +97,17 @@ pub fn sort_unstable_by_key<T: Send, K: Ord>(items: &mut [T], key: impl Fn(&T) -
 /// weald_kernel::fork::sort_unstable_by(&mut numbers, |a, b| b.cmp(a));
 /// assert_eq!(numbers, [3, 2, 1]);
 /// ```
+#[track_caller]
 pub fn sort_unstable_by<T: Send>(items: &mut [T], compare: impl Fn(&T, &T) -> Ordering + Sync) {
     let levels = 2 * items.len().max(1).ilog2();
-    partition_and_sort(items, &compare, grain(items.len()), levels);
+    let grain = grain(items.len());
+    if items.len() <= grain {
+        return items.sort_unstable_by(compare);
+    }
+    // As in `sort_by`.
+    root_fork::with_fork_deque(Location::caller(), |_| {
+        partition_and_sort(items, &compare, grain, levels);
+    });
 }
 
 /// Quicksort down to pieces of `grain` items. At a depth of `levels`, which only bad pivots reach, the standard

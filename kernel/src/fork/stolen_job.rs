@@ -22,7 +22,7 @@ use crate::{
         root_fork::{Origin, RootFork},
         stack_job::{EntryHeader, StolenEntry},
     },
-    job::{self, Spec, runnable::Runnable, transition::Inbox},
+    job::{self, Spec, flag, runnable::Runnable, transition::Inbox},
     report,
     scheduler::{
         stackful::duties,
@@ -31,7 +31,7 @@ use crate::{
             shared::{self, Shared},
         },
     },
-    services::ForkWait,
+    services::{ForkWait, ThreadFork},
     sys::spin_loop,
 };
 
@@ -60,6 +60,8 @@ pub(super) enum Returned {
 struct StolenBody {
     runtime: u16,
     entry: StolenEntry,
+    /// Where the user's code called the fork.
+    site: &'static Location<'static>,
     origin: Origin,
 }
 
@@ -69,7 +71,7 @@ impl StolenBody {
         let Some(shared) = shared::find(self.runtime) else {
             report::impossible("a runtime ended while a job was stolen in it");
         };
-        let _root_fork = RootFork::enter(context::here(), &shared, Some(self.origin));
+        let _root_fork = RootFork::enter(context::here(), &shared, self.site, Some(self.origin));
         self.entry.run();
     }
 }
@@ -96,7 +98,7 @@ pub(super) fn steal_from(
                 root: fork_deque.root_of_forks(),
                 ancestry: Arc::from(ancestry),
             };
-            let (runnable, job) = make_job(shared, entry, origin);
+            let (runnable, job) = make_job(shared, entry, fork_deque.site(), origin);
             (StolenJob { number, job }, runnable)
         },
     )
@@ -105,19 +107,15 @@ pub(super) fn steal_from(
 fn make_job(
     shared: &Shared,
     entry: *mut EntryHeader,
+    site: &'static Location<'static>,
     origin: Origin,
 ) -> (Runnable, JoinHandle<()>) {
-    let site = match origin.root.job() {
-        // SAFETY: the root job is alive: it waits, through its joins, for the stack job that was just stolen.
-        Some(root) => unsafe { root.header() }.extensions.site(),
-        None => Location::caller(),
-    };
     let spec = Spec {
         runtime: shared.id(),
         site,
         inbox: Inbox::None,
         pinned: None,
-        flags: 0,
+        flags: flag::FORKED,
         refs: 1,
     };
     // SAFETY: the caller has just stolen `entry`.
@@ -125,6 +123,7 @@ fn make_job(
     let stolen = StolenBody {
         runtime: shared.id(),
         entry,
+        site,
         origin,
     };
     let runnable = job::new(spec, |_| async move { stolen.run() });

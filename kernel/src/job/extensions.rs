@@ -12,18 +12,19 @@ use std::{
     sync::Arc,
     task::Waker,
     thread::{self, Thread},
+    time::Instant,
 };
 
 use crate::{
-    job::exit_hooks::ExitHooks,
+    job::{exit_hooks::ExitHooks, name::CallbackName},
     report::{self, panic_message},
     sys::{AtomicPtr, Mutex, MutexGuard, Ordering, lock},
 };
 
 /// Marks a word that is still a spawn site. Both kinds of pointee are aligned to more than 1.
 const SITE: usize = 1;
-/// How often [`ExtensionsWord::try_name`] tries the lock, which other threads hold for some instructions only.
-const NAME_TRIES: usize = 100;
+/// How often [`ExtensionsWord::try_with`] tries the lock, which other threads hold for some instructions only.
+const TRIES: usize = 100;
 
 /// A spawn site or a box of extensions.
 pub(crate) struct ExtensionsWord(AtomicPtr<()>);
@@ -31,6 +32,15 @@ pub(crate) struct ExtensionsWord(AtomicPtr<()>);
 struct ExtensionsBox {
     site: &'static Location<'static>,
     extensions: Mutex<Extensions>,
+}
+
+/// A long queue of messages, as its receiver found it.
+#[derive(Clone, Copy)]
+pub(crate) struct Backlog {
+    pub(crate) messages: usize,
+    pub(crate) found: Instant,
+    /// Whether the receiver has passed them over, because it waits for a certain message.
+    pub(crate) unwanted: bool,
 }
 
 /// The extensions of one job.
@@ -56,8 +66,10 @@ pub(crate) struct Extensions {
     pub(crate) pinned: Option<Arc<dyn Any + Send + Sync>>,
     /// The owner of the callbacks that the job starts.
     pub(crate) callbacks: Option<Arc<dyn Any + Send + Sync>>,
-    /// The name of the callback that the job runs, if it runs callbacks.
-    pub(crate) callback: Option<fn() -> &'static str>,
+    /// The callback that the job runs, if it runs callbacks.
+    pub(crate) callback: Option<CallbackName>,
+    /// The long queue of messages that the receiver found last, if it ever found one.
+    pub(crate) backlog: Option<Backlog>,
     /// What to do when the job has ended.
     pub(crate) exit_hooks: ExitHooks,
 }
@@ -86,21 +98,21 @@ impl ExtensionsWord {
             .then(|| lock(&extensions(word).extensions))
     }
 
-    /// Calls `with` with the job's name, if it has one. Gives up if the lock stays taken: the calling thread itself
+    /// Calls `with` with the job's extensions, if it has any. Gives up if the lock stays taken: the calling thread itself
     /// may hold it. Neither blocks nor allocates.
-    pub(crate) fn try_name<R>(&self, with: impl FnOnce(&str) -> R) -> Option<R> {
+    pub(crate) fn try_with<R>(&self, with: impl FnOnce(&Extensions) -> R) -> Option<R> {
         let word = self.0.load(Ordering::Acquire);
         if as_site(word).is_some() {
             return None;
         }
-        let extensions = (0..NAME_TRIES).find_map(|_| {
+        let extensions = (0..TRIES).find_map(|_| {
             let extensions = extensions(word).extensions.try_lock().ok();
             if extensions.is_none() {
                 thread::yield_now();
             }
             extensions
         })?;
-        extensions.name.as_deref().map(with)
+        Some(with(&extensions))
     }
 
     /// The extensions, created now if the job had none.

@@ -53,7 +53,7 @@ use std::{
     sync::Arc,
 };
 
-use weald_sync::reason::Reason;
+use weald_sync::reason::{self, Reason};
 
 pub(crate) use crate::job::body::stage;
 use crate::{
@@ -103,9 +103,13 @@ pub(crate) mod flag {
     /// The job blocks its thread in a join, and the joined job waits.
     pub(super) const JOINS_WAITING: u8 = 1 << 3;
     /// The record of the job shows short runs; see [`crate::scheduler::threads::suspects`].
-    pub(super) const PROVEN: u8 = 1 << 4;
+    pub(super) const PROVEN: u8 = 1 << 6;
     /// The job runs the code of many units, so its runs are no record of its kind. Never changes.
-    pub(crate) const SERVES_MANY: u8 = 1 << 5;
+    pub(crate) const SERVES_MANY: u8 = 1 << 7;
+    /// The job runs parts of a fork, and its site is that of the fork. Never changes.
+    pub(crate) const FORKED: u8 = 1 << 4;
+    /// The panic hook runs for a panic of the job.
+    pub(super) const IN_PANIC_HOOK: u8 = 1 << 5;
 }
 
 /// The bits of [`Header::body`] that say where the job may run; no bit means anywhere. `Header::placement` turns
@@ -337,13 +341,25 @@ impl Header {
             && self.flags.fetch_and(!flag::PERMIT, Ordering::Acquire) & flag::PERMIT != 0
     }
 
-    /// The callback's name if the job runs one, else the name given at spawn.
-    pub(crate) fn name(&self) -> Option<String> {
-        let extensions = self.extensions.lock_existing()?;
-        let callback = extensions
-            .callback
-            .map(|name| format!("callback {}", name()));
-        callback.or_else(|| extensions.name.as_deref().map(str::to_owned))
+    /// Whether the job is a part of a fork.
+    pub(crate) fn is_forked(&self) -> bool {
+        self.flags.load(Ordering::Relaxed) & flag::FORKED != 0
+    }
+
+    /// Notes whether the panic hook runs for a panic of the job. Only the job itself.
+    pub(crate) fn set_in_panic_hook(&self, runs: bool) {
+        // Relaxed: a hint for reports.
+        match runs {
+            true => self.flags.fetch_or(flag::IN_PANIC_HOOK, Ordering::Relaxed),
+            false => self
+                .flags
+                .fetch_and(!flag::IN_PANIC_HOOK, Ordering::Relaxed),
+        };
+    }
+
+    /// Whether the panic hook runs for a panic of the job. A moment old.
+    pub(crate) fn is_in_panic_hook(&self) -> bool {
+        self.flags.load(Ordering::Relaxed) & flag::IN_PANIC_HOOK != 0
     }
 
     /// What the body holds.
@@ -365,6 +381,12 @@ impl Header {
     #[inline(always)]
     pub(crate) fn set_waits_for(&self, what: u64) {
         self.waits_for.store(what, Ordering::Relaxed);
+    }
+
+    /// Adds the line of the wait to what the job waits for, unless it has one. Called by its runner.
+    pub(crate) fn note_site(&self, site: &'static Location<'static>) {
+        let word = self.waits_for.load(Ordering::Relaxed);
+        self.set_waits_for(reason::word_at(word, site));
     }
 
     /// The last [`set_waits_for`](Header::set_waits_for), if it names a reason.

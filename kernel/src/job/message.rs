@@ -93,9 +93,16 @@ unsafe impl<T: Send> Send for MessageChain<T> {}
 // SAFETY: a shared chain gives no access to its values.
 unsafe impl<T: Send> Sync for MessageChain<T> {}
 
-/// How far a scan of a chain has come: the node before the next one to look at.
+/// How far a scan of a chain has come: the node before the next one to look at, and how many it has passed.
 #[derive(Clone, Copy)]
-pub(crate) struct Mark(*mut Link);
+pub(crate) struct Mark(*mut Link, usize);
+
+impl Mark {
+    /// How many messages the scan has passed, because they were not wanted.
+    pub(crate) fn passed(self) -> usize {
+        self.1
+    }
+}
 
 // SAFETY: an address; only a chain follows it.
 unsafe impl Send for Mark {}
@@ -135,13 +142,15 @@ impl MessageLinks {
     }
 
     /// Appends a stack of messages to the ring: the stack's newest node, `newest`, becomes the last.
+    /// Returns the stack's length.
     ///
     /// # Safety
     /// The ring now owns the stack, which may be null; its nodes are of the ring's type.
-    pub(crate) unsafe fn append_stack(&mut self, newest: *mut Link) {
+    pub(crate) unsafe fn append_stack(&mut self, newest: *mut Link) -> usize {
         if newest.is_null() {
-            return;
+            return 0;
         }
+        let mut count = 1;
         // Reverses the stack: `first` walks to the oldest node, while each link is turned to the next newer one.
         let (mut first, mut behind) = (newest, std::ptr::null_mut());
         loop {
@@ -153,6 +162,7 @@ impl MessageLinks {
                 break;
             }
             first = older;
+            count += 1;
         }
         let front = match self.last.is_null() {
             true => first,
@@ -163,6 +173,14 @@ impl MessageLinks {
         }
         set_next(newest, front);
         self.last = newest;
+        count
+    }
+
+    /// How many nodes there are. O(n).
+    pub(crate) fn len(&self) -> usize {
+        let first = (!self.last.is_null()).then(|| next_of(self.last));
+        let next = |node: &*mut Link| (*node != self.last).then(|| next_of(*node));
+        std::iter::successors(first, next).count()
     }
 
     /// Takes the oldest node.
@@ -208,7 +226,7 @@ impl<T> MessageChain<T> {
 
     /// The start of a scan: before the oldest message.
     pub(crate) fn start(&self) -> Mark {
-        Mark(std::ptr::null_mut())
+        Mark(std::ptr::null_mut(), 0)
     }
 
     /// Takes the first message after `mark` for which `wanted` is true, or else moves the mark to the
@@ -234,7 +252,7 @@ impl<T> MessageChain<T> {
                 // SAFETY: the links belong to nodes of `T`.
                 return Some(unsafe { MessageNode::<T>::from_link(link) }.into_value());
             }
-            mark.0 = node;
+            *mark = Mark(node, mark.1 + 1);
             if node == last {
                 return None;
             }
@@ -277,7 +295,9 @@ mod tests {
                 match what {
                     0 => {
                         // SAFETY: the stack was just built from such nodes.
-                        unsafe { chain.links.append_stack(stack(next..next + number)) };
+                        let count =
+                            unsafe { chain.links.append_stack(stack(next..next + number)) };
+                        prop_assert_eq!(count, number as usize);
                         naive.extend(next..next + number);
                         next += number;
                     }
@@ -305,6 +325,7 @@ mod tests {
                     }
                 }
                 prop_assert_eq!(chain.links.is_empty(), naive.is_empty());
+                prop_assert_eq!(chain.links.len(), naive.len());
             }
         }
     }

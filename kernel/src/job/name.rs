@@ -1,13 +1,49 @@
 //! How reports name a job.
 
-use crate::{job::Header, report::JobName};
+use std::panic::Location;
+
+use crate::{
+    job::{Header, extensions::Extensions},
+    report::JobName,
+};
+
+/// A callback as reports name it.
+#[derive(Clone, Copy)]
+pub(crate) struct CallbackName {
+    /// The type of its closure.
+    pub(crate) type_name: fn() -> &'static str,
+    /// Where it was started.
+    pub(crate) site: &'static Location<'static>,
+}
+
+/// How reports name a job that runs parts of a fork.
+const PART_OF_A_FORK: &str = "part of a fork";
 
 impl JobName {
     pub(crate) fn of(job: &Header) -> JobName {
+        let extensions = job.extensions.lock_existing();
+        JobName::with(job, extensions.as_deref())
+    }
+
+    /// As [`of`](JobName::of), for a caller that may hold the lock of the extensions: without it, the name is missing.
+    pub(crate) fn try_of(job: &Header) -> JobName {
+        let named = |extensions: &Extensions| JobName::with(job, Some(extensions));
+        let named = job.extensions.try_with(named);
+        named.unwrap_or_else(|| JobName::with(job, None))
+    }
+
+    fn with(job: &Header, extensions: Option<&Extensions>) -> JobName {
+        let callback = extensions.and_then(|extensions| extensions.callback);
+        let given =
+            || extensions.and_then(|extensions| extensions.name.as_deref().map(str::to_owned));
         JobName {
-            name: job.name(),
+            name: match callback {
+                Some(callback) => Some(format!("callback {}", (callback.type_name)())),
+                None if job.is_forked() => Some(PART_OF_A_FORK.to_owned()),
+                None => given(),
+            },
             type_name: job.type_name(),
-            site: job.extensions.site(),
+            site: callback.map_or_else(|| job.extensions.site(), |callback| callback.site),
             waits_for: job.waits_for(),
         }
     }

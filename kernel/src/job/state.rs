@@ -308,6 +308,11 @@ impl State {
         Word(self.0.load(Ordering::Relaxed)).has(PARKED | BLOCKED)
     }
 
+    /// Whether the job waits for messages, among other things. A moment old.
+    pub(crate) fn is_listening(&self) -> bool {
+        Word(self.0.load(Ordering::Relaxed)).has(LISTENING)
+    }
+
     /// Whether the output is in place; if so, acquires it.
     pub(crate) fn is_done(&self) -> bool {
         Word(self.0.load(Ordering::Acquire)).has(DONE)

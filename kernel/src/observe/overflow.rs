@@ -14,7 +14,11 @@ use std::{
 };
 
 use crate::{
-    scheduler::{stackful::stack_context::StackKind, workers::context},
+    job::Header,
+    scheduler::{
+        stackful::stack_context::StackKind,
+        workers::context::{self, Context},
+    },
     stack::PAGE,
 };
 
@@ -73,26 +77,49 @@ fn print_overflow() {
     let stack_context = unsafe { &*cx.stack_context() };
     let size = stack_context.stack().size();
     let _cut = write!(line, "\nweald: the stack of {} KiB overflowed", size >> 10);
-    // A stolen job has no name. The job that forked it waits for it, and so is alive.
-    let forked_by = cx.thread_fork().and_then(|fork| fork.root_job());
-    if let Some(job) = forked_by.or(cx.job()) {
-        let forked = match cx.job() == Some(job) {
-            true => "",
-            false => "a job forked by ",
-        };
-        // SAFETY: the thread runs the job, or a stolen job that this job waits for: it is alive.
-        let header = unsafe { job.header() };
-        let _cut = match header
-            .extensions
-            .try_name(|name| write!(line, " in {forked}`{name}`"))
-        {
-            Some(written) => written,
-            None => write!(line, " in {forked}an unnamed job"),
-        };
-        let _cut = write!(line, ", spawned at {}", header.extensions.site());
-    }
+    let _cut = write_unit(&mut line, cx);
     let _cut = line.write_str(advice(stack_context.kind));
     line.print();
+}
+
+/// Names what the thread runs: its job; in a part of a fork the fork, and the job that forked.
+fn write_unit(line: &mut MessageLine, cx: &Context) -> fmt::Result {
+    let fork = cx.thread_fork();
+    // SAFETY: the thread runs the job, which is alive.
+    let job = cx.job().map(|job| unsafe { job.header() });
+    let Some(job) = job.filter(|job| !job.is_forked()) else {
+        let Some(fork) = fork else { return Ok(()) };
+        write!(line, " in a part of the fork at {}", fork.site())?;
+        // SAFETY: the job waits for what it forked, and so is alive.
+        let forked_by = fork.root_job().map(|job| unsafe { job.header() });
+        let Some(forked_by) = forked_by else {
+            return Ok(());
+        };
+        line.write_str(", forked by ")?;
+        return write_job(line, forked_by);
+    };
+    line.write_str(" in ")?;
+    write_job(line, job)
+}
+
+fn write_job(line: &mut MessageLine, job: &Header) -> fmt::Result {
+    let named = job.extensions.try_with(|extensions| {
+        if let Some(callback) = extensions.callback {
+            let type_name = (callback.type_name)();
+            let written = write!(line, "`callback {type_name}`, spawned at {}", callback.site);
+            return Some(written);
+        }
+        let name = extensions.name.as_deref()?;
+        Some(write!(
+            line,
+            "`{name}`, spawned at {}",
+            job.extensions.site()
+        ))
+    });
+    match named.flatten() {
+        Some(written) => written,
+        None => write!(line, "an unnamed job, spawned at {}", job.extensions.site()),
+    }
 }
 
 /// What the user can do about the overflow.

@@ -62,6 +62,13 @@ impl Builder {
         self
     }
 
+    /// From how many messages on a mailbox is reported, at least 1,024: once for each job, when its receiver finds so
+    /// many at once. See [`Runtime::long_mailboxes`]. Default: 100,000.
+    pub fn mailbox_mark(mut self, messages: usize) -> Builder {
+        self.config.mailbox_mark = messages;
+        self
+    }
+
     /// How many threads may exist beyond one per worker: spare threads, and detached threads that block or compute
     /// for too long. Threads that a job holds in [`wait()`](crate::Wait::wait) do not count. Default: 512.
     pub fn spare_threads(mut self, bound: usize) -> Builder {

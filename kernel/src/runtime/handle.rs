@@ -7,11 +7,12 @@ use std::{
 };
 
 use crate::{
+    api::mailbox::LongMailbox,
     api::sync_hooks,
     memory,
     observe::{
         metrics::Metrics,
-        overflow,
+        overflow, panics,
         waits::{self, Waits},
     },
     report,
@@ -117,6 +118,13 @@ impl Runtime {
         Metrics::of(&self.shared)
     }
 
+    /// The mailboxes whose receivers, when they last looked, found at least
+    /// [`mailbox_mark`](crate::Builder::mailbox_mark) messages, the longest first; without those whose receivers wait
+    /// for the next message. Looks at every live job.
+    pub fn long_mailboxes(&self) -> Vec<LongMailbox> {
+        LongMailbox::among(&self.shared)
+    }
+
     /// Returns memory that no job, message or timer uses to the system. Without this call the runtime keeps freed
     /// memory for reuse.
     ///
@@ -181,6 +189,7 @@ pub(crate) fn new_shared(
 ) -> Result<(Arc<Shared>, Vec<Handoff>), BuildError> {
     sync_hooks::install();
     overflow::install();
+    panics::install();
     Shared::new(config, clock).map_err(|_| BuildError::TooManyRuntimes)
 }
 

@@ -18,6 +18,7 @@ pub struct Loop<F>(F);
 
 impl<F: FnMut() -> Option<Then> + Send + 'static> Loop<F> {
     /// Starts the loop, as a task of its own; its first step is ready now.
+    #[track_caller]
     pub fn start(self) -> Handle {
         let mut task = Task {
             base: self.0,

@@ -7,11 +7,11 @@
 
 use std::{
     collections::VecDeque,
-    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
+    panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind},
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use weald_kernel::callback::{Next, Owner, When, rounds};
+use weald_kernel::callback::{Next, Owner, When, rounds_from};
 
 use super::{Itself, Run, isolated::Isolated};
 
@@ -26,7 +26,11 @@ pub(super) enum ThreadEvent<M> {
 }
 
 /// A callback thread; see the head of this file.
-pub(super) struct Thread<M>(Mutex<State<M>>);
+pub(super) struct Thread<M> {
+    state: Mutex<State<M>>,
+    /// Where the user's code started the thread, for reports.
+    site: &'static Location<'static>,
+}
 
 struct State<M> {
     events: VecDeque<Isolated<ThreadEvent<M>>>,
@@ -36,17 +40,21 @@ struct State<M> {
 }
 
 impl<M> Thread<M> {
-    pub(super) fn new() -> Thread<M> {
-        Thread(Mutex::new(State {
+    pub(super) fn new(site: &'static Location<'static>) -> Thread<M> {
+        let state = State {
             events: VecDeque::new(),
             handler: None,
             is_running: false,
             has_crashed: false,
-        }))
+        };
+        Thread {
+            state: Mutex::new(state),
+            site,
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, State<M>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn has_crashed(&self) -> bool {
@@ -102,7 +110,8 @@ pub(super) fn push<M: Send + 'static>(
         return;
     }
     drop(state);
-    rounds(owner, When::Ready, move || round(&itself)).detach();
+    let site = itself.thread.site;
+    rounds_from(site, owner, When::Ready, move || round(&itself)).detach();
 }
 
 /// Handles one event.

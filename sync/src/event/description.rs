@@ -30,12 +30,13 @@ pub trait Event {
     fn conclude(outcome: <Self::Branch as Branch>::Output) -> Self::Output;
 
     /// Performs the event.
+    #[track_caller]
     fn sync(self) -> Syncing<Self>
     where
         Self: Sized,
     {
         Syncing {
-            waiting: Waiting::new(self.open()),
+            waiting: Waiting::here(self.open()),
         }
     }
 

@@ -4,6 +4,7 @@
 
 use std::{
     future::Future,
+    panic::Location,
     pin::Pin,
     task::{Context, Poll},
 };
@@ -25,6 +26,8 @@ pub struct Waiting<B: Branch> {
     /// Created by the first poll that does not end the wait.
     claim: Option<Claim>,
     stage: Stage,
+    /// The line of the wait, if the call that created it knows it.
+    site: Option<&'static Location<'static>>,
     branch: B,
 }
 
@@ -39,6 +42,7 @@ enum Stage {
 pub(super) struct Parts<'a, B> {
     claim: &'a mut Option<Claim>,
     stage: &'a mut Stage,
+    site: Option<&'static Location<'static>>,
     branch: Pin<&'a mut B>,
 }
 
@@ -46,11 +50,35 @@ impl<B: Branch> Waiting<B> {
     /// A wait for an opened event.
     #[inline(always)]
     pub fn new(branch: B) -> Waiting<B> {
+        Waiting::at(branch, None)
+    }
+
+    /// As [`new`](Waiting::new), at the caller's line, which reports name.
+    #[inline(always)]
+    #[track_caller]
+    pub(crate) fn here(branch: B) -> Waiting<B> {
+        Waiting::at(branch, Some(Location::caller()))
+    }
+
+    /// As [`new`](Waiting::new), at this line, if it is known.
+    #[inline(always)]
+    pub(crate) fn at(branch: B, site: Option<&'static Location<'static>>) -> Waiting<B> {
         Waiting {
             claim: None,
             stage: Stage::Fresh,
+            site,
             branch,
         }
+    }
+
+    /// The same wait without a line: its caller is not the user's code.
+    pub(crate) fn without_site(self) -> Waiting<B> {
+        Waiting::at(self.into_branch(), None)
+    }
+
+    /// The line of the wait, if it is known.
+    pub(crate) fn site(&self) -> Option<&'static Location<'static>> {
+        self.site
     }
 
     #[inline(always)]
@@ -60,6 +88,7 @@ impl<B: Branch> Waiting<B> {
         Parts {
             claim: &mut this.claim,
             stage: &mut this.stage,
+            site: this.site,
             // SAFETY: *pinned*.
             branch: unsafe { Pin::new_unchecked(&mut this.branch) },
         }
@@ -183,7 +212,7 @@ impl<B: Branch> Parts<'_, B> {
         if let Some(winner) = created(self.claim).winner() {
             return Poll::Ready(self.finish(winner));
         }
-        hooks().note(self.branch.reason());
+        hooks().note(self.branch.reason().at(self.site));
         Poll::Pending
     }
 

@@ -3,6 +3,7 @@
 
 use std::{
     future::Future,
+    panic::Location,
     pin::Pin,
     sync::OnceLock,
     task::{Context, Poll, Waker},
@@ -30,6 +31,11 @@ pub trait Hooks: Sync {
 
     /// Notes what the calling unit waits for.
     fn note(&self, reason: Reason);
+
+    /// Notes the line at which the calling unit waits, unless the noted reason has one.
+    fn note_site(&self, site: &'static Location<'static>) {
+        let _unused = site;
+    }
 
     /// The unit's budget is used up: arranges that the unit, which polls with `waker`, is polled again after
     /// others had their turn.

@@ -1,4 +1,4 @@
-//! What a unit waits for, in one word: the kind, the object, and the object's name.
+//! What a unit waits for, in one word: the kind, the object, the object's name, and the line of the wait.
 //!
 //! The word holds only numbers, so a reader on another thread follows no pointer: the object may be gone by
 //! then.
@@ -6,8 +6,11 @@
 use std::{
     collections::HashMap,
     fmt,
+    panic::Location,
     sync::{Mutex, OnceLock, PoisonError},
 };
+
+use super::sites;
 
 /// The kinds of waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -182,6 +185,8 @@ pub struct Reason {
     pub name: Name,
     /// The object's address: it distinguishes objects that exist at the same time. Zero: unspecified.
     pub object: usize,
+    /// The line of the wait in the user's code, if it is known.
+    pub site: Option<&'static Location<'static>>,
 }
 
 impl Reason {
@@ -191,6 +196,7 @@ impl Reason {
             kind,
             name: Name::NONE,
             object: std::ptr::from_ref(object).cast::<()>().addr(),
+            site: None,
         }
     }
 
@@ -200,6 +206,7 @@ impl Reason {
             kind,
             name: Name::NONE,
             object: 0,
+            site: None,
         }
     }
 
@@ -209,30 +216,62 @@ impl Reason {
         Reason { name, ..self }
     }
 
-    /// The reason in one word, which is not zero: kind in 6 bits, name in 14, object in 44. Addresses end below
-    /// 2^47 and objects are aligned to eight. (The address of an object that is not is rounded down to eight.)
+    /// The same, at a line of the user's code.
+    #[must_use]
+    pub const fn at(self, site: Option<&'static Location<'static>>) -> Reason {
+        Reason { site, ..self }
+    }
+
+    /// The reason in one word, without its site, which [`word_at`] adds. It is not zero: kind in 5 bits, name in 15,
+    /// object in 44. Addresses end below 2^47 and objects are aligned to eight. (The address of an object that is not
+    /// is rounded down to eight.)
     pub const fn to_word(self) -> u64 {
-        let object = (self.object as u64 >> 3) & ((1 << 44) - 1);
-        (self.kind as u64) << 58 | (self.name.0 as u64) << 44 | object
+        let object = (self.object as u64 >> 3) & ((1 << OBJECT_BITS) - 1);
+        (self.kind as u64) << KIND_SHIFT | (self.name.0 as u64) << OBJECT_BITS | object
     }
 
     /// The reason that became `word`; none for zero.
     pub fn of_word(word: u64) -> Option<Reason> {
-        let kind = usize::try_from(word >> 58).ok()?.checked_sub(1)?;
-        let name = (word >> 44) & ((1 << Name::BITS) - 1);
+        let kind = usize::try_from(word >> KIND_SHIFT).ok()?.checked_sub(1)?;
+        let (name, site) = sites::name_and_site(number_of(word));
         Some(Reason {
             kind: *KINDS.get(kind)?,
-            name: Name(u16::try_from(name).ok()?),
-            object: usize::try_from((word & ((1 << 44) - 1)) << 3).ok()?,
+            name: Name(name),
+            object: usize::try_from((word & ((1 << OBJECT_BITS) - 1)) << 3).ok()?,
+            site,
         })
     }
+}
+
+const OBJECT_BITS: u32 = 44;
+const KIND_SHIFT: u32 = 59;
+
+/// The number of a name, or of a name and a site.
+fn number_of(word: u64) -> u16 {
+    let number = (word >> OBJECT_BITS) & ((1 << (KIND_SHIFT - OBJECT_BITS)) - 1);
+    u16::try_from(number).expect("it has 15 bits")
+}
+
+/// The word of a reason, with the line of the wait. Zero, and a word that has a site, stay as they are. Called when a
+/// unit must wait: it costs a look into a small cache of the thread.
+pub fn word_at(word: u64, site: &'static Location<'static>) -> u64 {
+    let number = number_of(word);
+    if word == 0 || sites::is_site(number) {
+        return word;
+    }
+    let with_site = sites::number(number, site);
+    word & !(u64::from(u16::MAX >> 1) << OBJECT_BITS) | u64::from(with_site) << OBJECT_BITS
 }
 
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.name.text() {
-            Some(name) => write!(f, "{} (`{name}`)", self.kind),
-            None => self.kind.fmt(f),
+            Some(name) => write!(f, "{} (`{name}`)", self.kind)?,
+            None => self.kind.fmt(f)?,
+        }
+        match self.site {
+            Some(site) => write!(f, " at {site}"),
+            None => Ok(()),
         }
     }
 }
@@ -258,6 +297,27 @@ mod tests {
         }
         assert_eq!(Reason::of_word(0), None);
         assert_eq!(Reason::of_word(u64::MAX), None);
+    }
+
+    #[test]
+    fn a_word_keeps_the_name_and_the_line_of_the_wait() {
+        let object = 7_u64;
+        let (here, there) = (Location::caller(), line());
+        for name in [Name::NONE, Name::new("one")] {
+            let reason = Reason::new(Kind::Future, &object).named(name);
+            for site in [here, there, here] {
+                let word = word_at(reason.to_word(), site);
+                assert_eq!(Reason::of_word(word), Some(reason.at(Some(site))));
+                // The first line stays.
+                assert_eq!(word_at(word, there), word);
+            }
+        }
+        assert_eq!(word_at(0, here), 0);
+    }
+
+    #[track_caller]
+    fn line() -> &'static Location<'static> {
+        Location::caller()
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Waiting with the stack: the entry for code that is not async.
 
-use std::{future::Future, pin::pin};
+use std::{future::Future, panic::Location, pin::pin};
 
 use super::hooks::hooks;
 
@@ -20,10 +20,18 @@ pub trait Wait: IntoFuture + Sized {
     /// # Panics
     /// If the future panics. In a unit that is cancelled meanwhile the call does not return: the unit's
     /// stack is unwound.
+    #[track_caller]
     fn wait(self) -> Self::Output {
+        let site = Location::caller();
         let mut future = pin!(self.into_future());
         let mut output = None;
-        hooks().wait(&mut |cx| future.as_mut().poll(cx).map(|value| output = Some(value)));
+        hooks().wait(&mut |cx| {
+            let polled = future.as_mut().poll(cx).map(|value| output = Some(value));
+            if polled.is_pending() {
+                hooks().note_site(site);
+            }
+            polled
+        });
         output.expect("the wait ended because the output is there")
     }
 }

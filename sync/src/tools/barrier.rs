@@ -95,8 +95,9 @@ impl Barrier {
 
     /// Waits until all have arrived. An event. Cancel-safe: a wait that is dropped before the last arrival
     /// withdraws its own; after that, dropping it makes no difference.
+    #[track_caller]
     pub fn wait(&self) -> Waiting<Arrive<'_>> {
-        Waiting::new(Arrive {
+        Waiting::here(Arrive {
             barrier: self,
             node: OfferNode::with_slot(()),
         })

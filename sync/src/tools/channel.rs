@@ -13,7 +13,7 @@ mod receive;
 mod send;
 mod state;
 
-use std::{fmt, num::NonZeroU32, sync::Arc, time::Duration, time::Instant};
+use std::{fmt, num::NonZeroU32, panic::Location, sync::Arc, time::Duration, time::Instant};
 
 pub use error::{Closed, SendError, TryReceiveError, TrySendError};
 pub use receive::Receive;
@@ -89,8 +89,9 @@ impl<T> Sender<T> {
     /// # Errors
     /// [`SendError`] with the value, if the channel is closed.
     #[inline]
+    #[track_caller]
     pub fn send(&self, value: T) -> Waiting<Send<'_, T>> {
-        Waiting::new(Send::new(&self.channel, value))
+        Waiting::here(Send::new(&self.channel, value))
     }
 
     /// Sends `value` if there is room now (in a rendezvous channel: if a receiver waits).
@@ -102,6 +103,7 @@ impl<T> Sender<T> {
     }
 
     /// [`Sender::send`] with a time limit; see [`Timed`].
+    #[track_caller]
     pub fn send_within(&self, duration: Duration, value: T) -> Timed<Send<'_, T>> {
         self.send(value).within(duration)
     }
@@ -149,8 +151,9 @@ impl<T> Receiver<T> {
     /// # Errors
     /// [`Closed`] if the channel is closed and empty.
     #[inline]
+    #[track_caller]
     pub fn receive(&self) -> Waiting<Receive<'_, T>> {
-        Waiting::new(Receive::new(&self.channel))
+        Waiting::here(Receive::new(&self.channel))
     }
 
     /// Receives the oldest value, if there is one now (in a rendezvous channel: if a sender waits).
@@ -162,11 +165,13 @@ impl<T> Receiver<T> {
     }
 
     /// [`Receiver::receive`] with a time limit; see [`Timed`].
+    #[track_caller]
     pub fn receive_within(&self, duration: Duration) -> Timed<Receive<'_, T>> {
         self.receive().within(duration)
     }
 
     /// [`Receiver::receive`] until a point in time; see [`Timed`].
+    #[track_caller]
     pub fn receive_until(&self, deadline: Instant) -> Timed<Receive<'_, T>> {
         self.receive().until(deadline)
     }
@@ -207,8 +212,13 @@ impl<T> Receiver<T> {
     }
 
     /// The values, as they come, until the channel is closed and empty. Waits with the stack.
+    #[track_caller]
     pub fn iter(&self) -> impl Iterator<Item = T> {
-        std::iter::from_fn(|| self.receive().wait().ok())
+        let site = Location::caller();
+        std::iter::from_fn(move || {
+            let receive = Waiting::at(Receive::new(&self.channel), Some(site));
+            receive.wait().ok()
+        })
     }
 }
 

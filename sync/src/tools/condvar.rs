@@ -113,9 +113,9 @@ impl Condvar {
     /// Releases the mutex, waits for a notification, and locks the mutex again.
     pub async fn wait<'a, T: ?Sized>(&self, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
         let mutex = guard.mutex();
-        let notice = self.notified(guard).await;
+        let notice = self.notified(guard).without_site().await;
         let relay = Relay::new(self, notice);
-        let guard = mutex.lock().await;
+        let guard = mutex.lock().without_site().await;
         relay.has_arrived();
         guard
     }
@@ -139,8 +139,8 @@ impl Condvar {
         duration: Duration,
     ) -> (MutexGuard<'a, T>, WaitTimeoutResult) {
         let mutex = guard.mutex();
-        let noticed = self.notified(guard).within(duration).await;
-        self.lock_again(mutex.lock(), noticed).await
+        let noticed = self.notified(guard).without_site().within(duration).await;
+        self.lock_again(mutex.lock().without_site(), noticed).await
     }
 
     /// As [`Condvar::wait`], but waits for a notification at most until `deadline`.
@@ -150,8 +150,8 @@ impl Condvar {
         deadline: Instant,
     ) -> (MutexGuard<'a, T>, WaitTimeoutResult) {
         let mutex = guard.mutex();
-        let noticed = self.notified(guard).until(deadline).await;
-        self.lock_again(mutex.lock(), noticed).await
+        let noticed = self.notified(guard).without_site().until(deadline).await;
+        self.lock_again(mutex.lock().without_site(), noticed).await
     }
 
     /// Waits as long as `condition` is true, at most for `duration`. If the wait timed out, the condition was
@@ -193,12 +193,13 @@ impl Condvar {
 
     /// Releases the mutex when the wait begins, and waits for a notification; does not lock the mutex again. An
     /// event: a choice that another event ends also drops the guard, if it did not do so before.
+    #[track_caller]
     pub fn notified<'a, T: ?Sized>(&'a self, guard: MutexGuard<'a, T>) -> Waiting<Notified<'a, T>> {
         let waiter = CondvarWaiter {
             round: 0,
             notice: Notice::All,
         };
-        Waiting::new(Notified {
+        Waiting::here(Notified {
             condvar: self,
             guard: Some(guard),
             node: OfferNode::with_slot(waiter),

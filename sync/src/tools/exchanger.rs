@@ -62,8 +62,9 @@ impl<T> Exchanger<T> {
     /// Waits for a partner, and swaps values with it. An event. Cancel-safe in this sense: if the wait is dropped
     /// before a partner came, its value is dropped with it. If a partner came, the exchange has happened, and
     /// the partner's value is dropped with the wait.
+    #[track_caller]
     pub fn exchange(&self, value: T) -> Waiting<Exchange<'_, T>> {
-        Waiting::new(Exchange {
+        Waiting::here(Exchange {
             exchanger: self,
             node: OfferNode::with_slot(Some(value)),
         })

@@ -80,8 +80,9 @@ impl<T> IVar<T> {
 
     /// Waits until the ivar is written. An event. Cancel-safe.
     #[inline]
+    #[track_caller]
     pub fn get(&self) -> Waiting<Get<'_, T>> {
-        Waiting::new(Get {
+        Waiting::here(Get {
             ivar: self,
             node: OfferNode::with_slot(()),
         })

@@ -92,8 +92,9 @@ impl<T: ?Sized> Mutex<T> {
     /// Waits until the mutex is free, and takes it. An event. Cancel-safe: a wait that is dropped leaves the
     /// mutex to the next waiter.
     #[inline]
+    #[track_caller]
     pub fn lock(&self) -> Waiting<Lock<'_, T>> {
-        Waiting::new(Lock {
+        Waiting::here(Lock {
             mutex: self,
             node: OfferNode::with_slot(None),
         })

@@ -70,8 +70,9 @@ impl<T> MVar<T> {
 
     /// Waits until the mvar is empty, and puts the value there. An event. Cancel-safe in this sense: if the wait
     /// is dropped before it is woken, the value was not put, and is dropped with the wait.
+    #[track_caller]
     pub fn put(&self, value: T) -> Waiting<Put<'_, T>> {
-        Waiting::new(Put {
+        Waiting::here(Put {
             mvar: self,
             node: OfferNode::with_slot(Some(value)),
         })
@@ -94,6 +95,7 @@ impl<T> MVar<T> {
 
     /// Waits until the mvar is full, and takes the value. An event. Cancel-safe: a value that was handed to a
     /// wait that is dropped goes to the next waiter, or back.
+    #[track_caller]
     pub fn take(&self) -> Waiting<Take<'_, T>> {
         self.want(Mode::Take, None)
     }
@@ -109,12 +111,14 @@ impl<T> MVar<T> {
     /// Waits until the mvar is full, replaces the value, and yields the old one. An event. Cancel-safe in this
     /// sense: if the wait is dropped before it is woken, nothing has happened, and the new value is dropped with
     /// it; after that both values are there, the new one first.
+    #[track_caller]
     pub fn swap(&self, value: T) -> Waiting<Take<'_, T>> {
         self.want(Mode::Swap, Some(value))
     }
 
+    #[track_caller]
     fn want(&self, mode: Mode<T>, value: Option<T>) -> Waiting<Take<'_, T>> {
-        Waiting::new(Take {
+        Waiting::here(Take {
             mvar: self,
             mode,
             node: OfferNode::with_slot(MVarWaiter { mode, value }),
@@ -156,6 +160,7 @@ impl<T> MVar<T> {
 
 impl<T: Clone> MVar<T> {
     /// Waits until the mvar is full, and yields a copy of the value, which stays. An event. Cancel-safe.
+    #[track_caller]
     pub fn read(&self) -> Waiting<Take<'_, T>> {
         self.want(Mode::Read(T::clone), None)
     }

@@ -91,8 +91,9 @@ impl<T> Sender<T> {
     }
 
     /// Waits until the receiver is gone, or closed. An event. Cancel-safe.
+    #[track_caller]
     pub fn closed(&mut self) -> Waiting<Refused<'_, T>> {
-        Waiting::new(Refused {
+        Waiting::here(Refused {
             shared: &self.shared,
             node: OfferNode::with_slot(()),
         })
@@ -109,8 +110,9 @@ impl<T> Receiver<T> {
     ///
     /// # Errors
     /// [`Closed`] if the sender is gone without sending, or the value was already received.
+    #[track_caller]
     pub fn receive(&mut self) -> Waiting<Receive<'_, T>> {
-        Waiting::new(Receive {
+        Waiting::here(Receive {
             shared: &self.shared,
             node: OfferNode::with_slot(()),
         })

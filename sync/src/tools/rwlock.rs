@@ -99,15 +99,17 @@ impl<T: ?Sized> RwLock<T> {
     /// Waits until no unit writes, and no earlier writer waits. An event. Cancel-safe: a wait that is dropped
     /// leaves its turn to those behind it.
     #[inline]
+    #[track_caller]
     pub fn read(&self) -> Waiting<Read<'_, T>> {
-        Waiting::new(Read(RwLockWait::new(self, Access::Read)))
+        Waiting::here(Read(RwLockWait::new(self, Access::Read)))
     }
 
     /// Waits until no unit reads or writes, and no earlier waiter is left. An event. Cancel-safe as
     /// [`RwLock::read`].
     #[inline]
+    #[track_caller]
     pub fn write(&self) -> Waiting<Write<'_, T>> {
-        Waiting::new(Write(RwLockWait::new(self, Access::Write)))
+        Waiting::here(Write(RwLockWait::new(self, Access::Write)))
     }
 
     /// Takes the right to read if no unit writes and none waits.

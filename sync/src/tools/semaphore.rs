@@ -89,6 +89,7 @@ impl Semaphore {
     /// # Errors
     /// [`Closed`] if the semaphore is closed, before or during the wait.
     #[inline]
+    #[track_caller]
     pub fn acquire(&self) -> Waiting<Acquire<'_>> {
         self.acquire_many(1)
     }
@@ -98,12 +99,13 @@ impl Semaphore {
     /// # Errors
     /// [`Closed`] if the semaphore is closed, before or during the wait.
     #[inline]
+    #[track_caller]
     pub fn acquire_many(&self, count: u32) -> Waiting<Acquire<'_>> {
         let want = SemaphoreWaiter {
             count,
             granted: false,
         };
-        Waiting::new(Acquire {
+        Waiting::here(Acquire {
             semaphore: self,
             count,
             node: OfferNode::with_slot(want),

@@ -87,8 +87,9 @@ impl WaitGroup {
 
     /// Waits until there is no member. The wait ends with the last member, even if others come right after
     /// that. An event. Cancel-safe.
+    #[track_caller]
     pub fn wait(&self) -> Waiting<AllEnded<'_>> {
-        Waiting::new(AllEnded {
+        Waiting::here(AllEnded {
             shared: &self.shared,
             node: OfferNode::with_slot(()),
         })

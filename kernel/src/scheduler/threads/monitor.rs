@@ -6,7 +6,7 @@
 //!    queue, due timers, reports of the reactor) to the injector, where the other worker finds it.
 //! 2. After `stuck_after`, if the thread really ran or was blocked that long, and did not just wait for a core
 //!    ([`retake`]): revokes the lease, hands the worker to a spare thread, and reports the job each time, unless it
-//!    forks.
+//!    computes in a fork.
 //!
 //! Retaking a worker, in order: [`revoke`] locks the core as a foreign thread, checks that the run word still names
 //! the stuck run, adds the thread to the detached ones, clears the run word, and moves to the next lease. Then
@@ -145,7 +145,11 @@ fn look_at_detached(shared: &Arc<Shared>) {
             shared.counters.detached.fetch_add(1, Ordering::Relaxed);
             shared.suspects.note_offence(job, now);
         }
-        report::stuck(&JobName::of(job), overdue.held);
+        let name = JobName::of(job);
+        match job.is_in_panic_hook() {
+            true => report::panic_hook_runs(&name, overdue.held),
+            false => report::stuck(&name, overdue.held),
+        }
     }
     shared.suspects.expire(now);
 }

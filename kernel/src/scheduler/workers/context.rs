@@ -14,6 +14,7 @@ pub(crate) use crate::scheduler::workers::context::nested_run::OuterRun;
 use std::{
     arch::asm,
     cell::Cell,
+    panic::Location,
     ptr::{self, NonNull},
     sync::Arc,
     task::Waker,
@@ -22,7 +23,7 @@ use std::{
 
 use crate::scheduler::workers::context::nested_run::OuterRuns;
 use weald_sync::{
-    reason::Reason,
+    reason::{self, Reason},
     unit::{self, Unit},
 };
 
@@ -422,7 +423,19 @@ pub(crate) fn note_wait(what: Reason) {
     with(|cx| {
         if let Some(job) = cx.job() {
             // SAFETY: the thread that runs a job keeps it alive.
-            unsafe { job.header() }.set_waits_for(what.to_word());
+            let header = unsafe { job.header() };
+            let word = what.to_word();
+            header.set_waits_for(what.site.map_or(word, |site| reason::word_at(word, site)));
+        }
+    });
+}
+
+/// Adds the line of the wait to what the running job waits for, unless it has one.
+pub(crate) fn note_site(site: &'static Location<'static>) {
+    with(|cx| {
+        if let Some(job) = cx.job() {
+            // SAFETY: as above.
+            unsafe { job.header() }.note_site(site);
         }
     });
 }

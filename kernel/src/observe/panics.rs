@@ -1,0 +1,91 @@
+//! The panic hook: says which unit panicked, and notes for the monitor that a hook runs.
+//!
+//! The standard library's hook names the OS thread, which runs any number of units. The first runtime wraps the hook
+//! that it finds: the wrapper calls it, and then writes the unit's name below. It does so only if it has found the
+//! standard library's hook. A hook of the user's own decides what is printed, and may ask for [`current_name`].
+
+use std::{
+    io::{self, Write},
+    panic, ptr,
+    sync::atomic::{AtomicBool, Ordering},
+    thread,
+};
+
+use crate::{
+    job::{Header, JobRef},
+    report::JobName,
+    scheduler::workers::context,
+};
+
+/// The name and the site of the running unit: a job, a process, a thread, a callback, or a part of a fork. None outside
+/// of units. Never panics, blocks only for an allocation, and so may be called in a panic hook.
+///
+/// A panic in a unit is printed by the hook of the program, which knows only the OS thread. The standard library's hook
+/// is wrapped when the first runtime starts, so that a line with this name follows. A hook of your own is left as it
+/// is, and can print the name itself:
+///
+/// ```
+/// std::panic::set_hook(Box::new(|info| match weald_kernel::current_name() {
+///     Some(name) => eprintln!("{name}: {info}"),
+///     None => eprintln!("{info}"),
+/// }));
+///
+/// assert!(weald_kernel::current_name().is_none());
+/// # let runtime = weald_kernel::Runtime::builder().workers(1).build().unwrap();
+/// # runtime.block_on(async {
+/// let reader = weald_kernel::Spawn::new().name("reader");
+/// let name = reader.spawn(async { weald_kernel::current_name() }).await;
+/// assert_eq!(name?.unwrap().name.as_deref(), Some("reader"));
+/// # Ok::<(), weald_kernel::JoinError>(())
+/// # }).unwrap();
+/// ```
+pub fn current_name() -> Option<JobName> {
+    let job = context::again().job_ref()?;
+    Some(JobName::try_of(job.header()))
+}
+
+/// Wraps the program's panic hook, once.
+pub(crate) fn install() {
+    static INSTALLED: AtomicBool = AtomicBool::new(false);
+    // A thread that panics may not change the hook.
+    if thread::panicking() || INSTALLED.swap(true, Ordering::Relaxed) {
+        return;
+    }
+    let hook = panic::take_hook();
+    let is_standard = is_standard(&*hook);
+    panic::set_hook(Box::new(move |info| {
+        let in_hook = context::again().job_ref().map(InHook::enter);
+        hook(info);
+        drop(in_hook);
+        if is_standard && let Some(name) = current_name() {
+            let line = format!("weald: the panic was in {name}\n");
+            // Not `eprint`, which panics if the line cannot be written.
+            let _written = io::stderr().write_all(line.as_bytes());
+        }
+    }));
+}
+
+type Hook = dyn Fn(&panic::PanicHookInfo<'_>) + Sync + Send + 'static;
+
+/// Whether `hook`, which was just taken, is that of the standard library: another take returns that one.
+fn is_standard(hook: &Hook) -> bool {
+    let standard = panic::take_hook();
+    // Neither has a state, so that their addresses are the same, and their tables if they are the same function.
+    ptr::eq(hook, &*standard)
+}
+
+/// While it lives, the job's panic hook runs.
+struct InHook(JobRef);
+
+impl InHook {
+    fn enter(job: JobRef) -> InHook {
+        Header::set_in_panic_hook(job.header(), true);
+        InHook(job)
+    }
+}
+
+impl Drop for InHook {
+    fn drop(&mut self) {
+        self.0.header().set_in_panic_hook(false);
+    }
+}

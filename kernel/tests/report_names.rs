@@ -1,0 +1,169 @@
+//! What reports call a unit: by what the user wrote, never by a place inside the kernel.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[path = "support/reports.rs"]
+mod reports;
+#[path = "support/tools.rs"]
+mod tools;
+
+use std::{
+    sync::{
+        Barrier, Mutex,
+        mpsc::{self, Receiver, Sender},
+    },
+    thread,
+};
+
+use reports::{Report, collect_reports, reports};
+use tools::{runtime, until, watch};
+use weald_kernel::{
+    Spawn,
+    callback::{self, CallbackPanic, Owner, When},
+    fork, spawn,
+};
+
+/// Waits for the monitor's report that names `site`, a line of this file; it names none of the kernel's.
+fn reported(site: u32) -> String {
+    let site = format!("spawned at kernel/tests/report_names.rs:{site}:");
+    until(|| !reports("weald::monitor", &site).is_empty());
+    let Report { level, text, .. } = reports("weald::monitor", &site).remove(0);
+    assert_eq!(level, tracing::Level::WARN);
+    assert!(!text.contains("kernel/src"), "{text}");
+    text
+}
+
+/// Starts a callback, and returns the line that does.
+fn start(owner: Owner, run: impl FnOnce() + Send + 'static) -> u32 {
+    callback::once(owner, When::Ready, run).detach();
+    line!() - 1
+}
+
+#[test]
+fn a_callback_is_named_by_its_closure_and_the_line_that_started_it() {
+    let _watch = watch();
+    collect_reports();
+    let runtime = runtime(1);
+    let (release, blocked) = mpsc::channel::<()>();
+    let run = move || {
+        let _released = blocked.recv();
+    };
+    let site = runtime.block_on(async { start(Owner::runtime(), run) });
+    let text = reported(site);
+    let name = "`callback report_names::a_callback_is_named";
+    assert!(text.contains(name), "{text}");
+    drop(release);
+}
+
+#[test]
+fn a_panic_of_a_callback_tells_the_line_that_started_it() {
+    let _watch = watch();
+    let runtime = runtime(1);
+    let (sender, panics) = mpsc::channel::<CallbackPanic>();
+    let job = runtime.spawn(async move {
+        Owner::current().on_panic(move |panic| sender.send(panic).unwrap());
+        callback::once(Owner::current(), When::Ready, || panic!("it fails")).detach();
+        std::future::pending::<()>().await;
+    });
+    let panic = panics.recv().unwrap();
+    assert_eq!(panic.site.file(), "kernel/tests/report_names.rs");
+    let text = format!("spawned at {} panicked: it fails", panic.site);
+    assert!(panic.to_string().ends_with(&text), "{panic}");
+    drop(job);
+}
+
+/// Forks, and blocks in the part that another thread takes; tells the line of the fork first.
+fn join_blocks(site: &Sender<u32>, blocked: &Mutex<Receiver<()>>) {
+    let stolen = Barrier::new(2);
+    let first = || {
+        stolen.wait();
+    };
+    let second = || {
+        stolen.wait();
+        let _released = blocked.lock().unwrap().recv();
+    };
+    site.send(line!() + 1).unwrap();
+    fork::join(first, second);
+}
+
+/// As [`join_blocks`], over items.
+fn for_each_blocks(site: &Sender<u32>, blocked: &Mutex<Receiver<()>>) {
+    let stolen = Barrier::new(2);
+    let item = |n| {
+        stolen.wait();
+        if n == 1 {
+            let _released = blocked.lock().unwrap().recv();
+        }
+    };
+    site.send(line!() + 1).unwrap();
+    fork::for_each(0..2, item);
+}
+
+/// As [`join_blocks`], in a scope.
+fn scope_blocks(site: &Sender<u32>, blocked: &Mutex<Receiver<()>>) {
+    let stolen = Barrier::new(2);
+    site.send(line!() + 1).unwrap();
+    fork::scope(|scope| {
+        scope.spawn(|| {
+            stolen.wait();
+            let _released = blocked.lock().unwrap().recv();
+        });
+        stolen.wait();
+    });
+}
+
+/// Runs `forks` in a job, or on the thread of a `block_on`; the part that blocks is named by the line of the fork.
+fn a_part_is_named(forks: fn(&Sender<u32>, &Mutex<Receiver<()>>), in_a_job: bool) {
+    let runtime = runtime(2);
+    let (sender, site) = mpsc::channel();
+    let (release, blocked) = mpsc::channel();
+    let blocked = Mutex::new(blocked);
+    let run = move || forks(&sender, &blocked);
+    thread::scope(|threads| {
+        threads.spawn(|| {
+            runtime.block_on(async {
+                match in_a_job {
+                    true => spawn(async move { run() }).await.unwrap(),
+                    false => run(),
+                }
+            });
+        });
+        let text = reported(site.recv().unwrap());
+        assert!(text.contains("`part of a fork` spawned at"), "{text}");
+        drop(release);
+    });
+}
+
+#[test]
+fn a_stolen_part_that_blocks_is_named_by_the_line_of_its_fork() {
+    let _watch = watch();
+    collect_reports();
+    for forks in [join_blocks, for_each_blocks, scope_blocks] {
+        a_part_is_named(forks, true);
+    }
+}
+
+#[test]
+fn so_is_one_that_was_forked_on_a_foreign_thread() {
+    let _watch = watch();
+    collect_reports();
+    a_part_is_named(join_blocks, false);
+}
+
+#[test]
+fn a_job_that_blocks_in_its_own_half_of_a_fork_is_named() {
+    let _watch = watch();
+    collect_reports();
+    let runtime = runtime(1);
+    let (release, blocked) = mpsc::channel::<()>();
+    let first = move || {
+        let _released = blocked.recv();
+    };
+    let (forker,) = runtime.block_on(async {
+        let forker = Spawn::new().name("blocks in a fork");
+        (forker.spawn(async { fork::join(first, || ()).1 }),)
+    });
+    until(|| !reports("weald::monitor", "`blocks in a fork`").is_empty());
+    drop(release);
+    runtime.block_on(forker).unwrap();
+}
