@@ -5,8 +5,8 @@
 //! 1. After 0.75 ms, if another worker sleeps ([`take_overdue`]): moves what is overdue (the next slot, the overflow
 //!    queue, due timers, reports of the reactor) to the injector, where the other worker finds it.
 //! 2. After `stuck_after`, if the thread really ran or was blocked that long, and did not just wait for a core
-//!    ([`retake`]): revokes the lease, hands the worker to a spare thread, and reports the job each time, unless it
-//!    forks.
+//!    ([`retake`]): revokes the lease, hands the worker to a spare thread, and then reports the job each time, unless
+//!    it forks.
 //!
 //! Retaking a worker, in order: [`revoke`] locks the core as a foreign thread, checks that the run word still names
 //! the stuck run, adds the thread to the detached ones, clears the run word, and moves to the next lease. Then
@@ -23,6 +23,7 @@
 
 use std::{
     fs,
+    panic::{AssertUnwindSafe, catch_unwind},
     sync::{Arc, atomic::Ordering},
     thread,
     time::{Duration, Instant},
@@ -32,7 +33,7 @@ use crate::{
     biased_lock::Lease,
     job::{JobRef, runnable::Runnable},
     reactor,
-    report::{self, JobName},
+    report::{self, JobName, panic_message},
     scheduler::{
         threads::{detached::Activity, pool::Handoff, serve},
         workers::{ready, run_word::RunWord, search, shared::Shared, worker::Worker},
@@ -57,14 +58,21 @@ fn all_sleep(shared: &Shared) -> bool {
 pub(crate) type WhenQuiet = Box<dyn FnMut(&Shared) + Send>;
 
 /// Starts the monitor's thread.
-pub(crate) fn start(shared: &Arc<Shared>, when_quiet: WhenQuiet) -> std::io::Result<()> {
+pub(crate) fn start(shared: &Arc<Shared>, mut when_quiet: WhenQuiet) -> std::io::Result<()> {
     let watched = shared.clone();
     let name = format!("{}-monitor", shared.config.name);
     let handle = thread::Builder::new()
         .name(name)
         .stack_size(256 << 10)
         .spawn(move || {
-            watch(&watched, when_quiet);
+            let _reports = watched.subscriber.enter();
+            // A panic would be a bug, but without the monitor a job that is stuck would stop others for good.
+            while let Err(payload) =
+                catch_unwind(AssertUnwindSafe(|| watch(&watched, &mut when_quiet)))
+            {
+                report::monitor_panicked(&panic_message(payload.as_ref()));
+                std::mem::forget(payload);
+            }
             watched.thread_ended();
         })?;
     shared.monitor.begin(handle.thread().clone());
@@ -89,7 +97,7 @@ struct ThreadTimes {
     is_blocked: bool,
 }
 
-fn watch(shared: &Arc<Shared>, mut when_quiet: WhenQuiet) {
+fn watch(shared: &Arc<Shared>, when_quiet: &mut WhenQuiet) {
     let mut watched: Vec<Watched> = shared
         .workers
         .iter()
@@ -233,10 +241,9 @@ fn retake(shared: &Arc<Shared>, worker: &Worker, watched: &mut Watched) {
         return;
     };
     shared.counters.detached.fetch_add(1, Ordering::Relaxed);
-    // A fork is expected to compute, and shares what it can.
-    if !shared.forks.is_forking(&job) {
-        report::stuck(&JobName::of(job.header()), watched.since.elapsed());
-    }
+    let stuck = watched.since.elapsed();
+    // A fork is expected to compute, and shares what it can. Asked now, because the fork may be over in a moment.
+    let is_forking = shared.forks.is_forking(&job);
     let handoff = Handoff {
         worker: worker.index,
         lease,
@@ -244,6 +251,9 @@ fn retake(shared: &Arc<Shared>, worker: &Worker, watched: &mut Watched) {
     if let Err(refused) = serve::hand_off(shared, handoff) {
         report::no_thread(refused.error.as_ref());
         lock(&shared.orphans).push(refused.handoff);
+    }
+    if !is_forking {
+        report::stuck(&JobName::of(job.header()), stuck);
     }
 }
 
@@ -267,4 +277,36 @@ fn revoke(shared: &Shared, worker: &Worker, running: RunWord) -> Option<(JobRef,
     shared.detached.add(thread, job.clone(), activity);
     worker.set_running_none();
     Some((job, foreign.revoke()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+    use crate::{scheduler::workers::config::Config, timer::clock::ClockKind};
+
+    #[test]
+    fn a_panic_does_not_end_the_monitor() {
+        let config = Config {
+            workers: 1,
+            ..Config::new()
+        };
+        let (shared, handoffs) = Shared::new(config, ClockKind::Real).unwrap();
+        for handoff in handoffs {
+            assert!(serve::hand_off(&shared, handoff).is_ok());
+        }
+        let (called, calls) = mpsc::channel();
+        let when_quiet = move |_: &Shared| {
+            called.send(()).unwrap();
+            std::panic::resume_unwind(Box::new("on purpose"));
+        };
+        start(&shared, Box::new(when_quiet)).unwrap();
+        for _ in 0..3 {
+            calls.recv().unwrap();
+        }
+        shared.stop();
+        // Its end drops the sender.
+        while calls.recv().is_ok() {}
+    }
 }

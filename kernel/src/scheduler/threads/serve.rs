@@ -146,6 +146,7 @@ fn serve(shared: &Arc<Shared>, first: Option<Handoff>) {
         thread: thread::current(),
         offer: Mutex::new(first),
     });
+    let _reports = shared.subscriber.enter();
     context::with(|cx| {
         cx.set_shared(Arc::as_ptr(shared));
         cx.set_pinned(Arc::as_ptr(&member.pinned));
