@@ -50,7 +50,7 @@ mod stack {
     pub(crate) use watchers::Onto;
 }
 
-// What the kernel reports, and how reports name a job.
+// What the kernel reports, how reports name a job, and the thread that puts reports out.
 mod report;
 
 // The lock around a worker's core, and the queues of jobs and of sleeping workers.

@@ -1,8 +1,25 @@
-//! What the kernel reports through `tracing`, and how reports name a job.
+//! What the kernel reports, and how reports name a job.
+//!
+//! A report hurts nobody: its maker writes down what happened (`record`) and puts it into a bounded queue that limits
+//! its rate (`queue`). A thread of its own (`reporter`) takes it from there to a subscriber of `tracing`
+//! (`subscriber`) or to stderr (`output`). Every function here may be called on any thread, also under a lock of the
+//! kernel: it runs no user code and waits for nothing.
+
+mod output;
+mod queue;
+mod record;
+mod reporter;
+mod subscriber;
 
 use std::{any::Any, fmt, io, panic::Location, time::Duration};
 
 use weald_sync::reason::Reason;
+
+use record::{ReportKind, ReportOrigin, ReportRecord};
+use subscriber::Audience;
+
+pub(crate) use reporter::{flush, start};
+pub(crate) use subscriber::RuntimeSubscriber;
 
 /// A job as reports name it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,135 +46,170 @@ impl fmt::Display for JobName {
 
 /// A job's thread was stuck in it, and was detached from its worker.
 pub(crate) fn stuck(named: &JobName, stuck: Duration) {
-    tracing::warn!(
-        target: "weald::monitor",
-        job = named.name.as_deref().unwrap_or(""),
-        site = %named.site,
-        type_name = named.type_name,
-        stuck_ms = u64::try_from(stuck.as_millis()).unwrap_or(u64::MAX),
-        "{named} has blocked or computed for {stuck:.1?} without a wait; another thread now serves \
-         its worker. Wrap blocking calls in weald::blocking, or let long computations yield.",
-    );
+    let stuck_ms = u64::try_from(stuck.as_millis()).unwrap_or(u64::MAX);
+    of_job(ReportKind::Stuck { stuck_ms }, named, || {
+        format!(
+            "{named} has blocked or computed for {stuck:.1?} without a wait; another thread now serves \
+             its worker. Wrap blocking calls in weald::blocking, or let long computations yield."
+        )
+    });
 }
 
 /// Runs of a job, or of its kind, reached half of `bound` again and again, without exceeding it.
 pub(crate) fn just_below(named: &JobName, bound: Duration) {
-    tracing::warn!(
-        target: "weald::monitor",
-        job = named.name.as_deref().unwrap_or(""),
-        site = %named.site,
-        type_name = named.type_name,
-        "{named} holds its thread for more than half of {bound:.1?} again and again; it now runs on threads of its \
-         own, so that it delays no other job. Wrap blocking calls in weald::blocking, or let long computations yield.",
-    );
+    of_job(ReportKind::JustBelow, named, || {
+        format!(
+            "{named} holds its thread for more than half of {bound:.1?} again and again; it now runs on threads of \
+             its own, so that it delays no other job. Wrap blocking calls in weald::blocking, or let long \
+             computations yield."
+        )
+    });
 }
 
 /// A job's panic hook, which may print a backtrace, took so long that its thread was detached from its worker.
 pub(crate) fn panic_hook_runs(named: &JobName, stuck: Duration) {
-    tracing::info!(
-        target: "weald::monitor",
-        job = named.name.as_deref().unwrap_or(""),
-        site = %named.site,
-        "{named} panicked, and its panic hook has run for {stuck:.1?}; another thread now serves its worker.",
-    );
+    of_job(ReportKind::PanicHookRuns, named, || {
+        format!(
+            "{named} panicked, and its panic hook has run for {stuck:.1?}; another thread now serves its worker."
+        )
+    });
 }
 
 /// The receiver of a job's mailbox found more messages than the runtime's mark, for the first time.
 pub(crate) fn long_mailbox(named: &JobName, messages: usize, mark: usize) {
-    tracing::warn!(
-        target: "weald::mailbox",
-        job = named.name.as_deref().unwrap_or(""),
-        site = %named.site,
-        messages,
-        "{named} found {messages} messages in its mailbox, more than the mark of {mark}: its senders are faster. Let \
-         them wait for answers or use a bounded channel, or raise Builder::mailbox_mark. It is not reported again.",
-    );
+    of_job(ReportKind::LongMailbox { messages }, named, || {
+        format!(
+            "{named} found {messages} messages in its mailbox, more than the mark of {mark}: its senders are faster. \
+             Let them wait for answers or use a bounded channel, or raise Builder::mailbox_mark. It is not reported \
+             again."
+        )
+    });
 }
 
 /// All spare threads are in use: names the jobs that hold a thread.
 pub(crate) fn no_spare_thread(bound: usize, stuck: &[JobName]) {
-    let names: Vec<String> = stuck.iter().map(ToString::to_string).collect();
-    tracing::error!(
-        target: "weald::monitor",
-        bound,
-        "all {bound} spare threads are in use, so a stuck worker stays stuck; the {} jobs that hold \
-         threads: {}. Raise Builder::spare_threads, or block less.",
-        names.len(),
-        names.join("; "),
-    );
+    of_program(ReportKind::NoSpareThread { bound }, || {
+        let names: Vec<String> = stuck.iter().map(ToString::to_string).collect();
+        format!(
+            "all {bound} spare threads are in use, so a stuck worker stays stuck; the {} jobs that hold \
+             threads: {}. Raise Builder::spare_threads, or block less.",
+            names.len(),
+            names.join("; "),
+        )
+    });
 }
 
 /// The system refused a thread.
 pub(crate) fn no_thread(error: Option<&io::Error>) {
-    let cause = error.map_or_else(|| "the bound was reached".to_owned(), ToString::to_string);
-    tracing::error!(
-        target: "weald::monitor",
-        "no thread could be started for a worker ({cause}); trying again each round",
-    );
+    of_program(ReportKind::NoThread, || {
+        let cause = error.map_or_else(|| "the bound was reached".to_owned(), ToString::to_string);
+        format!("no thread could be started for a worker ({cause}); trying again each round")
+    });
 }
 
 /// A job waits and holds its thread meanwhile, on which other jobs' stacks must resume.
 pub(crate) fn holds_pinned_jobs(named: &JobName, others: usize) {
-    tracing::warn!(
-        target: "weald::monitor",
-        job = named.name.as_deref().unwrap_or(""),
-        site = %named.site,
-        "{named} waits in a destructor while it unwinds, or for a fork, and so holds its OS thread, on which \
-         {others} suspended jobs must resume. If it waits for one of them, neither ends: let it wait \
-         before it unwinds, or join what it needs inside the fork.",
-    );
+    of_job(ReportKind::HoldsPinnedJobs, named, || {
+        format!(
+            "{named} waits in a destructor while it unwinds, or for a fork, and so holds its OS thread, on which \
+             {others} suspended jobs must resume. If it waits for one of them, neither ends: let it wait \
+             before it unwinds, or join what it needs inside the fork."
+        )
+    });
+}
+
+/// A round of the monitor panicked.
+pub(crate) fn monitor_panicked(message: &str) {
+    of_program(ReportKind::MonitorPanicked, || {
+        format!("bug in weald: the monitor panicked, and goes on; please report it: {message}")
+    });
 }
 
 /// No stack could be had, so a wait blocks its thread.
 pub(crate) fn no_stack(error: &dyn fmt::Display) {
-    tracing::error!(
-        target: "weald::stack",
-        "no stack is available, so a wait holds its thread meanwhile: {error}",
-    );
+    of_program(ReportKind::NoStack, || {
+        format!("no stack is available, so a wait holds its thread meanwhile: {error}")
+    });
 }
 
 /// A job panicked, and its result will never be taken.
 pub(crate) fn unobserved_panic(named: &JobName, message: &str) {
-    tracing::error!(
-        target: "weald::panic",
-        job = named.name.as_deref().unwrap_or(""),
-        site = %named.site,
-        "{named} panicked, and nothing joins it: {message}",
-    );
+    of_job(ReportKind::UnobservedPanic, named, || {
+        format!("{named} panicked, and nothing joins it: {message}")
+    });
 }
 
 /// A callback panicked, and its owner has no panic handler.
-pub(crate) fn callback_panicked(callback: &str, site: &Location<'_>, message: &str) {
-    tracing::error!(
-        target: "weald::panic",
-        callback,
-        %site,
-        "the callback `{callback}` spawned at {site} panicked, and its owner has set no on_panic: {message}",
-    );
+pub(crate) fn callback_panicked(callback: &str, site: &'static Location<'static>, message: &str) {
+    let origin = ReportOrigin::Callback(callback.to_owned(), site);
+    make(ReportKind::CallbackPanicked, origin, None, || {
+        format!(
+            "the callback `{callback}` spawned at {site} panicked, and its owner has set no on_panic: {message}"
+        )
+    });
 }
 
 /// A foreign waker panicked when it was woken or dropped.
 pub(crate) fn waker_panicked(message: &str) {
-    tracing::error!(target: "weald::panic", "a waker panicked: {message}");
+    of_program(ReportKind::WakerPanicked, || {
+        format!("a waker panicked: {message}")
+    });
 }
 
 /// A pinned job cannot be dropped, because its thread is gone.
 pub(crate) fn stranded(named: &JobName) {
-    tracing::error!(
-        target: "weald::shutdown",
-        "{named} may run on one thread only, which has ended; its memory is leaked, and its \
-         destructors do not run",
-    );
+    of_job(ReportKind::Stranded, named, || {
+        format!(
+            "{named} may run on one thread only, which has ended; its memory is leaked, and its \
+             destructors do not run"
+        )
+    });
 }
 
 /// A runtime was dropped, and these jobs did not stop.
 pub(crate) fn shutdown(not_stopped: &[JobName]) {
     for job in not_stopped {
-        tracing::error!(
-            target: "weald::shutdown",
-            "{job} did not stop when its runtime was dropped; its thread is left behind",
-        );
+        of_job(ReportKind::NotStopped, job, || {
+            format!("{job} did not stop when its runtime was dropped; its thread is left behind")
+        });
     }
+}
+
+/// Jobs wait for each other; the first of them is named.
+pub(crate) fn cycle(first: &JobName, sentence: &str) {
+    of_job(ReportKind::Cycle, first, || {
+        format!("nothing can run any longer: {sentence}")
+    });
+}
+
+fn of_job(kind: ReportKind, named: &JobName, text: impl FnOnce() -> String) {
+    make(kind, ReportOrigin::Site(named.site), Some(named), text);
+}
+
+fn of_program(kind: ReportKind, text: impl FnOnce() -> String) {
+    make(kind, ReportOrigin::Program, None, text);
+}
+
+/// Sends a report off, unless there were too many of its kind from the same origin. Nothing waits for it.
+fn make(
+    kind: ReportKind,
+    origin: ReportOrigin,
+    named: Option<&JobName>,
+    text: impl FnOnce() -> String,
+) {
+    if !reporter::admits(&kind, &origin) {
+        return;
+    }
+    reporter::submit(ReportRecord {
+        kind,
+        origin,
+        audience: Audience::here(),
+        job: named
+            .and_then(|named| named.name.clone())
+            .unwrap_or_default(),
+        type_name: named.map_or("", |named| named.type_name),
+        text: text(),
+    });
 }
 
 /// Panics, because something happened that the protocols exclude.

@@ -18,7 +18,7 @@ use std::{
     time::Duration,
 };
 
-use reports::{collect_reports, reports};
+use reports::{collect_reports, flushed, reports};
 use tools::{Latch, on_each, runtime, until, watch};
 use weald_kernel::{Builder, JoinHandle, Runtime, Spawn, Wait, blocking, spawn, yield_now};
 
@@ -65,6 +65,8 @@ fn a_job_that_blocks_stops_no_other_and_is_reported_once() {
     for _ in 0..100 {
         still_serves(&runtime);
     }
+    until(|| !reports("weald::monitor", "`a blocker that is alone`").is_empty());
+    flushed();
     let found = reports("weald::monitor", "`a blocker that is alone`");
     assert_eq!(found.len(), 1, "{found:?}");
     assert_eq!(found[0].level, tracing::Level::WARN);
@@ -149,6 +151,7 @@ fn an_announced_block_hands_the_worker_off_at_once_and_is_not_reported() {
     go.send(7).unwrap();
     assert_eq!(runtime.block_on(job).unwrap(), 7);
     assert_eq!(runtime.metrics().detached, 0);
+    flushed();
     assert!(reports("weald::monitor", "`announced`").is_empty());
 }
 
@@ -241,6 +244,8 @@ fn at_the_bound_of_spare_threads_the_runtime_reports_it_once() {
             runtime.block_on(job).unwrap();
         }
         assert_eq!(runtime.metrics().announced, 0);
+        until(|| reports("weald::monitor", "all 0 spare threads").len() > round);
+        flushed();
         let reported = reports("weald::monitor", "all 0 spare threads");
         assert_eq!(reported.len(), round + 1, "{reported:?}");
     }

@@ -14,7 +14,7 @@ use std::{
     time::Duration,
 };
 
-use reports::{collect_reports, reports};
+use reports::{collect_reports, flushed, reports};
 use tools::{until, watch};
 use weald_kernel::{Runtime, Spawn, fork::join};
 
@@ -54,6 +54,7 @@ fn a_forking_thread_is_detached_and_its_worker_serves_others() {
     runtime.block_on(other).unwrap();
     assert_eq!(runtime.block_on(job).unwrap(), 42);
     assert!(runtime.metrics().detached >= 1);
+    flushed();
     assert!(reports("weald::monitor", "forks alongside others").is_empty());
     // In contrast, a job that does not fork is reported.
     let detached = runtime.metrics().detached;
@@ -71,6 +72,8 @@ fn a_forking_thread_is_detached_and_its_worker_serves_others() {
         })
     });
     runtime.block_on(job.unwrap()).unwrap();
+    until(|| !reports("weald::monitor", "computes alone").is_empty());
+    flushed();
     let reports = reports("weald::monitor", "computes alone");
     assert_eq!(reports.len(), 1);
     assert_eq!(reports[0].level, tracing::Level::WARN);

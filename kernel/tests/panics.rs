@@ -19,7 +19,7 @@ use std::{
     time::Duration,
 };
 
-use reports::{collect_reports, reports};
+use reports::{collect_reports, flushed, reports};
 use tools::{Drops, Latch, on_each, until, until_yielding};
 use weald_kernel::{JoinError, Panic, Runtime, Spawn, sleep, spawn, yield_now};
 
@@ -104,6 +104,8 @@ fn a_panic_in_a_dropped_handle_is_reported_too() {
         });
         until(|| job.is_finished());
         drop(job);
+        until(|| reports("weald::panic", "`dropped late`").len() > before);
+        flushed();
         assert_eq!(reports("weald::panic", "`dropped late`").len(), before + 1);
     });
 }
@@ -118,6 +120,7 @@ fn a_joined_panic_is_not_reported() {
                 .spawn(async { panic!("for the joiner") });
             let _ = panic_of::<()>(job.await);
         });
+        flushed();
         assert_eq!(reports("weald::panic", "`joined`").len(), 0);
     });
 }

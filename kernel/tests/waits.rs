@@ -9,7 +9,7 @@ mod tools;
 
 use std::sync::Arc;
 
-use reports::{collect_reports, reports};
+use reports::{collect_reports, flushed, reports};
 use tools::{runtime, watch};
 use weald_kernel::{JobName, Runtime, Wait, Waits};
 use weald_sync::{Mutex, RwLock, channel, reason::Kind};
@@ -193,6 +193,7 @@ fn a_cycle_is_reported_once_without_being_asked_for() {
         let sleep = runtime.spawn(weald_kernel::sleep(std::time::Duration::from_millis(30)));
         sleep.wait().unwrap();
     }
+    flushed();
     assert_eq!(reported().len(), 1);
     assert_eq!(reported()[0].level, tracing::Level::ERROR);
     assert!(

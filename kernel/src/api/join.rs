@@ -29,6 +29,7 @@ use crate::{
         workers::{
             cancel,
             context::{self, note_wait},
+            shared,
         },
     },
 };
@@ -306,6 +307,9 @@ fn give_up_output<T>(job: &JobRef) {
     // SAFETY: the job is done, and the only handle has not taken the output.
     let outcome: Outcome<T> = unsafe { job.take_output() };
     if let Err(Failure::Panicked(payload)) = outcome {
+        // The caller's thread may be none of the runtime's.
+        let shared = shared::find(job.header().runtime());
+        let _reports = shared.as_ref().map(|shared| shared.subscriber.enter());
         report::unobserved_panic(&JobName::of(job.header()), &panic_message(payload.as_ref()));
     }
 }

@@ -12,7 +12,10 @@ use weald_sync::{
 };
 
 use crate::{
-    job::JobRef, observe::metrics::Metrics, report::JobName, scheduler::workers::shared::Shared,
+    job::JobRef,
+    observe::metrics::Metrics,
+    report::{self, JobName},
+    scheduler::workers::shared::Shared,
 };
 
 /// With more processes than this the monitor does not look for cycles: it would walk through all jobs each
@@ -177,7 +180,7 @@ pub(crate) fn report_cycles(shared: &Shared, reported: &mut ReportedCycles) {
         .collect();
     for (cycle, sentence) in now.iter().zip(waits.sentences()) {
         if !reported.0.contains(cycle) {
-            tracing::error!(target: "weald::waits", "nothing can run any longer: {sentence}");
+            report::cycle(&cycle[0], &sentence);
         }
     }
     reported.0 = now;

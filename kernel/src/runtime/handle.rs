@@ -34,6 +34,19 @@ use crate::{
 /// Dropping the runtime stops it: every waiting job is cancelled, and running jobs get until
 /// [`Builder::shutdown_deadline`] to reach a wait. [`Runtime::shutdown`] first lets jobs end on their own.
 ///
+/// # Reports
+/// What a runtime reports (stuck jobs, panics that nothing joins, deadlocks, jobs that did not stop) leaves through a
+/// thread of its own. A subscriber that panics loses the report that it was given, and one that blocks delays
+/// reports; neither stops a job. Of one kind and spawn site at most ten reports are made in a second, and the others
+/// are counted: "… and 990 more reports of this kind from the same place were left out".
+///
+/// Reports go to the `tracing` subscriber that was current where the runtime was started, be it the global one or that
+/// of a scope; else to that of the thread that makes the report; else to the global one, which may be set later.
+/// Without any, they go to stderr, one line each, in colour if stderr is a terminal and `NO_COLOR` is not set. The
+/// runtime keeps its subscriber until it is dropped. To silence reports, set a subscriber that discards them.
+///
+/// The end of a runtime, and a normal exit of the program, wait for the reports made so far, for 200 ms at most.
+///
 /// ```
 /// let runtime = weald_kernel::Runtime::builder().workers(2).build()?;
 /// let sum = runtime.block_on(async {
@@ -151,10 +164,12 @@ impl Runtime {
 
     /// Shuts down in three steps: close (new jobs are refused), drain (jobs may end on their own, until the
     /// deadline), stop (the remaining jobs are cancelled, each at its wait, and their destructors run).
-    /// Reports what had to be cancelled and what did not even stop. Blocks the calling thread.
+    /// Returns what had to be cancelled and what did not even stop. Blocks the calling thread; beyond the deadline for
+    /// 200 ms at most, while reports are put out.
     ///
     /// A job of this runtime that calls this is itself among the jobs that did not stop.
     pub fn shutdown(self, deadline: Duration) -> ShutdownReport {
+        let _reports = self.shared.subscriber.enter();
         shutdown::run(&self.shared, deadline, Drain::Yes)
     }
 }
@@ -190,6 +205,7 @@ pub(crate) fn new_shared(
     sync_hooks::install();
     overflow::install();
     panics::install();
+    report::start();
     Shared::new(config, clock).map_err(|_| BuildError::TooManyRuntimes)
 }
 
@@ -200,6 +216,7 @@ pub(crate) fn default_shared() -> &'static Arc<Shared> {
 
 impl Drop for Runtime {
     fn drop(&mut self) {
+        let _reports = self.shared.subscriber.enter();
         if !self.shared.is_stopped() {
             let report = shutdown::run(
                 &self.shared,
@@ -208,5 +225,7 @@ impl Drop for Runtime {
             );
             report::shutdown(&report.not_stopped);
         }
+        // A program that ends now still shows them.
+        report::flush();
     }
 }

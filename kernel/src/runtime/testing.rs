@@ -32,6 +32,7 @@ use std::{
 use crate::{
     biased_lock::Lease,
     observe::waits::Waits,
+    report,
     runtime::{
         builder::BuildError,
         handle::{self, Runtime},
@@ -117,6 +118,7 @@ impl TestRuntime {
         let mut future = pin!(Some(future));
         let flag = Arc::new(Flag(AtomicBool::new(true)));
         let waker = Waker::from(flag.clone());
+        let _reports = self.shared.subscriber.enter();
         let mut drive = Drive::begin(self);
         let (shared, pinned) = (self.shared.clone(), drive.pinned.clone());
         // Lives until `drive` has ended: suspended stacks use it when they resume.
@@ -339,5 +341,6 @@ fn next(state: u64) -> u64 {
 impl Drop for TestRuntime {
     fn drop(&mut self) {
         let _report = shutdown::run(&self.shared, std::time::Duration::ZERO, Drain::No);
+        report::flush();
     }
 }

@@ -1,4 +1,7 @@
 //! Collects what the kernel reports through `tracing`, for the whole test program.
+//!
+//! A thread of its own reports, so a report comes at some time after what it is about: wait until it
+//! is there, and call [`flushed`] before you claim that there is none.
 
 use std::sync::{Mutex, Once, PoisonError};
 
@@ -57,6 +60,12 @@ impl tracing::Subscriber for Collector {
 pub(crate) fn collect_reports() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| tracing::subscriber::set_global_default(Collector).unwrap());
+}
+
+/// Waits for the reports that were made before the call. Two tenths of a second at most, as every flush.
+#[allow(dead_code, reason = "each test file uses only some of it")]
+pub(crate) fn flushed() {
+    drop(weald_kernel::Runtime::test(0));
 }
 
 /// The collected reports with this target whose text contains `part`.

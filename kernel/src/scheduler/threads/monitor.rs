@@ -5,7 +5,7 @@
 //! 1. After 0.75 ms, if another worker sleeps ([`take_overdue`]): moves what is overdue (the next slot, the overflow
 //!    queue, due timers, reports of the reactor) to the injector, where the other worker finds it.
 //! 2. After `stuck_after`, if the thread really ran or was blocked that long, and did not just wait for a core
-//!    ([`retake`]): revokes the lease, hands the worker to a spare thread, and reports the job each time, unless it
+//!    ([`retake`]): revokes the lease, hands the worker to a spare thread, and then reports the job, unless it
 //!    computes in a fork.
 //!
 //! Retaking a worker, in order: [`revoke`] locks the core as a foreign thread, checks that the run word still names
@@ -22,6 +22,7 @@
 #![allow(unsafe_code)]
 
 use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
     sync::{Arc, atomic::Ordering},
     thread,
     time::{Duration, Instant},
@@ -31,7 +32,7 @@ use crate::{
     biased_lock::Lease,
     job::{JobRef, runnable::Runnable},
     reactor,
-    report::{self, JobName},
+    report::{self, JobName, panic_message},
     scheduler::{
         threads::{
             detached::{Activity, Cause, DetachedRun, Round},
@@ -64,14 +65,21 @@ fn all_sleep(shared: &Shared) -> bool {
 pub(crate) type WhenQuiet = Box<dyn FnMut(&Shared) + Send>;
 
 /// Starts the monitor's thread.
-pub(crate) fn start(shared: &Arc<Shared>, when_quiet: WhenQuiet) -> std::io::Result<()> {
+pub(crate) fn start(shared: &Arc<Shared>, mut when_quiet: WhenQuiet) -> std::io::Result<()> {
     let watched = shared.clone();
     let name = format!("{}-monitor", shared.config.name);
     let handle = thread::Builder::new()
         .name(name)
         .stack_size(256 << 10)
         .spawn(move || {
-            watch(&watched, when_quiet);
+            let _reports = watched.subscriber.enter();
+            // A panic would be a bug, but without the monitor a job that is stuck would stop others for good.
+            while let Err(payload) =
+                catch_unwind(AssertUnwindSafe(|| watch(&watched, &mut when_quiet)))
+            {
+                report::monitor_panicked(&panic_message(payload.as_ref()));
+                std::mem::forget(payload);
+            }
             watched.thread_ended();
         })?;
     shared.monitor.begin(handle.thread().clone());
@@ -101,7 +109,7 @@ impl Watched {
     }
 }
 
-fn watch(shared: &Arc<Shared>, mut when_quiet: WhenQuiet) {
+fn watch(shared: &Arc<Shared>, when_quiet: &mut WhenQuiet) {
     let mut watched: Vec<Watched> = shared
         .workers
         .iter()
@@ -366,4 +374,36 @@ fn revoke(shared: &Shared, worker: &Worker, watched: &Watched) -> Option<Lease> 
     shared.detached.add(thread, run);
     worker.set_running_none();
     Some(foreign.revoke())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+    use crate::{scheduler::workers::config::Config, timer::clock::ClockKind};
+
+    #[test]
+    fn a_panic_does_not_end_the_monitor() {
+        let config = Config {
+            workers: 1,
+            ..Config::new()
+        };
+        let (shared, handoffs) = Shared::new(config, ClockKind::Real).unwrap();
+        for handoff in handoffs {
+            assert!(serve::hand_off(&shared, handoff).is_ok());
+        }
+        let (called, calls) = mpsc::channel();
+        let when_quiet = move |_: &Shared| {
+            called.send(()).unwrap();
+            std::panic::resume_unwind(Box::new("on purpose"));
+        };
+        start(&shared, Box::new(when_quiet)).unwrap();
+        for _ in 0..3 {
+            calls.recv().unwrap();
+        }
+        shared.stop();
+        // Its end drops the sender.
+        while calls.recv().is_ok() {}
+    }
 }

@@ -237,6 +237,7 @@ fn serve(shared: &Arc<Shared>, first: Option<Offer>) {
         outbox: Outbox::new(),
         holds_pinned_jobs: AtomicBool::new(false),
     });
+    let _reports = shared.subscriber.enter();
     context::with(|cx| {
         cx.set_shared(Arc::as_ptr(shared));
         cx.set_pinned(Arc::as_ptr(&member.pinned));

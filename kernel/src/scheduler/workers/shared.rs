@@ -16,6 +16,7 @@ use crate::{
     memory,
     queue::{injector::Injector, sleepers::Sleepers},
     reactor::Reactor,
+    report::RuntimeSubscriber,
     scheduler::{
         threads::{
             detached::DetachedThreads,
@@ -53,6 +54,8 @@ pub(crate) struct Shared {
     pub(crate) monitor: MonitorSleep,
     pub(crate) limit: Limit,
     pub(crate) counters: Counters,
+    /// Gets the reports that the runtime's threads make.
+    pub(crate) subscriber: Arc<RuntimeSubscriber>,
     /// The forked work.
     pub(crate) forks: Box<dyn Forks<Shared>>,
     /// How many trims were requested, and how often a thread took part in one.
@@ -132,6 +135,7 @@ impl Shared {
             monitor: MonitorSleep::new(),
             limit: Limit::new(config.process_limit),
             counters: Counters::default(),
+            subscriber: RuntimeSubscriber::current(),
             forks: (FEATURES.forks)(),
             trims: AtomicUsize::new(0),
             trims_done: AtomicUsize::new(0),

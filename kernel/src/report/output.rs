@@ -1,0 +1,210 @@
+//! Where reports go: to a `tracing` subscriber, or else to stderr, one line each. Only for the reporting thread.
+
+use std::{
+    env,
+    io::{self, IsTerminal, Write},
+    mem,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Once,
+};
+
+use tracing::dispatcher;
+
+use crate::report::{
+    record::{LeftOut, ReportKind, ReportRecord},
+    subscriber::Audience,
+};
+
+const MONITOR: &str = "weald::monitor";
+const MAILBOX: &str = "weald::mailbox";
+const STACK: &str = "weald::stack";
+const PANIC: &str = "weald::panic";
+const SHUTDOWN: &str = "weald::shutdown";
+const WAITS: &str = "weald::waits";
+
+/// Puts a report out.
+pub(super) fn report(report: ReportRecord) {
+    let line = Line {
+        text: &report.text,
+        is_warning: report.kind.is_warning(),
+    };
+    line.put_out(&report.audience, || report_to_tracing(&report));
+}
+
+/// Puts a count out, unless it is zero.
+pub(super) fn left_out(left_out: LeftOut) {
+    if left_out.count == 0 {
+        return;
+    }
+    let line = Line {
+        text: &left_out.to_string(),
+        is_warning: left_out.kind.is_warning(),
+    };
+    line.put_out(&left_out.audience, || count_to_tracing(&left_out));
+}
+
+fn report_to_tracing(report: &ReportRecord) {
+    let ReportRecord {
+        kind,
+        origin: site,
+        job,
+        type_name,
+        text,
+        ..
+    } = report;
+    match kind {
+        ReportKind::Stuck { stuck_ms } => {
+            tracing::warn!(target: MONITOR, job, %site, type_name, stuck_ms, "{text}");
+        }
+        ReportKind::JustBelow | ReportKind::HoldsPinnedJobs => {
+            tracing::warn!(target: MONITOR, job, %site, type_name, "{text}");
+        }
+        ReportKind::PanicHookRuns => tracing::info!(target: MONITOR, job, %site, "{text}"),
+        ReportKind::LongMailbox { messages } => {
+            tracing::warn!(target: MAILBOX, job, %site, messages, "{text}");
+        }
+        ReportKind::NoSpareThread { bound } => tracing::error!(target: MONITOR, bound, "{text}"),
+        ReportKind::NoThread | ReportKind::MonitorPanicked => {
+            tracing::error!(target: MONITOR, "{text}");
+        }
+        ReportKind::NoStack => tracing::error!(target: STACK, "{text}"),
+        ReportKind::UnobservedPanic => tracing::error!(target: PANIC, job, %site, "{text}"),
+        ReportKind::CallbackPanicked => tracing::error!(target: PANIC, callback = %site, "{text}"),
+        ReportKind::WakerPanicked => tracing::error!(target: PANIC, "{text}"),
+        ReportKind::Stranded | ReportKind::NotStopped => {
+            tracing::error!(target: SHUTDOWN, "{text}");
+        }
+        ReportKind::Cycle => tracing::error!(target: WAITS, "{text}"),
+    }
+}
+
+fn count_to_tracing(left_out: &LeftOut) {
+    let (count, origin) = (left_out.count, &left_out.origin);
+    match left_out.kind {
+        ReportKind::LongMailbox { .. } => {
+            tracing::warn!(target: MAILBOX, left_out = count, %origin, "{left_out}");
+        }
+        ReportKind::Stuck { .. }
+        | ReportKind::JustBelow
+        | ReportKind::PanicHookRuns
+        | ReportKind::HoldsPinnedJobs => {
+            tracing::warn!(target: MONITOR, left_out = count, %origin, "{left_out}");
+        }
+        ReportKind::NoSpareThread { .. } | ReportKind::NoThread | ReportKind::MonitorPanicked => {
+            tracing::error!(target: MONITOR, left_out = count, %origin, "{left_out}");
+        }
+        ReportKind::NoStack => {
+            tracing::error!(target: STACK, left_out = count, %origin, "{left_out}");
+        }
+        ReportKind::UnobservedPanic | ReportKind::CallbackPanicked | ReportKind::WakerPanicked => {
+            tracing::error!(target: PANIC, left_out = count, %origin, "{left_out}");
+        }
+        ReportKind::Stranded | ReportKind::NotStopped => {
+            tracing::error!(target: SHUTDOWN, left_out = count, %origin, "{left_out}");
+        }
+        ReportKind::Cycle => {
+            tracing::error!(target: WAITS, left_out = count, %origin, "{left_out}");
+        }
+    }
+}
+
+/// A report as a line of text.
+struct Line<'a> {
+    text: &'a str,
+    is_warning: bool,
+}
+
+impl Line<'_> {
+    /// Calls `to_tracing` with the subscriber of `audience`. If there is none, writes to stderr.
+    fn put_out(&self, audience: &Audience, to_tracing: impl Fn()) {
+        let sent = catch_unwind(AssertUnwindSafe(|| match audience.subscriber() {
+            Some(subscriber) => {
+                dispatcher::with_default(&subscriber, &to_tracing);
+                true
+            }
+            // Not in vain: without a subscriber `tracing` may pass it to `log`.
+            None => {
+                to_tracing();
+                false
+            }
+        }));
+        match sent {
+            Ok(true) => {}
+            Ok(false) => self.print(),
+            Err(payload) => {
+                // The payload's destructor could panic again.
+                mem::forget(payload);
+                self.lament();
+            }
+        }
+    }
+
+    /// Says that the subscriber panicked. Once: a subscriber that panics always would otherwise fill stderr.
+    fn lament(&self) {
+        static ONCE: Once = Once::new();
+        ONCE.call_once(|| {
+            let text = &format!(
+                "the tracing subscriber panicked at a report, which is lost, as further ones may be: {}",
+                self.text
+            );
+            let line = Line { text, ..*self };
+            line.print();
+        });
+    }
+
+    fn print(&self) {
+        let mut stderr = io::stderr().lock();
+        let is_plain = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        let line = self.styled(stderr.is_terminal() && !is_plain);
+        // There is nowhere left to say that stderr is closed.
+        let _unheard = stderr.write_all(line.as_bytes());
+    }
+
+    fn styled(&self, has_colours: bool) -> String {
+        let (begin, end) = match (has_colours, self.is_warning) {
+            (false, _) => ("", ""),
+            (true, true) => ("\x1b[1;33m", "\x1b[0m"),
+            (true, false) => ("\x1b[1;31m", "\x1b[0m"),
+        };
+        let mut line = format!("{begin}weald:{end} ");
+        for c in self.text.chars() {
+            match c.is_control() {
+                true => line.extend(c.escape_default()),
+                false => line.push(c),
+            }
+        }
+        line.push('\n');
+        line
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_is_one_line_whatever_its_text_contains() {
+        let line = Line {
+            text: "left: `1`\n right: \u{1b}[2J … ö",
+            is_warning: false,
+        };
+        assert_eq!(
+            line.styled(false),
+            "weald: left: `1`\\n right: \\u{1b}[2J … ö\n"
+        );
+    }
+
+    #[test]
+    fn colours_are_around_the_prefix_only() {
+        let line = Line {
+            text: "text",
+            is_warning: true,
+        };
+        assert_eq!(line.styled(true), "\x1b[1;33mweald:\x1b[0m text\n");
+        let line = Line {
+            is_warning: false,
+            ..line
+        };
+        assert_eq!(line.styled(true), "\x1b[1;31mweald:\x1b[0m text\n");
+    }
+}

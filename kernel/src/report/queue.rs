@@ -1,0 +1,304 @@
+//! The queue of reports: bounded, and limited in rate for each kind and origin.
+//!
+//! Invariants:
+//! - In one second at most [`MOST_A_SECOND`] reports of one kind from one origin enter the queue, and at most
+//!   [`CAPACITY`] reports are in it.
+//! - Every report either enters the queue or is counted, and every count enters the queue: at the latest a second
+//!   after its first report, if somebody calls [`ReportQueue::pop`] then ([`ReportQueue::next_count`] says when).
+//! - No subscriber is dropped in here: each leaves with an entry.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    mem::{self, Discriminant},
+    time::{Duration, Instant},
+};
+
+use tracing::Dispatch;
+
+use crate::report::{
+    record::{LeftOut, ReportKind, ReportOrigin, ReportRecord},
+    subscriber::Audience,
+};
+
+/// How many reports of one kind from one origin are made in [`WINDOW`].
+const MOST_A_SECOND: u32 = 10;
+/// The time to which the limit applies.
+const WINDOW: Duration = Duration::from_secs(1);
+/// How many reports may be in the queue: those of a hundred origins, while a subscriber blocks.
+const CAPACITY: usize = 1024;
+
+/// What the reporting thread takes from the queue.
+#[derive(Debug)]
+pub(super) enum QueueEntry {
+    Report(ReportRecord),
+    LeftOut(LeftOut),
+    /// A subscriber to drop.
+    Release(Dispatch),
+    /// Everything that was queued before the flush of this number was made has been handled.
+    Flush(u64),
+}
+
+type Key = (Discriminant<ReportKind>, ReportOrigin);
+
+/// The reports of one kind from one origin in the current second.
+struct Window {
+    begun: Instant,
+    passed: u32,
+    left_out: LeftOut,
+    /// When the count of those left out must enter the queue; none if none was.
+    count_at: Option<Instant>,
+}
+
+impl Window {
+    fn leave_out(&mut self) {
+        self.left_out.count += 1;
+        self.count_at.get_or_insert(self.begun + WINDOW);
+    }
+
+    /// When the window must be looked at.
+    fn look_at(&self) -> Instant {
+        self.count_at.unwrap_or(self.begun + WINDOW)
+    }
+
+    /// The count as an entry, if it is not zero; it begins anew.
+    fn take_count(&mut self) -> Option<QueueEntry> {
+        self.count_at.take()?;
+        let left_out = &mut self.left_out;
+        Some(QueueEntry::LeftOut(LeftOut {
+            kind: left_out.kind.clone(),
+            origin: left_out.origin.clone(),
+            audience: left_out.audience.clone(),
+            count: mem::take(&mut left_out.count),
+        }))
+    }
+}
+
+/// See the head of the file.
+#[derive(Default)]
+pub(super) struct ReportQueue {
+    entries: VecDeque<QueueEntry>,
+    /// How many of the entries are reports.
+    reports: usize,
+    windows: HashMap<Key, Window>,
+    /// No window must be looked at before.
+    next_look: Option<Instant>,
+}
+
+impl ReportQueue {
+    /// Whether a report is within the limit of its kind and origin. If not, it is counted.
+    pub(super) fn admit(&mut self, kind: &ReportKind, origin: &ReportOrigin, now: Instant) -> bool {
+        let window = self.window(kind, origin, now);
+        if now.saturating_duration_since(window.begun) >= WINDOW {
+            window.begun = now;
+            window.passed = 0;
+        }
+        let is_within = window.passed < MOST_A_SECOND;
+        match is_within {
+            true => window.passed += 1,
+            false => window.leave_out(),
+        }
+        is_within
+    }
+
+    /// Queues a report that was admitted; returns it if the queue is full. It is counted then.
+    pub(super) fn push_report(
+        &mut self,
+        report: ReportRecord,
+        now: Instant,
+    ) -> Option<ReportRecord> {
+        if self.reports < CAPACITY {
+            self.reports += 1;
+            self.entries.push_back(QueueEntry::Report(report));
+            return None;
+        }
+        self.window(&report.kind, &report.origin, now).leave_out();
+        Some(report)
+    }
+
+    /// Queues what is no report.
+    pub(super) fn push(&mut self, entry: QueueEntry) {
+        self.entries.push_back(entry);
+    }
+
+    /// Queues all counts, even those whose second is not over.
+    pub(super) fn push_counts(&mut self) {
+        let counts = self.windows.values_mut().filter_map(Window::take_count);
+        self.entries.extend(counts);
+    }
+
+    /// The next entry.
+    pub(super) fn pop(&mut self, now: Instant) -> Option<QueueEntry> {
+        if self.next_look.is_some_and(|look_at| look_at <= now) {
+            self.look(now);
+        }
+        let entry = self.entries.pop_front();
+        if let Some(QueueEntry::Report(_)) = entry {
+            self.reports -= 1;
+        }
+        entry
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// When the next count may enter the queue.
+    pub(super) fn next_count(&self) -> Option<Instant> {
+        self.next_look
+    }
+
+    fn window(&mut self, kind: &ReportKind, origin: &ReportOrigin, now: Instant) -> &mut Window {
+        let look_at = now + WINDOW;
+        let next_look = &mut self.next_look;
+        let key = (mem::discriminant(kind), origin.clone());
+        self.windows.entry(key).or_insert_with(|| {
+            *next_look = Some(next_look.map_or(look_at, |earlier| earlier.min(look_at)));
+            Window {
+                begun: now,
+                passed: 0,
+                left_out: LeftOut {
+                    kind: kind.clone(),
+                    origin: origin.clone(),
+                    audience: Audience::here(),
+                    count: 0,
+                },
+                count_at: None,
+            }
+        })
+    }
+
+    /// Queues the counts that are due, and ends the windows that are over.
+    fn look(&mut self, now: Instant) {
+        for window in self.windows.values_mut() {
+            if window.look_at() <= now {
+                self.entries.extend(window.take_count());
+            }
+        }
+        let is_over = |window: &Window| window.count_at.is_none() && window.look_at() <= now;
+        let over = self.windows.extract_if(|_, window| is_over(window));
+        // A count of zero is no news; as an entry its subscriber leaves.
+        self.entries
+            .extend(over.map(|(_, window)| QueueEntry::LeftOut(window.left_out)));
+        self.next_look = self.windows.values().map(Window::look_at).min();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report(origin: &ReportOrigin) -> ReportRecord {
+        ReportRecord {
+            kind: ReportKind::NoThread,
+            origin: origin.clone(),
+            audience: Audience::here(),
+            job: String::new(),
+            type_name: "",
+            text: String::new(),
+        }
+    }
+
+    fn callback(number: usize) -> ReportOrigin {
+        ReportOrigin::Callback(number.to_string(), std::panic::Location::caller())
+    }
+
+    /// Makes a report; whether it is within the limit.
+    fn make(queue: &mut ReportQueue, origin: &ReportOrigin, now: Instant) -> bool {
+        let admitted = queue.admit(&ReportKind::NoThread, origin, now);
+        if admitted {
+            queue.push_report(report(origin), now);
+        }
+        admitted
+    }
+
+    /// Takes all entries; how many reports there were, and the counts that are not zero.
+    fn take(queue: &mut ReportQueue, now: Instant) -> (usize, Vec<u64>) {
+        let (mut reports, mut counts) = (0, Vec::new());
+        while let Some(entry) = queue.pop(now) {
+            match entry {
+                QueueEntry::Report(_) => reports += 1,
+                QueueEntry::LeftOut(left_out) => counts.push(left_out.count),
+                QueueEntry::Release(_) | QueueEntry::Flush(_) => {}
+            }
+        }
+        counts.retain(|count| *count > 0);
+        (reports, counts)
+    }
+
+    #[test]
+    fn in_each_second_ten_pass_and_the_others_are_counted_when_it_is_over() {
+        let (mut queue, begin) = (ReportQueue::default(), Instant::now());
+        for round in 0..3 {
+            let now = begin + round * WINDOW;
+            let passed = (0..1000).filter(|_| make(&mut queue, &callback(1), now));
+            assert_eq!(passed.count(), 10);
+            assert_eq!(queue.next_count(), Some(now + WINDOW));
+            assert_eq!(take(&mut queue, now), (10, vec![]));
+            let over = queue.next_count().unwrap();
+            assert_eq!(take(&mut queue, over), (0, vec![990]));
+        }
+        assert_eq!((queue.next_count(), queue.windows.len()), (None, 0));
+    }
+
+    #[test]
+    fn each_kind_and_each_origin_has_a_limit_of_its_own() {
+        let (mut queue, now) = (ReportQueue::default(), Instant::now());
+        while make(&mut queue, &callback(1), now) {}
+        assert!(make(&mut queue, &callback(2), now));
+        assert!(queue.admit(&ReportKind::NoStack, &callback(1), now));
+        // The numbers of a report do not make it one of another kind.
+        let stuck = |stuck_ms| ReportKind::Stuck { stuck_ms };
+        let passed = (0..20).filter(|n| queue.admit(&stuck(*n), &callback(1), now));
+        assert_eq!(passed.count(), 10);
+    }
+
+    #[test]
+    fn a_flood_that_nobody_takes_is_counted_once() {
+        let (mut queue, begin) = (ReportQueue::default(), Instant::now());
+        let mut passed = 0;
+        for tenth in 0..50 {
+            let now = begin + tenth * WINDOW / 10;
+            passed += (0..100)
+                .filter(|_| make(&mut queue, &callback(1), now))
+                .count();
+        }
+        assert_eq!(passed, 50);
+        assert_eq!(take(&mut queue, begin + 5 * WINDOW), (50, vec![4950]));
+    }
+
+    #[test]
+    fn a_flood_does_not_delay_its_count() {
+        let (mut queue, begin) = (ReportQueue::default(), Instant::now());
+        let mut counts = Vec::new();
+        for tenth in 0..=30 {
+            let now = begin + tenth * WINDOW / 10;
+            // The report comes before the look, and begins a new second.
+            (0..20).for_each(|_| _ = make(&mut queue, &callback(1), now));
+            counts.extend(take(&mut queue, now).1);
+        }
+        assert_eq!(counts.len(), 3, "{counts:?}");
+    }
+
+    #[test]
+    fn a_full_queue_counts_what_it_refuses() {
+        let (mut queue, now) = (ReportQueue::default(), Instant::now());
+        let made = 2 * CAPACITY;
+        (0..made).for_each(|n| assert!(make(&mut queue, &callback(n), now)));
+        assert_eq!(take(&mut queue, now), (CAPACITY, vec![]));
+        let (reports, counts) = take(&mut queue, now + WINDOW);
+        assert_eq!((reports, counts), (0, vec![1; made - CAPACITY]));
+        assert!(make(&mut queue, &callback(0), now + WINDOW));
+    }
+
+    #[test]
+    fn a_flush_counts_at_once_and_does_not_lift_the_limit() {
+        let (mut queue, now) = (ReportQueue::default(), Instant::now());
+        (0..15).for_each(|_| _ = make(&mut queue, &callback(1), now));
+        queue.push_counts();
+        assert_eq!(take(&mut queue, now), (10, vec![5]));
+        assert!(!make(&mut queue, &callback(1), now));
+        assert_eq!(take(&mut queue, now + WINDOW), (0, vec![1]));
+        queue.push_counts();
+        assert!(queue.is_empty());
+    }
+}

@@ -1,0 +1,123 @@
+//! A report as plain data: what happened, whom it concerns, and the text.
+//!
+//! Whoever makes a report only fills this in. Nothing here calls a subscriber, reads the clock or waits.
+
+use std::{fmt, panic::Location};
+
+use crate::report::subscriber::Audience;
+
+/// What a report is about, with the numbers that only this kind has.
+#[derive(Clone, Debug)]
+pub(crate) enum ReportKind {
+    Stuck { stuck_ms: u64 },
+    JustBelow,
+    PanicHookRuns,
+    LongMailbox { messages: usize },
+    NoSpareThread { bound: usize },
+    NoThread,
+    HoldsPinnedJobs,
+    MonitorPanicked,
+    NoStack,
+    UnobservedPanic,
+    CallbackPanicked,
+    WakerPanicked,
+    Stranded,
+    NotStopped,
+    Cycle,
+}
+
+impl ReportKind {
+    /// Whether subscribers get it as a warning, and not as an error.
+    pub(super) fn is_warning(&self) -> bool {
+        matches!(
+            self,
+            ReportKind::Stuck { .. }
+                | ReportKind::JustBelow
+                | ReportKind::PanicHookRuns
+                | ReportKind::LongMailbox { .. }
+                | ReportKind::HoldsPinnedJobs
+        )
+    }
+
+    /// Reports of this kind, in the words of the sentence about those that were left out.
+    pub(super) fn plural(&self) -> &'static str {
+        match self {
+            ReportKind::Stuck { .. } => "stuck jobs",
+            ReportKind::JustBelow => "jobs with long runs",
+            ReportKind::PanicHookRuns => "panic hooks that take long",
+            ReportKind::LongMailbox { .. } => "long mailboxes",
+            ReportKind::NoSpareThread { .. } => "no spare thread",
+            ReportKind::NoThread => "no thread",
+            ReportKind::HoldsPinnedJobs => "waits that hold an OS thread",
+            ReportKind::MonitorPanicked => "panics of the monitor",
+            ReportKind::NoStack => "no stack",
+            ReportKind::UnobservedPanic => "panics that nothing joins",
+            ReportKind::CallbackPanicked => "panics of a callback",
+            ReportKind::WakerPanicked => "panics of a waker",
+            ReportKind::Stranded => "jobs whose thread has ended",
+            ReportKind::NotStopped => "jobs that did not stop",
+            ReportKind::Cycle => "jobs that wait for each other",
+        }
+    }
+}
+
+/// Where the reported unit comes from. Reports of one kind from one origin share a limit.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum ReportOrigin {
+    /// The job's spawn site.
+    Site(&'static Location<'static>),
+    /// The callback's name, and where it was started.
+    Callback(String, &'static Location<'static>),
+    /// No unit in particular.
+    Program,
+}
+
+impl fmt::Display for ReportOrigin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ReportOrigin::Site(site) => site.fmt(f),
+            ReportOrigin::Callback(name, _) => f.write_str(name),
+            ReportOrigin::Program => Ok(()),
+        }
+    }
+}
+
+/// A report on its way to a subscriber or to stderr.
+#[derive(Debug)]
+pub(super) struct ReportRecord {
+    pub(super) kind: ReportKind,
+    pub(super) origin: ReportOrigin,
+    pub(super) audience: Audience,
+    /// The job's name, or nothing.
+    pub(super) job: String,
+    pub(super) type_name: &'static str,
+    pub(super) text: String,
+}
+
+/// How many reports of one kind and origin were left out.
+#[derive(Debug)]
+pub(super) struct LeftOut {
+    pub(super) kind: ReportKind,
+    pub(super) origin: ReportOrigin,
+    pub(super) audience: Audience,
+    pub(super) count: u64,
+}
+
+impl fmt::Display for LeftOut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (reports, were) = match self.count {
+            1 => ("report", "was"),
+            _ => ("reports", "were"),
+        };
+        let (count, what) = (self.count, self.kind.plural());
+        write!(
+            f,
+            "… and {count} more {reports} of this kind from the same place {were} left out: {what}"
+        )?;
+        match &self.origin {
+            ReportOrigin::Site(site) => write!(f, ", spawned at {site}"),
+            ReportOrigin::Callback(name, site) => write!(f, ", `{name}` at {site}"),
+            ReportOrigin::Program => Ok(()),
+        }
+    }
+}

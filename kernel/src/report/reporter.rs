@@ -1,0 +1,211 @@
+//! The reporting thread: the only one that calls subscribers and writes reports to stderr.
+//!
+//! There is one for the whole program. It starts with the first runtime, so that it exists when the system later
+//! refuses threads, and it never ends: runtimes come and go, and a count of what was left out comes out up to a second
+//! after the last report. A subscriber that panics loses the report that it was given; one that blocks delays the
+//! others, until the queue is full and they are counted instead. Nobody else waits for it, but for [`flush`], and
+//! that for [`FLUSH`] at most.
+//!
+//! Any thread may make reports. The lock of the queue is held for a few instructions, never while user code runs.
+
+#![allow(unsafe_code)]
+
+use std::{
+    cell::Cell,
+    mem,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{Condvar, LazyLock, Mutex, MutexGuard, Once, PoisonError},
+    thread,
+    time::{Duration, Instant},
+};
+
+use tracing::Dispatch;
+
+use crate::{
+    report::{
+        output,
+        queue::{QueueEntry, ReportQueue},
+        record::{ReportKind, ReportOrigin, ReportRecord},
+    },
+    sys::lock,
+};
+
+/// How long a flush waits at most.
+const FLUSH: Duration = Duration::from_millis(200);
+/// A subscriber formats and writes on this stack. Only touched pages cost memory.
+const STACK: usize = 512 << 10;
+
+static REPORTER: LazyLock<Reporter> = LazyLock::new(Reporter::default);
+
+#[derive(Default)]
+struct Reporter {
+    state: Mutex<ReporterState>,
+    /// Signalled when an entry was queued.
+    queued: Condvar,
+    /// Signalled when a flush is over.
+    flushed: Condvar,
+}
+
+#[derive(Default)]
+struct ReporterState {
+    queue: ReportQueue,
+    is_running: bool,
+    /// Whether the thread handles an entry that it took.
+    is_busy: bool,
+    /// How many flushes were asked for, and which was the last to end.
+    flushes: u64,
+    flushed: u64,
+}
+
+thread_local! {
+    static IS_REPORTER: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Starts the thread, unless it runs. If the system refuses it, reports wait for the next attempt.
+pub(crate) fn start() {
+    start_in(&mut lock(&REPORTER.state));
+}
+
+fn start_in(state: &mut ReporterState) {
+    if state.is_running {
+        return;
+    }
+    let started = thread::Builder::new()
+        .name("weald-reports".to_owned())
+        .stack_size(STACK)
+        .spawn(run);
+    state.is_running = started.is_ok();
+    if state.is_running {
+        flush_at_exit();
+    }
+}
+
+/// Whether a report is within the limit of its kind and origin. If not, it is counted.
+pub(super) fn admits(kind: &ReportKind, origin: &ReportOrigin) -> bool {
+    let now = Instant::now();
+    lock(&REPORTER.state).queue.admit(kind, origin, now)
+}
+
+/// Queues a report that was admitted.
+pub(super) fn submit(report: ReportRecord) {
+    let now = Instant::now();
+    let mut state = lock(&REPORTER.state);
+    start_in(&mut state);
+    let refused = state.queue.push_report(report, now);
+    drop(state);
+    REPORTER.queued.notify_one();
+    // Outside the lock: it holds subscribers.
+    drop(refused);
+}
+
+/// Hands a subscriber to the thread, which drops it.
+pub(super) fn release(subscriber: Option<Dispatch>) {
+    if let Some(subscriber) = subscriber {
+        lock(&REPORTER.state)
+            .queue
+            .push(QueueEntry::Release(subscriber));
+        REPORTER.queued.notify_one();
+    }
+}
+
+/// Waits until the reports made so far, and the counts of those left out, have reached their subscribers; for
+/// [`FLUSH`] at most. Any thread; within a subscriber it does nothing.
+pub(crate) fn flush() {
+    let mut state = lock(&REPORTER.state);
+    if IS_REPORTER.get() || !state.is_running {
+        return;
+    }
+    state.queue.push_counts();
+    if state.queue.is_empty() && !state.is_busy {
+        return;
+    }
+    state.flushes += 1;
+    let number = state.flushes;
+    state.queue.push(QueueEntry::Flush(number));
+    REPORTER.queued.notify_one();
+    let give_up = Instant::now() + FLUSH;
+    while state.flushed < number {
+        let left = give_up.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return;
+        }
+        let waited = REPORTER.flushed.wait_timeout(state, left);
+        state = waited.unwrap_or_else(PoisonError::into_inner).0;
+    }
+}
+
+/// The default runtime is never dropped, so a program that uses no other is flushed when it exits.
+fn flush_at_exit() {
+    extern "C" fn at_exit() {
+        // A forked child has no reporting thread, and the lock may have been held at the fork.
+        if *PROCESS == rustix::process::getpid() {
+            flush();
+        }
+    }
+    static PROCESS: LazyLock<rustix::process::Pid> = LazyLock::new(rustix::process::getpid);
+    LazyLock::force(&PROCESS);
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        // SAFETY: the function lives as long as the program, and does not unwind. If the system refuses it, the last
+        // reports may be missing.
+        let _accepted = unsafe { libc::atexit(at_exit) };
+    });
+}
+
+fn run() {
+    IS_REPORTER.set(true);
+    loop {
+        let entry = next_entry();
+        // Caught once more here: the drop of a subscriber is user code too.
+        if let Err(payload) = catch_unwind(AssertUnwindSafe(|| handle(entry))) {
+            // The payload's destructor could panic again.
+            mem::forget(payload);
+        }
+    }
+}
+
+fn next_entry() -> QueueEntry {
+    let mut state = lock(&REPORTER.state);
+    state.is_busy = false;
+    loop {
+        let now = Instant::now();
+        if let Some(entry) = state.queue.pop(now) {
+            state.is_busy = true;
+            return entry;
+        }
+        let count_in = state
+            .queue
+            .next_count()
+            .map(|at| at.saturating_duration_since(now));
+        state = wait(state, count_in);
+    }
+}
+
+/// Waits for an entry, and not longer than `limit`.
+fn wait(
+    state: MutexGuard<'_, ReporterState>,
+    limit: Option<Duration>,
+) -> MutexGuard<'_, ReporterState> {
+    match limit {
+        Some(limit) => {
+            let waited = REPORTER.queued.wait_timeout(state, limit);
+            waited.unwrap_or_else(PoisonError::into_inner).0
+        }
+        None => {
+            let waited = REPORTER.queued.wait(state);
+            waited.unwrap_or_else(PoisonError::into_inner)
+        }
+    }
+}
+
+fn handle(entry: QueueEntry) {
+    match entry {
+        QueueEntry::Report(report) => output::report(report),
+        QueueEntry::LeftOut(left_out) => output::left_out(left_out),
+        QueueEntry::Release(subscriber) => drop(subscriber),
+        QueueEntry::Flush(number) => {
+            lock(&REPORTER.state).flushed = number;
+            REPORTER.flushed.notify_all();
+        }
+    }
+}
