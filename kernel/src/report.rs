@@ -68,7 +68,7 @@ pub(crate) fn holds_pinned_jobs(named: &JobName, others: usize) {
         target: "weald::monitor",
         job = named.name.as_deref().unwrap_or(""),
         site = %named.site,
-        "{named} waits in a destructor while it unwinds, or for a fork, and so holds its OS thread, on which \
+        "{named} waits in a panic hook, in a destructor while it unwinds, or for a fork, and so holds its OS thread, on which \
          {others} suspended jobs must resume. If it waits for one of them, neither ends: let it wait \
          before it unwinds, or join what it needs inside the fork.",
     );

@@ -27,6 +27,7 @@ use std::{
 use crate::{
     callback::{Next, group::Group},
     memory::{self, BlockKind},
+    payload,
     report::{self, panic_message},
     timer::{
         entry::{self, Entry, EntryPtr},
@@ -261,8 +262,7 @@ impl CallbackPtr {
         let dropped = catch_unwind(AssertUnwindSafe(|| unsafe { (calls.drop)(body) }));
         if let Err(payload) = dropped {
             report::callback_panicked((calls.name)(), &panic_message(payload.as_ref()));
-            // The payload's destructor could panic again.
-            std::mem::forget(payload);
+            payload::discard(payload);
         }
     }
 

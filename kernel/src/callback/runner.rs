@@ -25,8 +25,9 @@ use crate::{
         start::{When, arm},
     },
     job::{self, JobPtr, Spec, runnable::Runnable, transition::Inbox},
-    report::{self, panic_message},
-    scheduler::workers::{context, ready, run::CancelUnwind},
+    payload::{self, Payload},
+    report,
+    scheduler::workers::{context, ready, run},
     services::Callbacks,
     timer::entry_queue::EntryQueue,
 };
@@ -181,15 +182,15 @@ impl Runner {
     }
 
     #[cold]
-    fn report_panic(&self, payload: Box<dyn Any + Send>) {
-        if payload.is::<CancelUnwind>() {
+    fn report_panic(&self, payload: Payload) {
+        if run::is_own_cancel(&payload) {
             // The runner itself was cancelled, in a wait.
             resume_unwind(payload);
         }
         let Some((_, name)) = self.last else { return };
         let panic = CallbackPanic {
             callback: name(),
-            message: panic_message(payload.as_ref()),
+            message: run::message_of(&payload),
         };
         let owner = context::again().job_ref().and_then(|job| {
             let extensions = job.header().extensions.lock_existing()?;
@@ -200,8 +201,7 @@ impl Runner {
             Some(owner) => owner.report_panic(panic),
             None => report::callback_panicked(panic.callback, &panic.message),
         }
-        // The payload's destructor could panic again.
-        std::mem::forget(payload);
+        payload::discard(payload);
     }
 }
 
