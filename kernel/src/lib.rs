@@ -50,7 +50,8 @@ mod stack {
     pub(crate) use watchers::Onto;
 }
 
-// What the kernel reports, how reports name a job, and the thread that puts reports out.
+// The payloads of panics; what the kernel reports, how reports name a job, and the thread that puts reports out.
+mod payload;
 mod report;
 
 // The lock around a worker's core, and the queues of jobs and of sleeping workers.
@@ -66,6 +67,7 @@ mod job {
     pub(crate) mod body;
     pub(crate) mod exit_hooks;
     pub(crate) mod extensions;
+    pub(crate) mod foreign_call;
     pub(crate) mod foreign_waker;
     pub(crate) mod header;
     pub(crate) mod message;

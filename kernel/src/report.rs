@@ -111,8 +111,8 @@ pub(crate) fn no_thread(error: Option<&io::Error>) {
 pub(crate) fn holds_pinned_jobs(named: &JobName, others: usize) {
     of_job(ReportKind::HoldsPinnedJobs, named, || {
         format!(
-            "{named} waits in a destructor while it unwinds, or for a fork, and so holds its OS thread, on which \
-             {others} suspended jobs must resume. If it waits for one of them, neither ends: let it wait \
+            "{named} waits in a panic hook, in a destructor while it unwinds, or for a fork, and so holds its OS \
+             thread, on which {others} suspended jobs must resume. If it waits for one of them, neither ends: let it wait \
              before it unwinds, or join what it needs inside the fork."
         )
     });

@@ -20,7 +20,7 @@ use std::{
 
 use tools::{Drops, Latch, runtime, until, watch};
 use weald_kernel::{
-    Mailbox, Runtime, Spawn, SpawnError, Wait, blocking,
+    JoinHandle, Mailbox, Runtime, Spawn, SpawnError, Wait, block_on, blocking,
     callback::{self, Owner, When},
     scope, sleep, spawn, spawn_local, timeout, yield_now,
 };
@@ -532,5 +532,48 @@ fn a_job_woken_by_a_thread_during_the_drop_is_dropped_once() {
         stop.store(true, Ordering::SeqCst);
         waking.join().unwrap();
         assert_eq!(drops.count(), 20);
+    }
+}
+
+/// Cancels a job when it is dropped, and waits for it.
+struct CancelsAndJoins(Option<JoinHandle<()>>);
+
+impl Drop for CancelsAndJoins {
+    fn drop(&mut self) {
+        let job = self.0.take().unwrap();
+        job.cancel();
+        let _cancelled = block_on(job);
+    }
+}
+
+/// Sleeps when it is dropped.
+struct SleepsAtTheEnd;
+
+impl Drop for SleepsAtTheEnd {
+    fn drop(&mut self) {
+        block_on(sleep(Duration::from_millis(20)));
+    }
+}
+
+/// The thread that shuts down waits in the first destructor, and fires no timer for the second one.
+#[test]
+fn a_destructor_that_waits_for_one_that_sleeps_does_not_hang_a_shutdown() {
+    let _watch = watch();
+    for workers in [1, 2] {
+        let runtime = runtime(workers);
+        let latch = Latch::default();
+        let (first, second) = (latch.clone(), latch.clone());
+        let sleeps = runtime.spawn(async move {
+            let _sleeps = SleepsAtTheEnd;
+            block_on(first);
+        });
+        runtime
+            .spawn(async move {
+                let _joins = CancelsAndJoins(Some(sleeps));
+                second.await;
+            })
+            .detach();
+        until(|| latch.waiters() == 2 && runtime.metrics().sleeping == workers);
+        drop(runtime);
     }
 }

@@ -108,8 +108,8 @@ fn a_payload_whose_destructor_panics_too_ends_its_callback_alone() {
             });
             owner.unwrap().await.unwrap();
         });
-        // The payload's destructor never runs.
-        assert_eq!(drops.count(), 0);
+        // The payload is dropped, and its destructor's panic ends there.
+        until(|| drops.count() == 1);
     });
 }
 

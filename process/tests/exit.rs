@@ -315,3 +315,24 @@ fn a_process_that_sleeps_is_killed_before_its_deadline() {
         });
     });
 }
+
+/// A panic's payload that panics when it is dropped.
+struct Explodes;
+
+impl Drop for Explodes {
+    fn drop(&mut self) {
+        panic!("the payload's destructor");
+    }
+}
+
+#[test]
+fn a_crash_whose_payload_panics_when_it_is_dropped_does_not_crash_who_joins() {
+    on_each(|runtime| {
+        let joined = runtime.block_on(runtime.spawn(async {
+            let crashes = async |_: Inbox<()>| std::panic::panic_any(Explodes);
+            let process: process::Process<_, ()> = process::spawn(crashes).unwrap();
+            process.await.unwrap_err()
+        }));
+        assert!(matches!(joined.unwrap(), ExitReason::Crash(_)));
+    });
+}

@@ -8,7 +8,7 @@ use std::{
     marker::PhantomData,
     pin::Pin,
     sync::Mutex,
-    task::{Context, Poll},
+    task::{Context, Poll, Waker},
 };
 
 use weald_sync::{
@@ -23,6 +23,7 @@ use crate::{
         body::{Failure, Outcome},
         exit_hooks,
     },
+    payload::{self, Payload},
     report::{self, JobName, panic_message},
     scheduler::{
         stackful::nested,
@@ -43,12 +44,12 @@ pub enum JoinError {
     Cancelled,
 }
 
-/// A panic's payload.
+/// A panic's payload. A payload whose destructor panics harms nobody who drops this: the second panic ends here.
 pub struct Panic {
     job: Box<JobName>,
     message: String,
-    // A payload is `Send` but not `Sync`; the mutex makes the error both, as error types must be.
-    payload: Mutex<Box<dyn Any + Send>>,
+    // A payload is `Send` but not `Sync`; the mutex makes the error both, as error types must be. None: it was taken.
+    payload: Mutex<Option<Payload>>,
 }
 
 impl Panic {
@@ -63,10 +64,21 @@ impl Panic {
     }
 
     /// The payload, for [`resume_unwind`](std::panic::resume_unwind).
-    pub fn into_payload(self) -> Box<dyn Any + Send> {
+    pub fn into_payload(mut self) -> Box<dyn Any + Send> {
+        self.take().expect("only this takes the payload")
+    }
+
+    fn take(&mut self) -> Option<Payload> {
         self.payload
-            .into_inner()
+            .get_mut()
             .unwrap_or_else(std::sync::PoisonError::into_inner)
+            .take()
+    }
+}
+
+impl Drop for Panic {
+    fn drop(&mut self) {
+        self.take().into_iter().for_each(payload::discard);
     }
 }
 
@@ -83,7 +95,7 @@ impl JoinError {
             Failure::Panicked(payload) => JoinError::Panicked(Panic {
                 job: Box::new(JobName::of(job)),
                 message: panic_message(payload.as_ref()),
-                payload: Mutex::new(payload),
+                payload: Mutex::new(Some(payload)),
             }),
         }
     }
@@ -222,6 +234,22 @@ fn has_ended(job: &Header) -> bool {
             .is_some_and(|extensions| extensions.is_ending)
 }
 
+/// Leaves `waker` to the thread that runs the job's exit hooks. False if they have run.
+fn wait_for_hooks(job: &Header, waker: Waker) -> bool {
+    let Some(mut extensions) = job.extensions.lock_existing() else {
+        return false;
+    };
+    let waits = extensions.is_ending;
+    // What is not needed leaves the lock before it is dropped.
+    let unused = match waits {
+        true => extensions.joiner.replace(waker),
+        false => Some(waker),
+    };
+    drop(extensions);
+    drop(unused);
+    waits
+}
+
 impl<T> Future for JoinHandle<T> {
     type Output = Result<T, JoinError>;
 
@@ -250,29 +278,22 @@ impl<T> Source for JoinHandle<T> {
         let state = &job.header().state;
         // The waker may be written only while no joiner is registered: a completion takes it otherwise.
         if !state.is_done() && state.unregister_joiner() {
-            // The former waker leaves the lock before it is dropped: a waker is user code.
-            let former = job
-                .header()
-                .extensions
-                .lock()
-                .joiner
-                .replace(cx.waker().clone());
+            // Cloned before the lock, and the former one dropped after it: a waker is user code.
+            let waker = cx.waker().clone();
+            let former = job.header().extensions.lock().joiner.replace(waker);
             drop(former);
             if state.register_joiner() {
                 note_wait(self.reason());
                 return Poll::Pending;
             }
+            let unused = job.header().extensions.lock().joiner.take();
+            drop(unused);
         }
         // Done, but a job has ended only after its exit hooks. The thread that runs them takes the waker then.
-        if let Some(mut extensions) = job.header().extensions.lock_existing()
-            && extensions.is_ending
-        {
-            let former = extensions.joiner.replace(cx.waker().clone());
-            drop(extensions);
-            drop(former);
-            return Poll::Pending;
+        match has_ended(job.header()) || !wait_for_hooks(job.header(), cx.waker().clone()) {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
         }
-        Poll::Ready(())
     }
 
     fn take(mut self: Pin<&mut Self>) -> Self::Output {
@@ -311,6 +332,7 @@ fn give_up_output<T>(job: &JobRef) {
         let shared = shared::find(job.header().runtime());
         let _reports = shared.as_ref().map(|shared| shared.subscriber.enter());
         report::unobserved_panic(&JobName::of(job.header()), &panic_message(payload.as_ref()));
+        payload::discard(payload);
     }
 }
 

@@ -143,7 +143,7 @@ unsafe fn post_link(job: &JobRef, link: NonNull<Link>) -> bool {
 fn wake_receiver(job: &JobRef) {
     let receiver = job.header().extensions.lock().receiver.take();
     // A panic of the receiver's waker must not reach the sender.
-    foreign_waker::wake(receiver);
+    receiver.into_iter().for_each(foreign_waker::wake);
 }
 
 /// The receiving end of a mailbox. Each job has at most one. Dropping it closes the mailbox and drops the messages
@@ -345,12 +345,9 @@ fn register(here: &context::Context, job: &JobRef, cx: &Context<'_>) -> bool {
 fn register_waker(job: &JobRef, cx: &Context<'_>) -> bool {
     note_wait(Reason::unspecified(Kind::Message));
     let header = job.header();
-    // The former waker leaves the lock before it is dropped: a waker is user code.
-    let former = header
-        .extensions
-        .lock()
-        .receiver
-        .replace(cx.waker().clone());
+    // Cloned before the lock, and the former one dropped after it: a waker is user code.
+    let waker = cx.waker().clone();
+    let former = header.extensions.lock().receiver.replace(waker);
     drop(former);
     if header.state.register_receiver() {
         return true;

@@ -114,8 +114,9 @@ impl Future for Park {
 /// Registers a waker other than the job's own. True if a permit was there by then; it is taken.
 #[cold]
 fn register_waker(header: &Header, waker: &Waker) -> bool {
-    // The former waker leaves the lock before it is dropped: a waker is user code.
-    let former = header.extensions.lock().parker.replace(waker.clone());
+    // Cloned before the lock, and the former one dropped after it: a waker is user code.
+    let waker = waker.clone();
+    let former = header.extensions.lock().parker.replace(waker);
     drop(former);
     barrier::full();
     header.take_permit()

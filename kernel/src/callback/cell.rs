@@ -28,6 +28,7 @@ use crate::{
     callback::{Next, group::Group, near::Near},
     job::name::CallbackName,
     memory::{self, BlockKind},
+    payload,
     report::{self, panic_message},
     timer::{
         entry::{self, Entry, EntryPtr},
@@ -300,8 +301,7 @@ impl CallbackPtr {
         if let Err(payload) = dropped {
             let CallbackName { type_name, site } = head.kind.name();
             report::callback_panicked(type_name(), site, &panic_message(payload.as_ref()));
-            // The payload's destructor could panic again.
-            std::mem::forget(payload);
+            payload::discard(payload);
         }
     }
 

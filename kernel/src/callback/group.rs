@@ -18,6 +18,7 @@ use crate::{
         start,
     },
     job::{JobRef, exit_hooks},
+    payload,
     report::{self, panic_message},
     scheduler::workers::context,
     sys::{Mutex, lock},
@@ -140,8 +141,7 @@ impl Group {
         let handled = std::panic::catch_unwind(AssertUnwindSafe(|| on_panic(panic)));
         if let Err(payload) = handled {
             report::callback_panicked(callback, site, &panic_message(payload.as_ref()));
-            // The payload's destructor could panic again.
-            std::mem::forget(payload);
+            payload::discard(payload);
         }
     }
 }

@@ -25,8 +25,8 @@ use crate::{
         start::{When, arm},
     },
     job::{self, JobPtr, Spec, flag, runnable::Runnable, transition::Inbox},
-    report::panic_message,
-    scheduler::workers::{context, ready, run::CancelUnwind},
+    payload::{self, Payload},
+    scheduler::workers::{context, ready, run},
     services::Callbacks,
     timer::entry_queue::EntryQueue,
 };
@@ -180,8 +180,8 @@ impl Runner {
     }
 
     #[cold]
-    fn report_panic(&self, payload: Box<dyn Any + Send>) {
-        if payload.is::<CancelUnwind>() {
+    fn report_panic(&self, payload: Payload) {
+        if run::is_own_cancel(&payload) {
             // The runner itself was cancelled, in a wait.
             resume_unwind(payload);
         }
@@ -190,7 +190,7 @@ impl Runner {
         let panic = CallbackPanic {
             callback: (name.type_name)(),
             site: name.site,
-            message: panic_message(payload.as_ref()),
+            message: run::message_of(&payload),
         };
         let owner = context::again().job_ref().and_then(|job| {
             let extensions = job.header().extensions.lock_existing()?;
@@ -201,8 +201,7 @@ impl Runner {
             Some(owner) => owner.report_panic(panic),
             None => panic.report(),
         }
-        // The payload's destructor could panic again.
-        std::mem::forget(payload);
+        payload::discard(payload);
     }
 }
 

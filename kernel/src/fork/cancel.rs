@@ -7,7 +7,8 @@
 #![allow(unsafe_code)]
 
 use crate::{
-    fork::fork_deque::ForkDeque,
+    fork::fork_deque::{self, ForkDeque},
+    payload::Payload,
     scheduler::workers::{
         cancel,
         context::{self, Context},
@@ -30,6 +31,18 @@ pub(super) fn inherit(fork_deque: &ForkDeque) {
     {
         cancel::cancel_alone(&job);
     }
+}
+
+/// Whether `payload` unwinds the running job for its own cancel, or for that of its root job.
+pub(super) fn is_own_cancel(payload: &Payload) -> bool {
+    if !run::is_cancel(payload) {
+        return false;
+    }
+    if let Some(fork_deque) = fork_deque::of(context::here()) {
+        // The payload may have come from a stolen half, which notices the cancel before this job does.
+        inherit(fork_deque);
+    }
+    run::is_own_cancel(payload)
 }
 
 /// A root fork begins: if its job is already cancelled, the job unwinds at its first fork.

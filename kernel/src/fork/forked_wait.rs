@@ -5,24 +5,20 @@
 //! that is pinned to this thread is runnable.
 
 use std::{
-    any::Any,
-    mem,
     panic::{AssertUnwindSafe, catch_unwind},
     pin::Pin,
 };
 
 use crate::{
     fork::fork_deque::ForkDeque,
+    payload::{self, Payload},
     report,
     scheduler::{
         stackful::wait,
-        workers::{context, run::CancelUnwind, shared},
+        workers::{context, run, shared},
     },
     services::ForkWait,
 };
-
-/// The payload of an unwinding.
-pub(super) type Payload = Box<dyn Any + Send>;
 
 /// Waits for forked work until `future` is ready. A cancel of the caller is passed on through `cancel`; the unwinding
 /// that the caller then owes is returned beside the output. `work_waits`: whether all the work that is left waits.
@@ -57,11 +53,10 @@ pub(super) fn wait_for<F: Future>(
 /// The unwinding that the caller owes gives way to another panic.
 pub(super) fn give_way(owed: Option<Payload>) {
     let Some(payload) = owed else { return };
-    if payload.is::<CancelUnwind>() {
+    if run::is_cancel(&payload) {
         deliver_cancel_again();
     }
-    // Its destructor could panic.
-    mem::forget(payload);
+    payload::discard(payload);
 }
 
 /// A cancel has unwound the running job, and another panic hides that. If the panic is caught, the job's next wait

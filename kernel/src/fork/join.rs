@@ -13,23 +13,19 @@
 
 #![allow(unsafe_code)]
 
-use std::{
-    mem,
-    panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind},
-};
+use std::panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind};
 
 use crate::{
     fork::{
         cancel, depth,
         deque::Verdict,
         fork_deque::{self, ForkDeque},
-        fork_deques,
-        forked_wait::{self, Payload},
-        root_fork,
+        fork_deques, forked_wait, root_fork,
         stack_job::StackJob,
         stolen_job::{Returned, StolenJob},
     },
-    scheduler::workers::{context, run::CancelUnwind},
+    payload::{self, Payload},
+    scheduler::workers::context,
 };
 
 /// Runs `f` and `g`, perhaps at the same time, and returns what both return.
@@ -154,7 +150,11 @@ fn settle<G: FnOnce() -> B, B>(fork_deque: &ForkDeque, half: &StackJob<G, B>, pl
             let outcome = unsafe { half.take_outcome() };
             match (unwinding, outcome) {
                 (None, Ok(b)) => return b,
-                (Some(payload), _) | (None, Err(payload)) => resume_unwind(payload),
+                (None, Err(payload)) => resume_unwind(payload),
+                (Some(payload), unused) => {
+                    discard_outcome(unused);
+                    resume_unwind(payload)
+                }
             }
         }
     }
@@ -162,7 +162,11 @@ fn settle<G: FnOnce() -> B, B>(fork_deque: &ForkDeque, half: &StackJob<G, B>, pl
     let g = unsafe { half.take() };
     match unwinding {
         None => g(),
-        Some(payload) => resume_unwind(payload),
+        Some(payload) => {
+            // Not by the unwinding: a destructor that panicked then would end the program.
+            forget_panics(|| drop(g));
+            resume_unwind(payload)
+        }
     }
 }
 
@@ -175,7 +179,7 @@ fn settle_unwinding<G: FnOnce() -> B, B>(
     place: usize,
     payload: &Payload,
 ) {
-    let cancelled = payload.is::<CancelUnwind>();
+    let cancelled = cancel::is_own_cancel(payload);
     let mut owed = None;
     // SAFETY: the fork deque is that of the calling thread's root fork; later entries have been popped.
     let popped = unsafe { fork_deque.deque.pop(place) };
@@ -188,18 +192,18 @@ fn settle_unwinding<G: FnOnce() -> B, B>(
         if returned == Returned::Ran {
             // SAFETY: after: the stolen job is done.
             let outcome = unsafe { half.take_outcome() };
-            forget_panics(move || outcome.map(drop).map_err(mem::forget));
+            discard_outcome(outcome);
             return give_way_unless(cancelled, owed);
         }
     }
     // SAFETY: owner: the stack job was popped, or was given back.
     let g = unsafe { half.take() };
-    if cancelled {
-        return forget_panics(|| drop(g));
+    if cancelled || owed.is_some() {
+        forget_panics(|| drop(g));
+        return give_way_unless(cancelled, owed);
     }
     // A cancel that unwinds the second half is hidden by the panic of the first.
     forked_wait::give_way(catch_unwind(AssertUnwindSafe(|| drop(g()))).err());
-    forked_wait::give_way(owed);
 }
 
 /// Drops the unwinding that a wait owes in favour of the first half's, unless both are for the same cancel.
@@ -228,12 +232,15 @@ fn wait(
     ended
 }
 
+/// Drops what the second half left before another unwinding resumes.
+fn discard_outcome<B>(outcome: Result<B, Payload>) {
+    forget_panics(move || outcome.map(drop).map_err(payload::discard));
+}
+
 /// Runs `act` before another unwinding resumes; forgets a panic of `act`.
 fn forget_panics<R>(act: impl FnOnce() -> R) {
-    let ended = catch_unwind(AssertUnwindSafe(|| drop(act())));
-    if let Err(payload) = ended {
-        // A payload's destructor could panic too.
-        mem::forget(payload);
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(act()))) {
+        payload::discard(payload);
     }
 }
 

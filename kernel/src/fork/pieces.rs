@@ -7,18 +7,20 @@
 //! one has failed. A panic is a failure like an error.
 
 use std::{
-    any::Any,
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     sync::atomic::{AtomicUsize, Ordering},
 };
 
-use crate::fork::{join, parts::Parts};
+use crate::{
+    fork::{join, parts::Parts},
+    payload::{self, Payload},
+};
 
 /// How a piece ended.
 enum PieceEnd<R, E> {
     Done(R),
     Failed(E),
-    Panicked(Box<dyn Any + Send>),
+    Panicked(Payload),
     /// Not run, because an earlier piece has failed.
     Skipped,
 }
@@ -80,7 +82,12 @@ impl<L, C> Division<'_, L, C> {
             (PieceEnd::Done(left), PieceEnd::Done(right)) => {
                 self.guard(first, || Ok((self.combine)(left, right)))
             }
-            (PieceEnd::Done(_), failed) | (failed, _) => failed,
+            (PieceEnd::Done(_), failed) => failed,
+            (failed, PieceEnd::Panicked(loser)) => {
+                payload::discard(loser);
+                failed
+            }
+            (failed, _) => failed,
         }
     }
 

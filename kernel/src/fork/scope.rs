@@ -25,15 +25,16 @@ use std::{
 use crate::{
     api::spawn,
     fork::{
+        cancel,
         fork_deque::ForkDeque,
-        fork_deques,
-        forked_wait::{self, Payload},
+        fork_deques, forked_wait,
         root_fork::{self, Origin, RootFork},
         root_job::RootJob,
     },
     job::JobRef,
+    payload::{self, Payload},
     report,
-    scheduler::workers::{context, run::CancelUnwind, shared},
+    scheduler::workers::{context, run, shared},
     sys::{Mutex, lock},
 };
 
@@ -111,10 +112,7 @@ pub fn scope<'env, R>(body: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env>)
             env: PhantomData,
         };
         let result = catch_unwind(AssertUnwindSafe(|| body(&scope)));
-        if result
-            .as_ref()
-            .is_err_and(|payload| payload.is::<CancelUnwind>())
-        {
+        if result.as_ref().is_err_and(cancel::is_own_cancel) {
             parts.cancel();
         }
         let unwinding = parts.end(fork_deque);
@@ -129,7 +127,7 @@ pub fn scope<'env, R>(body: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env>)
             (Ok(_), Some(payload), panic) => (payload, [panic, None]),
             (Err(payload), owed, panic) => (payload, [owed, panic]),
         };
-        if !payload.is::<CancelUnwind>() {
+        if !cancel::is_own_cancel(&payload) {
             losers.into_iter().for_each(forked_wait::give_way);
             if hides_cancel {
                 forked_wait::deliver_cancel_again();
@@ -163,7 +161,8 @@ impl PartsState {
         self.at_work.len() == self.running && self.at_work.iter().all(waits)
     }
 
-    fn keep_first(&mut self, number: usize, payload: Payload) {
+    /// Returns the payload that loses, to be discarded outside the lock.
+    fn keep_first(&mut self, number: usize, payload: Payload) -> Option<Payload> {
         let loser = match &self.panic {
             Some((first, _)) if *first < number => Some(payload),
             _ => self
@@ -171,11 +170,8 @@ impl PartsState {
                 .replace((number, payload))
                 .map(|(_, payload)| payload),
         };
-        self.hides_cancel |= loser
-            .as_ref()
-            .is_some_and(|loser| loser.is::<CancelUnwind>());
-        // The payload's destructor could panic too.
-        mem::forget(loser);
+        self.hides_cancel |= loser.as_ref().is_some_and(run::is_cancel);
+        loser
     }
 }
 
@@ -226,10 +222,11 @@ impl ScopeParts {
         }));
         if let Err(payload) = ended {
             // The owner's cancel unwinds whichever part the owner runs, and cancels the whole scope.
-            if payload.is::<CancelUnwind>() {
+            if cancel::is_own_cancel(&payload) {
                 self.cancel();
             }
-            lock(&self.inner).keep_first(taken.number, payload);
+            let loser = lock(&self.inner).keep_first(taken.number, payload);
+            loser.into_iter().for_each(payload::discard);
         }
     }
 

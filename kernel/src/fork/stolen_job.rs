@@ -17,12 +17,12 @@ use crate::{
     api::join::{JoinError, JoinHandle},
     fork::{
         fork_deque::ForkDeque,
-        fork_deques,
-        forked_wait::{self, Payload},
+        fork_deques, forked_wait,
         root_fork::{Origin, RootFork},
         stack_job::{EntryHeader, StolenEntry},
     },
     job::{self, Spec, flag, runnable::Runnable, transition::Inbox},
+    payload::Payload,
     report,
     scheduler::{
         stackful::duties,

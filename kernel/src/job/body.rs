@@ -7,7 +7,6 @@
 
 use std::{
     alloc::Layout,
-    any::Any,
     mem,
     pin::Pin,
     ptr::{self, NonNull},
@@ -17,6 +16,7 @@ use std::{
 use crate::{
     job::Header,
     memory::{self, BlockKind, Class},
+    payload::Payload,
 };
 
 /// What the body holds: the values of [`Header::stage`].
@@ -30,7 +30,7 @@ pub(crate) mod stage {
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// Its future panicked, with this payload.
-    Panicked(Box<dyn Any + Send>),
+    Panicked(Payload),
     /// It was cancelled.
     Cancelled,
 }

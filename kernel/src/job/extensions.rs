@@ -17,6 +17,7 @@ use std::{
 
 use crate::{
     job::{exit_hooks::ExitHooks, name::CallbackName},
+    payload,
     report::{self, panic_message},
     sys::{AtomicPtr, Mutex, MutexGuard, Ordering, lock},
 };
@@ -156,8 +157,7 @@ impl Drop for ExtensionsWord {
 fn drop_extensions(extensions: Box<ExtensionsBox>) {
     if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(extensions))) {
         report::waker_panicked(&panic_message(payload.as_ref()));
-        // The payload's destructor could panic again.
-        std::mem::forget(payload);
+        payload::discard(payload);
     }
 }
 

@@ -6,7 +6,6 @@
 #![allow(unsafe_code)]
 
 use std::{
-    any::Any,
     mem,
     panic::{AssertUnwindSafe, catch_unwind},
     task::{Context, Poll},
@@ -19,6 +18,7 @@ use crate::{
         body::{Failure, stage},
         transition::Completed,
     },
+    payload::{self, Payload},
 };
 
 /// The right to run a job once. There is never more than one for a job.
@@ -62,7 +62,7 @@ impl Runnable {
 
     /// Polls the future once. The error is the payload of its panic.
     #[inline(always)]
-    pub(crate) fn poll(&self, cx: &mut Context<'_>) -> Result<Poll<()>, Box<dyn Any + Send>> {
+    pub(crate) fn poll(&self, cx: &mut Context<'_>) -> Result<Poll<()>, Payload> {
         let poll = self.header().vtable.poll;
         // SAFETY: one runner: `self` is the runnable, and the job is not done.
         catch_unwind(AssertUnwindSafe(|| unsafe { poll(self.0.as_raw(), cx) }))
@@ -79,8 +79,10 @@ impl Runnable {
             let dropped =
                 catch_unwind(AssertUnwindSafe(|| unsafe { drop_future(self.0.as_raw()) }));
             if let Err(payload) = dropped {
-                // The former payload is leaked: its destructor could panic too, and unwind the worker.
-                mem::forget(mem::replace(&mut failure, Failure::Panicked(payload)));
+                let former = mem::replace(&mut failure, Failure::Panicked(payload));
+                if let Failure::Panicked(former) = former {
+                    payload::discard(former);
+                }
             }
         }
         // SAFETY: one runner; the body holds nothing now.

@@ -14,6 +14,7 @@ use loom::{cell::Cell, thread};
 
 use crate::{
     biased_lock::{BiasedLock, Lease},
+    job::foreign_call::ForeignCalls,
     scheduler::workers::search,
     timer::{
         entry::{EntryPtr, EntryState, TimerOwes},
@@ -189,7 +190,7 @@ impl Timers {
         }
         let wakers = search::expire(&due);
         drop(core);
-        let _cancelled = search::fire(&due, wakers);
+        let _cancelled = search::fire(&due, wakers, &mut ForeignCalls::default());
     }
 
     /// Asserts that the entry has left the wheel and released its waker; returns how often the waker was woken.

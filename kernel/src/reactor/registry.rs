@@ -64,6 +64,11 @@ impl ReportBatch {
     pub(crate) fn is_empty(&self) -> bool {
         self.reports.is_empty()
     }
+
+    /// Takes the wakers of the reports that were handled.
+    pub(crate) fn wakers(&mut self) -> impl Iterator<Item = Waker> + '_ {
+        self.wakers.drain(..)
+    }
 }
 
 /// Why a descriptor could not be registered.
@@ -157,14 +162,11 @@ impl Reactor {
         (0..self.table.used()).any(|index| self.table.get(index).is_waited_for())
     }
 
-    /// Handles the reports that were taken: stores the readiness, and wakes. Any thread, outside every worker's lock.
+    /// Handles the reports that were taken: stores the readiness, and leaves the wakers in the batch. Any thread.
     pub(crate) fn handle(&self, batch: &mut ReportBatch) {
         for report in batch.reports.drain() {
             let Report { index, readiness } = report;
             self.table.get(index).report(readiness, &mut batch.wakers);
-        }
-        for waker in batch.wakers.drain(..) {
-            foreign_waker::wake(Some(waker));
         }
     }
 
@@ -192,7 +194,7 @@ impl Reactor {
         };
         // After the registration: a `close` that came before it has not seen this slot.
         if self.is_gone() {
-            self.report_gone(index);
+            self.report(index, Readiness::GONE);
         }
         Ok((index, first))
     }
@@ -230,16 +232,15 @@ impl Reactor {
         self.gone.load(Ordering::SeqCst)
     }
 
-    /// The runtime has stopped: wakes all waiters.
-    pub(crate) fn close(&self) {
+    /// The runtime has stopped. Returns the wakers of all waiters.
+    #[must_use]
+    pub(crate) fn close(&self) -> Vec<Waker> {
         self.gone.store(true, Ordering::SeqCst);
+        let mut wakers = Vec::new();
         for index in 0..self.table.used() {
-            self.report_gone(index);
+            self.table.get(index).report(Readiness::GONE, &mut wakers);
         }
-    }
-
-    fn report_gone(&self, index: u32) {
-        self.report(index, Readiness::GONE);
+        wakers
     }
 
     /// Reports a direction as ready, without the system.
@@ -250,9 +251,7 @@ impl Reactor {
     fn report(&self, index: u32, readiness: Readiness) {
         let mut wakers = Vec::new();
         self.table.get(index).report(readiness, &mut wakers);
-        wakers
-            .into_iter()
-            .for_each(|waker| foreign_waker::wake(Some(waker)));
+        wakers.into_iter().for_each(foreign_waker::wake);
     }
 }
 

@@ -69,8 +69,7 @@ pub(crate) fn run(shared: &Arc<Shared>, deadline: Duration, drains: Drain) -> Sh
             break live.iter().map(|job| JobName::of(job.header())).collect();
         }
     };
-    shared.close_timers();
-    shared.reactor.close();
+    shared.wake_leftovers();
     let has_ended = |job: &&JobRef| job.header().state.is_done();
     ShutdownReport {
         cancelled: asked.iter().filter(has_ended).count(),

@@ -21,18 +21,17 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     pin::pin,
     ptr,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    task::{Context, Poll, Wake, Waker},
+    sync::Arc,
+    task::{Context, Poll},
     time::Duration,
 };
+
+use weald_sync::hooks::Parker;
 
 use crate::{
     biased_lock::Lease,
     observe::waits::Waits,
-    report,
+    payload, report,
     runtime::{
         builder::BuildError,
         handle::{self, Runtime},
@@ -44,7 +43,7 @@ use crate::{
             stack_context::{self, Duty, Flow},
         },
         threads::evict,
-        workers::{config::Config, context, driven, shared::Shared, worker::WorkerLoop},
+        workers::{config::Config, context, driven, search, shared::Shared, worker::WorkerLoop},
     },
     services,
     timer::clock,
@@ -116,8 +115,8 @@ impl TestRuntime {
     /// has the state of the generator and the names of the waiting jobs.
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
         let mut future = pin!(Some(future));
-        let flag = Arc::new(Flag(AtomicBool::new(true)));
-        let waker = Waker::from(flag.clone());
+        let parker = Parker::woken();
+        let waker = parker.waker();
         let _reports = self.shared.subscriber.enter();
         let mut drive = Drive::begin(self);
         let (shared, pinned) = (self.shared.clone(), drive.pinned.clone());
@@ -127,13 +126,13 @@ impl TestRuntime {
         // Caught, because the driver evicts suspended jobs from this thread, which must not be unwinding then.
         let ran = catch_unwind(AssertUnwindSafe(|| {
             loop {
-                if flag.0.swap(false, Ordering::AcqRel)
+                if parker.take()
                     && let Some(future) = future.as_mut().as_pin_mut()
                     && let Poll::Ready(output) = future.poll(&mut Context::from_waker(&waker))
                 {
                     return Ok(output);
                 }
-                drive_until(&|| flag.0.load(Ordering::Acquire))?;
+                drive_until(&|| parker.is_woken())?;
             }
         }));
         let stuck = match &ran {
@@ -142,7 +141,7 @@ impl TestRuntime {
         };
         // Before the driver ends: a destructor may wait for jobs that the future spawned.
         let dropped = catch_unwind(AssertUnwindSafe(|| future.set(None)));
-        std::mem::forget(dropped);
+        dropped.err().into_iter().for_each(payload::discard);
         drive.end();
         DRIVER.set(ptr::null());
         match ran {
@@ -150,14 +149,6 @@ impl TestRuntime {
             Ok(Err(Stuck)) => panic!("{}", stuck.unwrap_or_default()),
             Err(payload) => resume_unwind(payload),
         }
-    }
-}
-
-struct Flag(AtomicBool);
-
-impl Wake for Flag {
-    fn wake(self: Arc<Self>) {
-        self.0.store(true, Ordering::Release);
     }
 }
 
@@ -325,7 +316,7 @@ fn await_reports(worker_loop: &WorkerLoop<'_>) -> bool {
     if let Some(poller_guard) = reactor.lock_poller() {
         reactor.wait(&poller_guard, &mut batch, Some(MOMENT));
     }
-    reactor.handle(&mut batch);
+    search::handle_reports(worker_loop.shared, &mut batch);
     worker_loop.batch.set(batch);
     true
 }

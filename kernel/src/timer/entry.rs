@@ -247,7 +247,8 @@ impl EntryPtr {
     }
 
     /// # Safety
-    /// The entry is a sleep's. The caller unlinked it, got [`TimerOwes::Fire`], and has not fired it yet.
+    /// The entry is a sleep's. The caller unlinked it, got [`TimerOwes::Fire`], and has not fired it yet; or it got
+    /// [`TimerOwes::Free`], and has not freed it yet.
     pub(crate) unsafe fn take_waker(self) -> Option<Waker> {
         // SAFETY: a sleep's entry is at the beginning of a timer, and no other thread touches the waker now.
         let timer = unsafe { self.0.cast::<Timer>().as_ref() };

@@ -7,6 +7,7 @@ use std::sync::{Mutex, Once, PoisonError};
 
 /// An event that the kernel reported.
 #[derive(Clone, Debug)]
+#[allow(dead_code, reason = "each test file uses only some of it")]
 pub(crate) struct Report {
     pub(crate) level: tracing::Level,
     pub(crate) target: String,

@@ -16,7 +16,7 @@
 use std::{
     hint,
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicBool, Ordering},
     },
     task::{Context, Poll, Wake, Waker},
@@ -68,6 +68,16 @@ impl Parker {
     #[must_use]
     pub fn waker(self: &Arc<Self>) -> Waker {
         Waker::from(Arc::clone(self))
+    }
+
+    /// Whether `waker` came from [`Parker::waker`] of any parker, so that to wake it only unparks a thread. A runtime
+    /// that fires wakers need not treat such a waker as user code.
+    #[must_use]
+    pub fn is_waker(waker: &Waker) -> bool {
+        static SAMPLE: OnceLock<Waker> = OnceLock::new();
+        // By the functions in the tables: each clone may have a table of its own. If two types of wakers shared their
+        // functions, they would do the same.
+        waker.vtable() == SAMPLE.get_or_init(|| Parker::new().waker()).vtable()
     }
 
     /// Takes the wake: whether there was one since the last call. What the waking thread did before is
@@ -173,6 +183,18 @@ mod tests {
         assert!(parker.is_woken());
         parker.park();
         assert!(parker.take() && !parker.take());
+    }
+
+    #[test]
+    fn a_waker_of_a_parker_is_recognised_and_so_is_its_clone() {
+        struct Other;
+        impl Wake for Other {
+            fn wake(self: Arc<Self>) {}
+        }
+        let waker = Parker::new().waker();
+        assert!(Parker::is_waker(&waker) && Parker::is_waker(&waker.clone().clone()));
+        let other = Waker::from(Arc::new(Other));
+        assert!(!Parker::is_waker(&other) && !Parker::is_waker(Waker::noop()));
     }
 
     #[test]

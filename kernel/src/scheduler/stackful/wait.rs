@@ -7,6 +7,8 @@
 //!   thread, so another job's lock guards would be poisoned there. The worker is handed to a spare thread first. The
 //!   stack is suspended all the same when jobs are runnable that are pinned to this very thread, because the wait may
 //!   be for one of them.
+//! - A wait in a panic hook blocks the OS thread to its end: if a job that panics ran there meanwhile, the standard
+//!   library would end the program ([`panic_hook`]).
 //! - The thread is also blocked when no stack is available, and while a join waits for a stolen job that computes
 //!   elsewhere ([`hold_in`]): the caller of the join may hold a lock of `std`.
 //!
@@ -17,8 +19,10 @@
 
 pub(crate) mod block;
 mod foreign_thread;
+mod panic_hook;
 
 use std::{
+    cell::OnceCell,
     future::poll_fn,
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     pin::{Pin, pin},
@@ -33,7 +37,11 @@ use crate::{
     job::{Header, JobPtr, JobRef},
     report,
     scheduler::{
-        stackful::{pinned::PinnedQueue, stack_context, wait::block::blocking},
+        stackful::{
+            pinned::PinnedQueue,
+            stack_context,
+            wait::{block::blocking, panic_hook::is_in_panic_hook},
+        },
         workers::{context, run, shared::Shared, waker},
     },
 };
@@ -231,12 +239,13 @@ pub(crate) fn wait_in_job<F: Future>(job: JobPtr, mut future: Pin<&mut F>) -> F:
     let root = match stack_context::root(cx) {
         Some(root) if may_suspend(cx) => root,
         Some(root) if may_suspend_unwinding(cx, root) => {
-            let begun = Instant::now();
+            let (begun, in_hook) = (Instant::now(), OnceCell::new());
             let others_wait = || {
                 begun.elapsed() >= block::LOOK
                     && context::again()
                         .pinned_here()
                         .is_some_and(PinnedQueue::has_runnable)
+                    && !in_hook.get_or_init(is_in_panic_hook)
             };
             match block::hold_in_job(future.as_mut(), &others_wait) {
                 Some(output) => return output,
@@ -312,7 +321,7 @@ fn may_suspend(cx: &context::Context) -> bool {
 
 /// Whether the stack may be suspended although it unwinds, when other jobs must run on its thread: it may wait for one
 /// of them. Those jobs then find `std::thread::panicking` true. Not a stack that migrates: unwindings are counted by
-/// thread.
+/// thread. The caller must find out that it is not in a panic hook.
 fn may_suspend_unwinding(cx: &context::Context, root: &stack_context::StackContext) -> bool {
     !cx.pinned_ptr().is_null() && !cx.is_ending() && !root.migrates.get()
 }

@@ -30,7 +30,7 @@ use std::{
 
 use crate::{
     biased_lock::Lease,
-    job::{JobRef, runnable::Runnable},
+    job::{JobRef, foreign_call::ForeignCalls, runnable::Runnable},
     reactor,
     report::{self, JobName, panic_message},
     scheduler::{
@@ -244,11 +244,13 @@ fn take_overdue(shared: &Shared, worker: &Worker, running: RunWord) {
         ready.wheel.advance(now, usize::MAX, &mut take);
     }
     let callbacks = ready.callbacks.take();
-    search::fire_and_unlock(worker, core, due);
+    let mut calls = ForeignCalls::default();
+    search::fire_and_unlock(worker, core, due, &mut calls);
     if overflow.len() > 0 {
         ready::inject_all(shared, overflow);
     }
     ready::inject_callbacks(shared, callbacks);
+    ready::ready_calls(shared, calls);
     if let Some(job) = slot {
         shared.counters.overdue.fetch_add(1, Ordering::Relaxed);
         // SAFETY: the slot held the job's right to run.
@@ -261,7 +263,7 @@ fn take_reports(shared: &Shared) {
     if shared.reactor.is_unattended() {
         let mut batch = reactor::ReportBatch::default();
         if shared.reactor.look(&mut batch) {
-            shared.reactor.handle(&mut batch);
+            search::handle_reports(shared, &mut batch);
         }
     }
 }

@@ -21,7 +21,7 @@
 use crate::{
     FEATURES,
     biased_lock::OwnerGuard,
-    job::{Header, JobPtr, runnable::Runnable},
+    job::{Header, JobPtr, foreign_call::ForeignCalls, runnable::Runnable},
     queue::injector::JobBatch,
     scheduler::workers::{
         context::{self, Context},
@@ -140,6 +140,27 @@ pub(crate) fn inject_all(shared: &Shared, batch: JobBatch<Header>) {
     // After the push: a shutdown that drained the injector before it is seen here.
     if shared.is_stopped() {
         shared.cancel_injected();
+    }
+}
+
+/// Makes the calls in jobs, behind all others; here, if the runtime has stopped. Any thread.
+#[inline]
+pub(crate) fn ready_calls(shared: &Shared, calls: ForeignCalls) {
+    if !calls.is_empty() {
+        ready_some_calls(shared, calls);
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn ready_some_calls(shared: &Shared, calls: ForeignCalls) {
+    if shared.is_stopped() {
+        return drop(calls);
+    }
+    let jobs = calls.into_jobs(shared.id());
+    match context::here().worker_of(shared.id()) {
+        Some(_) => jobs.for_each(ready_last),
+        None => jobs.for_each(|job| inject(shared, job)),
     }
 }
 

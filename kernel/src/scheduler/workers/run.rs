@@ -8,7 +8,6 @@
 #![allow(unsafe_code)]
 
 use std::{
-    any::Any,
     panic::{AssertUnwindSafe, catch_unwind},
     task,
 };
@@ -17,10 +16,11 @@ use crate::{
     job::{
         Header, JobRef,
         body::Failure,
-        foreign_waker,
+        foreign_call::FiredBy,
         runnable::Runnable,
         transition::{Listening, ParkOutcome, StartAction},
     },
+    payload::{self, Payload},
     report::{self, JobName, panic_message},
     scheduler::{
         stackful::{
@@ -45,7 +45,26 @@ pub(crate) enum Polled {
 }
 
 /// The payload of the one unwinding by which a job leaves `wait()` when it is cancelled.
-pub(crate) struct CancelUnwind;
+struct CancelUnwind;
+
+/// The message of a panic with another job's [`CancelUnwind`].
+const FOREIGN_CANCEL: &str =
+    "the unwinding of another job's cancel, which was caught and raised again here";
+
+/// Whether `payload` unwinds some job for a cancel.
+pub(crate) fn is_cancel(payload: &Payload) -> bool {
+    payload.is::<CancelUnwind>()
+}
+
+/// Whether `payload` is for a cancel of the running job. User code may catch the payload of another job's cancel and
+/// raise it in a job that nobody cancelled. Outside of jobs it counts as the cancel of what was forked there.
+pub(crate) fn is_own_cancel(payload: &Payload) -> bool {
+    is_cancel(payload)
+        && context::again().job().is_none_or(|job| {
+            // SAFETY: the thread that runs a job keeps it alive.
+            unsafe { job.header() }.state.is_cancelled()
+        })
+}
 
 /// Unwinds the running job because it is cancelled; the panic hook is not run.
 pub(crate) fn unwind_cancelled() -> ! {
@@ -68,7 +87,7 @@ pub(crate) fn poll(cx: &Context, job: &Runnable, budget: u32) -> Polled {
     match job.poll(&mut task::Context::from_waker(&waker)) {
         Ok(task::Poll::Pending) => Polled::Waits,
         Ok(task::Poll::Ready(())) => Polled::Ended(None),
-        Err(payload) => Polled::Ended(end_with(job, failure_of(payload))),
+        Err(payload) => Polled::Ended(end_with(job, failure_of(job.header(), payload))),
     }
 }
 
@@ -105,10 +124,19 @@ fn fail(job: &Runnable, failure: Failure) {
     context::here().set_dropping(before);
 }
 
-fn failure_of(payload: Box<dyn Any + Send>) -> Failure {
-    match payload.is::<CancelUnwind>() {
-        true => Failure::Cancelled,
+fn failure_of(job: &Header, payload: Payload) -> Failure {
+    match is_cancel(&payload) {
+        true if job.state.is_cancelled() => Failure::Cancelled,
+        true => Failure::Panicked(Box::new(FOREIGN_CANCEL)),
         false => Failure::Panicked(payload),
+    }
+}
+
+/// The message in `payload`.
+pub(crate) fn message_of(payload: &Payload) -> String {
+    match is_cancel(payload) {
+        true => FOREIGN_CANCEL.to_owned(),
+        false => panic_message(payload.as_ref()),
     }
 }
 
@@ -118,7 +146,7 @@ fn failure_of(payload: Box<dyn Any + Send>) -> Failure {
 pub(crate) fn finish(job: Runnable, panic: Option<Box<str>>) -> JobRef {
     let pinned = job.header().queue_of_its_thread();
     uncount(job.header());
-    let has_hooks = begin_ending(job.header());
+    let (has_hooks, parker) = begin_ending(job.header());
     let (completed, own) = job.complete();
     // A job that is done can no longer be woken, so a wait in the code below holds the OS thread.
     let cx = context::here();
@@ -130,9 +158,10 @@ pub(crate) fn finish(job: Runnable, panic: Option<Box<str>>) -> JobRef {
         // SAFETY: the completion gave the output to this thread, because no handle wants it.
         let dropped = catch_unwind(AssertUnwindSafe(|| unsafe { own.drop_output() }));
         if let Err(payload) = dropped {
-            report_and_forget(own.header(), payload);
+            report_and_discard(own.header(), payload);
         }
     }
+    call_at_end(own.header(), FiredBy::Cancel, parker);
     run_exit_hooks(own.header());
     // The wakers leave the lock before they are woken: a waker is user code.
     if completed.wake_joiner || has_hooks {
@@ -140,11 +169,11 @@ pub(crate) fn finish(job: Runnable, panic: Option<Box<str>>) -> JobRef {
         extensions.is_ending = false;
         let joiner = extensions.joiner.take();
         drop(extensions);
-        foreign_waker::wake(joiner);
+        call_at_end(own.header(), FiredBy::End, joiner);
     }
     if completed.wake_receiver {
         let receiver = own.header().extensions.lock().receiver.take();
-        foreign_waker::wake(receiver);
+        call_at_end(own.header(), FiredBy::End, receiver);
     }
     cx.set_ending(ending);
     if let Some(pinned) = pinned {
@@ -153,22 +182,26 @@ pub(crate) fn finish(job: Runnable, panic: Option<Box<str>>) -> JobRef {
     own
 }
 
-/// Notes that the job's exit hooks have yet to run, if it has some. Before the job is done, so that a joiner that
-/// finds the job done finds the note too.
-fn begin_ending(job: &Header) -> bool {
-    job.extensions
-        .lock_existing()
-        .is_some_and(|mut extensions| {
-            extensions.is_ending = !extensions.exit_hooks.is_empty();
-            extensions.is_ending
-        })
+/// Notes that the job's exit hooks have yet to run, if it has some, and returns whether it has. Before the job is done,
+/// so that a joiner that finds the job done finds the note too. Also returns the waker of a park that will not end.
+fn begin_ending(job: &Header) -> (bool, Option<task::Waker>) {
+    let Some(mut extensions) = job.extensions.lock_existing() else {
+        return (false, None);
+    };
+    extensions.is_ending = !extensions.exit_hooks.is_empty();
+    (extensions.is_ending, extensions.parker.take())
 }
 
-/// For a panic of a destructor or an exit hook. The payload is leaked: its own destructor could panic again, and
-/// unwind the worker.
-fn report_and_forget(header: &Header, payload: Box<dyn Any + Send>) {
+/// For a panic of a destructor or an exit hook.
+fn report_and_discard(header: &Header, payload: Payload) {
     report::unobserved_panic(&JobName::of(header), &panic_message(payload.as_ref()));
-    std::mem::forget(payload);
+    payload::discard(payload);
+}
+
+fn call_at_end(job: &Header, by: FiredBy, waker: Option<task::Waker>) {
+    if let Some(waker) = waker {
+        waker::call_at_end(job.runtime(), by, waker);
+    }
 }
 
 /// Gives back the job's place under the process limit. Called after its future is dropped, and before anyone can see
@@ -202,7 +235,7 @@ fn run_exit_hooks(header: &Header) {
         };
         for hook in exit_hooks {
             if let Err(payload) = catch_unwind(AssertUnwindSafe(hook)) {
-                report_and_forget(header, payload);
+                report_and_discard(header, payload);
             }
         }
     }

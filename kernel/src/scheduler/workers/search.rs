@@ -13,12 +13,18 @@ use std::{ptr, task::Waker};
 use crate::{
     FEATURES,
     biased_lock::{Lease, Revoked},
-    job::{Header, foreign_waker, runnable::Runnable},
+    job::{
+        Header,
+        foreign_call::{FiredBy, ForeignCalls},
+        runnable::Runnable,
+    },
     memory,
     queue::ring,
+    reactor::ReportBatch,
     scheduler::workers::{
         context, ready,
         shared::Shared,
+        waker,
         worker::{ServeEnd, Worker, WorkerLoop},
         worker_core::WorkerCore,
     },
@@ -122,49 +128,67 @@ fn fire_due(worker_loop: &WorkerLoop<'_>) -> Result<(), Revoked> {
     if wheel.advance(now, TIMERS_PER_LOOK, &mut take) {
         core.set_until_look(1);
     }
-    fire_and_unlock(worker_loop.worker(), core, due);
+    let mut calls = ForeignCalls::default();
+    fire_and_unlock(worker_loop.worker(), core, due, &mut calls);
+    ready::ready_calls(worker_loop.shared, calls);
     Ok(())
 }
 
-/// Fires what came out of the wheel of `worker`, whose core the caller has locked. The lock is released before foreign
-/// code runs.
-pub(crate) fn fire_and_unlock(worker: &Worker, core: impl Sized, due: Due) {
+/// Fires what came out of the wheel of `worker`, whose core the caller has locked. The lock is released first. What is
+/// foreign code is left in `calls`.
+pub(crate) fn fire_and_unlock(
+    worker: &Worker,
+    core: impl Sized,
+    due: Due,
+    calls: &mut ForeignCalls,
+) {
     let cancelled = due.count_cancelled();
     let wakers = expire(&due.sleeps);
     drop(core);
-    worker.count_cancelled(-fire(&due.sleeps, wakers) - cancelled);
+    worker.count_cancelled(-fire(&due.sleeps, wakers, calls) - cancelled);
+    // Their closures are gone already: whoever cancelled them has dropped them.
     FEATURES.callbacks.discard(due.cancelled);
 }
 
 /// First step of firing, under the lock: the entries are out of the wheel. Returns the wakers of those that fire; the
 /// rest are freed.
-pub(crate) fn expire(due: &[EntryPtr]) -> Vec<Option<(EntryPtr, Option<Waker>)>> {
+pub(crate) fn expire(due: &[EntryPtr]) -> Vec<Option<Waker>> {
     let expire = |entry: &EntryPtr| {
         // SAFETY: an entry that was in the wheel is alive until the wheel gives up its claim.
         match unsafe { entry.get() }.state.expire() {
             // SAFETY: the state just granted it.
-            TimerOwes::Fire => Some((*entry, unsafe { entry.take_waker() })),
+            TimerOwes::Fire => unsafe { entry.take_waker() },
             _ => None,
         }
     };
     due.iter().map(expire).collect()
 }
 
-/// Second step, without the lock, because a waker may be foreign code. Returns how many were cancelled.
-pub(crate) fn fire(due: &[EntryPtr], wakers: Vec<Option<(EntryPtr, Option<Waker>)>>) -> isize {
+/// Second step, without the lock: wakes the kernel's own wakers, and leaves the others in `calls`. Returns how many
+/// entries were cancelled.
+pub(crate) fn fire(
+    due: &[EntryPtr],
+    wakers: Vec<Option<Waker>>,
+    calls: &mut ForeignCalls,
+) -> isize {
     let mut cancelled = 0;
     for (entry, expired) in due.iter().zip(wakers) {
         // SAFETY: expiring: the wheel's claim lasts until `fire`.
-        let owes = expired
-            .as_ref()
-            .map(|_| unsafe { entry.get() }.state.fire());
-        if owes == Some(TimerOwes::Wake) {
-            foreign_waker::wake(expired.and_then(|(_, waker)| waker));
-        } else {
-            cancelled += 1;
-            // SAFETY: its future cancelled it before, and now the wheel gives it up too.
-            unsafe { entry.free() };
+        let fires = expired.is_some() && unsafe { entry.get() }.state.fire() == TimerOwes::Wake;
+        if fires {
+            expired
+                .into_iter()
+                .for_each(|waker| waker::call(FiredBy::Timer, waker, calls));
+            continue;
         }
+        cancelled += 1;
+        // SAFETY: its future cancelled it before, and now the wheel gives it up too.
+        let unused = expired.or_else(|| unsafe { entry.take_waker() });
+        // SAFETY: as above.
+        unsafe { entry.free() };
+        unused
+            .into_iter()
+            .for_each(|waker| waker::call(FiredBy::Cancel, waker, calls));
     }
     cancelled
 }
@@ -334,7 +358,13 @@ pub(crate) fn from_reactor(worker_loop: &WorkerLoop<'_>) -> bool {
             .searching
             .set(worker_loop.shared.sleepers.start_search());
     }
-    reactor.handle(&mut batch);
+    handle_reports(worker_loop.shared, &mut batch);
     worker_loop.batch.set(batch);
     found
+}
+
+/// Handles what was taken from the reactor: notes the readiness, and wakes. Any thread, outside every worker's lock.
+pub(crate) fn handle_reports(shared: &Shared, batch: &mut ReportBatch) {
+    shared.reactor.handle(batch);
+    waker::wake_reported(shared, batch.wakers());
 }

@@ -12,7 +12,7 @@ use std::{
 
 use crate::{
     FEATURES,
-    job::{Header, JobPtr, JobRef, runnable::Runnable},
+    job::{Header, JobPtr, JobRef, foreign_call::ForeignCalls, runnable::Runnable},
     memory,
     queue::{injector::Injector, sleepers::Sleepers},
     reactor::Reactor,
@@ -30,7 +30,9 @@ use crate::{
             counters::Counters,
             limit::Limit,
             search::{self, sleep::Sleeper},
+            waker,
             worker::Worker,
+            worker_core::WorkerCore,
         },
     },
     services::Forks,
@@ -248,7 +250,6 @@ impl Shared {
             let waited = self.ended.1.wait_timeout(guard, left.min(TICK));
             guard = waited.unwrap_or_else(std::sync::PoisonError::into_inner).0;
             drop(guard);
-            // No worker fires timers any longer, and a destructor may sleep.
             self.fire_due();
             guard = lock(&self.ended.0);
         }
@@ -302,41 +303,57 @@ impl Shared {
         }
     }
 
-    /// Fires the sleeps that are due in every wheel, and drops the callbacks that are. Only once the runtime is stopped.
-    fn fire_due(&self) {
+    /// Fires the sleeps that are due in every wheel, and drops the callbacks that are. Only once the runtime is stopped:
+    /// no worker does it any longer, and a destructor may sleep.
+    pub(crate) fn fire_due(&self) {
         let now = self.clock.tick_at(self.clock.now());
-        for worker in &self.workers {
-            let (mut due, mut callbacks) = (Due::default(), EntryQueue::new());
-            let mut core = worker.core.enter_foreign();
-            core.admit(&worker.arrivals);
+        self.fire_all(|worker, core, due| {
+            let mut callbacks = EntryQueue::new();
             let mut take = |entry| due.add(entry, &mut callbacks);
+            core.admit(&worker.arrivals);
             core.wheel.advance(now, usize::MAX, &mut take);
-            let callbacks = callbacks.take();
-            search::fire_and_unlock(worker, core, due);
-            FEATURES.callbacks.discard(callbacks);
-        }
+            callbacks.take()
+        });
     }
 
     /// Fires every timer, so that nothing waits for ever for a runtime that is gone, and drops the callbacks. A sleep
     /// that fires early starts anew in a runtime that lives.
     pub(crate) fn close_timers(&self) {
-        for worker in &self.workers {
-            let mut core = worker.core.enter_foreign();
+        self.fire_all(|worker, core, due| {
             core.close(&worker.arrivals);
-            let (mut due, rest) = (Due::default(), &mut *core);
-            let mut take = |entry| due.add(entry, &mut rest.callbacks);
-            rest.wheel.sweep(|_| true, &mut take);
-            let callbacks = rest.callbacks.take();
-            search::fire_and_unlock(worker, core, due);
-            FEATURES.callbacks.discard(callbacks);
+            let mut take = |entry| due.add(entry, &mut core.callbacks);
+            core.wheel.sweep(|_| true, &mut take);
+            core.callbacks.take()
+        });
+    }
+
+    /// Fires what `take` takes out of each worker's wheel, and drops the callbacks that it returns. Foreign wakers and
+    /// destructors come last, on the calling thread, because no worker is left.
+    fn fire_all(&self, mut take: impl FnMut(&Worker, &mut WorkerCore, &mut Due) -> EntryQueue) {
+        let mut calls = ForeignCalls::default();
+        let mut closures = Vec::new();
+        for worker in &self.workers {
+            let mut due = Due::default();
+            let mut core = worker.core.enter_foreign();
+            closures.push(take(worker, &mut core, &mut due));
+            search::fire_and_unlock(worker, core, due, &mut calls);
         }
+        drop(calls);
+        closures
+            .into_iter()
+            .for_each(|closures| FEATURES.callbacks.discard(closures));
+    }
+
+    /// Wakes whatever still waits for a timer or a descriptor of this runtime, which has stopped.
+    pub(crate) fn wake_leftovers(&self) {
+        self.close_timers();
+        waker::wake_reported(self, self.reactor.close());
     }
 }
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        self.close_timers();
-        self.reactor.close();
+        self.wake_leftovers();
     }
 }
 

@@ -11,9 +11,20 @@ use std::{
     task::{RawWaker, RawWakerVTable, Waker},
 };
 
+use weald_sync::hooks::Parker;
+
 use crate::{
-    job::{Header, JobPtr, JobRef, runnable::Runnable, transition::Owes},
-    scheduler::workers::ready::ready,
+    job::{
+        Header, JobPtr, JobRef,
+        foreign_call::{FiredBy, ForeignCall, ForeignCalls},
+        runnable::Runnable,
+        transition::Owes,
+    },
+    scheduler::workers::{
+        context,
+        ready::{ready, ready_calls},
+        shared::{self, Shared},
+    },
 };
 
 // A static, not a constant: its address distinguishes our wakers from foreign ones.
@@ -35,6 +46,50 @@ pub(crate) unsafe fn borrowed(job: JobPtr) -> ManuallyDrop<Waker> {
 pub(crate) fn is_of(waker: &Waker, job: JobPtr) -> bool {
     std::ptr::eq(waker.data(), job.as_raw().as_ptr().cast())
         && std::ptr::eq(waker.vtable(), &VTABLE)
+}
+
+/// Whether `waker` is the kernel's own, so that to wake it only makes a job runnable or unparks a thread.
+#[inline]
+pub(crate) fn is_own(waker: &Waker) -> bool {
+    std::ptr::eq(waker.vtable(), &VTABLE) || Parker::is_waker(waker)
+}
+
+/// Wakes `waker`, or drops it if its wait was cancelled: at once if it is the kernel's own, else it is left in `calls`.
+#[inline]
+pub(crate) fn call(by: FiredBy, waker: Waker, calls: &mut ForeignCalls) {
+    match is_own(&waker) {
+        true if by == FiredBy::Cancel => drop(waker),
+        true => waker.wake(),
+        false => calls.push(ForeignCall::new(by, waker)),
+    }
+}
+
+/// As [`call`], for a waker that a job of this `runtime` leaves behind at its end. The call is made as soon as a worker
+/// is free.
+pub(crate) fn call_at_end(runtime: u16, by: FiredBy, waker: Waker) {
+    let mut calls = ForeignCalls::default();
+    call(by, waker, &mut calls);
+    if calls.is_empty() {
+        return;
+    }
+    let here = context::here().shared();
+    match here.filter(|shared| shared.id() == runtime) {
+        Some(shared) => ready_calls(shared, calls),
+        None => match shared::find(runtime) {
+            Some(shared) => ready_calls(&shared, calls),
+            // Without a runtime, this thread makes the call.
+            None => drop(calls),
+        },
+    }
+}
+
+/// Wakes `wakers`, which descriptors fired.
+pub(crate) fn wake_reported(shared: &Shared, wakers: impl IntoIterator<Item = Waker>) {
+    let mut calls = ForeignCalls::default();
+    for waker in wakers {
+        call(FiredBy::Descriptor, waker, &mut calls);
+    }
+    ready_calls(shared, calls);
 }
 
 /// Makes `job` runnable, if it waits. Every wait ends here.

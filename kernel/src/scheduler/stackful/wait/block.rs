@@ -170,6 +170,15 @@ impl Drop for Waiting {
     }
 }
 
+/// No worker fires timers in a runtime that has stopped, and the thread that shuts it down may wait in a destructor
+/// itself.
+fn fire_timers_if_stopped(runtime: u16) {
+    crate::scheduler::workers::shared::find(runtime)
+        .filter(|shared| shared.is_stopped())
+        .iter()
+        .for_each(|shared| shared.fire_due());
+}
+
 fn park_in_job(job: &JobRef, parker: &Parker, gives_way: &dyn Fn() -> bool) {
     let header = job.header();
     header.extensions.lock().blocked = Some(thread::current());
@@ -180,6 +189,7 @@ fn park_in_job(job: &JobRef, parker: &Parker, gives_way: &dyn Fn() -> bool) {
         let is_over = || parker.is_woken() || !unwinding && header.state.is_cancelled();
         while !is_over() && !gives_way() {
             parker.park_timeout(LOOK);
+            fire_timers_if_stopped(header.runtime());
             let pinned = context::here().pinned_here().map_or(0, PinnedQueue::len);
             if !reported && pinned > 0 && !is_over() && !gives_way() {
                 report::holds_pinned_jobs(&JobName::of(header), pinned);

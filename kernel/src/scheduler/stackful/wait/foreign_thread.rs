@@ -1,7 +1,7 @@
 //! A foreign thread in `block_on`: it parks, and meanwhile runs the jobs that are pinned to it.
 
 use std::{
-    cell::Cell,
+    cell::{Cell, OnceCell},
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     pin::Pin,
     sync::Arc,
@@ -18,7 +18,7 @@ use crate::{
             duties::RunPinned,
             pinned::PinnedQueue,
             stack_context,
-            wait::{Meanwhile, block::LOOK},
+            wait::{Meanwhile, block::LOOK, panic_hook::is_in_panic_hook},
         },
         threads::evict,
         workers::{context, shared::Shared},
@@ -35,6 +35,8 @@ pub(super) fn wait_on_foreign_thread<F: Future>(
     let waker = parker.waker();
     let visit = Visit::begin(shared);
     let cx = context::here();
+    let hook = OnceCell::new();
+    let in_hook = || thread::panicking() && *hook.get_or_init(is_in_panic_hook);
     // Caught, because the end of the visit unwinds the stacks that are suspended on this thread, and the thread must not
     // be unwinding itself then.
     let ran = catch_unwind(AssertUnwindSafe(|| {
@@ -50,7 +52,8 @@ pub(super) fn wait_on_foreign_thread<F: Future>(
             }
             // On a stack of ours, there is another base further out, which runs the jobs pinned to this thread.
             let is_base = stack_context::root(cx).is_none();
-            let has_work = || is_base && visit.pinned.has_runnable() && meanwhile.runs_pinned();
+            let has_work =
+                || is_base && visit.pinned.has_runnable() && meanwhile.runs_pinned() && !in_hook();
             if has_work() {
                 run_pinned(shared, &visit.pinned, &parker);
             }

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::scheduler::workers::search::sees_work;
+use crate::scheduler::workers::search::{handle_reports, sees_work};
 use crate::{
     biased_lock::Revoked,
     queue::sleepers::Before,
@@ -70,7 +70,7 @@ pub(crate) fn sleep(worker_loop: &WorkerLoop<'_>) -> Result<(), Revoked> {
     worker_loop.searching.set(true);
     shared.monitor.worker_woke();
     // Only now, so that the jobs that this wakes wake no other worker for themselves.
-    shared.reactor.handle(&mut batch);
+    handle_reports(shared, &mut batch);
     worker_loop.batch.set(batch);
     Ok(())
 }

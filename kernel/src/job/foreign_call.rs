@@ -1,0 +1,120 @@
+//! Calls of foreign wakers: user code that the runtime calls because a timer, a descriptor or the end of a job fires
+//! it.
+//!
+//! Invariants:
+//! - The kernel's own wakers come first. They only make a job runnable, or unpark a thread.
+//! - Each foreign waker then runs in a job of its own, so it is watched, retaken and named as any job is, and holds up
+//!   no other one. None runs on the monitor's thread, or on a worker outside of a job.
+//! - A job that will never run, because the runtime has stopped, makes its call when it is dropped. A stopped runtime
+//!   makes them at once.
+//! - A panic of a foreign waker is reported and ends there, and so does one of its destructor.
+//!
+//! The code that took the wakers out of a wheel, a reactor's slot or a job sorts them
+//! ([`call`](crate::scheduler::workers::waker::call)), and starts the calls outside every lock
+//! ([`ready_calls`](crate::scheduler::workers::ready::ready_calls)).
+
+use std::{
+    panic::Location,
+    pin::Pin,
+    task::{Context, Poll, Waker},
+};
+
+use crate::job::{self, Spec, flag, foreign_waker, runnable::Runnable, transition::Inbox};
+
+/// What fired a waker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FiredBy {
+    Timer,
+    Descriptor,
+    /// A job that has ended.
+    End,
+    /// Nothing: its wait was cancelled, and the waker is dropped.
+    Cancel,
+}
+
+impl FiredBy {
+    /// The name of the job that calls the waker.
+    fn job_name(self) -> &'static str {
+        match self {
+            FiredBy::Timer => "a waker fired by a timer",
+            FiredBy::Descriptor => "a waker fired by a descriptor",
+            FiredBy::End => "a waker fired by the end of a job",
+            FiredBy::Cancel => "the destructor of a waker",
+        }
+    }
+}
+
+/// Calls that are still to be made. Those in a list that is dropped are made by the calling thread.
+#[derive(Default)]
+#[must_use = "calls that are dropped are made on the calling thread"]
+pub(crate) struct ForeignCalls(Vec<ForeignCall>);
+
+impl ForeignCalls {
+    pub(crate) fn push(&mut self, call: ForeignCall) {
+        self.0.push(call);
+    }
+
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The jobs of this `runtime` that make the calls, in no queue.
+    pub(crate) fn into_jobs(self, runtime: u16) -> impl Iterator<Item = Runnable> {
+        self.0.into_iter().map(move |call| call.into_job(runtime))
+    }
+}
+
+/// A waker that is woken or dropped once: when this is called, polled or dropped.
+pub(crate) struct ForeignCall {
+    by: FiredBy,
+    waker: Option<Waker>,
+}
+
+impl ForeignCall {
+    pub(crate) fn new(by: FiredBy, waker: Waker) -> ForeignCall {
+        let waker = Some(waker);
+        ForeignCall { by, waker }
+    }
+
+    /// Makes the call.
+    fn call(&mut self) {
+        let Some(waker) = self.waker.take() else {
+            return;
+        };
+        match self.by {
+            FiredBy::Cancel => foreign_waker::discard(waker),
+            _ => foreign_waker::wake(waker),
+        }
+    }
+
+    fn into_job(self, runtime: u16) -> Runnable {
+        let spec = Spec {
+            runtime,
+            site: Location::caller(),
+            inbox: Inbox::None,
+            pinned: None,
+            flags: flag::SERVES_MANY,
+            refs: 0,
+        };
+        let name = self.by.job_name();
+        let job = job::new(spec, |_| self);
+        job.header().extensions.lock().name = Some(name.into());
+        job
+    }
+}
+
+impl Future for ForeignCall {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<()> {
+        self.call();
+        Poll::Ready(())
+    }
+}
+
+impl Drop for ForeignCall {
+    fn drop(&mut self) {
+        self.call();
+    }
+}

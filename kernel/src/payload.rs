@@ -1,0 +1,21 @@
+//! The payloads of panics: values of user types, whose destructors may panic too.
+//!
+//! Wherever the kernel drops a payload that nobody takes, it calls [`discard`]. A payload that was given to the user,
+//! by [`Panic::into_payload`](crate::Panic::into_payload) or by an unwinding, is the user's.
+
+use std::{
+    any::Any,
+    mem,
+    panic::{AssertUnwindSafe, catch_unwind},
+};
+
+/// What an unwinding carries.
+pub(crate) type Payload = Box<dyn Any + Send>;
+
+/// Drops `payload`. If its destructor panics, the panic ends here, and its own payload is leaked.
+pub(crate) fn discard(payload: Payload) {
+    if let Err(second) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
+        // Destructors could go on like this for ever.
+        mem::forget(second);
+    }
+}

@@ -1,0 +1,112 @@
+//! Whether the calling code runs in a panic hook.
+//!
+//! The standard library notes for each OS thread that a panic hook runs there. If the thread panics meanwhile, it ends
+//! the program. So a stack must never be suspended in a hook: the next job on the thread that panics would end all of
+//! them. In a destructor during unwinding a stack must be suspended at last, because it may wait for a job that is
+//! pinned to this very thread. `thread::panicking` is true in both.
+//!
+//! What tells them apart is the stack. Below a hook are the functions of the standard library that called it; when
+//! destructors run, the unwinder has removed those frames. So this takes a backtrace and looks for their names. If no
+//! frame has a name, because the program was stripped, it may be a hook.
+//!
+//! Rejected: a wrapper around the hook that counts, because a hook that is set later replaces it; and the addresses of
+//! the frames, because nothing but their names tells which of them are the library's.
+//!
+//! A backtrace takes milliseconds. Callers ask once, and only where a wait has already held its thread for long.
+
+use std::{backtrace::Backtrace, thread};
+
+/// Parts of the names of functions that are on the stack while a hook runs, and at no other time.
+const PANICS: [&str; 4] = [
+    "panic_with_hook",
+    "rust_begin_unwind",
+    "std::panicking::begin_panic",
+    "core::panicking::panic",
+];
+
+/// Whether the caller runs in a panic hook. True if that cannot be told.
+#[cold]
+#[inline(never)]
+pub(super) fn is_in_panic_hook() -> bool {
+    let frames = Backtrace::force_capture();
+    // Names take more stack to find than a small fiber has left.
+    let names = thread::Builder::new()
+        .name("weald-backtrace".to_owned())
+        .spawn(move || frames.to_string());
+    match names.map(thread::JoinHandle::join) {
+        Ok(Ok(names)) => may_be_in_hook(&names),
+        _ => true,
+    }
+}
+
+fn may_be_in_hook(names: &str) -> bool {
+    let has_names = names.contains("is_in_panic_hook");
+    !has_names || PANICS.iter().any(|function| names.contains(function))
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::{
+        panic::{AssertUnwindSafe, catch_unwind, panic_any, resume_unwind},
+        sync::{
+            Arc, Mutex,
+            atomic::{AtomicUsize, Ordering},
+        },
+    };
+
+    use super::*;
+
+    struct Asks<'a>(&'a Mutex<Vec<bool>>);
+
+    impl Drop for Asks<'_> {
+        fn drop(&mut self) {
+            assert!(thread::panicking());
+            self.0.lock().expect("no panic").push(is_in_panic_hook());
+        }
+    }
+
+    /// A panic of each kind: its hook is seen, and neither the destructors of its unwinding nor other code is taken
+    /// for one.
+    #[test]
+    fn a_hook_is_told_from_a_destructor() {
+        static IN_HOOK: AtomicUsize = AtomicUsize::new(0);
+        let former = Arc::new(std::panic::take_hook());
+        let inner = former.clone();
+        let me = thread::current().id();
+        std::panic::set_hook(Box::new(move |info| {
+            if thread::current().id() != me {
+                return inner(info);
+            }
+            IN_HOOK.fetch_add(usize::from(is_in_panic_hook()), Ordering::SeqCst);
+        }));
+        let in_destructors = Mutex::new(Vec::new());
+        let panics: [&dyn Fn(); 5] = [
+            &|| panic!("formatted {}", 1),
+            &|| panic_any(7),
+            &|| assert_eq!("x".parse::<u32>().expect("a number"), 0),
+            &|| assert_eq!([1, 2, 3][std::hint::black_box(7)], 0),
+            &|| resume_unwind(Box::new(1)),
+        ];
+        for code in panics {
+            let caught = catch_unwind(AssertUnwindSafe(|| {
+                let _asks = Asks(&in_destructors);
+                code();
+            }));
+            assert!(caught.is_err());
+        }
+        drop(std::panic::take_hook());
+        std::panic::set_hook(Box::new(move |info| former(info)));
+        assert_eq!(
+            IN_HOOK.load(Ordering::SeqCst),
+            4,
+            "the last one runs no hook"
+        );
+        assert_eq!(*in_destructors.lock().unwrap(), [false; 5]);
+        assert!(!is_in_panic_hook());
+    }
+
+    #[test]
+    fn without_names_it_may_be_a_hook() {
+        assert!(may_be_in_hook("   0: <unknown>\n   1: <unknown>\n"));
+    }
+}

@@ -1,0 +1,320 @@
+//! Foreign code in the runtime's hands: a waker that a timer, a descriptor or the end of a job fires runs in a job of
+//! its own, which is retaken and named like any other; and payloads that do not belong where they are raised.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[path = "support/reports.rs"]
+mod reports;
+#[path = "support/tools.rs"]
+mod tools;
+
+use std::{
+    any::Any,
+    io::{Read, Write},
+    os::unix::net::UnixStream,
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
+    pin::Pin,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+        mpsc::{Receiver, Sender, channel},
+    },
+    task::{Context, Wake, Waker},
+    thread,
+    time::Duration,
+};
+
+use reports::{collect_reports, reports};
+use tools::{Latch, on_each, runtime, until, watch};
+use weald_kernel::{Interest, IoSource, JoinError, Runtime, block_on, fork, is_in_job, sleep};
+
+/// Whether a call was made in a job, and the name of its thread.
+type Place = (bool, Option<String>);
+
+/// A waker that blocks its OS thread until it is told to go on, and notes where it was called.
+struct Blocks {
+    go: Mutex<Receiver<()>>,
+    called: Sender<Place>,
+}
+
+impl Wake for Blocks {
+    fn wake(self: Arc<Self>) {
+        let place = (is_in_job(), thread::current().name().map(str::to_owned));
+        self.called.send(place).unwrap();
+        self.go.lock().unwrap().recv().unwrap();
+    }
+}
+
+/// A blocking waker, what tells it to go on, and what tells where it was called.
+fn blocks() -> (Waker, Sender<()>, Receiver<Place>) {
+    let (go, goes) = channel();
+    let (called, calls) = channel();
+    let blocks = Blocks {
+        go: Mutex::new(goes),
+        called,
+    };
+    (Waker::from(Arc::new(blocks)), go, calls)
+}
+
+fn poll_once<F: Future + Unpin>(future: &mut F, waker: &Waker) {
+    let polled = Pin::new(future).poll(&mut Context::from_waker(waker));
+    assert!(polled.is_pending());
+}
+
+/// The only worker's thread is in the waker: jobs and timers of others go on, and the report says what it is.
+fn others_go_on_and_it_is_named(
+    runtime: &Runtime,
+    name: &str,
+    go: &Sender<()>,
+    calls: &Receiver<Place>,
+) {
+    let (in_job, _) = calls.recv().unwrap();
+    assert!(in_job, "a waker ran outside of a job");
+    runtime
+        .block_on(runtime.spawn(async { sleep(Duration::from_millis(1)).await }))
+        .unwrap();
+    until(|| !reports("weald::monitor", name).is_empty());
+    go.send(()).unwrap();
+}
+
+#[test]
+fn a_waker_that_blocks_in_a_timer_holds_up_nobody_and_is_named() {
+    let _watch = watch();
+    collect_reports();
+    let runtime = runtime(1);
+    let (waker, go, calls) = blocks();
+    let mut timer = Box::pin(sleep(Duration::from_millis(1)));
+    runtime.block_on(async { poll_once(&mut timer, &waker) });
+    others_go_on_and_it_is_named(&runtime, "`a waker fired by a timer`", &go, &calls);
+}
+
+#[test]
+fn a_waker_that_blocks_in_a_report_holds_up_nobody_and_is_named() {
+    let _watch = watch();
+    collect_reports();
+    let runtime = runtime(1);
+    let (waker, go, calls) = blocks();
+    let (mut ours, theirs) = UnixStream::pair().unwrap();
+    theirs.set_nonblocking(true).unwrap();
+    let source = runtime.block_on(async { IoSource::new(theirs).unwrap() });
+    let polled = source.poll_operate(
+        Interest::Read,
+        &mut Context::from_waker(&waker),
+        |mut io| io.read(&mut [0; 8]).map(weald_kernel::Done::Maybe),
+    );
+    assert!(polled.is_pending());
+    ours.write_all(b"x").unwrap();
+    others_go_on_and_it_is_named(&runtime, "`a waker fired by a descriptor`", &go, &calls);
+}
+
+#[test]
+fn a_waker_that_blocks_at_the_end_of_a_job_holds_up_nobody_and_is_named() {
+    let _watch = watch();
+    collect_reports();
+    let runtime = runtime(1);
+    let (waker, go, calls) = blocks();
+    let latch = Latch::default();
+    let mut job = runtime.spawn(latch.clone());
+    poll_once(&mut job, &waker);
+    latch.open();
+    others_go_on_and_it_is_named(&runtime, "`a waker fired by the end of a job`", &go, &calls);
+}
+
+/// While one worker is busy and the other sleeps, the monitor fires the busy one's timers.
+#[test]
+fn the_monitor_calls_no_waker() {
+    let _watch = watch();
+    for _ in 0..5 {
+        let runtime = runtime(2);
+        let (waker, go, calls) = blocks();
+        go.send(()).unwrap();
+        let called = runtime.block_on(runtime.spawn(async move {
+            let mut timer = Box::pin(sleep(Duration::from_millis(1)));
+            poll_once(&mut timer, &waker);
+            calls.recv().unwrap()
+        }));
+        let (in_job, thread) = called.unwrap();
+        assert!(
+            in_job,
+            "a waker ran outside of a job, on the thread {thread:?}"
+        );
+    }
+}
+
+/// Notes, when it is dropped, whether it is in a job; then panics.
+struct NotesItsDrop(Mutex<Sender<bool>>);
+
+impl Wake for NotesItsDrop {
+    fn wake(self: Arc<Self>) {}
+}
+
+impl Drop for NotesItsDrop {
+    fn drop(&mut self) {
+        self.0.lock().unwrap().send(is_in_job()).unwrap();
+        std::panic::panic_any(Explodes);
+    }
+}
+
+#[test]
+fn the_waker_of_a_cancelled_timer_is_dropped_in_a_job() {
+    collect_reports();
+    on_each(|runtime| {
+        let (sender, dropped) = channel();
+        let waker = Waker::from(Arc::new(NotesItsDrop(Mutex::new(sender))));
+        runtime.block_on(async {
+            let mut timer = Box::pin(sleep(Duration::from_millis(2)));
+            poll_once(&mut timer, &waker);
+            drop(waker);
+            // From this thread the timer cannot be unlinked: the worker finds it at its deadline.
+            drop(timer);
+        });
+        assert!(
+            dropped.recv().unwrap(),
+            "a waker was dropped outside of a job"
+        );
+        assert_eq!(runtime.block_on(runtime.spawn(async { 1 })).unwrap(), 1);
+    });
+}
+
+/// A payload whose destructor panics, with another such payload.
+struct Explodes;
+
+impl Drop for Explodes {
+    fn drop(&mut self) {
+        std::panic::panic_any(Explodes);
+    }
+}
+
+#[test]
+fn wakers_that_a_close_fires_do_not_harm_each_other() {
+    struct Panics(Sender<()>);
+    impl Wake for Panics {
+        fn wake(self: Arc<Self>) {
+            self.0.send(()).unwrap();
+            std::panic::panic_any(Explodes);
+        }
+    }
+    let _watch = watch();
+    for workers in [1, 2] {
+        let runtime = runtime(workers);
+        let (sender, woken) = channel();
+        let mut timers = Vec::new();
+        runtime.block_on(async {
+            for _ in 0..4 {
+                let mut timer = Box::pin(sleep(Duration::from_secs(3600)));
+                poll_once(&mut timer, &Waker::from(Arc::new(Panics(sender.clone()))));
+                timers.push(timer);
+            }
+        });
+        drop(runtime);
+        assert_eq!(woken.try_iter().count(), 4);
+    }
+}
+
+#[test]
+fn a_payload_whose_destructor_panics_harms_nobody_who_joins_drops_or_detaches() {
+    on_each(|runtime| {
+        let explode = || runtime.spawn(async { std::panic::panic_any(Explodes) });
+        // Who joins.
+        let joined: Result<(), JoinError> = runtime.block_on(explode());
+        assert!(joined.as_ref().unwrap_err().is_panic());
+        drop(joined);
+        // Who drops the handle of a job that has panicked, and who detaches it.
+        let (dropped, detached) = (explode(), explode());
+        until(|| dropped.is_finished() && detached.is_finished());
+        drop(dropped);
+        detached.detach();
+        // Who takes the payload has it.
+        let Err(JoinError::Panicked(panic)) = runtime.block_on(explode()) else {
+            panic!("the job has panicked");
+        };
+        std::mem::forget(panic.into_payload().downcast::<Explodes>().unwrap());
+    });
+}
+
+#[test]
+fn a_payload_whose_destructor_panics_does_not_replace_the_panic_of_a_fork() {
+    on_each(|runtime| {
+        let message = |code: fn()| match runtime.block_on(runtime.spawn(async move { code() })) {
+            Err(JoinError::Panicked(panic)) => panic.message().to_owned(),
+            _ => panic!("no panic"),
+        };
+        let halves: fn() = || {
+            fork::join(
+                || panic!("the first half"),
+                || std::panic::panic_any(Explodes),
+            );
+        };
+        let parts: fn() = || {
+            fork::scope(|scope| {
+                scope.spawn(|| panic!("the first half"));
+                scope.spawn(|| std::panic::panic_any(Explodes));
+            });
+        };
+        let pieces: fn() = || {
+            fork::Grain::of(1).for_each(0..64_usize, |item| match item {
+                0 => panic!("the first half"),
+                _ => std::panic::panic_any(Explodes),
+            });
+        };
+        for code in [halves, parts, pieces] {
+            assert_eq!(message(code), "the first half");
+        }
+    });
+}
+
+/// The payload with which a cancel unwinds a wait.
+fn caught_cancel(runtime: &Runtime) -> Box<dyn Any + Send> {
+    let (sender, payload) = channel();
+    let latch = Latch::default();
+    let waits = latch.clone();
+    let job = runtime.spawn(async move {
+        let caught = catch_unwind(AssertUnwindSafe(|| block_on(waits)));
+        sender.send(caught.unwrap_err()).unwrap();
+    });
+    until(|| latch.waiters() == 1);
+    job.cancel();
+    payload.recv().unwrap()
+}
+
+#[test]
+fn a_cancel_that_is_raised_again_in_a_healthy_job_is_a_panic() {
+    on_each(|runtime| {
+        let payload = caught_cancel(runtime);
+        let job = runtime.spawn(async move { resume_unwind(payload) });
+        match runtime.block_on(job) {
+            Err(JoinError::Panicked(panic)) => {
+                assert!(
+                    panic.message().contains("another job's cancel"),
+                    "{panic:?}"
+                );
+            }
+            Err(other) => panic!("not a panic but: {other}"),
+            Ok(()) => unreachable!(),
+        }
+    });
+}
+
+#[test]
+fn a_cancel_that_is_raised_again_in_a_healthy_fork_drops_no_half_and_no_part() {
+    on_each(|runtime| {
+        let (first, second) = (caught_cancel(runtime), caught_cancel(runtime));
+        let ran = Arc::new([const { AtomicBool::new(false) }; 2]);
+        let runs = ran.clone();
+        let job = runtime.spawn(async move {
+            let halves = || {
+                fork::join(
+                    || resume_unwind(first),
+                    || runs[0].store(true, Ordering::SeqCst),
+                )
+            };
+            let _panic = catch_unwind(AssertUnwindSafe(halves));
+            fork::scope(|scope| {
+                scope.spawn(|| resume_unwind(second));
+                scope.spawn(|| runs[1].store(true, Ordering::SeqCst));
+            });
+        });
+        assert!(runtime.block_on(job).unwrap_err().is_panic());
+        assert!(ran.iter().all(|ran| ran.load(Ordering::SeqCst)));
+    });
+}
