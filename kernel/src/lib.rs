@@ -128,6 +128,8 @@ mod scheduler {
         pub(crate) mod worker_core;
     }
     pub(crate) mod threads {
+        pub(crate) mod blocking_pool;
+        pub(crate) mod blocking_threads;
         pub(crate) mod detached;
         pub(crate) mod evict;
         pub(crate) mod monitor;
@@ -150,11 +152,13 @@ mod scheduler {
 
 // The API: what users spawn, join and wait for.
 mod api {
+    pub(crate) mod blocking;
     pub(crate) mod io_operation;
     pub(crate) mod io_source;
     pub(crate) mod join;
     pub(crate) mod join_set;
     pub(crate) mod mailbox;
+    pub(crate) mod offload;
     pub(crate) mod park;
     pub(crate) mod scope;
     pub(crate) mod spawn;
@@ -282,11 +286,13 @@ mod models {
 }
 
 pub use api::{
+    blocking::blocking,
     io_operation::{IoWait, Operation, Ready},
     io_source::{Done, IoSource},
     join::{JoinError, JoinHandle, Panic},
     join_set::JoinSet,
     mailbox::{Address, Mailbox, SelectiveReceive},
+    offload::{ShutDown, offload},
     park::{Park, Unparker, park},
     scope::{Scope, scope},
     spawn::{Spawn, SpawnError, spawn, spawn_child, spawn_local},
@@ -308,7 +314,8 @@ pub use scheduler::{
     stackful::{
         fiber::{DEFAULT_STACK, with_fiber_word},
         wait::{
-            block::blocking, block_on, cancel_point, is_in_job, wait_to_the_end, yield_with_stack,
+            block::block_in_place, block_on, cancel_point, is_in_job, wait_to_the_end,
+            yield_with_stack,
         },
     },
     workers::{config::available_workers, search::prefer_stealing},

@@ -62,6 +62,37 @@ pub(crate) fn no_thread(error: Option<&io::Error>) {
     );
 }
 
+/// Closures wait for a blocking thread, and all of them are in use.
+pub(crate) fn no_turn_to_block(bound: usize, queued: usize, late: Duration, running: &[JobName]) {
+    tracing::error!(
+        target: "weald::blocking",
+        bound,
+        queued,
+        "all {bound} blocking threads are in use, and {queued} closures wait for a turn, the first for {late:.1?}; \
+         those that run: {}. Raise Builder::blocking_threads, or let closures that wait for each other wait with \
+         Weald.",
+        names(running, 10),
+    );
+}
+
+/// The first `most` names, and how many there are beyond.
+pub(crate) fn names(all: &[JobName], most: usize) -> String {
+    let first: Vec<String> = all.iter().take(most).map(ToString::to_string).collect();
+    match all.len().saturating_sub(most) {
+        0 => first.join("; "),
+        more => format!("{}; and {more} more", first.join("; ")),
+    }
+}
+
+/// The system refused a blocking thread.
+pub(crate) fn no_blocking_thread(error: &io::Error) {
+    tracing::error!(
+        target: "weald::blocking",
+        "no thread could be started for a closure that blocks: {error}; it waits for another one, or holds its \
+         caller's thread if there is none",
+    );
+}
+
 /// A job waits and holds its thread meanwhile, on which other jobs' stacks must resume.
 pub(crate) fn holds_pinned_jobs(named: &JobName, others: usize) {
     tracing::warn!(

@@ -12,6 +12,13 @@ pub struct Metrics {
     pub workers: usize,
     /// OS threads: those that serve workers, spare threads, and detached threads that are still in a job.
     pub threads: usize,
+    /// Blocking threads: those that run closures of [`blocking`](crate::blocking) and [`offload`](crate::offload()),
+    /// and idle ones. They are not among `threads`.
+    pub blocking_threads: usize,
+    /// Closures that run on blocking threads.
+    pub blocking: usize,
+    /// Closures that wait for a turn on a blocking thread.
+    pub blocking_queued: usize,
     /// Workers that sleep.
     pub sleeping: usize,
     /// Live processes. Exact to 512 per worker if the process limit is 65,536 or more, else exact.
@@ -27,7 +34,8 @@ pub struct Metrics {
     /// How often a thread was detached from its worker because its job blocked or computed for too long without
     /// releasing the worker.
     pub detached: u64,
-    /// How often a job released its worker before it blocked its thread: in [`blocking`](crate::blocking), or in a
+    /// How often a job released its worker before it blocked its thread: in
+    /// [`block_in_place`](crate::block_in_place), or in a
     /// [`wait()`](crate::Wait::wait) that holds the thread.
     pub announced: u64,
     /// How often a woken job left the next slot of a busy worker, so that an idle worker could run it.
@@ -36,7 +44,11 @@ pub struct Metrics {
 
 impl Metrics {
     pub(crate) fn of(shared: &Shared) -> Metrics {
+        let (blocking, blocking_queued) = shared.blocking.calls();
         let mut metrics = Metrics {
+            blocking_threads: shared.blocking.threads(),
+            blocking,
+            blocking_queued,
             workers: shared.workers.len(),
             threads: shared.pool.threads(),
             sleeping: shared.sleepers.sleeping(),

@@ -33,7 +33,7 @@ use crate::{
     job::{Header, JobPtr, JobRef},
     report,
     scheduler::{
-        stackful::{pinned::PinnedQueue, stack_context, wait::block::blocking},
+        stackful::{pinned::PinnedQueue, stack_context, wait::block::block_in_place},
         workers::{context, run, shared::Shared, waker},
     },
 };
@@ -212,7 +212,7 @@ pub fn yield_with_stack() {
     let Some(job) = cx.job() else { return };
     let root = match stack_context::root(cx) {
         Some(root) if may_suspend(cx) => root,
-        _ => return blocking(thread::yield_now),
+        _ => return block_in_place(thread::yield_now),
     };
     // SAFETY: the thread that runs a job keeps it alive; so does its stack while it is suspended.
     unwind_if_cancelled(unsafe { job.header() });

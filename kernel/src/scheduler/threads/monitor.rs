@@ -122,6 +122,12 @@ fn watch(shared: &Arc<Shared>, mut when_quiet: WhenQuiet) {
         }
         let busy = shared.workers.len() - shared.sleepers.sleeping().min(shared.workers.len());
         shared.detached.lower_if_crowded(busy);
+        if shared
+            .blocking
+            .report_if_full(shared.config.blocking_threads)
+        {
+            quiet = 0;
+        }
     }
 }
 

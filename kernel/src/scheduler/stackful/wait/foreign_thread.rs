@@ -20,7 +20,7 @@ use crate::{
             stack_context,
             wait::{Meanwhile, block::LOOK},
         },
-        threads::evict,
+        threads::{blocking_threads, evict},
         workers::{context, shared::Shared},
     },
 };
@@ -33,6 +33,7 @@ pub(super) fn wait_on_foreign_thread<F: Future>(
 ) -> F::Output {
     let parker = Parker::woken();
     let waker = parker.waker();
+    let _waits = blocking_threads::wait_here();
     let visit = Visit::begin(shared);
     let cx = context::here();
     // Caught, because the end of the visit unwinds the stacks that are suspended on this thread, and the thread must not
