@@ -32,6 +32,7 @@ mod memory {
 
     pub(crate) use blocks::{
         alloc, alloc_beside, class_of, flush, for_each_job_block, free, free_of, note_joined, trim,
+        with_job_block,
     };
     pub(crate) use class::{BlockKind, Class};
     pub(crate) use owned::Owned;
@@ -59,6 +60,7 @@ mod queue {
     pub(crate) mod injector;
     pub(crate) mod ring;
     pub(crate) mod sleepers;
+    pub(crate) mod watched_queue;
 }
 
 // The job: its state, its body, its messages. It knows no feature.
@@ -132,6 +134,7 @@ mod scheduler {
         pub(crate) mod blocking_threads;
         pub(crate) mod detached;
         pub(crate) mod evict;
+        pub(crate) mod held_up;
         pub(crate) mod monitor;
         pub(crate) mod monitor_sleep;
         pub(crate) mod pool;
@@ -300,7 +303,7 @@ pub use api::{
 };
 pub use observe::{
     metrics::Metrics,
-    waits::{WaitingJob, Waits},
+    waits::{HeldUpJob, WaitingJob, Waits},
 };
 pub use reactor::slot::Interest;
 pub use report::JobName;

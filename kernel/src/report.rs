@@ -28,7 +28,8 @@ impl fmt::Display for JobName {
 }
 
 /// A job's thread was stuck in it, and was detached from its worker.
-pub(crate) fn stuck(named: &JobName, stuck: Duration) {
+/// `held_up` is a sentence about the jobs that it holds up, or empty.
+pub(crate) fn stuck(named: &JobName, stuck: Duration, held_up: &str) {
     tracing::warn!(
         target: "weald::monitor",
         job = named.name.as_deref().unwrap_or(""),
@@ -36,7 +37,20 @@ pub(crate) fn stuck(named: &JobName, stuck: Duration) {
         type_name = named.type_name,
         stuck_ms = u64::try_from(stuck.as_millis()).unwrap_or(u64::MAX),
         "{named} has blocked or computed for {stuck:.1?} without a wait; another thread now serves \
-         its worker. Wrap blocking calls in weald::blocking, or let long computations yield.",
+         its worker.{held_up} Wrap blocking calls in weald::blocking, or let long computations yield.",
+    );
+}
+
+/// A job's thread is detached, and other jobs can resume only there; `held_up` is a sentence about them.
+pub(crate) fn holds_up(named: &JobName, held: Duration, held_up: &str) {
+    tracing::warn!(
+        target: "weald::monitor",
+        job = named.name.as_deref().unwrap_or(""),
+        site = %named.site,
+        type_name = named.type_name,
+        held_ms = u64::try_from(held.as_millis()).unwrap_or(u64::MAX),
+        "{named} has held its OS thread for {held:.1?}.{held_up} Wrap blocking calls in weald::blocking, which holds \
+         no thread, or let long computations yield.",
     );
 }
 

@@ -2,7 +2,10 @@
 //!
 //! The numbers are read one after the other while the runtime runs, so they need not add up.
 
-use crate::{scheduler::workers::shared::Shared, sys::Ordering};
+use crate::{
+    scheduler::{threads::held_up, workers::shared::Shared},
+    sys::Ordering,
+};
 
 /// A runtime's numbers at about one moment; see [`Runtime::metrics`](crate::Runtime::metrics).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,6 +32,9 @@ pub struct Metrics {
     pub polls: u64,
     /// Runnable jobs (in rings, overflow queues, next slots and the injector), and ready callbacks.
     pub runnable: usize,
+    /// Jobs that are held up: runnable, but pinned to an OS thread that another job holds, by blocking or computing.
+    /// [`Runtime::waits`](crate::Runtime::waits) names them. They are not among `runnable`.
+    pub held_up: usize,
     /// Pending timers, including those of callbacks.
     pub timers: usize,
     /// How often a thread was detached from its worker because its job blocked or computed for too long without
@@ -56,6 +62,7 @@ impl Metrics {
             ended: 0,
             polls: 0,
             runnable: shared.injector.len(),
+            held_up: held_up::count(shared),
             timers: 0,
             detached: shared.counters.detached.load(Ordering::Relaxed),
             announced: shared.counters.announced.load(Ordering::Relaxed),

@@ -358,6 +358,12 @@ impl BlockingPool {
             .collect()
     }
 
+    /// Whether a closure waits for its turn, and this was not reported yet.
+    pub(super) fn is_unreported(&self) -> bool {
+        let inner = lock(&self.inner);
+        !inner.queue.is_empty() && !inner.is_reported
+    }
+
     /// Reports a closure that waits too long for its turn, with those that hold the threads. Returns whether the
     /// monitor must look again. Called by the monitor each round.
     pub(crate) fn report_if_full(&self, most: usize) -> bool {

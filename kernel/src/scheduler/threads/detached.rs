@@ -6,6 +6,8 @@
 //! workers, it lowers the priority of the detached ones that compute ([`priority`]). A thread in a fork counts, but
 //! keeps its priority: no more of these compute than there are workers, and they wait for each other.
 
+use std::time::Instant;
+
 use crate::{
     job::JobRef,
     report::JobName,
@@ -26,6 +28,15 @@ struct DetachedThread {
     number: u32,
     job: JobRef,
     activity: Activity,
+    since: Instant,
+    /// Whether a report has named the jobs that it holds up.
+    is_reported: bool,
+}
+
+/// A job that holds a thread, and since when.
+pub(crate) struct Hold {
+    pub(crate) job: JobRef,
+    pub(crate) since: Instant,
 }
 
 /// What a detached thread does, according to the system when it was detached.
@@ -39,6 +50,14 @@ pub(crate) enum Activity {
     ComputeLowered,
 }
 
+/// A detached thread and the job that holds it.
+pub(super) struct Holder {
+    pub(super) number: u32,
+    pub(super) job: JobRef,
+    pub(super) since: Instant,
+    pub(super) is_reported: bool,
+}
+
 impl DetachedThreads {
     pub(crate) fn new(cores: usize) -> DetachedThreads {
         DetachedThreads {
@@ -49,11 +68,14 @@ impl DetachedThreads {
     }
 
     /// Adds a thread whose worker was just retaken or handed off.
-    pub(crate) fn add(&self, number: u32, job: JobRef, activity: Activity) {
+    pub(crate) fn add(&self, number: u32, hold: Hold, activity: Activity) {
+        let Hold { job, since } = hold;
         lock(&self.threads).push(DetachedThread {
             number,
             job,
             activity,
+            since,
+            is_reported: false,
         });
     }
 
@@ -87,6 +109,27 @@ impl DetachedThreads {
         let threads = lock(&self.threads);
         let mut jobs = threads.iter().map(|thread| &thread.job);
         jobs.any(|job| !job.header().state.is_waiting())
+    }
+
+    /// The threads, as holders of what is pinned to them.
+    pub(super) fn holders(&self) -> Vec<Holder> {
+        let threads = lock(&self.threads);
+        let holders = threads.iter().map(|thread| Holder {
+            number: thread.number,
+            job: thread.job.clone(),
+            since: thread.since,
+            is_reported: thread.is_reported,
+        });
+        holders.collect()
+    }
+
+    /// A report names the jobs that the thread with this number holds up.
+    pub(super) fn set_reported(&self, number: u32) {
+        let mut threads = lock(&self.threads);
+        let found = threads.iter_mut().find(|thread| thread.number == number);
+        if let Some(thread) = found {
+            thread.is_reported = true;
+        }
     }
 
     /// The names of the jobs that hold a thread at this moment.

@@ -34,7 +34,12 @@ use crate::{
     reactor,
     report::{self, JobName},
     scheduler::{
-        threads::{detached::Activity, pool::Handoff, serve},
+        threads::{
+            detached::{Activity, Hold},
+            held_up,
+            pool::Handoff,
+            serve,
+        },
         workers::{ready, run_word::RunWord, search, shared::Shared, worker::Worker},
     },
     sys::lock,
@@ -109,7 +114,8 @@ fn watch(shared: &Arc<Shared>, mut when_quiet: WhenQuiet) {
         };
         if quiet > QUIET_ROUNDS {
             when_quiet(shared);
-            let is_quiet = || all_sleep(shared) && !shared.is_stopped();
+            let is_quiet =
+                || all_sleep(shared) && !shared.is_stopped() && !held_up::must_watch(shared);
             shared.monitor.sleep_until_a_worker_wakes(is_quiet);
         }
         let orphans = std::mem::take(&mut *lock(&shared.orphans));
@@ -122,10 +128,7 @@ fn watch(shared: &Arc<Shared>, mut when_quiet: WhenQuiet) {
         }
         let busy = shared.workers.len() - shared.sleepers.sleeping().min(shared.workers.len());
         shared.detached.lower_if_crowded(busy);
-        if shared
-            .blocking
-            .report_if_full(shared.config.blocking_threads)
-        {
+        if held_up::report(shared) {
             quiet = 0;
         }
     }
@@ -235,13 +238,18 @@ fn retake(shared: &Arc<Shared>, worker: &Worker, watched: &mut Watched) {
         }
         return;
     }
-    let Some((job, lease)) = revoke(shared, worker, watched.running) else {
+    let Some((job, lease)) = revoke(shared, worker, watched) else {
         return;
     };
     shared.counters.detached.fetch_add(1, Ordering::Relaxed);
     // A fork is expected to compute, and shares what it can.
     if !shared.forks.is_forking(&job) {
-        report::stuck(&JobName::of(job.header()), watched.since.elapsed());
+        let held_up = held_up::sentence_for(shared, &job);
+        report::stuck(
+            &JobName::of(job.header()),
+            watched.since.elapsed(),
+            &held_up,
+        );
     }
     let handoff = Handoff {
         worker: worker.index,
@@ -255,7 +263,8 @@ fn retake(shared: &Arc<Shared>, worker: &Worker, watched: &mut Watched) {
 
 /// Revokes the owner's lease if the owner is still in that run, and notes that the thread is detached. All of it under
 /// the lock, so before the thread can notice. Returns the job that it is stuck in, and the new lease.
-fn revoke(shared: &Shared, worker: &Worker, running: RunWord) -> Option<(JobRef, Lease)> {
+fn revoke(shared: &Shared, worker: &Worker, watched: &Watched) -> Option<(JobRef, Lease)> {
+    let running = watched.running;
     let blocked = thread_times(worker).is_none_or(|now| now.is_blocked);
     let mut foreign = worker.core.enter_foreign();
     if worker.running() != running {
@@ -270,7 +279,11 @@ fn revoke(shared: &Shared, worker: &Worker, running: RunWord) -> Option<(JobRef,
         false if shared.forks.is_forking(&job) => Activity::Fork,
         false => Activity::Compute,
     };
-    shared.detached.add(thread, job.clone(), activity);
+    let hold = Hold {
+        job: job.clone(),
+        since: watched.since,
+    };
+    shared.detached.add(thread, hold, activity);
     worker.set_running_none();
     Some((job, foreign.revoke()))
 }

@@ -42,6 +42,8 @@ struct PoolLists {
     wanting: Vec<Arc<PoolThread>>,
     /// Threads that have started and not ended.
     threads: usize,
+    /// The pinned queues of those that serve, with the system's numbers of the threads.
+    queues: Vec<(u32, Arc<PinnedQueue>)>,
 }
 
 /// In which list an idle thread is.
@@ -65,6 +67,7 @@ impl ThreadPool {
                 spares: Vec::new(),
                 wanting: Vec::new(),
                 threads: 0,
+                queues: Vec::new(),
             }),
             wanted: AtomicUsize::new(0),
         }
@@ -95,6 +98,26 @@ impl ThreadPool {
         }
         inner.threads += 1;
         Some(inner.threads)
+    }
+
+    /// The calling thread, which has this number, begins to serve.
+    pub(super) fn enter(&self, number: u32, pinned: &Arc<PinnedQueue>) {
+        lock(&self.inner).queues.push((number, pinned.clone()));
+    }
+
+    /// The calling thread no longer serves.
+    pub(super) fn leave(&self, number: u32) {
+        lock(&self.inner)
+            .queues
+            .retain(|(other, _)| *other != number);
+    }
+
+    /// The pinned queue of the thread with this number.
+    pub(super) fn queue_of(&self, number: u32) -> Option<Arc<PinnedQueue>> {
+        let inner = lock(&self.inner);
+        let mut queues = inner.queues.iter();
+        let found = queues.find(|(other, _)| *other == number);
+        found.map(|(_, pinned)| pinned.clone())
     }
 
     /// A thread has ended, or could not start.

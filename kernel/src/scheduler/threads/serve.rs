@@ -146,6 +146,8 @@ fn serve(shared: &Arc<Shared>, first: Option<Handoff>) {
         thread: thread::current(),
         offer: Mutex::new(first),
     });
+    let number = shared.thread_number();
+    shared.pool.enter(number, &member.pinned);
     context::with(|cx| {
         cx.set_shared(Arc::as_ptr(shared));
         cx.set_pinned(Arc::as_ptr(&member.pinned));
@@ -168,6 +170,7 @@ fn serve(shared: &Arc<Shared>, first: Option<Handoff>) {
         cx.set_pinned(std::ptr::null());
         cx.set_shared(std::ptr::null());
     });
+    shared.pool.leave(number);
     context::here().flush_stack();
     memory::flush();
     stack::flush();

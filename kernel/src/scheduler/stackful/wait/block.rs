@@ -7,7 +7,7 @@ use std::{
     sync::Arc,
     task::{Context, Poll},
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use weald_sync::hooks::Parker;
@@ -21,7 +21,11 @@ use crate::{
             pinned::PinnedQueue,
             wait::{is_unwinding, unwind_if_cancelled},
         },
-        threads::{detached::Activity, pool::Handoff, serve},
+        threads::{
+            detached::{Activity, Hold},
+            pool::Handoff,
+            serve,
+        },
         workers::{context, shared::Shared},
     },
     sys::{Ordering, lock},
@@ -74,9 +78,13 @@ fn hand_off_worker(job: JobRef) {
         let handoff = serve::renew_lease(&shared, worker.index, lease);
         cx.clear_worker();
         let Some(handoff) = handoff else { return };
+        let hold = Hold {
+            job,
+            since: Instant::now(),
+        };
         shared
             .detached
-            .add(shared.thread_number(), job, Activity::Block);
+            .add(shared.thread_number(), hold, Activity::Block);
         shared.counters.announced.fetch_add(1, Ordering::Relaxed);
         hand_off_or_orphan(&shared, handoff);
     });
