@@ -4,16 +4,31 @@
 //! [`yield_now`], [`sleep`], [`current`]. What differs:
 //!
 //! - A thread waits with [`wait()`](weald_kernel::Wait::wait): on a lock, a channel, a timer, a process, any
-//!   future; others run meanwhile. A blocking system call does not stop other work either, as everywhere in Weald,
-//!   with one exception: threads that have already waited are pinned to their OS thread, so those pinned to the
-//!   caller's OS thread wait until the call returns.
+//!   future; others run meanwhile.
 //! - A thread can be cancelled: its next wait, or the one it is in, unwinds its stack. See
 //!   [`JoinHandle::cancel`].
-//! - While a guard of a `std` lock is held across a wait, a thread that wants the lock blocks its whole OS thread.
-//!   The locks of [`weald_sync`] do not have this problem.
 //!
 //! A thread that has not started may run on any OS thread. Once it has waited it is pinned to its OS thread, so
 //! values that are not `Send` may live across waits. [`Builder::spawn_migrating`] gives that up.
+//!
+//! # What can still be held up
+//!
+//! A blocking call or a long computation stops no process, no callback, and no thread that has not started: the worker
+//! goes to another OS thread. But threads that have waited are pinned. While one of them, or any job that runs there,
+//! blocks or computes, the others of that OS thread stand still. Reports name it and them,
+//! [`Metrics::held_up`](weald_kernel::Metrics::held_up) counts them, and
+//! [`Runtime::waits`](weald_kernel::Runtime::waits) lists them. To avoid it:
+//!
+//! - Call what blocks or computes for long inside [`blocking`](weald_kernel::blocking()): it runs on another OS thread,
+//!   may borrow, and the caller waits as for anything else. [`block_in_place`](weald_kernel::block_in_place), for what
+//!   is not `Send`, holds up the others.
+//! - Let a long computation call [`yield_now`], or fork it: a thread that waits for halves that were stolen holds up
+//!   the others only while these compute.
+//! - Use the locks of [`weald_sync`]. While a guard of a `std` lock is held across a wait, a thread that wants the lock
+//!   blocks its whole OS thread, for good if the holder is pinned to the same one.
+//! - A wait in a destructor that runs because of a panic or a cancel holds the OS thread, for at least 10 ms if others
+//!   are runnable there. Let such destructors only start what others finish.
+//! - Threads from [`Builder::spawn_migrating`] resume on any OS thread, so nothing holds them up.
 //!
 //! ```
 //! use weald_fiber as thread;

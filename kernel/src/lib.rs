@@ -32,6 +32,7 @@ mod memory {
 
     pub(crate) use blocks::{
         alloc, alloc_beside, class_of, flush, for_each_job_block, free, free_of, note_joined, trim,
+        with_job_block,
     };
     pub(crate) use class::{BlockKind, Class};
     pub(crate) use owned::Owned;
@@ -60,6 +61,7 @@ mod queue {
     pub(crate) mod injector;
     pub(crate) mod ring;
     pub(crate) mod sleepers;
+    pub(crate) mod watched_queue;
 }
 
 // The job: its state, its body, its messages. It knows no feature.
@@ -130,8 +132,11 @@ mod scheduler {
         pub(crate) mod worker_core;
     }
     pub(crate) mod threads {
+        pub(crate) mod blocking_pool;
+        pub(crate) mod blocking_threads;
         pub(crate) mod detached;
         pub(crate) mod evict;
+        pub(crate) mod held_up;
         pub(crate) mod monitor;
         pub(crate) mod monitor_sleep;
         pub(crate) mod outbox;
@@ -156,11 +161,13 @@ mod scheduler {
 
 // The API: what users spawn, join and wait for.
 mod api {
+    pub(crate) mod blocking;
     pub(crate) mod io_operation;
     pub(crate) mod io_source;
     pub(crate) mod join;
     pub(crate) mod join_set;
     pub(crate) mod mailbox;
+    pub(crate) mod offload;
     pub(crate) mod park;
     pub(crate) mod scope;
     pub(crate) mod spawn;
@@ -291,11 +298,13 @@ mod models {
 }
 
 pub use api::{
+    blocking::blocking,
     io_operation::{IoWait, Operation, Ready},
     io_source::{Done, IoSource},
     join::{JoinError, JoinHandle, Panic},
     join_set::JoinSet,
     mailbox::{Address, LongMailbox, Mailbox, SelectiveReceive},
+    offload::{ShutDown, offload},
     park::{Park, Unparker, park},
     scope::{Scope, scope},
     spawn::{Spawn, SpawnError, spawn, spawn_child, spawn_local},
@@ -304,7 +313,7 @@ pub use api::{
 pub use observe::{
     metrics::Metrics,
     panics::current_name,
-    waits::{WaitingJob, Waits},
+    waits::{HeldUpJob, WaitingJob, Waits},
 };
 pub use reactor::slot::Interest;
 pub use report::JobName;
@@ -318,7 +327,8 @@ pub use scheduler::{
     stackful::{
         fiber::{DEFAULT_STACK, with_fiber_word},
         wait::{
-            block::blocking, block_on, cancel_point, is_in_job, wait_to_the_end, yield_with_stack,
+            block::block_in_place, block_on, cancel_point, is_in_job, wait_to_the_end,
+            yield_with_stack,
         },
     },
     workers::{config::available_workers, search::prefer_stealing},

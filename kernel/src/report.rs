@@ -45,12 +45,24 @@ impl fmt::Display for JobName {
 }
 
 /// A job's thread was stuck in it, and was detached from its worker.
-pub(crate) fn stuck(named: &JobName, stuck: Duration) {
+/// `held_up` is a sentence about the jobs that it holds up, or empty.
+pub(crate) fn stuck(named: &JobName, stuck: Duration, held_up: &str) {
     let stuck_ms = u64::try_from(stuck.as_millis()).unwrap_or(u64::MAX);
     of_job(ReportKind::Stuck { stuck_ms }, named, || {
         format!(
             "{named} has blocked or computed for {stuck:.1?} without a wait; another thread now serves \
-             its worker. Wrap blocking calls in weald::blocking, or let long computations yield."
+             its worker.{held_up} Wrap blocking calls in weald::blocking, or let long computations yield."
+        )
+    });
+}
+
+/// A job's thread is detached, and other jobs can resume only there; `held_up` is a sentence about them.
+pub(crate) fn holds_up(named: &JobName, held: Duration, held_up: &str) {
+    let held_ms = u64::try_from(held.as_millis()).unwrap_or(u64::MAX);
+    of_job(ReportKind::HoldsUp { held_ms }, named, || {
+        format!(
+            "{named} has held its OS thread for {held:.1?}.{held_up} Wrap blocking calls in weald::blocking, which \
+             holds no thread, or let long computations yield."
         )
     });
 }
@@ -104,6 +116,37 @@ pub(crate) fn no_thread(error: Option<&io::Error>) {
     of_program(ReportKind::NoThread, || {
         let cause = error.map_or_else(|| "the bound was reached".to_owned(), ToString::to_string);
         format!("no thread could be started for a worker ({cause}); trying again each round")
+    });
+}
+
+/// Closures wait for a blocking thread, and all of them are in use.
+pub(crate) fn no_turn_to_block(bound: usize, queued: usize, late: Duration, running: &[JobName]) {
+    of_program(ReportKind::NoTurnToBlock { bound, queued }, || {
+        format!(
+            "all {bound} blocking threads are in use, and {queued} closures wait for a turn, the first for \
+             {late:.1?}; those that run: {}. Raise Builder::blocking_threads, or let closures that wait for each \
+             other wait with Weald.",
+            names(running, 10),
+        )
+    });
+}
+
+/// The first `most` names, and how many there are beyond.
+pub(crate) fn names(all: &[JobName], most: usize) -> String {
+    let first: Vec<String> = all.iter().take(most).map(ToString::to_string).collect();
+    match all.len().saturating_sub(most) {
+        0 => first.join("; "),
+        more => format!("{}; and {more} more", first.join("; ")),
+    }
+}
+
+/// The system refused a blocking thread.
+pub(crate) fn no_blocking_thread(error: &io::Error) {
+    of_program(ReportKind::NoBlockingThread, || {
+        format!(
+            "no thread could be started for a closure that blocks: {error}; it waits for another one, or holds its \
+             caller's thread if there is none"
+        )
     });
 }
 

@@ -20,7 +20,7 @@ use std::{
 
 use reports::{collect_reports, flushed, reports};
 use tools::{Latch, on_each, runtime, until, watch};
-use weald_kernel::{Builder, JoinHandle, Runtime, Spawn, Wait, blocking, spawn, yield_now};
+use weald_kernel::{Builder, JoinHandle, Runtime, Spawn, Wait, block_in_place, spawn, yield_now};
 
 /// A job that blocks its thread until the sender is used or dropped.
 fn blocker(runtime: &Runtime, name: &'static str) -> (JoinHandle<()>, Sender<()>) {
@@ -144,7 +144,7 @@ fn an_announced_block_hands_the_worker_off_at_once_and_is_not_reported() {
     let job = runtime.block_on(async {
         Spawn::new()
             .name("announced")
-            .spawn(async move { blocking(|| may_go.recv().unwrap()) })
+            .spawn(async move { block_in_place(|| may_go.recv().unwrap()) })
     });
     until(|| runtime.metrics().announced == 1);
     still_serves(&runtime);
@@ -160,14 +160,14 @@ fn a_job_on_a_detached_thread_continues_as_before() {
     on_each(|runtime| {
         let job = runtime.spawn(async {
             for n in 0..20_u32 {
-                assert_eq!(blocking(|| n), n);
+                assert_eq!(block_in_place(|| n), n);
                 // Wakes, spawns, sleeps and waits on a detached thread.
                 let other = spawn(async move { n });
                 weald_kernel::sleep(Duration::from_micros(100)).wait();
                 assert_eq!(other.await.unwrap(), n);
                 let latch = Latch::default();
                 let waits = spawn(latch.clone());
-                blocking(|| latch.open());
+                block_in_place(|| latch.open());
                 waits.await.unwrap();
                 yield_now().await;
             }
@@ -180,7 +180,7 @@ fn a_job_on_a_detached_thread_continues_as_before() {
 fn a_panic_after_a_block_is_caught_like_any_other() {
     on_each(|runtime| {
         let job: JoinHandle<()> = runtime.spawn(async {
-            blocking(|| ());
+            block_in_place(|| ());
             std::panic::resume_unwind(Box::new("after"));
         });
         assert!(runtime.block_on(job).unwrap_err().is_panic());
@@ -234,7 +234,7 @@ fn at_the_bound_of_spare_threads_the_runtime_reports_it_once() {
             .map(|_| {
                 runtime.spawn(async {
                     for _ in 0..50 {
-                        blocking(|| ());
+                        block_in_place(|| ());
                         yield_now().await;
                     }
                 })
@@ -285,7 +285,7 @@ fn spare_threads_are_reused() {
     let runtime = runtime(2);
     for _ in 0..100 {
         let (go, may_go) = mpsc::channel();
-        let job = runtime.spawn(async move { blocking(|| may_go.recv().unwrap()) });
+        let job = runtime.spawn(async move { block_in_place(|| may_go.recv().unwrap()) });
         go.send(()).unwrap();
         runtime.block_on(job).unwrap();
         still_serves(&runtime);
@@ -311,7 +311,7 @@ fn spare_threads_retire() {
         .map(|_| {
             let barrier = barrier.clone();
             runtime.spawn(async move {
-                blocking(|| barrier.wait());
+                block_in_place(|| barrier.wait());
             })
         })
         .collect();
@@ -336,7 +336,7 @@ fn blocks_in_every_order_keep_every_worker_served() {
                         send.send(n).unwrap();
                     });
                     let value = match n % 3 {
-                        0 => blocking(|| receive.recv().unwrap()),
+                        0 => block_in_place(|| receive.recv().unwrap()),
                         1 => receive.recv().unwrap(),
                         _ => {
                             sender.wait().unwrap();

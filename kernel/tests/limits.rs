@@ -17,7 +17,7 @@ use std::{
 use tools::{Latch, for_seeds, on_each, until, watch};
 use weald_kernel::{
     Address, BuildError, Builder, JoinHandle, Mailbox, Runtime, Spawn, SpawnError, TestRuntime,
-    Wait, available_workers, blocking, spawn, yield_now,
+    Wait, available_workers, block_in_place, spawn, yield_now,
 };
 
 #[test]
@@ -59,7 +59,7 @@ fn infinite_durations_are_accepted() {
             .shutdown_deadline(Duration::MAX);
         let runtime = endless.build().unwrap();
         // Its thread hands the worker off, and is a spare thread afterwards.
-        let job = runtime.spawn(async { blocking(|| 3) });
+        let job = runtime.spawn(async { block_in_place(|| 3) });
         assert_eq!(runtime.block_on(job).unwrap(), 3);
         match drains {
             true => assert_eq!(runtime.shutdown(Duration::MAX).not_stopped, []),
@@ -80,7 +80,7 @@ fn any_number_of_spare_threads_may_be_allowed() {
         })
         .collect();
     until(|| latch.waiters() == 5);
-    let blocks = runtime.spawn(async { blocking(|| 3) });
+    let blocks = runtime.spawn(async { block_in_place(|| 3) });
     assert_eq!(runtime.block_on(blocks).unwrap(), 3);
     latch.open();
     for job in waiting {

@@ -21,7 +21,7 @@ use std::{
 };
 
 use tools::{Latch, on_each, runtime, until, until_yielding, watch};
-use weald_kernel::{SpawnError, Wait, blocking, sleep, spawn, spawn_local, yield_now};
+use weald_kernel::{SpawnError, Wait, block_in_place, sleep, spawn, spawn_local, yield_now};
 
 /// Asserts that its inner future is polled and dropped on the thread that created it.
 struct SameThread<F> {
@@ -182,7 +182,7 @@ fn a_local_job_stays_on_its_thread_when_the_worker_is_handed_off() {
         .unwrap();
         yield_now().await;
         yield_now().await;
-        blocking(|| may_go.recv().unwrap());
+        block_in_place(|| may_go.recv().unwrap());
         (thread::current().id(), local)
     });
     until(|| runtime.metrics().announced == 1);

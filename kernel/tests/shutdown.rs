@@ -20,7 +20,7 @@ use std::{
 
 use tools::{Drops, Latch, runtime, until, watch};
 use weald_kernel::{
-    JoinHandle, Mailbox, Runtime, Spawn, SpawnError, Wait, block_on, blocking,
+    JoinHandle, Mailbox, Runtime, Spawn, SpawnError, Wait, block_in_place, block_on,
     callback::{self, Owner, When},
     scope, sleep, spawn, spawn_local, timeout, yield_now,
 };
@@ -210,7 +210,7 @@ fn a_job_that_blocked_beyond_the_deadline_is_dropped_at_its_next_wait() {
             let _token = token;
             begins.send(()).unwrap();
             match announced {
-                true => blocking(|| may_go.recv().unwrap()),
+                true => block_in_place(|| may_go.recv().unwrap()),
                 false => may_go.recv().unwrap(),
             }
             std::future::pending::<()>().await;

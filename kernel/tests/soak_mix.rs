@@ -9,7 +9,7 @@ use std::{sync::mpsc, time::Duration};
 
 use tools::{Drops, Latch, Random, soak, until};
 use weald_kernel::{
-    JoinSet, Mailbox, Runtime, Spawn, Wait, blocking, scope, sleep, spawn, spawn_child,
+    JoinSet, Mailbox, Runtime, Spawn, Wait, block_in_place, scope, sleep, spawn, spawn_child,
     spawn_local, timeout, yield_now,
 };
 
@@ -47,7 +47,7 @@ async fn step(random: &mut Random, drops: &Drops, depth: u32) {
             let _ = job.await;
         }
         8 => drop(timeout(millis, child(random)).await),
-        9 => blocking(std::thread::yield_now),
+        9 => block_in_place(std::thread::yield_now),
         10 => {
             let (first, second) = (child(random), child(random));
             scope(async move |scope| {

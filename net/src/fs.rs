@@ -1,12 +1,11 @@
 //! Files, without blocking a worker: each call is an offloaded call of `std::fs`.
 //!
-//! The system reports no readiness for files, so every call runs on a thread that may block. The handoff
-//! costs some ten microseconds: read and write in large pieces. Buffers are passed by value, because a call
-//! that has started cannot be cancelled: if its future is dropped, the call still runs to its end.
+//! The system reports no readiness for files, so every call runs on a blocking thread. The handoff costs some ten
+//! microseconds: read and write in large pieces. Buffers are passed by value, because a call that has started cannot
+//! be cancelled: if its future is dropped, the call still runs to its end.
 //!
-//! At most 64 calls run at once in a program; the others wait. Work that is itself
-//! [offloaded](crate::offload()) must use `std::fs` instead: if it waited for a call of this module, both
-//! might wait forever.
+//! As many calls run at once as there may be [blocking threads](weald_kernel::Builder::blocking_threads); the others
+//! wait for their turn.
 
 use std::{
     fs::{self, DirEntry, Metadata, OpenOptions},
@@ -16,7 +15,7 @@ use std::{
     sync::Arc,
 };
 
-use crate::offload::offload;
+use weald_kernel::offload;
 
 /// An open file.
 ///

@@ -10,9 +10,8 @@
 //!
 //! Absent: the crate implements no protocol above the transport, and owns no thread.
 
-// Primitives: the socket below a stream, a listener's backoff, and calls that block.
+// Primitives: the socket below a stream, and a listener's backoff.
 mod exhaustion;
-mod offload;
 mod transport;
 
 // Operations on sockets of any kind.
@@ -33,8 +32,8 @@ mod unix;
 pub use exhaustion::is_exhausted;
 pub use halves::{ReadHalf, WriteHalf};
 pub use lookup::{LookupError, lookup_host};
-pub use offload::{ShutDown, offload};
 pub use stream::Stream;
 pub use tcp::{KeepAlive, TcpListener, TcpStream};
 pub use transport::Transport;
 pub use unix::{UnixListener, UnixStream};
+pub use weald_kernel::{ShutDown, offload};

@@ -5,7 +5,7 @@ use std::{
     net::{SocketAddr, ToSocketAddrs},
 };
 
-use crate::offload::offload;
+use weald_kernel::offload;
 
 /// The resolver found no address. Returned inside an [`io::Error`] of the kind
 /// [`NotFound`](io::ErrorKind::NotFound).
@@ -38,7 +38,7 @@ fn explain(host: String, error: io::Error) -> io::Error {
 /// Looks up the addresses of `host`, which is a name or an address. Each result has the port `port`.
 ///
 /// Cancel-safe, although the system's resolver continues on its own. Set a deadline: a lookup may take half a
-/// minute. The call is [offloaded](crate::offload()), so offloaded work must not wait for it.
+/// minute. The call is [offloaded](crate::offload()).
 ///
 /// ```
 /// # let runtime = weald_kernel::Runtime::builder().workers(1).build().unwrap();

@@ -16,7 +16,7 @@ use std::sync::{
 };
 
 use tools::{Drops, for_seeds, on_each, runtime, until, watch};
-use weald_kernel::{SpawnError, Wait, blocking, sleep, spawn, yield_now};
+use weald_kernel::{SpawnError, Wait, block_in_place, sleep, spawn, yield_now};
 use weald_process::{self as process, Builder, ExitReason, Inbox, SendError};
 
 #[test]
@@ -173,7 +173,7 @@ fn a_kill_waits_for_a_process_that_computes_or_blocks() {
         let process = runtime.block_on(async {
             process::spawn(async move |mut inbox: Inbox<u32>| {
                 begins.send(()).unwrap();
-                blocking(|| may_go.recv().unwrap());
+                block_in_place(|| may_go.recv().unwrap());
                 inbox.receive().await
             })
             .unwrap()

@@ -12,7 +12,7 @@ mod tools;
 use std::thread;
 
 use tools::{for_seeds, on_each, runtime};
-use weald_kernel::{blocking, spawn, yield_now};
+use weald_kernel::{block_in_place, spawn, yield_now};
 use weald_process::{self as process, Inbox, Pid};
 
 /// A message: its sender and its number.
@@ -40,7 +40,7 @@ async fn sends(pid: Pid<Numbered>, sender: usize, count: u64, mut random: tools:
         pid.send((sender, number));
         match random.below(40) {
             0..5 => yield_now().await,
-            5 => blocking(thread::yield_now),
+            5 => block_in_place(thread::yield_now),
             6 => spawn(async {}).await.unwrap(),
             _ => {}
         }

@@ -9,7 +9,7 @@ mod tools;
 use std::time::Duration;
 
 use tools::{Drops, Random, Token, runtime, soak, until};
-use weald_kernel::{Wait, blocking, sleep, yield_now};
+use weald_kernel::{Wait, block_in_place, sleep, yield_now};
 use weald_process::{self as process, ExitReason, Inbox, Pid};
 
 enum Message {
@@ -42,7 +42,7 @@ async fn live(mut inbox: Inbox<Message>, mut random: Random, drops: Drops) {
             }
             8 if random.below(8) == 0 => std::panic::resume_unwind(Box::new("on purpose")),
             9 if random.below(4) == 0 => other.kill(),
-            10 => blocking(std::thread::yield_now),
+            10 => block_in_place(std::thread::yield_now),
             11 => {
                 let wanted = |message: &Message| matches!(message, Message::Ping(..));
                 let time = Duration::from_millis(random.below(3) as u64);

@@ -18,10 +18,11 @@
 //! ```
 
 pub use weald_kernel::{
-    BuildError, Builder, Elapsed, Interval, JobName, JoinError, JoinHandle, JoinSet, LongMailbox,
-    Metrics, Panic, Runtime, Scope, ShutdownReport, Sleep, Spawn, SpawnError, TestRuntime, Wait,
-    WaitingJob, Waits, available_workers, block_on, blocking, current_name, fork, fork::join,
-    interval, now, scope, sleep, sleep_until, spawn, spawn_child, spawn_local, timeout, yield_now,
+    BuildError, Builder, Elapsed, HeldUpJob, Interval, JobName, JoinError, JoinHandle, JoinSet,
+    LongMailbox, Metrics, Panic, Runtime, Scope, ShutdownReport, Sleep, Spawn, SpawnError,
+    TestRuntime, Wait, WaitingJob, Waits, available_workers, block_in_place, block_on, blocking,
+    current_name, fork, fork::join, interval, now, scope, sleep, sleep_until, spawn, spawn_child,
+    spawn_local, timeout, yield_now,
 };
 
 /// The database: named trees that keep their versions. See also [`tree`].

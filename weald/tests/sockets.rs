@@ -128,7 +128,10 @@ fn a_thread_of_the_system_speaks() {
         let (said, heard) = mpsc::channel();
         let client = std::thread::spawn(move || said.send(ask_and_wait(address)));
         weald::spawn(async move {
-            assert_eq!(weald::blocking(move || heard.recv()).unwrap(), *b"hello");
+            assert_eq!(
+                weald::block_in_place(move || heard.recv()).unwrap(),
+                *b"hello"
+            );
         })
         .await
         .unwrap();

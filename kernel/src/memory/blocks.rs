@@ -112,6 +112,20 @@ pub(crate) fn for_each_job_block(mut visit: impl FnMut(NonNull<u8>)) {
     crate::memory::depot::for_each_block(BlockKind::Job, &mut visit);
 }
 
+/// Calls `visit` with `block`, which was a job block when the caller got it. Not if it has gone back to the system's
+/// allocator since.
+pub(crate) fn with_job_block(block: NonNull<u8>, mut visit: impl FnMut(NonNull<u8>)) {
+    match PLAIN {
+        true => crate::memory::plain::for_each_job(&mut |other| {
+            if other == block {
+                visit(block);
+            }
+        }),
+        // It stays mapped.
+        false => visit(block),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -15,7 +15,7 @@ use crate::{
     job::JobRef,
     observe::metrics::Metrics,
     report::{self, JobName},
-    scheduler::workers::shared::Shared,
+    scheduler::{threads::held_up, workers::shared::Shared},
 };
 
 /// With more processes than this the monitor does not look for cycles: it would walk through all jobs each
@@ -32,6 +32,25 @@ pub struct Waits {
     /// The cycles of the wait-for graph, as indices into `jobs`: each job of a cycle waits for the next one, and
     /// the last for the first.
     pub cycles: Vec<Vec<usize>>,
+    /// Jobs that wait for nothing but their OS thread, which another job holds.
+    pub held_up: Vec<HeldUpJob>,
+}
+
+/// A job that is runnable, but pinned to an OS thread that another job holds, by blocking or computing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct HeldUpJob {
+    /// The job that stands still.
+    pub job: JobName,
+    /// The job that holds the thread.
+    pub by: JobName,
+}
+
+impl fmt::Display for HeldUpJob {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let HeldUpJob { job, by } = self;
+        write!(f, "{job} is held up by {by}, which holds their OS thread")
+    }
 }
 
 /// A job that waits.
@@ -49,7 +68,16 @@ pub struct WaitingJob {
 
 impl Waits {
     pub(crate) fn of(shared: &Shared) -> Waits {
-        Waits::among(&shared.live_jobs(), |job| job.header().state.is_waiting())
+        let mut waits = Waits::among(&shared.live_jobs(), |job| job.header().state.is_waiting());
+        for held_up in held_up::all(shared) {
+            let by = JobName::of(held_up.by.header());
+            let name = |job: &JobRef| HeldUpJob {
+                job: JobName::of(job.header()),
+                by: by.clone(),
+            };
+            waits.held_up.extend(held_up.jobs.iter().map(name));
+        }
+        waits
     }
 
     /// What those `live` jobs wait for that `is_waiting` selects.
@@ -79,6 +107,7 @@ impl Waits {
         Waits {
             jobs: jobs.collect(),
             cycles: cycles(&edges),
+            held_up: Vec::new(),
         }
     }
 
@@ -149,6 +178,9 @@ impl fmt::Display for Waits {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for waiting in &self.jobs {
             writeln!(f, "{waiting}")?;
+        }
+        for held_up in &self.held_up {
+            writeln!(f, "{held_up}")?;
         }
         for sentence in self.sentences() {
             writeln!(f, "{sentence}")?;

@@ -16,6 +16,7 @@ use crate::report::{
 };
 
 const MONITOR: &str = "weald::monitor";
+const BLOCKING: &str = "weald::blocking";
 const MAILBOX: &str = "weald::mailbox";
 const STACK: &str = "weald::stack";
 const PANIC: &str = "weald::panic";
@@ -56,6 +57,13 @@ fn report_to_tracing(report: &ReportRecord) {
         ReportKind::Stuck { stuck_ms } => {
             tracing::warn!(target: MONITOR, job, %site, type_name, stuck_ms, "{text}");
         }
+        ReportKind::HoldsUp { held_ms } => {
+            tracing::warn!(target: MONITOR, job, %site, type_name, held_ms, "{text}");
+        }
+        ReportKind::NoTurnToBlock { bound, queued } => {
+            tracing::error!(target: BLOCKING, bound, queued, "{text}");
+        }
+        ReportKind::NoBlockingThread => tracing::error!(target: BLOCKING, "{text}"),
         ReportKind::JustBelow | ReportKind::HoldsPinnedJobs => {
             tracing::warn!(target: MONITOR, job, %site, type_name, "{text}");
         }
@@ -84,7 +92,11 @@ fn count_to_tracing(left_out: &LeftOut) {
         ReportKind::LongMailbox { .. } => {
             tracing::warn!(target: MAILBOX, left_out = count, %origin, "{left_out}");
         }
+        ReportKind::NoTurnToBlock { .. } | ReportKind::NoBlockingThread => {
+            tracing::error!(target: BLOCKING, left_out = count, %origin, "{left_out}");
+        }
         ReportKind::Stuck { .. }
+        | ReportKind::HoldsUp { .. }
         | ReportKind::JustBelow
         | ReportKind::PanicHookRuns
         | ReportKind::HoldsPinnedJobs => {

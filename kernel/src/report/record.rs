@@ -10,9 +10,12 @@ use crate::report::subscriber::Audience;
 #[derive(Clone, Debug)]
 pub(crate) enum ReportKind {
     Stuck { stuck_ms: u64 },
+    HoldsUp { held_ms: u64 },
     JustBelow,
     PanicHookRuns,
     LongMailbox { messages: usize },
+    NoTurnToBlock { bound: usize, queued: usize },
+    NoBlockingThread,
     NoSpareThread { bound: usize },
     NoThread,
     HoldsPinnedJobs,
@@ -32,6 +35,7 @@ impl ReportKind {
         matches!(
             self,
             ReportKind::Stuck { .. }
+                | ReportKind::HoldsUp { .. }
                 | ReportKind::JustBelow
                 | ReportKind::PanicHookRuns
                 | ReportKind::LongMailbox { .. }
@@ -43,6 +47,9 @@ impl ReportKind {
     pub(super) fn plural(&self) -> &'static str {
         match self {
             ReportKind::Stuck { .. } => "stuck jobs",
+            ReportKind::HoldsUp { .. } => "jobs that hold up others",
+            ReportKind::NoTurnToBlock { .. } => "no free blocking thread",
+            ReportKind::NoBlockingThread => "no blocking thread",
             ReportKind::JustBelow => "jobs with long runs",
             ReportKind::PanicHookRuns => "panic hooks that take long",
             ReportKind::LongMailbox { .. } => "long mailboxes",

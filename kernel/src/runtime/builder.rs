@@ -76,7 +76,15 @@ impl Builder {
         self
     }
 
-    /// How long a spare thread stays idle before it ends. Default: 10 s.
+    /// How many closures of [`blocking`](crate::blocking()) and [`offload`](crate::offload()) may run at once: one or
+    /// more. Each has a thread of its own; further ones wait for their turn. Closures that wait with Weald do not count.
+    /// Default: 512.
+    pub fn blocking_threads(mut self, bound: usize) -> Builder {
+        self.config.blocking_threads = bound;
+        self
+    }
+
+    /// How long a spare or blocking thread stays idle before it ends. Default: 10 s.
     pub fn retire_after(mut self, time: Duration) -> Builder {
         self.config.retire_after = time;
         self
@@ -141,6 +149,7 @@ impl Builder {
         }
         for (name, value) in [
             ("process_limit", config.process_limit),
+            ("blocking_threads", config.blocking_threads),
             ("poll_budget", config.poll_budget as usize),
             ("next_slot_runs", config.next_slot_runs as usize),
         ] {

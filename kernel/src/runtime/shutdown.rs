@@ -32,7 +32,8 @@ const GRACE: Duration = Duration::from_millis(50);
 pub struct ShutdownReport {
     /// Jobs that waited when the runtime stopped, and were cancelled.
     pub cancelled: usize,
-    /// Jobs that still held a thread at the deadline. They continue without a runtime until they
+    /// Jobs that still held a thread at the deadline, and closures of [`offload`](crate::offload()) that still ran,
+    /// named by their site. They continue without a runtime until they
     /// return or the program exits.
     pub not_stopped: Vec<JobName>,
 }
@@ -66,7 +67,8 @@ pub(crate) fn run(shared: &Arc<Shared>, deadline: Duration, drains: Drain) -> Sh
         // A destructor may have woken other jobs: look again, until none is left or a round ends none. The
         // jobs left then hold a thread.
         if live.is_empty() || ended == 0 {
-            break live.iter().map(|job| JobName::of(job.header())).collect();
+            let jobs = live.iter().map(|job| JobName::of(job.header()));
+            break jobs.chain(shared.blocking.offloaded()).collect();
         }
     };
     shared.wake_leftovers();
@@ -100,7 +102,8 @@ fn drain(shared: &Arc<Shared>, deadline: Instant) {
     while Instant::now() < deadline {
         let now = Metrics::of(shared);
         let asleep = now.sleeping == now.workers && now.runnable == 0 && now.timers == 0;
-        if asleep && !shared.detached.is_any_stuck() && last == Some(now.polls) {
+        let is_stuck = shared.detached.is_any_stuck() || shared.blocking.calls() != (0, 0);
+        if asleep && !is_stuck && last == Some(now.polls) {
             return;
         }
         last = Some(now.polls);

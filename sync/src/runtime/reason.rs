@@ -61,9 +61,13 @@ pub enum Kind {
     Select,
     /// A future that gives no more detail.
     Future,
+    /// A closure that runs on a blocking thread.
+    Blocking,
+    /// A turn on a blocking thread.
+    BlockingTurn,
 }
 
-const KINDS: [Kind; 22] = [
+const KINDS: [Kind; 24] = [
     Kind::Message,
     Kind::End,
     Kind::Time,
@@ -86,6 +90,8 @@ const KINDS: [Kind; 22] = [
     Kind::Writable,
     Kind::Select,
     Kind::Future,
+    Kind::Blocking,
+    Kind::BlockingTurn,
 ];
 
 impl fmt::Display for Kind {
@@ -113,6 +119,8 @@ impl fmt::Display for Kind {
             Kind::Writable => "a descriptor to become writable",
             Kind::Select => "one of several events",
             Kind::Future => "a future",
+            Kind::Blocking => "a closure on a blocking thread",
+            Kind::BlockingTurn => "a turn on a blocking thread",
         })
     }
 }

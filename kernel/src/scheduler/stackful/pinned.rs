@@ -11,8 +11,9 @@
 #![allow(unsafe_code)]
 
 use std::{
-    cell::{Cell, UnsafeCell},
+    cell::Cell,
     collections::VecDeque,
+    ptr::NonNull,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicUsize, Ordering},
@@ -21,10 +22,12 @@ use std::{
 };
 
 use crate::{
-    job::{JobPtr, runnable::Runnable},
+    job::{Header, JobPtr, JobRef, runnable::Runnable},
+    memory,
+    queue::watched_queue::WatchedQueue,
     reactor::Reactor,
     report::{self, JobName},
-    scheduler::workers::context,
+    scheduler::workers::{context, shared},
     sys::{Mutex, lock},
 };
 
@@ -37,15 +40,17 @@ pub(crate) struct PinnedQueue {
     incoming_len: AtomicUsize,
     /// The reactor in which the thread waits instead of parking.
     polled_reactor: Mutex<Option<Arc<Reactor>>>,
+    /// Whether the monitor wants to know of the next job that another thread wakes.
+    watched: AtomicBool,
     /// Set when the thread will never take from the queue again.
     closed: AtomicBool,
     own: Own,
 }
 
-/// What only the queue's thread touches.
+/// What only the queue's thread changes.
 struct Own {
-    /// Runnable jobs.
-    runnable: UnsafeCell<VecDeque<JobPtr>>,
+    /// Runnable jobs. Other threads may look at them.
+    runnable: WatchedQueue<Header>,
     /// How many jobs are pinned here, runnable or not. A thread with one never retires.
     pinned_jobs: Cell<usize>,
 }
@@ -72,9 +77,10 @@ impl PinnedQueue {
             incoming: Mutex::new(VecDeque::new()),
             incoming_len: AtomicUsize::new(0),
             polled_reactor: Mutex::new(None),
+            watched: AtomicBool::new(false),
             closed: AtomicBool::new(false),
             own: Own {
-                runnable: UnsafeCell::new(VecDeque::new()),
+                runnable: WatchedQueue::new(),
                 pinned_jobs: Cell::new(0),
             },
         }
@@ -93,8 +99,9 @@ impl PinnedQueue {
     #[inline(always)]
     pub(crate) fn push_own(&self, job: Runnable) {
         debug_assert!(self.is_here(), "only the queue's thread pushes here");
+        let job = job.into_ptr().as_raw().as_ptr();
         // SAFETY: own thread: the caller has checked it.
-        unsafe { &mut *self.own.runnable.get() }.push_back(job.into_ptr());
+        unsafe { self.own.runnable.push(job) };
     }
 
     fn push_foreign(&self, job: Runnable) {
@@ -105,6 +112,7 @@ impl PinnedQueue {
             job.into_ptr();
             return;
         }
+        let runtime = job.header().runtime();
         incoming.push_back(job.into_ptr());
         // Release: pairs with `has_runnable`; the unpark below orders it for a parked thread.
         self.incoming_len.store(incoming.len(), Ordering::Release);
@@ -113,6 +121,17 @@ impl PinnedQueue {
         if let Some(reactor) = &*lock(&self.polled_reactor) {
             reactor.notify();
         }
+        // Relaxed: the monitor looks at the queue after it sets this, and before it sleeps.
+        if self.watched.swap(false, Ordering::Relaxed)
+            && let Some(shared) = shared::find(runtime)
+        {
+            shared.monitor.wake();
+        }
+    }
+
+    /// The next job that another thread wakes wakes the monitor.
+    pub(crate) fn watch(&self) {
+        self.watched.store(true, Ordering::Relaxed);
     }
 
     /// The queue's thread is about to wait in `reactor`, unless a job is runnable already.
@@ -136,46 +155,62 @@ impl PinnedQueue {
     pub(crate) fn pop_own(&self) -> Option<Runnable> {
         debug_assert!(self.is_here(), "only the queue's thread takes");
         // SAFETY: own thread: the caller's promise.
-        let job = unsafe { &mut *self.own.runnable.get() }.pop_front();
+        let job = NonNull::new(unsafe { self.own.runnable.pop() }?)?;
         // SAFETY: the queue held the job's right to run, which `push` took from a runnable.
-        job.map(|job| unsafe { Runnable::new(job) })
+        Some(unsafe { Runnable::new(JobPtr::from_raw(job)) })
     }
 
     #[cold]
     fn drain_incoming(&self) {
         let mut incoming = lock(&self.incoming);
-        // SAFETY: own thread: the caller's promise.
-        unsafe { &mut *self.own.runnable.get() }.append(&mut incoming);
+        for job in incoming.drain(..) {
+            // SAFETY: own thread: the caller's promise.
+            unsafe { self.own.runnable.push(job.as_raw().as_ptr()) };
+        }
         self.incoming_len.store(0, Ordering::Release);
     }
 
     /// Whether the own part has a runnable job. The queue's thread only.
     #[inline(always)]
     pub(crate) fn has_own(&self) -> bool {
-        // SAFETY: own thread: the caller's promise.
-        !unsafe { &*self.own.runnable.get() }.is_empty()
+        !self.own.runnable.is_empty()
     }
 
     /// How many runnable jobs the own part has. The queue's thread only.
     pub(crate) fn own_len(&self) -> usize {
-        // SAFETY: own thread: the caller's promise.
-        unsafe { &*self.own.runnable.get() }.len()
+        self.own.runnable.len()
     }
 
     /// Whether a job is runnable. The queue's thread only.
     pub(crate) fn has_runnable(&self) -> bool {
         debug_assert!(self.is_here(), "only the queue's thread looks");
-        // SAFETY: own thread: the caller's promise.
-        let own = unsafe { &*self.own.runnable.get() };
-        !own.is_empty() || self.incoming_len.load(Ordering::Acquire) > 0
+        !self.own.runnable.is_empty() || self.incoming_len.load(Ordering::Acquire) > 0
     }
 
-    /// How many jobs are runnable. The queue's thread only.
+    /// How many jobs are runnable: exact for the queue's thread, else a moment old.
     pub(crate) fn len(&self) -> usize {
-        debug_assert!(self.is_here(), "only the queue's thread looks");
-        // SAFETY: own thread: the caller's promise.
-        let own = unsafe { &*self.own.runnable.get() }.len();
-        own + self.incoming_len.load(Ordering::Acquire)
+        self.own.runnable.len() + self.incoming_len.load(Ordering::Acquire)
+    }
+
+    /// The runnable jobs, at about one moment. Any thread.
+    pub(crate) fn runnable_jobs(&self) -> Vec<JobRef> {
+        let mut jobs = Vec::new();
+        for job in self.own.runnable.snapshot() {
+            let Some(block) = NonNull::new(job.cast::<u8>()) else {
+                continue;
+            };
+            memory::with_job_block(block, |block| {
+                // SAFETY: it was a job's block when the thread queued the job. If that has gone, the block is free, or
+                // another job's.
+                jobs.extend(unsafe { JobRef::from_block(block) });
+            });
+        }
+        let incoming = lock(&self.incoming);
+        // SAFETY: a queued job is alive, and leaves this part only under the lock.
+        jobs.extend(incoming.iter().map(|job| unsafe { JobRef::new_for(*job) }));
+        drop(incoming);
+        jobs.retain(|job| !job.header().state.is_done() && !job.header().state.is_waiting());
+        jobs
     }
 
     /// Whether the caller is on the queue's thread.

@@ -40,7 +40,7 @@ use crate::{
         stackful::{
             pinned::PinnedQueue,
             stack_context,
-            wait::{block::blocking, panic_hook::is_in_panic_hook},
+            wait::{block::block_in_place, panic_hook::is_in_panic_hook},
         },
         workers::{context, run, shared::Shared, waker},
     },
@@ -220,7 +220,7 @@ pub fn yield_with_stack() {
     let Some(job) = cx.job() else { return };
     let root = match stack_context::root(cx) {
         Some(root) if may_suspend(cx) => root,
-        _ => return blocking(thread::yield_now),
+        _ => return block_in_place(thread::yield_now),
     };
     // SAFETY: the thread that runs a job keeps it alive; so does its stack while it is suspended.
     unwind_if_cancelled(unsafe { job.header() });

@@ -35,6 +35,8 @@ struct DetachedThread {
     first: Option<ThreadTimes>,
     /// Whether the job was reported, or need not be.
     reported: bool,
+    /// Whether a report has named the jobs that it holds up.
+    held_up_reported: bool,
 }
 
 /// The run of a job on a detached thread.
@@ -87,6 +89,14 @@ pub(crate) struct Overdue {
     pub(crate) cause: Cause,
 }
 
+/// A detached thread and the job that holds it.
+pub(super) struct Holder {
+    pub(super) number: u32,
+    pub(super) job: JobRef,
+    pub(super) since: Instant,
+    pub(super) is_reported: bool,
+}
+
 impl DetachedThreads {
     pub(crate) fn new(cores: usize) -> DetachedThreads {
         DetachedThreads {
@@ -105,6 +115,7 @@ impl DetachedThreads {
             run,
             first: None,
             reported,
+            held_up_reported: false,
         });
     }
 
@@ -139,7 +150,11 @@ impl DetachedThreads {
 
     /// Whether a job may still have to be reported, so that the monitor must not sleep.
     pub(crate) fn is_any_unreported(&self) -> bool {
-        lock(&self.threads).iter().any(|thread| !thread.reported)
+        let threads = lock(&self.threads);
+        let is_due = |thread: &DetachedThread| {
+            !thread.reported && !thread.run.job.header().state.is_waiting()
+        };
+        threads.iter().any(is_due)
     }
 
     /// Lowers the priority of those that compute, if with `busy_workers` they are more than the cores.
@@ -164,6 +179,27 @@ impl DetachedThreads {
         let threads = lock(&self.threads);
         let mut jobs = threads.iter().map(|thread| &thread.run.job);
         jobs.any(|job| !job.header().state.is_waiting())
+    }
+
+    /// The threads, as holders of what is pinned to them.
+    pub(super) fn holders(&self) -> Vec<Holder> {
+        let threads = lock(&self.threads);
+        let holders = threads.iter().map(|thread| Holder {
+            number: thread.number,
+            job: thread.run.job.clone(),
+            since: thread.run.since,
+            is_reported: thread.held_up_reported,
+        });
+        holders.collect()
+    }
+
+    /// A report names the jobs that the thread with this number holds up.
+    pub(super) fn set_reported(&self, number: u32) {
+        let mut threads = lock(&self.threads);
+        let found = threads.iter_mut().find(|thread| thread.number == number);
+        if let Some(thread) = found {
+            thread.held_up_reported = true;
+        }
     }
 
     /// The names of the jobs that hold a thread at this moment.

@@ -36,6 +36,7 @@ use crate::{
     scheduler::{
         threads::{
             detached::{Activity, Cause, DetachedRun, Round},
+            held_up,
             pool::Handoff,
             serve,
             suspects::LongRun,
@@ -139,6 +140,9 @@ fn watch(shared: &Arc<Shared>, when_quiet: &mut WhenQuiet) {
         look_at_detached(shared);
         let busy = shared.workers.len() - shared.sleepers.sleeping().min(shared.workers.len());
         shared.detached.lower_if_crowded(busy);
+        if held_up::report(shared) {
+            quiet = 0;
+        }
     }
 }
 
@@ -156,7 +160,10 @@ fn look_at_detached(shared: &Arc<Shared>) {
         let name = JobName::of(job);
         match job.is_in_panic_hook() {
             true => report::panic_hook_runs(&name, overdue.held),
-            false => report::stuck(&name, overdue.held),
+            false => {
+                let held_up = held_up::sentence_for(shared, &overdue.job);
+                report::stuck(&name, overdue.held, &held_up);
+            }
         }
     }
     shared.suspects.expire(now);
@@ -192,6 +199,7 @@ fn is_quiet(shared: &Shared) -> bool {
         && !shared.suspects.is_any()
         && shared.quarantine.len() == 0
         && !shared.detached.is_any_unreported()
+        && !held_up::must_watch(shared)
 }
 
 fn pause(shared: &Shared) -> Duration {

@@ -8,7 +8,7 @@
 //! A thread is started when a worker needs one and none is idle, up to the bound. A spare thread that was not needed
 //! for a while retires.
 
-use std::{sync::Arc, thread::Thread};
+use std::{collections::HashMap, sync::Arc, thread::Thread};
 
 use crate::{
     biased_lock::Lease,
@@ -27,6 +27,8 @@ pub(crate) struct Handoff {
 
 /// One thread of the pool.
 pub(super) struct PoolThread {
+    /// The system's number of the thread.
+    pub(super) number: u32,
     pub(super) pinned: Arc<PinnedQueue>,
     pub(super) thread: Thread,
     pub(super) offer: Mutex<Option<Offer>>,
@@ -146,6 +148,15 @@ impl ThreadPool {
             batch.append(member.outbox.take());
         }
         batch
+    }
+
+    /// The pinned queues of all threads, by the system's number of the thread.
+    pub(super) fn pinned_queues(&self) -> HashMap<u32, Arc<PinnedQueue>> {
+        let inner = lock(&self.inner);
+        let members = inner.members.iter();
+        members
+            .map(|member| (member.number, member.pinned.clone()))
+            .collect()
     }
 
     /// A thread has ended, or could not start.

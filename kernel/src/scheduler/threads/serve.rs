@@ -231,6 +231,7 @@ impl PoolService<'_> {
 /// The life of a pool thread: serve, wait, serve again, until it retires or the runtime stops.
 fn serve(shared: &Arc<Shared>, first: Option<Offer>) {
     let member = Arc::new(PoolThread {
+        number: shared.thread_number(),
         pinned: Arc::new(PinnedQueue::new()),
         thread: thread::current(),
         offer: Mutex::new(first),

@@ -19,6 +19,7 @@ use crate::{
     report::RuntimeSubscriber,
     scheduler::{
         threads::{
+            blocking_pool::BlockingPool,
             detached::DetachedThreads,
             monitor_sleep::MonitorSleep,
             pool::{Handoff, ThreadPool},
@@ -53,6 +54,8 @@ pub(crate) struct Shared {
     /// Sockets may keep it longer than the runtime lives.
     pub(crate) reactor: Arc<Reactor>,
     pub(crate) pool: ThreadPool,
+    /// The threads for closures that block.
+    pub(crate) blocking: BlockingPool,
     pub(crate) monitor: MonitorSleep,
     pub(crate) limit: Limit,
     pub(crate) counters: Counters,
@@ -134,6 +137,7 @@ impl Shared {
             sleepers: Sleepers::new(config.workers),
             reactor: Arc::new(Reactor::new()),
             pool: ThreadPool::new(),
+            blocking: BlockingPool::new(),
             monitor: MonitorSleep::new(),
             limit: Limit::new(config.process_limit),
             counters: Counters::default(),
@@ -230,6 +234,7 @@ impl Shared {
             sleeper.wake(self);
         }
         self.pool.dismiss();
+        self.blocking.stop();
         self.monitor.wake();
     }
 
@@ -239,10 +244,10 @@ impl Shared {
         self.ended.1.notify_all();
     }
 
-    /// Waits until no pool thread is left, or until `deadline`.
+    /// Waits until no pool thread and no blocking thread is left, or until `deadline`.
     pub(crate) fn await_threads(&self, deadline: Instant) {
         let mut guard = lock(&self.ended.0);
-        while self.pool.threads() > 0 {
+        while self.pool.threads() + self.blocking.threads() > 0 {
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return;

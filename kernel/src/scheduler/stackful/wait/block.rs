@@ -1,4 +1,4 @@
-//! Holding the OS thread: `blocking`, and waits whose stack must not be suspended.
+//! Holding the OS thread: `block_in_place`, and waits whose stack must not be suspended.
 //!
 //! The worker is handed to a spare thread first, so that no other job waits.
 
@@ -34,17 +34,21 @@ use crate::{
 /// How often a job that holds its thread checks whether other jobs must run there.
 pub(super) const LOOK: Duration = Duration::from_millis(10);
 
-/// Runs `f`, which may block its OS thread or compute for long. Another thread serves the worker meanwhile. Outside of a
-/// job it just runs `f`.
+/// Runs `f` on the calling OS thread, which it may block, or compute on for long. Another thread serves the worker
+/// meanwhile, but not the jobs that are pinned to the caller's OS thread: started threads, jobs in
+/// [`wait()`](crate::Wait::wait) and local jobs stand still until `f` has ended. A report names them.
+/// [`blocking`](crate::blocking()) avoids this, for a closure that is `Send`. Outside of a job it just runs `f`.
+///
+/// A cancel of the caller does nothing before the next wait. A panic of `f` is the caller's.
 ///
 /// ```
 /// # let runtime = weald_kernel::Runtime::builder().workers(1).build().unwrap();
 /// # runtime.block_on(weald_kernel::spawn(async {
-/// let text = weald_kernel::blocking(|| std::fs::read_to_string("/proc/version"));
+/// let text = weald_kernel::block_in_place(|| std::fs::read_to_string("/proc/version"));
 /// # drop(text);
 /// # })).unwrap();
 /// ```
-pub fn blocking<R>(f: impl FnOnce() -> R) -> R {
+pub fn block_in_place<R>(f: impl FnOnce() -> R) -> R {
     if let Some(job) = context::with(|cx| cx.job_ref()) {
         hand_off_worker(job);
     }

@@ -20,7 +20,7 @@ use crate::{
             stack_context,
             wait::{Meanwhile, block::LOOK, panic_hook::is_in_panic_hook},
         },
-        threads::evict,
+        threads::{blocking_threads, evict},
         workers::{context, shared::Shared},
     },
 };
@@ -33,6 +33,7 @@ pub(super) fn wait_on_foreign_thread<F: Future>(
 ) -> F::Output {
     let parker = Parker::woken();
     let waker = parker.waker();
+    let _waits = blocking_threads::wait_here();
     let visit = Visit::begin(shared);
     let cx = context::here();
     let hook = OnceCell::new();
