@@ -17,6 +17,7 @@ use weald_lab::demo::beside::Beside;
 use weald_lab::demo::{self, Audience, DemoSize, Outcome, Pulse};
 use weald_lab::error::Error;
 use weald_lab::programs::scenes::Scene;
+use weald_lab::rivals::Places;
 
 use crate::args::{Demo, Rival};
 use crate::output::print;
@@ -35,7 +36,7 @@ pub(crate) fn run(args: &Demo) -> Result<ExitCode, Error> {
     };
     let stop = listen()?;
     let beside = match args.beside {
-        Some(Rival::Tokio) => Some(Beside::start("tokio", size)?),
+        Some(Rival::Tokio) => Some(Beside::start("tokio", size, &Places::usual())?),
         None => None,
     };
     let is_live = !args.plain && std::io::stdout().is_terminal();

@@ -9,7 +9,7 @@ use std::io::{self, Write};
 use crate::error::Error;
 use crate::metric::Metric;
 use crate::params::Params;
-use crate::{serve, workload};
+use crate::{reports, serve, workload};
 
 /// Runs the workload `name` with the `key=value` arguments that follow it. If `name` is a server of
 /// [`serve`], runs that server: another process measures it, and it has no metrics of its own.
@@ -20,6 +20,8 @@ pub fn run(name: &str, words: &[String]) -> Result<Vec<Metric>, Error> {
     }
     let workload = workload::find(name)?;
     workload.check(&params)?;
+    // Stderr is for errors: what the runtime reports meanwhile is kept for the workload.
+    reports::listen();
     (workload.run)(&params)
 }
 

@@ -84,12 +84,13 @@ fn units(scene: Scene) -> &'static [&'static str] {
 
 /// Runs the demo to its end.
 pub fn run(size: DemoSize, audience: &mut dyn Audience) -> Result<Outcome, Error> {
+    // Before there is a runtime, which would print what nobody listens to.
+    let log = reports::listen();
     let room = usize::try_from(size.processes).unwrap_or(usize::MAX);
     let runtime = Runtime::builder()
         .process_limit(room.saturating_add(1 << 16).max(1 << 20))
         .build()
         .map_err(|error| Error::workload(format!("Cannot start the runtime: {error}.")))?;
-    let log = reports::listen();
     let mut stage = Stage {
         size,
         ticks: Arc::new(Ticks::new(Instant::now() + START, size.processes)),

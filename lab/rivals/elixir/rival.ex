@@ -14,7 +14,13 @@ defmodule Rival do
     "fan-in" => [senders: 1, messages: 1],
     "ping-pong" => [rounds: 1],
     "callbacks" => [n: 1, kind: ~w(once loop)],
-    "stall" => [offender: ~w(none blocks computes), offenders: 0, seconds: 1, pingers: 0],
+    "stall" => [
+      offender: ~w(none blocks computes),
+      offenders: 0,
+      burst: ~w(no),
+      seconds: 1,
+      pingers: 0
+    ],
     "handoff" => [rounds: 1]
   }
 

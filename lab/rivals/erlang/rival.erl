@@ -58,11 +58,17 @@ start("fan-in", Keys) ->
 start("ping-pong", Keys) ->
     only(Keys, ["rounds"]),
     rival_traffic:ping_pong(number(Keys, "rounds", 1));
+start("burst-send", Keys) ->
+    only(Keys, ["receivers", "cores", "messages"]),
+    {Receivers, Messages} = {number(Keys, "receivers", 1), number(Keys, "messages", 1)},
+    rival_measure:bind_to_processors(number(Keys, "cores", 1)),
+    rival_traffic:burst_send(Receivers, (Messages + Receivers - 1) div Receivers);
 start("stall", Keys) ->
-    only(Keys, ["offender", "offenders", "seconds", "pingers"]),
-    Offender = word(Keys, "offender", ["none", "blocks", "computes"]),
+    only(Keys, ["offender", "offenders", "burst", "seconds", "pingers"]),
+    Offender = word(Keys, "offender", ["none", "blocks", "computes", "holds", "just-below"]),
+    Burst = word(Keys, "burst", ["no", "yes"]),
     {Offenders, Pingers} = {number(Keys, "offenders", 0), number(Keys, "pingers", 0)},
-    rival_stall:run(Offender, Offenders, number(Keys, "seconds", 1), Pingers);
+    rival_stall:run(Offender, Offenders, Burst, number(Keys, "seconds", 1), Pingers);
 start("handoff", Keys) ->
     only(Keys, ["rounds"]),
     rival_stall:handoff(number(Keys, "rounds", 1));

@@ -1,43 +1,68 @@
 %% `stall` and `handoff`: what happens to the others when one process does not yield.
 -module(rival_stall).
--export([run/4, handoff/1]).
+-export([run/5, handoff/1]).
 
 -define(TICK, 5).
 -define(PAUSE, 20).
 -define(OFFENCE, 300).
+-define(BURST, 2000).
+%% How long everything runs undisturbed before a burst.
+-define(CALM, 500).
+%% How much of a burst passes before its ticks count.
+-define(FIRST, 100).
 -define(HANDOFF_WORK, 50).
 %% Counters of 8 bytes per cache line, so that pairs do not share one.
 -define(SPACING, 8).
 
-run(blocks, _, _, _) ->
-    rival:fail("Erlang code cannot block the OS thread it runs on: use offender=computes.");
-run(Offender, Offenders, Seconds, Pingers) ->
+run(Offender, Offenders, Burst, Seconds, Pingers) when Offender =:= none; Offender =:= computes ->
     Pairs = Pingers div 2,
     Counters = counters:new(max(Pairs, 1) * ?SPACING, []),
     [start_pair(Counters, Pair * ?SPACING) || Pair <- lists:seq(1, Pairs)],
-    [spawn(fun offend/0) || Offender =:= computes, _ <- lists:seq(1, Offenders)],
     Main = self(),
-    spawn(fun() -> Main ! {ticked, tick(Seconds * 1000000000, Counters, Pairs)} end),
-    receive {ticked, Metrics} -> rival:print(Metrics) end.
+    Calm = case Burst of yes -> ?CALM; no -> 0 end,
+    Offend = fun() ->
+                 [spawn(fun() -> offend(Burst) end)
+                  || Offender =:= computes, _ <- lists:seq(1, Offenders)]
+             end,
+    Burst =:= no andalso Offend(),
+    Begin = rival_measure:now_ns() + Calm * 1000000,
+    spawn(fun() ->
+              Length = (Calm + Seconds * 1000) * 1000000,
+              Main ! {ticked, tick(Length, {Begin, Burst}, Counters, Pairs)}
+          end),
+    case Burst of
+        yes -> timer:sleep(?CALM), Offend();
+        no -> ok
+    end,
+    receive {ticked, Metrics} -> rival:print(Metrics) end;
+run(_, _, _, _, _) ->
+    rival:fail("Erlang code cannot block the OS thread it runs on: use offender=computes.").
 
-tick(Length, Counters, Pairs) ->
+tick(Length, {Begin, Burst}, Counters, Pairs) ->
     Clock = rival_measure:now_ns(),
     Before = total(Counters, Pairs),
-    Lateness = tick_until(Clock + Length, []),
+    Ticks = tick_until(Clock + Length, []),
     {Hops, Running} = {total(Counters, Pairs) - Before, rival_measure:now_ns() - Clock},
-    [{"ticks", length(Lateness)},
+    %% Lateness counts from the first offence, the ticks of a burst 100 ms later.
+    From = case Burst of yes -> Begin + ?FIRST * 1000000; no -> Begin end,
+    Lateness = [Late || {At, Late} <- Ticks, At >= Begin],
+    Counted = [At || {At, _} <- Ticks, At >= From],
+    Room = (lists:max([From | Counted]) - From) / (?TICK * 1000000),
+    [{"ticks", length(Counted)},
+     {"ticks_percent", min(100 * length(Counted) / max(Room, 1), 100)},
      {"lateness_p999_ms", rival_measure:milliseconds(Lateness, 0.999)},
      {"lateness_worst_ms", rival_measure:milliseconds(Lateness, 1)}
      | [{"ns_per_hop", Running / Hops} || Hops > 0]].
 
-tick_until(End, Lateness) ->
+tick_until(End, Ticks) ->
     Start = rival_measure:now_ns(),
     if
         Start >= End ->
-            Lateness;
+            Ticks;
         true ->
             timer:sleep(?TICK),
-            tick_until(End, [rival_measure:now_ns() - Start - ?TICK * 1000000 | Lateness])
+            At = rival_measure:now_ns(),
+            tick_until(End, [{At, At - Start - ?TICK * 1000000} | Ticks])
     end.
 
 total(Counters, Pairs) ->
@@ -61,10 +86,12 @@ pong(Ping) ->
     receive Number -> Ping ! Number end,
     pong(Ping).
 
-offend() ->
+offend(yes) ->
+    compute_until(rival_measure:now_ns() + ?BURST * 1000000);
+offend(no) ->
     timer:sleep(?PAUSE),
     compute_until(rival_measure:now_ns() + ?OFFENCE * 1000000),
-    offend().
+    offend(no).
 
 %% Arithmetic without waiting; the state stays within the small integers.
 compute_until(End) ->

@@ -1,7 +1,7 @@
 %% `many-to-many`, `fan-in` and `ping-pong`: processes that are parked before the clock starts
 %% exchange small integers.
 -module(rival_traffic).
--export([many_to_many/2, fan_in/2, ping_pong/1]).
+-export([many_to_many/2, fan_in/2, burst_send/2, ping_pong/1]).
 
 %% Long enough, in milliseconds, for a process that has counted itself started to reach its receive.
 -define(SETTLE, 50).
@@ -87,6 +87,28 @@ send_numbers(0, _) ->
 send_numbers(Left, Receiver) ->
     Receiver ! Left,
     send_numbers(Left - 1, Receiver).
+
+%% One process sends to each of its receivers in turn.
+burst_send(Receivers, Each) ->
+    {Started, Done} = {rival_measure:gate(Receivers + 1), rival_measure:gate(Receivers)},
+    Everyone = [spawn_opt(fun() -> gather(Each, Started, Done) end,
+                          [{message_queue_data, off_heap}])
+                || _ <- lists:seq(1, Receivers)],
+    Sender = spawn(fun() ->
+                       rival_measure:count(Started),
+                       receive start -> send_rounds(Each, Everyone) end
+                   end),
+    rival_measure:wait(Started),
+    Clock = start_all([Sender]),
+    rival_measure:wait(Done),
+    Elapsed = rival_measure:now_ns() - Clock,
+    rival:print([{"ns_per_message", Elapsed / (Receivers * Each)}]).
+
+send_rounds(0, _) ->
+    ok;
+send_rounds(Left, Everyone) ->
+    lists:foreach(fun(Receiver) -> Receiver ! Left end, Everyone),
+    send_rounds(Left - 1, Everyone).
 
 %% Starts the clock and then every process, after all have parked.
 start_all(Pids) ->

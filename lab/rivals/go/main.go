@@ -24,6 +24,7 @@ var workloads = map[string]func(keys) func(){
 	"many-to-many": readManyToMany,
 	"fan-in":       readFanIn,
 	"ping-pong":    readOne("rounds", pingPong),
+	"burst-send":   readBurstSend,
 	"stall":        readStall,
 	"handoff":      readOne("rounds", handoff),
 	"channel":      readChannel,
@@ -117,10 +118,26 @@ func readFanIn(k keys) func() {
 }
 
 func readStall(k keys) func() {
-	offender := k.word("offender", "none", "blocks", "computes")
-	offenders, pingers := k.number("offenders", 0), k.number("pingers", 0)
-	seconds := k.number("seconds", 1)
-	return func() { stall(offender, offenders, seconds, pingers) }
+	s := stalled{
+		offender:  k.word("offender", "none", "blocks", "computes", "holds", "just-below", "waker"),
+		offenders: k.number("offenders", 0),
+		seconds:   k.number("seconds", 1),
+		pingers:   k.number("pingers", 0),
+		isBurst:   k.word("burst", "no", "yes") == "yes",
+	}
+	if s.isBurst && s.offender != "blocks" && s.offender != "computes" {
+		badUsage("A burst blocks or computes.")
+	}
+	return func() { stall(s) }
+}
+
+func readBurstSend(k keys) func() {
+	receivers, messages := k.number("receivers", 1), k.number("messages", 1)
+	cores := k.number("cores", 1)
+	return func() {
+		bindToProcessors(cores)
+		burstSend(receivers, (messages+receivers-1)/receivers)
+	}
 }
 
 func (k keys) take(key string) string {

@@ -3,15 +3,23 @@
 package main
 
 import (
+	"runtime"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
 )
 
 const (
-	tick        = 5 * time.Millisecond
-	pause       = 20 * time.Millisecond
-	offence     = 300 * time.Millisecond
+	tick      = 5 * time.Millisecond
+	pause     = 20 * time.Millisecond
+	offence   = 300 * time.Millisecond
+	burst     = 2 * time.Second
+	justBelow = 9 * time.Millisecond
+	// calm is how long everything runs undisturbed before a burst.
+	calm = 500 * time.Millisecond
+	// first is how much of a burst passes before its ticks count.
+	first       = 100 * time.Millisecond
 	handoffWork = 50 * time.Millisecond
 )
 
@@ -21,19 +29,36 @@ type exchanged struct {
 	_     [56]byte
 }
 
-func stall(offender string, offenders, seconds, pingers int) {
-	pairs := make([]exchanged, pingers/2)
+// stalled holds the parameters of stall.
+type stalled struct {
+	offender                    string
+	offenders, seconds, pingers int
+	isBurst                     bool
+}
+
+// ticked is the end of one sleep of the ticker.
+type ticked struct {
+	at   time.Time
+	late time.Duration
+}
+
+func stall(s stalled) {
+	pairs := make([]exchanged, s.pingers/2)
 	serves := make([]chan<- uint64, len(pairs))
 	for i := range pairs {
 		serves[i] = startPair(&pairs[i])
 	}
-	if offender != "none" {
-		for range offenders {
-			go offend(offender)
-		}
+	length := time.Duration(s.seconds) * time.Second
+	begin := time.Now()
+	if s.isBurst {
+		begin = begin.Add(calm)
+		time.AfterFunc(calm, func() { startOffenders(s) })
+		length += calm
+	} else {
+		startOffenders(s)
 	}
 	ended := make(chan []metric)
-	go func() { ended <- runTicker(time.Duration(seconds)*time.Second, pairs) }()
+	go func() { ended <- runTicker(length, begin, s.isBurst, pairs) }()
 	// The first balls come last: a pair that plays keeps its processor for 10 ms at a time, and
 	// goroutines still to be started would wait for every pair that plays already.
 	for _, serve := range serves {
@@ -42,24 +67,60 @@ func stall(offender string, offenders, seconds, pingers int) {
 	printMetrics(<-ended...)
 }
 
-func runTicker(length time.Duration, pairs []exchanged) []metric {
-	var lateness []time.Duration
+func startOffenders(s stalled) {
+	if s.offender == "none" {
+		return
+	}
+	for range s.offenders {
+		if s.isBurst {
+			go act(s.offender, burst)
+		} else {
+			go offend(s.offender)
+		}
+	}
+}
+
+func runTicker(length time.Duration, begin time.Time, isBurst bool, pairs []exchanged) []metric {
+	var ticks []ticked
 	clock, before := time.Now(), total(pairs)
 	for time.Since(clock) < length {
 		due := time.Now().Add(tick)
 		time.Sleep(tick)
-		lateness = append(lateness, time.Since(due))
+		ticks = append(ticks, ticked{time.Now(), time.Since(due)})
 	}
 	hops, running := total(pairs)-before, time.Since(clock)
-	metrics := []metric{
-		{"ticks", float64(len(lateness))},
-		{"lateness_p999_ms", milliseconds(quantile(lateness, 0.999))},
-		{"lateness_worst_ms", milliseconds(quantile(lateness, 1))},
-	}
+	metrics := judge(ticks, begin, isBurst)
 	if hops > 0 {
 		metrics = append(metrics, metric{"ns_per_hop", per(running, int(hops))})
 	}
 	return metrics
+}
+
+// judge says what the ticks say about offenders that began at begin. Lateness counts from there, the
+// ticks of a burst 100 ms later.
+func judge(ticks []ticked, begin time.Time, isBurst bool) []metric {
+	from := begin
+	if isBurst {
+		from = begin.Add(first)
+	}
+	var lateness []time.Duration
+	counted, end := 0, from
+	for _, t := range ticks {
+		if !t.at.Before(begin) {
+			lateness = append(lateness, t.late)
+		}
+		if !t.at.Before(from) {
+			counted++
+			end = t.at
+		}
+	}
+	room := max(float64(end.Sub(from))/float64(tick), 1)
+	return []metric{
+		{"ticks", float64(counted)},
+		{"ticks_percent", min(100*float64(counted)/room, 100)},
+		{"lateness_p999_ms", milliseconds(quantile(lateness, 0.999))},
+		{"lateness_worst_ms", milliseconds(quantile(lateness, 1))},
+	}
 }
 
 func total(pairs []exchanged) uint64 {
@@ -87,17 +148,49 @@ func startPair(pair *exchanged) chan<- uint64 {
 	return ping
 }
 
+// held is the lock that the offenders of kind holds want.
+var held sync.Mutex
+
 func offend(offender string) {
 	for {
-		time.Sleep(pause)
-		if offender == "computes" {
-			computeFor(offence)
+		switch offender {
+		case "just-below":
+			block(justBelow)
+			runtime.Gosched()
+			continue
+		case "waker":
+			// The function of a timer is what comes nearest to a waker.
+			fired := make(chan struct{})
+			time.AfterFunc(pause, func() {
+				block(offence)
+				close(fired)
+			})
+			<-fired
 			continue
 		}
-		// A blocking system call, not time.Sleep, which would only park the goroutine.
-		left := syscall.NsecToTimespec(offence.Nanoseconds())
-		for syscall.Nanosleep(&left, &left) == syscall.EINTR {
-		}
+		time.Sleep(pause)
+		act(offender, offence)
+	}
+}
+
+// act offends once.
+func act(offender string, length time.Duration) {
+	switch offender {
+	case "computes":
+		computeFor(length)
+	case "holds":
+		held.Lock()
+		block(length)
+		held.Unlock()
+	default:
+		block(length)
+	}
+}
+
+// block is a blocking system call, not time.Sleep, which would only park the goroutine.
+func block(length time.Duration) {
+	left := syscall.NsecToTimespec(length.Nanoseconds())
+	for syscall.Nanosleep(&left, &left) == syscall.EINTR {
 	}
 }
 

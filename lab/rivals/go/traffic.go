@@ -80,6 +80,36 @@ func fanIn(senders, messages int) {
 	printMetrics(metric{"ns_per_message", per(time.Since(clock), senders, messages)})
 }
 
+// burstSend has one goroutine send to each of its receivers in turn.
+func burstSend(receivers, each int) {
+	started, done := newGate(receivers+1), newGate(receivers)
+	everyone := make([]chan int, receivers)
+	for i := range everyone {
+		everyone[i] = make(chan int, fanInRoom)
+		go func() {
+			started.add()
+			for range each {
+				<-everyone[i]
+			}
+			done.add()
+		}()
+	}
+	start := []chan struct{}{make(chan struct{}, 1)}
+	go func() {
+		started.add()
+		<-start[0]
+		for number := range each {
+			for _, receiver := range everyone {
+				receiver <- number
+			}
+		}
+	}()
+	<-started.open
+	clock := startAll(start)
+	<-done.open
+	printMetrics(metric{"ns_per_message", per(time.Since(clock), receivers, each)})
+}
+
 // startAll starts the clock and then every goroutine, after all have parked.
 func startAll(start []chan struct{}) time.Time {
 	time.Sleep(settle)

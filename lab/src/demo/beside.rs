@@ -36,8 +36,10 @@ struct RivalTicks {
 
 impl Beside {
     /// Starts the demo of the rival with this name, if its program was built.
-    pub fn start(name: &str, size: DemoSize) -> Result<Self, Error> {
-        let places = Places::usual();
+    ///
+    /// # Errors
+    /// If it was not built; the sentence says how to.
+    pub fn start(name: &str, size: DemoSize, places: &Places) -> Result<Self, Error> {
         let manifest = Manifest::read(&places.sources.join("rivals.toml"))?;
         let rival = manifest.rivals.iter().find(|rival| rival.name == name);
         let rival = rival.ok_or_else(|| Error::Usage(format!("There is no rival {name}.")))?;
@@ -150,7 +152,51 @@ fn parse(text: &str) -> Option<RivalTicks> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
+
+    const MANIFEST: &str = "[[rival]]\nname = 'fake'\nbuild = [['make', '{out}/fake']]\n\
+                            run = ['{out}/fake']\nworkloads = []\n";
+
+    #[test]
+    fn a_rival_runs_beside_once_it_is_built_and_is_stopped_at_the_end() {
+        let folder = std::env::temp_dir().join(format!("weald-beside-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let places = Places {
+            sources: folder.clone(),
+            out: folder.clone(),
+        };
+        let size = DemoSize {
+            processes: 100,
+            length: Duration::from_secs(1),
+        };
+        std::fs::write(folder.join("rivals.toml"), MANIFEST).unwrap();
+        let refused = Beside::start("fake", size, &places)
+            .unwrap_err()
+            .to_string();
+        assert!(refused.contains("To build it: cd "), "{refused}");
+        assert!(refused.contains("make "), "{refused}");
+        assert!(Beside::start("absent", size, &places).is_err());
+
+        // A thousand ticks of 100 units are due in a second.
+        let script = "#!/bin/sh\necho 1000 750 250.5\nexec sleep 1000\n";
+        let program = folder.join("fake");
+        std::fs::write(&program, script).unwrap();
+        std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();
+        let mut beside = Beside::start("fake", size, &places).unwrap();
+        let pulse = loop {
+            match beside.pulse() {
+                Some(pulse) => break pulse,
+                None => std::thread::yield_now(),
+            }
+        };
+        assert_eq!(pulse.percent, 75.0);
+        assert_eq!(pulse.worst, Duration::from_micros(250_500));
+        let (percent, worst) = beside.end();
+        assert_eq!((percent, worst), (75.0, pulse.worst));
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
 
     #[test]
     fn a_line_holds_time_ticks_and_lateness() {

@@ -86,8 +86,9 @@ struct Shared {
 }
 
 impl Offenders {
-    /// Starts `count` offenders at once. A burst offends once, the others until [`Offenders::end`].
-    pub(super) fn start(kind: OffenderKind, count: usize, is_burst: bool) -> Self {
+    /// Starts `count` offenders at once. They offend until [`Offenders::end`]; those of a burst of this length once,
+    /// and not at all if they start after it.
+    pub(super) fn start(kind: OffenderKind, count: usize, burst_of: Option<Duration>) -> Self {
         static RUN: AtomicUsize = AtomicUsize::new(0);
         let run = RUN.fetch_add(1, Ordering::Relaxed);
         let reports = reports::listen();
@@ -102,7 +103,15 @@ impl Offenders {
             .map(|index| format!("offender-{run:04}-{index:04}"))
             .collect();
         let reported_before = reports.count();
-        let jobs = names.iter().map(|name| match is_burst {
+        if let Some(length) = burst_of {
+            let shared = Arc::clone(&shared);
+            // A thread of its own: nothing in the runtime may come in time.
+            std::thread::spawn(move || {
+                block(length);
+                shared.stop.store(true, Ordering::Relaxed);
+            });
+        }
+        let jobs = names.iter().map(|name| match burst_of.is_some() {
             true => start(name, burst(kind, Arc::clone(&shared))),
             false if kind == OffenderKind::Destructor => {
                 weald::spawn(cancel_again(name.clone(), Arc::clone(&shared)))
@@ -230,7 +239,7 @@ impl Drop for BlocksAtDrop {
 
 #[expect(
     clippy::disallowed_methods,
-    reason = "it measures code that blocks a worker"
+    reason = "it measures code that blocks a worker, and ends what may hold all of them"
 )]
 fn block(length: Duration) {
     std::thread::sleep(length);

@@ -104,7 +104,10 @@ fn size(params: &Params) -> Result<StallSize, Error> {
 async fn measure(size: StallSize) -> Result<Vec<Metric>, Error> {
     let (begin, stop) = (Instant::now(), Arc::new(AtomicBool::new(false)));
     let pingers = spawn_pairs(size.pairs, &stop)?;
-    let start = |kind| Offenders::start(kind, size.offenders, size.is_burst);
+    let start = |kind| {
+        let burst_of = size.is_burst.then_some(size.length);
+        Offenders::start(kind, size.offenders, burst_of)
+    };
     let (ticker, judged, offenders) = if size.is_burst {
         let ticker = weald::spawn(tick(CALM + size.length));
         weald::sleep(CALM).await;

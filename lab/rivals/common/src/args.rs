@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use crate::forking::Forking;
 use crate::report::bad_usage;
 use crate::sleeping::Sleeping;
+use crate::stalling::Stall;
 use crate::threading::Threading;
 use crate::waiting::Waiting;
 
@@ -66,6 +67,22 @@ pub enum Workload {
         /// How many round trips.
         rounds: u64,
     },
+    /// One process sends to each of its receivers in turn.
+    BurstSend {
+        /// How many receivers.
+        receivers: usize,
+        /// How many messages each of them gets.
+        each: usize,
+        /// How many processors the whole program may use.
+        cores: usize,
+    },
+    /// Processes tick while units block, compute, panic and deadlock; it prints lines instead of metrics.
+    Demo {
+        /// How many processes tick.
+        processes: u32,
+        /// For how many seconds.
+        seconds: u64,
+    },
     /// A ticker and pingers beside units that do not yield.
     Stall(Stall),
     /// A unit wakes another one and then computes.
@@ -90,30 +107,6 @@ pub enum Payload {
     Shared,
     /// Each message has a copy of its own, freed when it is received.
     Fresh,
-}
-
-/// What the units of `stall` do that do not yield.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Offender {
-    /// There are none.
-    None,
-    /// Each blocks its OS thread for 300 ms, again and again.
-    Blocks,
-    /// Each computes for 300 ms, again and again.
-    Computes,
-}
-
-/// The parameters of `stall`.
-#[derive(Clone, Copy, Debug)]
-pub struct Stall {
-    /// What the offenders do.
-    pub offender: Offender,
-    /// How many offenders there are.
-    pub offenders: usize,
-    /// For how many seconds to measure.
-    pub seconds: u64,
-    /// How many processes ping each other, in pairs.
-    pub pingers: usize,
 }
 
 impl Call {
@@ -181,6 +174,12 @@ impl Keys {
             "ping-pong" => Workload::PingPong {
                 rounds: self.number("rounds", 1),
             },
+            "burst-send" => self.burst_send(),
+            "demo" => Workload::Demo {
+                processes: u32::try_from(self.count("processes"))
+                    .unwrap_or_else(|_| bad_usage("There are too many processes.")),
+                seconds: self.number("seconds", 1),
+            },
             "stall" => Workload::Stall(self.stall()),
             "handoff" => Workload::Handoff {
                 rounds: self.number("rounds", 1),
@@ -202,6 +201,15 @@ impl Keys {
         other.or_else(|| self.forking(name).map(Workload::Forking))
     }
 
+    fn burst_send(&mut self) -> Workload {
+        let (receivers, messages) = (self.count("receivers"), self.count("messages"));
+        Workload::BurstSend {
+            receivers,
+            each: messages.div_ceil(receivers),
+            cores: self.count("cores"),
+        }
+    }
+
     fn ring(&mut self) -> Workload {
         let (n, m, tokens) = (self.count("n"), self.number("m", 1), self.count("tokens"));
         if tokens > n {
@@ -215,27 +223,6 @@ impl Keys {
             "shared" => Payload::Shared,
             "fresh" => Payload::Fresh,
             _ => bad_usage("The key `payload` takes `shared` or `fresh`."),
-        }
-    }
-
-    fn stall(&mut self) -> Stall {
-        let offender = match self.take("offender").as_str() {
-            "none" => Offender::None,
-            "blocks" => Offender::Blocks,
-            "computes" => Offender::Computes,
-            _ => bad_usage("The key `offender` takes `none`, `blocks` or `computes`."),
-        };
-        let offenders = self.number("offenders", 0);
-        let offenders = if offender == Offender::None {
-            0
-        } else {
-            offenders
-        };
-        Stall {
-            offender,
-            offenders: usize::try_from(offenders).expect("usize has 64 bits"),
-            seconds: self.number("seconds", 1),
-            pingers: usize::try_from(self.number("pingers", 0)).expect("usize has 64 bits"),
         }
     }
 

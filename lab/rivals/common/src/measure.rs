@@ -4,6 +4,8 @@ use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
 use crate::report::{fail, print_metrics};
 
 /// The resident memory of this OS process in bytes: `RssAnon` and `RssShmem` of
@@ -24,6 +26,19 @@ fn kilobytes(status: &str, field: &str) -> u64 {
         .and_then(|line| line.split_whitespace().next())
         .and_then(|n| n.parse().ok());
     number.unwrap_or_else(|| fail("/proc/self/status has no RssAnon or RssShmem: use Linux 4.5."))
+}
+
+/// Binds this thread, and all that it will start, to the first `most` of the processors that it may use.
+pub fn bind_to_processors(most: usize) {
+    let Ok(allowed) = sched_getaffinity(None) else {
+        fail("The processors of this program cannot be read: run this on Linux.")
+    };
+    let mut chosen = CpuSet::new();
+    let usable = (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu));
+    usable.take(most).for_each(|cpu| chosen.set(cpu));
+    if sched_setaffinity(None, &chosen).is_err() {
+        fail("The processors of this program cannot be chosen: run this on Linux.");
+    }
 }
 
 /// Creates `n` things, prints how much memory each took, and ends the program.

@@ -73,6 +73,8 @@ fn run(call: Call) {
         Workload::Waiting(waiting) => waiting::run(waiting),
         Workload::Thread(threading) => threading::run(threading),
         Workload::Stall(_)
+        | Workload::BurstSend { .. }
+        | Workload::Demo { .. }
         | Workload::Handoff { .. }
         | Workload::Sleeping(_)
         | Workload::Forking(_) => {

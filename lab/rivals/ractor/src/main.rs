@@ -57,6 +57,8 @@ async fn run(call: Call) {
         Workload::FanIn { senders, messages } => traffic::fan_in(senders, messages).await,
         Workload::PingPong { rounds } => traffic::ping_pong(rounds).await,
         Workload::Stall(_)
+        | Workload::BurstSend { .. }
+        | Workload::Demo { .. }
         | Workload::Handoff { .. }
         | Workload::Waiting(_)
         | Workload::Sleeping(_)

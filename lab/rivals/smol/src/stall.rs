@@ -4,14 +4,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use async_channel::{Sender, unbounded};
-use common::{Lateness, Offender, Stall, compute_for, per, print_metrics};
+use common::{
+    CALM, Lateness, Offender, REST, Stall, TICK, TickLog, bad_usage, compute_for, per,
+    print_metrics,
+};
 use smol::Timer;
+use smol::future::yield_now;
 
 use crate::EXECUTOR;
 
-const TICK: Duration = Duration::from_millis(5);
-const PAUSE: Duration = Duration::from_millis(20);
-const OFFENCE: Duration = Duration::from_millis(300);
 const HANDOFF_WORK: Duration = Duration::from_millis(50);
 
 /// The number of messages that one pair has exchanged; a cache line of its own, so that pairs do not share
@@ -28,39 +29,47 @@ pub(crate) async fn run(stall: Stall) {
     for exchanged in pairs {
         start_pair(exchanged);
     }
-    for _ in 0..stall.offenders {
-        EXECUTOR.spawn(offend(stall.offender)).detach();
+    let offend = || {
+        for _ in 0..stall.offenders {
+            EXECUTOR.spawn(offend(stall)).detach();
+        }
+    };
+    let (ticker, begin) = if stall.is_burst {
+        let ticker = EXECUTOR.spawn(tick(stall.length(), pairs));
+        Timer::after(CALM).await;
+        stall.end_in_time();
+        (ticker, Instant::now())
+    } else {
+        let begin = Instant::now();
+        offend();
+        (EXECUTOR.spawn(tick(stall.length(), pairs)), begin)
+    };
+    if stall.is_burst {
+        offend();
     }
-    let (mut lateness, exchanged, running) = tick(Duration::from_secs(stall.seconds), pairs).await;
-    let mut metrics = vec![
-        ("ticks", lateness.events() as f64),
-        ("lateness_p999_ms", lateness.milliseconds(0.999)),
-        ("lateness_worst_ms", lateness.milliseconds(1.0)),
-    ];
+    let (ticks, exchanged, running) = ticker.await;
+    let mut metrics = ticks.metrics(begin, stall.is_burst);
     if exchanged > 0 {
         metrics.push(("ns_per_hop", per(running, exchanged as f64)));
     }
     print_metrics(&metrics);
 }
 
-async fn tick(length: Duration, pairs: &'static [Exchanged]) -> (Lateness, u64, Duration) {
-    let ticker = EXECUTOR.spawn(async move {
-        let total = || {
-            pairs
-                .iter()
-                .map(|pair| pair.0.load(Ordering::Relaxed))
-                .sum::<u64>()
-        };
-        let (clock, before) = (Instant::now(), total());
-        let mut lateness = Lateness::default();
-        while clock.elapsed() < length {
-            let due = Instant::now() + TICK;
-            Timer::after(TICK).await;
-            lateness.add(due.elapsed());
-        }
-        (lateness, total() - before, clock.elapsed())
-    });
-    ticker.await
+async fn tick(length: Duration, pairs: &'static [Exchanged]) -> (TickLog, u64, Duration) {
+    let total = || {
+        pairs
+            .iter()
+            .map(|pair| pair.0.load(Ordering::Relaxed))
+            .sum::<u64>()
+    };
+    let (clock, before) = (Instant::now(), total());
+    let mut ticks = TickLog::default();
+    while clock.elapsed() < length {
+        let due = Instant::now() + TICK;
+        Timer::after(TICK).await;
+        ticks.add(due);
+    }
+    (ticks, total() - before, clock.elapsed())
 }
 
 fn start_pair(exchanged: &'static Exchanged) {
@@ -86,13 +95,24 @@ fn start_pair(exchanged: &'static Exchanged) {
     start.try_send(0).expect("ping waits for the start");
 }
 
-async fn offend(offender: Offender) {
+async fn offend(stall: Stall) {
+    if stall.is_burst {
+        return stall.offender.burst();
+    }
     loop {
-        Timer::after(PAUSE).await;
-        match offender {
+        match stall.offender {
             Offender::None => return,
-            Offender::Blocks => std::thread::sleep(OFFENCE),
-            Offender::Computes => compute_for(OFFENCE),
+            Offender::JustBelow => {
+                Offender::JustBelow.offend();
+                yield_now().await;
+            }
+            Offender::Waker | Offender::Destructor => {
+                bad_usage("The rival smol has no program for this offender: leave it out.")
+            }
+            other => {
+                Timer::after(REST).await;
+                other.offend();
+            }
         }
     }
 }

@@ -2,10 +2,12 @@
 //!
 //! Invariant: the measured work runs in a spawned task, so that the `block_on` thread is never part
 //! of it. With `--current-thread` before the workload, the runtime is the current_thread one, which has
-//! exactly one worker.
+//! exactly one worker. With `--eager-handoff` a worker hands the timers to another one before it polls a task, which
+//! is unstable in tokio: build it with `RUSTFLAGS="--cfg tokio_unstable"`.
 
 mod barrier;
 mod channel;
+mod demo;
 mod gate;
 mod lock;
 mod mailbox;
@@ -18,27 +20,46 @@ mod team;
 mod traffic;
 mod waiting;
 
-use common::{Call, Payload, Workload, bad_usage, fail, locked_versions};
-use tokio::runtime::{Builder, Runtime};
+use common::{Call, Payload, Workload, bad_usage, bind_to_processors, fail, locked_versions};
+use tokio::runtime::Builder;
+
+/// Which of tokio's runtimes is measured.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Flavour {
+    MultiThread,
+    EagerHandoff,
+    CurrentThread,
+}
 
 fn main() {
     let mut arguments: Vec<String> = std::env::args().skip(1).collect();
-    let current_thread = arguments
-        .first()
-        .is_some_and(|first| first == "--current-thread");
-    let mut version = locked_versions(&["tokio"]);
-    if current_thread {
+    let (flavour, addition) = match arguments.first().map(String::as_str) {
+        Some("--current-thread") => (Flavour::CurrentThread, " (current_thread)"),
+        Some("--eager-handoff") => (Flavour::EagerHandoff, " (eager driver hand-off)"),
+        _ => (Flavour::MultiThread, ""),
+    };
+    if flavour != Flavour::MultiThread {
         arguments.remove(0);
-        version.push_str(" (current_thread)");
     }
+    let version = locked_versions(&["tokio"]) + addition;
     let call = Call::parse(&arguments, &version);
-    if current_thread && call.workers != 1 {
+    if flavour == Flavour::CurrentThread && call.workers != 1 {
         fail("The current_thread runtime has one worker: give workers=1.");
     }
-    let runtime = if current_thread {
-        current_thread_runtime()
-    } else {
-        multi_thread(call.workers)
+    // Before the runtime starts its threads, which inherit the binding.
+    if let Workload::BurstSend { cores, .. } = call.workload {
+        bind_to_processors(cores);
+    }
+    let mut builder = match flavour {
+        Flavour::CurrentThread => Builder::new_current_thread(),
+        Flavour::MultiThread => Builder::new_multi_thread(),
+        Flavour::EagerHandoff => eager_handoff(),
+    };
+    if flavour != Flavour::CurrentThread {
+        builder.worker_threads(call.workers);
+    }
+    let Ok(runtime) = builder.enable_time().build() else {
+        fail("The runtime cannot start its threads: give fewer workers.")
     };
     runtime.block_on(async move {
         match tokio::spawn(run(call)).await {
@@ -48,24 +69,16 @@ fn main() {
     });
 }
 
-fn current_thread_runtime() -> Runtime {
-    Builder::new_current_thread()
-        .enable_time()
-        .build()
-        .unwrap_or_else(|_| no_runtime())
-}
-
-fn multi_thread(workers: usize) -> Runtime {
+#[cfg(tokio_unstable)]
+fn eager_handoff() -> Builder {
     let mut builder = Builder::new_multi_thread();
+    builder.enable_eager_driver_handoff();
     builder
-        .worker_threads(workers)
-        .enable_time()
-        .build()
-        .unwrap_or_else(|_| no_runtime())
 }
 
-fn no_runtime() -> ! {
-    fail("The runtime cannot start its threads: give fewer workers.")
+#[cfg(not(tokio_unstable))]
+fn eager_handoff() -> Builder {
+    fail("The eager hand-off is unstable: build with RUSTFLAGS=\"--cfg tokio_unstable\".")
 }
 
 async fn run(call: Call) {
@@ -95,6 +108,10 @@ async fn run(call: Call) {
             traffic::many_to_many(processes, messages).await;
         }
         Workload::FanIn { senders, messages } => traffic::fan_in(senders, messages).await,
+        Workload::BurstSend {
+            receivers, each, ..
+        } => traffic::burst_send(receivers, each).await,
+        Workload::Demo { processes, seconds } => demo::run(processes, seconds).await,
         Workload::PingPong { rounds } => traffic::ping_pong(rounds).await,
         Workload::Stall(stall) => stall::run(stall).await,
         Workload::Handoff { rounds } => stall::handoff(rounds).await,

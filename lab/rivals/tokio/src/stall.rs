@@ -1,15 +1,19 @@
 //! `stall` and `handoff`: what happens to the others when one unit does not yield.
 
+use std::pin::pin;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Wake, Waker};
 use std::time::{Duration, Instant};
 
-use common::{Lateness, Offender, Stall, compute_for, per, print_metrics};
+use common::{
+    CALM, Lateness, Offender, REST, Stall, TICK, TickLog, compute_for, per, print_metrics,
+};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use tokio::sync::oneshot;
+use tokio::task::yield_now;
 use tokio::time::sleep;
 
-const TICK: Duration = Duration::from_millis(5);
-const PAUSE: Duration = Duration::from_millis(20);
-const OFFENCE: Duration = Duration::from_millis(300);
 const HANDOFF_WORK: Duration = Duration::from_millis(50);
 
 /// The number of messages that one pair has exchanged; a cache line of its own, so that pairs do not share
@@ -26,39 +30,47 @@ pub(crate) async fn run(stall: Stall) {
     for exchanged in pairs {
         start_pair(exchanged);
     }
-    for _ in 0..stall.offenders {
-        tokio::spawn(offend(stall.offender));
+    let offend = || {
+        for _ in 0..stall.offenders {
+            tokio::spawn(offend(stall));
+        }
+    };
+    let (ticker, begin) = if stall.is_burst {
+        let ticker = tokio::spawn(tick(stall.length(), pairs));
+        sleep(CALM).await;
+        stall.end_in_time();
+        (ticker, Instant::now())
+    } else {
+        let begin = Instant::now();
+        offend();
+        (tokio::spawn(tick(stall.length(), pairs)), begin)
+    };
+    if stall.is_burst {
+        offend();
     }
-    let (mut lateness, exchanged, running) = tick(Duration::from_secs(stall.seconds), pairs).await;
-    let mut metrics = vec![
-        ("ticks", lateness.events() as f64),
-        ("lateness_p999_ms", lateness.milliseconds(0.999)),
-        ("lateness_worst_ms", lateness.milliseconds(1.0)),
-    ];
+    let (ticks, exchanged, running) = ticker.await.expect("the ticker does not panic");
+    let mut metrics = ticks.metrics(begin, stall.is_burst);
     if exchanged > 0 {
         metrics.push(("ns_per_hop", per(running, exchanged as f64)));
     }
     print_metrics(&metrics);
 }
 
-async fn tick(length: Duration, pairs: &'static [Exchanged]) -> (Lateness, u64, Duration) {
-    let ticker = tokio::spawn(async move {
-        let total = || {
-            pairs
-                .iter()
-                .map(|pair| pair.0.load(Ordering::Relaxed))
-                .sum::<u64>()
-        };
-        let (clock, before) = (Instant::now(), total());
-        let mut lateness = Lateness::default();
-        while clock.elapsed() < length {
-            let due = Instant::now() + TICK;
-            sleep(TICK).await;
-            lateness.add(due.elapsed());
-        }
-        (lateness, total() - before, clock.elapsed())
-    });
-    ticker.await.expect("the ticker does not panic")
+async fn tick(length: Duration, pairs: &'static [Exchanged]) -> (TickLog, u64, Duration) {
+    let total = || {
+        pairs
+            .iter()
+            .map(|pair| pair.0.load(Ordering::Relaxed))
+            .sum::<u64>()
+    };
+    let (clock, before) = (Instant::now(), total());
+    let mut ticks = TickLog::default();
+    while clock.elapsed() < length {
+        let due = Instant::now() + TICK;
+        sleep(TICK).await;
+        ticks.add(due);
+    }
+    (ticks, total() - before, clock.elapsed())
 }
 
 fn start_pair(exchanged: &'static Exchanged) {
@@ -79,14 +91,67 @@ fn start_pair(exchanged: &'static Exchanged) {
     start.send(0).expect("ping waits for the start");
 }
 
-async fn offend(offender: Offender) {
+async fn offend(stall: Stall) {
+    if stall.is_burst {
+        return stall.offender.burst();
+    }
     loop {
-        sleep(PAUSE).await;
-        match offender {
+        match stall.offender {
             Offender::None => return,
-            Offender::Blocks => std::thread::sleep(OFFENCE),
-            Offender::Computes => compute_for(OFFENCE),
+            Offender::JustBelow => {
+                Offender::JustBelow.offend();
+                yield_now().await;
+            }
+            Offender::Waker => wait_with_blocking_waker().await,
+            Offender::Destructor => {
+                let blocks = BlocksAtDrop;
+                let task = tokio::spawn(async move {
+                    let _blocks = blocks;
+                    std::future::pending::<()>().await;
+                });
+                sleep(REST).await;
+                task.abort();
+                let _cancelled = task.await;
+            }
+            other => {
+                sleep(REST).await;
+                other.offend();
+            }
         }
+    }
+}
+
+/// Rests with a waker that is not the task's own and that blocks when the timer fires it.
+async fn wait_with_blocking_waker() {
+    let (sender, woken) = oneshot::channel();
+    let waker = Waker::from(Arc::new(BlockingWaker(Mutex::new(Some(sender)))));
+    let mut rest = pin!(sleep(REST));
+    if rest
+        .as_mut()
+        .poll(&mut Context::from_waker(&waker))
+        .is_pending()
+    {
+        let _closed = woken.await;
+    }
+}
+
+struct BlockingWaker(Mutex<Option<oneshot::Sender<()>>>);
+
+impl Wake for BlockingWaker {
+    fn wake(self: Arc<Self>) {
+        Offender::Waker.offend();
+        let sender = self.0.lock().ok().and_then(|mut sender| sender.take());
+        if let Some(sender) = sender {
+            let _gone = sender.send(());
+        }
+    }
+}
+
+struct BlocksAtDrop;
+
+impl Drop for BlocksAtDrop {
+    fn drop(&mut self) {
+        Offender::Destructor.offend();
     }
 }
 

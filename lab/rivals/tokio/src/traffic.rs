@@ -96,6 +96,38 @@ pub(crate) async fn fan_in(senders: usize, messages: usize) {
     )]);
 }
 
+pub(crate) async fn burst_send(receivers: usize, each: usize) {
+    let (started, done) = (Gate::leak(receivers + 1), Gate::leak(receivers));
+    let (senders, mailboxes): (Vec<_>, Vec<_>) =
+        (0..receivers).map(|_| unbounded_channel::<u64>()).unzip();
+    for mut mailbox in mailboxes {
+        tokio::spawn(async move {
+            started.count();
+            for _ in 0..each {
+                mailbox.recv().await.expect("the sender outlives this");
+            }
+            done.count();
+        });
+    }
+    let (start, go) = oneshot::channel();
+    tokio::spawn(async move {
+        started.count();
+        go.await.expect("the main process sends the start");
+        for number in 0..each as u64 {
+            for receiver in &senders {
+                receiver.send(number).expect("the receiver waits for all");
+            }
+        }
+    });
+    started.wait().await;
+    let clock = start_all(vec![start]).await;
+    done.wait().await;
+    print_metrics(&[(
+        "ns_per_message",
+        per(clock.elapsed(), (receivers * each) as f64),
+    )]);
+}
+
 /// Starts the clock and then every process, after all have parked.
 pub(crate) async fn start_all(starts: Vec<oneshot::Sender<()>>) -> Instant {
     tokio::time::sleep(SETTLE).await;

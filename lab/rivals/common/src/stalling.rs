@@ -1,0 +1,177 @@
+//! `stall`: its parameters, what an offender does to its thread, and what the ticks say.
+//!
+//! An offender of a burst offends once, for two seconds, and not at all if it starts after the burst; every other one
+//! rests and offends, again and again.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::args::Keys;
+use crate::measure::compute_for;
+use crate::report::{Lateness, bad_usage};
+
+/// How long the ticker sleeps.
+pub const TICK: Duration = Duration::from_millis(5);
+/// How long an offender rests.
+pub const REST: Duration = Duration::from_millis(20);
+/// How long an offender offends.
+pub const OFFENCE: Duration = Duration::from_millis(300);
+/// How long everything runs undisturbed before a burst.
+pub const CALM: Duration = Duration::from_millis(500);
+const BURST: Duration = Duration::from_secs(2);
+const FIRST: Duration = Duration::from_millis(100);
+const JUST_BELOW: Duration = Duration::from_millis(9);
+
+static BURST_IS_OVER: AtomicBool = AtomicBool::new(false);
+static LOCK: Mutex<()> = Mutex::new(());
+
+/// What the units of `stall` do that do not yield.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Offender {
+    /// There are none.
+    None,
+    /// Each blocks its OS thread for 300 ms.
+    Blocks,
+    /// Each computes for 300 ms.
+    Computes,
+    /// Each blocks and holds a `std` lock that the others want.
+    Holds,
+    /// Each blocks for 9 ms and yields, without a rest.
+    JustBelow,
+    /// A timer fires a waker of each that blocks.
+    Waker,
+    /// Each cancels a task whose destructor blocks.
+    Destructor,
+}
+
+/// The parameters of `stall`.
+#[derive(Clone, Copy, Debug)]
+pub struct Stall {
+    /// What the offenders do.
+    pub offender: Offender,
+    /// How many offenders there are.
+    pub offenders: usize,
+    /// Whether all offend at once, and once.
+    pub is_burst: bool,
+    /// For how many seconds to measure.
+    pub seconds: u64,
+    /// How many processes ping each other, in pairs.
+    pub pingers: usize,
+}
+
+impl Stall {
+    /// How long the ticker runs.
+    pub fn length(&self) -> Duration {
+        let calm = if self.is_burst { CALM } else { Duration::ZERO };
+        calm + Duration::from_secs(self.seconds)
+    }
+
+    /// Ends the burst in time, from a thread that nothing can hold up. Called when it begins.
+    pub fn end_in_time(&self) {
+        let length = Duration::from_secs(self.seconds);
+        thread::spawn(move || {
+            thread::sleep(length);
+            BURST_IS_OVER.store(true, Ordering::Relaxed);
+        });
+    }
+}
+
+impl Offender {
+    /// Offends as one of a burst does.
+    pub fn burst(self) {
+        if BURST_IS_OVER.load(Ordering::Relaxed) {
+            return;
+        }
+        if self == Self::Blocks {
+            return thread::sleep(BURST);
+        }
+        let begin = Instant::now();
+        while begin.elapsed() < BURST && !BURST_IS_OVER.load(Ordering::Relaxed) {
+            compute_for(Duration::from_millis(1));
+        }
+    }
+
+    /// Offends once, as one that is not part of a burst. `Waker` and `Destructor` need the rival's own means and only
+    /// block here.
+    pub fn offend(self) {
+        match self {
+            Self::None => {}
+            Self::Computes => compute_for(OFFENCE),
+            Self::JustBelow => thread::sleep(JUST_BELOW),
+            Self::Holds => {
+                let _held = LOCK.lock().unwrap_or_else(PoisonError::into_inner);
+                thread::sleep(OFFENCE);
+            }
+            Self::Blocks | Self::Waker | Self::Destructor => thread::sleep(OFFENCE),
+        }
+    }
+}
+
+/// The ends of the ticker's sleeps.
+#[derive(Debug, Default)]
+pub struct TickLog(Vec<(Instant, Duration)>);
+
+impl TickLog {
+    /// A sleep that was due at `due` has ended.
+    pub fn add(&mut self, due: Instant) {
+        let at = Instant::now();
+        self.0.push((at, at.saturating_duration_since(due)));
+    }
+
+    /// What the ticks say about offenders that began at `begin`. Lateness counts from there, the ticks of a burst
+    /// 100 ms later.
+    pub fn metrics(&self, begin: Instant, is_burst: bool) -> Vec<(&'static str, f64)> {
+        let ticks_from = begin + if is_burst { FIRST } else { Duration::ZERO };
+        let mut lateness = Lateness::default();
+        for (_, late) in self.0.iter().filter(|(at, _)| *at >= begin) {
+            lateness.add(*late);
+        }
+        let ticks = self.0.iter().filter(|(at, _)| *at >= ticks_from).count() as f64;
+        let end = self.0.last().map_or(ticks_from, |(at, _)| *at);
+        let length = end.saturating_duration_since(ticks_from);
+        let room = (length.as_secs_f64() / TICK.as_secs_f64()).max(1.0);
+        vec![
+            ("ticks", ticks),
+            ("ticks_percent", (100.0 * ticks / room).min(100.0)),
+            ("lateness_p999_ms", lateness.milliseconds(0.999)),
+            ("lateness_worst_ms", lateness.milliseconds(1.0)),
+        ]
+    }
+}
+
+impl Keys {
+    pub(crate) fn stall(&mut self) -> Stall {
+        let offender = match self.take("offender").as_str() {
+            "none" => Offender::None,
+            "blocks" => Offender::Blocks,
+            "computes" => Offender::Computes,
+            "holds" => Offender::Holds,
+            "just-below" => Offender::JustBelow,
+            "waker" => Offender::Waker,
+            "destructor" => Offender::Destructor,
+            "subscriber" => bad_usage("This rival reports nothing, so no subscriber is told."),
+            _ => bad_usage("The key `offender` is none of those in the README."),
+        };
+        let is_burst = match self.take("burst").as_str() {
+            "no" => false,
+            "yes" if matches!(offender, Offender::Blocks | Offender::Computes) => true,
+            "yes" => bad_usage("A burst blocks or computes."),
+            _ => bad_usage("The key `burst` takes `yes` or `no`."),
+        };
+        let offenders = self.number("offenders", 0);
+        let offenders = if offender == Offender::None {
+            0
+        } else {
+            offenders
+        };
+        Stall {
+            offender,
+            offenders: usize::try_from(offenders).expect("usize has 64 bits"),
+            is_burst,
+            seconds: self.number("seconds", 1),
+            pingers: usize::try_from(self.number("pingers", 0)).expect("usize has 64 bits"),
+        }
+    }
+}
