@@ -75,7 +75,7 @@ mod job {
     pub(crate) mod state;
     pub(crate) mod transition;
 
-    pub(crate) use header::{Header, JobPtr, Spec, flag, new, place};
+    pub(crate) use header::{Header, JobPtr, REPEATS, Spec, flag, new, place};
     pub(crate) use reference::JobRef;
 }
 

@@ -92,6 +92,10 @@ pub(crate) struct Header {
     pub(crate) extensions: ExtensionsWord,
 }
 
+/// The bit of a runtime's number that says that the runtime repeats its runs: its jobs are numbered when they are
+/// spawned, so that an order of jobs never depends on their addresses.
+pub(crate) const REPEATS: u16 = 1 << 15;
+
 /// The bits of [`Header::flags`].
 pub(crate) mod flag {
     /// The job counts against the process limit. Never changes.
@@ -164,11 +168,19 @@ pub(crate) fn new<F: Future>(spec: Spec, make: impl FnOnce(&Runnable) -> F) -> R
         .store(1 + spec.refs, Ordering::Release);
     // SAFETY: a job begins awake, and this is its first runnable.
     let runnable = unsafe { Runnable::new(JobPtr(job)) };
+    if spec.runtime & REPEATS != 0 {
+        assign_number(&runnable);
+    }
     let future = make(&runnable);
     // SAFETY: one runner: the body is still empty, and this thread has the runnable.
     unsafe { JobCell::<F>::body(job).cast::<F>().write(future) };
     set_stage(job, stage::FUTURE);
     runnable
+}
+
+#[cold]
+fn assign_number(runnable: &Runnable) {
+    runnable.header().extensions.lock().number();
 }
 
 /// Writes the header of a new job except its count, which is in the block already: a free block's count is

@@ -12,7 +12,7 @@ use std::{
 
 use crate::{
     FEATURES,
-    job::{Header, JobPtr, JobRef, runnable::Runnable},
+    job::{Header, JobPtr, JobRef, REPEATS, runnable::Runnable},
     memory,
     queue::{injector::Injector, sleepers::Sleepers},
     reactor::Reactor,
@@ -82,7 +82,7 @@ mod phase {
 /// All runtimes, by number. Number 0 is never used.
 static RUNTIMES: RwLock<Vec<Weak<Shared>>> = RwLock::new(Vec::new());
 
-/// The highest number.
+/// The highest number, without the bit [`REPEATS`].
 const MAX_ID: usize = (1 << 15) - 1;
 
 /// Every number of a runtime is in use.
@@ -94,7 +94,7 @@ pub(crate) fn find(id: u16) -> Option<Arc<Shared>> {
     let runtimes = RUNTIMES
         .read()
         .unwrap_or_else(std::sync::PoisonError::into_inner);
-    runtimes.get(usize::from(id))?.upgrade()
+    runtimes.get(usize::from(id & !REPEATS))?.upgrade()
 }
 
 impl Shared {
@@ -115,9 +115,14 @@ impl Shared {
         if id > MAX_ID {
             return Err(TooManyRuntimes);
         }
+        let number = u16::try_from(id).expect("the number is below its maximum");
+        let repeats = match clock {
+            clock::ClockKind::Virtual => REPEATS,
+            clock::ClockKind::Real => 0,
+        };
         let (workers, leases): (Vec<_>, Vec<_>) = (0..config.workers).map(Worker::new).unzip();
         let shared = Arc::new(Shared {
-            id: u16::try_from(id).expect("the number is below its maximum"),
+            id: number | repeats,
             clock: Clock::new(clock),
             workers: workers.into_boxed_slice(),
             injector: Injector::new(),
@@ -255,8 +260,8 @@ impl Shared {
         }
     }
 
-    /// Every job of this runtime that is not done. Exact once no thread of the runtime runs; until then jobs may end
-    /// meanwhile.
+    /// Every job of this runtime that is not done; on a test runtime in the order in which they were spawned. Exact
+    /// once no thread of the runtime runs; until then jobs may end meanwhile.
     pub(crate) fn live_jobs(&self) -> Vec<JobRef> {
         let mut jobs = Vec::new();
         memory::for_each_job_block(|block| {
@@ -267,6 +272,9 @@ impl Shared {
             jobs.push(job);
         });
         jobs.retain(|job| job.header().runtime() == self.id && !job.header().state.is_done());
+        if self.is_driven() {
+            jobs.sort_by_cached_key(|job| job.header().extensions.lock().number());
+        }
         jobs
     }
 
