@@ -144,6 +144,7 @@ mod scheduler {
         pub(crate) mod placement;
         pub(crate) mod segment;
         pub(crate) mod stack_context;
+        pub(crate) mod visit;
         pub(crate) mod wait;
     }
 }

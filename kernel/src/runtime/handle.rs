@@ -106,6 +106,29 @@ impl Runtime {
     /// Inside a job this is [`wait`](crate::Wait::wait): the job's stack is suspended, and the worker runs other
     /// jobs meanwhile.
     ///
+    /// While `future` is polled, this runtime is the current one, also inside a job of another runtime: what the
+    /// future spawns, its timers and its sockets belong to this runtime. The job itself, its waits and its forks stay
+    /// where they are. Only [`spawn_local`](crate::spawn_local) is refused there, because the thread is the other
+    /// runtime's.
+    ///
+    /// ```
+    /// # use weald_kernel::{Runtime, spawn};
+    /// let (own, other) = (Runtime::new()?, Runtime::builder().name("other").build()?);
+    /// let other = std::sync::Arc::new(other);
+    /// let name = own.block_on(own.spawn({
+    ///     let other = other.clone();
+    ///     async move {
+    ///         other.block_on(async {
+    ///             let thread = || std::thread::current().name().map(str::to_owned);
+    ///             spawn(async move { thread() }).await
+    ///         })
+    ///     }
+    /// }));
+    /// let name = name.expect("it does not panic").expect("nor this one");
+    /// assert!(name.is_some_and(|name| name.starts_with("other")));
+    /// # Ok::<(), weald_kernel::BuildError>(())
+    /// ```
+    ///
     /// # Panics
     /// If the future panics.
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
