@@ -1,4 +1,4 @@
-//! Several runtimes: what `block_on` of one does inside a job of another.
+//! Several runtimes: what `block_on` of one does inside a job of another, and a runtime that ends inside its own job.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -9,6 +9,7 @@ use std::{
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
+        mpsc,
     },
     thread,
     time::Duration,
@@ -19,6 +20,8 @@ use weald_kernel::{
     Runtime, Spawn, SpawnError, Wait, block_on, callback, cancel_point, fork, is_in_job, scope,
     sleep, spawn, spawn_child, spawn_local,
 };
+
+const HOUR: Duration = Duration::from_secs(3600);
 
 fn named(name: &'static str, workers: usize) -> Arc<Runtime> {
     let builder = Runtime::builder().name(name).workers(workers);
@@ -85,7 +88,7 @@ fn timers_inside_block_on_belong_to_its_runtime() {
     let (own, other) = (named("own", 1), named("other", 1));
     let there = other.clone();
     let job = own.spawn(async move {
-        there.block_on(sleep(Duration::from_secs(3600)));
+        there.block_on(sleep(HOUR));
     });
     until(|| other.metrics().timers == 1);
     assert_eq!(own.metrics().timers, 0);
@@ -218,4 +221,77 @@ fn forks_inside_a_visit_stay_in_the_jobs_runtime() {
         }
     });
     own.block_on(job).unwrap();
+}
+
+/// A runtime that would wait for an hour, and hands itself to its own code by the returned sender.
+fn patient() -> (Runtime, mpsc::Sender<Runtime>, mpsc::Receiver<Runtime>) {
+    let builder = Runtime::builder().workers(1).shutdown_deadline(HOUR);
+    let (sender, receiver) = mpsc::channel();
+    (builder.build().unwrap(), sender, receiver)
+}
+
+#[test]
+fn a_runtime_that_is_dropped_in_its_own_job_thread_or_callback_does_not_wait_for_it() {
+    let _watch = watch();
+    for place in ["job", "thread", "callback"] {
+        let (runtime, sender, own) = patient();
+        let (drops, (tell, told)) = (Drops::default(), mpsc::channel());
+        let (local, token) = (drops.token(), drops.token());
+        let end = move || {
+            drop(own.recv().unwrap());
+            tell.send(()).unwrap();
+        };
+        // A neighbour that waits on the same thread with its stack.
+        let waits = Latch::default();
+        let latch = waits.clone();
+        runtime
+            .spawn(async move {
+                let _local = local;
+                latch.wait();
+            })
+            .detach();
+        until(|| waits.waiters() == 1);
+        let job = async move {
+            let _token = token;
+            match place {
+                "job" => end(),
+                "thread" => return fiber(end).await,
+                _ => {
+                    callback::once(callback::Owner::runtime(), callback::When::Ready, end).detach()
+                }
+            }
+            std::future::pending().await
+        };
+        runtime.spawn(job).detach();
+        sender.send(runtime).unwrap();
+        told.recv().unwrap();
+        // Both end: at the next wait, and when the thread leaves.
+        until(|| drops.count() == 2);
+    }
+}
+
+#[test]
+fn a_job_that_shuts_its_own_runtime_down_lets_the_others_end_and_is_not_in_the_report() {
+    let _watch = watch();
+    let (runtime, sender, own) = patient();
+    let (tell, told) = mpsc::channel();
+    let (ended, never) = (Arc::new(AtomicBool::new(false)), Latch::default());
+    let (seen, latch) = (ended.clone(), never.clone());
+    runtime.spawn(latch).detach();
+    until(|| never.waiters() == 1);
+    runtime
+        .spawn(async move {
+            let runtime: Runtime = own.recv().unwrap();
+            spawn(async move {
+                sleep(Duration::from_millis(30)).await;
+                seen.store(true, Ordering::Release);
+            })
+            .detach();
+            tell.send(runtime.shutdown(HOUR)).unwrap();
+        })
+        .detach();
+    sender.send(runtime).unwrap();
+    let report = told.recv().unwrap();
+    assert!(ended.load(Ordering::Acquire), "the drain lets it end");
+    assert_eq!((report.cancelled, report.not_stopped), (1, Vec::new()));
 }

@@ -106,6 +106,8 @@ pub(crate) mod flag {
     pub(crate) const FIBER: u8 = 1 << 2;
     /// The job blocks its thread in a join, and the joined job waits.
     pub(super) const JOINS_WAITING: u8 = 1 << 3;
+    /// A cancel ended the job, or is ending it.
+    pub(super) const CANCELLED: u8 = 1 << 4;
 }
 
 /// The bits of [`Header::body`] that say where the job may run; no bit means anywhere. `Header::placement` turns
@@ -306,6 +308,17 @@ impl Header {
     /// Whether the job's stack is suspended, or the job blocks its thread to join one that waits. A moment old.
     pub(crate) fn waits_with_stack(&self) -> bool {
         self.has_own_stack() || self.flags.load(Ordering::Relaxed) & flag::JOINS_WAITING != 0
+    }
+
+    /// Notes that a cancel ends the job. Only the holder of the runnable.
+    pub(crate) fn note_cancelled(&self) {
+        // Relaxed: the completion publishes it.
+        self.flags.fetch_or(flag::CANCELLED, Ordering::Relaxed);
+    }
+
+    /// Whether a cancel ended the job. Exact once it is done.
+    pub(crate) fn was_cancelled(&self) -> bool {
+        self.flags.load(Ordering::Relaxed) & flag::CANCELLED != 0
     }
 
     /// Leaves a permit for the job's next park; the caller then wakes the job. Any thread.

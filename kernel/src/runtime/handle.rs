@@ -31,7 +31,8 @@ use crate::{
 /// A scheduler and its threads. Cheap to share behind a reference.
 ///
 /// Dropping the runtime stops it: every waiting job is cancelled, and running jobs get until
-/// [`Builder::shutdown_deadline`] to reach a wait. [`Runtime::shutdown`] first lets jobs end on their own.
+/// [`Builder::shutdown_deadline`] to reach a wait. [`Runtime::shutdown`] first lets jobs end on their own. A job,
+/// thread or callback that drops its own runtime is not waited for: it goes on, cancelled, until its next wait.
 ///
 /// ```
 /// let runtime = weald_kernel::Runtime::builder().workers(2).build()?;
@@ -168,7 +169,8 @@ impl Runtime {
     /// deadline), stop (the remaining jobs are cancelled, each at its wait, and their destructors run).
     /// Reports what had to be cancelled and what did not even stop. Blocks the calling thread.
     ///
-    /// A job of this runtime that calls this is itself among the jobs that did not stop.
+    /// A job of this runtime may call this, too. Then nobody waits for it or its thread, and it is not in the report: it
+    /// goes on, cancelled, ends at its next wait, and takes along what is pinned to its thread.
     pub fn shutdown(self, deadline: Duration) -> ShutdownReport {
         shutdown::run(&self.shared, deadline, Drain::Yes)
     }

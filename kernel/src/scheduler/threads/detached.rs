@@ -82,13 +82,6 @@ impl DetachedThreads {
         }
     }
 
-    /// Whether a job holds a thread outside of `wait()`.
-    pub(crate) fn is_any_stuck(&self) -> bool {
-        let threads = lock(&self.threads);
-        let mut jobs = threads.iter().map(|thread| &thread.job);
-        jobs.any(|job| !job.header().state.is_waiting())
-    }
-
     /// The names of the jobs that hold a thread at this moment.
     pub(crate) fn jobs(&self) -> Vec<JobName> {
         let threads = lock(&self.threads);

@@ -20,7 +20,7 @@ use crate::{
         },
         threads::{
             evict,
-            pool::{Handoff, IdleAs, NoThread, PoolThread},
+            pool::{self, Handoff, IdleAs, NoThread, PoolThread},
         },
         workers::{
             context::{self, Context},
@@ -146,6 +146,7 @@ fn serve(shared: &Arc<Shared>, first: Option<Handoff>) {
         thread: thread::current(),
         offer: Mutex::new(first),
     });
+    pool::set_pool_of(shared.id());
     context::with(|cx| {
         cx.set_shared(Arc::as_ptr(shared));
         cx.set_pinned(Arc::as_ptr(&member.pinned));
@@ -171,6 +172,7 @@ fn serve(shared: &Arc<Shared>, first: Option<Handoff>) {
     context::here().flush_stack();
     memory::flush();
     stack::flush();
+    pool::set_pool_of(context::NO_RUNTIME);
     shared.pool.uncount();
     shared.thread_ended();
 }

@@ -20,7 +20,7 @@ use crate::{
         threads::{
             detached::DetachedThreads,
             monitor_sleep::MonitorSleep,
-            pool::{Handoff, ThreadPool},
+            pool::{self, Handoff, ThreadPool},
         },
         workers::{
             config::{Config, available_workers},
@@ -231,10 +231,11 @@ impl Shared {
         self.ended.1.notify_all();
     }
 
-    /// Waits until no pool thread is left, or until `deadline`.
+    /// Waits until no pool thread is left besides the caller's, if that is one, or until `deadline`.
     pub(crate) fn await_threads(&self, deadline: Instant) {
+        let own = usize::from(pool::is_in_pool_of(self.id));
         let mut guard = lock(&self.ended.0);
-        while self.pool.threads() > 0 {
+        while self.pool.threads() > own {
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return;
