@@ -181,7 +181,7 @@ pub mod callback {
     //!
     //! Rules:
     //! - The ready callbacks of one worker run in the order in which they became ready; each worker has a
-    //!   queue of its own.
+    //!   queue of its own. The front of a stuck worker's queue may move to another worker's.
     //! - A callback may wait, block, compute or panic: reports name it, and it holds up no other callback.
     //! - When its owner ends, its closure is dropped at once.
     //!

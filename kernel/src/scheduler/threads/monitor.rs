@@ -46,6 +46,10 @@ use crate::{
 const WATCHFUL: Duration = Duration::from_micros(750);
 /// The longest pause between two rounds while all workers are busy.
 const CALM: Duration = Duration::from_micros(2500);
+/// The most ready callbacks, and the most due timers, that are taken from a worker in one round. All of this happens
+/// under the worker's lock, and the other worker moves the callbacks to its own queue: a whole queue of a million, taken
+/// in each round, would be carried to and fro and never run.
+const TAKEN_AT_ONCE: usize = 256;
 /// After so many rounds in which all workers slept, the monitor sleeps too.
 const QUIET_ROUNDS: u32 = 20;
 
@@ -171,9 +175,9 @@ fn take_overdue(shared: &Shared, worker: &Worker, running: RunWord) {
     let ready = &mut *core;
     if ready.wheel.next_tick().is_some_and(|tick| tick <= now) {
         let mut take = |entry| due.add(entry, &mut ready.callbacks);
-        ready.wheel.advance(now, usize::MAX, &mut take);
+        ready.wheel.advance(now, TAKEN_AT_ONCE, &mut take);
     }
-    let callbacks = ready.callbacks.take();
+    let callbacks = ready.callbacks.take_first(TAKEN_AT_ONCE);
     search::fire_and_unlock(worker, core, due);
     if overflow.len() > 0 {
         ready::inject_all(shared, overflow);
