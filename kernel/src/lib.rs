@@ -79,7 +79,7 @@ mod job {
     pub(crate) mod state;
     pub(crate) mod transition;
 
-    pub(crate) use header::{Header, JobPtr, Spec, flag, new, place};
+    pub(crate) use header::{Header, JobPtr, REPEATS, Spec, flag, new, place};
     pub(crate) use reference::JobRef;
 }
 
@@ -155,6 +155,7 @@ mod scheduler {
         pub(crate) mod placement;
         pub(crate) mod segment;
         pub(crate) mod stack_context;
+        pub(crate) mod visit;
         pub(crate) mod wait;
     }
 }
@@ -194,7 +195,7 @@ pub mod callback {
     //!
     //! Rules:
     //! - The ready callbacks of one worker run in the order in which they became ready; each worker has a
-    //!   queue of its own.
+    //!   queue of its own. The front of a stuck worker's queue may move to another worker's.
     //! - A callback may wait, block, compute or panic: reports name it, and it holds up no other callback.
     //! - When its owner ends, its closure is dropped at once.
     //!

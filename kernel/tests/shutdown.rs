@@ -577,3 +577,62 @@ fn a_destructor_that_waits_for_one_that_sleeps_does_not_hang_a_shutdown() {
         drop(runtime);
     }
 }
+/// The woken job is in no queue of a worker: it waits for its thread, which a wait in a destructor holds.
+#[test]
+fn a_drain_lets_a_woken_job_end_that_waits_for_its_thread() {
+    let _watch = watch();
+    struct WaitsAtItsEnd(Latch);
+    impl Drop for WaitsAtItsEnd {
+        fn drop(&mut self) {
+            self.0.clone().wait();
+        }
+    }
+    for _ in 0..5 {
+        let runtime = runtime(1);
+        let (wake, ended) = (Latch::default(), Latch::default());
+        let (latch, end) = (wake.clone(), ended.clone());
+        let woken = runtime.spawn(async move {
+            latch.wait();
+            end.open();
+        });
+        until(|| wake.waiters() == 1);
+        let guard = WaitsAtItsEnd(ended.clone());
+        let holder = runtime.spawn(async move {
+            let _guard = guard;
+            panic!("as the test wants");
+        });
+        until(|| ended.waiters() == 1);
+        wake.open();
+        let report = runtime.shutdown(Duration::from_secs(3600));
+        assert_eq!((report.cancelled, report.not_stopped), (0, Vec::new()));
+        assert!(woken.wait().is_ok(), "it was cancelled on its way");
+        assert!(holder.wait().unwrap_err().is_panic());
+    }
+}
+
+#[test]
+fn jobs_that_never_had_their_turn_are_counted() {
+    let _watch = watch();
+    let runtime = Runtime::builder()
+        .workers(1)
+        .spare_threads(0)
+        .build()
+        .unwrap();
+    let (running, runs) = mpsc::channel();
+    let (release, released) = mpsc::channel::<()>();
+    let blocker = runtime.spawn(async move {
+        running.send(()).unwrap();
+        let _hung_up = released.recv();
+    });
+    runs.recv().unwrap();
+    let drops = Drops::default();
+    for _ in 0..100 {
+        let token = drops.token();
+        runtime.spawn(async move { drop(token) }).detach();
+    }
+    let report = runtime.shutdown(Duration::ZERO);
+    assert_eq!(drops.count(), 100);
+    assert_eq!((report.cancelled, report.not_stopped.len()), (100, 1));
+    drop(release);
+    assert!(blocker.wait().is_ok());
+}

@@ -14,7 +14,7 @@ mod isolated;
 
 mod thread;
 
-use std::{collections::HashMap, fmt, panic::Location, sync::Arc};
+use std::{collections::BTreeMap, fmt, panic::Location, sync::Arc};
 
 use isolated::{Isolated, isolate};
 use thread::{Thread, ThreadEvent};
@@ -119,7 +119,7 @@ impl<M: Send + 'static> Receptor<M> {
             let mut threads = Threads {
                 receptor,
                 owner: Owner::current(),
-                alive: HashMap::new(),
+                alive: BTreeMap::new(),
                 next: 0,
             };
             loop {
@@ -260,7 +260,8 @@ impl<M: Send + 'static> Receptor<M> {
 struct Threads<M> {
     receptor: Receptor<M>,
     owner: Owner,
-    alive: HashMap<Id, Arc<Thread<M>>>,
+    /// In the order of their creation, in which they are dropped.
+    alive: BTreeMap<Id, Arc<Thread<M>>>,
     next: u64,
 }
 

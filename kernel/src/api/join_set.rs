@@ -3,7 +3,7 @@
 //! An exit hook of each job puts the job's number on a list; the set joins its handles in the order of the list.
 
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::{BTreeMap, VecDeque},
     pin::Pin,
     sync::{Arc, Mutex},
     task::{Context, Poll, Waker},
@@ -42,7 +42,8 @@ struct Ended {
 /// ```
 #[derive(Debug)]
 pub struct JoinSet<T> {
-    handles: HashMap<u64, JoinHandle<T>>,
+    /// In the order in which they were added, so that a cancel of all of them repeats.
+    handles: BTreeMap<u64, JoinHandle<T>>,
     next: u64,
     ended: Arc<Mutex<Ended>>,
 }
@@ -59,7 +60,7 @@ impl<T: Send + 'static> JoinSet<T> {
     /// An empty set.
     pub fn new() -> JoinSet<T> {
         JoinSet {
-            handles: HashMap::new(),
+            handles: BTreeMap::new(),
             next: 0,
             ended: Arc::default(),
         }

@@ -8,7 +8,6 @@
 use std::{
     fmt,
     pin::Pin,
-    sync::atomic::{AtomicU64, Ordering},
     task::{Context, Poll, Waker},
 };
 
@@ -51,13 +50,7 @@ impl Unparker {
 
     /// A number that no other job of this program ever has. Assigned at the first call.
     pub fn number(&self) -> u64 {
-        static NEXT: AtomicU64 = AtomicU64::new(1);
-        let mut extensions = self.0.header().extensions.lock();
-        if extensions.number == 0 {
-            // Relaxed: it is a count, and guards no other memory.
-            extensions.number = NEXT.fetch_add(1, Ordering::Relaxed);
-        }
-        extensions.number
+        self.0.header().extensions.lock().number()
     }
 
     /// The job's name in reports.

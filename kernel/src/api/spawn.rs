@@ -13,7 +13,10 @@ use crate::{
     },
     job::{self, JobRef, Spec, exit_hooks, flag, runnable::Runnable, transition::Inbox},
     scheduler::{
-        stackful::pinned::{PinChange, PinnedQueue},
+        stackful::{
+            pinned::{PinChange, PinnedQueue},
+            visit::visited,
+        },
         workers::{
             cancel, context,
             current::with_current,
@@ -51,7 +54,8 @@ where
 /// runs to its end; inside `block_on` it is cancelled when `block_on` returns.
 ///
 /// # Errors
-/// If the calling thread runs no jobs, or the runtime is shutting down.
+/// If the calling thread runs no jobs of the current runtime, or the runtime is shutting down. Inside a job, `block_on`
+/// of another runtime makes that one current, and has no thread for pinned jobs.
 #[track_caller]
 pub fn spawn_local<F>(future: F) -> Result<JoinHandle<F::Output>, SpawnError>
 where
@@ -386,7 +390,8 @@ pub(crate) fn fiber<F: Future>(
 /// The runtime and the pinned queue of the calling thread.
 fn current_queue() -> Result<(Arc<Shared>, Arc<PinnedQueue>), SpawnError> {
     context::with(|cx| {
-        let (Some(shared), Some(pinned)) = (cx.shared(), cx.pinned()) else {
+        // A job of a visited runtime cannot be pinned to this thread, which belongs to another one.
+        let (Some(shared), Some(pinned), None) = (cx.shared(), cx.pinned(), visited(cx)) else {
             return Err(SpawnError::NoLocalThread);
         };
         match shared::find(shared.id()).filter(|shared| !shared.is_closing()) {

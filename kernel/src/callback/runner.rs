@@ -24,7 +24,7 @@ use crate::{
         group::{CallbackPanic, Group},
         start::{When, arm},
     },
-    job::{self, JobPtr, Spec, flag, runnable::Runnable, transition::Inbox},
+    job::{self, JobPtr, Spec, place, runnable::Runnable, transition::Inbox},
     payload::{self, Payload},
     scheduler::workers::{context, ready, run},
     services::Callbacks,
@@ -59,13 +59,15 @@ impl Callbacks for Runners {
             site: Location::caller(),
             inbox: Inbox::None,
             pinned: None,
-            flags: flag::SERVES_MANY,
+            flags: 0,
             refs: 0,
         };
-        job::new(spec, |_| Runner {
+        let job = job::new(spec, |_| Runner {
             incoming,
             last: None,
-        })
+        });
+        job.header().set_place(place::SERVES_MANY);
+        job
     }
 
     fn discard(&self, callbacks: EntryQueue) {

@@ -12,10 +12,13 @@ use crate::{
         fork_deques,
         root_job::RootJob,
     },
-    scheduler::workers::{
-        context::{self, Context},
-        current,
-        shared::Shared,
+    scheduler::{
+        stackful::visit::JobVisit,
+        workers::{
+            context::{self, Context},
+            current,
+            shared::Shared,
+        },
     },
     sys::barrier,
 };
@@ -41,10 +44,14 @@ pub(super) fn with_fork_deque<R>(
     let here = context::here();
     match fork_deque::of(here) {
         Some(fork_deque) => act(fork_deque),
-        None => current::with_current(|shared| {
-            let root_fork = RootFork::enter(here, shared, site, None);
-            act(root_fork.fork_deque)
-        }),
+        None => {
+            // Its halves run on the workers of the job's own runtime, so that one is current in them.
+            let _home = JobVisit::home(here);
+            current::with_current(|shared| {
+                let root_fork = RootFork::enter(here, shared, site, None);
+                act(root_fork.fork_deque)
+            })
+        }
     }
 }
 

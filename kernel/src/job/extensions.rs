@@ -62,7 +62,7 @@ pub(crate) struct Extensions {
     /// Whether `wait()` has unwound the job because of a cancel, which it does once.
     pub(crate) unwound: bool,
     /// The job's number, if one was asked for.
-    pub(crate) number: u64,
+    number: u64,
     /// The queue of the only thread that may run the job, if it is pinned. Set at spawn.
     pub(crate) pinned: Option<Arc<dyn Any + Send + Sync>>,
     /// The owner of the callbacks that the job starts.
@@ -73,6 +73,18 @@ pub(crate) struct Extensions {
     pub(crate) backlog: Option<Backlog>,
     /// What to do when the job has ended.
     pub(crate) exit_hooks: ExitHooks,
+}
+
+impl Extensions {
+    /// A number that no other job of this program ever has. Assigned at the first call.
+    pub(crate) fn number(&mut self) -> u64 {
+        static NEXT: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(1);
+        if self.number == 0 {
+            // Relaxed: it is a count, and guards no other memory.
+            self.number = NEXT.fetch_add(1, Ordering::Relaxed);
+        }
+        self.number
+    }
 }
 
 impl ExtensionsWord {

@@ -19,7 +19,7 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
-use crate::job::{self, Spec, flag, foreign_waker, runnable::Runnable, transition::Inbox};
+use crate::job::{self, Spec, foreign_waker, place, runnable::Runnable, transition::Inbox};
 
 /// What fired a waker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,11 +94,12 @@ impl ForeignCall {
             site: Location::caller(),
             inbox: Inbox::None,
             pinned: None,
-            flags: flag::SERVES_MANY,
+            flags: 0,
             refs: 0,
         };
         let name = self.by.job_name();
         let job = job::new(spec, |_| self);
+        job.header().set_place(place::SERVES_MANY);
         job.header().extensions.lock().name = Some(name.into());
         job
     }

@@ -92,6 +92,10 @@ pub(crate) struct Header {
     pub(crate) extensions: ExtensionsWord,
 }
 
+/// The bit of a runtime's number that says that the runtime repeats its runs: its jobs are numbered when they are
+/// spawned, so that an order of jobs never depends on their addresses.
+pub(crate) const REPEATS: u16 = 1 << 15;
+
 /// The bits of [`Header::flags`].
 pub(crate) mod flag {
     /// The job counts against the process limit. Never changes.
@@ -102,14 +106,14 @@ pub(crate) mod flag {
     pub(crate) const FIBER: u8 = 1 << 2;
     /// The job blocks its thread in a join, and the joined job waits.
     pub(super) const JOINS_WAITING: u8 = 1 << 3;
-    /// The record of the job shows short runs; see [`crate::scheduler::threads::suspects`].
-    pub(super) const PROVEN: u8 = 1 << 6;
-    /// The job runs the code of many units, so its runs are no record of its kind. Never changes.
-    pub(crate) const SERVES_MANY: u8 = 1 << 7;
     /// The job runs parts of a fork, and its site is that of the fork. Never changes.
     pub(crate) const FORKED: u8 = 1 << 4;
     /// The panic hook runs for a panic of the job.
     pub(super) const IN_PANIC_HOOK: u8 = 1 << 5;
+    /// The record of the job shows short runs; see [`crate::scheduler::threads::suspects`].
+    pub(super) const PROVEN: u8 = 1 << 6;
+    /// A cancel ended the job, or is ending it.
+    pub(super) const CANCELLED: u8 = 1 << 7;
 }
 
 /// The bits of [`Header::body`] that say where the job may run; no bit means anywhere. `Header::placement` turns
@@ -122,6 +126,9 @@ pub(crate) mod place {
     pub(crate) const SUSPENDED: u8 = 1 << 3;
     /// The job is a fiber that has waited and resumes on any thread. It keeps the bit to its end.
     pub(crate) const MIGRATING: u8 = 1 << 4;
+    /// The job runs the code of many units, so its runs are no record of its kind, and it never runs in quarantine.
+    /// Set at creation, and never cleared.
+    pub(crate) const SERVES_MANY: u8 = 1 << 5;
 }
 
 /// The bits of [`Header::body`] that are a [`stage`].
@@ -172,11 +179,19 @@ pub(crate) fn new<F: Future>(spec: Spec, make: impl FnOnce(&Runnable) -> F) -> R
         .store(1 + spec.refs, Ordering::Release);
     // SAFETY: a job begins awake, and this is its first runnable.
     let runnable = unsafe { Runnable::new(JobPtr(job)) };
+    if spec.runtime & REPEATS != 0 {
+        assign_number(&runnable);
+    }
     let future = make(&runnable);
     // SAFETY: one runner: the body is still empty, and this thread has the runnable.
     unsafe { JobCell::<F>::body(job).cast::<F>().write(future) };
     set_stage(job, stage::FUTURE);
     runnable
+}
+
+#[cold]
+fn assign_number(runnable: &Runnable) {
+    runnable.header().extensions.lock().number();
 }
 
 /// Writes the header of a new job except its count, which is in the block already: a free block's count is
@@ -290,7 +305,7 @@ impl Header {
 
     /// Whether the job runs the code of many units.
     pub(crate) fn serves_many(&self) -> bool {
-        self.flags.load(Ordering::Relaxed) & flag::SERVES_MANY != 0
+        self.place() & place::SERVES_MANY != 0
     }
 
     /// Whether the job's record shows short runs.
@@ -327,6 +342,17 @@ impl Header {
     /// Whether the job's stack is suspended, or the job blocks its thread to join one that waits. A moment old.
     pub(crate) fn waits_with_stack(&self) -> bool {
         self.has_own_stack() || self.flags.load(Ordering::Relaxed) & flag::JOINS_WAITING != 0
+    }
+
+    /// Notes that a cancel ends the job. Only the holder of the runnable.
+    pub(crate) fn note_cancelled(&self) {
+        // Relaxed: the completion publishes it.
+        self.flags.fetch_or(flag::CANCELLED, Ordering::Relaxed);
+    }
+
+    /// Whether a cancel ended the job. Exact once it is done.
+    pub(crate) fn was_cancelled(&self) -> bool {
+        self.flags.load(Ordering::Relaxed) & flag::CANCELLED != 0
     }
 
     /// Leaves a permit for the job's next park; the caller then wakes the job. Any thread.

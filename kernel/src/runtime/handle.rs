@@ -32,7 +32,8 @@ use crate::{
 /// A scheduler and its threads. Cheap to share behind a reference.
 ///
 /// Dropping the runtime stops it: every waiting job is cancelled, and running jobs get until
-/// [`Builder::shutdown_deadline`] to reach a wait. [`Runtime::shutdown`] first lets jobs end on their own.
+/// [`Builder::shutdown_deadline`] to reach a wait. [`Runtime::shutdown`] first lets jobs end on their own. A job,
+/// thread or callback that drops its own runtime is not waited for: it goes on, cancelled, until its next wait.
 ///
 /// # Reports
 /// What a runtime reports (stuck jobs, panics that nothing joins, deadlocks, jobs that did not stop) leaves through a
@@ -120,6 +121,29 @@ impl Runtime {
     /// Inside a job this is [`wait`](crate::Wait::wait): the job's stack is suspended, and the worker runs other
     /// jobs meanwhile.
     ///
+    /// While `future` is polled, this runtime is the current one, also inside a job of another runtime: what the
+    /// future spawns, its timers and its sockets belong to this runtime. The job itself, its waits and its forks stay
+    /// where they are. Only [`spawn_local`](crate::spawn_local) is refused there, because the thread is the other
+    /// runtime's.
+    ///
+    /// ```
+    /// # use weald_kernel::{Runtime, spawn};
+    /// let (own, other) = (Runtime::new()?, Runtime::builder().name("other").build()?);
+    /// let other = std::sync::Arc::new(other);
+    /// let name = own.block_on(own.spawn({
+    ///     let other = other.clone();
+    ///     async move {
+    ///         other.block_on(async {
+    ///             let thread = || std::thread::current().name().map(str::to_owned);
+    ///             spawn(async move { thread() }).await
+    ///         })
+    ///     }
+    /// }));
+    /// let name = name.expect("it does not panic").expect("nor this one");
+    /// assert!(name.is_some_and(|name| name.starts_with("other")));
+    /// # Ok::<(), weald_kernel::BuildError>(())
+    /// ```
+    ///
     /// # Panics
     /// If the future panics.
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
@@ -167,7 +191,8 @@ impl Runtime {
     /// Returns what had to be cancelled and what did not even stop. Blocks the calling thread; beyond the deadline for
     /// 200 ms at most, while reports are put out.
     ///
-    /// A job of this runtime that calls this is itself among the jobs that did not stop.
+    /// A job of this runtime may call this, too. Then nobody waits for it or its thread, and it is not in the report: it
+    /// goes on, cancelled, ends at its next wait, and takes along what is pinned to its thread.
     pub fn shutdown(self, deadline: Duration) -> ShutdownReport {
         let _reports = self.shared.subscriber.enter();
         shutdown::run(&self.shared, deadline, Drain::Yes)

@@ -1,9 +1,14 @@
 //! The test runtime: one thread, a seed, virtual time.
 //!
 //! The calling thread drives everything, so a run is a function of the program and the seed. The seed
-//! decides which runnable job comes next, among the orders that real workers could produce. Time
-//! advances to the next deadline exactly when nothing can run. A run that cannot continue panics with
-//! the names of the waiting jobs.
+//! decides which runnable job comes next, among the orders that real workers could produce, and which ready event
+//! a `choose` or `select!` takes. Time advances to the next deadline exactly when nothing can run. A run that cannot
+//! continue panics with the names of the waiting jobs.
+//!
+//! Nothing else may decide an order: no address, no clock of the system, no hash with a random key, and nothing
+//! that an earlier run left on the thread. Whoever walks over all jobs gets them in the order of their spawning.
+//! Numbers that are unique in the program, such as those of processes, go on from run to run. Sockets and foreign
+//! threads are outside: what comes from them comes when it comes.
 //!
 //! Jobs in `wait()` suspend their stacks, as they do on workers. Jobs that are still suspended when `block_on`
 //! returns are cancelled then: the thread no longer runs them.
@@ -26,7 +31,7 @@ use std::{
     time::Duration,
 };
 
-use weald_sync::hooks::Parker;
+use weald_sync::{hooks::Parker, unit};
 
 use crate::{
     biased_lock::Lease,
@@ -67,6 +72,9 @@ thread_local! {
 impl Runtime {
     /// A runtime for tests: one worker on the calling thread, an order of jobs drawn from `seed`, and virtual
     /// time, which advances only when nothing can run.
+    ///
+    /// A run is a function of the program and the seed, the choices of `choose` and `select!` included, as long as
+    /// the program uses no socket, no thread of its own and no clock but the runtime's.
     ///
     /// Jobs that are inside [`wait()`](crate::Wait::wait) when `block_on` returns are cancelled.
     ///
@@ -156,6 +164,30 @@ impl TestRuntime {
 struct Drive<'a> {
     runtime: &'a TestRuntime,
     pinned: Arc<PinnedQueue>,
+    /// Until the end: a job that is evicted may choose, too.
+    choices: Option<SeededChoices>,
+}
+
+/// While it lives, the calling thread draws the choices of `choose` and `select!` from a seed.
+struct SeededChoices {
+    /// The state from which the thread drew them before.
+    before: u32,
+}
+
+impl SeededChoices {
+    fn begin(seed: u64) -> SeededChoices {
+        // Other numbers than those that draw the jobs, and never zero, which is no state.
+        let state = u32::try_from(next(next(!seed)) >> 32).expect("it has 32 bits");
+        SeededChoices {
+            before: unit::with(|unit| unit.set_random(state.max(1))),
+        }
+    }
+}
+
+impl Drop for SeededChoices {
+    fn drop(&mut self) {
+        unit::with(|unit| unit.set_random(self.before));
+    }
 }
 
 /// Nothing can run any longer.
@@ -173,12 +205,18 @@ impl<'a> Drive<'a> {
             cx.set_pinned(Arc::as_ptr(&pinned));
         });
         DRIVE.set(Some((runtime.seed, runtime.lease)));
-        Drive { runtime, pinned }
+        let choices = SeededChoices::begin(runtime.seed);
+        Drive {
+            runtime,
+            pinned,
+            choices: Some(choices),
+        }
     }
 
     fn end(&mut self) {
         evict::evict(&self.runtime.shared, &self.pinned);
         DRIVE.set(None);
+        self.choices = None;
         context::with(|cx| {
             cx.clear_worker();
             cx.set_pinned(std::ptr::null());
@@ -331,6 +369,7 @@ fn next(state: u64) -> u64 {
 
 impl Drop for TestRuntime {
     fn drop(&mut self) {
+        let _choices = SeededChoices::begin(self.seed);
         let _report = shutdown::run(&self.shared, std::time::Duration::ZERO, Drain::No);
         report::flush();
     }

@@ -103,6 +103,19 @@ impl EntryQueue {
     }
 }
 
+impl EntryQueue {
+    /// Takes the first entries, at most `most`, into a queue that no worker's lock guards.
+    pub(crate) fn take_first(&mut self, most: usize) -> EntryQueue {
+        let mut taken = EntryQueue::new();
+        while taken.len() < most
+            && let Some(entry) = self.pop()
+        {
+            taken.push_unlisted(entry);
+        }
+        taken
+    }
+}
+
 impl Drop for EntryQueue {
     fn drop(&mut self) {
         debug_assert!(self.is_empty(), "dropping a queue leaks its callbacks");
@@ -114,4 +127,34 @@ fn links<'a>(entry: EntryPtr) -> &'a mut EntryLinks {
     let entry = unsafe { entry.get() };
     // SAFETY: a queue is touched by one thread at a time, and no two links are held at once here.
     unsafe { &mut *entry.links.get() }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::task::Waker;
+
+    use super::*;
+
+    #[test]
+    fn the_first_entries_are_taken_in_order_and_the_rest_stays() {
+        let entries: Vec<_> = (0..10)
+            .map(|tick| EntryPtr::new(0, tick, Waker::noop().clone()))
+            .collect();
+        let mut queue = EntryQueue::new();
+        entries.iter().for_each(|entry| queue.push(*entry));
+        let mut taken = queue.take_first(4);
+        assert_eq!((taken.len(), queue.len()), (4, 6));
+        for entry in &entries[..4] {
+            assert!(taken.pop() == Some(*entry));
+        }
+        let mut rest = queue.take_first(100);
+        for entry in &entries[4..] {
+            assert!(rest.pop() == Some(*entry));
+        }
+        assert!(rest.is_empty() && queue.is_empty() && taken.is_empty());
+        for entry in entries {
+            // SAFETY: the entry is in no queue, and nothing else knows it.
+            unsafe { entry.free() };
+        }
+    }
 }

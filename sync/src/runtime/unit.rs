@@ -13,7 +13,7 @@ pub struct Unit {
     id: Cell<usize>,
     /// Reductions left in this poll.
     budget: Cell<u32>,
-    /// The state of the thread's generator of random numbers.
+    /// The state of the thread's generator of random numbers; zero until the first one is drawn.
     random: Cell<u32>,
 }
 
@@ -79,6 +79,12 @@ impl Unit {
         self.budget.get()
     }
 
+    /// From now on the thread draws its choices from `state`; returns the state before. A runtime whose runs repeat
+    /// calls it when a run begins and when it ends. Zero: the next choice begins anew, with a state of the thread.
+    pub fn set_random(&self, state: u32) -> u32 {
+        self.random.replace(state)
+    }
+
     /// Takes the unit off the thread for a nested run: another unit will run on top of its stack. Returns
     /// what [`begin`](Unit::begin) needs to resume it.
     pub fn set_aside(&self) -> (usize, u32) {
@@ -116,6 +122,20 @@ mod tests {
             seen.iter().all(|count| (700..1300).contains(count)),
             "{seen:?}"
         );
+    }
+
+    #[test]
+    fn the_same_state_gives_the_same_numbers() {
+        let numbers = |state| {
+            let before = with(|unit| unit.set_random(state));
+            let numbers: Vec<u32> = (0..100).map(|_| random(1000)).collect();
+            with(|unit| unit.set_random(before));
+            numbers
+        };
+        let first = numbers(7);
+        random(3);
+        assert_eq!(numbers(7), first);
+        assert_ne!(numbers(8), first);
     }
 
     #[test]

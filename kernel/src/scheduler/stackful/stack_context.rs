@@ -48,6 +48,7 @@ use crate::{
         workers::{
             context::{self, Context},
             run,
+            shared::Shared,
         },
     },
     stack::{self, Onto, SavedSp, Stack, StackError, switch},
@@ -80,6 +81,8 @@ pub(crate) struct StackContext {
     pub(crate) kind: StackKind,
     /// Whether another thread than the one that suspended it may resume it.
     pub(crate) migrates: Cell<bool>,
+    /// The runtime that the job of a root visits, or null; see [`crate::scheduler::stackful::visit`].
+    pub(crate) visited: Cell<*const Shared>,
     /// What a fiber's code keeps with its stack.
     pub(crate) word: Cell<*const ()>,
     stack: Stack,
@@ -100,6 +103,7 @@ impl StackContext {
             pinned: Cell::new(ptr::null()),
             kind,
             migrates: Cell::new(false),
+            visited: Cell::new(ptr::null()),
             word: Cell::new(ptr::null()),
             stack,
         };

@@ -40,9 +40,10 @@ use crate::{
         stackful::{
             pinned::PinnedQueue,
             stack_context,
+            visit::JobVisit,
             wait::{block::block_in_place, panic_hook::is_in_panic_hook},
         },
-        workers::{context, run, shared::Shared, waker},
+        workers::{context, current, run, shared::Shared, waker},
     },
 };
 
@@ -52,10 +53,10 @@ pub fn is_in_job() -> bool {
     context::again().job().is_some()
 }
 
-/// Runs `future` on the calling thread until it is done, with the current runtime: the one that runs the caller, or
-/// else the default one. See [`Runtime::block_on`](crate::Runtime::block_on).
+/// Runs `future` on the calling thread until it is done, with the current runtime: the one whose `block_on` the caller
+/// is in, else the one that runs the caller, or else the default one. See [`Runtime::block_on`](crate::Runtime::block_on).
 pub fn block_on<F: Future>(future: F) -> F::Output {
-    match context::with(|cx| cx.shared().map(Shared::id))
+    match context::with(|cx| current::of_thread(cx).map(Shared::id))
         .and_then(crate::scheduler::workers::shared::find)
     {
         Some(shared) => block_on_in(&shared, future),
@@ -65,15 +66,26 @@ pub fn block_on<F: Future>(future: F) -> F::Output {
 
 /// As [`Runtime::block_on`](crate::Runtime::block_on).
 pub(crate) fn block_on_in<F: Future>(shared: &Arc<Shared>, future: F) -> F::Output {
-    let future = pin!(future);
+    let mut future = pin!(future);
     match context::again().job() {
-        Some(job) => wait_in_job(job, future),
+        Some(job) if is_current(shared) => wait_in_job(job, future),
+        Some(job) => {
+            let visiting = poll_fn(|cx| {
+                let _visit = JobVisit::begin(shared);
+                future.as_mut().poll(cx)
+            });
+            wait_in_job(job, pin!(visiting))
+        }
         None => crate::scheduler::stackful::wait::foreign_thread::wait_on_foreign_thread(
             shared,
             future,
             Meanwhile::RunsPinned,
         ),
     }
+}
+
+fn is_current(shared: &Shared) -> bool {
+    context::with(|cx| current::of_thread(cx).is_some_and(|current| current.id() == shared.id()))
 }
 
 /// [`block_on_in`] for a fork that waits for its parts. It holds the OS thread: a job that ran there meanwhile could

@@ -174,13 +174,6 @@ impl DetachedThreads {
         }
     }
 
-    /// Whether a job holds a thread outside of `wait()`.
-    pub(crate) fn is_any_stuck(&self) -> bool {
-        let threads = lock(&self.threads);
-        let mut jobs = threads.iter().map(|thread| &thread.run.job);
-        jobs.any(|job| !job.header().state.is_waiting())
-    }
-
     /// The threads, as holders of what is pinned to them.
     pub(super) fn holders(&self) -> Vec<Holder> {
         let threads = lock(&self.threads);

@@ -55,6 +55,10 @@ const WATCHFUL: Duration = Duration::from_micros(750);
 const CALM: Duration = Duration::from_micros(2500);
 /// The most threads that one round starts: a thread takes some 30 µs to start, and the monitor has other duties.
 const STARTS_PER_ROUND: usize = 64;
+/// The most ready callbacks, and the most due timers, that are taken from a worker in one round. All of this happens
+/// under the worker's lock, and the other worker moves the callbacks to its own queue: a whole queue of a million, taken
+/// in each round, would be carried to and fro and never run.
+const TAKEN_AT_ONCE: usize = 256;
 /// After so many rounds in which all workers slept, the monitor sleeps too.
 const QUIET_ROUNDS: u32 = 20;
 
@@ -249,9 +253,9 @@ fn take_overdue(shared: &Shared, worker: &Worker, running: RunWord) {
     let ready = &mut *core;
     if ready.wheel.next_tick().is_some_and(|tick| tick <= now) {
         let mut take = |entry| due.add(entry, &mut ready.callbacks);
-        ready.wheel.advance(now, usize::MAX, &mut take);
+        ready.wheel.advance(now, TAKEN_AT_ONCE, &mut take);
     }
-    let callbacks = ready.callbacks.take();
+    let callbacks = ready.callbacks.take_first(TAKEN_AT_ONCE);
     let mut calls = ForeignCalls::default();
     search::fire_and_unlock(worker, core, due, &mut calls);
     if overflow.len() > 0 {

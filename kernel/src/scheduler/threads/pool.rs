@@ -8,7 +8,7 @@
 //! A thread is started when a worker needs one and none is idle, up to the bound. A spare thread that was not needed
 //! for a while retires.
 
-use std::{collections::HashMap, sync::Arc, thread::Thread};
+use std::{cell::Cell, collections::HashMap, sync::Arc, thread::Thread};
 
 use crate::{
     biased_lock::Lease,
@@ -88,6 +88,21 @@ pub(crate) struct NoThread {
     pub(crate) handoff: Handoff,
     /// Why the system refused, if it was asked.
     pub(crate) error: Option<std::io::Error>,
+}
+
+thread_local! {
+    /// The number of the runtime in whose pool this thread is; zero if it is in none.
+    static POOL_OF: Cell<u16> = const { Cell::new(0) };
+}
+
+/// The calling thread enters the pool of the runtime with this number, or leaves it for zero.
+pub(super) fn set_pool_of(runtime: u16) {
+    POOL_OF.set(runtime);
+}
+
+/// Whether the calling thread is in the pool of the runtime with this number.
+pub(crate) fn is_in_pool_of(runtime: u16) -> bool {
+    POOL_OF.get() == runtime
 }
 
 impl ThreadPool {

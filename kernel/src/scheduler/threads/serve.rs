@@ -25,7 +25,7 @@ use crate::{
             detached::{Activity, Cause, DetachedRun},
             evict,
             outbox::Outbox,
-            pool::{Handoff, IdleAs, NoThread, Offer, PinnedJobs, PoolThread},
+            pool::{self, Handoff, IdleAs, NoThread, Offer, PinnedJobs, PoolThread},
         },
         workers::{
             context::{self, Context},
@@ -239,6 +239,7 @@ fn serve(shared: &Arc<Shared>, first: Option<Offer>) {
         holds_pinned_jobs: AtomicBool::new(false),
     });
     let _reports = shared.subscriber.enter();
+    pool::set_pool_of(shared.id());
     context::with(|cx| {
         cx.set_shared(Arc::as_ptr(shared));
         cx.set_pinned(Arc::as_ptr(&member.pinned));
@@ -270,6 +271,7 @@ fn serve(shared: &Arc<Shared>, first: Option<Offer>) {
     context::here().flush_stack();
     memory::flush();
     stack::flush();
+    pool::set_pool_of(context::NO_RUNTIME);
     shared.pool.uncount();
     shared.thread_ended();
 }

@@ -1,15 +1,28 @@
-//! The current runtime: the one that the calling thread works for, or else the default one.
+//! The current runtime: the one that the running job visits, else the one that the calling thread works for, or else the
+//! default one.
 
 use crate::{
     FEATURES,
-    scheduler::workers::{context, shared::Shared},
+    scheduler::{
+        stackful::visit,
+        workers::{
+            context::{self, Context},
+            shared::Shared,
+        },
+    },
 };
 
 /// Runs `act` with the current runtime.
 #[inline]
 pub(crate) fn with_current<R>(act: impl FnOnce(&Shared) -> R) -> R {
-    context::with(|cx| match cx.shared() {
+    context::with(|cx| match of_thread(cx) {
         Some(shared) => act(shared),
         None => act((FEATURES.default_runtime)()),
     })
+}
+
+/// The current runtime, unless that is the default one because the thread works for none.
+#[inline]
+pub(crate) fn of_thread(cx: &Context) -> Option<&Shared> {
+    visit::visited(cx).or_else(|| cx.shared())
 }

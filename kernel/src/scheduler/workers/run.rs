@@ -119,6 +119,9 @@ fn end_with(job: &Runnable, failure: Failure) -> Option<Box<str>> {
 /// Puts `failure` in the place of the job's future, or of what is left of the future. A destructor of the future that
 /// waits is not unwound by a cancel.
 fn fail(job: &Runnable, failure: Failure) {
+    if matches!(failure, Failure::Cancelled) {
+        job.header().note_cancelled();
+    }
     let before = context::here().set_dropping(true);
     job.fail(failure);
     context::here().set_dropping(before);

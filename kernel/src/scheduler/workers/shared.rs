@@ -12,7 +12,7 @@ use std::{
 
 use crate::{
     FEATURES,
-    job::{Header, JobPtr, JobRef, foreign_call::ForeignCalls, runnable::Runnable},
+    job::{Header, JobPtr, JobRef, REPEATS, foreign_call::ForeignCalls, runnable::Runnable},
     memory,
     queue::{injector::Injector, sleepers::Sleepers},
     reactor::Reactor,
@@ -22,7 +22,7 @@ use crate::{
             blocking_pool::BlockingPool,
             detached::DetachedThreads,
             monitor_sleep::MonitorSleep,
-            pool::{Handoff, ThreadPool},
+            pool::{self, Handoff, ThreadPool},
             quarantine::Quarantine,
             suspects::Suspects,
         },
@@ -95,7 +95,7 @@ mod phase {
 /// All runtimes, by number. Number 0 is never used.
 static RUNTIMES: RwLock<Vec<Weak<Shared>>> = RwLock::new(Vec::new());
 
-/// The highest number.
+/// The highest number, without the bit [`REPEATS`].
 const MAX_ID: usize = (1 << 15) - 1;
 
 /// Every number of a runtime is in use.
@@ -107,7 +107,7 @@ pub(crate) fn find(id: u16) -> Option<Arc<Shared>> {
     let runtimes = RUNTIMES
         .read()
         .unwrap_or_else(std::sync::PoisonError::into_inner);
-    runtimes.get(usize::from(id))?.upgrade()
+    runtimes.get(usize::from(id & !REPEATS))?.upgrade()
 }
 
 impl Shared {
@@ -128,9 +128,14 @@ impl Shared {
         if id > MAX_ID {
             return Err(TooManyRuntimes);
         }
+        let number = u16::try_from(id).expect("the number is below its maximum");
+        let repeats = match clock {
+            clock::ClockKind::Virtual => REPEATS,
+            clock::ClockKind::Real => 0,
+        };
         let (workers, leases): (Vec<_>, Vec<_>) = (0..config.workers).map(Worker::new).unzip();
         let shared = Arc::new(Shared {
-            id: u16::try_from(id).expect("the number is below its maximum"),
+            id: number | repeats,
             clock: Clock::new(clock),
             workers: workers.into_boxed_slice(),
             injector: Injector::new(),
@@ -244,10 +249,12 @@ impl Shared {
         self.ended.1.notify_all();
     }
 
-    /// Waits until no pool thread and no blocking thread is left, or until `deadline`.
+    /// Waits until no blocking thread is left, and no pool thread besides the caller's, if that is one, or until
+    /// `deadline`.
     pub(crate) fn await_threads(&self, deadline: Instant) {
+        let own = usize::from(pool::is_in_pool_of(self.id));
         let mut guard = lock(&self.ended.0);
-        while self.pool.threads() + self.blocking.threads() > 0 {
+        while self.pool.threads() + self.blocking.threads() > own {
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return;
@@ -276,8 +283,8 @@ impl Shared {
         }
     }
 
-    /// Every job of this runtime that is not done. Exact once no thread of the runtime runs; until then jobs may end
-    /// meanwhile.
+    /// Every job of this runtime that is not done; on a test runtime in the order in which they were spawned. Exact
+    /// once no thread of the runtime runs; until then jobs may end meanwhile.
     pub(crate) fn live_jobs(&self) -> Vec<JobRef> {
         let mut jobs = Vec::new();
         memory::for_each_job_block(|block| {
@@ -288,6 +295,9 @@ impl Shared {
             jobs.push(job);
         });
         jobs.retain(|job| job.header().runtime() == self.id && !job.header().state.is_done());
+        if self.is_driven() {
+            jobs.sort_by_cached_key(|job| job.header().extensions.lock().number());
+        }
         jobs
     }
 

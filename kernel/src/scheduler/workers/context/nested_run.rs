@@ -44,6 +44,19 @@ impl OuterRuns {
         self.0.set(node.outer.get());
     }
 
+    /// Whether the run of `job` is one of them.
+    pub(crate) fn contains(&self, job: JobPtr) -> bool {
+        let mut next = self.0.get();
+        // SAFETY: as in `set_joins_waiting`.
+        while let Some(node) = unsafe { next.as_ref() } {
+            if node.job.get() == Some(job) {
+                return true;
+            }
+            next = node.outer.get();
+        }
+        false
+    }
+
     /// The running job joins others and holds the thread. Notes for every outer job whether what is joined waits.
     pub(crate) fn set_joins_waiting(&self, waiting: bool) {
         let mut next = self.0.get();
