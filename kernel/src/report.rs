@@ -101,12 +101,11 @@ pub(crate) fn long_mailbox(named: &JobName, messages: usize, mark: usize) {
 /// All spare threads are in use: names the jobs that hold a thread.
 pub(crate) fn no_spare_thread(bound: usize, stuck: &[JobName]) {
     of_program(ReportKind::NoSpareThread { bound }, || {
-        let names: Vec<String> = stuck.iter().map(ToString::to_string).collect();
         format!(
-            "all {bound} spare threads are in use, so a stuck worker stays stuck; the {} jobs that hold \
-             threads: {}. Raise Builder::spare_threads, or block less.",
-            names.len(),
-            names.join("; "),
+            "all {bound} spare threads are in use, so a stuck worker stays stuck; the {} jobs that hold threads: {}. \
+             Raise Builder::spare_threads, or block less.",
+            stuck.len(),
+            names(stuck, 10),
         )
     });
 }

@@ -15,13 +15,13 @@ use crate::{reports, serve, workload};
 /// [`serve`], runs that server: another process measures it, and it has no metrics of its own.
 pub fn run(name: &str, words: &[String]) -> Result<Vec<Metric>, Error> {
     let params = Params::parse(words)?;
+    // Stderr is for errors: what the runtime reports meanwhile is kept for the workload.
+    reports::listen();
     if let Some(dialogue) = serve::find(name) {
         return serve::run(dialogue, &params).map(|()| Vec::new());
     }
     let workload = workload::find(name)?;
     workload.check(&params)?;
-    // Stderr is for errors: what the runtime reports meanwhile is kept for the workload.
-    reports::listen();
     (workload.run)(&params)
 }
 

@@ -23,11 +23,12 @@ const PANIC: &str = "weald::panic";
 const SHUTDOWN: &str = "weald::shutdown";
 const WAITS: &str = "weald::waits";
 
-/// Puts a report out.
+/// Puts a report out. What is no more than information is for subscribers only.
 pub(super) fn report(report: ReportRecord) {
     let line = Line {
         text: &report.text,
         is_warning: report.kind.is_warning(),
+        is_information: matches!(report.kind, ReportKind::PanicHookRuns),
     };
     line.put_out(&report.audience, || report_to_tracing(&report));
 }
@@ -40,6 +41,7 @@ pub(super) fn left_out(left_out: LeftOut) {
     let line = Line {
         text: &left_out.to_string(),
         is_warning: left_out.kind.is_warning(),
+        is_information: matches!(left_out.kind, ReportKind::PanicHookRuns),
     };
     line.put_out(&left_out.audience, || count_to_tracing(&left_out));
 }
@@ -124,6 +126,7 @@ fn count_to_tracing(left_out: &LeftOut) {
 struct Line<'a> {
     text: &'a str,
     is_warning: bool,
+    is_information: bool,
 }
 
 impl Line<'_> {
@@ -141,8 +144,8 @@ impl Line<'_> {
             }
         }));
         match sent {
-            Ok(true) => {}
-            Ok(false) => self.print(),
+            Ok(false) if !self.is_information => self.print(),
+            Ok(_) => {}
             Err(payload) => {
                 // The payload's destructor could panic again.
                 mem::forget(payload);
@@ -199,6 +202,7 @@ mod tests {
         let line = Line {
             text: "left: `1`\n right: \u{1b}[2J … ö",
             is_warning: false,
+            is_information: false,
         };
         assert_eq!(
             line.styled(false),
@@ -211,10 +215,12 @@ mod tests {
         let line = Line {
             text: "text",
             is_warning: true,
+            is_information: false,
         };
         assert_eq!(line.styled(true), "\x1b[1;33mweald:\x1b[0m text\n");
         let line = Line {
             is_warning: false,
+            is_information: false,
             ..line
         };
         assert_eq!(line.styled(true), "\x1b[1;31mweald:\x1b[0m text\n");

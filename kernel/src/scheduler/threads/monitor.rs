@@ -181,15 +181,16 @@ fn most_quarantined(shared: &Shared) -> usize {
 
 /// Starts threads for the jobs that wait in quarantine.
 fn start_for_quarantine(shared: &Arc<Shared>, round: &Round) {
-    let waiting = shared.quarantine.len();
-    if waiting == 0 || round.busy >= shared.workers.len() {
+    let (waiting, starting) = (shared.quarantine.len(), shared.quarantine.starting());
+    let busy = round.busy + starting;
+    if waiting <= starting || busy >= shared.workers.len() {
         return;
     }
-    let wanted = match round.busy {
+    let wanted = match busy {
         0 => round.quarantined.max(shared.workers.len()),
         busy => shared.workers.len() - busy,
     };
-    let room = most_quarantined(shared).saturating_sub(round.quarantined);
+    let room = most_quarantined(shared).saturating_sub(round.quarantined + starting);
     let starts = wanted.min(waiting).min(room).min(STARTS_PER_ROUND);
     let have_started = (0..starts).all(|_| serve::start_quarantine(shared));
     if room == 0 || !have_started {
@@ -227,7 +228,11 @@ fn observe(shared: &Arc<Shared>, worker: &Worker, watched: &mut Watched) {
     if stuck >= shared.config.stuck_after / 2 && !watched.is_long {
         note_long_run(shared, worker, watched);
     }
-    if stuck >= bound(shared) && is_really_stuck(shared, worker, watched) {
+    let is_stuck = match stuck >= shared.config.stuck_after {
+        true => is_really_stuck(shared, worker, watched),
+        false => blocks_like_others(shared, worker, watched),
+    };
+    if is_stuck {
         retake(shared, worker, watched);
     } else if stuck >= WATCHFUL.min(TICK) && shared.sleepers.sleeping() > 0 {
         take_overdue(shared, worker, running);
@@ -280,21 +285,31 @@ fn take_reports(shared: &Shared) {
     }
 }
 
-/// How long a run may hold its worker. Shorter while jobs block: a job that was blocked for two rounds blocks on.
-fn bound(shared: &Shared) -> Duration {
-    match shared.suspects.is_any() {
-        true => shared.config.stuck_after.min(2 * WATCHFUL),
-        false => shared.config.stuck_after,
-    }
-}
-
 /// Whether the thread is blocked, or has run long enough that it did not just wait for a core.
 fn is_really_stuck(shared: &Shared, worker: &Worker, watched: &Watched) -> bool {
     let (Some(then), Some(now)) = (watched.times, thread_times(worker)) else {
-        return watched.since.elapsed() >= shared.config.stuck_after;
+        return true;
     };
     // Half, because the first sample is a round younger than the run, and a running thread's times lag by a tick.
     now.is_blocked || now.ran.saturating_sub(then.ran) >= shared.config.stuck_after / 2
+}
+
+/// While jobs block, one that was blocked from one round to the next is taken for stuck before the bound. A fork is
+/// not: its threads wait for each other, and for memory.
+fn blocks_like_others(shared: &Shared, worker: &Worker, watched: &Watched) -> bool {
+    if !shared.suspects.is_any() || watched.since.elapsed() < 2 * WATCHFUL {
+        return false;
+    }
+    let (Some(then), Some(now)) = (watched.times, thread_times(worker)) else {
+        return false;
+    };
+    let is_blocked = then.is_blocked && now.is_blocked && then.ran == now.ran;
+    is_blocked && running_job(worker, watched.running).is_some_and(|job| !is_fork(shared, &job))
+}
+
+/// Whether the job is part of a fork, or in one.
+fn is_fork(shared: &Shared, job: &JobRef) -> bool {
+    job.header().is_forked() || shared.forks.is_forking(job)
 }
 
 fn thread_times(worker: &Worker) -> Option<ThreadTimes> {
@@ -315,7 +330,7 @@ fn note_long_run(shared: &Shared, worker: &Worker, watched: &mut Watched) {
     let Some(job) = running_job(worker, watched.running) else {
         return;
     };
-    if shared.config.spare_threads == 0 || shared.forks.is_forking(&job) {
+    if shared.config.spare_threads == 0 || is_fork(shared, &job) {
         return;
     }
     let noted = shared.suspects.note_long_run(job.header(), Instant::now());
@@ -375,8 +390,7 @@ fn revoke(shared: &Shared, worker: &Worker, watched: &Watched) -> Option<Lease> 
         false if shared.forks.is_forking(&job) => Activity::Fork,
         false => Activity::Compute,
     };
-    let is_fork = activity == Activity::Fork;
-    if !is_fork && shared.config.spare_threads > 0 {
+    if !is_fork(shared, &job) && shared.config.spare_threads > 0 {
         shared.suspects.note_offence(job.header(), Instant::now());
     }
     let run = DetachedRun {

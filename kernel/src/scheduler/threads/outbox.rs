@@ -25,12 +25,12 @@ const MOST: usize = 64;
 
 /// The outbox of one thread.
 pub(crate) struct Outbox {
-    inner: Mutex<Inner>,
+    inner: Mutex<Gathered>,
     /// How many jobs there are, for a look without the lock.
     len: AtomicUsize,
 }
 
-struct Inner {
+struct Gathered {
     batch: JobBatch<Header>,
     /// The last wake.
     last: Option<Instant>,
@@ -39,7 +39,7 @@ struct Inner {
 impl Outbox {
     pub(crate) fn new() -> Outbox {
         Outbox {
-            inner: Mutex::new(Inner {
+            inner: Mutex::new(Gathered {
                 batch: JobBatch::new(),
                 last: None,
             }),
@@ -75,7 +75,7 @@ impl Outbox {
     }
 }
 
-impl Inner {
+impl Gathered {
     fn take(&mut self) -> JobBatch<Header> {
         std::mem::replace(&mut self.batch, JobBatch::new())
     }

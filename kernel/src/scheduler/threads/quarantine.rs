@@ -16,18 +16,38 @@
 use crate::{
     job::{Header, JobPtr, runnable::Runnable},
     queue::injector::{Injector, JobBatch},
+    sys::{AtomicUsize, Ordering},
 };
 
 /// The jobs that wait for a thread of the quarantine.
 pub(crate) struct Quarantine {
     queue: Injector<Header>,
+    /// Threads that were given the queue and have not taken from it yet.
+    starting: AtomicUsize,
 }
 
 impl Quarantine {
     pub(crate) fn new() -> Quarantine {
         Quarantine {
             queue: Injector::new(),
+            starting: AtomicUsize::new(0),
         }
+    }
+
+    /// How many threads were given the queue and have not taken from it yet.
+    pub(crate) fn starting(&self) -> usize {
+        // Relaxed: a count for the monitor's decision.
+        self.starting.load(Ordering::Relaxed)
+    }
+
+    /// A thread was given the queue.
+    pub(crate) fn begin_start(&self) {
+        self.starting.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The thread has begun to serve the queue, or could not start.
+    pub(crate) fn end_start(&self) {
+        self.starting.fetch_sub(1, Ordering::Relaxed);
     }
 
     /// How many jobs wait.

@@ -71,6 +71,15 @@ pub(crate) fn hand_off(shared: &Arc<Shared>, handoff: Handoff) -> Result<(), NoT
 /// at the bound one with pinned jobs, which a job that blocks then holds up. False if there is none. Called by the
 /// monitor.
 pub(super) fn start_quarantine(shared: &Arc<Shared>) -> bool {
+    shared.quarantine.begin_start();
+    let is_given = give_quarantine(shared);
+    if !is_given {
+        shared.quarantine.end_start();
+    }
+    is_given
+}
+
+fn give_quarantine(shared: &Arc<Shared>) -> bool {
     if let Some(member) = shared.pool.take_spare(PinnedJobs::No) {
         member.accept(Offer::Quarantine);
         return true;
@@ -153,6 +162,7 @@ impl PoolService<'_> {
 
     /// Runs jobs of the quarantine, until there is none or one is pinned to this thread.
     fn run_quarantined(&self) -> Flow {
+        self.shared.quarantine.end_start();
         while !self.shared.is_stopped()
             && let Some(job) = self.shared.quarantine.pop()
         {
