@@ -129,7 +129,13 @@ fn watch(shared: &Arc<Shared>, when_quiet: &mut WhenQuiet) {
         };
         if quiet > QUIET_ROUNDS {
             when_quiet(shared);
-            let may_sleep = || is_quiet(shared) && !shared.is_stopped();
+            let may_sleep = || {
+                // Begins a round of the outboxes, whose next wake wakes a worker, and by it this thread.
+                let woken = shared.pool.take_outboxes();
+                let has_woken = woken.len() > 0;
+                ready::inject_all(shared, woken);
+                !has_woken && is_quiet(shared) && !shared.is_stopped()
+            };
             shared.monitor.sleep_until_a_worker_wakes(may_sleep);
         }
         let orphans = std::mem::take(&mut *lock(&shared.orphans));

@@ -111,7 +111,7 @@ fn ready_foreign(cx: &Context, job: Runnable) {
     let runtime = job.header().runtime();
     match cx.shared().filter(|shared| shared.id() == runtime) {
         Some(shared) => match cx.outbox() {
-            Some(outbox) => inject_all(shared, outbox.push(job, shared.clock.now())),
+            Some(outbox) => inject_all(shared, outbox.push(job)),
             None => inject(shared, job),
         },
         None => match shared::find(runtime) {
