@@ -323,6 +323,11 @@ impl Header {
         }
     }
 
+    /// The job had a short run in quarantine.
+    pub(crate) fn prove(&self) {
+        self.flags.fetch_or(flag::PROVEN, Ordering::Relaxed);
+    }
+
     /// The job had a long run. Returns whether it was proven before. Any thread.
     pub(crate) fn lose_record(&self) -> bool {
         self.flags.fetch_and(!flag::PROVEN, Ordering::Relaxed) & flag::PROVEN != 0

@@ -167,7 +167,9 @@ impl DetachedThreads {
             return;
         }
         for thread in &mut *threads {
-            if thread.run.activity == Activity::Compute {
+            // A run in quarantine that has not exceeded the bound may be short, and may hold a lock.
+            let is_long = thread.run.cause != Cause::Quarantined || thread.reported;
+            if thread.run.activity == Activity::Compute && is_long {
                 priority::lower(thread.number, self.normal);
                 thread.run.activity = Activity::ComputeLowered;
             }

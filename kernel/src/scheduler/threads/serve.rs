@@ -166,12 +166,13 @@ impl PoolService<'_> {
         while !self.shared.is_stopped()
             && let Some(job) = self.shared.quarantine.pop()
         {
+            let (ptr, since) = (job.ptr(), Instant::now());
             let run = DetachedRun {
                 // SAFETY: the runnable keeps the job alive.
-                job: unsafe { JobRef::new_for(job.ptr()) },
+                job: unsafe { JobRef::new_for(ptr) },
                 activity: Activity::Compute,
                 cause: Cause::Quarantined,
-                since: Instant::now(),
+                since,
             };
             let number = self.shared.thread_number();
             self.shared.detached.add(number, run);
@@ -185,6 +186,10 @@ impl PoolService<'_> {
                     Err(ServeEnd::Stopped) => Flow::End,
                     _ => Flow::Continue,
                 };
+            }
+            if self.in_quarantine.get() && since.elapsed() < self.shared.config.stuck_after / 2 {
+                // SAFETY: the list of detached threads keeps the job alive until the run is taken out of it below.
+                unsafe { ptr.header() }.prove();
             }
             if self.end_quarantined_run() == Flow::End {
                 return Flow::End;

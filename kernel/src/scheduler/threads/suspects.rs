@@ -6,11 +6,11 @@
 //! others. The first offender costs the others one bound, and the 599 cost them nothing.
 //!
 //! A *proven* job of a suspect kind still runs on a worker: its record shows short runs. The record is a sample, a bit
-//! in the header that a worker sets when the job is the first to run after a look and has run before. So a unit earns
-//! it by many short runs, and loses it by a long one. If proven jobs of a kind offend one after the other, the kind is
-//! *strict* for as long as it is suspect: then the record does not count.
+//! in the header that a worker sets when the job is the first to run after a look and has run before; a short run in
+//! quarantine sets it too. So a unit earns it by short runs, and loses it by a long one. If many proven jobs of a kind
+//! offend, the kind is *strict* for as long as it is suspect: then the record does not count.
 //!
-//! A kind becomes suspect when the monitor retakes a worker from one of its jobs, or sees several of its runs reach
+//! A kind becomes suspect when the monitor retakes a worker from one of its jobs, or sees several runs of one job reach
 //! half the bound within a second ("just below it, again and again"). It is cleared a second after its last offence.
 //!
 //! The monitor alone writes. A worker's loop copies the suspects at a look ([`KnownSuspects`]), and while there are
@@ -28,10 +28,12 @@ use crate::{
 
 /// A kind is suspect for this long after its last offence.
 const MEMORY: Duration = Duration::from_secs(1);
-/// So many long runs within [`MEMORY`] make a kind suspect.
+/// So many long runs of one job within [`MEMORY`] make its kind suspect.
 const LONG_RUNS: u32 = 4;
 /// So many proven jobs that offend make a kind strict.
-const PROVEN_OFFENDERS: u32 = 2;
+const PROVEN_OFFENDERS: u32 = 8;
+/// The most jobs of one kind whose long runs are counted.
+const COUNTED_JOBS: usize = 64;
 
 /// A spawn site and a type of future, as addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,9 +63,31 @@ struct Record {
     kind: JobKind,
     /// The last offence or long run.
     last: Instant,
-    long_runs: u32,
+    /// The jobs with long runs, as addresses, with their numbers since `counted_since`.
+    long_runs: Vec<(usize, u32)>,
+    counted_since: Instant,
     proven_offenders: u32,
     is_suspect: bool,
+}
+
+impl Record {
+    /// Counts a long run of `job`, and returns how many there were within [`MEMORY`].
+    fn count_long_run(&mut self, job: &Header, now: Instant) -> u32 {
+        if now.saturating_duration_since(self.counted_since) >= MEMORY {
+            self.long_runs.clear();
+            self.counted_since = now;
+        }
+        let address = std::ptr::from_ref(job).addr();
+        let mut counts = self.long_runs.iter_mut();
+        if let Some((_, count)) = counts.find(|(other, _)| *other == address) {
+            *count += 1;
+            return *count;
+        }
+        if self.long_runs.len() < COUNTED_JOBS {
+            self.long_runs.push((address, 1));
+        }
+        1
+    }
 }
 
 /// Whether a long run made its kind suspect.
@@ -103,8 +127,7 @@ impl Suspects {
     pub(crate) fn note_long_run(&self, job: &Header, now: Instant) -> LongRun {
         let mut answer = LongRun::Noted;
         self.change(job, now, |record| {
-            record.long_runs += 1;
-            if record.long_runs < LONG_RUNS {
+            if record.count_long_run(job, now) < LONG_RUNS {
                 return;
             }
             if !std::mem::replace(&mut record.is_suspect, true) {
@@ -125,7 +148,8 @@ impl Suspects {
             records.push(Record {
                 kind,
                 last: now,
-                long_runs: 0,
+                long_runs: Vec::new(),
+                counted_since: now,
                 proven_offenders: 0,
                 is_suspect: false,
             });
