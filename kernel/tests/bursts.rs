@@ -14,6 +14,7 @@ use std::{
         Arc, Condvar, Mutex,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
+    thread,
     time::{Duration, Instant},
 };
 
@@ -96,6 +97,84 @@ fn more_blockers_than_spare_threads_stop_no_other_kind() {
         gate.open();
         join_all(&runtime, jobs);
     }
+}
+
+/// The kind stays suspect while its jobs hold all threads that they may have, so that its next jobs hold none of those
+/// that are left for other kinds.
+#[test]
+fn later_jobs_of_a_kind_that_blocks_for_long_stop_no_other_kind() {
+    let _watch = watch();
+    let runtime = Runtime::builder()
+        .workers(1)
+        .spare_threads(16)
+        .build()
+        .unwrap();
+    let gate = Gate::default();
+    let mut bursts = vec![burst(&runtime, &gate, 40)];
+    until(|| gate.begun() >= 14);
+    for _ in 0..3 {
+        // Longer than a kind is remembered.
+        let pause = runtime.spawn(sleep(Duration::from_millis(1_100)));
+        runtime.block_on(pause).unwrap();
+        bursts.push(burst(&runtime, &gate, 1));
+        others_run(&runtime);
+    }
+    assert!(gate.begun() < 16, "{} have a thread", gate.begun());
+    gate.open();
+    for burst in bursts {
+        join_all(&runtime, burst);
+    }
+}
+
+/// While a kind is suspect, a job of another one that blocks is relieved before the bound. That is no offence: kinds
+/// that block for a short time do not keep each other suspect for ever.
+#[test]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the units block their threads, for a short time"
+)]
+fn short_blocks_beside_a_suspect_are_no_offence() {
+    let _watch = watch();
+    let runtime = Runtime::builder()
+        .workers(2)
+        .stuck_after(Duration::from_millis(200))
+        .build()
+        .unwrap();
+    let stop = Arc::new(AtomicBool::new(false));
+    // A macro, because each kind needs a type and a site of its own.
+    macro_rules! unit {
+        () => {{
+            let stop = stop.clone();
+            runtime.spawn(async move {
+                while !stop.load(Ordering::SeqCst) {
+                    sleep(Duration::from_millis(1)).await;
+                    thread::sleep(Duration::from_millis(5));
+                }
+            })
+        }};
+    }
+    let pause = |length| {
+        let pause = runtime.spawn(sleep(Duration::from_millis(length)));
+        runtime.block_on(pause).unwrap();
+    };
+    let gate = Gate::default();
+    let offender = burst(&runtime, &gate, 1);
+    until(|| runtime.metrics().detached > 0);
+    gate.open();
+    join_all(&runtime, offender);
+    // One after the other, so that there would always be one that is suspect.
+    let first = unit!();
+    pause(500);
+    let second = unit!();
+    let mut before = 0;
+    // Without the offender all is as it was: nobody is relieved any more.
+    while runtime.metrics().detached != before {
+        before = runtime.metrics().detached;
+        pause(1_500);
+    }
+    stop.store(true, Ordering::SeqCst);
+    runtime.block_on(first).unwrap();
+    runtime.block_on(second).unwrap();
 }
 
 #[test]

@@ -165,8 +165,8 @@ fn look_at_detached(shared: &Arc<Shared>) {
         let job = overdue.job.header();
         if overdue.cause == Cause::Quarantined {
             shared.counters.detached.fetch_add(1, Ordering::Relaxed);
-            shared.suspects.note_offence(job, now);
         }
+        note_offence(shared, &overdue.job, now);
         let name = JobName::of(job);
         match job.is_in_panic_hook() {
             true => report::panic_hook_runs(&name, overdue.held),
@@ -176,13 +176,23 @@ fn look_at_detached(shared: &Arc<Shared>) {
             }
         }
     }
+    if room_for_quarantine(shared) == 0 {
+        shared.suspects.prolong(now);
+    }
     shared.suspects.expire(now);
 }
 
-/// The most threads that may run quarantined jobs: an eighth of the spare threads is left for retaken workers.
-fn most_quarantined(shared: &Shared) -> usize {
-    let spare = shared.config.spare_threads;
-    spare - spare / 8
+/// The job's kind is suspect from now on, unless it is part of a fork, or no thread may be spared for a quarantine.
+fn note_offence(shared: &Shared, job: &JobRef, now: Instant) {
+    if !is_fork(shared, job) && shared.config.spare_threads > 0 {
+        shared.suspects.note_offence(job.header(), now);
+    }
+}
+
+/// How many more threads may run quarantined jobs: an eighth of the spare threads is left for retaken workers.
+fn room_for_quarantine(shared: &Shared) -> usize {
+    let left = shared.config.spare_threads / 8;
+    shared.pool.free(shared).saturating_sub(left)
 }
 
 /// Starts threads for the jobs that wait in quarantine.
@@ -196,7 +206,7 @@ fn start_for_quarantine(shared: &Arc<Shared>, round: &Round) {
         0 => round.quarantined.max(shared.workers.len()),
         busy => shared.workers.len() - busy,
     };
-    let room = most_quarantined(shared).saturating_sub(round.quarantined + starting);
+    let room = room_for_quarantine(shared);
     let starts = wanted.min(waiting).min(room).min(STARTS_PER_ROUND);
     let have_started = (0..starts).all(|_| serve::start_quarantine(shared));
     if room == 0 || !have_started {
@@ -396,8 +406,9 @@ fn revoke(shared: &Shared, worker: &Worker, watched: &Watched) -> Option<Lease> 
         false if shared.forks.is_forking(&job) => Activity::Fork,
         false => Activity::Compute,
     };
-    if !is_fork(shared, &job) && shared.config.spare_threads > 0 {
-        shared.suspects.note_offence(job.header(), Instant::now());
+    // One that was retaken early may be well below the bound: it offends if it exceeds that, see `look_at_detached`.
+    if watched.since.elapsed() >= shared.config.stuck_after {
+        note_offence(shared, &job, Instant::now());
     }
     let run = DetachedRun {
         job,

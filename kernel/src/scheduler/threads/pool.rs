@@ -130,9 +130,14 @@ impl ThreadPool {
 
     /// Whether a worker could go to a thread now, idle or new.
     pub(crate) fn has_spare_thread(&self, shared: &Shared) -> bool {
+        self.free(shared) > 0
+    }
+
+    /// How many threads could take a worker now, idle or new.
+    pub(super) fn free(&self, shared: &Shared) -> usize {
         let inner = lock(&self.inner);
         let idle = inner.spares.len() + inner.wanting.len();
-        idle > 0 || inner.threads < shared.most_threads()
+        idle + shared.most_threads().saturating_sub(inner.threads)
     }
 
     /// Counts a thread that is about to start, if there are fewer than `most`. Returns how many there are then.

@@ -10,8 +10,9 @@
 //! quarantine sets it too. So a unit earns it by short runs, and loses it by a long one. If many proven jobs of a kind
 //! offend, the kind is *strict* for as long as it is suspect: then the record does not count.
 //!
-//! A kind becomes suspect when the monitor retakes a worker from one of its jobs, or sees several runs of one job reach
-//! half the bound within a second ("just below it, again and again"). It is cleared a second after its last offence.
+//! A kind becomes suspect when the monitor sees one of its jobs exceed the bound, or several runs of one job reach half
+//! the bound within a second ("just below it, again and again"). It is cleared a second after its last offence, but not
+//! while no thread is free for the quarantine: its next offender would take a thread that is left for others.
 //!
 //! The monitor alone writes. A worker's loop copies the suspects at a look ([`KnownSuspects`]), and while there are
 //! none it tests one byte per job.
@@ -169,6 +170,14 @@ impl Suspects {
         if records.len() < before {
             self.publish(&records);
         }
+    }
+
+    /// For the kinds that are suspect, the time begins anew. Called by the monitor in each round in which no thread is
+    /// free for the quarantine.
+    pub(crate) fn prolong(&self, now: Instant) {
+        let mut records = lock(&self.records);
+        let suspects = records.iter_mut().filter(|record| record.is_suspect);
+        suspects.for_each(|record| record.last = now);
     }
 
     fn publish(&self, records: &[Record]) {
