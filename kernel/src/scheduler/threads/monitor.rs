@@ -3,10 +3,17 @@
 //!
 //! Steps of a round ([`observe`]), for each worker whose owner is in the same run of the same job as a round ago:
 //! 1. After 0.75 ms, if another worker sleeps ([`take_overdue`]): moves what is overdue (the next slot, the overflow
-//!    queue, due timers, reports of the reactor) to the injector, where the other worker finds it.
-//! 2. After `stuck_after`, if the thread really ran or was blocked that long, and did not just wait for a core
-//!    ([`retake`]): revokes the lease, hands the worker to a spare thread, and then reports the job, unless it
-//!    computes in a fork.
+//!    queue, some ready callbacks and due timers, reports of the reactor) to the injector, where the other finds it.
+//! 2. After half of `stuck_after` ([`note_long_run`]): notes the run for the [suspects](super::suspects).
+//! 3. After `stuck_after`, if the thread really ran or was blocked that long, and did not just wait for a core
+//!    ([`retake`]): revokes the lease and hands the worker to a spare thread. While kinds are suspect, a thread that is
+//!    blocked from one round to the next loses its worker at once, unless it is in a fork.
+//!
+//! Then, for all together:
+//! 4. empties the outboxes of the detached threads ([`super::outbox`]);
+//! 5. starts threads for the [quarantine](super::quarantine), and reports each job that exceeds `stuck_after` on a
+//!    detached thread, unless it computes in a fork ([`look_at_detached`]);
+//! 6. lowers the priority of detached threads if cores are short, and reports what is [held up](super::held_up).
 //!
 //! Retaking a worker, in order: [`revoke`] locks the core as a foreign thread, checks that the run word still names
 //! the stuck run, adds the thread to the detached ones, clears the run word, and moves to the next lease. Then
@@ -17,7 +24,8 @@
 //! stuck only if it has run (`/proc/…/schedstat`) for at least half of `stuck_after` since it was first seen in the
 //! run; otherwise it waits for a core. Where these files are missing, the wall clock decides.
 //!
-//! While every worker sleeps, so does the monitor. Rounds are shortest while one worker is busy and another sleeps.
+//! While every worker sleeps, so does the monitor, unless one of these steps is due soon ([`is_quiet`]). Rounds are
+//! shortest while one worker is busy and another sleeps, and while kinds are suspect.
 
 #![allow(unsafe_code)]
 
@@ -32,13 +40,13 @@ use crate::{
     biased_lock::Lease,
     job::{JobRef, foreign_call::ForeignCalls, runnable::Runnable},
     reactor,
-    report::{self, JobName, panic_message},
+    report::{self, JobName, NoSpareThread, panic_message},
     scheduler::{
         threads::{
             detached::{Activity, Cause, DetachedRun, Round},
             held_up,
             pool::Handoff,
-            serve,
+            quarantine, serve,
             suspects::LongRun,
             thread_times::ThreadTimes,
         },
@@ -173,12 +181,6 @@ fn look_at_detached(shared: &Arc<Shared>) {
     shared.suspects.expire(now);
 }
 
-/// The most threads that may run quarantined jobs: an eighth of the spare threads is left for retaken workers.
-fn most_quarantined(shared: &Shared) -> usize {
-    let spare = shared.config.spare_threads;
-    spare - spare / 8
-}
-
 /// Starts threads for the jobs that wait in quarantine.
 fn start_for_quarantine(shared: &Arc<Shared>, round: &Round) {
     let (waiting, starting) = (shared.quarantine.len(), shared.quarantine.starting());
@@ -190,11 +192,12 @@ fn start_for_quarantine(shared: &Arc<Shared>, round: &Round) {
         0 => round.quarantined.max(shared.workers.len()),
         busy => shared.workers.len() - busy,
     };
-    let room = most_quarantined(shared).saturating_sub(round.quarantined + starting);
+    let most = quarantine::most_threads(shared.config.spare_threads);
+    let room = most.saturating_sub(round.quarantined + starting);
     let starts = wanted.min(waiting).min(room).min(STARTS_PER_ROUND);
     let have_started = (0..starts).all(|_| serve::start_quarantine(shared));
     if room == 0 || !have_started {
-        serve::report_no_spare_thread(shared);
+        serve::report_no_spare_thread(shared, most, NoSpareThread::JobsWait);
     }
 }
 
@@ -205,6 +208,7 @@ fn is_quiet(shared: &Shared) -> bool {
         && shared.quarantine.len() == 0
         && !shared.detached.is_any_unreported()
         && !held_up::must_watch(shared)
+        && !shared.pool.has_outgoing()
 }
 
 fn pause(shared: &Shared) -> Duration {
@@ -336,7 +340,8 @@ fn note_long_run(shared: &Shared, worker: &Worker, watched: &mut Watched) {
     let noted = shared.suspects.note_long_run(job.header(), Instant::now());
     if noted == LongRun::NewSuspect {
         let bound = shared.config.stuck_after;
-        report::just_below(&JobName::of(job.header()), bound);
+        let is_moved = job.header().may_be_quarantined();
+        report::just_below(&JobName::of(job.header()), bound, is_moved);
     }
 }
 
@@ -354,7 +359,8 @@ fn running_job(worker: &Worker, running: RunWord) -> Option<JobRef> {
 fn retake(shared: &Arc<Shared>, worker: &Worker, watched: &mut Watched) {
     if !shared.pool.has_spare_thread(shared) {
         if !std::mem::replace(&mut watched.at_bound, true) {
-            serve::report_no_spare_thread(shared);
+            let bound = shared.config.spare_threads;
+            serve::report_no_spare_thread(shared, bound, NoSpareThread::WorkerIsStuck);
         }
         return;
     }

@@ -19,6 +19,12 @@ use crate::{
     sys::{AtomicUsize, Ordering},
 };
 
+/// How many of `spare` spare threads may run quarantined jobs. An eighth, but at least one, is left for workers that are
+/// retaken; a single one serves both.
+pub(super) fn most_threads(spare: usize) -> usize {
+    (spare - spare.div_ceil(8)).max(spare.min(1))
+}
+
 /// The jobs that wait for a thread of the quarantine.
 pub(crate) struct Quarantine {
     queue: Injector<Header>,
@@ -69,5 +75,16 @@ impl Quarantine {
         let job = JobPtr::from_raw(std::ptr::NonNull::new(job).expect("a queued job"));
         // SAFETY: the queue held the job's right to run.
         Some(unsafe { Runnable::new(job) })
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::most_threads;
+
+    #[test]
+    fn a_spare_thread_is_left_for_workers_and_one_runs_quarantined_jobs() {
+        let most = [0, 1, 2, 7, 8, 9, 512].map(most_threads);
+        assert_eq!(most, [0, 1, 1, 6, 7, 7, 448]);
     }
 }

@@ -11,7 +11,12 @@
 //! *strict* for as long as it is suspect: then the record does not count.
 //!
 //! A kind becomes suspect when the monitor retakes a worker from one of its jobs, or sees several of its runs reach
-//! half the bound within a second ("just below it, again and again"). It is cleared a second after its last offence.
+//! half the bound, each within a second of the one before ("just below it, again and again"). It is cleared a second
+//! after its last offence or long run.
+//!
+//! Only jobs that [may be quarantined](Header::may_be_quarantined) are kept from the workers. A callback, a local job
+//! or a job with a suspended stack stays where it is; but it makes its kind suspect too, so that the monitor takes
+//! blocked threads for stuck sooner.
 //!
 //! The monitor alone writes. A worker's loop copies the suspects at a look ([`KnownSuspects`]), and while there are
 //! none it tests one byte per job.
@@ -194,7 +199,7 @@ impl KnownSuspects {
     /// Whether `job` must not run on a worker at present. Only the holder of its runnable.
     #[cold]
     pub(crate) fn includes(&self, job: &Header) -> bool {
-        if !job.runs_anywhere() || job.has_own_stack() || job.serves_many() {
+        if !job.may_be_quarantined() {
             return false;
         }
         let kind = JobKind::of(job);
