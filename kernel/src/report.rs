@@ -67,13 +67,17 @@ pub(crate) fn holds_up(named: &JobName, held: Duration, held_up: &str) {
     });
 }
 
-/// Runs of a job, or of its kind, reached half of `bound` again and again, without exceeding it.
-pub(crate) fn just_below(named: &JobName, bound: Duration) {
+/// Runs of a job, or of its kind, reached half of `bound` again and again, without exceeding it. `is_moved`: jobs of
+/// this kind now run in quarantine.
+pub(crate) fn just_below(named: &JobName, bound: Duration, is_moved: bool) {
     of_job(ReportKind::JustBelow, named, || {
+        let moved = match is_moved {
+            true => "it now runs on threads of its own, so that it delays no other job",
+            false => "each time it delays others on its thread",
+        };
         format!(
-            "{named} holds its thread for more than half of {bound:.1?} again and again; it now runs on threads of \
-             its own, so that it delays no other job. Wrap blocking calls in weald::blocking, or let long \
-             computations yield."
+            "{named} holds its thread for more than half of {bound:.1?} again and again; {moved}. Wrap blocking calls \
+             in weald::blocking, or let long computations yield."
         )
     });
 }
@@ -98,12 +102,27 @@ pub(crate) fn long_mailbox(named: &JobName, messages: usize, mark: usize) {
     });
 }
 
-/// All spare threads are in use: names the jobs that hold a thread.
-pub(crate) fn no_spare_thread(bound: usize, stuck: &[JobName]) {
+/// What the lack of a spare thread means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NoSpareThread {
+    WorkerIsStuck,
+    /// Jobs of suspect kinds wait; the workers go on.
+    JobsWait,
+}
+
+/// All spare threads, or all for jobs of suspect kinds, are in use: names the jobs that hold a thread.
+pub(crate) fn no_spare_thread(bound: usize, so: NoSpareThread, stuck: &[JobName]) {
     of_program(ReportKind::NoSpareThread { bound }, || {
+        let so = match so {
+            NoSpareThread::WorkerIsStuck => "are in use, so a stuck worker stays stuck",
+            NoSpareThread::JobsWait => {
+                "that may run jobs of kinds that block are in use, so further jobs of these kinds wait, and all others \
+                 run on"
+            }
+        };
         format!(
-            "all {bound} spare threads are in use, so a stuck worker stays stuck; the {} jobs that hold threads: {}. \
-             Raise Builder::spare_threads, or block less.",
+            "all {bound} spare threads {so}; the {} jobs that hold threads: {}. Raise Builder::spare_threads, or block \
+             less.",
             stuck.len(),
             names(stuck, 10),
         )

@@ -18,9 +18,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use reports::{collect_reports, reports};
+use reports::{collect_reports, flushed, reports};
 use tools::{Latch, runtime, until, watch};
-use weald_kernel::{JoinHandle, Runtime, Spawn, Wait, sleep, spawn, yield_now};
+use weald_kernel::{JoinHandle, Runtime, Spawn, Wait, block_in_place, sleep, spawn, yield_now};
 
 /// Blocks threads until it is opened.
 #[derive(Clone, Default)]
@@ -81,6 +81,7 @@ fn others_run(runtime: &Runtime) {
 
 #[test]
 fn more_blockers_than_spare_threads_stop_no_other_kind() {
+    collect_reports();
     for workers in [1, 2] {
         let _watch = watch();
         let runtime = Runtime::builder()
@@ -94,6 +95,8 @@ fn more_blockers_than_spare_threads_stop_no_other_kind() {
         until(|| gate.begun() >= 7);
         others_run(&runtime);
         assert!(gate.begun() < 10, "{} have a thread", gate.begun());
+        let wait = "further jobs of these kinds wait";
+        until(|| !reports("weald::monitor", wait).is_empty());
         gate.open();
         join_all(&runtime, jobs);
     }
@@ -271,6 +274,50 @@ fn a_job_that_stays_just_below_the_bound_is_named() {
     runtime.block_on(job).unwrap();
 }
 
+/// In quarantine, where the job owns no worker that it could hand off, an announced block counts as one, and is no
+/// offence.
+#[test]
+fn a_job_in_quarantine_that_announces_its_block_is_not_reported() {
+    let _watch = watch();
+    collect_reports();
+    let runtime = Runtime::builder()
+        .workers(1)
+        .spare_threads(128)
+        .build()
+        .unwrap();
+    let (offends, announces) = (Gate::default(), Gate::default());
+    let unit = |name: &'static str| {
+        let (offends, announces) = (offends.clone(), announces.clone());
+        runtime.block_on(async {
+            Spawn::new().name(name).spawn(async move {
+                match name {
+                    "offends" => offends.block(),
+                    _ => block_in_place(|| announces.block()),
+                }
+            })
+        })
+    };
+    let mut jobs = vec![unit("offends")];
+    until(|| runtime.metrics().detached == 1);
+    jobs.extend((0..20).map(|_| unit("announces")));
+    until(|| announces.begun() == 20);
+    // Those that exceed the bound now are reported no later than this one, which began after them.
+    let last = runtime.spawn({
+        let offends = offends.clone();
+        async move { offends.block() }
+    });
+    until(|| runtime.metrics().detached >= 2);
+    flushed();
+    assert_eq!(reports("weald::monitor", "`announces`").len(), 0);
+    assert_eq!(runtime.metrics().announced, 20);
+    offends.open();
+    announces.open();
+    jobs.push(last);
+    for job in jobs {
+        runtime.block_on(job).unwrap();
+    }
+}
+
 #[test]
 fn a_job_of_the_burst_waits_with_its_stack_and_is_cancelled() {
     let _watch = watch();
@@ -353,4 +400,23 @@ fn every_wake_of_a_detached_job_arrives() {
     }
     stop.store(true, Ordering::SeqCst);
     runtime.block_on(sender).unwrap();
+}
+
+#[test]
+fn cancelled_jobs_that_wait_for_a_thread_end_before_one_is_free() {
+    let _watch = watch();
+    let runtime = Runtime::builder()
+        .workers(2)
+        .spare_threads(8)
+        .build()
+        .unwrap();
+    let gate = Gate::default();
+    let jobs = burst(&runtime, &gate, 100);
+    until(|| gate.begun() >= 6);
+    jobs.iter().for_each(JoinHandle::cancel);
+    until(|| jobs.iter().filter(|job| job.is_finished()).count() >= 90);
+    gate.open();
+    for job in jobs {
+        let _ended = runtime.block_on(job);
+    }
 }

@@ -182,10 +182,10 @@ fn workers_together_never_exceed_the_limit_and_leak_nothing_from_it() {
                             counted.fetch_sub(1, Ordering::SeqCst);
                         };
                         // Counted after the spawn, so the body may have uncounted itself before: then the count wraps,
-                        // for each of the spawners.
+                        // by one for each of the four spawners.
                         if let Ok((job, _)) = Spawn::new().spawn_with_mailbox(body) {
                             let now = live.fetch_add(1, Ordering::SeqCst);
-                            assert!(now.wrapping_add(4) < 10_000);
+                            assert!(now.wrapping_add(4) < 10_000, "{now}");
                             spawned += 1;
                             if round % 5 == 0 {
                                 job.cancel();

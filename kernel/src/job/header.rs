@@ -308,6 +308,12 @@ impl Header {
         self.place() & place::SERVES_MANY != 0
     }
 
+    /// Whether the job may run on a thread without a worker while its kind is suspect: any worker may run it, it has no
+    /// stack of its own, and it runs one unit's code. A moment old, unless the caller holds the runnable.
+    pub(crate) fn may_be_quarantined(&self) -> bool {
+        self.runs_anywhere() && !self.has_own_stack() && !self.serves_many()
+    }
+
     /// Whether the job's record shows short runs.
     pub(crate) fn is_proven(&self) -> bool {
         self.flags.load(Ordering::Relaxed) & flag::PROVEN != 0

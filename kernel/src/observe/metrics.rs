@@ -30,7 +30,7 @@ pub struct Metrics {
     pub ended: u64,
     /// Polls of jobs since the start.
     pub polls: u64,
-    /// Runnable jobs (in rings, overflow queues, next slots and the injector), and ready callbacks.
+    /// Runnable jobs (in rings, overflow queues, next slots, the injector and the quarantine), and ready callbacks.
     pub runnable: usize,
     /// Jobs that are held up: runnable, but pinned to an OS thread that another job holds, by blocking or computing.
     /// [`Runtime::waits`](crate::Runtime::waits) names them. They are not among `runnable`.

@@ -8,7 +8,10 @@
 //! workers, it lowers the priority of the detached ones that compute ([`priority`]). A thread in a fork counts, but
 //! keeps its priority: no more of these compute than there are workers, and they wait for each other.
 
-use std::time::{Duration, Instant};
+use std::{
+    collections::HashMap,
+    time::{Duration, Instant},
+};
 
 use crate::{
     job::JobRef,
@@ -119,6 +122,19 @@ impl DetachedThreads {
         });
     }
 
+    /// The job of the detached thread with this number announces that it blocks, or waits with its thread: it is not
+    /// reported from then on. False if it was announced or reported before.
+    pub(crate) fn announce(&self, number: u32) -> bool {
+        let mut threads = lock(&self.threads);
+        let found = threads.iter_mut().find(|thread| thread.number == number);
+        let Some(thread) = found.filter(|thread| !thread.reported) else {
+            return false;
+        };
+        thread.reported = true;
+        thread.run.activity = Activity::Block;
+        true
+    }
+
     /// The calling thread, which has this number, has ended its poll. False if its priority was lowered and the system
     /// does not allow to raise it.
     pub(crate) fn end(&self, number: u32) -> bool {
@@ -136,14 +152,13 @@ impl DetachedThreads {
             sampled.map(|thread| thread.number).collect()
         };
         // Read without the lock: a thread takes it when its poll ends.
-        let times: Vec<(u32, Option<ThreadTimes>)> = numbers
+        let times: HashMap<u32, ThreadTimes> = numbers
             .into_iter()
-            .map(|number| (number, ThreadTimes::of(number)))
+            .filter_map(|number| Some((number, ThreadTimes::of(number)?)))
             .collect();
         let mut round = Round::default();
         for thread in &mut *lock(&self.threads) {
-            let now = times.iter().find(|(number, _)| *number == thread.number);
-            thread.look(now.and_then(|(_, times)| *times), bound, &mut round);
+            thread.look(times.get(&thread.number).copied(), bound, &mut round);
         }
         round
     }

@@ -3,10 +3,17 @@
 //!
 //! Steps of a round ([`observe`]), for each worker whose owner is in the same run of the same job as a round ago:
 //! 1. After 0.75 ms, if another worker sleeps ([`take_overdue`]): moves what is overdue (the next slot, the overflow
-//!    queue, due timers, reports of the reactor) to the injector, where the other worker finds it.
-//! 2. After `stuck_after`, if the thread really ran or was blocked that long, and did not just wait for a core
-//!    ([`retake`]): revokes the lease, hands the worker to a spare thread, and then reports the job, unless it
-//!    computes in a fork.
+//!    queue, some ready callbacks and due timers, reports of the reactor) to the injector, where the other finds it.
+//! 2. After half of `stuck_after` ([`note_long_run`]): notes the run for the [suspects](super::suspects).
+//! 3. After `stuck_after`, if the thread really ran or was blocked that long, and did not just wait for a core
+//!    ([`retake`]): revokes the lease and hands the worker to a spare thread. While kinds are suspect, a thread that is
+//!    blocked from one round to the next loses its worker at once, unless it is in a fork.
+//!
+//! Then, for all together:
+//! 4. empties the outboxes of the detached threads ([`super::outbox`]);
+//! 5. starts threads for the [quarantine](super::quarantine), and reports each job that exceeds `stuck_after` on a
+//!    detached thread, unless it computes in a fork ([`look_at_detached`]);
+//! 6. lowers the priority of detached threads if cores are short, and reports what is [held up](super::held_up).
 //!
 //! Retaking a worker, in order: [`revoke`] locks the core as a foreign thread, checks that the run word still names
 //! the stuck run, adds the thread to the detached ones, clears the run word, and moves to the next lease. Then
@@ -17,7 +24,8 @@
 //! stuck only if it has run (`/proc/…/schedstat`) for at least half of `stuck_after` since it was first seen in the
 //! run; otherwise it waits for a core. Where these files are missing, the wall clock decides.
 //!
-//! While every worker sleeps, so does the monitor. Rounds are shortest while one worker is busy and another sleeps.
+//! While every worker sleeps, so does the monitor, unless one of these steps is due soon ([`is_quiet`]). Rounds are
+//! shortest while one worker is busy and another sleeps, and while kinds are suspect.
 
 #![allow(unsafe_code)]
 
@@ -32,13 +40,13 @@ use crate::{
     biased_lock::Lease,
     job::{JobRef, foreign_call::ForeignCalls, runnable::Runnable},
     reactor,
-    report::{self, JobName, panic_message},
+    report::{self, JobName, NoSpareThread, panic_message},
     scheduler::{
         threads::{
             detached::{Activity, Cause, DetachedRun, Round},
             held_up,
             pool::Handoff,
-            serve,
+            quarantine, serve,
             suspects::LongRun,
             thread_times::ThreadTimes,
         },
@@ -129,13 +137,7 @@ fn watch(shared: &Arc<Shared>, when_quiet: &mut WhenQuiet) {
         };
         if quiet > QUIET_ROUNDS {
             when_quiet(shared);
-            let may_sleep = || {
-                // Begins a round of the outboxes, whose next wake wakes a worker, and by it this thread.
-                let woken = shared.pool.take_outboxes();
-                let has_woken = woken.len() > 0;
-                ready::inject_all(shared, woken);
-                !has_woken && is_quiet(shared) && !shared.is_stopped()
-            };
+            let may_sleep = || is_quiet(shared) && !shared.is_stopped();
             shared.monitor.sleep_until_a_worker_wakes(may_sleep);
         }
         let orphans = std::mem::take(&mut *lock(&shared.orphans));
@@ -189,9 +191,10 @@ fn note_offence(shared: &Shared, job: &JobRef, now: Instant) {
     }
 }
 
-/// How many more threads may run quarantined jobs: an eighth of the spare threads is left for retaken workers.
+/// How many more threads may run quarantined jobs: some threads are left for retaken workers.
 fn room_for_quarantine(shared: &Shared) -> usize {
-    let left = shared.config.spare_threads / 8;
+    let spare = shared.config.spare_threads;
+    let left = spare - quarantine::most_threads(spare);
     shared.pool.free(shared).saturating_sub(left)
 }
 
@@ -206,11 +209,15 @@ fn start_for_quarantine(shared: &Arc<Shared>, round: &Round) {
         0 => round.quarantined.max(shared.workers.len()),
         busy => shared.workers.len() - busy,
     };
+    let most = quarantine::most_threads(shared.config.spare_threads);
     let room = room_for_quarantine(shared);
+    if room == 0 {
+        ready::inject_all(shared, shared.quarantine.take_cancelled());
+    }
     let starts = wanted.min(waiting).min(room).min(STARTS_PER_ROUND);
     let have_started = (0..starts).all(|_| serve::start_quarantine(shared));
     if room == 0 || !have_started {
-        serve::report_no_spare_thread(shared);
+        serve::report_no_spare_thread(shared, most, NoSpareThread::JobsWait);
     }
 }
 
@@ -221,6 +228,7 @@ fn is_quiet(shared: &Shared) -> bool {
         && shared.quarantine.len() == 0
         && !shared.detached.is_any_unreported()
         && !held_up::must_watch(shared)
+        && !shared.pool.has_outgoing()
 }
 
 fn pause(shared: &Shared) -> Duration {
@@ -352,7 +360,8 @@ fn note_long_run(shared: &Shared, worker: &Worker, watched: &mut Watched) {
     let noted = shared.suspects.note_long_run(job.header(), Instant::now());
     if noted == LongRun::NewSuspect {
         let bound = shared.config.stuck_after;
-        report::just_below(&JobName::of(job.header()), bound);
+        let is_moved = job.header().may_be_quarantined();
+        report::just_below(&JobName::of(job.header()), bound, is_moved);
     }
 }
 
@@ -370,7 +379,8 @@ fn running_job(worker: &Worker, running: RunWord) -> Option<JobRef> {
 fn retake(shared: &Arc<Shared>, worker: &Worker, watched: &mut Watched) {
     if !shared.pool.has_spare_thread(shared) {
         if !std::mem::replace(&mut watched.at_bound, true) {
-            serve::report_no_spare_thread(shared);
+            let bound = shared.config.spare_threads;
+            serve::report_no_spare_thread(shared, bound, NoSpareThread::WorkerIsStuck);
         }
         return;
     }

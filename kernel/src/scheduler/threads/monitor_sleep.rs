@@ -31,6 +31,13 @@ impl MonitorSleep {
         }
     }
 
+    /// Called by a thread whose outbox has just begun to gather: the monitor empties it.
+    pub(crate) fn outbox_begun(&self) {
+        // Pairs with the fence in `sleep_until_a_worker_wakes`: the outbox was filled before this load.
+        fence(Ordering::SeqCst);
+        self.worker_woke();
+    }
+
     /// The monitor's thread, which has just started.
     pub(crate) fn begin(&self, thread: Thread) {
         *lock(&self.thread) = Some(thread);

@@ -170,6 +170,12 @@ impl ThreadPool {
         batch
     }
 
+    /// Whether something has gathered in an outbox. Any thread.
+    pub(super) fn has_outgoing(&self) -> bool {
+        let inner = lock(&self.inner);
+        inner.members.iter().any(|member| !member.outbox.is_empty())
+    }
+
     /// The pinned queues of all threads, by the system's number of the thread.
     pub(super) fn pinned_queues(&self) -> HashMap<u32, Arc<PinnedQueue>> {
         let inner = lock(&self.inner);

@@ -19,6 +19,15 @@ use crate::{
     sys::{AtomicUsize, Ordering},
 };
 
+/// How many of `spare` spare threads may run quarantined jobs. An eighth, but at least one, is left for workers that are
+/// retaken; a single one serves both.
+pub(super) fn most_threads(spare: usize) -> usize {
+    (spare - spare.div_ceil(8)).max(spare.min(1))
+}
+
+/// How many jobs a round looks at for cancelled ones.
+const LOOKED_AT: usize = 64;
+
 /// The jobs that wait for a thread of the quarantine.
 pub(crate) struct Quarantine {
     queue: Injector<Header>,
@@ -63,11 +72,45 @@ impl Quarantine {
         self.queue.push(batch);
     }
 
+    /// Takes the cancelled jobs among the first ones, which end on a worker; the others go behind. So each job is looked
+    /// at in turn. Called by the monitor while there is no thread for them.
+    pub(crate) fn take_cancelled(&self) -> JobBatch<Header> {
+        let (mut cancelled, mut others) = (JobBatch::new(), JobBatch::new());
+        let mut first = self.queue.pop(LOOKED_AT);
+        while let Some(job) = first.pop() {
+            // SAFETY: the queue held the job's right to run, which keeps it alive.
+            let header = unsafe { &*job };
+            let batch = match header.state.is_cancelled() {
+                true => {
+                    // So that a worker does not send it back.
+                    header.prove();
+                    &mut cancelled
+                }
+                false => &mut others,
+            };
+            // SAFETY: the right to run goes into the batch.
+            unsafe { batch.push(job) };
+        }
+        self.queue.push(others);
+        cancelled
+    }
+
     /// Takes the job that waits longest. Any thread.
     pub(crate) fn pop(&self) -> Option<Runnable> {
         let job = self.queue.pop(1).pop()?;
         let job = JobPtr::from_raw(std::ptr::NonNull::new(job).expect("a queued job"));
         // SAFETY: the queue held the job's right to run.
         Some(unsafe { Runnable::new(job) })
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::most_threads;
+
+    #[test]
+    fn a_spare_thread_is_left_for_workers_and_one_runs_quarantined_jobs() {
+        let most = [0, 1, 2, 7, 8, 9, 512].map(most_threads);
+        assert_eq!(most, [0, 1, 1, 6, 7, 7, 448]);
     }
 }

@@ -15,7 +15,8 @@ use std::{
 use crate::{
     biased_lock::Lease,
     job::JobRef,
-    memory, report,
+    memory,
+    report::{self, NoSpareThread},
     scheduler::{
         stackful::{
             pinned::PinnedQueue,
@@ -351,9 +352,10 @@ fn await_promised(member: &PoolThread) {
     }
 }
 
-/// All spare threads are in use: reports which jobs hold a thread. Once, until a handoff succeeds again.
-pub(crate) fn report_no_spare_thread(shared: &Shared) {
+/// All spare threads, or all `bound` for the quarantine, are in use: reports which jobs hold a thread. Once, until a
+/// handoff succeeds again.
+pub(crate) fn report_no_spare_thread(shared: &Shared, bound: usize, so: NoSpareThread) {
     if !shared.at_bound.swap(true, Ordering::Relaxed) {
-        report::no_spare_thread(shared.config.spare_threads, &shared.detached.jobs());
+        report::no_spare_thread(bound, so, &shared.detached.jobs());
     }
 }

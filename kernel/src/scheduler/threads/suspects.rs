@@ -11,8 +11,13 @@
 //! offend, the kind is *strict* for as long as it is suspect: then the record does not count.
 //!
 //! A kind becomes suspect when the monitor sees one of its jobs exceed the bound, or several runs of one job reach half
-//! the bound within a second ("just below it, again and again"). It is cleared a second after its last offence, but not
-//! while no thread is free for the quarantine: its next offender would take a thread that is left for others.
+//! the bound within a second ("just below it, again and again"). It is cleared a second after its last offence or long
+//! run, but not while no thread is free for the quarantine: its next offender would take a thread that is left for
+//! others.
+//!
+//! Only jobs that [may be quarantined](Header::may_be_quarantined) are kept from the workers. A callback, a local job
+//! or a job with a suspended stack stays where it is; but it makes its kind suspect too, so that the monitor takes
+//! blocked threads for stuck sooner.
 //!
 //! The monitor alone writes. A worker's loop copies the suspects at a look ([`KnownSuspects`]), and while there are
 //! none it tests one byte per job.
@@ -227,12 +232,14 @@ impl KnownSuspects {
     /// Whether `job` must not run on a worker at present. Only the holder of its runnable.
     #[cold]
     pub(crate) fn includes(&self, job: &Header) -> bool {
-        if !job.runs_anywhere() || job.has_own_stack() || job.serves_many() {
+        if !job.may_be_quarantined() {
             return false;
         }
         let kind = JobKind::of(job);
         let suspects = self.suspects.borrow();
         let suspect = suspects.iter().find(|suspect| suspect.kind == kind);
-        suspect.is_some_and(|suspect| suspect.is_strict || !job.is_proven())
+        // A cancelled job that left the quarantine was given a record: see `Quarantine::take_cancelled`.
+        let is_strict = |suspect: &Suspect| suspect.is_strict && !job.state.is_cancelled();
+        suspect.is_some_and(|suspect| is_strict(suspect) || !job.is_proven())
     }
 }

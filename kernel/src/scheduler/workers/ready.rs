@@ -23,10 +23,16 @@ use crate::{
     biased_lock::OwnerGuard,
     job::{Header, JobPtr, foreign_call::ForeignCalls, runnable::Runnable},
     queue::injector::JobBatch,
-    scheduler::workers::{
-        context::{self, Context},
-        shared::{self, Shared},
-        worker_core::{Behind, WorkerCore},
+    scheduler::{
+        threads::{
+            outbox::{Outbox, Outgoing},
+            pool::is_in_pool_of,
+        },
+        workers::{
+            context::{self, Context},
+            shared::{self, Shared},
+            worker_core::{Behind, WorkerCore},
+        },
     },
     timer::entry_queue::EntryQueue,
 };
@@ -110,8 +116,9 @@ fn ready_foreign(cx: &Context, job: Runnable) {
     }
     let runtime = job.header().runtime();
     match cx.shared().filter(|shared| shared.id() == runtime) {
-        Some(shared) => match cx.outbox() {
-            Some(outbox) => inject_all(shared, outbox.push(job)),
+        // A thread of another runtime's pool, which visits this one, has an outbox for the other.
+        Some(shared) => match cx.outbox().filter(|_| is_in_pool_of(runtime)) {
+            Some(outbox) => gather(shared, outbox, job),
             None => inject(shared, job),
         },
         None => match shared::find(runtime) {
@@ -119,6 +126,15 @@ fn ready_foreign(cx: &Context, job: Runnable) {
             // The runtime is gone, so the job will never run: dropping the runnable cancels it.
             None => drop(job),
         },
+    }
+}
+
+/// Leaves a job to the outbox of the calling thread.
+fn gather(shared: &Shared, outbox: &Outbox, job: Runnable) {
+    match outbox.push(job) {
+        Outgoing::Due(batch) => inject_all(shared, batch),
+        Outgoing::First => shared.monitor.outbox_begun(),
+        Outgoing::Gathered => {}
     }
 }
 

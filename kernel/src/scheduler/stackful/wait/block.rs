@@ -15,7 +15,7 @@ use weald_sync::hooks::Parker;
 use crate::{
     FEATURES,
     job::JobRef,
-    report::{self, JobName},
+    report::{self, JobName, NoSpareThread},
     scheduler::{
         stackful::{
             pinned::PinnedQueue,
@@ -58,12 +58,8 @@ pub fn block_in_place<R>(f: impl FnOnce() -> R) -> R {
 /// Hands the worker of the calling thread, which runs `job`, to a spare thread, if the thread still owns it.
 fn hand_off_worker(job: JobRef) {
     context::with(|cx| {
-        let worker = cx.worker();
-        if let (None, Some(shared), Some(outbox)) = (worker, cx.shared(), cx.outbox()) {
-            ready::inject_all(shared, outbox.take());
-        }
-        let Some((worker, lease)) = worker else {
-            return;
+        let Some((worker, lease)) = cx.worker() else {
+            return announce_detached(cx);
         };
         let Some(shared) = cx
             .shared()
@@ -76,7 +72,8 @@ fn hand_off_worker(job: JobRef) {
             return;
         }
         if !shared.pool.has_spare_thread(&shared) {
-            serve::report_no_spare_thread(&shared);
+            let bound = shared.config.spare_threads;
+            serve::report_no_spare_thread(&shared, bound, NoSpareThread::WorkerIsStuck);
             return;
         }
         let handoff = serve::renew_lease(&shared, worker.index, lease);
@@ -92,6 +89,18 @@ fn hand_off_worker(job: JobRef) {
         shared.counters.announced.fetch_add(1, Ordering::Relaxed);
         hand_off_or_orphan(&shared, handoff);
     });
+}
+
+/// For a thread that is detached already, or serves no worker for another reason.
+fn announce_detached(cx: &context::Context) {
+    if let (Some(shared), Some(outbox)) = (cx.shared(), cx.outbox()) {
+        ready::inject_all(shared, outbox.take());
+        let is_new = shared.detached.announce(shared.thread_number());
+        shared
+            .counters
+            .announced
+            .fetch_add(u64::from(is_new), Ordering::Relaxed);
+    }
 }
 
 fn hand_off_or_orphan(shared: &Arc<Shared>, handoff: Handoff) {
