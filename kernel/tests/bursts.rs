@@ -143,22 +143,26 @@ fn short_blocks_beside_a_suspect_are_no_offence() {
         .stuck_after(Duration::from_millis(200))
         .build()
         .unwrap();
-    let stop = Arc::new(AtomicBool::new(false));
+    let (stop, runs) = (
+        Arc::new(AtomicBool::new(false)),
+        Arc::new(AtomicUsize::new(0)),
+    );
     // A macro, because each kind needs a type and a site of its own.
     macro_rules! unit {
         () => {{
-            let stop = stop.clone();
+            let (stop, runs) = (stop.clone(), runs.clone());
             runtime.spawn(async move {
                 while !stop.load(Ordering::SeqCst) {
                     sleep(Duration::from_millis(1)).await;
                     thread::sleep(Duration::from_millis(5));
+                    runs.fetch_add(1, Ordering::SeqCst);
                 }
             })
         }};
     }
-    let pause = |length| {
-        let pause = runtime.spawn(sleep(Duration::from_millis(length)));
-        runtime.block_on(pause).unwrap();
+    let blocks = |count| {
+        let before = runs.load(Ordering::SeqCst);
+        until(|| runs.load(Ordering::SeqCst) >= before + count);
     };
     let gate = Gate::default();
     let offender = burst(&runtime, &gate, 1);
@@ -167,13 +171,14 @@ fn short_blocks_beside_a_suspect_are_no_offence() {
     join_all(&runtime, offender);
     // One after the other, so that there would always be one that is suspect.
     let first = unit!();
-    pause(500);
+    blocks(80);
     let second = unit!();
     let mut before = 0;
     // Without the offender all is as it was: nobody is relieved any more.
     while runtime.metrics().detached != before {
         before = runtime.metrics().detached;
-        pause(1_500);
+        // They take longer than a kind stays suspect.
+        blocks(600);
     }
     stop.store(true, Ordering::SeqCst);
     runtime.block_on(first).unwrap();

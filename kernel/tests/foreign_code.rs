@@ -219,7 +219,7 @@ fn a_payload_whose_destructor_panics_harms_nobody_who_joins_drops_or_detaches() 
         let joined: Result<(), JoinError> = runtime.block_on(explode());
         assert!(joined.as_ref().unwrap_err().is_panic());
         drop(joined);
-        // Who drops the handle of a job that has panicked, and who detaches it.
+        // Dropping the handle of a job that has panicked, and detaching it.
         let (dropped, detached) = (explode(), explode());
         until(|| dropped.is_finished() && detached.is_finished());
         drop(dropped);

@@ -3,8 +3,8 @@
 //! There is one for the whole program. It starts with the first runtime, so that it exists when the system later
 //! refuses threads, and it never ends: runtimes come and go, and a count of what was left out comes out up to a second
 //! after the last report. A subscriber that panics loses the report that it was given; one that blocks delays the
-//! others, until the queue is full and they are counted instead. Nobody else waits for it, but for [`flush`], and
-//! that for [`FLUSH`] at most.
+//! others, until the queue is full and they are counted instead. Only [`flush`] waits for it,
+//! for [`FLUSH`] at most.
 //!
 //! Any thread may make reports. The lock of the queue is held for a few instructions, never while user code runs.
 

@@ -106,7 +106,7 @@ pub(crate) enum CallEnd {
     NeverRan,
 }
 
-/// Who waits for a closure, for reports.
+/// The caller that waits for a closure, for reports.
 pub(crate) enum Caller {
     /// A job, whose stack stays suspended until the closure is gone.
     Job(JobRef),
