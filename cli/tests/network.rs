@@ -53,17 +53,19 @@ fn fewer_requests_than_connections_are_enough() {
 
 #[test]
 fn quiet_connections_are_measured() {
-    let words = [
-        "idle-connections",
-        "connections=200",
-        "rest_ms=0",
-        "workers=2",
-    ];
-    let found = metrics(&words);
-    assert_eq!(found.len(), 1);
-    assert_eq!(found[0].0, "bytes_per_connection");
-    // The server has answered each connection, so each takes some memory.
-    assert!(found[0].1 > 100.0, "{found:?}");
+    for asked in [&[][..], &["asked=in-turn"], &["asked=at-once"]] {
+        let words = [
+            "idle-connections",
+            "connections=200",
+            "rest_ms=0",
+            "workers=2",
+        ];
+        let found = metrics(&[&words[..], asked].concat());
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].0, "bytes_per_connection");
+        // The server has answered each connection, so each takes some memory.
+        assert!(found[0].1 > 100.0, "{found:?}");
+    }
 }
 
 #[test]

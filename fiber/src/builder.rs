@@ -73,9 +73,8 @@ impl Builder {
         self
     }
 
-    /// The size of the stack in bytes, rounded up to a power of two. Less than 16 KiB counts as 16 KiB; more than
-    /// 1 GiB counts as 1 GiB, without an error. The size is address space: the stack takes memory page by page as
-    /// it grows. The lowest page is a guard: an overflow ends the program with a message that names the thread.
+    /// The size of the stack in bytes, rounded up to a power of two. Less than 16 KiB counts as 16 KiB; with more than
+    /// 1 GiB, no thread is started. The size is address space: the stack takes memory page by page as it grows. The lowest page is a guard: an overflow ends the program with a message that names the thread.
     pub fn stack_size(mut self, bytes: usize) -> Builder {
         self.stack = bytes;
         self
@@ -84,7 +83,9 @@ impl Builder {
     /// Starts a thread.
     ///
     /// # Errors
-    /// If the runtime is shutting down, or the system has no room for another stack's guard.
+    /// If the runtime is shutting down, or no stack can be had ([`SpawnError::NoStack`]): the size is beyond 1 GiB, or
+    /// the system refuses address space, or a further guard page. Then `code` is dropped. A thread whose start was
+    /// accepted has its stack.
     #[track_caller]
     pub fn spawn<F, T>(self, code: F) -> Result<JoinHandle<T>, SpawnError>
     where

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use crate::clock::{Clock, SystemClock};
 use crate::combine::shared::Shared;
 use crate::forest::Forest;
-use crate::journal::Journal;
+use crate::journal::{Journal, Level};
 use crate::state::forest::ForestState;
+use crate::state::medium::Medium;
 use crate::state::reentrancy::Running;
 
 /// How many versions of each tree are kept by default.
@@ -26,7 +27,8 @@ pub const KEPT: usize = 1000;
 pub struct Builder {
     keep: usize,
     clock: Arc<dyn Clock>,
-    journal: Option<Box<dyn Journal>>,
+    medium: Option<Medium>,
+    level: Option<Level>,
     running: Running,
 }
 
@@ -53,7 +55,8 @@ impl Builder {
         Self {
             keep: KEPT,
             clock: Arc::new(SystemClock::default()),
-            journal: None,
+            medium: None,
+            level: None,
             running: Box::new(|| None),
         }
     }
@@ -76,7 +79,15 @@ impl Builder {
     /// What takes each commit before it is visible; by default nothing.
     #[must_use]
     pub fn journal(mut self, journal: impl Journal) -> Self {
-        self.journal = Some(Box::new(journal));
+        self.medium = Some(Medium::new(Arc::new(journal)));
+        self
+    }
+
+    /// What a commit has to have reached before it is acknowledged, and a version before a watch yields it, if they do
+    /// not say; by default, and at most, the strongest level of the journal.
+    #[must_use]
+    pub fn level(mut self, level: Level) -> Self {
+        self.level = Some(level);
         self
     }
 
@@ -92,7 +103,7 @@ impl Builder {
 
     /// The forest, without trees.
     pub fn build(self) -> Forest {
-        let state = ForestState::new(self.clock, self.running);
-        Forest::of(Shared::new(state, self.keep, self.journal))
+        let state = ForestState::new(self.clock, self.running, (self.medium, self.level));
+        Forest::of(Shared::new(state, self.keep))
     }
 }

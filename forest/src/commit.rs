@@ -15,6 +15,7 @@ use crate::combine::shared::Shared;
 use crate::combine::submission::Submission;
 use crate::edit::Edit;
 use crate::error::CommitError;
+use crate::journal::Level;
 use crate::version::{CommitId, Committed, MAX_BYTES};
 
 /// A commit that is not made until it is awaited.
@@ -62,6 +63,8 @@ impl Commit {
             id: None,
             bytes: Bytes::new(&[]),
             lease: None,
+            level: None,
+            turns: 0,
         };
         Self {
             shared,
@@ -117,6 +120,20 @@ impl Commit {
         self
     }
 
+    /// What the commit has to have reached before it is acknowledged; by default what the forest was built with. It is
+    /// visible to readers before that. If the journal cannot reach the level, the outcome is
+    /// [`CommitError::Level`], and nothing was committed.
+    pub fn level(mut self, level: Level) -> Self {
+        let most = self.shared.forest.most();
+        if level > most {
+            let asked = level;
+            self.request = self.request.and(Err(CommitError::Level { asked, most }));
+        } else if let Ok(request) = &mut self.request {
+            request.level = Some(level);
+        }
+        self
+    }
+
     /// Commits under a write lease.
     pub(crate) fn under(mut self, lease: Option<u64>) -> Self {
         if let Ok(request) = &mut self.request {
@@ -161,7 +178,10 @@ impl Future for Committing {
             Err(error) => return Poll::Ready(Err(error.take().expect("polled once only"))),
         };
         match ready!(Pin::new(submission).poll(cx)) {
-            Answer::Committed(outcome) => Poll::Ready(outcome),
+            Answer::Committed(outcome, garbage) => {
+                drop(garbage); // Outside the right to commit, by the author.
+                Poll::Ready(outcome)
+            }
             _ => unreachable!("a commit of edits is answered with its outcome"),
         }
     }

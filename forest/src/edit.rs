@@ -4,9 +4,9 @@
 
 use std::sync::Arc;
 
-use weald_tree::{Attributes, EditError, Node, NodeId, Operation, Subtree, Tree, Where};
+use weald_tree::{Attributes, EditError, Node, NodeId, Operation, OrderKey, Subtree, Tree, Where};
 
-use crate::combine::request::TreeEdit;
+use crate::combine::request::{TreeEdit, Work};
 use crate::combine::shared::Shared;
 use crate::content::erasable::{self, Blob, Value};
 use crate::state::root::Snapshot;
@@ -170,11 +170,11 @@ impl Edit {
         self.edit.push_root(attributes)
     }
 
-    /// Applies an operation of another edit of this tree.
+    /// Applies an operation of another edit of this tree. Returns the key under which a node was placed, if one was.
     ///
     /// # Errors
     /// See [`weald_tree::Edit::apply`].
-    pub fn apply(&mut self, operation: &Operation) -> Result<(), EditError> {
+    pub fn apply(&mut self, operation: &Operation) -> Result<Option<OrderKey>, EditError> {
         self.edit.apply(operation)
     }
 
@@ -214,8 +214,9 @@ impl Edit {
         let edit = TreeEdit {
             state: self.state,
             base: self.base.0,
-            edit: self.edit,
+            work: Work::Edit(self.edit),
             blobs: self.blobs,
+            finished: None,
         };
         (self.shared, edit)
     }

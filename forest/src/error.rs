@@ -2,7 +2,8 @@
 
 use weald_tree::{EditError, NodeId, Read};
 
-use crate::version::{MAX_BYTES, Version};
+use crate::level::{Level, Position};
+use crate::version::{CommitId, MAX_BYTES, Version};
 
 /// Why a commit, or a change of the forest's names, was refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -48,7 +49,44 @@ pub enum CommitError {
     },
     /// The journal did not take the commit, so it was not made.
     #[error("the journal refused the commit, which was not made: {0}")]
-    Journal(String),
+    Journal(AppendError),
+    /// The journal cannot tell whether it has the commit. To learn it, commit again with this id once the journal is
+    /// open again.
+    #[error("the journal failed, and it is not known whether it has the commit {0}")]
+    Unknown(CommitId),
+    /// The journal does not reach the level that was asked for.
+    #[error(
+        "the commit is to be {asked:?}, and no commit of this forest gets further than {most:?}"
+    )]
+    Level {
+        /// The level that was asked for.
+        asked: Level,
+        /// The strongest level of the journal.
+        most: Level,
+    },
+    /// A journal tried to commit while it took a record.
+    #[error(
+        "a journal may not commit to its forest while it takes a record, because all commits wait for it"
+    )]
+    InJournal,
+}
+
+/// Why a version is not known to be durable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum DurableError {
+    /// It does not exist yet, or belongs to another opening.
+    #[error(transparent)]
+    Version(#[from] VersionError),
+    /// The journal failed.
+    #[error("the journal failed, and it is not known whether it has version {0}")]
+    Unknown(Version),
+    /// The journal does not reach the level.
+    #[error("nothing in this forest gets further than {most:?}")]
+    Level {
+        /// The strongest level of the journal.
+        most: Level,
+    },
 }
 
 /// How an edit conflicts with what was committed in the meantime.
@@ -131,4 +169,40 @@ pub enum VersionError {
         /// The oldest version that is kept with no gap after it.
         oldest: Version,
     },
+}
+
+/// Why a journal did not take a record. Except for `Unknown` it is certain that it did not, and will not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum AppendError {
+    /// There is no room; nothing was written.
+    #[error("it has no room")]
+    Full,
+    /// The record is too long.
+    #[error("the record is too long; the journal takes {max} bytes")]
+    TooLarge {
+        /// The most bytes that a record may have.
+        max: usize,
+    },
+    /// Another writer has appended.
+    #[error("another writer has appended to it")]
+    Conflict {
+        /// The last position.
+        current: Position,
+    },
+    /// Another writer has taken over; this one appends nothing any more.
+    #[error("another writer has taken it over")]
+    Fenced,
+    /// It failed earlier, and takes nothing until it is opened again.
+    #[error("it failed earlier, and takes nothing until it is opened again")]
+    Poisoned,
+    /// A record before this one was refused.
+    #[error("it refused the commit before this one, on which this one was built")]
+    Behind,
+    /// The answer was lost, and the record turned out not to be stored.
+    #[error("its answer was lost, and the commit was not stored")]
+    Lost,
+    /// It may have been taken, or be taken yet: [`Journal::resolve`](crate::Journal::resolve) tells.
+    #[error("it does not know whether it took the commit")]
+    Unknown,
 }

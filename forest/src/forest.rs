@@ -6,13 +6,14 @@ use weald_tree::Tree;
 
 use crate::combine::request::{Action, Answer};
 use crate::combine::shared::Shared;
-use crate::error::{CommitError, NameError};
+use crate::error::{CommitError, DurableError, NameError, VersionError};
+use crate::journal::{Durability, Level};
 use crate::read::together;
 use crate::state::forest::ForestState;
 use crate::state::root::Snapshot;
 use crate::state::stats::Stats;
 use crate::tree_handle::TreeHandle;
-use crate::version::Committed;
+use crate::version::{Committed, Version};
 
 /// A database of trees. A clone is the same forest; any thread may have one.
 ///
@@ -66,11 +67,14 @@ impl Forest {
         let shared = Arc::clone(&self.0);
         let submission = self
             .0
-            .submit(Action::Create(name.into(), Box::new(content)));
+            .submit(Action::Create(name.into(), Box::new(content), None));
         async move {
             match submission.await {
-                Answer::Created(state) => state.map(|state| TreeHandle::new(shared, state)),
-                Answer::Committed(Err(error)) => Err(error),
+                Answer::Created(state, garbage) => {
+                    drop(garbage); // Outside the right to commit, by the author.
+                    state.map(|state| TreeHandle::new(shared, state))
+                }
+                Answer::Committed(Err(error), _) => Err(error),
                 _ => unreachable!("a creation is answered with the tree"),
             }
         }
@@ -149,6 +153,45 @@ impl Forest {
         }
         let states: Vec<_> = trees.iter().map(|tree| &*tree.state).collect();
         Ok(together::snapshot(&states))
+    }
+
+    /// Waits until a version, and so all before it, has reached a level. Whoever raises the journal's mark wakes it.
+    /// Dropping the future loses nothing.
+    ///
+    /// # Errors
+    /// [`DurableError`]: there is no such version, the journal does not reach the level, or it failed.
+    pub fn when_durable(
+        &self,
+        version: Version,
+        level: Level,
+    ) -> impl Future<Output = Result<(), DurableError>> + Send + use<> {
+        let state = self.state();
+        let (most, incarnation) = (state.most(), state.incarnation);
+        let newest = Version {
+            incarnation,
+            number: state.stats.newest(),
+        };
+        let waits = if version.incarnation != incarnation {
+            Err(VersionError::OtherIncarnation(version).into())
+        } else if version > newest {
+            let asked = version;
+            Err(VersionError::Future { asked, newest }.into())
+        } else if level > most {
+            Err(DurableError::Level { most })
+        } else {
+            let medium = state.medium.as_ref();
+            Ok(medium.and_then(|medium| medium.when_reached(version.number, level)))
+        };
+        async move {
+            let durability = match waits? {
+                Some(waits) => waits.await,
+                None => Durability::Reached,
+            };
+            match durability {
+                Durability::Reached => Ok(()),
+                Durability::Unknown => Err(DurableError::Unknown(version)),
+            }
+        }
     }
 
     /// What has happened since the forest was opened, and what it holds.

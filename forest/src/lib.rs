@@ -4,7 +4,8 @@
 //! - Reading: a [`Snapshot`] is owned, a [`View`] borrowed; neither waits, nor makes anything wait.
 //! - Writing: an [`Edit`] is private; its [`Commit`] is published, rebased to a newer version, or refused with a
 //!   typed [`Conflict`]. `docs/commits.md` says what commutes.
-//! - A forest is in memory only: a [`Journal`] must keep whatever is to outlive the program.
+//! - A forest is in memory only: a [`Journal`] must keep whatever is to outlive the program. A commit is accepted by
+//!   it, then visible, then durable; see [`Level`].
 //! - A [`Version`] identifies a moment of the whole forest.
 //!
 //! To follow a commit read `tree_handle` (`edit`) → `commit` → `combine/submission` →
@@ -21,7 +22,9 @@
 // What identifies commits and versions, why something is refused, and where the time comes from.
 mod clock;
 mod error;
+mod level;
 mod version;
+mod wake;
 
 // What a version has besides its nodes, and the record of a commit.
 mod content {
@@ -29,13 +32,14 @@ mod content {
     pub(crate) mod index;
     pub(crate) mod sorted;
 }
-mod journal;
+pub mod journal;
 
 // The state of trees and of the forest: the versions that are kept, names, counters.
 mod state {
     pub(crate) mod deferred;
     pub(crate) mod forest;
     pub(crate) mod history;
+    pub(crate) mod medium;
     pub(crate) mod reentrancy;
     pub(crate) mod root;
     pub(crate) mod stats;
@@ -44,14 +48,22 @@ mod state {
 
 // The way of a commit: flat combining, from the request to the published version.
 mod combine {
+    pub(crate) mod acceptance;
+    pub(crate) mod ahead;
+    pub(crate) mod author;
     pub(crate) mod combiner;
     pub(crate) mod commit_ids;
+    pub(crate) mod made;
+    pub(crate) mod make;
+    pub(crate) mod outstanding;
+    pub(crate) mod pending;
     pub(crate) mod prepare;
     pub(crate) mod publication_list;
     pub(crate) mod publish;
     pub(crate) mod request;
     pub(crate) mod shared;
     pub(crate) mod submission;
+    pub(crate) mod turns;
     pub(crate) mod write_leases;
 }
 
@@ -79,9 +91,10 @@ pub use clock::{Clock, SystemClock};
 pub use commit::{Commit, Committing};
 pub use content::erasable::{Blob, BlobId, Value};
 pub use edit::Edit;
-pub use error::{CommitError, Conflict, NameError, VersionError};
+pub use error::{AppendError, CommitError, Conflict, DurableError, NameError, VersionError};
 pub use forest::Forest;
-pub use journal::{Change, Journal, Record};
+pub use journal::{Journal, MemoryJournal};
+pub use level::Level;
 pub use read::query::{Found, Plan, Query};
 pub use read::watch::{Seen, Since, Watch, WatchEnd, WatchError};
 pub use state::root::{Root, Snapshot, View};
@@ -90,7 +103,7 @@ pub use tree_handle::TreeHandle;
 pub use update::UpdateError;
 pub use version::{CommitId, Committed, MAX_BYTES, Version};
 pub use weald_tree::{
-    Attributes, Bytes, Census, Diff, EditError, Node, NodeId, Operation, Path, PathError, Read,
-    Subtree, Tree, Where,
+    Attributes, Bytes, Census, Diff, EditError, Node, NodeId, Operation, OrderKey, Path, PathError,
+    Read, Subtree, Tree, Where,
 };
 pub use weight::Weight;

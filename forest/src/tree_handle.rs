@@ -160,7 +160,9 @@ impl TreeHandle {
         let (handle, root) = (self.clone(), self.kept_at(version));
         async move {
             let root = root?;
-            handle.submit(|state| Action::Restore(state, root.0)).await
+            handle
+                .submit(|state| Action::Restore(state, root.0, None))
+                .await
         }
     }
 
@@ -178,10 +180,7 @@ impl TreeHandle {
         let tag = tag.into();
         async move {
             let root = root?;
-            let tagged = Tagged {
-                given: version,
-                root: root.0,
-            };
+            let tagged = Box::new(Tagged::new(version, root.0));
             handle.submit(|state| Action::Tag(state, tag, tagged)).await
         }
     }

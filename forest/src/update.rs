@@ -16,7 +16,7 @@ use std::panic::Location;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::combine::request::{Bid, Request};
+use crate::combine::request::{Bid, Detached, Request};
 use crate::combine::shared::Shared;
 use crate::combine::submission::Submission;
 use crate::combine::write_leases::LIMIT;
@@ -148,6 +148,7 @@ impl WriteLease {
             ticket: shared.forest.ticket(),
             caller,
             limit,
+            is_begun: None,
         };
         let lease = Self(bid.clone(), Arc::clone(&shared));
         Submission::new(shared, Request::TakeLease(bid)).await;

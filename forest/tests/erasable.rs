@@ -2,16 +2,18 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "support/hooks.rs"]
+mod hooks;
 #[path = "support/tools.rs"]
 mod tools;
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
+use hooks::{Hooks, changes};
 use tools::{ManualClock, Wait};
-use weald_forest::{
-    Change, Commit, CommitError, Forest, Journal, Query, Record, Tree, TreeHandle, Value,
-};
+use weald_forest::journal::Change;
+use weald_forest::{Commit, CommitError, Forest, Query, Tree, TreeHandle, Value};
 
 fn bytes(forest: &Forest, root: &weald_forest::Root) -> Option<Vec<u8>> {
     let value = forest.value(root.tree().root(), "name")?;
@@ -210,24 +212,18 @@ fn an_erased_value_is_reported_as_long_as_a_version_refers_to_it() {
     assert_eq!(forest.stats().blobs, 0);
 }
 
-/// A journal that notes erasures.
-struct Erasures(Arc<Mutex<Vec<String>>>);
-
-impl Journal for Erasures {
-    fn append(&mut self, record: &Record<'_>) -> Result<(), String> {
-        for change in record.changes {
-            if let Change::Erase { name, .. } = change {
-                self.0.lock().unwrap().push((*name).to_owned());
-            }
-        }
-        Ok(())
-    }
-}
-
 #[test]
 fn a_journal_is_told_to_erase_what_no_version_has_any_longer() {
     let erased = Arc::new(Mutex::new(Vec::new()));
-    let journal = Erasures(Arc::clone(&erased));
+    let (journal, noted) = (Hooks::default(), Arc::clone(&erased));
+    journal.look(move |record| {
+        for change in changes(record) {
+            if let Change::Erase { name, .. } = change {
+                noted.lock().unwrap().push(name);
+            }
+        }
+        Ok(())
+    });
     let forest = Forest::builder().keep(1).journal(journal).build();
     let tree = forest.create("t").wait().unwrap();
     put_erasable(&tree, "Ada");

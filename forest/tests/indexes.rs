@@ -83,7 +83,7 @@ proptest! {
             let mut model = Model::of(plain.tree().root());
             steps.iter().for_each(|step: &Step| perform(&mut plain, &mut model, step));
             let mut edit = tree.edit().blind();
-            plain.finish().1.operations().iter().for_each(|step| edit.apply(step).unwrap());
+            plain.finish().1.operations().iter().for_each(|step| _ = edit.apply(step).unwrap());
             if *is_together {
                 // Another commit comes first, so this one is rebased to it.
                 let mut rival = tree.edit();

@@ -2,78 +2,28 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "support/hooks.rs"]
+mod hooks;
+#[path = "support/replay.rs"]
+mod replay;
 #[path = "support/tools.rs"]
 mod tools;
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
+use hooks::{Hooks, numbered};
+use replay::Replayed;
 use tools::{ByHand, Wait, commit, put, value_of};
+use weald_forest::journal::{Change, Journal, Position, RecordError, Stored};
 use weald_forest::{
-    Attributes, Change, Commit, CommitError, CommitId, Forest, Journal, Record, Tree, Version,
-    Where,
+    AppendError, Attributes, Commit, CommitError, CommitId, EditError, Forest, MemoryJournal,
+    Query, Tree, UpdateError, Where,
 };
-
-/// Replays its records, in the plainest way.
-#[derive(Clone, Default)]
-struct Replay(Arc<Mutex<Replayed>>);
-
-#[derive(Default)]
-struct Replayed {
-    trees: BTreeMap<u64, (String, BTreeMap<u64, Tree>)>,
-    records: Vec<(u64, CommitId, Vec<u8>, usize)>,
-}
-
-impl Journal for Replay {
-    fn append(&mut self, record: &Record<'_>) -> Result<(), String> {
-        let mut known = self.0.lock().unwrap();
-        let number = record.version.number;
-        known.records.push((
-            number,
-            record.id,
-            record.bytes.to_vec(),
-            record.changes.len(),
-        ));
-        for change in record.changes {
-            match change {
-                Change::Create {
-                    tree,
-                    name,
-                    content,
-                } => {
-                    let versions = BTreeMap::from([(number, (*content).clone())]);
-                    known.trees.insert(*tree, (name.to_string(), versions));
-                }
-                Change::Edit {
-                    tree, operations, ..
-                } => {
-                    let versions = &mut known.trees.get_mut(tree).unwrap().1;
-                    let mut edit = versions.last_entry().unwrap().get().edit();
-                    operations
-                        .iter()
-                        .for_each(|operation| edit.apply(operation).unwrap());
-                    versions.insert(number, edit.freeze());
-                }
-                Change::Restore { tree, version } => {
-                    let versions = &mut known.trees.get_mut(tree).unwrap().1;
-                    let old = versions[&version.number].clone();
-                    versions.insert(number, old);
-                }
-                Change::Rename { tree, name } => {
-                    known.trees.get_mut(tree).unwrap().0 = name.to_string()
-                }
-                Change::Delete { tree } => _ = known.trees.remove(tree),
-                _ => {}
-            }
-        }
-        Ok(())
-    }
-}
 
 #[test]
 fn the_records_of_a_journal_make_the_same_forest() {
-    let replay = Replay::default();
-    let forest = Forest::builder().journal(replay.clone()).build();
+    let journal = MemoryJournal::new();
+    let forest = Forest::builder().journal(journal.clone()).build();
     let one = forest.create("one").wait().unwrap();
     let two = forest
         .create_from("two", Tree::from_json(r#"{"children":[{}]}"#).unwrap())
@@ -92,74 +42,107 @@ fn the_records_of_a_journal_make_the_same_forest() {
     }
     second.commit().wait().unwrap();
     first.commit().bytes(b"late").wait().unwrap();
+    // A large one, with a subtree, that is replayed by its author.
+    let (mut large, early) = (one.edit(), put(&one, "early", "v"));
+    let mut builder = large
+        .tree()
+        .builder(Attributes::new().with("long", [7; 100]));
+    (0..200_u64).for_each(|n| _ = builder.leaf(Attributes::new().with("n", n.to_le_bytes())));
+    let subtree = builder.finish();
+    large.splice(Where::First(large.root()), &subtree).unwrap();
+    large
+        .move_to(subtree.root(), Where::Last(large.root()))
+        .unwrap();
+    early.commit().wait().unwrap();
+    large.commit().wait().unwrap();
+    one.add_index("n").wait().unwrap();
     one.restore(good).wait().unwrap();
     let mut edit = one.edit();
     edit.push_root(Attributes::new());
+    edit.put_erasable(edit.root(), "name", "Ada").unwrap();
     Commit::of([edit, put(&two, "x", "y")])
         .unwrap()
         .id(CommitId(5))
         .wait()
         .unwrap();
+    let mut edit = two.edit();
+    edit.replace_root(Attributes::new().with("new", "root"));
+    edit.commit().wait().unwrap();
     forest.rename("two", "deux").wait().unwrap();
 
-    let known = replay.0.lock().unwrap();
+    let entries = journal.read(Position::default(), 1000).wait().unwrap();
+    let known = Replayed::of(&entries);
     let names: Vec<_> = known
         .trees
         .values()
         .map(|(name, _)| name.as_str())
         .collect();
     assert_eq!(names, ["one", "deux"]);
-    for tree in [&one, &two] {
-        let versions = &known.trees[&tree.number()].1;
-        let kept = tree.versions();
-        assert_eq!(versions.len(), kept.len());
-        for (root, (number, again)) in kept.iter().zip(versions) {
-            assert_eq!(root.version().number, *number);
-            assert_eq!(root.tree().diff(again).count(), 0);
-            assert_eq!(root.tree().root().to_json(), again.root().to_json());
-        }
-    }
+    known.check(&one);
+    known.check(&two);
+    let numbers = known.records.iter().map(|record| record.version.number);
+    assert!(numbers.eq(1..=known.records.len() as u64));
+    let both = known.records.iter().find(|record| record.id == CommitId(5));
+    let ids = |_| Some(one.snapshot().tree().ids().clone());
+    let changes = both.unwrap().changes(&mut { ids }).unwrap();
     assert!(
-        known
-            .records
-            .iter()
-            .map(|record| record.0)
-            .eq(1..=known.records.len() as u64)
+        matches!(&changes[..], [Change::Edit { blobs, .. }, Change::Edit { .. }] if &*blobs[0].bytes == b"Ada")
     );
-    assert!(
-        known
-            .records
-            .iter()
-            .any(|record| record.1 == CommitId(5) && record.3 == 2)
-    );
-    assert!(known.records.iter().any(|record| record.2 == b"late"));
+    assert!(known.records.iter().any(|record| record.bytes == b"late"));
+    let newest = one.view();
+    let time = known.records[known.records.len() - 3].time;
+    assert_eq!(newest.time(), time);
 }
 
-struct Refuses(Arc<Mutex<Option<&'static str>>>);
-
-impl Journal for Refuses {
-    fn append(&mut self, _: &Record<'_>) -> Result<(), String> {
-        let refused = *self.0.lock().unwrap();
-        match refused {
-            Some("panic") => panic!("of the journal"),
-            Some(reason) => Err(reason.to_owned()),
-            None => Ok(()),
+#[test]
+fn a_damaged_record_is_an_error_and_no_panic() {
+    let journal = MemoryJournal::new();
+    let forest = Forest::builder().journal(journal.clone()).build();
+    let content = r#"{"attributes":{"a":"b"},"children":[{},{"children":[{}]}]}"#;
+    let tree = forest.create_from("one", Tree::from_json(content).unwrap());
+    let tree = tree.wait().unwrap();
+    let mut edit = tree.edit();
+    let mut builder = edit.tree().builder(Attributes::new().with("c", "d"));
+    builder.leaf(Attributes::new());
+    let subtree = builder.finish();
+    edit.splice(Where::First(edit.root()), &subtree).unwrap();
+    edit.put_erasable(subtree.root(), "e", "f").unwrap();
+    edit.commit().bytes(b"bytes").wait().unwrap();
+    let ids = || tree.snapshot().tree().ids().clone();
+    for entry in journal.read(Position::default(), 10).wait().unwrap() {
+        let read = |bytes: &[u8]| -> Result<usize, RecordError> {
+            let stored = Stored::read(bytes)?;
+            Ok(stored.changes(&mut |_| Some(ids()))?.len())
+        };
+        assert_eq!(read(&entry.record), Ok(1));
+        for at in 0..entry.record.len() {
+            // A record that is cut off may only lack whole changes.
+            assert!(matches!(read(&entry.record[..at]), Err(_) | Ok(0)), "{at}");
+            for bit in 0..8 {
+                let mut damaged = entry.record.clone();
+                damaged[at] ^= 1 << bit;
+                let _ = read(&damaged);
+            }
         }
     }
 }
 
 #[test]
 fn what_the_journal_refuses_is_not_done() {
-    let refusal = Arc::new(Mutex::new(None));
-    let forest = Forest::builder().journal(Refuses(refusal.clone())).build();
+    let journal = Hooks::default();
+    let forest = Forest::builder().journal(journal.clone()).build();
     let (one, two) = (
         forest.create("one").wait().unwrap(),
         forest.create("two").wait().unwrap(),
     );
     let before = commit(&one, "k", "1");
-    for (reason, said) in [("disk full", "disk full"), ("panic", "it panicked")] {
-        *refusal.lock().unwrap() = Some(reason);
-        let refused = Err(CommitError::Journal(said.to_owned()));
+    // A journal that panics does not know; asked by the id, it tells that it has nothing.
+    for error in [AppendError::Full, AppendError::Lost] {
+        journal.look(move |_| match error {
+            AppendError::Lost => panic!("of the journal"),
+            _ => Err(error),
+        });
+        let refused = Err(CommitError::Journal(error));
         assert_eq!(put(&one, "k", "2").commit().id(CommitId(1)).wait(), refused);
         let both = Commit::of([put(&one, "k", "2"), put(&two, "k", "2")]).unwrap();
         assert_eq!(both.wait(), refused);
@@ -170,49 +153,28 @@ fn what_the_journal_refuses_is_not_done() {
         );
         assert_eq!(forest.list(), ["one", "two"]);
     }
-    *refusal.lock().unwrap() = None;
+    journal.look(|_| Ok(()));
     let next = put(&one, "k", "3").commit().id(CommitId(1)).wait().unwrap();
-    let follows = Version {
-        number: before.version.number + 1,
-        ..before.version
-    };
+    let follows = numbered(before.version, before.version.number + 1);
     assert_eq!(next.version, follows, "what was refused used up no number");
-}
-
-/// Lets a test do something while it appends: at that moment the combiner is taken.
-struct Busy(Arc<Mutex<Meanwhile>>);
-
-/// What a test does once, meanwhile.
-type Meanwhile = Option<Box<dyn FnOnce() + Send>>;
-
-impl Journal for Busy {
-    fn append(&mut self, _: &Record<'_>) -> Result<(), String> {
-        let work = self.0.lock().unwrap().take();
-        if let Some(work) = work {
-            work();
-        }
-        Ok(())
-    }
 }
 
 #[test]
 fn a_commit_that_comes_during_another_is_served_by_its_thread() {
-    let meanwhile = Arc::new(Mutex::new(None));
-    let forest = Forest::builder().journal(Busy(meanwhile.clone())).build();
+    let journal = Hooks::default();
+    let forest = Forest::builder().journal(journal.clone()).build();
     let tree = forest.create("t").wait().unwrap();
-    let mut futures: Vec<_> = ["a", "b", "c", "d"]
-        .map(|name| Some(ByHand::new(put(&tree, name, name).commit())))
-        .into();
+    let to_queue = ["a", "b", "c", "d"].map(|name| ByHand::new(put(&tree, name, name).commit()));
     let queued = Arc::new(Mutex::new(Vec::new()));
-    let (to_queue, left) = (futures.split_off(0), queued.clone());
-    *meanwhile.lock().unwrap() = Some(Box::new(move || {
-        for mut future in to_queue.into_iter().flatten() {
+    let left = queued.clone();
+    journal.during_next(move || {
+        for mut future in to_queue {
             assert!(future.is_pending());
             left.lock().unwrap().push(future);
         }
         // This one has not been taken up, so it is withdrawn.
         drop(left.lock().unwrap().remove(1));
-    }));
+    });
     let first = commit(&tree, "first", "v").version.number;
     let served: Vec<_> = queued
         .lock()
@@ -225,4 +187,38 @@ fn a_commit_that_comes_during_another_is_served_by_its_thread() {
     assert_eq!(value_of(&tree, "b"), None);
     assert_eq!(value_of(&tree, "d").unwrap(), "d");
     assert_eq!(forest.stats().groups[2], 1, "one group of four");
+}
+
+/// A journal that commits to its own forest would wait for itself.
+#[test]
+fn a_journal_that_commits_is_refused() {
+    let journal = Hooks::default();
+    let forest = Forest::builder().journal(journal.clone()).build();
+    let tree = forest.create("t").wait().unwrap();
+    let other = Forest::new().create("other").wait().unwrap();
+    let tried = Arc::new(Mutex::new(Vec::new()));
+    let (inner, notes, elsewhere) = (tree.clone(), tried.clone(), other.clone());
+    let forest_inside = forest.clone();
+    journal.look(move |_| {
+        let mut notes = notes.lock().unwrap();
+        notes.push(put(&inner, "k", "inside").commit().wait().err());
+        notes.push(forest_inside.create("inside").wait().err());
+        notes.push(inner.add_index("inside").wait().err());
+        let updated = inner.update(|edit| edit.put_attribute(edit.root(), "k", "inside"));
+        let refused = match updated.wait() {
+            Err(UpdateError::<EditError>::Commit(error)) => Some(error),
+            _ => None,
+        };
+        notes.push(refused);
+        // Reading is free, and so is another forest.
+        assert_eq!(value_of(&inner, "k"), None);
+        commit(&elsewhere, "k", "v");
+        Ok(())
+    });
+    put(&tree, "k", "v").commit().wait().unwrap();
+    let tried = std::mem::take(&mut *tried.lock().unwrap());
+    assert_eq!(tried, vec![Some(CommitError::InJournal); 4]);
+    assert_eq!(value_of(&tree, "k").unwrap(), "v");
+    assert_eq!(value_of(&other, "k").unwrap(), "v");
+    assert_eq!(tree.view().find(&Query::equal("k", "v")).count(), 1);
 }

@@ -74,6 +74,25 @@ fn erasable_bytes_come_and_go(forest: &Forest) {
     );
 }
 
+/// An index has no copy of a long value, and none comes into being while another attribute changes.
+fn an_index_shares_long_values(forest: &Forest) {
+    let wide = forest.create("wide").wait().unwrap();
+    let mut edit = wide.edit();
+    let root = edit.root();
+    edit.put_attribute(root, "long", vec![7; 10_000_000])
+        .unwrap();
+    edit.commit().wait().unwrap();
+    let plain = live();
+    wide.add_index("long").wait().unwrap();
+    churn(&wide, &[root], 20);
+    let more = live() - plain;
+    assert!(
+        more < 1_000_000,
+        "{more} bytes more for an index of 10,000,000"
+    );
+    forest.delete("wide").wait().unwrap();
+}
+
 #[test]
 fn what_is_let_go_is_freed() {
     let before = live();
@@ -109,6 +128,7 @@ fn what_is_let_go_is_freed() {
         drop(watch);
 
         erasable_bytes_come_and_go(&forest);
+        an_index_shares_long_values(&forest);
         let tiny = live();
         for number in 0..1000 {
             let name = number.to_string();

@@ -2,34 +2,18 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "support/hooks.rs"]
+mod hooks;
 #[path = "support/tools.rs"]
 mod tools;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use tools::{ByHand, Wait, put, value_of};
-use weald_forest::{Change, Forest, Journal, Record, TreeHandle, Version, VersionError};
-
-/// What a test does while the combiner appends a commit to the journal.
-type Hook = Box<dyn FnMut() + Send>;
-
-/// Calls a hook when an index is added or dropped, which no other commit here does.
-#[derive(Clone, Default)]
-struct Hooks(Arc<Mutex<[Option<Hook>; 2]>>);
-
-impl Journal for Hooks {
-    fn append(&mut self, record: &Record<'_>) -> Result<(), String> {
-        let at = match record.changes {
-            [Change::AddIndex { .. }] => 0,
-            [Change::DropIndex { .. }] => 1,
-            _ => return Ok(()),
-        };
-        let hook = self.0.lock().unwrap()[at].take();
-        hook.into_iter().for_each(|mut hook| hook());
-        Ok(())
-    }
-}
+use hooks::{Hooks, changes, elsewhere};
+use tools::{ByHand, Wait, put, soak, value_of};
+use weald_forest::journal::Change;
+use weald_forest::{Commit, Forest, Path, Since, TreeHandle, Version, VersionError};
 
 /// Commits an edit of `tree` and then `second` in one group, and calls `look` between `second` and the next commit
 /// of the group.
@@ -46,13 +30,18 @@ fn in_one_group<T: Send + 'static>(
     let group = Arc::new(Mutex::new((first, second, last)));
     let (asked, is_seen) = (Arc::clone(&group), Arc::new(AtomicBool::new(false)));
     let seen = Arc::clone(&is_seen);
-    *hooks.0.lock().unwrap() = [
-        Some(Box::new(move || {
-            let (first, second, last) = &mut *asked.lock().unwrap();
-            let _ = (first.is_pending(), second.is_pending(), last.is_pending());
-        })),
-        Some(Box::new(move || seen.store(look(), Ordering::SeqCst))),
-    ];
+    hooks.look(move |record| {
+        // No other commit here adds or drops an index.
+        match changes(record)[..] {
+            [Change::AddIndex { .. }] => elsewhere(|| {
+                let (first, second, last) = &mut *asked.lock().unwrap();
+                let _ = (first.is_pending(), second.is_pending(), last.is_pending());
+            }),
+            [Change::DropIndex { .. }] => seen.store(look(), Ordering::SeqCst),
+            _ => {}
+        }
+        Ok(())
+    });
     other.add_index("busy").wait().unwrap();
     group.lock().unwrap().2.ready().unwrap();
     assert!(is_seen.load(Ordering::SeqCst));
@@ -115,4 +104,50 @@ fn a_version_is_not_known_before_its_commit_is_visible() {
         matches!(seen.kept_at(asked), Err(VersionError::Future { .. }))
     });
     assert_eq!(second.kept_at(asked).unwrap().version(), asked);
+}
+
+/// Whatever reads it: a version that was read is not one that is yet to come.
+fn is_known(tree: &TreeHandle) -> bool {
+    let read = tree.snapshot().version();
+    let watched = tree.watch(&Path::default(), Since::Version(read));
+    tree.kept_at(read).is_ok_and(|root| root.version() == read) && watched.is_ok()
+}
+
+#[test]
+fn a_version_that_was_read_is_known_within_a_group() {
+    let both = forest();
+    let tree = both.0.create("t").wait().unwrap();
+    let second = both.0.create("u").wait().unwrap();
+    let joint = Commit::of([put(&second, "k", "v"), put(&tree, "l", "v")]).unwrap();
+    let seen = [tree.clone(), second.clone()];
+    in_one_group(&both, &tree, ByHand::new(joint), move || {
+        seen.iter().all(|tree| {
+            let is_joint = value_of(&seen[1], "k").as_deref() == Some("v");
+            is_joint && is_known(tree)
+        })
+    });
+}
+
+#[test]
+fn soak_a_version_that_was_read_is_known_beside_commits_over_two_trees() {
+    let forest = Forest::new();
+    let trees = ["a", "b"].map(|name| forest.create(name).wait().unwrap());
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            soak(|random| {
+                let edits = trees.each_ref().map(|tree| put(tree, "n", "v"));
+                match random.below(2) {
+                    0 => _ = Commit::of(edits).unwrap().wait().unwrap(),
+                    _ => edits
+                        .into_iter()
+                        .for_each(|edit| _ = edit.commit().wait().unwrap()),
+                }
+            });
+            is_over.store(true, Ordering::SeqCst);
+        });
+        while !is_over.load(Ordering::SeqCst) {
+            assert!(trees.iter().all(is_known));
+        }
+    });
 }

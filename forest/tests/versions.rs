@@ -357,3 +357,32 @@ fn a_tag_keeps_the_version_that_it_was_given() {
         VersionError::TooOld { asked, oldest }
     );
 }
+
+#[test]
+fn a_tagged_version_is_found_by_its_time_as_by_its_number() {
+    let clock = Arc::new(ManualClock::default());
+    let forest = Forest::builder().keep(2).clock(clock.clone()).build();
+    let tree = forest.create("t").wait().unwrap();
+    let mut made = Vec::new();
+    for number in 0..6 {
+        clock.advance(Duration::from_secs(10));
+        made.push(commit(&tree, "n", &number.to_string()));
+        if number == 3 {
+            // One that is the newest, and one that is not.
+            tree.tag("newest", made[3].version).wait().unwrap();
+            tree.tag("older", made[2].version).wait().unwrap();
+        }
+    }
+    for (number, commit) in made.iter().enumerate() {
+        let by_number = tree.kept_at(commit.version).map(|root| root.version());
+        for later in [0, 9] {
+            let time = commit.time + Duration::from_secs(later);
+            let by_time = tree.at_time(time).wait().map(|root| root.version());
+            // Nobody knows how long the newest one stayed the newest after it was tagged.
+            if number != 3 || later == 0 {
+                assert_eq!(by_time.ok(), by_number.ok(), "{number} {later}");
+            }
+        }
+    }
+    assert!(tree.kept_at(made[1].version).is_err() && tree.kept_at(made[2].version).is_ok());
+}

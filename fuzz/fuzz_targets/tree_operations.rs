@@ -62,11 +62,11 @@ fuzz_target!(|steps: Vec<Step>| {
         };
         let before = edit.tree().clone();
         match edit.apply(&operation) {
-            Ok(()) => assert_sound(edit.tree()),
+            Ok(_) => assert_sound(edit.tree()),
             Err(_) => assert_eq!(before.diff(edit.tree()).count(), 0),
         }
     }
-    let (tree, script) = edit.finish();
+    let (tree, mut script) = edit.finish();
     let again = script.replay(&base).expect("each operation applied before");
     assert_eq!(tree.diff(&again).count(), 0);
     assert_eq!(tree.root().to_json(), again.root().to_json());

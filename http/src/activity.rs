@@ -8,14 +8,19 @@ use std::{
     net::SocketAddr,
     sync::{
         Arc, Mutex, PoisonError,
-        atomic::{AtomicU8, AtomicU32, Ordering},
+        atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering},
     },
     task::{Context, Waker},
+    time::Duration,
 };
 
 use http::{Method, Request, Uri};
 
-use crate::{ended::Unfinished, reading::Reading};
+use crate::{
+    ended::Unfinished,
+    rate::{MinRate, Reader},
+    reading::Reading,
+};
 
 /// Set while the service works on a request, and until hyper drops the response's body.
 const IN_FLIGHT: u8 = 1;
@@ -25,10 +30,12 @@ const UNFLUSHED: u8 = 2;
 const BLOCKED: u8 = 4;
 /// Set when bytes have arrived that belong to no request yet.
 const HEAD: u8 = 8;
-/// Set when the last request had a body, so that its end may not have arrived yet.
+/// Set when the last request had a body; its [`Reading`] knows whether the end has arrived.
 const BODY: u8 = 16;
 /// Set when the service has returned a response to the last request.
 const ANSWERED: u8 = 32;
+/// Set when the reader of the last response is metered, because it made a write wait.
+const METERED: u8 = 64;
 /// An order: close after the request that is in flight.
 const DRAIN: u8 = 1;
 /// An order: close now.
@@ -56,6 +63,8 @@ pub(crate) type Generation = (u32, u32);
 #[derive(Debug)]
 pub(crate) struct Activity {
     peer: Option<SocketAddr>,
+    /// The type of the service.
+    service: &'static str,
     flags: AtomicU8,
     /// Written by the server.
     orders: AtomicU8,
@@ -63,12 +72,18 @@ pub(crate) struct Activity {
     requests: AtomicU32,
     /// How many writes succeeded.
     writes: AtomicU32,
+    /// How often a client that makes a write wait was found to have read something.
+    takes: AtomicU32,
     /// The last request that started.
     request: Mutex<Option<(Method, Uri)>>,
     /// Wakes the connection's job for an order.
     waker: Mutex<Option<Waker>>,
     /// The reading of the last request's body, if it had one.
     reading: Mutex<Option<Arc<Reading>>>,
+    /// The reader of the last response, if it ever made a write wait.
+    reader: Mutex<Option<Box<Reader>>>,
+    /// The connection's place in the order in which connections fell idle; see [`Registry`](crate::registry::Registry).
+    idle_order: AtomicU64,
 }
 
 /// A guard: its request is in flight until the guard is dropped.
@@ -89,16 +104,21 @@ fn increment(counter: &AtomicU32) {
 }
 
 impl Activity {
-    pub(crate) fn new(peer: Option<SocketAddr>) -> Arc<Activity> {
+    /// `service` is the type of the service, for reports.
+    pub(crate) fn new(peer: Option<SocketAddr>, service: &'static str) -> Arc<Activity> {
         Arc::new(Activity {
             peer,
+            service,
             flags: AtomicU8::new(0),
             orders: AtomicU8::new(0),
             requests: AtomicU32::new(0),
             writes: AtomicU32::new(0),
+            takes: AtomicU32::new(0),
             request: Mutex::new(None),
             waker: Mutex::new(None),
             reading: Mutex::new(None),
+            reader: Mutex::new(None),
+            idle_order: AtomicU64::new(u64::MAX),
         })
     }
 
@@ -120,15 +140,48 @@ impl Activity {
         }
     }
 
-    /// Bytes were written.
-    pub(crate) fn wrote(&self) {
+    /// So many bytes were written.
+    pub(crate) fn wrote(&self, bytes: usize) {
         increment(&self.writes);
+        if self.has(METERED) {
+            self.meter(|reader| reader.wrote(bytes));
+        }
         self.change(BLOCKED, UNFLUSHED);
     }
 
-    /// A write found no room.
-    pub(crate) fn write_blocked(&self) {
-        self.change(0, BLOCKED | UNFLUSHED);
+    /// A write found no room, while the client has not taken so many bytes.
+    pub(crate) fn write_blocked(&self, unread: usize) {
+        if !self.has(METERED) {
+            // The first time since the request began.
+            let _former = lock(&self.reader).take();
+        }
+        self.meter(|reader| {
+            if reader.waits(unread) {
+                increment(&self.takes);
+            }
+        });
+        self.change(0, BLOCKED | UNFLUSHED | METERED);
+    }
+
+    #[cold]
+    fn meter(&self, change: impl FnOnce(&mut Reader)) {
+        change(lock(&self.reader).get_or_insert_default());
+    }
+
+    /// How much longer the client may let a write wait.
+    pub(crate) fn write_left(&self, rate: MinRate) -> Duration {
+        let reader = lock(&self.reader);
+        reader
+            .as_ref()
+            .map_or(Duration::MAX, |reader| reader.left(rate))
+    }
+
+    /// How much longer the client may let a reader of the request's body wait.
+    pub(crate) fn body_left(&self, rate: MinRate) -> Duration {
+        let reading = lock(&self.reading);
+        reading
+            .as_ref()
+            .map_or(Duration::MAX, |reading| reading.left(rate))
     }
 
     /// Everything written has left hyper's buffer.
@@ -147,8 +200,16 @@ impl Activity {
             true => (0, None),
             false => (BODY, Some(Arc::new(Reading::default()))),
         };
-        lock(&self.reading).clone_from(&reading);
-        self.change(HEAD | BODY | ANSWERED, IN_FLIGHT | body);
+        // Most requests have no body, and then there is nothing to replace.
+        if reading.is_some() || self.has(BODY) {
+            lock(&self.reading).clone_from(&reading);
+        }
+        // The reader of an earlier response may still make a write wait, if requests were sent without waiting.
+        let metered = match self.has(BLOCKED) {
+            true => 0,
+            false => METERED,
+        };
+        self.change(HEAD | BODY | ANSWERED | metered, IN_FLIGHT | body);
         RequestGuard {
             activity: self.clone(),
             reading,
@@ -186,7 +247,10 @@ impl Activity {
     /// starts.
     pub(crate) fn generation(&self, phase: Phase) -> Generation {
         match phase {
-            Phase::Blocked => (self.writes.load(Ordering::Relaxed), 0),
+            Phase::Blocked => (
+                self.writes.load(Ordering::Relaxed),
+                self.takes.load(Ordering::Relaxed),
+            ),
             Phase::Body => (
                 self.requests.load(Ordering::Relaxed),
                 self.body_wait().unwrap_or(0),
@@ -197,7 +261,13 @@ impl Activity {
 
     /// Whether the connection is between two requests. Hyper's buffer may hold the start of the next one.
     pub(crate) fn is_between_requests(&self) -> bool {
-        self.phase() == Phase::Quiet && !self.has(BODY)
+        self.phase() == Phase::Quiet && !self.awaits_body()
+    }
+
+    /// Whether the last request had a body whose end has not been seen.
+    fn awaits_body(&self) -> bool {
+        let has_ended = |reading: &Arc<Reading>| reading.has_ended();
+        self.has(BODY) && !lock(&self.reading).as_ref().is_some_and(has_ended)
     }
 
     /// Whether the service has responded to the last request, so that a part of the response may be written.
@@ -215,9 +285,31 @@ impl Activity {
         self.peer
     }
 
+    /// The type of the service.
+    pub(crate) fn service(&self) -> &'static str {
+        self.service
+    }
+
+    /// The connection is idle from now on, as the one with this number; `u64::MAX` if it is no longer.
+    pub(crate) fn set_idle_order(&self, order: u64) {
+        self.idle_order.store(order, Ordering::Relaxed);
+    }
+
+    /// The lower, the longer the connection is idle; `u64::MAX` if it is not, or not for long.
+    pub(crate) fn idle_order(&self) -> u64 {
+        self.idle_order.load(Ordering::Relaxed)
+    }
+
     /// Sets the waker of the connection's job, which an order wakes.
     pub(crate) fn set_waker(&self, waker: Waker) {
         let former = lock(&self.waker).replace(waker);
+        drop(former);
+    }
+
+    /// Drops the waker: the connection's job has ended. The job's description is this very state, so a waker that stays
+    /// would keep both.
+    pub(crate) fn forget_waker(&self) {
+        let former = lock(&self.waker).take();
         drop(former);
     }
 

@@ -1,7 +1,8 @@
 //! One connection: a job that reads requests, gets responses from the service, and ends on its own or by order.
 //!
-//! A connection that is idle between two requests soon gives up hyper's state and buffers. It is then only a
-//! socket until the next byte arrives, and costs a few hundred bytes. A new connection starts in this state.
+//! A connection that is idle between two requests soon gives up hyper's state and buffers, and in a crowd at once. It
+//! is then only a socket until the next byte arrives, and costs a few hundred bytes. A new connection starts in this
+//! state.
 
 use std::{
     future::Future,
@@ -19,9 +20,10 @@ use weald_net::{Stream, Transport};
 
 use crate::{
     activity::{Activity, Phase},
+    crowd::{self, Member},
     handler::{Handler, Serve},
     limits::{HalfClosed, Limits},
-    registry::Entry,
+    registry::{Entry, Place},
     rt::Io,
     tracked_io::TrackedIo,
     watchdog::{PhaseId, Watchdog},
@@ -44,14 +46,21 @@ pub(crate) struct Connection<T: Transport, S: Serve> {
     watchdog: Watchdog,
     /// The waker that was last passed to `activity`.
     waker: Option<Waker>,
-    _entry: Entry,
+    entry: Entry,
+    /// Whether it has said that it goes on although it was ordered to drain.
+    has_stayed: bool,
+    _member: Member,
 }
 
 type Hyper<T, S> = UpgradeableConnection<TrackedIo<T>, Handler<S>>;
 
 enum Stage<T: Transport, S: Serve> {
     /// Only a socket, and the service for the next request.
-    Idle { stream: Stream<T>, service: S },
+    Idle {
+        stream: Stream<T>,
+        service: S,
+        place: Place,
+    },
     /// Hyper reads requests, calls the service and writes responses.
     Serving(Pin<Box<Hyper<T, S>>>),
     /// The connection is over, or is changing its stage.
@@ -66,15 +75,21 @@ impl<T: Transport, S: Serve> Connection<T, S> {
         (stream, service): (Stream<T>, S),
         activity: Arc<Activity>,
         limits: Arc<Limits>,
-        entry: Entry,
+        (entry, place): (Entry, Place),
     ) -> Connection<T, S> {
         Connection {
-            stage: Stage::Idle { stream, service },
+            stage: Stage::Idle {
+                stream,
+                service,
+                place,
+            },
             activity,
             limits,
             watchdog: Watchdog::default(),
             waker: None,
-            _entry: entry,
+            entry,
+            has_stayed: false,
+            _member: Member::new(),
         }
     }
 
@@ -84,9 +99,6 @@ impl<T: Transport, S: Serve> Connection<T, S> {
         let Stage::Idle { stream, .. } = &self.stage else {
             return Poll::Ready(ControlFlow::Continue(()));
         };
-        if self.activity.is_draining() {
-            return Poll::Ready(ControlFlow::Break(()));
-        }
         let mut first = Bytes::new();
         let mut buffer = [const { MaybeUninit::uninit() }; FIRST_READ];
         let take = |bytes: &[u8]| first = Bytes::copy_from_slice(bytes);
@@ -96,6 +108,14 @@ impl<T: Transport, S: Serve> Connection<T, S> {
                 self.serve(first);
                 Poll::Ready(ControlFlow::Continue(()))
             }
+            // Only now: a request that has already arrived is answered.
+            Poll::Pending if self.activity.is_draining() => match arrived(stream) {
+                Some(first) => {
+                    self.serve(first);
+                    Poll::Ready(ControlFlow::Continue(()))
+                }
+                None => Poll::Ready(ControlFlow::Break(())),
+            },
             Poll::Pending => {
                 let limit = match self.activity.has_served() {
                     true => self.limits.idle,
@@ -110,16 +130,22 @@ impl<T: Transport, S: Serve> Connection<T, S> {
 
     /// Gives the socket to hyper, with the bytes that were already read.
     fn serve(&mut self, first: Bytes) {
-        let Stage::Idle { stream, service } = std::mem::replace(&mut self.stage, Stage::Over)
+        let Stage::Idle {
+            stream,
+            service,
+            place,
+        } = std::mem::replace(&mut self.stage, Stage::Over)
         else {
             unreachable!("only an idle connection starts to serve");
         };
+        self.activity.set_idle_order(u64::MAX);
         self.activity.received();
-        self.watchdog.reset();
+        self.watchdog.forget();
         let io = TrackedIo {
             io: Io(stream),
             first,
             activity: self.activity.clone(),
+            place,
         };
         let handler = Handler {
             service,
@@ -149,15 +175,19 @@ impl<T: Transport, S: Serve> Connection<T, S> {
         let Some(parts) = hyper.into_parts() else {
             return;
         };
-        let first = match parts.io.first.is_empty() {
-            true => parts.read_buf,
-            false => parts.io.first,
+        // After some requests in a row hyper gives way, so there may be bytes that it has read and others that it has not.
+        let first = match (parts.read_buf.is_empty(), parts.io.first.is_empty()) {
+            (_, true) => parts.read_buf,
+            (true, false) => parts.io.first,
+            (false, false) => [parts.read_buf, parts.io.first].concat().into(),
         };
         self.stage = Stage::Idle {
             stream: parts.io.io.0,
             service: parts.service.service,
+            place: parts.io.place,
         };
-        self.watchdog.reset();
+        self.entry.became_idle();
+        self.watchdog.forget();
         if !first.is_empty() {
             // The start of another request arrived with the last one.
             self.serve(first);
@@ -171,7 +201,16 @@ impl<T: Transport, S: Serve> Connection<T, S> {
             return Poll::Ready(ControlFlow::Continue(()));
         };
         if self.activity.is_draining() {
-            hyper.as_mut().graceful_shutdown();
+            if self.activity.is_between_requests() {
+                // A request may have arrived that hyper would not read any longer.
+                self.shed();
+                return Poll::Ready(ControlFlow::Continue(()));
+            }
+            // Not before hyper has read what has arrived: it would close without an answer. The handler makes that one
+            // the last.
+            if self.activity.phase() != Phase::Head {
+                hyper.as_mut().graceful_shutdown();
+            }
         }
         if let Poll::Ready(ended) = hyper.as_mut().poll(cx) {
             if let Err(error) = ended {
@@ -184,18 +223,29 @@ impl<T: Transport, S: Serve> Connection<T, S> {
             // No work has started for this request: the client can safely retry it elsewhere.
             return Poll::Ready(ControlFlow::Break(()));
         }
+        if phase == Phase::Quiet && crowd::is_crowded() && self.activity.is_between_requests() {
+            self.shed();
+            return Poll::Ready(ControlFlow::Continue(()));
+        }
         let limit = match phase {
             Phase::InFlight => None,
             Phase::Head => Some(self.limits.header),
-            Phase::Body => Some(self.limits.body),
-            Phase::Blocked => Some(self.limits.write),
+            Phase::Body => {
+                let left = self.activity.body_left(self.limits.body_rate);
+                Some(self.limits.body.min(left))
+            }
+            Phase::Blocked => {
+                let left = self.activity.write_left(self.limits.write_rate);
+                Some(self.limits.write.min(left))
+            }
             Phase::Quiet if self.activity.is_between_requests() => Some(SHED_AFTER),
             Phase::Quiet => Some(self.limits.idle),
         };
         let current = self.phase_id(phase);
         if phase == Phase::InFlight && self.activity.has_body() {
             // Another job may start to wait for the body, and that does not wake this job.
-            self.watchdog.look_within(current, self.limits.body, cx);
+            let within = self.limits.body_rate.first_limit().min(self.limits.body);
+            self.watchdog.look_within(current, within, cx);
             return Poll::Pending;
         }
         if self.watchdog.watch(current, limit, cx).is_pending() {
@@ -234,6 +284,7 @@ impl<T: Transport, S: Serve> Connection<T, S> {
         if !self.waker.as_ref().is_some_and(is_known) {
             self.waker = Some(waker.clone());
             self.activity.set_waker(waker.clone());
+            self.watchdog.has_another_waker();
         }
     }
 
@@ -243,6 +294,13 @@ impl<T: Transport, S: Serve> Connection<T, S> {
             generation: self.activity.generation(phase),
         }
     }
+}
+
+/// What has arrived, according to the system: the report of it may still be on its way to the reactor.
+fn arrived<T: Transport>(stream: &Stream<T>) -> Option<Bytes> {
+    let mut buffer = [0; FIRST_READ];
+    let count = stream.try_read(&mut buffer).ok()?;
+    (count > 0).then(|| Bytes::copy_from_slice(&buffer[..count]))
 }
 
 impl<T: Transport, S: Serve> Future for Connection<T, S> {
@@ -264,7 +322,13 @@ impl<T: Transport, S: Serve> Future for Connection<T, S> {
             match polled {
                 Poll::Ready(ControlFlow::Break(())) => return Poll::Ready(()),
                 Poll::Ready(ControlFlow::Continue(())) => {}
-                Poll::Pending => return Poll::Pending,
+                Poll::Pending => {
+                    if this.activity.is_draining() && !std::mem::replace(&mut this.has_stayed, true)
+                    {
+                        this.entry.stays();
+                    }
+                    return Poll::Pending;
+                }
             }
         }
     }

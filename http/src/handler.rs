@@ -1,6 +1,7 @@
 //! Calls the service once per request, and records when the response has been sent or dropped.
 //!
-//! Each request gets a clone of the service, which is polled until it is ready, as tower requires.
+//! Each request gets a clone of the service, which is polled until it is ready, as tower requires. A panic of the
+//! service is answered with 500 here, and reported while the request is still in flight, so that the report names it.
 
 use std::{
     future::Future,
@@ -9,7 +10,7 @@ use std::{
     task::{Context, Poll, Waker, ready},
 };
 
-use http::{HeaderValue, Request, Response, header};
+use http::{HeaderValue, Request, Response, StatusCode, header};
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use pin_project_lite::pin_project;
@@ -17,6 +18,7 @@ use tower_service::Service;
 
 use crate::{
     activity::{Activity, RequestGuard},
+    refusal,
     request_body::RequestBody,
 };
 
@@ -59,14 +61,34 @@ impl<S: Serve> hyper::service::Service<Request<Incoming>> for Handler<S> {
     type Error = BoxError;
     type Future = ResponseFuture<S>;
 
-    fn call(&self, request: Request<Incoming>) -> ResponseFuture<S> {
+    fn call(&self, mut request: Request<Incoming>) -> ResponseFuture<S> {
         let in_flight = self.activity.begin_request(&request);
-        let request =
-            request.map(|incoming| RequestBody::new(incoming, &self.activity, &in_flight));
+        let state = match refusal::check(&mut request) {
+            Some(status) => CallState::Refused { status },
+            None => self.begin(request, &in_flight),
+        };
+        let in_flight = Some(in_flight);
+        ResponseFuture { state, in_flight }
+    }
+}
+
+impl<S: Serve> Handler<S> {
+    /// Passes the request to the service.
+    fn begin(
+        &self,
+        request: Request<Incoming>,
+        in_flight: &RequestGuard,
+    ) -> CallState<S, S::Future> {
+        let request = request.map(|incoming| RequestBody::new(incoming, &self.activity, in_flight));
         let mut service = self.service.clone();
         // Most services are always ready, and then the request is moved only once. No waker is needed here: the
         // first poll of the future asks a service again that was not ready.
-        let state = match service.poll_ready(&mut Context::from_waker(Waker::noop())) {
+        let cx = &mut Context::from_waker(Waker::noop());
+        if weald_kernel::poll_place(cx).is_pending() {
+            let request = Some(Box::new(request));
+            return CallState::NotReady { service, request };
+        }
+        let state = weald_kernel::catch_panic(|| match service.poll_ready(cx) {
             Poll::Ready(Ok(())) => CallState::Called {
                 future: service.call(request),
             },
@@ -77,9 +99,8 @@ impl<S: Serve> hyper::service::Service<Request<Incoming>> for Handler<S> {
                 service,
                 request: Some(Box::new(request)),
             },
-        };
-        let in_flight = Some(in_flight);
-        ResponseFuture { state, in_flight }
+        });
+        state.unwrap_or(CallState::Panicked)
     }
 }
 
@@ -90,6 +111,14 @@ pin_project! {
         state: CallState<S, S::Future>,
         in_flight: Option<RequestGuard>,
     }
+
+    impl<S: Service<Request<RequestBody>>> PinnedDrop for ResponseFuture<S> {
+        fn drop(this: Pin<&mut Self>) {
+            let mut this = this.project();
+            // While the request is in flight, so that the report of a panic names it.
+            let _dropped = weald_kernel::catch_panic(|| this.state.set(CallState::Panicked));
+        }
+    }
 }
 
 pin_project! {
@@ -99,6 +128,9 @@ pin_project! {
         NotReady { service: S, request: Option<Box<Request<RequestBody>>> },
         Called { #[pin] future: F },
         Failed { error: Option<BoxError> },
+        // The service does not see the request.
+        Refused { status: StatusCode },
+        Panicked,
     }
 }
 
@@ -108,11 +140,35 @@ where
 {
     type Output = Result<Response<TrackedBody<B>>, BoxError>;
 
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        // A panic leaves the future of the service as it is: it is dropped with the state, and not polled again.
+        match weald_kernel::catch_panic(|| self.as_mut().poll_service(cx)) {
+            Some(polled) => polled,
+            None => {
+                let mut this = self.project();
+                this.state.set(CallState::Panicked);
+                Poll::Ready(Ok(respond(
+                    without_body(StatusCode::INTERNAL_SERVER_ERROR),
+                    this.in_flight,
+                )))
+            }
+        }
+    }
+}
+
+impl<S, B> ResponseFuture<S>
+where
+    S: Service<Request<RequestBody>, Response = Response<B>, Error: Into<BoxError>>,
+{
+    fn poll_service(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Response<TrackedBody<B>>, BoxError>> {
         let mut this = self.project();
         loop {
             match this.state.as_mut().project() {
                 CallStateProjection::NotReady { service, request } => {
+                    ready!(weald_kernel::poll_place(cx));
                     ready!(service.poll_ready(cx)).map_err(Into::into)?;
                     let request = request.take().expect("a service is called once");
                     let future = service.call(*request);
@@ -120,21 +176,14 @@ where
                 }
                 CallStateProjection::Called { future } => {
                     let polled = future.poll(cx);
-                    if let Some(in_flight) = this.in_flight {
-                        match &polled {
-                            Poll::Ready(_) => in_flight.answered(),
-                            Poll::Pending => in_flight.end_poll(cx),
-                        }
+                    if let Some(in_flight) = this.in_flight
+                        && polled.is_pending()
+                    {
+                        in_flight.end_poll(cx);
                     }
-                    let mut response = ready!(polled).map_err(Into::into)?;
-                    let in_flight = this.in_flight.take();
-                    if in_flight.as_ref().is_some_and(RequestGuard::is_last) {
-                        // The drain may have been ordered in the very poll that answers, after the connection looked.
-                        let headers = response.headers_mut().entry(header::CONNECTION);
-                        headers.or_insert(HeaderValue::from_static("close"));
-                    }
-                    let track = |body| TrackedBody { body, in_flight };
-                    return Poll::Ready(Ok(response.map(track)));
+                    let response = ready!(polled).map_err(Into::into)?;
+                    let response = response.map(Some);
+                    return Poll::Ready(Ok(respond(response, this.in_flight)));
                 }
                 CallStateProjection::Failed { error } => {
                     let error = error
@@ -142,41 +191,87 @@ where
                         .expect("a future is not polled after it is done");
                     return Poll::Ready(Err(error));
                 }
+                CallStateProjection::Refused { status } => {
+                    let mut response = without_body(*status);
+                    close(&mut response);
+                    return Poll::Ready(Ok(respond(response, this.in_flight)));
+                }
+                CallStateProjection::Panicked => {
+                    let response = without_body(StatusCode::INTERNAL_SERVER_ERROR);
+                    return Poll::Ready(Ok(respond(response, this.in_flight)));
+                }
             }
         }
     }
 }
 
+/// The response as hyper gets it. The request is in flight until hyper drops the body.
+fn respond<B>(
+    mut response: Response<Option<B>>,
+    in_flight: &mut Option<RequestGuard>,
+) -> Response<TrackedBody<B>> {
+    let in_flight = in_flight.take();
+    if let Some(in_flight) = &in_flight {
+        in_flight.answered();
+    }
+    if in_flight.as_ref().is_some_and(RequestGuard::is_last) {
+        // The drain may have been ordered in the very poll that answers, after the connection looked.
+        close(&mut response);
+    }
+    response.map(|body| TrackedBody { body, in_flight })
+}
+
+fn without_body<B>(status: StatusCode) -> Response<Option<B>> {
+    let mut response = Response::new(None);
+    *response.status_mut() = status;
+    response
+}
+
+/// Makes the connection close after the response.
+fn close<B>(response: &mut Response<B>) {
+    let headers = response.headers_mut().entry(header::CONNECTION);
+    headers.or_insert(HeaderValue::from_static("close"));
+}
+
 pin_project! {
     /// A response's body. Its request is in flight until hyper drops it.
     pub(crate) struct TrackedBody<B> {
+        // None in a response that is not the service's.
         #[pin]
-        body: B,
+        body: Option<B>,
         in_flight: Option<RequestGuard>,
     }
 }
 
-impl<B: Body> Body for TrackedBody<B> {
+impl<B: Body<Error: Into<BoxError>>> Body for TrackedBody<B> {
     type Data = B::Data;
-    type Error = B::Error;
+    type Error = BoxError;
 
     fn poll_frame(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
-        let this = self.project();
-        let frame = this.body.poll_frame(cx);
+    ) -> Poll<Option<Result<Frame<B::Data>, BoxError>>> {
+        let mut this = self.project();
+        let Some(body) = this.body.as_mut().as_pin_mut() else {
+            return Poll::Ready(None);
+        };
+        let Some(frame) = weald_kernel::catch_panic(|| body.poll_frame(cx)) else {
+            // The rest of the response is missing, so the connection must end.
+            this.body.set(None);
+            return Poll::Ready(Some(Err("the body of the response panicked".into())));
+        };
         if let (Poll::Pending, Some(in_flight)) = (&frame, this.in_flight) {
             in_flight.end_poll(cx);
         }
-        frame
+        frame.map_err(Into::into)
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
+        self.body.as_ref().is_none_or(Body::is_end_stream)
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+        let body = self.body.as_ref();
+        body.map_or_else(|| SizeHint::with_exact(0), Body::size_hint)
     }
 }

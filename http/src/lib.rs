@@ -2,7 +2,8 @@
 //!
 //! To follow a request, read `server` (accepts), `connection` (one job per connection), `handler` (calls the
 //! service). Separate files make the server behave under load and at shutdown: `activity` (what a connection
-//! is doing), `watchdog` (deadlines), `registry` (all connections).
+//! is doing), `watchdog` (deadlines), `rate` (slow clients), `registry` (all connections), `crowd` (too many to keep
+//! buffers), `refusal` (bad requests), `description` (names in reports).
 //!
 //! ```
 //! use std::convert::Infallible;
@@ -29,18 +30,22 @@
 mod ended;
 mod limits;
 mod listen;
+mod rate;
 mod reading;
 pub mod rt;
 mod sse;
 
 // What the server knows about its connections.
 mod activity;
+mod crowd;
+mod description;
 mod registry;
 mod watchdog;
 
 // One connection, from its socket to the service.
 mod connection;
 mod handler;
+mod refusal;
 mod request_body;
 mod tracked_io;
 
@@ -50,6 +55,7 @@ mod server;
 pub use ended::{Drained, ServeError, Unfinished};
 pub use handler::Serve;
 pub use listen::Listen;
+pub use rate::MinRate;
 pub use request_body::RequestBody;
 pub use server::{Server, serve};
 pub use sse::KeepAlive;

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::rate::MinRate;
+
 /// What happens to a request whose client has shut down its direction of the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HalfClosed {
@@ -16,6 +18,8 @@ pub(crate) struct Limits {
     pub(crate) body: Duration,
     pub(crate) idle: Duration,
     pub(crate) write: Duration,
+    pub(crate) body_rate: MinRate,
+    pub(crate) write_rate: MinRate,
     pub(crate) buffer: Option<usize>,
     pub(crate) half_closed: HalfClosed,
 }

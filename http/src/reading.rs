@@ -10,7 +10,10 @@
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::{Wake, Waker},
+    time::Duration,
 };
+
+use crate::rate::{Meter, MinRate};
 
 /// The state of the body of one request.
 #[derive(Debug, Default)]
@@ -28,12 +31,17 @@ struct ReadState {
     asked: bool,
     /// How many waits have ended.
     ended_waits: u32,
+    /// Whether the end of the body has arrived.
+    has_ended: bool,
+    /// How long readers have waited, and for how many bytes.
+    meter: Meter,
 }
 
 impl ReadState {
     fn end_wait(&mut self) {
         if std::mem::replace(&mut self.waits, false) {
             self.ended_waits = self.ended_waits.wrapping_add(1);
+            self.meter.end_wait();
         }
     }
 }
@@ -57,9 +65,34 @@ impl Reading {
         Waker::from(self.clone())
     }
 
-    /// Records that more has arrived.
-    pub(crate) fn has_more(&self) {
-        self.lock().end_wait();
+    /// Records that there was no more yet, so that time counts from here.
+    pub(crate) fn begin_wait(&self) {
+        let mut state = self.lock();
+        if state.waits {
+            state.meter.begin_wait();
+        }
+    }
+
+    /// Records that more has arrived, with so many bytes.
+    pub(crate) fn has_more(&self, bytes: usize) {
+        let mut state = self.lock();
+        state.end_wait();
+        state.meter.add(bytes);
+    }
+
+    /// Records that the end of the body has arrived.
+    pub(crate) fn end(&self) {
+        self.lock().has_ended = true;
+    }
+
+    /// Whether the end of the body has arrived.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.lock().has_ended
+    }
+
+    /// How much longer the client may let readers wait.
+    pub(crate) fn left(&self, rate: MinRate) -> Duration {
+        self.lock().meter.left(rate)
     }
 
     /// Records that the body was dropped: no reader will ask again.

@@ -1,4 +1,10 @@
-//! All connections of a server: how many there are, the orders to close them, and which have not ended.
+//! All connections of a server: how many there are, the orders to close them, which have not ended, and which to close
+//! when there are too many.
+//!
+//! A *place* is held as long as a socket, also after the connection was upgraded and has left the list. The limit is on
+//! places. At the limit the connection that has been idle longest is ordered to drain, so that idle clients never keep
+//! new ones out. Connections fall idle in an order, which is counted and not timed, because nothing here reads a clock;
+//! one that was idle for less than [`SHED_AFTER`](crate::connection) has no number yet and comes last.
 
 use std::{
     future::poll_fn,
@@ -19,6 +25,10 @@ pub(crate) struct Registry {
 #[derive(Default)]
 struct Table {
     connections: Slab<Arc<Activity>>,
+    /// How many places are held.
+    places: usize,
+    /// How often a connection has fallen idle.
+    idled: u64,
     draining: bool,
     /// The server, while it waits for fewer connections.
     waiter: Option<Waker>,
@@ -30,34 +40,85 @@ pub(crate) struct Entry {
     key: usize,
 }
 
+/// A place under the limit of connections, given back when it is dropped.
+pub(crate) struct Place(Arc<Registry>);
+
+impl Table {
+    /// Orders the connection that is idle longest to drain, unless one that was ordered before is about to close.
+    /// Returns the one to wake.
+    fn evict(&self) -> Option<Arc<Activity>> {
+        let idle = self.connections.iter().map(|(_, activity)| activity);
+        let mut idle = idle.filter(|activity| activity.is_between_requests());
+        if idle.clone().any(|activity| activity.is_draining()) {
+            return None;
+        }
+        let oldest = idle.by_ref().min_by_key(|activity| activity.idle_order())?;
+        oldest.order_drain();
+        Some(oldest.clone())
+    }
+}
+
 impl Registry {
     fn lock(&self) -> MutexGuard<'_, Table> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a connection. If the server is draining, the connection is ordered to drain at once.
-    pub(crate) fn enter(self: &Arc<Self>, activity: &Arc<Activity>) -> Entry {
+    /// Adds a connection, which begins idle. If the server is draining, the connection is ordered to drain at once.
+    pub(crate) fn enter(self: &Arc<Self>, activity: &Arc<Activity>) -> (Entry, Place) {
         let mut table = self.lock();
         let key = table.connections.insert(activity.clone());
+        table.places += 1;
+        table.idled += 1;
+        activity.set_idle_order(table.idled);
         if table.draining {
             activity.order_drain();
         }
-        Entry {
+        let entry = Entry {
             registry: self.clone(),
             key,
+        };
+        (entry, Place(self.clone()))
+    }
+
+    /// Waits until fewer than `most` places are held. Meanwhile, one idle connection after the other is closed.
+    pub(crate) async fn room_below(&self, most: usize) {
+        self.wait_for(|table| match table.places < most {
+            true => Ok(()),
+            false => Err(table.evict()),
+        })
+        .await;
+    }
+
+    /// Closes the connection that is idle longest, if there is one.
+    pub(crate) fn evict(&self) {
+        let evicted = self.lock().evict();
+        if let Some(evicted) = evicted {
+            evicted.wake();
         }
     }
 
-    /// Waits until there are fewer than `count` connections.
-    pub(crate) async fn fewer_than(&self, count: usize) {
+    /// Waits until no connection is left, apart from those that were upgraded.
+    pub(crate) async fn empty(&self) {
+        self.wait_for(|table| match table.connections.is_empty() {
+            true => Ok(()),
+            false => Err(None),
+        })
+        .await;
+    }
+
+    /// Waits until `look`, which is asked at each change, is content. Wakes the connection that it returns.
+    async fn wait_for(&self, look: impl Fn(&mut Table) -> Result<(), Option<Arc<Activity>>>) {
         poll_fn(|cx| {
             let mut table = self.lock();
-            if table.connections.len() < count {
+            let Err(ordered) = look(&mut table) else {
                 return Poll::Ready(());
-            }
+            };
             let former = table.waiter.replace(cx.waker().clone());
             drop(table);
             drop(former);
+            if let Some(ordered) = ordered {
+                ordered.wake();
+            }
             Poll::Pending
         })
         .await;
@@ -96,15 +157,114 @@ impl Registry {
     }
 }
 
+impl Entry {
+    /// The connection has fallen idle.
+    pub(crate) fn became_idle(&self) {
+        let mut table = self.registry.lock();
+        table.idled += 1;
+        table.connections[self.key].set_idle_order(table.idled);
+        let waiter = table.waiter.take();
+        drop(table);
+        if let Some(waiter) = waiter {
+            waiter.wake();
+        }
+    }
+
+    /// The connection was ordered to drain, but has a request first, so another one must make room.
+    pub(crate) fn stays(&self) {
+        let waiter = self.registry.lock().waiter.take();
+        if let Some(waiter) = waiter {
+            waiter.wake();
+        }
+    }
+}
+
 impl Drop for Entry {
     fn drop(&mut self) {
         let mut table = self.registry.lock();
         let activity = table.connections.remove(self.key);
         let waiter = table.waiter.take();
         drop(table);
+        activity.forget_waker();
         drop(activity);
         if let Some(waiter) = waiter {
             waiter.wake();
         }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut table = self.0.lock();
+        table.places -= 1;
+        let waiter = table.waiter.take();
+        drop(table);
+        if let Some(waiter) = waiter {
+            waiter.wake();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        sync::{
+            Weak,
+            atomic::{AtomicUsize, Ordering},
+        },
+        task::Wake,
+    };
+
+    use super::*;
+
+    /// A job's waker, which keeps the job's description.
+    struct OfJob(
+        #[allow(dead_code, reason = "only its life counts")] Arc<Activity>,
+        AtomicUsize,
+    );
+
+    impl Wake for OfJob {
+        fn wake(self: Arc<Self>) {
+            self.1.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn enter(registry: &Arc<Registry>) -> (Arc<Activity>, Arc<OfJob>, Entry, Place) {
+        let activity = Activity::new(None, "a service");
+        let waker = Arc::new(OfJob(activity.clone(), AtomicUsize::new(0)));
+        activity.set_waker(waker.clone().into());
+        let (entry, place) = registry.enter(&activity);
+        (activity, waker, entry, place)
+    }
+
+    #[test]
+    fn the_end_of_a_connection_lets_its_state_go() {
+        let registry = Arc::new(Registry::default());
+        let (activity, waker, entry, place) = enter(&registry);
+        let state: Weak<Activity> = Arc::downgrade(&activity);
+        drop((activity, waker, entry, place));
+        assert!(state.upgrade().is_none());
+    }
+
+    #[test]
+    fn the_one_that_is_idle_longest_is_closed_first_and_one_at_a_time() {
+        let registry = Arc::new(Registry::default());
+        let [a, b, c] = [(); 3].map(|()| enter(&registry));
+        a.2.became_idle();
+        // In the order b, c, a; but b has a request.
+        b.0.received();
+        registry.evict();
+        let draining = [&a, &b, &c].map(|(activity, ..)| activity.is_draining());
+        assert_eq!(draining, [false, false, true]);
+        assert_eq!(c.1.1.load(Ordering::Relaxed), 1, "it is woken");
+        registry.evict();
+        assert!(!a.0.is_draining(), "another one is about to close");
+        drop(c);
+        registry.evict();
+        assert!(a.0.is_draining());
+        assert!(!b.0.is_draining(), "it is busy");
+        drop(a);
+        registry.evict();
+        assert!(!b.0.is_draining());
     }
 }

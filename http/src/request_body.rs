@@ -25,7 +25,7 @@ use crate::{
 #[derive(Debug)]
 pub struct RequestBody {
     incoming: Incoming,
-    activity: Arc<Activity>,
+    peer: Option<SocketAddr>,
     /// None if the body is empty.
     reading: Option<Arc<Reading>>,
 }
@@ -33,12 +33,12 @@ pub struct RequestBody {
 impl RequestBody {
     pub(crate) fn new(
         incoming: Incoming,
-        activity: &Arc<Activity>,
+        activity: &Activity,
         in_flight: &RequestGuard,
     ) -> RequestBody {
         RequestBody {
             incoming,
-            activity: activity.clone(),
+            peer: activity.peer(),
             reading: in_flight.reading().cloned(),
         }
     }
@@ -68,7 +68,7 @@ impl RequestBody {
     /// # }
     /// ```
     pub fn peer(&self) -> Option<SocketAddr> {
-        self.activity.peer()
+        self.peer
     }
 }
 
@@ -87,8 +87,21 @@ impl Body for RequestBody {
         let waker = reading.ask(cx.waker());
         let mut cx = Context::from_waker(&waker);
         let frame = Pin::new(&mut this.incoming).poll_frame(&mut cx);
-        if frame.is_ready() {
-            reading.has_more();
+        match &frame {
+            Poll::Ready(frame) => {
+                // After an error, more of the body may be on its way.
+                let is_end = match frame {
+                    Some(Ok(_)) => this.incoming.is_end_stream(),
+                    Some(Err(_)) => false,
+                    None => true,
+                };
+                let frame = frame.as_ref().and_then(|frame| frame.as_ref().ok());
+                reading.has_more(frame.and_then(Frame::data_ref).map_or(0, Bytes::len));
+                if is_end {
+                    reading.end();
+                }
+            }
+            Poll::Pending => reading.begin_wait(),
         }
         frame
     }

@@ -1,9 +1,9 @@
 //! The server: accepts connections, spawns a job for each, and shuts down in an orderly way.
 //!
 //! Steps:
-//! 1. Wait until there are fewer connections than the limit.
-//! 2. Accept, or notice that the server must end. When no descriptor is left, log a warning once and continue:
-//!    the listener pauses.
+//! 1. Accept, or notice that the server must end. When no descriptor is left, log a warning once, close the connection
+//!    that is idle longest, and continue: the listener pauses.
+//! 2. At the limit of connections, close the one that is idle longest, and wait until there is room.
 //! 3. Spawn the connection's job.
 //! 4. At the end: accept no more, order all connections to finish, wait for them until the deadline, stop the
 //!    rest, and report what they were doing.
@@ -11,13 +11,14 @@
 use std::{
     future::{Future, IntoFuture, Pending, pending},
     io,
+    panic::Location,
     pin::{Pin, pin},
     sync::Arc,
     time::Duration,
 };
 
 use rustix::io::Errno;
-use weald_kernel::spawn;
+use weald_kernel::Spawn;
 use weald_net::is_exhausted;
 use weald_sync::{Kept, after, of_future, of_source, select};
 
@@ -28,6 +29,7 @@ use crate::{
     handler::Serve,
     limits::{HalfClosed, Limits},
     listen::Listen,
+    rate::MinRate,
     registry::Registry,
 };
 
@@ -35,10 +37,20 @@ use crate::{
 /// service, for example an axum router. Await the server to run it; without [`until`](Server::until) it serves
 /// until it is dropped.
 ///
-/// Each connection is a job, so a panic of the service ends only its own connection. The service's future is
-/// dropped when its client is gone. Dropping the server's future closes the listener and lets each connection
+/// Each connection is a job. If the service panics before it has responded, its client gets a 500, and the connection
+/// goes on; after that the connection ends. Reports about a request, for example one that blocks, name its method, path
+/// and client, the type of the service, and the call of this function. When requests of one route, as far as their
+/// paths tell it, block or compute for long, further requests of the route run on threads of their own for a while, so
+/// that they delay no other request.
+///
+/// A request is refused before the service sees it if its `Host` is missing, double or malformed, its transfer coding
+/// is not `chunked`, or its target is `*` and it is not OPTIONS; as are those that hyper cannot parse. If the target is
+/// an absolute URI, its authority replaces the `Host`, as RFC 9112 demands.
+///
+/// The service's future is dropped when its client is gone. Dropping the server's future closes the listener and lets each connection
 /// finish the request that is in flight. An upgraded connection belongs to the code that took it over, and the
 /// server does not wait for it.
+#[track_caller]
 pub fn serve<L, S>(listener: L, service: S) -> Server<L, S, Pending<()>> {
     Server {
         listener,
@@ -46,11 +58,14 @@ pub fn serve<L, S>(listener: L, service: S) -> Server<L, S, Pending<()>> {
         until: pending(),
         most: most_connections(),
         drain: Duration::from_secs(10),
+        site: Location::caller(),
         limits: Limits {
             header: Duration::from_secs(10),
             body: Duration::from_secs(30),
             idle: Duration::from_secs(75),
             write: Duration::from_secs(30),
+            body_rate: MinRate::DEFAULT,
+            write_rate: MinRate::DEFAULT,
             buffer: None,
             half_closed: HalfClosed::Dropped,
         },
@@ -72,6 +87,8 @@ pub struct Server<L, S, U> {
     until: U,
     most: usize,
     drain: Duration,
+    /// Where it was made.
+    site: &'static Location<'static>,
     limits: Limits,
 }
 
@@ -85,6 +102,7 @@ impl<L, S, U> Server<L, S, U> {
             until,
             most: self.most,
             drain: self.drain,
+            site: self.site,
             limits: self.limits,
         }
     }
@@ -95,8 +113,9 @@ impl<L, S, U> Server<L, S, U> {
         self
     }
 
-    /// How many connections there may be at once. Further ones wait in the system's queue until one ends.
-    /// Default: seven eighths of the program's descriptor limit.
+    /// How many connections there may be at once, upgraded ones included. At the limit, and when the program has no
+    /// descriptor left, the connection that has been idle longest is closed for each new one. While all are busy, one
+    /// more is accepted and waits, and others wait in the system's queue. Default: seven eighths of the program's descriptor limit.
     pub fn max_connections(mut self, most: usize) -> Self {
         self.most = most.max(1);
         self
@@ -110,7 +129,9 @@ impl<L, S, U> Server<L, S, U> {
 
     /// How long a client may send nothing of a body that the service waits for; it is noticed after three times
     /// as long at the latest. The client gets a 408 if the service has not responded yet, and the service's
-    /// future is dropped. Default: 30 s.
+    /// future is dropped. Default: 30 s. A client that sends something must also keep to
+    /// [`min_body_rate`](Server::min_body_rate), whose default ends a body of which nothing arrives after 10 s
+    /// already.
     ///
     /// The service waits from its poll of the body until more arrives, or the body is dropped, or the service's
     /// future is polled without polling the body: a choice or a [`timeout`](weald_kernel::timeout) that moved
@@ -122,6 +143,24 @@ impl<L, S, U> Server<L, S, U> {
         self
     }
 
+    /// The least rate at which a client must send a body that the service waits for, on average; see
+    /// [`body_timeout`](Server::body_timeout) for what waiting is and what happens to a client that is too slow. It is
+    /// noticed up to the grace period later if something else than the service's own future reads the body. Default: 240
+    /// bytes a second after 10 s, so a body of a few bytes must arrive within some 10 s.
+    pub fn min_body_rate(mut self, rate: MinRate) -> Self {
+        self.limits.body_rate = rate;
+        self
+    }
+
+    /// The least rate at which a client must read a response, on average over the time for which it makes the server
+    /// wait because the system's buffers are full. The connection of a client that is slower is closed. A service that
+    /// writes slowly, such as one that streams events, does not wait for its client, and is not limited. Default: 240
+    /// bytes a second after 10 s.
+    pub fn min_write_rate(mut self, rate: MinRate) -> Self {
+        self.limits.write_rate = rate;
+        self
+    }
+
     /// How long a client may be quiet after a response; it is noticed after twice as long at the latest.
     /// Default: 75 s.
     pub fn idle_timeout(mut self, duration: Duration) -> Self {
@@ -129,7 +168,10 @@ impl<L, S, U> Server<L, S, U> {
         self
     }
 
-    /// How long a client may leave the bytes written to it unread. Default: 30 s.
+    /// How long a client may read nothing of what was written to it, while the server waits to write more; one that has
+    /// read something meanwhile is noticed after twice as long at the latest. A client that reads must also keep to
+    /// [`min_write_rate`](Server::min_write_rate), whose default ends one that reads nothing after 10 s already.
+    /// Default: 30 s.
     pub fn write_timeout(mut self, duration: Duration) -> Self {
         self.limits.write = duration;
         self
@@ -211,6 +253,7 @@ where
         until,
         most,
         drain,
+        site,
         limits,
     } = server;
     let limits = Arc::new(limits);
@@ -222,10 +265,6 @@ where
     let mut until = pin!(Kept::new(until));
     let mut was_exhausted = false;
     loop {
-        select! {
-            _ = of_source(until.as_mut()) => break,
-            () = of_future(registry.fewer_than(most)) => {}
-        }
         let accepted = select! {
             _ = of_source(until.as_mut()) => break,
             accepted = listener.next() => accepted,
@@ -233,10 +272,16 @@ where
         match accepted {
             Ok((stream, peer)) => {
                 was_exhausted = false;
-                let activity = Activity::new(peer);
-                let entry = registry.enter(&activity);
+                select! {
+                    _ = of_source(until.as_mut()) => break,
+                    () = of_future(registry.room_below(most)) => {}
+                }
+                let activity = Activity::new(peer, std::any::type_name::<S>());
+                let entered = registry.enter(&activity);
                 let (service, limits) = (service.clone(), limits.clone());
-                spawn(Connection::new((stream, service), activity, limits, entry)).detach();
+                let described = Spawn::new().described_by(activity.clone()).site(site);
+                let connection = Connection::new((stream, service), activity, limits, entered);
+                described.spawn(connection).detach();
             }
             Err(error) => match classify(&error) {
                 AcceptFailure::Connection => {
@@ -244,11 +289,12 @@ where
                 }
                 AcceptFailure::Listener => return Err(error.into()),
                 AcceptFailure::Exhausted => {
+                    registry.evict();
                     if !std::mem::replace(&mut was_exhausted, true) {
                         tracing::warn!(
                             %error,
-                            "no connection can be accepted; the server pauses until descriptors \
-                             and memory are available again"
+                            "no connection can be accepted; the server closes idle ones, and pauses until \
+                             descriptors and memory are available again"
                         );
                     }
                 }
@@ -258,7 +304,7 @@ where
     drop(listener);
     drop(drain_on_drop);
     select! {
-        () = of_future(registry.fewer_than(1)) => {}
+        () = of_future(registry.empty()) => {}
         () = after(drain) => {}
     }
     let not_stopped = registry.stop();

@@ -13,6 +13,7 @@ use weald_net::Transport;
 
 use crate::{
     activity::Activity,
+    registry::Place,
     rt::{Io, read_into},
 };
 
@@ -22,6 +23,8 @@ pub(crate) struct TrackedIo<T: Transport> {
     /// Bytes that were read earlier and that hyper has not read yet.
     pub(crate) first: Bytes,
     pub(crate) activity: Arc<Activity>,
+    /// Held as long as the stream, also by the code that takes over an upgraded one.
+    pub(crate) place: Place,
 }
 
 impl<T: Transport> Read for TrackedIo<T> {
@@ -65,9 +68,9 @@ impl<T: Transport> Write for TrackedIo<T> {
         let this = self.get_mut();
         let wrote = this.io.0.poll_write_vectored(cx, buffers);
         match &wrote {
-            Poll::Ready(Ok(_)) => this.activity.wrote(),
+            Poll::Ready(Ok(count)) => this.activity.wrote(*count),
             Poll::Ready(Err(_)) => {}
-            Poll::Pending => this.activity.write_blocked(),
+            Poll::Pending => this.activity.write_blocked(this.io.0.unread().unwrap_or(0)),
         }
         wrote
     }

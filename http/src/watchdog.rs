@@ -3,7 +3,8 @@
 //! A short phase costs neither a look at the clock nor a timer: an armed timer stays armed, and when it fires
 //! for a phase that is over, it is armed for the current one. So a quiet connection is noticed after one to two
 //! times its limit. The timer is armed again at once for a shorter limit, and for the two phases that are
-//! timed exactly: the head of a request, and a blocked write.
+//! timed exactly: the head of a request, and a blocked write. It is polled only when it has fired, when it was just
+//! armed, or when the connection's job has another waker.
 
 use std::{
     future::Future,
@@ -22,8 +23,11 @@ pub(crate) struct Watchdog {
     timer: Option<Sleep>,
     /// The phase for which the timer is armed, and its limit.
     armed: Option<(PhaseId, Duration)>,
-    /// The phase for which the timer fired in this poll.
-    fired: Option<PhaseId>,
+    /// The phase for which the timer fired in this poll, and the limit that has passed.
+    fired: Option<(PhaseId, Duration)>,
+    /// Whether the timer would wake a waker that is no longer the job's, or may have been over when it was armed: then
+    /// it never fires.
+    must_poll: bool,
 }
 
 /// A phase, distinct from earlier ones of the same kind.
@@ -36,19 +40,28 @@ pub(crate) struct PhaseId {
 impl Watchdog {
     /// Called at the start of each poll: records whether the timer has fired, and if so disarms it.
     pub(crate) fn look(&mut self, cx: &mut Context<'_>) {
-        let fired = |timer: &mut Sleep| Pin::new(timer).poll(cx).is_ready();
-        self.fired = match self.timer.as_mut().is_some_and(fired) {
-            true => {
-                self.timer = None;
-                self.armed.take().map(|(phase, _)| phase)
-            }
-            false => None,
+        self.fired = None;
+        let Some(timer) = &mut self.timer else {
+            return;
         };
+        if !std::mem::take(&mut self.must_poll) && !timer.has_fired() {
+            return;
+        }
+        if Pin::new(timer).poll(cx).is_ready() {
+            self.timer = None;
+            self.fired = self.armed.take();
+        }
     }
 
-    /// Disarms the timer, because the connection has changed its stage.
-    pub(crate) fn reset(&mut self) {
-        *self = Watchdog::default();
+    /// The job of the connection has another waker since the last poll.
+    pub(crate) fn has_another_waker(&mut self) {
+        self.must_poll = true;
+    }
+
+    /// The connection has changed its stage, so a phase that was too long for the last stage is not for this one. The
+    /// timer stays armed: most stages are short.
+    pub(crate) fn forget(&mut self) {
+        self.fired = None;
     }
 
     /// Ready if the phase `current` has lasted for `limit`. Without a limit it may last forever.
@@ -61,7 +74,11 @@ impl Watchdog {
         let Some(limit) = limit else {
             return Poll::Pending;
         };
-        if self.fired == Some(current) {
+        // The phase of this name may have had a shorter limit, in another stage, when the timer was armed.
+        if let Some((fired, passed)) = self.fired
+            && fired == current
+            && passed >= limit
+        {
             return Poll::Ready(());
         }
         let is_exact = matches!(current.phase, Phase::Head | Phase::Blocked);
@@ -95,5 +112,56 @@ impl Watchdog {
         }
         self.timer = Some(timer);
         self.armed = Some((current, limit));
+        self.must_poll = true;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+
+    use super::*;
+
+    fn phase(phase: Phase) -> PhaseId {
+        PhaseId {
+            phase,
+            generation: (1, 0),
+        }
+    }
+
+    /// Waits until `current` has lasted for `limit`. Returns how long that took.
+    async fn wait_for(watchdog: &mut Watchdog, current: PhaseId, limit: Duration) -> Duration {
+        let begin = weald_kernel::now();
+        let over = poll_fn(|cx| {
+            watchdog.look(cx);
+            watchdog.watch(current, Some(limit), cx)
+        });
+        let noticed = weald_kernel::timeout(Duration::from_secs(600), over).await;
+        noticed.expect("the watchdog notices the limit");
+        weald_kernel::now() - begin
+    }
+
+    #[test]
+    fn a_limit_that_has_passed_is_noticed() {
+        weald_kernel::Runtime::test(1).block_on(async {
+            let mut watchdog = Watchdog::default();
+            wait_for(&mut watchdog, phase(Phase::Body), Duration::ZERO).await;
+        });
+    }
+
+    #[test]
+    fn a_timer_for_a_shorter_limit_does_not_end_the_phase() {
+        const LONG: Duration = Duration::from_secs(75);
+        weald_kernel::Runtime::test(1).block_on(async {
+            let mut watchdog = Watchdog::default();
+            let current = phase(Phase::Quiet);
+            let armed = poll_fn(|cx| {
+                let short = Some(Duration::from_millis(250));
+                Poll::Ready(watchdog.watch(current, short, cx).is_pending())
+            });
+            assert!(armed.await);
+            watchdog.forget();
+            assert!(wait_for(&mut watchdog, current, LONG).await >= LONG);
+        });
     }
 }

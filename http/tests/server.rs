@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "../../kernel/tests/support/reports.rs"]
+mod reports;
 #[path = "../../kernel/tests/support/tools.rs"]
 mod tools;
 
@@ -12,13 +14,16 @@ mod server {
     mod computing;
     mod drain;
     mod events;
+    mod eviction;
     mod exhaustion;
     mod gone_clients;
     mod kept_bodies;
-    mod limits;
     mod many;
+    mod names;
     mod panics;
     mod peers;
+    mod probe;
+    mod rates;
     mod requests;
     mod slow;
     mod slow_bodies;

@@ -31,20 +31,21 @@ mod memory {
     mod strips;
 
     pub(crate) use blocks::{
-        alloc, alloc_beside, class_of, flush, for_each_job_block, free, free_of, note_joined, trim,
-        with_job_block,
+        JobWalk, alloc, alloc_beside, class_of, flush, for_each_job_block, free, free_of,
+        note_joined, trim, with_job_block,
     };
     pub(crate) use class::{BlockKind, Class};
     pub(crate) use owned::Owned;
 }
 mod stack {
+    mod depot;
     pub(crate) mod pool;
     pub(crate) mod slot;
     pub(crate) mod switch;
     pub(crate) mod thread_stack;
     mod watchers;
 
-    pub(crate) use pool::{flush, give, take, trim};
+    pub(crate) use pool::{Claim, claim, flush, give, take, take_claimed, trim};
     pub use slot::StackError;
     pub(crate) use slot::{LARGEST, PAGE, SMALLEST, Stack};
     pub(crate) use switch::{SavedSp, switch};
@@ -67,11 +68,13 @@ mod queue {
 // The job: its state, its body, its messages. It knows no feature.
 mod job {
     pub(crate) mod body;
+    pub(crate) mod description;
     pub(crate) mod exit_hooks;
     pub(crate) mod extensions;
     pub(crate) mod foreign_call;
     pub(crate) mod foreign_waker;
     pub(crate) mod header;
+    pub(crate) mod kept_waker;
     pub(crate) mod message;
     pub(crate) mod name;
     pub(crate) mod reference;
@@ -127,14 +130,18 @@ mod scheduler {
         pub(crate) mod run_word;
         pub(crate) mod search;
         pub(crate) mod shared;
+        pub(crate) mod trim;
         pub(crate) mod waker;
         pub(crate) mod worker;
         pub(crate) mod worker_core;
     }
     pub(crate) mod threads {
+        pub(crate) mod blocking_call;
         pub(crate) mod blocking_pool;
+        pub(crate) mod blocking_pools;
         pub(crate) mod blocking_threads;
         pub(crate) mod detached;
+        pub(crate) mod detached_round;
         pub(crate) mod evict;
         pub(crate) mod held_up;
         pub(crate) mod monitor;
@@ -143,6 +150,7 @@ mod scheduler {
         pub(crate) mod pool;
         pub(crate) mod priority;
         pub(crate) mod quarantine;
+        pub(crate) mod queue_watch;
         pub(crate) mod serve;
         pub(crate) mod suspects;
         mod thread_times;
@@ -163,13 +171,16 @@ mod scheduler {
 // The API: what users spawn, join and wait for.
 mod api {
     pub(crate) mod blocking;
+    pub(crate) mod catch_panic;
     pub(crate) mod io_operation;
     pub(crate) mod io_source;
     pub(crate) mod join;
     pub(crate) mod join_set;
     pub(crate) mod mailbox;
     pub(crate) mod offload;
+    pub(crate) mod operation;
     pub(crate) mod park;
+    pub(crate) mod place;
     pub(crate) mod scope;
     pub(crate) mod spawn;
     pub(crate) mod spawn_fiber;
@@ -268,13 +279,15 @@ mod runtime {
 }
 
 // The models of the protocols.
-#[cfg(all(loom, test))]
+#[cfg(test)]
+#[cfg(any(loom, miri, weald_thread_sanitizer))]
 mod models {
     //! The models: small protocols of the kernel that loom runs through every interleaving.
     //!
     //! Each model is a test that exercises the kernel's own types, built with loom's atomics, and says
     //! what it proves. Where the surrounding code needs a whole runtime, a model repeats its steps in the
-    //! same order and names the function that they stand for. `cargo xtask ci` and `cargo xtask soak` run them.
+    //! same order and names the function that they stand for. `cargo xtask ci` and `cargo xtask soak` run them; `soak`
+    //! also on the threads of `std`, under Miri and ThreadSanitizer (`loom_on_std`).
     //!
     //! What they cannot see: loom treats `SeqCst` accesses as acquire and release, and never reorders the loads
     //! of one thread. Both sides of the asymmetric fence are full fences here, so no model notices a light fence
@@ -284,6 +297,9 @@ mod models {
         clippy::arc_with_non_send_sync,
         reason = "loom runs all its threads on one"
     )]
+
+    #[cfg(not(loom))]
+    mod loom_on_std;
 
     mod callbacks;
     mod forks;
@@ -300,24 +316,28 @@ mod models {
 
 pub use api::{
     blocking::blocking,
+    catch_panic::catch_panic,
     io_operation::{IoWait, Operation, Ready},
     io_source::{Done, IoSource},
     join::{JoinError, JoinHandle, Panic},
     join_set::JoinSet,
-    mailbox::{Address, LongMailbox, Mailbox, SelectiveReceive},
+    mailbox::{Address, LongMailbox, Mailbox, SelectiveReceive, UnreadMailbox},
     offload::{ShutDown, offload},
+    operation::{NoTurn, offload_operation},
     park::{Park, Unparker, park},
+    place::poll_place,
     scope::{Scope, scope},
     spawn::{Spawn, SpawnError, spawn, spawn_child, spawn_local},
     time::{Elapsed, Interval, Sleep, interval, now, sleep, sleep_until, timeout, yield_now},
 };
+pub use job::description::Describe;
 pub use observe::{
     metrics::Metrics,
     panics::current_name,
     waits::{HeldUpJob, WaitingJob, Waits},
 };
 pub use reactor::slot::Interest;
-pub use report::JobName;
+pub use report::{JobName, OperationName};
 pub use runtime::{
     builder::{BuildError, Builder},
     handle::Runtime,
@@ -335,7 +355,7 @@ pub use scheduler::{
     workers::{config::available_workers, search::prefer_stealing},
 };
 pub use stack::StackError;
-pub use weald_sync::Wait;
+pub use weald_sync::{Wait, backlog::LongChannel};
 
 /// The features behind the traits of [`services`]. Only this table knows both sides.
 pub(crate) static FEATURES: services::Features<scheduler::workers::shared::Shared> =

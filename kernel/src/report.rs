@@ -5,6 +5,7 @@
 //! (`subscriber`) or to stderr (`output`). Every function here may be called on any thread, also under a lock of the
 //! kernel: it runs no user code and waits for nothing.
 
+mod operation;
 mod output;
 mod queue;
 mod record;
@@ -13,11 +14,13 @@ mod subscriber;
 
 use std::{any::Any, fmt, io, panic::Location, time::Duration};
 
-use weald_sync::reason::Reason;
+use weald_sync::{backlog::LongChannel, reason::Reason};
 
 use record::{ReportKind, ReportOrigin, ReportRecord};
 use subscriber::Audience;
 
+pub use operation::OperationName;
+pub(crate) use operation::{held_operation, no_turn_for_operation};
 pub(crate) use reporter::{flush, start};
 pub(crate) use subscriber::RuntimeSubscriber;
 
@@ -44,14 +47,32 @@ impl fmt::Display for JobName {
     }
 }
 
-/// A job's thread was stuck in it, and was detached from its worker.
-/// `held_up` is a sentence about the jobs that it holds up, or empty.
-pub(crate) fn stuck(named: &JobName, stuck: Duration, held_up: &str) {
+/// Why a job that is stuck stops no other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Relief {
+    /// Its worker was retaken.
+    Retaken,
+    /// It holds no worker, because it runs in quarantine.
+    Quarantined,
+}
+
+impl fmt::Display for Relief {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Relief::Retaken => "another thread now serves its worker",
+            Relief::Quarantined => {
+                "it runs on a thread without a worker, because others of its kind did the same"
+            }
+        })
+    }
+}
+
+/// A job was stuck for too long. `held_up` is a sentence about the jobs that it holds up, or empty.
+pub(crate) fn stuck(named: &JobName, stuck: Duration, relief: Relief, held_up: &str) {
     let stuck_ms = u64::try_from(stuck.as_millis()).unwrap_or(u64::MAX);
     of_job(ReportKind::Stuck { stuck_ms }, named, || {
         format!(
-            "{named} has blocked or computed for {stuck:.1?} without a wait; another thread now serves \
-             its worker.{held_up} Wrap blocking calls in weald::blocking, or let long computations yield."
+            "{named} has blocked or computed for {stuck:.1?} without a wait; {relief}.{held_up} Wrap blocking calls in weald::blocking, or let long computations yield."
         )
     });
 }
@@ -82,12 +103,10 @@ pub(crate) fn just_below(named: &JobName, bound: Duration, is_moved: bool) {
     });
 }
 
-/// A job's panic hook, which may print a backtrace, took so long that its thread was detached from its worker.
-pub(crate) fn panic_hook_runs(named: &JobName, stuck: Duration) {
+/// A job's panic hook, which may print a backtrace, takes long.
+pub(crate) fn panic_hook_runs(named: &JobName, stuck: Duration, relief: Relief) {
     of_job(ReportKind::PanicHookRuns, named, || {
-        format!(
-            "{named} panicked, and its panic hook has run for {stuck:.1?}; another thread now serves its worker."
-        )
+        format!("{named} panicked, and its panic hook has run for {stuck:.1?}; {relief}.")
     });
 }
 
@@ -98,6 +117,18 @@ pub(crate) fn long_mailbox(named: &JobName, messages: usize, mark: usize) {
             "{named} found {messages} messages in its mailbox, more than the mark of {mark}: its senders are faster. \
              Let them wait for answers or use a bounded channel, or raise Builder::mailbox_mark. It is not reported \
              again."
+        )
+    });
+}
+
+/// A channel has more values than the runtime's mark, for the first time.
+pub(crate) fn long_channel(channel: &LongChannel, mark: usize) {
+    let (values, waited) = (channel.values, channel.waited);
+    let origin = ReportOrigin::Site(channel.site);
+    make(ReportKind::LongChannel { values }, origin, None, || {
+        format!(
+            "{channel} holds {values} values, more than the mark of {mark}, the oldest for at least {waited:.1?}: its \
+             senders are faster. Give it a bound, or raise Builder::mailbox_mark. It is not reported again."
         )
     });
 }
@@ -198,6 +229,19 @@ pub(crate) fn unobserved_panic(named: &JobName, message: &str) {
     of_job(ReportKind::UnobservedPanic, named, || {
         format!("{named} panicked, and nothing joins it: {message}")
     });
+}
+
+/// A unit of work in a job panicked, and the job goes on.
+pub(crate) fn caught_panic(named: &JobName, message: &str) {
+    of_job(ReportKind::CaughtPanic, named, || {
+        format!("{named} panicked, and goes on with something else: {message}")
+    });
+}
+
+/// Whether the message of a panic at `place` may be printed: at most ten a second are. If not, it is counted.
+pub(crate) fn admits_panic_at(place: &Location<'_>) -> bool {
+    let origin = ReportOrigin::Code(place.to_string());
+    reporter::admits(&ReportKind::PanicMessage, &origin)
 }
 
 /// A callback panicked, and its owner has no panic handler.

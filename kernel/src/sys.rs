@@ -135,7 +135,9 @@ pub(crate) mod barrier {
 
         /// Registers the process for membarriers. Called before a runtime's first thread starts.
         pub(crate) fn register() {
-            let known = membarrier_query().contains(MembarrierQuery::PRIVATE_EXPEDITED);
+            // Miri knows neither the system call nor that a fence may be left out.
+            let known =
+                !cfg!(miri) && membarrier_query().contains(MembarrierQuery::PRIVATE_EXPEDITED);
             if !known || membarrier(MembarrierCommand::RegisterPrivateExpedited).is_err() {
                 SYMMETRIC.store(true, Ordering::SeqCst);
             }

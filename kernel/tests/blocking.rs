@@ -237,6 +237,40 @@ fn a_closure_that_waits_with_weald_leaves_its_turn_to_another() {
 }
 
 #[test]
+#[allow(clippy::disallowed_methods, reason = "until the threads are idle")]
+fn a_thread_that_ends_because_a_wait_has_ended_leaves_its_closure_to_another() {
+    let _watch = watch();
+    let runtime = patient()
+        .blocking_threads(2)
+        .retire_after(Duration::from_secs(3600));
+    let runtime = runtime.build().unwrap();
+    let (go, may_go) = mpsc::channel::<()>();
+    let (latch, has_waited) = (Latch::default(), Arc::new(AtomicBool::new(false)));
+    let (wait, waited) = (latch.clone(), has_waited.clone());
+    let waits = runtime.spawn(offload(move || {
+        wait.wait();
+        waited.store(true, Ordering::SeqCst);
+        let _dropped = may_go.recv();
+    }));
+    until(|| runtime.metrics().blocking == 1);
+    // Two threads beside that one, which are idle then.
+    let both = Arc::new(std::sync::Barrier::new(2));
+    let idle = [both.clone(), both].map(|both| runtime.spawn(offload(move || both.wait())));
+    for job in idle {
+        runtime.block_on(job).unwrap().unwrap();
+    }
+    assert_eq!(runtime.metrics().blocking_threads, 3);
+    thread::sleep(Duration::from_millis(50));
+    latch.open();
+    until(|| has_waited.load(Ordering::SeqCst));
+    // Three threads are now one too many, and two of them are idle.
+    let runs = runtime.spawn(offload(|| 8));
+    assert_eq!(runtime.block_on(runs).unwrap(), Ok(8));
+    drop(go);
+    runtime.block_on(waits).unwrap().unwrap();
+}
+
+#[test]
 fn a_closure_that_waits_for_its_turn_for_long_is_reported() {
     let _watch = watch();
     collect_reports();

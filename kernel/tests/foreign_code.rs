@@ -61,6 +61,56 @@ fn poll_once<F: Future + Unpin>(future: &mut F, waker: &Waker) {
     assert!(polled.is_pending());
 }
 
+/// Registers a blocking waker in a job called `maker`, by `register`, and checks that the report names the job.
+fn its_maker_is_named<F: Future + Send + 'static>(
+    name: &'static str,
+    begin: impl FnOnce() -> (F, Box<dyn FnOnce() + Send>) + Send + 'static,
+) {
+    let _watch = watch();
+    collect_reports();
+    let runtime = runtime(1);
+    let (waker, go, calls) = blocks();
+    let (kept, keep) = channel();
+    let maker = async move {
+        let (future, fire) = begin();
+        let mut future = Box::pin(future);
+        poll_once(&mut future, &waker);
+        kept.send(future).ok();
+        fire();
+    };
+    let maker =
+        runtime.block_on(async { weald_kernel::Spawn::new().name("the maker").spawn(maker) });
+    runtime.block_on(maker).unwrap();
+    let _kept = keep.recv().unwrap();
+    others_go_on_and_it_is_named(&runtime, name, &go, &calls);
+}
+
+#[test]
+fn a_waker_that_a_job_left_in_a_timer_is_named_after_the_job() {
+    its_maker_is_named("`a waker of the maker, fired by a timer`", || {
+        (sleep(Duration::from_millis(1)), Box::new(|| {}))
+    });
+}
+
+#[test]
+fn a_waker_that_a_job_left_at_the_end_of_another_is_named_after_the_job() {
+    its_maker_is_named("`a waker of the maker, fired by the end of a job`", || {
+        let latch = Latch::default();
+        let job = weald_kernel::spawn(latch.clone());
+        (job, Box::new(move || latch.open()))
+    });
+}
+
+#[test]
+fn a_waker_that_a_job_left_with_an_offloaded_closure_holds_no_blocking_thread_and_is_named() {
+    let name = "`a waker of the maker, fired by the end of a blocking call`";
+    its_maker_is_named(name, || {
+        let (go, goes) = channel();
+        let closure = weald_kernel::offload(move || goes.recv().unwrap());
+        (closure, Box::new(move || go.send(()).unwrap()))
+    });
+}
+
 /// The only worker's thread is in the waker: jobs and timers of others go on, and the report says what it is.
 fn others_go_on_and_it_is_named(
     runtime: &Runtime,

@@ -11,6 +11,7 @@ use std::{
         Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
     },
+    task::{Context, Waker},
     time::{Duration, Instant},
 };
 
@@ -369,5 +370,21 @@ fn a_sleep_is_waited_for_with_the_stack() {
         let job = runtime.spawn(async { sleep(Duration::from_millis(3)).wait() });
         runtime.block_on(job).unwrap();
         assert!(before.elapsed() >= Duration::from_millis(6));
+    });
+}
+
+#[test]
+fn a_sleep_tells_that_its_timer_has_fired() {
+    let _watch = watch();
+    Runtime::test(1).block_on(async {
+        let mut sleeping = std::pin::pin!(sleep(Duration::from_millis(10)));
+        assert!(!sleeping.has_fired(), "it has no timer before a poll");
+        let mut cx = Context::from_waker(Waker::noop());
+        assert!(sleeping.as_mut().poll(&mut cx).is_pending());
+        sleep(Duration::from_millis(5)).await;
+        assert!(!sleeping.has_fired());
+        sleep(Duration::from_millis(20)).await;
+        assert!(sleeping.has_fired());
+        assert!(sleeping.as_mut().poll(&mut cx).is_ready());
     });
 }

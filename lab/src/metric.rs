@@ -106,12 +106,16 @@ pub fn meaning(name: &str) -> Option<&'static str> {
         "cpu_s_per_million" => "processor time of the server per million requests",
         "requests_per_s" => "requests answered per second",
         "p99_us" => "time from a request or an edit to its answer, which 99 of 100 do not exceed",
+        "p99_ratio" => "that time divided by the same without offenders, earlier in the same run",
         "bytes_per_connection" => "growth of the server's resident memory per idle connection",
         "ticks" => "number of 5 ms sleeps that ended during the run",
         "ticks_percent" => "these ticks as a share of those that the same system makes undisturbed",
         "named_percent" => {
             "share of the offenders that a report named with the place of their spawn"
         }
+        "commit_p50_ms" => "time of a commit to another tree, which half of them do not exceed",
+        "commit_p999_ms" => "time of such a commit, which 999 of 1,000 do not exceed",
+        "commit_worst_ms" => "time of the longest such commit",
         "lateness_p50_ms" => "lateness that half of the wake-ups do not exceed",
         "lateness_p999_ms" => "lateness that 999 of 1,000 wake-ups do not exceed",
         "lateness_worst_ms" => "lateness of the latest wake-up",

@@ -180,6 +180,8 @@ fn stall(level: Level) -> Vec<Row> {
     }
     let others = ["holds", "just-below", "waker", "destructor", "subscriber"];
     kinds.extend(others.map(|offender| (offender, 4)));
+    // More than files may hold turns.
+    kinds.push(("file", 600));
     let bursts: &[(&str, usize)] = match level {
         Level::Quick => &[("blocks", 50), ("computes", 50)],
         _ => &[
@@ -202,7 +204,38 @@ fn stall(level: Level) -> Vec<Row> {
     let alone = kinds.into_iter().map(|kind| row(kind, "no", seconds));
     // A burst lasts two seconds.
     let bursts = bursts.iter().map(|kind| row(*kind, "yes", seconds.min(2)));
-    alone.chain(bursts).collect()
+    alone.chain(bursts).chain(large_commits(level)).collect()
+}
+
+/// Large commits, beside small ones to another tree. The first row is the one without.
+fn large_commits(level: Level) -> impl Iterator<Item = Row> {
+    let (nodes, seconds) = match level {
+        Level::Quick => (20_000, 1),
+        _ => (1_000_000, 10),
+    };
+    let kinds = [
+        ("rename", "no", 0),
+        ("rename", "no", 1),
+        ("splice", "no", 1),
+        ("splice", "yes", 1),
+        ("delete", "no", 1),
+        ("delete", "yes", 1),
+        ("restore", "no", 1),
+        ("restore", "yes", 1),
+    ];
+    kinds.into_iter().map(move |(what, overtaken, offenders)| {
+        let params = Params::default()
+            .with("offender", "commit")
+            .with("offenders", offenders)
+            .with("what", what)
+            .with("overtaken", overtaken)
+            .with("nodes", nodes);
+        let params = params.with("pingers", 0).with("seconds", seconds);
+        Row::new("stall", params)
+            .weight(Weight::Heavy)
+            .lanes(Lanes::Largest)
+            .only_weald()
+    })
 }
 
 fn handoff(level: Level) -> Row {
@@ -283,6 +316,7 @@ mod tests {
             "mailbox k=10000000 bytes=50 payload=fresh",
             "stall offender=computes offenders=4 burst=no pingers=10000 seconds=10",
             "stall offender=subscriber offenders=4 burst=no pingers=10000 seconds=10",
+            "stall offender=file offenders=600 burst=no pingers=10000 seconds=10",
             "stall offender=blocks offenders=600 burst=yes pingers=10000 seconds=2",
             "burst-send receivers=60 cores=1 messages=3000000",
             "lock units=1000 rounds=1000 inside=nothing",
@@ -298,6 +332,7 @@ mod tests {
             "echo connections=10000 requests=100000",
             "hello connections=1000 requests=100000",
             "idle-connections connections=10000 rest_ms=3000",
+            "idle-connections connections=10000 rest_ms=3000 asked=at-once",
         ] {
             assert!(
                 text.iter().any(|line| line == wanted),

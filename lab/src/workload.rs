@@ -27,6 +27,7 @@ mod select;
 mod snapshot;
 mod spawn;
 mod stall;
+mod stall_requests;
 mod thread;
 mod timers;
 mod tree_read;
@@ -38,8 +39,10 @@ mod definition;
 mod forking;
 mod host;
 mod kind;
+mod large_commits;
 mod memory;
 mod offender;
+mod quantile;
 mod tally;
 mod team;
 mod trees;
@@ -55,7 +58,7 @@ pub(crate) use offender::compute;
 const POLLS: &[&str] = &["messages_per_poll"];
 
 /// All workloads, in the order of the report.
-pub static ALL: [Workload; 32] = [
+pub static ALL: [Workload; 33] = [
     Workload {
         name: "spawn",
         question: "How light is a process, and does the cost stay flat as their number grows?",
@@ -134,7 +137,7 @@ pub static ALL: [Workload; 32] = [
         name: "stall",
         question: "Does one unit that blocks or computes stop the others?",
         keys: &["offenders", "offender", "seconds"],
-        optional: &["burst", "pingers"],
+        optional: &["burst", "pingers", "what", "overtaken", "nodes"],
         metrics: &[
             "ticks",
             "ticks_percent",
@@ -142,12 +145,21 @@ pub static ALL: [Workload; 32] = [
             "lateness_worst_ms",
             "ns_per_hop",
         ],
-        explaining: &["named_percent"],
+        explaining: &[
+            "named_percent",
+            "commit_p50_ms",
+            "commit_p999_ms",
+            "commit_worst_ms",
+        ],
         remark: "ticks_percent compares the ticks with those that the same system made \
                  without offenders in the same round; a single run compares them with the clock. \
                  An offender sleeps 20 ms and then holds its OS thread for 300 ms. \
+                 offender=file reads a FIFO that nobody writes, to the end; each tick also reads a small file \
+                 and looks up localhost, and is late by what they take. \
                  burst=yes: all start at once and offend for 2 s; the ticks count 100 ms later, \
-                 the lateness from the start.",
+                 the lateness from the start. \
+                 offender=commit: offenders make large commits (what) to trees of their own, the commit times are \
+                 those of small commits to another tree, one each millisecond. offenders=0 is the row without.",
         run: stall::run,
     },
     Workload {
@@ -283,6 +295,7 @@ pub static ALL: [Workload; 32] = [
     network::ECHO,
     network::HELLO,
     network::IDLE,
+    stall_requests::WORKLOAD,
 ];
 
 /// The names of all workloads.

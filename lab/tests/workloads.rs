@@ -79,6 +79,7 @@ fn stall() {
     for offender in ["none", "blocks", "computes", "holds", "just-below", "waker"] {
         stalled(offender, "offenders=1 pingers=10");
     }
+    stalled("file", "offenders=600 pingers=10");
     for offender in ["destructor", "subscriber"] {
         stalled(offender, "offenders=2 burst=no");
     }
@@ -110,7 +111,7 @@ fn stalled(offender: &str, words: &str) {
     );
     assert_eq!(shares[1].is_some(), offender != "none", "{metrics:?}");
     assert!(value("lateness_worst_ms") >= value("lateness_p999_ms"));
-    if matches!(offender, "blocks" | "computes" | "holds") {
+    if matches!(offender, "blocks" | "computes" | "holds" | "file") {
         assert!(shares[1] > Some(0.0), "a report came: {metrics:?}");
     }
 }

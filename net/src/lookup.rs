@@ -3,9 +3,10 @@
 use std::{
     io,
     net::{SocketAddr, ToSocketAddrs},
+    sync::Arc,
 };
 
-use weald_kernel::offload;
+use weald_kernel::{OperationName, offload_operation};
 
 /// The resolver found no address. Returned inside an [`io::Error`] of the kind
 /// [`NotFound`](io::ErrorKind::NotFound).
@@ -38,7 +39,8 @@ fn explain(host: String, error: io::Error) -> io::Error {
 /// Looks up the addresses of `host`, which is a name or an address. Each result has the port `port`.
 ///
 /// Cancel-safe, although the system's resolver continues on its own. Set a deadline: a lookup may take half a
-/// minute. The call is [offloaded](crate::offload()).
+/// minute. Lookups have threads of their own, so a name server that does not answer stops no file and no other name; see
+/// [`Builder::held_operations`](weald_kernel::Builder::held_operations). A lookup that takes a second is reported.
 ///
 /// ```
 /// # let runtime = weald_kernel::Runtime::builder().workers(1).build().unwrap();
@@ -51,15 +53,17 @@ fn explain(host: String, error: io::Error) -> io::Error {
 ///
 /// # Errors
 /// [`LookupError`] if the resolver finds no address; [`InvalidInput`](io::ErrorKind::InvalidInput) if `host`
-/// cannot be a name; errors from the operating system. Fails if the runtime shuts down.
+/// cannot be a name; errors from the operating system; [`ResourceBusy`](io::ErrorKind::ResourceBusy) if too many lookups
+/// wait for a server ([`NoTurn`](weald_kernel::NoTurn)). Fails if the runtime shuts down.
 pub async fn lookup_host(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
     if let Ok(address) = host.parse() {
         return Ok(vec![SocketAddr::new(address, port)]);
     }
-    let host = host.to_owned();
-    offload(move || match (host.as_str(), port).to_socket_addrs() {
+    let host: Arc<str> = host.into();
+    let name = OperationName::lookup(host.clone());
+    offload_operation(name, move || match (&*host, port).to_socket_addrs() {
         Ok(addresses) => Ok(addresses.collect()),
-        Err(error) => Err(explain(host, error)),
+        Err(error) => Err(explain(host.to_string(), error)),
     })
-    .await?
+    .await
 }

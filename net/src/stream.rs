@@ -249,6 +249,15 @@ impl<T: Transport> Stream<T> {
         self.source.get_ref().shut_down(how)
     }
 
+    /// How many bytes that were written the peer's system has not taken. A peer that reads makes the number smaller,
+    /// long before there is room for more. For a Unix socket it is the memory that they take.
+    ///
+    /// # Errors
+    /// Errors from the operating system.
+    pub fn unread(&self) -> io::Result<usize> {
+        crate::unread::unread(self)
+    }
+
     /// Takes the pending error of the socket (`SO_ERROR`), which the system recorded outside any operation.
     ///
     /// # Errors

@@ -17,11 +17,11 @@ use weald_sync::{Branch, Waiting};
 use crate::{
     accept::{Acceptor, RawListener},
     connect::connect,
-    lookup::lookup_host,
     stream::Stream,
 };
 
-/// A TCP connection.
+/// A TCP connection. One that [`connect`](TcpStream::connect) made, or that came from a listener which
+/// [`TcpListener::bind`] made, sends small writes at once; [`set_nodelay`](TcpStream::set_nodelay) changes that.
 pub type TcpStream = Stream<net::TcpStream>;
 
 /// How many pending connections the system queues for a listener, unless its own limit is lower.
@@ -29,17 +29,17 @@ const BACKLOG: i32 = 4096;
 
 const FLAGS: SocketFlags = SocketFlags::NONBLOCK.union(SocketFlags::CLOEXEC);
 
+/// A socket that sends small writes at once. A connection inherits this from its listener.
 fn socket(address: &SocketAddr) -> io::Result<OwnedFd> {
     let family = match address {
         SocketAddr::V4(_) => AddressFamily::INET,
         SocketAddr::V6(_) => AddressFamily::INET6,
     };
-    Ok(rustix::net::socket_with(
-        family,
-        SocketType::STREAM,
-        FLAGS,
-        None,
-    )?)
+    let socket = rustix::net::socket_with(family, SocketType::STREAM, FLAGS, None)?;
+    // Without it a second small write waits until the peer acknowledges the first, and most systems delay an
+    // acknowledgement by 40 ms: protocols that write an answer in two parts, as HTTP/2 does, would crawl.
+    rustix::net::sockopt::set_tcp_nodelay(&socket, true)?;
+    Ok(socket)
 }
 
 fn start(address: SocketAddr) -> io::Result<net::TcpStream> {
@@ -62,22 +62,7 @@ impl TcpStream {
     pub fn connect(
         address: SocketAddr,
     ) -> Waiting<impl Branch<Output = io::Result<TcpStream>> + use<>> {
-        connect(move || start(address))
-    }
-
-    /// Looks up `host` and connects to the first of its addresses that answers.
-    ///
-    /// # Errors
-    /// Errors from [`lookup_host`](crate::lookup_host()), or the error of the last address.
-    pub async fn connect_host(host: &str, port: u16) -> io::Result<TcpStream> {
-        let mut last = io::Error::from(io::ErrorKind::NotFound);
-        for address in lookup_host(host, port).await? {
-            match TcpStream::connect(address).await {
-                Ok(stream) => return Ok(stream),
-                Err(error) => last = error,
-            }
-        }
-        Err(last)
+        connect(move || start(address), None)
     }
 
     /// The address of the peer.
@@ -97,7 +82,9 @@ impl TcpStream {
         self.source.get_ref().local_addr()
     }
 
-    /// Sets whether small writes are sent at once (`true`) or collected first by Nagle's algorithm (`false`).
+    /// Sets whether small writes are sent at once (`true`, the default) or collected first by Nagle's algorithm
+    /// (`false`). A socket of the standard library keeps its own setting, and so do the connections of such a
+    /// listener.
     ///
     /// # Errors
     /// Errors from the operating system.

@@ -39,31 +39,15 @@ mod sealed {
 /// `writev(2)`.
 const SMALL: usize = 512;
 
-/// Several small buffers copied into one.
-struct Coalesced {
-    bytes: [u8; SMALL],
-    length: usize,
-}
-
-impl Coalesced {
-    /// None if the buffers are too large.
-    fn of(buffers: &[IoSlice<'_>]) -> Option<Coalesced> {
-        let length = buffers.iter().map(|buffer| buffer.len()).sum();
-        if length > SMALL {
-            return None;
-        }
-        let mut bytes = [0; SMALL];
-        let mut at = 0;
-        for buffer in buffers {
-            bytes[at..at + buffer.len()].copy_from_slice(buffer);
-            at += buffer.len();
-        }
-        Some(Coalesced { bytes, length })
+/// Copies the buffers into `into`. Returns the bytes; none if there are too many.
+fn coalesce<'a>(buffers: &[IoSlice<'_>], into: &'a mut [u8; SMALL]) -> Option<&'a [u8]> {
+    let mut length = 0;
+    for buffer in buffers {
+        let place = into.get_mut(length..length + buffer.len())?;
+        place.copy_from_slice(buffer);
+        length += buffer.len();
     }
-
-    fn bytes(&self) -> &[u8] {
-        &self.bytes[..self.length]
-    }
+    Some(&into[..length])
 }
 
 macro_rules! transport {
@@ -85,8 +69,8 @@ macro_rules! transport {
                 let mut socket = self;
                 match buffers {
                     [one] => socket.write(one),
-                    several => match Coalesced::of(several) {
-                        Some(coalesced) => socket.write(coalesced.bytes()),
+                    several => match coalesce(several, &mut [0; SMALL]) {
+                        Some(bytes) => socket.write(bytes),
                         None => socket.write_vectored(several),
                     },
                 }

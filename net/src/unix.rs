@@ -4,7 +4,12 @@ use std::{
     io,
     os::{
         fd::{AsFd, BorrowedFd},
-        unix::net::{self, SocketAddr},
+        linux::net::SocketAddrExt,
+        unix::{
+            ffi::OsStrExt,
+            fs::{FileTypeExt, MetadataExt},
+            net::{self, SocketAddr},
+        },
     },
     path::{Path, PathBuf},
 };
@@ -17,7 +22,7 @@ use weald_sync::{Branch, Waiting};
 
 use crate::{
     accept::{Acceptor, RawListener},
-    connect::connect,
+    connect::{Pauses, connect},
     stream::Stream,
 };
 
@@ -36,19 +41,19 @@ fn start(path: &Path) -> io::Result<net::UnixStream> {
 }
 
 impl UnixStream {
-    /// Connects to the listener at `path`. Unlike with TCP, the system does not wait for room in the
-    /// listener's queue.
+    /// Connects to the listener at `path`. While the listener's queue is full, it tries again after 1 ms, then 2 ms, up
+    /// to 100 ms: the system neither queues such a connection nor reports when there is room. Set a deadline with
+    /// `UnixStream::connect(path).within(duration)`.
     ///
     /// Cancel-safe: dropping the wait closes the socket.
     ///
     /// # Errors
-    /// Errors from the operating system, such as [`NotFound`](io::ErrorKind::NotFound), or
-    /// [`WouldBlock`](io::ErrorKind::WouldBlock) if the listener's queue is full.
+    /// Errors from the operating system, such as [`NotFound`](io::ErrorKind::NotFound).
     pub fn connect(
         path: impl Into<PathBuf>,
     ) -> Waiting<impl Branch<Output = io::Result<UnixStream>>> {
         let path = path.into();
-        connect(move || start(&path))
+        connect(move || start(&path), Some(Pauses::default()))
     }
 
     /// Two streams connected to each other.
@@ -77,6 +82,42 @@ impl UnixStream {
     }
 }
 
+/// Held while a socket file is taken over. It ends with the socket, so also with the program.
+fn takeover_lock(path: &Path) -> io::Result<net::UnixListener> {
+    let parent = path
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty());
+    let folder = parent.unwrap_or(Path::new(".")).metadata()?;
+    let mut name = format!("weald-takeover-{}-{}-", folder.dev(), folder.ino()).into_bytes();
+    let file = path.file_name().unwrap_or_default().as_bytes();
+    // An abstract name has 107 bytes at most.
+    let room = 107 - name.len();
+    name.extend(&file[file.len().saturating_sub(room)..]);
+    net::UnixListener::bind_addr(&SocketAddr::from_abstract_name(name)?)
+}
+
+/// Removes the socket file at `path` if nobody answers on it.
+fn remove_stale(path: &Path) -> io::Result<()> {
+    let in_use = |why: &str| {
+        let text = format!("{} {why}", path.display());
+        Err(io::Error::new(io::ErrorKind::AddrInUse, text))
+    };
+    match path.symlink_metadata() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error),
+        Ok(found) if !found.file_type().is_socket() => return in_use("exists and is no socket"),
+        Ok(_socket) => {}
+    }
+    match start(path) {
+        Ok(_answers) => in_use("is in use: a listener answers"),
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+            std::fs::remove_file(path)
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => in_use(&format!("is in use, or of another kind: {error}")),
+    }
+}
+
 /// A Unix socket that accepts connections. Dropping it leaves its file in place.
 pub struct UnixListener {
     acceptor: Acceptor<net::UnixListener>,
@@ -92,12 +133,50 @@ impl RawListener for net::UnixListener {
 }
 
 impl UnixListener {
-    /// Listens at `path`, which must not exist.
+    /// Listens at `path`, which must not exist. See [`bind_replacing`](UnixListener::bind_replacing) for a file that an
+    /// earlier run of the program has left.
     ///
     /// # Errors
     /// Errors from the operating system, such as [`AddrInUse`](io::ErrorKind::AddrInUse) if the file exists.
     pub fn bind(path: impl AsRef<Path>) -> io::Result<UnixListener> {
         UnixListener::from_std(net::UnixListener::bind(path)?)
+    }
+
+    /// Listens at `path`. A socket file that is already there is removed if nobody answers on it, because its listener
+    /// has ended without removing it. Anything else that is there stays.
+    ///
+    /// Of several programs that do this at once for one path, one listens, and the others fail: each holds a lock in
+    /// the meantime, an abstract socket named after the directory and the file. Programs that remove stale files by
+    /// other means, or see another network namespace, do not know the lock. A listener that another program has bound,
+    /// but on which it does not listen yet, looks stale.
+    ///
+    /// # Errors
+    /// [`AddrInUse`](io::ErrorKind::AddrInUse) if somebody answers, if the file is no stream socket, or if another program
+    /// is about to take it over; errors from the operating system.
+    ///
+    /// ```
+    /// use weald_net::UnixListener;
+    ///
+    /// let path = std::env::temp_dir().join(format!("weald-doc-{}.sock", std::process::id()));
+    /// drop(UnixListener::bind(&path)?);
+    /// assert!(UnixListener::bind(&path).is_err(), "its file is still there");
+    /// let listener = UnixListener::bind_replacing(&path)?;
+    /// assert!(UnixListener::bind_replacing(&path).is_err(), "somebody answers");
+    /// # drop(listener);
+    /// # std::fs::remove_file(&path)?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn bind_replacing(path: impl AsRef<Path>) -> io::Result<UnixListener> {
+        let path = path.as_ref();
+        // Also for the first attempt: until its socket listens, it looks stale.
+        let _lock = takeover_lock(path)?;
+        match net::UnixListener::bind(path) {
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
+                remove_stale(path)?;
+                UnixListener::bind(path)
+            }
+            bound => UnixListener::from_std(bound?),
+        }
     }
 
     /// Registers a listener of the standard library with the reactor of the current runtime.

@@ -6,8 +6,10 @@
 mod tools;
 
 mod outside {
+    mod blocked;
     mod files;
     mod names;
     mod offloads;
+    mod pipes;
     mod signals;
 }

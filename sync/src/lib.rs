@@ -26,6 +26,7 @@ mod queue {
 // The interface to a runtime: what it installs, what it reads, and the defaults of a plain thread.
 mod runtime {
     pub(crate) mod alarm;
+    pub mod backlog;
     pub mod holders;
     pub mod hooks;
     pub(crate) mod parker;
@@ -69,7 +70,7 @@ pub use combinators::{
     Source, WithNack, Wrap, always, choose, guard, never, of_future, of_source, one_of, with_nack,
 };
 pub use event::{Branch, Event, Syncing, Waiting};
-pub use runtime::{holders, hooks, reason, unit, wait::Wait};
+pub use runtime::{backlog, holders, hooks, reason, unit, wait::Wait};
 pub use time::{After, At, Limited, Timed, TimedOut, after, at};
 pub use tools::{
     barrier::{self, Barrier, BarrierWaitResult},

@@ -7,54 +7,84 @@
 use crate::attributes::Attributes;
 use crate::bytes::Bytes;
 use crate::error::EditError;
-use crate::id::{FOREIGN_END, NodeId};
+use crate::id::{FOREIGN_END, NodeId, OWN_END};
 use crate::insert_position::InsertPosition;
+use crate::key::OrderKey;
 use crate::node::Node;
-use crate::operation::Operation;
+use crate::operation::{Operation, Target};
 use crate::radix::Radix;
 use crate::record::{Place, Record};
 use crate::subtree::Subtree;
 use crate::tree::Tree;
 
+/// Where an operation comes from: how it finds its place, and which ids it may bring.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// From anywhere. It finds its place again, and leaves the source enough ids.
+    Elsewhere,
+    /// An edit of this tree that was checked when it was made. It finds its place again.
+    Edit,
+    /// A record of an operation that was carried out: its parent and its key are final.
+    Record,
+}
+
 impl Tree {
-    /// Applies an operation that may have been made on another version of this tree.
-    pub(crate) fn apply(&mut self, operation: &Operation) -> Result<(), EditError> {
+    /// Applies an operation that may have been made on another version of this tree. Returns the key under which a
+    /// node was placed.
+    pub(crate) fn apply(
+        &mut self,
+        operation: &Operation,
+        origin: Origin,
+    ) -> Result<Option<OrderKey>, EditError> {
         match operation {
             Operation::Add {
                 node,
                 target,
                 attributes,
             } => {
-                self.must_be_new(*node)?;
-                let to = self.rebased_position(target, *node)?;
+                self.must_be_new(*node, origin)?;
+                let to = self.position_of_origin(target, *node, origin)?;
                 self.add(*node, &to, attributes.clone());
-                Ok(())
+                return Ok(Some(to.key));
             }
             Operation::Splice { subtree, target } => {
-                let to = self.rebased_position(target, subtree.root())?;
-                self.splice(subtree, &to)
+                let to = self.position_of_origin(target, subtree.root(), origin)?;
+                self.splice(subtree, &to)?;
+                return Ok(Some(to.key));
             }
             Operation::Move { node, target } => {
-                let to = self.rebased_position(target, *node)?;
-                self.move_to(*node, &to)
+                let to = self.position_of_origin(target, *node, origin)?;
+                self.move_to(*node, &to)?;
+                return Ok(Some(to.key));
             }
-            Operation::Delete { node } => self.delete(*node),
+            Operation::Delete { node } => self.delete(*node)?,
             Operation::PutAttribute { node, name, value } => {
-                self.put_bytes(*node, text(*node, name)?, value)
+                self.put_bytes(*node, text(*node, name)?, value)?;
             }
             Operation::DeleteAttribute { node, name } => {
-                self.delete_attribute(*node, text(*node, name)?)
+                self.delete_attribute(*node, text(*node, name)?)?;
             }
             Operation::ReplaceRoot { node, attributes } => {
-                self.must_be_new(*node)?;
+                self.must_be_new(*node, origin)?;
                 self.replace_root(*node, attributes.clone());
-                Ok(())
             }
             Operation::PushRoot { node, attributes } => {
-                self.must_be_new(*node)?;
+                self.must_be_new(*node, origin)?;
                 self.push_root(*node, attributes.clone());
-                Ok(())
             }
+        }
+        Ok(None)
+    }
+
+    fn position_of_origin(
+        &self,
+        target: &Target,
+        id: NodeId,
+        origin: Origin,
+    ) -> Result<InsertPosition, EditError> {
+        match origin {
+            Origin::Elsewhere | Origin::Edit => self.rebased_position(target, id),
+            Origin::Record => self.recorded_position(target, id),
         }
     }
 
@@ -177,11 +207,15 @@ impl Tree {
     }
 
     /// Checks the id that an operation brings, and keeps the source from giving it out again.
-    fn must_be_new(&self, node: NodeId) -> Result<(), EditError> {
+    fn must_be_new(&self, node: NodeId, origin: Origin) -> Result<(), EditError> {
         if self.node(node).is_some() {
             return Err(EditError::AlreadyThere(node));
         }
-        if node.get() >= FOREIGN_END {
+        let end = match origin {
+            Origin::Elsewhere => FOREIGN_END,
+            Origin::Edit | Origin::Record => OWN_END,
+        };
+        if node.get() >= end {
             return Err(EditError::IdTooLarge(node));
         }
         self.ids.pass(node);

@@ -59,6 +59,17 @@ impl Attributes {
         }
     }
 
+    /// The bytes under a name, to keep: long ones are shared and not copied.
+    pub fn get_bytes(&self, name: &str) -> Option<Bytes> {
+        match &self.0 {
+            AttributesRepr::Packed(_) => self.get(name).map(Bytes::new),
+            AttributesRepr::Listed(list) => {
+                let at = find(list, name).ok()?;
+                Some(list[at].1.clone())
+            }
+        }
+    }
+
     /// All attributes, sorted by the bytes of their names.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &[u8])> {
         self.raw()

@@ -10,14 +10,16 @@
 
 use std::cell::{OnceCell, RefCell};
 
+use crate::apply::Origin;
 use crate::attributes::Attributes;
 use crate::bytes::Bytes;
 use crate::error::EditError;
 use crate::id::NodeId;
 use crate::insert_position::InsertPosition;
+use crate::key::OrderKey;
 use crate::node::Node;
 use crate::operation::{Operation, Where};
-use crate::script::{Read, Script};
+use crate::script::{self, Read, Script};
 use crate::subtree::Subtree;
 use crate::tree::Tree;
 
@@ -44,6 +46,8 @@ pub struct Edit {
     operations: Vec<Operation>,
     /// `None` if the edit is blind.
     reads: Option<RefCell<Vec<Read>>>,
+    /// The nodes that were spliced in or deleted.
+    moved: u64,
 }
 
 /// The only operation on the list, which was checked and not yet carried out.
@@ -62,6 +66,7 @@ impl Tree {
             deferred: None,
             operations: Vec::new(),
             reads: Some(RefCell::new(Vec::new())),
+            moved: 0,
         }
     }
 }
@@ -109,15 +114,31 @@ impl Edit {
     /// The finished version, and the script of how it came about.
     pub fn finish(mut self) -> (Tree, Script) {
         self.own();
+        let steps = self.steps();
         let reads = self.reads.map(RefCell::into_inner);
-        (self.tree, Script::new(self.operations, reads))
+        (self.tree, Script::new(self.operations, reads, steps))
     }
 
     /// The script alone, for callers that only replay it on another version. A deferred operation is not
     /// carried out.
     pub fn into_script(self) -> Script {
+        let steps = self.steps();
         let reads = self.reads.map(RefCell::into_inner);
-        Script::new(self.operations, reads)
+        Script::new(self.operations, reads, steps)
+    }
+
+    /// What was done so far, in steps: an operation is one, and each node that it spliced in or deleted is one more.
+    #[inline]
+    pub fn steps(&self) -> u64 {
+        self.operations.len() as u64 + self.moved
+    }
+
+    /// As [`Script::steps_to_rebase`].
+    #[inline]
+    pub fn steps_to_rebase(&self, between: u64) -> u64 {
+        let reads = self.reads.as_ref().map(RefCell::borrow);
+        let own = (&self.operations[..], self.steps());
+        script::steps_to_rebase(own, reads.as_deref().map(|reads| &reads[..]), between)
     }
 
     /// Adds a node after the children of `parent`.
@@ -162,6 +183,7 @@ impl Edit {
         let tree = self.own();
         let to = tree.insert_position(at)?;
         tree.splice(subtree, &to)?;
+        self.moved += subtree.len();
         self.operations.push(Operation::Splice {
             subtree: subtree.clone(),
             target: to.target(at),
@@ -187,7 +209,10 @@ impl Edit {
     /// # Errors
     /// `Missing`, if it is not there; `IsRoot`, if it is the root.
     pub fn delete(&mut self, node: NodeId) -> Result<(), EditError> {
-        self.own().delete(node)?;
+        let tree = self.own();
+        let before = tree.len();
+        tree.delete(node)?;
+        self.moved += before - self.tree.len();
         self.operations.push(Operation::Delete { node });
         Ok(())
     }
@@ -242,8 +267,9 @@ impl Edit {
     /// Removes all nodes and starts over with a new root. Returns the root's id.
     pub fn replace_root(&mut self, attributes: Attributes) -> NodeId {
         let tree = self.own();
-        let node = tree.ids.take();
+        let (node, before) = (tree.ids.take(), tree.len());
         tree.replace_root(node, attributes.clone());
+        self.moved += before;
         self.operations
             .push(Operation::ReplaceRoot { node, attributes });
         node
@@ -259,15 +285,40 @@ impl Edit {
         node
     }
 
-    /// Applies an operation of another edit of this tree. Order keys that still fit are kept.
+    /// Applies an operation of another edit of this tree. Order keys that still fit are kept. Returns the key under
+    /// which a node was placed, if one was.
     ///
     /// # Errors
     /// Those of the method that does the same; `SiblingMoved`, if the sibling that the operation names has
-    /// another parent now; `AlreadyThere`, if the operation was applied before.
-    pub fn apply(&mut self, operation: &Operation) -> Result<(), EditError> {
-        self.own().apply(operation)?;
-        self.operations.push(operation.clone());
-        Ok(())
+    /// another parent now; `AlreadyThere`, if the operation was applied before; `IdTooLarge`, if the tree could run
+    /// out of ids after the one that it brings.
+    pub fn apply(&mut self, operation: &Operation) -> Result<Option<OrderKey>, EditError> {
+        self.carry_out_from(operation, Origin::Elsewhere)
+    }
+
+    /// Applies an operation of a record, which was carried out before on an equal version: under the parent and the
+    /// key that it holds, whatever its `at` says.
+    ///
+    /// # Errors
+    /// Those of [`apply`](Self::apply), except `SiblingMoved`.
+    pub fn replay(&mut self, operation: &Operation) -> Result<(), EditError> {
+        self.carry_out_from(operation, Origin::Record).map(drop)
+    }
+
+    fn carry_out_from(
+        &mut self,
+        operation: &Operation,
+        origin: Origin,
+    ) -> Result<Option<OrderKey>, EditError> {
+        let tree = self.own();
+        let before = tree.len();
+        let used = tree.apply(operation, origin)?;
+        // An added node is one step with its operation.
+        self.moved += before.abs_diff(self.tree.len()).saturating_sub(1);
+        let mut done = operation.clone();
+        done.place_at(used.clone());
+        self.operations.push(done);
+        Ok(used)
     }
 
     /// Reads one attribute. The read is recorded.
@@ -340,7 +391,7 @@ impl Deferred {
                 tree.add(*node, to, attributes.clone());
             }
             ([operation], None) => {
-                let possible = tree.apply(operation);
+                let possible = tree.apply(operation, Origin::Edit);
                 possible.expect("it was checked in this version");
             }
             _ => unreachable!("at most one operation is deferred"),

@@ -54,9 +54,12 @@ impl fmt::Debug for NodeId {
     }
 }
 
-/// The end of the ids that may come from elsewhere. A source that has passed them all still has more ids
-/// than any program lives to take.
-pub(crate) const FOREIGN_END: u64 = 1 << 62;
+/// The end of the ids that an operation from elsewhere may bring. A source that has passed them all still has more
+/// ids below [`OWN_END`] than any program lives to take.
+pub(crate) const FOREIGN_END: u64 = 1 << 61;
+
+/// The end of the ids that a source gives out, and so of those that a record may hold.
+pub(crate) const OWN_END: u64 = 1 << 62;
 
 /// The id source of one tree, shared by all its versions, edits and builders.
 ///
@@ -76,8 +79,14 @@ impl Ids {
     /// # Panics
     /// If `last` is 2⁶² or more, which no source has given out.
     pub fn above(last: u64) -> Self {
-        assert!(last < FOREIGN_END, "no source has given out 2⁶² ids");
+        assert!(last < OWN_END, "no source has given out 2⁶² ids");
         Self(Arc::new(AtomicU64::new(last + 1)))
+    }
+
+    /// The number of the last id that was taken or passed; 0, if none was. A source [`above`](Self::above) it gives out
+    /// no id again. Other threads may have taken more when this returns.
+    pub fn last(&self) -> u64 {
+        self.0.load(Ordering::Relaxed) - 1
     }
 
     /// Takes an id, which no other call returns.
@@ -85,7 +94,7 @@ impl Ids {
         NodeId::at(self.0.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// Never gives out `id`, which came from a journal or another machine and is below [`FOREIGN_END`].
+    /// Never gives out `id`, which came from a journal or another machine and is below [`OWN_END`].
     pub(crate) fn pass(&self, id: NodeId) {
         if self.0.load(Ordering::Relaxed) <= id.get() {
             let next = id.get() + 1;

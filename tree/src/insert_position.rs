@@ -69,6 +69,27 @@ impl Tree {
         })
     }
 
+    /// The insert position of the node `id`, whose parent and key are final.
+    pub(crate) fn recorded_position(
+        &self,
+        target: &Target,
+        id: NodeId,
+    ) -> Result<InsertPosition, EditError> {
+        let parent = self.node(target.parent);
+        let parent = parent.ok_or(EditError::Missing(target.parent))?;
+        let rank = target.key.rank(id);
+        let (last, _) = neighbours(parent, parent.child_count());
+        Ok(InsertPosition {
+            parent: parent.id,
+            // Most nodes come last.
+            position: match last.is_none_or(|last| last < rank) {
+                true => parent.child_count(),
+                false => parent.position_for(rank),
+            },
+            key: target.key.clone(),
+        })
+    }
+
     /// The parent that `at` means, and the position before which the node goes.
     #[inline]
     fn position_at(&self, at: Where) -> Result<(Node<'_>, usize), EditError> {

@@ -46,6 +46,7 @@ mod walk;
 // Subtrees that are in no version yet, built or read from text.
 mod builder;
 mod json;
+mod records;
 mod subtree;
 
 // Operations as data, and their application to a version.
@@ -72,6 +73,7 @@ pub use key::OrderKey;
 pub use node::Node;
 pub use operation::{Operation, Target, Where};
 pub use path::{Path, PathError};
+pub use records::{NodeRecord, RecordsError};
 pub use script::{Read, Script};
 pub use siblings::Siblings;
 pub use subtree::Subtree;

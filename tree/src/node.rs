@@ -1,6 +1,7 @@
 //! A node as readers see it: one record of one version, borrowed.
 
 use crate::attributes::Attributes;
+use crate::bytes::Bytes;
 use crate::children::Children;
 use crate::id::NodeId;
 use crate::key::Rank;
@@ -55,6 +56,11 @@ impl<'t> Node<'t> {
     #[inline]
     pub fn get(self, name: &str) -> Option<&'t [u8]> {
         self.record().attributes.get(name)
+    }
+
+    /// The bytes of one attribute, to keep: long ones are shared with the version and not copied.
+    pub fn get_bytes(self, name: &str) -> Option<Bytes> {
+        self.record().attributes.get_bytes(name)
     }
 
     /// One attribute as text; `None` if it is missing or not UTF-8.

@@ -28,7 +28,8 @@ pub enum Where {
 /// The place that an edit chose for a node.
 ///
 /// In another version the key is kept if it is still where `at` says; otherwise a new key is made. So inserts
-/// between siblings commute, and appended nodes are in the order of commits.
+/// between siblings commute, and appended nodes are in the order of commits. When an operation was carried out,
+/// `parent` and `key` are its outcome, and [`Edit::replay`](crate::Edit::replay) needs nothing else.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Target {
     /// The requested place.
@@ -37,6 +38,24 @@ pub struct Target {
     pub parent: NodeId,
     /// The order key under it.
     pub key: OrderKey,
+}
+
+impl Operation {
+    /// Notes the key under which the node was placed.
+    pub(crate) fn place_at(&mut self, used: Option<OrderKey>) {
+        if let (
+            Some(key),
+            Self::Add { target, .. } | Self::Splice { target, .. } | Self::Move { target, .. },
+        ) = (used, self)
+        {
+            target.key = key;
+        }
+    }
+
+    /// Whether it takes a whole subtree away.
+    pub(crate) fn takes_subtree(&self) -> bool {
+        matches!(self, Self::Delete { .. } | Self::ReplaceRoot { .. })
+    }
 }
 
 /// One step of an edit.

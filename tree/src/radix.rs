@@ -97,6 +97,27 @@ impl<T> Radix<T> {
         &self.tail
     }
 
+    /// All leaves with their numbers, in rising order.
+    pub(crate) fn leaves(&self) -> impl Iterator<Item = (u64, &Leaf<T>)> {
+        // Branches that were not descended into yet, the next one last.
+        let mut above = vec![(0, &self.top)];
+        let in_tree = std::iter::from_fn(move || {
+            loop {
+                match above.pop()? {
+                    (_, Branch::Empty) => {}
+                    (number, Branch::Leaf(leaf)) => return Some((number, leaf)),
+                    (number, Branch::Inner(below)) => {
+                        let first = number << BITS;
+                        let parts = (0..WIDTH).rev();
+                        above.extend(parts.map(|part| (first | part as u64, &below[part])));
+                    }
+                }
+            }
+        });
+        let tail = self.tail.leaf(self.tail.number);
+        in_tree.chain(tail.map(|leaf| (self.tail.number, leaf)))
+    }
+
     /// The part of this height that holds the leaf of `id`, unless that leaf is the tail; the whole tree, if
     /// the tree is lower.
     #[inline]

@@ -11,6 +11,7 @@
 
 use std::collections::HashSet;
 
+use crate::apply::Origin;
 use crate::bytes::Bytes;
 use crate::climb::Climb;
 use crate::diff::Change;
@@ -26,6 +27,7 @@ pub struct Script {
     operations: Vec<Operation>,
     /// `None` if the edit was blind.
     reads: Option<Vec<Read>>,
+    steps: u64,
 }
 
 /// Something that an edit relied on, as fine-grained as the check for conflicts.
@@ -47,8 +49,25 @@ pub enum Read {
 }
 
 impl Script {
-    pub(crate) fn new(operations: Vec<Operation>, reads: Option<Vec<Read>>) -> Self {
-        Self { operations, reads }
+    pub(crate) fn new(operations: Vec<Operation>, reads: Option<Vec<Read>>, steps: u64) -> Self {
+        Self {
+            operations,
+            reads,
+            steps,
+        }
+    }
+
+    /// What it costs to replay, in steps: an operation is one, and each node that it splices in or deletes is one
+    /// more.
+    pub fn steps(&self) -> u64 {
+        self.steps
+    }
+
+    /// What it costs at most to bring the edit to a version that is `between` steps away from its base: its check
+    /// and its replay.
+    pub fn steps_to_rebase(&self, between: u64) -> u64 {
+        let reads = self.reads.as_deref();
+        steps_to_rebase((&self.operations, self.steps), reads, between)
     }
 
     /// The operations, in order.
@@ -75,14 +94,16 @@ impl Script {
         stale.or_else(|| both.disturbed(&self.subtrees(base)))
     }
 
-    /// Applies the operations to `head` and returns the new version; `head` does not change.
+    /// Applies the operations to `head` and returns the new version; `head` does not change. The operations then
+    /// hold the keys that were used, so they are what happened to `head`.
     ///
     /// # Errors
     /// The error of the first operation that the head does not allow.
-    pub fn replay(&self, head: &Tree) -> Result<Tree, EditError> {
+    pub fn replay(&mut self, head: &Tree) -> Result<Tree, EditError> {
         let mut tree = head.clone();
-        for operation in &self.operations {
-            tree.apply(operation)?;
+        for operation in &mut self.operations {
+            let used = tree.apply(operation, Origin::Edit)?;
+            operation.place_at(used);
         }
         Ok(tree)
     }
@@ -108,6 +129,19 @@ impl Script {
         }
         subtrees
     }
+}
+
+/// The cost of a check and a replay: of operations with their steps, and of reads unless the edit is blind.
+pub(crate) fn steps_to_rebase(
+    (operations, steps): (&[Operation], u64),
+    reads: Option<&[Read]>,
+    between: u64,
+) -> u64 {
+    let Some(reads) = reads else { return steps };
+    // The subtrees that were read or deleted take a diff of both versions.
+    let is_compared = reads.iter().any(|read| matches!(read, Read::Subtree(_)))
+        || operations.iter().any(Operation::takes_subtree);
+    steps + reads.len() as u64 + if is_compared { between } else { 0 }
 }
 
 /// The version from which an edit started, and the version on which it is replayed.

@@ -34,7 +34,7 @@ fn bring(tree: &Tree, id: u64) -> [Operation; 3] {
 #[test]
 fn an_id_that_no_source_gave_out_is_refused() {
     let tree = Tree::new();
-    for id in [u64::MAX, u64::MAX - 1, 1 << 62] {
+    for id in [u64::MAX, u64::MAX - 1, 1 << 62, (1 << 62) - 1, 1 << 61] {
         let refused = EditError::IdTooLarge(NodeId::new(id).unwrap());
         for operation in bring(&tree, id) {
             assert_eq!(tree.edit().apply(&operation), Err(refused.clone()));
@@ -49,7 +49,7 @@ fn an_id_that_no_source_gave_out_is_refused() {
 #[test]
 fn the_largest_id_from_elsewhere_leaves_enough_ids() {
     let tree = Tree::new();
-    let id = (1 << 62) - 1;
+    let id = (1 << 61) - 1;
     let mut edit = tree.edit();
     edit.apply(&bring(&tree, id)[0]).unwrap();
     let root = tree.root().id();
@@ -57,4 +57,25 @@ fn the_largest_id_from_elsewhere_leaves_enough_ids() {
     assert!(next.get() > id);
     let new = edit.freeze();
     assert_eq!((new.len(), tree.diff(&new).count()), (3, 2));
+}
+
+/// What is given out after the largest id from elsewhere fits into an edit that is overtaken, and into a record.
+#[test]
+fn what_comes_after_the_largest_id_from_elsewhere_can_be_replayed() {
+    let tree = Tree::new();
+    let root = tree.root().id();
+    let mut edit = tree.edit();
+    edit.apply(&bring(&tree, (1 << 61) - 1)[0]).unwrap();
+    let base = edit.freeze();
+    let [first, second] = [(); 2].map(|()| {
+        let mut edit = base.edit();
+        edit.append(root, Attributes::new()).unwrap();
+        edit.finish()
+    });
+    let (head, mut overtaken) = (first.0, second.1);
+    let merged = overtaken.replay(&head).unwrap();
+    assert_eq!(merged.len(), 4);
+    let mut again = head.edit();
+    again.replay(&overtaken.operations()[0]).unwrap();
+    assert!(again.freeze().records().eq(merged.records()));
 }

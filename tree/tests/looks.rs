@@ -35,7 +35,7 @@ fn looking_shows_what_was_done_and_changes_nothing() {
                 second(edit, root).expect("the root is there");
             }
             assert_eq!(json(seen.tree()), json(unseen.tree()));
-            let (made, script) = seen.finish();
+            let (made, mut script) = seen.finish();
             assert_eq!(script.operations().len(), 2);
             let again = script.replay(&base).expect("the base allowed it before");
             assert_eq!(json(&again), json(&made));

@@ -87,6 +87,12 @@ impl Builder {
         Self(self.0.journal(journal))
     }
 
+    /// What a commit has to have reached before it is acknowledged; see [`weald_forest::Builder::level`].
+    #[must_use]
+    pub fn level(self, level: Level) -> Self {
+        Self(self.0.level(level))
+    }
+
     /// The forest, without trees.
     pub fn build(self) -> Forest {
         Forest(self.0.build())

@@ -19,10 +19,10 @@
 
 pub use weald_kernel::{
     BuildError, Builder, Elapsed, HeldUpJob, Interval, JobName, JoinError, JoinHandle, JoinSet,
-    LongMailbox, Metrics, Panic, Runtime, Scope, ShutdownReport, Sleep, Spawn, SpawnError,
-    TestRuntime, Wait, WaitingJob, Waits, available_workers, block_in_place, block_on, blocking,
-    current_name, fork, fork::join, interval, now, scope, sleep, sleep_until, spawn, spawn_child,
-    spawn_local, timeout, yield_now,
+    LongChannel, LongMailbox, Metrics, Panic, Runtime, Scope, ShutdownReport, Sleep, Spawn,
+    SpawnError, TestRuntime, UnreadMailbox, Wait, WaitingJob, Waits, available_workers,
+    block_in_place, block_on, blocking, current_name, fork, fork::join, interval, now, scope,
+    sleep, sleep_until, spawn, spawn_child, spawn_local, timeout, yield_now,
 };
 
 /// The database: named trees that keep their versions. See also [`tree`].
@@ -59,11 +59,12 @@ pub mod process {
     pub use weald_process::*;
 }
 
-/// Sockets and host names.
+/// Sockets, host names, pipes, and standard input and output.
 pub mod net {
     pub use weald_net::{
-        KeepAlive, LookupError, ReadHalf, ShutDown, Stream, TcpListener, TcpStream, Transport,
-        UnixListener, UnixStream, WriteHalf, is_exhausted, lookup_host, offload,
+        ConnectError, Connector, KeepAlive, LineTooLong, Lines, LookupError, NoTurn, ReadEnd,
+        ReadHalf, ShutDown, Stream, TcpListener, TcpStream, Transport, UnixListener, UnixStream,
+        WriteEnd, WriteHalf, is_exhausted, lookup_host, offload, pipe, stderr, stdin, stdout,
     };
 }
 

@@ -14,5 +14,6 @@ pub mod tidy;
 pub mod bench_report;
 pub mod ci;
 pub mod lint;
+pub mod sanitizers;
 pub mod soak;
 pub mod toolchains;

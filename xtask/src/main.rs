@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use xtask::checkout::Checkout;
+use xtask::soak::Part;
 
 /// The routines of this repository.
 #[derive(Parser)]
@@ -29,19 +30,20 @@ enum Routine {
     Lint,
     /// Check the workspace with the oldest compiler that it supports.
     Msrv,
-    /// Run the unit tests of the tree under Miri.
-    Miri,
     /// Run each fuzz target.
     Fuzz {
         /// Seconds for each target.
         #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..))]
         seconds: u64,
     },
-    /// Run stress tests, deeper loom models and AddressSanitizer.
+    /// Run stress tests, deeper loom models, Miri, ThreadSanitizer and AddressSanitizer.
     Soak {
         /// Minutes for all stress tests together.
         #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..))]
         minutes: u64,
+        /// Run these parts only.
+        #[arg(long, value_name = "PART", value_enum, value_delimiter = ',')]
+        only: Vec<Part>,
     },
     /// Measure Weald and its rivals and write `target/report.html`.
     BenchReport,
@@ -59,9 +61,8 @@ fn main() -> ExitCode {
         Routine::Ci => xtask::ci::ci(&checkout),
         Routine::Lint => xtask::lint::lint(&checkout),
         Routine::Msrv => xtask::toolchains::msrv(&checkout),
-        Routine::Miri => xtask::toolchains::miri(&checkout),
         Routine::Fuzz { seconds } => xtask::toolchains::fuzz(&checkout, seconds),
-        Routine::Soak { minutes } => xtask::soak::soak(&checkout, minutes),
+        Routine::Soak { minutes, only } => xtask::soak::soak(&checkout, minutes, &only),
         Routine::BenchReport => xtask::bench_report::bench_report(&checkout),
     }
 }

@@ -4,7 +4,7 @@
 
 use serde_json::Value;
 
-const WORKLOADS: [&str; 31] = [
+const WORKLOADS: [&str; 32] = [
     "spawn",
     "ring",
     "mailbox",
@@ -36,6 +36,7 @@ const WORKLOADS: [&str; 31] = [
     "echo",
     "hello",
     "idle-connections",
+    "stall-requests",
 ];
 
 /// Judges the output of `weald bench --json`, one measurement per line.

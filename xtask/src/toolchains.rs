@@ -1,11 +1,11 @@
-//! The routines that need another toolchain: the oldest compiler, Miri and fuzzing.
+//! The routines that need another toolchain: the oldest compiler and fuzzing.
 //!
 //! Each is skipped with a sentence where its toolchain is missing.
 
 use std::fs;
 use std::process::{Command, ExitCode};
 
-use crate::checkout::{Checkout, run, run_and_keep, succeeds};
+use crate::checkout::{Checkout, run, run_and_keep};
 use crate::steps::{Outcome, Tally, Verdict};
 use crate::tools::FUZZ;
 
@@ -25,22 +25,6 @@ pub fn msrv(checkout: &Checkout) -> ExitCode {
         }
         let check = checkout.cargo(&format!("+{version} check --workspace --locked"));
         run(&mut checkout.build_apart(check, "msrv", ""))?;
-        Ok(Verdict::Passed)
-    });
-    tally.finish()
-}
-
-/// Runs the unit tests of the tree under Miri. The other crates make system calls that Miri does not know.
-pub fn miri(checkout: &Checkout) -> ExitCode {
-    let mut tally = Tally::default();
-    tally.step("Miri", || {
-        if !succeeds(checkout.cargo("+nightly miri --version")) {
-            return missing("Miri", "nightly --component miri,rust-src");
-        }
-        let mut tests = checkout.cargo("+nightly miri test -p weald-tree --lib -- --skip many");
-        // Property tests read the folder for their regressions. Miri is slow: few cases, and no test of many nodes.
-        tests.env("MIRIFLAGS", "-Zmiri-disable-isolation");
-        run(tests.env("PROPTEST_CASES", "4"))?;
         Ok(Verdict::Passed)
     });
     tally.finish()

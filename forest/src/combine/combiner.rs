@@ -3,33 +3,31 @@
 //!
 //! The way of a commit: [`Combiner::serve`] checks that no write lease is in the way, [`Combiner::commit`]
 //! that the commit was not made before; each tree's change is prepared on a clone of its newest version
-//! (`prepare.rs`), so a failure half-way leaves no trace; [`Combiner::accept`] numbers the commit and appends
-//! it to the journal; [`Combiner::apply`] changes the forest; and `publish.rs` shows the versions to readers.
+//! (`prepare.rs`), so a failure half-way leaves no trace; [`Combiner::accept`] (`acceptance.rs`) numbers the commit and
+//! appends it to the journal; [`Combiner::show`] changes the forest; and `publish.rs` shows the versions to readers.
+//! If the journal answers later, the commit waits (`outstanding.rs`), and is shown when its turn comes.
 //! A new version of one tree is published at the end of its group, by [`Combiner::end_group`], or before the
 //! group's next commit that is not just another version of that tree. Every other commit is published when it
 //! is applied.
 
 use std::collections::VecDeque;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::task::Waker;
 use std::time::{Duration, SystemTime};
 
-use weald_tree::Bytes;
-
 use super::commit_ids::CommitIds;
-use super::prepare::{NewTree, Preparation, Prepared, append_to};
+use super::made::Made;
+use super::outstanding::{Outcome, Queue};
+use super::pending::Pending;
+use super::prepare::{Preparation, Unprepared};
 use super::publish::Publisher;
-use super::request::{Action, Answer, Bid, CommitRequest, Pending, Request};
+use super::request::{Action, Answer, CommitRequest, Detached, Garbage, Request};
 use super::write_leases::WriteLeases;
-use crate::content::index::Indexes;
 use crate::error::CommitError;
-use crate::journal::{Change, Journal, Record};
+use crate::journal::{AppendError, Position};
 use crate::state::deferred::Deferred;
 use crate::state::forest::ForestState;
-use crate::state::root::Root;
-use crate::state::tree::TreeState;
-use crate::version::{CommitId, Committed, Version};
+use crate::version::Committed;
 
 /// How many requests a group takes before it is published; requests that are queued at once may exceed it.
 const GROUP: usize = 64;
@@ -38,26 +36,39 @@ const GROUP: usize = 64;
 const GONE: usize = 64;
 
 pub(crate) struct Combiner {
-    /// The number and the time of the newest accepted commit.
-    commit_number: u64,
-    time: SystemTime,
+    /// The number and the time of the newest commit, accepted or on its way into the journal.
+    pub(super) commit_number: u64,
+    pub(super) time: SystemTime,
+    /// How many ids were given.
+    pub(super) ids: u64,
+    /// Those of the newest one that is visible, or will be at the end of the group.
+    pub(super) accepted: (u64, SystemTime),
     /// The last reading of the clock.
-    uptime: Duration,
+    pub(super) uptime: Duration,
     /// The time of this group, once a commit needed it.
-    now: Option<SystemTime>,
+    pub(super) now: Option<SystemTime>,
     /// How many requests were served in this group.
     served: usize,
-    /// How many trees were created.
-    trees: u64,
     commit_ids: CommitIds,
-    journal: Option<Box<dyn Journal>>,
-    write_leases: WriteLeases,
+    pub(super) outstanding: Queue,
+    /// Requests that wait until the journal takes records again.
+    pub(super) held: VecDeque<Arc<Pending>>,
+    /// Whether the journal failed so that nobody knows what it has.
+    pub(super) is_poisoned: bool,
+    /// Makes the forest look for answers of the journal.
+    pub(super) journal_waker: Waker,
+    pub(super) write_leases: WriteLeases,
     /// Makes the forest check its leases.
-    alarm: Waker,
-    publisher: Publisher,
+    pub(super) alarm: Waker,
+    pub(super) detached: Weak<dyn Detached>,
+    pub(super) publisher: Publisher,
     /// Requests that waited for a lease that has ended.
-    resumed: VecDeque<Arc<Pending>>,
-    answers: Vec<(Arc<Pending>, Answer)>,
+    pub(super) resumed: VecDeque<Arc<Pending>>,
+    pub(super) answers: Vec<(Arc<Pending>, Answer)>,
+    /// Whether the last request made a version that was collected.
+    pub(super) has_collected: bool,
+    /// The last answer to a commit whose version was collected, unless it is that of the combiner's own thread.
+    pub(super) collected_for: Option<usize>,
 }
 
 /// What became of a request.
@@ -65,24 +76,39 @@ pub(crate) enum Served {
     Done(Answer),
     /// It waits for the lease of the tree with this number.
     Waits(u64, Request),
+    /// It waits until the journal takes records again.
+    Held(Request),
+    /// It is answered with the commit at this place among those on their way.
+    Later(usize, Outcome),
 }
 
 impl Combiner {
-    pub(crate) fn new(keep: usize, journal: Option<Box<dyn Journal>>, alarm: Waker) -> Self {
+    pub(crate) fn new(
+        keep: usize,
+        [alarm, journal_waker]: [Waker; 2],
+        detached: Weak<dyn Detached>,
+    ) -> Self {
         Self {
             commit_number: 0,
             time: SystemTime::UNIX_EPOCH,
+            ids: 0,
+            accepted: (0, SystemTime::UNIX_EPOCH),
             uptime: Duration::ZERO,
             now: None,
             served: 0,
-            trees: 0,
             commit_ids: CommitIds::default(),
-            journal,
+            outstanding: Queue::default(),
+            held: VecDeque::new(),
+            is_poisoned: false,
+            journal_waker,
             write_leases: WriteLeases::default(),
             alarm,
+            detached,
             publisher: Publisher::new(keep),
             resumed: VecDeque::new(),
             answers: Vec::new(),
+            has_collected: false,
+            collected_for: None,
         }
     }
 
@@ -90,7 +116,11 @@ impl Combiner {
     /// answer holds once the group has ended.
     pub(crate) fn serve_own(&mut self, forest: &ForestState, request: Request) -> Served {
         self.served += 1;
+        self.has_collected = false;
         let served = self.serve(forest, request);
+        if self.has_collected {
+            self.collected_for = None;
+        }
         if !self.resumed.is_empty() {
             self.serve_resumed(forest);
         }
@@ -111,26 +141,7 @@ impl Combiner {
         self.served < GROUP
     }
 
-    /// Queues a request behind the lease that is in its way, and serves those that this sets free.
-    pub(crate) fn queue_behind_lease(
-        &mut self,
-        forest: &ForestState,
-        tree_number: u64,
-        pending: Arc<Pending>,
-    ) {
-        self.queue_and_check(forest, tree_number, pending);
-        self.serve_resumed(forest);
-    }
-
-    /// Queues a request behind a lease, and revokes the leases that are over now that it waits.
-    fn queue_and_check(&mut self, forest: &ForestState, tree_number: u64, pending: Arc<Pending>) {
-        let alarm = (&*forest.clock, &self.alarm);
-        self.write_leases
-            .queue_behind_lease(alarm, tree_number, pending);
-        self.check_leases(forest);
-    }
-
-    fn serve_resumed(&mut self, forest: &ForestState) {
+    pub(super) fn serve_resumed(&mut self, forest: &ForestState) {
         while let Some(pending) = self.resumed.pop_front() {
             self.serve_pending(forest, pending);
         }
@@ -140,17 +151,34 @@ impl Combiner {
         let Some(request) = pending.take_up() else {
             return;
         };
+        self.has_collected = false;
         match self.serve(forest, request) {
-            Served::Done(answer) => self.answers.push((pending, answer)),
+            Served::Done(answer) => {
+                if self.has_collected {
+                    self.collected_for = Some(self.answers.len());
+                }
+                self.answers.push((pending, answer));
+            }
             Served::Waits(tree_number, request) => {
                 pending.put_back(request);
                 self.queue_and_check(forest, tree_number, pending);
             }
+            Served::Held(request) => {
+                pending.put_back(request);
+                self.hold(pending);
+            }
+            Served::Later(at, outcome) => self.wait_for((at, outcome), pending),
         }
     }
 
     /// Publishes what the group has accepted, then leaves the answers for the waiters.
     pub(crate) fn end_group(&mut self, forest: &ForestState) {
+        if !self.outstanding.is_empty() {
+            self.advance(forest);
+        }
+        if forest.reentrancy.take_restless() && !self.outstanding.is_empty() {
+            self.let_authors_ask();
+        }
         self.publish_accepted(forest);
         self.now = None;
         let served = std::mem::take(&mut self.served);
@@ -160,7 +188,24 @@ impl Combiner {
         for (pending, answer) in self.answers.drain(..) {
             let waker = pending.answer(answer);
             self.publisher.deferred.wake_later(waker);
+            // If its author is gone, the answer goes with it.
+            let abandoned = Arc::into_inner(pending);
+            self.publisher.deferred.drop_later(abandoned);
         }
+    }
+
+    /// The answer of the journal wants to be asked again, and those who wait for it do that in their turn, so that no
+    /// thread is kept.
+    fn let_authors_ask(&mut self) {
+        let commits = self.outstanding.commits.iter();
+        let waiters = commits.flat_map(|commit| &commit.waiters);
+        let wakers: Vec<_> = waiters.filter_map(|(pending, _)| pending.waker()).collect();
+        if wakers.is_empty()
+            && let Some(detached) = self.detached.upgrade()
+        {
+            detached.submit_detached(Request::CheckJournal);
+        }
+        self.publisher.deferred.wake_later(wakers);
     }
 
     /// What is to be done once others may hold the combiner.
@@ -179,208 +224,150 @@ impl Combiner {
         match request {
             Request::Commit(commit) => match self.write_leases.in_the_way(forest, &commit) {
                 Some(tree_number) => return Served::Waits(tree_number, Request::Commit(commit)),
-                None => return Served::Done(self.commit(forest, commit)),
+                None => return self.commit(forest, commit),
             },
             Request::TakeLease(bid) => {
                 let now = self.uptime(forest);
                 if !self.write_leases.take(&bid, now) {
                     return Served::Waits(bid.state.number, Request::TakeLease(bid));
                 }
+                // The update is to see all commits to the tree, also those on their way.
+                let head = self.publisher.ahead.head(&bid.state);
+                if let Some(at) = head.and_then(|head| self.outstanding.at(head.number())) {
+                    return Served::Later(at, Outcome::Found(Answer::Done));
+                }
             }
             Request::ReleaseLease(bid) => self.resumed.extend(self.write_leases.release(&bid)),
             Request::CheckLeases => self.check_leases(forest),
+            Request::Refuse(error) => {
+                return self.when_shown(Answer::Committed(Err(error), Garbage::NONE));
+            }
+            Request::CheckJournal => {} // It is done at the end of every group.
         }
         Served::Done(Answer::Done)
     }
 
-    fn check_leases(&mut self, forest: &ForestState) {
-        let report = |bid: &Bid, held: Duration| {
-            forest.stats.lease_revoked();
-            let (tree, held_ms) = (bid.state.name(), held.as_millis());
-            // A subscriber is foreign code, and may panic, as a clock may.
-            let _ = catch_unwind(AssertUnwindSafe(|| {
-                tracing::warn!(%tree, held_ms, caller = %bid.caller, "an update kept others waiting; its write lease was revoked");
-            }));
-        };
-        let now = self.uptime(forest);
-        self.resumed.extend(self.write_leases.revoke(now, report));
-    }
-
-    /// The reading of the clock. A clock that panics appears to stand still, and no request is lost by it.
-    fn uptime(&mut self, forest: &ForestState) -> Duration {
-        let now = catch_unwind(AssertUnwindSafe(|| forest.clock.uptime()));
-        self.uptime = self.uptime.max(now.unwrap_or_default());
-        self.uptime
-    }
-
-    fn commit(&mut self, forest: &ForestState, commit: CommitRequest) -> Answer {
+    fn commit(&mut self, forest: &ForestState, commit: CommitRequest) -> Served {
+        let done = |answer| Served::Done(answer);
         if let Some(first) = commit.id.and_then(|id| self.commit_ids.get(id)) {
-            return Answer::Committed(Ok(first));
+            return done(Answer::Committed(Ok(first), Garbage::of(commit)));
         }
-        let id = commit.id;
         let is_create = matches!(commit.action, Action::Create(..));
-        let preparation = Preparation {
-            forest,
-            publisher: &self.publisher,
-            has_journal: self.journal.is_some(),
-        };
-        match preparation.prepare(commit.action) {
-            Ok(prepared) => self.accept(forest, prepared, (id, commit.bytes)),
-            Err(error) => {
-                forest.stats.refused(&error);
-                refusal(error, is_create)
+        if !self.outstanding.is_empty() {
+            if let Some(at) = commit.id.and_then(|id| self.outstanding.find(id)) {
+                return Served::Later(at, Outcome::Own);
+            }
+            let pipelined = forest.medium.as_ref().map_or(1, |medium| medium.pipelined);
+            if self.outstanding.must_hold(pipelined) {
+                return Served::Held(Request::Commit(commit));
             }
         }
-    }
-
-    /// Numbers a commit that is possible, appends it to the journal, which may still refuse it, and applies it.
-    fn accept(
-        &mut self,
-        forest: &ForestState,
-        prepared: Prepared,
-        (id, bytes): (Option<CommitId>, Bytes),
-    ) -> Answer {
-        if let Prepared::Nothing(head) = prepared {
-            let id = id.unwrap_or(head.commit.id);
-            return Answer::Committed(Ok(Committed { id, ..head.commit }));
+        if self.is_poisoned {
+            let error = CommitError::Journal(AppendError::Poisoned);
+            return done(Answer::refused((error, Garbage::of(commit)), is_create));
         }
-        let commit = self.stamp(forest, id);
-        if let Err(reason) = self.append(&prepared, commit, &bytes) {
-            return refusal(
-                CommitError::Journal(reason),
-                matches!(prepared, Prepared::Create(..)),
-            );
+        let id = commit.id;
+        let turn = self.turn_of(&commit);
+        let publisher = &self.publisher;
+        match (Preparation { forest, publisher }).prepare(commit.action) {
+            Ok(prepared) => {
+                let served = self.accept(forest, prepared, (id, commit.bytes));
+                self.end_turn(turn);
+                served
+            }
+            Err(Unprepared::Refused(error, garbage)) => {
+                forest.stats.refused(&error);
+                self.end_turn(turn);
+                self.when_shown(Answer::refused((error, garbage), is_create))
+            }
+            Err(Unprepared::Overtaken(action, heads)) => {
+                let commit = CommitRequest { action, ..commit };
+                done(self.give_back(forest, commit, heads))
+            }
         }
-        let is_collected = |state| self.publisher.collects(state);
-        if !matches!(&prepared, Prepared::One(state, _) if is_collected(state)) {
-            // What came before becomes visible before this commit is applied, or its number known.
-            self.publish_accepted(forest);
-        }
-        (self.commit_number, self.time) = (commit.version.number, commit.time);
-        forest.stats.committed();
-        let answer = self.apply(forest, prepared, (commit, bytes));
-        if id.is_some() {
-            self.commit_ids.add(commit);
-        }
-        answer
-    }
-
-    /// The next number and the time; they are taken only when the journal has accepted the commit.
-    fn stamp(&mut self, forest: &ForestState, id: Option<CommitId>) -> Committed {
-        let now = *self.now.get_or_insert_with(|| {
-            let now = catch_unwind(AssertUnwindSafe(|| forest.clock.now()));
-            now.unwrap_or(SystemTime::UNIX_EPOCH)
-        });
-        let number = self.commit_number + 1;
-        let incarnation = forest.incarnation;
-        Committed {
-            id: id.unwrap_or(forest.nth_id(number)),
-            version: Version {
-                incarnation,
-                number,
-            },
-            time: now.max(self.time),
-        }
-    }
-
-    fn append(
-        &mut self,
-        prepared: &Prepared,
-        commit: Committed,
-        bytes: &[u8],
-    ) -> Result<(), String> {
-        let Some(journal) = &mut self.journal else {
-            return Ok(());
-        };
-        let mut append = |changes: &[Change<'_>]| {
-            let record = Record {
-                version: commit.version,
-                id: commit.id,
-                time: commit.time,
-                bytes,
-                changes,
-            };
-            let taken = catch_unwind(AssertUnwindSafe(|| journal.append(&record)));
-            taken.unwrap_or_else(|_| Err("it panicked".to_owned()))
-        };
-        append_to(&mut append, prepared, self.trees)
     }
 
     /// Changes the forest. New versions of one tree are collected, and published when the group ends, or
     /// before a commit that is not just another of them; every other change is visible at once.
-    fn apply(
+    #[inline]
+    pub(super) fn show(
         &mut self,
         forest: &ForestState,
-        prepared: Prepared,
-        (commit, bytes): (Committed, Bytes),
+        (made, mut garbage): (Made, Garbage),
+        (commit, has_own_id, position): (Committed, bool, Option<Position>),
     ) -> Answer {
-        let root = |state: &TreeState, new: NewTree| {
-            forest.blobs.add(state.number, new.blobs);
-            let root = Root::new(state.number, new.content, commit, bytes.clone());
-            Arc::new(root)
-        };
-        match prepared {
-            Prepared::Nothing(_) => {}
-            Prepared::One(state, new) => {
-                let root = root(&state, new);
-                self.publisher.collect(state, root);
+        if let (Some(medium), Some(position)) = (&forest.medium, position) {
+            medium.accepted(&forest.reentrancy, (commit.version.number, position));
+        }
+        if !matches!(&made, Made::One(state, _) if self.publisher.collects(state)) {
+            // What came before becomes visible before this commit is shown, or its number known.
+            self.publish_accepted(forest);
+        }
+        self.accepted = (commit.version.number, commit.time);
+        forest.stats.committed();
+        if has_own_id {
+            self.commit_ids.add(commit);
+        }
+        match made {
+            Made::One(state, new) => {
+                forest.blobs.add(state.number, new.blobs);
+                self.publisher.collect(state, new.root);
+                self.has_collected = true;
             }
-            Prepared::Many(versions) => {
+            Made::Many(versions) => {
                 let roots = versions.into_iter().map(|(state, new)| {
-                    let root = root(&state, new);
-                    (state, root)
+                    forest.blobs.add(state.number, new.blobs);
+                    (state, new.root)
                 });
                 let roots: Vec<_> = roots.collect();
                 self.publisher.publish_jointly(&forest.stats, &roots);
+                garbage = Garbage::of((garbage, self.publisher.deferred.take_large()));
             }
-            Prepared::Create(name, tree) => {
-                self.trees += 1;
-                let content = (*tree, Indexes::default());
-                let first = Arc::new(Root::new(self.trees, content, commit, bytes));
-                let state = Arc::new(TreeState::new(self.trees, Arc::clone(&name), first));
-                forest.stats.published(self.commit_number);
+            Made::Create(name, state) => {
+                forest.stats.published(commit.version.number);
                 forest.names_mut().insert(name, Arc::clone(&state));
-                return Answer::Created(Ok(state));
+                return Answer::Created(Ok(state), garbage);
             }
-            Prepared::Delete(state) => {
-                forest.names_mut().remove(&*state.name());
+            Made::Delete(name, state) => {
+                let named = forest.names_mut().remove(&name);
                 state.delete();
                 self.publisher.wake_watches(&state);
+                // If no handle is left, the tree is freed with all its versions.
+                garbage = Garbage::of((named, state));
             }
-            Prepared::Rename(state, name) => {
+            Made::Rename(old, new, state) => {
                 let mut names = forest.names_mut();
-                names.remove(&*state.name());
-                names.insert(Arc::clone(&name), Arc::clone(&state));
-                state.rename(name);
+                names.remove(&old);
+                names.insert(Arc::clone(&new), Arc::clone(&state));
+                state.rename(new);
             }
-            Prepared::Erase(state, node, name) => {
+            Made::Erase(state, node, name) => {
                 forest.blobs.erase(&(state.number, node, name), commit.time);
             }
-            Prepared::Tag(state, tag, tagged) => {
-                let gone = state.history().tags.insert(tag, tagged);
-                let gone = gone.map(|gone| gone.root);
+            Made::Tag(state, tag, tagged) => {
+                let gone = state.history().tag(tag, *tagged, commit.time);
                 self.publisher.deferred.free_later(gone);
             }
-            Prepared::Untag(state, tag) => {
+            Made::Untag(state, tag) => {
                 let gone = state.history().tags.remove(&tag);
                 let gone = gone.map(|gone| gone.root);
                 self.publisher.deferred.free_later(gone);
             }
         }
-        Answer::Committed(Ok(commit))
+        Answer::Committed(Ok(commit), garbage)
     }
 
     /// Publishes all accepted commits: the versions that were collected, and the number of the newest commit.
     fn publish_accepted(&mut self, forest: &ForestState) {
         self.publisher.publish_collected(&forest.stats);
-        forest.stats.published(self.commit_number);
-    }
-}
-
-fn refusal(error: CommitError, is_create: bool) -> Answer {
-    if is_create {
-        Answer::Created(Err(error))
-    } else {
-        Answer::Committed(Err(error))
+        forest.stats.published(self.accepted.0);
+        // What takes long to free is left to an author of the same tree.
+        if let Some((_, answer)) = self
+            .collected_for
+            .take()
+            .and_then(|at| self.answers.get_mut(at))
+        {
+            answer.leave(self.publisher.deferred.take_large());
+        }
     }
 }

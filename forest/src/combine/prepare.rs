@@ -1,6 +1,7 @@
 //! Prepares a commit: finds out whether it is possible and what each tree becomes, and changes nothing.
 //!
-//! Operations are applied to a clone of the newest version, which costs three reference counts and is dropped
+//! What is large is not done here: it goes back to its author (see `author.rs`). Otherwise
+//! operations are applied to a clone of the newest version, which costs three reference counts and is dropped
 //! when one of the operations is refused. An undo list or a checking pass would have to know how each operation
 //! can fail; a clone does not. If the head is still the base, no clone is made.
 
@@ -8,17 +9,17 @@ use std::sync::Arc;
 
 use weald_tree::{NodeId, Script, Tree};
 
+use super::author::{FEW_STEPS, rebase};
 use super::publish::Publisher;
-use super::request::{Action, TreeEdit};
+use super::request::{Action, Garbage, Piece, TreeEdit, Work};
 use crate::content::erasable::Blob;
 use crate::content::index::Indexes;
-use crate::error::{CommitError, Conflict, NameError};
-use crate::journal::Change;
+use crate::error::{CommitError, NameError};
+use crate::journal::encode;
 use crate::state::forest::ForestState;
 use crate::state::history::Tagged;
 use crate::state::root::Root;
 use crate::state::tree::TreeState;
-use crate::version::Version;
 
 /// A commit that is possible.
 pub(crate) enum Prepared {
@@ -26,27 +27,40 @@ pub(crate) enum Prepared {
     Nothing(Arc<Root>),
     One(Arc<TreeState>, NewTree),
     Many(Vec<(Arc<TreeState>, NewTree)>),
-    Create(Arc<str>, Box<Tree>),
-    Delete(Arc<TreeState>),
-    Rename(Arc<TreeState>, Arc<str>),
+    Create(Arc<str>, Box<Tree>, Option<Piece>),
+    Delete(Arc<str>, Arc<TreeState>),
+    /// The old name and the new one.
+    Rename(Arc<str>, Arc<str>, Arc<TreeState>),
     Erase(Arc<TreeState>, NodeId, Box<str>),
-    Tag(Arc<TreeState>, Arc<str>, Tagged),
+    Tag(Arc<TreeState>, Arc<str>, Box<Tagged>),
     Untag(Arc<TreeState>, Arc<str>),
 }
 
 /// The next version of a tree.
 pub(crate) struct NewTree {
-    pub(crate) content: (Tree, Indexes),
+    /// The nodes, the indexes, and the steps up to this version.
+    pub(crate) content: (Tree, Indexes, u64),
     pub(crate) blobs: Vec<Blob>,
-    origin: Origin,
+    /// What an edit did; `None` for what is no edit.
+    pub(crate) script: Option<Script>,
+    /// What is for the journal, if there is one.
+    piece: Option<Piece>,
+    /// An older version that the commit held, and that may be freed with it.
+    pub(crate) held: Arc<Root>,
 }
 
-/// How a version came about.
-enum Origin {
-    Edit(Script),
-    Restore(Version),
-    AddIndex(Arc<str>),
-    DropIndex(Arc<str>),
+/// A commit that is not made.
+pub(crate) enum Unprepared {
+    /// What is refused may be large.
+    Refused(CommitError, Garbage),
+    /// Its author is to bring it to these versions of its trees.
+    Overtaken(Action, Vec<Arc<Root>>),
+}
+
+impl<E: Into<CommitError>> From<E> for Unprepared {
+    fn from(error: E) -> Self {
+        Self::Refused(error.into(), Garbage::NONE)
+    }
 }
 
 /// What a commit is prepared against.
@@ -54,66 +68,67 @@ pub(crate) struct Preparation<'a> {
     pub(crate) forest: &'a ForestState,
     /// Has the newest versions.
     pub(crate) publisher: &'a Publisher,
-    pub(crate) has_journal: bool,
 }
 
 impl Preparation<'_> {
-    pub(crate) fn prepare(&self, action: Action) -> Result<Prepared, CommitError> {
+    pub(crate) fn prepare(&self, action: Action) -> Result<Prepared, Unprepared> {
         // A deleted tree can still be read, so its bytes can still be erased.
         let is_change = !matches!(action, Action::Erase(..));
-        if let Some(state) = action.trees().find(|state| is_change && state.is_deleted()) {
-            return Err(CommitError::Deleted(state.name().to_string()));
+        let deleted = action
+            .trees()
+            .find(|state| is_change && self.is_deleted(state));
+        if let Some(name) = deleted.map(|state| state.name()) {
+            let error = CommitError::Deleted(name.to_string());
+            return Err(Unprepared::Refused(error, Garbage::of(action)));
         }
         match action {
-            Action::Edits(edit, rest) if rest.is_empty() => self.prepare_one(*edit),
-            Action::Edits(first, rest) => self.prepare_many(*first, rest),
-            Action::Create(name, tree) => {
-                self.must_be_free(&name)?;
-                Ok(Prepared::Create(name, tree))
+            Action::Edits(edit, rest) if rest.is_empty() => self.prepare_one(edit),
+            Action::Edits(first, rest) => self.prepare_many(first, rest),
+            Action::Create(name, tree, piece) => match self.must_be_free(&name) {
+                Ok(()) => Ok(Prepared::Create(name, tree, piece)),
+                Err(error) => Err(Unprepared::Refused(error.into(), Garbage::of(tree))),
+            },
+            Action::Delete(name) => {
+                let state = self.named(&name)?;
+                Ok(Prepared::Delete(name, state))
             }
-            Action::Delete(name) => Ok(Prepared::Delete(self.forest.tree(&name)?)),
             Action::Rename(name, new_name) => {
-                let state = self.forest.tree(&name)?;
+                let state = self.named(&name)?;
                 self.must_be_free(&new_name)?;
-                Ok(Prepared::Rename(state, new_name))
+                Ok(Prepared::Rename(name, new_name, state))
             }
-            Action::Restore(state, root) => {
-                let head = self.publisher.head(&state);
-                let indexes = head.indexes.updated(&head.tree, &root.tree);
-                let origin = Origin::Restore(root.version());
-                let new = NewTree::new((root.tree.clone(), indexes), origin);
-                Ok(Prepared::One(state, new))
-            }
+            Action::Restore(state, root, indexes) => self.prepare_restore(state, root, indexes),
             Action::AddIndex(state, base, mut index) => {
                 let head = self.publisher.head(&state);
                 if head.indexes.get(&index.attribute).is_some() {
                     return Ok(Prepared::Nothing(head));
                 }
+                if head.steps.saturating_sub(base.steps) > FEW_STEPS {
+                    let action = Action::AddIndex(state, base, index);
+                    return Err(Unprepared::Overtaken(action, vec![head]));
+                }
                 index.update(&base.tree, &head.tree);
-                let origin = Origin::AddIndex(Arc::clone(&index.attribute));
-                let content = (head.tree.clone(), head.indexes.with(index));
-                Ok(Prepared::One(state, NewTree::new(content, origin)))
+                let piece = self.piece(|| encode::add_index(state.number, &index.attribute));
+                let content = (head.tree.clone(), head.indexes.with(index), head.steps);
+                Ok(Prepared::One(state, NewTree::new(content, piece, base)))
             }
             Action::DropIndex(state, attribute) => {
                 let head = self.publisher.head(&state);
                 if head.indexes.get(&attribute).is_none() {
                     return Ok(Prepared::Nothing(head));
                 }
-                let content = (head.tree.clone(), head.indexes.without(&attribute));
-                Ok(Prepared::One(
-                    state,
-                    NewTree::new(content, Origin::DropIndex(attribute)),
-                ))
+                let indexes = head.indexes.without(&attribute);
+                let content = (head.tree.clone(), indexes, head.steps);
+                let piece = self.piece(|| encode::drop_index(state.number, &attribute));
+                Ok(Prepared::One(state, NewTree::new(content, piece, head)))
             }
             Action::Erase(state, node, name) => {
                 let place = (state.number, node, name);
                 // A journal may still have what no version has any longer.
-                if !self.has_journal && !self.forest.blobs.are_at(&place) {
+                if self.forest.medium.is_none() && !self.forest.blobs.are_at(&place) {
                     let (_, node, name) = place;
-                    return Err(CommitError::NothingToErase {
-                        node,
-                        name: name.into(),
-                    });
+                    let name = name.into();
+                    return Err(CommitError::NothingToErase { node, name }.into());
                 }
                 Ok(Prepared::Erase(state, node, place.2))
             }
@@ -122,152 +137,181 @@ impl Preparation<'_> {
         }
     }
 
-    fn prepare_one(&self, edit: TreeEdit) -> Result<Prepared, CommitError> {
+    fn prepare_one(&self, edit: Box<TreeEdit>) -> Result<Prepared, Unprepared> {
         let head = self.publisher.head(&edit.state);
+        if edit.is_large_on(&head) {
+            return Err(Unprepared::Overtaken(
+                Action::Edits(edit, Vec::new()),
+                vec![head],
+            ));
+        }
         let state = Arc::clone(&edit.state);
-        let new = self.merge(edit, &head)?;
+        let new = self.merge(*edit, &head)?;
         if new.is_idle() {
             return Ok(Prepared::Nothing(head));
         }
         Ok(Prepared::One(state, new))
     }
 
-    fn prepare_many(&self, first: TreeEdit, rest: Vec<TreeEdit>) -> Result<Prepared, CommitError> {
-        let mut versions = Vec::with_capacity(1 + rest.len());
-        let head_of_first = self.publisher.head(&first.state);
-        for edit in std::iter::once(first).chain(rest) {
-            let head = self.publisher.head(&edit.state);
+    fn prepare_many(
+        &self,
+        first: Box<TreeEdit>,
+        rest: Vec<TreeEdit>,
+    ) -> Result<Prepared, Unprepared> {
+        let all = || std::iter::once(&*first).chain(&rest);
+        let heads: Vec<_> = all().map(|edit| self.publisher.head(&edit.state)).collect();
+        if all().zip(&heads).any(|(edit, head)| edit.is_large_on(head)) {
+            return Err(Unprepared::Overtaken(Action::Edits(first, rest), heads));
+        }
+        let mut versions = Vec::with_capacity(heads.len());
+        for (edit, head) in std::iter::once(*first).chain(rest).zip(&heads) {
             let state = Arc::clone(&edit.state);
-            let new = self.merge(edit, &head)?;
+            let new = self.merge(edit, head)?;
             // A tree that was only read gets no new version; the reads are checked like any others.
             if !new.is_idle() {
                 versions.push((state, new));
             }
         }
         if versions.is_empty() {
-            return Ok(Prepared::Nothing(head_of_first));
+            return Ok(Prepared::Nothing(Arc::clone(&heads[0])));
         }
         Ok(Prepared::Many(versions))
     }
 
-    /// The next version of an edit's tree: the edit's own version, if its base is still the newest; else the
-    /// newest version with the edit's operations applied to it, if what the edit relied on has not changed.
-    fn merge(&self, edit: TreeEdit, head: &Root) -> Result<NewTree, CommitError> {
-        let (tree, script) = if edit.base.number() == head.number() {
-            edit.edit.finish()
-        } else {
-            let script = edit.edit.into_script();
-            let tree = rebase((&edit.state, &edit.base), &script, head)?;
+    fn prepare_restore(
+        &self,
+        state: Arc<TreeState>,
+        root: Arc<Root>,
+        indexes: Option<Indexes>,
+    ) -> Result<Prepared, Unprepared> {
+        let head = self.publisher.head(&state);
+        match indexes {
+            Some(indexes) if indexes.are_of_same(&head.indexes) => {
+                let piece = self.piece(|| encode::restore(state.number, root.version()));
+                // Whatever differs between the versions, it is not more than all nodes of both.
+                let steps = head.steps + head.tree.len() + root.tree.len();
+                let new = NewTree::new((root.tree.clone(), indexes, steps), piece, root);
+                Ok(Prepared::One(state, new))
+            }
+            indexes => Err(Unprepared::Overtaken(
+                Action::Restore(state, root, indexes),
+                vec![head],
+            )),
+        }
+    }
+
+    /// The next version of an edit's tree: the version that its author finished, or the edit's own version, if its
+    /// base is still the newest; else the newest version with the edit's operations applied to it, if what the edit
+    /// relied on has not changed.
+    fn merge(&self, edit: TreeEdit, head: &Arc<Root>) -> Result<NewTree, CommitError> {
+        let is_finished = edit.is_finished_on(head);
+        let is_overtaken = edit.base.number() != head.number();
+        if is_overtaken {
             self.forest.stats.rebased();
-            (tree, script)
+        }
+        let (mut piece, mut indexes) = (None, None);
+        let (tree, script) = match edit.work {
+            work if is_finished => {
+                let finished = *edit.finished.expect("it is finished on the head");
+                (piece, indexes) = (finished.piece, Some(finished.indexes));
+                (finished.tree, work.into_script())
+            }
+            Work::Edit(own) if !is_overtaken => own.finish(),
+            work => {
+                let mut script = work.into_script();
+                let tree = rebase((&edit.state, &edit.base), &mut script, head)?;
+                (tree, script)
+            }
         };
-        let indexes = head.indexes.updated(&head.tree, &tree);
+        let indexes = indexes.unwrap_or_else(|| head.indexes.updated(&head.tree, &tree));
+        let steps = head.steps + script.steps();
         Ok(NewTree {
-            content: (tree, indexes),
+            content: (tree, indexes, steps),
+            piece: piece.or_else(|| {
+                self.piece(|| encode::edit(edit.state.number, script.operations(), &edit.blobs))
+            }),
             blobs: edit.blobs,
-            origin: Origin::Edit(script),
+            script: Some(script),
+            held: edit.base,
         })
     }
 
+    /// What is small is encoded here.
+    fn piece(&self, encode: impl FnOnce() -> Vec<u8>) -> Option<Piece> {
+        let has_journal = self.forest.medium.is_some();
+        has_journal.then(|| Arc::new(encode()))
+    }
+
+    fn is_deleted(&self, state: &TreeState) -> bool {
+        state.is_deleted() || self.publisher.ahead.is_deleted(state)
+    }
+
+    /// The tree that has this name once all that is on its way has come.
+    fn named(&self, name: &str) -> Result<Arc<TreeState>, NameError> {
+        match self.publisher.ahead.named(name) {
+            None => self.forest.tree(name),
+            Some(Some(state)) => Ok(Arc::clone(state)),
+            Some(None) => Err(NameError::Missing(name.to_owned())),
+        }
+    }
+
     fn must_be_free(&self, name: &str) -> Result<(), NameError> {
-        if self.forest.names().contains_key(name) {
+        if self.named(name).is_ok() {
             return Err(NameError::Taken(name.to_owned()));
         }
         Ok(())
     }
 }
 
-fn rebase(
-    (state, base): (&TreeState, &Root),
-    script: &Script,
-    head: &Root,
-) -> Result<Tree, Box<Conflict>> {
-    let tree = || state.name().to_string();
-    if let Some(read) = script.stale(&base.tree, &head.tree) {
-        return Err(Box::new(Conflict::Stale {
-            tree: tree(),
-            read,
-            head: head.version(),
-        }));
-    }
-    script.replay(&head.tree).map_err(|error| {
-        Box::new(Conflict::Refused {
-            tree: tree(),
-            error,
-            head: head.version(),
-        })
-    })
-}
-
 impl NewTree {
-    fn new(content: (Tree, Indexes), origin: Origin) -> Self {
+    fn new(content: (Tree, Indexes, u64), piece: Option<Piece>, held: Arc<Root>) -> Self {
         Self {
             content,
             blobs: Vec::new(),
-            origin,
+            script: None,
+            piece,
+            held,
         }
+    }
+
+    /// What is left when the version was made, if it may take long to free.
+    pub(crate) fn garbage(script: Option<Script>, held: Arc<Root>) -> Garbage {
+        let script = script.filter(|script| script.steps() > FEW_STEPS);
+        // The last holder of a version frees it.
+        let is_last = Arc::strong_count(&held) == 1;
+        if script.is_none() && !is_last {
+            return Garbage::NONE;
+        }
+        Garbage::of((script, held))
     }
 
     /// Whether an edit did nothing.
     fn is_idle(&self) -> bool {
-        matches!(&self.origin, Origin::Edit(script) if script.operations().is_empty())
-    }
-
-    fn change(&self, state: &TreeState) -> Change<'_> {
-        let tree = state.number;
-        match &self.origin {
-            Origin::Edit(script) => Change::Edit {
-                tree,
-                operations: script.operations(),
-                blobs: &self.blobs,
-            },
-            Origin::AddIndex(attribute) => Change::AddIndex { tree, attribute },
-            Origin::DropIndex(attribute) => Change::DropIndex { tree, attribute },
-            Origin::Restore(version) => Change::Restore {
-                tree,
-                version: *version,
-            },
-        }
+        let script = self.script.as_ref();
+        script.is_some_and(|script| script.operations().is_empty())
     }
 }
 
-/// Passes to `journal` what a commit changes. `trees` is the number of trees that were created before.
-pub(crate) fn append_to(
-    journal: &mut dyn FnMut(&[Change<'_>]) -> Result<(), String>,
-    prepared: &Prepared,
-    trees: u64,
-) -> Result<(), String> {
-    let change = match prepared {
-        Prepared::Nothing(_) => return Ok(()),
-        Prepared::Many(versions) => {
-            let changes = versions.iter().map(|(state, new)| new.change(state));
-            return journal(&changes.collect::<Vec<_>>());
+impl Prepared {
+    /// What it is for a journal.
+    pub(crate) fn pieces(&self) -> Vec<Piece> {
+        let small = |bytes: Vec<u8>| vec![Arc::new(bytes)];
+        match self {
+            Self::Nothing(_) => Vec::new(),
+            Self::One(_, new) => new.piece.iter().cloned().collect(),
+            Self::Many(versions) => {
+                let pieces = versions.iter().filter_map(|(_, new)| new.piece.clone());
+                pieces.collect()
+            }
+            Self::Create(name, tree, piece) => match piece {
+                Some(piece) => vec![Arc::clone(piece)],
+                None => small(encode::create(name, tree)),
+            },
+            Self::Delete(_, state) => small(encode::delete(state.number)),
+            Self::Rename(_, name, state) => small(encode::rename(state.number, name)),
+            Self::Erase(state, node, name) => small(encode::erase(state.number, *node, name)),
+            Self::Tag(state, tag, tagged) => small(encode::tag(state.number, tag, tagged.given)),
+            Self::Untag(state, tag) => small(encode::untag(state.number, tag)),
         }
-        Prepared::One(state, new) => new.change(state),
-        Prepared::Create(name, content) => Change::Create {
-            tree: trees + 1,
-            name,
-            content,
-        },
-        Prepared::Delete(state) => Change::Delete { tree: state.number },
-        Prepared::Rename(state, name) => Change::Rename {
-            tree: state.number,
-            name,
-        },
-        Prepared::Erase(state, node, name) => Change::Erase {
-            tree: state.number,
-            node: *node,
-            name,
-        },
-        Prepared::Tag(state, tag, tagged) => Change::Tag {
-            tree: state.number,
-            tag,
-            version: tagged.given,
-        },
-        Prepared::Untag(state, tag) => Change::Untag {
-            tree: state.number,
-            tag,
-        },
-    };
-    journal(&[change])
+    }
 }

@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::combiner::Combiner;
-use super::request::Pending;
+use super::pending::Pending;
 use crate::state::forest::ForestState;
 
 /// Groups that one thread serves for others before it lets them take over.

@@ -10,6 +10,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::ahead::Ahead;
 use crate::state::deferred::Deferred;
 use crate::state::root::{Joint, Root};
 use crate::state::stats::Counts;
@@ -20,6 +21,7 @@ pub(crate) struct Publisher {
     /// How many versions of each tree are kept.
     keep: usize,
     pub(crate) deferred: Deferred,
+    pub(crate) ahead: Ahead,
     /// The versions of one tree that are accepted and not yet published.
     unpublished: Vec<Arc<Root>>,
     unpublished_of: Option<Arc<TreeState>>,
@@ -30,13 +32,17 @@ impl Publisher {
         Self {
             keep,
             deferred: Deferred::default(),
+            ahead: Ahead::default(),
             unpublished: Vec::new(),
             unpublished_of: None,
         }
     }
 
-    /// The newest accepted version of a tree, published or not.
+    /// The newest version of a tree, published, accepted or on its way.
     pub(crate) fn head(&self, state: &Arc<TreeState>) -> Arc<Root> {
+        if let Some(root) = self.ahead.head(state) {
+            return Arc::clone(root);
+        }
         match self.unpublished.last() {
             Some(root) if self.collects(state) => Arc::clone(root),
             _ => state.slot.load_full(),
@@ -93,6 +99,7 @@ impl Publisher {
                 commit: after.commit,
                 bytes: after.bytes.clone(),
                 indexes: after.indexes.clone(),
+                steps: after.steps,
                 joint: Some(Box::new(Joint {
                     before: Arc::clone(history.newest()),
                     after: Arc::clone(after),

@@ -1,19 +1,17 @@
-//! What the combiner is asked to do, as data; and the place where a waiter finds the answer.
-//!
-//! A request that the combiner has not yet taken up is withdrawn when its future is dropped. Once taken up,
-//! it is carried out or refused, whether or not anything still waits for the answer.
+//! What the combiner is asked to do, and what it answers, as data.
 
+use std::any::Any;
 use std::panic::Location;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::Waker;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use weald_tree::{Bytes, NodeId, Tree};
+use weald_tree::{Bytes, NodeId, Script, Tree};
 
 use crate::content::erasable::Blob;
-use crate::content::index::Index;
+use crate::content::index::{Index, Indexes};
 use crate::error::CommitError;
-use crate::state::deferred::wake;
+use crate::journal::Level;
 use crate::state::history::Tagged;
 use crate::state::root::Root;
 use crate::state::tree::TreeState;
@@ -24,8 +22,12 @@ pub(crate) enum Request {
     /// To be the only one that commits to a tree for a while.
     TakeLease(Bid),
     ReleaseLease(Bid),
+    /// To be told of this refusal, which an author found, once all that it depends on is visible.
+    Refuse(CommitError),
     /// Some lease may have lasted too long.
     CheckLeases,
+    /// The journal may have answered.
+    CheckJournal,
 }
 
 /// One commit.
@@ -33,25 +35,31 @@ pub(crate) struct CommitRequest {
     pub(crate) action: Action,
     pub(crate) id: Option<CommitId>,
     pub(crate) bytes: Bytes,
-    /// The ticket of the write lease under which it is made.
+    /// The ticket of the write leases under which it is made.
     pub(crate) lease: Option<u64>,
+    /// What it has to have reached before it is acknowledged; `None` for what is usual in the forest.
+    pub(crate) level: Option<Level>,
+    /// How often it was given back to its author because it was large and overtaken.
+    pub(crate) turns: u32,
 }
 
 /// What a commit does.
 pub(crate) enum Action {
     /// Edits of different trees.
     Edits(Box<TreeEdit>, Vec<TreeEdit>),
-    Create(Arc<str>, Box<Tree>),
+    /// The name, the nodes, and their encoding once the author has made it.
+    Create(Arc<str>, Box<Tree>, Option<Piece>),
     /// The tree that has this name when the commit is made.
     Delete(Arc<str>),
     /// The tree that has the first name when the commit is made; the second is its new name.
     Rename(Arc<str>, Arc<str>),
-    Restore(Arc<TreeState>, Arc<Root>),
+    /// The version to restore, and its indexes once its author has found them.
+    Restore(Arc<TreeState>, Arc<Root>, Option<Indexes>),
     /// An index of this version of the tree.
     AddIndex(Arc<TreeState>, Arc<Root>, Index),
     DropIndex(Arc<TreeState>, Arc<str>),
     Erase(Arc<TreeState>, NodeId, Box<str>),
-    Tag(Arc<TreeState>, Arc<str>, Tagged),
+    Tag(Arc<TreeState>, Arc<str>, Box<Tagged>),
     Untag(Arc<TreeState>, Arc<str>),
 }
 
@@ -59,11 +67,32 @@ pub(crate) enum Action {
 pub(crate) struct TreeEdit {
     pub(crate) state: Arc<TreeState>,
     pub(crate) base: Arc<Root>,
-    pub(crate) edit: weald_tree::Edit,
+    pub(crate) work: Work,
     pub(crate) blobs: Vec<Blob>,
+    /// The next version, if its author has finished it.
+    pub(crate) finished: Option<Box<Finished>>,
 }
 
-/// Identifies an update that wants, has or had a write lease.
+/// What an edit did.
+pub(crate) enum Work {
+    /// As its author left it.
+    Edit(weald_tree::Edit),
+    /// Finished, or replayed.
+    Script(Script),
+}
+
+/// The version that follows a head, with its indexes.
+pub(crate) struct Finished {
+    pub(crate) head: Arc<Root>,
+    pub(crate) tree: Tree,
+    pub(crate) indexes: Indexes,
+    pub(crate) piece: Option<Piece>,
+}
+
+/// A change, encoded for the journal.
+pub(crate) type Piece = Arc<Vec<u8>>;
+
+/// Identifies an update or a large edit that wants, has or had a write lease.
 #[derive(Clone)]
 pub(crate) struct Bid {
     pub(crate) state: Arc<TreeState>,
@@ -71,13 +100,89 @@ pub(crate) struct Bid {
     pub(crate) caller: &'static Location<'static>,
     /// How long the lease may last while others wait.
     pub(crate) limit: Duration,
+    /// That of a large edit: set when its author begins to replay it. From then on it is not revoked.
+    pub(crate) is_begun: Option<Arc<AtomicBool>>,
+}
+
+/// A large commit that was overtaken, on its way back to its author, who brings it to the newest versions.
+pub(crate) struct Overtaken {
+    pub(crate) commit: CommitRequest,
+    /// The newest versions of its trees, in their order.
+    pub(crate) heads: Vec<Arc<Root>>,
+    pub(crate) turn: Turn,
+}
+
+/// The write leases of all trees of a large commit, while its author replays it. Dropping it ends them.
+pub(crate) struct Turn {
+    pub(crate) bids: Vec<Bid>,
+    pub(crate) is_begun: Arc<AtomicBool>,
+    pub(crate) detached: Weak<dyn Detached>,
+}
+
+/// Takes requests whose answer nothing waits for.
+pub(crate) trait Detached: Send + Sync {
+    fn submit_detached(&self, request: Request);
+}
+
+impl Turn {
+    /// From now on the leases are not revoked.
+    pub(crate) fn begin(&self) {
+        // Relaxed: whether the combiner sees it a moment later makes no difference; the commit is checked anyway.
+        self.is_begun.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        if let Some(detached) = self.detached.upgrade() {
+            for bid in self.bids.drain(..) {
+                detached.submit_detached(Request::ReleaseLease(bid));
+            }
+        }
+    }
+}
+
+/// What a commit leaves behind that may be large. Its author frees it. One word, because an answer is passed on a lot.
+#[derive(Default)]
+pub(crate) struct Garbage(Option<Box<Box<dyn Any + Send>>>);
+
+impl Garbage {
+    pub(crate) const NONE: Self = Self(None);
+
+    pub(crate) fn of(left: impl Any + Send) -> Self {
+        Self(Some(Box::new(Box::new(left))))
+    }
+
+    pub(crate) fn is_none(&self) -> bool {
+        self.0.is_none()
+    }
 }
 
 pub(crate) enum Answer {
-    Committed(Result<Committed, CommitError>),
-    Created(Result<Arc<TreeState>, CommitError>),
+    Committed(Result<Committed, CommitError>, Garbage),
+    Created(Result<Arc<TreeState>, CommitError>, Garbage),
+    /// The commit was not made: it is large, and its author is to bring it to the newest versions.
+    Overtaken(Box<Overtaken>),
     /// The lease was taken or released, or the leases were checked.
     Done,
+}
+
+impl Answer {
+    pub(crate) fn refused((error, garbage): (CommitError, Garbage), is_create: bool) -> Self {
+        match is_create {
+            true => Self::Created(Err(error), garbage),
+            false => Self::Committed(Err(error), garbage),
+        }
+    }
+
+    /// Leaves more to free.
+    pub(crate) fn leave(&mut self, large: Vec<Arc<Root>>) {
+        if let Self::Committed(_, garbage) = self
+            && !large.is_empty()
+        {
+            *garbage = Garbage::of((std::mem::take(garbage), large));
+        }
+    }
 }
 
 impl Action {
@@ -86,7 +191,7 @@ impl Action {
         let (first, rest) = match self {
             Self::Create(..) | Self::Delete(_) | Self::Rename(..) => (None, &[][..]),
             Self::Edits(first, rest) => (Some(&first.state), &rest[..]),
-            Self::Restore(state, _)
+            Self::Restore(state, ..)
             | Self::AddIndex(state, ..)
             | Self::DropIndex(state, _)
             | Self::Erase(state, ..)
@@ -96,102 +201,11 @@ impl Action {
         first.into_iter().chain(rest.iter().map(|edit| &edit.state))
     }
 
-    /// Carries out what edits of the newest version have postponed: work that the author does here delays
-    /// nobody else. It is wasted if another commit comes first.
-    pub(crate) fn carry_out(&mut self) {
-        let Self::Edits(first, rest) = self else {
-            return;
-        };
-        for edit in std::iter::once(&mut **first).chain(rest) {
-            if edit.base.number() == edit.state.slot.load().number() {
-                edit.edit.carry_out();
-            }
-        }
-    }
-
     /// The name of the tree whose write lease must be free.
     pub(crate) fn named(&self) -> Option<&Arc<str>> {
         match self {
             Self::Delete(name) | Self::Rename(name, _) => Some(name),
             _ => None,
         }
-    }
-}
-
-/// A request that waits, and its answer.
-pub(crate) struct Pending(Mutex<Waiting>);
-
-struct Waiting {
-    request: Option<Request>,
-    answer: Option<Answer>,
-    waker: Option<Waker>,
-}
-
-impl Pending {
-    pub(crate) fn new(request: Request, waker: Option<Waker>) -> Arc<Self> {
-        Arc::new(Self(Mutex::new(Waiting {
-            request: Some(request),
-            answer: None,
-            waker,
-        })))
-    }
-
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Takes the request, unless it was withdrawn.
-    pub(crate) fn take_up(&self) -> Option<Request> {
-        self.waiting().request.take()
-    }
-
-    /// Returns a request that must wait longer.
-    pub(crate) fn put_back(&self, request: Request) {
-        self.waiting().request = Some(request);
-    }
-
-    /// Leaves the answer, and returns the waker to wake.
-    #[must_use = "the waiter must be woken"]
-    pub(crate) fn answer(&self, answer: Answer) -> Option<Waker> {
-        let mut waiting = self.waiting();
-        waiting.answer = Some(answer);
-        // A waiter that polls on its own needs no wake.
-        let waker = waiting.waker.take();
-        waker.filter(|waker| !waker.will_wake(Waker::noop()))
-    }
-
-    /// Wakes the waiter without an answer.
-    pub(crate) fn nudge(&self) {
-        let waker = self.waiting().waker.clone();
-        wake(waker);
-    }
-
-    /// The answer; if there is none yet, `waker` is woken when it is there.
-    pub(crate) fn poll(&self, waker: &Waker) -> Option<Answer> {
-        let mut waiting = self.waiting();
-        let answer = waiting.answer.take();
-        let is_known = waiting
-            .waker
-            .as_ref()
-            .is_some_and(|old| old.will_wake(waker));
-        let old = match answer {
-            None if !is_known => waiting.waker.replace(waker.clone()),
-            _ => None,
-        };
-        drop(waiting);
-        drop(old); // After the lock, because a foreign waker's drop may do anything.
-        answer
-    }
-
-    /// Withdraws the request, unless the combiner has taken it up.
-    pub(crate) fn withdraw(&self) {
-        let mut waiting = self.waiting();
-        let request = (waiting.request.take(), waiting.waker.take());
-        drop(waiting);
-        drop(request); // After the lock, because versions may be freed with it.
-    }
-
-    pub(crate) fn can_be_nudged(&self) -> bool {
-        self.waiting().waker.is_some()
     }
 }

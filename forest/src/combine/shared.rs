@@ -4,9 +4,9 @@ use std::sync::{Arc, Weak};
 use std::task::{Wake, Waker};
 
 use super::combiner::Combiner;
+use super::pending::Pending;
 use super::publication_list::PublicationList;
-use super::request::{Pending, Request};
-use crate::journal::Journal;
+use super::request::{Detached, Request};
 use crate::state::forest::ForestState;
 
 pub(crate) struct Shared {
@@ -15,35 +15,45 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    pub(crate) fn new(
-        forest: ForestState,
-        keep: usize,
-        journal: Option<Box<dyn Journal>>,
-    ) -> Arc<Self> {
+    pub(crate) fn new(forest: ForestState, keep: usize) -> Arc<Self> {
         Arc::new_cyclic(|shared| {
-            let alarm = Waker::from(Arc::new(Alarm(Weak::clone(shared))));
+            let alarm = |request| Waker::from(Arc::new(Alarm(Weak::clone(shared), request)));
+            let wakers = [
+                alarm(|| Request::CheckLeases),
+                alarm(|| Request::CheckJournal),
+            ];
+            let detached: Weak<dyn Detached> = Weak::<Self>::clone(shared);
+            let combiner = Combiner::new(keep, wakers, detached);
             Self {
                 forest,
-                list: PublicationList::new(Combiner::new(keep, journal, alarm)),
+                list: PublicationList::new(combiner),
             }
         })
     }
+}
 
-    /// Submits a request whose answer nothing waits for.
-    pub(crate) fn submit_detached(&self, request: Request) {
+impl Detached for Shared {
+    fn submit_detached(&self, request: Request) {
         if let Some(guard) = self.list.queue(Pending::new(request, None)) {
             guard.serve_queue(&self.forest);
         }
     }
 }
 
-/// Makes the combiner check the write leases of a forest when a clock wakes it.
-struct Alarm(Weak<Shared>);
+/// Makes the combiner of a forest check its write leases when a clock wakes it, or its journal when that does.
+struct Alarm(Weak<Shared>, fn() -> Request);
 
 impl Wake for Alarm {
     fn wake(self: Arc<Self>) {
         if let Some(shared) = self.0.upgrade() {
-            shared.submit_detached(Request::CheckLeases);
+            let request = (self.1)();
+            let reentrancy = &shared.forest.reentrancy;
+            if matches!(request, Request::CheckJournal) && reentrancy.is_in_journal() {
+                // To ask it again at once would keep this thread from what it waits for.
+                reentrancy.set_restless();
+            } else {
+                shared.submit_detached(request);
+            }
         }
     }
 }

@@ -6,14 +6,16 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Waker, ready};
 
 use weald_tree::Bytes;
 
 use super::combiner::Served;
-use super::request::{Action, Answer, CommitRequest, Pending, Request};
+use super::pending::Pending;
+use super::request::{Action, Answer, CommitRequest, Garbage, Overtaken, Request, Turn};
 use super::shared::Shared;
 use crate::error::CommitError;
+use crate::journal::{Durability, Later, Level};
 use crate::version::Committed;
 
 /// Dropped before its first poll, it has submitted nothing; dropped later, it withdraws the request unless
@@ -21,11 +23,17 @@ use crate::version::Committed;
 pub(crate) struct Submission {
     shared: Arc<Shared>,
     stage: Stage,
+    /// The write leases of a large commit that was overtaken, until it is answered.
+    turn: Option<Turn>,
+    /// What the commit has to reach before the answer.
+    level: Level,
 }
 
 enum Stage {
     New(Option<Request>),
     Waiting(Arc<Pending>),
+    /// The commit is visible, and has not reached its level.
+    Reaching(Later<'static, Durability>, Option<Answer>),
     Over,
 }
 
@@ -34,20 +42,23 @@ impl Submission {
         Self {
             shared,
             stage: Stage::New(Some(request)),
+            turn: None,
+            level: Level::Accepted,
         }
     }
 
     fn begin(&mut self, mut request: Request, waker: &Waker) -> Option<Answer> {
         let Shared { forest, list } = &*self.shared;
         if let Err(error) = forest.reentrancy.must_be_outside() {
-            return Some(Answer::Committed(Err(error)));
+            return Some(Answer::Committed(Err(error), Garbage::NONE));
         }
         // If the combiner is taken, others come first, and the thread that serves this request carries it out
-        // once, on the version where it belongs.
-        if let Request::Commit(commit) = &mut request
-            && list.looks_free()
-        {
-            commit.action.carry_out();
+        // once, on the version where it belongs, unless it is large.
+        if let Request::Commit(commit) = &mut request {
+            self.level = commit.level.unwrap_or(forest.level);
+            commit
+                .action
+                .carry_out(list.looks_free(), forest.medium.is_some());
         }
         let pending = match list.take() {
             Some(mut guard) => {
@@ -62,9 +73,25 @@ impl Submission {
                         combiner.queue_behind_lease(forest, tree_number, Arc::clone(&pending));
                         pending
                     }
+                    Served::Held(request) => {
+                        let pending = Pending::new(request, Some(waker.clone()));
+                        combiner.hold(Arc::clone(&pending));
+                        pending
+                    }
+                    Served::Later(at, outcome) => {
+                        let pending = Pending::taken_up(waker.clone());
+                        combiner.wait_for((at, outcome), Arc::clone(&pending));
+                        pending
+                    }
                 };
                 guard.serve_queue(forest);
                 pending
+            }
+            None if forest.reentrancy.is_in_journal() => {
+                return Some(Answer::Committed(
+                    Err(CommitError::InJournal),
+                    Garbage::NONE,
+                ));
             }
             None => {
                 let pending = Pending::new(request, Some(waker.clone()));
@@ -82,12 +109,68 @@ impl Submission {
     }
 }
 
+impl Submission {
+    /// Brings a large commit that was overtaken to the newest versions, and requests it again.
+    fn begin_again(&mut self, overtaken: Overtaken, waker: &Waker) -> Option<Answer> {
+        match overtaken.replay(self.shared.forest.medium.is_some()) {
+            Ok((commit, turn)) => {
+                self.turn = Some(turn);
+                self.begin(Request::Commit(commit), waker)
+            }
+            Err(error) => {
+                self.shared.forest.stats.refused(&error);
+                self.begin(Request::Refuse(error), waker)
+            }
+        }
+    }
+}
+
+impl Submission {
+    /// The answer, once the commit has reached its level.
+    fn poll_level(&mut self, answer: Answer, cx: &mut Context<'_>) -> Poll<Answer> {
+        let Some(medium) = &self.shared.forest.medium else {
+            return Poll::Ready(answer);
+        };
+        let number = match &answer {
+            Answer::Committed(Ok(commit), _) => commit.version.number,
+            Answer::Created(Ok(state), _) => state.number,
+            _ => return Poll::Ready(answer),
+        };
+        match medium.when_reached(number, self.level) {
+            None => Poll::Ready(answer),
+            Some(reached) => {
+                self.stage = Stage::Reaching(reached, Some(answer));
+                self.poll_reaching(cx)
+            }
+        }
+    }
+
+    fn poll_reaching(&mut self, cx: &mut Context<'_>) -> Poll<Answer> {
+        let Stage::Reaching(reached, answer) = &mut self.stage else {
+            return Poll::Pending;
+        };
+        let durability = ready!(reached.as_mut().poll(cx));
+        let answer = match (durability, answer.take()) {
+            (Durability::Unknown, Some(Answer::Committed(Ok(commit), garbage))) => {
+                Answer::Committed(Err(CommitError::Unknown(commit.id)), garbage)
+            }
+            (Durability::Unknown, Some(Answer::Created(Ok(state), garbage))) => {
+                let id = state.history().first_commit();
+                Answer::Created(Err(CommitError::Unknown(id)), garbage)
+            }
+            (_, answer) => answer.expect("it is answered once"),
+        };
+        self.stage = Stage::Over;
+        Poll::Ready(answer)
+    }
+}
+
 impl Future for Submission {
     type Output = Answer;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Answer> {
         let this = &mut *self;
-        let answer = match &mut this.stage {
+        let mut answer = match &mut this.stage {
             Stage::New(request) => match request.take() {
                 Some(request) => this.begin(request, cx.waker()),
                 None => None,
@@ -98,12 +181,18 @@ impl Future for Submission {
                 guard.serve_queue(&this.shared.forest);
                 pending.poll(cx.waker())
             }),
+            Stage::Reaching(..) => return this.poll_reaching(cx),
             Stage::Over => panic!("a commit was polled after it had ended"),
         };
+        while let Some(Answer::Overtaken(overtaken)) = answer {
+            this.stage = Stage::Over;
+            answer = this.begin_again(*overtaken, cx.waker());
+        }
         match answer {
             Some(answer) => {
                 this.stage = Stage::Over;
-                Poll::Ready(answer)
+                this.turn = None;
+                this.poll_level(answer, cx)
             }
             None => Poll::Pending,
         }
@@ -131,7 +220,10 @@ impl Shared {
         let submission = self.submit(action);
         async move {
             match submission.await {
-                Answer::Committed(outcome) => outcome,
+                Answer::Committed(outcome, garbage) => {
+                    drop(garbage); // Outside the right to commit, by the author.
+                    outcome
+                }
                 _ => unreachable!("a change is answered with its outcome"),
             }
         }
@@ -144,6 +236,8 @@ impl Shared {
             id: None,
             bytes: Bytes::new(&[]),
             lease: None,
+            level: None,
+            turns: 0,
         };
         Submission::new(Arc::clone(self), Request::Commit(commit))
     }

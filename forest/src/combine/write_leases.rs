@@ -4,20 +4,32 @@
 //!   holds it wait behind it in the order of their arrival, commits and bids for the lease alike.
 //! - A lease that outlasts its limit while others wait is revoked and reported. Its holder may still commit,
 //!   like everybody else. The limit is [`LIMIT`], and doubles each time the same update has to ask again.
+//! - The author of a large edit that was overtaken gets the leases of all its trees at once (`take_over`). They are
+//!   not revoked once it has begun to replay the edit: it only computes, and then commits.
 //! - There is nearly never a lease, and then the check costs one comparison.
 
 use std::collections::{HashMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::task::Waker;
 use std::time::Duration;
 
-use super::request::{Bid, CommitRequest, Pending};
+use super::pending::Pending;
+use super::request::{Bid, CommitRequest};
 use crate::clock::Clock;
 use crate::state::forest::ForestState;
 
 /// How long the first lease of an update lasts when others wait.
 pub(crate) const LIMIT: Duration = Duration::from_millis(10);
+
+impl Bid {
+    /// Whether an author replays a large edit under it.
+    fn is_replayed(&self) -> bool {
+        let is_begun = self.is_begun.as_ref();
+        is_begun.is_some_and(|is_begun| is_begun.load(Ordering::Relaxed))
+    }
+}
 
 /// The leases that are held, by the number of the tree.
 #[derive(Default)]
@@ -60,10 +72,25 @@ impl WriteLeases {
         true
     }
 
+    /// Takes the lease, which is free or held by the commit that asks; those who wait for it go on waiting.
+    pub(crate) fn take_over(&mut self, bid: &Bid, now: Duration) {
+        let waiting = self.0.remove(&bid.state.number);
+        let lease = HeldLease {
+            bid: bid.clone(),
+            since: now,
+            waiting: waiting.map_or_else(VecDeque::new, |lease| lease.waiting),
+        };
+        self.0.insert(bid.state.number, lease);
+    }
+
     /// Ends a lease. Returns the requests that waited for it, to be served now in this order.
     pub(crate) fn release(&mut self, bid: &Bid) -> VecDeque<Arc<Pending>> {
-        let number = bid.state.number;
-        let has_it = |lease: &HeldLease| lease.bid.ticket == bid.ticket;
+        self.end(bid.state.number, bid.ticket)
+    }
+
+    /// Ends the lease of a tree, if it is still the one with this ticket.
+    pub(crate) fn end(&mut self, number: u64, ticket: u64) -> VecDeque<Arc<Pending>> {
+        let has_it = |lease: &HeldLease| lease.bid.ticket == ticket;
         if !self.0.get(&number).is_some_and(has_it) {
             return VecDeque::new();
         }
@@ -99,7 +126,9 @@ impl WriteLeases {
     ) -> VecDeque<Arc<Pending>> {
         let mut freed = VecDeque::new();
         self.0.retain(|_, lease| {
-            let is_over = lease.since + lease.bid.limit <= now && !lease.waiting.is_empty();
+            let is_over = lease.since + lease.bid.limit <= now
+                && !lease.waiting.is_empty()
+                && !lease.bid.is_replayed();
             if is_over {
                 report(&lease.bid, now - lease.since);
                 freed.append(&mut lease.waiting);

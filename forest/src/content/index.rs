@@ -6,14 +6,14 @@
 
 use std::sync::Arc;
 
-use weald_tree::{Bytes, Change, Node, Tree};
+use weald_tree::{Change, Node, Tree};
 
 use super::erasable::is_reference;
 use super::sorted::{Key, Sorted};
 
 /// The indexes of a version; most have none.
 #[derive(Clone, Default)]
-pub(crate) struct Indexes(Option<Arc<[Index]>>);
+pub(crate) struct Indexes(Option<Arc<Vec<Index>>>);
 
 /// All values of one attribute.
 #[derive(Clone)]
@@ -24,7 +24,7 @@ pub(crate) struct Index {
 
 impl Indexes {
     pub(crate) fn all(&self) -> &[Index] {
-        self.0.as_deref().unwrap_or_default()
+        self.0.as_ref().map_or(&[], |all| &all[..])
     }
 
     pub(crate) fn get(&self, attribute: &str) -> Option<&Index> {
@@ -41,14 +41,44 @@ impl Indexes {
             Some(all) => {
                 let mut all: Vec<Index> = all.to_vec();
                 update(&mut all, old, new);
-                Self(Some(all.into()))
+                Self(Some(Arc::new(all)))
             }
         }
     }
 
+    /// The indexes of a version that gets the nodes of another one, and indexes the same attributes as this one. They
+    /// are a function of the nodes, so those that the other version has are right.
+    pub(crate) fn restored(&self, from: &Tree, (nodes, theirs): (&Tree, &Self)) -> Self {
+        let all = self
+            .all()
+            .iter()
+            .map(|index| match theirs.get(&index.attribute) {
+                Some(theirs) => theirs.clone(),
+                None => {
+                    let mut index = index.clone();
+                    index.update(from, nodes);
+                    index
+                }
+            });
+        Self((!self.all().is_empty()).then(|| Arc::new(all.collect())))
+    }
+
+    /// Whether both are indexes of the same attributes, in the same order.
+    pub(crate) fn are_of_same(&self, other: &Self) -> bool {
+        let both = self.all().iter().zip(other.all());
+        self.all().len() == other.all().len()
+            && both
+                .into_iter()
+                .all(|(one, other)| one.attribute == other.attribute)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_none()
+    }
+
     pub(crate) fn with(&self, index: Index) -> Self {
         let others = self.all().iter().cloned();
-        Self(Some(others.chain([index]).collect()))
+        Self(Some(Arc::new(others.chain([index]).collect())))
     }
 
     pub(crate) fn without(&self, attribute: &str) -> Self {
@@ -56,8 +86,8 @@ impl Indexes {
             .all()
             .iter()
             .filter(|index| &*index.attribute != attribute);
-        let others: Arc<[Index]> = others.cloned().collect();
-        Self((!others.is_empty()).then_some(others))
+        let others: Vec<Index> = others.cloned().collect();
+        Self((!others.is_empty()).then(|| Arc::new(others)))
     }
 }
 
@@ -88,23 +118,37 @@ fn update(indexes: &mut [Index], old: &Tree, new: &Tree) {
             Change::Changed { old, new } => (Some(old), Some(new)),
         };
         for index in &mut *indexes {
-            let value = |node: Option<Node<'_>>| key(node?, &index.attribute);
-            let (old, new) = (value(old), value(new));
-            if old == new {
+            let is_unchanged = match (old, new) {
+                (Some(old), Some(new)) => {
+                    is_same(old.get(&index.attribute), new.get(&index.attribute))
+                }
+                _ => false,
+            };
+            if is_unchanged {
                 continue;
             }
-            if let Some(old) = old {
+            let key = |node: Option<Node<'_>>| key(node?, &index.attribute);
+            if let Some(old) = key(old) {
                 index.keys.remove(&old);
             }
-            if let Some(new) = new {
+            if let Some(new) = key(new) {
                 index.keys.insert(new);
             }
         }
     }
 }
 
+/// Whether a value did not change. A long one that did not is the same memory in both versions.
+fn is_same(old: Option<&[u8]>, new: Option<&[u8]>) -> bool {
+    match (old, new) {
+        (Some(old), Some(new)) => std::ptr::eq(old, new) || old == new,
+        (old, new) => old.is_none() && new.is_none(),
+    }
+}
+
+/// The key of a node, whose value is shared with the version.
 fn key(node: Node<'_>, attribute: &str) -> Option<Key> {
-    let value = node.get(attribute).filter(|value| !is_reference(value))?;
-    let (value, node) = (Bytes::new(value), node.id());
-    Some(Key { value, node })
+    let value = node.get_bytes(attribute)?;
+    let node = node.id();
+    (!is_reference(&value)).then_some(Key { value, node })
 }

@@ -5,13 +5,14 @@
 //! - A watch so slow that its next version is gone reports the version at which it resumes, and resumes there.
 //! - The watching side finds out whether a commit touches the watched subtree.
 
-use std::future::poll_fn;
+use std::future::{Future, poll_fn};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use weald_tree::{Change, Climb, Diff, NodeId, Path, PathError};
 
 use crate::error::VersionError;
+use crate::journal::{Durability, Later, Level};
 use crate::state::root::Snapshot;
 use crate::tree_handle::TreeHandle;
 use crate::version::Version;
@@ -70,6 +71,9 @@ pub enum WatchEnd {
     /// The tree was deleted, and all its commits were yielded.
     #[error("the tree was deleted, so no more commits come")]
     Deleted,
+    /// The journal failed, and it is not known whether it has the commits that follow.
+    #[error("the journal failed, and it is not known whether it has the commits that follow")]
+    Unknown,
 }
 
 /// The commits of a tree, or of a subtree, as they are made. See [`TreeHandle::watch`].
@@ -79,6 +83,10 @@ pub struct Watch {
     under: Option<NodeId>,
     last: Snapshot,
     number: u64,
+    /// What a commit has to have reached before it is yielded.
+    level: Level,
+    /// The number of the next commit, which has not reached the level.
+    reaching: Option<(u64, Later<'static, Durability>)>,
 }
 
 static NUMBERS: AtomicU64 = AtomicU64::new(0);
@@ -116,6 +124,8 @@ impl TreeHandle {
             under: (!path.positions().is_empty()).then_some(node),
             last,
             number: NUMBERS.fetch_add(1, Ordering::Relaxed),
+            level: self.shared.forest.level,
+            reaching: None,
         })
     }
 }
@@ -161,6 +171,15 @@ impl Watch {
         }
     }
 
+    /// What a commit has to have reached before the watch yields it; by default what the forest was built with. A level
+    /// that the journal does not reach is the strongest that it does.
+    #[must_use]
+    pub fn level(mut self, level: Level) -> Self {
+        self.level = level.min(self.handle.shared.forest.most());
+        self.reaching = None;
+        self
+    }
+
     /// The last version that the watch yielded, or at which it began or resumes.
     pub fn last(&self) -> &Snapshot {
         &self.last
@@ -178,8 +197,9 @@ impl Watch {
             self.last = oldest;
             return Poll::Ready(Err(WatchEnd::Lagged { resume_at }));
         }
-        if let Some(next) = history.after(self.last.number()) {
-            return Poll::Ready(Ok(Snapshot(next.clone())));
+        if let Some(next) = history.after(self.last.number()).cloned() {
+            drop(history);
+            return self.poll_level(Snapshot(next), cx);
         }
         // The flag is set before the wakers are taken under this lock, so no waker is missed.
         if state.is_deleted() {
@@ -189,6 +209,35 @@ impl Watch {
         drop(history);
         drop(old);
         Poll::Pending
+    }
+}
+
+impl Watch {
+    /// The next version, once it has reached the level.
+    fn poll_level(
+        &mut self,
+        next: Snapshot,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Snapshot, WatchEnd>> {
+        let (number, forest) = (next.number(), &self.handle.shared.forest);
+        if self
+            .reaching
+            .as_ref()
+            .is_none_or(|(waited, _)| *waited != number)
+        {
+            let medium = forest.medium.as_ref();
+            let reached = medium.and_then(|medium| medium.when_reached(number, self.level));
+            self.reaching = reached.map(|reached| (number, reached));
+        }
+        let durability = match &mut self.reaching {
+            None => Durability::Reached,
+            Some((_, reached)) => ready!(reached.as_mut().poll(cx)),
+        };
+        self.reaching = None;
+        Poll::Ready(match durability {
+            Durability::Reached => Ok(next),
+            Durability::Unknown => Err(WatchEnd::Unknown),
+        })
     }
 }
 

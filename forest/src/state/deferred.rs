@@ -5,11 +5,12 @@
 //! anything; and freeing a version costs as much as creating it. A thread that holds the right to commit
 //! does none of these.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::any::Any;
 use std::sync::Arc;
 use std::task::Waker;
 
 use super::root::Root;
+use crate::wake::wake;
 
 /// Dropping it does the work.
 #[derive(Default)]
@@ -18,6 +19,9 @@ pub(crate) struct Deferred {
     /// Usually one version is let go, and a single version takes no list.
     last: Option<Arc<Root>>,
     others: Vec<Arc<Root>>,
+    /// Versions that may take long to free. An author of their tree frees them, if it can be told which.
+    large: Vec<Arc<Root>>,
+    abandoned: Vec<Box<dyn Any + Send>>,
 }
 
 impl Deferred {
@@ -31,6 +35,20 @@ impl Deferred {
         }
     }
 
+    pub(crate) fn free_large_later(&mut self, root: Arc<Root>) {
+        self.large.push(root);
+    }
+
+    pub(crate) fn take_large(&mut self) -> Vec<Arc<Root>> {
+        std::mem::take(&mut self.large)
+    }
+
+    pub(crate) fn drop_later(&mut self, abandoned: Option<impl Any + Send>) {
+        if let Some(abandoned) = abandoned {
+            self.abandoned.push(Box::new(abandoned));
+        }
+    }
+
     /// Whether a waiter is to be woken.
     pub(crate) fn is_waited_for(&self) -> bool {
         !self.wakers.is_empty()
@@ -38,19 +56,12 @@ impl Deferred {
 
     /// How many versions are to be freed.
     pub(crate) fn versions(&self) -> usize {
-        usize::from(self.last.is_some()) + self.others.len()
+        usize::from(self.last.is_some()) + self.others.len() + self.large.len()
     }
 }
 
 impl Drop for Deferred {
     fn drop(&mut self) {
         self.wakers.drain(..).for_each(|waker| wake(Some(waker)));
-    }
-}
-
-/// Wakes, and catches the panic of a foreign waker, so that the others are still woken.
-pub(crate) fn wake(waker: Option<Waker>) {
-    if let Some(waker) = waker {
-        let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
     }
 }

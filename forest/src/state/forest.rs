@@ -8,12 +8,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::SystemTime;
 
+use super::medium::Medium;
 use super::reentrancy::{Reentrancy, Running};
 use super::stats::Counts;
 use super::tree::TreeState;
 use crate::clock::Clock;
 use crate::content::erasable::Blobs;
 use crate::error::NameError;
+use crate::journal::Level;
 use crate::version::CommitId;
 
 pub(crate) struct ForestState {
@@ -23,13 +25,21 @@ pub(crate) struct ForestState {
     pub(crate) blobs: Arc<Blobs>,
     pub(crate) reentrancy: Reentrancy,
     pub(crate) incarnation: u64,
+    /// The journal, if there is one.
+    pub(crate) medium: Option<Medium>,
+    /// What a commit has to have reached before it is acknowledged, if its author does not say.
+    pub(crate) level: Level,
     /// The upper half of the ids that the forest gives to commits.
     seed: u64,
     tickets: AtomicU64,
 }
 
 impl ForestState {
-    pub(crate) fn new(clock: Arc<dyn Clock>, running: Running) -> Self {
+    pub(crate) fn new(
+        clock: Arc<dyn Clock>,
+        running: Running,
+        (medium, level): (Option<Medium>, Option<Level>),
+    ) -> Self {
         let since = clock.now().duration_since(SystemTime::UNIX_EPOCH);
         let nanoseconds = since.unwrap_or_default().as_nanos();
         Self {
@@ -39,9 +49,16 @@ impl ForestState {
             blobs: Arc::default(),
             reentrancy: Reentrancy::new(running),
             incarnation: u64::try_from(nanoseconds).unwrap_or(u64::MAX),
+            level: level.unwrap_or(Level::Durable).min(most(medium.as_ref())),
+            medium,
             seed: RandomState::new().hash_one(nanoseconds),
             tickets: AtomicU64::new(1),
         }
+    }
+
+    /// The strongest level that a commit reaches.
+    pub(crate) fn most(&self) -> Level {
+        most(self.medium.as_ref())
     }
 
     pub(crate) fn names(&self) -> RwLockReadGuard<'_, BTreeMap<Arc<str>, Arc<TreeState>>> {
@@ -66,7 +83,7 @@ impl ForestState {
         state.ok_or_else(|| NameError::Missing(name.to_owned()))
     }
 
-    /// The id of the commit with this number, if its author gave none.
+    /// The nth id that the forest gives to a commit whose author gave none.
     pub(crate) fn nth_id(&self, number: u64) -> CommitId {
         CommitId(u128::from(self.seed) << 64 | u128::from(number))
     }
@@ -75,4 +92,8 @@ impl ForestState {
     pub(crate) fn ticket(&self) -> u64 {
         self.tickets.fetch_add(1, Ordering::Relaxed)
     }
+}
+
+fn most(medium: Option<&Medium>) -> Level {
+    medium.map_or(Level::Accepted, |medium| medium.most)
 }

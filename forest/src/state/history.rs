@@ -8,17 +8,21 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::task::Waker;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use super::deferred::Deferred;
 use super::root::Root;
 use crate::error::VersionError;
-use crate::version::Version;
+use crate::version::{CommitId, Version};
+
+/// More steps than this from one version to the next are many.
+const LARGE: u64 = 1000;
 
 pub(crate) struct History {
     /// In the order of their numbers, the newest at the end; never empty.
     roots: VecDeque<Arc<Root>>,
     first: Version,
+    first_commit: CommitId,
     /// The number of the newest version that was let go.
     gone: u64,
     pub(crate) tags: BTreeMap<Arc<str>, Tagged>,
@@ -32,9 +36,19 @@ pub(crate) struct Tagged {
     /// The version of the forest that was given the tag; the tree's own may be older.
     pub(crate) given: Version,
     pub(crate) root: Arc<Root>,
+    /// The last time at which the tree is known to have had this root.
+    until: SystemTime,
 }
 
 impl Tagged {
+    pub(crate) fn new(given: Version, root: Arc<Root>) -> Self {
+        Self {
+            given,
+            until: root.time(),
+            root,
+        }
+    }
+
     /// Whether the tree is known to have had this root in a version of the forest.
     fn was_in(&self, asked: Version) -> bool {
         self.root.version() <= asked && asked <= self.given
@@ -45,6 +59,7 @@ impl History {
     pub(crate) fn new(first: Arc<Root>) -> Self {
         Self {
             first: first.version(),
+            first_commit: first.commit_id(),
             gone: 0,
             roots: VecDeque::from([first]),
             tags: BTreeMap::new(),
@@ -61,9 +76,39 @@ impl History {
         while self.roots.len() > keep.max(1) {
             if let Some(root) = self.roots.pop_front() {
                 self.gone = root.number();
-                deferred.free_later(Some(root));
+                // What the next version no longer has is freed.
+                if self.oldest().steps - root.steps > LARGE {
+                    deferred.free_large_later(root);
+                } else {
+                    deferred.free_later(Some(root));
+                }
             }
         }
+    }
+
+    /// Sets a tag, in a commit of this time. Returns the version that had it.
+    pub(crate) fn tag(
+        &mut self,
+        tag: Arc<str>,
+        mut tagged: Tagged,
+        now: SystemTime,
+    ) -> Option<Arc<Root>> {
+        let number = tagged.root.number();
+        tagged.until = match self.after(number) {
+            // The next version was let go.
+            _ if number < self.gone => tagged.root.time(),
+            // At the time of the next version, that one counts.
+            Some(next) => next.time() - Duration::from_nanos(1),
+            None => now,
+        };
+        tagged.until = tagged.until.max(tagged.root.time());
+        let gone = self.tags.insert(tag, tagged);
+        gone.map(|gone| gone.root)
+    }
+
+    /// The id of the commit that created the tree.
+    pub(crate) fn first_commit(&self) -> CommitId {
+        self.first_commit
     }
 
     pub(crate) fn newest(&self) -> &Arc<Root> {
@@ -105,7 +150,16 @@ impl History {
     pub(crate) fn at_time(&self, time: SystemTime) -> Result<&Arc<Root>, VersionError> {
         let behind = self.roots.partition_point(|root| root.time() <= time);
         let kept = behind.checked_sub(1).map(|at| &self.roots[at]);
-        kept.ok_or(VersionError::BeforeTime {
+        let was_then = |tagged: &&Tagged| tagged.root.time() <= time && time <= tagged.until;
+        let tagged = || {
+            let roots = self
+                .tags
+                .values()
+                .filter(was_then)
+                .map(|tagged| &tagged.root);
+            roots.max_by_key(|root| root.number())
+        };
+        kept.or_else(tagged).ok_or(VersionError::BeforeTime {
             oldest: self.oldest().version(),
         })
     }

@@ -1,10 +1,11 @@
-//! Which units run closures of updates now, so that a commit inside such a closure is refused.
+//! Which units run closures of updates now, and which threads are in a journal, so that a commit there is refused.
 //!
 //! - A mark belongs to the forest and names the unit, so it is removed by value, on whatever thread.
 //! - The unit is the thread, unless the builder of the forest was given a function that names it: a runtime
 //!   whose units share threads and wait inside closures needs that, or one unit would stand for all.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::cell::RefCell;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::error::CommitError;
@@ -26,6 +27,13 @@ pub(crate) struct Reentrancy {
     /// How many units are marked. Relaxed everywhere, because a unit only asks about itself: one that is
     /// marked finds its own store.
     count: AtomicUsize,
+    /// Whether an answer of the journal wants to be asked again. Relaxed: only the combiner's thread uses it.
+    is_restless: AtomicBool,
+}
+
+thread_local! {
+    /// The forests whose journals take a record on this thread, by address, the innermost last.
+    static JOURNALS: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
 }
 
 static THREADS: AtomicU64 = AtomicU64::new(0);
@@ -40,6 +48,7 @@ impl Reentrancy {
             running,
             units: Mutex::default(),
             count: AtomicUsize::new(0),
+            is_restless: AtomicBool::new(false),
         }
     }
 
@@ -64,6 +73,37 @@ impl Reentrancy {
             return Err(CommitError::Reentrant);
         }
         Ok(())
+    }
+
+    /// Calls the journal, with the right to commit.
+    pub(crate) fn in_journal<R>(&self, call: impl FnOnce() -> R) -> R {
+        struct Leave;
+        impl Drop for Leave {
+            fn drop(&mut self) {
+                JOURNALS.with(|journals| _ = journals.borrow_mut().pop());
+            }
+        }
+        JOURNALS.with(|journals| journals.borrow_mut().push(self.address()));
+        let _leave = Leave;
+        call()
+    }
+
+    /// Whether this thread is in the journal, so that nobody else can give the right to commit back.
+    pub(crate) fn is_in_journal(&self) -> bool {
+        JOURNALS.with(|journals| journals.borrow().contains(&self.address()))
+    }
+
+    /// The journal woke the forest while it was called by it.
+    pub(crate) fn set_restless(&self) {
+        self.is_restless.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn take_restless(&self) -> bool {
+        self.is_restless.load(Ordering::Relaxed) && self.is_restless.swap(false, Ordering::Relaxed)
+    }
+
+    fn address(&self) -> usize {
+        std::ptr::from_ref(self).addr()
     }
 
     fn unit(&self) -> Unit {

@@ -27,6 +27,9 @@ pub struct Root {
     pub(crate) commit: Committed,
     pub(crate) bytes: Bytes,
     pub(crate) indexes: Indexes,
+    /// The steps of all commits of the tree up to this one, as edits count them: the difference between two versions
+    /// takes no more than the difference of theirs.
+    pub(crate) steps: u64,
     pub(crate) joint: Option<Box<Joint>>,
 }
 
@@ -65,7 +68,7 @@ impl Root {
 
     pub(crate) fn new(
         tree_number: u64,
-        (tree, indexes): (Tree, Indexes),
+        (tree, indexes, steps): (Tree, Indexes, u64),
         commit: Committed,
         bytes: Bytes,
     ) -> Self {
@@ -75,6 +78,7 @@ impl Root {
             commit,
             bytes,
             indexes,
+            steps,
             joint: None,
         }
     }

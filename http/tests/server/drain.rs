@@ -122,3 +122,19 @@ fn a_server_that_is_dropped_lets_requests_finish() {
         assert!(busy.rest().await.ends_with("done."));
     });
 }
+
+/// The client was answered a moment ago, so its connection still has its buffers.
+#[test]
+fn a_request_that_has_arrived_when_the_drain_begins_is_answered() {
+    run(1, async {
+        let server = start(tower::service_fn(super::hello), |server| server);
+        let mut client = Client::connect(server.address).await;
+        client.send(super::HELLO).await;
+        client.until("hello.").await;
+        client.stream.try_write(super::HELLO.as_bytes()).unwrap();
+        assert!(server.end().await.not_stopped.is_empty());
+        // It may have been read just before the drain, and then does not say that the connection closes.
+        let answer = client.rest().await;
+        assert!(answer.ends_with("hello."), "{answer:?}");
+    });
+}

@@ -15,11 +15,21 @@ fn a_server_without_descriptors_pauses_and_continues() {
         let runtime = crate::tools::runtime(2);
         return runtime.block_on(child(&runtime));
     }
+    run_child("server::exhaustion::a_server_without_descriptors_pauses_and_continues");
+}
+
+#[test]
+fn an_idle_connection_makes_room_when_there_are_no_descriptors() {
+    if env::var_os(CHILD).is_some() {
+        let _watch = crate::tools::watch();
+        return crate::tools::runtime(2).block_on(idle_connections());
+    }
+    run_child("server::exhaustion::an_idle_connection_makes_room_when_there_are_no_descriptors");
+}
+
+fn run_child(test: &str) {
     let ended = Command::new(env::current_exe().unwrap())
-        .args([
-            "--exact",
-            "server::exhaustion::a_server_without_descriptors_pauses_and_continues",
-        ])
+        .args(["--exact", test])
         .env(CHILD, "1")
         .output()
         .unwrap();
@@ -30,12 +40,39 @@ fn a_server_without_descriptors_pauses_and_continues() {
     );
 }
 
-async fn child(runtime: &weald_kernel::Runtime) {
+fn limit_descriptors() {
     let limits = Rlimit {
         current: Some(64),
         ..getrlimit(Resource::Nofile)
     };
     setrlimit(Resource::Nofile, limits).unwrap();
+}
+
+/// Clients that were answered take all descriptors and stay. Those for whom none was left are answered nevertheless.
+async fn idle_connections() {
+    limit_descriptors();
+    let server = start(tower::service_fn(hello), |server| {
+        server.max_connections(1000)
+    });
+    let mut clients = Vec::new();
+    while let Ok(stream) = weald_net::TcpStream::connect(server.address).await {
+        let client = Client {
+            stream,
+            read: Vec::new(),
+        };
+        client.send(HELLO).await;
+        clients.push(client);
+    }
+    // All stay open, so only an eviction gives a descriptor back.
+    for client in &mut clients {
+        client.until("hello.").await;
+    }
+    drop(clients);
+    server.end().await;
+}
+
+async fn child(runtime: &weald_kernel::Runtime) {
+    limit_descriptors();
     let server = start(tower::service_fn(hello), |server| {
         server.max_connections(1000)
     });

@@ -1,34 +1,188 @@
-//! A service that panics ends its own connection, and no other.
+//! A service that panics: its client gets a 500, its connection goes on, and no other connection notices.
 
-use std::convert::Infallible;
+use std::{
+    convert::Infallible,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    task::{Context, Poll},
+};
 
 use bytes::Bytes;
 use http::{Request, Response};
-use http_body_util::Full;
+use http_body::Frame;
+use http_body_util::{BodyExt, Full, combinators::UnsyncBoxBody};
 use weald_http::RequestBody;
+use weald_kernel::Wait;
 
-use super::{Client, run, start};
+use super::{Client, HELLO, run, start};
+use crate::{
+    reports::{collect_reports, flushed, reports},
+    tools::{Drops, until_yielding},
+};
 
-async fn fragile(request: Request<RequestBody>) -> Result<Response<Full<Bytes>>, Infallible> {
-    assert_ne!(
-        request.uri().path(),
-        "/panic",
-        "the request asks for a panic"
-    );
+type Answer = Result<Response<Full<Bytes>>, Infallible>;
+
+async fn fragile(request: Request<RequestBody>) -> Answer {
+    let path = request.uri().path().to_owned();
+    assert_ne!(path, "/panic", "the request asks for a panic");
+    if path == "/late" {
+        weald_kernel::yield_now().await;
+        panic!("late");
+    }
     Ok(Response::new(Full::new("alive.".into())))
 }
 
 #[test]
-fn a_panic_ends_one_connection() {
+fn a_panic_is_answered_and_the_connection_goes_on() {
     run(2, async {
         let server = start(tower::service_fn(fragile), |server| server);
-        let mut other = Client::connect(server.address).await;
-        let client = Client::connect(server.address).await;
-        client.send("GET /panic HTTP/1.1\r\nhost: x\r\n\r\n").await;
-        assert_eq!(client.rest().await, "");
-        other.send("GET / HTTP/1.1\r\nhost: x\r\n\r\n").await;
-        other.until("alive.").await;
-        drop(other);
+        let mut client = Client::connect(server.address).await;
+        for path in ["/panic", "/late", "/panic"] {
+            client
+                .send(&HELLO.replace(" / ", &format!(" {path} ")))
+                .await;
+            let head = client.until("\r\n\r\n").await;
+            assert!(head.starts_with("HTTP/1.1 500"), "{head}");
+            assert!(!head.contains("connection: close"), "{head}");
+            client.send(HELLO).await;
+            client.until("alive.").await;
+        }
+        drop(client);
         assert!(server.end().await.not_stopped.is_empty());
+    });
+}
+
+/// Panics when it is called, before there is a future.
+#[test]
+fn a_panic_in_the_call_is_answered_too() {
+    run(2, async {
+        let calls = Arc::new(AtomicUsize::new(0));
+        let service = tower::service_fn(move |_request: Request<RequestBody>| {
+            let call = calls.fetch_add(1, Ordering::SeqCst);
+            assert_ne!(call, 0, "the first call panics");
+            std::future::ready(Answer::Ok(Response::new(Full::new("alive.".into()))))
+        });
+        let server = start(service, |server| server);
+        let mut client = Client::connect(server.address).await;
+        client.send(HELLO).await;
+        let head = client.until("\r\n\r\n").await;
+        assert!(head.starts_with("HTTP/1.1 500"), "{head}");
+        client.send(HELLO).await;
+        client.until("alive.").await;
+        drop(client);
+        server.end().await;
+    });
+}
+
+/// A body whose second frame panics.
+struct Breaks(bool);
+
+impl http_body::Body for Breaks {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        assert!(!std::mem::replace(&mut self.0, true), "the body breaks");
+        Poll::Ready(Some(Ok(Frame::data("first.".into()))))
+    }
+}
+
+#[test]
+fn a_panic_of_a_body_ends_its_response_and_is_named_with_its_request() {
+    run(2, async {
+        collect_reports();
+        let service = tower::service_fn(|_request: Request<RequestBody>| async {
+            let body: UnsyncBoxBody<Bytes, Infallible> = Breaks(false).boxed_unsync();
+            Ok::<_, Infallible>(Response::new(body))
+        });
+        let server = start(service, |server| server);
+        let client = Client::connect(server.address).await;
+        client.send(&HELLO.replace(" / ", " /breaks ")).await;
+        let answer = client.rest().await;
+        assert!(
+            !answer.ends_with("0\r\n\r\n"),
+            "it looks complete: {answer}"
+        );
+        flushed();
+        let told = reports("weald::panic", "GET /breaks from 127.0.0.1:");
+        assert_eq!(told.len(), 1, "{told:?}");
+        server.end().await;
+    });
+}
+
+/// Panics when it is dropped.
+struct Falls;
+
+impl Drop for Falls {
+    fn drop(&mut self) {
+        panic!("the destructor falls");
+    }
+}
+
+/// The future of the service is dropped because its client is gone.
+#[test]
+fn a_panic_of_a_dropped_future_is_named_with_its_request() {
+    run(2, async {
+        collect_reports();
+        let (begins, begun) = weald_sync::channel::unbounded();
+        let service = tower::service_fn(move |_request: Request<RequestBody>| {
+            let begins = begins.clone();
+            async move {
+                let _falls = Falls;
+                begins.try_send(()).unwrap();
+                std::future::pending::<Answer>().await
+            }
+        });
+        let server = start(service, |server| server);
+        let client = Client::connect(server.address).await;
+        client.send(&HELLO.replace(" / ", " /falls ")).await;
+        begun.receive().await.unwrap();
+        drop(client);
+        server.end().await;
+        flushed();
+        let told = reports("weald::panic", "GET /falls from 127.0.0.1:");
+        assert_eq!(told.len(), 1, "{told:?}");
+    });
+}
+
+/// The panic in which a cancelled job leaves a wait with its stack is no panic of the service.
+#[test]
+fn a_service_that_is_stopped_in_a_wait_does_not_panic() {
+    run(2, async {
+        collect_reports();
+        let drops = Drops::default();
+        let counted = drops.clone();
+        let (waits, mut waiting) = weald_sync::oneshot::channel();
+        let waits = Arc::new(std::sync::Mutex::new(Some(waits)));
+        let service = tower::service_fn(move |_request: Request<RequestBody>| {
+            let (token, waits) = (counted.token(), waits.clone());
+            async move {
+                let _token = token;
+                let waits = waits.lock().unwrap().take();
+                waits.into_iter().for_each(|waits| _ = waits.send(()));
+                std::future::pending::<()>().wait();
+                Answer::Ok(Response::new(Full::default()))
+            }
+        });
+        let runtime = crate::tools::runtime(1);
+        let listener = super::listener();
+        let address = listener.local_addr().unwrap();
+        let server = runtime.spawn(std::future::IntoFuture::into_future(weald_http::serve(
+            listener, service,
+        )));
+        let client = Client::connect(address).await;
+        client.send(&HELLO.replace(" / ", " /waits ")).await;
+        waiting.receive().await.unwrap();
+        drop(server);
+        weald_kernel::blocking(move || drop(runtime));
+        until_yielding(|| drops.count() == 1).await;
+        flushed();
+        assert!(reports("weald::panic", "/waits").is_empty());
     });
 }

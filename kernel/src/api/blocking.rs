@@ -8,7 +8,7 @@
 //! neither returns nor unwinds before its future is ready; where it cannot wait, it aborts the program. The frame
 //! itself stays: a suspended stack with live frames is unwound on its own thread or leaked, never reused.
 //!
-//! [`BlockingCall::poll`]: crate::scheduler::threads::blocking_pool::BlockingCall::poll
+//! [`BlockingCall::poll`]: crate::scheduler::threads::blocking_call::BlockingCall::poll
 
 #![allow(unsafe_code)]
 
@@ -21,10 +21,14 @@ use std::{
 
 use crate::scheduler::{
     stackful::wait::{self, block::block_in_place},
-    threads::{blocking_pool::Caller, blocking_threads},
+    threads::{
+        blocking_call::{Caller, Purpose},
+        blocking_threads,
+    },
     workers::{
         context::{self, note_wait},
         shared::{self, Shared},
+        waker::kept,
     },
 };
 
@@ -101,7 +105,10 @@ fn lend(shared: &Arc<Shared>, caller: Caller, work: Work<'_>) {
     // SAFETY: lent.
     let work = unsafe { mem::transmute::<Work<'_>, Work<'static>>(work) };
     let call = blocking_threads::submit(shared, caller, work);
-    wait::wait_to_the_end(poll_fn(|cx| call.poll(cx, note_wait)), || {
-        shared.blocking.retract(&call);
-    });
+    wait::wait_to_the_end(
+        poll_fn(|cx| call.poll(|| kept(cx.waker()), note_wait)),
+        || {
+            shared.blocking.of(Purpose::Closures).retract(&call);
+        },
+    );
 }

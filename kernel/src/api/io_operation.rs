@@ -19,6 +19,7 @@ use crate::{
         RuntimeGone,
         slot::{Interest, Seen, Ticket, Waiter},
     },
+    scheduler::workers::waker::kept,
 };
 
 /// A wait for a source. It can be awaited, waited for with the stack, limited by a deadline (`within`), or be one of
@@ -63,7 +64,7 @@ impl<'a, T: AsFd> Ready<'a, T> {
 
     fn look_or_wait(&mut self, cx: &mut Context<'_>) -> Poll<Seen> {
         let slot = self.source.slot();
-        match slot.look_or_wait(self.waiter(), cx.waker()) {
+        match slot.look_or_wait(self.waiter(), || kept(cx.waker())) {
             Ok(seen) => Poll::Ready(seen),
             Err(_waits) => Poll::Pending,
         }

@@ -25,14 +25,15 @@ use crate::{
     scheduler::workers::{
         context::{self, note_wait},
         current,
+        waker::kept,
     },
 };
 
 /// A watched file descriptor: a socket, a pipe, or anything else that `epoll` accepts.
 ///
 /// The source belongs to the runtime in which it is created; the workers of this runtime see its readiness. Jobs of
-/// any runtime and all other threads may wait for it. The descriptor must be non-blocking (`O_NONBLOCK`). Dropping
-/// the source closes it, unless [`into_inner`](IoSource::into_inner) took it out.
+/// any runtime and all other threads may wait for it. The operations must not wait: the descriptor is non-blocking
+/// (`O_NONBLOCK`), or each operation asks the system not to wait, and fails with `WouldBlock` instead. Dropping the source closes it, unless [`into_inner`](IoSource::into_inner) took it out.
 ///
 /// Any number of futures may wait for one direction. Of the callers of `poll_…` functions only the last one of each
 /// direction is woken. A source takes about 150 bytes.
@@ -216,7 +217,10 @@ impl<T: AsFd> IoSource<T> {
     ) -> Poll<io::Result<R>> {
         let interest = waiter.interest;
         loop {
-            let Ok(seen) = self.slot().look_or_wait(waiter.reborrow(), cx.waker()) else {
+            let Ok(seen) = self
+                .slot()
+                .look_or_wait(waiter.reborrow(), || kept(cx.waker()))
+            else {
                 note_wait(self.reason(interest));
                 return Poll::Pending;
             };

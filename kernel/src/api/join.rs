@@ -31,6 +31,7 @@ use crate::{
             cancel,
             context::{self, note_wait},
             shared,
+            waker::kept,
         },
     },
 };
@@ -279,7 +280,7 @@ impl<T> Source for JoinHandle<T> {
         // The waker may be written only while no joiner is registered: a completion takes it otherwise.
         if !state.is_done() && state.unregister_joiner() {
             // Cloned before the lock, and the former one dropped after it: a waker is user code.
-            let waker = cx.waker().clone();
+            let waker = kept(cx.waker());
             let former = job.header().extensions.lock().joiner.replace(waker);
             drop(former);
             if state.register_joiner() {
@@ -290,7 +291,7 @@ impl<T> Source for JoinHandle<T> {
             drop(unused);
         }
         // Done, but a job has ended only after its exit hooks. The thread that runs them takes the waker then.
-        match has_ended(job.header()) || !wait_for_hooks(job.header(), cx.waker().clone()) {
+        match has_ended(job.header()) || !wait_for_hooks(job.header(), kept(cx.waker())) {
             true => Poll::Ready(()),
             false => Poll::Pending,
         }

@@ -111,15 +111,8 @@ impl<T: Send + 'static> JoinSet<T> {
         if self.handles.is_empty() {
             return Poll::Ready(None);
         }
-        let first = {
-            let mut ended = lock(&self.ended);
-            match ended.numbers.front() {
-                Some(number) => *number,
-                None => {
-                    ended.waiter = Some(cx.waker().clone());
-                    return Poll::Pending;
-                }
-            }
+        let Some(first) = self.first_ended(cx) else {
+            return Poll::Pending;
         };
         let handle = self
             .handles
@@ -131,6 +124,18 @@ impl<T: Send + 'static> JoinSet<T> {
         lock(&self.ended).numbers.pop_front();
         self.handles.remove(&first);
         Poll::Ready(Some(result))
+    }
+
+    /// The first job that has ended and is not joined. If there is none, the next one wakes the waker.
+    fn first_ended(&self, cx: &Context<'_>) -> Option<u64> {
+        let first = || lock(&self.ended).numbers.front().copied();
+        first().or_else(|| {
+            // Cloned before the lock, and the former one dropped after it: a waker is user code.
+            let waker = cx.waker().clone();
+            let former = lock(&self.ended).waiter.replace(waker);
+            drop(former);
+            first()
+        })
     }
 
     /// Asks all jobs of the set to end. They stay in the set, to be joined.

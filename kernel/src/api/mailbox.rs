@@ -15,9 +15,10 @@ use std::{
     pin::Pin,
     ptr::NonNull,
     task::{Context, Poll},
+    time::Instant,
 };
 
-pub use backlog::LongMailbox;
+pub use backlog::{LongMailbox, UnreadMailbox};
 use weald_sync::reason::{Kind, Reason};
 
 use crate::{
@@ -181,6 +182,8 @@ pub struct SelectiveReceive<'a, M, F> {
     mailbox: &'a mut Mailbox<M>,
     /// How far the chain was searched.
     mark: Mark,
+    /// When it had passed many messages for the first time.
+    passed_many: Option<Instant>,
     wanted: F,
 }
 
@@ -201,7 +204,7 @@ impl<M, F: FnMut(&M) -> bool> Future for SelectiveReceive<'_, M, F> {
             if let Some(message) = found {
                 return Poll::Ready(message);
             }
-            backlog::note_unwanted(&this.mailbox.job, this.mark.passed());
+            backlog::note_unwanted(this);
             if register(context::here(), &this.mailbox.job, cx) {
                 return Poll::Pending;
             }
@@ -247,6 +250,7 @@ impl<M> Mailbox<M> {
         SelectiveReceive {
             mark: self.chain.start(),
             mailbox: self,
+            passed_many: None,
             wanted,
         }
     }
@@ -260,7 +264,12 @@ impl<M> Mailbox<M> {
     }
 
     fn refill(&mut self) {
-        let stack = self.job.header().state.take_messages();
+        let state = &self.job.header().state;
+        let keeps_backlog = !self.chain.links.is_empty() && state.is_long();
+        let stack = state.take_messages();
+        if keeps_backlog {
+            state.set_long();
+        }
         // SAFETY: only `Address<M>` posts to this job, with the same `M`.
         let found = unsafe { self.chain.links.append_stack(stack) };
         backlog::note(&self.job, found);
@@ -346,7 +355,7 @@ fn register_waker(job: &JobRef, cx: &Context<'_>) -> bool {
     note_wait(Reason::unspecified(Kind::Message));
     let header = job.header();
     // Cloned before the lock, and the former one dropped after it: a waker is user code.
-    let waker = cx.waker().clone();
+    let waker = waker::kept(cx.waker());
     let former = header.extensions.lock().receiver.replace(waker);
     drop(former);
     if header.state.register_receiver() {

@@ -9,15 +9,16 @@ use std::{
 
 use crate::{
     FEATURES,
-    report::{self, JobName, panic_message},
+    report::{self, panic_message},
     scheduler::{
         threads::{
-            blocking_pool::{BlockingCall, Caller},
+            blocking_call::{BlockingCall, Caller, Purpose},
             blocking_threads,
         },
         workers::{
             context::{self, note_wait},
             shared::{self, Shared},
+            waker::kept,
         },
     },
     sys::{Mutex, lock},
@@ -63,11 +64,12 @@ where
             return Ok(work());
         }
         let output: Arc<Output<R>> = Arc::new(Mutex::new(None));
-        let pending = Pending {
-            call: submit(&shared, work, &output, site),
-            shared,
+        let caller = Caller::Future {
+            site,
+            type_name: std::any::type_name::<F>(),
         };
-        poll_fn(|cx| pending.call.poll(cx, note_wait)).await;
+        let pending = Pending::new(shared, caller, work, &output);
+        poll_fn(|cx| pending.call.poll(|| kept(cx.waker()), note_wait)).await;
         let ran = lock(&output).take();
         match ran {
             Some(Ok(output)) => Ok(output),
@@ -77,50 +79,52 @@ where
     }
 }
 
-type Output<R> = Mutex<Option<thread::Result<R>>>;
-
-fn submit<R, F>(
-    shared: &Arc<Shared>,
-    work: F,
-    output: &Arc<Output<R>>,
-    site: &'static Location<'static>,
-) -> Arc<BlockingCall>
-where
-    F: FnOnce() -> R + Send + 'static,
-    R: Send + 'static,
-{
-    let type_name = std::any::type_name::<F>();
-    let span = tracing::Span::current();
-    let output = output.clone();
-    let work = move || {
-        let ran = catch_unwind(AssertUnwindSafe(|| span.in_scope(work)));
-        // Nobody takes the output if the future is gone.
-        if let Err(payload) = &ran
-            && Arc::strong_count(&output) == 1
-        {
-            let name = JobName {
-                name: None,
-                type_name,
-                site,
-                waits_for: None,
-            };
-            report::unobserved_panic(&name, &panic_message(payload.as_ref()));
-        }
-        *lock(&output) = Some(ran);
-    };
-    let caller = Caller::Future { site, type_name };
-    blocking_threads::submit(shared, caller, Box::new(work))
-}
+/// Where the closure leaves what it returned.
+pub(super) type Output<R> = Mutex<Option<thread::Result<R>>>;
 
 /// While it lives, a future waits for its work.
-struct Pending {
-    call: Arc<BlockingCall>,
+pub(super) struct Pending {
+    pub(super) call: Arc<BlockingCall>,
     shared: Arc<Shared>,
+    purpose: Purpose,
+}
+
+impl Pending {
+    /// Submits `work`.
+    pub(super) fn new<R, F>(
+        shared: Arc<Shared>,
+        caller: Caller,
+        work: F,
+        output: &Arc<Output<R>>,
+    ) -> Pending
+    where
+        F: FnOnce() -> R + Send + 'static,
+        R: Send + 'static,
+    {
+        let (named, purpose) = (caller.clone(), caller.purpose());
+        let span = tracing::Span::current();
+        let output = output.clone();
+        let work = move || {
+            let ran = catch_unwind(AssertUnwindSafe(|| span.in_scope(work)));
+            // Nobody takes the output if the future is gone.
+            if let Err(payload) = &ran
+                && Arc::strong_count(&output) == 1
+            {
+                report::unobserved_panic(&named.name(), &panic_message(payload.as_ref()));
+            }
+            *lock(&output) = Some(ran);
+        };
+        Pending {
+            call: blocking_threads::submit(&shared, caller, Box::new(work)),
+            shared,
+            purpose,
+        }
+    }
 }
 
 impl Drop for Pending {
     fn drop(&mut self) {
-        self.shared.blocking.retract(&self.call);
+        self.shared.blocking.of(self.purpose).retract(&self.call);
     }
 }
 

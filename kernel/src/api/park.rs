@@ -108,7 +108,7 @@ impl Future for Park {
 #[cold]
 fn register_waker(header: &Header, waker: &Waker) -> bool {
     // Cloned before the lock, and the former one dropped after it: a waker is user code.
-    let waker = waker.clone();
+    let waker = waker::kept(waker);
     let former = header.extensions.lock().parker.replace(waker);
     drop(former);
     barrier::full();

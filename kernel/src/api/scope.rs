@@ -122,15 +122,27 @@ impl Scope {
     /// Waits until no job of the scope is left, and then closes the scope. Cancel-safe.
     pub async fn all_ended(&self) {
         std::future::poll_fn(|cx| {
-            let mut children = lock(&self.children);
-            if children.live.is_empty() {
-                children.closed = true;
+            if self.has_ended() {
                 return Poll::Ready(());
             }
-            children.waiter = Some(cx.waker().clone());
-            Poll::Pending
+            // Cloned before the lock, and the former one dropped after it: a waker is user code.
+            let waker = cx.waker().clone();
+            let former = lock(&self.children).waiter.replace(waker);
+            drop(former);
+            match self.has_ended() {
+                true => Poll::Ready(()),
+                false => Poll::Pending,
+            }
         })
         .await;
+    }
+
+    /// Closes the scope if no job is left. Whether it did.
+    fn has_ended(&self) -> bool {
+        let mut children = lock(&self.children);
+        let has_ended = children.live.is_empty();
+        children.closed |= has_ended;
+        has_ended
     }
 }
 

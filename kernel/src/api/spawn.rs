@@ -11,7 +11,10 @@ use crate::{
         join::JoinHandle,
         mailbox::{Address, Mailbox},
     },
-    job::{self, JobRef, Spec, exit_hooks, flag, runnable::Runnable, transition::Inbox},
+    job::{
+        self, JobRef, Spec, description::Describe, exit_hooks, flag, runnable::Runnable,
+        transition::Inbox,
+    },
     scheduler::{
         stackful::{
             pinned::{PinChange, PinnedQueue},
@@ -106,6 +109,8 @@ fn cancel_with(child: JobRef, parent: JobRef) {
 #[must_use = "settings do nothing until something is spawned with them"]
 pub struct Spawn {
     name: Option<Cow<'static, str>>,
+    description: Option<Arc<dyn Describe>>,
+    site: Option<&'static Location<'static>>,
 }
 
 /// Why nothing was spawned.
@@ -147,6 +152,42 @@ impl Spawn {
         self
     }
 
+    /// Reports ask `description` for the job's name, each time anew. For a job that does different things over time: it
+    /// costs nothing while nothing is reported. The description must not own the job's handles or wakers when the job
+    /// has ended, because it lives as long as they do.
+    ///
+    /// ```
+    /// use std::sync::{Arc, atomic::{AtomicU32, Ordering}};
+    ///
+    /// #[derive(Debug, Default)]
+    /// struct Round(AtomicU32);
+    ///
+    /// impl weald_kernel::Describe for Round {
+    ///     fn name(&self) -> String {
+    ///         format!("round {}", self.0.load(Ordering::Relaxed))
+    ///     }
+    /// }
+    ///
+    /// # let runtime = weald_kernel::Runtime::builder().workers(1).build().unwrap();
+    /// # runtime.block_on(async {
+    /// let round = Arc::new(Round::default());
+    /// let job = weald_kernel::Spawn::new().described_by(round.clone()).spawn(async {});
+    /// round.0.store(7, Ordering::Relaxed);
+    /// assert_eq!(job.name().unwrap().name.as_deref(), Some("round 7"));
+    /// # });
+    /// ```
+    pub fn described_by(mut self, description: Arc<dyn Describe>) -> Spawn {
+        self.description = Some(description);
+        self
+    }
+
+    /// The place that reports give as the job's spawn site, instead of the call of `spawn`: for libraries that spawn on
+    /// behalf of their caller.
+    pub fn site(mut self, site: &'static Location<'static>) -> Spawn {
+        self.site = Some(site);
+        self
+    }
+
     /// Spawns on the current runtime, as [`spawn`].
     #[track_caller]
     pub fn spawn<F>(self, future: F) -> JoinHandle<F::Output>
@@ -154,7 +195,7 @@ impl Spawn {
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
-        let site = Location::caller();
+        let site = self.site.unwrap_or(Location::caller());
         with_current(|shared| {
             if shared.is_closing() {
                 return JoinHandle::refused();
@@ -175,7 +216,7 @@ impl Spawn {
         F: Future + 'static,
         F::Output: Send + 'static,
     {
-        let site = Location::caller();
+        let site = self.site.unwrap_or(Location::caller());
         let (shared, pinned) = current_queue()?;
         let spec = Spec {
             pinned: Some(pinned.clone()),
@@ -203,7 +244,7 @@ impl Spawn {
         Fut: Future + Send + 'static,
         Fut::Output: Send + 'static,
     {
-        let site = Location::caller();
+        let site = self.site.unwrap_or(Location::caller());
         with_current(|shared| {
             admit(shared)?;
             let spec = Spec {
@@ -230,7 +271,7 @@ impl Spawn {
         Fut: Future + 'static,
         Fut::Output: Send + 'static,
     {
-        let site = Location::caller();
+        let site = self.site.unwrap_or(Location::caller());
         let (shared, pinned) = current_queue()?;
         admit(&shared)?;
         pinned.count_pinned(PinChange::Pinned);
@@ -274,6 +315,9 @@ impl Spawn {
     fn named(self, runnable: Runnable) -> Runnable {
         if let Some(name) = self.name {
             runnable.header().extensions.lock().name = Some(name.into());
+        }
+        if let Some(description) = self.description {
+            runnable.header().extensions.lock().description = Some(description);
         }
         runnable
     }

@@ -9,19 +9,24 @@ use crate::{
         join::JoinHandle,
         spawn::{self, Spawn, SpawnError},
     },
-    scheduler::stackful::fiber::{Fiber, Migration},
-    stack::{self, StackError},
+    scheduler::{
+        stackful::fiber::{Fiber, Migration},
+        workers::{context, current, trim},
+    },
+    stack::{self, Claim, StackError},
 };
 
 impl Spawn {
     /// Spawns a fiber on the current runtime. It runs `code` on a stack of its own of `stack` bytes, rounded up to a
-    /// power of two from 16 KiB to 1 GiB; see [`DEFAULT_STACK`](crate::DEFAULT_STACK). Other jobs run while the fiber
-    /// is in [`wait()`](crate::Wait::wait).
+    /// power of two, and to at least 16 KiB; see [`DEFAULT_STACK`](crate::DEFAULT_STACK). Other jobs run while the
+    /// fiber is in [`wait()`](crate::Wait::wait).
     ///
     /// Any worker may start the fiber. After its first wait it is pinned to its OS thread.
     ///
     /// # Errors
-    /// If the runtime is shutting down, or if the system has no room for the stack's guard page.
+    /// If the runtime is shutting down. If no stack can be had: it would be larger than 1 GiB, or the system refuses the
+    /// address space, or the guard page where each is a mapping of its own. The stack is kept for the fiber from here
+    /// on, so that it starts whatever the system refuses later. `code` is dropped.
     #[track_caller]
     pub fn spawn_fiber<F, T>(self, stack: usize, code: F) -> Result<JoinHandle<T>, SpawnError>
     where
@@ -49,10 +54,10 @@ impl Spawn {
         F: FnOnce() -> T + Send,
         T: Send,
     {
-        stack::pool::admit()?;
+        let claim = claim(stack)?;
         spawn::fiber(
             self,
-            Fiber::new(code, stack, Migration::Never),
+            Fiber::new(code, claim, Migration::Never),
             Location::caller(),
         )
     }
@@ -76,13 +81,31 @@ impl Spawn {
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
-        stack::pool::admit()?;
+        let claim = claim(stack)?;
         spawn::fiber(
             self,
-            Fiber::new(code, stack, Migration::Freely),
+            Fiber::new(code, claim, Migration::Freely),
             Location::caller(),
         )
     }
+}
+
+/// A claim to a stack of `bytes`.
+#[inline]
+fn claim(bytes: usize) -> Result<Claim, StackError> {
+    stack::claim(bytes).or_else(|refused| claim_again(bytes, refused))
+}
+
+/// The system refuses a stack. Free stacks in the caches of other threads may do.
+#[cold]
+fn claim_again(bytes: usize, refused: StackError) -> Result<Claim, StackError> {
+    if let StackError::TooLarge { .. } = refused {
+        return Err(refused);
+    }
+    current::with_current(trim::flush_caches);
+    context::again().flush_stack();
+    stack::flush();
+    stack::claim(bytes)
 }
 
 impl From<StackError> for SpawnError {

@@ -20,6 +20,7 @@ use crate::{
     scheduler::workers::{
         context, current,
         shared::{self, Shared},
+        waker::keep,
     },
     timer::entry::{EntryPtr, TimerOwes},
 };
@@ -51,7 +52,8 @@ pub struct Sleep {
 struct Armed {
     entry: EntryPtr,
     runtime: u16,
-    /// The identity of the entry's waker, to notice a poll with another one.
+    /// The identity of the clone that the entry holds until it fires, to notice a poll with another waker. While the
+    /// clone lives, no other waker has it. One whose clones have addresses of their own counts as another one each time.
     waker: (*const (), *const std::task::RawWakerVTable),
 }
 
@@ -77,14 +79,24 @@ impl Sleep {
         self.deadline
     }
 
+    /// Whether the timer of a sleep that was polled has fired, so that it pays to poll it again. Cheaper than a poll, for
+    /// futures that wait for other things most of the time; it keeps no waker.
+    #[inline]
+    pub fn has_fired(&self) -> bool {
+        // SAFETY: this future has not given up its claim.
+        let fired = |armed: &Armed| unsafe { armed.entry.get() }.state.has_fired();
+        self.armed.as_ref().is_some_and(fired)
+    }
+
     fn arm(&mut self, waker: &Waker) {
         self.armed = Some(current::with_current(|shared| {
             let deadline = shared.clock.tick_after(self.deadline);
-            let entry = insert(shared, deadline, waker.clone());
+            let clone = waker.clone();
+            let waker = identity(&clone);
             Armed {
-                entry,
+                entry: insert(shared, deadline, keep(clone)),
                 runtime: shared.id(),
-                waker: identity(waker),
+                waker,
             }
         }));
     }
@@ -165,11 +177,9 @@ impl Future for Sleep {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        // SAFETY: this future has not given up its claim.
-        let fired = |armed: &Armed| unsafe { armed.entry.get() }.state.has_fired();
         // A timer also fires when its runtime shuts down, which may be early.
         let is_over = match &self.armed {
-            Some(armed) => fired(armed) && self.deadline <= now(),
+            Some(_) => self.has_fired() && self.deadline <= now(),
             None => self.deadline <= now(),
         };
         if is_over {
@@ -179,8 +189,8 @@ impl Future for Sleep {
             self.disarm();
             return Poll::Ready(());
         }
-        let is_armed = |armed: &Armed| armed.waker == identity(cx.waker()) && !fired(armed);
-        if !self.armed.as_ref().is_some_and(is_armed) {
+        let is_known = |armed: &Armed| armed.waker == identity(cx.waker());
+        if !self.armed.as_ref().is_some_and(is_known) || self.has_fired() {
             self.disarm();
             self.arm(cx.waker());
         }

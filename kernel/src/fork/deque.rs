@@ -26,19 +26,21 @@
 
 #![allow(unsafe_code)]
 
+use std::{ops::Deref, ptr::NonNull};
+
 use crate::sys::{AtomicPtr, AtomicUsize, Mutex, MutexGuard, Ordering, barrier, lock, spin_loop};
 
-/// The number of slots in a new deque. Loom models use few, so that a deque grows within a few steps.
-#[cfg(not(loom))]
+/// The number of slots in a new deque. Models use few, so that a deque grows within a few steps.
+#[cfg(not(any(loom, miri)))]
 const FIRST_SLOTS: usize = 256;
-#[cfg(loom)]
+#[cfg(any(loom, miri))]
 const FIRST_SLOTS: usize = 2;
 
 /// How often a thief checks that an entry is still there before it steals the entry; about half a microsecond
 /// in total. An entry that its owner pops sooner is not worth stealing: a steal costs both threads more.
-#[cfg(not(loom))]
+#[cfg(not(any(loom, miri)))]
 const STEADY_LOOKS: usize = 32;
-#[cfg(loom)]
+#[cfg(any(loom, miri))]
 const STEADY_LOOKS: usize = 1;
 
 /// The value of `limit` after a ring.
@@ -68,7 +70,7 @@ pub(crate) struct Deque<T, S> {
 /// What the thieves' lock guards.
 struct ThiefSide<T, S> {
     /// What [`Deque::slots`] points to.
-    slots: Box<[AtomicPtr<T>]>,
+    slots: Slots<T>,
     /// What thieves left, from place 0 up to `top`.
     stolen: Vec<Option<S>>,
 }
@@ -82,21 +84,48 @@ pub(crate) enum Verdict<S> {
     Stolen(S),
 }
 
-fn new_slots<T>(count: usize) -> Box<[AtomicPtr<T>]> {
-    (0..count)
-        .map(|_| AtomicPtr::new(std::ptr::null_mut()))
-        .collect()
+/// The memory of the slots. Not a box, which asserts whenever it is moved that nothing else points into its memory.
+struct Slots<T>(NonNull<[AtomicPtr<T>]>);
+
+// SAFETY: it owns its slots, which any thread may use.
+unsafe impl<T> Send for Slots<T> {}
+
+impl<T> Slots<T> {
+    fn new(count: usize) -> Slots<T> {
+        let slots: Box<[AtomicPtr<T>]> = (0..count).map(|_| AtomicPtr::default()).collect();
+        Slots(NonNull::from(Box::leak(slots)))
+    }
+
+    fn first(&self) -> *mut AtomicPtr<T> {
+        self.0.as_ptr().cast()
+    }
+}
+
+impl<T> Deref for Slots<T> {
+    type Target = [AtomicPtr<T>];
+
+    fn deref(&self) -> &[AtomicPtr<T>] {
+        // SAFETY: `new` leaked it, and `drop` frees it.
+        unsafe { self.0.as_ref() }
+    }
+}
+
+impl<T> Drop for Slots<T> {
+    fn drop(&mut self) {
+        // SAFETY: `new` leaked it; the deque forgets the address of slots that it drops.
+        drop(unsafe { Box::from_raw(self.0.as_ptr()) });
+    }
 }
 
 impl<T, S> Deque<T, S> {
     pub(crate) fn new() -> Deque<T, S> {
         let is_symmetric = barrier::is_symmetric();
-        let mut slots = new_slots(FIRST_SLOTS);
+        let slots = Slots::new(FIRST_SLOTS);
         Deque {
             bottom: AtomicUsize::new(0),
             // A worker may be asleep already.
             limit: AtomicUsize::new(RUNG),
-            slots: AtomicPtr::new(slots.as_mut_ptr()),
+            slots: AtomicPtr::new(slots.first()),
             seen_top: CachePadded(AtomicUsize::new(if is_symmetric { usize::MAX } else { 0 })),
             top: AtomicUsize::new(0),
             is_symmetric,
@@ -183,12 +212,12 @@ impl<T, S> Deque<T, S> {
         let mut inner = lock(&self.thieves);
         let len = inner.slots.len();
         if self.bottom.load(Ordering::Relaxed) >= len {
-            let mut more = new_slots(2 * len);
-            for (old, new) in inner.slots.iter().zip(&more) {
+            let more = Slots::new(2 * len);
+            for (old, new) in inner.slots.iter().zip(more.iter()) {
                 new.store(old.load(Ordering::Relaxed), Ordering::Relaxed);
             }
             // Relaxed: thieves read the slots under the lock.
-            self.slots.store(more.as_mut_ptr(), Ordering::Relaxed);
+            self.slots.store(more.first(), Ordering::Relaxed);
             inner.slots = more;
         }
         if !self.is_symmetric {

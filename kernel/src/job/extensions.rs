@@ -16,7 +16,7 @@ use std::{
 };
 
 use crate::{
-    job::{exit_hooks::ExitHooks, name::CallbackName},
+    job::{description::Describe, exit_hooks::ExitHooks, name::CallbackName},
     payload,
     report::{self, panic_message},
     sys::{AtomicPtr, Mutex, MutexGuard, Ordering, lock},
@@ -49,6 +49,8 @@ pub(crate) struct Backlog {
 pub(crate) struct Extensions {
     /// Set at spawn; read by reports.
     pub(crate) name: Option<Box<str>>,
+    /// Describes what the job does at a moment. Set at spawn.
+    pub(crate) description: Option<Arc<dyn Describe>>,
     /// Waits for the job's end; present if the state's `JOINER` bit is set, or while [`is_ending`](Self::is_ending).
     pub(crate) joiner: Option<Waker>,
     /// Whether the job is done, and its exit hooks still run: it counts as ended after them. Set before `DONE`.

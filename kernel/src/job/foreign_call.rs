@@ -3,8 +3,9 @@
 //!
 //! Invariants:
 //! - The kernel's own wakers come first. They only make a job runnable, or unpark a thread.
-//! - Each foreign waker then runs in a job of its own, so it is watched, retaken and named as any job is, and holds up
-//!   no other one. None runs on the monitor's thread, or on a worker outside of a job.
+//! - Each foreign waker then runs in a job of its own, so it is watched and retaken as any job is, holds up no other
+//!   one, and is named after the job that registered it ([`kept_waker`]). Those that jobs of one spawn site registered
+//!   are a kind: while it is suspect, they run in quarantine. None runs on the monitor's thread, or on a worker outside of a job.
 //! - A job that will never run, because the runtime has stopped, makes its call when it is dropped. A stopped runtime
 //!   makes them at once.
 //! - A panic of a foreign waker is reported and ends there, and so does one of its destructor.
@@ -19,7 +20,10 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
-use crate::job::{self, Spec, foreign_waker, place, runnable::Runnable, transition::Inbox};
+use crate::{
+    job::{self, Spec, foreign_waker, kept_waker, place, runnable::Runnable, transition::Inbox},
+    report::JobName,
+};
 
 /// What fired a waker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,18 +32,26 @@ pub(crate) enum FiredBy {
     Descriptor,
     /// A job that has ended.
     End,
+    /// A closure that blocks, or an operation on a file, is over.
+    Blocking,
     /// Nothing: its wait was cancelled, and the waker is dropped.
     Cancel,
 }
 
 impl FiredBy {
-    /// The name of the job that calls the waker.
-    fn job_name(self) -> &'static str {
+    /// The name of the job that calls a waker which `registrar` has registered.
+    fn job_name(self, registrar: Option<&JobName>) -> String {
+        let of = match registrar.map(|registrar| registrar.name.as_deref()) {
+            Some(Some(name)) => format!(" of {name},"),
+            Some(None) => " of an unnamed job,".to_owned(),
+            None => String::new(),
+        };
         match self {
-            FiredBy::Timer => "a waker fired by a timer",
-            FiredBy::Descriptor => "a waker fired by a descriptor",
-            FiredBy::End => "a waker fired by the end of a job",
-            FiredBy::Cancel => "the destructor of a waker",
+            FiredBy::Timer => format!("a waker{of} fired by a timer"),
+            FiredBy::Descriptor => format!("a waker{of} fired by a descriptor"),
+            FiredBy::End => format!("a waker{of} fired by the end of a job"),
+            FiredBy::Blocking => format!("a waker{of} fired by the end of a blocking call"),
+            FiredBy::Cancel => format!("the destructor of a waker{}", of.trim_end_matches(',')),
         }
     }
 }
@@ -89,17 +101,23 @@ impl ForeignCall {
     }
 
     fn into_job(self, runtime: u16) -> Runnable {
+        let registrar = self.waker.as_ref().and_then(kept_waker::registrar);
         let spec = Spec {
             runtime,
-            site: Location::caller(),
+            site: match &registrar {
+                Some(registrar) => registrar.site,
+                None => Location::caller(),
+            },
             inbox: Inbox::None,
             pinned: None,
             flags: 0,
             refs: 0,
         };
-        let name = self.by.job_name();
+        let name = self.by.job_name(registrar.as_ref());
         let job = job::new(spec, |_| self);
-        job.header().set_place(place::SERVES_MANY);
+        if registrar.is_none() {
+            job.header().set_place(place::SERVES_MANY);
+        }
         job.header().extensions.lock().name = Some(name.into());
         job
     }

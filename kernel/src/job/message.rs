@@ -4,11 +4,17 @@
 
 #![allow(unsafe_code)]
 
-use std::{marker::PhantomData, ptr::NonNull};
+use std::{
+    marker::PhantomData,
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
+    ptr::NonNull,
+    thread,
+};
 
 use crate::{
     job::{JobPtr, state::Link},
     memory::{self, Owned},
+    payload,
 };
 
 /// The layout of a node.
@@ -262,8 +268,22 @@ impl<T> MessageChain<T> {
 }
 
 impl<T> Drop for MessageChain<T> {
+    /// Drops every message, whatever their destructors do. The first panic continues behind the last message.
     fn drop(&mut self) {
-        while self.pop().is_some() {}
+        let mut first = None;
+        while !self.links.is_empty() {
+            let dropped = catch_unwind(AssertUnwindSafe(|| drop(self.pop())));
+            match (dropped, &first) {
+                (Err(payload), None) => first = Some(payload),
+                (Err(payload), Some(_)) => payload::discard(payload),
+                (Ok(()), _) => {}
+            }
+        }
+        match first {
+            Some(payload) if thread::panicking() => payload::discard(payload),
+            Some(payload) => resume_unwind(payload),
+            None => {}
+        }
     }
 }
 
@@ -282,6 +302,31 @@ mod tests {
             set_next(link.as_ptr(), older);
             link.as_ptr()
         })
+    }
+
+    #[test]
+    fn a_chain_drops_its_messages_although_some_panic() {
+        struct Message<'a>(u32, &'a std::cell::RefCell<Vec<u32>>);
+        impl Drop for Message<'_> {
+            fn drop(&mut self) {
+                self.1.borrow_mut().push(self.0);
+                if self.0.is_multiple_of(2) {
+                    resume_unwind(Box::new(self.0));
+                }
+            }
+        }
+        let dropped = std::cell::RefCell::new(Vec::new());
+        let mut chain = MessageChain::<Message<'_>>::new();
+        let job = JobPtr::from_raw(NonNull::dangling());
+        for number in 1..=5 {
+            let link = MessageNode::new(Message(number, &dropped), job).into_link();
+            set_next(link.as_ptr(), std::ptr::null_mut());
+            // SAFETY: a stack of one new node.
+            unsafe { chain.links.append_stack(link.as_ptr()) };
+        }
+        let panic = catch_unwind(AssertUnwindSafe(|| drop(chain))).unwrap_err();
+        assert_eq!(panic.downcast_ref::<u32>(), Some(&2));
+        assert_eq!(*dropped.borrow(), [1, 2, 3, 4, 5]);
     }
 
     proptest! {

@@ -3,7 +3,11 @@
 use std::panic::Location;
 
 use crate::{
-    job::{Header, extensions::Extensions},
+    job::{
+        Header,
+        description::{self, Describe},
+        extensions::Extensions,
+    },
     report::JobName,
 };
 
@@ -22,14 +26,28 @@ const PART_OF_A_FORK: &str = "part of a fork";
 impl JobName {
     pub(crate) fn of(job: &Header) -> JobName {
         let extensions = job.extensions.lock_existing();
-        JobName::with(job, extensions.as_deref())
+        let named = JobName::with(job, extensions.as_deref());
+        let description = extensions.and_then(|extensions| extensions.description.clone());
+        named.described(description.as_deref())
     }
 
     /// As [`of`](JobName::of), for a caller that may hold the lock of the extensions: without it, the name is missing.
     pub(crate) fn try_of(job: &Header) -> JobName {
-        let named = |extensions: &Extensions| JobName::with(job, Some(extensions));
+        let named = |extensions: &Extensions| {
+            let named = JobName::with(job, Some(extensions));
+            (named, extensions.description.clone())
+        };
         let named = job.extensions.try_with(named);
-        named.unwrap_or_else(|| JobName::with(job, None))
+        let (named, description) = named.unwrap_or_else(|| (JobName::with(job, None), None));
+        named.described(description.as_deref())
+    }
+
+    /// The name that the job's description gives, if it has one. Without a lock of the kernel.
+    fn described(mut self, description: Option<&dyn Describe>) -> JobName {
+        if let Some(description) = description {
+            self.name = description::name(description).or(self.name);
+        }
+        self
     }
 
     fn with(job: &Header, extensions: Option<&Extensions>) -> JobName {

@@ -18,7 +18,9 @@
 
 use std::ptr;
 
-use crate::job::transition::{Completed, Inbox, Listening, Owes, ParkOutcome, Posted, StartAction};
+use crate::job::transition::{
+    Completed, Inbox, Listening, Owes, ParkOutcome, Posted, StartAction, Unread,
+};
 
 use crate::sys::{AtomicPtr, Ordering};
 
@@ -50,6 +52,12 @@ const RECEIVER: usize = 1 << 53;
 /// Set while the job's own thread is blocked in `wait()`, and a cancel must unpark it.
 const BLOCKED: usize = 1 << 54;
 
+/// Set by a sample when there are messages; cleared when these are taken.
+const SEEN: usize = 1 << 55;
+/// Set when the receiver's backlog is in the extensions; cleared when the receiver looks for further messages, or one
+/// comes for which it waits.
+const LONG: usize = 1 << 56;
+
 /// The bits of a message's address: user space ends below 2^47, and nodes are aligned to 8.
 const MESSAGES: usize = (1 << 48) - 8;
 
@@ -72,6 +80,12 @@ impl Word {
 
     fn messages(self) -> *mut Link {
         self.0.map_addr(|a| a & MESSAGES)
+    }
+
+    /// Without messages, and without the flags that say something about them.
+    fn without_messages(self) -> Word {
+        let flags = self.0.addr() & !(MESSAGES | SEEN | LONG);
+        Word(ptr::without_provenance_mut(flags))
     }
 
     /// The same flags over another stack of messages.
@@ -135,7 +149,7 @@ impl State {
         if word.0.addr() & (waits | DONE | CLOSED) == waits {
             // SAFETY: the caller owns the message until the exchange succeeds.
             unsafe { (*message).next = word.messages() };
-            if self.exchange(word, word.over(message).without(waits)) {
+            if self.exchange(word, word.over(message).without(waits | LONG)) {
                 return Posted::Schedule;
             }
         }
@@ -156,7 +170,7 @@ impl State {
             let new = word.over(message);
             if word.has(PARKED) && word.has(LISTENING) {
                 posted = Posted::Schedule;
-                return Some(new.without(PARKED | LISTENING));
+                return Some(new.without(PARKED | LISTENING | LONG));
             }
             posted = match word.has(RECEIVER) {
                 true => Posted::WakeReceiver,
@@ -171,10 +185,10 @@ impl State {
     #[inline(always)]
     pub(crate) fn take_messages(&self) -> *mut Link {
         let word = Word(self.0.load(Ordering::Relaxed));
-        if word.messages().is_null() {
+        if !word.has(MESSAGES | LONG) {
             return ptr::null_mut();
         }
-        match self.exchange(word, word.over(ptr::null_mut())) {
+        match self.exchange(word, word.without_messages()) {
             true => word.messages(),
             false => self.take_messages_slow(),
         }
@@ -182,8 +196,7 @@ impl State {
 
     #[cold]
     fn take_messages_slow(&self) -> *mut Link {
-        self.update(|word| Some(word.over(ptr::null_mut())))
-            .messages()
+        self.update(|word| Some(word.without_messages())).messages()
     }
 
     /// Takes all messages and refuses further ones. Called by the owner of the inbox.
@@ -191,9 +204,31 @@ impl State {
         let mut messages = ptr::null_mut();
         self.update(|word| {
             messages = word.messages();
-            Some(word.over(ptr::null_mut()).with(CLOSED).without(RECEIVER))
+            Some(word.without_messages().with(CLOSED).without(RECEIVER))
         });
         messages
+    }
+
+    /// A sample: whether there are messages that nobody has taken, and whether the last sample found some of them. Any
+    /// thread that holds a reference.
+    pub(crate) fn see_messages(&self) -> Unread {
+        let is_open = |word: Word| !word.messages().is_null() && !word.has(DONE | CLOSED);
+        let to_seen = |word: Word| (is_open(word) && !word.has(SEEN)).then(|| word.with(SEEN));
+        match self.update(to_seen) {
+            word if !is_open(word) => Unread::Nothing,
+            word if word.has(SEEN) => Unread::Seen,
+            _ => Unread::New,
+        }
+    }
+
+    /// The receiver's backlog is in the extensions. Called by the owner of the inbox after it took the messages.
+    pub(crate) fn set_long(&self) {
+        self.update(|word| Some(word.with(LONG)));
+    }
+
+    /// Whether the backlog in the extensions is what the receiver took last. A moment old.
+    pub(crate) fn is_long(&self) -> bool {
+        Word(self.0.load(Ordering::Relaxed)).has(LONG)
     }
 
     /// Announces that the next message must wake the waker in the extensions; false if a message is already there
@@ -366,6 +401,8 @@ impl std::fmt::Debug for State {
             (JOINER, "joiner"),
             (RECEIVER, "receiver"),
             (BLOCKED, "blocked"),
+            (SEEN, "seen"),
+            (LONG, "long"),
         ];
         let set = names
             .iter()

@@ -59,6 +59,17 @@ pub(crate) struct Completed {
     pub(crate) wake_receiver: bool,
 }
 
+/// What a sample finds in a job's inbox.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unread {
+    /// No message that nobody has taken.
+    Nothing,
+    /// Messages that all came after the last sample, or after the last time that the receiver took what was there.
+    New,
+    /// Messages of which some were there at the last sample.
+    Seen,
+}
+
 /// Whether a job has an inbox, and so accepts messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Inbox {

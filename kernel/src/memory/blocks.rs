@@ -14,8 +14,8 @@
 //! - Memory returns to the system only through [`trim`].
 //!
 //! `WEALD_HUGE_PAGES=off` in the environment leaves huge pages to the system's default. Built with
-//! `--cfg weald_plain_alloc` (for AddressSanitizer and Miri), every block comes from the system's
-//! allocator, so that those tools see each block's life.
+//! `--cfg weald_plain_alloc` (for AddressSanitizer, ThreadSanitizer and Miri), every block
+//! comes from the system's allocator, so that those tools see each block's life.
 
 #![allow(unsafe_code)]
 
@@ -110,6 +110,24 @@ pub(crate) fn trim() -> usize {
 pub(crate) fn for_each_job_block(mut visit: impl FnMut(NonNull<u8>)) {
     crate::memory::plain::for_each_job(&mut visit);
     crate::memory::depot::for_each_block(BlockKind::Job, &mut visit);
+}
+
+/// A walk over all job blocks in steps. Blocks that come or go meanwhile may be missed, or visited twice.
+#[derive(Default)]
+pub(crate) struct JobWalk {
+    has_begun: bool,
+    cursor: crate::memory::depot::ChunkCursor,
+}
+
+impl JobWalk {
+    /// The next step: visits some hundred blocks, as [`for_each_job_block`] does. False if none was left.
+    pub(crate) fn step(&mut self, mut visit: impl FnMut(NonNull<u8>)) -> bool {
+        if !std::mem::replace(&mut self.has_begun, true) {
+            crate::memory::plain::for_each_job(&mut visit);
+            return true;
+        }
+        crate::memory::depot::visit_next_chunk(BlockKind::Job, &mut self.cursor, &mut visit)
+    }
 }
 
 /// Calls `visit` with `block`, which was a job block when the caller got it. Not if it has gone back to the system's

@@ -232,11 +232,44 @@ pub(super) fn for_each_block(kind: BlockKind, visit: &mut dyn FnMut(NonNull<u8>)
         // Under the lock, so that no chunk is returned and reused for another class during the visit.
         let shelf = lock(&SHELVES[class.index()]);
         for chunk in &shelf.chunks {
-            for index in 0..blocks_per_chunk(class) as usize {
-                // SAFETY: the chunk has that many blocks behind its head.
-                visit(unsafe { chunk.0.byte_add(HEAD + index * class.size()) });
-            }
+            visit_chunk(class, chunk, visit);
         }
+    }
+}
+
+/// A place in a walk over the chunks of a kind. If chunks come or go meanwhile, the walk may miss some, or visit them
+/// twice.
+#[derive(Default)]
+pub(super) struct ChunkCursor {
+    class: usize,
+    chunk: usize,
+}
+
+/// Visits the blocks of one chunk, and moves on to the next. False if there was none left.
+pub(super) fn visit_next_chunk(
+    kind: BlockKind,
+    cursor: &mut ChunkCursor,
+    visit: &mut dyn FnMut(NonNull<u8>),
+) -> bool {
+    let classes = Class::all().filter(|class| class.kind() == kind);
+    for class in classes.skip(cursor.class) {
+        // As in `for_each_block`.
+        let shelf = lock(&SHELVES[class.index()]);
+        if let Some(chunk) = shelf.chunks.get(cursor.chunk) {
+            cursor.chunk += 1;
+            visit_chunk(class, chunk, visit);
+            return true;
+        }
+        cursor.class += 1;
+        cursor.chunk = 0;
+    }
+    false
+}
+
+fn visit_chunk(class: Class, chunk: &SendPtr, visit: &mut dyn FnMut(NonNull<u8>)) {
+    for index in 0..blocks_per_chunk(class) as usize {
+        // SAFETY: the chunk has that many blocks behind its head.
+        visit(unsafe { chunk.0.byte_add(HEAD + index * class.size()) });
     }
 }
 

@@ -19,6 +19,8 @@ use std::{
     task::Waker,
 };
 
+#[cfg(not(loom))]
+use crate::models::loom_on_std as loom;
 use loom::{cell::Cell, sync::Notify, thread};
 
 /// A callback in its worker's queue, with a handle, and perhaps with an owner.

@@ -7,6 +7,8 @@
 
 use std::ptr;
 
+#[cfg(not(loom))]
+use crate::models::loom_on_std as loom;
 use loom::cell::Cell;
 
 use crate::{

@@ -10,6 +10,8 @@ use std::{
     },
 };
 
+#[cfg(not(loom))]
+use crate::models::loom_on_std as loom;
 use loom::{cell::Cell, sync::Notify, thread};
 
 use crate::{

@@ -8,6 +8,8 @@ use std::{
     task::{Wake, Waker},
 };
 
+#[cfg(not(loom))]
+use crate::models::loom_on_std as loom;
 use loom::{sync::Notify, thread};
 
 use crate::{
@@ -72,7 +74,7 @@ impl Descriptor {
                 interest: Interest::Read,
                 ticket: Some(&mut ticket),
             };
-            match self.slot.look_or_wait(waiter, &waker) {
+            match self.slot.look_or_wait(waiter, || waker.clone()) {
                 Err(_waits) => woken.notify.wait(),
                 Ok(seen) => match self.bytes.swap(0, Ordering::SeqCst) {
                     0 => self.slot.refused(Interest::Read, seen),
@@ -125,7 +127,9 @@ fn a_wait_that_is_given_up_leaves_the_others() {
             interest: Interest::Read,
             ticket: Some(&mut ticket),
         };
-        let _ready = descriptor.slot.look_or_wait(waiter, &Waker::from(given_up));
+        let _ready = descriptor
+            .slot
+            .look_or_wait(waiter, || Waker::from(given_up));
         let there = descriptor.clone();
         let other = thread::spawn(move || there.read(&stays));
         if let Some(ticket) = ticket {

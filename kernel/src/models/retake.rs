@@ -12,6 +12,8 @@ use std::{
     },
 };
 
+#[cfg(not(loom))]
+use crate::models::loom_on_std as loom;
 use loom::{cell::Cell, thread};
 
 use crate::models::made_up::{Job, Jobs};

@@ -2,6 +2,8 @@
 
 use std::{ptr, sync::Arc};
 
+#[cfg(not(loom))]
+use crate::models::loom_on_std as loom;
 use loom::thread;
 
 use crate::models::made_up::{Job, Jobs};

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+#[cfg(not(loom))]
+use crate::models::loom_on_std as loom;
 use loom::{cell::Cell, sync::Notify, thread};
 
 use crate::models::made_up::{Job, Jobs};

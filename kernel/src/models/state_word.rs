@@ -5,6 +5,8 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
+#[cfg(not(loom))]
+use crate::models::loom_on_std as loom;
 use loom::{cell::Cell, sync::Notify, thread};
 
 use crate::{

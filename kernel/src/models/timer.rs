@@ -10,6 +10,8 @@ use std::{
     task::{Wake, Waker},
 };
 
+#[cfg(not(loom))]
+use crate::models::loom_on_std as loom;
 use loom::{cell::Cell, thread};
 
 use crate::{

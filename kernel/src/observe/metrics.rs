@@ -2,6 +2,10 @@
 //!
 //! The numbers are read one after the other while the runtime runs, so they need not add up.
 
+use std::time::Duration;
+
+use weald_sync::backlog;
+
 use crate::{
     scheduler::{threads::held_up, workers::shared::Shared},
     sys::Ordering,
@@ -16,11 +20,11 @@ pub struct Metrics {
     /// OS threads: those that serve workers, spare threads, and detached threads that are still in a job.
     pub threads: usize,
     /// Blocking threads: those that run closures of [`blocking`](crate::blocking) and [`offload`](crate::offload()),
-    /// and idle ones. They are not among `threads`.
+    /// operations on files and lookups of names, and idle ones. They are not among `threads`.
     pub blocking_threads: usize,
-    /// Closures that run on blocking threads.
+    /// Closures and operations that run on blocking threads.
     pub blocking: usize,
-    /// Closures that wait for a turn on a blocking thread.
+    /// Closures and operations that wait for a turn on a blocking thread.
     pub blocking_queued: usize,
     /// Workers that sleep.
     pub sleeping: usize,
@@ -46,10 +50,45 @@ pub struct Metrics {
     pub announced: u64,
     /// How often a woken job left the next slot of a busy worker, so that an idle worker could run it.
     pub overdue: u64,
+    /// How often a ready callback was moved from a busy worker, so that an idle worker could run it.
+    pub moved_callbacks: u64,
+    /// Mailboxes whose receivers found at least [`mailbox_mark`](crate::Builder::mailbox_mark) messages, and have not
+    /// received them yet; [`Runtime::long_mailboxes`](crate::Runtime::long_mailboxes) lists them.
+    pub long_mailboxes: usize,
+    /// The most messages that one of these found.
+    pub longest_mailbox: usize,
+    /// How long the oldest message in a mailbox has waited, at least, if any waits: one that nobody has taken out of the
+    /// mailbox, or one of a long mailbox. [`Runtime::unread_mailboxes`](crate::Runtime::unread_mailboxes) says how exact
+    /// it is.
+    pub oldest_message: Option<Duration>,
+    /// Channels of the whole program that hold at least [`mailbox_mark`](crate::Builder::mailbox_mark) values;
+    /// [`Runtime::long_channels`](crate::Runtime::long_channels) lists them.
+    pub long_channels: usize,
+    /// The most values that one channel of the program holds, among those that once held more than 64.
+    pub longest_channel: usize,
+    /// How long the oldest value in one of these channels has waited, at least, if any waits.
+    pub oldest_value: Option<Duration>,
 }
 
 impl Metrics {
     pub(crate) fn of(shared: &Shared) -> Metrics {
+        let mut metrics = Metrics::without_queues(shared);
+        let mailboxes = shared.queues.figures(&shared.clock);
+        metrics.long_mailboxes = mailboxes.long;
+        metrics.longest_mailbox = mailboxes.longest;
+        let now = shared.clock.now();
+        let age = |since| now.saturating_duration_since(since);
+        metrics.oldest_message = mailboxes.oldest.map(age);
+        let channels = backlog::long_channels();
+        let is_long = |values: usize| values >= shared.config.mailbox_mark;
+        metrics.long_channels = channels.iter().filter(|it| is_long(it.values)).count();
+        metrics.longest_channel = channels.first().map_or(0, |longest| longest.values);
+        metrics.oldest_value = channels.iter().map(|channel| channel.waited).max();
+        metrics
+    }
+
+    /// All but the figures of mailboxes and channels, for which every job may have to be looked at.
+    pub(crate) fn without_queues(shared: &Shared) -> Metrics {
         let (blocking, blocking_queued) = shared.blocking.calls();
         let mut metrics = Metrics {
             blocking_threads: shared.blocking.threads(),
@@ -67,6 +106,13 @@ impl Metrics {
             detached: shared.counters.detached.load(Ordering::Relaxed),
             announced: shared.counters.announced.load(Ordering::Relaxed),
             overdue: shared.counters.overdue.load(Ordering::Relaxed),
+            moved_callbacks: shared.counters.moved_callbacks.load(Ordering::Relaxed),
+            long_mailboxes: 0,
+            longest_mailbox: 0,
+            oldest_message: None,
+            long_channels: 0,
+            longest_channel: 0,
+            oldest_value: None,
         };
         for worker in &shared.workers {
             let core = worker.core.enter_foreign();

@@ -3,6 +3,9 @@
 //! The standard library's hook names the OS thread, which runs any number of units. The first runtime wraps the hook
 //! that it finds: the wrapper calls it, and then writes the unit's name below. It does so only if it has found the
 //! standard library's hook. A hook of the user's own decides what is printed, and may ask for [`current_name`].
+//!
+//! The standard library's hook writes, and may take a backtrace, on the thread that panics and under a lock. So at most
+//! ten messages a second are printed of panics of units at one line of code; reports count those that are left out.
 
 use std::{
     io::{self, Write},
@@ -13,7 +16,7 @@ use std::{
 
 use crate::{
     job::{Header, JobRef},
-    report::JobName,
+    report::{self, JobName},
     scheduler::workers::context,
 };
 
@@ -55,14 +58,25 @@ pub(crate) fn install() {
     let is_standard = is_standard(&*hook);
     panic::set_hook(Box::new(move |info| {
         let in_hook = context::again().job_ref().map(InHook::enter);
-        hook(info);
+        let is_printed = !is_standard || in_hook.is_none() || is_admitted(info);
+        if is_printed {
+            hook(info);
+        }
         drop(in_hook);
-        if is_standard && let Some(name) = current_name() {
+        if is_standard
+            && is_printed
+            && let Some(name) = current_name()
+        {
             let line = format!("weald: the panic was in {name}\n");
             // Not `eprint`, which panics if the line cannot be written.
             let _written = io::stderr().write_all(line.as_bytes());
         }
     }));
+}
+
+/// Whether the message of a panic of a unit is printed.
+fn is_admitted(info: &panic::PanicHookInfo<'_>) -> bool {
+    info.location().is_none_or(report::admits_panic_at)
 }
 
 type Hook = dyn Fn(&panic::PanicHookInfo<'_>) + Sync + Send + 'static;

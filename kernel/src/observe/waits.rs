@@ -195,7 +195,7 @@ pub(crate) struct ReportedCycles(Vec<Vec<JobName>>);
 
 /// Reports new cycles, unless a pending timer could end a wait. Called by the monitor when every worker sleeps.
 pub(crate) fn report_cycles(shared: &Shared, reported: &mut ReportedCycles) {
-    let metrics = Metrics::of(shared);
+    let metrics = Metrics::without_queues(shared);
     if metrics.timers > 0 || metrics.runnable > 0 || metrics.processes > MOST_PROCESSES {
         return;
     }

@@ -13,10 +13,10 @@ use std::{ptr, sync::Arc};
 
 use crate::sys::{AtomicPtr, AtomicU64, Ordering};
 
-/// How many jobs fit. loom models use fewer, so that overflow happens within few steps.
-#[cfg(not(loom))]
+/// How many jobs fit. Models use fewer, so that overflow happens within few steps.
+#[cfg(not(any(loom, miri)))]
 pub(crate) const CAPACITY: usize = 256;
-#[cfg(loom)]
+#[cfg(any(loom, miri))]
 pub(crate) const CAPACITY: usize = 4;
 
 struct RingShared<T> {

@@ -136,6 +136,9 @@ mod tests {
     use super::*;
     use std::collections::VecDeque;
 
+    /// Miri is some thousand times slower.
+    const PUTS: usize = if cfg!(miri) { 100 } else { 20_000 };
+
     fn item(n: usize) -> *mut u8 {
         ptr::without_provenance_mut(n)
     }
@@ -143,7 +146,7 @@ mod tests {
     #[test]
     fn it_is_a_queue_that_grows() {
         let (queue, mut model) = (WatchedQueue::new(), VecDeque::new());
-        for n in 1..1000 {
+        for n in 1..PUTS.min(1000) {
             // SAFETY: one thread.
             unsafe { queue.push(item(n)) };
             model.push_back(item(n));
@@ -168,17 +171,17 @@ mod tests {
         std::thread::scope(|scope| {
             let onlooker = scope.spawn(|| {
                 let mut highest = 0;
-                while highest < 20_000 {
+                while highest < PUTS {
                     for seen in queue.snapshot() {
-                        assert!((1..=20_000).contains(&seen.addr()));
+                        assert!((1..=PUTS).contains(&seen.addr()));
                         highest = highest.max(seen.addr());
                     }
                 }
             });
-            for n in 1..=20_000 {
+            for n in 1..=PUTS {
                 // SAFETY: only this thread puts and takes.
                 unsafe { queue.push(item(n)) };
-                if n % 7 == 0 && n < 20_000 {
+                if n % 7 == 0 && n < PUTS {
                     // SAFETY: as above.
                     unsafe { queue.pop() };
                 }

@@ -183,23 +183,26 @@ impl SourceSlot {
         Seen(self.word.load(Ordering::Acquire))
     }
 
-    /// Looks. If the direction is not ready, its next report wakes `waker`.
+    /// Looks. If the direction is not ready, its next report wakes the waker that `keep` makes.
     ///
     /// # Errors
     /// If the direction is not ready.
     #[inline]
-    pub(crate) fn look_or_wait(&self, waiter: Waiter<'_>, waker: &Waker) -> Result<Seen, NotReady> {
+    pub(crate) fn look_or_wait(
+        &self,
+        waiter: Waiter<'_>,
+        keep: impl FnOnce() -> Waker,
+    ) -> Result<Seen, NotReady> {
         let seen = self.look();
         match seen.is_ready(waiter.interest) {
             true => Ok(seen),
-            false => self.wait(waiter, waker),
+            // A waker is user code: cloned and dropped outside the lock.
+            false => self.wait(waiter, keep()),
         }
     }
 
-    fn wait(&self, waiter: Waiter<'_>, waker: &Waker) -> Result<Seen, NotReady> {
+    fn wait(&self, waiter: Waiter<'_>, waker: Waker) -> Result<Seen, NotReady> {
         let interest = waiter.interest;
-        // A waker is user code: cloned and dropped outside the lock.
-        let waker = waker.clone();
         let mut waiters = lock(&self.waiters);
         let former = waiters.enter(waiter, waker);
         let seen = self.look();

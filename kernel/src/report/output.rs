@@ -18,6 +18,7 @@ use crate::report::{
 const MONITOR: &str = "weald::monitor";
 const BLOCKING: &str = "weald::blocking";
 const MAILBOX: &str = "weald::mailbox";
+const CHANNEL: &str = "weald::channel";
 const STACK: &str = "weald::stack";
 const PANIC: &str = "weald::panic";
 const SHUTDOWN: &str = "weald::shutdown";
@@ -65,6 +66,12 @@ fn report_to_tracing(report: &ReportRecord) {
         ReportKind::NoTurnToBlock { bound, queued } => {
             tracing::error!(target: BLOCKING, bound, queued, "{text}");
         }
+        ReportKind::NoTurnForOperation { bound, queued } => {
+            tracing::error!(target: BLOCKING, bound, queued, "{text}");
+        }
+        ReportKind::HeldOperation { held_ms } => {
+            tracing::warn!(target: BLOCKING, job, %site, held_ms, "{text}");
+        }
         ReportKind::NoBlockingThread => tracing::error!(target: BLOCKING, "{text}"),
         ReportKind::JustBelow | ReportKind::HoldsPinnedJobs => {
             tracing::warn!(target: MONITOR, job, %site, type_name, "{text}");
@@ -73,12 +80,18 @@ fn report_to_tracing(report: &ReportRecord) {
         ReportKind::LongMailbox { messages } => {
             tracing::warn!(target: MAILBOX, job, %site, messages, "{text}");
         }
+        ReportKind::LongChannel { values } => {
+            tracing::warn!(target: CHANNEL, %site, values, "{text}");
+        }
         ReportKind::NoSpareThread { bound } => tracing::error!(target: MONITOR, bound, "{text}"),
         ReportKind::NoThread | ReportKind::MonitorPanicked => {
             tracing::error!(target: MONITOR, "{text}");
         }
         ReportKind::NoStack => tracing::error!(target: STACK, "{text}"),
-        ReportKind::UnobservedPanic => tracing::error!(target: PANIC, job, %site, "{text}"),
+        ReportKind::UnobservedPanic | ReportKind::CaughtPanic => {
+            tracing::error!(target: PANIC, job, %site, type_name, "{text}");
+        }
+        ReportKind::PanicMessage => tracing::error!(target: PANIC, "{text}"),
         ReportKind::CallbackPanicked => tracing::error!(target: PANIC, callback = %site, "{text}"),
         ReportKind::WakerPanicked => tracing::error!(target: PANIC, "{text}"),
         ReportKind::Stranded | ReportKind::NotStopped => {
@@ -94,7 +107,15 @@ fn count_to_tracing(left_out: &LeftOut) {
         ReportKind::LongMailbox { .. } => {
             tracing::warn!(target: MAILBOX, left_out = count, %origin, "{left_out}");
         }
-        ReportKind::NoTurnToBlock { .. } | ReportKind::NoBlockingThread => {
+        ReportKind::LongChannel { .. } => {
+            tracing::warn!(target: CHANNEL, left_out = count, %origin, "{left_out}");
+        }
+        ReportKind::HeldOperation { .. } => {
+            tracing::warn!(target: BLOCKING, left_out = count, %origin, "{left_out}");
+        }
+        ReportKind::NoTurnToBlock { .. }
+        | ReportKind::NoTurnForOperation { .. }
+        | ReportKind::NoBlockingThread => {
             tracing::error!(target: BLOCKING, left_out = count, %origin, "{left_out}");
         }
         ReportKind::Stuck { .. }
@@ -110,7 +131,11 @@ fn count_to_tracing(left_out: &LeftOut) {
         ReportKind::NoStack => {
             tracing::error!(target: STACK, left_out = count, %origin, "{left_out}");
         }
-        ReportKind::UnobservedPanic | ReportKind::CallbackPanicked | ReportKind::WakerPanicked => {
+        ReportKind::UnobservedPanic
+        | ReportKind::CaughtPanic
+        | ReportKind::PanicMessage
+        | ReportKind::CallbackPanicked
+        | ReportKind::WakerPanicked => {
             tracing::error!(target: PANIC, left_out = count, %origin, "{left_out}");
         }
         ReportKind::Stranded | ReportKind::NotStopped => {

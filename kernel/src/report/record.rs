@@ -9,19 +9,43 @@ use crate::report::subscriber::Audience;
 /// What a report is about, with the numbers that only this kind has.
 #[derive(Clone, Debug)]
 pub(crate) enum ReportKind {
-    Stuck { stuck_ms: u64 },
-    HoldsUp { held_ms: u64 },
+    Stuck {
+        stuck_ms: u64,
+    },
+    HoldsUp {
+        held_ms: u64,
+    },
     JustBelow,
     PanicHookRuns,
-    LongMailbox { messages: usize },
-    NoTurnToBlock { bound: usize, queued: usize },
+    LongMailbox {
+        messages: usize,
+    },
+    LongChannel {
+        values: usize,
+    },
+    NoTurnToBlock {
+        bound: usize,
+        queued: usize,
+    },
+    NoTurnForOperation {
+        bound: usize,
+        queued: usize,
+    },
+    HeldOperation {
+        held_ms: u64,
+    },
     NoBlockingThread,
-    NoSpareThread { bound: usize },
+    NoSpareThread {
+        bound: usize,
+    },
     NoThread,
     HoldsPinnedJobs,
     MonitorPanicked,
     NoStack,
     UnobservedPanic,
+    CaughtPanic,
+    /// The message that the standard library's panic hook prints.
+    PanicMessage,
     CallbackPanicked,
     WakerPanicked,
     Stranded,
@@ -36,9 +60,11 @@ impl ReportKind {
             self,
             ReportKind::Stuck { .. }
                 | ReportKind::HoldsUp { .. }
+                | ReportKind::HeldOperation { .. }
                 | ReportKind::JustBelow
                 | ReportKind::PanicHookRuns
                 | ReportKind::LongMailbox { .. }
+                | ReportKind::LongChannel { .. }
                 | ReportKind::HoldsPinnedJobs
         )
     }
@@ -49,16 +75,21 @@ impl ReportKind {
             ReportKind::Stuck { .. } => "stuck jobs",
             ReportKind::HoldsUp { .. } => "jobs that hold up others",
             ReportKind::NoTurnToBlock { .. } => "no free blocking thread",
+            ReportKind::NoTurnForOperation { .. } => "operations without a turn",
+            ReportKind::HeldOperation { .. } => "operations that do not return",
             ReportKind::NoBlockingThread => "no blocking thread",
             ReportKind::JustBelow => "jobs with long runs",
             ReportKind::PanicHookRuns => "panic hooks that take long",
             ReportKind::LongMailbox { .. } => "long mailboxes",
+            ReportKind::LongChannel { .. } => "long channels",
             ReportKind::NoSpareThread { .. } => "no spare thread",
             ReportKind::NoThread => "no thread",
             ReportKind::HoldsPinnedJobs => "waits that hold an OS thread",
             ReportKind::MonitorPanicked => "panics of the monitor",
             ReportKind::NoStack => "no stack",
             ReportKind::UnobservedPanic => "panics that nothing joins",
+            ReportKind::CaughtPanic => "panics that were caught",
+            ReportKind::PanicMessage => "messages of panics",
             ReportKind::CallbackPanicked => "panics of a callback",
             ReportKind::WakerPanicked => "panics of a waker",
             ReportKind::Stranded => "jobs whose thread has ended",
@@ -75,6 +106,8 @@ pub(crate) enum ReportOrigin {
     Site(&'static Location<'static>),
     /// The callback's name, and where it was started.
     Callback(String, &'static Location<'static>),
+    /// A line of the program.
+    Code(String),
     /// No unit in particular.
     Program,
 }
@@ -84,6 +117,7 @@ impl fmt::Display for ReportOrigin {
         match self {
             ReportOrigin::Site(site) => site.fmt(f),
             ReportOrigin::Callback(name, _) => f.write_str(name),
+            ReportOrigin::Code(place) => f.write_str(place),
             ReportOrigin::Program => Ok(()),
         }
     }
@@ -124,6 +158,7 @@ impl fmt::Display for LeftOut {
         match &self.origin {
             ReportOrigin::Site(site) => write!(f, ", spawned at {site}"),
             ReportOrigin::Callback(name, site) => write!(f, ", `{name}` at {site}"),
+            ReportOrigin::Code(place) => write!(f, ", at {place}"),
             ReportOrigin::Program => Ok(()),
         }
     }

@@ -83,7 +83,15 @@ fn start_in(state: &mut ReporterState) {
 /// Whether a report is within the limit of its kind and origin. If not, it is counted.
 pub(super) fn admits(kind: &ReportKind, origin: &ReportOrigin) -> bool {
     let now = Instant::now();
-    lock(&REPORTER.state).queue.admit(kind, origin, now)
+    let mut state = lock(&REPORTER.state);
+    let is_counting = state.queue.next_count().is_some();
+    let is_admitted = state.queue.admit(kind, origin, now);
+    drop(state);
+    if !is_counting {
+        // The count may have to come out although no report is queued: see `admits_panic_at`.
+        REPORTER.queued.notify_one();
+    }
+    is_admitted
 }
 
 /// Queues a report that was admitted.

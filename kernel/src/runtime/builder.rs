@@ -63,7 +63,8 @@ impl Builder {
     }
 
     /// From how many messages on a mailbox is reported, at least 1,024: once for each job, when its receiver finds so
-    /// many at once. See [`Runtime::long_mailboxes`]. Default: 100,000.
+    /// many at once. See [`Runtime::long_mailboxes`]. A channel that holds so many values is reported once, too; see
+    /// [`Runtime::long_channels`]. Default: 100,000.
     pub fn mailbox_mark(mut self, messages: usize) -> Builder {
         self.config.mailbox_mark = messages;
         self
@@ -81,6 +82,19 @@ impl Builder {
     /// Default: 512.
     pub fn blocking_threads(mut self, bound: usize) -> Builder {
         self.config.blocking_threads = bound;
+        self
+    }
+
+    /// How many file operations may hold a thread for longer than 10 ms while others wait; an eighth as many lookups of
+    /// host names. Such an operation may never return: it waits for a lost server, or for somebody to open the other end
+    /// of a FIFO. So it does not count against [`blocking_threads`](Builder::blocking_threads), which bounds file
+    /// operations too, and lookups to an eighth. Beyond both bounds an operation that waits for a second while none
+    /// returns is an error ([`NoTurn`](crate::NoTurn)).
+    ///
+    /// A thread that blocks takes some 30 kB of memory. Default: 1,024. With it all threads of a runtime are fewer than
+    /// 3,000, and systems commonly allow 4,900 for a service.
+    pub fn held_operations(mut self, bound: usize) -> Builder {
+        self.config.held_operations = bound;
         self
     }
 
@@ -150,6 +164,7 @@ impl Builder {
         for (name, value) in [
             ("process_limit", config.process_limit),
             ("blocking_threads", config.blocking_threads),
+            ("held_operations", config.held_operations),
             ("poll_budget", config.poll_budget as usize),
             ("next_slot_runs", config.next_slot_runs as usize),
         ] {

@@ -3,11 +3,13 @@
 use std::{
     panic::Location,
     sync::{Arc, OnceLock},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
+use weald_sync::backlog::{self, LongChannel};
+
 use crate::{
-    api::mailbox::LongMailbox,
+    api::mailbox::{LongMailbox, UnreadMailbox},
     api::sync_hooks,
     memory,
     observe::{
@@ -22,10 +24,9 @@ use crate::{
     },
     scheduler::{
         threads::{monitor, pool::Handoff, serve},
-        workers::{config::Config, shared::Shared},
+        workers::{config::Config, shared::Shared, trim},
     },
     stack,
-    sys::Ordering,
     timer::clock,
 };
 
@@ -150,7 +151,9 @@ impl Runtime {
         crate::scheduler::stackful::wait::block_on_in(&self.shared, future)
     }
 
-    /// What the runtime has done so far, and what it holds now. Takes a few microseconds per worker.
+    /// What the runtime has done so far, and what it holds now. Takes a few microseconds per worker; if the monitor has
+    /// not looked at the mailboxes for a tenth of a second, also some ten nanoseconds per live job, but no more than a
+    /// tenth of the time.
     pub fn metrics(&self) -> Metrics {
         Metrics::of(&self.shared)
     }
@@ -162,27 +165,57 @@ impl Runtime {
         LongMailbox::among(&self.shared)
     }
 
+    /// The mailboxes with messages that nobody has taken out of them, the one with the oldest message first: their
+    /// receivers wait for something else, block, compute, or never look. Looks at every live job.
+    ///
+    /// A send notes no time; an age begins when the runtime finds the message. It looks for new ones once a second while
+    /// workers run (less often with more than some 100,000 processes), when all begin to sleep (with fewer than some
+    /// thousand processes), and at each call of this method or of [`metrics`](Runtime::metrics). So an age is too low by
+    /// at most the time between two of these, and never too high. A receiver takes all messages at once: those that it
+    /// has taken and not yet returned are listed by [`long_mailboxes`](Runtime::long_mailboxes), if they are many.
+    ///
+    /// ```
+    /// # use weald_kernel::{Mailbox, Runtime, Spawn};
+    /// # let runtime = Runtime::builder().workers(1).build()?;
+    /// let (job, address) = runtime.block_on(async {
+    ///     let never_looks = |mailbox: Mailbox<u32>| async move {
+    ///         std::future::pending::<()>().await;
+    ///         drop(mailbox);
+    ///     };
+    ///     Spawn::new().name("never looks").spawn_with_mailbox(never_looks)
+    /// })?;
+    /// address.post(1).expect("it lives");
+    /// let unread = runtime.unread_mailboxes();
+    /// assert_eq!(unread[0].job.name.as_deref(), Some("never looks"));
+    /// let waited = runtime.unread_mailboxes()[0].waited;
+    /// assert!(waited > unread[0].waited);
+    /// # job.cancel();
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn unread_mailboxes(&self) -> Vec<UnreadMailbox> {
+        UnreadMailbox::among(&self.shared)
+    }
+
+    /// The channels of the whole program that hold at least [`mailbox_mark`](crate::Builder::mailbox_mark) values, the
+    /// longest first, each with how long its oldest value has waited, at least. The age is as exact as those of
+    /// [`unread_mailboxes`](Runtime::unread_mailboxes); the runtime looks at channels once a second, however many
+    /// processes there are.
+    pub fn long_channels(&self) -> Vec<LongChannel> {
+        let mut channels = backlog::long_channels();
+        channels.retain(|channel| channel.values >= self.shared.config.mailbox_mark);
+        channels
+    }
+
     /// Returns memory that no job, message or timer uses to the system. Without this call the runtime keeps freed
-    /// memory for reuse.
+    /// memory for reuse. Timers that were cancelled, and that a worker would free later, are freed first.
     ///
     /// The result is an upper bound of the bytes returned: a free stack counts in full every time, though its pages
     /// may never have been touched, or may be gone already. Threads that are inside a job keep their caches, at most
     /// a few hundred kilobytes each. The time grows with the number of freed blocks; this waits for sleeping workers
     /// for at most 20 ms.
     pub fn trim(&self) -> usize {
-        let before = self.shared.trims_done.load(Ordering::Acquire);
-        self.shared.trims.fetch_add(1, Ordering::SeqCst);
-        let sleepers = self.shared.sleepers.notify_all();
-        let expected = before + sleepers.len();
-        for sleeper in sleepers {
-            sleeper.wake(&self.shared);
-        }
-        // Sleeping workers respond at once. The bound is for a worker that finds work first.
-        let give_up = Instant::now() + Duration::from_millis(20);
-        while self.shared.trims_done.load(Ordering::Acquire) < expected && Instant::now() < give_up
-        {
-            std::thread::yield_now();
-        }
+        trim::sweep_timers(&self.shared);
+        trim::flush_caches(&self.shared);
         memory::trim() + stack::trim()
     }
 

@@ -40,10 +40,20 @@ pub enum StackError {
         /// How many stacks there are.
         stacks: usize,
     },
+    /// No stack is that large.
+    #[error(
+        "a stack of {bytes} bytes is larger than the largest, {largest} bytes; ask for a smaller one"
+    )]
+    TooLarge {
+        /// The size that was asked for.
+        bytes: usize,
+        /// The largest size: 1 GiB.
+        largest: usize,
+    },
     /// The system gives no more address space.
     #[error(
         "the system refuses {bytes} bytes of address space for a stack; ask for a smaller one, or \
-         raise the limit of the process's address space"
+         raise the limit of the process's address space, or start fewer threads at once"
     )]
     NoAddressSpace {
         /// The size that was asked for.
@@ -65,12 +75,27 @@ pub(crate) struct Stack {
 unsafe impl Send for Stack {}
 
 impl Stack {
-    /// The class of stacks with room for `bytes`.
+    /// The class of stacks with room for `bytes`; the largest one for more than [`LARGEST`].
     pub(crate) fn class_of(bytes: usize) -> u32 {
         bytes
             .clamp(SMALLEST, LARGEST)
             .next_power_of_two()
             .trailing_zeros()
+    }
+
+    /// The class of stacks with room for `bytes`.
+    ///
+    /// # Errors
+    /// If no stack is that large.
+    #[inline]
+    pub(crate) fn class_for(bytes: usize) -> Result<u32, StackError> {
+        match bytes > LARGEST {
+            true => Err(StackError::TooLarge {
+                bytes,
+                largest: LARGEST,
+            }),
+            false => Ok(Stack::class_of(bytes)),
+        }
     }
 
     /// The right to the slot at `limit` of this class.

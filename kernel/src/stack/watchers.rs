@@ -1,4 +1,4 @@
-//! Annotations of our stacks for the tools that watch memory, AddressSanitizer and valgrind.
+//! Annotations of our stacks for the tools that watch memory: AddressSanitizer, valgrind and ThreadSanitizer.
 //!
 //! AddressSanitizer must know at each switch which stack is left, whether for good, and which one is resumed. Its
 //! functions are weak symbols, which are null in a program without it: that costs a load and a branch
@@ -11,6 +11,19 @@
 //! unpoisoned right after that switch; otherwise its next user would get false reports.
 
 #![allow(unsafe_code)]
+
+#[cfg(weald_thread_sanitizer)]
+mod thread_sanitizer;
+
+/// Without ThreadSanitizer there is nothing to announce.
+#[cfg(not(weald_thread_sanitizer))]
+mod thread_sanitizer {
+    #[inline(always)]
+    pub(super) fn before_switch(_: super::Onto<'_>, _: super::Leaving) {}
+
+    #[inline(always)]
+    pub(super) fn after_switch() {}
+}
 
 use std::{
     arch::asm,
@@ -77,10 +90,12 @@ pub(super) type FakeStack = *mut c_void;
 /// Called right before a switch.
 #[inline(always)]
 pub(super) fn before_switch(onto: Onto<'_>, leaving: Leaving) -> FakeStack {
-    match weak!("__sanitizer_start_switch_fiber") {
+    let fake_stack = match weak!("__sanitizer_start_switch_fiber") {
         None => ptr::null_mut(),
         Some(start) => start_switch(start, onto, leaving),
-    }
+    };
+    thread_sanitizer::before_switch(onto, leaving);
+    fake_stack
 }
 
 #[cold]
@@ -106,6 +121,7 @@ fn start_switch(start: NonNull<c_void>, onto: Onto<'_>, leaving: Leaving) -> Fak
 /// Called right after a switch, on the resumed stack, with what [`before_switch`] returned there; null on a new stack.
 #[inline(always)]
 pub(super) fn after_switch(fake_stack: FakeStack) {
+    thread_sanitizer::after_switch();
     if let Some(finish) = weak!("__sanitizer_finish_switch_fiber") {
         finish_switch(finish, fake_stack);
     }

@@ -162,16 +162,29 @@ impl Wheel {
         unwanted: impl Fn(EntryPtr) -> bool,
         out: &mut impl FnMut(EntryPtr),
     ) {
-        for slot in 0..self.slots.len() {
-            let mut next = self.slots[slot].first;
-            while let Some(entry) = next {
-                next = links(entry).next;
-                if unwanted(entry) {
-                    self.remove(entry);
-                    out(entry);
-                }
+        let mut next = Some(0);
+        while let Some(slot) = next {
+            next = self.sweep_from(slot, &unwanted, out);
+        }
+    }
+
+    /// Sweeps one slot, the first one from `slot` on that has entries. Returns where to continue, if there may be more.
+    pub(crate) fn sweep_from(
+        &mut self,
+        slot: usize,
+        unwanted: impl Fn(EntryPtr) -> bool,
+        out: &mut impl FnMut(EntryPtr),
+    ) -> Option<usize> {
+        let slot = (slot..self.slots.len()).find(|slot| self.slots[*slot].first.is_some())?;
+        let mut next = self.slots[slot].first;
+        while let Some(entry) = next {
+            next = links(entry).next;
+            if unwanted(entry) {
+                self.remove(entry);
+                out(entry);
             }
         }
+        Some(slot + 1)
     }
 
     fn next_slot(&self, now: u64) -> Option<(u64, usize)> {

@@ -23,8 +23,21 @@ pub(super) fn rows(level: Level) -> Vec<Row> {
         _ => (10_000, 3_000),
     };
     let params = Params::default().with("connections", connections);
-    let idle = Row::new("idle-connections", params.with("rest_ms", rest));
-    rows.push(idle.lanes(Lanes::Largest));
+    let params = params.with("rest_ms", rest);
+    for params in [params.clone(), params.with("asked", "at-once")] {
+        rows.push(Row::new("idle-connections", params).lanes(Lanes::Largest));
+    }
+    let seconds = match level {
+        Level::Quick => 1,
+        _ => 10,
+    };
+    for (offender, offenders) in [("none", 0), ("blocks", 4), ("computes", 4), ("panics", 4)] {
+        let params = Params::default()
+            .with("offenders", offenders)
+            .with("offender", offender);
+        let stall = Row::new("stall-requests", params.with("seconds", seconds));
+        rows.push(stall.lanes(Lanes::Largest).only_weald());
+    }
     rows
 }
 

@@ -78,18 +78,27 @@ impl Clients {
     /// # Errors
     /// A sentence, if the system or the server refuses.
     pub fn connect(&mut self, address: SocketAddr, count: usize) -> Result<(), String> {
-        let refused = |error: io::Error| format!("A client cannot connect: {error}.");
         while self.clients.len() < count {
             let first = self.clients.len();
             let last = count.min(first + AT_ONCE);
-            for at in first..last {
-                let client = Client::connect(address).map_err(refused)?;
-                let (data, flags) = (epoll::EventData::new_u64(at as u64), epoll::EventFlags::IN);
-                let watched = epoll::add(&self.epoll, &client.stream, data, flags);
-                watched.map_err(|error| refused(error.into()))?;
-                self.clients.push(client);
-            }
+            self.join(address, last)?;
             self.talk(first..last, last - first)?;
+        }
+        Ok(())
+    }
+
+    /// Connects until there are `count` clients. The new ones have asked nothing yet.
+    ///
+    /// # Errors
+    /// A sentence, if the system refuses.
+    pub fn join(&mut self, address: SocketAddr, count: usize) -> Result<(), String> {
+        let refused = |error: io::Error| format!("A client cannot connect: {error}.");
+        for at in self.clients.len()..count {
+            let client = Client::connect(address).map_err(refused)?;
+            let (data, flags) = (epoll::EventData::new_u64(at as u64), epoll::EventFlags::IN);
+            let watched = epoll::add(&self.epoll, &client.stream, data, flags);
+            watched.map_err(|error| refused(error.into()))?;
+            self.clients.push(client);
         }
         Ok(())
     }

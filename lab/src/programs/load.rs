@@ -25,6 +25,29 @@ pub struct Load {
     pub connections: usize,
 }
 
+/// When the connections are asked whose memory is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// As they connect, a hundred at a time.
+    InTurn,
+    /// All together, when all have connected.
+    AtOnce,
+}
+
+impl Asked {
+    /// Reads the value of the key `asked`; without one, they are asked in turn.
+    ///
+    /// # Errors
+    /// A sentence, if it is neither of the two.
+    pub fn parse(word: Option<&str>) -> Result<Self, String> {
+        match word {
+            None | Some("in-turn") => Ok(Self::InTurn),
+            Some("at-once") => Ok(Self::AtOnce),
+            Some(word) => Err(format!("asked={word} is neither in-turn nor at-once.")),
+        }
+    }
+}
+
 impl Load {
     fn start(&self, dialogue: Dialogue) -> Result<(Served, Clients), String> {
         allow_descriptors(self.connections)?;
@@ -59,10 +82,19 @@ impl Load {
     ///
     /// # Errors
     /// A sentence, if server or system fail.
-    pub fn idle(&self, dialogue: Dialogue, rest: Duration) -> Result<Vec<Figure>, String> {
+    pub fn idle(
+        &self,
+        dialogue: Dialogue,
+        rest: Duration,
+        asked: Asked,
+    ) -> Result<Vec<Figure>, String> {
         let (served, mut clients) = self.start(dialogue)?;
         clients.connect(served.address, 1)?;
         let before = served.resident()?;
+        if asked == Asked::AtOnce {
+            clients.join(served.address, 1 + self.connections)?;
+            clients.talk(1..1 + self.connections, self.connections)?;
+        }
         clients.connect(served.address, 1 + self.connections)?;
         #[expect(clippy::disallowed_methods, reason = "memory is measured after a rest")]
         std::thread::sleep(rest);

@@ -9,7 +9,7 @@ use weald::process::{self, Inbox, Pid};
 
 use super::host::{alone, not_spawned};
 use super::offender::compute;
-use super::stall::quantile;
+use super::quantile::quantile;
 use crate::error::Error;
 use crate::metric::Metric;
 use crate::params::Params;

@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::metric::Metric;
 use crate::params::Params;
 use crate::programs::dialogue::Dialogue;
-use crate::programs::load::Load;
+use crate::programs::load::{Asked, Load};
 
 const BUSY: &[&str] = &["cpu_s_per_million", "requests_per_s", "p99_us"];
 const REMARK: &str = "cpu_s_per_million is the server's own. The clients are another process on the same \
@@ -42,10 +42,10 @@ pub(super) const IDLE: Workload = Workload {
     name: "idle-connections",
     question: "How much memory does an idle HTTP connection hold?",
     keys: &["connections", "rest_ms"],
-    optional: &[],
+    optional: &["asked"],
     metrics: &["bytes_per_connection"],
     explaining: &[],
-    remark: "Each connection was answered once and then idle for rest_ms. The figure is the growth of the \
+    remark: "Each connection was answered once, in turn or all at once, and then idle for rest_ms. The figure is the growth of the \
              server's resident memory; what the kernel holds for a socket is not in it.",
     run: idle,
 };
@@ -56,7 +56,8 @@ fn busy(dialogue: Dialogue, params: &Params) -> Result<Vec<Metric>, Error> {
 
 fn idle(params: &Params) -> Result<Vec<Metric>, Error> {
     let rest = Duration::from_millis(params.number("rest_ms")? as u64);
-    metrics(load(params)?.idle(Dialogue::Hello, rest))
+    let asked = Asked::parse(params.get("asked")).map_err(Error::Usage)?;
+    metrics(load(params)?.idle(Dialogue::Hello, rest, asked))
 }
 
 fn load(params: &Params) -> Result<Load, Error> {

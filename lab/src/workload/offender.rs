@@ -3,7 +3,10 @@
 //! Each offender has a name of its own, which no other run of this program uses again. One that is part of a burst
 //! offends once, for two seconds; every other one rests and offends, again and again, until the end.
 
+use std::fs::OpenOptions;
+use std::path::PathBuf;
 use std::pin::pin;
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Wake, Waker};
@@ -16,7 +19,7 @@ use crate::error::Error;
 use crate::reports::{self, Report, ReportLog};
 
 const REST: Duration = Duration::from_millis(20);
-const OFFENCE: Duration = Duration::from_millis(300);
+pub(super) const OFFENCE: Duration = Duration::from_millis(300);
 const BURST: Duration = Duration::from_secs(2);
 /// Nine tenths of the time after which Weald takes a worker from a job by default.
 const JUST_BELOW: Duration = Duration::from_millis(9);
@@ -40,10 +43,12 @@ pub(super) enum OffenderKind {
     Destructor,
     /// It blocks, and so does the subscriber that is told about it.
     Subscriber,
+    /// It reads a FIFO that nobody writes, until the end.
+    File,
 }
 
 /// All names on the command line; `none` is not among them.
-const KINDS: [(&str, OffenderKind); 7] = [
+const KINDS: [(&str, OffenderKind); 8] = [
     ("blocks", OffenderKind::Blocks),
     ("computes", OffenderKind::Computes),
     ("holds", OffenderKind::Holds),
@@ -51,6 +56,7 @@ const KINDS: [(&str, OffenderKind); 7] = [
     ("waker", OffenderKind::Waker),
     ("destructor", OffenderKind::Destructor),
     ("subscriber", OffenderKind::Subscriber),
+    ("file", OffenderKind::File),
 ];
 
 impl OffenderKind {
@@ -77,6 +83,7 @@ pub(super) struct Offenders {
     jobs: Vec<JoinHandle<()>>,
     reports: &'static ReportLog,
     reported_before: usize,
+    fifo: Option<Fifo>,
 }
 
 /// What all offenders of a run share.
@@ -88,10 +95,18 @@ struct Shared {
 impl Offenders {
     /// Starts `count` offenders at once. They offend until [`Offenders::end`]; those of a burst of this length once,
     /// and not at all if they start after it.
-    pub(super) fn start(kind: OffenderKind, count: usize, burst_of: Option<Duration>) -> Self {
+    pub(super) fn start(
+        kind: OffenderKind,
+        count: usize,
+        burst_of: Option<Duration>,
+    ) -> Result<Self, Error> {
         static RUN: AtomicUsize = AtomicUsize::new(0);
         let run = RUN.fetch_add(1, Ordering::Relaxed);
         let reports = reports::listen();
+        let fifo = match kind {
+            OffenderKind::File => Some(Fifo::new(run)?),
+            _ => None,
+        };
         if kind == OffenderKind::Subscriber {
             reports.block_for(OFFENCE);
         }
@@ -116,25 +131,45 @@ impl Offenders {
             false if kind == OffenderKind::Destructor => {
                 weald::spawn(cancel_again(name.clone(), Arc::clone(&shared)))
             }
-            false => start(name, again(kind, Arc::clone(&shared))),
+            false => match &fifo {
+                Some(fifo) => start(name, read(fifo.path.clone())),
+                None => start(name, again(kind, Arc::clone(&shared))),
+            },
         });
-        Self {
+        Ok(Self {
             jobs: jobs.collect(),
             shared,
             names,
             reports,
             reported_before,
-        }
+            fifo,
+        })
     }
 
     /// Stops them, waits for them and for the reports, and returns which percentage of them was named, or counted with
     /// its spawn site.
-    pub(super) async fn end(self) -> Result<f64, JoinError> {
+    pub(super) async fn end(mut self) -> Result<f64, JoinError> {
         self.shared.stop.store(true, Ordering::Relaxed);
         self.reports.block_for(Duration::ZERO);
-        for job in self.jobs {
+        // Those that read are reported while they do.
+        let named = match &self.fifo {
+            Some(_reads) => Some(self.named().await),
+            None => None,
+        };
+        if let Some(fifo) = self.fifo.take() {
+            fifo.end();
+        }
+        for job in std::mem::take(&mut self.jobs) {
             job.await?;
         }
+        match named {
+            Some(named) => Ok(named),
+            None => Ok(self.named().await),
+        }
+    }
+
+    /// Waits for the reports, and returns the percentage.
+    async fn named(&self) -> f64 {
         let deadline = Instant::now() + REPORTING;
         loop {
             let told = self.reports.after(self.reported_before);
@@ -143,7 +178,7 @@ impl Offenders {
             let counted: usize = told.iter().filter_map(left_out).sum();
             let named = (named + counted).min(self.names.len());
             if named == self.names.len() || Instant::now() >= deadline {
-                return Ok(100.0 * named as f64 / self.names.len().max(1) as f64);
+                return 100.0 * named as f64 / self.names.len().max(1) as f64;
             }
             weald::sleep(REST).await;
         }
@@ -158,12 +193,50 @@ fn names(report: &Report, name: &str) -> bool {
 /// How many offenders a report only counts, with the file in which they were spawned: reports are limited in rate.
 fn left_out(report: &Report) -> Option<usize> {
     let (_, count) = report.fields.iter().find(|(name, _)| *name == "left_out")?;
-    let is_ours = report.mentions(file!()) && report.mentions("stuck jobs");
+    let kinds = ["stuck jobs", "operations that do not return"];
+    let is_ours = report.mentions(file!()) && kinds.iter().any(|kind| report.mentions(kind));
     is_ours.then(|| count.parse().ok()).flatten()
 }
 
 fn start(name: &str, offender: impl Future<Output = ()> + Send + 'static) -> JoinHandle<()> {
     Spawn::new().name(name.to_owned()).spawn(offender)
+}
+
+/// Ends when the FIFO has been opened for writing and closed.
+async fn read(fifo: PathBuf) {
+    let _nothing = weald::fs::read(fifo).await;
+}
+
+/// A FIFO that nobody writes before its end.
+struct Fifo {
+    path: PathBuf,
+}
+
+impl Fifo {
+    fn new(run: usize) -> Result<Fifo, Error> {
+        let name = format!("weald-stall-{}-{run}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        match Command::new("mkfifo").arg(&path).status() {
+            Ok(status) if status.success() => Ok(Fifo { path }),
+            failed => Err(Error::workload(format!(
+                "`mkfifo {}` failed: {failed:?}.",
+                path.display()
+            ))),
+        }
+    }
+
+    /// Lets the readers go: all of them have opened it when it is closed again, or never will wait.
+    fn end(&self) {
+        let both = OpenOptions::new().read(true).write(true).open(&self.path);
+        let _removed = std::fs::remove_file(&self.path);
+        drop(both);
+    }
+}
+
+impl Drop for Fifo {
+    fn drop(&mut self) {
+        let _gone = std::fs::remove_file(&self.path);
+    }
 }
 
 async fn burst(kind: OffenderKind, shared: Arc<Shared>) {
@@ -251,7 +324,7 @@ impl Drop for BlocksAtDrop {
     clippy::disallowed_methods,
     reason = "it measures code that blocks a worker, and ends what may hold all of them"
 )]
-fn block(length: Duration) {
+pub(super) fn block(length: Duration) {
     std::thread::sleep(length);
 }
 

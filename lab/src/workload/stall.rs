@@ -2,9 +2,13 @@
 //!
 //! The ticker sleeps 5 ms again and again and records how late each tick is. The pingers exchange messages
 //! in pairs without end. An offender sleeps 20 ms in the runtime and then holds its OS thread for 300 ms,
-//! without announcing it; what it does meanwhile is its kind (`offender`). The offenders of a burst start at once,
+//! without announcing it; what it does meanwhile is its kind (`offender`). Those that read a FIFO do so to the end, and
+//! each tick then also reads a small file and looks up a name. Those that make large commits are in `large_commits`. The
+//! offenders of a burst start at once,
 //! after a while without any, and each offends once, for two seconds.
 
+use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -12,7 +16,9 @@ use std::time::{Duration, Instant};
 use weald::process::{self, Inbox, Pid, Process};
 
 use super::host::{alone, crashed, not_spawned};
+use super::large_commits::LargeCommits;
 use super::offender::{OffenderKind, Offenders};
+use super::quantile::quantile;
 use crate::error::Error;
 use crate::metric::Metric;
 use crate::params::Params;
@@ -31,6 +37,7 @@ struct StallSize {
     pairs: usize,
     offender: Option<OffenderKind>,
     offenders: usize,
+    commits: Option<LargeCommits>,
     is_burst: bool,
     length: Duration,
 }
@@ -70,7 +77,10 @@ pub(super) fn run(params: &Params) -> Result<Vec<Metric>, Error> {
 }
 
 fn size(params: &Params) -> Result<StallSize, Error> {
-    let offender = OffenderKind::parse(params.text("offender")?)?;
+    let (offender, commits) = match params.text("offender")? {
+        "commit" => (None, Some(LargeCommits::parse(params)?)),
+        other => (OffenderKind::parse(other)?, None),
+    };
     let is_burst = match params.get("burst") {
         None | Some("no") => false,
         Some("yes") => true,
@@ -96,6 +106,7 @@ fn size(params: &Params) -> Result<StallSize, Error> {
         pairs: pingers / 2,
         offender,
         offenders: params.number("offenders")?,
+        commits,
         is_burst,
         length: Duration::from_secs(params.count("seconds")? as u64),
     })
@@ -108,26 +119,36 @@ async fn measure(size: StallSize) -> Result<Vec<Metric>, Error> {
         let burst_of = size.is_burst.then_some(size.length);
         Offenders::start(kind, size.offenders, burst_of)
     };
+    let small = match size.offender {
+        Some(OffenderKind::File) => Some(SmallFile::new()?),
+        _ => None,
+    };
+    let path = small.as_ref().map(|small| small.0.clone());
+    let commits = match size.commits {
+        Some(commits) => Some(commits.start(size.offenders).await?),
+        None => None,
+    };
     let (ticker, judged, offenders) = if size.is_burst {
-        let ticker = weald::spawn(tick(CALM + size.length));
+        let ticker = weald::spawn(tick(CALM + size.length, path));
         weald::sleep(CALM).await;
         let burst = Instant::now();
         let judged = Judged {
             late_from: burst,
             ticks_from: burst + FIRST,
         };
-        (ticker, judged, size.offender.map(start))
+        (ticker, judged, size.offender.map(start).transpose()?)
     } else {
-        let offenders = size.offender.map(start);
+        let offenders = size.offender.map(start).transpose()?;
         let now = Instant::now();
         let judged = Judged {
             late_from: now,
             ticks_from: now,
         };
-        (weald::spawn(tick(size.length)), judged, offenders)
+        (weald::spawn(tick(size.length, path)), judged, offenders)
     };
 
     let ticks = ticker.await.map_err(|error| job_failed(&error))?;
+    let ticks = ticks.map_err(|error| Error::workload(format!("A tick failed: {error}.")))?;
     stop.store(true, Ordering::Relaxed);
     let elapsed = begin.elapsed();
     let mut messages = 0;
@@ -138,6 +159,9 @@ async fn measure(size: StallSize) -> Result<Vec<Metric>, Error> {
     if messages > 0 {
         let hop = elapsed.as_nanos() as f64 / messages as f64;
         metrics.push(Metric::new("ns_per_hop", hop));
+    }
+    if let Some(commits) = commits {
+        metrics.extend(commits.end().await?);
     }
     if let Some(offenders) = offenders {
         let named = offenders.end().await.map_err(|error| job_failed(&error))?;
@@ -176,29 +200,44 @@ fn judge(ticks: &[Tick], judged: Judged) -> Result<Vec<Metric>, Error> {
     ])
 }
 
-/// The smallest of the sorted values that this share of them does not exceed.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "a share of a length"
-)]
-pub(super) fn quantile(sorted: &[Duration], share: f64) -> Option<Duration> {
-    let rank = (sorted.len() as f64 * share).ceil() as usize;
-    sorted.get(rank.max(1) - 1).copied()
+/// A file that the ticks read; it is removed on drop.
+struct SmallFile(PathBuf);
+
+impl SmallFile {
+    fn new() -> Result<SmallFile, Error> {
+        let path = std::env::temp_dir().join(format!("weald-tick-{}", std::process::id()));
+        match std::fs::write(&path, "small") {
+            Ok(()) => Ok(SmallFile(path)),
+            Err(error) => Err(Error::workload(format!(
+                "{} cannot be written: {error}.",
+                path.display()
+            ))),
+        }
+    }
 }
 
-/// Ticks for `length`.
-async fn tick(length: Duration) -> Vec<Tick> {
+impl Drop for SmallFile {
+    fn drop(&mut self) {
+        let _gone = std::fs::remove_file(&self.0);
+    }
+}
+
+/// Ticks for `length`. Each tick reads the file, if there is one, and looks up a name.
+async fn tick(length: Duration, file: Option<PathBuf>) -> io::Result<Vec<Tick>> {
     let mut ticks = Vec::new();
     let end = Instant::now() + length;
     loop {
         let due = Instant::now() + TICK;
         weald::sleep(TICK).await;
+        if let Some(file) = &file {
+            weald::fs::read(file).await?;
+            weald::net::lookup_host("localhost", 80).await?;
+        }
         let at = Instant::now();
         let late = at.saturating_duration_since(due);
         ticks.push(Tick { at, late });
         if at >= end {
-            return ticks;
+            return Ok(ticks);
         }
     }
 }
@@ -243,16 +282,6 @@ async fn ping(mut inbox: Inbox<PairMessage>, stop: Arc<AtomicBool>) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn quantiles_of_few_and_many() {
-        let many: Vec<_> = (1..=1000).map(Duration::from_millis).collect();
-        assert_eq!(quantile(&many, 0.999), Some(Duration::from_millis(999)));
-        assert_eq!(quantile(&many, 0.5), Some(Duration::from_millis(500)));
-        let few = [Duration::from_millis(1), Duration::from_millis(7)];
-        assert_eq!(quantile(&few, 0.999), Some(few[1]));
-        assert_eq!(quantile(&[], 0.5), None);
-    }
 
     #[test]
     fn ticks_of_a_burst_count_later_than_their_lateness() {

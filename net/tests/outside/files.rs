@@ -24,6 +24,10 @@ fn a_file_is_written_read_and_removed() {
             assert_eq!(file.read_to_end().await.unwrap(), b"6789");
             assert_eq!(file.read(4).await.unwrap(), b"");
             assert_eq!(file.read_at(8, 100).await.unwrap(), b"89");
+            // More than there is memory.
+            assert_eq!(file.read_at(8, 1 << 60).await.unwrap(), b"89");
+            assert_eq!(file.seek(SeekFrom::Start(7)).await.unwrap(), 7);
+            assert_eq!(file.read(1 << 60).await.unwrap(), b"789");
             file.set_len(5).await.unwrap();
             assert_eq!(file.metadata().await.unwrap().len(), 5);
             let moved = folder.join("b");

@@ -1,8 +1,8 @@
 //! Connecting: to an address without a listener, and to a listener whose queue is full.
 
-use std::{io::ErrorKind, time::Duration};
+use std::{io::ErrorKind, net::SocketAddr, time::Duration};
 
-use weald_net::{TcpListener, TcpStream};
+use weald_net::{ConnectError, Connector, TcpListener, TcpStream};
 
 use super::here;
 use crate::tools::{on_each, watch};
@@ -17,6 +17,68 @@ fn a_connection_without_a_listener_is_refused() {
             let refused = TcpStream::connect(address).await.unwrap_err();
             assert_eq!(refused.kind(), ErrorKind::ConnectionRefused);
         });
+    });
+}
+
+/// A listener whose queue is full, and which never accepts: it answers nobody.
+fn silent() -> (socket2::Socket, SocketAddr, Vec<socket2::Socket>) {
+    let new = || socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+    let socket = new();
+    socket.bind(&here().into()).unwrap();
+    socket.listen(0).unwrap();
+    let address = socket.local_addr().unwrap();
+    let fill = (0..4).map(|_| {
+        let client = new();
+        client.set_nonblocking(true).unwrap();
+        let _in_progress = client.connect(&address);
+        client
+    });
+    let clients = fill.collect();
+    (socket, address.as_socket().unwrap(), clients)
+}
+
+/// One after the other, the first address would take minutes.
+#[test]
+fn an_address_that_does_not_answer_delays_the_next_only_briefly() {
+    let _watch = watch();
+    crate::tools::runtime(1).block_on(async {
+        let (_socket, dead, _clients) = silent();
+        let listener = TcpListener::bind(here()).unwrap();
+        let live = listener.local_addr().unwrap();
+        let connector = Connector::new().attempt_delay(Duration::from_millis(1));
+        let connector = connector.attempt_limit(Duration::from_secs(3600));
+        let stream = connector.connect_any(&[dead, live]).await.unwrap();
+        assert_eq!(stream.peer_addr().unwrap(), live);
+    });
+}
+
+/// A failure starts the next attempt at once, whatever the delay is.
+#[test]
+fn the_error_has_what_each_address_said() {
+    let _watch = watch();
+    crate::tools::runtime(1).block_on(async {
+        let (_socket, dead, _clients) = silent();
+        let closed = TcpListener::bind(here()).unwrap().local_addr().unwrap();
+        let connector = Connector::new().attempt_delay(Duration::from_secs(3600));
+        let connector = connector.attempt_limit(Duration::from_millis(50));
+        let error = connector.connect_any(&[closed, dead]).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::ConnectionRefused);
+        let inner: &ConnectError = error.get_ref().unwrap().downcast_ref().unwrap();
+        let said: Vec<_> = inner
+            .attempts
+            .iter()
+            .map(|(at, error)| (*at, error.kind()))
+            .collect();
+        assert_eq!(
+            said,
+            [
+                (closed, ErrorKind::ConnectionRefused),
+                (dead, ErrorKind::TimedOut)
+            ]
+        );
+        assert!(inner.to_string().contains(&closed.to_string()), "{inner}");
+        let nothing = connector.connect_any(&[]).await.unwrap_err();
+        assert_eq!(nothing.kind(), ErrorKind::NotFound);
     });
 }
 

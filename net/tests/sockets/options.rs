@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use socket2::SockRef;
-use weald_net::KeepAlive;
+use weald_net::{KeepAlive, TcpListener, TcpStream};
 
-use super::pair;
+use super::{here, pair};
 use crate::tools::watch;
 
 #[test]
@@ -38,5 +38,24 @@ fn options_are_set() {
         assert_eq!(socket.tcp_keepalive_interval().unwrap(), keepalive.interval);
         client.set_keepalive(None).unwrap();
         assert!(!socket.keepalive().unwrap());
+    });
+}
+
+#[test]
+fn small_writes_are_sent_at_once_by_default() {
+    let _watch = watch();
+    crate::tools::runtime(1).block_on(async {
+        let (client, server) = pair().await;
+        assert!(client.nodelay().unwrap());
+        assert!(server.nodelay().unwrap());
+        server.set_nodelay(false).unwrap();
+        assert!(!server.nodelay().unwrap());
+        let socket = std::net::TcpListener::bind(here()).unwrap();
+        let listener = TcpListener::from_std(socket).unwrap();
+        let _client = TcpStream::connect(listener.local_addr().unwrap())
+            .await
+            .unwrap();
+        let (server, _) = listener.accept().await.unwrap();
+        assert!(!server.nodelay().unwrap(), "its owner sets its options");
     });
 }

@@ -1,11 +1,11 @@
 //! Unix sockets at a path.
 
-use std::{io::ErrorKind, path::PathBuf};
+use std::{io::ErrorKind, path::PathBuf, time::Duration};
 
 use weald_kernel::spawn;
 use weald_net::{UnixListener, UnixStream};
 
-use crate::tools::on_each;
+use crate::tools::{on_each, watch};
 
 /// An unused path; its file is removed on drop.
 struct TempPath(PathBuf);
@@ -45,6 +45,87 @@ fn a_listener_at_a_path_accepts() {
             server.await.unwrap();
         });
     });
+}
+
+#[test]
+fn a_socket_file_is_taken_over_only_if_nobody_answers() {
+    on_each(|runtime| {
+        runtime.block_on(async {
+            let path = TempPath::new("stale");
+            drop(UnixListener::bind_replacing(&path.0).unwrap());
+            let taken = UnixListener::bind(&path.0).unwrap_err();
+            assert_eq!(taken.kind(), ErrorKind::AddrInUse);
+            let listener = UnixListener::bind_replacing(&path.0).unwrap();
+            let taken = UnixListener::bind_replacing(&path.0).unwrap_err();
+            assert_eq!(taken.kind(), ErrorKind::AddrInUse);
+            // It was not removed.
+            let _probe = listener.accept().await.unwrap();
+            let client = UnixStream::connect(&path.0).await.unwrap();
+            listener.accept().await.unwrap();
+            drop((client, listener));
+            std::fs::remove_file(&path.0).unwrap();
+            std::fs::write(&path.0, "no socket").unwrap();
+            let taken = UnixListener::bind_replacing(&path.0).unwrap_err();
+            assert_eq!(taken.kind(), ErrorKind::AddrInUse);
+            assert_eq!(std::fs::read(&path.0).unwrap(), b"no socket");
+        });
+    });
+}
+
+/// All of them find the file stale; one listens, and keeps its file.
+#[test]
+fn of_several_that_take_over_at_once_one_listens() {
+    let _watch = watch();
+    let runtime = crate::tools::runtime(1);
+    let path = TempPath::new("raced");
+    for _ in 0..50 {
+        drop(std::os::unix::net::UnixListener::bind(&path.0).unwrap());
+        let handle = &runtime;
+        let bound: Vec<_> = std::thread::scope(|scope| {
+            let bind = || handle.block_on(async { UnixListener::bind_replacing(&path.0) });
+            let all: Vec<_> = (0..4).map(|_| scope.spawn(bind)).collect();
+            let all = all.into_iter().map(|thread| thread.join().unwrap());
+            all.filter_map(Result::ok).collect()
+        });
+        assert_eq!(bound.len(), 1);
+        runtime
+            .block_on(async { UnixStream::connect(&path.0).await })
+            .unwrap();
+        drop(bound);
+        std::fs::remove_file(&path.0).unwrap();
+    }
+}
+
+#[test]
+fn a_connection_waits_for_room_in_the_queue() {
+    let _watch = watch();
+    let runtime = crate::tools::runtime(1);
+    let path = TempPath::new("full");
+    let socket = socket2::Socket::new(socket2::Domain::UNIX, socket2::Type::STREAM, None).unwrap();
+    socket
+        .bind(&socket2::SockAddr::unix(&path.0).unwrap())
+        .unwrap();
+    socket.listen(0).unwrap();
+    let mut queued = Vec::new();
+    // The system says that the queue is full by refusing.
+    while let Ok(stream) = connect_now(&path.0) {
+        queued.push(stream);
+        assert!(queued.len() < 10, "the queue has room for one or two");
+    }
+    let target = path.0.clone();
+    let waits = runtime.spawn(async move { UnixStream::connect(target).await });
+    runtime.block_on(weald_kernel::sleep(Duration::from_millis(20)));
+    assert!(!waits.is_finished());
+    drop(socket.accept().unwrap());
+    runtime.block_on(waits).unwrap().unwrap();
+}
+
+/// Connects without waiting.
+fn connect_now(path: &std::path::Path) -> std::io::Result<socket2::Socket> {
+    let socket = socket2::Socket::new(socket2::Domain::UNIX, socket2::Type::STREAM, None)?;
+    socket.set_nonblocking(true)?;
+    socket.connect(&socket2::SockAddr::unix(path)?)?;
+    Ok(socket)
 }
 
 #[test]

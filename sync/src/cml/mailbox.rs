@@ -35,6 +35,7 @@ const OPEN: &str = "a mailbox holds both ends of its channel";
 
 impl<T> Mailbox<T> {
     /// An empty mailbox.
+    #[track_caller]
     pub fn new() -> Mailbox<T> {
         let (sender, receiver) = channel::unbounded();
         Mailbox { sender, receiver }

@@ -45,6 +45,7 @@ use state::{Channel, Sides};
 ///
 /// # Panics
 /// If the bound is zero (see [`rendezvous`]) or more than 2^32 - 2.
+#[track_caller]
 pub fn bounded<T>(bound: usize) -> (Sender<T>, Receiver<T>) {
     let bound = u32::try_from(bound).ok().filter(|b| *b < u32::MAX);
     let bound = bound.and_then(NonZeroU32::new);
@@ -53,11 +54,13 @@ pub fn bounded<T>(bound: usize) -> (Sender<T>, Receiver<T>) {
 }
 
 /// A channel whose sends never wait. Its buffer grows as long as receivers are slower than senders.
+#[track_caller]
 pub fn unbounded<T>() -> (Sender<T>, Receiver<T>) {
     Channel::pair(u32::MAX)
 }
 
 /// A channel without a buffer: a send waits until its value is received.
+#[track_caller]
 pub fn rendezvous<T>() -> (Sender<T>, Receiver<T>) {
     Channel::pair(0)
 }
@@ -73,8 +76,9 @@ pub struct Receiver<T> {
 }
 
 impl<T> Channel<T> {
+    #[track_caller]
     fn pair(bound: u32) -> (Sender<T>, Receiver<T>) {
-        let channel = Arc::new(Channel::new(bound));
+        let channel = Arc::new(Channel::new(bound, Location::caller()));
         let sender = Sender {
             channel: Arc::clone(&channel),
         };

@@ -4,12 +4,15 @@ use weald_sync::{Event, Mutex, Wait, after, channel, choose, of_future, one_of};
 
 use crate::hand::hand;
 
+/// Miri is some thousand times slower.
+const SELECTS: u32 = if cfg!(miri) { 100 } else { 1_000_000 };
+
 #[test]
 fn a_million_selects_leave_no_waiters() {
     let ((a, from_a), (b, from_b)) = (channel::rendezvous(), channel::rendezvous());
     let (full, _from_full) = channel::bounded(1);
     full.try_send(0).unwrap();
-    for n in 0..1_000_000 {
+    for n in 0..SELECTS {
         let mut wait =
             std::pin::pin!(one_of((from_a.receive(), full.send(1), from_b.receive())).sync());
         let mut cx = std::task::Context::from_waker(std::task::Waker::noop());

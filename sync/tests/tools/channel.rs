@@ -1,16 +1,18 @@
 //! Channels: order, bounds, closing, and waits that are dropped.
 
 use std::{
+    rc::Rc,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use futures_util::future::{join, join_all};
 use weald_sync::{
     Wait,
+    backlog::{self, LongChannel},
     channel::{self, Closed, SendError, TryReceiveError, TrySendError},
 };
 
@@ -214,4 +216,104 @@ fn another_executor_can_wait() {
     let (sent, received) = join(sends, receives).wait();
     assert!(sent.into_iter().all(|sent| sent.is_ok()));
     assert!(received.into_iter().eq((0..100).map(Ok)));
+}
+
+/// The long channel with this name.
+fn long(name: &str) -> Option<LongChannel> {
+    let found = backlog::long_channels();
+    found.into_iter().find(|channel| channel.name == Some(name))
+}
+
+#[test]
+fn a_long_channel_is_listed_with_its_length_and_the_age_of_its_oldest_value() {
+    let (sender, receiver) = channel::unbounded();
+    sender.set_name("a long channel");
+    let send = |count| (0..count).for_each(|n| sender.try_send(n).unwrap());
+    send(64);
+    assert_eq!(long("a long channel"), None);
+    send(6);
+    let first = long("a long channel").unwrap();
+    assert_eq!((first.values, first.type_name), (70, "i32"));
+    assert!(first.site.file().ends_with("channel.rs"), "{first}");
+    send(30);
+    let second = long("a long channel").unwrap();
+    assert!(second.waited > first.waited);
+    // Those of the first look are received, so the oldest one came after it.
+    let since = Instant::now();
+    let receive = |count| (0..count).all(|_| receiver.try_receive().is_ok());
+    assert!(receive(70));
+    let third = long("a long channel").unwrap();
+    assert_eq!(third.values, 30);
+    assert!(receive(30));
+    assert_eq!(long("a long channel"), None);
+    send(1);
+    let last = long("a long channel").unwrap();
+    assert!(last.waited <= since.elapsed());
+    drop(receiver);
+    assert_eq!(long("a long channel"), None);
+    drop(sender);
+}
+
+#[test]
+fn a_channel_beyond_a_mark_is_named_once() {
+    let (sender, _receiver) = channel::unbounded::<u8>();
+    sender.set_name("beyond a mark");
+    let named = |mark| {
+        let named = backlog::take_unnamed(mark);
+        let names = named.into_iter().filter_map(|channel| channel.name);
+        names.filter(|name| *name == "beyond a mark").count()
+    };
+    (0..99).for_each(|n| sender.try_send(n).unwrap());
+    assert_eq!(named(100), 0);
+    sender.try_send(99).unwrap();
+    assert_eq!(named(100), 1);
+    sender.try_send(100).unwrap();
+    assert_eq!(named(100), 0);
+}
+
+/// The last handles of many long channels go on other threads, while the list is looked at. The values need not be
+/// `'static`, nor `Send`.
+#[test]
+fn long_channels_come_and_go_while_they_are_listed() {
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                for round in 0..200_usize {
+                    let local = Rc::new(round);
+                    let (sender, receiver) = channel::bounded(200);
+                    (0..100).for_each(|_| sender.try_send((&local, local.clone())).unwrap());
+                    match round % 2 {
+                        0 => drop((sender, receiver)),
+                        _ => drop((receiver, sender)),
+                    }
+                }
+            });
+        }
+        for _ in 0..200 {
+            let own = |channel: &LongChannel| channel.type_name.contains("Rc");
+            let found = backlog::long_channels();
+            assert!(found.iter().filter(|it| own(it)).all(|it| it.values <= 100));
+        }
+    });
+    let is_left = |channel: &LongChannel| channel.type_name.contains("Rc");
+    assert!(!backlog::long_channels().iter().any(is_left));
+}
+
+#[test]
+fn a_bounded_channel_that_becomes_long_keeps_its_bound() {
+    for waits in [false, true] {
+        let (sender, receiver) = channel::bounded(66);
+        for n in 0..66 {
+            match waits {
+                true => hand(sender.send(n)).now().unwrap(),
+                false => sender.try_send(n).unwrap(),
+            }
+        }
+        assert_eq!(sender.try_send(66), Err(TrySendError::Full(66)));
+        let sends = waiting(sender.send(66));
+        assert_eq!(receiver.try_receive(), Ok(0));
+        sends.woken().unwrap();
+        let received: Vec<_> = std::iter::from_fn(|| receiver.try_receive().ok()).collect();
+        assert_eq!(received, (1..67).collect::<Vec<_>>());
+    }
 }

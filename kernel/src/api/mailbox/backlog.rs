@@ -1,13 +1,14 @@
 //! Mailboxes that grow: the receiver notes a long queue when it takes it, so that sends count nothing.
 //!
 //! A receiver takes all messages that came since it took the last ones, and walks through them anyway to turn them into
-//! their order. So it knows how many there are; a sender does not. A selective receive counts what it passes. A queue whose receiver never looks is not seen
-//! here: its process blocks, computes or waits for something else, and is reported for that.
+//! their order. So it knows how many there are; a sender does not. A selective receive counts what it passes. A queue
+//! whose receiver never looks has no length here, but an age: the runtime samples mailboxes, see
+//! [`crate::scheduler::threads::queue_watch`].
 
 use std::time::{Duration, Instant};
 
 use crate::{
-    api::mailbox::Mailbox,
+    api::mailbox::{Mailbox, SelectiveReceive},
     job::{JobRef, extensions::Backlog},
     report::{self, JobName},
     scheduler::workers::shared::{self, Shared},
@@ -29,33 +30,47 @@ pub struct LongMailbox {
     pub since: Duration,
 }
 
+/// A mailbox with messages that nobody has taken out of it; see
+/// [`Runtime::unread_mailboxes`](crate::Runtime::unread_mailboxes).
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct UnreadMailbox {
+    /// The job whose mailbox it is.
+    pub job: JobName,
+    /// How long the oldest of these messages has waited, at least.
+    pub waited: Duration,
+}
+
 /// The receiver of `job`'s mailbox has found so many messages.
 #[inline(always)]
 pub(super) fn note(job: &JobRef, messages: usize) {
     if messages >= LEAST {
-        note_long(job, messages, false);
+        note_long(job, messages, None);
     }
 }
 
-/// The receiver of `job`'s mailbox has passed so many messages, and waits for another one.
-pub(super) fn note_unwanted(job: &JobRef, messages: usize) {
+/// A selective receive is about to wait: notes how many messages it has passed.
+pub(super) fn note_unwanted<M, F>(receive: &mut SelectiveReceive<'_, M, F>) {
+    let messages = receive.mark.passed();
     if messages >= LEAST {
-        note_long(job, messages, true);
+        let since = *receive.passed_many.get_or_insert_with(Instant::now);
+        note_long(&receive.mailbox.job, messages, Some(since));
     }
 }
 
 #[cold]
-fn note_long(job: &JobRef, messages: usize, unwanted: bool) {
+fn note_long(job: &JobRef, messages: usize, unwanted_since: Option<Instant>) {
     let mark = shared::find(job.header().runtime()).map(|shared| shared.config.mailbox_mark);
     let Some(mark) = mark.filter(|mark| messages >= *mark) else {
         return;
     };
     let backlog = Backlog {
         messages,
-        found: Instant::now(),
-        unwanted,
+        found: unwanted_since.unwrap_or_else(Instant::now),
+        unwanted: unwanted_since.is_some(),
     };
     let former = job.header().extensions.lock().backlog.replace(backlog);
+    job.header().state.set_long();
     if former.is_none() {
         report::long_mailbox(&JobName::of(job.header()), messages, mark);
     }
@@ -85,14 +100,25 @@ impl LongMailbox {
     }
 
     fn of(job: &JobRef) -> Option<LongMailbox> {
-        let header = job.header();
-        let backlog = header.extensions.lock_existing()?.backlog?;
-        // A job that waits for any message has none left.
-        let is_empty = header.state.is_listening() && !backlog.unwanted;
-        (!is_empty).then(|| LongMailbox {
-            job: JobName::of(header),
+        let backlog = job.header().backlog()?;
+        Some(LongMailbox {
+            job: JobName::of(job.header()),
             messages: backlog.messages,
             since: backlog.found.elapsed(),
         })
+    }
+}
+
+impl UnreadMailbox {
+    /// The unread mailboxes of a runtime, the one with the oldest message first.
+    pub(crate) fn among(shared: &Shared) -> Vec<UnreadMailbox> {
+        let mut unread = shared.queues.unread(&shared.clock);
+        unread.sort_by_key(|(_, since)| *since);
+        let now = shared.clock.now();
+        let unread = unread.into_iter().map(|(job, since)| UnreadMailbox {
+            job: JobName::of(job.header()),
+            waited: now.saturating_duration_since(since),
+        });
+        unread.collect()
     }
 }

@@ -34,7 +34,7 @@ use crate::{
         stackful::stack_context::{self, StackContext, StackKind, caller},
         workers::context::{self, Context},
     },
-    stack::{self, Onto, SavedSp, Stack, switch},
+    stack::{self, Claim, Onto, SavedSp, switch},
 };
 
 /// The default size of a fiber's stack: 128 KiB. Only the pages that it touches are committed.
@@ -52,13 +52,12 @@ pub(crate) enum Migration {
 /// The future.
 pub(crate) struct Fiber<F, T> {
     state: FiberState<F, T>,
-    class: u32,
     migration: Migration,
 }
 
 enum FiberState<F, T> {
-    /// Its code has not started.
-    Fresh(F),
+    /// Its code has not started; it has a claim to a stack.
+    Fresh(F, Claim),
     /// Its code runs, or is suspended.
     Started(NonNull<StackContext>),
     /// Its code has ended; it still has its stack.
@@ -72,24 +71,28 @@ enum FiberState<F, T> {
 unsafe impl<F: Send, T: Send> Send for Fiber<F, T> {}
 
 impl<F: FnOnce() -> T, T> Fiber<F, T> {
-    pub(crate) fn new(code: F, stack: usize, migration: Migration) -> Fiber<F, T> {
+    pub(crate) fn new(code: F, claim: Claim, migration: Migration) -> Fiber<F, T> {
         Fiber {
-            state: FiberState::Fresh(code),
-            class: Stack::class_of(stack),
+            state: FiberState::Fresh(code, claim),
             migration,
         }
     }
 
     /// Where its code starts or resumes, and on which stack.
-    fn resume_point(&mut self) -> (SavedSp, NonNull<StackContext>) {
-        if let FiberState::Started(stack_context) = self.state {
-            // SAFETY: its stack: the context is suspended.
-            return (
-                unsafe { stack_context.as_ref() }.saved_sp.get(),
-                stack_context,
-            );
-        }
-        let stack = context::again().take_stack(self.class);
+    fn resume_point(&self) -> (SavedSp, NonNull<StackContext>) {
+        let claim = match &self.state {
+            FiberState::Fresh(_, claim) => claim,
+            FiberState::Started(stack_context) => {
+                // SAFETY: its stack: the context is suspended.
+                let saved_sp = unsafe { stack_context.as_ref() }.saved_sp.get();
+                return (saved_sp, *stack_context);
+            }
+            FiberState::Ended(..) | FiberState::Gone => {
+                unreachable!("a fiber that ended runs no more")
+            }
+        };
+        let stack = context::again().take_stack(claim);
+        // The claim keeps a stack; only the memory for its guard can be missing.
         let stack = stack.unwrap_or_else(|error| panic!("{error}"));
         let stack_context = StackContext::on(stack, StackKind::Fiber);
         // SAFETY: its stack.
@@ -189,9 +192,11 @@ extern "C" fn begin<F: FnOnce() -> T, T>(this: usize) -> ! {
     let state = unsafe { &raw mut (*this).state };
     // SAFETY: as above.
     let before = unsafe { state.replace(FiberState::Started(stack_context)) };
-    let FiberState::Fresh(code) = before else {
+    let FiberState::Fresh(code, claim) = before else {
         unreachable!("a fiber starts once")
     };
+    // The claim's stack is this one.
+    mem::forget(claim);
     let result = catch_unwind(AssertUnwindSafe(code));
     // SAFETY: never moves; as above. The overwritten value needs no destructor.
     unsafe { state.write(FiberState::Ended(stack_context, result)) };

@@ -10,35 +10,48 @@
 //!   so that its caller may lend what it owns.
 //! - A thread whose closure waits with Weald does not count against the bound: what it waits for may
 //!   itself need a thread.
-//! - A closure that waits too long for its turn is reported, once until the queue is empty ([`report_if_full`]). So a
-//!   deadlock of closures that wait for each other by other means is not silent.
+//! - A pool of operations ([`Bounds::held`]) does not count a turn that was held for [`HELD`] while others wait: it is
+//!   *excused*, so that operations that never return stop no other. Once no more can be excused and none has returned
+//!   for [`TURN_IS_LATE`], those that have waited that long end without a turn ([`BlockingPool::look`]).
+//! - Otherwise a closure that waits too long for its turn is reported, once until the queue is empty. So a deadlock of
+//!   closures that wait for each other by other means is not silent.
 //!
-//! Called by [`blocking_threads`](crate::scheduler::threads::blocking_threads), which are the threads, by the callers of
-//! closures, by the monitor and by the shutdown.
-//!
-//! [`report_if_full`]: BlockingPool::report_if_full
+//! Called by [`blocking_threads`](crate::scheduler::threads::blocking_threads), which are the threads and the monitor's
+//! look at the pools, by the callers of closures and by the shutdown.
 
 use std::{
     collections::VecDeque,
-    panic::{AssertUnwindSafe, Location, catch_unwind},
-    sync::{Arc, Condvar, Mutex},
-    task::{Context, Poll, Waker},
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{Arc, Condvar, Mutex, MutexGuard},
     time::{Duration, Instant},
 };
 
-use weald_sync::reason::{Kind, Reason};
-
 use crate::{
-    job::{JobRef, foreign_waker},
     report::{self, JobName, panic_message},
+    scheduler::threads::blocking_call::{BlockingCall, CallEnd},
     sys::lock,
 };
 
-/// A closure that waits this long for its turn is reported.
+/// A closure that waits this long for its turn is reported, or gets none.
 const TURN_IS_LATE: Duration = Duration::from_secs(1);
+/// An operation that holds its turn this long is not counted while others wait: the disk or the server is slow, or
+/// nobody will ever answer.
+const HELD: Duration = Duration::from_millis(10);
+/// The most threads that one look starts: a thread takes some 30 µs to start, and the monitor has other duties.
+const STARTS_PER_LOOK: usize = 64;
 
-/// The blocking threads of a runtime, and the closures that wait for one.
+/// How many closures of a pool run at once.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bounds {
+    /// Those that count.
+    pub(crate) turns: usize,
+    /// Those that are excused; zero if a closure counts however long it runs.
+    pub(crate) held: usize,
+}
+
+/// The blocking threads of one purpose, and the closures that wait for one.
 pub(crate) struct BlockingPool {
+    pub(super) bounds: Bounds,
     inner: Mutex<Inner>,
     /// Signalled when a closure is queued for an idle thread, and when the runtime stops.
     queued: Condvar,
@@ -47,43 +60,47 @@ pub(crate) struct BlockingPool {
 #[derive(Default)]
 struct Inner {
     queue: VecDeque<Turn>,
-    running: Vec<Arc<BlockingCall>>,
+    running: Vec<Running>,
+    /// How many of those that run are excused.
+    excused: usize,
+    /// When a closure last began or ended.
+    moved: Option<Instant>,
     /// Threads that have started and not ended.
     threads: usize,
+    /// Threads that are counted and have not asked for a closure yet: each is on its way to one that is queued.
+    starting: usize,
     /// Threads without a closure. Some of them may be on their way to a closure that is queued.
     idle: usize,
     /// Threads whose closure waits with Weald.
     waiting: usize,
     started: usize,
+    /// Whether the system has refused a thread since a closure last began.
+    is_refused: bool,
     is_stopped: bool,
     /// Whether the lack of a thread was reported since the queue was last empty.
     is_reported: bool,
+}
+
+/// A closure that a thread runs.
+struct Running {
+    call: Arc<BlockingCall>,
+    since: Instant,
+    is_excused: bool,
+}
+
+/// What a look at a pool found.
+#[derive(Default)]
+pub(super) struct Look {
+    /// The numbers of threads that must start; they are counted.
+    pub(super) starts: Vec<usize>,
+    /// Whether the monitor must look again soon.
+    pub(super) is_soon: bool,
 }
 
 /// A closure in the queue.
 pub(super) struct Turn {
     work: Box<dyn FnOnce() + Send>,
     pub(super) call: Arc<BlockingCall>,
-}
-
-/// One closure on its way through the pool, as its caller sees it.
-pub(crate) struct BlockingCall {
-    caller: Caller,
-    since: Instant,
-    progress: Mutex<Progress>,
-}
-
-struct Progress {
-    phase: CallPhase,
-    waker: Option<Waker>,
-}
-
-/// Where a closure is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum CallPhase {
-    Queued,
-    Running,
-    Over(CallEnd),
 }
 
 /// What became of a closure that was queued.
@@ -99,96 +116,6 @@ pub(super) enum Queued {
     Refused,
 }
 
-/// How a call ended. The closure is gone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum CallEnd {
-    Ran,
-    NeverRan,
-}
-
-/// The caller that waits for a closure, for reports.
-pub(crate) enum Caller {
-    /// A job, whose stack stays suspended until the closure is gone.
-    Job(JobRef),
-    /// A future. It may be dropped; the closure then continues on its own.
-    Future {
-        site: &'static Location<'static>,
-        type_name: &'static str,
-    },
-}
-
-impl Caller {
-    fn name(&self) -> JobName {
-        match self {
-            Caller::Job(job) => JobName::of(job.header()),
-            Caller::Future { site, type_name } => JobName {
-                name: None,
-                type_name,
-                site,
-                waits_for: None,
-            },
-        }
-    }
-}
-
-impl BlockingCall {
-    pub(super) fn new(caller: Caller) -> Arc<BlockingCall> {
-        Arc::new(BlockingCall {
-            caller,
-            since: Instant::now(),
-            progress: Mutex::new(Progress {
-                phase: CallPhase::Queued,
-                waker: None,
-            }),
-        })
-    }
-
-    /// How the call ended, once it has. Until then `note` gets what the caller waits for.
-    pub(crate) fn poll(&self, cx: &Context<'_>, note: fn(Reason)) -> Poll<CallEnd> {
-        let mut progress = lock(&self.progress);
-        if let CallPhase::Over(end) = progress.phase {
-            return Poll::Ready(end);
-        }
-        note(self.reason(progress.phase));
-        let former = progress.waker.replace(cx.waker().clone());
-        drop(progress);
-        // Outside the lock: a waker's destructor is user code.
-        drop(former);
-        Poll::Pending
-    }
-
-    fn reason(&self, phase: CallPhase) -> Reason {
-        match phase {
-            CallPhase::Queued => Reason::new(Kind::BlockingTurn, self),
-            CallPhase::Running | CallPhase::Over(_) => Reason::new(Kind::Blocking, self),
-        }
-    }
-
-    fn begin(&self) {
-        let mut progress = lock(&self.progress);
-        progress.phase = CallPhase::Running;
-        // The job is in this wait until the call is over, so the word is about this call. Before its first poll the
-        // wait has noted nothing.
-        if let Caller::Job(job) = &self.caller
-            && progress.waker.is_some()
-        {
-            let reason = self.reason(CallPhase::Running);
-            job.header().set_waits_for(reason.to_word());
-        }
-    }
-
-    /// The closure is gone.
-    pub(super) fn end(&self, end: CallEnd) {
-        let mut progress = lock(&self.progress);
-        progress.phase = CallPhase::Over(end);
-        let waker = progress.waker.take();
-        drop(progress);
-        if let Some(waker) = waker {
-            foreign_waker::wake(waker);
-        }
-    }
-}
-
 impl Turn {
     pub(super) fn run(self) {
         self.call.begin();
@@ -200,57 +127,77 @@ impl Turn {
         }
     }
 
-    fn refuse(self) {
+    fn refuse(self, end: CallEnd) {
         // A closure that is dropped may run a user's destructors.
         if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(self.work))) {
             report::unobserved_panic(&self.call.caller.name(), &panic_message(payload.as_ref()));
             std::mem::forget(payload);
         }
-        self.call.end(CallEnd::NeverRan);
+        self.call.end(end);
     }
 }
 
 impl Inner {
+    /// How many threads there may be.
+    fn most(&self, bounds: Bounds) -> usize {
+        bounds.turns.saturating_add(self.waiting + self.excused)
+    }
+
+    /// Whether a closure is queued to which no thread is on its way.
+    fn lacks_thread(&self) -> bool {
+        self.queue.len() > self.idle + self.starting
+    }
+
     /// Counts a thread for the queue, if it needs one and may have it. Returns its number.
-    fn count_new(&mut self, most: usize) -> Option<usize> {
-        let may_start = self.threads < most.saturating_add(self.waiting);
-        (self.queue.len() > self.idle && may_start).then(|| {
+    fn count_new(&mut self, bounds: Bounds) -> Option<usize> {
+        let may_start = self.threads < self.most(bounds);
+        (self.lacks_thread() && may_start).then(|| {
             self.threads += 1;
+            self.starting += 1;
             self.started += 1;
             self.started
         })
     }
 
-    fn is_crowded(&self, most: usize) -> bool {
-        self.threads > most.saturating_add(self.waiting)
+    /// Excuses those that have held their turns for long, as many as may be.
+    fn excuse(&mut self, bounds: Bounds, now: Instant) {
+        let free = bounds.held.saturating_sub(self.excused);
+        let is_long = |running: &&mut Running| {
+            !running.is_excused && now.saturating_duration_since(running.since) >= HELD
+        };
+        for running in self.running.iter_mut().filter(is_long).take(free) {
+            running.is_excused = true;
+            self.excused += 1;
+        }
+    }
+
+    fn names(&self) -> Vec<JobName> {
+        let running = self.running.iter();
+        running.map(|running| running.call.caller.name()).collect()
     }
 }
 
 impl BlockingPool {
-    pub(crate) fn new() -> BlockingPool {
+    pub(crate) fn new(bounds: Bounds) -> BlockingPool {
         BlockingPool {
+            bounds,
             inner: Mutex::default(),
             queued: Condvar::new(),
         }
     }
 
     /// Queues `work`.
-    pub(super) fn push(
-        &self,
-        work: Box<dyn FnOnce() + Send>,
-        call: Arc<BlockingCall>,
-        most: usize,
-    ) -> Queued {
+    pub(super) fn push(&self, work: Box<dyn FnOnce() + Send>, call: Arc<BlockingCall>) -> Queued {
         let turn = Turn { work, call };
         let mut inner = lock(&self.inner);
         if inner.is_stopped {
             drop(inner);
-            turn.refuse();
+            turn.refuse(CallEnd::NeverRan);
             return Queued::Refused;
         }
         inner.queue.push_back(turn);
-        let new = inner.count_new(most);
-        let must_wait = new.is_none() && inner.queue.len() > inner.idle;
+        let new = inner.count_new(self.bounds);
+        let must_wait = new.is_none() && inner.lacks_thread();
         drop(inner);
         self.queued.notify_one();
         match new {
@@ -264,18 +211,24 @@ impl BlockingPool {
     pub(super) fn not_started(&self) {
         let mut inner = lock(&self.inner);
         inner.threads -= 1;
+        inner.starting -= 1;
+        inner.is_refused = true;
         let nobody_serves = inner.threads == 0;
         drop(inner);
         if nobody_serves {
-            self.refuse_queued(|_| true);
+            let end = match self.bounds.held {
+                0 => CallEnd::NeverRan,
+                _ => CallEnd::NoTurn,
+            };
+            self.refuse_queued(end, |_| true);
         }
     }
 
     /// The closure of a thread begins to wait with Weald. Returns the number of a thread that must start.
-    pub(super) fn begin_wait(&self, most: usize) -> Option<usize> {
+    pub(super) fn begin_wait(&self) -> Option<usize> {
         let mut inner = lock(&self.inner);
         inner.waiting += 1;
-        inner.count_new(most)
+        inner.count_new(self.bounds)
     }
 
     /// The wait has ended.
@@ -285,30 +238,47 @@ impl BlockingPool {
 
     /// Takes a closure out of the queue, if it has not begun: it will never run.
     pub(crate) fn retract(&self, call: &Arc<BlockingCall>) {
-        self.refuse_queued(|queued| Arc::ptr_eq(queued, call));
+        self.refuse_queued(CallEnd::NeverRan, |queued| Arc::ptr_eq(queued, call));
     }
 
-    fn refuse_queued(&self, which: impl Fn(&Arc<BlockingCall>) -> bool) {
+    fn refuse_queued(&self, end: CallEnd, which: impl Fn(&Arc<BlockingCall>) -> bool) {
         let mut inner = lock(&self.inner);
         let queue = std::mem::take(&mut inner.queue);
         let (refused, rest): (VecDeque<Turn>, VecDeque<Turn>) =
             queue.into_iter().partition(|turn| which(&turn.call));
         inner.queue = rest;
         drop(inner);
-        refused.into_iter().for_each(Turn::refuse);
+        refused.into_iter().for_each(|turn| turn.refuse(end));
+    }
+
+    /// The first closure for a thread that has started; see [`next`](Self::next).
+    pub(super) fn first(&self, retire_after: Duration) -> Option<Turn> {
+        let mut inner = lock(&self.inner);
+        inner.starting -= 1;
+        self.next_in(inner, retire_after)
     }
 
     /// The next closure for an idle thread, which waits for one. None: the thread ends, and is no longer counted.
-    pub(super) fn next(&self, most: usize, retire_after: Duration) -> Option<Turn> {
-        let mut inner = lock(&self.inner);
+    pub(super) fn next(&self, retire_after: Duration) -> Option<Turn> {
+        self.next_in(lock(&self.inner), retire_after)
+    }
+
+    fn next_in(&self, mut inner: MutexGuard<'_, Inner>, retire_after: Duration) -> Option<Turn> {
         let retire_at = Instant::now() + retire_after;
         loop {
-            if inner.is_crowded(most) {
+            if inner.threads > inner.most(self.bounds) {
                 break;
             }
             if let Some(turn) = inner.queue.pop_front() {
+                let now = Instant::now();
                 inner.is_reported &= !inner.queue.is_empty();
-                inner.running.push(turn.call.clone());
+                inner.moved = Some(now);
+                inner.is_refused = false;
+                inner.running.push(Running {
+                    call: turn.call.clone(),
+                    since: now,
+                    is_excused: false,
+                });
                 return Some(turn);
             }
             let left = retire_at.saturating_duration_since(Instant::now());
@@ -321,14 +291,22 @@ impl BlockingPool {
             inner.idle -= 1;
         }
         inner.threads -= 1;
+        if !inner.queue.is_empty() {
+            // This thread may have been woken for a closure, and then be one too many.
+            self.queued.notify_one();
+        }
         None
     }
 
     /// The closure has run.
     pub(super) fn forget(&self, call: &Arc<BlockingCall>) {
-        lock(&self.inner)
-            .running
-            .retain(|running| !Arc::ptr_eq(running, call));
+        let mut inner = lock(&self.inner);
+        let is_it = |running: &Running| Arc::ptr_eq(&running.call, call);
+        if let Some(at) = inner.running.iter().position(is_it) {
+            let running = inner.running.swap_remove(at);
+            inner.excused -= usize::from(running.is_excused);
+            inner.moved = Some(Instant::now());
+        }
     }
 
     /// The runtime stops: idle threads end, and the closures of futures that have not begun are refused. A job takes
@@ -336,7 +314,7 @@ impl BlockingPool {
     pub(crate) fn stop(&self) {
         lock(&self.inner).is_stopped = true;
         self.queued.notify_all();
-        self.refuse_queued(|call| matches!(call.caller, Caller::Future { .. }));
+        self.refuse_queued(CallEnd::NeverRan, |call| call.caller.is_future());
     }
 
     /// How many threads there are.
@@ -353,39 +331,121 @@ impl BlockingPool {
     /// The futures whose closures run; they are no jobs.
     pub(crate) fn offloaded(&self) -> Vec<JobName> {
         let inner = lock(&self.inner);
-        let running = inner.running.iter().map(|call| &call.caller);
-        running
-            .filter(|caller| matches!(caller, Caller::Future { .. }))
-            .map(Caller::name)
-            .collect()
+        let running = inner.running.iter().map(|running| &running.call.caller);
+        let futures = running.filter(|caller| caller.is_future());
+        futures.map(|caller| caller.name()).collect()
     }
 
-    /// Whether a closure waits for its turn, and this was not reported yet.
-    pub(super) fn is_unreported(&self) -> bool {
+    /// Whether the monitor must look at the queue.
+    pub(super) fn must_look(&self) -> bool {
         let inner = lock(&self.inner);
-        !inner.queue.is_empty() && !inner.is_reported
+        !inner.queue.is_empty() && (!inner.is_reported || self.bounds.held > 0)
     }
 
-    /// Reports a closure that waits too long for its turn, with those that hold the threads. Returns whether the
-    /// monitor must look again. Called by the monitor each round.
-    pub(crate) fn report_if_full(&self, most: usize) -> bool {
+    /// Gives turns to closures that wait because others hold theirs for long, and reports or ends those that wait too
+    /// long. Called by the monitor each round.
+    pub(super) fn look(&self) -> Look {
         let mut inner = lock(&self.inner);
-        let Some(first) = inner.queue.front().filter(|_| !inner.is_reported) else {
-            return false;
+        let Some(first) = inner.queue.front() else {
+            return Look::default();
         };
-        let late = first.call.since.elapsed();
-        if late < TURN_IS_LATE {
-            return true;
-        }
-        inner.is_reported = true;
-        let queued = inner.queue.len();
-        let running: Vec<JobName> = inner
-            .running
-            .iter()
-            .map(|call| call.caller.name())
+        let (now, since) = (Instant::now(), first.call.since);
+        inner.excuse(self.bounds, now);
+        let most = if inner.is_refused { 1 } else { STARTS_PER_LOOK };
+        let starts: Vec<usize> = std::iter::from_fn(|| inner.count_new(self.bounds))
+            .take(most)
             .collect();
+        let late = now.saturating_duration_since(since);
+        let rests = inner
+            .moved
+            .map(|moved| now.saturating_duration_since(moved));
+        let is_operation = self.bounds.held > 0;
+        let nobody_comes = starts.is_empty() && inner.lacks_thread();
+        let is_stuck = (nobody_comes || inner.is_refused)
+            && late >= TURN_IS_LATE
+            && (!is_operation || rests.is_none_or(|rests| rests >= TURN_IS_LATE));
+        if !is_stuck {
+            let is_soon = is_operation || !inner.is_reported;
+            return Look { starts, is_soon };
+        }
+        if !std::mem::replace(&mut inner.is_reported, true) {
+            let (queued, running) = (inner.queue.len(), inner.names());
+            drop(inner);
+            match is_operation {
+                true => report::no_turn_for_operation(
+                    self.bounds.turns + self.bounds.held,
+                    queued,
+                    &running,
+                ),
+                false => report::no_turn_to_block(self.bounds.turns, queued, late, &running),
+            }
+        } else {
+            drop(inner);
+        }
+        if is_operation {
+            let is_late = |call: &Arc<BlockingCall>| {
+                now.saturating_duration_since(call.since) >= TURN_IS_LATE
+            };
+            self.refuse_queued(CallEnd::NoTurn, is_late);
+        }
+        Look {
+            starts,
+            is_soon: is_operation,
+        }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::{panic::Location, thread};
+
+    use super::*;
+    use crate::scheduler::threads::blocking_call::Caller;
+
+    fn pool(turns: usize, held: usize) -> BlockingPool {
+        BlockingPool::new(Bounds { turns, held })
+    }
+
+    fn push(pool: &BlockingPool) -> Queued {
+        let caller = Caller::Future {
+            site: Location::caller(),
+            type_name: "a test",
+        };
+        pool.push(
+            Box::new(|| ()),
+            BlockingCall::new(0, |_, waker| waker.wake(), caller),
+        )
+    }
+
+    /// The queue has waited this long for a thread that the system does not run.
+    #[allow(clippy::disallowed_methods, reason = "the clock is tested")]
+    fn let_wait(pool: &BlockingPool, time: Duration) {
+        let mut inner = lock(&pool.inner);
+        inner.moved = inner.moved.map(|moved| moved.checked_sub(time).unwrap());
         drop(inner);
-        report::no_turn_to_block(most, queued, late, &running);
-        false
+        thread::sleep(time);
+    }
+
+    #[test]
+    fn a_look_starts_no_threads_beside_those_on_their_way() {
+        for held in [0, 64] {
+            let pool = pool(64, held);
+            assert_eq!(push(&pool), Queued::NeedsThread(1));
+            assert_eq!(push(&pool), Queued::NeedsThread(2));
+            assert_eq!(pool.look().starts, [0; 0]);
+            // One could not start.
+            pool.not_started();
+            assert_eq!(pool.look().starts, [3]);
+            assert_eq!(pool.threads(), 2);
+        }
+    }
+
+    #[test]
+    fn an_operation_for_which_a_thread_is_on_its_way_gets_its_turn_however_late() {
+        let pool = pool(1, 1);
+        assert_eq!(push(&pool), Queued::NeedsThread(1));
+        let_wait(&pool, TURN_IS_LATE);
+        pool.look();
+        assert_eq!(pool.calls(), (0, 1));
     }
 }

@@ -3,17 +3,23 @@
 //! A thread is started when a closure needs one, none is idle and the bound allows it; an idle one retires as a spare
 //! thread does. [`blocking_pool`](crate::scheduler::threads::blocking_pool) says what waits and what runs.
 //!
-//! Called by `api::blocking` and `api::offload` ([`submit`]), and by a foreign thread's wait ([`wait_here`]).
+//! Called by `api::blocking`, `api::offload` and `api::operation` ([`submit`]), by a foreign thread's wait
+//! ([`wait_here`]), and by the monitor ([`look`]).
 
-use std::{cell::Cell, sync::Arc, thread};
+use std::{cell::Cell, sync::Arc, task::Waker, thread};
 
 use crate::{
+    job::foreign_call::FiredBy,
     memory, report,
     scheduler::{
-        threads::blocking_pool::{BlockingCall, CallEnd, Caller, Queued},
+        threads::{
+            blocking_call::{BlockingCall, CallEnd, Caller, Purpose},
+            blocking_pool::Queued,
+        },
         workers::{
             context,
             shared::{self, Shared},
+            waker,
         },
     },
     stack,
@@ -26,10 +32,10 @@ pub(crate) fn submit(
     caller: Caller,
     work: Box<dyn FnOnce() + Send>,
 ) -> Arc<BlockingCall> {
-    let call = BlockingCall::new(caller);
-    let most = shared.config.blocking_threads;
-    match shared.blocking.push(work, call.clone(), most) {
-        Queued::NeedsThread(number) => start(shared, number),
+    let purpose = caller.purpose();
+    let call = BlockingCall::new(shared.id(), fire, caller);
+    match shared.blocking.of(purpose).push(work, call.clone()) {
+        Queued::NeedsThread(number) => start(shared, purpose, number),
         // The monitor watches the queue.
         Queued::MustWait => shared.monitor.wake(),
         Queued::HasThread | Queued::Refused => {}
@@ -37,29 +43,62 @@ pub(crate) fn submit(
     call
 }
 
-fn start(shared: &Arc<Shared>, number: usize) {
+/// Fires the waker of a call that is over: elsewhere if it is foreign, because one that blocks must not hold this
+/// thread, which may be the monitor's.
+fn fire(runtime: u16, waker: Waker) {
+    waker::call_at_end(runtime, FiredBy::Blocking, waker);
+}
+
+fn start(shared: &Arc<Shared>, purpose: Purpose, number: usize) {
     let served = shared.clone();
+    let name = match purpose {
+        Purpose::Closures => "blocking",
+        Purpose::Files => "files",
+        Purpose::Names => "names",
+    };
     let started = thread::Builder::new()
-        .name(format!("{}-blocking-{number}", shared.config.name))
-        .spawn(move || serve(&served));
+        .name(format!("{}-{name}-{number}", shared.config.name))
+        .spawn(move || serve(&served, purpose));
     if let Err(error) = started {
         report::no_blocking_thread(&error);
-        shared.blocking.not_started();
+        shared.blocking.of(purpose).not_started();
+        // It watches the queue.
+        shared.monitor.wake();
     }
 }
 
+/// Starts threads for operations that wait because others hold their turns for long, and reports what waits too long.
+/// Returns whether the monitor must look again soon. Called by the monitor each round.
+pub(crate) fn look(shared: &Arc<Shared>) -> bool {
+    let mut is_soon = false;
+    for purpose in [Purpose::Closures, Purpose::Files, Purpose::Names] {
+        let found = shared.blocking.of(purpose).look();
+        is_soon |= found.is_soon;
+        let starts = found.starts.into_iter();
+        starts.for_each(|number| start(shared, purpose, number));
+    }
+    is_soon
+}
+
 /// The life of a blocking thread.
-fn serve(shared: &Arc<Shared>) {
-    let (most, retire_after) = (shared.config.blocking_threads, shared.config.retire_after);
+fn serve(shared: &Arc<Shared>, purpose: Purpose) {
+    let pool = shared.blocking.of(purpose);
+    // Operations do not wait with Weald.
+    let serves = match purpose {
+        Purpose::Closures => shared.id(),
+        Purpose::Files | Purpose::Names => context::NO_RUNTIME,
+    };
     // The runtime's, for what the closures spawn; but no worker, no job, no pinned jobs.
     context::here().set_shared(Arc::as_ptr(shared));
-    while let Some(turn) = shared.blocking.next(most, retire_after) {
+    let mut next = pool.first(shared.config.retire_after);
+    while let Some(turn) = next {
         let call = turn.call.clone();
-        SERVES.set(shared.id());
+        SERVES.set(serves);
         turn.run();
         SERVES.set(context::NO_RUNTIME);
-        shared.blocking.forget(&call);
+        pool.forget(&call);
         call.end(CallEnd::Ran);
+        next = pool.next(shared.config.retire_after);
     }
     context::here().set_shared(std::ptr::null());
     memory::flush();
@@ -68,7 +107,7 @@ fn serve(shared: &Arc<Shared>) {
 }
 
 thread_local! {
-    /// The runtime for which the calling thread runs a closure that does not wait with Weald.
+    /// The runtime for which the calling thread runs a user's closure that does not wait with Weald.
     static SERVES: Cell<u16> = const { Cell::new(context::NO_RUNTIME) };
 }
 
@@ -82,8 +121,9 @@ pub(crate) fn wait_here() -> Option<ClosureWaits> {
         return None;
     }
     let shared = shared::find(serves)?;
-    if let Some(number) = shared.blocking.begin_wait(shared.config.blocking_threads) {
-        start(&shared, number);
+    let purpose = Purpose::Closures;
+    if let Some(number) = shared.blocking.of(purpose).begin_wait() {
+        start(&shared, purpose, number);
     }
     Some(ClosureWaits(shared))
 }
@@ -91,6 +131,6 @@ pub(crate) fn wait_here() -> Option<ClosureWaits> {
 impl Drop for ClosureWaits {
     fn drop(&mut self) {
         SERVES.set(self.0.id());
-        self.0.blocking.end_wait();
+        self.0.blocking.of(Purpose::Closures).end_wait();
     }
 }

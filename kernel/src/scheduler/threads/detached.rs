@@ -16,9 +16,16 @@ use std::{
 use crate::{
     job::JobRef,
     report::JobName,
-    scheduler::threads::{priority, thread_times::ThreadTimes},
+    scheduler::threads::{
+        priority::{self, Share},
+        thread_times::ThreadTimes,
+    },
     sys::{Mutex, lock},
 };
+
+/// With more computing threads than this for each core, all that are lowered get only what is left over. So many with a
+/// small share would take an eighth of a busy core.
+const CROWD: usize = 4;
 
 /// The detached threads of a runtime.
 pub(crate) struct DetachedThreads {
@@ -36,6 +43,8 @@ struct DetachedThread {
     run: DetachedRun,
     /// In quarantine: what the system reported at the first look.
     first: Option<ThreadTimes>,
+    /// In quarantine: whether the run was found to be a long one.
+    is_long: bool,
     /// Whether the job was reported, or need not be.
     reported: bool,
     /// Whether a report has named the jobs that it holds up.
@@ -70,7 +79,7 @@ pub(crate) enum Activity {
     Fork,
     Compute,
     /// It computes, at a lower priority.
-    ComputeLowered,
+    ComputeLowered(Share),
 }
 
 /// What one look at the detached threads has found.
@@ -80,6 +89,8 @@ pub(crate) struct Round {
     pub(crate) quarantined: usize,
     /// Those of them that run and have not exceeded the bound.
     pub(crate) busy: usize,
+    /// Jobs in quarantine whose runs have reached half the bound since the last look.
+    pub(crate) long: Vec<JobRef>,
     /// The jobs to be reported.
     pub(crate) overdue: Vec<Overdue>,
 }
@@ -117,6 +128,7 @@ impl DetachedThreads {
             number,
             run,
             first: None,
+            is_long: false,
             reported,
             held_up_reported: false,
         });
@@ -178,23 +190,34 @@ impl DetachedThreads {
         let computing = threads
             .iter()
             .filter(|thread| thread.run.activity != Activity::Block);
-        if computing.count() + busy_workers <= self.cores {
+        let computing = computing.count();
+        if computing + busy_workers <= self.cores {
             return;
         }
+        let share = match computing > CROWD * self.cores {
+            true => Share::Rest,
+            false => Share::Small,
+        };
         for thread in &mut *threads {
             // A run in quarantine that has not exceeded the bound may be short, and may hold a lock.
             let is_long = thread.run.cause != Cause::Quarantined || thread.reported;
-            if thread.run.activity == Activity::Compute && is_long {
-                priority::lower(thread.number, self.normal);
-                thread.run.activity = Activity::ComputeLowered;
+            let is_due = match thread.run.activity {
+                Activity::Compute => is_long,
+                Activity::ComputeLowered(before) => before < share,
+                Activity::Block | Activity::Fork => false,
+            };
+            if is_due {
+                priority::lower(thread.number, self.normal, share);
+                thread.run.activity = Activity::ComputeLowered(share);
             }
         }
     }
 
-    /// The threads, as holders of what is pinned to them.
-    pub(super) fn holders(&self) -> Vec<Holder> {
+    /// The threads that `is_wanted` selects by their numbers, as holders of what is pinned to them.
+    pub(super) fn holders(&self, is_wanted: impl Fn(u32) -> bool) -> Vec<Holder> {
         let threads = lock(&self.threads);
-        let holders = threads.iter().map(|thread| Holder {
+        let wanted = threads.iter().filter(|thread| is_wanted(thread.number));
+        let holders = wanted.map(|thread| Holder {
             number: thread.number,
             job: thread.run.job.clone(),
             since: thread.run.since,
@@ -212,11 +235,25 @@ impl DetachedThreads {
         }
     }
 
+    /// The jobs that hold a thread at this moment, and have not announced it.
+    pub(super) fn unannounced_jobs(&self) -> Vec<JobRef> {
+        let threads = lock(&self.threads);
+        let runs = threads.iter().map(|thread| &thread.run);
+        let unannounced = runs.filter(|run| run.cause != Cause::Announced);
+        unannounced.map(|run| run.job.clone()).collect()
+    }
+
     /// The names of the jobs that hold a thread at this moment.
     pub(crate) fn jobs(&self) -> Vec<JobName> {
-        let threads = lock(&self.threads);
-        let jobs = threads.iter().map(|thread| &thread.run.job);
-        jobs.map(|job| JobName::of(job.header())).collect()
+        // Named without the lock: a description is user code.
+        let jobs: Vec<JobRef> = {
+            let threads = lock(&self.threads);
+            threads
+                .iter()
+                .map(|thread| thread.run.job.clone())
+                .collect()
+        };
+        jobs.iter().map(|job| JobName::of(job.header())).collect()
     }
 }
 
@@ -227,23 +264,30 @@ impl DetachedThread {
     }
 
     fn look(&mut self, now: Option<ThreadTimes>, bound: Duration, round: &mut Round) {
-        let held = self.run.since.elapsed();
         let is_quarantined = self.run.cause == Cause::Quarantined;
         round.quarantined += usize::from(is_quarantined);
         if self.reported {
             return;
         }
+        let held = self.run.since.elapsed();
         if is_quarantined {
             self.run.activity = match now {
                 Some(times) if times.is_blocked => Activity::Block,
-                _ if self.run.activity == Activity::ComputeLowered => Activity::ComputeLowered,
-                _ => Activity::Compute,
+                _ => match self.run.activity {
+                    lowered @ Activity::ComputeLowered(_) => lowered,
+                    _ => Activity::Compute,
+                },
             };
             let is_busy = self.run.activity != Activity::Block && held < bound;
             round.busy += usize::from(is_busy);
         }
+        let is_half = held >= bound / 2 && self.first.is_some();
+        if is_quarantined && !self.is_long && is_half && self.has_held(now, bound / 4) {
+            self.is_long = true;
+            round.long.push(self.run.job.clone());
+        }
         let is_waiting = self.run.job.header().state.is_waiting();
-        if held >= bound && !is_waiting && self.is_really_stuck(now, bound) {
+        if held >= bound && !is_waiting && self.has_held(now, bound / 2) {
             self.reported = true;
             round.overdue.push(Overdue {
                 job: self.run.job.clone(),
@@ -254,12 +298,12 @@ impl DetachedThread {
         self.first = self.first.or(now);
     }
 
-    /// Whether the thread is blocked, or has run long enough that it did not just wait for a core. Certain of a thread
+    /// Whether the thread is blocked, or has run for `long`, so that it did not just wait for a core. Certain of a thread
     /// whose worker was retaken.
-    fn is_really_stuck(&self, now: Option<ThreadTimes>, bound: Duration) -> bool {
+    fn has_held(&self, now: Option<ThreadTimes>, long: Duration) -> bool {
         match (self.run.cause, self.first, now) {
             (Cause::Quarantined, Some(first), Some(now)) => {
-                now.is_blocked || now.ran.saturating_sub(first.ran) >= bound / 2
+                now.is_blocked || now.ran.saturating_sub(first.ran) >= long
             }
             _ => true,
         }

@@ -7,7 +7,11 @@
 //!
 //! A job that holds its thread because it waits there is reported by the wait itself.
 
-use std::{collections::HashMap, sync::Arc, time::Instant};
+use std::{
+    collections::HashMap,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use crate::{
     job::JobRef,
@@ -17,6 +21,8 @@ use crate::{
     },
 };
 
+/// The time between two looks of the monitor.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(5);
 /// How many names a report has.
 const NAMED: usize = 3;
 
@@ -29,9 +35,8 @@ pub(crate) struct HeldUp {
 
 /// All jobs that are held up now.
 pub(crate) fn all(shared: &Shared) -> Vec<HeldUp> {
-    let queues = shared.pool.pinned_queues();
-    let holders = shared.detached.holders().into_iter();
-    let held_up = holders.map(|holder| HeldUp {
+    let (queues, holders) = queues_and_holders(shared);
+    let held_up = holders.into_iter().map(|holder| HeldUp {
         jobs: jobs_of(&queues, &holder),
         by: holder.job,
     });
@@ -40,12 +45,20 @@ pub(crate) fn all(shared: &Shared) -> Vec<HeldUp> {
 
 /// How many jobs are held up now.
 pub(crate) fn count(shared: &Shared) -> usize {
-    let holders = shared.detached.holders();
-    if holders.is_empty() {
-        return 0;
-    }
-    let queues = shared.pool.pinned_queues();
+    let (queues, holders) = queues_and_holders(shared);
     holders.iter().map(|holder| len_of(&queues, holder)).sum()
+}
+
+/// The queues that are not empty, and the holders of their threads. Most detached threads have an empty queue.
+fn queues_and_holders(shared: &Shared) -> (Queues, Vec<Holder>) {
+    let queues = shared.pool.pinned_queues(|_, queue| queue.len() > 0);
+    let holders = match queues.is_empty() {
+        true => Vec::new(),
+        false => shared
+            .detached
+            .holders(|number| queues.contains_key(&number)),
+    };
+    (queues, holders)
 }
 
 /// The pinned queues of the threads, by the system's number of the thread.
@@ -63,11 +76,9 @@ fn len_of(queues: &Queues, holder: &Holder) -> usize {
 /// A sentence about the jobs that `job`, whose thread was just detached, holds up, for its report; empty if it holds up
 /// none yet.
 pub(crate) fn sentence_for(shared: &Shared, job: &JobRef) -> String {
-    let holders = shared.detached.holders();
+    let (queues, holders) = queues_and_holders(shared);
     let holder = holders.iter().find(|holder| holder.job.ptr() == job.ptr());
-    holder.map_or_else(String::new, |holder| {
-        take_sentence(shared, &shared.pool.pinned_queues(), holder)
-    })
+    holder.map_or_else(String::new, |holder| take_sentence(shared, &queues, holder))
 }
 
 fn take_sentence(shared: &Shared, queues: &Queues, holder: &Holder) -> String {
@@ -84,25 +95,29 @@ fn take_sentence(shared: &Shared, queues: &Queues, holder: &Holder) -> String {
     }
 }
 
-/// Reports jobs that are held up, and closures that wait for a blocking thread. Returns whether some must be reported
-/// soon. Called by the monitor each round.
-pub(crate) fn report(shared: &Shared) -> bool {
-    let mut is_soon = shared
-        .blocking
-        .report_if_full(shared.config.blocking_threads);
-    let unreported: Vec<Holder> = unreported(shared).collect();
-    if unreported.is_empty() {
-        return is_soon;
+/// When the monitor last looked for jobs that are held up. A look goes through all threads, which may be many.
+#[derive(Default)]
+pub(super) struct LastLook {
+    at: Option<Instant>,
+    is_soon: bool,
+}
+
+impl LastLook {
+    /// [`report`], unless that was called a moment ago. Called by the monitor each round.
+    pub(super) fn report_at_times(&mut self, shared: &Shared) -> bool {
+        if self.at.is_none_or(|at| at.elapsed() >= BETWEEN_LOOKS) {
+            self.is_soon = report(shared);
+            self.at = Some(Instant::now());
+        }
+        self.is_soon
     }
-    let queues = shared.pool.pinned_queues();
-    for holder in unreported {
-        if let Some(queue) = queues.get(&holder.number) {
-            // Before the look: a job that comes later wakes the monitor.
-            queue.watch();
-        }
-        if len_of(&queues, &holder) == 0 {
-            continue;
-        }
+}
+
+/// Reports jobs that are held up. Returns whether some must be reported soon.
+fn report(shared: &Shared) -> bool {
+    let mut is_soon = false;
+    let (queues, holders) = queues_and_holders(shared);
+    for holder in holders.into_iter().filter(is_unreported) {
         let held = Instant::now().saturating_duration_since(holder.since);
         if held < shared.config.stuck_after {
             is_soon = true;
@@ -116,17 +131,21 @@ pub(crate) fn report(shared: &Shared) -> bool {
     is_soon
 }
 
-/// Whether the monitor must not sleep, because it must report something soon.
+/// Whether the monitor must not sleep, because it must report something soon. Otherwise a job that is held up from now
+/// on wakes it.
 pub(crate) fn must_watch(shared: &Shared) -> bool {
-    let unreported: Vec<Holder> = unreported(shared).collect();
-    if shared.blocking.is_unreported() || unreported.is_empty() {
-        return shared.blocking.is_unreported();
+    let mut unreported = shared.detached.holders(|_| true);
+    unreported.retain(is_unreported);
+    if unreported.is_empty() {
+        return false;
     }
-    let queues = shared.pool.pinned_queues();
-    unreported.iter().any(|holder| len_of(&queues, holder) > 0)
+    let is_held = |number| unreported.iter().any(|holder| holder.number == number);
+    let queues = shared.pool.pinned_queues(|number, _| is_held(number));
+    // Before the look: a job that comes later wakes the monitor.
+    queues.values().for_each(|queue| queue.watch());
+    queues.values().any(|queue| queue.len() > 0)
 }
 
-fn unreported(shared: &Shared) -> impl Iterator<Item = Holder> {
-    let holders = shared.detached.holders().into_iter();
-    holders.filter(|holder| !holder.is_reported && !holder.job.header().state.is_waiting())
+fn is_unreported(holder: &Holder) -> bool {
+    !holder.is_reported && !holder.job.header().state.is_waiting()
 }

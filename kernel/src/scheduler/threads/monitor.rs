@@ -11,9 +11,11 @@
 //!
 //! Then, for all together:
 //! 4. empties the outboxes of the detached threads ([`super::outbox`]);
-//! 5. starts threads for the [quarantine](super::quarantine), and reports each job that exceeds `stuck_after` on a
-//!    detached thread, unless it computes in a fork ([`look_at_detached`]);
-//! 6. lowers the priority of detached threads if cores are short, and reports what is [held up](super::held_up).
+//! 5. looks at the detached threads ([`detached_round`]): starts threads for the quarantine, and reports jobs that
+//!    exceed `stuck_after` there;
+//! 6. lowers the priority of detached threads if cores are short, reports what is [held up](super::held_up), and
+//!    looks at the [blocking pools](super::blocking_pools);
+//! 7. samples how long messages wait ([`super::queue_watch`]).
 //!
 //! Retaking a worker, in order: [`revoke`] locks the core as a foreign thread, checks that the run word still names
 //! the stuck run, adds the thread to the detached ones, clears the run word, and moves to the next lease. Then
@@ -40,14 +42,15 @@ use crate::{
     biased_lock::Lease,
     job::{JobRef, foreign_call::ForeignCalls, runnable::Runnable},
     reactor,
-    report::{self, JobName, NoSpareThread, panic_message},
+    report::{self, NoSpareThread, panic_message},
     scheduler::{
         threads::{
-            detached::{Activity, Cause, DetachedRun, Round},
-            held_up,
+            blocking_threads,
+            detached::{Activity, Cause, DetachedRun},
+            detached_round::{self, is_fork, note_offence},
+            held_up::{self, LastLook},
             pool::Handoff,
-            quarantine, serve,
-            suspects::LongRun,
+            serve,
             thread_times::ThreadTimes,
         },
         workers::{ready, run_word::RunWord, search, shared::Shared, worker::Worker},
@@ -61,8 +64,6 @@ use crate::{
 const WATCHFUL: Duration = Duration::from_micros(750);
 /// The longest pause between two rounds while all workers are busy.
 const CALM: Duration = Duration::from_micros(2500);
-/// The most threads that one round starts: a thread takes some 30 µs to start, and the monitor has other duties.
-const STARTS_PER_ROUND: usize = 64;
 /// The most ready callbacks, and the most due timers, that are taken from a worker in one round. All of this happens
 /// under the worker's lock, and the other worker moves the callbacks to its own queue: a whole queue of a million, taken
 /// in each round, would be carried to and fro and never run.
@@ -128,7 +129,7 @@ fn watch(shared: &Arc<Shared>, when_quiet: &mut WhenQuiet) {
         .iter()
         .map(|worker| Watched::new(worker.running()))
         .collect();
-    let mut quiet = 0;
+    let (mut quiet, mut held_up) = (0, LastLook::default());
     while !shared.is_stopped() {
         thread::park_timeout(pause(shared));
         quiet = match is_quiet(shared) {
@@ -137,6 +138,7 @@ fn watch(shared: &Arc<Shared>, when_quiet: &mut WhenQuiet) {
         };
         if quiet > QUIET_ROUNDS {
             when_quiet(shared);
+            shared.queues.sample_before_sleep(&shared.clock);
             let may_sleep = || is_quiet(shared) && !shared.is_stopped();
             shared.monitor.sleep_until_a_worker_wakes(may_sleep);
         }
@@ -149,75 +151,13 @@ fn watch(shared: &Arc<Shared>, when_quiet: &mut WhenQuiet) {
             observe(shared, worker, watched);
         }
         ready::inject_all(shared, shared.pool.take_outboxes());
-        look_at_detached(shared);
+        detached_round::run(shared);
         let busy = shared.workers.len() - shared.sleepers.sleeping().min(shared.workers.len());
         shared.detached.lower_if_crowded(busy);
-        if held_up::report(shared) {
+        if held_up.report_at_times(shared) | blocking_threads::look(shared) {
             quiet = 0;
         }
-    }
-}
-
-/// Reports the jobs that exceed the bound on detached threads, and starts threads for the quarantine.
-fn look_at_detached(shared: &Arc<Shared>) {
-    let now = Instant::now();
-    let round = shared.detached.look(shared.config.stuck_after);
-    start_for_quarantine(shared, &round);
-    for overdue in &round.overdue {
-        let job = overdue.job.header();
-        if overdue.cause == Cause::Quarantined {
-            shared.counters.detached.fetch_add(1, Ordering::Relaxed);
-        }
-        note_offence(shared, &overdue.job, now);
-        let name = JobName::of(job);
-        match job.is_in_panic_hook() {
-            true => report::panic_hook_runs(&name, overdue.held),
-            false => {
-                let held_up = held_up::sentence_for(shared, &overdue.job);
-                report::stuck(&name, overdue.held, &held_up);
-            }
-        }
-    }
-    if room_for_quarantine(shared) == 0 {
-        shared.suspects.prolong(now);
-    }
-    shared.suspects.expire(now);
-}
-
-/// The job's kind is suspect from now on, unless it is part of a fork, or no thread may be spared for a quarantine.
-fn note_offence(shared: &Shared, job: &JobRef, now: Instant) {
-    if !is_fork(shared, job) && shared.config.spare_threads > 0 {
-        shared.suspects.note_offence(job.header(), now);
-    }
-}
-
-/// How many more threads may run quarantined jobs: some threads are left for retaken workers.
-fn room_for_quarantine(shared: &Shared) -> usize {
-    let spare = shared.config.spare_threads;
-    let left = spare - quarantine::most_threads(spare);
-    shared.pool.free(shared).saturating_sub(left)
-}
-
-/// Starts threads for the jobs that wait in quarantine.
-fn start_for_quarantine(shared: &Arc<Shared>, round: &Round) {
-    let (waiting, starting) = (shared.quarantine.len(), shared.quarantine.starting());
-    let busy = round.busy + starting;
-    if waiting <= starting || busy >= shared.workers.len() {
-        return;
-    }
-    let wanted = match busy {
-        0 => round.quarantined.max(shared.workers.len()),
-        busy => shared.workers.len() - busy,
-    };
-    let most = quarantine::most_threads(shared.config.spare_threads);
-    let room = room_for_quarantine(shared);
-    if room == 0 {
-        ready::inject_all(shared, shared.quarantine.take_cancelled());
-    }
-    let starts = wanted.min(waiting).min(room).min(STARTS_PER_ROUND);
-    let have_started = (0..starts).all(|_| serve::start_quarantine(shared));
-    if room == 0 || !have_started {
-        serve::report_no_spare_thread(shared, most, NoSpareThread::JobsWait);
+        shared.queues.step(&shared.clock);
     }
 }
 
@@ -228,6 +168,7 @@ fn is_quiet(shared: &Shared) -> bool {
         && shared.quarantine.len() == 0
         && !shared.detached.is_any_unreported()
         && !held_up::must_watch(shared)
+        && !shared.blocking.must_look()
         && !shared.pool.has_outgoing()
 }
 
@@ -290,6 +231,11 @@ fn take_overdue(shared: &Shared, worker: &Worker, running: RunWord) {
     if overflow.len() > 0 {
         ready::inject_all(shared, overflow);
     }
+    let moved = callbacks.len() as u64;
+    shared
+        .counters
+        .moved_callbacks
+        .fetch_add(moved, Ordering::Relaxed);
     ready::inject_callbacks(shared, callbacks);
     ready::ready_calls(shared, calls);
     if let Some(job) = slot {
@@ -331,17 +277,11 @@ fn blocks_like_others(shared: &Shared, worker: &Worker, watched: &Watched) -> bo
     is_blocked && running_job(worker, watched.running).is_some_and(|job| !is_fork(shared, &job))
 }
 
-/// Whether the job is part of a fork, or in one.
-fn is_fork(shared: &Shared, job: &JobRef) -> bool {
-    job.header().is_forked() || shared.forks.is_forking(job)
-}
-
 fn thread_times(worker: &Worker) -> Option<ThreadTimes> {
     ThreadTimes::of(worker.owner_thread.load(Ordering::Relaxed))
 }
 
-/// Notes that the run has reached half the bound, if the thread really spent it in the job. Several such runs make the
-/// job's kind suspect.
+/// Notes that the run has reached half the bound, if the thread really spent it in the job.
 fn note_long_run(shared: &Shared, worker: &Worker, watched: &mut Watched) {
     let now = thread_times(worker);
     let computed = |(then, now): (ThreadTimes, ThreadTimes)| {
@@ -354,15 +294,7 @@ fn note_long_run(shared: &Shared, worker: &Worker, watched: &mut Watched) {
     let Some(job) = running_job(worker, watched.running) else {
         return;
     };
-    if shared.config.spare_threads == 0 || is_fork(shared, &job) {
-        return;
-    }
-    let noted = shared.suspects.note_long_run(job.header(), Instant::now());
-    if noted == LongRun::NewSuspect {
-        let bound = shared.config.stuck_after;
-        let is_moved = job.header().may_be_quarantined();
-        report::just_below(&JobName::of(job.header()), bound, is_moved);
-    }
+    detached_round::note_long_run(shared, &job);
 }
 
 /// The job of the run, if the worker's owner is still in it.
@@ -384,9 +316,13 @@ fn retake(shared: &Arc<Shared>, worker: &Worker, watched: &mut Watched) {
         }
         return;
     }
-    let Some(lease) = revoke(shared, worker, watched) else {
+    let Some((lease, job)) = revoke(shared, worker, watched) else {
         return;
     };
+    // One that was retaken early may be well below the bound: it offends if it exceeds that, see `detached_round`.
+    if watched.since.elapsed() >= shared.config.stuck_after {
+        note_offence(shared, &job, Instant::now());
+    }
     shared.counters.detached.fetch_add(1, Ordering::Relaxed);
     let handoff = Handoff {
         worker: worker.index,
@@ -399,8 +335,8 @@ fn retake(shared: &Arc<Shared>, worker: &Worker, watched: &mut Watched) {
 }
 
 /// Revokes the owner's lease if the owner is still in that run, and notes that the thread is detached. All of it under
-/// the lock, so before the thread can notice. Returns the new lease. [`look_at_detached`] reports the job.
-fn revoke(shared: &Shared, worker: &Worker, watched: &Watched) -> Option<Lease> {
+/// the lock, so before the thread can notice. Returns the new lease and the job, which [`detached_round`] reports.
+fn revoke(shared: &Shared, worker: &Worker, watched: &Watched) -> Option<(Lease, JobRef)> {
     let running = watched.running;
     let blocked = thread_times(worker).is_none_or(|now| now.is_blocked);
     let mut foreign = worker.core.enter_foreign();
@@ -416,19 +352,15 @@ fn revoke(shared: &Shared, worker: &Worker, watched: &Watched) -> Option<Lease> 
         false if shared.forks.is_forking(&job) => Activity::Fork,
         false => Activity::Compute,
     };
-    // One that was retaken early may be well below the bound: it offends if it exceeds that, see `look_at_detached`.
-    if watched.since.elapsed() >= shared.config.stuck_after {
-        note_offence(shared, &job, Instant::now());
-    }
     let run = DetachedRun {
-        job,
+        job: job.clone(),
         activity,
         cause: Cause::Retaken,
         since: watched.since,
     };
     shared.detached.add(thread, run);
     worker.set_running_none();
-    Some(foreign.revoke())
+    Some((foreign.revoke(), job))
 }
 
 #[cfg(test)]

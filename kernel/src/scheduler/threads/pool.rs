@@ -176,11 +176,15 @@ impl ThreadPool {
         inner.members.iter().any(|member| !member.outbox.is_empty())
     }
 
-    /// The pinned queues of all threads, by the system's number of the thread.
-    pub(super) fn pinned_queues(&self) -> HashMap<u32, Arc<PinnedQueue>> {
+    /// The pinned queues of the threads that `is_wanted` selects, by the system's number of the thread.
+    pub(super) fn pinned_queues(
+        &self,
+        is_wanted: impl Fn(u32, &PinnedQueue) -> bool,
+    ) -> HashMap<u32, Arc<PinnedQueue>> {
         let inner = lock(&self.inner);
         let members = inner.members.iter();
         members
+            .filter(|member| is_wanted(member.number, &member.pinned))
             .map(|member| (member.number, member.pinned.clone()))
             .collect()
     }

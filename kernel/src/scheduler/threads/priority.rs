@@ -8,13 +8,26 @@
 //! A lower priority gives the thread less time, but once it has a core it may keep it for a whole slice of the system's
 //! (about 3 ms) while a worker has just become runnable. So its slices are made as short as the system allows
 //! (`sched_setattr`, from Linux 6.12; before, only the priority has an effect).
+//!
+//! A few such threads share a small part of each core. Many would share a large one, so in a crowd they get only what
+//! is left over (the system's idle policy; each still gets about a three hundredth of a busy core).
 
 #![allow(unsafe_code)]
 
 use rustix::process::{Pid, getpriority_process, setpriority_process};
 
+/// What a lowered thread gets of a core that a worker keeps busy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Share {
+    Small,
+    /// What is left over.
+    Rest,
+}
+
 /// How much lower, in steps of nice: 15 steps leave about one part in 28 beside one busy worker.
 const STEPS: i32 = 15;
+/// The lowest priority, as nice.
+const LOWEST: i32 = 19;
 /// The slice of a lowered thread, in nanoseconds: the least that the system accepts.
 const SHORT_SLICE: u64 = 100_000;
 /// The system's own slice.
@@ -40,9 +53,12 @@ pub(crate) fn of_this_thread() -> i32 {
 }
 
 /// Lowers the thread with this number, whose normal priority is `normal`.
-pub(crate) fn lower(thread: u32, normal: i32) {
-    let nice = (normal + STEPS).min(19);
-    if set(thread, nice, SHORT_SLICE) {
+pub(crate) fn lower(thread: u32, normal: i32, share: Share) {
+    let (policy, nice) = match share {
+        Share::Small => (libc::SCHED_OTHER, (normal + STEPS).min(LOWEST)),
+        Share::Rest => (libc::SCHED_IDLE, LOWEST),
+    };
+    if set(thread, policy, nice, SHORT_SLICE) {
         return;
     }
     let thread = i32::try_from(thread).ok().and_then(Pid::from_raw);
@@ -53,13 +69,13 @@ pub(crate) fn lower(thread: u32, normal: i32) {
 /// Restores the calling thread's normal priority. False if the system does not allow it.
 pub(crate) fn restore(normal: i32) -> bool {
     of_this_thread() <= normal
-        || set(0, normal, NORMAL_SLICE)
+        || set(0, libc::SCHED_OTHER, normal, NORMAL_SLICE)
         || setpriority_process(None, normal).is_ok()
 }
 
-/// Sets priority and slice of the thread with this number, or of the calling one if it is 0. False if the system
-/// refuses, or if the thread is not scheduled by priorities.
-fn set(thread: u32, nice: i32, slice: u64) -> bool {
+/// Sets policy, priority and slice of the thread with this number, or of the calling one if it is 0. False if the system
+/// refuses, or if somebody else gave the thread a policy.
+fn set(thread: u32, policy: libc::c_int, nice: i32, slice: u64) -> bool {
     let mut attributes = Attributes::default();
     let size = size_of::<Attributes>();
     // SAFETY: the system writes at most `size` bytes, all of them of `attributes`.
@@ -72,9 +88,11 @@ fn set(thread: u32, nice: i32, slice: u64) -> bool {
             0_u32,
         )
     };
-    if got != 0 || attributes.policy != libc::SCHED_OTHER.unsigned_abs() {
+    let ours = [libc::SCHED_OTHER, libc::SCHED_IDLE].map(i32::unsigned_abs);
+    if got != 0 || !ours.contains(&attributes.policy) {
         return false;
     }
+    attributes.policy = policy.unsigned_abs();
     attributes.nice = nice;
     attributes.slice = slice;
     // SAFETY: the system reads as many bytes of `attributes` as its first field says, which the call above has set.

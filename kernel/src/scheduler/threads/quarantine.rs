@@ -6,17 +6,25 @@
 //!   in a run beyond the bound; while all are blocked, as many again as there are. So 600 jobs that block get their
 //!   threads within ten rounds, and jobs that compute share few threads at first, but never wait for each other longer
 //!   than the bound.
-//! - A thread takes one job after the other until the queue is empty.
+//! - A thread takes one job after the other until the queue is empty. Then it *lingers*: for a moment the next job
+//!   wakes it, and need not wait for the monitor. No more threads linger than there are workers.
 //!
 //! Some spare threads are left for workers that are retaken. Beyond that bound the jobs wait for a thread, and the
 //! workers continue to serve all others.
 
 #![allow(unsafe_code)]
 
+use std::{
+    sync::atomic::fence,
+    thread::{self, Thread},
+    time::{Duration, Instant},
+};
+
 use crate::{
     job::{Header, JobPtr, runnable::Runnable},
     queue::injector::{Injector, JobBatch},
-    sys::{AtomicUsize, Ordering},
+    scheduler::threads::suspects::Suspects,
+    sys::{AtomicUsize, Mutex, Ordering, lock},
 };
 
 /// How many of `spare` spare threads may run quarantined jobs. An eighth, but at least one, is left for workers that are
@@ -25,7 +33,9 @@ pub(super) fn most_threads(spare: usize) -> usize {
     (spare - spare.div_ceil(8)).max(spare.min(1))
 }
 
-/// How many jobs a round looks at for cancelled ones.
+/// How long a thread lingers: longer than two rounds of the monitor.
+const LINGER: Duration = Duration::from_millis(2);
+/// At how many jobs a round looks for those that a worker may run.
 const LOOKED_AT: usize = 64;
 
 /// The jobs that wait for a thread of the quarantine.
@@ -33,6 +43,9 @@ pub(crate) struct Quarantine {
     queue: Injector<Header>,
     /// Threads that were given the queue and have not taken from it yet.
     starting: AtomicUsize,
+    /// The threads that wait for the next job, and how many.
+    lingering: Mutex<Vec<Thread>>,
+    lingerers: AtomicUsize,
 }
 
 impl Quarantine {
@@ -40,6 +53,8 @@ impl Quarantine {
         Quarantine {
             queue: Injector::new(),
             starting: AtomicUsize::new(0),
+            lingering: Mutex::new(Vec::new()),
+            lingerers: AtomicUsize::new(0),
         }
     }
 
@@ -70,29 +85,73 @@ impl Quarantine {
         // SAFETY: the runnable's right goes into the batch.
         unsafe { batch.push(job.into_ptr().as_raw().as_ptr()) };
         self.queue.push(batch);
+        // Pairs with the fence in `linger`: the thread sees the job, or is seen here.
+        fence(Ordering::SeqCst);
+        if self.lingerers.load(Ordering::Relaxed) > 0 {
+            self.wake_lingerer();
+        }
     }
 
-    /// Takes the cancelled jobs among the first ones, which end on a worker; the others go behind. So each job is looked
-    /// at in turn. Called by the monitor while there is no thread for them.
-    pub(crate) fn take_cancelled(&self) -> JobBatch<Header> {
-        let (mut cancelled, mut others) = (JobBatch::new(), JobBatch::new());
+    fn wake_lingerer(&self) {
+        let mut lingering = lock(&self.lingering);
+        let thread = lingering.pop();
+        self.lingerers.store(lingering.len(), Ordering::Relaxed);
+        drop(lingering);
+        if let Some(thread) = thread {
+            thread.unpark();
+        }
+    }
+
+    /// Waits for the next job, for a moment. Whether there is one. Returns at once if `most` threads wait already.
+    pub(super) fn linger(&self, most: usize) -> bool {
+        let own = thread::current().id();
+        let is_other = |thread: &Thread| thread.id() != own;
+        let mut lingering = lock(&self.lingering);
+        if lingering.len() >= most {
+            return false;
+        }
+        lingering.push(thread::current());
+        self.lingerers.store(lingering.len(), Ordering::Relaxed);
+        drop(lingering);
+        fence(Ordering::SeqCst);
+        let end = Instant::now() + LINGER;
+        loop {
+            let left = end.saturating_duration_since(Instant::now());
+            // A job that this thread was woken for may have gone to another one.
+            if self.len() > 0 || left.is_zero() || lock(&self.lingering).iter().all(is_other) {
+                break;
+            }
+            thread::park_timeout(left);
+        }
+        let mut lingering = lock(&self.lingering);
+        lingering.retain(is_other);
+        self.lingerers.store(lingering.len(), Ordering::Relaxed);
+        drop(lingering);
+        self.len() > 0
+    }
+
+    /// Takes those of the first jobs that a worker may run: the cancelled ones, which end there, and those whose kinds are
+    /// no longer suspect; the others go behind. So each job is looked at in turn. Called by the monitor while there is no
+    /// thread for them.
+    pub(crate) fn take_released(&self, suspects: &Suspects) -> JobBatch<Header> {
+        let (mut released, mut others) = (JobBatch::new(), JobBatch::new());
         let mut first = self.queue.pop(LOOKED_AT);
         while let Some(job) = first.pop() {
             // SAFETY: the queue held the job's right to run, which keeps it alive.
             let header = unsafe { &*job };
-            let batch = match header.state.is_cancelled() {
-                true => {
-                    // So that a worker does not send it back.
-                    header.prove();
-                    &mut cancelled
-                }
+            if header.state.is_cancelled() {
+                // So that a worker does not send it back.
+                header.prove();
+            }
+            let batch = match header.state.is_cancelled() || !suspects.includes(header) {
+                true => &mut released,
                 false => &mut others,
             };
             // SAFETY: the right to run goes into the batch.
             unsafe { batch.push(job) };
         }
         self.queue.push(others);
-        cancelled
+        released
     }
 
     /// Takes the job that waits longest. Any thread.

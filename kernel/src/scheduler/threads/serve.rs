@@ -46,7 +46,6 @@ const BASE_STACK: usize = 256 << 10;
 pub(crate) fn hand_off(shared: &Arc<Shared>, handoff: Handoff) -> Result<(), NoThread> {
     if let Some(member) = shared.pool.take_idle() {
         member.accept(Offer::Worker(handoff));
-        shared.at_bound.store(false, Ordering::Relaxed);
         return Ok(());
     }
     let Some(number) = shared.pool.count_new(shared.most_threads()) else {
@@ -56,10 +55,7 @@ pub(crate) fn hand_off(shared: &Arc<Shared>, handoff: Handoff) -> Result<(), NoT
         });
     };
     match start_thread(shared, number, Offer::Worker(handoff)) {
-        Ok(()) => {
-            shared.at_bound.store(false, Ordering::Relaxed);
-            Ok(())
-        }
+        Ok(()) => Ok(()),
         Err((Offer::Worker(handoff), error)) => Err(NoThread {
             handoff,
             error: Some(error),
@@ -164,9 +160,13 @@ impl PoolService<'_> {
     /// Runs jobs of the quarantine, until there is none or one is pinned to this thread.
     fn run_quarantined(&self) -> Flow {
         self.shared.quarantine.end_start();
-        while !self.shared.is_stopped()
-            && let Some(job) = self.shared.quarantine.pop()
-        {
+        while !self.shared.is_stopped() {
+            let Some(job) = self.shared.quarantine.pop() else {
+                if self.lingers() {
+                    continue;
+                }
+                break;
+            };
             let (ptr, since) = (job.ptr(), Instant::now());
             let run = DetachedRun {
                 // SAFETY: the runnable keeps the job alive.
@@ -200,6 +200,15 @@ impl PoolService<'_> {
             }
         }
         Flow::Continue
+    }
+
+    /// Waits for a moment for another job of the quarantine, unless others need the thread. Whether there is one.
+    fn lingers(&self) -> bool {
+        let (shared, pinned) = (self.shared, &self.member.pinned);
+        !pinned.has_pinned_jobs()
+            && shared.suspects.is_any()
+            && shared.pool.has_spare_thread(shared)
+            && shared.quarantine.linger(shared.workers.len())
     }
 
     /// Takes the thread out of the list of detached threads, if a job of the quarantine put it there.
@@ -352,8 +361,8 @@ fn await_promised(member: &PoolThread) {
     }
 }
 
-/// All spare threads, or all `bound` for the quarantine, are in use: reports which jobs hold a thread. Once, until a
-/// handoff succeeds again.
+/// All spare threads, or all `bound` for the quarantine, are in use: reports which jobs hold a thread. Once, until some
+/// are free again and no job waits for them.
 pub(crate) fn report_no_spare_thread(shared: &Shared, bound: usize, so: NoSpareThread) {
     if !shared.at_bound.swap(true, Ordering::Relaxed) {
         report::no_spare_thread(bound, so, &shared.detached.jobs());

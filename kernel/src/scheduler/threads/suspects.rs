@@ -1,6 +1,7 @@
 //! Suspects: the kinds of jobs of which one held its thread for too long a moment ago.
 //!
-//! A *kind* is a spawn site and a type of future. Units of one kind tend to behave alike: when one of 600 requests
+//! A *kind* is a spawn site and a type of future, and the kind that the job's [description](Describe) gives, if it has
+//! one. Units of one kind tend to behave alike: when one of 600 requests
 //! blocks, the other 599 are about to. So while a kind is suspect, its jobs run in
 //! [`quarantine`](crate::scheduler::threads::quarantine), on threads that own no worker, and the workers serve all
 //! others. The first offender costs the others one bound, and the 599 cost them nothing.
@@ -12,8 +13,9 @@
 //!
 //! A kind becomes suspect when the monitor sees one of its jobs exceed the bound, or several runs of one job reach half
 //! the bound within a second ("just below it, again and again"). It is cleared a second after its last offence or long
-//! run, but not while no thread is free for the quarantine: its next offender would take a thread that is left for
-//! others.
+//! run, but not while one of its jobs holds a thread and no other is free for the quarantine: its next offender would
+//! take a thread that is left for others. A kind of which no job holds a thread any longer is cleared even then, because
+//! its jobs would wait for as long as those of other kinds block.
 //!
 //! Only jobs that [may be quarantined](Header::may_be_quarantined) are kept from the workers. A callback, a local job
 //! or a job with a suspended stack stays where it is; but it makes its kind suspect too, so that the monitor takes
@@ -28,7 +30,7 @@ use std::{
 };
 
 use crate::{
-    job::Header,
+    job::{Header, JobRef, description},
     sys::{AtomicUsize, Mutex, Ordering, lock},
 };
 
@@ -38,22 +40,38 @@ const MEMORY: Duration = Duration::from_secs(1);
 const LONG_RUNS: u32 = 4;
 /// So many proven jobs that offend make a kind strict.
 const PROVEN_OFFENDERS: u32 = 8;
-/// The most jobs of one kind whose long runs are counted.
+/// The most jobs of one kind whose long runs are counted, or that are reported for them.
 const COUNTED_JOBS: usize = 64;
 
-/// A spawn site and a type of future, as addresses.
+/// A spawn site and a type of future, as addresses; and the kind of what the job does at this moment, if it says so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct JobKind {
     site: usize,
     vtable: usize,
+    described: u64,
 }
 
 impl JobKind {
-    fn of(job: &Header) -> JobKind {
+    /// The kind of `job`, apart from what it does at this moment.
+    fn of_code(job: &Header) -> JobKind {
         JobKind {
             site: std::ptr::from_ref(job.extensions.site()).addr(),
             vtable: std::ptr::from_ref(job.vtable).addr(),
+            described: 0,
         }
+    }
+
+    fn of(job: &Header) -> JobKind {
+        let extensions = job.extensions.lock_existing();
+        let description = extensions.and_then(|extensions| extensions.description.clone());
+        JobKind {
+            described: description.map_or(0, |it| description::kind(&*it)),
+            ..JobKind::of_code(job)
+        }
+    }
+
+    fn has_code_of(self, other: JobKind) -> bool {
+        (self.site, self.vtable) == (other.site, other.vtable)
     }
 }
 
@@ -64,6 +82,33 @@ struct Suspect {
     is_strict: bool,
 }
 
+impl Suspect {
+    /// What the loops know of a kind. The record of a job says nothing about a piece of work that the job has just begun,
+    /// so it does not count if the kind is one of these.
+    fn of(record: &Record) -> Suspect {
+        Suspect {
+            kind: record.kind,
+            is_strict: record.proven_offenders >= PROVEN_OFFENDERS || record.kind.described != 0,
+        }
+    }
+
+    /// Whether `job` must not run on a worker while these are the suspects.
+    fn is_among(suspects: impl Iterator<Item = Suspect> + Clone, job: &Header) -> bool {
+        let code = JobKind::of_code(job);
+        if !suspects
+            .clone()
+            .any(|suspect| suspect.kind.has_code_of(code))
+        {
+            return false;
+        }
+        let kind = JobKind::of(job);
+        let suspect = suspects.clone().find(|suspect| suspect.kind == kind);
+        // A cancelled job that left the quarantine was given a record: see `Quarantine::take_released`.
+        let is_strict = |suspect: Suspect| suspect.is_strict && !job.state.is_cancelled();
+        suspect.is_some_and(|suspect| is_strict(suspect) || !job.is_proven())
+    }
+}
+
 /// What the monitor knows of one kind.
 struct Record {
     kind: JobKind,
@@ -72,11 +117,23 @@ struct Record {
     /// The jobs with long runs, as addresses, with their numbers since `counted_since`.
     long_runs: Vec<(usize, u32)>,
     counted_since: Instant,
+    /// The jobs that were reported for several long runs, as addresses.
+    named: Vec<usize>,
     proven_offenders: u32,
     is_suspect: bool,
 }
 
 impl Record {
+    /// Whether `job` is to be reported for several long runs, which is so once.
+    fn name(&mut self, job: &Header) -> bool {
+        let address = std::ptr::from_ref(job).addr();
+        let names = self.named.len() < COUNTED_JOBS && !self.named.contains(&address);
+        if names {
+            self.named.push(address);
+        }
+        names
+    }
+
     /// Counts a long run of `job`, and returns how many there were within [`MEMORY`].
     fn count_long_run(&mut self, job: &Header, now: Instant) -> u32 {
         if now.saturating_duration_since(self.counted_since) >= MEMORY {
@@ -96,11 +153,11 @@ impl Record {
     }
 }
 
-/// Whether a long run made its kind suspect.
+/// What is to be done about a long run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LongRun {
-    /// Its kind was not suspect before, and now is.
-    NewSuspect,
+    /// It was one of several of the same job: report the job.
+    Again,
     Noted,
 }
 
@@ -136,11 +193,12 @@ impl Suspects {
             if record.count_long_run(job, now) < LONG_RUNS {
                 return;
             }
-            if !std::mem::replace(&mut record.is_suspect, true) {
-                answer = LongRun::NewSuspect;
+            record.is_suspect = true;
+            if record.name(job) {
+                answer = LongRun::Again;
             }
         });
-        if answer == LongRun::NewSuspect || self.is_any() {
+        if self.is_any() {
             let _ = job.lose_record();
         }
         answer
@@ -156,6 +214,7 @@ impl Suspects {
                 last: now,
                 long_runs: Vec::new(),
                 counted_since: now,
+                named: Vec::new(),
                 proven_offenders: 0,
                 is_suspect: false,
             });
@@ -177,12 +236,33 @@ impl Suspects {
         }
     }
 
-    /// For the kinds that are suspect, the time begins anew. Called by the monitor in each round in which no thread is
-    /// free for the quarantine.
-    pub(crate) fn prolong(&self, now: Instant) {
+    /// For the kinds that are suspect and of which one of `holders` still is, the time begins anew. Called by the monitor
+    /// in each round in which no thread is free for the quarantine. `holders` is called if a time is half over.
+    pub(crate) fn prolong(&self, holders: impl FnOnce() -> Vec<JobRef>, now: Instant) {
+        let is_due = |record: &Record| {
+            record.is_suspect && now.saturating_duration_since(record.last) >= MEMORY / 2
+        };
+        if !lock(&self.records).iter().any(is_due) {
+            return;
+        }
+        // Without the lock: a description is user code.
+        let holders = holders();
+        let held: Vec<JobKind> = holders
+            .iter()
+            .map(|job| JobKind::of(job.header()))
+            .collect();
         let mut records = lock(&self.records);
-        let suspects = records.iter_mut().filter(|record| record.is_suspect);
-        suspects.for_each(|record| record.last = now);
+        let due = records.iter_mut().filter(|record| is_due(record));
+        for record in due.filter(|record| held.contains(&record.kind)) {
+            record.last = now;
+        }
+    }
+
+    /// Whether `job`, which is running, must not go on on a worker. Any thread.
+    pub(crate) fn includes(&self, job: &Header) -> bool {
+        let records = lock(&self.records);
+        let suspects = records.iter().filter(|record| record.is_suspect);
+        job.may_be_quarantined() && Suspect::is_among(suspects.map(Suspect::of), job)
     }
 
     fn publish(&self, records: &[Record]) {
@@ -215,10 +295,7 @@ impl KnownSuspects {
     fn copy(&self, suspects: &Suspects, version: usize) {
         let records = lock(&suspects.records);
         let copies = records.iter().filter(|record| record.is_suspect);
-        let copies = copies.map(|record| Suspect {
-            kind: record.kind,
-            is_strict: record.proven_offenders >= PROVEN_OFFENDERS,
-        });
+        let copies = copies.map(Suspect::of);
         self.suspects.replace(copies.collect());
         self.is_any.set(!self.suspects.borrow().is_empty());
         self.version.set(version);
@@ -235,11 +312,6 @@ impl KnownSuspects {
         if !job.may_be_quarantined() {
             return false;
         }
-        let kind = JobKind::of(job);
-        let suspects = self.suspects.borrow();
-        let suspect = suspects.iter().find(|suspect| suspect.kind == kind);
-        // A cancelled job that left the quarantine was given a record: see `Quarantine::take_cancelled`.
-        let is_strict = |suspect: &Suspect| suspect.is_strict && !job.state.is_cancelled();
-        suspect.is_some_and(|suspect| is_strict(suspect) || !job.is_proven())
+        Suspect::is_among(self.suspects.borrow().iter().copied(), job)
     }
 }

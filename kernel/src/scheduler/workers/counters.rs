@@ -8,4 +8,5 @@ pub(crate) struct Counters {
     pub(crate) detached: AtomicU64,
     pub(crate) announced: AtomicU64,
     pub(crate) overdue: AtomicU64,
+    pub(crate) moved_callbacks: AtomicU64,
 }

@@ -19,11 +19,12 @@ use crate::{
     report::RuntimeSubscriber,
     scheduler::{
         threads::{
-            blocking_pool::BlockingPool,
+            blocking_pools::BlockingPools,
             detached::DetachedThreads,
             monitor_sleep::MonitorSleep,
             pool::{self, Handoff, ThreadPool},
             quarantine::Quarantine,
+            queue_watch::QueueWatch,
             suspects::Suspects,
         },
         workers::{
@@ -55,7 +56,7 @@ pub(crate) struct Shared {
     pub(crate) reactor: Arc<Reactor>,
     pub(crate) pool: ThreadPool,
     /// The threads for closures that block.
-    pub(crate) blocking: BlockingPool,
+    pub(crate) blocking: BlockingPools,
     pub(crate) monitor: MonitorSleep,
     pub(crate) limit: Limit,
     pub(crate) counters: Counters,
@@ -71,6 +72,8 @@ pub(crate) struct Shared {
     /// The kinds of jobs that held their threads for too long, and the jobs of these kinds that wait for a thread.
     pub(crate) suspects: Suspects,
     pub(crate) quarantine: Quarantine,
+    /// How long messages wait.
+    pub(crate) queues: QueueWatch,
     /// How many jobs are in `wait()`.
     pub(crate) waiting: AtomicUsize,
     /// Whether it was reported that all spare threads are in use, and no thread was found since.
@@ -142,7 +145,7 @@ impl Shared {
             sleepers: Sleepers::new(config.workers),
             reactor: Arc::new(Reactor::new()),
             pool: ThreadPool::new(),
-            blocking: BlockingPool::new(),
+            blocking: BlockingPools::new(&config),
             monitor: MonitorSleep::new(),
             limit: Limit::new(config.process_limit),
             counters: Counters::default(),
@@ -153,6 +156,7 @@ impl Shared {
             detached: DetachedThreads::new(available_workers()),
             suspects: Suspects::default(),
             quarantine: Quarantine::new(),
+            queues: QueueWatch::new(number | repeats, config.mailbox_mark),
             waiting: AtomicUsize::new(0),
             at_bound: AtomicBool::new(false),
             orphans: Mutex::new(Vec::new()),

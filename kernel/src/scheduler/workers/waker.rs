@@ -17,6 +17,7 @@ use crate::{
     job::{
         Header, JobPtr, JobRef,
         foreign_call::{FiredBy, ForeignCall, ForeignCalls},
+        kept_waker,
         runnable::Runnable,
         transition::Owes,
     },
@@ -52,6 +53,29 @@ pub(crate) fn is_of(waker: &Waker, job: JobPtr) -> bool {
 #[inline]
 pub(crate) fn is_own(waker: &Waker) -> bool {
     std::ptr::eq(waker.vtable(), &VTABLE) || Parker::is_waker(waker)
+}
+
+/// A clone of `waker` that waits until something fires it. A foreign one keeps the job that registers it, for reports.
+#[inline]
+pub(crate) fn kept(waker: &Waker) -> Waker {
+    keep(waker.clone())
+}
+
+/// As [`kept`], of a clone that the caller has made.
+#[inline]
+pub(crate) fn keep(waker: Waker) -> Waker {
+    match is_own(&waker) {
+        true => waker,
+        false => keep_foreign(waker),
+    }
+}
+
+#[cold]
+fn keep_foreign(waker: Waker) -> Waker {
+    match context::with(context::Context::job_ref) {
+        Some(job) => kept_waker::keep(waker, job),
+        None => waker,
+    }
 }
 
 /// Wakes `waker`, or drops it if its wait was cancelled: at once if it is the kernel's own, else it is left in `calls`.

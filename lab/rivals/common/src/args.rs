@@ -247,6 +247,10 @@ impl Keys {
         })
     }
 
+    pub(crate) fn take_optional(&mut self, key: &str) -> Option<String> {
+        self.0.remove(key)
+    }
+
     pub(crate) fn finish(self) {
         if let Some(key) = self.0.keys().next() {
             bad_usage(&format!(

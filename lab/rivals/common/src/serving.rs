@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::args::Keys;
 use crate::programs::dialogue::Dialogue;
+use crate::programs::load::Asked;
 use crate::report::bad_usage;
 
 /// What is measured of a server.
@@ -28,6 +29,8 @@ pub enum Serving {
         connections: usize,
         /// How long they are idle before they are measured.
         rest: Duration,
+        /// When they are asked.
+        asked: Asked,
     },
 }
 
@@ -44,6 +47,8 @@ pub fn parse(arguments: &[String]) -> (Serving, usize) {
             dialogue: Dialogue::Hello,
             connections: keys.count("connections"),
             rest: Duration::from_millis(keys.number("rest_ms", 0)),
+            asked: Asked::parse(keys.take_optional("asked").as_deref())
+                .unwrap_or_else(|sentence| bad_usage(&sentence)),
         },
         name => Serving::Busy {
             dialogue: if name == "echo" {

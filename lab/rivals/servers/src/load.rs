@@ -34,7 +34,8 @@ fn main() {
             dialogue,
             connections,
             rest,
-        } => load(connections).idle(dialogue, rest),
+            asked,
+        } => load(connections).idle(dialogue, rest, asked),
     };
     match figures {
         Ok(figures) => print_metrics(&figures),

@@ -50,8 +50,7 @@ impl<T> Branch for Send<'_, T> {
         let (channel, node) = self.node();
         let slot = &mut node.own_value().slot;
         let value = slot.take().expect(HAS_VALUE);
-        let sent = channel.lock().send(value);
-        match sent {
+        match channel.send(value) {
             Sent::Done(waker) => {
                 wake(waker);
                 Poll::Ready(Ok(()))
@@ -92,7 +91,7 @@ impl<T> Branch for Send<'_, T> {
                 Enrolled::Ready(Ok(()))
             }
             // Any receiver left in the list belongs to an ended wait, or to this wait.
-            Met::Nobody(own) if state.has_room() => {
+            Met::Nobody(own) if channel.has_room(&mut state) => {
                 ticket.win(own);
                 state.put(value.take().expect(HAS_VALUE));
                 Enrolled::Ready(Ok(()))

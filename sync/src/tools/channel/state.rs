@@ -5,7 +5,9 @@
 //! - A sender's offer holds its value until the offer is accepted; a receiver's offer gets its value then.
 //! - When the channel closes, the claims of all waiters are won with their slots unchanged.
 
-use std::{collections::VecDeque, task::Waker};
+#![allow(unsafe_code)]
+
+use std::{any, collections::VecDeque, panic::Location, ptr, task::Waker};
 
 use super::error::{TryReceiveError, TrySendError};
 use crate::{
@@ -13,7 +15,7 @@ use crate::{
         offer::{Accepted, Offers},
         spin_lock::{SpinGuard, SpinLock},
     },
-    runtime::reason::Name,
+    runtime::{backlog, reason::Name},
 };
 
 /// The shared part of both ends.
@@ -22,9 +24,15 @@ pub(super) struct Channel<T>(SpinLock<ChannelState<T>>);
 pub(super) struct ChannelState<T> {
     /// How many values the buffer may hold; `u32::MAX`: any number.
     bound: u32,
+    /// How many it may hold before the channel enters the list of long ones: less than `bound` until then.
+    room: u32,
+    /// How many values have left the buffer. It wraps.
+    taken: u32,
     name: Name,
     closed: bool,
     sides: Sides,
+    /// Where the channel was created.
+    site: &'static Location<'static>,
     buffer: VecDeque<T>,
     pub(super) senders: Offers<Option<T>>,
     pub(super) receivers: Offers<Option<T>>,
@@ -53,9 +61,12 @@ pub(super) enum Received<T> {
 }
 
 impl<T> Channel<T> {
-    pub(super) fn new(bound: u32) -> Channel<T> {
+    pub(super) fn new(bound: u32, site: &'static Location<'static>) -> Channel<T> {
         Channel(SpinLock::new(ChannelState {
             bound,
+            room: bound.min(backlog::LEAST),
+            taken: 0,
+            site,
             name: Name::NONE,
             closed: false,
             sides: Sides {
@@ -73,9 +84,41 @@ impl<T> Channel<T> {
         self.0.lock()
     }
 
+    /// [`ChannelState::send`].
+    #[inline(always)]
+    pub(super) fn send(&self, value: T) -> Sent<T> {
+        let mut state = self.lock();
+        match state.send(value) {
+            Sent::Full(value) if state.may_grow() => self.send_beyond(state, value),
+            sent => sent,
+        }
+    }
+
+    #[cold]
+    fn send_beyond(&self, mut state: SpinGuard<'_, ChannelState<T>>, value: T) -> Sent<T> {
+        self.grow(&mut state);
+        state.send(value)
+    }
+
+    /// Whether the buffer has room. The channel enters the list of long ones if it is about to become one.
+    pub(super) fn has_room(&self, state: &mut ChannelState<T>) -> bool {
+        if !state.has_room() && state.may_grow() {
+            self.grow(state);
+        }
+        state.has_room()
+    }
+
+    fn grow(&self, state: &mut ChannelState<T>) {
+        state.room = state.bound;
+        backlog::enter(backlog::AnyChannel {
+            address: ptr::from_ref(self).cast(),
+            look: look::<T>,
+            type_name: any::type_name::<T>(),
+        });
+    }
+
     pub(super) fn try_send(&self, value: T) -> Result<(), TrySendError<T>> {
-        let sent = self.lock().send(value);
-        match sent {
+        match self.send(value) {
             Sent::Done(waker) => {
                 wake(waker);
                 Ok(())
@@ -144,6 +187,8 @@ impl<T> Channel<T> {
         let count = side(&mut state.sides);
         *count -= 1;
         let is_last = *count == 0;
+        let is_gone = state.sides.senders == 0 && state.sides.receivers == 0;
+        let is_listed = state.bound > backlog::LEAST && !state.may_grow();
         // At once, so that nothing is sent into a buffer that was emptied for the last time.
         state.closed |= is_last;
         // Values that can no longer be received are dropped outside the lock: their destructors are user code.
@@ -152,6 +197,9 @@ impl<T> Channel<T> {
             _ => VecDeque::new(),
         };
         drop(state);
+        if is_gone && is_listed {
+            backlog::leave(ptr::from_ref(self).cast());
+        }
         if is_last {
             self.close();
         }
@@ -180,6 +228,7 @@ impl<T> ChannelState<T> {
     #[inline]
     pub(super) fn receive(&mut self) -> Received<T> {
         if let Some(value) = self.buffer.pop_front() {
+            self.taken = self.taken.wrapping_add(1);
             return Received::Value(value, self.refill());
         }
         if let Some(sender) = self.senders.accept() {
@@ -211,6 +260,7 @@ impl<T> ChannelState<T> {
             Some(receiver) => hand_over(receiver, value),
             None => {
                 self.buffer.push_front(value);
+                self.taken = self.taken.wrapping_sub(1);
                 None
             }
         }
@@ -227,9 +277,14 @@ impl<T> ChannelState<T> {
         waker
     }
 
-    /// Whether the buffer has room.
-    pub(super) fn has_room(&self) -> bool {
-        self.bound == u32::MAX || self.buffer.len() < self.bound as usize
+    /// Whether the buffer has room, before the channel must enter the list of long ones.
+    fn has_room(&self) -> bool {
+        self.room == u32::MAX || self.buffer.len() < self.room as usize
+    }
+
+    /// Whether the channel is not on the list of long ones, and may be one day.
+    fn may_grow(&self) -> bool {
+        self.room < self.bound
     }
 
     fn nothing(&self) -> Received<T> {
@@ -237,6 +292,21 @@ impl<T> ChannelState<T> {
             true => Received::Closed,
             false => Received::Empty,
         }
+    }
+}
+
+/// Looks at a channel for the list of long ones.
+///
+/// # Safety
+/// `channel` is a `Channel<T>` that lives.
+unsafe fn look<T>(channel: *const ()) -> backlog::Look {
+    // SAFETY: the caller's promise.
+    let state = unsafe { &*channel.cast::<Channel<T>>() }.lock();
+    backlog::Look {
+        name: state.name,
+        site: state.site,
+        values: u32::try_from(state.buffer.len()).unwrap_or(u32::MAX),
+        taken: state.taken,
     }
 }
 
@@ -257,5 +327,15 @@ fn take_from<T>(sender: Accepted<'_, Option<T>>) -> (T, Option<Waker>) {
 pub(super) fn wake(waker: Option<Waker>) {
     if let Some(waker) = waker {
         crate::queue::wake::wake(waker);
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_state_of_an_empty_channel_has_88_bytes() {
+        assert_eq!(size_of::<Channel<u64>>(), 88);
     }
 }

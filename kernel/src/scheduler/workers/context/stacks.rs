@@ -3,7 +3,7 @@
 use crate::scheduler::workers::context::{Context, NO_RUNTIME};
 use crate::{
     scheduler::stackful::stack_context::{Base, StackContext},
-    stack::{self, Stack, StackError},
+    stack::{self, Claim, Stack, StackError},
 };
 
 impl Context {
@@ -31,14 +31,17 @@ impl Context {
         self.base.replace(base)
     }
 
-    /// A stack of `class` for a fiber.
+    /// The stack of a fiber's claim, which the caller must forget then.
     #[inline(always)]
-    pub(crate) fn take_stack(&self, class: u32) -> Result<Stack, StackError> {
+    pub(crate) fn take_stack(&self, claim: &Claim) -> Result<Stack, StackError> {
         match self.cached_stack.take() {
-            Some(stack) if stack.class() == class => Ok(stack),
+            Some(stack) if stack.class() == claim.class() => {
+                claim.spare();
+                Ok(stack)
+            }
             other => {
                 self.cached_stack.set(other);
-                stack::take(class)
+                stack::take_claimed(claim)
             }
         }
     }

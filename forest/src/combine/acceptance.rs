@@ -1,0 +1,246 @@
+//! The combiner's part of the first stage: a commit gets its number, goes into the journal, and is shown when that
+//! has accepted it and all before it.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use weald_tree::Bytes;
+
+use super::combiner::{Combiner, Served};
+use super::made::Made;
+use super::outstanding::{Outcome, Outstanding, Progress, Verdict, resolve};
+use super::pending::Pending;
+use super::prepare::Prepared;
+use super::request::{Answer, Garbage};
+use crate::error::CommitError;
+use crate::journal::{AppendError, Appended, Position, Record};
+use crate::state::forest::ForestState;
+use crate::version::{CommitId, Committed, Version};
+
+impl Combiner {
+    /// Numbers a commit that is possible and appends it to the journal, which may still refuse it. It is shown at
+    /// once, unless the journal answers later.
+    pub(super) fn accept(
+        &mut self,
+        forest: &ForestState,
+        prepared: Prepared,
+        (id, bytes): (Option<CommitId>, Bytes),
+    ) -> Served {
+        if let Prepared::Nothing(head) = prepared {
+            let id = id.unwrap_or(head.commit.id);
+            let receipt = Committed { id, ..head.commit };
+            return match self.outstanding.at(head.number()) {
+                Some(at) => Served::Later(at, Outcome::Nothing(receipt)),
+                None => Served::Done(Answer::Committed(Ok(receipt), Garbage::NONE)),
+            };
+        }
+        let commit = self.stamp(forest, id);
+        let progress = match self.append(forest, &prepared, (commit, &bytes)) {
+            Ok(progress) => progress,
+            Err(error) => {
+                let is_create = matches!(prepared, Prepared::Create(..));
+                let refused = (CommitError::Journal(error), Garbage::of(prepared));
+                return Served::Done(Answer::refused(refused, is_create));
+            }
+        };
+        (self.commit_number, self.time) = (commit.version.number, commit.time);
+        let Some((made, garbage)) = Made::of(prepared, (commit, bytes)) else {
+            unreachable!("what changes nothing was answered above")
+        };
+        if self.outstanding.is_empty()
+            && let Progress::Accepted(position) = progress
+        {
+            let is_own = id.is_some();
+            return Served::Done(self.show(forest, (made, garbage), (commit, is_own, position)));
+        }
+        self.publisher.ahead.add(&made, commit.version.number);
+        self.outstanding.commits.push_back(Outstanding {
+            progress,
+            made,
+            commit,
+            has_own_id: id.is_some(),
+            garbage,
+            waiters: Vec::new(),
+        });
+        Served::Later(self.outstanding.commits.len() - 1, Outcome::Own)
+    }
+
+    /// Lets a waiter wait for a commit that is on its way.
+    pub(crate) fn wait_for(&mut self, (at, outcome): (usize, Outcome), pending: Arc<Pending>) {
+        let commit = &mut self.outstanding.commits[at];
+        commit.waiters.push((pending, outcome));
+    }
+
+    /// Gives an answer that depends on all that is on its way, once that is visible.
+    pub(super) fn when_shown(&self, answer: Answer) -> Served {
+        match self.outstanding.newest() {
+            Some(at) => Served::Later(at, Outcome::Found(answer)),
+            None => Served::Done(answer),
+        }
+    }
+
+    /// Lets a request wait until the journal takes records again.
+    pub(crate) fn hold(&mut self, pending: Arc<Pending>) {
+        self.held.push_back(pending);
+    }
+
+    /// The next number and the time; they are taken only when the journal does not refuse the commit.
+    fn stamp(&mut self, forest: &ForestState, id: Option<CommitId>) -> Committed {
+        // A number may be taken again after a refusal; an id is not, because the journal is asked by it.
+        self.ids += 1;
+        let now = *self.now.get_or_insert_with(|| {
+            let now = catch_unwind(AssertUnwindSafe(|| forest.clock.now()));
+            now.unwrap_or(SystemTime::UNIX_EPOCH)
+        });
+        let number = self.commit_number + 1;
+        let incarnation = forest.incarnation;
+        Committed {
+            id: id.unwrap_or(forest.nth_id(self.ids)),
+            version: Version {
+                incarnation,
+                number,
+            },
+            time: now.max(self.time),
+        }
+    }
+
+    fn append(
+        &self,
+        forest: &ForestState,
+        prepared: &Prepared,
+        (commit, bytes): (Committed, &[u8]),
+    ) -> Result<Progress, AppendError> {
+        let Some(medium) = &forest.medium else {
+            return Ok(Progress::Accepted(None));
+        };
+        let journal = &*medium.journal;
+        let record = Record {
+            version: commit.version,
+            id: commit.id,
+            time: commit.time,
+            bytes,
+            changes: &prepared.pieces(),
+        };
+        forest.reentrancy.in_journal(|| {
+            match catch_unwind(AssertUnwindSafe(|| journal.append(&record))) {
+                Ok(Ok(Appended::Accepted(position))) => Ok(Progress::Accepted(Some(position))),
+                Ok(Ok(Appended::Sent(answer))) => Ok(Progress::Sent(answer)),
+                Ok(Err(AppendError::Unknown)) | Err(_) => Ok(resolve(journal, commit.id)),
+                Ok(Err(error)) => Err(error),
+            }
+        })
+    }
+
+    /// Shows what the journal has accepted since, and drops what it has refused. Whoever had to wait for that goes on.
+    pub(super) fn advance(&mut self, forest: &ForestState) {
+        let Some(medium) = &forest.medium else { return };
+        loop {
+            loop {
+                let (journal, waker) = (&*medium.journal, &self.journal_waker);
+                let outstanding = &mut self.outstanding;
+                match forest
+                    .reentrancy
+                    .in_journal(|| outstanding.poll(journal, waker))
+                {
+                    None => break,
+                    Some(Verdict::Accepted(position)) => self.show_oldest(forest, position),
+                    Some(Verdict::Refused(error)) => self.roll_back(error),
+                    Some(Verdict::Unknown) => self.give_up(),
+                }
+            }
+            if self.outstanding.is_empty() {
+                self.publisher.ahead.clear();
+            }
+            if self.held.is_empty() || self.outstanding.must_hold(medium.pipelined) {
+                return;
+            }
+            self.resumed.append(&mut self.held);
+            self.serve_resumed(forest);
+        }
+    }
+
+    fn show_oldest(&mut self, forest: &ForestState, position: Option<Position>) {
+        let Some(oldest) = self.outstanding.commits.pop_front() else {
+            return;
+        };
+        let Outstanding {
+            made,
+            commit,
+            has_own_id,
+            garbage,
+            waiters,
+            ..
+        } = oldest;
+        self.publisher.ahead.remove(&made, commit.version.number);
+        self.has_collected = false;
+        let answer = self.show(forest, (made, garbage), (commit, has_own_id, position));
+        if self.has_collected && !waiters.is_empty() {
+            self.collected_for = Some(self.answers.len());
+        }
+        let mut answer = Some(answer);
+        for (pending, outcome) in waiters {
+            let receipt = |commit| Answer::Committed(Ok(commit), Garbage::NONE);
+            let answer = match outcome {
+                Outcome::Own => answer.take().unwrap_or_else(|| receipt(commit)),
+                Outcome::Nothing(commit) => receipt(commit),
+                Outcome::Found(answer) => answer,
+            };
+            self.answers.push((pending, answer));
+        }
+    }
+
+    /// The oldest commit was refused. Those behind it were built on it, so none of them is made.
+    fn roll_back(&mut self, error: AppendError) {
+        (self.commit_number, self.time) = self.accepted;
+        self.publisher.ahead.clear();
+        let all = std::mem::take(&mut self.outstanding.commits);
+        for (at, refused) in all.into_iter().enumerate() {
+            let error = if at == 0 { error } else { AppendError::Behind };
+            let errors = |_| CommitError::Journal(error);
+            self.refuse(refused, &errors, AppendError::Behind);
+        }
+    }
+
+    /// The journal cannot tell what became of the oldest commit, so nobody knows of those behind it. The forest takes
+    /// no more commits.
+    fn give_up(&mut self) {
+        self.is_poisoned = true;
+        self.publisher.ahead.clear();
+        let all = std::mem::take(&mut self.outstanding.commits);
+        for unknown in all {
+            let errors = |id| CommitError::Unknown(id);
+            self.refuse(unknown, &errors, AppendError::Poisoned);
+        }
+    }
+
+    /// Answers all who wait for a commit; those who only looked at it were certainly not served.
+    fn refuse(
+        &mut self,
+        refused: Outstanding,
+        error: &dyn Fn(CommitId) -> CommitError,
+        others: AppendError,
+    ) {
+        let Outstanding {
+            made,
+            commit,
+            garbage,
+            waiters,
+            ..
+        } = refused;
+        let is_create = matches!(made, Made::Create(..));
+        let mut left = Garbage::of((made, garbage));
+        for (pending, outcome) in waiters {
+            let answer = match outcome {
+                Outcome::Found(Answer::Done) => Answer::Done,
+                Outcome::Found(found) => {
+                    let is_create = matches!(found, Answer::Created(..));
+                    let refused = (CommitError::Journal(others), Garbage::of(found));
+                    Answer::refused(refused, is_create)
+                }
+                _ => Answer::refused((error(commit.id), std::mem::take(&mut left)), is_create),
+            };
+            self.answers.push((pending, answer));
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! What an author does for a commit outside the right to commit: all that grows with the size of the change.
+//!
+//! - Before the request: [`Action::carry_out`] makes the next version, its indexes and its encoding, if the base is
+//!   still the newest.
+//! - When the combiner gives a large commit back, because it was overtaken: [`Overtaken::replay`] brings it to the
+//!   newest versions, under the write leases of its trees. Then nobody else commits to them.
+//!
+//! What takes more than [`FEW_STEPS`] is large.
+
+use std::sync::Arc;
+
+use weald_tree::{Script, Tree};
+
+use super::request::{Action, CommitRequest, Finished, Overtaken, TreeEdit, Turn, Work};
+use crate::error::{CommitError, Conflict};
+use crate::journal::encode;
+use crate::state::root::Root;
+use crate::state::tree::TreeState;
+
+/// The most steps that one request takes in the right to commit: about a tenth of a millisecond.
+pub(crate) const FEW_STEPS: u64 = 64;
+
+impl Action {
+    /// Does what can be done before the request. It is wasted if another commit comes first; so what is small is left
+    /// to the combiner, unless that seems to be free.
+    pub(crate) fn carry_out(&mut self, is_free: bool, has_journal: bool) {
+        match self {
+            Self::Edits(first, rest) => {
+                for edit in std::iter::once(&mut **first).chain(rest) {
+                    if is_free || edit.work.steps() > FEW_STEPS {
+                        edit.carry_out(has_journal);
+                    }
+                }
+            }
+            Self::Restore(state, root, indexes) if indexes.is_none() => {
+                let head = state.slot.load();
+                let theirs = (&root.tree, &root.indexes);
+                *indexes = Some(head.indexes.restored(&head.tree, theirs));
+            }
+            Self::Create(name, tree, piece) if piece.is_none() && has_journal => {
+                *piece = Some(Arc::new(encode::create(name, tree)));
+            }
+            _ => {}
+        }
+    }
+
+    /// Brings the change to these versions of its trees.
+    fn bring_to(&mut self, heads: Vec<Arc<Root>>, has_journal: bool) -> Result<(), CommitError> {
+        let mut heads = heads.into_iter();
+        match self {
+            Self::Edits(first, rest) => {
+                let edits = std::iter::once(&mut **first).chain(rest);
+                edits
+                    .zip(heads)
+                    .try_for_each(|(edit, head)| edit.bring_to(head, has_journal))?;
+            }
+            Self::Restore(_, root, indexes) => {
+                let theirs = (&root.tree, &root.indexes);
+                *indexes = heads
+                    .next()
+                    .map(|head| head.indexes.restored(&head.tree, theirs));
+            }
+            Self::AddIndex(_, base, index) => {
+                if let Some(head) = heads.next() {
+                    index.update(&base.tree, &head.tree);
+                    *base = head;
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+impl Overtaken {
+    /// Replays the commit on the newest versions. It is to be requested again, and the leases last until then.
+    ///
+    /// # Errors
+    /// The conflict, if what an edit relied on has changed.
+    pub(crate) fn replay(self, has_journal: bool) -> Result<(CommitRequest, Turn), CommitError> {
+        let Self {
+            mut commit,
+            heads,
+            turn,
+        } = self;
+        turn.begin();
+        commit.action.bring_to(heads, has_journal)?;
+        Ok((commit, turn))
+    }
+}
+
+impl Work {
+    pub(crate) fn steps(&self) -> u64 {
+        match self {
+            Self::Edit(edit) => edit.steps(),
+            Self::Script(script) => script.steps(),
+        }
+    }
+
+    fn steps_to_rebase(&self, between: u64) -> u64 {
+        match self {
+            Self::Edit(edit) => edit.steps_to_rebase(between),
+            Self::Script(script) => script.steps_to_rebase(between),
+        }
+    }
+
+    pub(crate) fn into_script(self) -> Script {
+        match self {
+            Self::Edit(edit) => edit.into_script(),
+            Self::Script(script) => script,
+        }
+    }
+}
+
+impl TreeEdit {
+    /// Makes the next version, if the base is the newest.
+    fn carry_out(&mut self, has_journal: bool) {
+        let Work::Edit(edit) = &mut self.work else {
+            return;
+        };
+        if self.base.number() != self.state.slot.load().number() {
+            return;
+        }
+        edit.carry_out();
+        if edit.steps() > FEW_STEPS || !self.base.indexes.is_empty() || has_journal {
+            let base = Arc::clone(&self.base);
+            self.finish(base, has_journal);
+        }
+    }
+
+    /// Makes the version that follows the base, which is the head, with its indexes.
+    fn finish(&mut self, head: Arc<Root>, has_journal: bool) {
+        let work = std::mem::replace(&mut self.work, Work::Script(Script::default()));
+        let (tree, script) = match work {
+            Work::Edit(edit) => edit.finish(),
+            Work::Script(_) => unreachable!("an edit is finished once"),
+        };
+        self.finished_as((head, tree), script, has_journal);
+    }
+
+    fn finished_as(&mut self, (head, tree): (Arc<Root>, Tree), script: Script, has_journal: bool) {
+        let number = self.state.number;
+        let piece = has_journal.then(|| encode::edit(number, script.operations(), &self.blobs));
+        let indexes = head.indexes.updated(&head.tree, &tree);
+        self.work = Work::Script(script);
+        self.finished = Some(Box::new(Finished {
+            head,
+            tree,
+            indexes,
+            piece: piece.map(Arc::new),
+        }));
+    }
+
+    /// Makes the version that follows a head, if what the edit relied on is unchanged there.
+    fn bring_to(&mut self, head: Arc<Root>, has_journal: bool) -> Result<(), CommitError> {
+        if self
+            .finished
+            .as_ref()
+            .is_some_and(|done| Arc::ptr_eq(&done.head, &head))
+        {
+            return Ok(());
+        }
+        if self.base.number() == head.number() && matches!(self.work, Work::Edit(_)) {
+            self.finish(head, has_journal);
+            return Ok(());
+        }
+        let work = std::mem::replace(&mut self.work, Work::Script(Script::default()));
+        let mut script = work.into_script();
+        let tree = rebase((&self.state, &self.base), &mut script, &head)?;
+        self.finished_as((head, tree), script, has_journal);
+        Ok(())
+    }
+
+    /// Whether its author has made the version that follows this head.
+    pub(crate) fn is_finished_on(&self, head: &Arc<Root>) -> bool {
+        self.finished
+            .as_ref()
+            .is_some_and(|done| Arc::ptr_eq(&done.head, head))
+    }
+
+    /// Whether the combiner leaves it to the author to bring the edit to this head.
+    pub(crate) fn is_large_on(&self, head: &Arc<Root>) -> bool {
+        if self.is_finished_on(head) {
+            return false;
+        }
+        let steps = if self.base.number() != head.number() {
+            self.work
+                .steps_to_rebase(head.steps.saturating_sub(self.base.steps))
+        } else if head.indexes.is_empty() && matches!(self.work, Work::Edit(_)) {
+            0
+        } else {
+            self.work.steps()
+        };
+        steps > FEW_STEPS
+    }
+}
+
+/// The head with the operations of a script, if what the script relied on is unchanged there.
+pub(crate) fn rebase(
+    (state, base): (&TreeState, &Root),
+    script: &mut Script,
+    head: &Root,
+) -> Result<Tree, Box<Conflict>> {
+    let tree = || state.name().to_string();
+    if let Some(read) = script.stale(&base.tree, &head.tree) {
+        return Err(Box::new(Conflict::Stale {
+            tree: tree(),
+            read,
+            head: head.version(),
+        }));
+    }
+    script.replay(&head.tree).map_err(|error| {
+        Box::new(Conflict::Refused {
+            tree: tree(),
+            error,
+            head: head.version(),
+        })
+    })
+}

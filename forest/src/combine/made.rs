@@ -1,0 +1,28 @@
+//! What a commit makes: the new versions, as they will be visible.
+
+use std::sync::Arc;
+
+use weald_tree::NodeId;
+
+use crate::content::erasable::Blob;
+use crate::state::history::Tagged;
+use crate::state::root::Root;
+use crate::state::tree::TreeState;
+
+/// A commit that has a number and waits to be shown.
+pub(crate) enum Made {
+    One(Arc<TreeState>, NewRoot),
+    Many(Vec<(Arc<TreeState>, NewRoot)>),
+    Create(Arc<str>, Arc<TreeState>),
+    Delete(Arc<str>, Arc<TreeState>),
+    Rename(Arc<str>, Arc<str>, Arc<TreeState>),
+    Erase(Arc<TreeState>, NodeId, Box<str>),
+    Tag(Arc<TreeState>, Arc<str>, Box<Tagged>),
+    Untag(Arc<TreeState>, Arc<str>),
+}
+
+/// A version, and the erasable bytes that come with it.
+pub(crate) struct NewRoot {
+    pub(crate) root: Arc<Root>,
+    pub(crate) blobs: Vec<Blob>,
+}

@@ -1,0 +1,112 @@
+//! Whose turn it is to commit to a tree: the combiner's part of write leases, and large commits that are given back.
+
+use std::panic::{AssertUnwindSafe, Location, catch_unwind};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use super::combiner::Combiner;
+use super::pending::Pending;
+use super::request::{Answer, Bid, CommitRequest, Overtaken, Turn};
+use super::write_leases::LIMIT;
+use crate::state::forest::ForestState;
+use crate::state::root::Root;
+use crate::state::tree::TreeState;
+
+impl Combiner {
+    /// Queues a request behind the lease that is in its way, and serves those that this sets free.
+    pub(crate) fn queue_behind_lease(
+        &mut self,
+        forest: &ForestState,
+        tree_number: u64,
+        pending: Arc<Pending>,
+    ) {
+        self.queue_and_check(forest, tree_number, pending);
+        self.serve_resumed(forest);
+    }
+
+    /// Queues a request behind a lease, and revokes the leases that are over now that it waits.
+    pub(super) fn queue_and_check(
+        &mut self,
+        forest: &ForestState,
+        tree_number: u64,
+        pending: Arc<Pending>,
+    ) {
+        let alarm = (&*forest.clock, &self.alarm);
+        self.write_leases
+            .queue_behind_lease(alarm, tree_number, pending);
+        self.check_leases(forest);
+    }
+
+    pub(super) fn check_leases(&mut self, forest: &ForestState) {
+        let report = |bid: &Bid, held: Duration| {
+            forest.stats.lease_revoked();
+            let (tree, held_ms) = (bid.state.name(), held.as_millis());
+            if bid.is_begun.is_some() {
+                return; // The author of a large edit has not come for it yet, and will ask again.
+            }
+            // A subscriber is foreign code, and may panic, as a clock may.
+            let _ = catch_unwind(AssertUnwindSafe(|| {
+                tracing::warn!(%tree, held_ms, caller = %bid.caller, "an update kept others waiting; its write lease was revoked");
+            }));
+        };
+        let now = self.uptime(forest);
+        self.resumed.extend(self.write_leases.revoke(now, report));
+    }
+
+    /// The reading of the clock. A clock that panics appears to stand still, and no request is lost by it.
+    pub(super) fn uptime(&mut self, forest: &ForestState) -> Duration {
+        let now = catch_unwind(AssertUnwindSafe(|| forest.clock.uptime()));
+        self.uptime = self.uptime.max(now.unwrap_or_default());
+        self.uptime
+    }
+
+    /// The leases under which a commit is made: the numbers of the trees, and the ticket.
+    pub(super) fn turn_of(&self, commit: &CommitRequest) -> Option<(Vec<u64>, u64)> {
+        let ticket = commit.lease?;
+        let trees = commit.action.trees().map(|state| state.number);
+        Some((trees.collect(), ticket))
+    }
+
+    /// Ends them once the commit has its place: what comes now is prepared against its versions.
+    pub(super) fn end_turn(&mut self, turn: Option<(Vec<u64>, u64)>) {
+        let Some((trees, ticket)) = turn else { return };
+        for number in trees {
+            self.resumed.extend(self.write_leases.end(number, ticket));
+        }
+    }
+
+    /// Gives a large commit back to its author, with the write leases of its trees. None of them is held by others,
+    /// because this was checked before.
+    pub(super) fn give_back(
+        &mut self,
+        forest: &ForestState,
+        mut commit: CommitRequest,
+        heads: Vec<Arc<Root>>,
+    ) -> Answer {
+        let is_begun = Arc::new(AtomicBool::new(false));
+        let (ticket, now) = (forest.ticket(), self.uptime(forest));
+        let bid = |state: &Arc<TreeState>| Bid {
+            state: Arc::clone(state),
+            ticket,
+            caller: Location::caller(),
+            limit: LIMIT * (1 << commit.turns.min(7)),
+            is_begun: Some(Arc::clone(&is_begun)),
+        };
+        let bids: Vec<Bid> = commit.action.trees().map(bid).collect();
+        bids.iter()
+            .for_each(|bid| self.write_leases.take_over(bid, now));
+        (commit.lease, commit.turns) = (Some(ticket), commit.turns + 1);
+        let detached = Weak::clone(&self.detached);
+        let turn = Turn {
+            bids,
+            is_begun,
+            detached,
+        };
+        Answer::Overtaken(Box::new(Overtaken {
+            commit,
+            heads,
+            turn,
+        }))
+    }
+}

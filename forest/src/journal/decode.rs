@@ -1,0 +1,283 @@
+//! Reads what `encode.rs` writes. The bytes come from a medium, so nothing in them is believed: whatever they
+//! are, the answer is a list of changes or an error, and takes no more memory than the bytes justify.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use weald_tree::{
+    Attributes, Bytes, Ids, NodeId, NodeRecord, Operation, OrderKey, Subtree, Target, Tree, Where,
+};
+
+use super::encode::{change, operation};
+use super::record::{Change, RecordError, Stored};
+use crate::content::erasable::{Blob, BlobId};
+use crate::version::{CommitId, Version};
+
+/// The most ids that a source gives out.
+const IDS: u64 = 1 << 62;
+
+impl Stored {
+    /// Reads a record.
+    ///
+    /// # Errors
+    /// [`RecordError`], if the bytes before the changes are none.
+    pub fn read(bytes: &[u8]) -> Result<Self, RecordError> {
+        let mut reader = Reader(bytes);
+        let incarnation = u64::from_le_bytes(reader.array()?);
+        let number = u64::from_le_bytes(reader.array()?);
+        let id = CommitId(u128::from_le_bytes(reader.array()?));
+        let seconds = i64::from_le_bytes(reader.array()?);
+        let nanoseconds = u32::from_le_bytes(reader.array()?);
+        let time = time_at(seconds, nanoseconds).ok_or(RecordError::Invalid("a time"))?;
+        let bytes = reader.bytes()?.to_vec();
+        let version = Version {
+            incarnation,
+            number,
+        };
+        let changes = reader.0.to_vec();
+        Ok(Self {
+            version,
+            id,
+            time,
+            bytes,
+            changes,
+        })
+    }
+
+    /// What it changes. `ids` returns the id source of a tree, into which spliced nodes are read.
+    ///
+    /// # Errors
+    /// [`RecordError`], if its bytes are no list of changes.
+    pub fn changes(
+        &self,
+        ids: &mut dyn FnMut(u64) -> Option<Ids>,
+    ) -> Result<Vec<Change>, RecordError> {
+        let mut reader = Reader(&self.changes);
+        let mut all = Vec::new();
+        while !reader.0.is_empty() {
+            all.push(reader.change(ids)?);
+        }
+        Ok(all)
+    }
+}
+
+fn time_at(seconds: i64, nanoseconds: u32) -> Option<SystemTime> {
+    let whole = Duration::from_secs(seconds.unsigned_abs());
+    let time = match seconds {
+        0.. => SystemTime::UNIX_EPOCH.checked_add(whole)?,
+        _ => SystemTime::UNIX_EPOCH.checked_sub(whole)?,
+    };
+    if nanoseconds >= 1_000_000_000 {
+        return None;
+    }
+    time.checked_add(Duration::from_nanos(nanoseconds.into()))
+}
+
+/// The bytes that are left.
+struct Reader<'a>(&'a [u8]);
+
+impl<'a> Reader<'a> {
+    fn take(&mut self, len: usize) -> Result<&'a [u8], RecordError> {
+        let (taken, left) = self.0.split_at_checked(len).ok_or(RecordError::Short)?;
+        self.0 = left;
+        Ok(taken)
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], RecordError> {
+        let taken = self.take(N)?;
+        taken.try_into().map_err(|_| RecordError::Short)
+    }
+
+    fn number(&mut self) -> Result<u64, RecordError> {
+        let mut number = 0;
+        for shift in (0..64).step_by(7) {
+            let [byte] = self.array()?;
+            let bits = u64::from(byte & 127);
+            if bits << shift >> shift != bits || byte == 0 && shift > 0 {
+                break; // It is too large, or could be shorter.
+            }
+            number |= bits << shift;
+            if byte < 128 {
+                return Ok(number);
+            }
+        }
+        Err(RecordError::Invalid("a number"))
+    }
+
+    fn bytes(&mut self) -> Result<&'a [u8], RecordError> {
+        let len = usize::try_from(self.number()?).map_err(|_| RecordError::Short)?;
+        self.take(len)
+    }
+
+    fn text(&mut self) -> Result<&'a str, RecordError> {
+        str::from_utf8(self.bytes()?).map_err(|_| RecordError::Invalid("a text"))
+    }
+
+    fn node(&mut self) -> Result<NodeId, RecordError> {
+        NodeId::new(self.number()?).ok_or(RecordError::Invalid("a node"))
+    }
+
+    /// The items of a list. Each takes a byte at least, so a length beyond the bytes is not believed.
+    fn list<T>(
+        &mut self,
+        mut item: impl FnMut(&mut Self) -> Result<T, RecordError>,
+    ) -> Result<Vec<T>, RecordError> {
+        let len = usize::try_from(self.number()?).map_err(|_| RecordError::Short)?;
+        if len > self.0.len() {
+            return Err(RecordError::Short);
+        }
+        (0..len).map(|_| item(self)).collect()
+    }
+
+    fn version(&mut self) -> Result<Version, RecordError> {
+        Ok(Version {
+            incarnation: self.number()?,
+            number: self.number()?,
+        })
+    }
+
+    fn change(&mut self, ids: &mut dyn FnMut(u64) -> Option<Ids>) -> Result<Change, RecordError> {
+        let [kind] = self.array()?;
+        if kind == change::CREATE {
+            let name = self.text()?.to_owned();
+            let last = self.number()?;
+            if last >= IDS {
+                return Err(RecordError::Invalid("an id"));
+            }
+            let content = Tree::from_records(Ids::above(last), self.nodes()?)?;
+            return Ok(Change::Create { name, content });
+        }
+        let tree = self.number()?;
+        let text = |text: &str| text.to_owned();
+        Ok(match kind {
+            change::EDIT => Change::Edit {
+                tree,
+                operations: self.list(|reader| reader.operation(tree, ids))?,
+                blobs: self.list(Self::blob)?,
+            },
+            change::RESTORE => Change::Restore {
+                tree,
+                version: self.version()?,
+            },
+            change::RENAME => Change::Rename {
+                tree,
+                name: self.text().map(text)?,
+            },
+            change::DELETE => Change::Delete { tree },
+            change::ADD_INDEX => Change::AddIndex {
+                tree,
+                attribute: self.text().map(text)?,
+            },
+            change::DROP_INDEX => Change::DropIndex {
+                tree,
+                attribute: self.text().map(text)?,
+            },
+            change::ERASE => Change::Erase {
+                tree,
+                node: self.node()?,
+                name: self.text().map(text)?,
+            },
+            change::TAG => Change::Tag {
+                tree,
+                tag: self.text().map(text)?,
+                version: self.version()?,
+            },
+            change::UNTAG => Change::Untag {
+                tree,
+                tag: self.text().map(text)?,
+            },
+            _ => return Err(RecordError::Invalid("a kind of change")),
+        })
+    }
+
+    fn operation(
+        &mut self,
+        tree: u64,
+        ids: &mut dyn FnMut(u64) -> Option<Ids>,
+    ) -> Result<Operation, RecordError> {
+        let [kind] = self.array()?;
+        if kind == operation::SPLICE {
+            let target = self.target()?;
+            let ids = ids(tree).ok_or(RecordError::UnknownTree(tree))?;
+            let subtree = Subtree::from_records(&ids, self.nodes()?)?;
+            return Ok(Operation::Splice { subtree, target });
+        }
+        let node = self.node()?;
+        Ok(match kind {
+            operation::ADD => Operation::Add {
+                node,
+                target: self.target()?,
+                attributes: self.attributes()?,
+            },
+            operation::MOVE => Operation::Move {
+                node,
+                target: self.target()?,
+            },
+            operation::DELETE => Operation::Delete { node },
+            operation::PUT => Operation::PutAttribute {
+                node,
+                name: Bytes::from(self.text()?),
+                value: Bytes::from(self.bytes()?),
+            },
+            operation::UNPUT => Operation::DeleteAttribute {
+                node,
+                name: Bytes::from(self.text()?),
+            },
+            operation::REPLACE_ROOT => Operation::ReplaceRoot {
+                node,
+                attributes: self.attributes()?,
+            },
+            operation::PUSH_ROOT => Operation::PushRoot {
+                node,
+                attributes: self.attributes()?,
+            },
+            _ => return Err(RecordError::Invalid("a kind of operation")),
+        })
+    }
+
+    fn target(&mut self) -> Result<Target, RecordError> {
+        let parent = self.node()?;
+        Ok(Target {
+            at: Where::Last(parent),
+            parent,
+            key: self.key()?,
+        })
+    }
+
+    fn key(&mut self) -> Result<OrderKey, RecordError> {
+        let words = self.list(Self::number)?;
+        OrderKey::from_words(&words).ok_or(RecordError::Invalid("an order key"))
+    }
+
+    fn attributes(&mut self) -> Result<Attributes, RecordError> {
+        let pairs = self.list(|reader| Ok((reader.text()?, reader.bytes()?)))?;
+        if !pairs.is_sorted_by(|one, other| one.0 < other.0) {
+            return Err(RecordError::Invalid("a list of attributes"));
+        }
+        Ok(pairs.into_iter().collect())
+    }
+
+    fn nodes(&mut self) -> Result<Vec<NodeRecord>, RecordError> {
+        let mut last = 0_u64;
+        self.list(|reader| {
+            let id = last.checked_add(reader.number()?).and_then(NodeId::new);
+            let id = id.ok_or(RecordError::Invalid("a node"))?;
+            last = id.get();
+            Ok(NodeRecord {
+                id,
+                parent: NodeId::new(reader.number()?),
+                key: reader.key()?,
+                attributes: reader.attributes()?,
+            })
+        })
+    }
+
+    fn blob(&mut self) -> Result<Blob, RecordError> {
+        Ok(Blob {
+            id: BlobId(u128::from_le_bytes(self.array()?)),
+            node: self.node()?,
+            name: self.text()?.into(),
+            bytes: Arc::from(self.bytes()?),
+        })
+    }
+}

@@ -1,0 +1,81 @@
+//! The journal of a forest, as the forest sees it: which commit has which position, and what has reached which level.
+//!
+//! There are two marks. What is visible the forest knows itself (`stats.rs`); what is durable the journal knows, in its
+//! own positions.
+
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::reentrancy::Reentrancy;
+use crate::journal::{Durability, Journal, Later, Level, Position};
+
+/// How many positions may be remembered before those that are durable are forgotten.
+const MANY: usize = 256;
+
+pub(crate) struct Medium {
+    pub(crate) journal: Arc<dyn Journal>,
+    /// The strongest level that the journal reaches.
+    pub(crate) most: Level,
+    /// How many records may be on their way.
+    pub(crate) pipelined: usize,
+    /// The positions of the commits that may not have reached the strongest level, by rising numbers.
+    positions: Mutex<VecDeque<(u64, Position)>>,
+}
+
+impl Medium {
+    pub(crate) fn new(journal: Arc<dyn Journal>) -> Self {
+        let capabilities = journal.capabilities();
+        Self {
+            journal,
+            most: capabilities.level,
+            pipelined: capabilities.pipelined.max(1),
+            positions: Mutex::default(),
+        }
+    }
+
+    fn positions(&self) -> MutexGuard<'_, VecDeque<(u64, Position)>> {
+        self.positions
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The commit of this number has this position. Called before the commit is visible, in the order of the numbers.
+    pub(crate) fn accepted(&self, reentrancy: &Reentrancy, accepted: (u64, Position)) {
+        if self.most == Level::Accepted {
+            return;
+        }
+        let are_many = {
+            let mut positions = self.positions();
+            positions.push_back(accepted);
+            positions.len().is_multiple_of(MANY)
+        };
+        if !are_many {
+            return;
+        }
+        // A journal is foreign code: it may panic, or ask the forest.
+        let reached = || catch_unwind(AssertUnwindSafe(|| self.journal.reached(self.most)));
+        if let Ok(reached) = reentrancy.in_journal(reached) {
+            let mut positions = self.positions();
+            let done = positions.partition_point(|(_, position)| *position <= reached);
+            positions.drain(..done);
+        }
+    }
+
+    /// Waits until all commits up to a number have reached a level; `None`, if they have.
+    pub(crate) fn when_reached(
+        &self,
+        number: u64,
+        level: Level,
+    ) -> Option<Later<'static, Durability>> {
+        if level == Level::Accepted {
+            return None;
+        }
+        let position = {
+            let positions = self.positions();
+            let behind = positions.partition_point(|(known, _)| *known <= number);
+            positions[behind.checked_sub(1)?].1
+        };
+        (self.journal.reached(level) < position).then(|| self.journal.when_reached(position, level))
+    }
+}

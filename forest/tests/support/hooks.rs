@@ -1,0 +1,168 @@
+//! A journal that lets a test do something while it takes a record. At that moment the combiner is taken.
+
+#![allow(dead_code, reason = "each test uses some of it")]
+
+use std::future::poll_fn;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::task::Poll;
+
+use weald_forest::journal::{
+    AppendError, Appended, Capabilities, Change, Checkpoint, CheckpointError, Durability, Entry,
+    Follower, Journal, Later, Level, MemoryJournal, Position, ReadError, Record, Resolved, Stored,
+};
+use weald_forest::{CommitId, Version};
+
+/// Looks at each record before it is taken, and may refuse it.
+type Look = Box<dyn FnMut(&Record<'_>) -> Result<(), AppendError> + Send>;
+
+type Asked = Box<dyn FnMut() + Send>;
+
+/// A journal in memory, with a look at each record.
+#[derive(Clone)]
+pub(crate) struct Hooks {
+    look: Arc<Mutex<Option<Look>>>,
+    asked: Arc<Mutex<Option<Asked>>>,
+    restless: Arc<AtomicUsize>,
+    journal: MemoryJournal,
+}
+
+impl Default for Hooks {
+    fn default() -> Self {
+        Self::of(MemoryJournal::new())
+    }
+}
+
+impl Hooks {
+    pub(crate) fn of(journal: MemoryJournal) -> Self {
+        Self {
+            look: Arc::default(),
+            asked: Arc::default(),
+            restless: Arc::default(),
+            journal,
+        }
+    }
+
+    /// From now on each answer comes when it was asked for this many times; each time it wakes who asks.
+    pub(crate) fn set_restless(&self, times: usize) {
+        self.restless.store(times, Ordering::Relaxed);
+    }
+
+    /// How often the answer is still to be asked for.
+    pub(crate) fn restless(&self) -> usize {
+        self.restless.load(Ordering::Relaxed)
+    }
+
+    /// Does this each time the journal is asked for a mark, except from within.
+    pub(crate) fn when_asked(&self, work: impl FnMut() + Send + 'static) {
+        let mut known = self.asked.lock().unwrap_or_else(|lock| lock.into_inner());
+        *known = Some(Box::new(work));
+    }
+
+    /// Looks at each record from now on.
+    pub(crate) fn look(
+        &self,
+        look: impl FnMut(&Record<'_>) -> Result<(), AppendError> + Send + 'static,
+    ) {
+        let mut known = self.look.lock().unwrap_or_else(|lock| lock.into_inner());
+        *known = Some(Box::new(look));
+    }
+
+    /// Does this, on another thread, while the next record is taken.
+    pub(crate) fn during_next(&self, work: impl FnOnce() + Send + 'static) {
+        let mut work = Some(work);
+        self.look(move |_| {
+            work.take().into_iter().for_each(elsewhere);
+            Ok(())
+        });
+    }
+}
+
+/// Does something on another thread, which is not the one that is in the journal.
+pub(crate) fn elsewhere<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    std::thread::scope(|scope| scope.spawn(work).join().unwrap())
+}
+
+/// What a record changes; it splices into no tree.
+pub(crate) fn changes(record: &Record<'_>) -> Vec<Change> {
+    let mut bytes = Vec::new();
+    record.write(&mut bytes);
+    assert_eq!(bytes.len(), record.len());
+    let stored = Stored::read(&bytes).unwrap();
+    stored
+        .changes(&mut |_| Some(weald_tree::Ids::new()))
+        .unwrap()
+}
+
+impl Journal for Hooks {
+    fn append(&self, record: &Record<'_>) -> Result<Appended, AppendError> {
+        if let Some(look) = &mut *self.look.lock().unwrap_or_else(|lock| lock.into_inner()) {
+            look(record)?;
+        }
+        let taken = self.journal.append(record)?;
+        if let Appended::Accepted(position) = taken
+            && self.restless() > 0
+        {
+            let restless = Arc::clone(&self.restless);
+            return Ok(Appended::Sent(Box::pin(poll_fn(move |cx| {
+                if restless.load(Ordering::Relaxed) == 0 {
+                    return Poll::Ready(Ok(position));
+                }
+                restless.fetch_sub(1, Ordering::Relaxed);
+                cx.waker().wake_by_ref();
+                Poll::Pending
+            }))));
+        }
+        Ok(taken)
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.journal.capabilities()
+    }
+
+    fn reached(&self, level: Level) -> Position {
+        if let Ok(mut asked) = self.asked.try_lock()
+            && let Some(asked) = &mut *asked
+        {
+            asked();
+        }
+        self.journal.reached(level)
+    }
+
+    fn when_reached(&self, position: Position, level: Level) -> Later<'static, Durability> {
+        self.journal.when_reached(position, level)
+    }
+
+    fn resolve(&self, id: CommitId) -> Later<'static, Resolved> {
+        self.journal.resolve(id)
+    }
+
+    fn last(&self) -> Later<'_, Result<Option<(Position, CommitId)>, ReadError>> {
+        self.journal.last()
+    }
+
+    fn read(&self, after: Position, limit: usize) -> Later<'_, Result<Vec<Entry>, ReadError>> {
+        self.journal.read(after, limit)
+    }
+
+    fn follow(&self, after: Position) -> Box<dyn Follower> {
+        self.journal.follow(after)
+    }
+
+    fn put_checkpoint(&self, checkpoint: Checkpoint) -> Later<'_, Result<(), CheckpointError>> {
+        self.journal.put_checkpoint(checkpoint)
+    }
+
+    fn checkpoint(&self) -> Later<'_, Result<Option<Checkpoint>, ReadError>> {
+        self.journal.checkpoint()
+    }
+
+    fn trim(&self, upto: Position) -> Later<'_, Result<(), CheckpointError>> {
+        self.journal.trim(upto)
+    }
+}
+
+/// The version of this number in the same opening.
+pub(crate) fn numbered(version: Version, number: u64) -> Version {
+    Version { number, ..version }
+}

@@ -1,0 +1,191 @@
+//! Which requests are refused before the service sees them: those whose `Host` or framing is not what RFC 9112 asks
+//! for. Another server on the way might read them differently, and so be made to pass on what it should not.
+//!
+//! Hyper refuses what it cannot parse. What is left are:
+//! - no `Host`, more than one, or one that is no host and port (RFC 9112, 3.2);
+//! - a target `*` of a request other than OPTIONS (3.2.4);
+//! - transfer codings other than one `chunked` (6.1, 7).
+
+use http::{
+    HeaderMap, HeaderValue, Method, Request, StatusCode, Version,
+    header::{HOST, TRANSFER_ENCODING},
+};
+use http_body::Body;
+
+/// The status of the refusal of `request`, if it is refused. The connection closes after it.
+///
+/// In a request that is not refused, `Host` is the host of an absolute target, if the target is one.
+pub(crate) fn check<B: Body>(request: &mut Request<B>) -> Option<StatusCode> {
+    if request.version() > Version::HTTP_11 {
+        // Another protocol, which frames requests in its own way and has no need of `Host`.
+        return None;
+    }
+    if !has_sound_host(request)
+        || request.uri().path() == "*" && request.method() != Method::OPTIONS
+    {
+        return Some(StatusCode::BAD_REQUEST);
+    }
+    // A body of unknown length is one with transfer codings.
+    let is_coded = !request.body().is_end_stream() && request.body().size_hint().exact().is_none();
+    if is_coded && let Some(refused) = check_codings(request.headers()) {
+        return Some(refused);
+    }
+    let is_absolute = request.uri().scheme().is_some();
+    if is_absolute && let Some(authority) = request.uri().authority() {
+        // RFC 9112, 3.2.2. What is before the `@` of an authority is no part of the host.
+        let host = authority.as_str().rsplit('@').next().unwrap_or_default();
+        let Ok(host) = HeaderValue::from_str(host) else {
+            return Some(StatusCode::BAD_REQUEST);
+        };
+        request.headers_mut().insert(HOST, host);
+    }
+    None
+}
+
+fn has_sound_host<B>(request: &Request<B>) -> bool {
+    let mut hosts = request.headers().get_all(HOST).iter();
+    match (hosts.next(), hosts.next()) {
+        (Some(host), None) => is_host(host.as_bytes()),
+        (None, _) => request.version() < Version::HTTP_11,
+        (Some(_), Some(_)) => false,
+    }
+}
+
+/// Whether `value` is `uri-host [ ":" port ]` of RFC 9110, and the host is not empty.
+fn is_host(value: &[u8]) -> bool {
+    let (host, port) = match value.first() {
+        Some(b'[') => {
+            let Some(end) = value.iter().position(|byte| *byte == b']') else {
+                return false;
+            };
+            if !is_address(&value[1..end]) {
+                return false;
+            }
+            match &value[end + 1..] {
+                [] => return true,
+                [b':', port @ ..] => return port.iter().all(u8::is_ascii_digit),
+                _ => return false,
+            }
+        }
+        _ => match value.iter().position(|byte| *byte == b':') {
+            Some(colon) => (&value[..colon], &value[colon + 1..]),
+            None => (value, &[][..]),
+        },
+    };
+    !host.is_empty() && is_name(host) && port.iter().all(u8::is_ascii_digit)
+}
+
+/// A `reg-name`; an IPv4 address is one too. The comma is allowed in one, but is more likely to be that of a list.
+fn is_name(host: &[u8]) -> bool {
+    let mut bytes = host.iter();
+    while let Some(byte) = bytes.next() {
+        let is_sound = match byte {
+            b'%' => [bytes.next(), bytes.next()]
+                .iter()
+                .all(|digit| digit.is_some_and(u8::is_ascii_hexdigit)),
+            b'-' | b'.' | b'_' | b'~' | b'!' | b'$' | b'&' | b'\'' | b'(' | b')' | b'*' | b'+'
+            | b';' | b'=' => true,
+            byte => byte.is_ascii_alphanumeric(),
+        };
+        if !is_sound {
+            return false;
+        }
+    }
+    true
+}
+
+/// What may be between the brackets of an IP literal.
+fn is_address(address: &[u8]) -> bool {
+    let is_sound = |byte: &u8| {
+        byte.is_ascii_alphanumeric() || matches!(byte, b':' | b'.' | b'-' | b'_' | b'~')
+    };
+    !address.is_empty() && address.iter().all(is_sound)
+}
+
+/// Hyper has seen that the last coding is `chunked`.
+fn check_codings(headers: &HeaderMap) -> Option<StatusCode> {
+    let mut chunked = 0;
+    let mut refused = None;
+    for value in headers.get_all(TRANSFER_ENCODING) {
+        for coding in value.as_bytes().split(|byte| *byte == b',') {
+            match coding.trim_ascii() {
+                coding if coding.eq_ignore_ascii_case(b"chunked") => chunked += 1,
+                b"" => return Some(StatusCode::BAD_REQUEST),
+                _ => refused = Some(StatusCode::NOT_IMPLEMENTED),
+            }
+        }
+    }
+    match chunked {
+        1 => refused,
+        _ => Some(StatusCode::BAD_REQUEST),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_are_told_from_what_is_none() {
+        for sound in [
+            "x",
+            "example.com",
+            "example.com:",
+            "example.com:8080",
+            "127.0.0.1:80",
+            "[::1]",
+            "[::1]:8080",
+            "a-b_c~d",
+            "%41.example",
+            "[fe80::1]:",
+            "[v1.x]",
+        ] {
+            assert!(is_host(sound.as_bytes()), "{sound:?}");
+        }
+        for bad in [
+            "",
+            ":80",
+            "a b",
+            "user@host",
+            "host/path",
+            "host?query",
+            "host#part",
+            "a,b",
+            "host:80x",
+            "host:80:90",
+            "[::1",
+            "[]",
+            "[::1]x",
+            "[::1]:x",
+            "%4",
+            "%zz",
+            "a\\b",
+            "<x>",
+            "\u{e9}",
+        ] {
+            assert!(!is_host(bad.as_bytes()), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn one_chunked_is_the_only_coding() {
+        let check = |values: &[&'static str]| {
+            let mut headers = HeaderMap::new();
+            for value in values {
+                headers.append(TRANSFER_ENCODING, HeaderValue::from_static(value));
+            }
+            check_codings(&headers)
+        };
+        assert_eq!(check(&["chunked"]), None);
+        assert_eq!(check(&["Chunked"]), None);
+        assert_eq!(check(&["gzip, chunked"]), Some(StatusCode::NOT_IMPLEMENTED));
+        for bad in [
+            &["chunked, chunked"][..],
+            &["chunked", "chunked"],
+            &[", chunked"],
+            &["gzip, chunked, chunked"],
+        ] {
+            assert_eq!(check(bad), Some(StatusCode::BAD_REQUEST), "{bad:?}");
+        }
+    }
+}

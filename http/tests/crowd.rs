@@ -1,0 +1,190 @@
+//! In a crowd of connections each gives up its buffers right after an answer, and is served as any other.
+
+#![allow(unsafe_code)]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[path = "../../kernel/tests/support/tools.rs"]
+mod tools;
+
+use std::{
+    alloc::{GlobalAlloc, Layout, System},
+    convert::Infallible,
+    future::IntoFuture,
+    io::{self, BufRead, BufReader, Read, Write},
+    net::{SocketAddr, TcpStream},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body_util::{BodyExt, Full};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use weald_http::{Listen, RequestBody};
+use weald_net::TcpListener;
+use weald_sync::{Event, oneshot};
+
+/// More than are few.
+const CLIENTS: usize = 2_000;
+/// What all of a connection may take while everybody is asked.
+const MOST_BYTES: usize = 2_048;
+
+struct Counting;
+
+static LIVE: AtomicUsize = AtomicUsize::new(0);
+static PEAK: AtomicUsize = AtomicUsize::new(0);
+
+// SAFETY: every call is passed on to the system's allocator.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let live = LIVE.fetch_add(layout.size(), Ordering::Relaxed) + layout.size();
+        PEAK.fetch_max(live, Ordering::Relaxed);
+        // SAFETY: the caller's promise.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        LIVE.fetch_sub(layout.size(), Ordering::Relaxed);
+        // SAFETY: the caller's promise.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+/// Counts what it accepts.
+struct Counted {
+    listener: TcpListener,
+    accepted: Arc<AtomicUsize>,
+}
+
+impl Listen for Counted {
+    type Transport = std::net::TcpStream;
+
+    fn next(
+        &self,
+    ) -> impl Event<Output = io::Result<(weald_net::TcpStream, Option<SocketAddr>)>, Branch: Send> + Send
+    {
+        self.listener.next().wrap(|accepted| {
+            self.accepted.fetch_add(1, Ordering::SeqCst);
+            accepted
+        })
+    }
+}
+
+/// Answers with the body of the request.
+async fn echo(request: Request<RequestBody>) -> Result<Response<Full<Bytes>>, hyper::Error> {
+    let body = request.into_body().collect().await?.to_bytes();
+    Ok(Response::new(Full::new(body)))
+}
+
+fn ask(client: &mut TcpStream, text: &str) {
+    client.write_all(text.as_bytes()).unwrap();
+}
+
+/// Reads until the answers end with `end`.
+fn hear(client: &mut TcpStream, end: &str) -> String {
+    let mut heard = Vec::new();
+    let mut part = [0; 4096];
+    while !heard.ends_with(end.as_bytes()) {
+        let count = client.read(&mut part).unwrap();
+        assert!(count > 0, "the end came after {heard:?}");
+        heard.extend_from_slice(&part[..count]);
+    }
+    String::from_utf8(heard).unwrap()
+}
+
+const GET: &str = "GET / HTTP/1.1\r\nhost: x\r\n\r\n";
+
+fn allow_descriptors() {
+    let maximum = getrlimit(Resource::Nofile).maximum;
+    let wanted = 4 * CLIENTS as u64;
+    let current = Some(maximum.map_or(wanted, |maximum| maximum.min(wanted)));
+    setrlimit(Resource::Nofile, Rlimit { current, maximum }).unwrap();
+}
+
+#[test]
+fn buffers_are_few_when_everybody_is_asked_at_once() {
+    let _watch = tools::watch();
+    allow_descriptors();
+    let runtime = tools::runtime(2);
+    let accepted = Arc::new(AtomicUsize::new(0));
+    let (end, mut ending) = oneshot::channel::<Infallible>();
+    let (address, server) = runtime.block_on({
+        let accepted = accepted.clone();
+        async move {
+            let listener = TcpListener::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+            let address = listener.local_addr().unwrap();
+            let until = async move { ending.receive().await.is_ok() };
+            let server = weald_http::serve(Counted { listener, accepted }, tower::service_fn(echo));
+            let server = server.until(until);
+            (address, weald_kernel::spawn(server.into_future()))
+        }
+    });
+    let mut clients: Vec<_> = (0..CLIENTS)
+        .map(|_| TcpStream::connect(address).unwrap())
+        .collect();
+    tools::until(|| accepted.load(Ordering::SeqCst) == CLIENTS);
+
+    let before = LIVE.load(Ordering::Relaxed);
+    PEAK.store(before, Ordering::Relaxed);
+    for client in &mut clients {
+        ask(client, GET);
+    }
+    for client in &mut clients {
+        hear(client, "\r\n\r\n");
+    }
+    let each = (PEAK.load(Ordering::Relaxed) - before) / CLIENTS;
+    assert!(each <= MOST_BYTES, "{each} bytes for each connection");
+
+    requests_in_pieces(&mut clients[0]);
+    many_at_once(&mut clients[1]);
+    a_long_pipeline(&mut clients[1]);
+    drop(clients);
+    drop(end);
+    let drained = runtime.block_on(server).unwrap().unwrap();
+    assert!(drained.not_stopped.is_empty());
+}
+
+/// What follows an answer at once, or in part, is not lost with the buffers.
+fn requests_in_pieces(client: &mut TcpStream) {
+    let post = "POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 5\r\n\r\n";
+    ask(client, &format!("{post}firstPOST / HT"));
+    hear(client, "first");
+    ask(client, "TP/1.1\r\nhost: x\r\ncontent-length: 6\r\n\r\nsec");
+    ask(client, "ond");
+    hear(client, "second");
+    ask(client, &format!("{GET}{post}third{GET}{post}later"));
+    let heard = hear(client, "later");
+    assert_eq!(heard.matches("200 OK").count(), 4, "{heard}");
+    assert!(heard.contains("third"), "{heard}");
+}
+
+/// More requests at once than hyper's first buffer holds: large ones, which make it read much, and then small ones.
+fn many_at_once(client: &mut TcpStream) {
+    let pad = "x".repeat(3_000);
+    let large = format!("GET / HTTP/1.1\r\nhost: x\r\npad: {pad}\r\n\r\n");
+    let last = "POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 4\r\n\r\nlast";
+    for _ in 0..10 {
+        ask(client, &(large.repeat(16) + &GET.repeat(400) + last));
+        let heard = hear(client, "last");
+        assert_eq!(heard.matches("200 OK").count(), 417);
+    }
+}
+
+/// More requests at once than the buffers hold: the bytes that hyper has and those that it has not yet read stay in order.
+fn a_long_pipeline(client: &mut TcpStream) {
+    const REQUESTS: usize = 3_000;
+    let mut writer = client.try_clone().unwrap();
+    let asking = std::thread::spawn(move || writer.write_all(GET.repeat(REQUESTS).as_bytes()));
+    let mut answers = BufReader::new(client).lines().map(Result::unwrap);
+    let answered = answers
+        .by_ref()
+        .filter(|line| line.starts_with("HTTP/1.1"))
+        .take_while(|line| line == "HTTP/1.1 200 OK");
+    assert_eq!(answered.take(REQUESTS).count(), REQUESTS);
+    asking.join().unwrap().unwrap();
+}

@@ -1,0 +1,47 @@
+//! Catches the panic of one unit of work in a job that goes on with others.
+
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+use crate::{
+    payload::{self, Payload},
+    report::{self, JobName},
+    scheduler::workers::{context, run},
+};
+
+/// Calls `code`. If it panics, the panic is reported, with the name that the running job has at that moment, and the
+/// caller goes on: for a job that does one piece of work after the other, and must not end because one of them panics.
+/// What `code` has left half done is the caller's to repair.
+///
+/// None after a panic. The unwinding by which a cancelled job leaves a wait with its stack is no panic, and is not
+/// caught.
+///
+/// ```
+/// # let runtime = weald_kernel::Runtime::builder().workers(1).build().unwrap();
+/// # runtime.block_on(async {
+/// let worker = weald_kernel::Spawn::new().name("resizer").spawn(async {
+///     let results = [4, 0, 2].map(|size| weald_kernel::catch_panic(|| 100 / size));
+///     assert_eq!(results, [Some(25), None, Some(50)]);
+/// });
+/// worker.await
+/// # }).unwrap();
+/// ```
+pub fn catch_panic<T>(code: impl FnOnce() -> T) -> Option<T> {
+    match catch_unwind(AssertUnwindSafe(code)) {
+        Ok(value) => Some(value),
+        Err(payload) => {
+            caught(payload);
+            None
+        }
+    }
+}
+
+#[cold]
+fn caught(payload: Payload) {
+    if run::is_own_cancel(&payload) {
+        resume_unwind(payload);
+    }
+    if let Some(job) = context::again().job_ref() {
+        report::caught_panic(&JobName::of(job.header()), &run::message_of(&payload));
+    }
+    payload::discard(payload);
+}

@@ -1,0 +1,120 @@
+//! How reports name an operation on a file or a host name, and the reports about those that do not return.
+//!
+//! The name is made for each operation and read by few, so making it allocates nothing but what the job's name needs.
+
+use std::{fmt, panic::Location, path::Path, sync::Arc, time::Duration};
+
+use crate::report::{JobName, ReportKind, ReportOrigin, make, names, of_program};
+
+/// A call of the system that may block for ever, as reports name it: what it does, to which file or host name, and for
+/// which job.
+#[derive(Clone, Debug)]
+pub struct OperationName {
+    subject: Subject,
+    site: &'static Location<'static>,
+    asked_by: Option<JobName>,
+}
+
+#[derive(Clone, Debug)]
+enum Subject {
+    File { act: &'static str, path: Arc<Path> },
+    Host(Arc<str>),
+}
+
+impl OperationName {
+    /// An operation on the file at `path`; `act` is a participle, such as `reading`.
+    #[track_caller]
+    pub fn file(act: &'static str, path: Arc<Path>) -> OperationName {
+        OperationName::of(Subject::File { act, path })
+    }
+
+    /// A lookup of the addresses of `host`.
+    #[track_caller]
+    pub fn lookup(host: Arc<str>) -> OperationName {
+        OperationName::of(Subject::Host(host))
+    }
+
+    #[track_caller]
+    fn of(subject: Subject) -> OperationName {
+        OperationName {
+            subject,
+            site: Location::caller(),
+            asked_by: None,
+        }
+    }
+
+    pub(crate) fn is_lookup(&self) -> bool {
+        matches!(self.subject, Subject::Host(_))
+    }
+
+    /// Notes the job that asked.
+    pub(crate) fn asked_by(mut self, job: Option<JobName>) -> OperationName {
+        self.asked_by = job;
+        self
+    }
+
+    /// As one of several that hold threads.
+    pub(crate) fn as_job(&self) -> JobName {
+        let asked_by = self.asked_by.as_ref();
+        let name = match asked_by.and_then(|job| job.name.as_ref()) {
+            Some(job) => format!("{self} for {job}"),
+            None => self.to_string(),
+        };
+        JobName {
+            name: Some(name),
+            type_name: asked_by.map_or("", |job| job.type_name),
+            site: asked_by.map_or(self.site, |job| job.site),
+            waits_for: None,
+        }
+    }
+}
+
+impl fmt::Display for OperationName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.subject {
+            Subject::File { act, path } => write!(f, "{act} {}", path.display()),
+            Subject::Host(host) => write!(f, "looking up {host}"),
+        }
+    }
+}
+
+/// An operation has held its thread for long.
+pub(crate) fn held_operation(operation: &OperationName, held: Duration) {
+    let held_ms = u64::try_from(held.as_millis()).unwrap_or(u64::MAX);
+    let asked_by = operation.asked_by.as_ref();
+    let origin = asked_by.map_or(ReportOrigin::Program, |job| ReportOrigin::Site(job.site));
+    make(
+        ReportKind::HeldOperation { held_ms },
+        origin,
+        asked_by,
+        || {
+            let asked_by = asked_by.map_or_else(
+                || "a thread outside of any job".to_owned(),
+                JobName::to_string,
+            );
+            let remedy = match operation.is_lookup() {
+                true => "check the name server, and set a deadline",
+                false => {
+                    "if it is a FIFO, nobody has opened its other end; else check the device or the server"
+                }
+            };
+            format!(
+                "{operation} has not returned for {held:.1?}; {asked_by} asked for it. It holds a thread of its own, and \
+             others go on: {remedy}."
+            )
+        },
+    );
+}
+
+/// All turns are held by operations that do not return: further ones are errors.
+pub(crate) fn no_turn_for_operation(bound: usize, queued: usize, running: &[JobName]) {
+    of_program(ReportKind::NoTurnForOperation { bound, queued }, || {
+        format!(
+            "{} operations on files or host names hold all threads that they may ({bound}), and none has returned for a \
+             second, so {queued} more are errors; those that hold the threads: {}. Raise Builder::held_operations, or \
+             find out what they wait for.",
+            running.len(),
+            names(running, 10),
+        )
+    });
+}

@@ -1,0 +1,183 @@
+//! One closure on its way through a blocking pool, as its caller sees it.
+//!
+//! It is queued, runs, or is over, in this order. It ends only after the closure is gone, so that its caller may lend
+//! what it owns. Called by [`blocking_pool`](super::blocking_pool) and by the callers of closures.
+
+use std::{
+    panic::Location,
+    sync::{Arc, Mutex},
+    task::{Poll, Waker},
+    time::Instant,
+};
+
+use weald_sync::reason::{Kind, Reason};
+
+use crate::{
+    job::JobRef,
+    report::{JobName, OperationName},
+    sys::lock,
+};
+
+/// One closure on its way through the pool, as its caller sees it.
+pub(crate) struct BlockingCall {
+    pub(super) caller: Caller,
+    runtime: u16,
+    /// Fires the caller's waker, which may be foreign, for this runtime.
+    fire: fn(u16, Waker),
+    /// When it was queued.
+    pub(super) since: Instant,
+    progress: Mutex<Progress>,
+}
+
+struct Progress {
+    phase: CallPhase,
+    waker: Option<Waker>,
+}
+
+/// Where a closure is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum CallPhase {
+    Queued,
+    Running,
+    Over(CallEnd),
+}
+
+/// How a call ended. The closure is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CallEnd {
+    Ran,
+    NeverRan,
+    /// All turns are held by operations that do not return.
+    NoTurn,
+}
+
+/// What closures that block are for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// Users' closures: of [`blocking`](crate::blocking) and [`offload`](crate::offload()).
+    Closures,
+    /// Operations on files.
+    Files,
+    /// Lookups of host names.
+    Names,
+}
+
+/// The caller that waits for a closure, for reports.
+#[derive(Clone)]
+pub(crate) enum Caller {
+    /// A job, whose stack stays suspended until the closure is gone.
+    Job(JobRef),
+    /// A future. It may be dropped; the closure then continues on its own.
+    Future {
+        site: &'static Location<'static>,
+        type_name: &'static str,
+    },
+    /// A future, for an operation on a file or a host name.
+    Operation(Arc<OperationName>),
+}
+
+impl Caller {
+    pub(crate) fn name(&self) -> JobName {
+        match self {
+            Caller::Job(job) => JobName::of(job.header()),
+            Caller::Future { site, type_name } => JobName {
+                name: None,
+                type_name,
+                site,
+                waits_for: None,
+            },
+            Caller::Operation(operation) => operation.as_job(),
+        }
+    }
+
+    /// Which pool its closure belongs to.
+    pub(crate) fn purpose(&self) -> Purpose {
+        match self {
+            Caller::Operation(operation) if operation.is_lookup() => Purpose::Names,
+            Caller::Operation(_) => Purpose::Files,
+            Caller::Job(_) | Caller::Future { .. } => Purpose::Closures,
+        }
+    }
+
+    /// Whether it is a future. It may be dropped before the closure has run.
+    pub(super) fn is_future(&self) -> bool {
+        !matches!(self, Caller::Job(_))
+    }
+}
+
+impl BlockingCall {
+    pub(super) fn new(runtime: u16, fire: fn(u16, Waker), caller: Caller) -> Arc<BlockingCall> {
+        Arc::new(BlockingCall {
+            caller,
+            runtime,
+            fire,
+            since: Instant::now(),
+            progress: Mutex::new(Progress {
+                phase: CallPhase::Queued,
+                waker: None,
+            }),
+        })
+    }
+
+    /// How the call ended, once it has. Until then `keep` makes the waker of the caller, and `note` gets what it waits for.
+    pub(crate) fn poll(&self, keep: impl FnOnce() -> Waker, note: fn(Reason)) -> Poll<CallEnd> {
+        if let CallPhase::Over(end) = lock(&self.progress).phase {
+            return Poll::Ready(end);
+        }
+        // A waker is user code: cloned and dropped outside the lock.
+        let waker = keep();
+        let mut progress = lock(&self.progress);
+        if let CallPhase::Over(end) = progress.phase {
+            drop(progress);
+            drop(waker);
+            return Poll::Ready(end);
+        }
+        note(self.reason(progress.phase));
+        let former = progress.waker.replace(waker);
+        drop(progress);
+        drop(former);
+        Poll::Pending
+    }
+
+    fn reason(&self, phase: CallPhase) -> Reason {
+        match phase {
+            CallPhase::Queued => Reason::new(Kind::BlockingTurn, self),
+            CallPhase::Running | CallPhase::Over(_) => Reason::new(Kind::Blocking, self),
+        }
+    }
+
+    /// The operation, if its closure runs now.
+    pub(crate) fn running_operation(&self) -> Option<&OperationName> {
+        match &self.caller {
+            Caller::Operation(operation) => {
+                let phase = lock(&self.progress).phase;
+                (phase == CallPhase::Running).then_some(operation)
+            }
+            _ => None,
+        }
+    }
+
+    pub(super) fn begin(&self) {
+        let mut progress = lock(&self.progress);
+        progress.phase = CallPhase::Running;
+        // The job is in this wait until the call is over, so the word is about this call. Before its first poll the
+        // wait has noted nothing.
+        if let Caller::Job(job) = &self.caller
+            && progress.waker.is_some()
+        {
+            let reason = self.reason(CallPhase::Running);
+            job.header().set_waits_for(reason.to_word());
+        }
+    }
+
+    /// The closure is gone.
+    pub(super) fn end(&self, end: CallEnd) {
+        let mut progress = lock(&self.progress);
+        progress.phase = CallPhase::Over(end);
+        let waker = progress.waker.take();
+        drop(progress);
+        if let Some(waker) = waker {
+            (self.fire)(self.runtime, waker);
+        }
+    }
+}

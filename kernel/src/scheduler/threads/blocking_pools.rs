@@ -1,0 +1,79 @@
+//! The blocking pools of a runtime, one for each purpose, so that stuck work of one purpose stops none of another.
+//!
+//! Called by [`blocking_threads`](super::blocking_threads), the metrics and the shutdown.
+
+use crate::{
+    report::JobName,
+    scheduler::{
+        threads::{
+            blocking_call::Purpose,
+            blocking_pool::{BlockingPool, Bounds},
+        },
+        workers::config::Config,
+    },
+};
+
+/// The share of the bounds that lookups have: each holds a socket or two while it waits for a name server.
+const SHARE_OF_NAMES: usize = 8;
+
+/// The blocking pools of a runtime.
+pub(crate) struct BlockingPools {
+    closures: BlockingPool,
+    files: BlockingPool,
+    names: BlockingPool,
+}
+
+impl BlockingPools {
+    pub(crate) fn new(config: &Config) -> BlockingPools {
+        let pool = |turns, held| BlockingPool::new(Bounds { turns, held });
+        let (turns, held) = (config.blocking_threads, config.held_operations);
+        let share = |bound: usize| (bound / SHARE_OF_NAMES).max(1);
+        BlockingPools {
+            closures: pool(turns, 0),
+            files: pool(turns, held),
+            names: pool(share(turns), share(held)),
+        }
+    }
+
+    pub(crate) fn of(&self, purpose: Purpose) -> &BlockingPool {
+        match purpose {
+            Purpose::Closures => &self.closures,
+            Purpose::Files => &self.files,
+            Purpose::Names => &self.names,
+        }
+    }
+
+    fn all(&self) -> [&BlockingPool; 3] {
+        [&self.closures, &self.files, &self.names]
+    }
+
+    /// The runtime stops; see [`BlockingPool::stop`].
+    pub(crate) fn stop(&self) {
+        self.all().iter().for_each(|pool| pool.stop());
+    }
+
+    /// How many threads there are.
+    pub(crate) fn threads(&self) -> usize {
+        self.all().iter().map(|pool| pool.threads()).sum()
+    }
+
+    /// How many closures run, and how many wait for a turn.
+    pub(crate) fn calls(&self) -> (usize, usize) {
+        let calls = self.all().map(BlockingPool::calls);
+        let sum = |(ran, waited), (run, wait)| (ran + run, waited + wait);
+        calls.into_iter().fold((0, 0), sum)
+    }
+
+    /// The futures whose closures run; they are no jobs.
+    pub(crate) fn offloaded(&self) -> Vec<JobName> {
+        self.all()
+            .iter()
+            .flat_map(|pool| pool.offloaded())
+            .collect()
+    }
+
+    /// Whether the monitor must look at a queue.
+    pub(crate) fn must_look(&self) -> bool {
+        self.all().iter().any(|pool| pool.must_look())
+    }
+}

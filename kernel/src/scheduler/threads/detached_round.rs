@@ -1,0 +1,123 @@
+//! The part of the monitor's round that looks at the detached threads: it starts threads for the
+//! [quarantine](crate::scheduler::threads::quarantine), and reports each job that exceeds `stuck_after` on a detached
+//! thread, unless it computes in a fork. Called by the monitor only.
+
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Instant,
+};
+
+use crate::{
+    job::JobRef,
+    report::{self, JobName, NoSpareThread, Relief},
+    scheduler::{
+        threads::{
+            detached::{Cause, Round},
+            held_up, quarantine, serve,
+            suspects::LongRun,
+        },
+        workers::{ready, shared::Shared},
+    },
+};
+
+/// The most threads that one round starts: a thread takes some 30 µs to start, and the monitor has other duties.
+const STARTS_PER_ROUND: usize = 64;
+
+/// Reports the jobs that exceed the bound on detached threads, and starts threads for the quarantine.
+pub(super) fn run(shared: &Arc<Shared>) {
+    let now = Instant::now();
+    let round = shared.detached.look(shared.config.stuck_after);
+    start_for_quarantine(shared, &round);
+    for overdue in &round.overdue {
+        let job = overdue.job.header();
+        let relief = match overdue.cause {
+            Cause::Quarantined => {
+                shared.counters.detached.fetch_add(1, Ordering::Relaxed);
+                Relief::Quarantined
+            }
+            Cause::Retaken | Cause::Announced => Relief::Retaken,
+        };
+        note_offence(shared, &overdue.job, now);
+        let name = JobName::of(job);
+        match job.is_in_panic_hook() {
+            true => report::panic_hook_runs(&name, overdue.held, relief),
+            false => {
+                let held_up = held_up::sentence_for(shared, &overdue.job);
+                report::stuck(&name, overdue.held, relief, &held_up);
+            }
+        }
+    }
+    for job in &round.long {
+        note_long_run(shared, job);
+    }
+    if room_for_quarantine(shared) == 0 {
+        shared
+            .suspects
+            .prolong(|| shared.detached.unannounced_jobs(), now);
+    } else if shared.quarantine.len() == 0 {
+        // The pool is no longer full: the next time that it is, that is reported again.
+        shared.at_bound.store(false, Ordering::Relaxed);
+    }
+    shared.suspects.expire(now);
+}
+
+/// How many more threads may run quarantined jobs: some threads are left for retaken workers.
+fn room_for_quarantine(shared: &Shared) -> usize {
+    let spare = shared.config.spare_threads;
+    let left = spare - quarantine::most_threads(spare);
+    shared.pool.free(shared).saturating_sub(left)
+}
+
+/// Starts threads for the jobs that wait in quarantine.
+fn start_for_quarantine(shared: &Arc<Shared>, round: &Round) {
+    let (waiting, starting) = (shared.quarantine.len(), shared.quarantine.starting());
+    let busy = round.busy + starting;
+    if waiting <= starting || busy >= shared.workers.len() {
+        return;
+    }
+    let wanted = match busy {
+        0 => round.quarantined.max(shared.workers.len()),
+        busy => shared.workers.len() - busy,
+    };
+    let most = quarantine::most_threads(shared.config.spare_threads);
+    let room = room_for_quarantine(shared);
+    if room == 0 {
+        ready::inject_all(shared, shared.quarantine.take_released(&shared.suspects));
+    }
+    let starts = wanted.min(waiting).min(room).min(STARTS_PER_ROUND);
+    let have_started = (0..starts).all(|_| serve::start_quarantine(shared));
+    if room == 0 || !have_started {
+        serve::report_no_spare_thread(shared, most, NoSpareThread::JobsWait);
+    }
+}
+
+/// The job's kind is suspect from now on, unless it is part of a fork, or no thread may be spared for a quarantine.
+pub(super) fn note_offence(shared: &Shared, job: &JobRef, now: Instant) {
+    if !is_excused(shared, job) {
+        shared.suspects.note_offence(job.header(), now);
+    }
+}
+
+/// A run of the job has reached half the bound. Several such runs make the job's kind suspect, and are reported.
+pub(super) fn note_long_run(shared: &Shared, job: &JobRef) {
+    if is_excused(shared, job) {
+        return;
+    }
+    let noted = shared.suspects.note_long_run(job.header(), Instant::now());
+    if noted == LongRun::Again {
+        let bound = shared.config.stuck_after;
+        let is_moved = job.header().may_be_quarantined();
+        report::just_below(&JobName::of(job.header()), bound, is_moved);
+    }
+}
+
+/// Whether a long run of the job says nothing about its kind: it is part of a fork or in one, or in a panic hook. And
+/// whether there is nothing to be done: no thread may be spared for a quarantine.
+fn is_excused(shared: &Shared, job: &JobRef) -> bool {
+    is_fork(shared, job) || job.header().is_in_panic_hook() || shared.config.spare_threads == 0
+}
+
+/// Whether the job is part of a fork, or in one.
+pub(super) fn is_fork(shared: &Shared, job: &JobRef) -> bool {
+    job.header().is_forked() || shared.forks.is_forking(job)
+}

@@ -1,0 +1,259 @@
+//! Watching the queues of messages, so that sends count nothing and note no time.
+//!
+//! A mailbox: a *sample* sets a bit in the state of each job that has messages which nobody has taken
+//! ([`State::see_messages`](crate::job::state::State::see_messages)); taking the messages clears it, in the same
+//! exchange. So a bit that a later sample finds says that the oldest message was there at the sample that set it. An age
+//! is therefore too low by at most the time between two samples, and never too high. What a receiver has taken is not
+//! seen here; if it was much, the receiver has noted it itself, with the time ([`Backlog`]).
+//!
+//! A channel: see [`weald_sync::backlog`]. Channels belong to no runtime.
+//!
+//! The monitor samples once a second, some hundred jobs a round, less often if there are so many jobs that this would
+//! take more than a hundredth of its time. It also samples before it sleeps, if that is quick. Whoever asks for the
+//! figures samples if the last sample is old.
+
+#![allow(unsafe_code)]
+
+use std::{
+    collections::HashMap,
+    time::{Duration, Instant},
+};
+
+use weald_sync::backlog;
+
+use crate::{
+    job::{Header, JobRef, extensions::Backlog, transition::Unread},
+    memory::JobWalk,
+    report,
+    sys::{Mutex, lock},
+    timer::clock::{Clock, ClockKind},
+};
+
+/// The monitor's samples are at least so far apart.
+const INTERVAL: Duration = Duration::from_secs(1);
+/// The monitor spends at most this part of its time on samples, and whoever asks for the figures ten times as much.
+const SHARE: u32 = 100;
+/// Figures that are not older than this are not taken again.
+const FRESH: Duration = Duration::from_millis(100);
+/// How many steps of the walk over all jobs a round of the monitor takes.
+const STEPS_PER_ROUND: usize = 2;
+/// A sample before the monitor's sleep may take as long, by the last one.
+const QUICK: Duration = Duration::from_micros(100);
+
+/// The figures of all mailboxes of a runtime.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct MailboxFigures {
+    /// How many receivers found more messages than the runtime's mark, and have not received them yet.
+    pub(crate) long: usize,
+    /// The most messages that one of them found.
+    pub(crate) longest: usize,
+    /// Since when the oldest message has waited, as far as is known.
+    pub(crate) oldest: Option<Instant>,
+}
+
+/// Jobs with unread mailboxes, and since when they were found so.
+type Unreads = Vec<(JobRef, Instant)>;
+
+/// What the samples of a runtime have found.
+pub(crate) struct QueueWatch {
+    /// From how many values on a channel is reported.
+    mark: usize,
+    samples: Mutex<Samples>,
+}
+
+#[derive(Default)]
+struct Samples {
+    /// The number of the runtime.
+    runtime: u16,
+    /// When the unread mailboxes were first found so, by the jobs' addresses.
+    unread: HashMap<usize, Instant>,
+    /// The sample that is under way.
+    walk: Option<Walk>,
+    figures: MailboxFigures,
+    last: Option<LastSample>,
+}
+
+/// When the last sample ended, and how long it took.
+struct LastSample {
+    ended: Instant,
+    took: Duration,
+}
+
+#[derive(Default)]
+struct Walk {
+    jobs: JobWalk,
+    unread: HashMap<usize, Instant>,
+    figures: MailboxFigures,
+    took: Duration,
+}
+
+impl Header {
+    /// The messages that the job's receiver took last, or passed, if they were many and may still wait.
+    pub(crate) fn backlog(&self) -> Option<Backlog> {
+        if !self.state.is_long() {
+            return None;
+        }
+        let backlog = self.extensions.lock_existing()?.backlog?;
+        // A job that waits for any message has none left.
+        let is_empty = self.state.is_listening() && !backlog.unwanted;
+        (!is_empty).then_some(backlog)
+    }
+}
+
+impl QueueWatch {
+    /// For the runtime with this number and [`mailbox_mark`](crate::Builder::mailbox_mark).
+    pub(crate) fn new(runtime: u16, mark: usize) -> QueueWatch {
+        QueueWatch {
+            mark,
+            samples: Mutex::new(Samples {
+                runtime,
+                ..Samples::default()
+            }),
+        }
+    }
+
+    /// Some steps of a sample, if one is due. Called by the monitor each round.
+    pub(crate) fn step(&self, clock: &Clock) {
+        let mut samples = lock(&self.samples);
+        if samples.walk.is_none() && !samples.is_due(INTERVAL, SHARE) {
+            return;
+        }
+        let mut jobs = Vec::new();
+        let has_ended = (0..STEPS_PER_ROUND).any(|_| !samples.step(clock, &mut jobs, None));
+        drop(samples);
+        if has_ended {
+            name_long_channels(self.mark);
+        }
+    }
+
+    /// A whole sample, if it is due, or the last one was quick. Called by the monitor before it sleeps.
+    pub(crate) fn sample_before_sleep(&self, clock: &Clock) {
+        let mut samples = lock(&self.samples);
+        let is_quick = |last: &LastSample| last.took <= QUICK;
+        if samples.last.as_ref().is_none_or(is_quick) || samples.is_due(INTERVAL, SHARE) {
+            let jobs = samples.take(clock, None);
+            drop(samples);
+            drop(jobs);
+            name_long_channels(self.mark);
+        }
+    }
+
+    /// The figures, at most a tenth of a second old, or as much as they take twenty times over. Any thread.
+    pub(crate) fn figures(&self, clock: &Clock) -> MailboxFigures {
+        let mut jobs = Vec::new();
+        let mut samples = lock(&self.samples);
+        // The time of a test runtime stands still between its jobs.
+        if clock.kind() == ClockKind::Virtual || samples.is_due(FRESH, SHARE / 10) {
+            jobs = samples.take(clock, None);
+        }
+        let figures = samples.figures;
+        drop(samples);
+        drop(jobs);
+        figures
+    }
+
+    /// The jobs with messages that nobody has taken, and since when they were found so. Any thread.
+    pub(crate) fn unread(&self, clock: &Clock) -> Unreads {
+        let mut unread = Vec::new();
+        let jobs = lock(&self.samples).take(clock, Some(&mut unread));
+        drop(jobs);
+        unread
+    }
+}
+
+impl Samples {
+    /// Whether the last sample is older than `interval`, and than `share` times what it took.
+    fn is_due(&self, interval: Duration, share: u32) -> bool {
+        let is_old = |last: &LastSample| last.ended.elapsed() >= interval.max(last.took * share);
+        self.last.as_ref().is_none_or(is_old)
+    }
+
+    /// A whole sample. Adds the unread mailboxes to `found`. Returns the jobs that it has looked at, which the caller
+    /// drops without the lock: the last reference to a job may drop a user's waker.
+    fn take(&mut self, clock: &Clock, mut found: Option<&mut Unreads>) -> Vec<JobRef> {
+        if let Some(walk) = self.walk.take() {
+            // What it has found first stands in no other list.
+            self.unread.extend(walk.unread);
+        }
+        let mut jobs = Vec::new();
+        while self.step(clock, &mut jobs, found.as_deref_mut()) {}
+        jobs
+    }
+
+    /// A step of the sample under way, or of a new one; see [`take`](Self::take). False if that has ended it.
+    fn step(
+        &mut self,
+        clock: &Clock,
+        jobs: &mut Vec<JobRef>,
+        mut found: Option<&mut Unreads>,
+    ) -> bool {
+        let (began, now) = (Instant::now(), clock.now());
+        let walk = self.walk.get_or_insert_default();
+        let before = jobs.len();
+        let is_going_on = walk.jobs.step(|block| {
+            // SAFETY: job blocks stay mapped.
+            jobs.extend(unsafe { JobRef::from_block(block) });
+        });
+        for job in &jobs[before..] {
+            if job.header().runtime() != self.runtime || job.header().state.is_done() {
+                continue;
+            }
+            if let Some(since) = walk.look(job, &self.unread, now)
+                && let Some(found) = &mut found
+            {
+                found.push((job.clone(), since));
+            }
+        }
+        walk.took += began.elapsed();
+        if !is_going_on {
+            let walk = self.walk.take().unwrap_or_default();
+            self.unread = walk.unread;
+            self.figures = walk.figures;
+            self.last = Some(LastSample {
+                ended: Instant::now(),
+                took: walk.took,
+            });
+        }
+        is_going_on
+    }
+}
+
+impl Walk {
+    /// Looks at one job, and returns since when its mailbox is unread, if it is. `known`: what the samples before have
+    /// found.
+    fn look(
+        &mut self,
+        job: &JobRef,
+        known: &HashMap<usize, Instant>,
+        now: Instant,
+    ) -> Option<Instant> {
+        let figures = &mut self.figures;
+        let mut count = |since: Instant| {
+            figures.oldest = Some(figures.oldest.map_or(since, |oldest| oldest.min(since)));
+        };
+        if let Some(backlog) = job.header().backlog() {
+            count(backlog.found);
+            figures.long += 1;
+            figures.longest = figures.longest.max(backlog.messages);
+        }
+        let address = job.ptr().as_raw().addr().get();
+        let since = match job.header().state.see_messages() {
+            Unread::Nothing => return None,
+            Unread::New => now,
+            // Twice in one walk, if chunks came or went meanwhile.
+            Unread::Seen => *(self.unread.get(&address))
+                .or_else(|| known.get(&address))
+                .unwrap_or(&now),
+        };
+        count(since);
+        self.unread.insert(address, since);
+        Some(since)
+    }
+}
+
+/// Reports the channels that are longer than `mark`, each once.
+fn name_long_channels(mark: usize) {
+    for channel in backlog::take_unnamed(mark) {
+        report::long_channel(&channel, mark);
+    }
+}

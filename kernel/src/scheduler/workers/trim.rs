@@ -1,0 +1,58 @@
+//! Giving back what a runtime keeps without need: cancelled timers in its wheels, and the caches of its threads.
+//!
+//! Called by any thread, outside every worker's lock: by a trim, and by a spawn that was refused a stack.
+
+#![allow(unsafe_code)]
+
+use std::time::{Duration, Instant};
+
+use crate::{
+    job::foreign_call::ForeignCalls,
+    scheduler::workers::{ready, search, shared::Shared, worker_core::WorkerCore},
+    sys::Ordering,
+    timer::{due::Due, entry::EntryPtr},
+};
+
+/// How long sleeping workers have to give back their caches. They respond at once; the bound is for one that finds work
+/// first.
+const PATIENCE: Duration = Duration::from_millis(20);
+
+/// Frees the cancelled timers in the wheel of every worker, also of one that sleeps or is stuck. The lock of a worker
+/// is taken for one slot of its wheel at a time.
+pub(crate) fn sweep_timers(shared: &Shared) {
+    // SAFETY: entries in the wheel are alive.
+    let unwanted = |entry: EntryPtr| unsafe { entry.get() }.is_cancelled();
+    let mut calls = ForeignCalls::default();
+    for worker in &shared.workers {
+        let mut next = Some(0);
+        while worker.cancelled_timers() > 0
+            && let Some(slot) = next
+        {
+            let mut due = Due::default();
+            let mut core = worker.core.enter_foreign();
+            core.admit(&worker.arrivals);
+            let WorkerCore {
+                wheel, callbacks, ..
+            } = &mut *core;
+            next = wheel.sweep_from(slot, unwanted, &mut |entry| due.add(entry, callbacks));
+            search::fire_and_unlock(worker, core, due, &mut calls);
+        }
+    }
+    ready::ready_calls(shared, calls);
+}
+
+/// Asks the runtime's threads to give the depots what they cache, and waits for the sleeping workers. A thread inside a
+/// job does it later.
+pub(crate) fn flush_caches(shared: &Shared) {
+    let before = shared.trims_done.load(Ordering::Acquire);
+    shared.trims.fetch_add(1, Ordering::SeqCst);
+    let sleepers = shared.sleepers.notify_all();
+    let expected = before + sleepers.len();
+    for sleeper in sleepers {
+        sleeper.wake(shared);
+    }
+    let give_up = Instant::now() + PATIENCE;
+    while shared.trims_done.load(Ordering::Acquire) < expected && Instant::now() < give_up {
+        std::thread::yield_now();
+    }
+}

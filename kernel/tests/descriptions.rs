@@ -1,0 +1,353 @@
+//! Jobs that do one thing after the other, and describe which: their names, their kinds, and their panics.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(clippy::async_yields_async, reason = "a block_on returns handles")]
+
+#[path = "support/reports.rs"]
+mod reports;
+#[path = "support/tools.rs"]
+mod tools;
+
+use std::{
+    future::poll_fn,
+    io::{BufRead, BufReader},
+    panic::Location,
+    process::{Command, Stdio},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+        mpsc,
+    },
+    task::Poll,
+    time::Duration,
+};
+
+use reports::{collect_reports, flushed, reports};
+use tools::{Drops, Token, runtime, until, until_yielding, watch};
+use weald_kernel::{
+    Describe, JoinHandle, Runtime, Spawn, Wait, catch_panic, poll_place, yield_now,
+};
+
+/// Says which order a job works on; the orders below 100 are of one kind, the others of another.
+#[derive(Debug, Default)]
+struct Order(AtomicU64);
+
+impl Describe for Order {
+    fn name(&self) -> String {
+        format!("order {}", self.0.load(Ordering::SeqCst))
+    }
+
+    fn kind(&self) -> u64 {
+        1 + self.0.load(Ordering::SeqCst) / 100
+    }
+}
+
+const ORDERER: &Location<'static> = Location::caller();
+
+#[test]
+fn a_job_that_is_stuck_is_named_by_what_it_does_and_by_the_site_it_was_given() {
+    let _watch = watch();
+    collect_reports();
+    let runtime = runtime(1);
+    let (release, released) = mpsc::channel::<()>();
+    let order = Arc::new(Order::default());
+    let described = Spawn::new().described_by(order.clone()).site(ORDERER);
+    let job = runtime.block_on(async move {
+        described.spawn(async move {
+            order.0.store(4711, Ordering::SeqCst);
+            let _released = released.recv();
+        })
+    });
+    let name = format!("`order 4711` spawned at {ORDERER}");
+    until(|| !reports("weald::monitor", &name).is_empty());
+    drop(release);
+    runtime.block_on(job).unwrap();
+}
+
+/// Holds the thread of a job that works on the order, until it is dropped.
+fn offend(runtime: &Runtime, order: u64, stop: &Arc<AtomicBool>) -> JoinHandle<usize> {
+    let stop = stop.clone();
+    work(runtime, order, move || {
+        until(|| stop.load(Ordering::SeqCst))
+    })
+}
+
+/// A job of one spawn site and type; tells how often it had to give up its worker before it worked.
+fn work(runtime: &Runtime, order: u64, act: impl FnOnce() + Send + 'static) -> JoinHandle<usize> {
+    let description = Arc::new(Order(AtomicU64::new(order)));
+    let act: Box<dyn FnOnce() + Send> = Box::new(act);
+    runtime.block_on(async move {
+        Spawn::new().described_by(description).spawn(async move {
+            let mut moves = 0;
+            poll_fn(|cx| {
+                let place = poll_place(cx);
+                moves += usize::from(place.is_pending());
+                place
+            })
+            .await;
+            act();
+            moves
+        })
+    })
+}
+
+#[test]
+fn after_an_offence_only_work_of_its_kind_leaves_the_workers() {
+    let _watch = watch();
+    collect_reports();
+    let runtime = runtime(2);
+    let stop = Arc::new(AtomicBool::new(false));
+    let offender = offend(&runtime, 23, &stop);
+    until(|| !reports("weald::monitor", "`order 23`").is_empty());
+    // The kind stays suspect for a while. A job of it that is spawned now starts in quarantine, where it need not move.
+    let others = (0..100).map(|n| 500 + n).chain([24]);
+    let moves = others.map(|order| runtime.block_on(work(&runtime, order, || ())).unwrap());
+    assert_eq!(moves.sum::<usize>(), 0);
+    stop.store(true, Ordering::SeqCst);
+    runtime.block_on(offender).unwrap();
+}
+
+/// A job that learns what it is to do only while it runs.
+#[test]
+fn a_job_that_becomes_suspect_moves_once() {
+    let _watch = watch();
+    collect_reports();
+    let runtime = runtime(2);
+    let stop = Arc::new(AtomicBool::new(false));
+    let spawn = |description: Arc<Order>, act: Box<dyn FnOnce() + Send>| {
+        runtime.block_on(async move {
+            let order = description.clone();
+            Spawn::new().described_by(description).spawn(async move {
+                order.0.fetch_add(1_000, Ordering::SeqCst);
+                let mut moves = 0;
+                poll_fn(|cx| {
+                    let place = poll_place(cx);
+                    moves += usize::from(place.is_pending());
+                    place
+                })
+                .await;
+                act();
+                moves
+            })
+        })
+    };
+    let until_stopped = stop.clone();
+    let blocks = Box::new(move || until(|| until_stopped.load(Ordering::SeqCst)));
+    let offender = spawn(Arc::new(Order(AtomicU64::new(7))), blocks);
+    until(|| !reports("weald::monitor", "`order 1007`").is_empty());
+    let moves = runtime.block_on(spawn(Arc::new(Order(AtomicU64::new(8))), Box::new(|| ())));
+    stop.store(true, Ordering::SeqCst);
+    assert_eq!(
+        runtime.block_on(offender).unwrap(),
+        0,
+        "nothing was suspect"
+    );
+    assert_eq!(moves.unwrap(), 1);
+}
+
+#[test]
+fn a_caught_panic_is_reported_and_the_job_goes_on() {
+    let _watch = watch();
+    collect_reports();
+    let runtime = runtime(1);
+    let order = Arc::new(Order::default());
+    let described = Spawn::new().described_by(order.clone());
+    let job = runtime.block_on(async move {
+        described.spawn(async move {
+            order.0.store(88, Ordering::SeqCst);
+            let caught: Option<()> = catch_panic(|| panic!("the work fails"));
+            order.0.store(0, Ordering::SeqCst);
+            yield_now().await;
+            caught.is_none()
+        })
+    });
+    assert!(runtime.block_on(job).unwrap());
+    flushed();
+    let told = reports("weald::panic", "`order 88`");
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(told[0].text.contains("the work fails"), "{told:?}");
+}
+
+#[test]
+fn a_cancel_is_not_caught() {
+    let _watch = watch();
+    let runtime = runtime(1);
+    let (waits, waiting) = mpsc::channel();
+    let drops = Drops::default();
+    let token = drops.token();
+    let job = runtime.spawn(async move {
+        let _token = token;
+        let caught = catch_panic(|| {
+            waits.send(()).unwrap();
+            std::future::pending::<()>().wait();
+        });
+        unreachable!("the cancel was caught: {caught:?}");
+    });
+    waiting.recv().unwrap();
+    job.cancel();
+    assert!(runtime.block_on(job).unwrap_err().is_cancelled());
+    until(|| drops.count() == 1);
+}
+
+#[derive(Debug)]
+struct Holds(#[allow(dead_code, reason = "only its drop counts")] Counted);
+
+struct Counted(#[allow(dead_code, reason = "only its drop counts")] Token);
+
+impl std::fmt::Debug for Counted {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Counted")
+    }
+}
+
+impl Describe for Holds {
+    fn name(&self) -> String {
+        "holds".to_owned()
+    }
+}
+
+#[test]
+fn a_description_is_dropped_with_its_job() {
+    let _watch = watch();
+    let runtime = runtime(1);
+    let drops = Drops::default();
+    let token = Counted(drops.token());
+    runtime.block_on(async move {
+        let described = Spawn::new().described_by(Arc::new(Holds(token)));
+        described.spawn(async {}).await.unwrap();
+    });
+    runtime.block_on(until_yielding(move || drops.count() == 1));
+}
+
+/// Breaks its promise.
+#[derive(Debug)]
+struct Panics;
+
+impl Describe for Panics {
+    fn name(&self) -> String {
+        panic!("a description without a name")
+    }
+
+    fn kind(&self) -> u64 {
+        panic!("a description without a kind")
+    }
+}
+
+#[test]
+fn a_description_that_panics_ends_neither_the_monitor_nor_a_worker() {
+    let _watch = watch();
+    collect_reports();
+    let runtime = runtime(1);
+    let (go, may_go) = mpsc::channel::<()>();
+    let blocks = runtime.block_on(async move {
+        let blocks = Spawn::new()
+            .name("described badly")
+            .described_by(Arc::new(Panics));
+        blocks.spawn(async move { may_go.recv().is_err() })
+    });
+    until(|| !reports("weald::monitor", "`described badly`").is_empty());
+    runtime.block_on(runtime.spawn(yield_now())).unwrap();
+    drop(go);
+    assert!(runtime.block_on(blocks).unwrap());
+}
+
+const CHILD: &str = "WEALD_TEST_MANY_PANICS";
+const PANICS: usize = 500;
+
+/// The test below runs this as a program of its own.
+#[test]
+fn child() {
+    if std::env::var_os(CHILD).is_none() {
+        return;
+    }
+    let runtime = runtime(2);
+    let again = Arc::new(AtomicUsize::new(0));
+    let counted = again.clone();
+    runtime.block_on(async move {
+        let panics = move || {
+            counted.fetch_add(1, Ordering::SeqCst);
+            panic!("again and again");
+        };
+        for _ in 0..PANICS {
+            assert!(
+                weald_kernel::spawn(poll_fn({
+                    let panics = panics.clone();
+                    move |_| -> Poll<()> { panics() }
+                }))
+                .await
+                .is_err()
+            );
+        }
+        assert!(
+            weald_kernel::spawn(async { panic!("elsewhere") })
+                .await
+                .is_err()
+        );
+    });
+    assert_eq!(again.load(Ordering::SeqCst), PANICS);
+}
+
+#[test]
+fn the_messages_of_many_panics_at_one_line_are_counted() {
+    let _watch = watch();
+    let child = Command::new(std::env::current_exe().unwrap())
+        .args(["child", "--exact", "--nocapture"])
+        .env(CHILD, "1")
+        .output()
+        .unwrap();
+    let stderr = String::from_utf8_lossy(&child.stderr).into_owned();
+    assert!(child.status.success(), "{stderr}");
+    let printed = stderr.matches("again and again").count();
+    let named = stderr.matches("weald: the panic was in ").count();
+    assert_eq!(stderr.matches("elsewhere").count(), 1, "{stderr}");
+    // Ten in each second.
+    assert!((10..PANICS / 2).contains(&printed), "{stderr}");
+    assert_eq!(named, printed + 1, "{stderr}");
+    let counts = stderr.lines().filter_map(|line| {
+        let (_, rest) = line.split_once("and ")?;
+        let (count, rest) = rest.split_once(" more report")?;
+        rest.contains("messages of panics, at kernel/tests/descriptions.rs:")
+            .then(|| count.parse::<usize>().unwrap())
+    });
+    assert_eq!(counts.sum::<usize>(), PANICS - printed, "{stderr}");
+}
+
+const ENDLESS: &str = "WEALD_TEST_PANICS_IN_A_PROGRAM_THAT_GOES_ON";
+
+/// The test below runs this as a program of its own, which it ends.
+#[test]
+#[allow(clippy::disallowed_methods, reason = "a program that goes on")]
+fn child_that_goes_on() {
+    if std::env::var_os(ENDLESS).is_none() {
+        return;
+    }
+    let runtime = runtime(1);
+    // So that the reporting thread waits by then.
+    std::thread::sleep(Duration::from_millis(200));
+    for _ in 0..20 {
+        let panics = runtime.spawn(async { panic!("again and again") });
+        assert!(runtime.block_on(panics).is_err());
+    }
+    std::thread::sleep(Duration::from_secs(10));
+    // Without the counts that come at the end of a program.
+    std::process::abort();
+}
+
+#[test]
+fn a_count_of_messages_of_panics_waits_neither_for_a_report_nor_for_the_end() {
+    let _watch = watch();
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["child_that_goes_on", "--exact", "--nocapture"])
+        .env(ENDLESS, "1")
+        // A hook that takes long is a report.
+        .env("RUST_BACKTRACE", "0")
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let stderr = BufReader::new(child.stderr.take().unwrap());
+    let mut lines = stderr.lines().map(Result::unwrap);
+    let is_counted = lines.any(|line| line.contains("messages of panics"));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(is_counted);
+}

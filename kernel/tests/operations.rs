@@ -1,0 +1,139 @@
+//! Operations on files and names that do not return: they stop no others, are named, and beyond a bound are errors.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(clippy::async_yields_async, reason = "a block_on returns handles")]
+
+#[path = "support/reports.rs"]
+mod reports;
+#[path = "support/tools.rs"]
+mod tools;
+
+use std::{
+    io::{self, ErrorKind},
+    path::Path,
+    sync::{Arc, mpsc},
+};
+
+use reports::{collect_reports, reports};
+use tools::{until, watch};
+use weald_kernel::{JoinHandle, NoTurn, OperationName, Runtime, Spawn, offload_operation};
+
+fn file(path: &str) -> OperationName {
+    OperationName::file("reading", Arc::from(Path::new(path)))
+}
+
+fn lookup(host: &str) -> OperationName {
+    OperationName::lookup(Arc::from(host))
+}
+
+/// A runtime with few turns: one for lookups, as for files.
+fn small(turns: usize, held: usize) -> Runtime {
+    let runtime = Runtime::builder().workers(1).blocking_threads(turns);
+    runtime.held_operations(held).build().unwrap()
+}
+
+/// A job whose operation does not return before the sender is dropped.
+fn stuck(
+    runtime: &Runtime,
+    name: &str,
+    operation: OperationName,
+) -> (mpsc::Sender<()>, JoinHandle<io::Result<()>>) {
+    let (go, may_go) = mpsc::channel::<()>();
+    let job = Spawn::new().name(name.to_owned());
+    let work = move || {
+        let _dropped = may_go.recv();
+        Ok(())
+    };
+    let job = runtime.block_on(async move { job.spawn(offload_operation(operation, work)) });
+    (go, job)
+}
+
+fn ends(runtime: &Runtime, operation: OperationName) {
+    let job = runtime.spawn(offload_operation(operation, || Ok(7)));
+    assert_eq!(runtime.block_on(job).unwrap().unwrap(), 7);
+}
+
+#[test]
+fn operations_that_do_not_return_leave_their_turns_to_others() {
+    let _watch = watch();
+    let runtime = small(4, 64);
+    let all: Vec<_> = (0..64)
+        .map(|_| stuck(&runtime, "reader", file("/a/fifo")))
+        .collect();
+    ends(&runtime, file("/etc/hostname"));
+    ends(&runtime, lookup("localhost"));
+    for (go, job) in all {
+        drop(go);
+        runtime.block_on(job).unwrap().unwrap();
+    }
+    until(|| runtime.metrics().blocking == 0);
+    ends(&runtime, file("/etc/hostname"));
+}
+
+#[test]
+fn lookups_files_and_closures_do_not_wait_for_each_other() {
+    let _watch = watch();
+    let runtime = small(1, 1);
+    for (one, other) in [
+        (lookup("dead.example"), file("/b")),
+        (file("/b"), lookup("localhost")),
+    ] {
+        let all: Vec<_> = (0..2)
+            .map(|_| stuck(&runtime, "holder", one.clone()))
+            .collect();
+        until(|| runtime.metrics().blocking == 2);
+        ends(&runtime, other);
+        let closure = runtime.spawn(weald_kernel::offload(|| 8));
+        assert_eq!(runtime.block_on(closure).unwrap().unwrap(), 8);
+        for (go, job) in all {
+            drop(go);
+            runtime.block_on(job).unwrap().unwrap();
+        }
+        until(|| runtime.metrics().blocking == 0);
+    }
+}
+
+#[test]
+fn beyond_the_bound_an_operation_is_an_error_that_a_report_explains() {
+    let _watch = watch();
+    collect_reports();
+    let runtime = small(1, 1);
+    let all: Vec<_> = (0..2)
+        .map(|_| stuck(&runtime, "asks a dead server", lookup("dead.example")))
+        .collect();
+    until(|| runtime.metrics().blocking == 2);
+    let refused = runtime.spawn(offload_operation(lookup("other.example"), || Ok(())));
+    let error = runtime.block_on(refused).unwrap().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::ResourceBusy);
+    assert!(error.get_ref().unwrap().is::<NoTurn>());
+    let text = "looking up dead.example for asks a dead server` spawned at";
+    until(|| !reports("weald::blocking", text).is_empty());
+    for (go, job) in all {
+        drop(go);
+        runtime.block_on(job).unwrap().unwrap();
+    }
+    ends(&runtime, lookup("other.example"));
+}
+
+#[test]
+fn an_operation_that_lasts_is_named_with_the_job_that_asked() {
+    let _watch = watch();
+    collect_reports();
+    let runtime = small(8, 1);
+    let (go, job) = stuck(&runtime, "reads a fifo", file("/no/writer"));
+    let is_named = || {
+        let found = reports(
+            "weald::blocking",
+            "reading /no/writer has not returned for 1",
+        );
+        found.iter().any(|report| {
+            report.level == tracing::Level::WARN
+                && report
+                    .text
+                    .contains("`reads a fifo` spawned at kernel/tests/operations.rs")
+        })
+    };
+    until(is_named);
+    drop(go);
+    runtime.block_on(job).unwrap().unwrap();
+}

@@ -1,0 +1,161 @@
+//! Quarantine: threads that have not started, and what its reports say.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(clippy::async_yields_async, reason = "a block_on returns handles")]
+
+#[path = "support/gate.rs"]
+mod gate;
+#[path = "support/reports.rs"]
+mod reports;
+#[path = "support/tools.rs"]
+mod tools;
+
+use gate::Gate;
+use reports::{collect_reports, flushed, reports};
+use tools::{until, watch};
+use weald_kernel::{DEFAULT_STACK, JoinHandle, Runtime, Spawn, spawn, yield_now};
+
+fn with_spare_threads(workers: usize, spare: usize) -> Runtime {
+    Runtime::builder()
+        .workers(workers)
+        .spare_threads(spare)
+        .build()
+        .unwrap()
+}
+
+/// Threads of one kind.
+fn threads(
+    runtime: &Runtime,
+    count: usize,
+    code: impl Fn() + Clone + Send + 'static,
+) -> Vec<JoinHandle<()>> {
+    runtime.block_on(async {
+        (0..count)
+            .map(|_| {
+                let code = code.clone();
+                let spawned = Spawn::new().spawn_fiber(DEFAULT_STACK, code);
+                spawned.unwrap()
+            })
+            .collect()
+    })
+}
+
+/// Other jobs and threads run to their ends.
+fn others_run(runtime: &Runtime) {
+    for _ in 0..500 {
+        let job = runtime.spawn(async {
+            yield_now().await;
+            spawn(async { 1 }).await.unwrap()
+        });
+        assert_eq!(runtime.block_on(job).unwrap(), 1);
+        let thread = threads(runtime, 1, || ()).remove(0);
+        runtime.block_on(thread).unwrap();
+    }
+}
+
+fn join_all(runtime: &Runtime, jobs: Vec<JoinHandle<()>>) {
+    for job in jobs {
+        runtime.block_on(job).unwrap();
+    }
+}
+
+#[test]
+fn more_new_threads_that_block_than_spare_threads_stop_nobody_else() {
+    for workers in [1, 2] {
+        let _watch = watch();
+        let runtime = with_spare_threads(workers, 16);
+        let gate = Gate::default();
+        let blocks = gate.clone();
+        let jobs = threads(&runtime, 1_000, move || blocks.block());
+        until(|| gate.begun() >= 14);
+        others_run(&runtime);
+        assert!(gate.begun() <= 18, "{} have a thread", gate.begun());
+        gate.open();
+        join_all(&runtime, jobs);
+    }
+}
+
+#[test]
+fn a_job_that_is_stuck_in_quarantine_holds_no_worker() {
+    let _watch = watch();
+    collect_reports();
+    let runtime = with_spare_threads(1, 16);
+    let gate = Gate::default();
+    let blocks = |name: &'static str| {
+        let gate = gate.clone();
+        let job = async move { gate.block() };
+        runtime.block_on(async { Spawn::new().name(name).spawn(job) })
+    };
+    let mut jobs = vec![blocks("the first")];
+    until(|| !reports("weald::monitor", "`the first`").is_empty());
+    let first = reports("weald::monitor", "`the first`").remove(0).text;
+    assert!(first.contains("another thread now serves its worker"));
+    jobs.push(blocks("in quarantine"));
+    until(|| !reports("weald::monitor", "`in quarantine`").is_empty());
+    let second = reports("weald::monitor", "`in quarantine`").remove(0).text;
+    assert!(!second.contains("serves its worker"), "{second}");
+    assert!(second.contains("without a worker"), "{second}");
+    gate.open();
+    join_all(&runtime, jobs);
+}
+
+/// A worker that goes to another thread meanwhile changes nothing: the jobs still wait.
+#[test]
+fn a_full_quarantine_is_reported_once() {
+    let _watch = watch();
+    collect_reports();
+    let runtime = with_spare_threads(1, 24);
+    let gate = Gate::default();
+    let burst = |count: usize| -> Vec<_> {
+        (0..count)
+            .map(|_| {
+                let gate = gate.clone();
+                runtime.spawn(async move { gate.block() })
+            })
+            .collect()
+    };
+    let mut jobs = burst(60);
+    let full = || reports("weald::monitor", "all 21 spare threads");
+    until(|| !full().is_empty());
+    // Blocks on a worker, which goes to another thread.
+    let own = Gate::default();
+    let before = runtime.metrics().detached;
+    let blocks = own.clone();
+    jobs.push(runtime.spawn(async move { blocks.block() }));
+    until(|| own.begun() == 1 && runtime.metrics().detached > before);
+    others_run(&runtime);
+    flushed();
+    assert_eq!(full().len(), 1, "{:?}", full());
+    own.open();
+    gate.open();
+    join_all(&runtime, jobs);
+}
+
+#[test]
+fn jobs_of_a_kind_that_blocked_once_do_not_wait_until_a_full_quarantine_is_empty() {
+    let _watch = watch();
+    collect_reports();
+    let runtime = with_spare_threads(1, 14);
+    let gate = Gate::default();
+    let jobs: Vec<_> = (0..60)
+        .map(|_| {
+            let gate = gate.clone();
+            runtime.spawn(async move { gate.block() })
+        })
+        .collect();
+    until(|| !reports("weald::monitor", "all 12 spare threads").is_empty());
+    let own = Gate::default();
+    let of_one_kind = |blocks: Option<Gate>| {
+        let job = async move { blocks.iter().for_each(Gate::block) };
+        runtime.block_on(async { Spawn::new().name("blocks once").spawn(job) })
+    };
+    let blocked = of_one_kind(Some(own.clone()));
+    until(|| !reports("weald::monitor", "`blocks once`").is_empty());
+    own.open();
+    runtime.block_on(blocked).unwrap();
+    for _ in 0..3 {
+        runtime.block_on(of_one_kind(None)).unwrap();
+    }
+    gate.open();
+    join_all(&runtime, jobs);
+}

@@ -1,0 +1,207 @@
+//! How long messages wait: in mailboxes whose receivers do not look, and in channels.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[path = "support/reports.rs"]
+mod reports;
+#[path = "support/tools.rs"]
+mod tools;
+
+use std::{
+    future::poll_fn,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+        mpsc,
+    },
+    time::{Duration, Instant},
+};
+
+use reports::{collect_reports, reports};
+use tools::{Latch, runtime, until, watch};
+use weald_kernel::{Address, JoinHandle, Mailbox, Runtime, Spawn, UnreadMailbox, sleep, yield_now};
+use weald_sync::channel;
+
+/// A job that looks into its mailbox only once the latch is open. Then it receives as many messages as said, and waits
+/// for the second latch.
+fn inattentive(
+    runtime: &Runtime,
+    name: &'static str,
+    (begin, end): (&Latch, &Latch),
+    count: usize,
+) -> (JoinHandle<()>, Address<u32>) {
+    let (begin, end) = (begin.clone(), end.clone());
+    let code = move |mut mailbox: Mailbox<u32>| async move {
+        begin.await;
+        for _ in 0..count {
+            poll_fn(|cx| mailbox.poll_receive(cx)).await;
+        }
+        end.await;
+        drop(mailbox);
+    };
+    let spawned = runtime.block_on(async { Spawn::new().name(name).spawn_with_mailbox(code) });
+    spawned.unwrap()
+}
+
+fn only_unread(runtime: &Runtime) -> UnreadMailbox {
+    let mut unread = runtime.unread_mailboxes();
+    assert_eq!(unread.len(), 1, "{unread:?}");
+    unread.remove(0)
+}
+
+#[test]
+fn the_oldest_message_of_a_mailbox_that_nobody_looks_at_has_an_age() {
+    let _watch = watch();
+    let runtime = runtime(2);
+    let (begin, end) = (Latch::default(), Latch::default());
+    let (job, address) = inattentive(&runtime, "inattentive", (&begin, &end), 2);
+    until(|| begin.waiters() == 1);
+    assert!(runtime.unread_mailboxes().is_empty());
+    let posted = Instant::now();
+    address.post(1).unwrap();
+    let first = only_unread(&runtime);
+    assert_eq!(first.job.name.as_deref(), Some("inattentive"));
+    until(|| only_unread(&runtime).waited > first.waited + Duration::from_millis(5));
+    // A later message does not make it younger.
+    address.post(2).unwrap();
+    let second = only_unread(&runtime);
+    assert!(second.waited > Duration::from_millis(5));
+    assert!(second.waited <= posted.elapsed());
+    until(|| (runtime.metrics().oldest_message).is_some_and(|age| age > second.waited));
+    begin.open();
+    until(|| end.waiters() == 1);
+    // Nor does an earlier one that was received make it older, although no sample came between.
+    let posted = Instant::now();
+    address.post(3).unwrap();
+    assert!(only_unread(&runtime).waited <= posted.elapsed());
+    end.open();
+    runtime.block_on(job).unwrap();
+    assert!(runtime.unread_mailboxes().is_empty());
+    until(|| runtime.metrics().oldest_message.is_none());
+}
+
+/// Without a call, too: while workers run, and when all sleep.
+#[test]
+fn the_monitor_finds_messages_by_itself() {
+    let _watch = watch();
+    for is_busy in [true, false] {
+        let runtime = runtime(1);
+        let stop = Arc::new(AtomicBool::new(!is_busy));
+        let stopped = stop.clone();
+        let busy = runtime.spawn(async move {
+            while !stopped.load(Ordering::SeqCst) {
+                yield_now().await;
+            }
+        });
+        let mut jobs = Vec::new();
+        let mut names = ["first", "second", "third", "fourth"].into_iter().cycle();
+        loop {
+            let (begin, end) = (Latch::default(), Latch::default());
+            let name = names.next().unwrap();
+            let (job, address) = inattentive(&runtime, name, (&begin, &end), 1);
+            until(|| begin.waiters() == 1);
+            address.post(1).unwrap();
+            // Longer than the time between two samples.
+            runtime
+                .block_on(runtime.spawn(sleep(Duration::from_millis(1_200))))
+                .unwrap();
+            let waited = only_unread(&runtime).waited;
+            begin.open();
+            until(|| end.waiters() == 1);
+            end.open();
+            jobs.push(job);
+            if waited > Duration::from_millis(50) {
+                break;
+            }
+        }
+        stop.store(true, Ordering::SeqCst);
+        runtime.block_on(busy).unwrap();
+        for job in jobs {
+            runtime.block_on(job).unwrap();
+        }
+    }
+}
+
+const MARK: usize = 2_000;
+
+/// What a receiver found is no longer what waits once it looks again, even if it does not wait.
+#[test]
+fn a_long_mailbox_is_listed_until_its_receiver_looks_again() {
+    let _watch = watch();
+    let runtime = Runtime::builder()
+        .workers(1)
+        .mailbox_mark(MARK)
+        .build()
+        .unwrap();
+    let (allow, allowed) = mpsc::channel::<()>();
+    let (takes, took) = mpsc::channel::<()>();
+    let code = |mut mailbox: Mailbox<u32>| async move {
+        while mailbox.try_receive().is_some() || allowed.recv().is_ok() {
+            if mailbox.is_empty() {
+                takes.send(()).unwrap();
+                allowed.recv().unwrap();
+            }
+        }
+    };
+    let begin = Latch::default();
+    let begins = begin.clone();
+    let code = |mailbox| async move {
+        begins.await;
+        code(mailbox).await;
+    };
+    let (job, address) = runtime
+        .block_on(async { Spawn::new().spawn_with_mailbox(code) })
+        .unwrap();
+    for n in 0..2_000 {
+        address.post(n).unwrap();
+    }
+    begin.open();
+    took.recv().unwrap();
+    until(|| runtime.metrics().long_mailboxes == 0);
+    assert!(runtime.long_mailboxes().is_empty());
+    drop((allow, address));
+    let _panicked = runtime.block_on(job);
+}
+
+#[test]
+fn a_channel_beyond_the_mark_is_named_once_and_counted() {
+    let _watch = watch();
+    collect_reports();
+    let runtime = Runtime::builder()
+        .workers(1)
+        .mailbox_mark(MARK)
+        .build()
+        .unwrap();
+    let stop = Arc::new(AtomicBool::new(false));
+    let stopped = stop.clone();
+    let busy = runtime.spawn(async move {
+        while !stopped.load(Ordering::SeqCst) {
+            yield_now().await;
+        }
+    });
+    let (sender, receiver) = channel::unbounded();
+    sender.set_name("a growing channel");
+    (0..MARK - 1).for_each(|n| sender.try_send(n).unwrap());
+    assert_eq!(runtime.metrics().long_channels, 0);
+    assert!(runtime.metrics().longest_channel >= MARK - 1);
+    sender.try_send(0).unwrap();
+    let long = runtime.long_channels().remove(0);
+    assert_eq!((long.name, long.values), (Some("a growing channel"), MARK));
+    until(|| runtime.long_channels()[0].waited > long.waited);
+    let metrics = runtime.metrics();
+    assert_eq!((metrics.long_channels, metrics.longest_channel), (1, MARK));
+    assert!(metrics.oldest_value > Some(long.waited));
+    let named = || reports("weald::channel", "`a growing channel`");
+    until(|| !named().is_empty());
+    assert_eq!(named()[0].level, tracing::Level::WARN);
+    assert!(named()[0].text.contains("values=2000 "), "{:?}", named());
+    // Two samples later.
+    let second = runtime.long_channels()[0].waited;
+    sender.try_send(1).unwrap();
+    until(|| runtime.long_channels()[0].waited > second + Duration::from_secs(2));
+    assert_eq!(named().len(), 1);
+    drop(receiver);
+    until(|| runtime.metrics().long_channels == 0);
+    stop.store(true, Ordering::SeqCst);
+    runtime.block_on(busy).unwrap();
+}

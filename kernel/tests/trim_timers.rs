@@ -1,0 +1,77 @@
+//! `Runtime::trim`: timers that were cancelled leave the wheels, also that of a worker that is stuck.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[path = "support/tools.rs"]
+mod tools;
+
+use std::{
+    pin::Pin,
+    sync::{Arc, mpsc},
+    task::{Context, Wake, Waker},
+    time::Duration,
+};
+
+use tools::{until, watch};
+use weald_kernel::{Runtime, Sleep, sleep};
+
+/// A waker that does nothing. A timer keeps a reference to it while it is in a wheel.
+struct Nothing;
+
+impl Wake for Nothing {
+    fn wake(self: Arc<Self>) {}
+}
+
+/// Starts sleeps of an hour and more, in every slot of the wheel.
+fn start(count: u64, waker: &Waker) -> Vec<Pin<Box<Sleep>>> {
+    let sleeps = (0..count).map(|n| {
+        let duration = Duration::from_secs(3600) + Duration::from_millis(n * 977);
+        let mut sleep = Box::pin(sleep(duration));
+        assert!(
+            sleep
+                .as_mut()
+                .poll(&mut Context::from_waker(waker))
+                .is_pending()
+        );
+        sleep
+    });
+    sleeps.collect()
+}
+
+#[test]
+fn cancelled_timers_of_every_worker_are_freed() {
+    let _watch = watch();
+    let builder = Runtime::builder().workers(2);
+    let runtime = builder
+        .stuck_after(Duration::from_secs(3600))
+        .build()
+        .unwrap();
+    let nothing = Arc::new(Nothing);
+    let (started, sleeps) = mpsc::channel();
+    let blocked = [0, 1].map(|_| {
+        let (started, waker) = (started.clone(), Waker::from(nothing.clone()));
+        let (release, released) = mpsc::channel::<()>();
+        let job = runtime.spawn(async move {
+            started.send(start(1_000, &waker)).unwrap();
+            drop(waker);
+            // Until the end of the test, so that no worker sweeps its own wheel.
+            let _ended = released.recv();
+        });
+        (job, release)
+    });
+    let mut sleeps: Vec<_> = (0..2).flat_map(|_| sleeps.recv().unwrap()).collect();
+    until(|| Arc::strong_count(&nothing) == 2_001);
+    drop(sleeps.split_off(600));
+    assert_eq!(runtime.metrics().timers, 600);
+    assert_eq!(Arc::strong_count(&nothing), 2_001, "they are in the wheels");
+    let (first, second) = blocked.into();
+    drop(second.1);
+    runtime.block_on(second.0).unwrap();
+    runtime.trim();
+    // A worker drops the wakers.
+    until(|| Arc::strong_count(&nothing) == 601);
+    assert_eq!(runtime.metrics().timers, 600);
+    drop(first.1);
+    runtime.block_on(first.0).unwrap();
+    drop(sleeps);
+}

@@ -1,0 +1,209 @@
+//! The lines of a stream, with a maximum length.
+//!
+//! Invariants: what was read stays here until a whole line is returned, so a call that is dropped loses nothing; the
+//! buffer holds at most the maximum length and one read.
+
+use std::{
+    future::poll_fn,
+    io,
+    pin::Pin,
+    task::{Context, Poll, ready},
+};
+
+use futures_io::AsyncRead;
+
+use crate::{halves::ReadHalf, stream::Stream, transport::Transport};
+
+/// How many bytes are read at once.
+const READ: usize = 8 << 10;
+/// The maximum length if none is set.
+const MOST: usize = 64 << 10;
+
+/// A line is longer than the maximum. Returned inside an [`io::Error`] of the kind
+/// [`InvalidData`](io::ErrorKind::InvalidData).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "a line is longer than {most} bytes; raise the maximum with Lines::most, or refuse the sender"
+)]
+#[non_exhaustive]
+pub struct LineTooLong {
+    /// The maximum, in bytes without the end of the line.
+    pub most: usize,
+}
+
+/// The lines of a stream: of anything that implements `AsyncRead`. A line ends with `\n` or `\r\n`, which is not part
+/// of it; the last one may end with the stream.
+///
+/// ```
+/// use weald_net::{Lines, UnixStream};
+///
+/// # let runtime = weald_kernel::Runtime::builder().workers(1).build().unwrap();
+/// # runtime.block_on(async {
+/// let (one, other) = UnixStream::pair()?;
+/// one.write_all(b"short\r\nmuch too long\nend").await?;
+/// drop(one);
+/// let mut lines = other.lines().most(8);
+/// assert_eq!(lines.next().await?.as_deref(), Some("short"));
+/// assert!(lines.next().await.is_err());
+/// assert_eq!(lines.next().await?.as_deref(), Some("end"));
+/// assert_eq!(lines.next().await?, None);
+/// # Ok::<(), std::io::Error>(())
+/// # }).unwrap();
+/// ```
+#[derive(Debug)]
+pub struct Lines<R> {
+    reader: R,
+    /// What was read; returned up to `start`.
+    buffer: Vec<u8>,
+    start: usize,
+    /// How many of the first bytes of the rest contain no end of a line.
+    searched: usize,
+    most: usize,
+    /// Whether the rest of a line that was too long is dropped.
+    skips: bool,
+    has_ended: bool,
+}
+
+impl<R> Lines<R> {
+    /// The lines of `reader`, of 64 KiB at most.
+    pub fn new(reader: R) -> Lines<R> {
+        Lines {
+            reader,
+            buffer: Vec::new(),
+            start: 0,
+            searched: 0,
+            most: MOST,
+            skips: false,
+            has_ended: false,
+        }
+    }
+
+    /// Sets how many bytes a line may have, without its end.
+    #[must_use]
+    pub fn most(mut self, bytes: usize) -> Lines<R> {
+        self.most = bytes;
+        self
+    }
+
+    /// The stream, and the bytes that were read from it and not returned.
+    pub fn into_parts(mut self) -> (R, Vec<u8>) {
+        self.compact();
+        (self.reader, self.buffer)
+    }
+
+    /// The bytes that were read and not returned.
+    fn rest(&self) -> &[u8] {
+        &self.buffer[self.start..]
+    }
+
+    /// Removes the first line, which has `length` bytes without its end, from the rest. It owns no more memory than it
+    /// needs: a program may keep many.
+    fn split(&mut self, length: usize) -> Vec<u8> {
+        let rest = self.rest();
+        let line = &rest[..length];
+        let line = line.strip_suffix(b"\r").unwrap_or(line).to_vec();
+        self.start += (length + 1).min(rest.len());
+        self.searched = 0;
+        line
+    }
+
+    /// Moves the rest to the start of the buffer.
+    fn compact(&mut self) {
+        self.buffer.drain(..self.start);
+        self.start = 0;
+    }
+}
+
+impl<R: AsyncRead + Unpin> Lines<R> {
+    /// The next line; none after the last one. Cancel-safe.
+    ///
+    /// # Errors
+    /// [`LineTooLong`], after which the next call returns the line that follows;
+    /// [`InvalidData`](io::ErrorKind::InvalidData) if the line is not UTF-8; those of the stream.
+    pub async fn next(&mut self) -> io::Result<Option<String>> {
+        let Some(line) = self.next_bytes().await? else {
+            return Ok(None);
+        };
+        let line = String::from_utf8(line);
+        line.map(Some)
+            .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+    }
+
+    /// As [`next`](Lines::next), but the line need not be UTF-8.
+    ///
+    /// # Errors
+    /// [`LineTooLong`], and those of the stream.
+    pub async fn next_bytes(&mut self) -> io::Result<Option<Vec<u8>>> {
+        poll_fn(|cx| self.poll_line(cx)).await
+    }
+
+    fn poll_line(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Option<Vec<u8>>>> {
+        loop {
+            let unsearched = &self.rest()[self.searched..];
+            if let Some(at) = unsearched.iter().position(|byte| *byte == b'\n') {
+                let line = self.split(self.searched + at);
+                if !std::mem::take(&mut self.skips) {
+                    return Poll::Ready(self.judge(line).map(Some));
+                }
+                continue;
+            }
+            let length = self.rest().len();
+            self.searched = length;
+            if self.skips {
+                self.split(length);
+            } else if length > self.most.saturating_add(1) {
+                self.skips = true;
+                let start = self.split(length);
+                return Poll::Ready(self.judge(start).map(Some));
+            }
+            if self.has_ended {
+                return match self.rest().is_empty() {
+                    true => Poll::Ready(Ok(None)),
+                    false => {
+                        let last = self.split(self.rest().len());
+                        Poll::Ready(self.judge(last).map(Some))
+                    }
+                };
+            }
+            self.has_ended = ready!(self.poll_more(cx))? == 0;
+        }
+    }
+
+    fn judge(&self, line: Vec<u8>) -> io::Result<Vec<u8>> {
+        let most = self.most;
+        match line.len() > most {
+            true => Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                LineTooLong { most },
+            )),
+            false => Ok(line),
+        }
+    }
+
+    fn poll_more(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        self.compact();
+        let length = self.buffer.len();
+        self.buffer.resize(length + READ, 0);
+        let read = Pin::new(&mut self.reader).poll_read(cx, &mut self.buffer[length..]);
+        let count = match &read {
+            Poll::Ready(Ok(count)) => *count,
+            _ => 0,
+        };
+        self.buffer.truncate(length + count);
+        read
+    }
+}
+
+impl<T: Transport> Stream<T> {
+    /// The lines that arrive. The stream can be written meanwhile.
+    pub fn lines(&self) -> Lines<&Stream<T>> {
+        Lines::new(self)
+    }
+}
+
+impl<T: Transport> ReadHalf<T> {
+    /// The lines that arrive.
+    pub fn lines(self) -> Lines<ReadHalf<T>> {
+        Lines::new(self)
+    }
+}

@@ -1,0 +1,63 @@
+//! A file, pipe or terminal that is open, and its place in the reactor if it has readiness.
+//!
+//! Called by the ends of pipes.
+
+use std::{
+    fs, io,
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
+    path::Path,
+    pin::Pin,
+    sync::Arc,
+};
+
+use rustix::io::ioctl_fionbio;
+use weald_kernel::{IoSource, OperationName, offload_operation};
+
+use crate::descriptor::{Descriptor, Sharing};
+
+/// A transfer that a thread does.
+pub(crate) type OnThread<R> = Pin<Box<dyn Future<Output = io::Result<R>> + Send>>;
+
+/// An open file, and its place in the reactor if it has readiness.
+pub(crate) struct Opened {
+    pub(crate) file: Arc<fs::File>,
+    pub(crate) source: Option<IoSource<Descriptor>>,
+    pub(crate) path: Arc<Path>,
+}
+
+impl Opened {
+    pub(crate) fn new(file: fs::File, sharing: Sharing, path: &Path) -> io::Result<Opened> {
+        let file = Arc::new(file);
+        Ok(Opened {
+            source: Descriptor::watch(file.clone(), sharing)?,
+            file,
+            path: path.into(),
+        })
+    }
+
+    /// A duplicate, so that dropping it leaves the program's own descriptor open.
+    pub(crate) fn standard(descriptor: BorrowedFd<'_>, name: &str) -> io::Result<Opened> {
+        let file = fs::File::from(descriptor.try_clone_to_owned()?);
+        Opened::new(file, Sharing::Shared, name.as_ref())
+    }
+
+    pub(crate) async fn open(path: &Path, options: fs::OpenOptions) -> io::Result<Opened> {
+        let name = OperationName::file("opening", path.into());
+        let opened = path.to_owned();
+        let file = offload_operation(name, move || options.open(opened)).await?;
+        Opened::new(file, Sharing::Own, path)
+    }
+
+    pub(crate) fn into_fd(self) -> io::Result<OwnedFd> {
+        if let Some(source) = self.source
+            && source.into_inner().is_own()
+        {
+            ioctl_fionbio(&self.file, false)?;
+        }
+        match Arc::try_unwrap(self.file) {
+            Ok(file) => Ok(file.into()),
+            // A thread still uses it.
+            Err(file) => file.as_fd().try_clone_to_owned(),
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! Files that never answer stop no other file and no name.
+
+use std::{
+    fs::OpenOptions,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use weald_kernel::Runtime;
+use weald_net::{
+    fs::{self, File},
+    lookup_host,
+};
+
+use crate::tools::{until, watch};
+
+/// A FIFO in a folder of its own, which is removed on drop.
+pub(super) struct Fifo {
+    folder: PathBuf,
+    pub(super) path: PathBuf,
+}
+
+impl Fifo {
+    pub(super) fn new(name: &str) -> Fifo {
+        let folder = format!("weald-fifo-{name}-{}", std::process::id());
+        let folder = std::env::temp_dir().join(folder);
+        std::fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("fifo");
+        let made = Command::new("mkfifo").arg(&path).status().unwrap();
+        assert!(made.success());
+        Fifo { folder, path }
+    }
+
+    /// Both ends, without waiting.
+    fn open_both(&self) -> std::fs::File {
+        let both = OpenOptions::new().read(true).write(true).open(&self.path);
+        both.unwrap()
+    }
+}
+
+impl Drop for Fifo {
+    fn drop(&mut self) {
+        let _ignored = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+fn others_go_on(runtime: &Runtime) {
+    runtime.block_on(async {
+        let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
+        assert!(!fs::read(&manifest).await.unwrap().is_empty());
+        assert!(fs::metadata(&manifest).await.unwrap().is_file());
+        assert!(!lookup_host("localhost", 80).await.unwrap().is_empty());
+    });
+}
+
+#[test]
+fn fifos_that_nobody_writes_stop_no_file_and_no_name() {
+    let _watch = watch();
+    let fifo = Fifo::new("unwritten");
+    let runtime = Runtime::builder().workers(2).blocking_threads(4);
+    let runtime = runtime.build().unwrap();
+    let readers: Vec<_> = (0..64)
+        .map(|_| runtime.spawn(fs::read(fifo.path.clone())))
+        .collect();
+    until(|| runtime.metrics().blocking >= 4);
+    others_go_on(&runtime);
+    until(|| runtime.metrics().blocking == 64);
+    let both = fifo.open_both();
+    until(|| runtime.metrics().blocking == 0);
+    drop(both);
+    for reader in readers {
+        assert_eq!(runtime.block_on(reader).unwrap().unwrap(), b"");
+    }
+}
+
+/// Two threads could hold two of the reads, and the others would be errors.
+#[test]
+fn an_open_fifo_is_read_and_written_without_a_thread() {
+    let _watch = watch();
+    let fifo = Fifo::new("open");
+    let runtime = Runtime::builder().workers(1).blocking_threads(1);
+    let runtime = runtime.held_operations(1).build().unwrap();
+    let both = fifo.open_both();
+    let open = || File::open(&fifo.path);
+    let files: Vec<_> = (0..8).map(|_| runtime.block_on(open()).unwrap()).collect();
+    let readers: Vec<_> = files
+        .into_iter()
+        .map(|file| runtime.spawn(async move { file.read(1 << 40).await }))
+        .collect();
+    others_go_on(&runtime);
+    let writer = runtime.block_on(async {
+        let mut options = OpenOptions::new();
+        options.write(true);
+        File::open_with(&fifo.path, options).await.unwrap()
+    });
+    runtime.block_on(writer.write_all("x")).unwrap();
+    drop((writer, both));
+    let mut read: Vec<_> = readers
+        .into_iter()
+        .map(|reader| runtime.block_on(reader).unwrap().unwrap())
+        .collect();
+    read.sort_unstable();
+    assert_eq!(read.pop().unwrap(), b"x");
+    assert!(read.iter().all(Vec::is_empty), "{read:?}");
+}
