@@ -16,6 +16,7 @@ use std::{
         Arc,
         atomic::{AtomicUsize, Ordering},
     },
+    time::Duration,
 };
 
 use bytes::Bytes;
@@ -23,6 +24,7 @@ use http::{Request, Response};
 use http_body_util::{BodyExt, Full};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use weald_http::{Listen, RequestBody};
+use weald_kernel::Runtime;
 use weald_net::TcpListener;
 use weald_sync::{Event, oneshot};
 
@@ -110,7 +112,13 @@ fn allow_descriptors() {
 fn buffers_are_few_when_everybody_is_asked_at_once() {
     let _watch = tools::watch();
     allow_descriptors();
-    let runtime = tools::runtime(2);
+    // On a busy machine a connection may look stuck, and the requests of all others would wait, with their buffers, to be
+    // handled elsewhere.
+    let runtime = Runtime::builder()
+        .workers(2)
+        .stuck_after(Duration::from_secs(3600))
+        .build()
+        .unwrap();
     let accepted = Arc::new(AtomicUsize::new(0));
     let (end, mut ending) = oneshot::channel::<Infallible>();
     let (address, server) = runtime.block_on({
