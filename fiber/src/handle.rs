@@ -6,7 +6,7 @@ use std::{
     task::{Context, Poll},
 };
 
-use weald_kernel::{JoinError, Wait};
+use weald_kernel::{AsUnit, JoinError, Unit, Wait};
 
 use crate::thread::Thread;
 
@@ -67,6 +67,12 @@ impl<T> JoinHandle<T> {
     /// The handle of the job below.
     pub(crate) fn job(&self) -> &weald_kernel::JoinHandle<T> {
         &self.job
+    }
+}
+
+impl<T> AsUnit for JoinHandle<T> {
+    fn as_unit(&self) -> Option<Unit> {
+        self.job.as_unit()
     }
 }
 

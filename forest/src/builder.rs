@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::clock::{Clock, SystemClock};
+use crate::combine::combiner::Start;
 use crate::combine::shared::Shared;
 use crate::forest::Forest;
 use crate::journal::{Journal, Level};
@@ -25,11 +26,11 @@ pub const KEPT: usize = 1000;
 /// # Ok::<(), weald_forest::CommitError>(())
 /// ```
 pub struct Builder {
-    keep: usize,
-    clock: Arc<dyn Clock>,
-    medium: Option<Medium>,
-    level: Option<Level>,
-    running: Running,
+    pub(crate) keep: usize,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) medium: Option<Medium>,
+    pub(crate) level: Option<Level>,
+    pub(crate) running: Running,
 }
 
 impl Forest {
@@ -101,9 +102,9 @@ impl Builder {
         self
     }
 
-    /// The forest, without trees.
+    /// The forest, without trees. What the journal has is not looked at; see [`recover`](Self::recover).
     pub fn build(self) -> Forest {
         let state = ForestState::new(self.clock, self.running, (self.medium, self.level));
-        Forest::of(Shared::new(state, self.keep))
+        Forest::of(Shared::new(state, self.keep, Start::default()))
     }
 }

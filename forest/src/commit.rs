@@ -99,10 +99,12 @@ impl Commit {
     }
 
     /// Gives the commit an id. If a commit with this id was made before, and is among the newest 65,536
-    /// commits that were given an id, this one is not made again: its outcome is that of the first.
+    /// commits that were given an id, this one is not made again: its outcome is that of the first, if both ask for
+    /// the same, and [`IdTaken`](CommitError::IdTaken) otherwise. The ids of the nodes that they add make no difference.
+    /// It costs a look at all that is asked for.
     pub fn id(mut self, id: CommitId) -> Self {
         if let Ok(request) = &mut self.request {
-            request.id = Some(id);
+            request.id = Some((id, request.action.digest()));
         }
         self
     }

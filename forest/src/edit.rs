@@ -66,6 +66,7 @@ impl Edit {
     /// `Missing`, if the tree does not have the parent.
     #[inline]
     pub fn append(&mut self, parent: NodeId, attributes: Attributes) -> Result<NodeId, EditError> {
+        let attributes = self.held(attributes);
         self.edit.append(parent, attributes)
     }
 
@@ -75,6 +76,7 @@ impl Edit {
     /// See [`weald_tree::Edit::add`].
     #[inline]
     pub fn add(&mut self, at: Where, attributes: Attributes) -> Result<NodeId, EditError> {
+        let attributes = self.held(attributes);
         self.edit.add(at, attributes)
     }
 
@@ -113,6 +115,12 @@ impl Edit {
         name: &str,
         value: impl AsRef<[u8]>,
     ) -> Result<(), EditError> {
+        let (blobs, value) = (&self.shared.forest.blobs, value.as_ref());
+        if blobs.were_used()
+            && let Some(reference) = blobs.held(value)
+        {
+            return self.edit.put_bytes(node, name, reference);
+        }
         self.edit.put_attribute(node, name, value)
     }
 
@@ -132,6 +140,7 @@ impl Edit {
             .put_bytes(node, name, self.shared.forest.blobs.reference(id))?;
         self.blobs.push(Blob {
             id,
+            tree: self.state.number,
             node,
             name: name.into(),
             bytes: value.as_ref().into(),
@@ -162,12 +171,22 @@ impl Edit {
 
     /// Drops all nodes and starts over with one node, whose id this returns.
     pub fn replace_root(&mut self, attributes: Attributes) -> NodeId {
+        let attributes = self.held(attributes);
         self.edit.replace_root(attributes)
     }
 
     /// Puts a new root above the current one; returns the id of the new root.
     pub fn push_root(&mut self, attributes: Attributes) -> NodeId {
+        let attributes = self.held(attributes);
         self.edit.push_root(attributes)
+    }
+
+    /// Takes the root away; its only child becomes the root, and keeps its id.
+    ///
+    /// # Errors
+    /// `NotAlone`, unless the root has exactly one child.
+    pub fn pop_root(&mut self) -> Result<(), EditError> {
+        self.edit.pop_root()
     }
 
     /// Applies an operation of another edit of this tree. Returns the key under which a node was placed, if one was.
@@ -176,6 +195,11 @@ impl Edit {
     /// See [`weald_tree::Edit::apply`].
     pub fn apply(&mut self, operation: &Operation) -> Result<Option<OrderKey>, EditError> {
         self.edit.apply(operation)
+    }
+
+    /// Applies an operation that leads from one version of this tree to another.
+    pub(crate) fn replay(&mut self, operation: &Operation) -> Result<(), EditError> {
+        self.edit.replay(operation)
     }
 
     /// Reads one attribute; the read is recorded.
@@ -200,6 +224,11 @@ impl Edit {
     /// `Missing`, if the tree does not have the node.
     pub fn subtree(&self, node: NodeId) -> Result<Node<'_>, EditError> {
         self.edit.subtree(node)
+    }
+
+    #[inline]
+    fn held(&self, attributes: Attributes) -> Attributes {
+        self.shared.forest.blobs.all_held(attributes)
     }
 
     pub(crate) fn tree_name(&self) -> String {

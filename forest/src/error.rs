@@ -3,7 +3,7 @@
 use weald_tree::{EditError, NodeId, Read};
 
 use crate::level::{Level, Position};
-use crate::version::{CommitId, MAX_BYTES, Version};
+use crate::version::{CommitId, Committed, MAX_BYTES, Version};
 
 /// Why a commit, or a change of the forest's names, was refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -36,6 +36,9 @@ pub enum CommitError {
          wait for it; commit after it has returned"
     )]
     Reentrant,
+    /// A commit with this id was made that did something else.
+    #[error("the commit {id} was made before, as version {version}, and did something else; give each commit an id of its own", id = .0.id, version = .0.version)]
+    IdTaken(Committed),
     /// No erasable bytes are stored for the attribute.
     #[error(
         "no erasable bytes are stored for the attribute `{name}` of the node {node}; they were erased \
@@ -128,7 +131,13 @@ pub enum NameError {
     /// There is no tree with this name.
     #[error("no tree is named `{0}`; create it, or see the names with `list`")]
     Missing(String),
+    /// It is empty, too long, or has a control character. This is how it begins.
+    #[error("`{}` is no name of a tree; a name has 1 to {MAX_NAME} bytes and no control characters", .0.escape_debug())]
+    Invalid(String),
 }
+
+/// How many bytes the name of a tree may have.
+pub const MAX_NAME: usize = 1024;
 
 /// Why a version is not available.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

@@ -1,14 +1,17 @@
 //! The handle of a forest: trees by their names, snapshots of several trees, counts.
 
+use std::ops::Bound;
 use std::sync::Arc;
 
 use weald_tree::Tree;
 
 use crate::combine::request::{Action, Answer};
 use crate::combine::shared::Shared;
-use crate::error::{CommitError, DurableError, NameError, VersionError};
+use crate::content::references::references_of_tree;
+use crate::error::{CommitError, DurableError, MAX_NAME, NameError};
 use crate::journal::{Durability, Level};
 use crate::read::together;
+use crate::requested::Requested;
 use crate::state::forest::ForestState;
 use crate::state::root::Snapshot;
 use crate::state::stats::Stats;
@@ -33,7 +36,7 @@ use crate::version::{Committed, Version};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone)]
-pub struct Forest(Arc<Shared>);
+pub struct Forest(pub(crate) Arc<Shared>);
 
 impl Forest {
     pub(crate) fn of(shared: Arc<Shared>) -> Self {
@@ -46,36 +49,58 @@ impl Forest {
 
     /// Creates a tree of one node.
     ///
+    /// A name has 1 to 1024 bytes of UTF-8, none of them a control character, and is compared byte by byte.
+    ///
     /// # Errors
-    /// [`NameError::Taken`], if there is a tree with this name.
-    pub fn create(
-        &self,
-        name: &str,
-    ) -> impl Future<Output = Result<TreeHandle, CommitError>> + Send + use<> {
+    /// [`NameError::Taken`], if there is a tree with this name; [`NameError::Invalid`], if it is none.
+    pub fn create(&self, name: &str) -> Requested<TreeHandle> {
         self.create_from(name, Tree::new())
     }
 
     /// Creates a tree with these nodes.
     ///
     /// # Errors
-    /// [`NameError::Taken`], if there is a tree with this name.
-    pub fn create_from(
+    /// As [`create`](Self::create).
+    pub fn create_from(&self, name: &str, content: Tree) -> Requested<TreeHandle> {
+        let name = valid(name);
+        let blobs = Arc::clone(&self.state().blobs);
+        let make = move || {
+            let references = match blobs.were_used() {
+                true => references_of_tree(&content),
+                false => Vec::new(),
+            };
+            let content = Box::new((content, references));
+            Ok(Action::Create(name?, content, None))
+        };
+        Requested::with(&self.0, make, |shared, answer| match answer {
+            Answer::Created(state, garbage) => {
+                drop(garbage); // Outside the right to commit, by the author.
+                state.map(|state| TreeHandle::new(Arc::clone(shared), state))
+            }
+            Answer::Committed(Err(error), _) => Err(error),
+            _ => unreachable!("a creation is answered with the tree"),
+        })
+    }
+
+    /// The tree with this name, which is created with one node if there is none.
+    ///
+    /// # Errors
+    /// As [`create`](Self::create), except `Taken`.
+    pub fn get_or_create(
         &self,
         name: &str,
-        content: Tree,
     ) -> impl Future<Output = Result<TreeHandle, CommitError>> + Send + use<> {
-        let shared = Arc::clone(&self.0);
-        let submission = self
-            .0
-            .submit(Action::Create(name.into(), Box::new(content), None));
+        let (forest, name) = (self.clone(), name.to_owned());
         async move {
-            match submission.await {
-                Answer::Created(state, garbage) => {
-                    drop(garbage); // Outside the right to commit, by the author.
-                    state.map(|state| TreeHandle::new(shared, state))
+            loop {
+                if let Ok(tree) = forest.get(&name) {
+                    return Ok(tree);
                 }
-                Answer::Committed(Err(error), _) => Err(error),
-                _ => unreachable!("a creation is answered with the tree"),
+                match forest.create(&name).await {
+                    // Somebody else was faster; it may be gone again.
+                    Err(CommitError::Name(NameError::Taken(_))) => {}
+                    outcome => return outcome,
+                }
             }
         }
     }
@@ -100,29 +125,33 @@ impl Forest {
             .collect()
     }
 
+    /// The names of all trees that begin with a prefix, sorted. It costs the look-up of one and the list of these.
+    pub fn list_prefix(&self, prefix: &str) -> Vec<String> {
+        let names = self.state().names();
+        let from = (Bound::Included(prefix), Bound::Unbounded);
+        let names = names
+            .range::<str, _>(from)
+            .map(|(name, _)| name.to_string());
+        names.take_while(|name| name.starts_with(prefix)).collect()
+    }
+
     /// Deletes the tree that has this name when the commit is made. Its snapshots stay, and its handles still
     /// show the last version.
     ///
     /// # Errors
     /// [`NameError::Missing`], if there is none.
-    pub fn delete(
-        &self,
-        name: &str,
-    ) -> impl Future<Output = Result<Committed, CommitError>> + Send + use<> {
-        self.0.submit_change(Action::Delete(name.into()))
+    pub fn delete(&self, name: &str) -> Requested<Committed> {
+        let name = name.into();
+        Requested::new(&self.0, || Ok(Action::Delete(name)))
     }
 
     /// Renames the tree that has this name when the commit is made. Its handles, versions and tags stay.
     ///
     /// # Errors
-    /// [`NameError`], if no tree has the old name, or one has the new name.
-    pub fn rename(
-        &self,
-        name: &str,
-        new_name: &str,
-    ) -> impl Future<Output = Result<Committed, CommitError>> + Send + use<> {
-        let rename = Action::Rename(name.into(), new_name.into());
-        self.0.submit_change(rename)
+    /// [`NameError`], if no tree has the old name, one has the new name, or the new name is none.
+    pub fn rename(&self, name: &str, new_name: &str) -> Requested<Committed> {
+        let (name, new_name) = (name.into(), valid(new_name));
+        Requested::new(&self.0, || Ok(Action::Rename(name, new_name?)))
     }
 
     /// Several trees at one moment: each commit over several of them is seen whole or not at all. It does not
@@ -166,16 +195,9 @@ impl Forest {
         level: Level,
     ) -> impl Future<Output = Result<(), DurableError>> + Send + use<> {
         let state = self.state();
-        let (most, incarnation) = (state.most(), state.incarnation);
-        let newest = Version {
-            incarnation,
-            number: state.stats.newest(),
-        };
-        let waits = if version.incarnation != incarnation {
-            Err(VersionError::OtherIncarnation(version).into())
-        } else if version > newest {
-            let asked = version;
-            Err(VersionError::Future { asked, newest }.into())
+        let most = state.most();
+        let waits = if let Err(error) = state.must_exist(version) {
+            Err(error.into())
         } else if level > most {
             Err(DurableError::Level { most })
         } else {
@@ -216,6 +238,14 @@ impl Forest {
         }
         stats
     }
+}
+
+/// Checks the name of a tree.
+fn valid(name: &str) -> Result<Arc<str>, NameError> {
+    if name.is_empty() || name.len() > MAX_NAME || name.contains(char::is_control) {
+        return Err(NameError::Invalid(name.chars().take(40).collect()));
+    }
+    Ok(name.into())
 }
 
 impl std::fmt::Debug for Forest {

@@ -16,12 +16,13 @@ mod mark;
 mod memory;
 mod record;
 
+pub use crate::content::erasable::{Blob, BlobId, BlobPlace, Erasure};
 pub use crate::error::AppendError;
 pub use crate::level::{Level, Position};
 pub use contract::{
     Appended, Capabilities, Checkpoint, CheckpointError, Durability, Entry, Follower, Journal,
-    Later, ReadError, Resolved,
+    Later, ReadError, Resolved, StoredCheckpoint,
 };
 pub use mark::{Marks, When};
 pub use memory::MemoryJournal;
-pub use record::{Change, Record, RecordError, Stored};
+pub use record::{Change, Digest, Record, RecordError, Stored};

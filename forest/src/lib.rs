@@ -30,6 +30,7 @@ mod wake;
 mod content {
     pub(crate) mod erasable;
     pub(crate) mod index;
+    pub(crate) mod references;
     pub(crate) mod sorted;
 }
 pub mod journal;
@@ -53,8 +54,10 @@ mod combine {
     pub(crate) mod author;
     pub(crate) mod combiner;
     pub(crate) mod commit_ids;
+    pub(crate) mod digest;
     pub(crate) mod made;
     pub(crate) mod make;
+    pub(crate) mod moment;
     pub(crate) mod outstanding;
     pub(crate) mod pending;
     pub(crate) mod prepare;
@@ -70,7 +73,9 @@ mod combine {
 // Writing, as users see it: an edit, its commit, and the handle of a tree.
 mod commit;
 mod edit;
+mod requested;
 mod tree_handle;
+mod undo;
 mod update;
 
 // Reading beyond one version: queries, several trees at once, watches.
@@ -86,24 +91,38 @@ mod export;
 mod forest;
 mod weight;
 
+// A forest that is read back from its journal, and the checkpoints that shorten that.
+mod recover {
+    pub(crate) mod checkpoint;
+    pub(crate) mod error;
+    pub(crate) mod frames;
+    pub(crate) mod line;
+    pub(crate) mod open;
+    pub(crate) mod recovery;
+}
+
 pub use builder::{Builder, KEPT};
 pub use clock::{Clock, SystemClock};
 pub use commit::{Commit, Committing};
 pub use content::erasable::{Blob, BlobId, Value};
 pub use edit::Edit;
-pub use error::{AppendError, CommitError, Conflict, DurableError, NameError, VersionError};
+pub use error::{
+    AppendError, CommitError, Conflict, DurableError, MAX_NAME, NameError, VersionError,
+};
 pub use forest::Forest;
 pub use journal::{Journal, MemoryJournal};
 pub use level::Level;
 pub use read::query::{Found, Plan, Query};
 pub use read::watch::{Seen, Since, Watch, WatchEnd, WatchError};
+pub use recover::error::RecoverError;
+pub use requested::Requested;
 pub use state::root::{Root, Snapshot, View};
 pub use state::stats::Stats;
 pub use tree_handle::TreeHandle;
-pub use update::UpdateError;
-pub use version::{CommitId, Committed, MAX_BYTES, Version};
+pub use update::{Terms, UpdateError};
+pub use version::{CommitId, Committed, MAX_BYTES, NotAVersion, Version};
 pub use weald_tree::{
     Attributes, Bytes, Census, Diff, EditError, Node, NodeId, Operation, OrderKey, Path, PathError,
-    Read, Subtree, Tree, Where,
+    Read, Subtree, Tree, Where, trim,
 };
 pub use weight::Weight;

@@ -10,6 +10,7 @@ use crate::combine::shared::Shared;
 use crate::content::index::Index;
 use crate::edit::Edit;
 use crate::error::{CommitError, VersionError};
+use crate::requested::Requested;
 use crate::state::history::Tagged;
 use crate::state::root::{Snapshot, View};
 use crate::state::tree::TreeState;
@@ -66,7 +67,7 @@ impl TreeHandle {
     /// If it is a version of another tree, even one from which this tree was created.
     pub fn edit_from(&self, base: &Snapshot) -> Edit {
         let is_of_this_tree = base.tree_number == self.state.number
-            && base.version().incarnation == self.shared.forest.incarnation
+            && self.shared.forest.has_opened(base.version())
             && base.tree.shares_ids_with(&self.view().tree);
         assert!(
             is_of_this_tree,
@@ -96,18 +97,7 @@ impl TreeHandle {
     /// # Errors
     /// [`VersionError`], if the version is not kept, does not exist, or is older than the tree.
     pub fn kept_at(&self, asked: Version) -> Result<Snapshot, VersionError> {
-        let incarnation = self.shared.forest.incarnation;
-        if asked.incarnation != incarnation {
-            return Err(VersionError::OtherIncarnation(asked));
-        }
-        let newest = self.shared.forest.stats.newest();
-        if asked.number > newest {
-            let newest = Version {
-                incarnation,
-                number: newest,
-            };
-            return Err(VersionError::Future { asked, newest });
-        }
+        self.shared.forest.must_exist(asked)?;
         self.state.history().at(asked).cloned().map(Snapshot)
     }
 
@@ -153,17 +143,9 @@ impl TreeHandle {
     ///
     /// # Errors
     /// [`VersionError`], if the version is not kept; those of a commit.
-    pub fn restore(
-        &self,
-        version: Version,
-    ) -> impl Future<Output = Result<Committed, CommitError>> + Send + use<> {
-        let (handle, root) = (self.clone(), self.kept_at(version));
-        async move {
-            let root = root?;
-            handle
-                .submit(|state| Action::Restore(state, root.0, None))
-                .await
-        }
+    pub fn restore(&self, version: Version) -> Requested<Committed> {
+        let root = self.kept_at(version);
+        self.request(|state| Ok(Action::Restore(state, root?.0, None)))
     }
 
     /// Gives a version a tag, which keeps the version until the tag is removed: [`at`](Self::at) still finds
@@ -171,30 +153,21 @@ impl TreeHandle {
     ///
     /// # Errors
     /// [`VersionError`], if the version is not kept; those of a commit.
-    pub fn tag(
-        &self,
-        tag: &str,
-        version: Version,
-    ) -> impl Future<Output = Result<Committed, CommitError>> + Send + use<> {
-        let (handle, root) = (self.clone(), self.kept_at(version));
-        let tag = tag.into();
-        async move {
-            let root = root?;
-            let tagged = Box::new(Tagged::new(version, root.0));
-            handle.submit(|state| Action::Tag(state, tag, tagged)).await
-        }
+    pub fn tag(&self, tag: &str, version: Version) -> Requested<Committed> {
+        let (tag, root) = (tag.into(), self.kept_at(version));
+        self.request(move |state| {
+            let tagged = Box::new(Tagged::new(version, root?.0));
+            Ok(Action::Tag(state, tag, tagged))
+        })
     }
 
     /// Removes a tag, if it exists.
     ///
     /// # Errors
     /// Those of a commit.
-    pub fn untag(
-        &self,
-        tag: &str,
-    ) -> impl Future<Output = Result<Committed, CommitError>> + Send + use<> {
-        let (handle, tag) = (self.clone(), tag.into());
-        async move { handle.submit(|state| Action::Untag(state, tag)).await }
+    pub fn untag(&self, tag: &str) -> Requested<Committed> {
+        let tag = tag.into();
+        self.request(|state| Ok(Action::Untag(state, tag)))
     }
 
     /// The version that has this tag.
@@ -217,60 +190,43 @@ impl TreeHandle {
     ///
     /// # Errors
     /// Those of a commit.
-    pub fn add_index(
-        &self,
-        attribute: &str,
-    ) -> impl Future<Output = Result<Committed, CommitError>> + Send + use<> {
-        let (handle, attribute) = (self.clone(), attribute.to_owned());
-        async move {
-            let base = handle.snapshot();
+    pub fn add_index(&self, attribute: &str) -> Requested<Committed> {
+        let attribute = attribute.to_owned();
+        self.request(move |state| {
+            let base = Snapshot::of(&state.slot);
             let index = Index::of(&attribute, base.tree());
-            handle
-                .submit(|state| Action::AddIndex(state, base.0, index))
-                .await
-        }
+            Ok(Action::AddIndex(state, base.0, index))
+        })
     }
 
     /// Removes the index of an attribute, if it has one, from all versions from now on.
     ///
     /// # Errors
     /// Those of a commit.
-    pub fn drop_index(
-        &self,
-        attribute: &str,
-    ) -> impl Future<Output = Result<Committed, CommitError>> + Send + use<> {
-        let (handle, attribute) = (self.clone(), attribute.into());
-        async move {
-            handle
-                .submit(|state| Action::DropIndex(state, attribute))
-                .await
-        }
+    pub fn drop_index(&self, attribute: &str) -> Requested<Committed> {
+        let attribute = attribute.into();
+        self.request(|state| Ok(Action::DropIndex(state, attribute)))
     }
 
     /// Erases all bytes that were ever put with [`put_erasable`](Edit::put_erasable) under an attribute of a
-    /// node: every version, snapshot and export then reads `Erased`. It works in a deleted tree, too.
+    /// node, or to which the attribute referred because it, or its tree, was copied: whoever has the reference, in every
+    /// version, snapshot and export, then reads `Erased`. It works in a deleted tree, too. Bytes that a
+    /// [`Value`](crate::Value) has handed out before stay with their holder.
     ///
     /// # Errors
     /// [`CommitError::NothingToErase`], if none are stored and there is no journal, which may have more than
     /// the versions in memory; those of a commit, except `Deleted`.
-    pub fn erase(
-        &self,
-        node: NodeId,
-        name: &str,
-    ) -> impl Future<Output = Result<Committed, CommitError>> + Send + use<> {
-        let (handle, name) = (self.clone(), name.into());
-        async move {
-            handle
-                .submit(|state| Action::Erase(state, node, name))
-                .await
-        }
+    pub fn erase(&self, node: NodeId, name: &str) -> Requested<Committed> {
+        let name = name.into();
+        self.request(move |state| Ok(Action::Erase(state, node, name)))
     }
 
-    async fn submit(
-        self,
-        action: impl FnOnce(Arc<TreeState>) -> Action,
-    ) -> Result<Committed, CommitError> {
-        self.shared.submit_change(action(self.state)).await
+    fn request(
+        &self,
+        make: impl FnOnce(Arc<TreeState>) -> Result<Action, CommitError> + Send + 'static,
+    ) -> Requested<Committed> {
+        let state = Arc::clone(&self.state);
+        Requested::new(&self.shared, || make(state))
     }
 }
 

@@ -20,10 +20,12 @@ use crate::combine::request::{Bid, Detached, Request};
 use crate::combine::shared::Shared;
 use crate::combine::submission::Submission;
 use crate::combine::write_leases::LIMIT;
+use crate::commit::Commit;
 use crate::edit::Edit;
 use crate::error::CommitError;
+use crate::journal::Level;
 use crate::tree_handle::TreeHandle;
-use crate::version::Committed;
+use crate::version::{CommitId, Committed};
 
 /// Races that an update loses before it takes the write lease.
 const RACES: usize = 3;
@@ -87,12 +89,91 @@ impl TreeHandle {
         F: FnMut(&mut Edit) -> Result<R, E>,
     {
         let caller = Location::caller();
-        race(self.clone(), change, caller)
+        race((self.clone(), Terms::new()), change, caller)
+    }
+
+    /// Like [`update`](Self::update), with an id, bytes or a level for the commit.
+    ///
+    /// With an id it can be tried again after a lost answer: if a commit with this id was made that asked for the same,
+    /// the receipt is that of the first, and nothing is changed. What the closure returned is of the last run, though.
+    ///
+    /// # Errors
+    /// [`UpdateError`].
+    #[track_caller]
+    pub fn update_with<F, R, E>(
+        &self,
+        terms: Terms,
+        change: F,
+    ) -> impl Future<Output = Result<(R, Committed), UpdateError<E>>> + use<F, R, E>
+    where
+        F: FnMut(&mut Edit) -> Result<R, E>,
+    {
+        let caller = Location::caller();
+        race((self.clone(), terms), change, caller)
+    }
+}
+
+/// What a commit has besides its edit. See [`TreeHandle::update_with`].
+///
+/// ```
+/// use pollster::block_on;
+/// use weald_forest::{CommitId, EditError, Forest, Terms};
+///
+/// let notes = block_on(Forest::new().create("notes"))?;
+/// let terms = Terms::new().id(CommitId(7)).bytes(b"by Ada");
+/// let change = notes.update_with(terms, |edit| edit.put_attribute(edit.root(), "k", "v"));
+/// let ((), receipt) = block_on(change)?;
+/// assert_eq!((receipt.id, notes.view().bytes()), (CommitId(7), &b"by Ada"[..]));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[must_use = "terms are passed to an update"]
+pub struct Terms {
+    id: Option<CommitId>,
+    bytes: Vec<u8>,
+    level: Option<Level>,
+}
+
+impl Terms {
+    /// No id, no bytes, and the level of the forest.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// See [`Commit::id`].
+    pub fn id(mut self, id: CommitId) -> Self {
+        self.id = Some(id);
+        self
+    }
+
+    /// See [`Commit::bytes`].
+    pub fn bytes(mut self, bytes: &[u8]) -> Self {
+        self.bytes = bytes.to_vec();
+        self
+    }
+
+    /// See [`Commit::level`].
+    pub fn level(mut self, level: Level) -> Self {
+        self.level = Some(level);
+        self
+    }
+
+    fn of(&self, mut commit: Commit) -> Commit {
+        if let Some(id) = self.id {
+            commit = commit.id(id);
+        }
+        if let Some(level) = self.level {
+            commit = commit.level(level);
+        }
+        match self.bytes.is_empty() {
+            true => commit,
+            false => commit.bytes(&self.bytes),
+        }
     }
 }
 
 async fn race<F, R, E>(
-    handle: TreeHandle,
+    (handle, terms): (TreeHandle, Terms),
     mut change: F,
     caller: &'static Location<'static>,
 ) -> Result<(R, Committed), UpdateError<E>>
@@ -101,14 +182,14 @@ where
 {
     handle.shared.forest.reentrancy.must_be_outside()?;
     for _ in 0..RACES {
-        match attempt(&handle, &mut change, None).await {
+        match attempt((&handle, &terms), &mut change, None).await {
             Err(UpdateError::Commit(CommitError::Conflict(_))) => {}
             outcome => return outcome,
         }
     }
     for revoked in 0..LEASES {
         let lease = WriteLease::take(&handle, caller, LIMIT * (1 << revoked)).await;
-        match attempt(&handle, &mut change, Some(lease.0.ticket)).await {
+        match attempt((&handle, &terms), &mut change, Some(lease.0.ticket)).await {
             Err(UpdateError::Commit(CommitError::Conflict(_))) => {}
             outcome => return outcome,
         }
@@ -117,7 +198,7 @@ where
 }
 
 async fn attempt<F, R, E>(
-    handle: &TreeHandle,
+    (handle, terms): (&TreeHandle, &Terms),
     change: &mut F,
     lease: Option<u64>,
 ) -> Result<(R, Committed), UpdateError<E>>
@@ -129,7 +210,7 @@ where
         let _mark = handle.shared.forest.reentrancy.enter();
         change(&mut edit).map_err(UpdateError::GivenUp)?
     };
-    let committed = edit.commit().under(lease).await?;
+    let committed = terms.of(edit.commit()).under(lease).await?;
     Ok((result, committed))
 }
 

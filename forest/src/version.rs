@@ -7,6 +7,7 @@
 //! - A commit also has an id of 128 bits, which its author may choose: see [`Commit::id`](crate::Commit::id).
 
 use std::fmt;
+use std::str::FromStr;
 use std::time::SystemTime;
 
 /// How many bytes an author can attach to a commit.
@@ -24,6 +25,28 @@ pub struct Version {
 impl fmt::Display for Version {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{}", self.incarnation, self.number)
+    }
+}
+
+/// Why a text is no version.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no version; a version is two numbers with a dot between them, as it is printed")]
+pub struct NotAVersion(String);
+
+impl FromStr for Version {
+    type Err = NotAVersion;
+
+    /// Reads what [`Display`](fmt::Display) prints, and nothing else.
+    fn from_str(text: &str) -> Result<Self, NotAVersion> {
+        let parsed = text.split_once('.').and_then(|(incarnation, number)| {
+            Some(Self {
+                incarnation: incarnation.parse().ok()?,
+                number: number.parse().ok()?,
+            })
+        });
+        let is_printed = |version: &Self| version.to_string() == text;
+        let refused = || NotAVersion(text.to_owned());
+        parsed.filter(is_printed).ok_or_else(refused)
     }
 }
 
@@ -47,4 +70,23 @@ pub struct Committed {
     pub version: Version,
     /// Its time; never before that of an earlier commit.
     pub time: SystemTime,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_printed_is_parsed_and_nothing_else() {
+        let version = Version {
+            incarnation: u64::MAX,
+            number: 7,
+        };
+        assert_eq!(version.to_string().parse(), Ok(version));
+        for text in [
+            "", ".", "1", "1.", ".1", "+1.2", "01.2", "1.2.3", "1.-2", " 1.2",
+        ] {
+            assert_eq!(text.parse::<Version>(), Err(NotAVersion(text.to_owned())));
+        }
+    }
 }

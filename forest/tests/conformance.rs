@@ -87,8 +87,11 @@ fn the_suite_catches_a_journal_that_breaks_a_rule() {
             version,
             id: weald_forest::CommitId(1000),
             time: std::time::SystemTime::UNIX_EPOCH,
+            digest: None,
             bytes: b"",
             changes: &[],
+            blobs: &[],
+            erases: None,
         };
         journal.append(&record).map(drop).unwrap();
     };

@@ -13,7 +13,7 @@ use std::time::{Duration, SystemTime};
 use hooks::{Hooks, changes};
 use tools::{ManualClock, Wait};
 use weald_forest::journal::Change;
-use weald_forest::{Commit, CommitError, Forest, Query, Tree, TreeHandle, Value};
+use weald_forest::{Attributes, Commit, CommitError, Forest, Query, Tree, TreeHandle, Value};
 
 fn bytes(forest: &Forest, root: &weald_forest::Root) -> Option<Vec<u8>> {
     let value = forest.value(root.tree().root(), "name")?;
@@ -218,8 +218,8 @@ fn a_journal_is_told_to_erase_what_no_version_has_any_longer() {
     let (journal, noted) = (Hooks::default(), Arc::clone(&erased));
     journal.look(move |record| {
         for change in changes(record) {
-            if let Change::Erase { name, .. } = change {
-                noted.lock().unwrap().push(name);
+            if let Change::Erase(erasure) = change {
+                noted.lock().unwrap().push(erasure.place.2);
             }
         }
         Ok(())
@@ -231,7 +231,7 @@ fn a_journal_is_told_to_erase_what_no_version_has_any_longer() {
     assert_eq!(forest.stats().blobs, 0);
     let root = tree.view().tree().root().id();
     tree.erase(root, "name").wait().unwrap();
-    assert_eq!(*erased.lock().unwrap(), ["name"]);
+    assert_eq!(*erased.lock().unwrap(), ["name".into()]);
 }
 
 #[test]
@@ -250,4 +250,57 @@ fn an_export_can_be_imported_without_what_was_erased() {
         again.root().to_json(),
         r#"{"attributes":{"born":"1815","title":"Countess"}}"#
     );
+}
+
+#[test]
+fn a_copied_reference_is_erased_wherever_it_is() {
+    let journal = weald_forest::MemoryJournal::new();
+    let forest = Forest::builder().keep(1).journal(journal.clone()).build();
+    let first = forest.create("first").wait().unwrap();
+    put_erasable(&first, "Ada");
+    let old = first.snapshot();
+    let root = old.tree().root();
+    let copy = forest
+        .create_from("copy", old.tree().clone())
+        .wait()
+        .unwrap();
+    // Byte by byte, in all ways.
+    let raw = root.get("name").unwrap();
+    let third = forest.create("third").wait().unwrap();
+    let mut edit = third.edit();
+    let top = edit.root();
+    edit.put_attribute(top, "copied", raw).unwrap();
+    let child = edit
+        .append(top, Attributes::new().with("copied", raw))
+        .unwrap();
+    edit.commit().wait().unwrap();
+    forest.delete("first").wait().unwrap();
+    drop((old, first));
+    let check = |forest: &Forest, is_erased: bool| {
+        let [copy, third] = ["copy", "third"].map(|name| forest.get(name).unwrap().snapshot());
+        let nodes = [
+            (copy.tree().root(), "name"),
+            (third.tree().root(), "copied"),
+            (third.tree().node(child).unwrap(), "copied"),
+        ];
+        for (node, name) in nodes {
+            match forest.value(node, name).unwrap() {
+                Value::Erasable(bytes) => assert!(!is_erased && &*bytes == b"Ada"),
+                Value::Erased { .. } => assert!(is_erased),
+                Value::Plain(_) => panic!("a reference is shown as plain bytes"),
+            }
+        }
+    };
+    check(&forest, false);
+    let again = Forest::builder().keep(1).journal(journal.clone());
+    let again = again.recover().wait().unwrap();
+    check(&again, false);
+    drop(again);
+    // Erasing works for everybody who has the reference.
+    third.erase(child, "copied").wait().unwrap();
+    check(&forest, true);
+    let again = Forest::builder().keep(1).journal(journal.clone());
+    check(&again.recover().wait().unwrap(), true);
+    let copied = copy.view().tree().root().id();
+    copy.erase(copied, "name").wait().unwrap();
 }

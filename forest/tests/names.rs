@@ -96,3 +96,37 @@ fn a_name_is_looked_up_when_the_change_is_made() {
     renaming.wait().unwrap();
     assert_eq!(forest.list(), ["kept", "v"]);
 }
+
+#[test]
+fn a_name_has_a_length_and_no_control_characters() {
+    let forest = Forest::new();
+    let long = "n".repeat(1024);
+    for name in ["a", "é", "e\u{301}", " ", &long] {
+        forest.create(name).wait().unwrap();
+    }
+    assert_eq!(forest.list().len(), 5, "names are compared by bytes");
+    let too_long = "n".repeat(1025);
+    for name in ["", "\0", "a\nb", "\u{85}", &too_long] {
+        let refused = forest.create(name).wait();
+        let is_invalid =
+            |error: &CommitError| matches!(error, CommitError::Name(NameError::Invalid(_)));
+        assert!(refused.is_err_and(|error| is_invalid(&error)), "{name:?}");
+        assert!(is_invalid(&forest.rename("a", name).wait().unwrap_err()));
+    }
+}
+
+#[test]
+fn trees_are_got_or_created_and_listed_by_prefix() {
+    let forest = Forest::new();
+    let first = forest.get_or_create("notes/1").wait().unwrap();
+    let again = forest.get_or_create("notes/1").wait().unwrap();
+    assert_eq!(first.number(), again.number());
+    for name in ["notes/2", "notes", "note", "notf", "z"] {
+        forest.create(name).wait().unwrap();
+    }
+    assert_eq!(forest.list_prefix("notes"), ["notes", "notes/1", "notes/2"]);
+    assert_eq!(forest.list_prefix("notes/"), ["notes/1", "notes/2"]);
+    assert_eq!(forest.list_prefix("x"), Vec::<String>::new());
+    assert_eq!(forest.list_prefix("").len(), 6);
+    assert!(forest.get_or_create("").wait().is_err());
+}

@@ -262,13 +262,15 @@ fn a_commit_carries_its_id_and_bytes() {
         (tree.view().commit_id(), tree.view().bytes()),
         (CommitId(7), &b"why"[..])
     );
-    let again = put(&tree, "k", "2")
+    let again = put(&tree, "k", "1")
         .commit()
         .id(CommitId(7))
         .bytes(b"other")
         .wait()
         .unwrap();
     assert_eq!(again, first);
+    let other = put(&tree, "k", "2").commit().id(CommitId(7)).wait();
+    assert_eq!(other, Err(weald_forest::CommitError::IdTaken(first)));
     assert_eq!(value_of(&tree, "k").unwrap(), "1");
     // A refused commit was not made, and its id is free.
     let (one, other) = (put(&tree, "k", "3"), put(&tree, "k", "4"));

@@ -10,7 +10,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Wake, Waker};
 
 use tools::{Wait, commit, with_children};
-use weald_forest::{Forest, NodeId, Path, Seen, Since, TreeHandle, Watch, WatchEnd, WatchError};
+use weald_forest::{
+    Attributes, Forest, NodeId, Path, Seen, Since, TreeHandle, Watch, WatchEnd, WatchError, Where,
+};
 
 fn ready(watch: &mut Watch) -> Option<Result<Seen, WatchEnd>> {
     match watch.poll_next(&mut Context::from_waker(Waker::noop())) {
@@ -165,4 +167,29 @@ fn a_watch_on_another_thread_sees_all() {
         watcher.join().unwrap()
     });
     assert!(seen.is_sorted_by(|a, b| a + 1 == *b), "{seen:?}");
+}
+
+#[test]
+fn a_watched_node_is_the_same_whatever_others_insert() {
+    let forest = Forest::new();
+    let (tree, children) = with_children(&forest, 3);
+    let mut edit = tree.edit();
+    edit.add(Where::Before(children[0]), Attributes::new())
+        .unwrap();
+    edit.commit().wait().unwrap();
+    let mut watch = tree.watch_node(children[1], Since::Now).unwrap();
+    for child in &children {
+        let mut edit = tree.edit();
+        edit.put_attribute(*child, "k", "v").unwrap();
+        edit.commit().wait().unwrap();
+    }
+    let seen = watch.next().wait().unwrap();
+    let changed: Vec<_> = seen.changes().map(|change| change.id()).collect();
+    assert_eq!(changed, [children[1]]);
+    assert!(tools::ByHand::new(async move { watch.next().await.is_ok() }).is_pending());
+    let mut edit = tree.edit();
+    edit.delete(children[2]).unwrap();
+    edit.commit().wait().unwrap();
+    let missing = tree.watch_node(children[2], Since::Now).err();
+    assert_eq!(missing, Some(WatchError::Missing(children[2])));
 }

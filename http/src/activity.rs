@@ -7,24 +7,27 @@
 use std::{
     net::SocketAddr,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex, OnceLock, PoisonError, Weak,
         atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering},
     },
-    task::{Context, Waker},
+    task::Waker,
     time::Duration,
 };
 
 use http::{Method, Request, Uri};
 
+use weald_kernel::WorkKind;
+
 use crate::{
     ended::Unfinished,
     rate::{MinRate, Reader},
     reading::Reading,
+    route::route,
 };
 
 /// Set while the service works on a request, and until hyper drops the response's body.
 const IN_FLIGHT: u8 = 1;
-/// Set when bytes were written but not flushed.
+/// Set when bytes were written but have not all been sent.
 const UNFLUSHED: u8 = 2;
 /// Set when a write found no room, because the peer does not read.
 const BLOCKED: u8 = 4;
@@ -36,6 +39,10 @@ const BODY: u8 = 16;
 const ANSWERED: u8 = 32;
 /// Set when the reader of the last response is metered, because it made a write wait.
 const METERED: u8 = 64;
+/// Set when everything has been sent, and the connection only waits for its client to notice.
+const LINGERING: u8 = 128;
+/// While one of these is set, the connection works on its last request.
+const AT_WORK: u8 = IN_FLIGHT | UNFLUSHED | BLOCKED;
 /// An order: close after the request that is in flight.
 const DRAIN: u8 = 1;
 /// An order: close now.
@@ -54,6 +61,8 @@ pub(crate) enum Phase {
     Body,
     /// Room to write, which the peer must make.
     Blocked,
+    /// The client's end, after the last answer.
+    Lingering,
 }
 
 /// Distinguishes a phase from earlier ones of the same kind.
@@ -76,21 +85,24 @@ pub(crate) struct Activity {
     takes: AtomicU32,
     /// The last request that started.
     request: Mutex<Option<(Method, Uri)>>,
+    /// Which kind of request the connection works on, for the runtime.
+    kind: WorkKind,
     /// Wakes the connection's job for an order.
     waker: Mutex<Option<Waker>>,
     /// The reading of the last request's body, if it had one.
     reading: Mutex<Option<Arc<Reading>>>,
     /// The reader of the last response, if it ever made a write wait.
     reader: Mutex<Option<Box<Reader>>>,
+    /// What was written to the connection and is not yet sent.
+    outlet: OnceLock<Weak<dyn Outlet>>,
     /// The connection's place in the order in which connections fell idle; see [`Registry`](crate::registry::Registry).
     idle_order: AtomicU64,
 }
 
-/// A guard: its request is in flight until the guard is dropped.
-pub(crate) struct RequestGuard {
-    activity: Arc<Activity>,
-    /// The reading of the request's body, if it has one.
-    reading: Option<Arc<Reading>>,
+/// Where answers are held that are to leave together.
+pub(crate) trait Outlet: std::fmt::Debug + Send + Sync {
+    /// Sends what is held, as far as there is room. Called by any thread.
+    fn send_now(&self);
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
@@ -115,9 +127,11 @@ impl Activity {
             writes: AtomicU32::new(0),
             takes: AtomicU32::new(0),
             request: Mutex::new(None),
+            kind: WorkKind::new(),
             waker: Mutex::new(None),
             reading: Mutex::new(None),
             reader: Mutex::new(None),
+            outlet: OnceLock::new(),
             idle_order: AtomicU64::new(u64::MAX),
         })
     }
@@ -126,7 +140,12 @@ impl Activity {
     fn change(&self, unset: u8, set: u8) {
         // Relaxed, as everywhere in this file: the flags guard no other memory, and a wake follows each order.
         let flags = self.flags.load(Ordering::Relaxed);
-        self.flags.store(flags & !unset | set, Ordering::Relaxed);
+        let now = flags & !unset | set;
+        self.flags.store(now, Ordering::Relaxed);
+        if flags & AT_WORK != 0 && now & AT_WORK == 0 {
+            // Nothing in particular.
+            self.kind.set(0);
+        }
     }
 
     fn has(&self, flags: u8) -> bool {
@@ -140,7 +159,12 @@ impl Activity {
         }
     }
 
-    /// So many bytes were written.
+    /// Bytes were written, and are held.
+    pub(crate) fn held(&self) {
+        self.change(0, UNFLUSHED);
+    }
+
+    /// So many bytes were sent.
     pub(crate) fn wrote(&self, bytes: usize) {
         increment(&self.writes);
         if self.has(METERED) {
@@ -184,18 +208,44 @@ impl Activity {
             .map_or(Duration::MAX, |reading| reading.left(rate))
     }
 
-    /// Everything written has left hyper's buffer.
+    /// Everything written was sent.
     pub(crate) fn flushed(&self) {
         self.change(UNFLUSHED | BLOCKED, 0);
     }
 
-    /// A request goes to the service.
+    /// The connection only waits for its client to notice the end. It is the first to make room for another one.
+    pub(crate) fn linger(&self) {
+        self.change(u8::MAX, LINGERING);
+        self.set_idle_order(0);
+    }
+
+    /// Whether the last answer was sent, so that nothing is lost if the connection is stopped.
+    pub(crate) fn is_lingering(&self) -> bool {
+        self.has(LINGERING)
+    }
+
+    /// This request has arrived, and hyper has not parsed it yet. Only reports and the kernel hear of it.
+    pub(crate) fn foresee(&self, request: (Method, Uri)) {
+        self.kind.set(route(request.0.as_str(), request.1.path()));
+        *lock(&self.request) = Some(request);
+        self.change(0, IN_FLIGHT);
+    }
+
+    /// Hyper is about to parse what was foreseen.
+    pub(crate) fn forget_foreseen(&self) {
+        self.change(IN_FLIGHT, 0);
+    }
+
+    /// A request goes to the service. Returns the reading of its body, if it has one. Called by
+    /// [`RequestGuard`](crate::in_flight::RequestGuard), as the next two.
     pub(crate) fn begin_request<B: http_body::Body>(
-        self: &Arc<Self>,
+        &self,
         request: &Request<B>,
-    ) -> RequestGuard {
+    ) -> Option<Arc<Reading>> {
         increment(&self.requests);
         *lock(&self.request) = Some((request.method().clone(), request.uri().clone()));
+        let kind = route(request.method().as_str(), request.uri().path());
+        self.kind.set(kind);
         let (body, reading) = match request.body().is_end_stream() {
             true => (0, None),
             false => (BODY, Some(Arc::new(Reading::default()))),
@@ -210,10 +260,23 @@ impl Activity {
             false => METERED,
         };
         self.change(HEAD | BODY | ANSWERED | metered, IN_FLIGHT | body);
-        RequestGuard {
-            activity: self.clone(),
-            reading,
-        }
+        reading
+    }
+
+    /// The service has returned a response.
+    pub(crate) fn answered(&self) {
+        self.change(0, ANSWERED);
+    }
+
+    /// The response was sent, or given up.
+    pub(crate) fn end_request(&self) {
+        self.change(IN_FLIGHT, 0);
+    }
+
+    /// The connection is idle. Its last request would keep the buffer from which it was parsed.
+    pub(crate) fn forget_request(&self) {
+        let former = lock(&self.request).take();
+        drop(former);
     }
 
     /// Whether the last request had a body.
@@ -230,7 +293,9 @@ impl Activity {
     }
 
     pub(crate) fn phase(&self) -> Phase {
-        if self.has(BLOCKED) {
+        if self.has(LINGERING) {
+            Phase::Lingering
+        } else if self.has(BLOCKED) {
             Phase::Blocked
         } else if self.body_wait().is_some() {
             Phase::Body
@@ -265,7 +330,7 @@ impl Activity {
     }
 
     /// Whether the last request had a body whose end has not been seen.
-    fn awaits_body(&self) -> bool {
+    pub(crate) fn awaits_body(&self) -> bool {
         let has_ended = |reading: &Arc<Reading>| reading.has_ended();
         self.has(BODY) && !lock(&self.reading).as_ref().is_some_and(has_ended)
     }
@@ -283,6 +348,19 @@ impl Activity {
 
     pub(crate) fn peer(&self) -> Option<SocketAddr> {
         self.peer
+    }
+
+    /// Sets what is held for the client. Not kept alive by this state, which wakers of the job may keep for long.
+    pub(crate) fn set_outlet(&self, outlet: Weak<dyn Outlet>) {
+        let _set_once = self.outlet.set(outlet);
+    }
+
+    /// Sends the answers that are held for the client: the next one may take long.
+    pub(crate) fn send_now(&self) {
+        let outlet = self.outlet.get().and_then(Weak::upgrade);
+        if let Some(outlet) = outlet {
+            outlet.send_now();
+        }
     }
 
     /// The type of the service.
@@ -341,49 +419,32 @@ impl Activity {
         self.is_ordered(DRAIN)
     }
 
+    /// Whether an order will close the connection at its next poll, if it is idle or lingers.
+    pub(crate) fn is_about_to_close(&self) -> bool {
+        match self.is_lingering() {
+            true => self.must_stop(),
+            false => self.is_draining(),
+        }
+    }
+
     pub(crate) fn must_stop(&self) -> bool {
         self.is_ordered(STOP)
+    }
+
+    /// The kind of the request that the connection works on.
+    pub(crate) fn kind(&self) -> WorkKind {
+        self.kind.clone()
     }
 
     /// Describes the connection for a report.
     pub(crate) fn describe(&self) -> Unfinished {
         let request = lock(&self.request)
             .as_ref()
-            .filter(|_| self.has(IN_FLIGHT | UNFLUSHED | BLOCKED))
+            .filter(|_| self.has(AT_WORK))
             .cloned();
         Unfinished {
             peer: self.peer,
             request,
         }
-    }
-}
-
-impl RequestGuard {
-    /// The reading of the request's body, if it has one.
-    pub(crate) fn reading(&self) -> Option<&Arc<Reading>> {
-        self.reading.as_ref()
-    }
-
-    /// Whether the connection is to close after this request.
-    pub(crate) fn is_last(&self) -> bool {
-        self.activity.is_draining()
-    }
-
-    /// A poll with `cx` of the service's future or of its response's body has returned `Pending`.
-    pub(crate) fn end_poll(&self, cx: &Context<'_>) {
-        if let Some(reading) = &self.reading {
-            reading.end_poll(cx.waker());
-        }
-    }
-
-    /// The service has returned a response.
-    pub(crate) fn answered(&self) {
-        self.activity.change(0, ANSWERED);
-    }
-}
-
-impl Drop for RequestGuard {
-    fn drop(&mut self) {
-        self.activity.change(IN_FLIGHT, 0);
     }
 }

@@ -9,7 +9,7 @@ use std::{
     mem::MaybeUninit,
     ops::ControlFlow,
     pin::Pin,
-    sync::Arc,
+    sync::{Arc, Weak},
     task::{Context, Poll, Waker},
     time::Duration,
 };
@@ -20,13 +20,16 @@ use weald_net::{Stream, Transport};
 
 use crate::{
     activity::{Activity, Phase},
+    closing::{Closing, LINGER, Lingers},
     crowd::{self, Member},
+    description,
     handler::{Handler, Serve},
     limits::{HalfClosed, Limits},
+    refusal,
     registry::{Entry, Place},
-    rt::Io,
     tracked_io::TrackedIo,
     watchdog::{PhaseId, Watchdog},
+    wire::Wire,
 };
 
 /// How long a connection may be quiet before it gives up its buffers. Short, so that the next connection can
@@ -37,10 +40,14 @@ const FIRST_READ: usize = 4096;
 /// The response to a request that does not arrive completely in time.
 const TIMED_OUT: &[u8] =
     b"HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
+/// The response of a service that cannot be cloned.
+const FAILED: &[u8] =
+    b"HTTP/1.1 500 Internal Server Error\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
 
 /// The job of one connection.
 pub(crate) struct Connection<T: Transport, S: Serve> {
     stage: Stage<T, S>,
+    wire: Arc<Wire<T>>,
     activity: Arc<Activity>,
     limits: Arc<Limits>,
     watchdog: Watchdog,
@@ -57,12 +64,15 @@ type Hyper<T, S> = UpgradeableConnection<TrackedIo<T>, Handler<S>>;
 enum Stage<T: Transport, S: Serve> {
     /// Only a socket, and the service for the next request.
     Idle {
-        stream: Stream<T>,
         service: S,
         place: Place,
+        /// The start of a request that waits for its turn. Empty if there is none.
+        first: Box<[u8]>,
     },
     /// Hyper reads requests, calls the service and writes responses.
     Serving(Pin<Box<Hyper<T, S>>>),
+    /// No more is read, and what was written is sent.
+    Closing(Closing),
     /// The connection is over, or is changing its stage.
     Over,
 }
@@ -71,18 +81,30 @@ enum Stage<T: Transport, S: Serve> {
 impl<T: Transport, S: Serve> Unpin for Connection<T, S> {}
 
 impl<T: Transport, S: Serve> Connection<T, S> {
+    /// Without a service, because it panicked when it was cloned, the client gets a 500.
     pub(crate) fn new(
-        (stream, service): (Stream<T>, S),
+        (stream, service): (Stream<T>, Option<S>),
         activity: Arc<Activity>,
         limits: Arc<Limits>,
         (entry, place): (Entry, Place),
     ) -> Connection<T, S> {
-        Connection {
-            stage: Stage::Idle {
-                stream,
+        let wire = Arc::new(Wire::new(stream, activity.clone()));
+        let outlet: Weak<Wire<T>> = Arc::downgrade(&wire);
+        activity.set_outlet(outlet);
+        let stage = match service {
+            Some(service) => Stage::Idle {
                 service,
                 place,
+                first: Box::default(),
             },
+            None => {
+                wire.hold(FAILED);
+                Stage::Closing(Closing::new(place, Lingers::Yes))
+            }
+        };
+        Connection {
+            stage,
+            wire,
             activity,
             limits,
             watchdog: Watchdog::default(),
@@ -96,16 +118,25 @@ impl<T: Transport, S: Serve> Connection<T, S> {
     /// Waits for the first bytes of a request. Breaks when the connection is over, and continues when its stage
     /// has changed.
     fn poll_idle(&mut self, cx: &mut Context<'_>) -> Poll<ControlFlow<()>> {
-        let Stage::Idle { stream, .. } = &self.stage else {
+        if let Stage::Idle { first, .. } = &mut self.stage
+            && !first.is_empty()
+        {
+            let first = std::mem::take(first);
+            self.serve(first.into());
             return Poll::Ready(ControlFlow::Continue(()));
-        };
-        let mut first = Bytes::new();
+        }
+        let stream = &self.wire.stream;
+        let mut first: Box<[u8]> = Box::default();
         let mut buffer = [const { MaybeUninit::uninit() }; FIRST_READ];
-        let take = |bytes: &[u8]| first = Bytes::copy_from_slice(bytes);
+        let take = |bytes: &[u8]| first = bytes.into();
         match stream.poll_read_with(cx, &mut buffer, take) {
             Poll::Ready(Ok(0) | Err(_)) => Poll::Ready(ControlFlow::Break(())),
+            Poll::Ready(Ok(_)) if self.must_stand(&first, cx) => {
+                self.stand(first);
+                Poll::Pending
+            }
             Poll::Ready(Ok(_)) => {
-                self.serve(first);
+                self.serve(first.into());
                 Poll::Ready(ControlFlow::Continue(()))
             }
             // Only now: a request that has already arrived is answered.
@@ -128,23 +159,38 @@ impl<T: Transport, S: Serve> Connection<T, S> {
         }
     }
 
+    /// Whether the request that begins with `first` waits for its turn in quarantine without buffers: in a crowd they
+    /// would be too many.
+    fn must_stand(&self, first: &[u8], cx: &mut Context<'_>) -> bool {
+        let describe = || {
+            if let Some(request) = description::request_line(first) {
+                self.activity.foresee(request);
+            }
+        };
+        crowd::is_crowded() && weald_kernel::poll_place_after(cx, describe).is_pending()
+    }
+
+    /// Keeps the start of a request until the job has its turn.
+    fn stand(&mut self, request: Box<[u8]>) {
+        if let Stage::Idle { first, .. } = &mut self.stage {
+            *first = request;
+        }
+    }
+
     /// Gives the socket to hyper, with the bytes that were already read.
     fn serve(&mut self, first: Bytes) {
-        let Stage::Idle {
-            stream,
-            service,
-            place,
-        } = std::mem::replace(&mut self.stage, Stage::Over)
+        let Stage::Idle { service, place, .. } = std::mem::replace(&mut self.stage, Stage::Over)
         else {
             unreachable!("only an idle connection starts to serve");
         };
         self.activity.set_idle_order(u64::MAX);
+        // Hyper has yet to find a request in these bytes, whether or not one was foreseen.
+        self.activity.forget_foreseen();
         self.activity.received();
         self.watchdog.forget();
         let io = TrackedIo {
-            io: Io(stream),
+            wire: self.wire.clone(),
             first,
-            activity: self.activity.clone(),
             place,
         };
         let handler = Handler {
@@ -182,10 +228,12 @@ impl<T: Transport, S: Serve> Connection<T, S> {
             (false, false) => [parts.read_buf, parts.io.first].concat().into(),
         };
         self.stage = Stage::Idle {
-            stream: parts.io.io.0,
             service: parts.service.service,
             place: parts.io.place,
+            first: Box::default(),
         };
+        self.wire.shed();
+        self.activity.forget_request();
         self.entry.became_idle();
         self.watchdog.forget();
         if !first.is_empty() {
@@ -212,10 +260,15 @@ impl<T: Transport, S: Serve> Connection<T, S> {
                 hyper.as_mut().graceful_shutdown();
             }
         }
-        if let Poll::Ready(ended) = hyper.as_mut().poll(cx) {
-            if let Err(error) = ended {
-                tracing::debug!(%error, "an HTTP connection ended with an error");
-            }
+        self.wire.set_holds(true);
+        let polled = hyper.as_mut().poll(cx);
+        self.wire.set_holds(false);
+        if let Poll::Ready(ended) = polled {
+            self.close(ended);
+            return Poll::Ready(ControlFlow::Continue(()));
+        }
+        if let Poll::Ready(Err(error)) = self.wire.poll_send(cx) {
+            tracing::debug!(%error, "an HTTP connection could not be written to");
             return Poll::Ready(ControlFlow::Break(()));
         }
         let phase = self.activity.phase();
@@ -240,6 +293,7 @@ impl<T: Transport, S: Serve> Connection<T, S> {
             }
             Phase::Quiet if self.activity.is_between_requests() => Some(SHED_AFTER),
             Phase::Quiet => Some(self.limits.idle),
+            Phase::Lingering => unreachable!("hyper serves"),
         };
         let current = self.phase_id(phase);
         if phase == Phase::InFlight && self.activity.has_body() {
@@ -256,27 +310,71 @@ impl<T: Transport, S: Serve> Connection<T, S> {
                 self.shed();
                 Poll::Ready(ControlFlow::Continue(()))
             }
-            Phase::Head => {
+            Phase::Body if self.activity.has_answered() => Poll::Ready(ControlFlow::Break(())),
+            Phase::Head | Phase::Body => {
                 self.refuse();
-                Poll::Ready(ControlFlow::Break(()))
-            }
-            Phase::Body => {
-                if !self.activity.has_answered() {
-                    self.refuse();
-                }
-                Poll::Ready(ControlFlow::Break(()))
+                Poll::Ready(ControlFlow::Continue(()))
             }
             _ => Poll::Ready(ControlFlow::Break(())),
         }
     }
 
-    /// Responds with 408, if the client still accepts a response.
+    /// Responds with 408.
     fn refuse(&mut self) {
         if let Stage::Serving(hyper) = std::mem::replace(&mut self.stage, Stage::Over)
             && let Some(parts) = Pin::into_inner(hyper).into_parts()
         {
-            let _ignored = parts.io.io.0.try_write(TIMED_OUT);
+            self.wire.hold(TIMED_OUT);
+            self.stage = Stage::Closing(Closing::new(parts.io.place, Lingers::Yes));
         }
+    }
+
+    /// Hyper has ended.
+    fn close(&mut self, ended: hyper::Result<()>) {
+        let Stage::Serving(hyper) = std::mem::replace(&mut self.stage, Stage::Over) else {
+            unreachable!("only a serving connection ends");
+        };
+        let closing = match Pin::into_inner(hyper).into_parts() {
+            None => Closing::of_upgraded(),
+            Some(parts) => {
+                let is_refused = ended.as_ref().is_err_and(hyper::Error::is_parse);
+                if is_refused && refusal::has_unknown_version(&parts.read_buf) {
+                    let [refusal, better] = refusal::UNKNOWN_VERSION;
+                    self.wire.replace_held(refusal, better);
+                }
+                let has_more = !parts.read_buf.is_empty() || !parts.io.first.is_empty();
+                let lingers = match is_refused || has_more || self.activity.awaits_body() {
+                    true => Lingers::Yes,
+                    false => Lingers::IfUnread,
+                };
+                Closing::new(parts.io.place, lingers)
+            }
+        };
+        if let Err(error) = ended {
+            tracing::debug!(%error, "an HTTP connection ended with an error");
+        }
+        self.stage = Stage::Closing(closing);
+    }
+
+    /// Sends what is left, and waits until the client has noticed the end.
+    fn poll_closing(&mut self, cx: &mut Context<'_>) -> Poll<ControlFlow<()>> {
+        let Stage::Closing(closing) = &mut self.stage else {
+            return Poll::Ready(ControlFlow::Continue(()));
+        };
+        if closing.poll(&self.wire, &self.entry, cx).is_ready() {
+            return Poll::Ready(ControlFlow::Break(()));
+        }
+        let phase = self.activity.phase();
+        let limit = match phase {
+            Phase::Lingering => LINGER,
+            _ => self
+                .limits
+                .write
+                .min(self.activity.write_left(self.limits.write_rate)),
+        };
+        let current = self.phase_id(phase);
+        let over = self.watchdog.watch(current, Some(limit), cx);
+        over.map(|()| ControlFlow::Break(()))
     }
 
     fn record_waker(&mut self, waker: &Waker) {
@@ -317,6 +415,7 @@ impl<T: Transport, S: Serve> Future for Connection<T, S> {
             let polled = match &this.stage {
                 Stage::Idle { .. } => this.poll_idle(cx),
                 Stage::Serving(_) => this.poll_serving(cx),
+                Stage::Closing(_) => this.poll_closing(cx),
                 Stage::Over => return Poll::Ready(()),
             };
             match polled {

@@ -3,7 +3,7 @@
 //! Some ten kilobytes belong to a connection that hyper serves. A few hundred such connections are best left alone
 //! between two requests. When thousands are asked at once, each would get its own buffers, the allocator would keep
 //! what they give up later, and the next request would find them cold. Given up at once, a few buffers, still warm,
-//! serve all.
+//! serve all. A request that must wait in quarantine, because its route is suspect, waits as the bytes that have arrived.
 //!
 //! The count is the program's, since memory is. It changes only when a connection begins or ends.
 

@@ -1,7 +1,9 @@
-//! How reports name a connection: by the request that it serves, its client, and the type of the service.
+//! How reports name a connection: by the request that it serves, its client, and the type of the service. And what a
+//! connection does when its service stands still.
 //!
-//! The name and the kind are made when something is reported, so that a request costs nothing for it.
+//! The name is made when something is reported, so that a request costs nothing for it.
 
+use http::{Method, Uri};
 use weald_kernel::Describe;
 
 use crate::activity::Activity;
@@ -11,49 +13,43 @@ impl Describe for Activity {
         format!("{}, served by {}", self.describe(), self.service())
     }
 
-    /// Requests of one route tend to behave alike.
-    fn kind(&self) -> u64 {
-        match self.describe().request {
-            Some((method, uri)) => route(method.as_str(), uri.path()),
-            None => 0,
-        }
+    /// The client gets the answers to its earlier requests.
+    fn stands_still(&self) {
+        self.send_now();
     }
 }
 
-/// The longest part of a path that is taken for a word and not for a parameter.
-const LONGEST_WORD: usize = 24;
-
-/// A number for the route of a request, which is not 0. The server does not know the routes of its service. So parts of
-/// the path that contain a digit or are long are taken for parameters.
-fn route(method: &str, path: &str) -> u64 {
-    let is_parameter =
-        |part: &str| part.len() > LONGEST_WORD || part.bytes().any(|byte| byte.is_ascii_digit());
-    let parts = path.split('/').map(|part| match is_parameter(part) {
-        true => "*",
-        false => part,
-    });
-    // FNV-1a.
-    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
-    for byte in std::iter::once(method)
-        .chain(parts)
-        .flat_map(|part| part.bytes().chain([b'/']))
-    {
-        hash = (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
-    }
-    hash.max(1)
+/// The method and the target of the request that `bytes` begin with, if they are complete and can be parsed.
+pub(crate) fn request_line(bytes: &[u8]) -> Option<(Method, Uri)> {
+    let bytes = bytes.trim_ascii_start();
+    let line = &bytes[..bytes.iter().position(|byte| *byte == b'\n')?];
+    let mut parts = line.split(|byte| *byte == b' ');
+    let method = Method::from_bytes(parts.next()?).ok()?;
+    let target = Uri::try_from(parts.next()?).ok()?;
+    Some((method, target))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::route;
+    use super::request_line;
 
     #[test]
-    fn parameters_do_not_make_another_route_and_words_do() {
-        let users = route("GET", "/users/17/orders");
-        assert_eq!(users, route("GET", "/users/4711/orders"));
-        assert_ne!(users, route("POST", "/users/17/orders"));
-        assert_ne!(users, route("GET", "/users/17/carts"));
-        assert_ne!(users, route("GET", "/users/17"));
-        assert_ne!(route("GET", "/a/b"), route("GET", "/ab"));
+    fn a_request_line_is_known_when_it_is_complete() {
+        let line = |text: &str| {
+            request_line(text.as_bytes())
+                .map(|(method, target)| (method.to_string(), target.to_string()))
+        };
+        let known = |method: &str, target: &str| Some((method.to_owned(), target.to_owned()));
+        assert_eq!(line("GET /a?b HTTP/1.1\r\nho"), known("GET", "/a?b"));
+        assert_eq!(line("\r\n\r\nPUT * HTTP/1.1\n"), known("PUT", "*"));
+        for unknown in [
+            "",
+            "\r\n",
+            "GET /a HTTP/1.1",
+            "GET\r\n",
+            "G\0T / HTTP/1.1\r\n",
+        ] {
+            assert_eq!(line(unknown), None, "{unknown:?}");
+        }
     }
 }

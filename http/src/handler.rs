@@ -1,9 +1,11 @@
 //! Calls the service once per request, and records when the response has been sent or dropped.
 //!
-//! Each request gets a clone of the service, which is polled until it is ready, as tower requires. A panic of the
-//! service is answered with 500 here, and reported while the request is still in flight, so that the report names it.
+//! Each request gets a clone of the service, which is polled until it is ready, as tower requires. A panic or an error of
+//! the service is answered with 500 here, and reported while the request is still in flight, so that the report names
+//! it. An error whose cause is the client, who ends in the middle of a body or sends a malformed one, is a 400.
 
 use std::{
+    convert::Infallible,
     future::Future,
     pin::Pin,
     sync::Arc,
@@ -16,11 +18,7 @@ use hyper::body::Incoming;
 use pin_project_lite::pin_project;
 use tower_service::Service;
 
-use crate::{
-    activity::{Activity, RequestGuard},
-    refusal,
-    request_body::RequestBody,
-};
+use crate::{activity::Activity, in_flight::RequestGuard, refusal, request_body::RequestBody};
 
 pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
@@ -58,11 +56,11 @@ pub(crate) struct Handler<S> {
 
 impl<S: Serve> hyper::service::Service<Request<Incoming>> for Handler<S> {
     type Response = Response<TrackedBody<S::ResponseBody>>;
-    type Error = BoxError;
+    type Error = Infallible;
     type Future = ResponseFuture<S>;
 
     fn call(&self, mut request: Request<Incoming>) -> ResponseFuture<S> {
-        let in_flight = self.activity.begin_request(&request);
+        let in_flight = RequestGuard::new(&self.activity, &request);
         let state = match refusal::check(&mut request) {
             Some(status) => CallState::Refused { status },
             None => self.begin(request, &in_flight),
@@ -80,25 +78,27 @@ impl<S: Serve> Handler<S> {
         in_flight: &RequestGuard,
     ) -> CallState<S, S::Future> {
         let request = request.map(|incoming| RequestBody::new(incoming, &self.activity, in_flight));
-        let mut service = self.service.clone();
         // Most services are always ready, and then the request is moved only once. No waker is needed here: the
         // first poll of the future asks a service again that was not ready.
         let cx = &mut Context::from_waker(Waker::noop());
-        if weald_kernel::poll_place(cx).is_pending() {
-            let request = Some(Box::new(request));
-            return CallState::NotReady { service, request };
-        }
-        let state = weald_kernel::catch_panic(|| match service.poll_ready(cx) {
-            Poll::Ready(Ok(())) => CallState::Called {
-                future: service.call(request),
-            },
-            Poll::Ready(Err(error)) => CallState::Failed {
-                error: Some(error.into()),
-            },
-            Poll::Pending => CallState::NotReady {
-                service,
-                request: Some(Box::new(request)),
-            },
+        let state = weald_kernel::catch_panic(|| {
+            let mut service = self.service.clone();
+            let is_ready = match weald_kernel::poll_place(cx) {
+                Poll::Ready(()) => service.poll_ready(cx),
+                Poll::Pending => Poll::Pending,
+            };
+            match is_ready {
+                Poll::Ready(Ok(())) => CallState::Called {
+                    future: service.call(request),
+                },
+                Poll::Ready(Err(error)) => CallState::Failed {
+                    error: error.into(),
+                },
+                Poll::Pending => CallState::NotReady {
+                    service,
+                    request: Some(Box::new(request)),
+                },
+            }
         });
         state.unwrap_or(CallState::Panicked)
     }
@@ -127,7 +127,7 @@ pin_project! {
         // Until the service is ready.
         NotReady { service: S, request: Option<Box<Request<RequestBody>>> },
         Called { #[pin] future: F },
-        Failed { error: Option<BoxError> },
+        Failed { error: BoxError },
         // The service does not see the request.
         Refused { status: StatusCode },
         Panicked,
@@ -138,12 +138,12 @@ impl<S, B> Future for ResponseFuture<S>
 where
     S: Service<Request<RequestBody>, Response = Response<B>, Error: Into<BoxError>>,
 {
-    type Output = Result<Response<TrackedBody<B>>, BoxError>;
+    type Output = Result<Response<TrackedBody<B>>, Infallible>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         // A panic leaves the future of the service as it is: it is dropped with the state, and not polled again.
         match weald_kernel::catch_panic(|| self.as_mut().poll_service(cx)) {
-            Some(polled) => polled,
+            Some(polled) => polled.map(Ok),
             None => {
                 let mut this = self.project();
                 this.state.set(CallState::Panicked);
@@ -160,16 +160,16 @@ impl<S, B> ResponseFuture<S>
 where
     S: Service<Request<RequestBody>, Response = Response<B>, Error: Into<BoxError>>,
 {
-    fn poll_service(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Result<Response<TrackedBody<B>>, BoxError>> {
+    fn poll_service(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Response<TrackedBody<B>>> {
         let mut this = self.project();
         loop {
             match this.state.as_mut().project() {
                 CallStateProjection::NotReady { service, request } => {
                     ready!(weald_kernel::poll_place(cx));
-                    ready!(service.poll_ready(cx)).map_err(Into::into)?;
+                    if let Err(error) = ready!(service.poll_ready(cx)) {
+                        let response = failed(&error.into(), this.in_flight.as_ref());
+                        return Poll::Ready(respond(response, this.in_flight));
+                    }
                     let request = request.take().expect("a service is called once");
                     let future = service.call(*request);
                     this.state.set(CallState::Called { future });
@@ -181,24 +181,24 @@ where
                     {
                         in_flight.end_poll(cx);
                     }
-                    let response = ready!(polled).map_err(Into::into)?;
-                    let response = response.map(Some);
-                    return Poll::Ready(Ok(respond(response, this.in_flight)));
+                    let response = match ready!(polled) {
+                        Ok(response) => response.map(Some),
+                        Err(error) => failed(&error.into(), this.in_flight.as_ref()),
+                    };
+                    return Poll::Ready(respond(response, this.in_flight));
                 }
                 CallStateProjection::Failed { error } => {
-                    let error = error
-                        .take()
-                        .expect("a future is not polled after it is done");
-                    return Poll::Ready(Err(error));
+                    let response = failed(error, this.in_flight.as_ref());
+                    return Poll::Ready(respond(response, this.in_flight));
                 }
                 CallStateProjection::Refused { status } => {
                     let mut response = without_body(*status);
                     close(&mut response);
-                    return Poll::Ready(Ok(respond(response, this.in_flight)));
+                    return Poll::Ready(respond(response, this.in_flight));
                 }
                 CallStateProjection::Panicked => {
                     let response = without_body(StatusCode::INTERNAL_SERVER_ERROR);
-                    return Poll::Ready(Ok(respond(response, this.in_flight)));
+                    return Poll::Ready(respond(response, this.in_flight));
                 }
             }
         }
@@ -219,6 +219,33 @@ fn respond<B>(
         close(&mut response);
     }
     response.map(|body| TrackedBody { body, in_flight })
+}
+
+/// The answer in place of the service's, which failed.
+#[cold]
+fn failed<B>(error: &BoxError, in_flight: Option<&RequestGuard>) -> Response<Option<B>> {
+    let request = in_flight.map(RequestGuard::describe);
+    let request = request.map(tracing::field::display);
+    if is_clients(error) {
+        tracing::debug!(request, %error, "a request did not arrive as it should, and is answered with 400");
+        let mut response = without_body(StatusCode::BAD_REQUEST);
+        close(&mut response);
+        return response;
+    }
+    tracing::warn!(request, %error, "a service failed, and its client gets a 500");
+    without_body(StatusCode::INTERNAL_SERVER_ERROR)
+}
+
+/// Whether the cause of `error` is that the body of the request did not arrive as it should.
+fn is_clients(error: &BoxError) -> bool {
+    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(&**error);
+    while let Some(error) = cause {
+        if error.is::<hyper::Error>() {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
 }
 
 fn without_body<B>(status: StatusCode) -> Response<Option<B>> {

@@ -3,7 +3,8 @@
 //! To follow a request, read `server` (accepts), `connection` (one job per connection), `handler` (calls the
 //! service). Separate files make the server behave under load and at shutdown: `activity` (what a connection
 //! is doing), `watchdog` (deadlines), `rate` (slow clients), `registry` (all connections), `crowd` (too many to keep
-//! buffers), `refusal` (bad requests), `description` (names in reports).
+//! buffers), `refusal` (bad requests), `wire` (what is written and not yet sent), `closing` (how a connection ends),
+//! `description` (names in reports).
 //!
 //! ```
 //! use std::convert::Infallible;
@@ -32,6 +33,7 @@ mod limits;
 mod listen;
 mod rate;
 mod reading;
+mod route;
 pub mod rt;
 mod sse;
 
@@ -43,11 +45,14 @@ mod registry;
 mod watchdog;
 
 // One connection, from its socket to the service.
+mod closing;
 mod connection;
 mod handler;
+mod in_flight;
 mod refusal;
 mod request_body;
 mod tracked_io;
+mod wire;
 
 // The server.
 mod server;

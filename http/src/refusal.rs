@@ -5,6 +5,8 @@
 //! - no `Host`, more than one, or one that is no host and port (RFC 9112, 3.2);
 //! - a target `*` of a request other than OPTIONS (3.2.4);
 //! - transfer codings other than one `chunked` (6.1, 7).
+//!
+//! And hyper says 400 to a version that it does not know, where 505 tells the client more (RFC 9110, 15.6.6).
 
 use http::{
     HeaderMap, HeaderValue, Method, Request, StatusCode, Version,
@@ -40,6 +42,28 @@ pub(crate) fn check<B: Body>(request: &mut Request<B>) -> Option<StatusCode> {
         request.headers_mut().insert(HOST, host);
     }
     None
+}
+
+/// The start of hyper's refusal of a version, and what replaces it.
+pub(crate) const UNKNOWN_VERSION: [&[u8]; 2] = [
+    b"HTTP/1.1 400 Bad Request",
+    b"HTTP/1.1 505 HTTP Version Not Supported",
+];
+
+/// Whether the request that `bytes` begin with, and which hyper refuses, has a sound version other than those that it
+/// knows.
+pub(crate) fn has_unknown_version(bytes: &[u8]) -> bool {
+    let line = bytes.trim_ascii_start().split(|byte| *byte == b'\n').next();
+    let line = line.unwrap_or_default();
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    let version = line.rsplit(|byte| *byte == b' ').next().unwrap_or_default();
+    match version.strip_prefix(b"HTTP/") {
+        Some([major, b'.', minor]) => {
+            let is_known = *major == b'1' && matches!(minor, b'0' | b'1');
+            major.is_ascii_digit() && minor.is_ascii_digit() && !is_known
+        }
+        _ => false,
+    }
 }
 
 fn has_sound_host<B>(request: &Request<B>) -> bool {
@@ -164,6 +188,30 @@ mod tests {
             "\u{e9}",
         ] {
             assert!(!is_host(bad.as_bytes()), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn unknown_versions_are_told_from_what_is_none() {
+        for unknown in [
+            "GET / HTTP/9.9\r\nhost: x\r\n\r\n",
+            "\r\nGET / HTTP/2.0\r\n",
+            "GET / HTTP/1.2\n",
+            "GET / HTTP/0.9",
+        ] {
+            assert!(has_unknown_version(unknown.as_bytes()), "{unknown:?}");
+        }
+        for other in [
+            "GET / HTTP/1.1\r\nbad header\r\n",
+            "GET / HTTP/1.0\r\n",
+            "GET /\r\n",
+            "GET / HTTP/11\r\n",
+            "GET / HTTP/1.1x\r\n",
+            "GET / http/9.9\r\n",
+            "GET / HTTP/a.b\r\n",
+            "",
+        ] {
+            assert!(!has_unknown_version(other.as_bytes()), "{other:?}");
         }
     }
 

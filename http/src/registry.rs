@@ -4,7 +4,8 @@
 //! A *place* is held as long as a socket, also after the connection was upgraded and has left the list. The limit is on
 //! places. At the limit the connection that has been idle longest is ordered to drain, so that idle clients never keep
 //! new ones out. Connections fall idle in an order, which is counted and not timed, because nothing here reads a clock;
-//! one that was idle for less than [`SHED_AFTER`](crate::connection) has no number yet and comes last.
+//! one that was idle for less than [`SHED_AFTER`](crate::connection) has no number yet and comes last. One that has
+//! nothing left to do but to wait for its client's end comes first.
 
 use std::{
     future::poll_fn,
@@ -27,6 +28,8 @@ struct Table {
     connections: Slab<Arc<Activity>>,
     /// How many places are held.
     places: usize,
+    /// How many connections only wait for their client's end.
+    lingering: usize,
     /// How often a connection has fallen idle.
     idled: u64,
     draining: bool,
@@ -48,12 +51,16 @@ impl Table {
     /// Returns the one to wake.
     fn evict(&self) -> Option<Arc<Activity>> {
         let idle = self.connections.iter().map(|(_, activity)| activity);
-        let mut idle = idle.filter(|activity| activity.is_between_requests());
-        if idle.clone().any(|activity| activity.is_draining()) {
+        let mut idle =
+            idle.filter(|activity| activity.is_between_requests() || activity.is_lingering());
+        if idle.clone().any(|activity| activity.is_about_to_close()) {
             return None;
         }
         let oldest = idle.by_ref().min_by_key(|activity| activity.idle_order())?;
-        oldest.order_drain();
+        match oldest.is_lingering() {
+            true => oldest.order_stop(),
+            false => oldest.order_drain(),
+        }
         Some(oldest.clone())
     }
 }
@@ -97,9 +104,9 @@ impl Registry {
         }
     }
 
-    /// Waits until no connection is left, apart from those that were upgraded.
+    /// Waits until no connection is left, apart from those that were upgraded or linger.
     pub(crate) async fn empty(&self) {
-        self.wait_for(|table| match table.connections.is_empty() {
+        self.wait_for(|table| match table.connections.len() == table.lingering {
             true => Ok(()),
             false => Err(None),
         })
@@ -140,6 +147,7 @@ impl Registry {
         let remaining = self.all();
         let unfinished = remaining
             .iter()
+            .filter(|activity| !activity.is_lingering())
             .map(|activity| activity.describe())
             .collect();
         remaining.iter().for_each(|activity| activity.order_stop());
@@ -170,6 +178,18 @@ impl Entry {
         }
     }
 
+    /// The connection only waits for its client's end from now on.
+    pub(crate) fn lingers(&self) {
+        let mut table = self.registry.lock();
+        table.connections[self.key].linger();
+        table.lingering += 1;
+        let waiter = table.waiter.take();
+        drop(table);
+        if let Some(waiter) = waiter {
+            waiter.wake();
+        }
+    }
+
     /// The connection was ordered to drain, but has a request first, so another one must make room.
     pub(crate) fn stays(&self) {
         let waiter = self.registry.lock().waiter.take();
@@ -183,6 +203,7 @@ impl Drop for Entry {
     fn drop(&mut self) {
         let mut table = self.registry.lock();
         let activity = table.connections.remove(self.key);
+        table.lingering -= usize::from(activity.is_lingering());
         let waiter = table.waiter.take();
         drop(table);
         activity.forget_waker();
@@ -208,11 +229,13 @@ impl Drop for Place {
 #[cfg(test)]
 mod tests {
     use std::{
+        future::Future,
+        pin::pin,
         sync::{
             Weak,
             atomic::{AtomicUsize, Ordering},
         },
-        task::Wake,
+        task::{Context, Wake},
     };
 
     use super::*;
@@ -244,6 +267,30 @@ mod tests {
         let state: Weak<Activity> = Arc::downgrade(&activity);
         drop((activity, waker, entry, place));
         assert!(state.upgrade().is_none());
+    }
+
+    #[test]
+    fn one_that_lingers_is_stopped_before_idle_ones_are_closed() {
+        let registry = Arc::new(Registry::default());
+        let [a, b] = [(); 2].map(|()| enter(&registry));
+        b.2.lingers();
+        registry.evict();
+        assert!(b.0.must_stop() && !a.0.is_draining());
+        registry.evict();
+        assert!(!a.0.is_draining(), "another one is about to close");
+        drop(b);
+        registry.evict();
+        assert!(a.0.is_draining());
+        assert_eq!(registry.lock().lingering, 0);
+
+        let is_empty = || {
+            let cx = &mut Context::from_waker(Waker::noop());
+            pin!(registry.empty()).poll(cx).is_ready()
+        };
+        assert!(!is_empty());
+        a.2.lingers();
+        assert!(is_empty(), "one that lingers is not waited for");
+        assert!(registry.stop().is_empty(), "nor reported");
     }
 
     #[test]

@@ -13,10 +13,7 @@ use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 
-use crate::{
-    activity::{Activity, RequestGuard},
-    reading::Reading,
-};
+use crate::{activity::Activity, in_flight::RequestGuard, reading::Reading};
 
 /// The body of a request. It is read from the client only as the service reads it, apart from one buffer.
 ///

@@ -37,8 +37,8 @@ use crate::{
 /// service, for example an axum router. Await the server to run it; without [`until`](Server::until) it serves
 /// until it is dropped.
 ///
-/// Each connection is a job. If the service panics before it has responded, its client gets a 500, and the connection
-/// goes on; after that the connection ends. Reports about a request, for example one that blocks, name its method, path
+/// Each connection is a job. If the service panics or fails before it has responded, its client gets a 500, and the
+/// connection goes on; after that the connection ends. Reports about a request, for example one that blocks, name its method, path
 /// and client, the type of the service, and the call of this function. When requests of one route, as far as their
 /// paths tell it, block or compute for long, further requests of the route run on threads of their own for a while, so
 /// that they delay no other request.
@@ -46,6 +46,11 @@ use crate::{
 /// A request is refused before the service sees it if its `Host` is missing, double or malformed, its transfer coding
 /// is not `chunked`, or its target is `*` and it is not OPTIONS; as are those that hyper cannot parse. If the target is
 /// an absolute URI, its authority replaces the `Host`, as RFC 9112 demands.
+///
+/// The answers to requests that a client sends without waiting leave together, when the service is about to wait for
+/// something, or has blocked or computed for too long. A connection that closes while its client may still send, as
+/// after a refusal, reads on for up to 30 s, so that the client finds the answer and not a reset; the server does not
+/// wait for it.
 ///
 /// The service's future is dropped when its client is gone. Dropping the server's future closes the listener and lets each connection
 /// finish the request that is in flight. An upgraded connection belongs to the code that took it over, and the
@@ -278,8 +283,12 @@ where
                 }
                 let activity = Activity::new(peer, std::any::type_name::<S>());
                 let entered = registry.enter(&activity);
-                let (service, limits) = (service.clone(), limits.clone());
-                let described = Spawn::new().described_by(activity.clone()).site(site);
+                let limits = limits.clone();
+                let service = weald_kernel::catch_panic(|| service.clone());
+                let described = Spawn::new()
+                    .described_by(activity.clone())
+                    .kind(activity.kind())
+                    .site(site);
                 let connection = Connection::new((stream, service), activity, limits, entered);
                 described.spawn(connection).detach();
             }

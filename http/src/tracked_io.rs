@@ -1,28 +1,25 @@
-//! The stream that hyper reads and writes: it records in the connection's [`Activity`] what hyper does.
+//! The stream that hyper reads and writes: it records in the connection's [`Activity`](crate::activity::Activity) what
+//! hyper does.
 
 use std::{
     io::{self, IoSlice},
+    net::Shutdown,
     pin::Pin,
     sync::Arc,
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
 };
 
 use bytes::{Buf, Bytes};
 use hyper::rt::{Read, ReadBufCursor, Write};
 use weald_net::Transport;
 
-use crate::{
-    activity::Activity,
-    registry::Place,
-    rt::{Io, read_into},
-};
+use crate::{registry::Place, rt::read_into, wire::Wire};
 
 /// A stream that first returns the bytes that were read before hyper got it.
 pub(crate) struct TrackedIo<T: Transport> {
-    pub(crate) io: Io<T>,
+    pub(crate) wire: Arc<Wire<T>>,
     /// Bytes that were read earlier and that hyper has not read yet.
     pub(crate) first: Bytes,
-    pub(crate) activity: Arc<Activity>,
     /// Held as long as the stream, also by the code that takes over an upgraded one.
     pub(crate) place: Place,
 }
@@ -43,9 +40,12 @@ impl<T: Transport> Read for TrackedIo<T> {
             }
             return Poll::Ready(Ok(()));
         }
-        let read = read_into(&this.io.0, cx, buffer);
-        if let Poll::Ready(Ok(1..)) = read {
-            this.activity.received();
+        let has_room = buffer.remaining() > 0;
+        let read = read_into(&this.wire.stream, cx, buffer);
+        match read {
+            Poll::Ready(Ok(1..)) => this.wire.activity.received(),
+            Poll::Ready(Ok(0)) if has_room => this.wire.end(),
+            _ => {}
         }
         read.map_ok(|_count| ())
     }
@@ -65,26 +65,31 @@ impl<T: Transport> Write for TrackedIo<T> {
         cx: &mut Context<'_>,
         buffers: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let this = self.get_mut();
-        let wrote = this.io.0.poll_write_vectored(cx, buffers);
-        match &wrote {
-            Poll::Ready(Ok(count)) => this.activity.wrote(*count),
-            Poll::Ready(Err(_)) => {}
-            Poll::Pending => this.activity.write_blocked(this.io.0.unread().unwrap_or(0)),
-        }
-        wrote
+        self.wire.poll_write(buffers, cx)
     }
 
     fn is_write_vectored(&self) -> bool {
         true
     }
 
-    fn poll_flush(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.activity.flushed();
-        Poll::Ready(Ok(()))
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.wire.holds() {
+            // The connection sends it when it has polled hyper.
+            true => Poll::Ready(Ok(())),
+            false => self.wire.poll_send(cx),
+        }
     }
 
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_shutdown(cx)
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.wire.holds() {
+            // The connection closes when it has sent what is held.
+            return Poll::Ready(Ok(()));
+        }
+        ready!(self.wire.poll_send(cx))?;
+        match self.wire.stream.shutdown(Shutdown::Write) {
+            // A peer that is already gone is no error.
+            Err(error) if error.kind() != io::ErrorKind::NotConnected => Poll::Ready(Err(error)),
+            _ => Poll::Ready(Ok(())),
+        }
     }
 }

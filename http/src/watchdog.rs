@@ -2,8 +2,8 @@
 //!
 //! A short phase costs neither a look at the clock nor a timer: an armed timer stays armed, and when it fires
 //! for a phase that is over, it is armed for the current one. So a quiet connection is noticed after one to two
-//! times its limit. The timer is armed again at once for a shorter limit, and for the two phases that are
-//! timed exactly: the head of a request, and a blocked write. It is polled only when it has fired, when it was just
+//! times its limit. The timer is armed again at once for a shorter limit, and for the phases that are
+//! timed exactly: the head of a request, a blocked write, and the wait for the client to notice the end. It is polled only when it has fired, when it was just
 //! armed, or when the connection's job has another waker.
 
 use std::{
@@ -81,7 +81,10 @@ impl Watchdog {
         {
             return Poll::Ready(());
         }
-        let is_exact = matches!(current.phase, Phase::Head | Phase::Blocked);
+        let is_exact = matches!(
+            current.phase,
+            Phase::Head | Phase::Blocked | Phase::Lingering
+        );
         let must_arm = match self.armed {
             None => true,
             Some((armed, _)) if is_exact => armed != current,

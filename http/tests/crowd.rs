@@ -1,4 +1,5 @@
-//! In a crowd of connections each gives up its buffers right after an answer, and is served as any other.
+//! In a crowd of connections each gives up its buffers right after an answer, has none while it waits in quarantine, and
+//! is served as any other.
 
 #![allow(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -13,7 +14,7 @@ use std::{
     io::{self, BufRead, BufReader, Read, Write},
     net::{SocketAddr, TcpStream},
     sync::{
-        Arc,
+        Arc, Mutex, PoisonError, RwLock,
         atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
@@ -32,6 +33,8 @@ use weald_sync::{Event, oneshot};
 const CLIENTS: usize = 2_000;
 /// What all of a connection may take while everybody is asked.
 const MOST_BYTES: usize = 2_048;
+/// The tests count bytes and connections of the program, so one runs after the other.
+static ALONE: Mutex<()> = Mutex::new(());
 
 struct Counting;
 
@@ -99,7 +102,8 @@ fn hear(client: &mut TcpStream, end: &str) -> String {
     String::from_utf8(heard).unwrap()
 }
 
-const GET: &str = "GET / HTTP/1.1\r\nhost: x\r\n\r\n";
+/// Its target, longer than `/`, is a part of the buffer into which it was read.
+const GET: &str = "GET /path HTTP/1.1\r\nhost: x\r\n\r\n";
 
 fn allow_descriptors() {
     let maximum = getrlimit(Resource::Nofile).maximum;
@@ -110,6 +114,7 @@ fn allow_descriptors() {
 
 #[test]
 fn buffers_are_few_when_everybody_is_asked_at_once() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let _watch = tools::watch();
     allow_descriptors();
     // On a busy machine a connection may look stuck, and the requests of all others would wait, with their buffers, to be
@@ -155,6 +160,59 @@ fn buffers_are_few_when_everybody_is_asked_at_once() {
     drop(end);
     let drained = runtime.block_on(server).unwrap().unwrap();
     assert!(drained.not_stopped.is_empty());
+}
+
+/// The requests of one route block, and all others of that route wait in quarantine until the first ones are released.
+#[test]
+fn connections_in_quarantine_have_no_buffers() {
+    const BLOCKS: &str = "GET /blocks HTTP/1.1\r\nhost: x\r\n\r\n";
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let _watch = tools::watch();
+    allow_descriptors();
+    // Far fewer threads than requests. Once all have blocked, the route stays suspect; until then it may be cleared for
+    // a moment, and cost some of the threads that are left for workers.
+    let builder = Runtime::builder().workers(2).spare_threads(64);
+    let runtime = builder.build().unwrap();
+    let gate = Arc::new(RwLock::new(()));
+    let service = tower::service_fn({
+        let gate = gate.clone();
+        move |request: Request<RequestBody>| {
+            if request.uri().path() == "/blocks" {
+                drop(gate.read().unwrap());
+            }
+            std::future::ready(Ok::<_, Infallible>(Response::new(Full::<Bytes>::default())))
+        }
+    });
+    let address = runtime.block_on(async {
+        let listener = TcpListener::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let address = listener.local_addr().unwrap();
+        weald_kernel::spawn(weald_http::serve(listener, service).into_future()).detach();
+        address
+    });
+    let mut clients: Vec<_> = (0..CLIENTS)
+        .map(|_| TcpStream::connect(address).unwrap())
+        .collect();
+    for client in &mut clients {
+        ask(client, GET);
+    }
+    for client in &mut clients {
+        hear(client, "\r\n\r\n");
+    }
+
+    let closed = gate.write().unwrap();
+    let (first, others) = clients.split_at_mut(8);
+    first.iter_mut().for_each(|client| ask(client, BLOCKS));
+    tools::until(|| runtime.metrics().detached >= 2);
+    let before = LIVE.load(Ordering::Relaxed);
+    PEAK.store(before, Ordering::Relaxed);
+    others.iter_mut().for_each(|client| ask(client, BLOCKS));
+    tools::until(|| runtime.metrics().runnable >= CLIENTS / 2);
+    drop(closed);
+    for client in &mut clients {
+        hear(client, "\r\n\r\n");
+    }
+    let each = (PEAK.load(Ordering::Relaxed) - before) / CLIENTS;
+    assert!(each <= MOST_BYTES, "{each} bytes for each connection");
 }
 
 /// What follows an answer at once, or in part, is not lost with the buffers.

@@ -11,11 +11,13 @@ mod server {
     mod axum_router;
     mod bad_requests;
     mod by_hand;
+    mod closing;
     mod computing;
     mod drain;
     mod events;
     mod eviction;
     mod exhaustion;
+    mod failures;
     mod gone_clients;
     mod kept_bodies;
     mod many;
@@ -30,6 +32,7 @@ mod server {
     mod streams;
     mod unix;
     mod upgrades;
+    mod writes;
 
     use std::{
         convert::Infallible,

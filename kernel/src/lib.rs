@@ -52,7 +52,8 @@ mod stack {
     pub(crate) use watchers::Onto;
 }
 
-// The payloads of panics; what the kernel reports, how reports name a job, and the thread that puts reports out.
+// The places and the payloads of panics; what the kernel reports, how reports name a job, and the thread that puts reports out.
+mod panic_site;
 mod payload;
 mod report;
 
@@ -61,14 +62,15 @@ mod biased_lock;
 mod queue {
     pub(crate) mod injector;
     pub(crate) mod ring;
+    pub(crate) mod sharing;
     pub(crate) mod sleepers;
     pub(crate) mod watched_queue;
 }
 
 // The job: its state, its body, its messages. It knows no feature.
 mod job {
+    pub(crate) mod attachment;
     pub(crate) mod body;
-    pub(crate) mod description;
     pub(crate) mod exit_hooks;
     pub(crate) mod extensions;
     pub(crate) mod foreign_call;
@@ -81,6 +83,7 @@ mod job {
     pub(crate) mod runnable;
     pub(crate) mod state;
     pub(crate) mod transition;
+    pub(crate) mod work_kind;
 
     pub(crate) use header::{Header, JobPtr, REPEATS, Spec, flag, new, place};
     pub(crate) use reference::JobRef;
@@ -147,6 +150,7 @@ mod scheduler {
         pub(crate) mod monitor;
         pub(crate) mod monitor_sleep;
         pub(crate) mod outbox;
+        mod overdue_watch;
         pub(crate) mod pool;
         pub(crate) mod priority;
         pub(crate) mod quarantine;
@@ -170,6 +174,7 @@ mod scheduler {
 
 // The API: what users spawn, join and wait for.
 mod api {
+    pub(crate) mod admission;
     pub(crate) mod blocking;
     pub(crate) mod catch_panic;
     pub(crate) mod io_operation;
@@ -186,6 +191,7 @@ mod api {
     pub(crate) mod spawn_fiber;
     pub(crate) mod sync_hooks;
     pub(crate) mod time;
+    pub(crate) mod unit;
 }
 
 // Observation: metrics, waiting jobs, stack overflows, panics.
@@ -315,35 +321,45 @@ mod models {
 }
 
 pub use api::{
+    admission::SpawnError,
     blocking::blocking,
     catch_panic::catch_panic,
     io_operation::{IoWait, Operation, Ready},
     io_source::{Done, IoSource},
     join::{JoinError, JoinHandle, Panic},
     join_set::JoinSet,
-    mailbox::{Address, LongMailbox, Mailbox, SelectiveReceive, UnreadMailbox},
+    mailbox::{Address, LongMailbox, Mailbox, PostedMessage, SelectiveReceive, UnreadMailbox},
     offload::{ShutDown, offload},
     operation::{NoTurn, offload_operation},
     park::{Park, Unparker, park},
-    place::poll_place,
+    place::{poll_place, poll_place_after},
     scope::{Scope, scope},
-    spawn::{Spawn, SpawnError, spawn, spawn_child, spawn_local},
-    time::{Elapsed, Interval, Sleep, interval, now, sleep, sleep_until, timeout, yield_now},
+    spawn::{Spawn, spawn, spawn_child, spawn_local},
+    time::{
+        Elapsed, Interval, Sleep, interval, now, poll_budget, sleep, sleep_until, timeout,
+        yield_now,
+    },
+    unit::{AsUnit, Unit, current_runtime},
 };
-pub use job::description::Describe;
+pub use job::{
+    attachment::{Attachment, Ending},
+    work_kind::WorkKind,
+};
 pub use observe::{
     metrics::Metrics,
     panics::current_name,
     waits::{HeldUpJob, WaitingJob, Waits},
 };
+pub use panic_site::PanicSite;
 pub use reactor::slot::Interest;
-pub use report::{JobName, OperationName};
+pub use report::{Describe, JobName, OperationName};
 pub use runtime::{
     builder::{BuildError, Builder},
     handle::Runtime,
     shutdown::ShutdownReport,
     testing::TestRuntime,
 };
+pub use scheduler::workers::context::note_wait;
 pub use scheduler::{
     stackful::{
         fiber::{DEFAULT_STACK, with_fiber_word},

@@ -3,8 +3,9 @@
 //! A report hurts nobody: its maker writes down what happened (`record`) and puts it into a bounded queue that limits
 //! its rate (`queue`). A thread of its own (`reporter`) takes it from there to a subscriber of `tracing`
 //! (`subscriber`) or to stderr (`output`). Every function here may be called on any thread, also under a lock of the
-//! kernel: it runs no user code and waits for nothing.
+//! kernel: it runs no user code and waits for nothing. What a job's description says is asked there too (`late_name`).
 
+mod late_name;
 mod operation;
 mod output;
 mod queue;
@@ -16,12 +17,14 @@ use std::{any::Any, fmt, io, panic::Location, time::Duration};
 
 use weald_sync::{backlog::LongChannel, reason::Reason};
 
-use record::{ReportKind, ReportOrigin, ReportRecord};
+use record::{Details, ReportKind, ReportOrigin, ReportRecord};
 use subscriber::Audience;
 
+pub use late_name::Describe;
+pub(crate) use late_name::{LateName, LateNames};
 pub use operation::OperationName;
 pub(crate) use operation::{held_operation, no_turn_for_operation};
-pub(crate) use reporter::{flush, start};
+pub(crate) use reporter::{call_for_user, drop_for_user, flush, forbid_user_code, start};
 pub(crate) use subscriber::RuntimeSubscriber;
 
 /// A job as reports name it.
@@ -67,20 +70,22 @@ impl fmt::Display for Relief {
     }
 }
 
-/// A job was stuck for too long. `held_up` is a sentence about the jobs that it holds up, or empty.
-pub(crate) fn stuck(named: &JobName, stuck: Duration, relief: Relief, held_up: &str) {
+/// A job was stuck for too long. `held_up` are the jobs that it holds up.
+pub(crate) fn stuck(named: LateName, stuck: Duration, relief: Relief, held_up: LateNames) {
     let stuck_ms = u64::try_from(stuck.as_millis()).unwrap_or(u64::MAX);
-    of_job(ReportKind::Stuck { stuck_ms }, named, || {
+    of_job_late(ReportKind::Stuck { stuck_ms }, named, move |named| {
+        let held_up = threads_wait(held_up);
         format!(
             "{named} has blocked or computed for {stuck:.1?} without a wait; {relief}.{held_up} Wrap blocking calls in weald::blocking, or let long computations yield."
         )
     });
 }
 
-/// A job's thread is detached, and other jobs can resume only there; `held_up` is a sentence about them.
-pub(crate) fn holds_up(named: &JobName, held: Duration, held_up: &str) {
+/// A job's thread is detached, and other jobs can resume only there: these are `held_up`.
+pub(crate) fn holds_up(named: LateName, held: Duration, held_up: LateNames) {
     let held_ms = u64::try_from(held.as_millis()).unwrap_or(u64::MAX);
-    of_job(ReportKind::HoldsUp { held_ms }, named, || {
+    of_job_late(ReportKind::HoldsUp { held_ms }, named, move |named| {
+        let held_up = threads_wait(held_up);
         format!(
             "{named} has held its OS thread for {held:.1?}.{held_up} Wrap blocking calls in weald::blocking, which \
              holds no thread, or let long computations yield."
@@ -90,8 +95,8 @@ pub(crate) fn holds_up(named: &JobName, held: Duration, held_up: &str) {
 
 /// Runs of a job, or of its kind, reached half of `bound` again and again, without exceeding it. `is_moved`: jobs of
 /// this kind now run in quarantine.
-pub(crate) fn just_below(named: &JobName, bound: Duration, is_moved: bool) {
-    of_job(ReportKind::JustBelow, named, || {
+pub(crate) fn just_below(named: LateName, bound: Duration, is_moved: bool) {
+    of_job_late(ReportKind::JustBelow, named, move |named| {
         let moved = match is_moved {
             true => "it now runs on threads of its own, so that it delays no other job",
             false => "each time it delays others on its thread",
@@ -104,8 +109,8 @@ pub(crate) fn just_below(named: &JobName, bound: Duration, is_moved: bool) {
 }
 
 /// A job's panic hook, which may print a backtrace, takes long.
-pub(crate) fn panic_hook_runs(named: &JobName, stuck: Duration, relief: Relief) {
-    of_job(ReportKind::PanicHookRuns, named, || {
+pub(crate) fn panic_hook_runs(named: LateName, stuck: Duration, relief: Relief) {
+    of_job_late(ReportKind::PanicHookRuns, named, move |named| {
         format!("{named} panicked, and its panic hook has run for {stuck:.1?}; {relief}.")
     });
 }
@@ -142,8 +147,8 @@ pub(crate) enum NoSpareThread {
 }
 
 /// All spare threads, or all for jobs of suspect kinds, are in use: names the jobs that hold a thread.
-pub(crate) fn no_spare_thread(bound: usize, so: NoSpareThread, stuck: &[JobName]) {
-    of_program(ReportKind::NoSpareThread { bound }, || {
+pub(crate) fn no_spare_thread(bound: usize, so: NoSpareThread, stuck: LateNames) {
+    of_program_late(ReportKind::NoSpareThread { bound }, move || {
         let so = match so {
             NoSpareThread::WorkerIsStuck => "are in use, so a stuck worker stays stuck",
             NoSpareThread::JobsWait => {
@@ -154,8 +159,8 @@ pub(crate) fn no_spare_thread(bound: usize, so: NoSpareThread, stuck: &[JobName]
         format!(
             "all {bound} spare threads {so}; the {} jobs that hold threads: {}. Raise Builder::spare_threads, or block \
              less.",
-            stuck.len(),
-            names(stuck, 10),
+            stuck.all(),
+            stuck.now(),
         )
     });
 }
@@ -169,23 +174,23 @@ pub(crate) fn no_thread(error: Option<&io::Error>) {
 }
 
 /// Closures wait for a blocking thread, and all of them are in use.
-pub(crate) fn no_turn_to_block(bound: usize, queued: usize, late: Duration, running: &[JobName]) {
-    of_program(ReportKind::NoTurnToBlock { bound, queued }, || {
+pub(crate) fn no_turn_to_block(bound: usize, queued: usize, late: Duration, running: LateNames) {
+    of_program_late(ReportKind::NoTurnToBlock { bound, queued }, move || {
         format!(
             "all {bound} blocking threads are in use, and {queued} closures wait for a turn, the first for \
              {late:.1?}; those that run: {}. Raise Builder::blocking_threads, or let closures that wait for each \
              other wait with Weald.",
-            names(running, 10),
+            running.now(),
         )
     });
 }
 
-/// The first `most` names, and how many there are beyond.
-pub(crate) fn names(all: &[JobName], most: usize) -> String {
-    let first: Vec<String> = all.iter().take(most).map(ToString::to_string).collect();
-    match all.len().saturating_sub(most) {
-        0 => first.join("; "),
-        more => format!("{}; and {more} more", first.join("; ")),
+/// A sentence about the jobs that stand still while another one holds their thread. Runs user code.
+fn threads_wait(held_up: LateNames) -> String {
+    match held_up.all() {
+        0 => String::new(),
+        1 => format!(" 1 thread waits for it: {}.", held_up.now()),
+        n => format!(" {n} threads wait for it: {}.", held_up.now()),
     }
 }
 
@@ -280,10 +285,10 @@ pub(crate) fn shutdown(not_stopped: &[JobName]) {
     }
 }
 
-/// Jobs wait for each other; the first of them is named.
-pub(crate) fn cycle(first: &JobName, sentence: &str) {
-    of_job(ReportKind::Cycle, first, || {
-        format!("nothing can run any longer: {sentence}")
+/// Jobs wait for each other; `sentence` says which, and the first of them is named.
+pub(crate) fn cycle(first: LateName, sentence: impl FnOnce() -> String + Send + 'static) {
+    of_job_late(ReportKind::Cycle, first, move |_| {
+        format!("nothing can run any longer: {}", sentence())
     });
 }
 
@@ -293,6 +298,40 @@ fn of_job(kind: ReportKind, named: &JobName, text: impl FnOnce() -> String) {
 
 fn of_program(kind: ReportKind, text: impl FnOnce() -> String) {
     make(kind, ReportOrigin::Program, None, text);
+}
+
+/// As [`of_job`], for makers that must not run user code: `text` is called on the reporting thread.
+fn of_job_late(
+    kind: ReportKind,
+    named: LateName,
+    text: impl FnOnce(&JobName) -> String + Send + 'static,
+) {
+    make_late(kind, ReportOrigin::Site(named.site()), move || {
+        let named = named.now();
+        let text = text(&named);
+        Details::new(Some(&named), text)
+    });
+}
+
+/// As [`of_program`], for makers that must not run user code: `text` is called on the reporting thread.
+fn of_program_late(kind: ReportKind, text: impl FnOnce() -> String + Send + 'static) {
+    make_late(kind, ReportOrigin::Program, || Details::new(None, text()));
+}
+
+/// As [`make`]; `details` is called on the reporting thread.
+fn make_late(
+    kind: ReportKind,
+    origin: ReportOrigin,
+    details: impl FnOnce() -> Details + Send + 'static,
+) {
+    if reporter::admits(&kind, &origin) {
+        reporter::submit(ReportRecord {
+            kind,
+            origin,
+            audience: Audience::here(),
+            details: Box::new(details),
+        });
+    }
 }
 
 /// Sends a report off, unless there were too many of its kind from the same origin. Nothing waits for it.
@@ -305,15 +344,12 @@ fn make(
     if !reporter::admits(&kind, &origin) {
         return;
     }
+    let details = Details::new(named, text());
     reporter::submit(ReportRecord {
         kind,
         origin,
         audience: Audience::here(),
-        job: named
-            .and_then(|named| named.name.clone())
-            .unwrap_or_default(),
-        type_name: named.map_or("", |named| named.type_name),
-        text: text(),
+        details: Box::new(|| details),
     });
 }
 

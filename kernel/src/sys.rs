@@ -29,6 +29,19 @@ pub(crate) use std::{
 
 pub(crate) use std::sync::atomic::Ordering;
 
+/// Runs `act` with the calling thread's value of `key`, which has no destructor. As `LocalKey::with`, which the default
+/// release profile does not inline.
+#[inline(always)]
+pub(crate) fn with_local<T, R>(
+    key: &'static std::thread::LocalKey<T>,
+    act: impl FnOnce(&T) -> R,
+) -> R {
+    match key.try_with(act) {
+        Ok(result) => result,
+        Err(_) => unreachable!("it has no destructor"),
+    }
+}
+
 /// A mutex of `std` or loom.
 pub(crate) trait Lock {
     /// The mutex's guard.
@@ -105,6 +118,7 @@ pub(crate) mod barrier {
             fence(Ordering::SeqCst);
         }
 
+        #[inline(always)]
         pub(crate) fn light() {
             if SYMMETRIC.load(Ordering::Relaxed) {
                 fence(Ordering::SeqCst);
@@ -153,6 +167,7 @@ pub(crate) mod barrier {
             fence(Ordering::SeqCst);
         }
 
+        #[inline(always)]
         pub(crate) fn light() {
             fence(Ordering::SeqCst);
         }

@@ -14,7 +14,7 @@ use std::{
     panic::Location,
     process::{Command, Stdio},
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
         mpsc,
     },
@@ -25,21 +25,79 @@ use std::{
 use reports::{collect_reports, flushed, reports};
 use tools::{Drops, Token, runtime, until, until_yielding, watch};
 use weald_kernel::{
-    Describe, JoinHandle, Runtime, Spawn, Wait, catch_panic, poll_place, yield_now,
+    Describe, JoinHandle, Runtime, Spawn, Wait, WorkKind, catch_panic, poll_place, yield_now,
 };
 
-/// Says which order a job works on; the orders below 100 are of one kind, the others of another.
+/// Says which order a job works on.
 #[derive(Debug, Default)]
 struct Order(AtomicU64);
+
+/// The orders below 100 are of one kind, the others of another.
+fn kind_of(order: u64) -> WorkKind {
+    let kind = WorkKind::new();
+    kind.set(1 + order / 100);
+    kind
+}
 
 impl Describe for Order {
     fn name(&self) -> String {
         format!("order {}", self.0.load(Ordering::SeqCst))
     }
+}
 
-    fn kind(&self) -> u64 {
-        1 + self.0.load(Ordering::SeqCst) / 100
+/// Counts how often its job stood still.
+#[derive(Debug, Default)]
+struct Still(AtomicUsize);
+
+impl Describe for Still {
+    fn name(&self) -> String {
+        "still".to_owned()
     }
+
+    fn stands_still(&self) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+impl Still {
+    fn count(&self) -> usize {
+        self.0.load(Ordering::SeqCst)
+    }
+}
+
+/// Once for each wait with its stack that does not end at once, and not for a wait of its future.
+#[test]
+fn a_job_that_waits_with_its_stack_is_told() {
+    let _watch = watch();
+    // On a busy machine a job may look stuck.
+    let builder = Runtime::builder().workers(1);
+    let builder = builder.stuck_after(Duration::from_secs(3_600));
+    let runtime = builder.build().unwrap();
+    let still = Arc::new(Still::default());
+    let described = Spawn::new().described_by(still.clone());
+    let job = runtime.block_on(async move {
+        described.spawn(async move {
+            yield_now().await;
+            std::future::ready(()).wait();
+            let before = still.count();
+            yield_now().wait();
+            (before, still.count())
+        })
+    });
+    assert_eq!(runtime.block_on(job).unwrap(), (0, 1));
+}
+
+#[test]
+fn a_job_that_blocks_is_told() {
+    let _watch = watch();
+    let runtime = runtime(1);
+    let still = Arc::new(Still::default());
+    let (release, released) = mpsc::channel::<()>();
+    let described = Spawn::new().described_by(still.clone());
+    let job = runtime.block_on(async move { described.spawn(async move { released.recv() }) });
+    until(|| still.count() > 0);
+    release.send(()).unwrap();
+    runtime.block_on(job).unwrap().unwrap();
 }
 
 const ORDERER: &Location<'static> = Location::caller();
@@ -77,7 +135,8 @@ fn work(runtime: &Runtime, order: u64, act: impl FnOnce() + Send + 'static) -> J
     let description = Arc::new(Order(AtomicU64::new(order)));
     let act: Box<dyn FnOnce() + Send> = Box::new(act);
     runtime.block_on(async move {
-        Spawn::new().described_by(description).spawn(async move {
+        let described = Spawn::new().described_by(description).kind(kind_of(order));
+        described.spawn(async move {
             let mut moves = 0;
             poll_fn(|cx| {
                 let place = poll_place(cx);
@@ -116,9 +175,11 @@ fn a_job_that_becomes_suspect_moves_once() {
     let stop = Arc::new(AtomicBool::new(false));
     let spawn = |description: Arc<Order>, act: Box<dyn FnOnce() + Send>| {
         runtime.block_on(async move {
-            let order = description.clone();
-            Spawn::new().described_by(description).spawn(async move {
+            let (order, kind) = (description.clone(), WorkKind::new());
+            let described = Spawn::new().described_by(description).kind(kind.clone());
+            described.spawn(async move {
                 order.0.fetch_add(1_000, Ordering::SeqCst);
+                kind.set(1);
                 let mut moves = 0;
                 poll_fn(|cx| {
                     let place = poll_place(cx);
@@ -227,10 +288,6 @@ impl Describe for Panics {
     fn name(&self) -> String {
         panic!("a description without a name")
     }
-
-    fn kind(&self) -> u64 {
-        panic!("a description without a kind")
-    }
 }
 
 #[test]
@@ -249,6 +306,90 @@ fn a_description_that_panics_ends_neither_the_monitor_nor_a_worker() {
     runtime.block_on(runtime.spawn(yield_now())).unwrap();
     drop(go);
     assert!(runtime.block_on(blocks).unwrap());
+}
+
+/// Blocks its thread where it is asked for the name, or dropped; tells on which thread that is.
+#[derive(Debug)]
+struct Blocks {
+    place: Place,
+    begun: mpsc::Sender<Option<String>>,
+    go: Mutex<mpsc::Receiver<()>>,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Place {
+    Name,
+    Drop,
+}
+
+impl Blocks {
+    fn block(&self, place: Place) {
+        if place == self.place {
+            let thread = std::thread::current().name().map(str::to_owned);
+            self.begun.send(thread).unwrap();
+            let _told = self.go.lock().unwrap().recv();
+        }
+    }
+}
+
+impl Describe for Blocks {
+    fn name(&self) -> String {
+        self.block(Place::Name);
+        "named slowly".to_owned()
+    }
+}
+
+impl Drop for Blocks {
+    fn drop(&mut self) {
+        self.block(Place::Drop);
+    }
+}
+
+/// While a description blocks at `place`, a job that blocks holds up nobody. Returns the thread that was in the
+/// description.
+fn others_run_while_a_description_blocks(place: Place) -> Option<String> {
+    collect_reports();
+    let runtime = runtime(1);
+    let ((begun, begins), (go, goes)) = (mpsc::channel(), mpsc::channel());
+    let is_reported_first = place == Place::Drop;
+    let description = Arc::new(Blocks {
+        place,
+        begun,
+        go: Mutex::new(goes),
+    });
+    let (release, released) = mpsc::channel::<()>();
+    runtime.block_on(async {
+        let described = Spawn::new().described_by(description);
+        described.spawn(async move { released.recv() }).detach();
+    });
+    until(|| runtime.metrics().detached == 1);
+    if is_reported_first {
+        // A report holds the description, too.
+        until(|| !reports("weald::monitor", "`named slowly`").is_empty());
+    }
+    drop(release);
+    let thread = begins.recv().unwrap();
+    let (release, released) = mpsc::channel::<()>();
+    let blocks = runtime.spawn(async move { released.recv().is_err() });
+    until(|| runtime.metrics().detached == 2);
+    runtime.block_on(runtime.spawn(yield_now())).unwrap();
+    drop(release);
+    assert!(runtime.block_on(blocks).unwrap());
+    drop(go);
+    thread
+}
+
+#[test]
+fn a_description_that_blocks_is_asked_on_the_reporting_thread_and_stops_nobody() {
+    let _watch = watch();
+    let thread = others_run_while_a_description_blocks(Place::Name);
+    assert_eq!(thread.as_deref(), Some("weald-reports"));
+}
+
+#[test]
+fn a_description_whose_destructor_blocks_is_dropped_without_a_lock_and_stops_nobody() {
+    let _watch = watch();
+    others_run_while_a_description_blocks(Place::Drop);
 }
 
 const CHILD: &str = "WEALD_TEST_MANY_PANICS";

@@ -26,7 +26,9 @@ use std::{
 
 use reports::{collect_reports, reports};
 use tools::{Latch, on_each, runtime, until, watch};
-use weald_kernel::{Interest, IoSource, JoinError, Runtime, block_on, fork, is_in_job, sleep};
+use weald_kernel::{
+    Interest, IoSource, JoinError, JoinSet, Runtime, block_on, fork, is_in_job, scope, sleep,
+};
 
 /// Whether a call was made in a job, and the name of its thread.
 type Place = (bool, Option<String>);
@@ -98,6 +100,27 @@ fn a_waker_that_a_job_left_at_the_end_of_another_is_named_after_the_job() {
         let latch = Latch::default();
         let job = weald_kernel::spawn(latch.clone());
         (job, Box::new(move || latch.open()))
+    });
+}
+
+#[test]
+fn a_waker_that_a_job_left_in_a_set_is_named_after_the_job() {
+    its_maker_is_named("`a waker of the maker, fired by the end of a job`", || {
+        let latch = Latch::default();
+        let mut set = JoinSet::new();
+        set.spawn(latch.clone());
+        let joined = async move { set.join_next().await };
+        (joined, Box::new(move || latch.open()))
+    });
+}
+
+#[test]
+fn a_waker_that_a_job_left_in_a_scope_is_named_after_the_job() {
+    its_maker_is_named("`a waker of the maker, fired by the end of a job`", || {
+        let latch = Latch::default();
+        let child = latch.clone();
+        let ended = scope(async move |scope| drop(scope.spawn(child)));
+        (ended, Box::new(move || latch.open()))
     });
 }
 

@@ -272,7 +272,10 @@ fn a_large_limit_is_enforced_too() {
 #[test]
 fn the_metrics_are_plausible() {
     let _watch = watch();
-    let runtime = limited(2, 100);
+    // However loaded the machine is, no thread is detached.
+    let stuck_after = Duration::from_secs(3600);
+    let builder = Runtime::builder().workers(2).process_limit(100);
+    let runtime = builder.stuck_after(stuck_after).build().unwrap();
     let latch = Latch::default();
     let kept = Mutex::new(Vec::new());
     runtime.block_on(async {
@@ -292,7 +295,17 @@ fn the_metrics_are_plausible() {
     assert_eq!((now.workers, now.threads, now.processes), (2, 2, 10));
     assert!((100 + 10..=200).contains(&now.polls), "{now:?}");
     assert_eq!((now.runnable, now.timers), (0, 0));
-    assert_eq!((now.detached, now.announced, now.overdue), (0, 0, 0));
+    assert_eq!((now.detached, now.announced), (0, 0));
     latch.open();
     until(|| runtime.metrics().processes == 0 && runtime.metrics().ended == 60);
+}
+
+#[test]
+fn a_job_that_ends_on_a_detached_thread_counts_as_ended() {
+    let _watch = watch();
+    let runtime = Arc::new(limited(1, 100));
+    let seen = runtime.clone();
+    let job = runtime.spawn(async move { until(|| seen.metrics().detached > 0) });
+    runtime.block_on(job).unwrap();
+    until(|| runtime.metrics().ended == 1);
 }

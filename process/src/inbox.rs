@@ -64,6 +64,13 @@ impl<M> Inbox<M> {
         self.0.try_receive()
     }
 
+    /// Takes the oldest message for which `wanted` is true, if there is one now. O(n).
+    ///
+    /// It removes what a monitor or a link has left, once that was [ended](Inbox::demonitor).
+    pub fn take_if(&mut self, wanted: impl FnMut(&M) -> bool) -> Option<M> {
+        self.0.take_if(wanted)
+    }
+
     /// How many messages there are now. O(n).
     pub fn len(&mut self) -> usize {
         self.0.len()

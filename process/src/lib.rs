@@ -6,17 +6,34 @@
 //!
 //! [`callback`] has closures that run later, without a mailbox or a stack.
 //!
-//! Absent: links, monitors, names and supervisors. Their place is the list of the job's exit hooks.
+//! What happens when a process ends follows Erlang's table of signals: [`link`], [`monitor`](monitor()),
+//! [`Inbox::trap_exits`], [`Pid::exit`]. The signals of a process are attached to its job when they are first needed.
 
-// A process's address and its end.
+// A process's address and its end; a cell for one value.
+mod cell;
 mod exit;
 mod pid;
 
 // Receiving.
 mod inbox;
 
+// Links, monitors and exit signals.
+mod signal {
+    pub(crate) mod link;
+    pub(crate) mod monitor;
+    pub(crate) mod signals;
+    pub(crate) mod trap;
+}
+
 // Starting a process.
 mod spawn;
+
+// Requests with answers, and the registry.
+mod call;
+mod names;
+
+// Processes that start others again.
+mod supervisor;
 
 // Closures that run later.
 pub mod callback;
@@ -24,7 +41,23 @@ pub mod callback;
 // Threads made of callbacks, behind one process.
 pub mod receptor;
 
-pub use exit::{Crash, ExitReason};
+pub use call::{Call, CallError, Reply};
+pub use exit::{Crash, Custom, ExitReason};
 pub use inbox::{Inbox, Receive, ReceiveIf, TimedOut};
+pub use names::{Name, NameError, RegisterError, Registered, registered};
 pub use pid::{Pid, SendError};
-pub use spawn::{Builder, Process, spawn, spawn_local};
+pub use signal::{
+    link::{exit, link, links, unlink},
+    monitor::{Down, Monitor, MonitorRef, monitor},
+    signals::ProcessId,
+    trap::Exit,
+};
+pub use spawn::{Builder, Process, spawn, spawn_link, spawn_local, spawn_monitor};
+pub use supervisor::{
+    Supervisor, SupervisorPid,
+    spec::{
+        Backoff, ChildSpec, ChildState, NoUnit, Ready, Restart, Shutdown, StartError, StartFailure,
+        Starting, Strategy,
+    },
+};
+pub use weald_kernel::{AsUnit, Unit};

@@ -68,10 +68,11 @@ impl<M> Pid<M> {
         self.0.post(message).map_err(SendError::Dead)
     }
 
-    /// Asks the process to end at its next wait, with the reason [`Killed`](crate::ExitReason::Killed).
-    /// Its destructors run. A process that does not wait keeps running until it does; the monitor reports it.
+    /// Asks the process to end at its next wait, with the reason [`Killed`](crate::ExitReason::Killed), even if it
+    /// [traps exits](crate::Inbox::trap_exits). Its destructors run. A process that does not wait keeps running until it
+    /// does; the kernel's monitor reports it. Messages that are sent after this are not received.
     pub fn kill(&self) {
-        self.0.cancel();
+        self.0.kill();
     }
 
     /// Whether the process was still running at the time of the call.

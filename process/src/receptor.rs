@@ -61,19 +61,19 @@ pub enum ReceptorError {
 }
 
 type Run<M> = Box<dyn FnOnce(&Itself<M>) + Send>;
-type Reply<T> = Box<dyn FnOnce(T) + Send>;
+type Tell<T> = Box<dyn FnOnce(T) + Send>;
 
 /// A message to the receptor's process.
 enum Request<M> {
     Spawn(
         &'static Location<'static>,
         Isolated<Run<M>>,
-        Isolated<Reply<Id>>,
+        Isolated<Tell<Id>>,
     ),
     Send(
         Id,
         Isolated<ThreadEvent<M>>,
-        Isolated<Reply<Result<(), ReceptorError>>>,
+        Isolated<Tell<Result<(), ReceptorError>>>,
     ),
     /// The thread has nothing left to do, unless an event is on its way.
     Idle(Id),
@@ -177,7 +177,7 @@ impl<M: Send + 'static> Receptor<M> {
         run: impl FnOnce(&Itself<M>) + Send + 'static,
         tell: impl FnOnce(Id) + Send + 'static,
     ) {
-        let (run, tell): (Run<M>, Reply<Id>) = (Box::new(run), Box::new(tell));
+        let (run, tell): (Run<M>, Tell<Id>) = (Box::new(run), Box::new(tell));
         let (run, tell) = (Isolated::new(run), Isolated::new(tell));
         self.pid.send(Request::Spawn(site, run, tell));
     }
@@ -242,7 +242,7 @@ impl<M: Send + 'static> Receptor<M> {
         event: ThreadEvent<M>,
         reply: impl FnOnce(Result<(), ReceptorError>) + Send + 'static,
     ) {
-        let reply: Reply<Result<(), ReceptorError>> = Box::new(reply);
+        let reply: Tell<Result<(), ReceptorError>> = Box::new(reply);
         self.pid.send(Request::Send(
             id,
             Isolated::new(event),
@@ -304,7 +304,7 @@ impl<M: Send + 'static> Threads<M> {
 }
 
 /// Calls `reply`, which may be user code, in isolation.
-fn call<T>(reply: Isolated<Reply<T>>, answer: T) {
+fn call<T>(reply: Isolated<Tell<T>>, answer: T) {
     isolate(|| reply.into_inner()(answer));
 }
 

@@ -4,12 +4,22 @@ use std::{
     borrow::Cow,
     fmt,
     pin::Pin,
+    sync::Arc,
     task::{Context, Poll},
 };
 
-use weald_kernel::{JoinHandle, Spawn, SpawnError};
+use weald_kernel::{AsUnit, JoinHandle, Mailbox, Spawn, SpawnError, Unit};
 
-use crate::{exit::ExitReason, inbox::Inbox, pid::Pid};
+use crate::{
+    exit::ExitReason,
+    inbox::Inbox,
+    pid::Pid,
+    signal::{
+        link::link_new,
+        monitor::{Monitor, monitor_unit},
+        signals::Signals,
+    },
+};
 
 /// Spawns a process: runs `body` with an inbox of its own, concurrently with the caller. The process ends when
 /// `body` does: with its value, by its panic, or killed at one of its waits.
@@ -44,11 +54,47 @@ where
     Builder::new().spawn_local(body)
 }
 
+/// As [`spawn`], and [links](crate::link) the process with the running one. Both are one step: the process cannot end
+/// before it is linked.
+///
+/// # Errors
+/// As [`spawn`].
+///
+/// # Panics
+/// Outside of units.
+#[track_caller]
+pub fn spawn_link<M, F, Fut>(body: F) -> Result<Process<M, Fut::Output>, SpawnError>
+where
+    M: Send + 'static,
+    F: FnOnce(Inbox<M>) -> Fut,
+    Fut: Future + Send + 'static,
+    Fut::Output: Send + 'static,
+{
+    Builder::new().link().spawn(body)
+}
+
+/// As [`spawn`], and [monitors](crate::monitor()) the process. Both are one step: the monitor tells how the process
+/// ended, however soon that was.
+///
+/// # Errors
+/// As [`spawn`].
+#[track_caller]
+pub fn spawn_monitor<M, F, Fut>(body: F) -> Result<(Process<M, Fut::Output>, Monitor), SpawnError>
+where
+    M: Send + 'static,
+    F: FnOnce(Inbox<M>) -> Fut,
+    Fut: Future + Send + 'static,
+    Fut::Output: Send + 'static,
+{
+    Builder::new().spawn_monitor(body)
+}
+
 /// Settings for a process.
 #[derive(Clone, Debug, Default)]
 #[must_use = "settings do nothing until a process is spawned with them"]
 pub struct Builder {
     settings: Spawn,
+    is_linked: bool,
 }
 
 impl Builder {
@@ -61,6 +107,15 @@ impl Builder {
     pub fn name(self, name: impl Into<Cow<'static, str>>) -> Builder {
         Builder {
             settings: self.settings.name(name),
+            ..self
+        }
+    }
+
+    /// [Links](crate::link) the process with the running one before it runs. Spawning then panics outside of units.
+    pub fn link(self) -> Builder {
+        Builder {
+            is_linked: true,
+            ..self
         }
     }
 
@@ -77,13 +132,38 @@ impl Builder {
         Fut: Future + Send + 'static,
         Fut::Output: Send + 'static,
     {
-        let spawned = self
-            .settings
-            .spawn_with_mailbox(|mailbox| body(Inbox(mailbox)))?;
+        let links = self.links();
+        let spawned = self.settings.spawn_with_mailbox(|mailbox| {
+            begin(&mailbox, links.as_ref());
+            body(Inbox(mailbox))
+        })?;
         Ok(Process {
             handle: spawned.0,
             pid: Pid(spawned.1),
         })
+    }
+
+    /// Spawns and monitors the process; see [`spawn_monitor`].
+    ///
+    /// # Errors
+    /// As [`spawn`].
+    #[track_caller]
+    pub fn spawn_monitor<M, F, Fut>(
+        self,
+        body: F,
+    ) -> Result<(Process<M, Fut::Output>, Monitor), SpawnError>
+    where
+        M: Send + 'static,
+        F: FnOnce(Inbox<M>) -> Fut,
+        Fut: Future + Send + 'static,
+        Fut::Output: Send + 'static,
+    {
+        let mut monitor = None;
+        let process = self.spawn(|inbox| {
+            monitor = Some(monitor_unit(Some(&inbox.0.address().unit())));
+            body(inbox)
+        })?;
+        Ok((process, monitor.expect("the body was called")))
     }
 
     /// Spawns the process on the calling thread; see [`spawn_local`].
@@ -98,13 +178,28 @@ impl Builder {
         Fut: Future + 'static,
         Fut::Output: Send + 'static,
     {
-        let spawned = self
-            .settings
-            .spawn_local_with_mailbox(|mailbox| body(Inbox(mailbox)))?;
+        let links = self.links();
+        let spawned = self.settings.spawn_local_with_mailbox(|mailbox| {
+            begin(&mailbox, links.as_ref());
+            body(Inbox(mailbox))
+        })?;
         Ok(Process {
             handle: spawned.0,
             pid: Pid(spawned.1),
         })
+    }
+
+    #[inline]
+    fn links(&self) -> Option<Arc<Signals>> {
+        self.is_linked.then(|| Signals::current("spawn_link"))
+    }
+}
+
+/// What happens to a process before it can run.
+#[inline]
+fn begin<M>(mailbox: &Mailbox<M>, links: Option<&Arc<Signals>>) {
+    if let Some(own) = links {
+        link_new(&mailbox.address().unit(), own);
     }
 }
 
@@ -127,6 +222,11 @@ impl<M, T> Process<M, T> {
         self.pid
     }
 
+    /// Sends an exit signal; see [`Pid::exit`].
+    pub fn exit(&self, reason: &ExitReason) {
+        self.pid.exit(reason);
+    }
+
     /// Asks the process to end; see [`Pid::kill`].
     pub fn kill(&self) {
         self.pid.kill();
@@ -142,7 +242,14 @@ impl<M, T> Future for Process<M, T> {
     type Output = Result<T, ExitReason>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        Pin::new(&mut self.handle).poll(cx).map_err(ExitReason::of)
+        let ended = Pin::new(&mut self.handle).poll(cx);
+        ended.map_err(|error| ExitReason::of(error, || Signals::reason_of(&self.pid.0.unit())))
+    }
+}
+
+impl<M, T> AsUnit for Process<M, T> {
+    fn as_unit(&self) -> Option<Unit> {
+        self.pid.as_unit()
     }
 }
 

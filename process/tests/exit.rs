@@ -36,7 +36,12 @@ fn a_process_ends_with_its_value_or_its_crash() {
             let text = reason.to_string();
             let name = "the process crashed: an unnamed job spawned at process/tests/exit.rs:";
             assert!(text.starts_with(name), "{text}");
-            assert!(text.ends_with(" panicked: the message was 6"), "{text}");
+            assert!(
+                text.contains(" panicked at process/tests/exit.rs:"),
+                "{text}"
+            );
+            assert!(text.ends_with(": the message was 6"), "{text}");
+            assert_eq!(crash_site(&reason), Some("process/tests/exit.rs"));
             let ExitReason::Crash(crash) = reason else {
                 panic!("not a crash but: {reason}");
             };
@@ -45,6 +50,13 @@ fn a_process_ends_with_its_value_or_its_crash() {
             assert_eq!(ExitReason::Killed.to_string(), "the process was killed");
         });
     });
+}
+
+fn crash_site(reason: &ExitReason) -> Option<&str> {
+    match reason {
+        ExitReason::Crash(crash) => crash.site().map(|site| site.file.as_str()),
+        _ => None,
+    }
 }
 
 #[test]

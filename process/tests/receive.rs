@@ -20,7 +20,7 @@ use std::{
 use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
 use tools::{Drops, for_seeds, on_each, runtime, until_yielding, watch};
 use weald_kernel::{Runtime, Wait, now, sleep, spawn, timeout, yield_now};
-use weald_process::{self as process, Inbox, SendError, TimedOut};
+use weald_process::{self as process, ExitReason, Inbox, SendError, TimedOut};
 
 #[test]
 fn after_zero_only_looks_and_a_message_that_is_already_there_wins() {
@@ -227,6 +227,22 @@ fn an_inbox_works_in_a_select_beside_sleeps_and_handles() {
             process.await
         });
         assert_eq!(process, Ok(100));
+    });
+}
+
+#[test]
+fn a_process_that_was_killed_ends_where_it_receives_under_a_waker_of_another_task() {
+    on_each(|runtime| {
+        let reason = runtime.block_on(async {
+            let process = process::spawn(async |mut inbox: Inbox<u32>| {
+                inbox.pid().kill();
+                let mut all = FuturesUnordered::new();
+                all.push(inbox.receive().into_future().boxed());
+                all.next().await
+            });
+            process.unwrap().await
+        });
+        assert_eq!(reason.map(drop), Err(ExitReason::Killed));
     });
 }
 

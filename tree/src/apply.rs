@@ -72,6 +72,7 @@ impl Tree {
                 self.must_be_new(*node, origin)?;
                 self.push_root(*node, attributes.clone());
             }
+            Operation::PopRoot { node } => self.pop_root(*node)?,
         }
         Ok(None)
     }
@@ -125,11 +126,10 @@ impl Tree {
         // The node itself was still among the siblings when its new position was found.
         let shift = usize::from(old == parent && from < to.position);
         self.records
-            .change(old, |record| record.children.remove(from));
+            .change_links(old, |_, children| children.remove(from));
         self.attach(node, parent, to.position - shift);
-        self.records.change(node, |record| {
-            record.place = Place::new(parent, &to.key);
-        });
+        let new = Place::new(parent, &to.key);
+        self.records.change_links(node, |place, _| *place = new);
         Ok(())
     }
 
@@ -138,12 +138,16 @@ impl Tree {
         let parent = parent.ok_or(EditError::IsRoot(node))?;
         let (parent, position) = (parent.id, parent.position_of(node));
         self.records
-            .change(parent, |record| record.children.remove(position));
+            .change_links(parent, |_, children| children.remove(position));
         let mut gone = vec![node];
         while let Some(id) = gone.pop() {
-            let record = self.records.remove(id);
-            let children = record.expect("a listed child has a record").children;
-            gone.extend((0..children.len()).filter_map(|at| children.get(at)));
+            let links = self.records.remove(id);
+            gone.extend(
+                links
+                    .expect("a listed child has a record")
+                    .children()
+                    .iter(),
+            );
             self.len -= 1;
         }
         Ok(())
@@ -158,7 +162,7 @@ impl Tree {
     ) -> Result<(), EditError> {
         self.must_have(node)?;
         self.records
-            .change(node, |record| record.attributes.put_bytes(name, value));
+            .change_attributes(node, |attributes| attributes.put_bytes(name, value));
         Ok(())
     }
 
@@ -168,7 +172,7 @@ impl Tree {
             return Err(EditError::NoAttribute { node, name });
         }
         self.records
-            .change(node, |record| record.attributes.delete(name));
+            .change_attributes(node, |attributes| attributes.delete(name));
         Ok(())
     }
 
@@ -182,23 +186,34 @@ impl Tree {
 
     /// Puts a new root above the present one, which keeps its id.
     pub(crate) fn push_root(&mut self, node: NodeId, attributes: Attributes) {
-        let mut root = Record::new(Place::of_root(node), attributes);
-        root.children.insert(0, self.root);
+        let root = Record::new(Place::of_root(node), attributes);
         self.records.insert(node, root);
-        let Place::Word { word, .. } = Place::of_root(node) else {
-            unreachable!("the first key is one word");
-        };
-        self.records.change(self.root, |record| {
-            record.place = Place::Word { parent: node, word };
-        });
+        self.attach(self.root, node, 0);
+        self.records
+            .change_links(self.root, |place, _| *place = Place::of_root(node));
         self.root = node;
         self.len += 1;
+    }
+
+    /// Takes the root away; its only child keeps its id.
+    pub(crate) fn pop_root(&mut self, node: NodeId) -> Result<(), EditError> {
+        let root = self.must_have(node)?;
+        let only = root.child(0).map(Node::id);
+        let Some(risen) = only.filter(|_| root.child_count() == 1 && node == self.root) else {
+            return Err(EditError::NotAlone(node));
+        };
+        self.records.remove(node);
+        self.records
+            .change_links(risen, |place, _| *place = Place::of_root(risen));
+        self.root = risen;
+        self.len -= 1;
+        Ok(())
     }
 
     #[inline]
     fn attach(&mut self, node: NodeId, parent: NodeId, position: usize) {
         self.records
-            .change(parent, |record| record.children.insert(position, node));
+            .change_links(parent, |_, children| children.insert(position, node));
     }
 
     #[inline]

@@ -6,15 +6,14 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use triomphe::UniqueArc;
+use weald_memory::Shared;
 
 use crate::attributes::Attributes;
 use crate::children::Children;
 use crate::id::{Ids, LEAF, NodeId};
 use crate::key;
-use crate::radix::{Entry, Leaf, SLOTS, Slots, slot_of};
+use crate::leaf::Leaf;
 use crate::record::{Place, Record};
-use crate::shape::Shape;
 use crate::subtree::{Parts, Subtree};
 use crate::tree::Tree;
 
@@ -38,7 +37,7 @@ pub struct Builder {
     spare: Range<u64>,
     /// The leaf that is being filled, and those that are full.
     leaf: Filled,
-    full: Vec<Filled>,
+    full: Vec<(u64, Shared<Leaf>)>,
     open: Vec<Open>,
     /// Children of open nodes that do not form a run, those of the innermost node last.
     listed: Vec<NodeId>,
@@ -48,8 +47,7 @@ pub struct Builder {
 /// A leaf that is not shared yet, and its number.
 struct Filled {
     number: u64,
-    slots: UniqueArc<Slots<Record>>,
-    shape: Shape,
+    leaf: Leaf,
 }
 
 /// A node whose children are being built.
@@ -135,13 +133,13 @@ impl Builder {
             self.close_innermost();
         }
         self.ids.give_back(self.spare);
-        self.full.push(self.leaf);
-        let leaves = self.full.into_iter().map(Filled::share);
+        self.leaf.leaf.fit();
+        self.full.push(self.leaf.share());
         Subtree(Arc::new(Parts {
             root,
             len: self.len,
             ids: self.ids,
-            leaves: leaves.collect(),
+            leaves: self.full,
         }))
     }
 
@@ -149,9 +147,7 @@ impl Builder {
     // written byte by byte stalls the processor for longer than everything else here takes.
     #[inline(always)]
     fn write(&mut self, id: NodeId, place: Place, attributes: Attributes) {
-        let before = self.leaf.slots[slot_of(id)].replace(Record::new(place, attributes));
-        debug_assert!(before.is_none(), "an id is given out once");
-        std::mem::forget(before); // It is `None`; forgetting it spares the drop check.
+        self.leaf.leaf.insert(id, Record::new(place, attributes));
         self.spare.start += 1;
         self.len += 1;
     }
@@ -160,7 +156,8 @@ impl Builder {
     fn next_leaf(&mut self) {
         self.spare = self.ids.take_leaf();
         let next = Filled::new(self.spare.start / LEAF);
-        self.full.push(std::mem::replace(&mut self.leaf, next));
+        let full = std::mem::replace(&mut self.leaf, next);
+        self.full.push(full.share());
     }
 
     #[inline]
@@ -178,11 +175,11 @@ impl Builder {
                 children
             }
         };
-        let leaf = self.full.get_mut(node.full).unwrap_or(&mut self.leaf);
-        let record = leaf.slots[slot_of(node.id)].as_mut();
-        let record = record.expect("an open node was written");
-        record.children = children;
-        leaf.shape.set(slot_of(node.id), record.family(node.id));
+        let leaf = match self.full.get_mut(node.full) {
+            Some((_, full)) => full.own(),
+            None => &mut self.leaf.leaf,
+        };
+        leaf.change_links(node.id, |_, none| *none = children);
     }
 }
 
@@ -190,14 +187,12 @@ impl Filled {
     fn new(number: u64) -> Self {
         Self {
             number,
-            slots: UniqueArc::new([const { None }; SLOTS]),
-            shape: Shape::EMPTY,
+            leaf: Leaf::new(number),
         }
     }
 
-    fn share(self) -> (u64, Leaf<Record>) {
-        let (slots, shape) = (self.slots.shareable(), self.shape);
-        (self.number, Leaf { slots, shape })
+    fn share(self) -> (u64, Shared<Leaf>) {
+        (self.number, Shared::new(self.leaf))
     }
 }
 

@@ -1,12 +1,11 @@
 //! Counts the memory that several versions hold together: what they share counts once.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 
-use triomphe::{Arc, ThinArc};
+use weald_memory::Shared;
 
-use crate::children::Children;
-use crate::radix::{Branch, Slots, WIDTH};
-use crate::record::Record;
+use crate::leaf::Leaf;
+use crate::radix::{Branch, Content, Inner};
 use crate::tree::Tree;
 
 /// The reference counter in front of a shared block; the standard library has two.
@@ -33,8 +32,8 @@ const COUNTER: usize = size_of::<usize>();
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Census {
-    /// Addresses of all blocks that were counted.
-    seen: HashSet<usize>,
+    /// The addresses of all blocks that were counted; of the blocks of leaves, the cells that were counted.
+    seen: HashMap<usize, u16>,
     versions: u64,
     nodes: u64,
     records: u64,
@@ -76,48 +75,64 @@ impl Census {
     }
 
     // Recurses as deep as the map is high: twenty levels at most.
-    fn add_branch(&mut self, branch: &Branch<Record>) {
-        match branch {
-            Branch::Empty => {}
-            Branch::Inner(below) => {
-                let bytes = size_of::<[Branch<Record>; WIDTH]>() + COUNTER;
-                if self.look(Arc::as_ptr(below).addr(), bytes) {
-                    below.iter().for_each(|branch| self.add_branch(branch));
+    fn add_branch(&mut self, branch: &Branch) {
+        match branch.content() {
+            Content::Empty => {}
+            Content::Inner(below) => {
+                if self.look(std::ptr::from_ref(below).addr(), Shared::<Inner>::BYTES) {
+                    let below = below.0.iter();
+                    below.for_each(|branch| self.add_branch(branch));
                 }
             }
-            Branch::Leaf(leaf) => {
-                let bytes = size_of::<Slots<Record>>() + COUNTER;
-                if self.look(Arc::as_ptr(&leaf.slots).addr(), bytes) {
-                    leaf.slots
-                        .iter()
-                        .flatten()
-                        .for_each(|record| self.add_record(record));
+            Content::Leaf(leaf) => {
+                if self.look(std::ptr::from_ref(leaf).addr(), Shared::<Leaf>::BYTES) {
+                    self.add_leaf(leaf);
                 }
             }
         }
     }
 
-    fn add_record(&mut self, record: &Record) {
-        self.records += 1;
-        if let Some((address, bytes)) = record.attributes.shared() {
-            self.look(address, bytes + 2 * COUNTER);
-        }
-        match &record.children {
-            Children::None | Children::Run { .. } => {}
-            Children::Few(ids) => {
-                // The counter, the length, the ids.
-                let bytes = 2 * COUNTER + size_of_val(&ids.slice);
-                self.look(ThinArc::as_ptr(ids).addr(), bytes);
+    /// Counts the records of which a part is new.
+    fn add_leaf(&mut self, leaf: &Leaf) {
+        let [links, attributes] = leaf.blocks().map(|block| self.look_at_cells(block));
+        self.records += u64::from((links | attributes).count_ones());
+        for slot in leaf.slots() {
+            if attributes >> slot & 1 == 1
+                && let Some(attributes) = leaf.attributes(slot)
+                && let Some((address, bytes)) = attributes.shared()
+            {
+                self.look(address, bytes + 2 * COUNTER);
             }
-            Children::List(list) => {
-                list.chunks(&mut |address, bytes| self.look(address, bytes + 2 * COUNTER));
+            if links >> slot & 1 == 1
+                && let Some(links) = leaf.links(slot)
+            {
+                let (own, long) = links.shared();
+                if let Some((address, bytes)) = own {
+                    self.look(address, bytes + 2 * COUNTER);
+                }
+                if let Some(list) = long {
+                    list.chunks(&mut |address, bytes| self.look(address, bytes + 2 * COUNTER));
+                }
             }
         }
+    }
+
+    /// Counts a block of cells and returns those of the leaf's cells that are new.
+    fn look_at_cells(&mut self, (address, bytes, present): (usize, usize, u16)) -> u16 {
+        self.look(address, bytes);
+        let counted = self.seen.entry(address).or_default();
+        let new = present & !*counted;
+        *counted |= present;
+        new
     }
 
     /// Counts an allocation; returns whether it is new.
     fn look(&mut self, address: usize, bytes: usize) -> bool {
-        let is_new = self.seen.insert(address);
+        let mut is_new = false;
+        self.seen.entry(address).or_insert_with(|| {
+            is_new = true;
+            0
+        });
         if is_new {
             self.bytes += bytes;
         }

@@ -26,6 +26,15 @@ pub(crate) enum Children {
     List(Rope),
 }
 
+/// The ids, borrowed from wherever they are.
+#[derive(Clone, Copy)]
+pub(crate) enum Listing<'a> {
+    None,
+    Run { count: u32, first: NodeId },
+    Few(&'a [NodeId]),
+    List(&'a Rope),
+}
+
 impl Children {
     pub(crate) fn from_list(ids: &[NodeId]) -> Self {
         match ids {
@@ -36,36 +45,26 @@ impl Children {
     }
 
     #[inline]
+    pub(crate) fn listing(&self) -> Listing<'_> {
+        match self {
+            Self::None => Listing::None,
+            Self::Run { count, first } => Listing::Run {
+                count: *count,
+                first: *first,
+            },
+            Self::Few(ids) => Listing::Few(&ids.slice),
+            Self::List(rope) => Listing::List(rope),
+        }
+    }
+
+    #[inline]
     pub(crate) fn len(&self) -> usize {
-        match self {
-            Self::None => 0,
-            Self::Run { count, .. } => *count as usize,
-            Self::Few(ids) => ids.slice.len(),
-            Self::List(rope) => rope.len(),
-        }
+        self.listing().len()
     }
 
-    pub(crate) fn is_run(&self) -> bool {
-        matches!(self, Self::Run { .. })
-    }
-
-    /// The first id of a list that is one block; otherwise zero.
-    pub(crate) fn first_listed(&self) -> u64 {
-        match self {
-            Self::Few(ids) => ids.slice.first().map_or(0, |id| id.get()),
-            _ => 0,
-        }
-    }
-
+    #[inline]
     pub(crate) fn get(&self, at: usize) -> Option<NodeId> {
-        match self {
-            Self::None => None,
-            Self::Run { count, first } => {
-                (at < *count as usize).then(|| NodeId::at(first.get() + at as u64))
-            }
-            Self::Few(ids) => ids.slice.get(at).copied(),
-            Self::List(rope) => rope.get(at),
-        }
+        self.listing().get(at)
     }
 
     /// Inserts an id before the one at a position, or at the end.
@@ -118,15 +117,59 @@ impl Children {
     }
 }
 
-impl PartialEq for Children {
+impl<'a> Listing<'a> {
+    /// A run, which may be empty.
+    #[inline]
+    pub(crate) fn run(count: u32, first: u64) -> Self {
+        match NodeId::new(first) {
+            Some(first) if count > 0 => Self::Run { count, first },
+            _ => Self::None,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn len(self) -> usize {
+        match self {
+            Self::None => 0,
+            Self::Run { count, .. } => count as usize,
+            Self::Few(ids) => ids.len(),
+            Self::List(rope) => rope.len(),
+        }
+    }
+
+    /// The first id of a list that is one block; otherwise zero.
+    pub(crate) fn first_listed(self) -> u64 {
+        match self {
+            Self::Few(ids) => ids.first().map_or(0, |id| id.get()),
+            _ => 0,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn get(self, at: usize) -> Option<NodeId> {
+        match self {
+            Self::None => None,
+            Self::Run { count, first } => {
+                (at < count as usize).then(|| NodeId::at(first.get() + at as u64))
+            }
+            Self::Few(ids) => ids.get(at).copied(),
+            Self::List(rope) => rope.get(at),
+        }
+    }
+
+    pub(crate) fn iter(self) -> impl Iterator<Item = NodeId> + use<'a> {
+        (0..self.len()).filter_map(move |at| self.get(at))
+    }
+}
+
+impl PartialEq for Listing<'_> {
     fn eq(&self, other: &Self) -> bool {
         if let (Self::List(a), Self::List(b)) = (self, other)
             && a.is(b)
         {
             return true;
         }
-        let mut positions = 0..self.len();
-        self.len() == other.len() && positions.all(|at| self.get(at) == other.get(at))
+        self.len() == other.len() && self.iter().eq(other.iter())
     }
 }
 

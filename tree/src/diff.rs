@@ -4,12 +4,10 @@
 //! common history, but without one everything may differ. The tails of the maps are compared as if they were
 //! in their places in the tree.
 
-use triomphe::Arc;
-
 use crate::id::{LEAF, NodeId};
+use crate::leaf::Leaf;
 use crate::node::Node;
-use crate::radix::{BITS, Branch, Leaf, WIDTH, fits};
-use crate::record::Record;
+use crate::radix::{BITS, Branch, Content, WIDTH, fits};
 use crate::tree::Tree;
 
 /// A node that is not the same in two versions.
@@ -40,7 +38,7 @@ impl Change<'_> {
     /// Whether the node is under another parent, or elsewhere among its siblings.
     pub fn is_moved(&self) -> bool {
         match self {
-            Self::Changed { old, new } => old.record().place != new.record().place,
+            Self::Changed { old, new } => old.is_moved_to(*new),
             _ => false,
         }
     }
@@ -80,7 +78,7 @@ pub struct Diff<'a> {
     /// Pairs of parts still to compare; the next one last.
     pairs: Vec<Pair<'a>>,
     /// The leaves that are being compared, the id of the next slot, and the id after the last slot.
-    leaves: [Option<&'a Leaf<Record>>; 2],
+    leaves: [Option<&'a Leaf>; 2],
     next: u64,
     end: u64,
 }
@@ -96,7 +94,7 @@ struct Pair<'a> {
 
 /// A part of a map and its height; a lower map is treated as the first part of a higher one.
 #[derive(Clone, Copy)]
-struct Side<'a>(&'a Branch<Record>, u32);
+struct Side<'a>(&'a Branch, u32);
 
 impl<'a> Diff<'a> {
     fn new(old: &'a Tree, new: &'a Tree) -> Self {
@@ -130,7 +128,7 @@ impl<'a> Diff<'a> {
         if pair.height == 0 {
             self.leaves = [0, 1].map(|side| self.leaf(pair, side));
             if let [Some(old), Some(new)] = self.leaves
-                && Arc::ptr_eq(&old.slots, &new.slots)
+                && old.is(new)
             {
                 return;
             }
@@ -157,7 +155,7 @@ impl<'a> Diff<'a> {
         })
     }
 
-    fn leaf(&self, pair: &Pair<'a>, side: usize) -> Option<&'a Leaf<Record>> {
+    fn leaf(&self, pair: &Pair<'a>, side: usize) -> Option<&'a Leaf> {
         let tail = self.trees[side].records.tail().leaf(pair.number);
         tail.or(pair.sides[side].leaf())
     }
@@ -169,7 +167,7 @@ impl<'a> Diff<'a> {
         let slot = usize::try_from(id % LEAF).expect("less than sixteen");
         let node = |side: usize| {
             let leaf = self.leaves[side]?;
-            leaf.slots[slot].is_some().then(|| Node {
+            leaf.has(slot).then(|| Node {
                 tree: self.trees[side],
                 id: NodeId::at(id),
                 leaf,
@@ -204,32 +202,26 @@ impl<'a> Iterator for Diff<'a> {
     }
 }
 
-static NOTHING: Branch<Record> = Branch::Empty;
+static NOTHING: Branch = Branch::EMPTY;
 
 impl<'a> Side<'a> {
     /// Whether both are the same part in memory, or both are empty.
     fn is(self, other: Self) -> bool {
-        self.1 == other.1
-            && match (self.0, other.0) {
-                (Branch::Empty, Branch::Empty) => true,
-                (Branch::Inner(a), Branch::Inner(b)) => Arc::ptr_eq(a, b),
-                (Branch::Leaf(a), Branch::Leaf(b)) => Arc::ptr_eq(&a.slots, &b.slots),
-                _ => false,
-            }
+        self.1 == other.1 && self.0.is(other.0)
     }
 
-    fn leaf(self) -> Option<&'a Leaf<Record>> {
-        match self.0 {
-            Branch::Leaf(leaf) => Some(leaf),
+    fn leaf(self) -> Option<&'a Leaf> {
+        match self.0.content() {
+            Content::Leaf(leaf) => Some(leaf),
             _ => None,
         }
     }
 
     /// The part at `digit` of this part, seen as a part of height `height`.
     fn below(self, height: u32, digit: usize) -> Self {
-        match self.0 {
+        match self.0.content() {
             _ if self.1 < height && digit == 0 => self,
-            Branch::Inner(below) if self.1 == height => Self(&below[digit], height - 1),
+            Content::Inner(below) if self.1 == height => Self(&below.0[digit], height - 1),
             _ => Self(&NOTHING, height - 1),
         }
     }

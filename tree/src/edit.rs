@@ -48,6 +48,8 @@ pub struct Edit {
     reads: Option<RefCell<Vec<Read>>>,
     /// The nodes that were spliced in or deleted.
     moved: u64,
+    /// The node that the last operation added after all its siblings, so that the next one finds its place quickly.
+    newest: Option<(NodeId, InsertPosition)>,
 }
 
 /// The only operation on the list, which was checked and not yet carried out.
@@ -67,6 +69,7 @@ impl Tree {
             operations: Vec::new(),
             reads: Some(RefCell::new(Vec::new())),
             moved: 0,
+            newest: None,
         }
     }
 }
@@ -133,6 +136,11 @@ impl Edit {
         self.operations.len() as u64 + self.moved
     }
 
+    /// The operations so far, in order.
+    pub fn operations(&self) -> &[Operation] {
+        &self.operations
+    }
+
     /// As [`Script::steps_to_rebase`].
     #[inline]
     pub fn steps_to_rebase(&self, between: u64) -> u64 {
@@ -157,14 +165,23 @@ impl Edit {
     #[inline]
     pub fn add(&mut self, at: Where, attributes: Attributes) -> Result<NodeId, EditError> {
         let is_first = self.operations.is_empty();
+        let newest = self.newest.take();
         let tree = self.own();
-        let to = tree.insert_position(at)?;
+        let to = match (at, newest) {
+            (Where::Last(parent), Some((last, before))) if before.parent == parent => {
+                before.after(last)
+            }
+            _ => tree.insert_position(at)?,
+        };
         let node = tree.ids.take();
         let target = to.target(at);
         if is_first {
             self.defer(Some(to));
         } else {
             tree.add(node, &to, attributes.clone());
+            if matches!(at, Where::Last(_)) {
+                self.newest = Some((node, to));
+            }
         }
         self.operations.push(Operation::Add {
             node,
@@ -285,6 +302,18 @@ impl Edit {
         node
     }
 
+    /// Takes the root away; its only child becomes the root, and keeps its id.
+    ///
+    /// # Errors
+    /// `NotAlone`, unless the root has exactly one child.
+    pub fn pop_root(&mut self) -> Result<(), EditError> {
+        let tree = self.own();
+        let node = tree.root;
+        tree.pop_root(node)?;
+        self.operations.push(Operation::PopRoot { node });
+        Ok(())
+    }
+
     /// Applies an operation of another edit of this tree. Order keys that still fit are kept. Returns the key under
     /// which a node was placed, if one was.
     ///
@@ -357,6 +386,7 @@ impl Edit {
     /// The working version, with every operation carried out.
     #[inline]
     fn own(&mut self) -> &mut Tree {
+        self.newest = None;
         self.carry_out();
         &mut self.tree
     }

@@ -20,6 +20,9 @@ pub enum EditError {
         /// Its new parent, which is the node itself or below it.
         parent: NodeId,
     },
+    /// Only a root with one child can be taken away alone.
+    #[error("the node {0} is not a root with exactly one child, so it cannot be popped")]
+    NotAlone(NodeId),
     /// The sibling beside which a node was to go has moved to another parent since.
     #[error("the node {0} has moved to another parent since; choose the place to insert again")]
     SiblingMoved(NodeId),

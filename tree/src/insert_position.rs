@@ -15,6 +15,16 @@ pub(crate) struct InsertPosition {
 }
 
 impl InsertPosition {
+    /// The position after the node `last`, which was put here, after all its siblings.
+    #[inline]
+    pub(crate) fn after(self, last: NodeId) -> Self {
+        Self {
+            position: self.position + 1,
+            key: OrderKey::between(Some(self.key.rank(last)), None),
+            ..self
+        }
+    }
+
     pub(crate) fn target(&self, at: Where) -> Target {
         Target {
             at,
@@ -39,10 +49,17 @@ impl Tree {
         id: NodeId,
     ) -> Result<InsertPosition, EditError> {
         let (parent, position) = self.position_at(target.at)?;
+        if let Where::AtKey(named) = target.at
+            && named == target.parent
+        {
+            return self.recorded_position(target, id);
+        }
         if parent.id != target.parent {
             return Err(match target.at {
                 Where::Before(sibling) | Where::After(sibling) => EditError::SiblingMoved(sibling),
-                Where::First(parent) | Where::Last(parent) => EditError::Missing(parent),
+                Where::First(parent) | Where::Last(parent) | Where::AtKey(parent) => {
+                    EditError::Missing(parent)
+                }
             });
         }
         let rank = target.key.rank(id);
@@ -53,7 +70,7 @@ impl Tree {
         );
         let holds = match target.at {
             Where::First(_) | Where::Before(_) => is_before,
-            Where::Last(_) | Where::After(_) => is_after,
+            Where::Last(_) | Where::After(_) | Where::AtKey(_) => is_after,
         };
         if !holds {
             return Ok(between_neighbours(parent, position));
@@ -100,7 +117,9 @@ impl Tree {
         };
         match at {
             Where::First(parent) => Ok((there(parent)?, 0)),
-            Where::Last(parent) => there(parent).map(|node| (node, node.child_count())),
+            Where::Last(parent) | Where::AtKey(parent) => {
+                there(parent).map(|node| (node, node.child_count()))
+            }
             Where::Before(sibling) => beside(sibling),
             Where::After(sibling) => beside(sibling).map(|(parent, at)| (parent, at + 1)),
         }
@@ -120,6 +139,6 @@ fn between_neighbours(parent: Node<'_>, position: usize) -> InsertPosition {
 /// The ranks before and after a position.
 #[inline]
 fn neighbours(parent: Node<'_>, position: usize) -> (Option<Rank<'_>>, Option<Rank<'_>>) {
-    let rank = |at: usize| Some(parent.tree.rank(parent.record().children.get(at)?));
+    let rank = |at: usize| Some(parent.tree.rank(parent.links().children().get(at)?));
     (position.checked_sub(1).and_then(rank), rank(position))
 }

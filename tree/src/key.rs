@@ -169,6 +169,11 @@ mod tests {
 
     use super::*;
 
+    /// How many keys the longest lists get, fewer for Miri.
+    const MANY: usize = if cfg!(miri) { 100 } else { 2000 };
+    /// The greatest number of keys in a random list.
+    const SOME: usize = if cfg!(miri) { 20 } else { 200 };
+
     /// Inserts at each place in turn, three nodes at a time that share one key.
     fn insert_all(places: &[usize]) -> Vec<(OrderKey, NodeId)> {
         insert_into(Vec::new(), places)
@@ -191,7 +196,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn there_is_room_between_any_two(places in prop::collection::vec(any::<usize>(), 0..200)) {
+        fn there_is_room_between_any_two(places in prop::collection::vec(any::<usize>(), 0..SOME)) {
             let list = insert_all(&places);
             prop_assert!(list.is_sorted_by(|a, b| a.0.rank(a.1) < b.0.rank(b.1)));
         }
@@ -201,7 +206,7 @@ mod tests {
     fn one_place_can_take_any_number() {
         for place in [0, 1, 2, 3, 4] {
             let mut places = vec![0; 4];
-            places.extend([place; 2000]);
+            places.extend([place; MANY]);
             let list = insert_all(&places);
             assert!(list.is_sorted_by(|a, b| a.0.rank(a.1) < b.0.rank(b.1)));
             let longest = list.iter().map(|(key, _)| key.words().len()).max();
@@ -212,7 +217,7 @@ mod tests {
     proptest! {
         #[test]
         fn there_is_room_before_the_least_word_and_after_the_greatest(
-            places in prop::collection::vec(prop_oneof![Just(0), Just(1), Just(2), Just(usize::MAX), any::<usize>()], 0..100)
+            places in prop::collection::vec(prop_oneof![Just(0), Just(1), Just(2), Just(usize::MAX), any::<usize>()], 0..SOME / 2)
         ) {
             let ends = [1, 2, u64::MAX - 1, u64::MAX].map(|word| OrderKey(KeyRepr::Word(word)));
             let ids = (1 << 40..).map(NodeId::at);
@@ -231,7 +236,7 @@ mod tests {
 
     #[test]
     fn zigzag_grows_as_slowly_as_it_can() {
-        let places: Vec<usize> = (0..600)
+        let places: Vec<usize> = (0..MANY * 3 / 10)
             .map(|n| {
                 if n % 2 == 0 {
                     3 * (n / 2)

@@ -29,6 +29,7 @@ mod key;
 mod rope;
 
 // A version: the map from ids to records.
+mod leaf;
 mod radix;
 mod record;
 mod tree;
@@ -57,7 +58,11 @@ mod operation;
 
 // An edit, and what it leaves for other versions.
 mod edit;
+mod replay;
 mod script;
+
+// The way from one version to another, as operations.
+mod difference;
 
 pub use attributes::Attributes;
 pub use builder::Builder;
@@ -74,8 +79,11 @@ pub use node::Node;
 pub use operation::{Operation, Target, Where};
 pub use path::{Path, PathError};
 pub use records::{NodeRecord, RecordsError};
+pub use replay::Replay;
 pub use script::{Read, Script};
 pub use siblings::Siblings;
 pub use subtree::Subtree;
 pub use tree::Tree;
 pub use walk::{BreadthFirst, Postorder, Preorder};
+// Versions are made of its blocks.
+pub use weald_memory::trim;

@@ -2,11 +2,11 @@
 
 use crate::attributes::Attributes;
 use crate::bytes::Bytes;
-use crate::children::Children;
+use crate::children::Listing;
 use crate::id::NodeId;
 use crate::key::Rank;
-use crate::radix::{Leaf, slot_of};
-use crate::record::Record;
+use crate::leaf::{Leaf, slot_of};
+use crate::record::Links;
 use crate::tree::Tree;
 
 /// A node of one version. Copying it costs nothing; it lives as long as the version is borrowed.
@@ -15,7 +15,7 @@ pub struct Node<'t> {
     pub(crate) tree: &'t Tree,
     pub(crate) id: NodeId,
     /// The leaf of the map that holds its record, so that a walk need not look at the record itself.
-    pub(crate) leaf: &'t Leaf<Record>,
+    pub(crate) leaf: &'t Leaf,
 }
 
 impl Tree {
@@ -28,7 +28,7 @@ impl Tree {
     #[inline]
     pub fn node(&self, id: NodeId) -> Option<Node<'_>> {
         let leaf = self.records.leaf(id)?;
-        leaf.slots[slot_of(id)].is_some().then_some(Node {
+        leaf.has(slot_of(id)).then_some(Node {
             tree: self,
             id,
             leaf,
@@ -49,18 +49,19 @@ impl<'t> Node<'t> {
 
     /// All its attributes.
     pub fn attributes(self) -> &'t Attributes {
-        &self.record().attributes
+        let attributes = self.leaf.attributes(slot_of(self.id));
+        attributes.expect("a node has a record")
     }
 
     /// The bytes of one attribute.
     #[inline]
     pub fn get(self, name: &str) -> Option<&'t [u8]> {
-        self.record().attributes.get(name)
+        self.attributes().get(name)
     }
 
     /// The bytes of one attribute, to keep: long ones are shared with the version and not copied.
     pub fn get_bytes(self, name: &str) -> Option<Bytes> {
-        self.record().attributes.get_bytes(name)
+        self.attributes().get_bytes(name)
     }
 
     /// One attribute as text; `None` if it is missing or not UTF-8.
@@ -73,7 +74,7 @@ impl<'t> Node<'t> {
         if self.id == self.tree.root {
             return None;
         }
-        self.tree.node(self.record().place.parent())
+        self.tree.node(self.links().parent())
     }
 
     /// The nodes above it, from the parent to the root.
@@ -88,12 +89,12 @@ impl<'t> Node<'t> {
 
     /// How many children it has.
     pub fn child_count(self) -> usize {
-        self.record().children.len()
+        self.links().children().len()
     }
 
     /// Its child at a position.
     pub fn child(self, position: usize) -> Option<Node<'t>> {
-        self.tree.node(self.record().children.get(position)?)
+        self.tree.node(self.links().children().get(position)?)
     }
 
     /// Its position among its siblings; that of the root is 0.
@@ -103,9 +104,19 @@ impl<'t> Node<'t> {
     }
 
     #[inline]
-    pub(crate) fn record(self) -> &'t Record {
-        let slot = &self.leaf.slots[slot_of(self.id)];
-        slot.as_ref().expect("a node has a record")
+    pub(crate) fn links(self) -> &'t Links {
+        let links = self.leaf.links(slot_of(self.id));
+        links.expect("a node has a record")
+    }
+
+    /// Whether a version of this node has another place.
+    pub(crate) fn is_moved_to(self, new: Node<'_>) -> bool {
+        !self.links().has_place_of(new.links())
+    }
+
+    /// Whether a version of this node has other attributes or another place.
+    pub(crate) fn is_changed_to(self, new: Node<'_>) -> bool {
+        self.is_moved_to(new) || self.attributes() != new.attributes()
     }
 
     /// The node `slots` slots after it in its leaf, which must exist.
@@ -125,9 +136,9 @@ impl<'t> Node<'t> {
 
     /// The position of a child that it has.
     pub(crate) fn position_of(self, child: NodeId) -> usize {
-        let found = match &self.record().children {
-            Children::Run { first, .. } => usize::try_from(child.get() - first.get()).ok(),
-            Children::Few(ids) => ids.slice.iter().position(|id| *id == child),
+        let found = match self.links().children() {
+            Listing::Run { first, .. } => usize::try_from(child.get() - first.get()).ok(),
+            Listing::Few(ids) => ids.iter().position(|id| *id == child),
             _ => Some(self.position_for(self.tree.rank(child))),
         };
         found.expect("a node is among the children of its parent")
@@ -135,7 +146,7 @@ impl<'t> Node<'t> {
 
     /// How many children are before this rank.
     pub(crate) fn position_for(self, rank: Rank<'_>) -> usize {
-        let children = &self.record().children;
+        let children = self.links().children();
         let is_before = |at: usize| {
             let id = children.get(at).expect("the position is within the list");
             self.tree.rank(id) < rank
@@ -156,12 +167,12 @@ impl<'t> Node<'t> {
 impl PartialEq for Node<'_> {
     /// Whether both are the same node of the same version in memory.
     fn eq(&self, other: &Self) -> bool {
-        self.id == other.id && triomphe::Arc::ptr_eq(&self.leaf.slots, &other.leaf.slots)
+        self.id == other.id && self.leaf.is(other.leaf)
     }
 }
 
 impl std::fmt::Debug for Node<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} {:?}", self.id, self.record().attributes)
+        write!(f, "{} {:?}", self.id, self.attributes())
     }
 }

@@ -23,6 +23,8 @@ pub enum Where {
     Before(NodeId),
     /// After a sibling.
     After(NodeId),
+    /// Among the children of a parent, where the order key of an operation says. Without a key, it is after all.
+    AtKey(NodeId),
 }
 
 /// The place that an edit chose for a node.
@@ -119,5 +121,10 @@ pub enum Operation {
         node: NodeId,
         /// Its attributes.
         attributes: Attributes,
+    },
+    /// The root is taken away, and its only child becomes the root.
+    PopRoot {
+        /// The root.
+        node: NodeId,
     },
 }

@@ -8,8 +8,8 @@
 use std::hint::black_box;
 
 use crate::id::{LEAF, NodeId};
-use crate::radix::{BITS, Branch, Leaf};
-use crate::record::Record;
+use crate::radix::{BITS, Branch, Content};
+use crate::record::Links;
 use crate::tree::Tree;
 
 /// How many branches above the leaves the prefetched part is: 64 leaves at once.
@@ -35,22 +35,20 @@ impl Prefetch {
         if let Some(branch) = tree.records.branch(id, HEIGHT) {
             let mut seen = 0;
             // First the records, which hold the addresses of the lists, then the lists.
-            for_listed(branch, &mut |record| {
-                seen ^= u64::from(record.children.is_run())
-            });
-            for_listed(branch, &mut |record| seen ^= record.children.first_listed());
+            for_listed(branch, &mut |links| seen ^= links.parent().get());
+            for_listed(branch, &mut |links| seen ^= links.children().first_listed());
             black_box(seen);
         }
     }
 }
 
-/// Calls `see` for each record below whose children the shape of its leaf does not give.
-fn for_listed(branch: &Branch<Record>, see: &mut impl FnMut(&Record)) {
-    match branch {
-        Branch::Empty => {}
-        Branch::Inner(below) => below.iter().for_each(|branch| for_listed(branch, see)),
-        Branch::Leaf(Leaf { slots, shape }) => {
-            let listed = shape.listed().filter_map(|slot| slots[slot].as_ref());
+/// Calls `see` for the links of each record below whose children the shape of its leaf does not give.
+fn for_listed(branch: &Branch, see: &mut impl FnMut(&Links)) {
+    match branch.content() {
+        Content::Empty => {}
+        Content::Inner(below) => below.0.iter().for_each(|branch| for_listed(branch, see)),
+        Content::Leaf(leaf) => {
+            let listed = leaf.shape.listed().filter_map(|slot| leaf.links(slot));
             listed.for_each(see);
         }
     }

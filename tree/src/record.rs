@@ -1,22 +1,53 @@
-//! What a version holds for one node: its place, its attributes and the ids of its children.
+//! What a version holds for one node beside its attributes: its links, which are its place and its children.
 //!
-//! A record takes 56 bytes, and so does a slot of the map, which may be empty. A test checks both.
+//! - The links take 32 bytes, and a test checks that.
+//! - Those of most nodes are plain data: a parent, a key of one word, and children that are a run. They are copied
+//!   with the block that they are in; only a list of children and a longer key are shared by counter.
 
 use std::sync::Arc;
 
+use bytemuck::TransparentWrapper;
+use triomphe::ThinArc;
+use weald_memory::Item;
+
 use crate::attributes::Attributes;
-use crate::children::Children;
+use crate::children::{Children, Listing};
 use crate::id::NodeId;
 use crate::key::{OrderKey, Rank};
-use crate::radix::Entry;
 use crate::shape::{Family, MOST};
 
 /// One node in one version.
-#[derive(Clone)]
 pub(crate) struct Record {
-    pub(crate) place: Place,
+    pub(crate) links: Links,
     pub(crate) attributes: Attributes,
-    pub(crate) children: Children,
+}
+
+/// The place of a node and its children.
+#[derive(Clone, TransparentWrapper)]
+#[repr(transparent)]
+pub(crate) struct Links(LinkItem);
+
+/// Links as they are in a block.
+pub(crate) type LinkItem = Item<Near, Far>;
+
+/// Links that are plain data: the children are a run, which may be empty.
+#[derive(Clone, Copy)]
+pub(crate) struct Near {
+    parent: NodeId,
+    word: u64,
+    first: u64,
+    count: u32,
+}
+
+/// Links of which a part is counted.
+#[derive(Clone)]
+pub(crate) enum Far {
+    Few {
+        parent: NodeId,
+        word: u64,
+        ids: ThinArc<(), NodeId>,
+    },
+    Any(Arc<(Place, Children)>),
 }
 
 /// The parent and the order key under it; a root is its own parent.
@@ -27,26 +58,126 @@ pub(crate) enum Place {
 }
 
 impl Record {
-    #[inline]
+    /// The record of a node without children.
+    #[inline(always)]
     pub(crate) fn new(place: Place, attributes: Attributes) -> Self {
-        Self {
-            place,
-            attributes,
-            children: Children::None,
+        let links = Links::new(place, Children::None);
+        Self { links, attributes }
+    }
+}
+
+impl Links {
+    #[inline(always)]
+    pub(crate) fn new(place: Place, children: Children) -> Self {
+        let (parent, word) = match place {
+            Place::Word { parent, word } => (parent, word),
+            Place::Words(_) => return Self::any(place, children),
+        };
+        let (count, first) = match children {
+            Children::None => (0, 0),
+            Children::Run { count, first } => (count, first.get()),
+            Children::Few(ids) => return Self(Item::Counted(Far::Few { parent, word, ids })),
+            Children::List(_) => return Self::any(place, children),
+        };
+        Self(Item::Plain(Near {
+            parent,
+            word,
+            first,
+            count,
+        }))
+    }
+
+    #[cold]
+    fn any(place: Place, children: Children) -> Self {
+        Self(Item::Counted(Far::Any(Arc::new((place, children)))))
+    }
+
+    /// The place and the children: what [`new`](Self::new) made the links of.
+    #[inline(always)]
+    pub(crate) fn into_parts(self) -> (Place, Children) {
+        match self.0 {
+            Item::Plain(Near {
+                parent,
+                word,
+                first,
+                count,
+            }) => {
+                let run = NodeId::new(first).map(|first| Children::Run { count, first });
+                let children = run.filter(|_| count > 0).unwrap_or_default();
+                (Place::Word { parent, word }, children)
+            }
+            Item::Counted(Far::Few { parent, word, ids }) => {
+                (Place::Word { parent, word }, Children::Few(ids))
+            }
+            Item::Counted(Far::Any(shared)) => Arc::unwrap_or_clone(shared),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn parent(&self) -> NodeId {
+        match &self.0 {
+            Item::Plain(Near { parent, .. }) | Item::Counted(Far::Few { parent, .. }) => *parent,
+            Item::Counted(Far::Any(shared)) => shared.0.parent(),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn rank(&self, id: NodeId) -> Rank<'_> {
+        let words = match &self.0 {
+            Item::Plain(Near { word, .. }) | Item::Counted(Far::Few { word, .. }) => {
+                std::slice::from_ref(word)
+            }
+            Item::Counted(Far::Any(shared)) => shared.0.words(),
+        };
+        Rank { words, id }
+    }
+
+    #[inline]
+    pub(crate) fn children(&self) -> Listing<'_> {
+        match &self.0 {
+            Item::Plain(Near { count, first, .. }) => Listing::run(*count, *first),
+            Item::Counted(Far::Few { ids, .. }) => Listing::Few(&ids.slice),
+            Item::Counted(Far::Any(shared)) => shared.1.listing(),
+        }
+    }
+
+    /// Whether both have the same parent and the same key.
+    pub(crate) fn has_place_of(&self, other: &Self) -> bool {
+        let id = self.parent();
+        id == other.parent() && self.rank(id) == other.rank(id)
+    }
+
+    /// The list of children, if it is a block of its own, by its address and its size in bytes without counters; and
+    /// the long list.
+    pub(crate) fn shared(&self) -> (Option<(usize, usize)>, Option<&crate::rope::Rope>) {
+        let children = match &self.0 {
+            Item::Plain(_) => return (None, None),
+            Item::Counted(Far::Few { ids, .. }) => {
+                let bytes = size_of_val(&ids.slice);
+                return (Some((ThinArc::as_ptr(ids).addr(), bytes)), None);
+            }
+            Item::Counted(Far::Any(shared)) => shared,
+        };
+        let bytes = size_of::<(Place, Children)>();
+        let own = Some((Arc::as_ptr(children).addr(), bytes));
+        match &children.1 {
+            Children::List(rope) => (own, Some(rope)),
+            _ => (own, None),
         }
     }
 }
 
-impl Entry for Record {
+impl Listing<'_> {
+    /// What a shape says of these children of a node.
     #[inline]
-    fn family(&self, id: NodeId) -> Family {
-        match &self.children {
-            Children::None => Family::None,
-            Children::Run { count, first } => match u8::try_from(*count) {
-                Ok(count @ 1..=MOST) if *first == id.plus(1) => Family::Following(count),
+    pub(crate) fn family(self, id: NodeId) -> Family {
+        match self {
+            Listing::None => Family::None,
+            Listing::Run { count, first } => match u8::try_from(count) {
+                Ok(count @ 1..=MOST) if first == id.plus(1) => Family::Following(count),
                 _ => Family::Listed,
             },
-            Children::Few(_) | Children::List(_) => Family::Listed,
+            Listing::Few(_) | Listing::List(_) => Family::Listed,
         }
     }
 }
@@ -66,7 +197,7 @@ impl Place {
     }
 
     #[inline]
-    pub(crate) fn parent(&self) -> NodeId {
+    fn parent(&self) -> NodeId {
         match self {
             Self::Word { parent, .. } => *parent,
             Self::Words(shared) => shared.0,
@@ -74,19 +205,11 @@ impl Place {
     }
 
     #[inline]
-    pub(crate) fn rank(&self, id: NodeId) -> Rank<'_> {
-        let words = match self {
+    fn words(&self) -> &[u64] {
+        match self {
             Self::Word { word, .. } => std::slice::from_ref(word),
             Self::Words(shared) => shared.1.words(),
-        };
-        Rank { words, id }
-    }
-}
-
-impl PartialEq for Place {
-    fn eq(&self, other: &Self) -> bool {
-        let id = self.parent();
-        id == other.parent() && self.rank(id) == other.rank(id)
+        }
     }
 }
 
@@ -95,8 +218,32 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slot_takes_fifty_six_bytes() {
-        assert_eq!(size_of::<Record>(), 56);
-        assert_eq!(size_of::<Option<Record>>(), 56);
+    fn links_take_thirty_two_bytes() {
+        assert_eq!(size_of::<Links>(), 32);
+    }
+
+    #[test]
+    fn links_give_back_what_they_were_made_of() {
+        let [parent, first, other] = [3, 8, 5].map(NodeId::at);
+        let long = OrderKey::from_words(&[1, 2, 3]).expect("three is odd");
+        let list: Vec<_> = (10..100).map(NodeId::at).collect();
+        for key in [OrderKey::nth(4), long] {
+            for children in [
+                Children::None,
+                Children::Run { count: 2, first },
+                Children::from_list(&[first, other]),
+                Children::from_list(&list),
+            ] {
+                let links = Links::new(Place::new(parent, &key), children.clone());
+                assert!(links.children() == children.listing());
+                assert_eq!(
+                    (links.parent(), links.rank(first).words),
+                    (parent, key.words())
+                );
+                let (place, again) = links.clone().into_parts();
+                assert!(again.listing() == children.listing());
+                assert!(Links::new(place, again).has_place_of(&links));
+            }
+        }
     }
 }

@@ -4,10 +4,13 @@
 //!
 //! A list may come from a file, so nothing in it is believed: the tree that it describes is checked.
 
+use weald_memory::Shared;
+
 use crate::attributes::Attributes;
 use crate::children::Children;
-use crate::id::{Ids, NodeId, OWN_END};
+use crate::id::{Ids, LEAF, NodeId, OWN_END};
 use crate::key::OrderKey;
+use crate::leaf::Leaf;
 use crate::radix::Radix;
 use crate::record::{Place, Record};
 use crate::subtree::{Parts, Subtree};
@@ -74,8 +77,15 @@ impl Tree {
     /// ```
     pub fn records(&self) -> impl Iterator<Item = NodeRecord> {
         let leaves = self.records.leaves();
-        let records = leaves.flat_map(|(number, leaf)| numbered(number, &leaf.slots[..]));
-        records.map(|(id, record)| node_record(id, record, self.root))
+        leaves.flat_map(|(number, leaf)| node_records(number, leaf, self.root))
+    }
+
+    /// All nodes from this id on, in the order of their ids. It skips what is before by sixteens.
+    pub fn records_from(&self, first: NodeId) -> impl Iterator<Item = NodeRecord> {
+        let leaves = self.records.leaves();
+        let leaves = leaves.skip_while(move |(number, _)| (number + 1) * LEAF <= first.get());
+        let records = leaves.flat_map(|(number, leaf)| node_records(number, leaf, self.root));
+        records.skip_while(move |node| node.id < first)
     }
 
     /// The tree of these records, which are in the order of their ids. `ids` gives out none of their ids from then
@@ -136,9 +146,8 @@ impl Tree {
         let (mut below, mut reached) = (vec![self.root], 0);
         while let Some(id) = below.pop() {
             reached += 1;
-            let record = self.records.get(id).expect("a listed child has a record");
-            let children = &record.children;
-            below.extend((0..children.len()).filter_map(|at| children.get(at)));
+            let links = self.records.links(id).expect("a listed child has a record");
+            below.extend(links.children().iter());
         }
         match self.len - reached {
             0 => Ok(()),
@@ -151,8 +160,7 @@ impl Subtree {
     /// All nodes, in the order of their ids. The topmost one has no parent.
     pub fn records(&self) -> impl Iterator<Item = NodeRecord> {
         let leaves = self.0.leaves.iter();
-        let records = leaves.flat_map(|(number, leaf)| numbered(*number, &leaf.slots[..]));
-        records.map(|(id, record)| node_record(id, record, self.0.root))
+        leaves.flat_map(|(number, leaf)| node_records(*number, leaf, self.0.root))
     }
 
     /// The subtree of these records, which are in the order of their ids, for a tree with this source of ids. The
@@ -170,37 +178,32 @@ impl Subtree {
             root: tree.root,
             len: tree.len,
             leaves: leaves
-                .map(|(number, leaf)| (number, leaf.clone()))
+                .map(|(number, leaf)| (number, Shared::new(leaf.clone())))
                 .collect(),
             ids: tree.ids.clone(),
         })))
     }
 }
 
-/// The records of a leaf with their ids.
-fn numbered(number: u64, slots: &[Option<Record>]) -> impl Iterator<Item = (NodeId, &Record)> {
-    let ids = number * slots.len() as u64..;
-    let records = ids.zip(slots);
-    records.filter_map(|(id, record)| Some((NodeId::new(id)?, record.as_ref()?)))
-}
-
-fn node_record(id: NodeId, record: &Record, root: NodeId) -> NodeRecord {
-    let words = record.place.rank(id).words;
-    NodeRecord {
-        id,
-        parent: (id != root).then(|| record.place.parent()),
-        key: OrderKey::from_words(words).expect("a key has an odd number of words"),
-        attributes: record.attributes.clone(),
-    }
+/// The records of a leaf as data.
+fn node_records(number: u64, leaf: &Leaf, root: NodeId) -> impl Iterator<Item = NodeRecord> {
+    leaf.slots().filter_map(move |slot| {
+        let id = NodeId::new(number * LEAF + slot as u64)?;
+        let (links, attributes) = (leaf.links(slot)?, leaf.attributes(slot)?);
+        let key = OrderKey::from_words(links.rank(id).words);
+        Some(NodeRecord {
+            id,
+            parent: (id != root).then(|| links.parent()),
+            key: key.expect("a key has an odd number of words"),
+            attributes: attributes.clone(),
+        })
+    })
 }
 
 /// Gives a parent its children, which are in their order.
-fn adopt(
-    map: &mut Radix<Record>,
-    family: &[(NodeId, OrderKey, NodeId)],
-) -> Result<(), RecordsError> {
+fn adopt(map: &mut Radix, family: &[(NodeId, OrderKey, NodeId)]) -> Result<(), RecordsError> {
     let (parent, _, node) = family[0];
-    if map.get(parent).is_none() {
+    if map.links(parent).is_none() {
         return Err(RecordsError::NoParent { node, parent });
     }
     let Ok(count) = u32::try_from(family.len()) else {
@@ -213,6 +216,6 @@ fn adopt(
         let ids: Vec<_> = family.iter().map(|(_, _, id)| *id).collect();
         Children::from_list(&ids)
     };
-    map.change(parent, |record| record.children = children);
+    map.change_links(parent, |_, none| *none = children);
     Ok(())
 }

@@ -253,12 +253,18 @@ mod tests {
         rope.iter(0..usize::MAX).collect()
     }
 
+    /// Cases, and the greatest length and number of steps of each. Each step walks the whole list, which Miri does some
+    /// thousand times more slowly.
+    const CASES: u32 = if cfg!(miri) { 4 } else { 64 };
+    const LENGTH: u64 = if cfg!(miri) { 400 } else { 5000 };
+    const STEPS: usize = if cfg!(miri) { 12 } else { 300 };
+
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(64))]
+        #![proptest_config(ProptestConfig::with_cases(CASES))]
         #[test]
         fn it_is_a_list(
-            start in 0..5000_u64,
-            steps in prop::collection::vec((any::<bool>(), any::<prop::sample::Index>()), 0..300),
+            start in 0..LENGTH,
+            steps in prop::collection::vec((any::<bool>(), any::<prop::sample::Index>()), 0..STEPS),
             range in (0..6000_usize, 0..6000_usize),
         ) {
             let mut model: Vec<NodeId> = (1..=start).map(NodeId::at).collect();

@@ -158,11 +158,9 @@ impl Both<'_> {
                 self.differ(*node, |old, new| old.get(name) != new.get(name))
             }
             Read::Children(node) => self.differ(*node, |old, new| {
-                old.record().children != new.record().children
+                old.links().children() != new.links().children()
             }),
-            Read::Place(node) => {
-                self.differ(*node, |old, new| old.record().place != new.record().place)
-            }
+            Read::Place(node) => self.differ(*node, |old, new| old.is_moved_to(new)),
             Read::Subtree(_) => false, // `disturbed` checks all subtrees together.
         }
     }
@@ -180,6 +178,13 @@ impl Both<'_> {
             Operation::PushRoot { .. } => {
                 let root = self.base.root;
                 return self.head.node(root).is_none().then_some(Read::Place(root));
+            }
+            Operation::PopRoot { node } => {
+                let differs = |old: Node<'_>, new: Node<'_>| {
+                    let (one, other) = (old.links(), new.links());
+                    one.children() != other.children() || old.attributes() != new.attributes()
+                };
+                return self.differ(*node, differs).then_some(Read::Children(*node));
             }
             _ => return None,
         };

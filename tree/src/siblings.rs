@@ -2,12 +2,12 @@
 
 use std::ops::Range;
 
-use crate::children::Children;
+use crate::children::Listing;
 use crate::id::{LEAF, NodeId};
+use crate::leaf::{Leaf, SLOTS, slot_of};
 use crate::node::Node;
 use crate::prefetch::Prefetch;
-use crate::radix::{Branch, Leaf, SLOTS, WIDTH, slot_of};
-use crate::record::Record;
+use crate::radix::{Branch, Content, WIDTH};
 use crate::rope::RopeIter;
 use crate::shape::Family;
 use crate::tree::Tree;
@@ -53,10 +53,10 @@ pub(crate) struct Finger<'t> {
     tree: &'t Tree,
     /// The leaves of the lowest branch visited last and the number of the first of them; the number and the
     /// leaf of the last record.
-    family: &'t [Branch<Record>],
+    family: &'t [Branch],
     first: u64,
     number: u64,
-    leaf: Option<&'t Leaf<Record>>,
+    leaf: Option<&'t Leaf>,
     prefetch: Prefetch,
 }
 
@@ -120,19 +120,19 @@ impl<'t> SiblingIds<'t> {
     /// The ids at these positions, as far as they exist.
     #[inline]
     fn of(node: Node<'t>, positions: Range<usize>) -> Self {
-        match &node.record().children {
-            Children::None => Self::Run(0..0),
-            Children::Run { count, first } => {
-                let count = u64::from(*count);
+        match node.links().children() {
+            Listing::None => Self::Run(0..0),
+            Listing::Run { count, first } => {
+                let count = u64::from(count);
                 let from = count.min(positions.start as u64);
                 let to = count.min(positions.end as u64).max(from);
                 Self::Run(first.get() + from..first.get() + to)
             }
-            Children::Few(ids) => {
-                let to = positions.end.min(ids.slice.len());
-                Self::Few(ids.slice[positions.start.min(to)..to].iter())
+            Listing::Few(ids) => {
+                let to = positions.end.min(ids.len());
+                Self::Few(ids[positions.start.min(to)..to].iter())
             }
-            Children::List(list) => Self::List(list.iter(positions)),
+            Listing::List(list) => Self::List(list.iter(positions)),
         }
     }
 }
@@ -216,7 +216,7 @@ impl<'t> Finger<'t> {
     }
 
     #[inline]
-    fn leaf_of(&mut self, id: NodeId) -> &'t Leaf<Record> {
+    fn leaf_of(&mut self, id: NodeId) -> &'t Leaf {
         match self.leaf {
             Some(leaf) if id.get() / LEAF == self.number => leaf,
             _ => self.move_to(id),
@@ -224,11 +224,12 @@ impl<'t> Finger<'t> {
     }
 
     #[inline]
-    fn move_to(&mut self, id: NodeId) -> &'t Leaf<Record> {
+    fn move_to(&mut self, id: NodeId) -> &'t Leaf {
         let number = id.get() / LEAF;
         let at = number.wrapping_sub(self.first);
-        let leaf = match usize::try_from(at).ok().and_then(|at| self.family.get(at)) {
-            Some(Branch::Leaf(leaf)) => leaf,
+        let beside = usize::try_from(at).ok().and_then(|at| self.family.get(at));
+        let leaf = match beside.map(Branch::content) {
+            Some(Content::Leaf(leaf)) => leaf,
             // The leaf is elsewhere, or it is the tail, whose place among these is empty.
             _ => self.enter(id),
         };
@@ -239,15 +240,15 @@ impl<'t> Finger<'t> {
 
     /// Descends from the top of the map.
     #[cold]
-    fn enter(&mut self, id: NodeId) -> &'t Leaf<Record> {
+    fn enter(&mut self, id: NodeId) -> &'t Leaf {
         let (first, family) = self.tree.records.beside(id);
         if first == self.first + WIDTH as u64 {
             self.prefetch.fetch(self.tree, id);
         }
         (self.first, self.family) = (first, family);
         let at = usize::try_from(id.get() / LEAF - first).expect("less than eight");
-        match &self.family[at] {
-            Branch::Leaf(leaf) => leaf,
+        match self.family[at].content() {
+            Content::Leaf(leaf) => leaf,
             _ => unreachable!("a listed child has a record"),
         }
     }

@@ -7,8 +7,11 @@
 use std::sync::Arc;
 
 use crate::id::{Ids, LEAF, NodeId};
-use crate::radix::{Leaf, Radix};
-use crate::record::{Place, Record};
+use weald_memory::Shared;
+
+use crate::leaf::Leaf;
+use crate::radix::Radix;
+use crate::record::{Links, Place, Record};
 use crate::tree::Tree;
 
 /// A tree without a place yet. A clone shares everything.
@@ -20,7 +23,7 @@ pub(crate) struct Parts {
     pub(crate) len: u64,
     pub(crate) ids: Ids,
     /// The leaves with their numbers, in rising order.
-    pub(crate) leaves: Vec<(u64, Leaf<Record>)>,
+    pub(crate) leaves: Vec<(u64, Shared<Leaf>)>,
 }
 
 impl Subtree {
@@ -60,32 +63,35 @@ impl Subtree {
     }
 
     /// An id that both this subtree and the map have.
-    pub(crate) fn collision(&self, records: &Radix<Record>) -> Option<NodeId> {
-        let ids = |(number, leaf): &(u64, Leaf<Record>)| {
+    pub(crate) fn collision(&self, records: &Radix) -> Option<NodeId> {
+        let ids = |(number, leaf): &(u64, Shared<Leaf>)| {
             let first = number * LEAF;
             let there = records.leaf(NodeId::new(first.max(1))?)?;
-            let mut both = (first..).zip(leaf.slots.iter().zip(there.slots.iter()));
-            both.find_map(|(id, (new, old))| (new.is_some() && old.is_some()).then_some(id))
+            let both = leaf.slots().find(|slot| there.has(*slot));
+            both.map(|slot| first + slot as u64)
         };
         self.0.leaves.iter().find_map(ids).map(NodeId::at)
     }
 
     /// Puts all records into the map, and the root at `place`.
-    pub(crate) fn insert_into(&self, records: &mut Radix<Record>, place: Place) {
+    pub(crate) fn insert_into(&self, records: &mut Radix, place: Place) {
         for (number, leaf) in &self.0.leaves {
             let first = NodeId::at((number * LEAF).max(1));
             if records.leaf(first).is_none() {
-                records.insert_leaf(*number, leaf.clone());
+                records.insert_leaf(*number, Shared::clone(leaf));
                 continue;
             }
-            let ids = number * LEAF..;
-            for (id, record) in ids.zip(leaf.slots.iter()) {
-                if let Some(record) = record {
-                    records.insert(NodeId::at(id), record.clone());
-                }
+            for slot in leaf.slots() {
+                let parts = leaf.links(slot).zip(leaf.attributes(slot));
+                let record = parts.map(|(links, attributes)| Record {
+                    links: Links::clone(links),
+                    attributes: attributes.clone(),
+                });
+                let id = NodeId::at(number * LEAF + slot as u64);
+                records.insert(id, record.expect("the slot has a record"));
             }
         }
-        records.change(self.0.root, |record| record.place = place);
+        records.change_links(self.0.root, |its_own, _| *its_own = place);
     }
 }
 

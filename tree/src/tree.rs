@@ -27,7 +27,7 @@ use crate::record::{Place, Record};
 /// ```
 #[derive(Clone)]
 pub struct Tree {
-    pub(crate) records: Radix<Record>,
+    pub(crate) records: Radix,
     pub(crate) root: NodeId,
     /// How many nodes there are, the root included.
     pub(crate) len: u64,
@@ -73,9 +73,9 @@ impl Tree {
     /// Whether a node is in only one of the versions, or has different attributes or a different place in
     /// them. It costs two look-ups.
     pub fn differs_at(&self, other: &Self, node: NodeId) -> bool {
-        match (self.records.get(node), other.records.get(node)) {
+        match (self.node(node), other.node(node)) {
             (None, None) => false,
-            (Some(one), Some(two)) => one.place != two.place || one.attributes != two.attributes,
+            (Some(one), Some(two)) => one.is_changed_to(two),
             _ => true,
         }
     }
@@ -83,8 +83,8 @@ impl Tree {
     /// The rank of a node, which must exist.
     #[inline]
     pub(crate) fn rank(&self, id: NodeId) -> Rank<'_> {
-        let record = self.records.get(id).expect("a listed child has a record");
-        record.place.rank(id)
+        let links = self.records.links(id);
+        links.expect("a listed child has a record").rank(id)
     }
 }
 

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use model::{Model, grown, perform, steps};
 use proptest::prelude::*;
-use weald_tree::{Change, NodeId, Tree};
+use weald_tree::{Attributes, Change, NodeId, Tree, Where};
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
@@ -137,4 +137,39 @@ fn breadth(model: &Model) -> Vec<NodeId> {
         queue.extend(&node.children);
     }
     ids
+}
+
+/// An edit remembers where it appended last; whatever it does in between, it appends where a fresh edit would.
+#[test]
+fn an_append_finds_its_place_whatever_came_before_it() {
+    // Two trees, whose ids are alike.
+    let (mut one, mut each) = (Tree::new().edit(), Tree::new());
+    let mut nodes = vec![each.root().id()];
+    for step in 0..400_usize {
+        let [node, other] = [7, 11].map(|factor| nodes[(step / 3 * factor) % nodes.len()]);
+        let mut fresh = each.edit();
+        let is_root = node == nodes[0];
+        for edit in [&mut one, &mut fresh] {
+            let at = match step % 9 {
+                5 if !is_root => Where::Before(node),
+                6 => Where::First(node),
+                7 if !is_root => Where::After(node),
+                _ => Where::Last(node),
+            };
+            let added = edit.add(at, Attributes::new()).expect("it is there");
+            if step % 9 == 8 && other != nodes[0] {
+                edit.delete(other).expect("it is there");
+            }
+            if step % 5 == 4 {
+                // It moves unless it would end up under itself.
+                let _ = edit.move_to(node, Where::Last(added));
+                let _ = edit.move_to(added, Where::Last(nodes[0]));
+            }
+        }
+        each = fresh.freeze();
+        let all = each.root().preorder();
+        nodes = all.map(|node| node.id()).collect();
+        assert!(one.tree().records().eq(each.records()), "step {step}");
+    }
+    assert!(nodes.len() > 100);
 }

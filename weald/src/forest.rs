@@ -93,7 +93,15 @@ impl Builder {
         Self(self.0.level(level))
     }
 
-    /// The forest, without trees.
+    /// The forest that the journal has; see [`weald_forest::Builder::recover`].
+    ///
+    /// # Errors
+    /// [`RecoverError`].
+    pub async fn recover(self) -> Result<Forest, RecoverError> {
+        self.0.recover().await.map(Forest)
+    }
+
+    /// The forest, without trees. What the journal has is not looked at.
     pub fn build(self) -> Forest {
         Forest(self.0.build())
     }

@@ -112,7 +112,7 @@ pub fn succeeds(mut command: Command) -> bool {
     status.is_ok_and(|status| status.success())
 }
 
-fn judge(command: &Command, status: io::Result<ExitStatus>) -> Result<(), String> {
+pub(crate) fn judge(command: &Command, status: io::Result<ExitStatus>) -> Result<(), String> {
     let status = status.map_err(|e| not_started(command, &e))?;
     if status.success() {
         return Ok(());
@@ -123,14 +123,14 @@ fn judge(command: &Command, status: io::Result<ExitStatus>) -> Result<(), String
     ))
 }
 
-fn not_started(command: &Command, error: &io::Error) -> String {
+pub(crate) fn not_started(command: &Command, error: &io::Error) -> String {
     format!(
         "The command `{}` could not be started: {error}.",
         shown(command)
     )
 }
 
-fn shown(command: &Command) -> String {
+pub(crate) fn shown(command: &Command) -> String {
     let words = [command.get_program()]
         .into_iter()
         .chain(command.get_args());

@@ -34,7 +34,14 @@ pub fn ci(checkout: &Checkout) -> ExitCode {
         let mut doc = checkout.cargo("doc --workspace --no-deps");
         passed(run(doc.env("RUSTDOCFLAGS", "-D warnings")))
     });
-    tally.step("models", || loom::models(checkout, PREEMPTIONS));
+    for (name, modelled) in [
+        ("models of the kernel", loom::KERNEL),
+        ("models of sync", loom::SYNC),
+    ] {
+        tally.step(name, || {
+            loom::models(checkout, modelled, PREEMPTIONS, run_and_keep)
+        });
+    }
     tally.step("benchmark, quick", || {
         let output = run_and_keep(&mut checkout.cargo("run --release -- bench --quick --json"))?;
         passed(smoke::judge(&output))

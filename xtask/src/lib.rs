@@ -7,6 +7,8 @@ pub mod checkout;
 pub mod steps;
 pub mod tools;
 
+pub mod limited;
+
 pub mod loom;
 pub mod smoke;
 pub mod tidy;

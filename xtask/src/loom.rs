@@ -5,25 +5,39 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
-use crate::checkout::{Checkout, run_and_keep};
+use crate::checkout::Checkout;
 use crate::steps::{Outcome, Verdict};
 
-/// The crates with models, and the folder of the models.
-const CRATES: [(&str, &str); 2] = [
-    ("weald-kernel", "kernel/src/models"),
-    ("weald-sync", "sync/src/models"),
-];
+/// A crate with models.
+#[derive(Clone, Copy)]
+pub(crate) struct Modelled {
+    package: &'static str,
+    folder: &'static str,
+}
 
-/// Runs every model with up to `preemptions`.
-pub fn models(checkout: &Checkout, preemptions: u32) -> Outcome {
-    for (package, folder) in CRATES {
-        let names = names(checkout.root(), folder)?;
-        let line = format!("test -p {package} --release --lib models::");
-        let mut command = checkout.build_apart(checkout.cargo(&line), "loom", "--cfg loom");
-        let output = run_and_keep(command.env("LOOM_MAX_PREEMPTIONS", preemptions.to_string()))?;
-        judge(folder, &names, &output)?;
-    }
+pub(crate) const KERNEL: Modelled = Modelled {
+    package: "weald-kernel",
+    folder: "kernel/src/models",
+};
+pub(crate) const SYNC: Modelled = Modelled {
+    package: "weald-sync",
+    folder: "sync/src/models",
+};
+
+/// Runs every model of a crate with up to `preemptions`. `run` runs a command and returns its output.
+pub(crate) fn models(
+    checkout: &Checkout,
+    Modelled { package, folder }: Modelled,
+    preemptions: u32,
+    run: impl FnOnce(&mut Command) -> Result<String, String>,
+) -> Outcome {
+    let names = names(checkout.root(), folder)?;
+    let line = format!("test -p {package} --release --lib models::");
+    let mut command = checkout.build_apart(checkout.cargo(&line), "loom", "--cfg loom");
+    let output = run(command.env("LOOM_MAX_PREEMPTIONS", preemptions.to_string()))?;
+    judge(folder, &names, &output)?;
     Ok(Verdict::Passed)
 }
 
@@ -87,7 +101,7 @@ mod tests {
 
     #[test]
     fn files_with_models_are_found_in_order() {
-        for (_, folder) in CRATES {
+        for Modelled { folder, .. } in [KERNEL, SYNC] {
             let path = |name: &str| format!("{folder}/{name}.rs");
             let made_up = MadeUp::new(&[
                 (&path("wake"), MODEL),
@@ -101,7 +115,7 @@ mod tests {
 
     #[test]
     fn no_model_at_all_is_an_error() {
-        for (_, folder) in CRATES {
+        for Modelled { folder, .. } in [KERNEL, SYNC] {
             for path in [&format!("{folder}/made_up.rs"), "kernel/src/lib.rs"] {
                 let made_up = MadeUp::new(&[(path, "//! No model.\n")]);
                 let found = names(made_up.root(), folder);

@@ -11,7 +11,8 @@
 
 use std::process::Command;
 
-use crate::checkout::{Checkout, run_and_keep, succeeds};
+use crate::checkout::{Checkout, succeeds};
+use crate::limited::Limit;
 use crate::loom::tests_passed;
 use crate::steps::{Outcome, Verdict};
 
@@ -20,7 +21,7 @@ const PLATFORM: &str = "x86_64-unknown-linux-gnu";
 const LIBRARY: &str = "lib/rustlib/src/rust/library/Cargo.lock";
 
 /// What a run under Miri needs.
-struct MiriRun {
+pub(crate) struct MiriRun {
     /// The arguments of `cargo miri test`.
     tests: &'static str,
     /// Flags of Miri.
@@ -30,41 +31,44 @@ struct MiriRun {
 /// Miri reads the clock and the folder of a property's regressions.
 const NO_ISOLATION: &str = "-Zmiri-disable-isolation";
 
-/// What runs under Miri. Strict provenance: no address is turned into a pointer.
-const MIRI_RUNS: [MiriRun; 3] = [
-    // Without the tests of many nodes, which take hours there.
-    MiriRun {
-        tests: "-p weald-tree --lib -- --skip many",
-        flags: "-Zmiri-strict-provenance",
-    },
-    // Without the tests that count how often chance takes each branch, which need many rounds.
-    MiriRun {
-        tests: "-p weald-sync --test tools --test events -- --skip fairness:: \
-                --skip a_source_by_reference",
-        flags: "-Zmiri-strict-provenance",
-    },
-    // The models of the protocols, on threads of `std`. The kernel keeps addresses in words, so provenance is not
-    // strict. Most of the kernel switches stacks, by instructions that Miri does not execute.
-    MiriRun {
-        tests: "-p weald-kernel --lib -- models::",
-        flags: "-Zmiri-permissive-provenance",
-    },
-];
+/// The blocks that the trees are made of. Strict provenance: no address is turned into a pointer.
+pub(crate) const MIRI_MEMORY: MiriRun = MiriRun {
+    tests: "-p weald-memory --lib",
+    flags: "-Zmiri-strict-provenance",
+};
+/// Without the tests of many nodes, which take hours there.
+pub(crate) const MIRI_TREE: MiriRun = MiriRun {
+    tests: "-p weald-tree --lib -- --skip many --skip million",
+    flags: "-Zmiri-strict-provenance",
+};
+/// Without the tests that count how often chance takes each branch, which need many rounds.
+pub(crate) const MIRI_SYNC: MiriRun = MiriRun {
+    tests: "-p weald-sync --test tools --test events -- --skip fairness:: \
+            --skip a_source_by_reference --skip choice_is_associative",
+    flags: "-Zmiri-strict-provenance",
+};
+/// The models of the protocols, on threads of `std`. The kernel keeps addresses in words, so provenance is not
+/// strict. Most of the kernel switches stacks, by instructions that Miri does not execute.
+pub(crate) const MIRI_KERNEL: MiriRun = MiriRun {
+    tests: "-p weald-kernel --lib -- models::",
+    flags: "-Zmiri-permissive-provenance",
+};
 
-/// Runs what can run under Miri.
-pub fn miri(checkout: &Checkout) -> Outcome {
+/// Runs tests under Miri.
+pub(crate) fn miri(
+    checkout: &Checkout,
+    MiriRun { tests, flags }: MiriRun,
+    limit: &Limit,
+) -> Outcome {
     if !succeeds(checkout.cargo("+nightly miri --version")) || !has_library_source(checkout) {
         return missing("Miri", "nightly --component miri,rust-src");
     }
-    for MiriRun { tests, flags } in MIRI_RUNS {
-        let command = checkout.cargo(&format!("+nightly miri test {tests}"));
-        let mut command = checkout.build_apart(command, "miri", "--cfg weald_plain_alloc");
-        command.env("MIRIFLAGS", format!("{NO_ISOLATION} {flags}"));
-        // A property is some thousand times slower under Miri.
-        command.env("PROPTEST_CASES", "4");
-        passed(&mut command, "Miri")?;
-    }
-    Ok(Verdict::Passed)
+    let command = checkout.cargo(&format!("+nightly miri test {tests}"));
+    let mut command = checkout.build_apart(command, "miri", "--cfg weald_plain_alloc");
+    command.env("MIRIFLAGS", format!("{NO_ISOLATION} {flags}"));
+    // A property is some thousand times slower under Miri.
+    command.env("PROPTEST_CASES", "4");
+    passed(&mut command, "Miri", limit)
 }
 
 /// `weald_thread_sanitizer`: the kernel announces each switch of stacks (`kernel/src/stack/watchers`).
@@ -73,47 +77,51 @@ pub fn miri(checkout: &Checkout) -> Outcome {
 const THREAD: &str = "-Zsanitizer=thread --cfg weald_plain_alloc --cfg weald_thread_sanitizer \
                       --cfg rustix_use_libc";
 
-/// The crates whose tests run under ThreadSanitizer.
-const THREAD_PACKAGES: &str =
-    "-p weald-forest -p weald-sync -p weald-kernel -p weald-fiber -p weald-process";
-
-/// Runs the tests with every access to memory checked for data races, the stress tests and models included.
-pub fn thread_sanitizer(checkout: &Checkout) -> Outcome {
+/// Runs the tests of a crate with every access to memory checked for data races, its stress tests and models included.
+pub(crate) fn thread_sanitizer(checkout: &Checkout, package: &str, limit: &Limit) -> Outcome {
     if !has_library_source(checkout) {
         return missing("ThreadSanitizer", "nightly --component rust-src");
     }
     // Without a standard library that is instrumented, every use of a channel or a lock looks like a race.
     let line = format!(
-        "+nightly test -Zbuild-std {THREAD_PACKAGES} --tests --target {PLATFORM} --no-fail-fast"
+        "+nightly test -Zbuild-std -p {package} --tests --target {PLATFORM} --no-fail-fast"
     );
     let mut command = checkout.build_apart(checkout.cargo(&line), "tsan", THREAD);
+    let suppressions = checkout.root().join("xtask/thread_sanitizer.txt");
+    command.env(
+        "TSAN_OPTIONS",
+        format!("suppressions={}", suppressions.display()),
+    );
     faster_and_smaller_frames(&mut command);
-    passed(&mut command, "ThreadSanitizer")
+    passed(&mut command, "ThreadSanitizer", limit)
 }
 
 const ADDRESS: &str = "-Zsanitizer=address --cfg weald_plain_alloc";
 
-/// Runs the tests of `packages` with every access to memory checked, and then the stress tests, each for `seconds`.
-pub fn address_sanitizer(checkout: &Checkout, packages: &str, seconds: u64) -> Outcome {
+/// Runs tests of `packages` with every access to memory checked. `rest` are further arguments; each stress test runs
+/// for `seconds`, or briefly without it.
+pub(crate) fn address_sanitizer(
+    checkout: &Checkout,
+    tests: &str,
+    seconds: Option<u64>,
+    limit: &Limit,
+) -> Outcome {
     if !checkout.has_toolchain("nightly") {
         return missing("AddressSanitizer", "nightly");
     }
-    let tests = |rest: &str| {
-        let line = format!("+nightly test {packages} --target {PLATFORM} {rest}");
-        let mut command = checkout.build_apart(checkout.cargo(&line), "asan", ADDRESS);
-        // Some leaks are deliberate: the payload of a panic, whose destructor may panic as well. The tests count drops
-        // to show that nothing else leaks. Frames stay on the real stacks, between which the kernel switches.
-        command.env(
-            "ASAN_OPTIONS",
-            "detect_leaks=0:detect_stack_use_after_return=0",
-        );
-        faster_and_smaller_frames(&mut command);
-        command
-    };
-    passed(&mut tests(""), "AddressSanitizer")?;
-    let mut stress = tests("--tests -- soak_ --test-threads=1");
-    stress.env("WEALD_SOAK", seconds.to_string());
-    passed(&mut stress, "AddressSanitizer")
+    let line = format!("+nightly test --target {PLATFORM} --no-fail-fast {tests}");
+    let mut command = checkout.build_apart(checkout.cargo(&line), "asan", ADDRESS);
+    // Some leaks are deliberate: the payload of a panic, whose destructor may panic as well. The tests count drops
+    // to show that nothing else leaks. Frames stay on the real stacks, between which the kernel switches.
+    command.env(
+        "ASAN_OPTIONS",
+        "detect_leaks=0:detect_stack_use_after_return=0",
+    );
+    if let Some(seconds) = seconds {
+        command.env("WEALD_SOAK", seconds.to_string());
+    }
+    faster_and_smaller_frames(&mut command);
+    passed(&mut command, "AddressSanitizer", limit)
 }
 
 /// Without optimisation the frames are so large that deep recursion overflows the stacks of the tests.
@@ -122,8 +130,8 @@ fn faster_and_smaller_frames(command: &mut Command) {
 }
 
 /// Runs tests. At least one must have run.
-fn passed(command: &mut Command, sanitizer: &str) -> Outcome {
-    match tests_passed(&run_and_keep(command)?) {
+fn passed(command: &mut Command, sanitizer: &str, limit: &Limit) -> Outcome {
+    match tests_passed(&limit.run_and_keep(command)?) {
         0 => Err(format!("No test ran under {sanitizer}.")),
         count => {
             println!("{count} tests passed under {sanitizer}.");

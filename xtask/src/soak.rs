@@ -4,19 +4,25 @@
 //! for the number of seconds in the variable `WEALD_SOAK`.
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::ValueEnum;
 
-use crate::checkout::{Checkout, run, run_and_keep};
+use crate::checkout::Checkout;
+use crate::limited::{Interrupt, Limit};
+use crate::loom;
+use crate::sanitizers::{
+    MIRI_KERNEL, MIRI_MEMORY, MIRI_SYNC, MIRI_TREE, address_sanitizer, miri, thread_sanitizer,
+};
 use crate::steps::{Outcome, Tally, Verdict};
-use crate::{loom, sanitizers};
 
 /// Preemptions that each model explores, one more than `ci` does.
 const PREEMPTIONS: u32 = 4;
-const PACKAGES: &str =
-    "-p weald-forest -p weald-sync -p weald-kernel -p weald-fiber -p weald-process -p weald-net";
+const PACKAGES: &str = "-p weald-forest -p weald-journal -p weald-sync -p weald-kernel -p weald-fiber -p weald-process -p weald-net";
 /// Seconds of each stress test under AddressSanitizer.
 const ADDRESS_SECONDS: u64 = 20;
+/// Minutes for the build of the stress tests.
+const BUILD_MINUTES: u64 = 20;
 
 /// A part of the routine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -33,36 +39,90 @@ pub enum Part {
     AddressSanitizer,
 }
 
-impl Part {
-    fn name(self) -> &'static str {
-        match self {
-            Part::Stress => "stress",
-            Part::Models => "models, deeper",
-            Part::Miri => "Miri",
-            Part::ThreadSanitizer => "ThreadSanitizer",
-            Part::AddressSanitizer => "AddressSanitizer",
-        }
-    }
+/// A piece of a part, with a limit of its own and a line of its own in the summary.
+struct Piece<'a> {
+    name: &'static str,
+    /// The minutes it may take, its build included: some three times as long as on a machine with two cores at rest.
+    minutes: u64,
+    run: Box<dyn FnOnce(&Limit) -> Outcome + 'a>,
+}
 
-    fn run(self, checkout: &Checkout, minutes: u64) -> Outcome {
+impl<'a> Piece<'a> {
+    fn new(name: &'static str, minutes: u64, run: impl FnOnce(&Limit) -> Outcome + 'a) -> Self {
+        let run = Box::new(run);
+        Self { name, minutes, run }
+    }
+}
+
+impl Part {
+    fn pieces(self, checkout: &Checkout, minutes: u64) -> Vec<Piece<'_>> {
         match self {
-            Part::Stress => stress(checkout, minutes),
-            Part::Models => loom::models(checkout, PREEMPTIONS),
-            Part::Miri => sanitizers::miri(checkout),
-            Part::ThreadSanitizer => sanitizers::thread_sanitizer(checkout),
+            Part::Stress => vec![Piece::new(
+                "stress",
+                BUILD_MINUTES + minutes,
+                move |limit| stress(checkout, minutes, limit),
+            )],
+            Part::Models => {
+                let models = |crate_| {
+                    move |limit: &Limit| {
+                        let run = |command: &mut _| limit.run_and_keep(command);
+                        loom::models(checkout, crate_, PREEMPTIONS, run)
+                    }
+                };
+                vec![
+                    Piece::new("models of the kernel, deeper", 40, models(loom::KERNEL)),
+                    Piece::new("models of sync, deeper", 20, models(loom::SYNC)),
+                ]
+            }
+            Part::Miri => {
+                let miri = |run| move |limit: &Limit| miri(checkout, run, limit);
+                vec![
+                    Piece::new("Miri: models of the kernel", 20, miri(MIRI_KERNEL)),
+                    Piece::new("Miri: sync", 20, miri(MIRI_SYNC)),
+                    Piece::new("Miri: memory", 20, miri(MIRI_MEMORY)),
+                    Piece::new("Miri: tree", 30, miri(MIRI_TREE)),
+                ]
+            }
+            Part::ThreadSanitizer => {
+                let tests =
+                    |package| move |limit: &Limit| thread_sanitizer(checkout, package, limit);
+                vec![
+                    Piece::new("ThreadSanitizer: sync", 30, tests("weald-sync")),
+                    Piece::new("ThreadSanitizer: kernel", 30, tests("weald-kernel")),
+                    Piece::new("ThreadSanitizer: fiber", 20, tests("weald-fiber")),
+                    Piece::new("ThreadSanitizer: process", 20, tests("weald-process")),
+                    Piece::new("ThreadSanitizer: forest", 30, tests("weald-forest")),
+                ]
+            }
             Part::AddressSanitizer => {
-                sanitizers::address_sanitizer(checkout, PACKAGES, ADDRESS_SECONDS)
+                let tests = |rest: &str, seconds| {
+                    let line = format!("{PACKAGES} {rest}");
+                    move |limit: &Limit| address_sanitizer(checkout, &line, seconds, limit)
+                };
+                let stress = tests("--tests -- soak_ --test-threads=1", Some(ADDRESS_SECONDS));
+                vec![
+                    Piece::new("AddressSanitizer: tests", 40, tests("", None)),
+                    Piece::new("AddressSanitizer: stress", 20, stress),
+                ]
             }
         }
     }
 }
 
-/// Runs the parts that `only` names, or all if it names none, the stress tests for `minutes` in total, and prints the
-/// count.
+/// Runs the parts that `only` names, or all if it names none, the stress tests for `minutes` in total. Prints a line for
+/// each piece, and the count. Each piece runs, whatever became of the earlier ones, until its limit.
 pub fn soak(checkout: &Checkout, minutes: u64, only: &[Part]) -> ExitCode {
+    let interrupt = Interrupt::by_signals();
+    let pieces: Vec<Piece> = chosen(only)
+        .flat_map(|part| part.pieces(checkout, minutes))
+        .collect();
+    let longest: u64 = pieces.iter().map(|piece| piece.minutes).sum();
+    println!("{} pieces, at most {longest} min in total.", pieces.len());
     let mut tally = Tally::default();
-    for part in chosen(only) {
-        tally.step(part.name(), || part.run(checkout, minutes));
+    for piece in pieces {
+        let name = format!("{}, at most {} min", piece.name, piece.minutes);
+        let limit = Limit::new(Duration::from_secs(60 * piece.minutes), &interrupt);
+        tally.step(&name, || (piece.run)(&limit));
     }
     tally.finish()
 }
@@ -73,23 +133,23 @@ fn chosen(only: &[Part]) -> impl Iterator<Item = Part> {
     all.filter(move |part| only.is_empty() || only.contains(part))
 }
 
-fn stress(checkout: &Checkout, minutes: u64) -> Outcome {
+fn stress(checkout: &Checkout, minutes: u64, limit: &Limit) -> Outcome {
     let tests = |rest: &str| {
-        let line = format!("test --release {PACKAGES} --tests -- soak_ {rest}");
+        let line = format!("test --release {PACKAGES} --tests --no-fail-fast -- soak_ {rest}");
         let mut command = checkout.cargo(&line);
         // Each test program would be optimised as a whole, dozens of times.
         command.env("CARGO_PROFILE_RELEASE_LTO", "off");
         command.env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16");
         command
     };
-    let count = listed(&run_and_keep(&mut tests("--list"))?);
+    let count = listed(&limit.run_and_keep(&mut tests("--list"))?);
     if count == 0 {
         return Err("There is no stress test: no test has `soak_` in its name.".to_owned());
     }
     let seconds = (minutes * 60 / count).max(1);
     println!("{count} stress tests, {seconds} s each, one after another.");
     let mut stress = tests("--test-threads=1");
-    run(stress.env("WEALD_SOAK", seconds.to_string()))?;
+    limit.run_and_keep(stress.env("WEALD_SOAK", seconds.to_string()))?;
     Ok(Verdict::Passed)
 }
 

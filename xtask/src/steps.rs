@@ -17,10 +17,19 @@ pub type Outcome = Result<Verdict, String>;
 /// The steps that have run so far.
 #[derive(Default)]
 pub struct Tally {
-    passed: usize,
-    skipped: usize,
-    failed: Vec<String>,
+    steps: Vec<Step>,
 }
+
+/// A step that has run.
+struct Step {
+    name: String,
+    seconds: f64,
+    ending: &'static str,
+}
+
+const PASSED: &str = "passed";
+const SKIPPED: &str = "skipped";
+const FAILED: &str = "failed";
 
 impl Tally {
     /// Runs one step and prints how it went and how long it took.
@@ -29,45 +38,64 @@ impl Tally {
         let begin = Instant::now();
         let outcome = work();
         let seconds = begin.elapsed().as_secs_f64();
-        match outcome {
+        let ending = match outcome {
             Ok(Verdict::Passed) => {
-                self.passed += 1;
                 println!("=== {name}: passed in {seconds:.1} s");
+                PASSED
             }
             Ok(Verdict::Skipped(sentence)) => {
-                self.skipped += 1;
                 println!("=== {name}: skipped. {sentence}");
+                SKIPPED
             }
             Err(sentence) => {
-                self.failed.push(name.to_owned());
                 println!("=== {name}: failed in {seconds:.1} s. {sentence}");
+                FAILED
             }
-        }
+        };
+        let name = name.to_owned();
+        self.steps.push(Step {
+            name,
+            seconds,
+            ending,
+        });
     }
 
-    /// Prints the count of the steps. The routine fails if a step failed or none passed.
+    /// Prints a line for each step and their count. The routine fails if a step failed or none passed.
     pub fn finish(self) -> ExitCode {
-        for name in &self.failed {
-            println!("failed: {name}");
-        }
+        println!("=== summary");
+        print!("{}", self.lines());
         println!("{}", self.count());
-        if self.failed.is_empty() && self.passed > 0 {
+        if self.number(FAILED) == 0 && self.number(PASSED) > 0 {
             ExitCode::SUCCESS
         } else {
             ExitCode::FAILURE
         }
     }
 
+    fn lines(&self) -> String {
+        let lines = self.steps.iter().map(|step| {
+            let Step {
+                name,
+                seconds,
+                ending,
+            } = step;
+            format!("{ending:7} {seconds:7.1} s  {name}\n")
+        });
+        lines.collect()
+    }
+
     fn count(&self) -> String {
-        let skipped = match self.skipped {
+        let skipped = match self.number(SKIPPED) {
             0 => String::new(),
             skipped => format!(", {skipped} skipped"),
         };
-        format!(
-            "{} passed, {} failed{skipped}",
-            self.passed,
-            self.failed.len()
-        )
+        let (passed, failed) = (self.number(PASSED), self.number(FAILED));
+        format!("{passed} passed, {failed} failed{skipped}")
+    }
+
+    fn number(&self, ending: &str) -> usize {
+        let steps = self.steps.iter();
+        steps.filter(|step| step.ending == ending).count()
     }
 }
 
@@ -93,6 +121,10 @@ mod tests {
             Ok(Verdict::Skipped("It needs a thing.".to_owned()))
         });
         assert_eq!(tally.count(), "1 passed, 1 failed, 1 skipped");
+        let lines = tally.lines();
+        let endings = lines.lines().map(|line| line.split_whitespace().next());
+        assert!(endings.eq([Some("failed"), Some("passed"), Some("skipped")]));
+        assert!(lines.lines().all(|line| line.contains(" s  ")));
         assert_eq!(tally.finish(), ExitCode::FAILURE);
     }
 

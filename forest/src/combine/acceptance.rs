@@ -14,7 +14,7 @@ use super::pending::Pending;
 use super::prepare::Prepared;
 use super::request::{Answer, Garbage};
 use crate::error::CommitError;
-use crate::journal::{AppendError, Appended, Position, Record};
+use crate::journal::{AppendError, Appended, Digest, Position, Record};
 use crate::state::forest::ForestState;
 use crate::version::{CommitId, Committed, Version};
 
@@ -25,8 +25,9 @@ impl Combiner {
         &mut self,
         forest: &ForestState,
         prepared: Prepared,
-        (id, bytes): (Option<CommitId>, Bytes),
+        (id, bytes): (Option<(CommitId, Digest)>, Bytes),
     ) -> Served {
+        let (id, digest) = id.unzip();
         if let Prepared::Nothing(head) = prepared {
             let id = id.unwrap_or(head.commit.id);
             let receipt = Committed { id, ..head.commit };
@@ -36,7 +37,7 @@ impl Combiner {
             };
         }
         let commit = self.stamp(forest, id);
-        let progress = match self.append(forest, &prepared, (commit, &bytes)) {
+        let progress = match self.append(forest, &prepared, (commit, digest, &bytes)) {
             Ok(progress) => progress,
             Err(error) => {
                 let is_create = matches!(prepared, Prepared::Create(..));
@@ -51,15 +52,14 @@ impl Combiner {
         if self.outstanding.is_empty()
             && let Progress::Accepted(position) = progress
         {
-            let is_own = id.is_some();
-            return Served::Done(self.show(forest, (made, garbage), (commit, is_own, position)));
+            return Served::Done(self.show(forest, (made, garbage), (commit, digest, position)));
         }
         self.publisher.ahead.add(&made, commit.version.number);
         self.outstanding.commits.push_back(Outstanding {
             progress,
             made,
             commit,
-            has_own_id: id.is_some(),
+            digest,
             garbage,
             waiters: Vec::new(),
         });
@@ -109,7 +109,7 @@ impl Combiner {
         &self,
         forest: &ForestState,
         prepared: &Prepared,
-        (commit, bytes): (Committed, &[u8]),
+        (commit, digest, bytes): (Committed, Option<Digest>, &[u8]),
     ) -> Result<Progress, AppendError> {
         let Some(medium) = &forest.medium else {
             return Ok(Progress::Accepted(None));
@@ -119,8 +119,11 @@ impl Combiner {
             version: commit.version,
             id: commit.id,
             time: commit.time,
+            digest,
             bytes,
             changes: &prepared.pieces(),
+            blobs: &prepared.blobs(),
+            erases: prepared.erases(),
         };
         forest.reentrancy.in_journal(|| {
             match catch_unwind(AssertUnwindSafe(|| journal.append(&record))) {
@@ -167,14 +170,14 @@ impl Combiner {
         let Outstanding {
             made,
             commit,
-            has_own_id,
+            digest,
             garbage,
             waiters,
             ..
         } = oldest;
         self.publisher.ahead.remove(&made, commit.version.number);
         self.has_collected = false;
-        let answer = self.show(forest, (made, garbage), (commit, has_own_id, position));
+        let answer = self.show(forest, (made, garbage), (commit, digest, position));
         if self.has_collected && !waiters.is_empty() {
             self.collected_for = Some(self.answers.len());
         }

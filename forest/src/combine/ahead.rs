@@ -30,7 +30,7 @@ impl Ahead {
                     self.heads.insert(state.number, Arc::clone(&new.root));
                 }
             }
-            Made::Create(name, state) => {
+            Made::Create(name, state, _) => {
                 let state = Some(Arc::clone(state));
                 self.names.insert(Arc::clone(name), (number, state));
             }
@@ -60,7 +60,7 @@ impl Ahead {
             Made::Many(versions) => versions
                 .iter()
                 .for_each(|(state, new)| self.pass(state, new)),
-            Made::Create(name, _) => forget(name),
+            Made::Create(name, ..) => forget(name),
             Made::Delete(name, state) => {
                 forget(name);
                 self.deleted.remove(&state.number);

@@ -9,9 +9,10 @@
 
 use std::sync::Arc;
 
-use weald_tree::{Script, Tree};
+use weald_tree::{Operation, Script, Tree};
 
-use super::request::{Action, CommitRequest, Finished, Overtaken, TreeEdit, Turn, Work};
+use super::request::{Action, CommitRequest, Finished, Overtaken, Restored, TreeEdit, Turn, Work};
+use crate::content::references::references_in;
 use crate::error::{CommitError, Conflict};
 use crate::journal::encode;
 use crate::state::root::Root;
@@ -32,13 +33,13 @@ impl Action {
                     }
                 }
             }
-            Self::Restore(state, root, indexes) if indexes.is_none() => {
-                let head = state.slot.load();
-                let theirs = (&root.tree, &root.indexes);
-                *indexes = Some(head.indexes.restored(&head.tree, theirs));
+            Self::Restore(state, root, restored) if restored.is_none() => {
+                let head = state.slot.load_full();
+                let number = state.number;
+                *restored = Some(Box::new(Restored::after((head, number), root, has_journal)));
             }
             Self::Create(name, tree, piece) if piece.is_none() && has_journal => {
-                *piece = Some(Arc::new(encode::create(name, tree)));
+                *piece = Some(Arc::new(encode::create(name, &tree.0)));
             }
             _ => {}
         }
@@ -54,11 +55,10 @@ impl Action {
                     .zip(heads)
                     .try_for_each(|(edit, head)| edit.bring_to(head, has_journal))?;
             }
-            Self::Restore(_, root, indexes) => {
-                let theirs = (&root.tree, &root.indexes);
-                *indexes = heads
-                    .next()
-                    .map(|head| head.indexes.restored(&head.tree, theirs));
+            Self::Restore(state, root, restored) => {
+                let number = state.number;
+                let made = |head| Box::new(Restored::after((head, number), root, has_journal));
+                *restored = heads.next().map(made);
             }
             Self::AddIndex(_, base, index) => {
                 if let Some(head) = heads.next() {
@@ -89,6 +89,29 @@ impl Overtaken {
     }
 }
 
+impl Restored {
+    fn after((head, number): (Arc<Root>, u64), root: &Root, has_journal: bool) -> Self {
+        let indexes = head
+            .indexes
+            .restored(&head.tree, (&root.tree, &root.indexes));
+        // A record refers to no older version, which may be gone when it is replayed.
+        let difference = || encode::edit(number, &head.tree.operations_to(&root.tree), &[]);
+        Self {
+            indexes,
+            piece: has_journal.then(|| Arc::new(difference())),
+            head,
+        }
+    }
+
+    /// Whether it was made for this head, or for one that makes no difference.
+    pub(crate) fn fits(&self, head: &Arc<Root>) -> bool {
+        match self.piece {
+            None => self.indexes.are_of_same(&head.indexes),
+            Some(_) => Arc::ptr_eq(&self.head, head),
+        }
+    }
+}
+
 impl Work {
     pub(crate) fn steps(&self) -> u64 {
         match self {
@@ -101,6 +124,13 @@ impl Work {
         match self {
             Self::Edit(edit) => edit.steps_to_rebase(between),
             Self::Script(script) => script.steps_to_rebase(between),
+        }
+    }
+
+    pub(crate) fn operations(&self) -> &[Operation] {
+        match self {
+            Self::Edit(edit) => edit.operations(),
+            Self::Script(script) => script.operations(),
         }
     }
 
@@ -142,12 +172,14 @@ impl TreeEdit {
         let number = self.state.number;
         let piece = has_journal.then(|| encode::edit(number, script.operations(), &self.blobs));
         let indexes = head.indexes.updated(&head.tree, &tree);
+        let references = references_in(script.operations());
         self.work = Work::Script(script);
         self.finished = Some(Box::new(Finished {
             head,
             tree,
             indexes,
             piece: piece.map(Arc::new),
+            references,
         }));
     }
 

@@ -24,7 +24,7 @@ use super::publish::Publisher;
 use super::request::{Action, Answer, CommitRequest, Detached, Garbage, Request};
 use super::write_leases::WriteLeases;
 use crate::error::CommitError;
-use crate::journal::{AppendError, Position};
+use crate::journal::{AppendError, Digest, Position};
 use crate::state::deferred::Deferred;
 use crate::state::forest::ForestState;
 use crate::version::Committed;
@@ -49,7 +49,9 @@ pub(crate) struct Combiner {
     pub(super) now: Option<SystemTime>,
     /// How many requests were served in this group.
     served: usize,
-    commit_ids: CommitIds,
+    pub(super) commit_ids: CommitIds,
+    /// The position of the newest commit that is visible.
+    pub(super) position: Option<Position>,
     pub(super) outstanding: Queue,
     /// Requests that wait until the journal takes records again.
     pub(super) held: VecDeque<Arc<Pending>>,
@@ -71,6 +73,25 @@ pub(crate) struct Combiner {
     pub(super) collected_for: Option<usize>,
 }
 
+/// What a combiner begins with: the newest commit, and what is known of those before it.
+pub(crate) struct Start {
+    pub(crate) number: u64,
+    pub(crate) time: SystemTime,
+    pub(crate) position: Option<Position>,
+    pub(crate) ids: CommitIds,
+}
+
+impl Default for Start {
+    fn default() -> Self {
+        Self {
+            number: 0,
+            time: SystemTime::UNIX_EPOCH,
+            position: None,
+            ids: CommitIds::default(),
+        }
+    }
+}
+
 /// What became of a request.
 pub(crate) enum Served {
     Done(Answer),
@@ -84,19 +105,21 @@ pub(crate) enum Served {
 
 impl Combiner {
     pub(crate) fn new(
-        keep: usize,
+        (keep, start): (usize, Start),
         [alarm, journal_waker]: [Waker; 2],
         detached: Weak<dyn Detached>,
     ) -> Self {
+        let (number, time) = (start.number, start.time);
         Self {
-            commit_number: 0,
-            time: SystemTime::UNIX_EPOCH,
+            commit_number: number,
+            time,
             ids: 0,
-            accepted: (0, SystemTime::UNIX_EPOCH),
+            accepted: (number, time),
             uptime: Duration::ZERO,
             now: None,
             served: 0,
-            commit_ids: CommitIds::default(),
+            commit_ids: start.ids,
+            position: start.position,
             outstanding: Queue::default(),
             held: VecDeque::new(),
             is_poisoned: false,
@@ -242,6 +265,10 @@ impl Combiner {
             Request::Refuse(error) => {
                 return self.when_shown(Answer::Committed(Err(error), Garbage::NONE));
             }
+            Request::Checkpoint => {
+                self.publish_accepted(forest);
+                return Served::Done(Answer::Moment(Box::new(self.moment(forest))));
+            }
             Request::CheckJournal => {} // It is done at the end of every group.
         }
         Served::Done(Answer::Done)
@@ -249,13 +276,26 @@ impl Combiner {
 
     fn commit(&mut self, forest: &ForestState, commit: CommitRequest) -> Served {
         let done = |answer| Served::Done(answer);
-        if let Some(first) = commit.id.and_then(|id| self.commit_ids.get(id)) {
-            return done(Answer::Committed(Ok(first), Garbage::of(commit)));
-        }
         let is_create = matches!(commit.action, Action::Create(..));
+        if let Some((id, digest)) = commit.id
+            && let Some((first, known)) = self.commit_ids.get(id)
+        {
+            let garbage = Garbage::of(commit);
+            return done(match digest == known {
+                true => Answer::Committed(Ok(first), garbage),
+                false => Answer::refused((CommitError::IdTaken(first), garbage), is_create),
+            });
+        }
         if !self.outstanding.is_empty() {
-            if let Some(at) = commit.id.and_then(|id| self.outstanding.find(id)) {
-                return Served::Later(at, Outcome::Own);
+            if let Some((id, digest)) = commit.id
+                && let Some((at, known)) = self.outstanding.find(id)
+            {
+                if digest == known {
+                    return Served::Later(at, Outcome::Own);
+                }
+                let error = CommitError::IdTaken(self.outstanding.commits[at].commit);
+                let answer = Answer::refused((error, Garbage::of(commit)), is_create);
+                return Served::Later(at, Outcome::Found(answer));
             }
             let pipelined = forest.medium.as_ref().map_or(1, |medium| medium.pipelined);
             if self.outstanding.must_hold(pipelined) {
@@ -294,7 +334,7 @@ impl Combiner {
         &mut self,
         forest: &ForestState,
         (made, mut garbage): (Made, Garbage),
-        (commit, has_own_id, position): (Committed, bool, Option<Position>),
+        (commit, digest, position): (Committed, Option<Digest>, Option<Position>),
     ) -> Answer {
         if let (Some(medium), Some(position)) = (&forest.medium, position) {
             medium.accepted(&forest.reentrancy, (commit.version.number, position));
@@ -304,26 +344,30 @@ impl Combiner {
             self.publish_accepted(forest);
         }
         self.accepted = (commit.version.number, commit.time);
+        self.position = position.or(self.position);
         forest.stats.committed();
-        if has_own_id {
-            self.commit_ids.add(commit);
+        if let Some(digest) = digest {
+            self.commit_ids.add(commit, digest);
         }
         match made {
             Made::One(state, new) => {
-                forest.blobs.add(state.number, new.blobs);
+                forest.blobs.add(new.blobs);
+                forest.blobs.note(state.number, new.references);
                 self.publisher.collect(state, new.root);
                 self.has_collected = true;
             }
             Made::Many(versions) => {
                 let roots = versions.into_iter().map(|(state, new)| {
-                    forest.blobs.add(state.number, new.blobs);
+                    forest.blobs.add(new.blobs);
+                    forest.blobs.note(state.number, new.references);
                     (state, new.root)
                 });
                 let roots: Vec<_> = roots.collect();
                 self.publisher.publish_jointly(&forest.stats, &roots);
                 garbage = Garbage::of((garbage, self.publisher.deferred.take_large()));
             }
-            Made::Create(name, state) => {
+            Made::Create(name, state, references) => {
+                forest.blobs.note(state.number, references);
                 forest.stats.published(commit.version.number);
                 forest.names_mut().insert(name, Arc::clone(&state));
                 return Answer::Created(Ok(state), garbage);
@@ -341,9 +385,7 @@ impl Combiner {
                 names.insert(Arc::clone(&new), Arc::clone(&state));
                 state.rename(new);
             }
-            Made::Erase(state, node, name) => {
-                forest.blobs.erase(&(state.number, node, name), commit.time);
-            }
+            Made::Erase(erasure) => forest.blobs.erase(&erasure, commit.time),
             Made::Tag(state, tag, tagged) => {
                 let gone = state.history().tag(tag, *tagged, commit.time);
                 self.publisher.deferred.free_later(gone);

@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use weald_tree::NodeId;
-
-use crate::content::erasable::Blob;
+use crate::content::erasable::{Blob, Referred};
+use crate::journal::Erasure;
 use crate::state::history::Tagged;
 use crate::state::root::Root;
 use crate::state::tree::TreeState;
@@ -13,10 +12,10 @@ use crate::state::tree::TreeState;
 pub(crate) enum Made {
     One(Arc<TreeState>, NewRoot),
     Many(Vec<(Arc<TreeState>, NewRoot)>),
-    Create(Arc<str>, Arc<TreeState>),
+    Create(Arc<str>, Arc<TreeState>, Vec<Referred>),
     Delete(Arc<str>, Arc<TreeState>),
     Rename(Arc<str>, Arc<str>, Arc<TreeState>),
-    Erase(Arc<TreeState>, NodeId, Box<str>),
+    Erase(Box<Erasure>),
     Tag(Arc<TreeState>, Arc<str>, Box<Tagged>),
     Untag(Arc<TreeState>, Arc<str>),
 }
@@ -25,4 +24,6 @@ pub(crate) enum Made {
 pub(crate) struct NewRoot {
     pub(crate) root: Arc<Root>,
     pub(crate) blobs: Vec<Blob>,
+    /// The references that it brings.
+    pub(crate) references: Vec<Referred>,
 }

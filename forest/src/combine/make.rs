@@ -21,7 +21,7 @@ impl Made {
     ) -> Option<(Self, Garbage)> {
         let root = |state: &TreeState, new: NewTree| {
             let root = Root::new(state.number, new.content, commit, bytes.clone());
-            let blobs = new.blobs;
+            let (blobs, references) = (new.blobs, new.references);
             // The operations refer to the bytes, which are stored when the commit is shown, and go with the last
             // reference.
             let garbage = match blobs.is_empty() {
@@ -29,7 +29,12 @@ impl Made {
                 false => Garbage::of((new.script, new.held)),
             };
             let root = Arc::new(root);
-            (NewRoot { root, blobs }, garbage)
+            let new = NewRoot {
+                root,
+                blobs,
+                references,
+            };
+            (new, garbage)
         };
         Some(match prepared {
             Prepared::Nothing(_) => return None,
@@ -50,14 +55,15 @@ impl Made {
             Prepared::Create(name, tree, _) => {
                 // A tree has the number of the commit that creates it.
                 let number = commit.version.number;
-                let content = (*tree, Indexes::default(), 0);
+                let (tree, references) = *tree;
+                let content = (tree, Indexes::default(), 0);
                 let first = Arc::new(Root::new(number, content, commit, bytes));
                 let state = Arc::new(TreeState::new(number, Arc::clone(&name), first));
-                (Self::Create(name, state), Garbage::NONE)
+                (Self::Create(name, state, references), Garbage::NONE)
             }
             Prepared::Delete(name, state) => (Self::Delete(name, state), Garbage::NONE),
             Prepared::Rename(old, new, state) => (Self::Rename(old, new, state), Garbage::NONE),
-            Prepared::Erase(state, node, name) => (Self::Erase(state, node, name), Garbage::NONE),
+            Prepared::Erase(erasure) => (Self::Erase(erasure), Garbage::NONE),
             Prepared::Tag(state, tag, tagged) => (Self::Tag(state, tag, tagged), Garbage::NONE),
             Prepared::Untag(state, tag) => (Self::Untag(state, tag), Garbage::NONE),
         })

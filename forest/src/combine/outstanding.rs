@@ -12,7 +12,7 @@ use std::task::{Context, Poll, Waker};
 use super::made::Made;
 use super::pending::Pending;
 use super::request::{Answer, Garbage};
-use crate::journal::{AppendError, Journal, Later, Position, Resolved};
+use crate::journal::{AppendError, Digest, Journal, Later, Position, Resolved};
 use crate::version::{CommitId, Committed};
 
 /// How far a record has got.
@@ -29,8 +29,8 @@ pub(crate) struct Outstanding {
     pub(crate) progress: Progress,
     pub(crate) made: Made,
     pub(crate) commit: Committed,
-    /// Whether the author chose the id.
-    pub(crate) has_own_id: bool,
+    /// The digest of what was asked for, if the author chose the id.
+    pub(crate) digest: Option<Digest>,
     pub(crate) garbage: Garbage,
     /// The requests that wait for it.
     pub(crate) waiters: Vec<(Arc<Pending>, Outcome)>,
@@ -65,10 +65,10 @@ impl Queue {
         self.commits.is_empty()
     }
 
-    /// The place of the commit with this id, if its author chose it.
-    pub(crate) fn find(&self, id: CommitId) -> Option<usize> {
-        let is_it = |known: &Outstanding| known.has_own_id && known.commit.id == id;
-        self.commits.iter().position(is_it)
+    /// The place of the commit with this id, if its author chose it, and its digest.
+    pub(crate) fn find(&self, id: CommitId) -> Option<(usize, Digest)> {
+        let mut all = self.commits.iter().enumerate();
+        all.find_map(|(at, known)| Some((at, known.digest.filter(|_| known.commit.id == id)?)))
     }
 
     /// The place of the newest commit.

@@ -5,17 +5,19 @@
 //! when one of the operations is refused. An undo list or a checking pass would have to know how each operation
 //! can fail; a clone does not. If the head is still the base, no clone is made.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
-use weald_tree::{NodeId, Script, Tree};
+use weald_tree::{Script, Tree};
 
 use super::author::{FEW_STEPS, rebase};
 use super::publish::Publisher;
-use super::request::{Action, Garbage, Piece, TreeEdit, Work};
-use crate::content::erasable::Blob;
+use super::request::{Action, Garbage, Piece, Restored, TreeEdit, Work};
+use crate::content::erasable::{Blob, Referred};
 use crate::content::index::Indexes;
+use crate::content::references::references_in;
 use crate::error::{CommitError, NameError};
-use crate::journal::encode;
+use crate::journal::{Erasure, encode};
 use crate::state::forest::ForestState;
 use crate::state::history::Tagged;
 use crate::state::root::Root;
@@ -27,11 +29,11 @@ pub(crate) enum Prepared {
     Nothing(Arc<Root>),
     One(Arc<TreeState>, NewTree),
     Many(Vec<(Arc<TreeState>, NewTree)>),
-    Create(Arc<str>, Box<Tree>, Option<Piece>),
+    Create(Arc<str>, Box<(Tree, Vec<Referred>)>, Option<Piece>),
     Delete(Arc<str>, Arc<TreeState>),
     /// The old name and the new one.
     Rename(Arc<str>, Arc<str>, Arc<TreeState>),
-    Erase(Arc<TreeState>, NodeId, Box<str>),
+    Erase(Box<Erasure>),
     Tag(Arc<TreeState>, Arc<str>, Box<Tagged>),
     Untag(Arc<TreeState>, Arc<str>),
 }
@@ -41,6 +43,8 @@ pub(crate) struct NewTree {
     /// The nodes, the indexes, and the steps up to this version.
     pub(crate) content: (Tree, Indexes, u64),
     pub(crate) blobs: Vec<Blob>,
+    /// The references that it brings.
+    pub(crate) references: Vec<Referred>,
     /// What an edit did; `None` for what is no edit.
     pub(crate) script: Option<Script>,
     /// What is for the journal, if there is one.
@@ -97,7 +101,7 @@ impl Preparation<'_> {
                 self.must_be_free(&new_name)?;
                 Ok(Prepared::Rename(name, new_name, state))
             }
-            Action::Restore(state, root, indexes) => self.prepare_restore(state, root, indexes),
+            Action::Restore(state, root, restored) => self.prepare_restore(state, root, restored),
             Action::AddIndex(state, base, mut index) => {
                 let head = self.publisher.head(&state);
                 if head.indexes.get(&index.attribute).is_some() {
@@ -130,7 +134,8 @@ impl Preparation<'_> {
                     let name = name.into();
                     return Err(CommitError::NothingToErase { node, name }.into());
                 }
-                Ok(Prepared::Erase(state, node, place.2))
+                let ids = self.forest.blobs.ids_at(&place);
+                Ok(Prepared::Erase(Box::new(Erasure { place, ids })))
             }
             Action::Tag(state, tag, tagged) => Ok(Prepared::Tag(state, tag, tagged)),
             Action::Untag(state, tag) => Ok(Prepared::Untag(state, tag)),
@@ -182,19 +187,19 @@ impl Preparation<'_> {
         &self,
         state: Arc<TreeState>,
         root: Arc<Root>,
-        indexes: Option<Indexes>,
+        restored: Option<Box<Restored>>,
     ) -> Result<Prepared, Unprepared> {
         let head = self.publisher.head(&state);
-        match indexes {
-            Some(indexes) if indexes.are_of_same(&head.indexes) => {
-                let piece = self.piece(|| encode::restore(state.number, root.version()));
+        match restored {
+            Some(restored) if restored.fits(&head) => {
+                let Restored { indexes, piece, .. } = *restored;
                 // Whatever differs between the versions, it is not more than all nodes of both.
                 let steps = head.steps + head.tree.len() + root.tree.len();
                 let new = NewTree::new((root.tree.clone(), indexes, steps), piece, root);
                 Ok(Prepared::One(state, new))
             }
-            indexes => Err(Unprepared::Overtaken(
-                Action::Restore(state, root, indexes),
+            restored => Err(Unprepared::Overtaken(
+                Action::Restore(state, root, restored),
                 vec![head],
             )),
         }
@@ -209,11 +214,12 @@ impl Preparation<'_> {
         if is_overtaken {
             self.forest.stats.rebased();
         }
-        let (mut piece, mut indexes) = (None, None);
+        let (mut piece, mut indexes, mut references) = (None, None, None);
         let (tree, script) = match edit.work {
             work if is_finished => {
                 let finished = *edit.finished.expect("it is finished on the head");
                 (piece, indexes) = (finished.piece, Some(finished.indexes));
+                references = Some(finished.references);
                 (finished.tree, work.into_script())
             }
             Work::Edit(own) if !is_overtaken => own.finish(),
@@ -231,6 +237,10 @@ impl Preparation<'_> {
                 self.piece(|| encode::edit(edit.state.number, script.operations(), &edit.blobs))
             }),
             blobs: edit.blobs,
+            references: references.unwrap_or_else(|| match self.forest.blobs.were_used() {
+                true => references_in(script.operations()),
+                false => Vec::new(),
+            }),
             script: Some(script),
             held: edit.base,
         })
@@ -268,6 +278,7 @@ impl NewTree {
         Self {
             content,
             blobs: Vec::new(),
+            references: Vec::new(),
             script: None,
             piece,
             held,
@@ -293,6 +304,26 @@ impl NewTree {
 }
 
 impl Prepared {
+    /// The erasable bytes that come with it.
+    pub(crate) fn blobs(&self) -> Cow<'_, [Blob]> {
+        match self {
+            Self::One(_, new) => Cow::Borrowed(&new.blobs),
+            Self::Many(versions) => {
+                let all = versions.iter().flat_map(|(_, new)| &new.blobs);
+                Cow::Owned(all.cloned().collect())
+            }
+            _ => Cow::Borrowed(&[]),
+        }
+    }
+
+    /// The erasable bytes that go with it.
+    pub(crate) fn erases(&self) -> Option<&Erasure> {
+        match self {
+            Self::Erase(erasure) => Some(erasure),
+            _ => None,
+        }
+    }
+
     /// What it is for a journal.
     pub(crate) fn pieces(&self) -> Vec<Piece> {
         let small = |bytes: Vec<u8>| vec![Arc::new(bytes)];
@@ -305,11 +336,11 @@ impl Prepared {
             }
             Self::Create(name, tree, piece) => match piece {
                 Some(piece) => vec![Arc::clone(piece)],
-                None => small(encode::create(name, tree)),
+                None => small(encode::create(name, &tree.0)),
             },
             Self::Delete(_, state) => small(encode::delete(state.number)),
             Self::Rename(_, name, state) => small(encode::rename(state.number, name)),
-            Self::Erase(state, node, name) => small(encode::erase(state.number, *node, name)),
+            Self::Erase(erasure) => small(encode::erase(&erasure.place, &erasure.ids)),
             Self::Tag(state, tag, tagged) => small(encode::tag(state.number, tag, tagged.given)),
             Self::Untag(state, tag) => small(encode::untag(state.number, tag)),
         }

@@ -4,18 +4,19 @@ use std::any::Any;
 use std::panic::Location;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use weald_tree::{Bytes, NodeId, Script, Tree};
 
-use crate::content::erasable::Blob;
+use super::commit_ids::Entries;
+use crate::content::erasable::{Blob, Referred};
 use crate::content::index::{Index, Indexes};
 use crate::error::CommitError;
-use crate::journal::Level;
+use crate::journal::{Digest, Level, Position};
 use crate::state::history::Tagged;
 use crate::state::root::Root;
 use crate::state::tree::TreeState;
-use crate::version::{CommitId, Committed};
+use crate::version::{CommitId, Committed, Version};
 
 pub(crate) enum Request {
     Commit(CommitRequest),
@@ -28,12 +29,15 @@ pub(crate) enum Request {
     CheckLeases,
     /// The journal may have answered.
     CheckJournal,
+    /// To be told what is visible now.
+    Checkpoint,
 }
 
 /// One commit.
 pub(crate) struct CommitRequest {
     pub(crate) action: Action,
-    pub(crate) id: Option<CommitId>,
+    /// The id that its author gave it, and the digest of what it does.
+    pub(crate) id: Option<(CommitId, Digest)>,
     pub(crate) bytes: Bytes,
     /// The ticket of the write leases under which it is made.
     pub(crate) lease: Option<u64>,
@@ -47,14 +51,14 @@ pub(crate) struct CommitRequest {
 pub(crate) enum Action {
     /// Edits of different trees.
     Edits(Box<TreeEdit>, Vec<TreeEdit>),
-    /// The name, the nodes, and their encoding once the author has made it.
-    Create(Arc<str>, Box<Tree>, Option<Piece>),
+    /// The name, the nodes with the references among their values, and their encoding once the author has made it.
+    Create(Arc<str>, Box<(Tree, Vec<Referred>)>, Option<Piece>),
     /// The tree that has this name when the commit is made.
     Delete(Arc<str>),
     /// The tree that has the first name when the commit is made; the second is its new name.
     Rename(Arc<str>, Arc<str>),
-    /// The version to restore, and its indexes once its author has found them.
-    Restore(Arc<TreeState>, Arc<Root>, Option<Indexes>),
+    /// The version to restore, and what its author has made of it.
+    Restore(Arc<TreeState>, Arc<Root>, Option<Box<Restored>>),
     /// An index of this version of the tree.
     AddIndex(Arc<TreeState>, Arc<Root>, Index),
     DropIndex(Arc<TreeState>, Arc<str>),
@@ -86,6 +90,15 @@ pub(crate) struct Finished {
     pub(crate) head: Arc<Root>,
     pub(crate) tree: Tree,
     pub(crate) indexes: Indexes,
+    pub(crate) piece: Option<Piece>,
+    pub(crate) references: Vec<Referred>,
+}
+
+/// What it takes to restore a version after a head.
+pub(crate) struct Restored {
+    pub(crate) head: Arc<Root>,
+    pub(crate) indexes: Indexes,
+    /// The difference between the head and the restored version.
     pub(crate) piece: Option<Piece>,
 }
 
@@ -158,11 +171,24 @@ impl Garbage {
     }
 }
 
+/// What is visible at one moment. The versions are in the histories of the trees, up to this one.
+pub(crate) struct Moment {
+    pub(crate) version: Version,
+    pub(crate) time: SystemTime,
+    /// Of the newest record that it contains.
+    pub(crate) position: Option<Position>,
+    /// By name, each with its newest version.
+    pub(crate) trees: Vec<(Arc<str>, Arc<TreeState>, Arc<Root>)>,
+    pub(crate) ids: Vec<Entries>,
+}
+
 pub(crate) enum Answer {
     Committed(Result<Committed, CommitError>, Garbage),
     Created(Result<Arc<TreeState>, CommitError>, Garbage),
     /// The commit was not made: it is large, and its author is to bring it to the newest versions.
     Overtaken(Box<Overtaken>),
+    /// What is visible now.
+    Moment(Box<Moment>),
     /// The lease was taken or released, or the leases were checked.
     Done,
 }

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Weak};
 use std::task::{Wake, Waker};
 
-use super::combiner::Combiner;
+use super::combiner::{Combiner, Start};
 use super::pending::Pending;
 use super::publication_list::PublicationList;
 use super::request::{Detached, Request};
@@ -15,7 +15,8 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    pub(crate) fn new(forest: ForestState, keep: usize) -> Arc<Self> {
+    pub(crate) fn new(forest: ForestState, keep: usize, start: Start) -> Arc<Self> {
+        forest.stats.published(start.number);
         Arc::new_cyclic(|shared| {
             let alarm = |request| Waker::from(Arc::new(Alarm(Weak::clone(shared), request)));
             let wakers = [
@@ -23,7 +24,7 @@ impl Shared {
                 alarm(|| Request::CheckJournal),
             ];
             let detached: Weak<dyn Detached> = Weak::<Self>::clone(shared);
-            let combiner = Combiner::new(keep, wakers, detached);
+            let combiner = Combiner::new((keep, start), wakers, detached);
             Self {
                 forest,
                 list: PublicationList::new(combiner),

@@ -16,7 +16,6 @@ use super::request::{Action, Answer, CommitRequest, Garbage, Overtaken, Request,
 use super::shared::Shared;
 use crate::error::CommitError;
 use crate::journal::{Durability, Later, Level};
-use crate::version::Committed;
 
 /// Dropped before its first poll, it has submitted nothing; dropped later, it withdraws the request unless
 /// the combiner has taken it up.
@@ -31,6 +30,8 @@ pub(crate) struct Submission {
 
 enum Stage {
     New(Option<Request>),
+    /// The journal has no room for the commit.
+    Crowded(Later<'static, ()>, Option<Request>),
     Waiting(Arc<Pending>),
     /// The commit is visible, and has not reached its level.
     Reaching(Later<'static, Durability>, Option<Answer>),
@@ -45,6 +46,21 @@ impl Submission {
             turn: None,
             level: Level::Accepted,
         }
+    }
+
+    /// Waits until the journal has room for a commit, before anything is done for it.
+    fn enter(&mut self, request: Request, cx: &mut Context<'_>) -> Option<Answer> {
+        let forest = &self.shared.forest;
+        if let Some(medium) = &forest.medium
+            && matches!(request, Request::Commit(_))
+            && !forest.reentrancy.is_in_journal()
+            && let Some(mut room) = medium.journal.when_room()
+            && room.as_mut().poll(cx).is_pending()
+        {
+            self.stage = Stage::Crowded(room, Some(request));
+            return None;
+        }
+        self.begin(request, cx.waker())
     }
 
     fn begin(&mut self, mut request: Request, waker: &Waker) -> Option<Answer> {
@@ -172,9 +188,14 @@ impl Future for Submission {
         let this = &mut *self;
         let mut answer = match &mut this.stage {
             Stage::New(request) => match request.take() {
-                Some(request) => this.begin(request, cx.waker()),
+                Some(request) => this.enter(request, cx),
                 None => None,
             },
+            Stage::Crowded(room, request) => {
+                ready!(room.as_mut().poll(cx));
+                let request = request.take();
+                request.and_then(|request| this.begin(request, cx.waker()))
+            }
             Stage::Waiting(pending) => pending.poll(cx.waker()).or_else(|| {
                 // It may have been woken to take the combiner.
                 let guard = this.shared.list.take()?;
@@ -212,31 +233,14 @@ impl Drop for Submission {
 }
 
 impl Shared {
-    /// Submits a change that creates no tree; the future is its outcome.
-    pub(crate) fn submit_change(
-        self: &Arc<Self>,
-        action: Action,
-    ) -> impl Future<Output = Result<Committed, CommitError>> + Send + use<> {
-        let submission = self.submit(action);
-        async move {
-            match submission.await {
-                Answer::Committed(outcome, garbage) => {
-                    drop(garbage); // Outside the right to commit, by the author.
-                    outcome
-                }
-                _ => unreachable!("a change is answered with its outcome"),
-            }
-        }
-    }
-
     /// Submits a change that is not an edit.
-    pub(crate) fn submit(self: &Arc<Self>, action: Action) -> Submission {
+    pub(crate) fn submit(self: &Arc<Self>, action: Action, level: Option<Level>) -> Submission {
         let commit = CommitRequest {
             action,
             id: None,
             bytes: Bytes::new(&[]),
             lease: None,
-            level: None,
+            level,
             turns: 0,
         };
         Submission::new(Arc::clone(self), Request::Commit(commit))

@@ -9,10 +9,11 @@
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
 use std::time::SystemTime;
 
-use weald_tree::{Bytes, NodeId};
+use weald_tree::{Attributes, Bytes, NodeId};
 
 /// Identifies the bytes of an erasable value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -65,6 +66,9 @@ pub(crate) fn is_reference(value: &[u8]) -> bool {
     value.len() == LEN && value.starts_with(&MARK)
 }
 
+/// A reference to erasable bytes, with the node and the name of the attribute that has it.
+pub(crate) type Referred = (NodeId, Box<str>, BlobId);
+
 /// The attribute for which bytes were stored: the tree's number, the node, the name.
 pub(crate) type Place = (u64, NodeId, Box<str>);
 
@@ -73,6 +77,8 @@ pub(crate) type Place = (u64, NodeId, Box<str>);
 pub struct Blob {
     /// Their id.
     pub id: BlobId,
+    /// The number of the tree for which they are brought.
+    pub tree: u64,
     /// The node whose attribute refers to them.
     pub node: NodeId,
     /// The name of that attribute.
@@ -81,9 +87,31 @@ pub struct Blob {
     pub bytes: Arc<[u8]>,
 }
 
+/// Erasable bytes that are to go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Erasure {
+    /// All bytes that were ever brought for this attribute: the number of the tree, the node, and the name.
+    pub place: (u64, NodeId, Box<str>),
+    /// And these, to which it referred though they were brought for other attributes.
+    pub ids: Vec<BlobId>,
+}
+
+/// The attribute for which erasable bytes were brought, in the tree of the change that brings them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BlobPlace {
+    /// The id of the bytes.
+    pub id: BlobId,
+    /// The node whose attribute refers to them.
+    pub node: NodeId,
+    /// The name of that attribute.
+    pub name: Box<str>,
+}
+
 /// The erasable bytes of a forest.
 #[derive(Default)]
 pub(crate) struct Blobs {
+    /// Whether there ever were any. Relaxed: a thread that has a reference has synchronised with the commit that brought it.
+    were_used: AtomicBool,
     shelves: RwLock<Shelves>,
     random: [RandomState; 2],
 }
@@ -95,12 +123,22 @@ struct Shelves {
     places: HashMap<Place, HashSet<BlobId>>,
     /// The bytes of all blobs together.
     bytes: usize,
+    /// How many references there are that were made apart from each other.
+    holders: HashMap<BlobId, usize>,
 }
 
 struct Shelf {
     place: Place,
-    /// The bytes, or the time when they were erased.
-    content: Result<Arc<[u8]>, SystemTime>,
+    /// Other attributes to which the reference was copied.
+    copies: Vec<Place>,
+    content: Content,
+}
+
+enum Content {
+    Stored(Arc<[u8]>),
+    Erased(SystemTime),
+    /// They are in the journal, and not read back yet.
+    Absent,
 }
 
 /// The companion of a reference in a tree. When the last clone of the reference is dropped, in whatever version
@@ -125,35 +163,97 @@ impl Blobs {
 
     /// The value that refers to a blob in a tree, and in the end removes the blob from the store.
     pub(crate) fn reference(self: &Arc<Self>, id: BlobId) -> Bytes {
+        self.were_used.store(true, Ordering::Relaxed);
+        *self.write().holders.entry(id).or_default() += 1;
         let blobs = Arc::clone(self);
         Bytes::with_companion(&reference(id), Holder { blobs, id })
     }
 
-    pub(crate) fn add(&self, tree: u64, blobs: Vec<Blob>) {
+    /// Whether any value may be a reference.
+    pub(crate) fn were_used(&self) -> bool {
+        self.were_used.load(Ordering::Relaxed)
+    }
+
+    /// The same value for a tree; a reference that was copied byte by byte holds what it refers to from then on.
+    pub(crate) fn held(self: &Arc<Self>, value: &[u8]) -> Option<Bytes> {
+        let id = referred(value)?;
+        let shelves = self.shelves.read().unwrap_or_else(PoisonError::into_inner);
+        let is_known = shelves.blobs.contains_key(&id) || shelves.holders.contains_key(&id);
+        drop(shelves);
+        is_known.then(|| self.reference(id))
+    }
+
+    /// The same for all attributes of a node.
+    pub(crate) fn all_held(self: &Arc<Self>, attributes: Attributes) -> Attributes {
+        if !self.were_used() {
+            return attributes;
+        }
+        let held = attributes
+            .iter()
+            .filter_map(|(name, value)| Some((name, self.held(value)?)));
+        let held: Vec<(String, Bytes)> =
+            held.map(|(name, value)| (name.to_owned(), value)).collect();
+        let with = |all: Attributes, (name, value): &(String, Bytes)| all.with_bytes(name, value);
+        held.iter().fold(attributes, with)
+    }
+
+    /// References that a commit brought to a tree: what they refer to can be erased there, too.
+    pub(crate) fn note(&self, tree: u64, references: Vec<Referred>) {
+        if references.is_empty() {
+            return;
+        }
+        let mut guard = self.write();
+        let Shelves { blobs, places, .. } = &mut *guard;
+        for (node, name, id) in references {
+            let place = (tree, node, name);
+            if let Some(shelf) = blobs.get_mut(&id)
+                && !matches!(shelf.content, Content::Erased(_))
+                && places.entry(place.clone()).or_default().insert(id)
+            {
+                shelf.copies.push(place);
+            }
+        }
+    }
+
+    pub(crate) fn add(&self, blobs: Vec<Blob>) {
         if blobs.is_empty() {
             return;
         }
-        let mut shelves = self.shelves.write().unwrap_or_else(PoisonError::into_inner);
+        let mut shelves = self.write();
         for blob in blobs {
-            let place = (tree, blob.node, blob.name);
+            let place = (blob.tree, blob.node, blob.name);
             let ids = shelves.places.entry(place.clone()).or_default();
             ids.insert(blob.id);
             shelves.bytes += blob.bytes.len();
-            let content = Ok(blob.bytes);
-            shelves.blobs.insert(blob.id, Shelf { place, content });
+            let content = Content::Stored(blob.bytes);
+            let copies = Vec::new();
+            let shelf = Shelf {
+                place,
+                copies,
+                content,
+            };
+            shelves.blobs.insert(blob.id, shelf);
         }
     }
 
     /// How many blobs are stored, and their bytes together.
     pub(crate) fn count(&self) -> (usize, usize) {
         let shelves = self.shelves.read().unwrap_or_else(PoisonError::into_inner);
-        let ids = shelves.places.values().map(HashSet::len);
-        (ids.sum(), shelves.bytes)
+        let is_there = |shelf: &&Shelf| !matches!(shelf.content, Content::Erased(_));
+        let blobs = shelves.blobs.values().filter(is_there).count();
+        (blobs, shelves.bytes)
     }
 
     /// No version refers to a blob any longer. The id may be unknown, if its edit was not committed.
     fn let_go(&self, id: BlobId) {
-        let mut shelves = self.shelves.write().unwrap_or_else(PoisonError::into_inner);
+        let mut shelves = self.write();
+        if let Some(count) = shelves.holders.get_mut(&id) {
+            *count -= 1;
+            if *count > 0 {
+                return;
+            }
+        }
+        shelves.holders.remove(&id);
         let gone = shelves.take(id);
         drop(shelves);
         drop(gone); // Large bytes are freed after the lock.
@@ -165,18 +265,23 @@ impl Blobs {
         shelves.places.contains_key(place)
     }
 
-    /// Removes all bytes that were ever stored for an attribute of a node.
-    pub(crate) fn erase(&self, place: &Place, when: SystemTime) {
+    /// The blobs to which an attribute of a node ever referred, and that were not erased.
+    pub(crate) fn ids_at(&self, place: &Place) -> Vec<BlobId> {
+        let shelves = self.shelves.read().unwrap_or_else(PoisonError::into_inner);
+        let ids = shelves.places.get(place).into_iter().flatten();
+        let mut ids: Vec<_> = ids.copied().collect();
+        ids.sort_unstable();
+        ids
+    }
+
+    /// Removes all bytes that were ever stored for an attribute of a node, and those to which it referred.
+    pub(crate) fn erase(&self, erasure: &Erasure, when: SystemTime) {
         let mut gone = Vec::new();
-        let mut guard = self.shelves.write().unwrap_or_else(PoisonError::into_inner);
-        let shelves = &mut *guard;
-        for id in shelves.places.remove(place).unwrap_or_default() {
-            if let Some(shelf) = shelves.blobs.get_mut(&id)
-                && let Ok(bytes) = std::mem::replace(&mut shelf.content, Err(when))
-            {
-                shelves.bytes -= bytes.len();
-                gone.push(bytes);
-            }
+        let mut guard = self.write();
+        let mut ids = guard.places.remove(&erasure.place).unwrap_or_default();
+        ids.extend(&erasure.ids);
+        for id in ids {
+            gone.extend(guard.erase(id, when));
         }
         drop(guard);
         drop(gone); // Large bytes are freed after the lock.
@@ -189,30 +294,129 @@ impl Blobs {
         };
         let shelves = self.shelves.read().unwrap_or_else(PoisonError::into_inner);
         match shelves.blobs.get(&id).map(|shelf| &shelf.content) {
-            None => Value::Plain(value),
-            Some(Ok(bytes)) => Value::Erasable(Arc::clone(bytes)),
-            Some(Err(when)) => Value::Erased { when: *when },
+            None | Some(Content::Absent) => Value::Plain(value),
+            Some(Content::Stored(bytes)) => Value::Erasable(Arc::clone(bytes)),
+            Some(Content::Erased(when)) => Value::Erased { when: *when },
         }
     }
 }
 
+/// Reading a forest back.
+impl Blobs {
+    /// Bytes that the journal has.
+    pub(crate) fn add_absent(&self, tree: u64, at: BlobPlace) {
+        let mut shelves = self.write();
+        let place = (tree, at.node, at.name);
+        let ids = shelves.places.entry(place.clone()).or_default();
+        ids.insert(at.id);
+        let shelf = Shelf {
+            place,
+            copies: Vec::new(),
+            content: Content::Absent,
+        };
+        shelves.blobs.insert(at.id, shelf);
+    }
+
+    pub(crate) fn set_erased(&self, id: BlobId, when: SystemTime) {
+        self.write().erase(id, when);
+    }
+
+    /// Forgets what nothing refers to.
+    pub(crate) fn sweep(&self) {
+        let mut guard = self.write();
+        let shelves = &mut *guard;
+        let ids = shelves.blobs.keys().copied();
+        let unheld: Vec<_> = ids.filter(|id| !shelves.holders.contains_key(id)).collect();
+        for id in unheld {
+            shelves.take(id);
+        }
+    }
+
+    /// The bytes that are to be read back.
+    pub(crate) fn absent(&self) -> Vec<BlobId> {
+        let shelves = self.shelves.read().unwrap_or_else(PoisonError::into_inner);
+        let blobs = shelves.blobs.iter();
+        let absent = blobs.filter(|(_, shelf)| matches!(shelf.content, Content::Absent));
+        absent.map(|(id, _)| *id).collect()
+    }
+
+    /// The bytes that were read back; without them they were erased, though it is not known when.
+    pub(crate) fn fill(&self, id: BlobId, bytes: Option<Vec<u8>>, now: SystemTime) {
+        let mut shelves = self.write();
+        match bytes {
+            None => _ = shelves.erase(id, now),
+            Some(bytes) => {
+                let len = bytes.len();
+                if let Some(shelf) = shelves.blobs.get_mut(&id) {
+                    shelf.content = Content::Stored(bytes.into());
+                    shelves.bytes += len;
+                }
+            }
+        }
+    }
+
+    /// All blobs, with the time when they were erased.
+    pub(crate) fn all(&self) -> Vec<(BlobId, Place, Option<SystemTime>)> {
+        let shelves = self.shelves.read().unwrap_or_else(PoisonError::into_inner);
+        let all = shelves.blobs.iter().map(|(id, shelf)| {
+            let erased = match shelf.content {
+                Content::Erased(when) => Some(when),
+                Content::Stored(_) | Content::Absent => None,
+            };
+            (*id, shelf.place.clone(), erased)
+        });
+        let mut all: Vec<_> = all.collect();
+        all.sort_unstable_by_key(|(id, ..)| *id);
+        all
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Shelves> {
+        self.shelves.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 impl Shelves {
+    /// Returns the bytes that are gone.
+    fn erase(&mut self, id: BlobId, when: SystemTime) -> Option<Arc<[u8]>> {
+        let shelf = self.blobs.get_mut(&id)?;
+        if matches!(shelf.content, Content::Erased(_)) {
+            return None;
+        }
+        let gone = std::mem::replace(&mut shelf.content, Content::Erased(when));
+        let copies = std::mem::take(&mut shelf.copies);
+        for place in copies.iter().chain([&shelf.place]) {
+            leave(&mut self.places, place, id);
+        }
+        let Content::Stored(bytes) = gone else {
+            return None;
+        };
+        self.bytes -= bytes.len();
+        Some(bytes)
+    }
+
     /// Removes a blob, and shrinks the maps when few are left.
     fn take(&mut self, id: BlobId) -> Option<Shelf> {
         let shelf = self.blobs.remove(&id)?;
-        if let Ok(bytes) = &shelf.content {
+        if let Content::Stored(bytes) = &shelf.content {
             self.bytes -= bytes.len();
         }
-        if let Some(ids) = self.places.get_mut(&shelf.place) {
-            ids.remove(&id);
-            if ids.is_empty() {
-                self.places.remove(&shelf.place);
-            }
+        for place in shelf.copies.iter().chain([&shelf.place]) {
+            leave(&mut self.places, place, id);
         }
         if self.blobs.len() < self.blobs.capacity() / 4 {
             self.blobs.shrink_to(2 * self.blobs.len());
             self.places.shrink_to(2 * self.blobs.len());
         }
         Some(shelf)
+    }
+}
+
+/// A blob is at a place no more.
+fn leave(places: &mut HashMap<Place, HashSet<BlobId>>, place: &Place, id: BlobId) {
+    if let Some(ids) = places.get_mut(place) {
+        ids.remove(&id);
+        if ids.is_empty() {
+            places.remove(place);
+        }
     }
 }

@@ -2,34 +2,23 @@
 //!
 //! Each rule begins with a new journal. What a rule cannot do on a medium, such as make it fail, it skips.
 
+mod kept;
+mod subject;
+
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Wake, Waker};
-use std::time::SystemTime;
+use std::task::{Context, Waker};
 
-use super::contract::{
-    Appended, Checkpoint, CheckpointError, Durability, Entry, Journal, ReadError, Resolved,
-};
-use super::record::Record;
+use super::contract::{Appended, Durability, Resolved};
 use crate::error::AppendError;
 use crate::level::{Level, Position};
 use crate::version::{CommitId, Version};
 
-/// A journal that is checked, and the medium below it.
-pub trait Subject {
-    /// The journal.
-    fn journal(&self) -> &dyn Journal;
+pub use subject::Subject;
 
-    /// Lets the medium go on until all records that were sent are accepted.
-    fn settle(&self);
-
-    /// Lets everything that was accepted reach a level that the journal can reach.
-    fn sync(&self, level: Level);
-
-    /// Makes the medium fail for good; returns whether that can be done.
-    fn fail(&self) -> bool;
-}
+use kept::{keeps_blobs, keeps_checkpoints, trims};
+use subject::{append, bytes_of, fill, must, read, send, wait, with_record};
 
 /// A rule that a journal breaks.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -43,7 +32,7 @@ pub struct Broken {
 
 type Rule = (&'static str, fn(&dyn Subject) -> Result<(), String>);
 
-const RULES: [Rule; 8] = [
+const RULES: [Rule; 9] = [
     (
         "keep all records in their order, at rising positions",
         keeps_all,
@@ -59,6 +48,10 @@ const RULES: [Rule; 8] = [
     ("tell what became of a commit, once and for all", resolves),
     ("show followers each record once, in order", shows_followers),
     ("keep the newest checkpoint", keeps_checkpoints),
+    (
+        "keep erasable bytes until they are erased, or trimmed and not in the checkpoint",
+        keeps_blobs,
+    ),
     ("trim what a checkpoint replaces, and nothing else", trims),
     ("take nothing after a failure", stays_failed),
 ];
@@ -72,90 +65,6 @@ pub fn check(make: &dyn Fn() -> Box<dyn Subject>) -> Result<(), Broken> {
         check(&*make()).map_err(|what| Broken { rule, what })?;
     }
     Ok(())
-}
-
-fn must(holds: bool, what: impl FnOnce() -> String) -> Result<(), String> {
-    if holds { Ok(()) } else { Err(what()) }
-}
-
-/// Waits with the thread.
-fn wait<T>(future: impl Future<Output = T>) -> T {
-    struct Unpark(std::thread::Thread);
-    impl Wake for Unpark {
-        fn wake(self: Arc<Self>) {
-            self.0.unpark();
-        }
-    }
-    let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
-    let mut future = pin!(future);
-    loop {
-        match future.as_mut().poll(&mut Context::from_waker(&waker)) {
-            Poll::Ready(output) => return output,
-            Poll::Pending => std::thread::park(),
-        }
-    }
-}
-
-/// The changes of the record of this number, in two pieces.
-fn changes(number: u64) -> [Arc<Vec<u8>>; 2] {
-    let text = format!("change {number} ");
-    let long = usize::try_from(number % 7).unwrap_or(0) * 1000;
-    [
-        Arc::new(text.into_bytes()),
-        Arc::new(vec![number.to_le_bytes()[0]; long]),
-    ]
-}
-
-fn with_record<T>(
-    number: u64,
-    changes: &[Arc<Vec<u8>>],
-    use_it: impl FnOnce(&Record<'_>) -> T,
-) -> T {
-    use_it(&Record {
-        version: Version {
-            incarnation: 1,
-            number,
-        },
-        id: CommitId(number.into()),
-        time: SystemTime::UNIX_EPOCH,
-        bytes: b"by the suite",
-        changes,
-    })
-}
-
-fn bytes_of(number: u64) -> Vec<u8> {
-    with_record(number, &changes(number), |record| {
-        let mut bytes = Vec::new();
-        record.write(&mut bytes);
-        bytes
-    })
-}
-
-fn send(subject: &dyn Subject, number: u64) -> Result<Appended, AppendError> {
-    with_record(number, &changes(number), |record| {
-        subject.journal().append(record)
-    })
-}
-
-fn append(subject: &dyn Subject, number: u64) -> Result<Position, AppendError> {
-    match send(subject, number)? {
-        Appended::Accepted(position) => Ok(position),
-        Appended::Sent(answer) => {
-            subject.settle();
-            wait(answer)
-        }
-    }
-}
-
-/// Appends the records of these numbers.
-fn fill(subject: &dyn Subject, numbers: std::ops::Range<u64>) -> Result<Vec<Position>, String> {
-    let appended = numbers.map(|number| append(subject, number));
-    let appended: Result<_, AppendError> = appended.collect();
-    appended.map_err(|error| format!("it refused a record: {error}"))
-}
-
-fn read(subject: &dyn Subject, after: Position, limit: usize) -> Result<Vec<Entry>, String> {
-    wait(subject.journal().read(after, limit)).map_err(|error| format!("reading failed: {error}"))
 }
 
 fn keeps_all(subject: &dyn Subject) -> Result<(), String> {
@@ -301,84 +210,17 @@ fn shows_followers(subject: &dyn Subject) -> Result<(), String> {
     })
 }
 
-fn keeps_checkpoints(subject: &dyn Subject) -> Result<(), String> {
-    let journal = subject.journal();
-    must(wait(journal.checkpoint()) == Ok(None), || {
-        "a new one has a checkpoint".into()
-    })?;
-    let positions = fill(subject, 1..6)?;
-    let put = |at: Position, text: &str| {
-        let pieces = vec![text.as_bytes().to_vec(), Vec::new(), vec![7; 100_000]];
-        let checkpoint = Checkpoint { at, pieces };
-        (wait(journal.put_checkpoint(checkpoint.clone())), checkpoint)
-    };
-    let nowhere = put(Position(positions[4].0 + 1), "nowhere").0;
-    must(nowhere == Err(CheckpointError::NoSuchPosition), || {
-        format!("it answered {nowhere:?}")
-    })?;
-    for position in [positions[1], positions[3], positions[3]] {
-        let (outcome, checkpoint) = put(position, "state");
-        must(outcome == Ok(()), || format!("it refused one: {outcome:?}"))?;
-        let found = wait(journal.checkpoint()).map_err(|error| error.to_string())?;
-        let is_same = found.is_some_and(|found| {
-            found.at == checkpoint.at && found.pieces.concat() == checkpoint.pieces.concat()
-        });
-        must(is_same, || "another one was read back".into())?;
-    }
-    let older = put(positions[2], "older").0;
-    must(older == Err(CheckpointError::Older), || {
-        format!("it answered {older:?} to an older one")
-    })
-}
-
-fn trims(subject: &dyn Subject) -> Result<(), String> {
-    let journal = subject.journal();
-    let positions = fill(subject, 1..8)?;
-    let early = wait(journal.trim(positions[2]));
-    must(early == Err(CheckpointError::NoCheckpoint), || {
-        format!("it answered {early:?}")
-    })?;
-    let (at, pieces) = (positions[6], vec![b"all".to_vec()]);
-    let put = wait(journal.put_checkpoint(Checkpoint { at, pieces }));
-    must(put == Ok(()), || {
-        format!("it refused a checkpoint: {put:?}")
-    })?;
-    for _ in 0..2 {
-        let trimmed = wait(journal.trim(positions[3]));
-        must(trimmed == Ok(()), || format!("it answered {trimmed:?}"))?;
-    }
-    let old = wait(journal.read(positions[2], 10));
-    must(old == Err(ReadError::TooOld { checkpoint: at }), || {
-        format!("it read {old:?}")
-    })?;
-    must(read(subject, positions[3], 10)?.len() == 3, || {
-        "it trimmed more".into()
-    })?;
-    let mut follower = journal.follow(positions[2]);
-    let shown = wait(std::future::poll_fn(|cx| follower.poll_next(cx)));
-    must(shown == Err(ReadError::TooOld { checkpoint: at }), || {
-        format!("it showed {shown:?}")
-    })?;
-    wait(journal.trim(at)).map_err(|error| error.to_string())?;
-    let last = wait(journal.last());
-    must(last == Ok(Some((at, CommitId(7)))), || {
-        format!("the last is {last:?}")
-    })?;
-    let next = fill(subject, 8..9)?[0];
-    must(next > at, || "a position was used again".into())
-}
-
 fn stays_failed(subject: &dyn Subject) -> Result<(), String> {
     let journal = subject.journal();
     let position = fill(subject, 1..2)?[0];
     let level = journal.capabilities().level;
-    let is_reached = journal.reached(level) >= position;
     let waits = journal.when_reached(position, level);
     if !subject.fail() {
         return Ok(());
     }
     let answer = wait(waits);
-    let due = if is_reached {
+    // It may have been reached before it failed.
+    let due = if journal.reached(level) >= position {
         Durability::Reached
     } else {
         Durability::Unknown

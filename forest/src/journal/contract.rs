@@ -5,6 +5,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use super::record::Record;
+use crate::content::erasable::BlobId;
 use crate::error::AppendError;
 use crate::level::{Level, Position};
 use crate::version::{CommitId, Version};
@@ -101,18 +102,47 @@ pub enum CheckpointError {
     /// There is no checkpoint that replaces what would be trimmed.
     #[error("there is no checkpoint of that position or a later one")]
     NoCheckpoint,
+    /// The journal asks its forest for a checkpoint while the forest waits for it.
+    #[error(
+        "a journal may not ask for a checkpoint while it takes a record, because all commits wait for it"
+    )]
+    InJournal,
     /// There is no room, or the medium failed.
     #[error("the checkpoint cannot be written: {0}")]
     Failed(String),
 }
 
-/// A state of the forest that replaces all records up to a position.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A state of the forest that replaces all records up to a position, on its way into a journal. See
+/// [`Forest::checkpoint`](crate::Forest::checkpoint).
 pub struct Checkpoint {
     /// The position of the last record that it contains.
     pub at: Position,
-    /// Its bytes, in pieces.
-    pub pieces: Vec<Vec<u8>>,
+    /// The erasable bytes to which it refers, and which are not in it. Bytes that came with a record up to `at` and are
+    /// not among these are asked for no more, once that record is trimmed.
+    pub blobs: Vec<BlobId>,
+    /// Its bytes, in pieces of about a hundred kilobytes. A piece is made when it is asked for, on the thread that asks,
+    /// which is to be none that others wait for. Where one ends means nothing.
+    pub pieces: Box<dyn Iterator<Item = Vec<u8>> + Send>,
+}
+
+impl std::fmt::Debug for Checkpoint {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Checkpoint {{ at: {:?} }}", self.at)
+    }
+}
+
+/// A checkpoint that is read back.
+pub struct StoredCheckpoint {
+    /// The position of the last record that it contains.
+    pub at: Position,
+    /// Its bytes, in pieces of any length.
+    pub pieces: Box<dyn Iterator<Item = Result<Vec<u8>, ReadError>> + Send>,
+}
+
+impl std::fmt::Debug for StoredCheckpoint {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "StoredCheckpoint {{ at: {:?} }}", self.at)
+    }
 }
 
 /// Records as they are accepted. See [`Journal::follow`].
@@ -126,30 +156,54 @@ pub trait Follower: Send {
 
 /// Takes the commits of a forest, one after the other, and keeps them.
 ///
-/// Only one thread at a time appends; everything else may be called by any thread at any time.
-/// [`append`](Self::append) is called, and what it returns is polled, by the thread that has the right to commit: then
-/// a commit to the same forest is refused with [`CommitError::InJournal`](crate::CommitError::InJournal). The journal
-/// must not wait there for another thread that commits.
+/// | method | called by | may wait |
+/// |---|---|---|
+/// | `append`, and the polls of its answer | the thread that has the right to commit, one at a time | no |
+/// | `resolve`, and the polls of its answer | the same | no |
+/// | `reached`, `when_reached`, `when_room`, `when_failed` | any thread, at any time | no; their futures do |
+/// | all others | any thread, at any time; the forest itself only while it is recovered | their futures do |
+///
+/// While it is called by the thread that has the right to commit, a commit to the same forest is refused with
+/// [`CommitError::InJournal`](crate::CommitError::InJournal), and so is a checkpoint. The journal must not wait there
+/// for another thread that commits.
 ///
 /// The forest goes on where it is woken: whoever wakes the waker of an answer may append the next records on the same
 /// thread, show commits and wake their authors. So a journal wakes when it holds no lock that it takes in its other
 /// methods. It may be dropped there, too, if nobody else has the forest any more.
+///
+/// Erasable bytes are kept apart from the records: [`Record::blobs`] brings them, [`Record::erases`] removes them, and
+/// [`blob`](Self::blob) gives them back.
 pub trait Journal: Send + Sync + 'static {
-    /// What it can do.
+    /// What it can do. It is asked once, when a forest is built with it.
     fn capabilities(&self) -> Capabilities;
 
     /// Takes a record, or refuses it, or says later which. All writers wait meanwhile, so it copies the record at
-    /// most, and never waits for a medium.
+    /// most, and never waits for a medium. The bytes that the record brings are to be as durable as the record before
+    /// it is.
     ///
     /// # Errors
     /// [`AppendError`].
     fn append(&self, record: &Record<'_>) -> Result<Appended, AppendError>;
 
-    /// The last position that has reached a level.
+    /// What an author waits for before its commit is taken up, because the medium is slower than the authors; `None`,
+    /// while there is room. That a future is ready promises no room; a record for which there is none after all is
+    /// refused or waits. Dropping the future loses nothing.
+    fn when_room(&self) -> Option<Later<'static, ()>> {
+        None
+    }
+
+    /// The last position that has reached a level. What was there when the journal was opened has reached every level.
     fn reached(&self, level: Level) -> Position;
 
     /// Waits until a position has reached a level, or never will. Dropping the future loses nothing.
     fn when_reached(&self, position: Position, level: Level) -> Later<'static, Durability>;
+
+    /// Waits until the journal fails, so that it takes nothing and raises no mark any more; it may wait for ever. The
+    /// forest polls it from the beginning on, and when it is ready, falls back to what
+    /// [`reached`](Self::reached) the strongest level.
+    fn when_failed(&self) -> Later<'static, ()> {
+        Box::pin(std::future::pending())
+    }
 
     /// What became of a commit. `Stored` and `NotStored` are final: a commit that is not stored when this answers is
     /// never stored.
@@ -165,6 +219,12 @@ pub trait Journal: Send + Sync + 'static {
     /// [`ReadError::TooOld`], if some of them were trimmed.
     fn read(&self, after: Position, limit: usize) -> Later<'_, Result<Vec<Entry>, ReadError>>;
 
+    /// The bytes that a record brought under an id; `None` if they were erased, or nothing refers to them any more.
+    ///
+    /// # Errors
+    /// [`ReadError::Failed`].
+    fn blob(&self, id: BlobId) -> Later<'_, Result<Option<Vec<u8>>, ReadError>>;
+
     /// The records after a position, and those that are to come.
     fn follow(&self, after: Position) -> Box<dyn Follower>;
 
@@ -178,9 +238,10 @@ pub trait Journal: Send + Sync + 'static {
     ///
     /// # Errors
     /// [`ReadError::Failed`].
-    fn checkpoint(&self) -> Later<'_, Result<Option<Checkpoint>, ReadError>>;
+    fn checkpoint(&self) -> Later<'_, Result<Option<StoredCheckpoint>, ReadError>>;
 
-    /// Removes the records up to a position, which a checkpoint must contain. Doing it again does nothing.
+    /// Removes the records up to a position, which a checkpoint must contain, and the erasable bytes that came with
+    /// them and to which that checkpoint does not refer. Doing it again does nothing.
     ///
     /// # Errors
     /// [`CheckpointError::NoCheckpoint`].

@@ -1,7 +1,6 @@
 //! Reads what `encode.rs` writes. The bytes come from a medium, so nothing in them is believed: whatever they
 //! are, the answer is a list of changes or an error, and takes no more memory than the bytes justify.
 
-use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use weald_tree::{
@@ -9,8 +8,8 @@ use weald_tree::{
 };
 
 use super::encode::{change, operation};
-use super::record::{Change, RecordError, Stored};
-use crate::content::erasable::{Blob, BlobId};
+use super::record::{Change, Digest, RecordError, Stored};
+use crate::content::erasable::{BlobId, BlobPlace, Erasure, referred};
 use crate::version::{CommitId, Version};
 
 /// The most ids that a source gives out.
@@ -22,23 +21,23 @@ impl Stored {
     /// # Errors
     /// [`RecordError`], if the bytes before the changes are none.
     pub fn read(bytes: &[u8]) -> Result<Self, RecordError> {
-        let mut reader = Reader(bytes);
+        let mut reader = Reader::new(bytes);
         let incarnation = u64::from_le_bytes(reader.array()?);
         let number = u64::from_le_bytes(reader.array()?);
         let id = CommitId(u128::from_le_bytes(reader.array()?));
-        let seconds = i64::from_le_bytes(reader.array()?);
-        let nanoseconds = u32::from_le_bytes(reader.array()?);
-        let time = time_at(seconds, nanoseconds).ok_or(RecordError::Invalid("a time"))?;
+        let time = reader.time()?;
+        let digest = Digest::new(u64::from_le_bytes(reader.array()?));
         let bytes = reader.bytes()?.to_vec();
         let version = Version {
             incarnation,
             number,
         };
-        let changes = reader.0.to_vec();
+        let changes = reader.bytes.to_vec();
         Ok(Self {
             version,
             id,
             time,
+            digest,
             bytes,
             changes,
         })
@@ -52,9 +51,19 @@ impl Stored {
         &self,
         ids: &mut dyn FnMut(u64) -> Option<Ids>,
     ) -> Result<Vec<Change>, RecordError> {
-        let mut reader = Reader(&self.changes);
+        self.changes_with(ids, None)
+    }
+
+    /// What it changes, with references to erasable bytes.
+    pub(crate) fn changes_with(
+        &self,
+        ids: &mut dyn FnMut(u64) -> Option<Ids>,
+        refer: Option<Refer<'_>>,
+    ) -> Result<Vec<Change>, RecordError> {
+        let bytes = &self.changes[..];
+        let mut reader = Reader { bytes, refer };
         let mut all = Vec::new();
-        while !reader.0.is_empty() {
+        while !reader.bytes.is_empty() {
             all.push(reader.change(ids)?);
         }
         Ok(all)
@@ -73,13 +82,61 @@ fn time_at(seconds: i64, nanoseconds: u32) -> Option<SystemTime> {
     time.checked_add(Duration::from_nanos(nanoseconds.into()))
 }
 
+/// The value that refers to erasable bytes.
+pub(crate) type Refer<'a> = &'a dyn Fn(BlobId) -> Bytes;
+
 /// The bytes that are left.
-struct Reader<'a>(&'a [u8]);
+pub(crate) struct Reader<'a> {
+    bytes: &'a [u8],
+    /// Makes the references; without it they are plain bytes.
+    refer: Option<Refer<'a>>,
+}
 
 impl<'a> Reader<'a> {
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
+        Self { bytes, refer: None }
+    }
+
+    pub(crate) fn with_references(bytes: &'a [u8], refer: Refer<'a>) -> Self {
+        let refer = Some(refer);
+        Self { bytes, refer }
+    }
+
+    /// How many bytes are left.
+    pub(crate) fn left(&self) -> usize {
+        self.bytes.len()
+    }
+
+    fn reference(&self, value: &[u8]) -> Option<Bytes> {
+        Some((self.refer?)(referred(value)?))
+    }
+
+    pub(crate) fn time(&mut self) -> Result<SystemTime, RecordError> {
+        let seconds = i64::from_le_bytes(self.array()?);
+        let nanoseconds = u32::from_le_bytes(self.array()?);
+        time_at(seconds, nanoseconds).ok_or(RecordError::Invalid("a time"))
+    }
+
+    pub(crate) fn digest(&mut self) -> Result<Digest, RecordError> {
+        let digest = Digest::new(u64::from_le_bytes(self.array()?));
+        digest.ok_or(RecordError::Invalid("a digest"))
+    }
+
+    pub(crate) fn commit_id(&mut self) -> Result<CommitId, RecordError> {
+        Ok(CommitId(u128::from_le_bytes(self.array()?)))
+    }
+
+    /// The last id that a source has given out.
+    pub(crate) fn last_id(&mut self) -> Result<u64, RecordError> {
+        let last = self.number()?;
+        (last < IDS)
+            .then_some(last)
+            .ok_or(RecordError::Invalid("an id"))
+    }
+
     fn take(&mut self, len: usize) -> Result<&'a [u8], RecordError> {
-        let (taken, left) = self.0.split_at_checked(len).ok_or(RecordError::Short)?;
-        self.0 = left;
+        let (taken, left) = self.bytes.split_at_checked(len).ok_or(RecordError::Short)?;
+        self.bytes = left;
         Ok(taken)
     }
 
@@ -88,7 +145,7 @@ impl<'a> Reader<'a> {
         taken.try_into().map_err(|_| RecordError::Short)
     }
 
-    fn number(&mut self) -> Result<u64, RecordError> {
+    pub(crate) fn number(&mut self) -> Result<u64, RecordError> {
         let mut number = 0;
         for shift in (0..64).step_by(7) {
             let [byte] = self.array()?;
@@ -104,32 +161,32 @@ impl<'a> Reader<'a> {
         Err(RecordError::Invalid("a number"))
     }
 
-    fn bytes(&mut self) -> Result<&'a [u8], RecordError> {
+    pub(crate) fn bytes(&mut self) -> Result<&'a [u8], RecordError> {
         let len = usize::try_from(self.number()?).map_err(|_| RecordError::Short)?;
         self.take(len)
     }
 
-    fn text(&mut self) -> Result<&'a str, RecordError> {
+    pub(crate) fn text(&mut self) -> Result<&'a str, RecordError> {
         str::from_utf8(self.bytes()?).map_err(|_| RecordError::Invalid("a text"))
     }
 
-    fn node(&mut self) -> Result<NodeId, RecordError> {
+    pub(crate) fn node(&mut self) -> Result<NodeId, RecordError> {
         NodeId::new(self.number()?).ok_or(RecordError::Invalid("a node"))
     }
 
     /// The items of a list. Each takes a byte at least, so a length beyond the bytes is not believed.
-    fn list<T>(
+    pub(crate) fn list<T>(
         &mut self,
         mut item: impl FnMut(&mut Self) -> Result<T, RecordError>,
     ) -> Result<Vec<T>, RecordError> {
         let len = usize::try_from(self.number()?).map_err(|_| RecordError::Short)?;
-        if len > self.0.len() {
+        if len > self.bytes.len() {
             return Err(RecordError::Short);
         }
         (0..len).map(|_| item(self)).collect()
     }
 
-    fn version(&mut self) -> Result<Version, RecordError> {
+    pub(crate) fn version(&mut self) -> Result<Version, RecordError> {
         Ok(Version {
             incarnation: self.number()?,
             number: self.number()?,
@@ -140,10 +197,7 @@ impl<'a> Reader<'a> {
         let [kind] = self.array()?;
         if kind == change::CREATE {
             let name = self.text()?.to_owned();
-            let last = self.number()?;
-            if last >= IDS {
-                return Err(RecordError::Invalid("an id"));
-            }
+            let last = self.last_id()?;
             let content = Tree::from_records(Ids::above(last), self.nodes()?)?;
             return Ok(Change::Create { name, content });
         }
@@ -154,10 +208,6 @@ impl<'a> Reader<'a> {
                 tree,
                 operations: self.list(|reader| reader.operation(tree, ids))?,
                 blobs: self.list(Self::blob)?,
-            },
-            change::RESTORE => Change::Restore {
-                tree,
-                version: self.version()?,
             },
             change::RENAME => Change::Rename {
                 tree,
@@ -172,11 +222,10 @@ impl<'a> Reader<'a> {
                 tree,
                 attribute: self.text().map(text)?,
             },
-            change::ERASE => Change::Erase {
-                tree,
-                node: self.node()?,
-                name: self.text().map(text)?,
-            },
+            change::ERASE => Change::Erase(Erasure {
+                place: (tree, self.node()?, self.text()?.into()),
+                ids: self.list(Self::blob_id)?,
+            }),
             change::TAG => Change::Tag {
                 tree,
                 tag: self.text().map(text)?,
@@ -190,7 +239,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    fn operation(
+    pub(crate) fn operation(
         &mut self,
         tree: u64,
         ids: &mut dyn FnMut(u64) -> Option<Ids>,
@@ -217,7 +266,7 @@ impl<'a> Reader<'a> {
             operation::PUT => Operation::PutAttribute {
                 node,
                 name: Bytes::from(self.text()?),
-                value: Bytes::from(self.bytes()?),
+                value: self.value()?,
             },
             operation::UNPUT => Operation::DeleteAttribute {
                 node,
@@ -227,6 +276,7 @@ impl<'a> Reader<'a> {
                 node,
                 attributes: self.attributes()?,
             },
+            operation::POP_ROOT => Operation::PopRoot { node },
             operation::PUSH_ROOT => Operation::PushRoot {
                 node,
                 attributes: self.attributes()?,
@@ -254,10 +304,22 @@ impl<'a> Reader<'a> {
         if !pairs.is_sorted_by(|one, other| one.0 < other.0) {
             return Err(RecordError::Invalid("a list of attributes"));
         }
-        Ok(pairs.into_iter().collect())
+        let plain: Attributes = pairs.iter().copied().collect();
+        let references = pairs.iter().filter_map(|(name, value)| {
+            let reference = self.reference(value)?;
+            Some((*name, reference))
+        });
+        let with =
+            |all: Attributes, (name, reference): (&str, Bytes)| all.with_bytes(name, &reference);
+        Ok(references.fold(plain, with))
     }
 
-    fn nodes(&mut self) -> Result<Vec<NodeRecord>, RecordError> {
+    fn value(&mut self) -> Result<Bytes, RecordError> {
+        let value = self.bytes()?;
+        Ok(self.reference(value).unwrap_or_else(|| Bytes::from(value)))
+    }
+
+    pub(crate) fn nodes(&mut self) -> Result<Vec<NodeRecord>, RecordError> {
         let mut last = 0_u64;
         self.list(|reader| {
             let id = last.checked_add(reader.number()?).and_then(NodeId::new);
@@ -272,12 +334,15 @@ impl<'a> Reader<'a> {
         })
     }
 
-    fn blob(&mut self) -> Result<Blob, RecordError> {
-        Ok(Blob {
-            id: BlobId(u128::from_le_bytes(self.array()?)),
+    pub(crate) fn blob_id(&mut self) -> Result<BlobId, RecordError> {
+        Ok(BlobId(u128::from_le_bytes(self.array()?)))
+    }
+
+    fn blob(&mut self) -> Result<BlobPlace, RecordError> {
+        Ok(BlobPlace {
+            id: self.blob_id()?,
             node: self.node()?,
             name: self.text()?.into(),
-            bytes: Arc::from(self.bytes()?),
         })
     }
 }

@@ -8,16 +8,17 @@
 //!
 //! There is one way to encode a thing, so equal commits have equal bytes.
 
+use std::time::{Duration, SystemTime};
+
 use weald_tree::{Attributes, NodeId, NodeRecord, Operation, OrderKey, Target, Tree};
 
-use crate::content::erasable::Blob;
+use crate::content::erasable::{Blob, BlobId, Place};
 use crate::version::Version;
 
 /// The kinds of changes.
 pub(super) mod change {
     pub(crate) const CREATE: u8 = 1;
     pub(crate) const EDIT: u8 = 2;
-    pub(crate) const RESTORE: u8 = 3;
     pub(crate) const RENAME: u8 = 4;
     pub(crate) const DELETE: u8 = 5;
     pub(crate) const ADD_INDEX: u8 = 6;
@@ -37,13 +38,14 @@ pub(super) mod operation {
     pub(crate) const UNPUT: u8 = 6;
     pub(crate) const REPLACE_ROOT: u8 = 7;
     pub(crate) const PUSH_ROOT: u8 = 8;
+    pub(crate) const POP_ROOT: u8 = 9;
 }
 
 pub(super) fn varint_len(number: u64) -> usize {
     (64 - (number | 1).leading_zeros() as usize).div_ceil(7)
 }
 
-fn put_number(out: &mut Vec<u8>, mut number: u64) {
+pub(crate) fn put_number(out: &mut Vec<u8>, mut number: u64) {
     while number >= 128 {
         out.push(number.to_le_bytes()[0] | 128);
         number >>= 7;
@@ -51,7 +53,7 @@ fn put_number(out: &mut Vec<u8>, mut number: u64) {
     out.push(number.to_le_bytes()[0]);
 }
 
-pub(super) fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+pub(crate) fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     put_number(out, bytes.len() as u64);
     out.extend_from_slice(bytes);
 }
@@ -81,13 +83,8 @@ pub(crate) fn edit(tree: u64, operations: &[Operation], blobs: &[Blob]) -> Vec<u
         out.extend_from_slice(&blob.id.0.to_le_bytes());
         put_number(&mut out, blob.node.get());
         put_bytes(&mut out, blob.name.as_bytes());
-        put_bytes(&mut out, &blob.bytes);
     }
     out
-}
-
-pub(crate) fn restore(tree: u64, version: Version) -> Vec<u8> {
-    with_version(begin(change::RESTORE, tree), version)
 }
 
 pub(crate) fn rename(tree: u64, name: &str) -> Vec<u8> {
@@ -106,10 +103,15 @@ pub(crate) fn drop_index(tree: u64, attribute: &str) -> Vec<u8> {
     with_text(begin(change::DROP_INDEX, tree), attribute)
 }
 
-pub(crate) fn erase(tree: u64, node: NodeId, name: &str) -> Vec<u8> {
-    let mut out = begin(change::ERASE, tree);
+pub(crate) fn erase((tree, node, name): &Place, ids: &[BlobId]) -> Vec<u8> {
+    let mut out = begin(change::ERASE, *tree);
     put_number(&mut out, node.get());
-    with_text(out, name)
+    put_bytes(&mut out, name.as_bytes());
+    put_number(&mut out, ids.len() as u64);
+    for id in ids {
+        out.extend_from_slice(&id.0.to_le_bytes());
+    }
+    out
 }
 
 pub(crate) fn tag(tree: u64, tag: &str, version: Version) -> Vec<u8> {
@@ -126,12 +128,38 @@ fn with_text(mut out: Vec<u8>, text: &str) -> Vec<u8> {
 }
 
 fn with_version(mut out: Vec<u8>, version: Version) -> Vec<u8> {
-    put_number(&mut out, version.incarnation);
-    put_number(&mut out, version.number);
+    put_version(&mut out, version);
     out
 }
 
-fn put_operation(out: &mut Vec<u8>, step: &Operation) {
+pub(crate) fn put_version(out: &mut Vec<u8>, version: Version) {
+    put_number(out, version.incarnation);
+    put_number(out, version.number);
+}
+
+/// Seconds since 1970, signed, and nanoseconds, both of fixed length.
+pub(crate) fn put_time(out: &mut Vec<u8>, time: SystemTime) {
+    let (seconds, nanoseconds) = since_1970(time);
+    out.extend_from_slice(&seconds.to_le_bytes());
+    out.extend_from_slice(&nanoseconds.to_le_bytes());
+}
+
+/// Whole seconds, rounded down, and nanoseconds.
+fn since_1970(time: SystemTime) -> (i64, u32) {
+    let whole = |duration: Duration| i64::try_from(duration.as_secs()).unwrap_or(i64::MAX);
+    match time.duration_since(SystemTime::UNIX_EPOCH) {
+        Ok(after) => (whole(after), after.subsec_nanos()),
+        Err(before) => {
+            let before = before.duration();
+            match before.subsec_nanos() {
+                0 => (-whole(before), 0),
+                nanoseconds => (-whole(before) - 1, 1_000_000_000 - nanoseconds),
+            }
+        }
+    }
+}
+
+pub(crate) fn put_operation(out: &mut Vec<u8>, step: &Operation) {
     match step {
         Operation::Add {
             node,
@@ -169,6 +197,7 @@ fn put_operation(out: &mut Vec<u8>, step: &Operation) {
             put_node(out, operation::PUSH_ROOT, *node);
             put_attributes(out, attributes);
         }
+        Operation::PopRoot { node } => put_node(out, operation::POP_ROOT, *node),
         other => unreachable!("a kind of operation without a code: {other:?}"),
     }
 }
@@ -198,7 +227,7 @@ fn put_attributes(out: &mut Vec<u8>, attributes: &Attributes) {
 }
 
 /// Nodes by rising ids. The parent of the topmost is 0.
-fn put_nodes(out: &mut Vec<u8>, count: u64, nodes: impl Iterator<Item = NodeRecord>) {
+pub(crate) fn put_nodes(out: &mut Vec<u8>, count: u64, nodes: impl Iterator<Item = NodeRecord>) {
     put_number(out, count);
     let mut last = 0;
     for node in nodes {

@@ -81,6 +81,13 @@ impl Marks {
         all.into_values().for_each(|(_, waker)| wake(Some(waker)));
     }
 
+    /// Waits for [`fail`](Self::fail). Dropping the future loses nothing.
+    pub fn when_failed(&self) -> impl Future<Output = ()> + Send + use<> {
+        // Nothing reaches this position, so only a failure ends the wait.
+        let never = self.when(Position(u128::MAX), Level::Durable);
+        async move { _ = never.await }
+    }
+
     /// Whether [`fail`](Self::fail) was called.
     pub fn has_failed(&self) -> bool {
         self.state().has_failed

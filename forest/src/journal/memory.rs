@@ -3,21 +3,26 @@
 //! Made with [`MemoryJournal::by_hand`], it plays a medium: records are accepted, refused and synced when the caller
 //! says so, and answers are lost. That is how forests and other code are tested against slow and failing journals.
 
+mod state;
+
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 
 use super::contract::{
     Appended, Capabilities, Checkpoint, CheckpointError, Durability, Entry, Follower, Journal,
-    Later, ReadError, Resolved,
+    Later, ReadError, Resolved, StoredCheckpoint,
 };
 use super::mark::Marks;
 use super::record::Record;
+use crate::content::erasable::BlobId;
 use crate::error::AppendError;
 use crate::level::{Level, Position};
-use crate::version::{CommitId, Version};
+use crate::version::CommitId;
 use crate::wake::wake;
+
+use state::{KeptState, MemoryState, Sent, Taken};
 
 /// How many records a follower may be behind.
 const BEHIND: usize = 1024;
@@ -43,46 +48,6 @@ pub struct MemoryJournal {
     marks: Marks,
     capabilities: Capabilities,
     is_by_hand: bool,
-}
-
-#[derive(Debug, Default)]
-struct MemoryState {
-    entries: Vec<Kept>,
-    last: Option<(Position, CommitId)>,
-    sent: VecDeque<Arc<Sent>>,
-    /// The version of a record that was refused after it was sent. Until the forest has noticed, it appends records
-    /// with higher numbers, which were built on that one.
-    refused: Option<Version>,
-    checkpoint: Option<Checkpoint>,
-    trimmed: Position,
-    room: Option<usize>,
-    /// Why every record is refused from now on.
-    refuses: Option<AppendError>,
-    /// Whether `resolve` cannot be answered now.
-    is_unreachable: bool,
-    followers: Vec<Waker>,
-}
-
-#[derive(Clone, Debug)]
-struct Kept {
-    entry: Entry,
-    id: CommitId,
-    version: Version,
-}
-
-/// A record on its way, and its answer.
-#[derive(Debug)]
-struct Sent {
-    record: Vec<u8>,
-    id: CommitId,
-    version: Version,
-    answer: Mutex<SentAnswer>,
-}
-
-#[derive(Debug, Default)]
-struct SentAnswer {
-    answer: Option<Result<Position, AppendError>>,
-    waker: Option<Waker>,
 }
 
 impl MemoryJournal {
@@ -155,16 +120,21 @@ impl MemoryJournal {
     fn keep_next(&self) -> Option<(Arc<Sent>, Position)> {
         let mut inner = self.inner();
         let sent = inner.sent.pop_front()?;
-        let position = inner.keep(sent.record.clone(), sent.id, sent.version);
-        let followers = std::mem::take(&mut inner.followers);
+        let position = inner.keep(sent.taken.clone());
+        let mut due = std::mem::take(&mut inner.followers);
+        due.extend(inner.take_crowded());
         drop(inner);
-        followers.into_iter().for_each(|waker| wake(Some(waker)));
+        due.into_iter().for_each(|waker| wake(Some(waker)));
         Some((sent, position))
     }
 
     /// Refuses the oldest record that waits, and so all that are behind it.
     pub fn refuse(&self, error: AppendError) {
-        let sent = self.inner().refuse_from(0);
+        let mut inner = self.inner();
+        let sent = inner.refuse_from(0);
+        let due = inner.take_crowded();
+        drop(inner);
+        due.into_iter().for_each(|waker| wake(Some(waker)));
         for (at, sent) in sent.into_iter().enumerate() {
             let behind = if at == 0 { error } else { AppendError::Behind };
             sent.answer(Err(behind));
@@ -180,6 +150,25 @@ impl MemoryJournal {
         } else {
             self.refuse(AppendError::Unknown);
         }
+    }
+
+    /// From now on authors wait as long as this many records wait for their answer; `None` for any number.
+    pub fn set_crowd(&self, records: Option<usize>) {
+        let mut inner = self.inner();
+        inner.crowd = records;
+        let due = inner.take_crowded();
+        drop(inner);
+        due.into_iter().for_each(|waker| wake(Some(waker)));
+    }
+
+    fn poll_room(&self, cx: &mut Context<'_>) -> Poll<()> {
+        let waker = cx.waker().clone();
+        let mut inner = self.inner();
+        if !inner.is_crowded() {
+            return Poll::Ready(());
+        }
+        inner.crowded.push(waker);
+        Poll::Pending
     }
 
     /// Whether [`resolve`](Journal::resolve) can tell what became of a commit.
@@ -213,76 +202,6 @@ impl Default for MemoryJournal {
     }
 }
 
-impl MemoryState {
-    fn keep(&mut self, record: Vec<u8>, id: CommitId, version: Version) -> Position {
-        // Positions are not dense, so that nobody relies on it.
-        let last = self.last.map_or(Position::default(), |(last, _)| last);
-        let position = Position(last.0 + 1 + record.len() as u128);
-        let entry = Entry { position, record };
-        self.entries.push(Kept { entry, id, version });
-        self.last = Some((position, id));
-        position
-    }
-
-    /// Takes back what was sent, from a place on.
-    fn refuse_from(&mut self, at: usize) -> VecDeque<Arc<Sent>> {
-        let left = self.sent.split_off(at);
-        if let Some(first) = left.front() {
-            self.refused = Some(first.version);
-        }
-        left
-    }
-
-    /// Whether a record was built on one that was refused.
-    fn is_behind(&mut self, version: Version) -> bool {
-        let is_behind = self.refused.is_some_and(|refused| {
-            version.incarnation == refused.incarnation && version.number > refused.number
-        });
-        if !is_behind {
-            self.refused = None;
-        }
-        is_behind
-    }
-
-    fn after(&self, after: Position, limit: usize) -> Result<Vec<Entry>, ReadError> {
-        if after < self.trimmed {
-            let checkpoint = self
-                .checkpoint
-                .as_ref()
-                .map_or(self.trimmed, |found| found.at);
-            return Err(ReadError::TooOld { checkpoint });
-        }
-        let entries = self.entries.iter().map(|kept| &kept.entry);
-        let entries = entries.filter(|entry| entry.position > after);
-        Ok(entries.take(limit).cloned().collect())
-    }
-}
-
-impl Sent {
-    fn answer(&self, answer: Result<Position, AppendError>) {
-        let waker = {
-            let mut state = self.answer.lock().unwrap_or_else(PoisonError::into_inner);
-            state.answer = Some(answer);
-            state.waker.take()
-        };
-        wake(waker);
-    }
-
-    fn poll(&self, cx: &mut Context<'_>) -> Poll<Result<Position, AppendError>> {
-        let waker = cx.waker().clone();
-        let mut state = self.answer.lock().unwrap_or_else(PoisonError::into_inner);
-        match state.answer {
-            Some(answer) => Poll::Ready(answer),
-            None => {
-                let old = state.waker.replace(waker);
-                drop(state);
-                drop(old);
-                Poll::Pending
-            }
-        }
-    }
-}
-
 fn now<'a, T: Send + 'a>(answer: T) -> Later<'a, T> {
     Box::pin(std::future::ready(answer))
 }
@@ -299,6 +218,13 @@ impl Journal for MemoryJournal {
         }
         let mut bytes = Vec::with_capacity(record.len());
         record.write(&mut bytes);
+        let taken = Taken {
+            record: bytes,
+            id: record.id,
+            version: record.version,
+            blobs: record.blobs.to_vec(),
+            erases: record.erases.cloned(),
+        };
         let mut inner = self.inner();
         if let Some(error) = inner.refuses {
             return Err(error);
@@ -312,16 +238,14 @@ impl Journal for MemoryJournal {
             None => {}
         }
         if !self.is_by_hand {
-            let position = inner.keep(bytes, record.id, record.version);
+            let position = inner.keep(taken);
             let followers = std::mem::take(&mut inner.followers);
             drop(inner);
             followers.into_iter().for_each(|waker| wake(Some(waker)));
             return Ok(Appended::Accepted(position));
         }
         let sent = Arc::new(Sent {
-            record: bytes,
-            id: record.id,
-            version: record.version,
+            taken,
             answer: Mutex::default(),
         });
         inner.sent.push_back(Arc::clone(&sent));
@@ -336,6 +260,18 @@ impl Journal for MemoryJournal {
         Box::pin(self.marks.when(position, level))
     }
 
+    fn when_failed(&self) -> Later<'static, ()> {
+        Box::pin(self.marks.when_failed())
+    }
+
+    fn when_room(&self) -> Option<Later<'static, ()>> {
+        let inner = self.inner();
+        inner.is_crowded().then(|| {
+            let journal = self.clone();
+            Box::pin(poll_fn(move |cx| journal.poll_room(cx))) as Later<'static, ()>
+        })
+    }
+
     fn resolve(&self, id: CommitId) -> Later<'static, Resolved> {
         let mut inner = self.inner();
         if inner.is_unreachable {
@@ -348,13 +284,13 @@ impl Journal for MemoryJournal {
             });
         }
         // It is final: what is still on its way arrives no more, nor does what was built on it.
-        let left = match inner.sent.iter().position(|sent| sent.id == id) {
+        let left = match inner.sent.iter().position(|sent| sent.taken.id == id) {
             Some(at) => inner.refuse_from(at),
             None => VecDeque::new(),
         };
         drop(inner);
         for sent in left {
-            let is_asked = sent.id == id;
+            let is_asked = sent.taken.id == id;
             sent.answer(Err(if is_asked {
                 AppendError::Lost
             } else {
@@ -381,7 +317,7 @@ impl Journal for MemoryJournal {
     }
 
     fn put_checkpoint(&self, checkpoint: Checkpoint) -> Later<'_, Result<(), CheckpointError>> {
-        let mut inner = self.inner();
+        let inner = self.inner();
         let is_known = inner
             .entries
             .iter()
@@ -393,20 +329,43 @@ impl Journal for MemoryJournal {
         if !is_known && before != Some(checkpoint.at) {
             return now(Err(CheckpointError::NoSuchPosition));
         }
-        inner.checkpoint = Some(checkpoint);
+        // The pieces are made without the lock, because they are made by foreign code.
+        drop(inner);
+        let Checkpoint { at, blobs, pieces } = checkpoint;
+        let pieces = pieces.collect();
+        let made = KeptState { at, blobs, pieces };
+        let mut inner = self.inner();
+        if inner.checkpoint.as_ref().is_some_and(|known| known.at > at) {
+            return now(Err(CheckpointError::Older));
+        }
+        inner.checkpoint = Some(made);
         now(Ok(()))
     }
 
-    fn checkpoint(&self) -> Later<'_, Result<Option<Checkpoint>, ReadError>> {
-        now(Ok(self.inner().checkpoint.clone()))
+    fn blob(&self, id: BlobId) -> Later<'_, Result<Option<Vec<u8>>, ReadError>> {
+        let inner = self.inner();
+        let found = inner.blobs.get(&id).map(|(_, blob)| blob.bytes.to_vec());
+        now(Ok(found))
+    }
+
+    fn checkpoint(&self) -> Later<'_, Result<Option<StoredCheckpoint>, ReadError>> {
+        let inner = self.inner();
+        let found = inner.checkpoint.as_ref().map(|kept| StoredCheckpoint {
+            at: kept.at,
+            pieces: Box::new(kept.pieces.clone().into_iter().map(Ok)),
+        });
+        now(Ok(found))
     }
 
     fn trim(&self, upto: Position) -> Later<'_, Result<(), CheckpointError>> {
         let mut inner = self.inner();
-        let checkpoint = inner.checkpoint.as_ref();
-        if checkpoint.is_none_or(|checkpoint| checkpoint.at < upto) {
+        let MemoryState {
+            checkpoint, blobs, ..
+        } = &mut *inner;
+        let Some(checkpoint) = checkpoint.as_ref().filter(|known| known.at >= upto) else {
             return now(Err(CheckpointError::NoCheckpoint));
-        }
+        };
+        blobs.retain(|id, (position, _)| *position > upto || checkpoint.blobs.contains(id));
         inner.entries.retain(|kept| kept.entry.position > upto);
         inner.trimmed = inner.trimmed.max(upto);
         now(Ok(()))

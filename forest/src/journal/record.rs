@@ -5,22 +5,24 @@
 //! | 8, 8 | incarnation and number of the version, little-endian |
 //! | 16 | the id of the commit, little-endian |
 //! | 8, 4 | time: seconds since 1970, signed, and nanoseconds, little-endian |
+//! | 8 | the digest of what was asked for, little-endian; 0, if the forest chose the id |
 //! | varint, … | the length of the author's bytes, and these bytes |
 //! | … | the changes, one after the other, up to the end (`encode.rs`) |
 //!
 //! A commit's author encodes the changes, outside the right to commit. The rest is known only within it.
 
+use std::num::NonZeroU64;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
-use weald_tree::{NodeId, Operation, RecordsError, Tree};
+use weald_tree::{Operation, RecordsError, Tree};
 
-use super::encode::put_bytes;
-use crate::content::erasable::Blob;
+use super::encode::{put_bytes, put_time};
+use crate::content::erasable::{Blob, BlobPlace, Erasure};
 use crate::version::{CommitId, Version};
 
 /// The length of what precedes the author's bytes.
-const HEAD: usize = 8 + 8 + 16 + 8 + 4;
+const HEAD: usize = 8 + 8 + 16 + 8 + 4 + 8;
 
 /// One commit, on its way into a journal.
 #[derive(Clone, Copy, Debug)]
@@ -31,11 +33,20 @@ pub struct Record<'a> {
     pub id: CommitId,
     /// Its time.
     pub time: SystemTime,
+    /// A digest of what its author asked for, if it is the author who chose the id.
+    pub digest: Option<Digest>,
     /// The bytes that its author attached to it.
     pub bytes: &'a [u8],
     /// What it changes, encoded, in pieces. A journal may keep a long piece instead of copying it.
     pub changes: &'a [Arc<Vec<u8>>],
+    /// The erasable bytes to which it refers, and which are not part of the record.
+    pub blobs: &'a [Blob],
+    /// The erasable bytes that are gone when the record is as durable as the commit is to be.
+    pub erases: Option<&'a Erasure>,
 }
+
+/// Tells two different requests apart that came with the same commit id. It is not 0.
+pub type Digest = NonZeroU64;
 
 impl Record<'_> {
     /// How many bytes it has.
@@ -58,25 +69,9 @@ impl Record<'_> {
         out.extend_from_slice(&self.version.incarnation.to_le_bytes());
         out.extend_from_slice(&self.version.number.to_le_bytes());
         out.extend_from_slice(&self.id.0.to_le_bytes());
-        let (seconds, nanoseconds) = since_1970(self.time);
-        out.extend_from_slice(&seconds.to_le_bytes());
-        out.extend_from_slice(&nanoseconds.to_le_bytes());
+        put_time(out, self.time);
+        out.extend_from_slice(&self.digest.map_or(0, Digest::get).to_le_bytes());
         put_bytes(out, self.bytes);
-    }
-}
-
-/// Whole seconds, rounded down, and nanoseconds.
-fn since_1970(time: SystemTime) -> (i64, u32) {
-    let whole = |duration: Duration| i64::try_from(duration.as_secs()).unwrap_or(i64::MAX);
-    match time.duration_since(SystemTime::UNIX_EPOCH) {
-        Ok(after) => (whole(after), after.subsec_nanos()),
-        Err(before) => {
-            let before = before.duration();
-            match before.subsec_nanos() {
-                0 => (-whole(before), 0),
-                nanoseconds => (-whole(before) - 1, 1_000_000_000 - nanoseconds),
-            }
-        }
     }
 }
 
@@ -89,6 +84,8 @@ pub struct Stored {
     pub id: CommitId,
     /// Its time.
     pub time: SystemTime,
+    /// A digest of what its author asked for, if it is the author who chose the id.
+    pub digest: Option<Digest>,
     /// The bytes that its author attached to it.
     pub bytes: Vec<u8>,
     /// What it changes, encoded.
@@ -130,15 +127,8 @@ pub enum Change {
         tree: u64,
         /// The operations. Their `at` is not in a record, and says `Last`.
         operations: Vec<Operation>,
-        /// Erasable bytes to which the operations refer; they are kept separately, so that they can be erased.
-        blobs: Vec<Blob>,
-    },
-    /// The tree gets the nodes of an older version.
-    Restore {
-        /// The number of the tree.
-        tree: u64,
-        /// The older version.
-        version: Version,
+        /// The erasable bytes that came with it; they are kept separately, so that they can be erased.
+        blobs: Vec<BlobPlace>,
     },
     /// The tree is renamed.
     Rename {
@@ -166,15 +156,8 @@ pub enum Change {
         /// The name of the attribute.
         attribute: String,
     },
-    /// All erasable bytes that were stored for an attribute of a node are erased from every version.
-    Erase {
-        /// The number of the tree.
-        tree: u64,
-        /// The node.
-        node: NodeId,
-        /// The name of the attribute.
-        name: String,
-    },
+    /// Erasable bytes are erased from every version.
+    Erase(Erasure),
     /// A version is given a tag.
     Tag {
         /// The number of the tree.

@@ -53,6 +53,9 @@ pub enum WatchError {
     /// The path leads nowhere in the version at which the watch begins.
     #[error(transparent)]
     Path(#[from] PathError),
+    /// The version at which the watch begins does not have the node.
+    #[error("the node {0} is not in the version at which the watch begins")]
+    Missing(NodeId),
 }
 
 /// Why a watch did not yield a commit.
@@ -114,19 +117,41 @@ impl TreeHandle {
     /// # Errors
     /// [`WatchError`].
     pub fn watch(&self, path: &Path, since: Since) -> Result<Watch, WatchError> {
-        let last = match since {
-            Since::Now => self.snapshot(),
-            Since::Version(version) => self.kept_at(version).map_err(WatchError::of)?,
-        };
+        let last = self.watched_from(since)?;
         let node = last.tree().at(path)?.id();
-        Ok(Watch {
+        let under = (!path.positions().is_empty()).then_some(node);
+        Ok(self.watch_under(under, last))
+    }
+
+    /// Yields the commits that touch a node, or anything below it, in their order. Unlike a path, the id means the same
+    /// node whatever others insert meanwhile.
+    ///
+    /// # Errors
+    /// [`WatchError`]; `Missing`, if the version at which the watch begins does not have the node.
+    pub fn watch_node(&self, node: NodeId, since: Since) -> Result<Watch, WatchError> {
+        let last = self.watched_from(since)?;
+        if last.tree().node(node).is_none() {
+            return Err(WatchError::Missing(node));
+        }
+        Ok(self.watch_under(Some(node), last))
+    }
+
+    fn watched_from(&self, since: Since) -> Result<Snapshot, WatchError> {
+        match since {
+            Since::Now => Ok(self.snapshot()),
+            Since::Version(version) => self.kept_at(version).map_err(WatchError::of),
+        }
+    }
+
+    fn watch_under(&self, under: Option<NodeId>, last: Snapshot) -> Watch {
+        Watch {
             handle: self.clone(),
-            under: (!path.positions().is_empty()).then_some(node),
+            under,
             last,
             number: NUMBERS.fetch_add(1, Ordering::Relaxed),
             level: self.shared.forest.level,
             reaching: None,
-        })
+        }
     }
 }
 

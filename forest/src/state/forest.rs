@@ -14,9 +14,9 @@ use super::stats::Counts;
 use super::tree::TreeState;
 use crate::clock::Clock;
 use crate::content::erasable::Blobs;
-use crate::error::NameError;
+use crate::error::{NameError, VersionError};
 use crate::journal::Level;
-use crate::version::CommitId;
+use crate::version::{CommitId, Version};
 
 pub(crate) struct ForestState {
     names: RwLock<BTreeMap<Arc<str>, Arc<TreeState>>>,
@@ -25,6 +25,8 @@ pub(crate) struct ForestState {
     pub(crate) blobs: Arc<Blobs>,
     pub(crate) reentrancy: Reentrancy,
     pub(crate) incarnation: u64,
+    /// The last versions of the openings before this one, as far as they are known.
+    pub(crate) openings: Vec<Version>,
     /// The journal, if there is one.
     pub(crate) medium: Option<Medium>,
     /// What a commit has to have reached before it is acknowledged, if its author does not say.
@@ -49,11 +51,57 @@ impl ForestState {
             blobs: Arc::default(),
             reentrancy: Reentrancy::new(running),
             incarnation: u64::try_from(nanoseconds).unwrap_or(u64::MAX),
+            openings: Vec::new(),
             level: level.unwrap_or(Level::Durable).min(most(medium.as_ref())),
             medium,
             seed: RandomState::new().hash_one(nanoseconds),
             tickets: AtomicU64::new(1),
         }
+    }
+
+    /// Goes on from what earlier openings left.
+    pub(crate) fn go_on(&mut self, openings: Vec<Version>, blobs: Arc<Blobs>) {
+        let last = openings.last().map_or(0, |last| last.incarnation);
+        self.incarnation = self.incarnation.max(last.saturating_add(1));
+        (self.openings, self.blobs) = (openings, blobs);
+    }
+
+    /// The version of this opening that has a number.
+    pub(crate) fn version_of(&self, number: u64) -> Version {
+        Version {
+            incarnation: self.incarnation,
+            number,
+        }
+    }
+
+    /// Whether a version is one of this opening, or of an earlier one that did not lose it.
+    pub(crate) fn has_opened(&self, version: Version) -> bool {
+        let at = self.openings.partition_point(|last| *last < version);
+        let before = at
+            .checked_sub(1)
+            .map_or(0, |before| self.openings[before].number);
+        let incarnation = self
+            .openings
+            .get(at)
+            .map_or(self.incarnation, |last| last.incarnation);
+        version.incarnation == incarnation && version.number > before
+    }
+
+    /// Checks that a version is one that readers can see, or that an earlier opening has left.
+    ///
+    /// # Errors
+    /// `OtherIncarnation` and `Future`.
+    pub(crate) fn must_exist(&self, asked: Version) -> Result<(), VersionError> {
+        if asked.incarnation == self.incarnation {
+            let newest = self.version_of(self.stats.newest());
+            if asked > newest {
+                return Err(VersionError::Future { asked, newest });
+            }
+        }
+        if !self.has_opened(asked) && asked.number > 0 {
+            return Err(VersionError::OtherIncarnation(asked));
+        }
+        Ok(())
     }
 
     /// The strongest level that a commit reaches.

@@ -49,6 +49,16 @@ impl Tagged {
         }
     }
 
+    /// One that was read back.
+    pub(crate) fn recovered(given: Version, root: Arc<Root>, until: SystemTime) -> Self {
+        Self { given, root, until }
+    }
+
+    /// The last time at which the tree is known to have had this root.
+    pub(crate) fn until(&self) -> SystemTime {
+        self.until
+    }
+
     /// Whether the tree is known to have had this root in a version of the forest.
     fn was_in(&self, asked: Version) -> bool {
         self.root.version() <= asked && asked <= self.given
@@ -65,6 +75,28 @@ impl History {
             tags: BTreeMap::new(),
             wakers: BTreeMap::new(),
         }
+    }
+
+    /// One that was read back: the first version, all that are kept with the number of the newest that was let go, and
+    /// the tags.
+    pub(crate) fn recovered(
+        (first, first_commit): (Version, CommitId),
+        (roots, gone): (VecDeque<Arc<Root>>, u64),
+        tags: BTreeMap<Arc<str>, Tagged>,
+    ) -> Self {
+        Self {
+            roots,
+            first,
+            first_commit,
+            gone,
+            tags,
+            wakers: BTreeMap::new(),
+        }
+    }
+
+    /// The version in which the tree was created.
+    pub(crate) fn first(&self) -> Version {
+        self.first
     }
 
     pub(crate) fn add(&mut self, root: Arc<Root>) {

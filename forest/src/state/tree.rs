@@ -30,6 +30,17 @@ impl TreeState {
         }
     }
 
+    /// A tree with all its versions.
+    pub(crate) fn of(number: u64, name: Arc<str>, history: History) -> Self {
+        Self {
+            number,
+            slot: ArcSwap::new(Arc::clone(history.newest())),
+            history: Mutex::new(history),
+            name: Mutex::new(name),
+            is_deleted: AtomicBool::new(false),
+        }
+    }
+
     pub(crate) fn history(&self) -> MutexGuard<'_, History> {
         // Nothing between two changes of the history can panic, so it is whole even if a reader panicked.
         self.history.lock().unwrap_or_else(PoisonError::into_inner)

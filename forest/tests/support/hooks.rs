@@ -8,8 +8,9 @@ use std::sync::{Arc, Mutex};
 use std::task::Poll;
 
 use weald_forest::journal::{
-    AppendError, Appended, Capabilities, Change, Checkpoint, CheckpointError, Durability, Entry,
-    Follower, Journal, Later, Level, MemoryJournal, Position, ReadError, Record, Resolved, Stored,
+    AppendError, Appended, BlobId, Capabilities, Change, Checkpoint, CheckpointError, Durability,
+    Entry, Follower, Journal, Later, Level, MemoryJournal, Position, ReadError, Record, Resolved,
+    Stored, StoredCheckpoint,
 };
 use weald_forest::{CommitId, Version};
 
@@ -153,7 +154,19 @@ impl Journal for Hooks {
         self.journal.put_checkpoint(checkpoint)
     }
 
-    fn checkpoint(&self) -> Later<'_, Result<Option<Checkpoint>, ReadError>> {
+    fn blob(&self, id: BlobId) -> Later<'_, Result<Option<Vec<u8>>, ReadError>> {
+        self.journal.blob(id)
+    }
+
+    fn when_room(&self) -> Option<Later<'static, ()>> {
+        self.journal.when_room()
+    }
+
+    fn when_failed(&self) -> Later<'static, ()> {
+        self.journal.when_failed()
+    }
+
+    fn checkpoint(&self) -> Later<'_, Result<Option<StoredCheckpoint>, ReadError>> {
         self.journal.checkpoint()
     }
 

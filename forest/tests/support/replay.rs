@@ -52,12 +52,6 @@ impl Replayed {
                     }
                     self.versions(tree).insert(number, edit.freeze());
                 }
-                Change::Restore { tree, version } => {
-                    let before = &self.trees[&tree].1;
-                    let old = before.range(..=version.number).next_back().unwrap().1;
-                    let old = old.clone();
-                    self.versions(tree).insert(number, old);
-                }
                 Change::AddIndex { tree, .. } | Change::DropIndex { tree, .. } => {
                     let same = self.newest(tree).clone();
                     self.versions(tree).insert(number, same);

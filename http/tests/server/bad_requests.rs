@@ -11,7 +11,7 @@ const BAD: &[(&[u8], &str)] = &[
     (b"\0", "HTTP/1.1 400"),
     (b"hello?\r\n\r\n", "HTTP/1.1 400"),
     (b"GET /\r\n\r\n", "HTTP/1.1 400"),
-    (b"GET / HTTP/9.9\r\nhost: x\r\n\r\n", "HTTP/1.1 400"),
+    (b"GET / HTTP/9.9\r\nhost: x\r\n\r\n", "HTTP/1.1 505"),
     (b"GET / HTTP/1.1\r\nno colon\r\n\r\n", "HTTP/1.1 400"),
     (b"GET / HTTP/1.1\r\na: \x01\r\n\r\n", "HTTP/1.1 400"),
     (b"GET /\xff\xfe HTTP/1.1\r\n\r\n", "HTTP/1.1 400"),

@@ -155,7 +155,7 @@ fn every_case_of_the_probe_is_answered_as_the_table_says() {
                 wrong.push(format!("{name}: {found}, not {recommended:?}, unexplained"));
             }
             // A refusal says that the connection closes.
-            if found.starts_with('4') && !answers.contains("connection: close") {
+            if found.starts_with(['4', '5']) && !answers.contains("connection: close") {
                 wrong.push(format!("{}: a refusal without a close", case.name));
             }
         }

@@ -23,6 +23,7 @@ use crate::{
         body::{Failure, Outcome},
         exit_hooks,
     },
+    panic_site::PanicSite,
     payload::{self, Payload},
     report::{self, JobName, panic_message},
     scheduler::{
@@ -49,6 +50,7 @@ pub enum JoinError {
 pub struct Panic {
     job: Box<JobName>,
     message: String,
+    site: Option<PanicSite>,
     // A payload is `Send` but not `Sync`; the mutex makes the error both, as error types must be. None: it was taken.
     payload: Mutex<Option<Payload>>,
 }
@@ -62,6 +64,12 @@ impl Panic {
     /// The message of the panic.
     pub fn message(&self) -> &str {
         &self.message
+    }
+
+    /// Where it panicked. None if the panic hook was not called, as by
+    /// [`resume_unwind`](std::panic::resume_unwind), or if the program has replaced it.
+    pub fn site(&self) -> Option<&PanicSite> {
+        self.site.as_ref()
     }
 
     /// The payload, for [`resume_unwind`](std::panic::resume_unwind).
@@ -96,6 +104,10 @@ impl JoinError {
             Failure::Panicked(payload) => JoinError::Panicked(Panic {
                 job: Box::new(JobName::of(job)),
                 message: panic_message(payload.as_ref()),
+                site: job
+                    .extensions
+                    .lock_existing()
+                    .and_then(|extensions| extensions.panic_site.clone()),
                 payload: Mutex::new(Some(payload)),
             }),
         }
@@ -226,8 +238,8 @@ impl<T> JoinHandle<T> {
     }
 }
 
-/// Whether the job is done and its exit hooks have run.
-fn has_ended(job: &Header) -> bool {
+/// Whether the job is done, its exit hooks have run, and its attachment was told.
+pub(crate) fn has_ended(job: &Header) -> bool {
     job.state.is_done()
         && !job
             .extensions

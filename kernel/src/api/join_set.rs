@@ -14,7 +14,8 @@ use crate::{
         join::{JoinError, JoinHandle},
         spawn::spawn,
     },
-    job::exit_hooks,
+    job::{exit_hooks, foreign_call::FiredBy},
+    scheduler::workers::waker,
     sys::lock,
 };
 
@@ -81,10 +82,12 @@ impl<T: Send + 'static> JoinSet<T> {
         self.next += 1;
         match handle.job().cloned() {
             Some(job) => {
-                let ended = self.ended.clone();
-                let _kept = exit_hooks::attach(job, Box::new(move || push_ended(&ended, number)));
+                let (runtime, ended) = (job.header().runtime(), self.ended.clone());
+                let hook = move || push_ended(&ended, number, runtime);
+                let _kept = exit_hooks::attach(job, Box::new(hook));
             }
-            None => push_ended(&self.ended, number),
+            // The caller has the set, so nothing waits for it.
+            None => lock(&self.ended).numbers.push_back(number),
         }
         self.handles.insert(number, handle);
     }
@@ -131,7 +134,7 @@ impl<T: Send + 'static> JoinSet<T> {
         let first = || lock(&self.ended).numbers.front().copied();
         first().or_else(|| {
             // Cloned before the lock, and the former one dropped after it: a waker is user code.
-            let waker = cx.waker().clone();
+            let waker = waker::kept(cx.waker());
             let former = lock(&self.ended).waiter.replace(waker);
             drop(former);
             first()
@@ -163,13 +166,14 @@ impl<T> Drop for JoinSet<T> {
     }
 }
 
-fn push_ended(ended: &Mutex<Ended>, number: u64) {
+/// The job with this number in the set has ended, in this `runtime`.
+fn push_ended(ended: &Mutex<Ended>, number: u64, runtime: u16) {
     let waiter = {
         let mut ended = lock(ended);
         ended.numbers.push_back(number);
         ended.waiter.take()
     };
     if let Some(waiter) = waiter {
-        waiter.wake();
+        waker::call_at_end(runtime, FiredBy::End, waiter);
     }
 }

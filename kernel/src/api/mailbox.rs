@@ -8,6 +8,7 @@
 #![allow(unsafe_code)]
 
 mod backlog;
+mod posted;
 mod source;
 
 use std::{
@@ -19,9 +20,14 @@ use std::{
 };
 
 pub use backlog::{LongMailbox, UnreadMailbox};
-use weald_sync::reason::{Kind, Reason};
+pub use posted::PostedMessage;
+use weald_sync::{
+    reason::{Kind, Reason},
+    unit,
+};
 
 use crate::{
+    api::unit::Unit,
     job::{
         JobRef, foreign_waker,
         message::{self, Mark, MessageChain, MessageLinks, MessageNode},
@@ -102,6 +108,16 @@ impl<M> Address<M> {
         cancel::cancel(&self.job);
     }
 
+    /// As [`Address::cancel`], and closes the mailbox at once: the job receives no message that was posted after this.
+    pub fn kill(&self) {
+        cancel::kill(&self.job);
+    }
+
+    /// The job as a unit.
+    pub fn unit(&self) -> Unit {
+        Unit::new(self.job.clone())
+    }
+
     /// Whether the job has ended.
     pub fn is_done(&self) -> bool {
         self.job.header().state.is_done()
@@ -124,6 +140,8 @@ unsafe fn post_link(job: &JobRef, link: NonNull<Link>) -> bool {
     let posted = unsafe { job.header().state.post(link.as_ptr()) };
     if posted == Posted::Queued {
         message::note_queued(job.ptr());
+        // A message to a job that waits is counted by the run that receives it.
+        unit::with(unit::Unit::count_free);
     }
     match posted {
         Posted::Queued => true,
@@ -261,6 +279,13 @@ impl<M> Mailbox<M> {
             self.refill();
         }
         self.chain.pop()
+    }
+
+    /// The oldest message for which `wanted` is true, if there is one now. Never waits.
+    pub fn take_if(&mut self, wanted: impl FnMut(&M) -> bool) -> Option<M> {
+        self.refill();
+        let mut mark = self.chain.start();
+        self.chain.take_if(&mut mark, wanted)
     }
 
     fn refill(&mut self) {

@@ -110,7 +110,7 @@ impl Pending {
             if let Err(payload) = &ran
                 && Arc::strong_count(&output) == 1
             {
-                report::unobserved_panic(&named.name(), &panic_message(payload.as_ref()));
+                report::unobserved_panic(&named.name().now(), &panic_message(payload.as_ref()));
             }
             *lock(&output) = Some(ran);
         };

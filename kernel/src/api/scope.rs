@@ -12,9 +12,9 @@ use std::{
 
 use crate::{
     api::{join::JoinHandle, spawn::on},
-    job::{JobRef, exit_hooks},
+    job::{JobRef, exit_hooks, foreign_call::FiredBy},
     scheduler::stackful::wait::wait_to_the_end,
-    scheduler::workers::{cancel, current::with_current, shared},
+    scheduler::workers::{cancel, current::with_current, shared, waker},
     sys::lock,
 };
 
@@ -115,8 +115,9 @@ impl Scope {
         if closed {
             cancel::cancel(&job);
         }
-        let children = self.children.clone();
-        let _kept = exit_hooks::attach(job, Box::new(move || forget(&children, number)));
+        let (runtime, children) = (job.header().runtime(), self.children.clone());
+        let hook = move || forget(&children, number, runtime);
+        let _kept = exit_hooks::attach(job, Box::new(hook));
     }
 
     /// Waits until no job of the scope is left, and then closes the scope. Cancel-safe.
@@ -126,7 +127,7 @@ impl Scope {
                 return Poll::Ready(());
             }
             // Cloned before the lock, and the former one dropped after it: a waker is user code.
-            let waker = cx.waker().clone();
+            let waker = waker::kept(cx.waker());
             let former = lock(&self.children).waiter.replace(waker);
             drop(former);
             match self.has_ended() {
@@ -153,7 +154,8 @@ impl std::fmt::Debug for Scope {
     }
 }
 
-fn forget(children: &Mutex<Children>, number: u64) {
+/// The child with this number has ended, in this `runtime`.
+fn forget(children: &Mutex<Children>, number: u64, runtime: u16) {
     let waiter = {
         let mut children = lock(children);
         children.live.remove(&number);
@@ -163,7 +165,7 @@ fn forget(children: &Mutex<Children>, number: u64) {
         }
     };
     if let Some(waiter) = waiter {
-        waiter.wake();
+        waker::call_at_end(runtime, FiredBy::End, waiter);
     }
 }
 

@@ -8,13 +8,15 @@ use std::{borrow::Cow, panic::Location, sync::Arc};
 
 use crate::{
     api::{
+        admission::{SpawnError, admit},
         join::JoinHandle,
         mailbox::{Address, Mailbox},
     },
     job::{
-        self, JobRef, Spec, description::Describe, exit_hooks, flag, runnable::Runnable,
-        transition::Inbox,
+        self, JobRef, Spec, exit_hooks, flag, runnable::Runnable, transition::Inbox,
+        work_kind::WorkKind,
     },
+    report::Describe,
     scheduler::{
         stackful::{
             pinned::{PinChange, PinnedQueue},
@@ -23,12 +25,10 @@ use crate::{
         workers::{
             cancel, context,
             current::with_current,
-            limit,
             ready::{ready, ready_last},
             shared::{self, Shared},
         },
     },
-    stack::StackError,
 };
 
 /// Spawns a job on the current runtime: the one that runs the caller, else the default one.
@@ -110,34 +110,8 @@ fn cancel_with(child: JobRef, parent: JobRef) {
 pub struct Spawn {
     name: Option<Cow<'static, str>>,
     description: Option<Arc<dyn Describe>>,
+    kind: Option<WorkKind>,
     site: Option<&'static Location<'static>>,
-}
-
-/// Why nothing was spawned.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum SpawnError {
-    /// The process limit is reached.
-    #[error(
-        "the runtime's limit of {limit} processes is reached; raise Builder::process_limit, or let \
-         some end first"
-    )]
-    TooManyProcesses {
-        /// The limit.
-        limit: usize,
-    },
-    /// The runtime is shutting down.
-    #[error("the runtime is shutting down and takes no new jobs")]
-    ShuttingDown,
-    /// The calling thread runs no jobs, so no job can be pinned to it.
-    #[error(
-        "this thread runs no jobs, so no job can be pinned to it; call this inside a job or inside \
-         block_on"
-    )]
-    NoLocalThread,
-    /// No stack can be had for a fiber.
-    #[error(transparent)]
-    NoStack(StackError),
 }
 
 impl Spawn {
@@ -152,8 +126,8 @@ impl Spawn {
         self
     }
 
-    /// Reports ask `description` for the job's name, each time anew. For a job that does different things over time: it
-    /// costs nothing while nothing is reported. The description must not own the job's handles or wakers when the job
+    /// Reports ask `description` for the job's name, each time anew and on a thread of their own, a moment after what they
+    /// are about. For a job that does different things over time: it costs nothing while nothing is reported. The description must not own the job's handles or wakers when the job
     /// has ended, because it lives as long as they do.
     ///
     /// ```
@@ -178,6 +152,31 @@ impl Spawn {
     /// ```
     pub fn described_by(mut self, description: Arc<dyn Describe>) -> Spawn {
         self.description = Some(description);
+        self
+    }
+
+    /// What kind of work the job does. For a job that does different things over time: it sets the kind through a clone of
+    /// `kind` before it begins each of them, and asks [`poll_place`](crate::poll_place) where to go on.
+    ///
+    /// ```
+    /// use std::future::poll_fn;
+    /// use weald_kernel::{Spawn, WorkKind, poll_place};
+    ///
+    /// # let runtime = weald_kernel::Runtime::builder().workers(1).build().unwrap();
+    /// # runtime.block_on(async {
+    /// let kind = WorkKind::new();
+    /// let job = Spawn::new().kind(kind.clone()).spawn(async move {
+    ///     for route in [1, 2] {
+    ///         kind.set(route);
+    ///         poll_fn(poll_place).await;
+    ///         // Serves a request of this route.
+    ///     }
+    /// });
+    /// # job.await.unwrap();
+    /// # });
+    /// ```
+    pub fn kind(mut self, kind: WorkKind) -> Spawn {
+        self.kind = Some(kind);
         self
     }
 
@@ -319,6 +318,9 @@ impl Spawn {
         if let Some(description) = self.description {
             runnable.header().extensions.lock().description = Some(description);
         }
+        if let Some(kind) = self.kind {
+            runnable.header().extensions.lock().kind = Some(kind);
+        }
         runnable
     }
 }
@@ -334,30 +336,6 @@ fn plain_spec(shared: &Shared, site: &'static Location<'static>, refs: u32) -> S
         flags: 0,
         refs,
     }
-}
-
-/// Takes a place under the process limit, unless the runtime is shutting down.
-#[inline]
-fn admit(shared: &Shared) -> Result<(), SpawnError> {
-    if shared.is_closing() {
-        return Err(SpawnError::ShuttingDown);
-    }
-    let limit = shared.limit.limit();
-    count(shared).map_err(|limit::Reached| SpawnError::TooManyProcesses { limit })
-}
-
-/// Takes a place for one process that is about to be spawned.
-#[inline]
-fn count(shared: &Shared) -> Result<(), limit::Reached> {
-    context::with(|cx| {
-        if let Some((worker, lease)) = cx.worker_of(shared.id()) {
-            if let Ok(mut core) = worker.core.enter(lease) {
-                return shared.limit.take_one(&mut core.spare_places);
-            }
-            cx.clear_worker();
-        }
-        shared.limit.take(1).map(|_| ())
-    })
 }
 
 /// Queues a job, and returns its handle, which gets the last claimable reference.

@@ -6,8 +6,9 @@ use std::panic::Location;
 
 use crate::{
     api::{
+        admission::SpawnError,
         join::JoinHandle,
-        spawn::{self, Spawn, SpawnError},
+        spawn::{self, Spawn},
     },
     scheduler::{
         stackful::fiber::{Fiber, Migration},

@@ -280,6 +280,15 @@ impl Interval {
     }
 }
 
+/// One reduction of the running job's budget. Pending if it is used up: the job then goes to the end of its worker's
+/// queue, and its waker is woken. For operations of other crates that may be ready many times in a row.
+pub fn poll_budget(cx: &mut Context<'_>) -> Poll<()> {
+    match context::with(|here| here.spend(cx.waker())) {
+        true => Poll::Ready(()),
+        false => Poll::Pending,
+    }
+}
+
 /// Yields once: the job goes to the end of its worker's queue.
 pub async fn yield_now() {
     let mut yielded = false;

@@ -16,9 +16,12 @@ use std::{
 };
 
 use crate::{
-    job::{description::Describe, exit_hooks::ExitHooks, name::CallbackName},
+    job::{
+        attachment::AttachedValue, exit_hooks::ExitHooks, name::CallbackName, work_kind::WorkKind,
+    },
+    panic_site::PanicSite,
     payload,
-    report::{self, panic_message},
+    report::{self, Describe, panic_message},
     sys::{AtomicPtr, Mutex, MutexGuard, Ordering, lock},
 };
 
@@ -51,9 +54,12 @@ pub(crate) struct Extensions {
     pub(crate) name: Option<Box<str>>,
     /// Describes what the job does at a moment. Set at spawn.
     pub(crate) description: Option<Arc<dyn Describe>>,
+    /// The kind of what the job does at a moment. Set at spawn.
+    pub(crate) kind: Option<WorkKind>,
     /// Waits for the job's end; present if the state's `JOINER` bit is set, or while [`is_ending`](Self::is_ending).
     pub(crate) joiner: Option<Waker>,
-    /// Whether the job is done, and its exit hooks still run: it counts as ended after them. Set before `DONE`.
+    /// Whether the job is done, and its exit hooks still run, or its attachment is not told: it counts as ended after
+    /// them. Set before `DONE`.
     pub(crate) is_ending: bool,
     /// Receives from the job's inbox, if it is not the job itself; present if `RECEIVER` is set.
     pub(crate) receiver: Option<Waker>,
@@ -75,6 +81,10 @@ pub(crate) struct Extensions {
     pub(crate) backlog: Option<Backlog>,
     /// What to do when the job has ended.
     pub(crate) exit_hooks: ExitHooks,
+    /// Where the job panicked, if it did and the panic hook was called.
+    pub(crate) panic_site: Option<PanicSite>,
+    /// What a crate above attached to the job. It is told of the end after the exit hooks.
+    pub(crate) attachment: Option<AttachedValue>,
 }
 
 impl Extensions {
@@ -111,6 +121,14 @@ impl ExtensionsWord {
         as_site(word)
             .is_none()
             .then(|| lock(&extensions(word).extensions))
+    }
+
+    /// Tells the job, if it has a description, that it stands still.
+    pub(crate) fn tell_that_it_stands_still(&self) {
+        let description = self.lock_existing().and_then(|it| it.description.clone());
+        if let Some(description) = description {
+            report::call_for_user(move || description.stands_still());
+        }
     }
 
     /// Calls `with` with the job's extensions, if it has any. Gives up if the lock stays taken: the calling thread itself
@@ -166,10 +184,12 @@ impl Drop for ExtensionsWord {
     }
 }
 
-/// The box may hold a waker that was never woken, whose destructor is user code; this may be a worker's thread.
+/// The box may hold a waker that was never woken, whose destructor is user code; this may be a worker's thread, or the
+/// monitor's.
 #[inline(never)]
 fn drop_extensions(extensions: Box<ExtensionsBox>) {
-    if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(extensions))) {
+    let drops = || report::drop_for_user(extensions);
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(drops)) {
         report::waker_panicked(&panic_message(payload.as_ref()));
         payload::discard(payload);
     }
@@ -263,6 +283,29 @@ mod tests {
         let dropped = leave_with(runtime.spawn(ends_at(&Arc::default())));
         drop(runtime);
         assert_eq!(dropped.recv(), Ok(OPERATIONS));
+    }
+
+    #[test]
+    fn a_thread_that_runs_no_user_code_leaves_the_drop_to_the_reporting_thread() {
+        struct Tells(mpsc::Sender<Option<String>>);
+        impl Wake for Tells {
+            fn wake(self: Arc<Self>) {}
+        }
+        impl Drop for Tells {
+            fn drop(&mut self) {
+                let thread = thread::current().name().map(str::to_owned);
+                self.0.send(thread).unwrap();
+            }
+        }
+        let (sender, dropped) = mpsc::channel();
+        let word = ExtensionsWord::new(Location::caller());
+        word.lock().receiver = Some(Waker::from(Arc::new(Tells(sender))));
+        let watcher = thread::spawn(move || {
+            report::forbid_user_code();
+            drop(word);
+        });
+        watcher.join().unwrap();
+        assert_eq!(dropped.recv().unwrap().as_deref(), Some("weald-reports"));
     }
 
     #[test]

@@ -17,12 +17,13 @@
 use std::{
     panic::Location,
     pin::Pin,
+    sync::Arc,
     task::{Context, Poll, Waker},
 };
 
 use crate::{
     job::{self, Spec, foreign_waker, kept_waker, place, runnable::Runnable, transition::Inbox},
-    report::JobName,
+    report::{Describe, JobName, LateName},
 };
 
 /// What fired a waker.
@@ -53,6 +54,19 @@ impl FiredBy {
             FiredBy::Blocking => format!("a waker{of} fired by the end of a blocking call"),
             FiredBy::Cancel => format!("the destructor of a waker{}", of.trim_end_matches(',')),
         }
+    }
+}
+
+/// The name of a job that calls a waker of a job that has a description.
+#[derive(Debug)]
+struct CallOf {
+    by: FiredBy,
+    registrar: LateName,
+}
+
+impl Describe for CallOf {
+    fn name(&self) -> String {
+        self.by.job_name(Some(&self.registrar.clone().now()))
     }
 }
 
@@ -105,7 +119,7 @@ impl ForeignCall {
         let spec = Spec {
             runtime,
             site: match &registrar {
-                Some(registrar) => registrar.site,
+                Some(registrar) => registrar.site(),
                 None => Location::caller(),
             },
             inbox: Inbox::None,
@@ -113,12 +127,18 @@ impl ForeignCall {
             flags: 0,
             refs: 0,
         };
-        let name = self.by.job_name(registrar.as_ref());
+        let by = self.by;
+        let name = by.job_name(registrar.as_ref().map(LateName::known));
         let job = job::new(spec, |_| self);
         if registrar.is_none() {
             job.header().set_place(place::SERVES_MANY);
         }
-        job.header().extensions.lock().name = Some(name.into());
+        let described = registrar.filter(LateName::is_described);
+        let mut extensions = job.header().extensions.lock();
+        extensions.name = Some(name.into());
+        extensions.description =
+            described.map(|registrar| -> Arc<dyn Describe> { Arc::new(CallOf { by, registrar }) });
+        drop(extensions);
         job
     }
 }

@@ -10,7 +10,7 @@
 
 use std::task::{RawWaker, RawWakerVTable, Waker};
 
-use crate::{job::JobRef, report::JobName};
+use crate::{job::JobRef, report::LateName};
 
 // A static, not a constant: its address distinguishes kept wakers from others.
 static VTABLE: RawWakerVTable = RawWakerVTable::new(clone, wake, wake_by_ref, drop_waker);
@@ -27,13 +27,13 @@ pub(crate) fn keep(waker: Waker, registrar: JobRef) -> Waker {
 }
 
 /// The job that registered this waker, if it is a kept one.
-pub(crate) fn registrar(waker: &Waker) -> Option<JobName> {
+pub(crate) fn registrar(waker: &Waker) -> Option<LateName> {
     if !std::ptr::eq(waker.vtable(), &VTABLE) {
         return None;
     }
     // SAFETY: only `raw` makes a waker with this table, and the box lives as long as the waker.
     let kept = unsafe { borrow(waker.data()) };
-    Some(JobName::of(kept.registrar.header()))
+    Some(LateName::of(kept.registrar.header()))
 }
 
 fn raw(kept: KeptWaker) -> RawWaker {

@@ -3,12 +3,8 @@
 use std::panic::Location;
 
 use crate::{
-    job::{
-        Header,
-        description::{self, Describe},
-        extensions::Extensions,
-    },
-    report::JobName,
+    job::{Header, extensions::Extensions},
+    report::{JobName, LateName},
 };
 
 /// A callback as reports name it.
@@ -23,34 +19,33 @@ pub(crate) struct CallbackName {
 /// How reports name a job that runs parts of a fork.
 const PART_OF_A_FORK: &str = "part of a fork";
 
-impl JobName {
-    pub(crate) fn of(job: &Header) -> JobName {
+impl LateName {
+    /// The name of `job`, without asking its description yet.
+    pub(crate) fn of(job: &Header) -> LateName {
         let extensions = job.extensions.lock_existing();
-        let named = JobName::with(job, extensions.as_deref());
+        LateName::with(job, extensions.as_deref())
+    }
+
+    fn with(job: &Header, extensions: Option<&Extensions>) -> LateName {
         let description = extensions.and_then(|extensions| extensions.description.clone());
-        named.described(description.as_deref())
+        LateName::new(JobName::known(job, extensions), description)
+    }
+}
+
+impl JobName {
+    /// The name of `job`, which runs user code if the job has a description. Not on the monitor, and not under a lock.
+    pub(crate) fn of(job: &Header) -> JobName {
+        LateName::of(job).now()
     }
 
     /// As [`of`](JobName::of), for a caller that may hold the lock of the extensions: without it, the name is missing.
     pub(crate) fn try_of(job: &Header) -> JobName {
-        let named = |extensions: &Extensions| {
-            let named = JobName::with(job, Some(extensions));
-            (named, extensions.description.clone())
-        };
+        let named = |extensions: &Extensions| LateName::with(job, Some(extensions));
         let named = job.extensions.try_with(named);
-        let (named, description) = named.unwrap_or_else(|| (JobName::with(job, None), None));
-        named.described(description.as_deref())
+        named.map_or_else(|| JobName::known(job, None), LateName::now)
     }
 
-    /// The name that the job's description gives, if it has one. Without a lock of the kernel.
-    fn described(mut self, description: Option<&dyn Describe>) -> JobName {
-        if let Some(description) = description {
-            self.name = description::name(description).or(self.name);
-        }
-        self
-    }
-
-    fn with(job: &Header, extensions: Option<&Extensions>) -> JobName {
+    fn known(job: &Header, extensions: Option<&Extensions>) -> JobName {
         let callback = extensions.and_then(|extensions| extensions.callback);
         let given =
             || extensions.and_then(|extensions| extensions.name.as_deref().map(str::to_owned));

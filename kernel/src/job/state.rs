@@ -39,7 +39,7 @@ const NOTIFIED: usize = 1 << 1;
 const DONE: usize = 1 << 2;
 /// Set together with `PARKED` when the job waits for messages, among other things.
 const LISTENING: usize = 1 << 48;
-/// Set when messages are refused: there is no inbox, or it was dropped, or the job is done.
+/// Set when messages are refused: there is no inbox, or it was dropped, or the job was killed or is done.
 const CLOSED: usize = 1 << 49;
 /// Set when the job is asked to end, which it does at its next run, before its future is polled.
 const CANCEL: usize = 1 << 50;
@@ -117,6 +117,11 @@ impl State {
         self.wake_with(CANCEL)
     }
 
+    /// As [`cancel`](State::cancel), and refuses further messages.
+    pub(crate) fn kill(&self) -> Owes {
+        self.wake_with(CANCEL | CLOSED)
+    }
+
     fn wake_with(&self, request: usize) -> Owes {
         let mut owes = Owes::Nothing;
         self.update(|word| {
@@ -128,9 +133,9 @@ impl State {
                 owes = Owes::Schedule;
                 return Some(word.without(PARKED | LISTENING).with(request));
             }
-            owes = match request {
-                CANCEL if word.has(BLOCKED) => Owes::Unblock,
-                _ => Owes::Nothing,
+            owes = match request & CANCEL != 0 && word.has(BLOCKED) {
+                true => Owes::Unblock,
+                false => Owes::Nothing,
             };
             Some(word.with(NOTIFIED | request))
         });
@@ -231,18 +236,20 @@ impl State {
         Word(self.0.load(Ordering::Relaxed)).has(LONG)
     }
 
-    /// Announces that the next message must wake the waker in the extensions; false if a message is already there
-    /// or none will come. Called by the owner of the inbox after it stored the waker.
+    /// Announces that the next message, or the job's end, must wake the waker in the extensions; false if a message is
+    /// already there or the job is done. Called by the owner of the inbox after it stored the waker. A job that was killed
+    /// gets no more messages, but it ends, and a receiver that did not wait for that would ask again and again.
     pub(crate) fn register_receiver(&self) -> bool {
         let mut registered = false;
         self.update(|word| {
-            registered = word.messages().is_null() && !word.has(DONE | CLOSED);
+            registered = word.messages().is_null() && !word.has(DONE);
             registered.then(|| word.with(RECEIVER))
         });
         registered
     }
 
     /// The first step of a run. Called by the holder of the runnable.
+    #[inline]
     pub(crate) fn start(&self) -> StartAction {
         // Relaxed: the queue that carried the runnable here has already ordered this thread after
         // the wake; a flag that is set later is found when the job tries to park.
@@ -346,6 +353,11 @@ impl State {
     /// Whether the job waits for messages, among other things. A moment old.
     pub(crate) fn is_listening(&self) -> bool {
         Word(self.0.load(Ordering::Relaxed)).has(LISTENING)
+    }
+
+    /// Whether messages are refused.
+    pub(crate) fn is_closed(&self) -> bool {
+        Word(self.0.load(Ordering::Relaxed)).has(CLOSED)
     }
 
     /// Whether the output is in place; if so, acquires it.

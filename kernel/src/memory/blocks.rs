@@ -28,7 +28,8 @@ const PLAIN: bool = cfg!(weald_plain_alloc);
 
 /// A block for `layout`. Any thread; amortised O(1). Aborts as Rust's own allocation does when the
 /// system has no memory left.
-#[inline]
+// Inlined always, also below, so that the class of a constant layout is a constant.
+#[inline(always)]
 pub(crate) fn alloc(kind: BlockKind, layout: Layout) -> NonNull<u8> {
     match crate::memory::class::of(kind, layout) {
         Some(class) if !PLAIN => crate::memory::cache::alloc(class),
@@ -62,13 +63,14 @@ pub(crate) fn note_joined(neighbourhood: usize) {
 ///
 /// # Safety
 /// `block` came from [`alloc`] with the same `kind` and `layout`, and nothing points into it any longer.
-#[inline]
+#[inline(always)]
 pub(crate) unsafe fn free(kind: BlockKind, layout: Layout, block: NonNull<u8>) {
     // SAFETY: the caller's promise.
     unsafe { free_of(class_of(kind, layout), kind, layout, block) };
 }
 
 /// The class that [`free_of`] needs, to be computed once for all blocks of a layout.
+#[inline(always)]
 pub(crate) const fn class_of(kind: BlockKind, layout: Layout) -> Option<Class> {
     crate::memory::class::of(kind, layout)
 }

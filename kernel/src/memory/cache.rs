@@ -12,10 +12,13 @@ use std::{
     ptr::NonNull,
 };
 
-use crate::memory::{
-    class::{self, Class},
-    depot::{self, BATCH, BlockBatch, Free, Refill, Uncut},
-    strips::{self, Strips},
+use crate::{
+    memory::{
+        class::{self, Class},
+        depot::{self, BATCH, BlockBatch, Free, Refill, Uncut},
+        strips::{self, Strips},
+    },
+    sys::with_local,
 };
 
 struct Magazine {
@@ -57,7 +60,7 @@ impl Drop for FlushAtExit {
 /// Runs `act` on the calling thread's magazine of `class`.
 #[inline(always)]
 fn with<R>(class: Class, act: impl FnOnce(&mut Magazine) -> R) -> R {
-    CACHE.with(|cache| {
+    with_local(&CACHE, |cache| {
         let magazines = cache.get().cast::<Magazine>();
         // SAFETY: a class's index is below the number of magazines.
         let magazine = unsafe { magazines.add(class.index()) };
@@ -79,8 +82,8 @@ pub(super) fn alloc(class: Class) -> NonNull<u8> {
 /// Notes that a block of the calling thread has joined others of `neighbourhood`.
 #[inline(always)]
 pub(super) fn note_joined(neighbourhood: usize) {
-    if LAST.replace(neighbourhood) != neighbourhood {
-        ALTERNATES.set(true);
+    if with_local(&LAST, |last| last.replace(neighbourhood)) != neighbourhood {
+        with_local(&ALTERNATES, |alternates| alternates.set(true));
     }
 }
 
@@ -88,7 +91,7 @@ pub(super) fn note_joined(neighbourhood: usize) {
 /// near enough, and warm.
 #[inline(always)]
 pub(super) fn alternates() -> bool {
-    ALTERNATES.get()
+    with_local(&ALTERNATES, Cell::get)
 }
 
 /// A block from the strip of `neighbourhood`, unless the last block joined the same one.

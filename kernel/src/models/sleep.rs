@@ -12,6 +12,7 @@ use crate::{
     queue::{
         injector::Injector,
         ring::{self, CAPACITY, RingThief},
+        sharing::Sharing,
         sleepers::{Before, Sleepers},
     },
     sys::{AtomicBool, Ordering},
@@ -23,17 +24,27 @@ struct Shared {
     injector: Injector<Job>,
     /// The stealing end of the ring.
     thief: RingThief<Job>,
+    /// Whether it may be used.
+    sharing: Sharing,
     jobs: Jobs,
 }
 
 impl Shared {
-    /// The shared part, and the owner's end of the ring.
+    /// The shared part, and the owner's end of the ring, which is shared.
     fn new(workers: usize, jobs: usize) -> (Arc<Shared>, ring::RingOwner<Job>) {
+        let (shared, owner) = Shared::with_private_ring(workers, jobs);
+        shared.sharing.share();
+        (shared, owner)
+    }
+
+    /// The same with a private ring.
+    fn with_private_ring(workers: usize, jobs: usize) -> (Arc<Shared>, ring::RingOwner<Job>) {
         let (owner, thief) = ring::new();
         let shared = Shared {
             sleepers: Sleepers::new(workers),
             injector: Injector::new(),
             thief,
+            sharing: Sharing::new(),
             jobs: Jobs::new(jobs),
         };
         (Arc::new(shared), owner)
@@ -48,6 +59,20 @@ impl Shared {
     /// As `ready::last`.
     fn push_last(&self, owner: &mut ring::RingOwner<Job>, number: usize) {
         assert_eq!(owner.push(self.jobs.queue(number)), Ok(()));
+        if self.sharing.is_shared() {
+            self.notify();
+        }
+    }
+
+    /// As `search::share`, and as the end of `monitor::observe`: opens the ring. Whether a sleeper was woken.
+    fn share(&self) -> bool {
+        self.sharing.share();
+        self.sees_work() && self.notify()
+    }
+
+    /// As `monitor::lend_long_queue`.
+    fn lend(&self) {
+        self.sharing.lend();
         self.notify();
     }
 
@@ -74,13 +99,16 @@ impl Shared {
 
     /// As `search::sees_work`.
     fn sees_work(&self) -> bool {
-        self.injector.len() > 0 || self.thief.len() > 0
+        self.injector.len() > 0 || (self.sharing.is_open() && self.thief.len() > 0)
     }
 
     /// One job, from the injector or stolen.
     fn take(&self) -> Option<usize> {
         if let Some(job) = self.injector.pop(1).pop() {
             return Some(self.jobs.take(job));
+        }
+        if self.thief.len() == 0 || !self.sharing.begin_steal() {
+            return None;
         }
         let mut place = [std::ptr::null_mut(); CAPACITY / 2];
         let count = self.thief.steal(&mut place);
@@ -150,6 +178,88 @@ fn a_job_in_a_ring_against_falling_asleep() {
         };
         shared.push_last(&mut owner, 0);
         assert_eq!(worker.join().unwrap(), 0);
+    });
+}
+
+/// The owner shares a private ring that has a job, while the only other worker falls asleep: that worker steals the
+/// job.
+#[test]
+fn sharing_a_ring_against_falling_asleep() {
+    loom::model(|| {
+        let (shared, mut owner) = Shared::with_private_ring(2, 1);
+        shared.push_last(&mut owner, 0);
+        let worker = {
+            let shared = shared.clone();
+            thread::spawn(move || shared.find(1))
+        };
+        shared.share();
+        assert_eq!(worker.join().unwrap(), 0);
+    });
+}
+
+/// The monitor lends a private ring that has a job, while the only other worker falls asleep: that worker steals the
+/// job.
+#[test]
+fn lending_a_ring_against_falling_asleep() {
+    loom::model(|| {
+        let (shared, mut owner) = Shared::with_private_ring(2, 1);
+        shared.push_last(&mut owner, 0);
+        let worker = {
+            let shared = shared.clone();
+            thread::spawn(move || shared.find(1))
+        };
+        shared.lend();
+        assert_eq!(worker.join().unwrap(), 0);
+    });
+}
+
+/// The monitor shares a private ring while its owner puts a job there and begins a run that never ends, and while the
+/// other worker falls asleep: that worker gets the job, from the push, from this round or from the next.
+#[test]
+fn the_monitor_against_a_push_into_a_private_ring() {
+    loom::model(|| {
+        let (shared, mut owner) = Shared::with_private_ring(2, 1);
+        shared
+            .sleepers
+            .announce(1, Arc::new(Notify::new()), Before::Running);
+        let monitor = {
+            let shared = shared.clone();
+            thread::spawn(move || shared.share())
+        };
+        shared.push_last(&mut owner, 0);
+        monitor.join().unwrap();
+        shared.share();
+        assert_eq!(
+            shared.sleepers.sleeping(),
+            0,
+            "a job stands, and a worker sleeps"
+        );
+        assert_eq!(shared.take(), Some(0));
+    });
+}
+
+/// Two thieves find a ring that is lent, while its owner takes from it: at most one of them steals, and every job is
+/// taken once.
+#[test]
+fn a_lent_ring_is_stolen_from_once() {
+    loom::model(|| {
+        let (shared, mut owner) = Shared::with_private_ring(3, 3);
+        for number in 0..3 {
+            shared.push_last(&mut owner, number);
+        }
+        shared.sharing.lend();
+        let thieves = [(); 2].map(|()| {
+            let shared = shared.clone();
+            thread::spawn(move || shared.take().is_some())
+        });
+        let first = owner.pop().map(|job| shared.jobs.take(job));
+        let thefts = thieves.map(|thief| usize::from(thief.join().unwrap()));
+        assert!(thefts.iter().sum::<usize>() <= 1 && first.is_some());
+        assert!(!shared.sharing.is_open());
+        while let Some(job) = owner.pop() {
+            shared.jobs.take(job);
+        }
+        shared.jobs.assert_all_taken();
     });
 }
 

@@ -30,7 +30,7 @@ pub struct Metrics {
     pub sleeping: usize,
     /// Live processes. Exact to 512 per worker if the process limit is 65,536 or more, else exact.
     pub processes: usize,
-    /// Jobs that have ended on a worker since the start.
+    /// Jobs that have run and ended since the start, also those that ended on a detached thread.
     pub ended: u64,
     /// Polls of jobs since the start.
     pub polls: u64,
@@ -98,7 +98,7 @@ impl Metrics {
             threads: shared.pool.threads(),
             sleeping: shared.sleepers.sleeping(),
             processes: shared.limit.limit() - shared.limit.free(),
-            ended: 0,
+            ended: shared.counters.ended.load(Ordering::Relaxed),
             polls: 0,
             runnable: shared.injector.len() + shared.quarantine.len(),
             held_up: held_up::count(shared),

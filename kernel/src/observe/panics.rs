@@ -16,6 +16,7 @@ use std::{
 
 use crate::{
     job::{Header, JobRef},
+    panic_site,
     report::{self, JobName},
     scheduler::workers::context,
 };
@@ -58,6 +59,9 @@ pub(crate) fn install() {
     let is_standard = is_standard(&*hook);
     panic::set_hook(Box::new(move |info| {
         let in_hook = context::again().job_ref().map(InHook::enter);
+        if in_hook.is_some() {
+            panic_site::note(info);
+        }
         let is_printed = !is_standard || in_hook.is_none() || is_admitted(info);
         if is_printed {
             hook(info);

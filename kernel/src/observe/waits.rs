@@ -14,7 +14,7 @@ use weald_sync::{
 use crate::{
     job::JobRef,
     observe::metrics::Metrics,
-    report::{self, JobName},
+    report::{self, JobName, LateName},
     scheduler::{threads::held_up, workers::shared::Shared},
 };
 
@@ -82,6 +82,71 @@ impl Waits {
 
     /// What those `live` jobs wait for that `is_waiting` selects.
     pub(crate) fn among(live: &[JobRef], is_waiting: impl Fn(&JobRef) -> bool) -> Waits {
+        let graph = Graph::among(live, is_waiting);
+        let jobs = graph.waiting.iter();
+        Waits {
+            jobs: jobs.map(|waiting| waiting.named().now()).collect(),
+            cycles: graph.cycles,
+            held_up: Vec::new(),
+        }
+    }
+
+    /// One sentence for each cycle.
+    fn sentences(&self) -> impl Iterator<Item = String> {
+        let jobs = |cycle: &Vec<usize>| cycle.iter().map(|&index| &self.jobs[index]).collect();
+        self.cycles.iter().map(move |cycle| sentence(jobs(cycle)))
+    }
+}
+
+/// The jobs of a cycle, in one sentence.
+fn sentence(cycle: Vec<&WaitingJob>) -> String {
+    let links: Vec<String> = cycle.iter().map(ToString::to_string).collect();
+    match cycle.len() {
+        1 => format!("a job waits for itself: {}", links.concat()),
+        n => format!("{n} jobs wait for each other: {}", links.join("; ")),
+    }
+}
+
+/// The wait-for graph among some jobs. Making it runs no user code.
+struct Graph<'a> {
+    waiting: Vec<WaitingNode<'a>>,
+    /// As [`Waits::cycles`].
+    cycles: Vec<Vec<usize>>,
+}
+
+/// A job that waits, and the one that can end the wait, if it is known.
+struct WaitingNode<'a> {
+    job: &'a JobRef,
+    holder: Option<&'a JobRef>,
+}
+
+/// A [`WaitingJob`] whose descriptions were not asked yet.
+struct LateWaiting {
+    job: LateName,
+    holder: Option<LateName>,
+}
+
+impl WaitingNode<'_> {
+    fn named(&self) -> LateWaiting {
+        LateWaiting {
+            job: LateName::of(self.job.header()),
+            holder: self.holder.map(|holder| LateName::of(holder.header())),
+        }
+    }
+}
+
+impl LateWaiting {
+    fn now(self) -> WaitingJob {
+        WaitingJob {
+            reason: self.job.known().waits_for,
+            job: self.job.now(),
+            holder: self.holder.map(LateName::now),
+        }
+    }
+}
+
+impl<'a> Graph<'a> {
+    fn among(live: &'a [JobRef], is_waiting: impl Fn(&JobRef) -> bool) -> Graph<'a> {
         let addresses: HashMap<usize, &JobRef> =
             live.iter().map(|job| (address(job), job)).collect();
         let waiting: Vec<&JobRef> = live.iter().filter(|job| is_waiting(job)).collect();
@@ -95,34 +160,14 @@ impl Waits {
             .iter()
             .map(|holder| holder.and_then(|address| index_of.get(&address).copied()))
             .collect();
-        let jobs = waiting.iter().zip(&holders).map(|(job, holder)| {
-            let holder = holder.and_then(|address| addresses.get(&address));
-            let name = JobName::of(job.header());
-            WaitingJob {
-                reason: name.waits_for,
-                job: name,
-                holder: holder.map(|holder| JobName::of(holder.header())),
-            }
+        let nodes = waiting.into_iter().zip(holders).map(|(job, holder)| {
+            let holder = holder.and_then(|address| addresses.get(&address).copied());
+            WaitingNode { job, holder }
         });
-        Waits {
-            jobs: jobs.collect(),
+        Graph {
+            waiting: nodes.collect(),
             cycles: cycles(&edges),
-            held_up: Vec::new(),
         }
-    }
-
-    /// One sentence for each cycle.
-    pub(crate) fn sentences(&self) -> impl Iterator<Item = String> {
-        self.cycles.iter().map(|cycle| {
-            let links: Vec<String> = cycle
-                .iter()
-                .map(|&index| self.jobs[index].to_string())
-                .collect();
-            match cycle.len() {
-                1 => format!("a job waits for itself: {}", links.concat()),
-                n => format!("{n} jobs wait for each other: {}", links.join("; ")),
-            }
-        })
     }
 }
 
@@ -199,21 +244,22 @@ pub(crate) fn report_cycles(shared: &Shared, reported: &mut ReportedCycles) {
     if metrics.timers > 0 || metrics.runnable > 0 || metrics.processes > MOST_PROCESSES {
         return;
     }
-    let waits = Waits::of(shared);
-    let now: Vec<Vec<JobName>> = waits
-        .cycles
-        .iter()
-        .map(|cycle| {
-            cycle
-                .iter()
-                .map(|&index| waits.jobs[index].job.clone())
-                .collect()
-        })
-        .collect();
-    for (cycle, sentence) in now.iter().zip(waits.sentences()) {
-        if !reported.0.contains(cycle) {
-            report::cycle(&cycle[0], &sentence);
+    let live = shared.live_jobs();
+    let graph = Graph::among(&live, |job| job.header().state.is_waiting());
+    let mut now = Vec::new();
+    for cycle in &graph.cycles {
+        let jobs: Vec<_> = cycle
+            .iter()
+            .map(|&index| graph.waiting[index].named())
+            .collect();
+        let names: Vec<JobName> = jobs.iter().map(|it| it.job.known().clone()).collect();
+        if !reported.0.contains(&names) {
+            report::cycle(jobs[0].job.clone(), move || {
+                let jobs: Vec<_> = jobs.into_iter().map(LateWaiting::now).collect();
+                sentence(jobs.iter().collect())
+            });
         }
+        now.push(names);
     }
     reported.0 = now;
 }

@@ -8,7 +8,7 @@
 
 use std::ptr;
 
-use crate::sys::{AtomicPtr, AtomicUsize, Mutex, Ordering, lock};
+use crate::sys::{AtomicPtr, AtomicU64, AtomicUsize, Mutex, Ordering, lock};
 
 /// Something that can be linked into an injector. The owner of the job owns its link.
 pub(crate) trait Linked {
@@ -93,6 +93,8 @@ pub(crate) struct Injector<T: Linked> {
     jobs: Mutex<JobBatch<T>>,
     /// The length, for callers that only look. Written under the lock.
     len: AtomicUsize,
+    /// How many jobs were ever taken. Written under the lock.
+    taken: AtomicU64,
 }
 
 impl<T: Linked> Injector<T> {
@@ -100,6 +102,7 @@ impl<T: Linked> Injector<T> {
         Injector {
             jobs: Mutex::new(JobBatch::new()),
             len: AtomicUsize::new(0),
+            taken: AtomicU64::new(0),
         }
     }
 
@@ -124,8 +127,17 @@ impl<T: Linked> Injector<T> {
             // SAFETY: the queue owned the job, and the batch owns it now.
             unsafe { batch.push(job) };
         }
+        let taken = self.taken.load(Ordering::Relaxed) + batch.len() as u64;
+        self.taken.store(taken, Ordering::Relaxed);
         self.len.store(jobs.len(), Ordering::Release);
         batch
+    }
+
+    /// How many jobs were ever taken, and ever put; a moment old, and the second may be off by one batch.
+    pub(crate) fn ends(&self) -> (u64, u64) {
+        let len = self.len() as u64;
+        let taken = self.taken.load(Ordering::Relaxed);
+        (taken, taken + len)
     }
 
     /// How many jobs there were a moment ago.

@@ -5,6 +5,8 @@
 //! - The owner alone writes `tail` and the slots in `tail..head + CAPACITY`.
 //! - A slot in `head..tail` holds a job; the thread that moves `head` past it owns that job.
 //!
+//! Whether thieves may take at all is told beside the ring ([`crate::queue::sharing`]).
+//!
 //! Both the owner (one job) and a thief (half of them) take by one compare-and-swap of `head`: the values read
 //! before it count only if it succeeds. The design is that of Go's local run queue, except that the counters do
 //! not wrap, so that a thief that was preempted for hours cannot succeed.
@@ -117,6 +119,13 @@ impl<T> RingThief<T> {
     /// How many jobs there were a moment ago.
     pub(crate) fn len(&self) -> usize {
         self.0.len()
+    }
+
+    /// How many jobs were ever taken, and ever put; the first is never above the second.
+    pub(crate) fn ends(&self) -> (u64, u64) {
+        // Acquire: as in `take`.
+        let head = self.0.head.load(Ordering::Acquire);
+        (head, self.0.tail.load(Ordering::Acquire))
     }
 }
 

@@ -15,7 +15,8 @@
 //! ensure that either the publisher sees that the search has ended, or the last searcher sees the job. The publisher
 //! executes its full fence only if one worker sleeps and another searches.
 //!
-//! Why few are needless: the next slot is not visible work, so a single hop wakes no worker; and one searcher at a
+//! Why few are needless: neither the next slot nor a private ring ([`crate::queue::sharing`]) is visible work, so a hop
+//! wakes no worker, and fine work wakes none; and one searcher at a
 //! time is enough, because a searcher that found work wakes the next if more is left.
 
 use crate::sys::{AtomicUsize, Mutex, Ordering, barrier, lock};

@@ -4,7 +4,9 @@
 
 use std::{fmt, panic::Location, path::Path, sync::Arc, time::Duration};
 
-use crate::report::{JobName, ReportKind, ReportOrigin, make, names, of_program};
+use crate::report::{
+    JobName, LateName, LateNames, ReportKind, ReportOrigin, make, of_program_late,
+};
 
 /// A call of the system that may block for ever, as reports name it: what it does, to which file or host name, and for
 /// which job.
@@ -54,18 +56,19 @@ impl OperationName {
     }
 
     /// As one of several that hold threads.
-    pub(crate) fn as_job(&self) -> JobName {
+    pub(crate) fn as_job(&self) -> LateName {
         let asked_by = self.asked_by.as_ref();
         let name = match asked_by.and_then(|job| job.name.as_ref()) {
             Some(job) => format!("{self} for {job}"),
             None => self.to_string(),
         };
-        JobName {
+        let named = JobName {
             name: Some(name),
             type_name: asked_by.map_or("", |job| job.type_name),
             site: asked_by.map_or(self.site, |job| job.site),
             waits_for: None,
-        }
+        };
+        LateName::new(named, None)
     }
 }
 
@@ -107,14 +110,17 @@ pub(crate) fn held_operation(operation: &OperationName, held: Duration) {
 }
 
 /// All turns are held by operations that do not return: further ones are errors.
-pub(crate) fn no_turn_for_operation(bound: usize, queued: usize, running: &[JobName]) {
-    of_program(ReportKind::NoTurnForOperation { bound, queued }, || {
-        format!(
-            "{} operations on files or host names hold all threads that they may ({bound}), and none has returned for a \
+pub(crate) fn no_turn_for_operation(bound: usize, queued: usize, running: LateNames) {
+    of_program_late(
+        ReportKind::NoTurnForOperation { bound, queued },
+        move || {
+            format!(
+                "{} operations on files or host names hold all threads that they may ({bound}), and none has returned for a \
              second, so {queued} more are errors; those that hold the threads: {}. Raise Builder::held_operations, or \
              find out what they wait for.",
-            running.len(),
-            names(running, 10),
-        )
-    });
+                running.all(),
+                running.now(),
+            )
+        },
+    );
 }

@@ -11,7 +11,7 @@ use std::{
 use tracing::dispatcher;
 
 use crate::report::{
-    record::{LeftOut, ReportKind, ReportRecord},
+    record::{Details, LeftOut, ReportKind, ReportOrigin, ReportRecord},
     subscriber::Audience,
 };
 
@@ -26,12 +26,15 @@ const WAITS: &str = "weald::waits";
 
 /// Puts a report out. What is no more than information is for subscribers only.
 pub(super) fn report(report: ReportRecord) {
+    let details = (report.details)();
     let line = Line {
-        text: &report.text,
+        text: &details.text,
         is_warning: report.kind.is_warning(),
         is_information: matches!(report.kind, ReportKind::PanicHookRuns),
     };
-    line.put_out(&report.audience, || report_to_tracing(&report));
+    line.put_out(&report.audience, || {
+        report_to_tracing(&report.kind, &report.origin, &details);
+    });
 }
 
 /// Puts a count out, unless it is zero.
@@ -47,15 +50,12 @@ pub(super) fn left_out(left_out: LeftOut) {
     line.put_out(&left_out.audience, || count_to_tracing(&left_out));
 }
 
-fn report_to_tracing(report: &ReportRecord) {
-    let ReportRecord {
-        kind,
-        origin: site,
+fn report_to_tracing(kind: &ReportKind, site: &ReportOrigin, details: &Details) {
+    let Details {
         job,
         type_name,
         text,
-        ..
-    } = report;
+    } = details;
     match kind {
         ReportKind::Stuck { stuck_ms } => {
             tracing::warn!(target: MONITOR, job, %site, type_name, stuck_ms, "{text}");

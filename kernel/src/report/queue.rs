@@ -13,8 +13,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tracing::Dispatch;
-
 use crate::report::{
     record::{LeftOut, ReportKind, ReportOrigin, ReportRecord},
     subscriber::Audience,
@@ -28,12 +26,11 @@ const WINDOW: Duration = Duration::from_secs(1);
 const CAPACITY: usize = 1024;
 
 /// What the reporting thread takes from the queue.
-#[derive(Debug)]
 pub(super) enum QueueEntry {
     Report(ReportRecord),
     LeftOut(LeftOut),
-    /// A subscriber to drop.
-    Release(Dispatch),
+    /// A value of the user to drop.
+    Release(Box<dyn Send>),
     /// Everything that was queued before the flush of this number was made has been handled.
     Flush(u64),
 }
@@ -186,15 +183,14 @@ impl ReportQueue {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::record::Details;
 
     fn report(origin: &ReportOrigin) -> ReportRecord {
         ReportRecord {
             kind: ReportKind::NoThread,
             origin: origin.clone(),
             audience: Audience::here(),
-            job: String::new(),
-            type_name: "",
-            text: String::new(),
+            details: Box::new(|| Details::new(None, String::new())),
         }
     }
 

@@ -4,7 +4,7 @@
 
 use std::{fmt, panic::Location};
 
-use crate::report::subscriber::Audience;
+use crate::report::{JobName, subscriber::Audience};
 
 /// What a report is about, with the numbers that only this kind has.
 #[derive(Clone, Debug)]
@@ -124,15 +124,39 @@ impl fmt::Display for ReportOrigin {
 }
 
 /// A report on its way to a subscriber or to stderr.
-#[derive(Debug)]
 pub(super) struct ReportRecord {
     pub(super) kind: ReportKind,
     pub(super) origin: ReportOrigin,
     pub(super) audience: Audience,
+    /// May run user code.
+    pub(super) details: Box<dyn FnOnce() -> Details + Send>,
+}
+
+impl fmt::Debug for ReportRecord {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ReportRecord")
+            .field("kind", &self.kind)
+            .field("origin", &self.origin)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What a report says.
+pub(super) struct Details {
     /// The job's name, or nothing.
     pub(super) job: String,
     pub(super) type_name: &'static str,
     pub(super) text: String,
+}
+
+impl Details {
+    pub(super) fn new(named: Option<&JobName>, text: String) -> Details {
+        Details {
+            job: named.and_then(|it| it.name.clone()).unwrap_or_default(),
+            type_name: named.map_or("", |it| it.type_name),
+            text,
+        }
+    }
 }
 
 /// How many reports of one kind and origin were left out.

@@ -1,4 +1,5 @@
-//! The reporting thread: the only one that calls subscribers and writes reports to stderr.
+//! The reporting thread: the only one that calls subscribers and writes reports to stderr. It also drops values of the
+//! user that a thread without user code, which is the monitor's, was the last to hold.
 //!
 //! There is one for the whole program. It starts with the first runtime, so that it exists when the system later
 //! refuses threads, and it never ends: runtimes come and go, and a count of what was left out comes out up to a second
@@ -19,9 +20,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tracing::Dispatch;
-
 use crate::{
+    payload,
     report::{
         output,
         queue::{QueueEntry, ReportQueue},
@@ -59,6 +59,7 @@ struct ReporterState {
 
 thread_local! {
     static IS_REPORTER: Cell<bool> = const { Cell::new(false) };
+    static IS_FORBIDDEN: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Starts the thread, unless it runs. If the system refuses it, reports wait for the next attempt.
@@ -106,13 +107,45 @@ pub(super) fn submit(report: ReportRecord) {
     drop(refused);
 }
 
-/// Hands a subscriber to the thread, which drops it.
-pub(super) fn release(subscriber: Option<Dispatch>) {
-    if let Some(subscriber) = subscriber {
-        lock(&REPORTER.state)
-            .queue
-            .push(QueueEntry::Release(subscriber));
-        REPORTER.queued.notify_one();
+/// Hands a value of the user to the thread, which drops it.
+pub(super) fn release(value: Box<dyn Send>) {
+    let mut state = lock(&REPORTER.state);
+    start_in(&mut state);
+    state.queue.push(QueueEntry::Release(value));
+    drop(state);
+    REPORTER.queued.notify_one();
+}
+
+/// The calling thread runs no user code from now on.
+pub(crate) fn forbid_user_code() {
+    IS_FORBIDDEN.set(true);
+}
+
+/// Drops `value`, which is the user's: here, or on the reporting thread if the calling thread must not run user code.
+#[inline]
+pub(crate) fn drop_for_user(value: impl Send + 'static) {
+    match IS_FORBIDDEN.get() {
+        true => release(Box::new(value)),
+        false => drop(value),
+    }
+}
+
+/// Calls `call`, which is user code: here, or on the reporting thread if the calling thread must not. A panic ends there.
+pub(crate) fn call_for_user(call: impl FnOnce() + Send + 'static) {
+    let call = CallAtDrop(Some(call));
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop_for_user(call))) {
+        payload::discard(payload);
+    }
+}
+
+/// Makes its call when it is dropped.
+struct CallAtDrop<F: FnOnce()>(Option<F>);
+
+impl<F: FnOnce()> Drop for CallAtDrop<F> {
+    fn drop(&mut self) {
+        if let Some(call) = self.0.take() {
+            call();
+        }
     }
 }
 
@@ -210,7 +243,7 @@ fn handle(entry: QueueEntry) {
     match entry {
         QueueEntry::Report(report) => output::report(report),
         QueueEntry::LeftOut(left_out) => output::left_out(left_out),
-        QueueEntry::Release(subscriber) => drop(subscriber),
+        QueueEntry::Release(value) => drop(value),
         QueueEntry::Flush(number) => {
             lock(&REPORTER.state).flushed = number;
             REPORTER.flushed.notify_all();

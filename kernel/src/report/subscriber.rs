@@ -35,7 +35,9 @@ impl RuntimeSubscriber {
 
 impl Drop for RuntimeSubscriber {
     fn drop(&mut self) {
-        reporter::release(self.0.take());
+        if let Some(subscriber) = self.0.take() {
+            reporter::release(Box::new(subscriber));
+        }
     }
 }
 

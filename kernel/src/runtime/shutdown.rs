@@ -20,7 +20,7 @@ use std::{
 use crate::{
     job::JobRef,
     observe::metrics::Metrics,
-    report::JobName,
+    report::{JobName, LateName},
     scheduler::{
         stackful::{pinned::PinnedQueue, wait::block::block_in_place},
         threads::pool::is_in_pool_of,
@@ -85,7 +85,9 @@ fn run_here(shared: &Arc<Shared>, deadline: Duration, drains: Drain) -> Shutdown
         // jobs left then hold a thread.
         if live.is_empty() || ended == 0 {
             let jobs = live.iter().map(|job| JobName::of(job.header()));
-            break jobs.chain(shared.blocking.offloaded()).collect();
+            break jobs
+                .chain(shared.blocking.offloaded().into_iter().map(LateName::now))
+                .collect();
         }
     };
     shared.wake_leftovers();

@@ -1,6 +1,6 @@
 //! Connecting: to an address without a listener, and to a listener whose queue is full.
 
-use std::{io::ErrorKind, net::SocketAddr, time::Duration};
+use std::{io::ErrorKind, net::SocketAddr, task::Poll, time::Duration};
 
 use weald_net::{ConnectError, Connector, TcpListener, TcpStream};
 
@@ -49,6 +49,45 @@ fn an_address_that_does_not_answer_delays_the_next_only_briefly() {
         let connector = connector.attempt_limit(Duration::from_secs(3600));
         let stream = connector.connect_any(&[dead, live]).await.unwrap();
         assert_eq!(stream.peer_addr().unwrap(), live);
+    });
+}
+
+/// How many sockets of the system wait for an answer of this address.
+fn attempts(to: SocketAddr) -> usize {
+    let table = std::fs::read_to_string("/proc/self/net/tcp").unwrap();
+    let port = format!(":{:04X}", to.port());
+    // The columns are a number, the local address, the peer's, and the state: 02 is SYN_SENT.
+    let is_attempt = |line: &&str| {
+        let columns: Vec<&str> = line.split_whitespace().collect();
+        columns[2].ends_with(&port) && columns[3] == "02"
+    };
+    table.lines().filter(is_attempt).count()
+}
+
+#[test]
+fn a_connection_that_is_given_up_midway_closes_the_sockets_of_all_attempts() {
+    let _watch = watch();
+    crate::tools::runtime(1).block_on(async {
+        let (_socket, one, _clients) = silent();
+        let (_other_socket, other, _other_clients) = silent();
+        let before = [attempts(one), attempts(other)];
+        let connector = Connector::new().attempt_delay(Duration::from_millis(1));
+        let connector = connector.attempt_limit(Duration::from_secs(3600));
+        let addresses = [one, other];
+        let mut connecting = Box::pin(connector.connect_any(&addresses));
+        std::future::poll_fn(|cx| {
+            assert!(connecting.as_mut().poll(cx).is_pending());
+            match [attempts(one), attempts(other)] == before.map(|count| count + 1) {
+                true => Poll::Ready(()),
+                false => {
+                    cx.waker().wake_by_ref();
+                    Poll::Pending
+                }
+            }
+        })
+        .await;
+        drop(connecting);
+        assert_eq!([attempts(one), attempts(other)], before);
     });
 }
 

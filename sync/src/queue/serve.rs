@@ -6,7 +6,10 @@
 
 use std::task::Waker;
 
-use crate::queue::{spin_lock::SpinGuard, wake::wake_all};
+use crate::queue::{
+    spin_lock::SpinGuard,
+    wake::{wake, wake_all},
+};
 
 /// What a rule did: it ended a wait, whose waker it returns; or there was no waiter to serve.
 pub(crate) type Served = Option<Option<Waker>>;
@@ -18,21 +21,31 @@ const BATCH: usize = 32;
 /// is free, so a rule must not depend on which waiters come meanwhile.
 #[inline]
 pub(crate) fn serve<S>(mut state: SpinGuard<'_, S>, mut rule: impl FnMut(&mut S) -> Served) {
-    if let Some(first) = rule(&mut state) {
-        serve_all(first, state, rule);
+    let Some(first) = rule(&mut state) else {
+        return;
+    };
+    // One waiter is the common case, and needs no batch.
+    match rule(&mut state) {
+        None => {
+            drop(state);
+            first.into_iter().for_each(wake);
+        }
+        Some(second) => serve_all([first, second], state, rule),
     }
 }
 
 #[cold]
 fn serve_all<S>(
-    first: Option<Waker>,
+    served: [Option<Waker>; 2],
     mut state: SpinGuard<'_, S>,
     mut rule: impl FnMut(&mut S) -> Served,
 ) {
     let tool = state.lock();
     let mut batch = [const { None }; BATCH];
-    batch[0] = first;
-    let mut count = 1;
+    let mut count = served.len();
+    for (place, waker) in batch.iter_mut().zip(served) {
+        *place = waker;
+    }
     loop {
         while count < BATCH
             && let Some(waker) = rule(&mut state)

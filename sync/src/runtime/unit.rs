@@ -11,22 +11,33 @@ pub struct Unit {
     /// The unit's number, which no other unit has at the same time: its address, which is even. Zero while the
     /// thread runs no unit.
     id: Cell<usize>,
-    /// Reductions left in this poll.
-    budget: Cell<u32>,
+    /// The operations of all units that ran on the thread. The number wraps.
+    operations: Cell<u32>,
+    /// What `operations` may reach in this poll; the difference is the budget that is left.
+    limit: Cell<u32>,
     /// The state of the thread's generator of random numbers; zero until the first one is drawn.
     random: Cell<u32>,
 }
 
 thread_local! {
     static UNIT: Unit = const {
-        Unit { id: Cell::new(0), budget: Cell::new(0), random: Cell::new(0) }
+        Unit {
+            id: Cell::new(0),
+            operations: Cell::new(0),
+            limit: Cell::new(0),
+            random: Cell::new(0),
+        }
     };
 }
 
 /// Runs `act` with the calling thread's unit.
 #[inline(always)]
 pub fn with<R>(act: impl FnOnce(&Unit) -> R) -> R {
-    UNIT.with(act)
+    // `try_with` and not `with`, which the default release profile does not inline.
+    match UNIT.try_with(act) {
+        Ok(result) => result,
+        Err(_) => unreachable!("it has no destructor"),
+    }
 }
 
 /// A number for what runs on this thread: the unit's (even), or the thread's own (odd).
@@ -64,7 +75,7 @@ impl Unit {
     #[inline(always)]
     pub fn begin(&self, id: usize, budget: u32) {
         self.id.set(id);
-        self.budget.set(budget);
+        self.limit.set(self.operations.get().wrapping_add(budget));
     }
 
     /// The unit's number; zero if the thread runs none.
@@ -76,7 +87,20 @@ impl Unit {
     /// Reductions left in this poll.
     #[inline(always)]
     pub fn budget(&self) -> u32 {
-        self.budget.get()
+        self.limit.get().wrapping_sub(self.operations.get())
+    }
+
+    /// How many operations the thread's units have completed; the number wraps. Runtimes compare two of them.
+    #[inline(always)]
+    pub fn operations(&self) -> u32 {
+        self.operations.get()
+    }
+
+    /// Counts an operation that costs no reduction.
+    #[inline(always)]
+    pub fn count_free(&self) {
+        self.operations.set(self.operations.get().wrapping_add(1));
+        self.limit.set(self.limit.get().wrapping_add(1));
     }
 
     /// From now on the thread draws its choices from `state`; returns the state before. A runtime whose runs repeat
@@ -88,17 +112,18 @@ impl Unit {
     /// Takes the unit off the thread for a nested run: another unit will run on top of its stack. Returns
     /// what [`begin`](Unit::begin) needs to resume it.
     pub fn set_aside(&self) -> (usize, u32) {
-        (self.id.replace(0), self.budget.get())
+        (self.id.replace(0), self.budget())
     }
 
     /// Spends one reduction for a completed operation. False if the budget is used up.
     #[inline(always)]
     pub fn spend_if_any(&self) -> bool {
-        let left = self.budget.get();
-        if left > 0 {
-            self.budget.set(left - 1);
+        let operations = self.operations.get();
+        let has_left = operations != self.limit.get();
+        if has_left {
+            self.operations.set(operations.wrapping_add(1));
         }
-        left > 0
+        has_left
     }
 
     /// As [`spend_if_any`](Unit::spend_if_any), but always true for a thread that runs no unit.
@@ -136,6 +161,24 @@ mod tests {
         random(3);
         assert_eq!(numbers(7), first);
         assert_ne!(numbers(8), first);
+    }
+
+    #[test]
+    fn a_budget_is_spent_and_operations_are_counted() {
+        let operations = || with(Unit::operations);
+        with(|unit| unit.begin(2, 2));
+        let before = operations();
+        assert_eq!(
+            [(); 3].map(|()| with(Unit::spend_if_any)),
+            [true, true, false]
+        );
+        assert_eq!(operations().wrapping_sub(before), 2);
+        with(Unit::count_free);
+        assert_eq!(
+            (with(Unit::budget), operations().wrapping_sub(before)),
+            (0, 3)
+        );
+        with(|unit| unit.begin(0, 0));
     }
 
     #[test]

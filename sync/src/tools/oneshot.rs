@@ -45,7 +45,7 @@ pub fn channel<T>() -> (Sender<T>, Receiver<T>) {
         }),
     });
     let sender = Sender {
-        shared: Arc::clone(&shared),
+        shared: Some(Arc::clone(&shared)),
     };
     (sender, Receiver { shared })
 }
@@ -66,8 +66,12 @@ struct OneshotState<T> {
 
 /// The right to send.
 pub struct Sender<T> {
-    shared: Arc<Oneshot<T>>,
+    /// None while `send` uses the right up.
+    shared: Option<Arc<Oneshot<T>>>,
 }
+
+/// Why a sender has its part.
+const HAS_RIGHT: &str = "only a send takes it, and uses up the sender";
 
 /// The right to receive.
 pub struct Receiver<T> {
@@ -79,29 +83,37 @@ impl<T> Sender<T> {
     ///
     /// # Errors
     /// [`SendError`] with the value if the receiver is gone, or was closed.
-    pub fn send(self, value: T) -> Result<(), SendError<T>> {
-        let mut state = self.shared.state.lock();
-        if state.is_refused {
-            return Err(SendError(value));
-        }
-        state.value = Some(value);
+    pub fn send(mut self, value: T) -> Result<(), SendError<T>> {
+        let shared = self.shared.take().expect(HAS_RIGHT);
+        let mut state = shared.state.lock();
+        let refused = match state.is_refused {
+            true => Some(value),
+            false => {
+                state.value = Some(value);
+                None
+            }
+        };
         state.is_sent = true;
         serve(state, OneshotState::end_receive);
-        Ok(())
+        refused.map_or(Ok(()), |value| Err(SendError(value)))
+    }
+
+    fn shared(&self) -> &Oneshot<T> {
+        self.shared.as_ref().expect(HAS_RIGHT)
     }
 
     /// Waits until the receiver is gone, or closed. An event. Cancel-safe.
     #[track_caller]
     pub fn closed(&mut self) -> Waiting<Refused<'_, T>> {
         Waiting::here(Refused {
-            shared: &self.shared,
+            shared: self.shared(),
             node: OfferNode::with_slot(()),
         })
     }
 
     /// Whether a send fails.
     pub fn is_closed(&self) -> bool {
-        self.shared.state.lock().is_refused
+        self.shared().state.lock().is_refused
     }
 }
 
@@ -140,7 +152,10 @@ impl<T> Receiver<T> {
 
 impl<T> Drop for Sender<T> {
     fn drop(&mut self) {
-        let mut state = self.shared.state.lock();
+        let Some(shared) = &self.shared else {
+            return;
+        };
+        let mut state = shared.state.lock();
         state.is_sent = true;
         serve(state, OneshotState::end_receive);
     }

@@ -76,7 +76,7 @@ fn a_deadline_withdraws_the_arrival() {
 #[test]
 fn each_round_of_threads_has_one_leader() {
     const THREADS: usize = 5;
-    const ROUNDS: usize = 1000;
+    const ROUNDS: usize = if cfg!(miri) { 20 } else { 1000 };
     let barrier = Barrier::new(5);
     let (leaders, arrivals) = (AtomicUsize::new(0), AtomicUsize::new(0));
     std::thread::scope(|scope| {
@@ -99,13 +99,14 @@ fn each_round_of_threads_has_one_leader() {
 /// Pairs whose waits have deadlines: both meet or neither does, because a round takes exactly two.
 #[test]
 fn a_deadline_and_a_round_never_both_happen() {
+    const ROUNDS: u64 = if cfg!(miri) { 20 } else { 3000 };
     let barrier = Barrier::new(2);
     let (met, led) = (AtomicUsize::new(0), AtomicUsize::new(0));
     std::thread::scope(|scope| {
         for thread in 0..3 {
             let (barrier, met, led) = (&barrier, &met, &led);
             scope.spawn(move || {
-                for round in 0..3000 {
+                for round in 0..ROUNDS {
                     let limit = Duration::from_micros((round * (thread + 1)) % 7);
                     if let Ok(result) = barrier.wait().within(limit).wait() {
                         met.fetch_add(1, Ordering::SeqCst);

@@ -165,7 +165,7 @@ fn a_deadline_leaves_no_waiter_behind() {
 
 #[test]
 fn threads_lose_and_duplicate_nothing() {
-    const EACH: u64 = 5000;
+    const EACH: u64 = if cfg!(miri) { 20 } else { 5000 };
     for bound in [0, 1, 7, 1000] {
         let (sender, receiver) = match bound {
             0 => channel::rendezvous(),
@@ -193,7 +193,7 @@ fn threads_lose_and_duplicate_nothing() {
 /// The values of one sender arrive in order, even if other receives are dropped.
 #[test]
 fn dropped_receives_lose_nothing() {
-    const VALUES: u32 = 5000;
+    const VALUES: u32 = if cfg!(miri) { 40 } else { 5000 };
     let (sender, receiver) = channel::bounded(2);
     std::thread::scope(|scope| {
         scope.spawn(move || (0..VALUES).for_each(|n| sender.send(n).wait().unwrap()));
@@ -275,10 +275,11 @@ fn a_channel_beyond_a_mark_is_named_once() {
 /// `'static`, nor `Send`.
 #[test]
 fn long_channels_come_and_go_while_they_are_listed() {
+    const ROUNDS: usize = if cfg!(miri) { 4 } else { 200 };
     std::thread::scope(|scope| {
         for _ in 0..2 {
             scope.spawn(|| {
-                for round in 0..200_usize {
+                for round in 0..ROUNDS {
                     let local = Rc::new(round);
                     let (sender, receiver) = channel::bounded(200);
                     (0..100).for_each(|_| sender.try_send((&local, local.clone())).unwrap());
@@ -289,7 +290,7 @@ fn long_channels_come_and_go_while_they_are_listed() {
                 }
             });
         }
-        for _ in 0..200 {
+        for _ in 0..ROUNDS {
             let own = |channel: &LongChannel| channel.type_name.contains("Rc");
             let found = backlog::long_channels();
             assert!(found.iter().filter(|it| own(it)).all(|it| it.values <= 100));

@@ -203,7 +203,7 @@ fn the_while_forms_test_again() {
 /// Two threads pass a number to and fro: a lost wake-up would hang.
 #[test]
 fn no_wake_up_is_lost_between_threads() {
-    const ROUNDS: u32 = 5000;
+    const ROUNDS: u32 = if cfg!(miri) { 20 } else { 5000 };
     let (turn, condvar) = (Mutex::new(0), Condvar::new());
     std::thread::scope(|scope| {
         for me in 0..2 {

@@ -57,13 +57,14 @@ fn a_deadline_leaves_no_waiter_behind() {
 /// Exactly one other thread gets each value, even if some do not wait long.
 #[test]
 fn threads_swap_all_values() {
+    const ROUNDS: u64 = if cfg!(miri) { 20 } else { 2000 };
     let exchanger = Exchanger::new();
     let (given, got) = (AtomicU64::new(0), AtomicU64::new(0));
     std::thread::scope(|scope| {
         for thread in 0..4_u64 {
             let (exchanger, given, got) = (&exchanger, &given, &got);
             scope.spawn(move || {
-                for round in 0..2000 {
+                for round in 0..ROUNDS {
                     let value = thread * 10_000 + round;
                     let limit = Duration::from_micros(round % 7);
                     if let Ok(theirs) = exchanger.exchange(value).within(limit).wait() {

@@ -20,11 +20,14 @@ fn it_is_written_once() {
 
 #[test]
 fn all_waits_get_the_value() {
-    let ivar = IVar::new();
-    let waits: Vec<_> = (0..100).map(|_| waiting(ivar.get())).collect();
-    ivar.put("value").unwrap();
-    for wait in waits {
-        assert_eq!(wait.woken(), &"value");
+    // One waiter, a few, and the limits of the batches in which they are woken.
+    for count in [1, 2, 3, 31, 32, 33, 100] {
+        let ivar = IVar::new();
+        let waits: Vec<_> = (0..count).map(|_| waiting(ivar.get())).collect();
+        ivar.put("value").unwrap();
+        for wait in waits {
+            assert_eq!(wait.woken(), &"value");
+        }
     }
 }
 

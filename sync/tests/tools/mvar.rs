@@ -187,7 +187,7 @@ fn a_deadline_leaves_no_waiter_behind() {
 
 #[test]
 fn threads_lose_and_duplicate_nothing() {
-    const EACH: u64 = 3000;
+    const EACH: u64 = if cfg!(miri) { 20 } else { 3000 };
     let place = MVar::empty();
     let sum = AtomicU64::new(0);
     std::thread::scope(|scope| {
@@ -208,7 +208,7 @@ fn threads_lose_and_duplicate_nothing() {
 /// Takes with deadlines, reads and swaps race; each value that is put is taken exactly once.
 #[test]
 fn dropped_waits_lose_nothing() {
-    const VALUES: usize = 2000;
+    const VALUES: usize = if cfg!(miri) { 20 } else { 2000 };
     let place = MVar::empty();
     let token = Arc::new(());
     std::thread::scope(|scope| {

@@ -130,13 +130,14 @@ fn a_deadline_leaves_no_waiter_behind() {
 
 #[test]
 fn threads_exclude_each_other() {
+    const ROUNDS: u32 = if cfg!(miri) { 20 } else { 2000 };
     let lock = RwLock::new((0_u64, 0_u64));
     let writes = AtomicBool::new(false);
     std::thread::scope(|scope| {
         for thread in 0..6 {
             let (lock, writes) = (&lock, &writes);
             scope.spawn(move || {
-                for round in 0..2000 {
+                for round in 0..ROUNDS {
                     if (round + thread) % 3 == 0 {
                         let mut guard = lock.write().wait();
                         assert!(!writes.swap(true, Ordering::SeqCst));
@@ -157,12 +158,13 @@ fn threads_exclude_each_other() {
 
 #[test]
 fn dropped_waits_and_releases_race() {
+    const ROUNDS: u64 = if cfg!(miri) { 20 } else { 1000 };
     let lock = RwLock::new(());
     std::thread::scope(|scope| {
         for thread in 0..4 {
             let lock = &lock;
             scope.spawn(move || {
-                for micros in 0..1000 {
+                for micros in 0..ROUNDS {
                     let limit = Duration::from_micros(micros % 20);
                     match (thread + micros) % 2 {
                         0 => drop(lock.write().within(limit).wait()),

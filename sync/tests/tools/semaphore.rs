@@ -137,12 +137,13 @@ fn a_deadline_leaves_no_waiter_behind() {
 
 #[test]
 fn no_more_than_its_permits_are_inside() {
+    const ROUNDS: u32 = if cfg!(miri) { 20 } else { 2000 };
     let semaphore = Semaphore::new(3);
     let inside = AtomicU32::new(0);
     std::thread::scope(|scope| {
         for _ in 0..8 {
             scope.spawn(|| {
-                for round in 0..2000 {
+                for round in 0..ROUNDS {
                     let count = 1 + round % 2;
                     let permit = semaphore.acquire_many(count).wait().unwrap();
                     let now = inside.fetch_add(count, Ordering::SeqCst) + count;
@@ -159,11 +160,12 @@ fn no_more_than_its_permits_are_inside() {
 /// Waits with deadlines, dropped at any moment, race with releases: no permit is lost or invented.
 #[test]
 fn dropped_waits_and_grants_race() {
+    const ROUNDS: u64 = if cfg!(miri) { 20 } else { 1000 };
     let semaphore = Semaphore::new(1);
     std::thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
-                for micros in 0..1000 {
+                for micros in 0..ROUNDS {
                     let limit = Duration::from_micros(micros % 20);
                     drop(semaphore.acquire().within(limit).wait());
                 }

@@ -25,6 +25,7 @@ pub(crate) enum Step {
     Unput(Index, String),
     ReplaceRoot(Given),
     PushRoot(Given),
+    PopRoot,
 }
 
 pub(crate) type Given = Option<(String, Vec<u8>)>;
@@ -52,6 +53,7 @@ fn step() -> impl Strategy<Value = Step> {
         4 => (node(), name(), value()).prop_map(|(node, name, value)| Step::Put(node, name, value)),
         2 => (node(), name()).prop_map(|(node, name)| Step::Unput(node, name)),
         1 => given().prop_map(Step::PushRoot),
+        1 => Just(Step::PopRoot),
         1 => prop::option::weighted(0.1, given()).prop_map(|given| match given {
             Some(given) => Step::ReplaceRoot(given),
             None => Step::PushRoot(None),
@@ -131,7 +133,7 @@ impl Model {
     fn insert(&mut self, at: Where, new: Model) {
         let (parent, position) = match at {
             Where::First(parent) => (self.find(parent).expect("the model has it"), 0),
-            Where::Last(parent) => {
+            Where::Last(parent) | Where::AtKey(parent) => {
                 let parent = self.find(parent).expect("the model has it");
                 let end = parent.children.len();
                 (parent, end)
@@ -248,6 +250,14 @@ fn perform_on_one(edit: &mut Edit, model: &mut Model, step: &Step) {
             std::mem::swap(&mut above, model);
             model.children.push(above);
         }
+        Step::PopRoot => match (edit.pop_root(), model.children.pop()) {
+            (Ok(()), Some(only)) if model.children.is_empty() => *model = only,
+            (popped, last) => {
+                model.children.extend(last);
+                assert_eq!(popped, Err(EditError::NotAlone(edit.tree().root().id())));
+                assert_ne!(model.children.len(), 1);
+            }
+        },
         _ => unreachable!("the caller performs the other steps"),
     }
 }

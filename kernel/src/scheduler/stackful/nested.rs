@@ -73,13 +73,16 @@ fn take_if_next(cx: &Context, worker: &Worker, job: JobPtr) -> Option<Runnable> 
 /// Makes the run word name the outer job again, and counts the jobs that have `ended`.
 fn restore(cx: &Context, before: RunWord, ended: u64) {
     let Some((worker, lease)) = cx.worker() else {
-        return;
+        return run::count_ends(cx, ended);
     };
     match worker.core.enter(lease) {
         Ok(mut core) => {
             core.ended += ended;
             worker.restore_running(before);
         }
-        Err(Revoked) => cx.clear_worker(),
+        Err(Revoked) => {
+            cx.clear_worker();
+            run::count_ends(cx, ended);
+        }
     }
 }

@@ -281,6 +281,7 @@ pub(crate) fn wait_in_job<F: Future>(job: JobPtr, mut future: Pin<&mut F>) -> F:
             header.set_waits_for(0);
             return output;
         }
+        header.extensions.tell_that_it_stands_still();
         let cx = context::again();
         let parked = cx.fork_wait();
         let suspended = match unwinds {

@@ -5,7 +5,10 @@
 
 use std::{
     panic::Location,
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
     task::{Poll, Waker},
     time::Instant,
 };
@@ -14,7 +17,7 @@ use weald_sync::reason::{Kind, Reason};
 
 use crate::{
     job::JobRef,
-    report::{JobName, OperationName},
+    report::{JobName, LateName, OperationName},
     sys::lock,
 };
 
@@ -24,6 +27,9 @@ pub(crate) struct BlockingCall {
     runtime: u16,
     /// Fires the caller's waker, which may be foreign, for this runtime.
     fire: fn(u16, Waker),
+    /// Its number in the order of its pool; 0 before it is queued. Written under the pool's lock, which also orders it
+    /// for others.
+    number: AtomicU64,
     /// When it was queued.
     pub(super) since: Instant,
     progress: Mutex<Progress>,
@@ -77,15 +83,18 @@ pub(crate) enum Caller {
 }
 
 impl Caller {
-    pub(crate) fn name(&self) -> JobName {
+    pub(crate) fn name(&self) -> LateName {
         match self {
-            Caller::Job(job) => JobName::of(job.header()),
-            Caller::Future { site, type_name } => JobName {
-                name: None,
-                type_name,
-                site,
-                waits_for: None,
-            },
+            Caller::Job(job) => LateName::of(job.header()),
+            Caller::Future { site, type_name } => {
+                let known = JobName {
+                    name: None,
+                    type_name,
+                    site,
+                    waits_for: None,
+                };
+                LateName::new(known, None)
+            }
             Caller::Operation(operation) => operation.as_job(),
         }
     }
@@ -111,6 +120,7 @@ impl BlockingCall {
             caller,
             runtime,
             fire,
+            number: AtomicU64::new(0),
             since: Instant::now(),
             progress: Mutex::new(Progress {
                 phase: CallPhase::Queued,
@@ -155,6 +165,14 @@ impl BlockingCall {
             }
             _ => None,
         }
+    }
+
+    pub(super) fn set_number(&self, number: u64) {
+        self.number.store(number, Ordering::Relaxed);
+    }
+
+    pub(super) fn number(&self) -> u64 {
+        self.number.load(Ordering::Relaxed)
     }
 
     pub(super) fn begin(&self) {

@@ -20,14 +20,14 @@
 //! look at the pools, by the callers of closures and by the shutdown.
 
 use std::{
-    collections::VecDeque,
+    collections::BTreeMap,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{Arc, Condvar, Mutex, MutexGuard},
     time::{Duration, Instant},
 };
 
 use crate::{
-    report::{self, JobName, panic_message},
+    report::{self, LateName, LateNames, panic_message},
     scheduler::threads::blocking_call::{BlockingCall, CallEnd},
     sys::lock,
 };
@@ -39,6 +39,8 @@ const TURN_IS_LATE: Duration = Duration::from_secs(1);
 const HELD: Duration = Duration::from_millis(10);
 /// The most threads that one look starts: a thread takes some 30 µs to start, and the monitor has other duties.
 const STARTS_PER_LOOK: usize = 64;
+/// How many names a report has.
+const NAMED: usize = 10;
 
 /// How many closures of a pool run at once.
 #[derive(Clone, Copy, Debug)]
@@ -59,7 +61,10 @@ pub(crate) struct BlockingPool {
 
 #[derive(Default)]
 struct Inner {
-    queue: VecDeque<Turn>,
+    /// The closures that wait, by the numbers of their calls.
+    queue: BTreeMap<u64, Turn>,
+    /// How many closures were ever queued.
+    queued: u64,
     running: Vec<Running>,
     /// How many of those that run are excused.
     excused: usize,
@@ -122,7 +127,7 @@ impl Turn {
         if let Err(payload) = catch_unwind(AssertUnwindSafe(self.work)) {
             // Only the destructor of an output that nobody takes can panic here.
             let message = panic_message(payload.as_ref());
-            report::unobserved_panic(&self.call.caller.name(), &message);
+            report::unobserved_panic(&self.call.caller.name().now(), &message);
             std::mem::forget(payload);
         }
     }
@@ -130,7 +135,8 @@ impl Turn {
     fn refuse(self, end: CallEnd) {
         // A closure that is dropped may run a user's destructors.
         if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(self.work))) {
-            report::unobserved_panic(&self.call.caller.name(), &panic_message(payload.as_ref()));
+            let message = panic_message(payload.as_ref());
+            report::unobserved_panic(&self.call.caller.name().now(), &message);
             std::mem::forget(payload);
         }
         self.call.end(end);
@@ -171,9 +177,9 @@ impl Inner {
         }
     }
 
-    fn names(&self) -> Vec<JobName> {
+    fn names(&self) -> LateNames {
         let running = self.running.iter();
-        running.map(|running| running.call.caller.name()).collect()
+        LateNames::of(running.map(|running| running.call.caller.name()), NAMED)
     }
 }
 
@@ -195,7 +201,10 @@ impl BlockingPool {
             turn.refuse(CallEnd::NeverRan);
             return Queued::Refused;
         }
-        inner.queue.push_back(turn);
+        inner.queued += 1;
+        let number = inner.queued;
+        turn.call.set_number(number);
+        inner.queue.insert(number, turn);
         let new = inner.count_new(self.bounds);
         let must_wait = new.is_none() && inner.lacks_thread();
         drop(inner);
@@ -237,18 +246,22 @@ impl BlockingPool {
     }
 
     /// Takes a closure out of the queue, if it has not begun: it will never run.
+    /// Takes a time logarithmic in the length of the queue: ten thousand may be taken back at once.
     pub(crate) fn retract(&self, call: &Arc<BlockingCall>) {
-        self.refuse_queued(CallEnd::NeverRan, |queued| Arc::ptr_eq(queued, call));
+        let turn = lock(&self.inner).queue.remove(&call.number());
+        if let Some(turn) = turn {
+            turn.refuse(CallEnd::NeverRan);
+        }
     }
 
     fn refuse_queued(&self, end: CallEnd, which: impl Fn(&Arc<BlockingCall>) -> bool) {
         let mut inner = lock(&self.inner);
         let queue = std::mem::take(&mut inner.queue);
-        let (refused, rest): (VecDeque<Turn>, VecDeque<Turn>) =
-            queue.into_iter().partition(|turn| which(&turn.call));
+        let (refused, rest): (BTreeMap<u64, Turn>, BTreeMap<u64, Turn>) =
+            queue.into_iter().partition(|(_, turn)| which(&turn.call));
         inner.queue = rest;
         drop(inner);
-        refused.into_iter().for_each(|turn| turn.refuse(end));
+        refused.into_values().for_each(|turn| turn.refuse(end));
     }
 
     /// The first closure for a thread that has started; see [`next`](Self::next).
@@ -269,7 +282,7 @@ impl BlockingPool {
             if inner.threads > inner.most(self.bounds) {
                 break;
             }
-            if let Some(turn) = inner.queue.pop_front() {
+            if let Some((_, turn)) = inner.queue.pop_first() {
                 let now = Instant::now();
                 inner.is_reported &= !inner.queue.is_empty();
                 inner.moved = Some(now);
@@ -329,7 +342,7 @@ impl BlockingPool {
     }
 
     /// The futures whose closures run; they are no jobs.
-    pub(crate) fn offloaded(&self) -> Vec<JobName> {
+    pub(crate) fn offloaded(&self) -> Vec<LateName> {
         let inner = lock(&self.inner);
         let running = inner.running.iter().map(|running| &running.call.caller);
         let futures = running.filter(|caller| caller.is_future());
@@ -346,7 +359,7 @@ impl BlockingPool {
     /// long. Called by the monitor each round.
     pub(super) fn look(&self) -> Look {
         let mut inner = lock(&self.inner);
-        let Some(first) = inner.queue.front() else {
+        let Some((_, first)) = inner.queue.first_key_value() else {
             return Look::default();
         };
         let (now, since) = (Instant::now(), first.call.since);
@@ -375,9 +388,9 @@ impl BlockingPool {
                 true => report::no_turn_for_operation(
                     self.bounds.turns + self.bounds.held,
                     queued,
-                    &running,
+                    running,
                 ),
-                false => report::no_turn_to_block(self.bounds.turns, queued, late, &running),
+                false => report::no_turn_to_block(self.bounds.turns, queued, late, running),
             }
         } else {
             drop(inner);
@@ -415,6 +428,33 @@ mod tests {
             Box::new(|| ()),
             BlockingCall::new(0, |_, waker| waker.wake(), caller),
         )
+    }
+
+    /// Each takes a short time, however many wait: time quadratic in their number would be minutes.
+    #[test]
+    fn many_closures_are_taken_back_one_by_one() {
+        let (done, is_done) = std::sync::mpsc::channel();
+        let test = thread::spawn(move || {
+            let pool = pool(0, 0);
+            let site = Location::caller();
+            let new = |_| {
+                let type_name = "a test";
+                let caller = Caller::Future { site, type_name };
+                BlockingCall::new(0, |_, waker| waker.wake(), caller)
+            };
+            let calls: Vec<_> = (0..200_000).map(new).collect();
+            for call in &calls {
+                assert_eq!(pool.push(Box::new(|| ()), call.clone()), Queued::MustWait);
+            }
+            for call in calls.iter().rev() {
+                pool.retract(call);
+                pool.retract(call);
+            }
+            assert_eq!(pool.calls(), (0, 0));
+            done.send(()).unwrap();
+        });
+        is_done.recv_timeout(Duration::from_secs(100)).unwrap();
+        test.join().unwrap();
     }
 
     /// The queue has waited this long for a thread that the system does not run.

@@ -3,7 +3,7 @@
 //! Called by [`blocking_threads`](super::blocking_threads), the metrics and the shutdown.
 
 use crate::{
-    report::JobName,
+    report::LateName,
     scheduler::{
         threads::{
             blocking_call::Purpose,
@@ -65,7 +65,7 @@ impl BlockingPools {
     }
 
     /// The futures whose closures run; they are no jobs.
-    pub(crate) fn offloaded(&self) -> Vec<JobName> {
+    pub(crate) fn offloaded(&self) -> Vec<LateName> {
         self.all()
             .iter()
             .flat_map(|pool| pool.offloaded())

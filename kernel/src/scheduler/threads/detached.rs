@@ -8,6 +8,8 @@
 //! workers, it lowers the priority of the detached ones that compute ([`priority`]). A thread in a fork counts, but
 //! keeps its priority: no more of these compute than there are workers, and they wait for each other.
 
+#![allow(unsafe_code)]
+
 use std::{
     collections::HashMap,
     time::{Duration, Instant},
@@ -15,7 +17,7 @@ use std::{
 
 use crate::{
     job::JobRef,
-    report::JobName,
+    report::{LateName, LateNames},
     scheduler::threads::{
         priority::{self, Share},
         thread_times::ThreadTimes,
@@ -26,6 +28,9 @@ use crate::{
 /// With more computing threads than this for each core, all that are lowered get only what is left over. So many with a
 /// small share would take an eighth of a busy core.
 const CROWD: usize = 4;
+
+/// How many names a report has.
+const NAMED: usize = 10;
 
 /// The detached threads of a runtime.
 pub(crate) struct DetachedThreads {
@@ -83,16 +88,29 @@ pub(crate) enum Activity {
 }
 
 /// What one look at the detached threads has found.
-#[derive(Default)]
 pub(crate) struct Round {
+    /// How long a run may take.
+    bound: Duration,
     /// Threads in quarantine.
     pub(crate) quarantined: usize,
-    /// Those of them that run and have not exceeded the bound.
+    /// Those of them that run and have not exceeded the bound, or that wait for a core.
     pub(crate) busy: usize,
     /// Jobs in quarantine whose runs have reached half the bound since the last look.
     pub(crate) long: Vec<JobRef>,
     /// The jobs to be reported.
     pub(crate) overdue: Vec<Overdue>,
+}
+
+impl Round {
+    fn new(bound: Duration) -> Round {
+        Round {
+            bound,
+            quarantined: 0,
+            busy: 0,
+            long: Vec::new(),
+            overdue: Vec::new(),
+        }
+    }
 }
 
 /// A job that exceeds the bound on a detached thread.
@@ -151,16 +169,26 @@ impl DetachedThreads {
     /// does not allow to raise it.
     pub(crate) fn end(&self, number: u32) -> bool {
         // Out of the list first: the monitor can no longer lower it.
-        lock(&self.threads).retain(|thread| thread.number != number);
-        priority::restore(self.normal)
+        let ended = {
+            let mut threads = lock(&self.threads);
+            let index = threads.iter().position(|thread| thread.number == number);
+            index.map(|index| threads.swap_remove(index))
+        };
+        let may_serve = priority::restore(self.normal);
+        // Without the lock: the last reference to a job drops values of the user.
+        drop(ended);
+        may_serve
     }
 
     /// Looks at the threads that were not reported yet: which exceed `bound`, and which of those in quarantine are
     /// busy. Called by the monitor.
     pub(crate) fn look(&self, bound: Duration) -> Round {
+        let now = Instant::now();
         let numbers: Vec<u32> = {
             let threads = lock(&self.threads);
-            let sampled = threads.iter().filter(|thread| thread.is_sampled());
+            let sampled = threads
+                .iter()
+                .filter(|thread| thread.is_sampled(thread.held(now), bound));
             sampled.map(|thread| thread.number).collect()
         };
         // Read without the lock: a thread takes it when its poll ends.
@@ -168,9 +196,10 @@ impl DetachedThreads {
             .into_iter()
             .filter_map(|number| Some((number, ThreadTimes::of(number)?)))
             .collect();
-        let mut round = Round::default();
+        let mut round = Round::new(bound);
         for thread in &mut *lock(&self.threads) {
-            thread.look(times.get(&thread.number).copied(), bound, &mut round);
+            let held = thread.held(now);
+            thread.look(times.get(&thread.number).copied(), held, &mut round);
         }
         round
     }
@@ -244,33 +273,38 @@ impl DetachedThreads {
     }
 
     /// The names of the jobs that hold a thread at this moment.
-    pub(crate) fn jobs(&self) -> Vec<JobName> {
-        // Named without the lock: a description is user code.
-        let jobs: Vec<JobRef> = {
-            let threads = lock(&self.threads);
-            threads
-                .iter()
-                .map(|thread| thread.run.job.clone())
-                .collect()
-        };
-        jobs.iter().map(|job| JobName::of(job.header())).collect()
+    pub(super) fn names(&self) -> LateNames {
+        let threads = lock(&self.threads);
+        let jobs = threads.iter().map(|thread| thread.run.job.header());
+        LateNames::of(jobs.map(LateName::of), NAMED)
     }
 }
 
 impl DetachedThread {
-    /// Whether the monitor asks the system what the thread does.
-    fn is_sampled(&self) -> bool {
-        self.run.cause == Cause::Quarantined && !self.reported
+    /// How long the job has held the thread.
+    fn held(&self, now: Instant) -> Duration {
+        now.saturating_duration_since(self.run.since)
     }
 
-    fn look(&mut self, now: Option<ThreadTimes>, bound: Duration, round: &mut Round) {
+    /// Whether the monitor asks the system what the thread does. A thread that was seen to be blocked is asked again when
+    /// its run has become a long one, and when it exceeds the bound: hundreds may be blocked, and to ask takes 10 µs.
+    fn is_sampled(&self, held: Duration, bound: Duration) -> bool {
+        let is_due = match self.run.activity {
+            Activity::Block => held >= bound || (held >= bound / 2 && !self.is_long),
+            Activity::Fork | Activity::Compute | Activity::ComputeLowered(_) => true,
+        };
+        self.run.cause == Cause::Quarantined && !self.reported && is_due
+    }
+
+    fn look(&mut self, now: Option<ThreadTimes>, held: Duration, round: &mut Round) {
+        let bound = round.bound;
         let is_quarantined = self.run.cause == Cause::Quarantined;
         round.quarantined += usize::from(is_quarantined);
         if self.reported {
             return;
         }
-        let held = self.run.since.elapsed();
-        if is_quarantined {
+        let is_due = self.is_sampled(held, bound);
+        if is_quarantined && is_due {
             self.run.activity = match now {
                 Some(times) if times.is_blocked => Activity::Block,
                 _ => match self.run.activity {
@@ -278,16 +312,19 @@ impl DetachedThread {
                     _ => Activity::Compute,
                 },
             };
-            let is_busy = self.run.activity != Activity::Block && held < bound;
-            round.busy += usize::from(is_busy);
+        }
+        // One that waits for a core would wait longer beside more threads.
+        let is_over = held >= bound && self.has_held(now, bound / 2);
+        if is_quarantined && self.run.activity != Activity::Block && !is_over {
+            round.busy += 1;
         }
         let is_half = held >= bound / 2 && self.first.is_some();
-        if is_quarantined && !self.is_long && is_half && self.has_held(now, bound / 4) {
+        if is_quarantined && is_due && !self.is_long && is_half && self.has_held(now, bound / 4) {
             self.is_long = true;
             round.long.push(self.run.job.clone());
         }
         let is_waiting = self.run.job.header().state.is_waiting();
-        if held >= bound && !is_waiting && self.has_held(now, bound / 2) {
+        if is_over && !is_waiting {
             self.reported = true;
             round.overdue.push(Overdue {
                 job: self.run.job.clone(),
@@ -305,7 +342,104 @@ impl DetachedThread {
             (Cause::Quarantined, Some(first), Some(now)) => {
                 now.is_blocked || now.ran.saturating_sub(first.ran) >= long
             }
+            (Cause::Quarantined, None, Some(now)) => now.is_blocked,
             _ => true,
         }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::panic::Location;
+
+    use super::*;
+    use crate::job::{self, Spec, transition::Inbox};
+
+    const BOUND: Duration = Duration::from_millis(10);
+
+    /// A thread that runs a job of the quarantine, and was looked at when that began.
+    fn in_quarantine() -> DetachedThread {
+        let spec = Spec {
+            runtime: 0,
+            site: Location::caller(),
+            inbox: Inbox::None,
+            pinned: None,
+            flags: 0,
+            refs: 1,
+        };
+        let runnable = job::new(spec, |_| async {});
+        // SAFETY: this is the one reference that the spec asked for.
+        let job = unsafe { runnable.claim_ref() };
+        // It never runs, and is leaked.
+        runnable.into_ptr();
+        let run = DetachedRun {
+            job,
+            activity: Activity::Compute,
+            cause: Cause::Quarantined,
+            since: Instant::now(),
+        };
+        DetachedThread {
+            number: 0,
+            run,
+            first: Some(times(0, false)),
+            is_long: false,
+            reported: false,
+            held_up_reported: false,
+        }
+    }
+
+    fn times(ran_ms: u64, is_blocked: bool) -> ThreadTimes {
+        let ran = Duration::from_millis(ran_ms);
+        ThreadTimes { ran, is_blocked }
+    }
+
+    fn look(thread: &mut DetachedThread, now: Option<ThreadTimes>, held: Duration) -> Round {
+        let mut round = Round::new(BOUND);
+        thread.look(now, held, &mut round);
+        round
+    }
+
+    #[test]
+    fn a_thread_that_waits_for_a_core_is_busy_and_no_offender_however_long_it_waits() {
+        let mut thread = in_quarantine();
+        let round = look(&mut thread, Some(times(1, false)), 100 * BOUND);
+        assert_eq!(
+            (round.busy, round.long.len(), round.overdue.len()),
+            (1, 0, 0)
+        );
+        let round = look(&mut thread, Some(times(5, false)), 101 * BOUND);
+        assert_eq!(
+            (round.busy, round.long.len(), round.overdue.len()),
+            (0, 1, 1)
+        );
+    }
+
+    #[test]
+    fn a_thread_that_is_first_seen_beyond_the_bound_may_have_waited_for_a_core() {
+        let mut thread = in_quarantine();
+        thread.first = None;
+        let round = look(&mut thread, Some(times(70, false)), 2 * BOUND);
+        assert_eq!((round.busy, round.overdue.len()), (1, 0));
+        let round = look(&mut thread, Some(times(75, false)), 3 * BOUND);
+        assert_eq!((round.busy, round.overdue.len()), (0, 1));
+    }
+
+    #[test]
+    fn a_blocked_thread_is_sampled_when_it_begins_when_its_run_is_long_and_beyond_the_bound() {
+        let mut thread = in_quarantine();
+        assert!(thread.is_sampled(BOUND / 10, BOUND));
+        let round = look(&mut thread, Some(times(0, true)), BOUND / 10);
+        assert_eq!((round.busy, round.quarantined), (0, 1));
+        assert!(!thread.is_sampled(BOUND / 4, BOUND));
+        let round = look(&mut thread, None, BOUND / 4);
+        assert_eq!((round.busy, round.quarantined), (0, 1));
+        assert!(thread.is_sampled(BOUND / 2, BOUND));
+        let round = look(&mut thread, Some(times(0, true)), BOUND / 2);
+        assert_eq!((round.long.len(), round.overdue.len()), (1, 0));
+        assert!(!thread.is_sampled(BOUND - BOUND / 10, BOUND));
+        assert!(thread.is_sampled(BOUND, BOUND));
+        let round = look(&mut thread, Some(times(0, true)), BOUND);
+        assert_eq!((round.long.len(), round.overdue.len()), (0, 1));
+        assert!(!thread.is_sampled(2 * BOUND, BOUND));
     }
 }

@@ -9,7 +9,7 @@ use std::{
 
 use crate::{
     job::JobRef,
-    report::{self, JobName, NoSpareThread, Relief},
+    report::{self, LateName, NoSpareThread, Relief},
     scheduler::{
         threads::{
             detached::{Cause, Round},
@@ -38,12 +38,12 @@ pub(super) fn run(shared: &Arc<Shared>) {
             Cause::Retaken | Cause::Announced => Relief::Retaken,
         };
         note_offence(shared, &overdue.job, now);
-        let name = JobName::of(job);
+        let name = LateName::of(job);
         match job.is_in_panic_hook() {
-            true => report::panic_hook_runs(&name, overdue.held, relief),
+            true => report::panic_hook_runs(name, overdue.held, relief),
             false => {
-                let held_up = held_up::sentence_for(shared, &overdue.job);
-                report::stuck(&name, overdue.held, relief, &held_up);
+                let held_up = held_up::take_names_for(shared, &overdue.job);
+                report::stuck(name, overdue.held, relief, held_up);
             }
         }
     }
@@ -91,8 +91,10 @@ fn start_for_quarantine(shared: &Arc<Shared>, round: &Round) {
     }
 }
 
-/// The job's kind is suspect from now on, unless it is part of a fork, or no thread may be spared for a quarantine.
+/// The job has exceeded the bound. It is told, and its kind is suspect from now on, unless it is part of a fork, or no
+/// thread may be spared for a quarantine.
 pub(super) fn note_offence(shared: &Shared, job: &JobRef, now: Instant) {
+    job.header().extensions.tell_that_it_stands_still();
     if !is_excused(shared, job) {
         shared.suspects.note_offence(job.header(), now);
     }
@@ -107,7 +109,7 @@ pub(super) fn note_long_run(shared: &Shared, job: &JobRef) {
     if noted == LongRun::Again {
         let bound = shared.config.stuck_after;
         let is_moved = job.header().may_be_quarantined();
-        report::just_below(&JobName::of(job.header()), bound, is_moved);
+        report::just_below(LateName::of(job.header()), bound, is_moved);
     }
 }
 

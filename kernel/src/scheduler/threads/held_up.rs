@@ -15,7 +15,7 @@ use std::{
 
 use crate::{
     job::JobRef,
-    report::{self, JobName},
+    report::{self, LateName, LateNames},
     scheduler::{
         stackful::pinned::PinnedQueue, threads::detached::Holder, workers::shared::Shared,
     },
@@ -73,26 +73,25 @@ fn len_of(queues: &Queues, holder: &Holder) -> usize {
     queues.get(&holder.number).map_or(0, |queue| queue.len())
 }
 
-/// A sentence about the jobs that `job`, whose thread was just detached, holds up, for its report; empty if it holds up
-/// none yet.
-pub(crate) fn sentence_for(shared: &Shared, job: &JobRef) -> String {
+/// The jobs that `job`, whose thread was just detached, holds up, for its report; none if it holds up none yet.
+pub(crate) fn take_names_for(shared: &Shared, job: &JobRef) -> LateNames {
     let (queues, holders) = queues_and_holders(shared);
     let holder = holders.iter().find(|holder| holder.job.ptr() == job.ptr());
-    holder.map_or_else(String::new, |holder| take_sentence(shared, &queues, holder))
+    let jobs = holder.map_or_else(Vec::new, |holder| take_jobs(shared, &queues, holder));
+    names(&jobs)
 }
 
-fn take_sentence(shared: &Shared, queues: &Queues, holder: &Holder) -> String {
+/// The jobs that `holder` holds up. If there are any, they are about to be reported.
+fn take_jobs(shared: &Shared, queues: &Queues, holder: &Holder) -> Vec<JobRef> {
     let jobs = jobs_of(queues, holder);
-    if jobs.is_empty() {
-        return String::new();
+    if !jobs.is_empty() {
+        shared.detached.set_reported(holder.number);
     }
-    shared.detached.set_reported(holder.number);
-    let names: Vec<JobName> = jobs.iter().map(|job| JobName::of(job.header())).collect();
-    let names = report::names(&names, NAMED);
-    match jobs.len() {
-        1 => format!(" 1 thread waits for it: {names}."),
-        n => format!(" {n} threads wait for it: {names}."),
-    }
+    jobs
+}
+
+fn names(jobs: &[JobRef]) -> LateNames {
+    LateNames::of(jobs.iter().map(|job| LateName::of(job.header())), NAMED)
 }
 
 /// When the monitor last looked for jobs that are held up. A look goes through all threads, which may be many.
@@ -123,9 +122,9 @@ fn report(shared: &Shared) -> bool {
             is_soon = true;
             continue;
         }
-        let sentence = take_sentence(shared, &queues, &holder);
-        if !sentence.is_empty() {
-            report::holds_up(&JobName::of(holder.job.header()), held, &sentence);
+        let jobs = take_jobs(shared, &queues, &holder);
+        if !jobs.is_empty() {
+            report::holds_up(LateName::of(holder.job.header()), held, names(&jobs));
         }
     }
     is_soon

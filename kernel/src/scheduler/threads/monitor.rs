@@ -3,11 +3,15 @@
 //!
 //! Steps of a round ([`observe`]), for each worker whose owner is in the same run of the same job as a round ago:
 //! 1. After 0.75 ms, if another worker sleeps ([`take_overdue`]): moves what is overdue (the next slot, the overflow
-//!    queue, some ready callbacks and due timers, reports of the reactor) to the injector, where the other finds it.
+//!    queue, some ready callbacks and due timers, reports of the reactor) to the injector, where the other finds it, and
+//!    [shares](crate::queue::sharing) the ring.
 //! 2. After half of `stuck_after` ([`note_long_run`]): notes the run for the [suspects](super::suspects).
 //! 3. After `stuck_after`, if the thread really ran or was blocked that long, and did not just wait for a core
 //!    ([`retake`]): revokes the lease and hands the worker to a spare thread. While kinds are suspect, a thread that is
 //!    blocked from one round to the next loses its worker at once, unless it is in a fork.
+//!
+//! If another worker sleeps, a ring in which a job has waited for a tick, although its owner goes from job to job, is
+//! lent ([`lend_long_queue`]); likewise for the injector a sleeper is woken.
 //!
 //! Then, for all together:
 //! 4. empties the outboxes of the detached threads ([`super::outbox`]);
@@ -49,6 +53,7 @@ use crate::{
             detached::{Activity, Cause, DetachedRun},
             detached_round::{self, is_fork, note_offence},
             held_up::{self, LastLook},
+            overdue_watch::OverdueWatch,
             pool::Handoff,
             serve,
             thread_times::ThreadTimes,
@@ -87,6 +92,7 @@ pub(crate) fn start(shared: &Arc<Shared>, mut when_quiet: WhenQuiet) -> std::io:
         .stack_size(256 << 10)
         .spawn(move || {
             let _reports = watched.subscriber.enter();
+            report::forbid_user_code();
             // A panic would be a bug, but without the monitor a job that is stuck would stop others for good.
             while let Err(payload) =
                 catch_unwind(AssertUnwindSafe(|| watch(&watched, &mut when_quiet)))
@@ -124,11 +130,12 @@ impl Watched {
 }
 
 fn watch(shared: &Arc<Shared>, when_quiet: &mut WhenQuiet) {
-    let mut watched: Vec<Watched> = shared
-        .workers
-        .iter()
-        .map(|worker| Watched::new(worker.running()))
-        .collect();
+    let begin = |worker: &Worker| {
+        let ring_watch = OverdueWatch::new(worker.thief.ends(), Instant::now());
+        (Watched::new(worker.running()), ring_watch)
+    };
+    let mut watched: Vec<(Watched, OverdueWatch)> = shared.workers.iter().map(begin).collect();
+    let mut injector_watch = OverdueWatch::new(shared.injector.ends(), Instant::now());
     let (mut quiet, mut held_up) = (0, LastLook::default());
     while !shared.is_stopped() {
         thread::park_timeout(pause(shared));
@@ -147,8 +154,12 @@ fn watch(shared: &Arc<Shared>, when_quiet: &mut WhenQuiet) {
             let refused = serve::hand_off(shared, handoff).err();
             lock(&shared.orphans).extend(refused.map(|refused| refused.handoff));
         }
-        for (worker, watched) in shared.workers.iter().zip(&mut watched) {
+        for (worker, (watched, ring_watch)) in shared.workers.iter().zip(&mut watched) {
+            lend_long_queue(shared, worker, ring_watch);
             observe(shared, worker, watched);
+        }
+        if is_overdue(shared, &mut injector_watch, shared.injector.ends()) {
+            shared.wake_one();
         }
         ready::inject_all(shared, shared.pool.take_outboxes());
         detached_round::run(shared);
@@ -202,9 +213,26 @@ fn observe(shared: &Arc<Shared>, worker: &Worker, watched: &mut Watched) {
     } else if stuck >= WATCHFUL.min(TICK) && shared.sleepers.sleeping() > 0 {
         take_overdue(shared, worker, running);
         take_reports(shared);
+        worker.sharing.share();
+        if search::sees_work(shared) {
+            shared.wake_one();
+        }
     }
     if watched.times.is_none() {
         watched.times = thread_times(worker);
+    }
+}
+
+/// Whether a job has waited for a tick in the queue with these ends, while a worker sleeps.
+fn is_overdue(shared: &Shared, watch: &mut OverdueWatch, ends: (u64, u64)) -> bool {
+    watch.is_overdue(ends, Instant::now(), shared.sleepers.sleeping() > 0)
+}
+
+/// Lends the worker's ring if a job has waited in it for a tick, although the owner goes from job to job.
+fn lend_long_queue(shared: &Shared, worker: &Worker, ring_watch: &mut OverdueWatch) {
+    if is_overdue(shared, ring_watch, worker.thief.ends()) {
+        worker.sharing.lend();
+        shared.wake_one();
     }
 }
 
@@ -360,6 +388,8 @@ fn revoke(shared: &Shared, worker: &Worker, watched: &Watched) -> Option<(Lease,
     };
     shared.detached.add(thread, run);
     worker.set_running_none();
+    // Until its next owner looks around.
+    worker.sharing.share();
     Some((foreign.revoke(), job))
 }
 

@@ -309,6 +309,8 @@ pub(crate) fn renew_lease(shared: &Shared, worker: usize, lease: Lease) -> Optio
         return None;
     }
     shared.workers[worker].set_running_none();
+    // Until its next owner looks around.
+    shared.workers[worker].sharing.share();
     Some(Handoff {
         worker,
         lease: foreign.revoke(),
@@ -365,6 +367,6 @@ fn await_promised(member: &PoolThread) {
 /// are free again and no job waits for them.
 pub(crate) fn report_no_spare_thread(shared: &Shared, bound: usize, so: NoSpareThread) {
     if !shared.at_bound.swap(true, Ordering::Relaxed) {
-        report::no_spare_thread(bound, so, &shared.detached.jobs());
+        report::no_spare_thread(bound, so, shared.detached.names());
     }
 }

@@ -1,8 +1,7 @@
 //! Suspects: the kinds of jobs of which one held its thread for too long a moment ago.
 //!
-//! A *kind* is a spawn site and a type of future, and the kind that the job's [description](Describe) gives, if it has
-//! one. Units of one kind tend to behave alike: when one of 600 requests
-//! blocks, the other 599 are about to. So while a kind is suspect, its jobs run in
+//! A *kind* is a spawn site and a type of future, and the [`WorkKind`] that the job has set, if it has one. Units of one
+//! kind tend to behave alike: when one of 600 requests blocks, the other 599 are about to. So while a kind is suspect, its jobs run in
 //! [`quarantine`](crate::scheduler::threads::quarantine), on threads that own no worker, and the workers serve all
 //! others. The first offender costs the others one bound, and the 599 cost them nothing.
 //!
@@ -24,13 +23,15 @@
 //! The monitor alone writes. A worker's loop copies the suspects at a look ([`KnownSuspects`]), and while there are
 //! none it tests one byte per job.
 
+#![allow(unsafe_code)]
+
 use std::{
     cell::{Cell, RefCell},
     time::{Duration, Instant},
 };
 
 use crate::{
-    job::{Header, JobRef, description},
+    job::{Header, JobRef, work_kind::WorkKind},
     sys::{AtomicUsize, Mutex, Ordering, lock},
 };
 
@@ -48,7 +49,7 @@ const COUNTED_JOBS: usize = 64;
 struct JobKind {
     site: usize,
     vtable: usize,
-    described: u64,
+    work: u64,
 }
 
 impl JobKind {
@@ -57,15 +58,15 @@ impl JobKind {
         JobKind {
             site: std::ptr::from_ref(job.extensions.site()).addr(),
             vtable: std::ptr::from_ref(job.vtable).addr(),
-            described: 0,
+            work: 0,
         }
     }
 
     fn of(job: &Header) -> JobKind {
         let extensions = job.extensions.lock_existing();
-        let description = extensions.and_then(|extensions| extensions.description.clone());
+        let kind = extensions.and_then(|extensions| extensions.kind.as_ref().map(WorkKind::get));
         JobKind {
-            described: description.map_or(0, |it| description::kind(&*it)),
+            work: kind.unwrap_or_default(),
             ..JobKind::of_code(job)
         }
     }
@@ -88,7 +89,7 @@ impl Suspect {
     fn of(record: &Record) -> Suspect {
         Suspect {
             kind: record.kind,
-            is_strict: record.proven_offenders >= PROVEN_OFFENDERS || record.kind.described != 0,
+            is_strict: record.proven_offenders >= PROVEN_OFFENDERS || record.kind.work != 0,
         }
     }
 
@@ -222,8 +223,14 @@ impl Suspects {
         });
         let record = &mut records[index];
         record.last = now;
+        let before = Suspect::of(record);
+        let was_suspect = record.is_suspect;
         change(record);
-        self.publish(&records);
+        let is_news = record.is_suspect != was_suspect
+            || (was_suspect && Suspect::of(record).is_strict != before.is_strict);
+        if is_news {
+            self.publish(&records);
+        }
     }
 
     /// Clears the kinds whose last offence is long ago. Called by the monitor each round.
@@ -245,7 +252,7 @@ impl Suspects {
         if !lock(&self.records).iter().any(is_due) {
             return;
         }
-        // Without the lock: a description is user code.
+        // Without the lock, which the loops of the workers take.
         let holders = holders();
         let held: Vec<JobKind> = holders
             .iter()
@@ -313,5 +320,52 @@ impl KnownSuspects {
             return false;
         }
         Suspect::is_among(self.suspects.borrow().iter().copied(), job)
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::panic::Location;
+
+    use super::*;
+    use crate::job::{self, Spec, transition::Inbox};
+
+    fn job() -> JobRef {
+        let spec = Spec {
+            runtime: 0,
+            site: Location::caller(),
+            inbox: Inbox::None,
+            pinned: None,
+            flags: 0,
+            refs: 1,
+        };
+        let runnable = job::new(spec, |_| async {});
+        // SAFETY: this is the one reference that the spec asked for.
+        let job = unsafe { runnable.claim_ref() };
+        // It never runs, and is leaked.
+        runnable.into_ptr();
+        job
+    }
+
+    #[test]
+    fn the_loops_copy_the_suspects_only_when_something_is_new() {
+        let (suspects, job, now) = (Suspects::default(), job(), Instant::now());
+        let version = || suspects.version.load(Ordering::Relaxed);
+        suspects.note_offence(job.header(), now);
+        let first = version();
+        assert!(suspects.is_any());
+        for _ in 0..100 {
+            suspects.note_offence(job.header(), now);
+            let _ = suspects.note_long_run(job.header(), now);
+        }
+        assert_eq!(version(), first);
+        for _ in 0..PROVEN_OFFENDERS {
+            job.header().prove();
+            suspects.note_offence(job.header(), now);
+        }
+        assert_eq!(version(), first + 1, "the kind is strict");
+        suspects.expire(now + MEMORY);
+        assert!(!suspects.is_any());
+        assert_eq!(version(), first + 2);
     }
 }

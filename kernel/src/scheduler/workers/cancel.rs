@@ -10,14 +10,29 @@ use crate::{
 /// Asks `job` and everything that it forked to end.
 pub(crate) fn cancel(job: &JobRef) {
     cancel_alone(job);
+    cancel_forks(job);
+}
+
+/// As [`cancel`], and closes the job's mailbox.
+pub(crate) fn kill(job: &JobRef) {
+    // Both requests in one step: a message that is sent after this must not come before the cancel.
+    serve(job, job.header().state.kill());
+    cancel_forks(job);
+}
+
+/// Asks `job` to end. It ends itself what it forked.
+pub(crate) fn cancel_alone(job: &JobRef) {
+    serve(job, job.header().state.cancel());
+}
+
+fn cancel_forks(job: &JobRef) {
     if let Some(shared) = shared::find(job.header().runtime()) {
         shared.forks.cancel_forks_of(job);
     }
 }
 
-/// Asks `job` to end. It ends itself what it forked.
-pub(crate) fn cancel_alone(job: &JobRef) {
-    match job.header().state.cancel() {
+fn serve(job: &JobRef, owes: Owes) {
+    match owes {
         // SAFETY: the state granted this caller the schedule.
         Owes::Schedule => ready::ready_last(unsafe { Runnable::new(job.ptr()) }),
         Owes::Unblock => unblock(job),

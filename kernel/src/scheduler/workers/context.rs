@@ -129,7 +129,7 @@ thread_local! {
 /// Runs `act` with the calling thread's context.
 #[inline(always)]
 pub(crate) fn with<R>(act: impl FnOnce(&Context) -> R) -> R {
-    CONTEXT.with(act)
+    crate::sys::with_local(&CONTEXT, act)
 }
 
 /// The calling thread's context, for paths on which the closure of [`with`] would be a call.
@@ -137,7 +137,7 @@ pub(crate) fn with<R>(act: impl FnOnce(&Context) -> R) -> R {
 pub(crate) fn here() -> &'static Context {
     // SAFETY: the context has no destructor and lives as long as its thread. The reference cannot leave the thread,
     // because a context is not `Sync`.
-    CONTEXT.with(|context| unsafe { &*ptr::from_ref(context) })
+    with(|context| unsafe { &*ptr::from_ref(context) })
 }
 
 /// [`here`] for code that may resume on another thread than it began on. Never inlined, so that no address of the
@@ -419,7 +419,7 @@ impl Drop for NestedRun<'_> {
 
 /// Notes what the running job waits for, for reports.
 #[inline(always)]
-pub(crate) fn note_wait(what: Reason) {
+pub fn note_wait(what: Reason) {
     with(|cx| {
         if let Some(job) = cx.job() {
             // SAFETY: the thread that runs a job keeps it alive.

@@ -5,6 +5,8 @@ use crate::sys::AtomicU64;
 /// How often each happened since the runtime started.
 #[derive(Default)]
 pub(crate) struct Counters {
+    /// Ends of jobs on threads that serve no worker.
+    pub(crate) ended: AtomicU64,
     pub(crate) detached: AtomicU64,
     pub(crate) announced: AtomicU64,
     pub(crate) overdue: AtomicU64,

@@ -11,6 +11,8 @@
 //! - woken by a foreign thread, which has no worker of the job's runtime: the injector;
 //! - pinned, or with its stack suspended on a thread: the pinned queue of that thread.
 //!
+//! A job in the ring wakes a sleeper only if the ring is [shared](crate::queue::sharing).
+//!
 //! The last two take [`ready_foreign`]. A pinned or suspended job takes it even on its own thread, because the next
 //! slot and the ring belong to a worker, and the worker may be retaken at any time: its queues then go to another
 //! thread, which must not run the job, and thieves take from the ring in any case. The pinned queue stays with the
@@ -67,7 +69,7 @@ fn displace(cx: &Context, mut core: OwnerGuard<'_, WorkerCore>, displaced: JobPt
     let Some(shared) = cx.shared() else { return };
     let full = core.push_last(displaced, Behind::of(&shared.injector));
     drop(core);
-    publish(shared, full);
+    publish(cx, shared, full);
 }
 
 /// Makes a job runnable behind all others. Any thread.
@@ -88,16 +90,22 @@ fn last(cx: &Context, job: Runnable) {
     let Some(shared) = cx.shared() else { return };
     let full = core.push_last(job.into_ptr(), Behind::of(&shared.injector));
     drop(core);
-    publish(shared, full);
+    publish(cx, shared, full);
 }
 
-/// Work became visible to other workers: wakes a sleeper, if there is one and no worker searches.
+/// A job is in the ring, or a full overflow queue is on its way to the injector: wakes a sleeper, if the ring is shared,
+/// a worker sleeps and none searches.
 #[inline]
-fn publish(shared: &Shared, full: Option<JobBatch<Header>>) {
+fn publish(cx: &Context, shared: &Shared, full: Option<JobBatch<Header>>) {
+    let is_shared = cx
+        .worker()
+        .is_some_and(|(worker, _)| worker.sharing.is_shared());
     if let Some(overflow) = full {
-        shared.injector.push(overflow);
+        inject_quietly(shared, overflow);
     }
-    shared.wake_one();
+    if is_shared {
+        shared.wake_one();
+    }
 }
 
 /// The path past the core, for a job that only one thread may run, and for a thread without a worker of the job's
@@ -148,11 +156,15 @@ pub(crate) fn inject(shared: &Shared, job: Runnable) {
 
 /// Puts jobs into the injector of their runtime. Any thread.
 pub(crate) fn inject_all(shared: &Shared, batch: JobBatch<Header>) {
-    if batch.len() == 0 {
-        return;
+    if batch.len() > 0 {
+        inject_quietly(shared, batch);
+        shared.wake_one();
     }
+}
+
+/// Puts jobs into the injector and wakes no worker. By a worker's owner, which takes from the injector at each look.
+pub(crate) fn inject_quietly(shared: &Shared, batch: JobBatch<Header>) {
     shared.injector.push(batch);
-    shared.wake_one();
     // After the push: a shutdown that drained the injector before it is seen here.
     if shared.is_stopped() {
         shared.cancel_injected();

@@ -2,7 +2,7 @@
 //!
 //! Steps of a run, in the order in which [`crate::scheduler::workers::worker`] takes them:
 //! 1. [`poll`]: the job's own code; the only place where its panics are caught.
-//! 2. [`finish`], if it ended: runs its exit hooks, then wakes the job that joins it.
+//! 2. [`finish`], if it ended: runs its exit hooks, tells its attachment, then wakes the job that joins it.
 //! 3. [`park`], if it waits: gives up the runnable, or queues it again if a wake came first.
 
 #![allow(unsafe_code)]
@@ -14,12 +14,13 @@ use std::{
 
 use crate::{
     job::{
-        Header, JobRef,
+        Header, JobRef, attachment,
         body::Failure,
         foreign_call::FiredBy,
         runnable::Runnable,
         transition::{Listening, ParkOutcome, StartAction},
     },
+    panic_site,
     payload::{self, Payload},
     report::{self, JobName, panic_message},
     scheduler::{
@@ -34,6 +35,7 @@ use crate::{
             shared, waker,
         },
     },
+    sys::Ordering,
 };
 
 /// How a poll ended.
@@ -109,11 +111,16 @@ fn resume(cx: &Context, job: &Runnable) {
 #[cold]
 fn end_with(job: &Runnable, failure: Failure) -> Option<Box<str>> {
     let message = match &failure {
-        Failure::Panicked(payload) => Some(panic_message(payload.as_ref()).into()),
+        Failure::Panicked(payload) => Some(panic_message(payload.as_ref())),
         Failure::Cancelled => None,
     };
+    if let Some(message) = &message
+        && let Some(site) = panic_site::take(message)
+    {
+        job.header().extensions.lock().panic_site = Some(site);
+    }
     fail(job, failure);
-    message
+    message.map(String::into)
 }
 
 /// Puts `failure` in the place of the job's future, or of what is left of the future. A destructor of the future that
@@ -155,8 +162,8 @@ pub(crate) fn finish(job: Runnable, panic: Option<Box<str>>) -> JobRef {
     let cx = context::here();
     let ending = cx.set_ending(true);
     if completed.drop_output {
-        if let Some(message) = panic {
-            report::unobserved_panic(&JobName::of(own.header()), &message);
+        if let Some(message) = &panic {
+            report::unobserved_panic(&JobName::of(own.header()), message);
         }
         // SAFETY: the completion gave the output to this thread, because no handle wants it.
         let dropped = catch_unwind(AssertUnwindSafe(|| unsafe { own.drop_output() }));
@@ -166,6 +173,7 @@ pub(crate) fn finish(job: Runnable, panic: Option<Box<str>>) -> JobRef {
     }
     call_at_end(own.header(), FiredBy::Cancel, parker);
     run_exit_hooks(own.header());
+    tell_attachment(own.header(), panic);
     // The wakers leave the lock before they are woken: a waker is user code.
     if completed.wake_joiner || has_hooks {
         let mut extensions = own.header().extensions.lock();
@@ -185,13 +193,13 @@ pub(crate) fn finish(job: Runnable, panic: Option<Box<str>>) -> JobRef {
     own
 }
 
-/// Notes that the job's exit hooks have yet to run, if it has some, and returns whether it has. Before the job is done,
+/// Notes that the job's exit hooks have yet to run, or its attachment to be told, and returns whether it has some. Before the job is done,
 /// so that a joiner that finds the job done finds the note too. Also returns the waker of a park that will not end.
 fn begin_ending(job: &Header) -> (bool, Option<task::Waker>) {
     let Some(mut extensions) = job.extensions.lock_existing() else {
         return (false, None);
     };
-    extensions.is_ending = !extensions.exit_hooks.is_empty();
+    extensions.is_ending = !extensions.exit_hooks.is_empty() || extensions.attachment.is_some();
     (extensions.is_ending, extensions.parker.take())
 }
 
@@ -244,6 +252,14 @@ fn run_exit_hooks(header: &Header) {
     }
 }
 
+/// As [`run_exit_hooks`], for the attachment.
+fn tell_attachment(header: &Header, panic: Option<Box<str>>) {
+    let told = catch_unwind(AssertUnwindSafe(|| attachment::tell(header, panic)));
+    if let Err(payload) = told {
+        report_and_discard(header, payload);
+    }
+}
+
 /// Step 3. The caller gives up the runnable, and must not touch the job afterwards.
 #[inline(always)]
 pub(crate) fn park(cx: &Context, job: Runnable) {
@@ -280,10 +296,18 @@ pub(crate) fn run_without_worker(cx: &Context, job: Runnable, budget: u32) {
         }
         Polled::Ended(panic) => {
             let ended = finish(job, panic);
+            count_ends(cx, 1);
             // As in `worker::run_from`.
             cx.set_job(None);
             drop(ended);
         }
+    }
+}
+
+/// Counts jobs that have ended on a thread that serves no worker.
+pub(crate) fn count_ends(cx: &Context, ended: u64) {
+    if let Some(shared) = cx.shared() {
+        shared.counters.ended.fetch_add(ended, Ordering::Relaxed);
     }
 }
 

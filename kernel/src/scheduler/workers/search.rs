@@ -4,6 +4,7 @@
 
 #![allow(unsafe_code)]
 
+pub(crate) mod coarseness;
 pub(crate) mod sleep;
 pub(crate) mod sleep_policy;
 pub(crate) mod spin_policy;
@@ -71,6 +72,7 @@ pub(crate) fn look(worker_loop: &WorkerLoop<'_>) -> Result<Option<Runnable>, Ser
     }
     worker_loop.suspects.refresh(&shared.suspects);
     adapt(worker_loop);
+    share(worker_loop);
     fire_due(worker_loop)?;
     if shared.is_driven() || shared.reactor.is_look_due(worker_loop.last_look.get()) {
         from_reactor(worker_loop);
@@ -92,6 +94,7 @@ fn may_hand_off(worker_loop: &WorkerLoop<'_>) -> bool {
 fn adapt(worker_loop: &WorkerLoop<'_>) {
     let now = worker_loop.shared.clock.now();
     let took = now.saturating_duration_since(worker_loop.last_look.replace(now));
+    worker_loop.coarseness.sample(took, worker_loop.runs.get());
     let every = worker_loop.look_every.get();
     if worker_loop.shared.is_driven() {
         // One job at a time, so that each next one is drawn.
@@ -100,6 +103,21 @@ fn adapt(worker_loop: &WorkerLoop<'_>) {
         worker_loop.look_every.set((every / 2).max(1));
     } else if took < TICK / 8 {
         worker_loop.look_every.set((every * 2).min(LOOK_EVERY_MAX));
+    }
+}
+
+/// Shares the ring while the work is coarse.
+fn share(worker_loop: &WorkerLoop<'_>) {
+    let sharing = &worker_loop.worker().sharing;
+    match worker_loop.coarseness.is_coarse() {
+        false => sharing.withdraw(),
+        true if sharing.is_shared() => {}
+        true => {
+            sharing.share();
+            if sees_work(worker_loop.shared) {
+                worker_loop.shared.wake_one();
+            }
+        }
     }
 }
 
@@ -201,7 +219,10 @@ fn send_overflow(worker_loop: &WorkerLoop<'_>) -> Result<(), Revoked> {
     }
     let overflow = core.take_overflow();
     drop(core);
-    ready::inject_all(worker_loop.shared, overflow);
+    match worker_loop.worker().sharing.is_shared() {
+        true => ready::inject_all(worker_loop.shared, overflow),
+        false => ready::inject_quietly(worker_loop.shared, overflow),
+    }
     Ok(())
 }
 
@@ -305,10 +326,11 @@ fn search_once(worker_loop: &WorkerLoop<'_>) -> Result<Found, Revoked> {
 }
 
 fn steal_from(worker_loop: &WorkerLoop<'_>, victim: usize) -> Result<bool, Revoked> {
-    take_half(
-        (worker_loop.worker(), worker_loop.lease()),
-        &worker_loop.shared.workers[victim],
-    )
+    let victim = &worker_loop.shared.workers[victim];
+    if victim.thief.len() == 0 || !victim.sharing.begin_steal() {
+        return Ok(false);
+    }
+    take_half((worker_loop.worker(), worker_loop.lease()), victim)
 }
 
 /// Moves half of the victim's ring to that of the caller's worker.
@@ -327,7 +349,7 @@ fn take_half((worker, lease): (&Worker, Lease), victim: &Worker) -> Result<bool,
 }
 
 /// The running job's worker steals from the first other worker that has jobs to spare, and queues them behind its own.
-/// For a job that is about to yield; outside of jobs it does nothing.
+/// For a job that is about to yield; outside of jobs it does nothing. It also takes what the other worker keeps to itself.
 pub fn prefer_stealing() {
     let cx = context::again();
     let (Some((worker, lease)), Some(shared)) = (cx.worker(), cx.shared()) else {
@@ -339,9 +361,9 @@ pub fn prefer_stealing() {
     let _found = victims.any(|victim| matches!(take_half((worker, lease), victim), Ok(true)));
 }
 
-/// Whether there is work that any worker could take.
+/// Whether there is work that any worker may take.
 pub(crate) fn sees_work(shared: &Shared) -> bool {
-    shared.injector.len() > 0 || shared.workers.iter().any(|worker| worker.thief.len() > 0)
+    shared.injector.len() > 0 || shared.workers.iter().any(Worker::has_open_jobs)
 }
 
 /// Polls the reactor. True if it reported anything: jobs may be at hand now.

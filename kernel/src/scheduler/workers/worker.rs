@@ -24,7 +24,7 @@ use std::cell::Cell;
 use crate::{
     biased_lock::{BiasedLock, Lease, OwnerGuard, Revoked},
     job::{Header, JobPtr, runnable::Runnable},
-    queue::ring,
+    queue::{ring, sharing::Sharing},
     reactor,
     scheduler::{
         threads::suspects::KnownSuspects,
@@ -33,7 +33,10 @@ use crate::{
             ready,
             run::{self, Polled},
             run_word::RunWord,
-            search::{self, Found, sleep, sleep_policy::SleepPolicy, spin_policy::SpinPolicy},
+            search::{
+                self, Found, coarseness::Coarseness, sleep, sleep_policy::SleepPolicy,
+                spin_policy::SpinPolicy,
+            },
             shared::Shared,
             worker_core::{Pick, WorkerCore},
         },
@@ -48,6 +51,8 @@ pub(crate) struct Worker {
     pub(crate) core: BiasedLock<WorkerCore>,
     /// The end of the ring that other workers steal from.
     pub(crate) thief: ring::RingThief<Header>,
+    /// Whether they may.
+    pub(crate) sharing: Sharing,
     /// What the owner runs; see [`RunWord`].
     run: AtomicUsize,
     /// The system's number of the owner. Written by the owner.
@@ -67,12 +72,18 @@ impl Worker {
             index,
             core,
             thief,
+            sharing: Sharing::new(),
             run: AtomicUsize::new(0),
             owner_thread: AtomicU32::new(0),
             arrivals: Arrivals::new(),
             cancelled_timers: AtomicIsize::new(0),
         };
         (worker, lease)
+    }
+
+    /// Whether there are jobs that a thief may take. Any thread.
+    pub(crate) fn has_open_jobs(&self) -> bool {
+        self.sharing.is_open() && self.thief.len() > 0
     }
 
     /// Counts timers that were cancelled but not unlinked, or that left the wheel after their cancel. The two may
@@ -165,6 +176,8 @@ pub(crate) struct WorkerLoop<'a> {
     pub(crate) lease_since: Cell<std::time::Instant>,
     /// When the last look was.
     pub(crate) last_look: Cell<std::time::Instant>,
+    /// How coarse the work is.
+    pub(crate) coarseness: Coarseness,
     /// How the worker waits for forked jobs.
     pub(crate) sleep_policy: SleepPolicy,
     /// Whether it should spin before it sleeps.
@@ -172,7 +185,7 @@ pub(crate) struct WorkerLoop<'a> {
     /// What this thread takes from the reactor.
     pub(crate) batch: Cell<reactor::ReportBatch>,
     /// How many runs there were; tells runs of one job apart.
-    runs: Cell<u64>,
+    pub(crate) runs: Cell<u64>,
     /// Which kinds of jobs run in quarantine.
     pub(crate) suspects: KnownSuspects,
 }
@@ -197,6 +210,7 @@ impl<'a> WorkerLoop<'a> {
             last_look: Cell::new(shared.clock.now()),
             batch: Cell::default(),
             runs: Cell::new(0),
+            coarseness: Coarseness::default(),
             suspects: KnownSuspects::default(),
             sleep_policy: SleepPolicy::new(),
             spin_policy: SpinPolicy::default(),
@@ -391,11 +405,21 @@ impl<'a> WorkerLoop<'a> {
         next
     }
 
+    /// Counts a job that has ended here after the worker was taken away.
+    #[cold]
+    fn count_apart(&self, ended: RunEnd) {
+        if ended == RunEnd::Yes {
+            self.shared.counters.ended.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
     /// Takes the next job from the core, under its lock. `ended`: whether a job has just ended here. Afterwards the
     /// run word names the next job, or none.
     #[inline(always)]
     pub(crate) fn take_next(&self, ended: RunEnd) -> Result<Pick, Revoked> {
-        let mut core = self.enter()?;
+        let mut core = self
+            .enter()
+            .inspect_err(|_revoked| self.count_apart(ended))?;
         if ended == RunEnd::Yes {
             core.ended += 1;
         }
@@ -411,7 +435,7 @@ impl<'a> WorkerLoop<'a> {
         }
         let surplus = core.made_work_visible();
         drop(core);
-        if surplus {
+        if surplus && self.worker().sharing.is_shared() {
             self.shared.wake_one();
         }
         Ok(next)

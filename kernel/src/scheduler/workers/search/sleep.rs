@@ -68,6 +68,8 @@ pub(crate) fn sleep(worker_loop: &WorkerLoop<'_>) -> Result<(), Revoked> {
     drop(poller_guard);
     shared.sleepers.retract(worker.index);
     worker_loop.searching.set(true);
+    // The sleep is not a part of the work that follows.
+    worker_loop.last_look.set(shared.clock.now());
     shared.monitor.worker_woke();
     // Only now, so that the jobs that this wakes wake no other worker for themselves.
     handle_reports(shared, &mut batch);

@@ -1,0 +1,221 @@
+//! A checkpoint: the forest at one moment, as a stream. The combiner only names the moment; everything else is done by
+//! whoever asks for the pieces, while others commit.
+//!
+//! Each tree is its oldest version as a list of nodes, and the operations that lead from each version to the next. So
+//! what the versions share is written once, and it takes the time of what differs.
+
+use std::sync::Arc;
+
+use weald_tree::NodeId;
+
+use super::frames::{BASE, BLOBS, END, FOREST, FORMAT, IDS, NODES, STEP, TAG, TREE, put};
+use crate::combine::request::{Answer, Moment, Request};
+use crate::combine::submission::Submission;
+use crate::content::erasable::Blobs;
+use crate::forest::Forest;
+use crate::journal::encode::{
+    put_bytes, put_nodes, put_number, put_operation, put_time, put_version,
+};
+use crate::journal::{Checkpoint, CheckpointError};
+use crate::state::root::Root;
+use crate::state::tree::TreeState;
+use crate::version::{Committed, Version};
+
+/// How long a piece is at least, except the last.
+const PIECE: usize = 64 << 10;
+
+/// How many nodes or commits a frame has at most.
+const ITEMS: usize = 1024;
+
+impl Forest {
+    /// The whole forest at this moment, for [`Journal::put_checkpoint`](crate::Journal::put_checkpoint): all trees with
+    /// the versions that are kept, tags, indexed attributes, erasable values, and the ids of commits. It contains the
+    /// records that the journal has accepted, up to [`Checkpoint::at`]. [`Builder::recover`](crate::Builder::recover)
+    /// reads it.
+    ///
+    /// Others commit meanwhile; they wait for a look at each tree. Dropping the future loses nothing.
+    ///
+    /// # Errors
+    /// [`CheckpointError::NoSuchPosition`], if there is no journal or no record;
+    /// [`CheckpointError::InJournal`], while the journal takes a record.
+    pub fn checkpoint(
+        &self,
+    ) -> impl Future<Output = Result<Checkpoint, CheckpointError>> + Send + use<> {
+        let shared = Arc::clone(&self.0);
+        let submission = Submission::new(Arc::clone(&shared), Request::Checkpoint);
+        async move {
+            let Answer::Moment(moment) = submission.await else {
+                return Err(CheckpointError::InJournal);
+            };
+            let at = moment.position.ok_or(CheckpointError::NoSuchPosition)?;
+            let forest = &shared.forest;
+            let blobs = forest.blobs.all();
+            let mut head = Vec::new();
+            put_head(&mut head, &moment, &forest.openings);
+            put_blobs(&mut head, &forest.blobs);
+            let upto = moment.version;
+            let trees = moment.trees.into_iter();
+            let trees = trees
+                .flat_map(move |(name, state, head)| TreePieces::new((name, &state), &head, upto));
+            let mut end = Vec::new();
+            put(&mut end, &[END]);
+            let pieces = std::iter::once(head).chain(trees).chain([end]);
+            Ok(Checkpoint {
+                at,
+                blobs: blobs.into_iter().map(|(id, ..)| id).collect(),
+                pieces: Box::new(pieces),
+            })
+        }
+    }
+}
+
+fn put_head(out: &mut Vec<u8>, moment: &Moment, openings: &[Version]) {
+    let mut frame = vec![FOREST];
+    put_number(&mut frame, FORMAT);
+    put_version(&mut frame, moment.version);
+    put_time(&mut frame, moment.time);
+    put_number(&mut frame, openings.len() as u64);
+    openings
+        .iter()
+        .for_each(|last| put_version(&mut frame, *last));
+    put(out, &frame);
+    for ids in moment.ids.iter().flat_map(|ids| ids.chunks(ITEMS)) {
+        let mut frame = vec![IDS];
+        put_number(&mut frame, ids.len() as u64);
+        for (commit, digest) in ids {
+            put_commit(&mut frame, commit);
+            frame.extend_from_slice(&digest.get().to_le_bytes());
+        }
+        put(out, &frame);
+    }
+}
+
+fn put_commit(out: &mut Vec<u8>, commit: &Committed) {
+    put_version(out, commit.version);
+    out.extend_from_slice(&commit.id.0.to_le_bytes());
+    put_time(out, commit.time);
+}
+
+fn put_blobs(out: &mut Vec<u8>, blobs: &Blobs) {
+    for blobs in blobs.all().chunks(ITEMS) {
+        let mut frame = vec![BLOBS];
+        put_number(&mut frame, blobs.len() as u64);
+        for (id, (tree, node, name), erased) in blobs {
+            frame.extend_from_slice(&id.0.to_le_bytes());
+            put_number(&mut frame, *tree);
+            put_number(&mut frame, node.get());
+            put_bytes(&mut frame, name.as_bytes());
+            put_number(&mut frame, erased.is_some().into());
+            if let Some(when) = erased {
+                put_time(&mut frame, *when);
+            }
+        }
+        put(out, &frame);
+    }
+}
+
+/// The pieces of one tree.
+struct TreePieces {
+    /// What precedes the nodes, until it was given.
+    head: Vec<u8>,
+    /// All versions, the oldest first.
+    versions: Vec<Arc<Root>>,
+    /// How many of them were written, the first when its nodes were.
+    written: usize,
+    next_node: Option<NodeId>,
+}
+
+impl TreePieces {
+    fn new((name, state): (Arc<str>, &TreeState), newest: &Arc<Root>, upto: Version) -> Self {
+        let history = state.history();
+        let mut versions: Vec<_> = history
+            .kept()
+            .filter(|root| root.version() <= upto)
+            .cloned()
+            .collect();
+        if versions.is_empty() {
+            versions.push(Arc::clone(newest)); // It was let go since.
+        }
+        let gone = history.gone().min(versions[0].number() - 1);
+        let tags = history.tags.iter();
+        let tags: Vec<_> = tags.filter(|(_, tagged)| tagged.given <= upto).collect();
+        let lone = tags.iter().map(|(_, tagged)| Arc::clone(&tagged.root));
+        versions.extend(lone.filter(|root| root.number() <= gone));
+        versions.sort_unstable_by_key(|root| root.number());
+        versions.dedup_by_key(|root| root.number());
+        let mut frame = vec![TREE];
+        put_number(&mut frame, state.number);
+        put_bytes(&mut frame, name.as_bytes());
+        put_version(&mut frame, history.first());
+        frame.extend_from_slice(&history.first_commit().0.to_le_bytes());
+        put_number(&mut frame, gone);
+        put_number(&mut frame, newest.tree.ids().last());
+        let mut head = Vec::new();
+        put(&mut head, &frame);
+        for (tag, tagged) in tags {
+            let mut frame = vec![TAG];
+            put_bytes(&mut frame, tag.as_bytes());
+            put_version(&mut frame, tagged.given);
+            put_number(&mut frame, tagged.root.number());
+            put_time(&mut frame, tagged.until());
+            put(&mut head, &frame);
+        }
+        Self {
+            head,
+            versions,
+            written: 0,
+            next_node: NodeId::new(1),
+        }
+    }
+
+    fn put_nodes(&mut self, from: NodeId, out: &mut Vec<u8>) {
+        let nodes = self.versions[0].tree.records_from(from);
+        let mut nodes: Vec<_> = nodes.take(ITEMS + 1).collect();
+        let next = if nodes.len() > ITEMS {
+            nodes.pop()
+        } else {
+            None
+        };
+        self.next_node = next.map(|node| node.id);
+        let mut frame = vec![NODES];
+        put_nodes(&mut frame, nodes.len() as u64, nodes.into_iter());
+        put(out, &frame);
+    }
+
+    fn put_version(&mut self, out: &mut Vec<u8>) {
+        let root = &self.versions[self.written];
+        let mut frame = vec![if self.written == 0 { BASE } else { STEP }];
+        put_commit(&mut frame, &root.commit);
+        put_bytes(&mut frame, &root.bytes);
+        let indexes = root.indexes.all();
+        put_number(&mut frame, indexes.len() as u64);
+        indexes
+            .iter()
+            .for_each(|index| put_bytes(&mut frame, index.attribute.as_bytes()));
+        if let Some(before) = self.written.checked_sub(1) {
+            let operations = self.versions[before].tree.operations_to(&root.tree);
+            put_number(&mut frame, operations.len() as u64);
+            operations
+                .iter()
+                .for_each(|step| put_operation(&mut frame, step));
+        }
+        put(out, &frame);
+        self.written += 1;
+    }
+}
+
+impl Iterator for TreePieces {
+    type Item = Vec<u8>;
+
+    fn next(&mut self) -> Option<Vec<u8>> {
+        let mut out = std::mem::take(&mut self.head);
+        while out.len() < PIECE {
+            match self.next_node {
+                Some(from) => self.put_nodes(from, &mut out),
+                None if self.written < self.versions.len() => self.put_version(&mut out),
+                None => break,
+            }
+        }
+        (!out.is_empty()).then_some(out)
+    }
+}

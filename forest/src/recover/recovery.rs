@@ -1,0 +1,383 @@
+//! What is known of a forest while it is read back, from a checkpoint and from the records after it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use weald_tree::{Bytes, Ids, NodeRecord, Operation, Tree};
+
+use super::error::RecoverError;
+use super::frames::{
+    BASE, BLOBS, END, FOREST, FORMAT, FrameError, Frames, IDS, NODES, STEP, TAG, TREE,
+};
+use super::line::{Line, Stamp, Step, TagAt};
+use crate::combine::commit_ids::CommitIds;
+use crate::content::erasable::{BlobPlace, Blobs, Referred};
+use crate::content::references::{references_in, references_of_tree};
+use crate::journal::decode::Reader;
+use crate::journal::{Change, Entry, Position, RecordError, Stored, StoredCheckpoint};
+use crate::version::{CommitId, Committed, Version};
+
+/// The versions that tags name and that were let go too early, by the numbers of the trees.
+pub(super) type Needed = BTreeMap<u64, BTreeSet<Version>>;
+
+/// Why reading stops.
+pub(super) enum Stop {
+    /// A tag names a version of a tree that has been passed.
+    Passed(u64, Version),
+    Failed(RecoverError),
+}
+
+pub(super) struct Recovery<'a> {
+    keep: usize,
+    needed: &'a Needed,
+    pub(super) blobs: Arc<Blobs>,
+    pub(super) lines: BTreeMap<u64, Line>,
+    /// The number of the tree of a checkpoint whose versions are being read.
+    begun: u64,
+    /// The newest commit.
+    pub(super) last: Version,
+    pub(super) time: SystemTime,
+    pub(super) position: Option<Position>,
+    pub(super) ids: CommitIds,
+    /// The last versions of the openings before the one of `last`.
+    pub(super) openings: Vec<Version>,
+}
+
+impl<'a> Recovery<'a> {
+    pub(super) fn new(keep: usize, needed: &'a Needed) -> Self {
+        let nothing = Version {
+            incarnation: 0,
+            number: 0,
+        };
+        Self {
+            keep,
+            needed,
+            blobs: Arc::default(),
+            lines: BTreeMap::new(),
+            begun: 0,
+            last: nothing,
+            time: SystemTime::UNIX_EPOCH,
+            position: None,
+            ids: CommitIds::default(),
+            openings: Vec::new(),
+        }
+    }
+
+    /// Goes on by one record.
+    pub(super) fn replay(&mut self, entry: &Entry) -> Result<(), Stop> {
+        let position = entry.position;
+        let wrong = |error| Stop::Failed(RecoverError::Record { position, error });
+        let stored = Stored::read(&entry.record).map_err(wrong)?;
+        let impossible = |what: String| Stop::Failed(RecoverError::Impossible { position, what });
+        if stored.version <= self.last || stored.version.number <= self.last.number {
+            let what = format!("version {} comes after {}", stored.version, self.last);
+            return Err(impossible(what));
+        }
+        let changes = {
+            let (lines, blobs) = (&self.lines, &self.blobs);
+            let ids = |tree| lines.get(&tree).map(|line: &Line| line.ids().clone());
+            stored
+                .changes_with(&mut { ids }, Some(&|id| blobs.reference(id)))
+                .map_err(wrong)?
+        };
+        for change in changes {
+            self.change(&stored, change).map_err(|stop| match stop {
+                Refused::Passed(tree, version) => Stop::Passed(tree, version),
+                Refused::Impossible(what) => impossible(what),
+            })?;
+        }
+        if self.last.number > 0 && stored.version.incarnation != self.last.incarnation {
+            self.openings.push(self.last);
+        }
+        let commit = committed(&stored);
+        (self.last, self.time) = (commit.version, commit.time.max(self.time));
+        self.position = Some(position);
+        if let Some(digest) = stored.digest {
+            self.ids.add(commit, digest);
+        }
+        Ok(())
+    }
+
+    fn change(&mut self, stored: &Stored, change: Change) -> Result<(), Refused> {
+        let stamp = Stamp {
+            commit: committed(stored),
+            bytes: Bytes::new(&stored.bytes),
+        };
+        let number = stored.version.number;
+        match change {
+            Change::Create { name, content } => {
+                let first = (stored.version, stored.id);
+                self.blobs.note(number, references_of_tree(&content));
+                let line = Line::new((number, name.into()), first, (content, stamp));
+                self.lines.insert(number, line);
+            }
+            Change::Edit {
+                tree,
+                operations,
+                blobs,
+            } => {
+                for place in blobs {
+                    self.blobs.add_absent(tree, place);
+                }
+                self.blobs.note(tree, references_in(&operations));
+                self.step(tree, (stamp, operations), None)?;
+            }
+            Change::AddIndex { tree, attribute } => {
+                let mut indexed = self.line(tree)?.indexed().to_vec();
+                indexed.push(attribute);
+                self.step(tree, (stamp, Vec::new()), Some(indexed))?;
+            }
+            Change::DropIndex { tree, attribute } => {
+                let mut indexed = self.line(tree)?.indexed().to_vec();
+                indexed.retain(|known| *known != attribute);
+                self.step(tree, (stamp, Vec::new()), Some(indexed))?;
+            }
+            Change::Rename { tree, name } => self.line(tree)?.name = name.into(),
+            Change::Delete { tree } => {
+                self.line(tree)?;
+                self.lines.remove(&tree);
+            }
+            Change::Erase(erasure) => self.blobs.erase(&erasure, stored.time),
+            Change::Tag { tree, tag, version } => {
+                if !self.line(tree)?.tag(&tag, version, stored.time) {
+                    return Err(Refused::Passed(tree, version));
+                }
+            }
+            Change::Untag { tree, tag } => self.line(tree)?.untag(&tag),
+        }
+        Ok(())
+    }
+
+    fn line(&mut self, tree: u64) -> Result<&mut Line, Refused> {
+        let unknown = || Refused::Impossible(format!("there is no tree {tree}"));
+        self.lines.get_mut(&tree).ok_or_else(unknown)
+    }
+
+    fn step(
+        &mut self,
+        tree: u64,
+        (stamp, operations): (Stamp, Vec<Operation>),
+        indexed: Option<Vec<String>>,
+    ) -> Result<(), Refused> {
+        let (keep, needed) = (self.keep, self.needed.get(&tree));
+        let is_needed = |number: u64, next: u64| {
+            let is_it = |given: &&Version| (number..next).contains(&given.number);
+            needed.is_some_and(|needed| needed.iter().find(is_it).is_some())
+        };
+        let step = Step {
+            stamp,
+            operations,
+            indexed: indexed.map(Arc::new),
+        };
+        let added = self.line(tree)?.add(step, keep, &is_needed);
+        added.map_err(|error| Refused::Impossible(error.to_string()))
+    }
+
+    /// Begins with a checkpoint.
+    pub(super) fn read(&mut self, checkpoint: StoredCheckpoint) -> Result<(), Stop> {
+        let at = checkpoint.at;
+        let read = self.read_frames(Frames::new(checkpoint.pieces));
+        read.map_err(|error| {
+            Stop::Failed(match error {
+                FrameError::Read(error) => RecoverError::Read(error),
+                FrameError::Record(error) => RecoverError::Checkpoint(error),
+            })
+        })?;
+        self.position = Some(at);
+        Ok(())
+    }
+
+    fn read_frames<I>(&mut self, mut frames: Frames<I>) -> Result<(), FrameError>
+    where
+        I: Iterator<Item = Result<Vec<u8>, crate::journal::ReadError>>,
+    {
+        let mut tree: Option<TreeHead> = None;
+        loop {
+            let frame = frames.next()?;
+            let Some((kind, rest)) = frame.split_first() else {
+                return Err(FrameError::Record(RecordError::Short));
+            };
+            if *kind == END {
+                return Ok(());
+            }
+            self.read_frame((*kind, rest), &mut tree)
+                .map_err(FrameError::Record)?;
+        }
+    }
+
+    fn read_frame(
+        &mut self,
+        (kind, rest): (u8, &[u8]),
+        tree: &mut Option<TreeHead>,
+    ) -> Result<(), RecordError> {
+        let blobs = Arc::clone(&self.blobs);
+        let refer = |id| blobs.reference(id);
+        let mut reader = Reader::with_references(rest, &refer);
+        match kind {
+            FOREST => self.read_forest(&mut reader),
+            IDS => {
+                let ids = reader.list(|reader| Ok((read_commit(reader)?, reader.digest()?)))?;
+                for (commit, digest) in ids {
+                    self.ids.add(commit, digest);
+                }
+                Ok(())
+            }
+            BLOBS => {
+                reader.list(|reader| self.read_blob(reader))?;
+                Ok(())
+            }
+            TREE => {
+                *tree = Some(TreeHead::read(&mut reader)?);
+                Ok(())
+            }
+            TAG => {
+                let tag = reader.text()?.to_owned();
+                let at = TagAt {
+                    given: reader.version()?,
+                    number: reader.number()?,
+                    until: reader.time()?,
+                };
+                let tree = tree.as_mut().ok_or(RecordError::Invalid("a tag"))?;
+                tree.tags.push((tag, at));
+                Ok(())
+            }
+            NODES => {
+                let tree = tree
+                    .as_mut()
+                    .ok_or(RecordError::Invalid("a list of nodes"))?;
+                tree.nodes.extend(reader.nodes()?);
+                Ok(())
+            }
+            BASE => {
+                let tree = tree.take().ok_or(RecordError::Invalid("a tree"))?;
+                let (stamp, indexed) = read_stamp(&mut reader)?;
+                let (line, references) = tree.begin(stamp, indexed)?;
+                self.blobs.note(line.number, references);
+                self.begun = line.number;
+                self.lines.insert(line.number, line);
+                Ok(())
+            }
+            STEP => self.read_step(&mut reader),
+            _ => Err(RecordError::Invalid("a kind of frame")),
+        }
+    }
+
+    fn read_forest(&mut self, reader: &mut Reader<'_>) -> Result<(), RecordError> {
+        if reader.number()? != FORMAT {
+            return Err(RecordError::Invalid("a format"));
+        }
+        (self.last, self.time) = (reader.version()?, reader.time()?);
+        self.openings = reader.list(Reader::version)?;
+        Ok(())
+    }
+
+    fn read_blob(&self, reader: &mut Reader<'_>) -> Result<(), RecordError> {
+        let id = reader.blob_id()?;
+        let (tree, node) = (reader.number()?, reader.node()?);
+        let name = reader.text()?.into();
+        self.blobs.add_absent(tree, BlobPlace { id, node, name });
+        if reader.number()? > 0 {
+            self.blobs.set_erased(id, reader.time()?);
+        }
+        Ok(())
+    }
+
+    /// The next version of the tree that was begun last.
+    fn read_step(&mut self, reader: &mut Reader<'_>) -> Result<(), RecordError> {
+        let keep = self.keep;
+        let none = RecordError::Invalid("a version");
+        let number = self.begun;
+        let Some(line) = self.lines.get_mut(&number) else {
+            return Err(none);
+        };
+        let tree_ids = line.ids().clone();
+        let (stamp, indexed) = read_stamp(reader)?;
+        let ids = |_| Some(tree_ids.clone());
+        let operations = reader.list(|reader| reader.operation(number, &mut { ids }))?;
+        self.blobs.note(number, references_in(&operations));
+        let step = Step {
+            stamp,
+            operations,
+            indexed: Some(Arc::new(indexed)),
+        };
+        let needed = self.needed.get(&number);
+        let is_needed = |number: u64, next: u64| {
+            needed.is_some_and(|all| {
+                all.iter()
+                    .any(|given| (number..next).contains(&given.number))
+            })
+        };
+        line.add(step, keep, &is_needed).map_err(|_| none)
+    }
+}
+
+enum Refused {
+    Passed(u64, Version),
+    Impossible(String),
+}
+
+/// A tree of a checkpoint before its first version.
+struct TreeHead {
+    number: u64,
+    name: Arc<str>,
+    first: (Version, CommitId),
+    gone: u64,
+    ids: u64,
+    tags: Vec<(String, TagAt)>,
+    nodes: Vec<NodeRecord>,
+}
+
+impl TreeHead {
+    fn read(reader: &mut Reader<'_>) -> Result<Self, RecordError> {
+        Ok(Self {
+            number: reader.number()?,
+            name: reader.text()?.into(),
+            first: (reader.version()?, reader.commit_id()?),
+            gone: reader.number()?,
+            ids: reader.last_id()?,
+            tags: Vec::new(),
+            nodes: Vec::new(),
+        })
+    }
+
+    fn begin(
+        self,
+        stamp: Stamp,
+        indexed: Vec<String>,
+    ) -> Result<(Line, Vec<Referred>), RecordError> {
+        let tree = Tree::from_records(Ids::above(self.ids), self.nodes)?;
+        let references = references_of_tree(&tree);
+        let mut line = Line::new((self.number, self.name), self.first, (tree, stamp));
+        line.set(self.gone, Arc::new(indexed));
+        for (tag, at) in self.tags {
+            line.put_tag(&tag, at);
+        }
+        Ok((line, references))
+    }
+}
+
+fn committed(stored: &Stored) -> Committed {
+    Committed {
+        id: stored.id,
+        version: stored.version,
+        time: stored.time,
+    }
+}
+
+fn read_commit(reader: &mut Reader<'_>) -> Result<Committed, RecordError> {
+    Ok(Committed {
+        version: reader.version()?,
+        id: reader.commit_id()?,
+        time: reader.time()?,
+    })
+}
+
+fn read_stamp(reader: &mut Reader<'_>) -> Result<(Stamp, Vec<String>), RecordError> {
+    let stamp = Stamp {
+        commit: read_commit(reader)?,
+        bytes: Bytes::new(reader.bytes()?),
+    };
+    let indexed = reader.list(|reader| reader.text().map(str::to_owned))?;
+    Ok((stamp, indexed))
+}

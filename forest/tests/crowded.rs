@@ -1,0 +1,155 @@
+//! Authors wait for room in the journal before their commits are taken up, and a commit id stands for one request.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[path = "support/tools.rs"]
+mod tools;
+
+use tools::{ByHand, Wait, put, value_of};
+use weald_forest::{
+    Attributes, Commit, CommitError, CommitId, Edit, Forest, Level, MemoryJournal, Terms, Where,
+};
+
+#[test]
+fn authors_wait_for_room_before_their_commits_are_taken_up() {
+    let journal = MemoryJournal::by_hand();
+    let forest = Forest::builder()
+        .journal(journal.clone())
+        .level(Level::Accepted)
+        .build();
+    let mut creation = ByHand::new(forest.create("t"));
+    assert!(creation.is_pending());
+    journal.accept(1);
+    let tree = creation.ready().unwrap();
+    journal.set_crowd(Some(2));
+    let mut commits: Vec<_> = (0..5)
+        .map(|n| ByHand::new(put(&tree, &n.to_string(), "v").commit()))
+        .collect();
+    assert!(commits.iter_mut().all(ByHand::is_pending));
+    assert_eq!(journal.waiting(), 2);
+    // One that is dropped while it waits for room was never made.
+    drop(commits.remove(4));
+    journal.accept(1);
+    commits.remove(0).ready().unwrap();
+    assert!(commits.iter_mut().all(ByHand::is_pending));
+    assert_eq!(journal.waiting(), 2);
+    journal.set_crowd(None);
+    assert!(commits.iter_mut().all(ByHand::is_pending));
+    assert_eq!(journal.waiting(), 3);
+    journal.accept(3);
+    commits
+        .iter_mut()
+        .for_each(|commit| _ = commit.ready().unwrap());
+    assert_eq!(value_of(&tree, "3").as_deref(), Some("v"));
+    assert_eq!(value_of(&tree, "4"), None);
+}
+
+#[test]
+fn whoever_waits_for_room_is_woken_when_there_is_some() {
+    let journal = MemoryJournal::by_hand();
+    let forest = Forest::builder().journal(journal.clone()).build();
+    journal.set_crowd(Some(0));
+    let waiting = std::thread::spawn({
+        let forest = forest.clone();
+        move || forest.create("t").wait().map(|tree| tree.name())
+    });
+    let (accepting, is_over) = (journal.clone(), std::sync::Arc::new(()));
+    let until = std::sync::Arc::downgrade(&is_over);
+    let helper = std::thread::spawn(move || {
+        accepting.set_crowd(Some(1));
+        while until.strong_count() > 0 {
+            accepting.accept(1);
+            accepting.sync(Level::Durable);
+            std::thread::yield_now();
+        }
+    });
+    assert_eq!(waiting.join().unwrap().unwrap(), "t");
+    drop(is_over);
+    helper.join().unwrap();
+}
+
+/// An edit of everything that an edit can do, with other ids each time.
+fn varied(edit: &mut Edit, text: &str) {
+    let root = edit.root();
+    let node = edit
+        .append(root, Attributes::new().with("t", text))
+        .unwrap();
+    let other = edit.add(Where::Before(node), Attributes::new()).unwrap();
+    edit.put_attribute(other, "name", "value").unwrap();
+    edit.put_erasable(node, "secret", text).unwrap();
+    let mut builder = edit.tree().builder(Attributes::new());
+    builder.leaf(Attributes::new().with("leaf", "1"));
+    let subtree = builder.finish();
+    edit.splice(Where::First(node), &subtree).unwrap();
+    edit.move_to(subtree.root(), Where::After(other)).unwrap();
+    edit.delete_attribute(node, "t").unwrap();
+    edit.delete(other).unwrap();
+    edit.push_root(Attributes::new().with("top", text));
+}
+
+#[test]
+fn an_id_stands_for_one_request_which_may_be_tried_again() {
+    let forest = Forest::new();
+    let trees = ["a", "b"].map(|name| forest.create(name).wait().unwrap());
+    let commit = |texts: [&str; 2]| {
+        let edits = [0, 1].map(|at| {
+            let mut edit = trees[at].edit();
+            edit.append(edit.root(), Attributes::new()).unwrap();
+            let mut edit = trees[at].edit(); // The ids that were taken are lost.
+            varied(&mut edit, texts[at]);
+            edit
+        });
+        Commit::of(edits).unwrap().id(CommitId(7)).wait()
+    };
+    let first = commit(["x", "y"]).unwrap();
+    // The root is another one now, and so an edit that names it asks for something else.
+    assert_eq!(commit(["x", "y"]), Err(CommitError::IdTaken(first)));
+    let edit = |text: &str| {
+        let tree = &trees[0];
+        let base = tree.versions()[0].clone();
+        let mut edit = tree.edit_from(&base);
+        varied(&mut edit, text);
+        edit.commit().id(CommitId(8)).wait()
+    };
+    let first = edit("x").unwrap();
+    assert_eq!(edit("x").unwrap(), first, "it was tried again");
+    assert_eq!(edit("y"), Err(CommitError::IdTaken(first)));
+    assert_eq!(trees[0].versions().len(), 3);
+}
+
+#[test]
+fn every_change_says_at_which_level_it_is_acknowledged() {
+    let journal = MemoryJournal::synced_by_hand();
+    let forest = Forest::builder().journal(journal.clone()).build();
+    let tree = forest.create("t").level(Level::Accepted).wait().unwrap();
+    let version = tree.view().version();
+    let accepted = Level::Accepted;
+    tree.add_index("k").level(accepted).wait().unwrap();
+    tree.drop_index("k").level(accepted).wait().unwrap();
+    tree.tag("tag", version).level(accepted).wait().unwrap();
+    tree.untag("tag").level(accepted).wait().unwrap();
+    tree.restore(version).level(accepted).wait().unwrap();
+    tree.erase(tree.view().tree().root().id(), "k")
+        .level(accepted)
+        .wait()
+        .unwrap();
+    forest.rename("t", "u").level(accepted).wait().unwrap();
+    let terms = Terms::new().level(accepted).id(CommitId(3)).bytes(b"who");
+    let update = tree.update_with(terms, |edit| edit.put_attribute(edit.root(), "k", "v"));
+    let receipt = update.wait().unwrap().1;
+    assert_eq!(
+        (receipt.id, tree.view().bytes()),
+        (CommitId(3), &b"who"[..])
+    );
+    // By default a change is durable, and so is not acknowledged yet.
+    let mut deletion = ByHand::new(forest.delete("u"));
+    assert!(deletion.is_pending());
+    journal.sync(Level::Buffered);
+    assert!(deletion.is_pending());
+    journal.sync(Level::Durable);
+    deletion.ready().unwrap();
+    let mut creation = ByHand::new(forest.create("v").level(Level::Buffered));
+    assert!(creation.is_pending());
+    journal.sync(Level::Buffered);
+    creation.ready().unwrap();
+}

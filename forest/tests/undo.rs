@@ -1,0 +1,164 @@
+//! Undo and redo: the inverse of one commit, beside the work of others.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[path = "support/tools.rs"]
+mod tools;
+
+use tools::{Random, Wait, commit, put, value_of, with_children};
+use weald_forest::{
+    Attributes, CommitError, Conflict, Edit, Forest, NodeId, TreeHandle, Value, VersionError, Where,
+};
+
+fn order(tree: &TreeHandle) -> Vec<NodeId> {
+    let view = tree.view();
+    view.tree()
+        .root()
+        .children()
+        .map(|node| node.id())
+        .collect()
+}
+
+#[test]
+fn a_deleted_subtree_comes_back_where_it_was() {
+    let forest = Forest::new();
+    let (tree, children) = with_children(&forest, 5);
+    let mut edit = tree.edit();
+    let below = edit
+        .append(children[2], Attributes::new().with("k", "v"))
+        .unwrap();
+    edit.put_erasable(below, "secret", "s").unwrap();
+    edit.commit().wait().unwrap();
+    let before = tree.snapshot();
+    let mut edit = tree.edit();
+    edit.delete(children[2]).unwrap();
+    let deletion = edit.commit().wait().unwrap();
+    // Others go on: before it, behind it, and they delete its neighbours.
+    let mut edit = tree.edit();
+    let new = edit
+        .add(Where::After(children[0]), Attributes::new())
+        .unwrap();
+    edit.delete(children[1]).unwrap();
+    edit.delete(children[3]).unwrap();
+    edit.commit().wait().unwrap();
+    let undone = tree.revert(deletion.version).unwrap();
+    let undone = undone.commit().wait().unwrap();
+    assert_eq!(order(&tree), [children[0], new, children[2], children[4]]);
+    let view = tree.snapshot();
+    let node = view.tree().node(below).unwrap();
+    assert_eq!(node.get_str("k"), Some("v"));
+    assert_eq!(
+        forest.value(node, "secret").unwrap().bytes(),
+        Some(&b"s"[..])
+    );
+    assert_eq!(node.parent().unwrap().id(), children[2]);
+    // Redo is the undo of the undo.
+    let redone = tree.revert(undone.version).unwrap();
+    redone.commit().wait().unwrap();
+    assert_eq!(order(&tree), [children[0], new, children[4]]);
+    assert!(before.tree().node(below).is_some());
+    tree.erase(below, "secret").wait().unwrap();
+    let old = before.tree().node(below).unwrap();
+    assert!(matches!(
+        forest.value(old, "secret"),
+        Some(Value::Erased { .. })
+    ));
+}
+
+#[test]
+fn what_others_have_changed_since_is_a_conflict() {
+    let forest = Forest::new();
+    let tree = forest.create("t").wait().unwrap();
+    commit(&tree, "k", "1");
+    let second = commit(&tree, "k", "2");
+    commit(&tree, "other", "x");
+    tree.revert(second.version)
+        .unwrap()
+        .commit()
+        .wait()
+        .unwrap();
+    assert_eq!(value_of(&tree, "k").as_deref(), Some("1"));
+    assert_eq!(value_of(&tree, "other").as_deref(), Some("x"));
+    commit(&tree, "k", "3");
+    let late = tree.revert(second.version).unwrap().commit().wait();
+    let Err(CommitError::Conflict(conflict)) = late else {
+        panic!("{late:?}")
+    };
+    assert!(matches!(*conflict, Conflict::Stale { .. }));
+    let blind = tree.revert(second.version).unwrap().blind();
+    blind.commit().wait().unwrap();
+    assert_eq!(value_of(&tree, "k").as_deref(), Some("1"));
+}
+
+#[test]
+fn what_cannot_be_reverted_is_said() {
+    let forest = Forest::builder().keep(2).build();
+    let tree = forest.create("t").wait().unwrap();
+    let first = tree.view().version();
+    assert!(matches!(
+        tree.revert(first),
+        Err(VersionError::NotCreated { .. })
+    ));
+    let commits = ["1", "2", "3"].map(|value| commit(&tree, "k", value));
+    let oldest = tree.revert(commits[1].version);
+    assert!(matches!(oldest, Err(VersionError::TooOld { .. })));
+    assert!(tree.revert(commits[0].version).is_err());
+    assert!(tree.revert(commits[2].version).is_ok());
+}
+
+/// Does something at random, also to the root.
+fn step(edit: &mut Edit, random: &mut Random) {
+    let nodes: Vec<NodeId> = edit
+        .tree()
+        .root()
+        .preorder()
+        .map(|node| node.id())
+        .collect();
+    let [one, other] = [0, 1].map(|_| nodes[random.below(nodes.len())]);
+    match random.below(8) {
+        0 | 1 => _ = edit.append(one, Attributes::new()),
+        2 => _ = edit.move_to(one, Where::First(other)),
+        3 => _ = edit.delete(one),
+        4 => _ = edit.push_root(Attributes::new()),
+        5 => _ = edit.pop_root(),
+        6 if random.below(6) == 0 => _ = edit.replace_root(Attributes::new().with("n", "w")),
+        _ => edit
+            .put_attribute(one, "k", random.below(9).to_string())
+            .unwrap(),
+    }
+}
+
+#[test]
+fn an_undone_commit_leaves_the_version_before_it() {
+    for seed in 0..60 {
+        let mut random = Random(seed);
+        let forest = Forest::new();
+        let tree = forest.create("t").wait().unwrap();
+        for _ in 0..20 {
+            let before = tree.snapshot();
+            let mut edit = tree.edit();
+            (0..1 + random.below(6)).for_each(|_| step(&mut edit, &mut random));
+            let made = edit.commit().wait().unwrap();
+            let after = tree.snapshot();
+            if after.version() == before.version() {
+                continue; // It changed nothing.
+            }
+            let undone = tree.revert(made.version).unwrap().commit().wait().unwrap();
+            assert!(tree.view().tree().records().eq(before.tree().records()));
+            if tree.view().version() != after.version() {
+                tree.revert(undone.version)
+                    .unwrap()
+                    .commit()
+                    .wait()
+                    .unwrap();
+            }
+            assert!(tree.view().tree().records().eq(after.tree().records()));
+        }
+    }
+    // It relies on nothing that is not there any more.
+    let forest = Forest::new();
+    let tree = forest.create("t").wait().unwrap();
+    let edit = put(&tree, "k", "v").commit().wait().unwrap();
+    tree.revert(edit.version).unwrap().commit().wait().unwrap();
+    assert_eq!(value_of(&tree, "k"), None);
+}

@@ -1,0 +1,207 @@
+//! The socket of a connection, and what is written to it but not yet sent.
+//!
+//! While the connection's job polls hyper, small writes are *held*, and they leave together when the poll ends. So the
+//! answers to requests that arrived together leave in one write, and so do the parts of one answer.
+//!
+//! - Bytes leave in the order in which they were written: what is held goes first.
+//! - Nothing is held while the client leaves no room: hyper waits then, so a slow client never makes it produce more.
+//! - A service that stands still, because it waits with its stack, blocks or computes, delays no earlier answer: then the
+//!   kernel has what is held sent ([`Outlet`]).
+//! - Once nobody polls hyper any more, as after an upgrade, nothing is held.
+//!
+//! Called by hyper through [`TrackedIo`](crate::tracked_io::TrackedIo), and by the connection.
+
+use std::{
+    io::{self, IoSlice},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::{Context, Poll, ready},
+};
+
+use weald_net::{Stream, Transport};
+
+use crate::activity::{Activity, Outlet};
+
+/// The most bytes that are held. Larger writes are sent at once, and need not be copied.
+const MOST_HELD: usize = 16 << 10;
+/// The most buffers of one write.
+const MOST_BUFFERS: usize = 64;
+
+/// A connection's socket.
+pub(crate) struct Wire<T: Transport> {
+    pub(crate) stream: Stream<T>,
+    /// What is written is recorded here.
+    pub(crate) activity: Arc<Activity>,
+    /// Whether writes are held. Written by the connection's job. Relaxed, as everywhere in this file: the flags guard no
+    /// other memory.
+    holds: AtomicBool,
+    /// Whether the client has ended its direction.
+    has_ended: AtomicBool,
+    held: Mutex<Held>,
+}
+
+#[derive(Default)]
+struct Held {
+    bytes: Vec<u8>,
+    /// Whether the last write found no room.
+    is_blocked: bool,
+}
+
+impl<T: Transport> Wire<T> {
+    pub(crate) fn new(stream: Stream<T>, activity: Arc<Activity>) -> Wire<T> {
+        Wire {
+            stream,
+            activity,
+            holds: AtomicBool::new(false),
+            has_ended: AtomicBool::new(false),
+            held: Mutex::default(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether writes are held, because hyper is polled.
+    pub(crate) fn holds(&self) -> bool {
+        self.holds.load(Ordering::Relaxed)
+    }
+
+    /// Hyper is about to be polled, or was.
+    pub(crate) fn set_holds(&self, holds: bool) {
+        self.holds.store(holds, Ordering::Relaxed);
+    }
+
+    /// The client has ended its direction.
+    pub(crate) fn end(&self) {
+        self.has_ended.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn has_ended(&self) -> bool {
+        self.has_ended.load(Ordering::Relaxed)
+    }
+
+    /// Frees the buffer, unless something is held.
+    pub(crate) fn shed(&self) {
+        let mut held = self.lock();
+        if held.bytes.is_empty() {
+            held.bytes = Vec::new();
+        }
+    }
+
+    /// Holds the bytes, whatever is held already.
+    pub(crate) fn hold(&self, bytes: &[u8]) {
+        self.lock().bytes.extend_from_slice(bytes);
+    }
+
+    /// Replaces the last `from` in what is held.
+    pub(crate) fn replace_held(&self, from: &[u8], to: &[u8]) {
+        let mut held = self.lock();
+        let at = held
+            .bytes
+            .windows(from.len())
+            .rposition(|part| part == from);
+        if let Some(at) = at {
+            held.bytes.splice(at..at + from.len(), to.iter().copied());
+        }
+    }
+
+    /// Sends what is held.
+    pub(crate) fn poll_send(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let mut held = self.lock();
+        while !held.bytes.is_empty() {
+            ready!(self.poll_write_after(&mut held, &[], cx))?;
+        }
+        if !held.is_blocked {
+            self.activity.flushed();
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Holds the buffers, or writes as much of them as there is room for.
+    pub(crate) fn poll_write(
+        &self,
+        buffers: &[IoSlice<'_>],
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<usize>> {
+        let mut held = self.lock();
+        if !self.holds() && held.bytes.is_empty() {
+            // Not under the lock: the waker may be anybody's.
+            drop(held);
+            return self.stream.poll_write_vectored(cx, buffers);
+        }
+        let length: usize = buffers.iter().map(|buffer| buffer.len()).sum();
+        if self.holds() && !held.is_blocked && held.bytes.len() + length <= MOST_HELD {
+            held.bytes.reserve(length);
+            for buffer in buffers {
+                held.bytes.extend_from_slice(buffer);
+            }
+            self.activity.held();
+            return Poll::Ready(Ok(length));
+        }
+        loop {
+            let count = ready!(self.poll_write_after(&mut held, buffers, cx))?;
+            if count > 0 || held.bytes.is_empty() {
+                return Poll::Ready(Ok(count));
+            }
+        }
+    }
+
+    /// Writes what is held, and then the buffers. Returns how much of the buffers was written.
+    fn poll_write_after(
+        &self,
+        held: &mut Held,
+        buffers: &[IoSlice<'_>],
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<usize>> {
+        let written = match held.bytes.is_empty() {
+            true => self.stream.poll_write_vectored(cx, buffers),
+            false => {
+                let mut all = [IoSlice::new(&[]); MOST_BUFFERS];
+                all[0] = IoSlice::new(&held.bytes);
+                let others = buffers.len().min(MOST_BUFFERS - 1);
+                all[1..=others].copy_from_slice(&buffers[..others]);
+                self.stream.poll_write_vectored(cx, &all[..=others])
+            }
+        };
+        held.is_blocked = written.is_pending();
+        match written {
+            Poll::Ready(Ok(count)) => {
+                self.activity.wrote(count);
+                let first = count.min(held.bytes.len());
+                held.bytes.drain(..first);
+                if count == 0 && !held.bytes.is_empty() {
+                    return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+                }
+                Poll::Ready(Ok(count - first))
+            }
+            Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
+            Poll::Pending => {
+                self.activity
+                    .write_blocked(self.stream.unread().unwrap_or(0));
+                Poll::Pending
+            }
+        }
+    }
+}
+
+impl<T: Transport> Outlet for Wire<T> {
+    fn send_now(&self) {
+        let mut held = self.lock();
+        if held.is_blocked || held.bytes.is_empty() {
+            return;
+        }
+        // What does not leave now does when the poll ends; and so do errors.
+        if let Ok(count) = self.stream.try_write(&held.bytes) {
+            held.bytes.drain(..count);
+        }
+    }
+}
+
+impl<T: Transport> std::fmt::Debug for Wire<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Wire").finish_non_exhaustive()
+    }
+}

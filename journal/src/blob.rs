@@ -1,0 +1,174 @@
+//! Erasable bytes in the journal: sealed, in parts, each part a frame; and what erases them.
+//!
+//! Each blob has a key of its own, which is in the key file only (`keys.rs`). Without it nobody can read the bytes, so they
+//! stay where they are, in whatever copies a medium makes of a segment.
+
+use std::io;
+use std::sync::Arc;
+
+use chacha20poly1305::aead::{Aead, KeyInit, Payload};
+use chacha20poly1305::{ChaCha20Poly1305, Key, Nonce};
+use weald_forest::journal::{Blob, BlobId, Erasure};
+use weald_tree::NodeId;
+use zeroize::Zeroizing;
+
+/// What a part has besides its sealed bytes: id, number of the part, how many parts follow.
+const HEAD: usize = 16 + 4 + 4;
+
+/// What sealing adds.
+const TAG: usize = 16;
+
+/// What opens a blob.
+pub(crate) type BlobKey = Zeroizing<[u8; 32]>;
+
+/// A blob on its way into a segment, with its key.
+#[derive(Clone)]
+pub(crate) struct Sealing {
+    pub(crate) blob: Arc<Blob>,
+    pub(crate) key: BlobKey,
+    /// How many bytes of it are in a part.
+    part: usize,
+}
+
+impl std::fmt::Debug for Sealing {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Sealing {{ id: {:?}, .. }}", self.blob.id)
+    }
+}
+
+impl Sealing {
+    /// With a new key. No frame has a body of more than `most` bytes.
+    pub(crate) fn new(blob: &Blob, most: usize) -> io::Result<Self> {
+        let mut key = Zeroizing::new([0; 32]);
+        rustix::rand::getrandom(&mut key[..], rustix::rand::GetRandomFlags::empty())?;
+        Ok(Self {
+            blob: Arc::new(blob.clone()),
+            key,
+            part: most - HEAD - TAG,
+        })
+    }
+
+    pub(crate) fn parts(&self) -> usize {
+        self.blob.bytes.len().div_ceil(self.part).max(1)
+    }
+
+    fn range(&self, part: usize) -> std::ops::Range<usize> {
+        let end = self.blob.bytes.len();
+        (part * self.part).min(end)..((part + 1) * self.part).min(end)
+    }
+
+    /// The length of the frame's body.
+    pub(crate) fn body_len(&self, part: usize) -> usize {
+        HEAD + self.range(part).len() + TAG
+    }
+
+    /// The frame's body.
+    pub(crate) fn body(&self, part: usize) -> Vec<u8> {
+        let number = |number: usize| u32::try_from(number).expect("a blob has fewer parts");
+        let left = number(self.parts() - 1 - part);
+        let mut body = Vec::with_capacity(self.body_len(part));
+        body.extend_from_slice(&self.blob.id.0.to_le_bytes());
+        body.extend_from_slice(&number(part).to_le_bytes());
+        body.extend_from_slice(&left.to_le_bytes());
+        let sealed = {
+            let msg = &self.blob.bytes[self.range(part)];
+            let (cipher, nonce) = cipher(&self.key, number(part));
+            cipher.encrypt(&nonce, Payload { msg, aad: &body })
+        };
+        body.extend_from_slice(&sealed.expect("a part is shorter than the cipher allows"));
+        body
+    }
+}
+
+/// No two parts of a blob have the same nonce, and no two blobs the same key.
+fn cipher(key: &BlobKey, part: u32) -> (ChaCha20Poly1305, Nonce) {
+    let mut nonce = Nonce::default();
+    nonce[..4].copy_from_slice(&part.to_le_bytes());
+    (ChaCha20Poly1305::new(&Key::from(**key)), nonce)
+}
+
+/// Opens a part of this blob; returns its bytes and how many parts follow.
+pub(crate) fn open(
+    (id, key): (BlobId, &BlobKey),
+    part: u32,
+    body: &[u8],
+) -> Option<(Vec<u8>, u32)> {
+    let (aad, msg) = body.split_at_checked(HEAD)?;
+    let is_it = aad[..16] == id.0.to_le_bytes() && aad[16..20] == part.to_le_bytes();
+    let left = u32::from_le_bytes(*aad[20..].first_chunk()?);
+    let (cipher, nonce) = cipher(key, part);
+    let opened = cipher.decrypt(&nonce, Payload { msg, aad }).ok()?;
+    is_it.then_some((opened, left))
+}
+
+/// The body of a frame that erases.
+pub(crate) fn write_erasure(erasure: &Erasure) -> Vec<u8> {
+    let (tree, node, name) = &erasure.place;
+    let len = u32::try_from(name.len()).expect("a name is short");
+    let mut body = Vec::new();
+    body.extend_from_slice(&tree.to_le_bytes());
+    body.extend_from_slice(&node.get().to_le_bytes());
+    body.extend_from_slice(&len.to_le_bytes());
+    body.extend_from_slice(name.as_bytes());
+    for id in &erasure.ids {
+        body.extend_from_slice(&id.0.to_le_bytes());
+    }
+    body
+}
+
+pub(crate) fn read_erasure(body: &[u8]) -> Option<Erasure> {
+    let (tree, body) = body.split_first_chunk()?;
+    let (node, body) = body.split_first_chunk()?;
+    let (len, body) = body.split_first_chunk()?;
+    let len = usize::try_from(u32::from_le_bytes(*len)).ok()?;
+    let (name, body) = body.split_at_checked(len)?;
+    let (ids, rest) = body.as_chunks();
+    let node = NodeId::new(u64::from_le_bytes(*node))?;
+    let name = str::from_utf8(name).ok()?;
+    let ids = ids.iter().map(|id| BlobId(u128::from_le_bytes(*id)));
+    rest.is_empty().then(|| Erasure {
+        place: (u64::from_le_bytes(*tree), node, name.into()),
+        ids: ids.collect(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sealed_blob_is_opened_with_its_key_only_and_no_bit_of_it_may_change() {
+        let blob = Blob {
+            id: BlobId(7 << 90),
+            tree: 1,
+            node: NodeId::new(5).unwrap(),
+            name: "secret".into(),
+            bytes: vec![42; 100].into(),
+        };
+        let sealing = Sealing::new(&blob, HEAD + TAG + 60).unwrap();
+        assert_eq!(sealing.parts(), 2);
+        let mut body = sealing.body(1);
+        assert_eq!(body.len(), sealing.body_len(1));
+        let open = |key, part, body: &[u8]| open((blob.id, key), part, body);
+        assert_eq!(open(&sealing.key, 1, &body), Some((vec![42; 40], 0)));
+        assert_eq!(open(&sealing.key, 0, &body), None);
+        let other = Sealing::new(&blob, HEAD + TAG + 60).unwrap();
+        assert_eq!(open(&other.key, 1, &body), None);
+        for at in 0..body.len() {
+            body[at] ^= 1;
+            assert_eq!(open(&sealing.key, 1, &body), None, "byte {at}");
+            body[at] ^= 1;
+        }
+    }
+
+    #[test]
+    fn an_erasure_is_read_as_it_was_written() {
+        let erasure = Erasure {
+            place: (3, NodeId::new(5).unwrap(), "name".into()),
+            ids: vec![BlobId(1), BlobId(2 << 80)],
+        };
+        let body = write_erasure(&erasure);
+        assert_eq!(read_erasure(&body), Some(erasure));
+        assert_eq!(read_erasure(&body[..body.len() - 1]), None);
+    }
+}

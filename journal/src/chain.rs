@@ -1,0 +1,102 @@
+//! The segments that make the journal, oldest first, and where each of them ends.
+
+use std::collections::BTreeMap;
+
+use weald_forest::journal::Position;
+
+use crate::head::HEAD;
+use crate::place::{Place, SegmentId};
+
+/// The end of the segment that is written now.
+pub(crate) const OPEN: u32 = u32::MAX;
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Chain {
+    ends: BTreeMap<SegmentId, u32>,
+    /// Everything up to here was trimmed.
+    pub(crate) trimmed: Position,
+}
+
+impl Chain {
+    /// Adds a segment behind the others.
+    pub(crate) fn push(&mut self, segment: SegmentId) {
+        self.ends.insert(segment, OPEN);
+    }
+
+    /// The segment ends here.
+    pub(crate) fn end_at(&mut self, place: Place) {
+        self.ends.insert(place.segment, place.offset);
+    }
+
+    /// The journal ends here, and what was behind is not part of it.
+    pub(crate) fn cut(&mut self, place: Place) {
+        self.ends.retain(|segment, _| *segment <= place.segment);
+        self.end_at(place);
+    }
+
+    /// Where a segment ends; `None`, if it is not part of the journal.
+    fn end(&self, segment: SegmentId) -> Option<u32> {
+        self.ends.get(&segment).copied()
+    }
+
+    /// Where the journal goes on, if the place is the end of its segment.
+    pub(crate) fn go_on(&self, place: Place) -> Option<Place> {
+        let end = self.end(place.segment)?;
+        (place.offset >= end)
+            .then(|| self.behind(place.segment))
+            .flatten()
+    }
+
+    /// The first frame behind a segment.
+    pub(crate) fn behind(&self, segment: SegmentId) -> Option<Place> {
+        let behind = (
+            std::ops::Bound::Excluded(segment),
+            std::ops::Bound::Unbounded,
+        );
+        let segment = *self.ends.range(behind).next()?.0;
+        Some(Place {
+            segment,
+            offset: HEAD,
+        })
+    }
+
+    /// The first frame.
+    pub(crate) fn first(&self) -> Option<Place> {
+        let segment = *self.ends.keys().next()?;
+        Some(Place {
+            segment,
+            offset: HEAD,
+        })
+    }
+
+    /// Where the frames after a position begin; `None`, if some of them were trimmed.
+    pub(crate) fn after(&self, position: Position) -> Option<Place> {
+        let first = self.first()?;
+        let place = Place::of(position);
+        if position < self.trimmed {
+            return None;
+        }
+        Some(place.max(first))
+    }
+
+    /// All segments, newest first.
+    pub(crate) fn newest_first(&self) -> Vec<SegmentId> {
+        self.ends.keys().rev().copied().collect()
+    }
+
+    /// The segments that end at a position or before, oldest first.
+    pub(crate) fn upto(&self, upto: Position) -> Vec<SegmentId> {
+        let is_old = |(segment, end): &(&SegmentId, &u32)| {
+            let (segment, offset) = (**segment, **end);
+            Place { segment, offset }.position() <= upto
+        };
+        let old = self.ends.iter().take_while(is_old);
+        old.map(|(id, _)| *id).collect()
+    }
+
+    /// Forgets these segments; what ends at a position or before is not read any more.
+    pub(crate) fn trim(&mut self, upto: Position, old: &[SegmentId]) {
+        self.trimmed = self.trimmed.max(upto);
+        old.iter().for_each(|id| _ = self.ends.remove(id));
+    }
+}

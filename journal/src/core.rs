@@ -1,0 +1,445 @@
+//! What the threads of a journal do: write, sync, prepare the next segment. Nothing is done on a medium under a lock.
+//!
+//! 1. `append` (`disk_journal.rs`) gives a record its place and wakes a thread if none writes.
+//! 2. A thread takes everything that has a place, and writes it: it is *buffered*.
+//! 3. A thread syncs everything that was written: it is *durable*.
+//!
+//! Whatever fails or is short ends the journal: nothing is written to its files any more, and what waits is unknown.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use weald_forest::journal::{AppendError, Level, Marks};
+
+use crate::frame::{self, Kind};
+use crate::keys::Keys;
+use crate::log::{Batch, Item, slices};
+use crate::medium::{Medium, MediumFile, is_full, write_all};
+use crate::names;
+use crate::place::{Place, SegmentId};
+use crate::settings::Settings;
+use crate::turn::{State, Turn};
+use crate::waiting::Due;
+
+/// How many zeros are written at once.
+const ZEROS: usize = 1 << 20;
+
+pub(crate) struct Core {
+    pub(crate) medium: Arc<dyn Medium>,
+    pub(crate) settings: Settings,
+    pub(crate) marks: Marks,
+    state: Mutex<State>,
+    /// Threads that write and sync wait here.
+    hands: Condvar,
+    /// The thread that prepares segments waits here.
+    preparer: Condvar,
+    files: Mutex<BTreeMap<SegmentId, Arc<dyn MediumFile>>>,
+    /// The locked file, until the journal is closed.
+    lock: Mutex<Option<Box<dyn MediumFile>>>,
+    /// What this writer has noted there.
+    note: Vec<u8>,
+    /// Held while a checkpoint is written.
+    pub(crate) checkpoints: Mutex<()>,
+    /// The keys of the blobs. Only threads that may wait for the medium lock it.
+    keys: Mutex<Keys>,
+    /// Held during a sync.
+    has_failed_to_sync: Mutex<bool>,
+}
+
+/// A part of a journal's work. See [`DiskJournal::work`](crate::DiskJournal::work).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Work {
+    /// Write what was accepted.
+    Write,
+    /// Sync what was written.
+    Sync,
+    /// Write a mark, if something is durable of which no mark says it.
+    Mark,
+    /// Prepare the next segment, if it is missing.
+    Prepare,
+}
+
+/// Why the journal has to end.
+pub(crate) enum Failure {
+    Medium(&'static str, io::Error),
+    Fenced,
+}
+
+impl Core {
+    pub(crate) fn new(
+        (medium, settings): (Arc<dyn Medium>, Settings),
+        (state, keys): (State, Keys),
+        first: Arc<dyn MediumFile>,
+        (lock, note): (Box<dyn MediumFile>, Vec<u8>),
+    ) -> Self {
+        let segment = state.log.cursor.segment;
+        let marks = Marks::default();
+        marks.raise(Level::Durable, state.log.synced.position());
+        Self {
+            medium,
+            settings,
+            marks,
+            state: Mutex::new(state),
+            hands: Condvar::new(),
+            preparer: Condvar::new(),
+            files: Mutex::new(BTreeMap::from([(segment, first)])),
+            lock: Mutex::new(Some(lock)),
+            note,
+            checkpoints: Mutex::new(()),
+            keys: Mutex::new(keys),
+            has_failed_to_sync: Mutex::new(false),
+        }
+    }
+
+    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn keys(&self) -> MutexGuard<'_, Keys> {
+        self.keys.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn files(&self) -> MutexGuard<'_, BTreeMap<SegmentId, Arc<dyn MediumFile>>> {
+        self.files.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Wakes threads for what is to be done now.
+    pub(crate) fn call(&self, mut state: MutexGuard<'_, State>) {
+        let has_work = state.may_write() || state.may_sync();
+        let calls = has_work && state.idle > 0 && !state.is_called;
+        state.is_called |= calls;
+        let prepares = !state.is_preparing && state.must_prepare();
+        drop(state);
+        if calls {
+            self.hands.notify_one();
+        }
+        if prepares {
+            self.preparer.notify_one();
+        }
+    }
+
+    /// The life of a thread that writes and syncs.
+    pub(crate) fn serve(&self) {
+        let mut state = self.state();
+        loop {
+            match state.next(self.settings.silence) {
+                Turn::Stop => break,
+                Turn::Rest(limit) => {
+                    state.idle += 1;
+                    state = match limit {
+                        None => self
+                            .hands
+                            .wait(state)
+                            .unwrap_or_else(PoisonError::into_inner),
+                        Some(limit) => {
+                            let waited = self.hands.wait_timeout(state, limit);
+                            waited.unwrap_or_else(PoisonError::into_inner).0
+                        }
+                    };
+                    state.idle -= 1;
+                    state.is_called = false;
+                }
+                turn => {
+                    self.call(state);
+                    self.take(turn);
+                    state = self.state();
+                }
+            }
+        }
+        drop(state);
+        self.hands.notify_all();
+    }
+
+    /// The life of the thread that prepares segments.
+    pub(crate) fn serve_preparer(&self) {
+        let mut state = self.state();
+        while !state.is_closing {
+            if state.must_prepare() {
+                state.is_preparing = true;
+                drop(state);
+                self.prepare();
+                state = self.state();
+            } else {
+                let waited = self.preparer.wait(state);
+                state = waited.unwrap_or_else(PoisonError::into_inner);
+            }
+        }
+    }
+
+    /// Does a part of the work on this thread; returns whether there was any.
+    pub(crate) fn work(&self, work: Work) -> bool {
+        let mut state = self.state();
+        if state.failed.is_some() {
+            return false;
+        }
+        let turn = match work {
+            Work::Write if state.may_write() => state.write(),
+            Work::Sync if !state.is_syncing && state.log.written > state.log.synced => state.sync(),
+            Work::Mark if !state.is_writing && state.log.wants_mark() => {
+                state.log.put_mark();
+                state.write()
+            }
+            Work::Prepare if !state.is_preparing && state.must_prepare() => {
+                state.is_preparing = true;
+                drop(state);
+                self.prepare();
+                return true;
+            }
+            _ => return false,
+        };
+        drop(state);
+        self.take(turn);
+        true
+    }
+
+    fn take(&self, turn: Turn) {
+        let outcome = match turn {
+            Turn::Write(batch, upto) => self.write(&batch, upto),
+            Turn::Sync(from, upto) => self.sync(from, upto),
+            Turn::Rest(_) | Turn::Stop => Ok(()),
+        };
+        if let Err(failure) = outcome {
+            self.fail(&failure);
+        }
+    }
+
+    fn write(&self, batch: &Batch, upto: Place) -> Result<(), Failure> {
+        let outcome = self.write_batch(batch, upto);
+        let mut state = self.state();
+        state.is_writing = false;
+        outcome?;
+        state.active = Instant::now();
+        state.log.written = upto;
+        state.log.unwritten -= batch.bytes;
+        let due = self.admit(&mut state);
+        self.call(state);
+        self.marks.raise(Level::Buffered, upto.position());
+        due.into_iter().for_each(Due::give);
+        Ok(())
+    }
+
+    fn write_batch(&self, batch: &Batch, upto: Place) -> Result<(), Failure> {
+        let failed = |error| Failure::Medium("writing", error);
+        // Without its key a blob is erased, so no record is ever found before the keys of its blobs.
+        if !batch.keys.is_empty() {
+            self.must_be_newest()?;
+            let mut keys = self.keys();
+            let added = keys.add(&*self.medium, &batch.keys);
+            added.and_then(|()| keys.sync()).map_err(failed)?;
+        }
+        let written = batch
+            .items
+            .iter()
+            .try_for_each(|item| self.write_item(item));
+        written.map_err(failed)?;
+        self.must_be_newest()?;
+        if batch.erasures.is_empty() {
+            return Ok(());
+        }
+        // What is erased is gone before anybody is told that it is buffered, and not before it is sure to be erased.
+        let from = self.state().log.synced.segment;
+        self.sync_files(from, upto)?;
+        let erased = self.keys().erase(&*self.medium, &batch.erasures);
+        erased.map_err(|error| Failure::Medium("erasing", error))
+    }
+
+    fn admit(&self, state: &mut State) -> Vec<Due> {
+        let State { log, waiting, .. } = state;
+        waiting.admit(log, self.settings.buffer)
+    }
+
+    /// Whether no other writer has taken over. It is asked after each write and sync and before that counts: another
+    /// writer notes itself before it looks where the journal ends, so it finds whatever has counted.
+    pub(crate) fn must_be_newest(&self) -> Result<(), Failure> {
+        let lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_mine = lock
+            .as_ref()
+            .is_some_and(|lock| names::read_note(&**lock) == self.note);
+        if is_mine {
+            Ok(())
+        } else {
+            Err(Failure::Fenced)
+        }
+    }
+
+    fn file(&self, segment: SegmentId) -> io::Result<Arc<dyn MediumFile>> {
+        let known = self.files().get(&segment).map(Arc::clone);
+        known.ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+
+    fn write_item(&self, item: &Item) -> io::Result<()> {
+        match item {
+            Item::Bytes(place, bytes) => {
+                let file = self.file(place.segment)?;
+                write_all(&*file, bytes, place.offset.into())
+            }
+            Item::Frame(place, kind, body, part) => {
+                let file = self.file(place.segment)?;
+                let header = frame::header(*place, *kind, slices(body, *part));
+                write_all(&*file, &header, place.offset.into())?;
+                let mut offset = u64::from(place.offset) + header.len() as u64;
+                for slice in slices(body, *part) {
+                    write_all(&*file, slice, offset)?;
+                    offset += slice.len() as u64;
+                }
+                Ok(())
+            }
+            Item::Sealed(place, sealing, part) => {
+                let file = self.file(place.segment)?;
+                let body = sealing.body(*part);
+                let header = frame::header(*place, Kind::Blob, std::iter::once(&body[..]));
+                let bytes = [&header[..], &body].concat();
+                write_all(&*file, &bytes, place.offset.into())
+            }
+        }
+    }
+
+    /// Syncs segments. After a failure nobody may sync again: it might succeed.
+    fn sync_files(&self, from: SegmentId, upto: Place) -> Result<(), Failure> {
+        let mut has_failed = self
+            .has_failed_to_sync
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if *has_failed {
+            let error = io::Error::other("a sync before has failed");
+            return Err(Failure::Medium("syncing", error));
+        }
+        let files: Vec<_> = {
+            let files = self.files();
+            let files = files.range(from..=upto.segment);
+            files.map(|(_, file)| Arc::clone(file)).collect()
+        };
+        let synced = files.iter().try_for_each(|file| file.sync());
+        *has_failed = synced.is_err();
+        synced.map_err(|error| Failure::Medium("syncing", error))?;
+        self.must_be_newest()
+    }
+
+    fn sync(&self, from: SegmentId, upto: Place) -> Result<(), Failure> {
+        let outcome = self.sync_files(from, upto);
+        let mut state = self.state();
+        state.is_syncing = false;
+        outcome?;
+        if state.failed.is_some() {
+            return Ok(());
+        }
+        state.log.synced = upto;
+        self.call(state);
+        // The segments that are full are not written any more.
+        let full = {
+            let mut files = self.files();
+            let open = files.split_off(&upto.segment);
+            std::mem::replace(&mut *files, open)
+        };
+        drop(full);
+        self.marks.raise(Level::Durable, upto.position());
+        Ok(())
+    }
+
+    /// Fills the next segment with zeros, and lets in the authors that wait for it.
+    fn prepare(&self) {
+        let segment = {
+            let state = self.state();
+            SegmentId {
+                index: state.log.prepared + 1,
+                ..state.log.cursor.segment
+            }
+        };
+        let name = names::segment(segment);
+        let prepared = fill(&*self.medium, &name, self.settings.segment)
+            .and_then(|file| self.medium.sync_names().map(|()| file));
+        let mut state = self.state();
+        state.is_preparing = false;
+        match prepared {
+            Ok(file) => {
+                state.is_full = false;
+                state.log.prepared = segment.index;
+                self.files().insert(segment, file.into());
+                let due = self.admit(&mut state);
+                self.call(state);
+                due.into_iter().for_each(Due::give);
+            }
+            Err(error) if is_full(&error) => {
+                state.is_full = true;
+                let due = state.waiting.refuse_all(AppendError::Full);
+                drop(state);
+                tracing::warn!(
+                    "{}: no room for the next segment: {error}",
+                    self.medium.name()
+                );
+                // What was written of it is in the way of others.
+                let _ = self.medium.remove(&name);
+                due.into_iter().for_each(Due::give);
+            }
+            Err(error) => {
+                drop(state);
+                self.fail(&Failure::Medium("preparing a segment", error));
+            }
+        }
+    }
+
+    /// Ends the journal.
+    fn fail(&self, failure: &Failure) {
+        let error = match failure {
+            Failure::Medium(doing, error) => {
+                let name = self.medium.name();
+                tracing::error!(
+                    "{name}: {doing} failed, so the journal takes nothing any more: {error}"
+                );
+                AppendError::Poisoned
+            }
+            Failure::Fenced => {
+                let name = self.medium.name();
+                tracing::error!(
+                    "{name}: another writer has taken over, so this journal takes nothing any more"
+                );
+                AppendError::Fenced
+            }
+        };
+        self.end(error);
+    }
+
+    /// Takes nothing any more: what has not reached its level is unknown.
+    pub(crate) fn end(&self, error: AppendError) {
+        let mut state = self.state();
+        state.failed.get_or_insert(error);
+        let due = state.waiting.refuse_all(error);
+        drop(state);
+        self.marks.fail();
+        due.into_iter().for_each(Due::give);
+        self.hands.notify_all();
+        self.preparer.notify_all();
+    }
+
+    /// Lets the threads end once everything is written, synced and marked.
+    pub(crate) fn begin_close(&self) {
+        self.state().is_closing = true;
+        self.hands.notify_all();
+        self.preparer.notify_all();
+    }
+
+    /// Gives the lock back, after the threads have ended.
+    pub(crate) fn end_close(&self) {
+        self.end(AppendError::Poisoned);
+        let lock = {
+            let mut lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+            lock.take()
+        };
+        drop(lock);
+    }
+}
+
+/// A durable file of zeros, whose name may not be durable.
+pub(crate) fn fill(medium: &dyn Medium, name: &str, len: u32) -> io::Result<Box<dyn MediumFile>> {
+    let file = medium.create(name)?;
+    let len = u64::from(len);
+    let zeros = vec![0; ZEROS];
+    for at in (0..len).step_by(ZEROS) {
+        let left = usize::try_from(len - at).unwrap_or(ZEROS).min(ZEROS);
+        write_all(&*file, &zeros[..left], at)?;
+    }
+    file.sync()?;
+    Ok(file)
+}

@@ -1,0 +1,329 @@
+//! The journal on a medium: the trait of the forest, on what the other files do.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError, TryLockError};
+use std::thread::{self, JoinHandle, ThreadId};
+
+use weald_forest::CommitId;
+use weald_forest::journal::{
+    AppendError, Appended, BlobId, Capabilities, Checkpoint, CheckpointError, Durability, Entry,
+    Follower, Journal, Later, Level, Position, ReadError, Record, Resolved, StoredCheckpoint,
+};
+
+use crate::checkpoint;
+use crate::core::{Core, Work};
+use crate::directory::Directory;
+use crate::error::OpenError;
+use crate::follow::{self, Following};
+use crate::log::Body;
+use crate::medium::Medium;
+use crate::open;
+use crate::search;
+use crate::settings::Settings;
+use crate::waiting::Due;
+
+/// The longest record.
+const MAX_RECORD: usize = 1 << 30;
+
+/// A journal on a medium. A clone is the same journal; when the last one goes, everything is written and synced, and
+/// the lock is given back.
+#[derive(Clone)]
+pub struct DiskJournal {
+    core: Arc<Core>,
+    threads: Arc<Threads>,
+}
+
+/// The threads of a journal. They end when this is dropped.
+struct Threads {
+    core: Arc<Core>,
+    /// Held by whoever ends them.
+    handles: Mutex<Vec<JoinHandle<()>>>,
+    own: Vec<ThreadId>,
+}
+
+impl DiskJournal {
+    /// Opens the journal in a directory of the file system for writing, with the default settings. What is missing is
+    /// created.
+    ///
+    /// # Errors
+    /// [`OpenError`]. Nothing that was stored has changed then.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, OpenError> {
+        let path = path.as_ref();
+        let directory = Directory::create(path).map_err(|error| OpenError::Failed {
+            medium: path.display().to_string(),
+            doing: "creating it failed",
+            error,
+        })?;
+        Self::open_on(directory, Settings::new())
+    }
+
+    /// Opens the journal of a medium for writing.
+    ///
+    /// # Errors
+    /// [`OpenError`]. Nothing that was stored has changed then.
+    pub fn open_on(medium: impl Medium, settings: Settings) -> Result<Self, OpenError> {
+        let medium: Arc<dyn Medium> = Arc::new(medium);
+        let name = medium.name();
+        let core = Arc::new(open::open(medium, settings)?);
+        let mut threads = Threads {
+            core: Arc::clone(&core),
+            handles: Mutex::default(),
+            own: Vec::new(),
+        };
+        if core.settings.has_threads {
+            threads.begin().map_err(|error| OpenError::Failed {
+                medium: name,
+                doing: "starting a thread failed",
+                error,
+            })?;
+        }
+        Ok(Self {
+            core,
+            threads: Arc::new(threads),
+        })
+    }
+
+    /// Does a part of the work of a journal that has no threads, see [`Settings::by_hand`]; returns whether there was
+    /// any.
+    pub fn work(&self, work: Work) -> bool {
+        self.core.work(work)
+    }
+
+    /// Writes and syncs everything, writes a mark, and gives the lock back. Everything that is appended later is
+    /// refused. It returns when that is done, whoever began it.
+    pub fn close(&self) {
+        self.threads.end();
+    }
+}
+
+impl Threads {
+    fn begin(&mut self) -> std::io::Result<()> {
+        let handles = self.handles.get_mut();
+        let handles = handles.unwrap_or_else(PoisonError::into_inner);
+        let names = ["journal-1", "journal-2", "journal-space"];
+        for (name, is_preparer) in names.into_iter().zip([false, false, true]) {
+            let core = Arc::clone(&self.core);
+            let body = move || {
+                if is_preparer {
+                    core.serve_preparer();
+                } else {
+                    core.serve();
+                }
+            };
+            let handle = thread::Builder::new().name(name.into()).spawn(body)?;
+            self.own.push(handle.thread().id());
+            handles.push(handle);
+        }
+        Ok(())
+    }
+
+    /// Returns when everything has ended, also if another thread ends it at the same time.
+    fn end(&self) {
+        self.core.begin_close();
+        // A waker that the journal wakes may drop or close it, on a thread of the journal. Whoever has the handles then waits
+        // for that thread.
+        let here = thread::current().id();
+        let mut handles = match self.handles.try_lock() {
+            Ok(handles) => handles,
+            Err(TryLockError::Poisoned(error)) => error.into_inner(),
+            Err(TryLockError::WouldBlock) if self.own.contains(&here) => return,
+            Err(TryLockError::WouldBlock) => {
+                let handles = self.handles.lock();
+                handles.unwrap_or_else(PoisonError::into_inner)
+            }
+        };
+        let is_other = |handle: &JoinHandle<()>| handle.thread().id() != here;
+        for handle in handles.drain(..).filter(is_other) {
+            let _ = handle.join();
+        }
+        self.core.end_close();
+    }
+}
+
+impl Drop for Threads {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+impl std::fmt::Debug for DiskJournal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let state = self.core.state();
+        f.debug_struct("DiskJournal")
+            .field("medium", &self.core.medium.name())
+            .field("last", &state.log.last.map(|(last, _)| last))
+            .field("written", &state.log.written.position())
+            .field("durable", &state.log.synced.position())
+            .field("failed", &state.failed)
+            .finish_non_exhaustive()
+    }
+}
+
+fn now<'a, T: Send + 'a>(answer: T) -> Later<'a, T> {
+    Box::pin(std::future::ready(answer))
+}
+
+impl Journal for DiskJournal {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            level: Level::Durable,
+            max_record: MAX_RECORD,
+            pipelined: 1024,
+        }
+    }
+
+    fn append(&self, record: &Record<'_>) -> Result<Appended, AppendError> {
+        let len = record.len();
+        if len > MAX_RECORD {
+            return Err(AppendError::TooLarge { max: MAX_RECORD });
+        }
+        let mut guard = self.core.state();
+        let state = &mut *guard;
+        if let Some(error) = state.failed {
+            return Err(error);
+        }
+        if state.waiting.is_behind(record.version) {
+            return Err(AppendError::Behind);
+        }
+        let limits = state.log.limits();
+        let has_room = state.waiting.is_empty() && state.log.unwritten < self.core.settings.buffer;
+        let is_plain = record.blobs.is_empty() && record.erases.is_none() && len <= limits.0;
+        if has_room
+            && is_plain
+            && let Some(position) = state.log.put_short(len, record.id, |out| record.write(out))
+        {
+            self.core.call(guard);
+            return Ok(Appended::Accepted(position));
+        }
+        // Without random bytes for a key nothing can be kept.
+        let body = Body::of(record, limits).map_err(|_| AppendError::Full)?;
+        let position = has_room.then(|| state.log.put(&body, record.id)).flatten();
+        let appended = match position {
+            Some(position) => Appended::Accepted(position),
+            None => {
+                let answer = state.waiting.push(body, (record.id, record.version));
+                Appended::Sent(Box::pin(answer))
+            }
+        };
+        self.core.call(guard);
+        Ok(appended)
+    }
+
+    fn reached(&self, level: Level) -> Position {
+        self.core.marks.reached(level)
+    }
+
+    fn when_reached(&self, position: Position, level: Level) -> Later<'static, Durability> {
+        if level == Level::Durable {
+            let mut state = self.core.state();
+            state.wanted = state.wanted.max(position);
+            self.core.call(state);
+        }
+        Box::pin(self.core.marks.when(position, level))
+    }
+
+    fn when_room(&self) -> Option<Later<'static, ()>> {
+        let state = self.core.state();
+        let has_room = state.waiting.is_empty() && state.log.unwritten < self.core.settings.buffer;
+        let (last, _) = state.log.last.filter(|_| !has_room)?;
+        let when = self.core.marks.when(last, Level::Buffered);
+        Some(Box::pin(async move { _ = when.await }))
+    }
+
+    fn when_failed(&self) -> Later<'static, ()> {
+        Box::pin(self.core.marks.when_failed())
+    }
+
+    fn resolve(&self, id: CommitId) -> Later<'static, Resolved> {
+        let (due, last) = {
+            let mut state = self.core.state();
+            // It is final: what waits for room is never stored, nor is what was built on it.
+            let due = state.waiting.refuse(id);
+            (due, state.log.last)
+        };
+        let has_waited = !due.is_empty();
+        due.into_iter().for_each(Due::give);
+        let core = Arc::clone(&self.core);
+        let last = last.map_or(Position::default(), |(last, _)| last);
+        Box::pin(async move {
+            let durability = core.marks.when(last, Level::Buffered).await;
+            match search::search(&core, id) {
+                // After a failure nobody knows whether what was not durable stays.
+                Ok(Some((position, version)))
+                    if position <= core.marks.reached(Level::Durable)
+                        || !core.marks.has_failed() =>
+                {
+                    Resolved::Stored { position, version }
+                }
+                // It may be in a segment that was trimmed, unless it has waited until now.
+                Ok(None) if !has_waited && core.is_trimmed() => Resolved::Unknown,
+                Ok(None) if durability == Durability::Reached => Resolved::NotStored,
+                _ => Resolved::Unknown,
+            }
+        })
+    }
+
+    fn last(&self) -> Later<'_, Result<Option<(Position, CommitId)>, ReadError>> {
+        now(Ok(self.core.state().log.last))
+    }
+
+    fn read(&self, after: Position, limit: usize) -> Later<'_, Result<Vec<Entry>, ReadError>> {
+        let last = self.core.state().log.last;
+        let last = last.map_or(Position::default(), |(last, _)| last);
+        Box::pin(async move {
+            // What was accepted is in no file before it is buffered, and never if the journal has failed.
+            self.core.marks.when(last, Level::Buffered).await;
+            follow::read(&self.core, after, limit)
+        })
+    }
+
+    fn follow(&self, after: Position) -> Box<dyn Follower> {
+        Box::new(Following::new(Arc::clone(&self.core), after))
+    }
+
+    fn put_checkpoint(&self, checkpoint: Checkpoint) -> Later<'_, Result<(), CheckpointError>> {
+        Box::pin(async move {
+            let at = checkpoint.at;
+            let (newest, last) = {
+                let state = self.core.state();
+                (state.checkpoint, state.log.last)
+            };
+            if newest.is_some_and(|newest| at < newest) {
+                return Err(CheckpointError::Older);
+            }
+            if last.is_none_or(|(last, _)| at > last) {
+                return Err(CheckpointError::NoSuchPosition);
+            }
+            // A checkpoint never has what the journal has lost.
+            if self.when_reached(at, Level::Durable).await == Durability::Unknown {
+                return Err(CheckpointError::Failed("the journal has failed".into()));
+            }
+            if newest != Some(at) && !search::is_record(&self.core, at) {
+                return Err(CheckpointError::NoSuchPosition);
+            }
+            self.core.put_checkpoint(checkpoint)
+        })
+    }
+
+    fn blob(&self, id: BlobId) -> Later<'_, Result<Option<Vec<u8>>, ReadError>> {
+        let last = self.core.state().log.last;
+        let last = last.map_or(Position::default(), |(last, _)| last);
+        Box::pin(async move {
+            self.core.marks.when(last, Level::Buffered).await;
+            Ok(self.core.blob(id)?)
+        })
+    }
+
+    fn checkpoint(&self) -> Later<'_, Result<Option<StoredCheckpoint>, ReadError>> {
+        let (at, journal) = {
+            let state = self.core.state();
+            (state.checkpoint, state.log.head.journal)
+        };
+        let read = |at| checkpoint::get(&*self.core.medium, journal, at);
+        now(at.map(read).transpose().map_err(ReadError::from))
+    }
+
+    fn trim(&self, upto: Position) -> Later<'_, Result<(), CheckpointError>> {
+        now(self.core.trim(upto))
+    }
+}

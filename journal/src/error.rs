@@ -1,0 +1,83 @@
+//! Why a journal cannot be opened or read.
+
+use std::io;
+
+use weald_forest::journal::ReadError;
+
+use crate::medium::LockError;
+
+/// What is stored is not what was written.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the file {file} is damaged at byte {offset}: {what}. Nothing was changed; put the file back from a copy of \
+     the directory"
+)]
+pub struct Damage {
+    /// The file.
+    pub file: String,
+    /// The first byte that is wrong.
+    pub offset: u64,
+    /// How.
+    pub what: &'static str,
+}
+
+/// Why a journal cannot be opened.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// Something that was durable is damaged.
+    #[error("{medium}: {damage}")]
+    Damaged {
+        /// The directory.
+        medium: String,
+        /// Where.
+        damage: Damage,
+    },
+    /// Another writer has it open, or the lock cannot be reached.
+    #[error("{medium}: {error}")]
+    Locked {
+        /// The directory.
+        medium: String,
+        /// Why.
+        error: LockError,
+    },
+    /// The medium failed.
+    #[error("{medium}: {doing}: {error}")]
+    Failed {
+        /// The directory.
+        medium: String,
+        /// What was tried.
+        doing: &'static str,
+        /// Why it failed.
+        error: io::Error,
+    },
+}
+
+/// Why a file could not be read.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Unreadable {
+    #[error(transparent)]
+    Damaged(#[from] Damage),
+    #[error("{0}")]
+    Failed(#[from] io::Error),
+}
+
+impl Unreadable {
+    pub(crate) fn at_opening(self, medium: &str) -> OpenError {
+        let medium = medium.to_owned();
+        match self {
+            Self::Damaged(damage) => OpenError::Damaged { medium, damage },
+            Self::Failed(error) => OpenError::Failed {
+                medium,
+                doing: "reading it failed",
+                error,
+            },
+        }
+    }
+}
+
+impl From<Unreadable> for ReadError {
+    fn from(error: Unreadable) -> Self {
+        Self::Failed(error.to_string())
+    }
+}

@@ -1,0 +1,87 @@
+//! Follows the journal: reads records from the files as they are written.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use weald_forest::journal::{Durability, Entry, Follower, Level, Position, ReadError, When};
+
+use crate::core::Core;
+use crate::reader::RecordReader;
+
+/// How many records are read at once.
+const MANY: usize = 256;
+
+/// Reads at most `limit` written records after a position.
+pub(crate) fn read(core: &Core, after: Position, limit: usize) -> Result<Vec<Entry>, ReadError> {
+    let (begin, upto) = {
+        let state = core.state();
+        let checkpoint = state.checkpoint.unwrap_or_default();
+        let begin = state.log.chain.after(after);
+        let begin = begin.ok_or(ReadError::TooOld { checkpoint })?;
+        (begin, state.log.written.position())
+    };
+    let mut reader = RecordReader::new(Arc::clone(&core.medium), begin);
+    let go_on = |place| core.state().log.chain.go_on(place);
+    let mut entries = Vec::new();
+    while entries.len() < limit {
+        match reader.next(&go_on, upto) {
+            Ok(Some(entry)) => entries.push(entry),
+            Ok(None) => break,
+            Err(error) => {
+                // Trimmed in the meantime?
+                let state = core.state();
+                let checkpoint = state.checkpoint.unwrap_or_default();
+                if state.log.chain.after(after).is_none() {
+                    return Err(ReadError::TooOld { checkpoint });
+                }
+                return Err(error.into());
+            }
+        }
+    }
+    Ok(entries)
+}
+
+/// A follower. What it has not read yet is in the files, so it is never too slow.
+pub(crate) struct Following {
+    core: Arc<Core>,
+    last: Position,
+    /// Waits for the next record.
+    when: Option<When>,
+}
+
+impl Following {
+    pub(crate) fn new(core: Arc<Core>, after: Position) -> Self {
+        Self {
+            core,
+            last: after,
+            when: None,
+        }
+    }
+}
+
+impl Follower for Following {
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Result<Vec<Entry>, ReadError>> {
+        loop {
+            if let Some(when) = &mut self.when {
+                let Poll::Ready(durability) = Pin::new(when).poll(cx) else {
+                    return Poll::Pending;
+                };
+                self.when = None;
+                let entries = read(&self.core, self.last, MANY)?;
+                if let Some(last) = entries.last() {
+                    self.last = last.position;
+                    return Poll::Ready(Ok(entries));
+                }
+                if durability == Durability::Unknown {
+                    let text = "it takes nothing any more".into();
+                    return Poll::Ready(Err(ReadError::Failed(text)));
+                }
+                // Only a mark was written.
+                self.last = self.core.state().log.written.position().max(self.last);
+            }
+            let next = Position(self.last.0 + 1);
+            self.when = Some(self.core.marks.when(next, Level::Buffered));
+        }
+    }
+}

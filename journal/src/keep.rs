@@ -1,0 +1,147 @@
+//! What is done beside the writers: checkpoints are put, what they replace is removed, erasable bytes are read.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::sync::{Arc, PoisonError};
+
+use weald_forest::journal::{BlobId, Checkpoint, CheckpointError, Position};
+
+use crate::blob;
+use crate::checkpoint;
+use crate::core::Core;
+use crate::error::Unreadable;
+use crate::frame::{HEADER, Kind};
+use crate::names;
+use crate::place::{Place, SegmentId};
+use crate::reader::{FrameReader, damaged};
+use crate::recover::goes_on_a_record;
+
+impl Core {
+    /// Puts a checkpoint of a position that is durable.
+    pub(crate) fn put_checkpoint(&self, checkpoint: Checkpoint) -> Result<(), CheckpointError> {
+        let _one_at_a_time = self
+            .checkpoints
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let (before, journal) = {
+            let state = self.state();
+            (state.checkpoint, state.log.head.journal)
+        };
+        let at = checkpoint.at;
+        if before.is_some_and(|before| at < before) {
+            return Err(CheckpointError::Older);
+        }
+        self.must_have_the_files()?;
+        checkpoint::put(&*self.medium, journal, checkpoint).map_err(failed)?;
+        self.must_have_the_files()?;
+        self.state().checkpoint = Some(at);
+        // The one before is of no use now. If it stays, the next opening removes it.
+        if let Some(before) = before.filter(|before| *before != at) {
+            let _ = self.medium.remove(&names::checkpoint(before));
+        }
+        Ok(())
+    }
+
+    /// Removes the segments that have nothing behind a position, except those with erasable bytes that are asked for.
+    pub(crate) fn trim(&self, upto: Position) -> Result<(), CheckpointError> {
+        let _one_at_a_time = self
+            .checkpoints
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let (checkpoint, journal) = {
+            let state = self.state();
+            (state.checkpoint, state.log.head.journal)
+        };
+        let checkpoint = checkpoint.filter(|checkpoint| *checkpoint >= upto);
+        let checkpoint = checkpoint.ok_or(CheckpointError::NoCheckpoint)?;
+        self.must_have_the_files()?;
+        let blobs = checkpoint::blobs(&*self.medium, journal, checkpoint);
+        let blobs = blobs.map_err(|error| CheckpointError::Failed(error.to_string()))?;
+        let needed: BTreeSet<SegmentId> = {
+            let mut keys = self.keys();
+            if keys.trim(upto, &blobs) {
+                keys.rewrite(&*self.medium).map_err(failed)?;
+            }
+            keys.places().map(|place| place.segment).collect()
+        };
+        let old = self.unneeded(upto, &needed, checkpoint).map_err(failed)?;
+        self.must_have_the_files()?;
+        {
+            let mut state = self.state();
+            state.is_full = false;
+            state.log.chain.trim(upto, &old);
+        }
+        for segment in old {
+            let removed = self.medium.remove(&names::segment(segment));
+            removed.map_err(failed)?;
+        }
+        self.medium.sync_names().map_err(failed)
+    }
+
+    /// What another writer has found is not this one's to change.
+    fn must_have_the_files(&self) -> Result<(), CheckpointError> {
+        let text = "the journal was closed, or another writer has taken over";
+        let is_newest = self.must_be_newest();
+        is_newest.map_err(|_| CheckpointError::Failed(text.into()))
+    }
+
+    /// Whether records were trimmed, also before the journal was opened.
+    pub(crate) fn is_trimmed(&self) -> bool {
+        self.state().log.chain.trimmed > Position::default()
+    }
+
+    /// The segments up to a position that nobody needs any more, oldest first.
+    fn unneeded(
+        &self,
+        upto: Position,
+        needed: &BTreeSet<SegmentId>,
+        checkpoint: Position,
+    ) -> io::Result<Vec<SegmentId>> {
+        // The checkpoint's own segment stays: that the head of the one behind is durable is not known.
+        let own = Place::of(checkpoint).segment;
+        let old = self.state().log.chain.upto(upto).into_iter();
+        // The parts of a blob may lie in several segments, one after the other; it is kept with all that follow.
+        let old = old.take_while(|segment| *segment < own && !needed.contains(segment));
+        let mut old: Vec<_> = old.collect();
+        // What is left begins with a whole record, because the next opening reads it from there.
+        while let Some(last) = old.last() {
+            let behind = self.state().log.chain.behind(*last);
+            match behind {
+                Some(behind) if goes_on_a_record(&self.medium, behind.segment)? => _ = old.pop(),
+                _ => break,
+            }
+        }
+        Ok(old)
+    }
+
+    /// The bytes of a blob, unless they were erased.
+    pub(crate) fn blob(&self, id: BlobId) -> Result<Option<Vec<u8>>, Unreadable> {
+        let Some(entry) = self.keys().get(id) else {
+            return Ok(None);
+        };
+        let mut frames = FrameReader::new(Arc::clone(&self.medium));
+        let (mut place, mut bytes, mut part) = (entry.at, Vec::new(), 0);
+        loop {
+            if let Some(next) = self.state().log.chain.go_on(place) {
+                place = next;
+            }
+            let wrong = || damaged(place, "it is no part of these erasable bytes");
+            let (header, body) = frames.frame(place)?.ok_or_else(wrong)?;
+            let opened = (header.kind == Kind::Blob)
+                .then(|| blob::open((id, &entry.key), part, body))
+                .flatten();
+            let (opened, left) = opened.ok_or_else(wrong)?;
+            bytes.extend_from_slice(&opened);
+            if left == 0 {
+                return Ok(Some(bytes));
+            }
+            place = place.plus(HEADER + header.len);
+            part += 1;
+        }
+    }
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "it is given to map_err")]
+fn failed(error: io::Error) -> CheckpointError {
+    CheckpointError::Failed(error.to_string())
+}

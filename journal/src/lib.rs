@@ -1,0 +1,64 @@
+//! The journal on disk: a commit that a forest has acknowledged as durable survives everything short of losing the
+//! medium.
+//!
+//! - A [`DiskForest`] is a forest with its journal on disk.
+//! - A [`DiskJournal`] keeps the records of one forest in one directory, and is given to its builder.
+//! - A [`Medium`] is what it stands on: a [`Directory`] of the file system, or the [`SimulatedDisk`] that loses, tears and
+//!   refuses whatever a real one may.
+//! - `docs/journal.md` says what the bytes mean, what a medium must do, and what happens after each kind of end.
+//!
+//! To follow a commit read `disk_journal` (`append`) → `log` (its place) → `core` (`write`, `sync`); to follow an
+//! opening `open` → `recover`.
+//!
+//! The modules are in layers: a file imports only from its own layer and from earlier ones in this list.
+
+#![forbid(unsafe_code)]
+
+// Places and names.
+mod medium;
+mod names;
+mod place;
+
+// What a medium may be.
+mod directory;
+mod sectors;
+mod simulated;
+
+// The bytes.
+mod blob;
+mod chain;
+mod checkpoint;
+mod error;
+mod frame;
+mod head;
+mod keys;
+mod reader;
+
+// The end of the journal in memory, and what is to be done next.
+mod log;
+mod settings;
+mod turn;
+mod waiting;
+
+// The work, the opening, and reading what is there.
+mod core;
+mod follow;
+mod keep;
+mod open;
+mod recover;
+mod search;
+
+// The journal, as users see it.
+mod disk_journal;
+
+// The forest on it.
+mod disk_forest;
+
+pub use core::Work;
+pub use directory::Directory;
+pub use disk_forest::{DiskForest, OpenForestError};
+pub use disk_journal::DiskJournal;
+pub use error::{Damage, OpenError};
+pub use medium::{LockError, Medium, MediumFile};
+pub use settings::Settings;
+pub use simulated::SimulatedDisk;

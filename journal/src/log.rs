@@ -1,0 +1,351 @@
+//! The end of the journal in memory: which place the next frame gets, and the bytes that are not written yet.
+//!
+//! - A record has its place, and so its position, before anything is written: this is arithmetic, and waits for nothing.
+//! - A place lies in a segment that is prepared. A record for which there is no room waits in `waiting.rs`, and all
+//!   after it, or is refused; nothing of it was written then.
+//! - What is longer than [`SHORT`] is handed over and not copied.
+
+use std::io;
+use std::sync::Arc;
+
+use weald_forest::CommitId;
+use weald_forest::journal::{Erasure, Position, Record};
+
+use crate::blob::{self, Sealing};
+use crate::chain::Chain;
+use crate::frame::{self, HEADER, Kind, MARK, MAX_BODY};
+use crate::head::{HEAD, Head};
+use crate::place::Place;
+
+/// A record that is longer is not copied.
+pub(crate) const SHORT: usize = 64 * 1024;
+
+/// A segment's rest that is shorter is left empty.
+const REST: usize = 4 * 1024;
+
+/// Bytes on their way into segments, in their order.
+#[derive(Debug, Default)]
+pub(crate) struct Batch {
+    pub(crate) items: Vec<Item>,
+    pub(crate) bytes: usize,
+    /// The keys of the blobs among them, which are written before.
+    pub(crate) keys: Vec<(Place, Sealing)>,
+    /// What their records erase, with the places that say so.
+    pub(crate) erasures: Vec<(Place, Erasure)>,
+}
+
+/// Bytes that lie one after the other in one segment.
+#[derive(Debug)]
+pub(crate) enum Item {
+    /// Finished frames.
+    Bytes(Place, Vec<u8>),
+    /// A frame whose body is a part of these pieces, from the offset on, with this length.
+    Frame(Place, Kind, LongBody, (usize, usize)),
+    /// A frame with this part of a blob.
+    Sealed(Place, Sealing, usize),
+}
+
+/// The bytes of a long record.
+pub(crate) type LongBody = Arc<Vec<Arc<Vec<u8>>>>;
+
+/// A frame of a long record: from which of its bytes on, and how many.
+type LongFrame = (Place, Kind, (usize, usize));
+
+/// The part of a long record, as slices.
+pub(crate) fn slices(
+    body: &LongBody,
+    (from, len): (usize, usize),
+) -> impl Iterator<Item = &[u8]> + Clone {
+    let mut at = 0;
+    let begins = body.iter().map(move |piece| {
+        let begin = at;
+        at += piece.len();
+        (begin, piece)
+    });
+    begins.filter_map(move |(begin, piece)| {
+        let start = from.max(begin);
+        let end = (from + len).min(begin + piece.len());
+        (start < end).then(|| &piece[start - begin..end - begin])
+    })
+}
+
+/// A record in a form that can wait, with what comes before it.
+#[derive(Clone, Debug)]
+pub(crate) struct Body {
+    blobs: Vec<Sealing>,
+    erasure: Option<Erasure>,
+    record: RecordBody,
+}
+
+#[derive(Clone, Debug)]
+enum RecordBody {
+    Short(Vec<u8>),
+    Long(LongBody, usize),
+}
+
+impl Body {
+    /// No frame has a body of more than `most` bytes, and no record of more than `short` is copied.
+    pub(crate) fn of(record: &Record<'_>, (short, most): (usize, usize)) -> io::Result<Self> {
+        let len = record.len();
+        let mut bytes = Vec::new();
+        let blobs = record.blobs.iter().map(|blob| Sealing::new(blob, most));
+        let (blobs, erasure) = (blobs.collect::<io::Result<_>>()?, record.erases.cloned());
+        let record = if len <= short {
+            record.write(&mut bytes);
+            RecordBody::Short(bytes)
+        } else {
+            record.write_head(&mut bytes);
+            let pieces = std::iter::once(Arc::new(bytes)).chain(record.changes.iter().cloned());
+            RecordBody::Long(Arc::new(pieces.collect()), len)
+        };
+        Ok(Self {
+            blobs,
+            erasure,
+            record,
+        })
+    }
+}
+
+/// A frame that comes before a record.
+enum Before<'a> {
+    Sealed(&'a Sealing, usize),
+    Erasure(&'a Erasure, Vec<u8>),
+}
+
+/// Which frames come before a record, and how long their bodies are.
+fn before(body: &Body) -> Vec<(Before<'_>, usize)> {
+    let mut frames = Vec::new();
+    for sealing in &body.blobs {
+        let parts = 0..sealing.parts();
+        frames.extend(parts.map(|part| (Before::Sealed(sealing, part), sealing.body_len(part))));
+    }
+    if let Some(erasure) = &body.erasure {
+        let bytes = blob::write_erasure(erasure);
+        let len = bytes.len();
+        frames.push((Before::Erasure(erasure, bytes), len));
+    }
+    frames
+}
+
+/// The end of the journal.
+pub(crate) struct Log {
+    /// What all heads of this opening have in common.
+    pub(crate) head: Head,
+    /// Where the next frame goes.
+    pub(crate) cursor: Place,
+    /// The index of the last segment that is prepared.
+    pub(crate) prepared: u32,
+    pub(crate) chain: Chain,
+    pub(crate) batch: Batch,
+    /// What has a place and is not written.
+    pub(crate) unwritten: usize,
+    /// The last record.
+    pub(crate) last: Option<(Position, CommitId)>,
+    /// Everything before this place is written.
+    pub(crate) written: Place,
+    /// Everything before this place is durable.
+    pub(crate) synced: Place,
+    /// What the last mark says.
+    pub(crate) marked: Position,
+}
+
+impl Log {
+    /// Whether a record gets a place now.
+    pub(crate) fn has_room(&self, body: &Body) -> bool {
+        let mut place = self.cursor;
+        for (_, len) in before(body) {
+            let Some(next) = self.place_for(place, len) else {
+                return false;
+            };
+            place = next.plus(HEADER + len);
+        }
+        match &body.record {
+            RecordBody::Short(bytes) => self.place_for(place, bytes.len()).is_some(),
+            RecordBody::Long(_, len) => self.places_for(place, *len).is_some(),
+        }
+    }
+
+    /// The longest record that is copied, and the longest body of a frame.
+    pub(crate) fn limits(&self) -> (usize, usize) {
+        let most = self.head.capacity as usize / 4;
+        (SHORT.min(most), MAX_BODY.min(most))
+    }
+
+    fn space(&self, place: Place) -> usize {
+        (self.head.capacity - place.offset) as usize
+    }
+
+    /// The place of a whole frame, if there is room.
+    fn place_for(&self, place: Place, body: usize) -> Option<Place> {
+        if HEADER + body <= self.space(place) {
+            return Some(place);
+        }
+        self.next_segment(place)
+    }
+
+    fn next_segment(&self, place: Place) -> Option<Place> {
+        let segment = place.segment.next();
+        (segment.index <= self.prepared).then_some(Place {
+            segment,
+            offset: HEAD,
+        })
+    }
+
+    /// Goes to a place of the next segment, if it is there.
+    fn roll_to(&mut self, place: Place) {
+        if place.segment == self.cursor.segment {
+            return;
+        }
+        let head = Head {
+            segment: place.segment,
+            before: self.cursor,
+            last: self.last,
+            ..self.head
+        };
+        self.chain.end_at(self.cursor);
+        self.chain.push(place.segment);
+        let begin = Place { offset: 0, ..place };
+        self.bytes_at(begin).extend_from_slice(&head.write());
+        self.batch.bytes += HEAD as usize;
+        self.unwritten += HEAD as usize;
+        self.cursor = place;
+    }
+
+    /// The finished bytes that end at a place.
+    fn bytes_at(&mut self, place: Place) -> &mut Vec<u8> {
+        let items = &mut self.batch.items;
+        let goes_on = match items.last() {
+            Some(Item::Bytes(begin, bytes)) => {
+                begin.segment == place.segment
+                    && begin.offset as usize + bytes.len() == place.offset as usize
+            }
+            _ => false,
+        };
+        if !goes_on {
+            items.push(Item::Bytes(place, Vec::new()));
+        }
+        match items.last_mut() {
+            Some(Item::Bytes(_, bytes)) => bytes,
+            _ => unreachable!("it was pushed"),
+        }
+    }
+
+    fn advance(&mut self, bytes: usize) {
+        self.cursor = self.cursor.plus(bytes);
+        self.batch.bytes += bytes;
+        self.unwritten += bytes;
+    }
+
+    /// Whether something is durable of which no mark says it.
+    pub(crate) fn wants_mark(&self) -> bool {
+        let is_news = self.last.is_some_and(|(last, _)| last > self.marked);
+        is_news && self.synced.position() > self.marked && self.space(self.cursor) >= MARK
+    }
+
+    /// Says what is durable, if that is news and there is room.
+    pub(crate) fn put_mark(&mut self) {
+        if !self.wants_mark() {
+            return;
+        }
+        let durable = self.synced.position();
+        let cursor = self.cursor;
+        let mark = frame::mark(cursor, durable);
+        self.bytes_at(cursor).extend_from_slice(&mark);
+        self.advance(MARK);
+        self.marked = durable;
+    }
+
+    /// Gives a short record its place, if there is room.
+    pub(crate) fn put_short(
+        &mut self,
+        len: usize,
+        id: CommitId,
+        write: impl FnOnce(&mut Vec<u8>),
+    ) -> Option<Position> {
+        if self.batch.items.is_empty() {
+            self.put_mark();
+        }
+        let place = self.place_for(self.cursor, len)?;
+        self.roll_to(place);
+        let bytes = self.bytes_at(place);
+        let begin = bytes.len();
+        bytes.resize(begin + HEADER, 0);
+        write(bytes);
+        let body = bytes[begin + HEADER..].iter().as_slice();
+        debug_assert_eq!(body.len(), len, "a record knows its length");
+        let header = frame::header(place, Kind::Whole, std::iter::once(body));
+        bytes[begin..begin + HEADER].copy_from_slice(&header);
+        self.advance(HEADER + len);
+        self.last = Some((self.cursor.position(), id));
+        Some(self.cursor.position())
+    }
+
+    /// The frames of a long record, if there is room.
+    fn places_for(&self, mut place: Place, len: usize) -> Option<Vec<LongFrame>> {
+        let mut frames = Vec::new();
+        let mut from = 0;
+        while from < len {
+            let least = (len - from).min(REST);
+            if self.space(place) < HEADER + least {
+                place = self.next_segment(place)?;
+            }
+            let part = (len - from).min(MAX_BODY).min(self.space(place) - HEADER);
+            let kind = match (from == 0, from + part == len) {
+                (true, true) => Kind::Whole,
+                (true, false) => Kind::First,
+                (false, true) => Kind::Last,
+                (false, false) => Kind::Middle,
+            };
+            frames.push((place, kind, (from, part)));
+            from += part;
+            place = place.plus(HEADER + part);
+        }
+        Some(frames)
+    }
+
+    fn put_long(&mut self, (body, len): (&LongBody, usize), id: CommitId) -> Option<Position> {
+        for (place, kind, part) in self.places_for(self.cursor, len)? {
+            self.roll_to(place);
+            let item = Item::Frame(place, kind, Arc::clone(body), part);
+            self.batch.items.push(item);
+            self.advance(HEADER + part.1);
+        }
+        self.last = Some((self.cursor.position(), id));
+        Some(self.cursor.position())
+    }
+
+    /// Gives a record its place, if there is room, and what comes before it.
+    pub(crate) fn put(&mut self, body: &Body, id: CommitId) -> Option<Position> {
+        if !self.has_room(body) {
+            return None;
+        }
+        for (frame, len) in before(body) {
+            let place = self.place_for(self.cursor, len)?;
+            self.roll_to(place);
+            match frame {
+                Before::Sealed(sealing, part) => {
+                    if part == 0 {
+                        self.batch.keys.push((place, sealing.clone()));
+                    }
+                    let item = Item::Sealed(place, sealing.clone(), part);
+                    self.batch.items.push(item);
+                }
+                Before::Erasure(erasure, body) => {
+                    let body = std::iter::once(&body[..]);
+                    let header = frame::header(place, Kind::Erasure, body.clone());
+                    let bytes = self.bytes_at(place);
+                    bytes.extend_from_slice(&header);
+                    body.for_each(|body| bytes.extend_from_slice(body));
+                    self.batch.erasures.push((place, erasure.clone()));
+                }
+            }
+            self.advance(HEADER + len);
+        }
+        match &body.record {
+            RecordBody::Short(bytes) => {
+                self.put_short(bytes.len(), id, |out| out.extend_from_slice(bytes))
+            }
+            RecordBody::Long(pieces, len) => self.put_long((pieces, *len), id),
+        }
+    }
+}

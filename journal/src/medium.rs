@@ -1,0 +1,131 @@
+//! The medium below a journal: a directory of files, reduced to what a journal needs, so that a real directory and a
+//! simulated disk can be exchanged.
+//!
+//! What a journal assumes about any medium is in `docs/journal.md`.
+
+use std::io;
+
+/// Why a directory cannot be locked for writing.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LockError {
+    /// Another process, or another journal of this process, has it.
+    #[error("it is open for writing in the process {pid}; close it there first")]
+    Held {
+        /// The process, as it noted itself; 0 if it has not.
+        pid: u32,
+    },
+    /// The lock cannot be reached.
+    #[error(transparent)]
+    Failed(#[from] io::Error),
+}
+
+/// A directory of files. Names have no folders in them.
+pub trait Medium: Send + Sync + 'static {
+    /// What it is called in messages.
+    fn name(&self) -> String;
+
+    /// The names of all files.
+    ///
+    /// # Errors
+    /// The directory cannot be read.
+    fn list(&self) -> io::Result<Vec<String>>;
+
+    /// A new, empty file for reading and writing. One that has the name is replaced.
+    ///
+    /// # Errors
+    /// It cannot be created.
+    fn create(&self, name: &str) -> io::Result<Box<dyn MediumFile>>;
+
+    /// A file that exists, for reading and writing.
+    ///
+    /// # Errors
+    /// It cannot be opened; [`NotFound`](io::ErrorKind::NotFound), if there is none.
+    fn open(&self, name: &str) -> io::Result<Box<dyn MediumFile>>;
+
+    /// Renames a file. One that has the new name is replaced, at one instant.
+    ///
+    /// # Errors
+    /// It cannot be renamed.
+    fn rename(&self, from: &str, to: &str) -> io::Result<()>;
+
+    /// Removes a file.
+    ///
+    /// # Errors
+    /// It cannot be removed.
+    fn remove(&self, name: &str) -> io::Result<()>;
+
+    /// Makes all changes of names durable.
+    ///
+    /// # Errors
+    /// They may not be durable.
+    fn sync_names(&self) -> io::Result<()>;
+
+    /// Locks the directory against other writers until the file is dropped. The file is the note of who has the lock.
+    ///
+    /// # Errors
+    /// [`LockError`].
+    fn lock(&self) -> Result<Box<dyn MediumFile>, LockError>;
+}
+
+/// An open file.
+pub trait MediumFile: Send + Sync {
+    /// Reads from an offset; fewer bytes than asked for only at the end of the file.
+    ///
+    /// # Errors
+    /// They cannot be read.
+    fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize>;
+
+    /// Writes at an offset, and returns how many bytes were written.
+    ///
+    /// # Errors
+    /// Any number of them may have been written.
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize>;
+
+    /// Makes all that was written durable.
+    ///
+    /// # Errors
+    /// What was written since the last time may be lost, and a later call does not say so.
+    fn sync(&self) -> io::Result<()>;
+
+    /// Its length.
+    ///
+    /// # Errors
+    /// It cannot be told.
+    fn len(&self) -> io::Result<u64>;
+
+    /// Whether it is empty.
+    ///
+    /// # Errors
+    /// It cannot be told.
+    fn is_empty(&self) -> io::Result<bool> {
+        Ok(self.len()? == 0)
+    }
+}
+
+/// Writes all bytes, or fails: a medium that wrote less once is not asked again.
+pub(crate) fn write_all(file: &dyn MediumFile, bytes: &[u8], offset: u64) -> io::Result<()> {
+    let written = file.write_at(bytes, offset)?;
+    if written < bytes.len() {
+        let text = format!("only {written} of {} bytes were written", bytes.len());
+        return Err(io::Error::new(io::ErrorKind::WriteZero, text));
+    }
+    Ok(())
+}
+
+/// All bytes of a file.
+pub(crate) fn read_whole(file: &dyn MediumFile) -> io::Result<Vec<u8>> {
+    let len = usize::try_from(file.len()?).map_err(|_| io::ErrorKind::FileTooLarge)?;
+    let mut bytes = vec![0; len];
+    let read = file.read_at(&mut bytes, 0)?;
+    bytes.truncate(read);
+    Ok(bytes)
+}
+
+/// Whether an error says that there is no room.
+pub(crate) fn is_full(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge
+    )
+}

@@ -1,0 +1,78 @@
+//! The names of the files in a journal's directory, and the note in the file `lock`.
+
+use crate::medium::MediumFile;
+use crate::place::SegmentId;
+use weald_forest::journal::Position;
+
+/// The file whose lock is the right to write, and whose content says who has it.
+pub(crate) const LOCK: &str = "lock";
+
+/// What a name ends with until its file is whole.
+pub(crate) const UNFINISHED: &str = ".new";
+
+pub(crate) fn segment(id: SegmentId) -> String {
+    format!("{:016x}-{:08x}.segment", id.epoch, id.index)
+}
+
+pub(crate) fn segment_of(name: &str) -> Option<SegmentId> {
+    let (epoch, index) = name.strip_suffix(".segment")?.split_once('-')?;
+    let id = SegmentId {
+        epoch: hexadecimal(epoch, 16)?,
+        index: u32::try_from(hexadecimal(index, 8)?).ok()?,
+    };
+    Some(id)
+}
+
+pub(crate) fn checkpoint(at: Position) -> String {
+    format!("{:032x}.checkpoint", at.0)
+}
+
+pub(crate) fn checkpoint_of(name: &str) -> Option<Position> {
+    let text = name.strip_suffix(".checkpoint")?;
+    let (high, low) = text.split_at_checked(16)?;
+    let (high, low) = (hexadecimal(high, 16)?, hexadecimal(low, 16)?);
+    Some(Position(u128::from(high) << 64 | u128::from(low)))
+}
+
+pub(crate) fn keys(number: u64) -> String {
+    format!("{number:016x}.keys")
+}
+
+pub(crate) fn keys_of(name: &str) -> Option<u64> {
+    hexadecimal(name.strip_suffix(".keys")?, 16)
+}
+
+fn hexadecimal(text: &str, len: usize) -> Option<u64> {
+    let is_it = text.len() == len && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    is_it.then(|| u64::from_str_radix(text, 16).ok()).flatten()
+}
+
+/// The note of a writer: 64 bytes of text.
+pub(crate) fn note(pid: u32, epoch: u64) -> Vec<u8> {
+    let mut note = format!("weald journal\npid {pid}\nepoch {epoch}\n").into_bytes();
+    note.resize(64, b'\n');
+    note
+}
+
+pub(crate) fn read_note(file: &dyn MediumFile) -> Vec<u8> {
+    let mut note = vec![0; 64];
+    let read = file.read_at(&mut note, 0).unwrap_or(0);
+    note.truncate(read);
+    note
+}
+
+pub(crate) fn noted_pid(file: &dyn MediumFile) -> Option<u32> {
+    noted(file, "pid ")?.try_into().ok()
+}
+
+pub(crate) fn noted_epoch(file: &dyn MediumFile) -> Option<u64> {
+    noted(file, "epoch ")
+}
+
+fn noted(file: &dyn MediumFile, key: &str) -> Option<u64> {
+    let note = String::from_utf8(read_note(file)).ok()?;
+    note.lines()
+        .find_map(|line| line.strip_prefix(key))?
+        .parse()
+        .ok()
+}

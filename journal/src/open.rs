@@ -1,0 +1,145 @@
+//! Opens a journal: takes the lock, recovers, and begins a segment.
+
+use std::hash::{BuildHasher, RandomState};
+use std::io;
+use std::sync::Arc;
+use std::time::{Instant, SystemTime};
+
+use crate::core::{Core, fill};
+use crate::error::{OpenError, Unreadable};
+use crate::head::{HEAD, Head};
+use crate::log::{Batch, Log};
+use crate::medium::{Medium, MediumFile, write_all};
+use crate::names;
+use crate::place::{Place, SegmentId};
+use crate::recover::{self, Found};
+use crate::settings::Settings;
+use crate::turn::State;
+use crate::waiting::Waiting;
+
+/// Opens the journal of a medium for writing.
+pub(crate) fn open(medium: Arc<dyn Medium>, settings: Settings) -> Result<Core, OpenError> {
+    let name = medium.name();
+    let lock = medium.lock().map_err(|error| OpenError::Locked {
+        medium: name.clone(),
+        error,
+    })?;
+    let failed = |doing| {
+        let medium = name.clone();
+        move |error| OpenError::Failed {
+            medium,
+            doing,
+            error,
+        }
+    };
+    let epoch = next_epoch(&*medium, &*lock, &settings).map_err(failed("listing it failed"))?;
+    let note = names::note(std::process::id(), epoch);
+    // An older writer that is not stopped by the lock finds this before what it writes counts.
+    write_all(&*lock, &note, 0).map_err(failed("noting the writer failed"))?;
+    let found = recover::find(&medium).map_err(|error: Unreadable| error.at_opening(&name))?;
+    let again = recover::make_durable(&*medium, &found);
+    again.map_err(failed("making its end durable failed"))?;
+    let keys = recover::keys(&*medium, &found);
+    let mut keys = keys.map_err(|error: Unreadable| error.at_opening(&name))?;
+    let segment = SegmentId { epoch, index: 1 };
+    let first = found.chain.first().map(|place| place.segment);
+    let head = Head {
+        segment,
+        capacity: settings.segment,
+        journal: found.journal.unwrap_or_else(random),
+        before: found.end,
+        last: found.last,
+    };
+    // Before the cut, because a later opening does not read what was erased before it.
+    keys.belong_to(head.journal);
+    let renewed = recover::renew_keys(&*medium, &mut keys);
+    renewed.map_err(failed("writing the keys failed"))?;
+    let begun = begin(&*medium, &head).map_err(failed("beginning a segment failed"))?;
+    // Erasable bytes may be asked for though the records around them were trimmed.
+    let oldest = keys.places().map(|place| place.segment).min();
+    let is_needed = |name: &str| {
+        names::segment_of(name)
+            .is_some_and(|id| oldest.is_some_and(|oldest| oldest <= id) && Some(id) < first)
+    };
+    for useless in found.useless.iter().filter(|name| !is_needed(name)) {
+        let removed = medium.remove(useless);
+        removed.map_err(failed("removing a file of no use failed"))?;
+    }
+    let state = state(found, head);
+    Ok(Core::new(
+        (medium, settings),
+        (state, keys),
+        begun.into(),
+        (lock, note),
+    ))
+}
+
+/// A number that no opening had: neither of those that are known, nor, as far as the clock is right, of those that a
+/// copy of the directory does not know.
+fn next_epoch(medium: &dyn Medium, lock: &dyn MediumFile, settings: &Settings) -> io::Result<u64> {
+    let names = medium.list()?;
+    let segments = names.iter().filter_map(|name| {
+        let name = name.strip_suffix(names::UNFINISHED).unwrap_or(name);
+        names::segment_of(name)
+    });
+    let known = segments.map(|segment| segment.epoch).max();
+    let known = known.max(names::noted_epoch(lock)).unwrap_or(0);
+    let since = settings.clock.now().duration_since(SystemTime::UNIX_EPOCH);
+    let clock = u64::try_from(since.unwrap_or_default().as_micros()).unwrap_or(0);
+    let next = known.checked_add(1).ok_or(io::ErrorKind::InvalidData)?;
+    Ok(next.max(clock))
+}
+
+fn random() -> u128 {
+    let half = || u128::from(RandomState::new().hash_one(std::process::id()));
+    half() << 64 | half()
+}
+
+/// Makes the first segment of an opening: whole and durable before it has its name.
+fn begin(medium: &dyn Medium, head: &Head) -> io::Result<Box<dyn MediumFile>> {
+    let name = names::segment(head.segment);
+    let unfinished = format!("{name}{}", names::UNFINISHED);
+    let file = fill(medium, &unfinished, head.capacity)?;
+    write_all(&*file, &head.write(), 0)?;
+    file.sync()?;
+    medium.rename(&unfinished, &name)?;
+    medium.sync_names()?;
+    Ok(file)
+}
+
+fn state(found: Found, head: Head) -> State {
+    let segment = head.segment;
+    let cursor = Place {
+        segment,
+        offset: HEAD,
+    };
+    let mut chain = found.chain;
+    chain.push(segment);
+    let log = Log {
+        head,
+        cursor,
+        prepared: segment.index,
+        chain,
+        batch: Batch::default(),
+        unwritten: 0,
+        last: found.last,
+        written: cursor,
+        synced: cursor,
+        marked: cursor.position(),
+    };
+    State {
+        log,
+        waiting: Waiting::default(),
+        is_writing: false,
+        is_syncing: false,
+        is_preparing: false,
+        is_full: false,
+        wanted: cursor.position(),
+        failed: None,
+        is_closing: false,
+        checkpoint: found.checkpoint,
+        active: Instant::now(),
+        idle: 0,
+        is_called: false,
+    }
+}

@@ -1,0 +1,333 @@
+//! Finds out what a journal has when it is opened, and begins the segment in which it goes on.
+//!
+//! 1. The heads say which segments make the journal, and where each of them ends; only the end of the last is unknown.
+//! 2. The last opening's segments are read from the checkpoint, or from their first. The first frame that is not valid
+//!    is a torn tail if nothing behind it was known to be durable, and damage otherwise.
+//! 3. What lies between the last mark and the end is written again and synced: a failed sync of the process before may
+//!    have left it in the memory of the system only.
+//! 4. A first segment of this opening is written, synced and then named. Its head has the end, so it is the cut. Until it
+//!    has its name nothing has changed, so this may be interrupted, and begun again, anywhere.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::sync::Arc;
+
+use weald_forest::CommitId;
+use weald_forest::journal::{Erasure, Position, Stored};
+
+use crate::chain::Chain;
+use crate::error::{Damage, Unreadable};
+use crate::frame::{Kind, mark_at};
+use crate::head::{HEAD, Head};
+use crate::keys::{self, Keys};
+use crate::medium::{Medium, read_whole, write_all};
+use crate::names;
+use crate::place::{Place, SegmentId};
+use crate::reader::{FrameReader, RecordReader, Step, damaged};
+
+const NOTHING: [u8; 256] = [0; 256];
+
+/// What a directory has.
+pub(crate) struct Found {
+    pub(crate) chain: Chain,
+    /// Drawn when the journal was created; `None`, if it is new.
+    pub(crate) journal: Option<u128>,
+    /// Where it ends.
+    pub(crate) end: Place,
+    /// Everything before this place is known to be durable.
+    pub(crate) durable: Place,
+    pub(crate) last: Option<(Position, CommitId)>,
+    pub(crate) checkpoint: Option<Position>,
+    /// What is erased by the records that were read, with the places where that is said.
+    pub(crate) erasures: Vec<(Place, Erasure)>,
+    /// The names of files that are of no use any more once the cut is made.
+    pub(crate) useless: Vec<String>,
+}
+
+/// Looks at all files and changes nothing.
+pub(crate) fn find(medium: &Arc<dyn Medium>) -> Result<Found, Unreadable> {
+    let names = medium.list()?;
+    let ids: BTreeSet<_> = names
+        .iter()
+        .filter_map(|name| names::segment_of(name))
+        .collect();
+    let checkpoints: BTreeSet<_> = names
+        .iter()
+        .filter_map(|name| names::checkpoint_of(name))
+        .collect();
+    let checkpoint = checkpoints.last().copied();
+    let mut found = Found {
+        chain: Chain::default(),
+        journal: None,
+        end: Place::default(),
+        durable: Place::default(),
+        last: None,
+        checkpoint,
+        erasures: Vec::new(),
+        useless: Vec::new(),
+    };
+    let mut heads = BTreeMap::new();
+    for id in &ids {
+        if let Some(head) = read_head(&**medium, *id)? {
+            heads.insert(*id, head);
+        }
+    }
+    let newest = ids.last().map(|id| SegmentId { index: 1, ..*id });
+    // The first segments of the last opening may be trimmed.
+    if let Some(&first) = newest.and_then(|first| ids.range(first..).next()) {
+        let before = heads.get(&first).ok_or_else(|| no_head(first))?;
+        found.journal = Some(before.journal);
+        link(&mut found, (&ids, &heads), *before)?;
+        read_last_opening(medium, &mut found, (&heads, *before))?;
+    } else if let Some(at) = checkpoint {
+        return Err(missing(Place::of(at).segment).into());
+    } else if let Some(number) = names.iter().filter_map(|name| names::keys_of(name)).max() {
+        // There is no key before there is a segment, and a new journal would destroy them.
+        return Err(Unreadable::Damaged(Damage {
+            file: names::keys(number),
+            offset: 0,
+            what: "the segments to which its keys belong are missing",
+        }));
+    }
+    let segments: BTreeSet<_> = found
+        .chain
+        .newest_first()
+        .into_iter()
+        .map(names::segment)
+        .collect();
+    let is_current = |name: &String| names::checkpoint_of(name) == checkpoint;
+    let is_useless = |name: &String| {
+        // Key files are destroyed, not only removed.
+        name.ends_with(names::UNFINISHED) && !name.contains(".keys")
+            || names::segment_of(name).is_some() && !segments.contains(name)
+            || names::checkpoint_of(name).is_some() && !is_current(name)
+    };
+    found.useless = names
+        .iter()
+        .filter(|name| is_useless(name))
+        .cloned()
+        .collect();
+    Ok(found)
+}
+
+fn read_head(medium: &dyn Medium, id: SegmentId) -> io::Result<Option<Head>> {
+    let mut bytes = [0; HEAD as usize];
+    let read = medium.open(&names::segment(id))?.read_at(&mut bytes, 0)?;
+    Ok(Head::read(id, &bytes[..read]))
+}
+
+fn no_head(segment: SegmentId) -> Damage {
+    damaged(Place { segment, offset: 0 }, "its head is not valid")
+}
+
+fn missing(segment: SegmentId) -> Damage {
+    damaged(Place { segment, offset: 0 }, "it is missing")
+}
+
+/// Finds the segments before the last opening, newest first: each head says where the segment before ends.
+fn link(
+    found: &mut Found,
+    (ids, heads): (&BTreeSet<SegmentId>, &BTreeMap<SegmentId, Head>),
+    last_opening: Head,
+) -> Result<(), Damage> {
+    let mut links = Vec::new();
+    let mut head = last_opening;
+    while head.before != Place::default() {
+        let Some(before) = heads.get(&head.before.segment) else {
+            // Segments are trimmed from the oldest on, and only when a checkpoint has all that is in them.
+            let is_trimmed = found.checkpoint >= Some(head.before.position());
+            if ids.contains(&head.before.segment) {
+                return Err(no_head(head.before.segment));
+            }
+            if !is_trimmed {
+                return Err(missing(head.before.segment));
+            }
+            found.chain.trimmed = head.before.position();
+            break;
+        };
+        if before.journal != last_opening.journal {
+            return Err(no_head(before.segment));
+        }
+        links.push(head.before);
+        head = *before;
+    }
+    for place in links.into_iter().rev() {
+        found.chain.push(place.segment);
+        found.chain.end_at(place);
+    }
+    found.chain.push(last_opening.segment);
+    Ok(())
+}
+
+/// Finds the end of the last opening's segments.
+fn read_last_opening(
+    medium: &Arc<dyn Medium>,
+    found: &mut Found,
+    (heads, first): (&BTreeMap<SegmentId, Head>, Head),
+) -> Result<(), Unreadable> {
+    let begin = Place {
+        segment: first.segment,
+        offset: HEAD,
+    };
+    // What is in a checkpoint was durable before; so were the heads up to there.
+    let known = found
+        .checkpoint
+        .map(Place::of)
+        .filter(|place| *place > begin);
+    let mut head = first;
+    let mut before = Vec::new();
+    while known.is_some_and(|known| head.segment < known.segment) {
+        let next = head.segment.next();
+        before.push(head);
+        head = *heads.get(&next).ok_or_else(|| no_head(next))?;
+        found.chain.end_at(head.before);
+        found.chain.push(next);
+    }
+    while goes_on_a_record(medium, head.segment)?
+        && let Some(earlier) = before.pop()
+    {
+        head = earlier;
+    }
+    let mut last = head.last;
+    let place = Place {
+        offset: HEAD,
+        segment: head.segment,
+    };
+    let mut durable = known.unwrap_or(begin);
+    let mut end = place;
+    let mut reader = RecordReader::new(Arc::clone(medium), place);
+    let mut erasures = Vec::new();
+    loop {
+        match reader.step()? {
+            Step::Erasure(place, erasure) => erasures.push((place, erasure)),
+            Step::Record(entry) => {
+                // Without its record an erasure is nothing.
+                found.erasures.append(&mut erasures);
+                end = reader.place;
+                last = Some((entry.position, commit_id(&entry.record, reader.place)?));
+            }
+            Step::Mark(position, behind) => {
+                end = behind;
+                durable = durable.max(Place::of(position));
+            }
+            Step::Part => {}
+            Step::Invalid => {
+                let next = reader.place.segment.next();
+                match heads.get(&next) {
+                    Some(head) if head.before == reader.place => {
+                        found.chain.end_at(reader.place);
+                        found.chain.push(next);
+                        reader.place = Place {
+                            segment: next,
+                            offset: HEAD,
+                        };
+                    }
+                    _ => break,
+                }
+            }
+        }
+    }
+    let broken = reader.place;
+    durable = durable.max(highest_mark_behind(medium, broken)?);
+    if durable > end {
+        return Err(damaged(broken, "what was durable there is not valid").into());
+    }
+    // The end may lie in an earlier segment than the last that was reached, if a record is torn over several.
+    found.chain.cut(end);
+    (found.end, found.durable, found.last) = (end, durable, last);
+    Ok(())
+}
+
+/// Whether a segment begins within a record.
+pub(crate) fn goes_on_a_record(medium: &Arc<dyn Medium>, segment: SegmentId) -> io::Result<bool> {
+    let mut frames = FrameReader::new(Arc::clone(medium));
+    let place = Place {
+        segment,
+        offset: HEAD,
+    };
+    let frame = frames.frame(place)?;
+    Ok(frame.is_some_and(|(header, _)| matches!(header.kind, Kind::Middle | Kind::Last)))
+}
+
+fn commit_id(record: &[u8], place: Place) -> Result<CommitId, Damage> {
+    let stored = Stored::read(record).map_err(|_| damaged(place, "a record before it is none"))?;
+    Ok(stored.id)
+}
+
+/// The highest position that is marked as durable behind a place at which the frames cannot be read.
+fn highest_mark_behind(medium: &Arc<dyn Medium>, broken: Place) -> io::Result<Place> {
+    let mut highest = Place::default();
+    let mut segment = broken.segment;
+    let mut from = broken.offset as usize;
+    loop {
+        let file = match medium.open(&names::segment(segment)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(highest),
+            other => other?,
+        };
+        let bytes = read_whole(&*file)?;
+        let mut at = from;
+        while at < bytes.len() {
+            // A mark begins with a byte that is not zero, and most of a segment's rest is.
+            if bytes[at..].starts_with(&NOTHING) {
+                at += NOTHING.len();
+                continue;
+            }
+            let offset = u32::try_from(at).unwrap_or(u32::MAX);
+            if let Some(position) = mark_at(Place { segment, offset }, &bytes[at..]) {
+                highest = highest.max(Place::of(position));
+            }
+            at += 1;
+        }
+        segment = segment.next();
+        from = HEAD as usize;
+    }
+}
+
+/// Makes sure that what was found lies on the medium, and not only in the memory of the system.
+pub(crate) fn make_durable(medium: &dyn Medium, found: &Found) -> io::Result<()> {
+    let mut segment = found.durable.segment;
+    if found.journal.is_none() {
+        return Ok(());
+    }
+    while segment <= found.end.segment {
+        let file = medium.open(&names::segment(segment))?;
+        let from = if segment == found.durable.segment {
+            found.durable.offset
+        } else {
+            0
+        };
+        let bytes = read_whole(&*file)?;
+        let end = if segment == found.end.segment {
+            found.end.offset as usize
+        } else {
+            bytes.len()
+        };
+        let from = from as usize;
+        if from < end {
+            write_all(&*file, &bytes[from..end.min(bytes.len())], from as u64)?;
+        }
+        file.sync()?;
+        segment = segment.next();
+    }
+    // A segment may have been named by a process that ended before it made the name durable.
+    medium.sync_names()
+}
+
+/// Reads the keys of all blobs that are in the journal.
+pub(crate) fn keys(medium: &dyn Medium, found: &Found) -> Result<Keys, Unreadable> {
+    let Some(journal) = found.journal else {
+        return Ok(Keys::new(0));
+    };
+    let mut keys = Keys::read(medium, journal)?;
+    keys.recover(found.end, &found.erasures);
+    Ok(keys)
+}
+
+/// Makes a new key file of what is left, if there was one, and destroys the others.
+pub(crate) fn renew_keys(medium: &dyn Medium, keys: &mut Keys) -> io::Result<()> {
+    if keys.has_file() {
+        keys.rewrite(medium)
+    } else {
+        keys::destroy_others(medium, 0)
+    }
+}

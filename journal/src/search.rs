@@ -1,0 +1,80 @@
+//! Searches all records: for the one with an id, and for the one that ends at a position.
+
+use std::sync::Arc;
+
+use weald_forest::journal::{Position, Stored};
+use weald_forest::{CommitId, Version};
+
+use crate::core::Core;
+use crate::error::Unreadable;
+use crate::frame::{HEADER, Kind};
+use crate::head::HEAD;
+use crate::place::{Place, SegmentId};
+use crate::reader::{FrameReader, RecordReader, damaged};
+
+/// Where a record's id lies in it: after the version.
+const ID: std::ops::Range<usize> = 16..32;
+
+/// The record with an id, among those that are written, newest segments first.
+pub(crate) fn search(core: &Core, id: CommitId) -> Result<Option<(Position, Version)>, Unreadable> {
+    let (segments, upto) = {
+        let state = core.state();
+        (state.log.chain.newest_first(), state.log.written.position())
+    };
+    let mut frames = FrameReader::new(Arc::clone(&core.medium));
+    let go_on = |place| core.state().log.chain.go_on(place);
+    for segment in segments {
+        let Some(place) = search_segment(&mut frames, (core, segment), (id, upto))? else {
+            continue;
+        };
+        let mut reader = RecordReader::new(Arc::clone(&core.medium), place);
+        if let Some(entry) = reader.next(&go_on, upto)? {
+            let stored = Stored::read(&entry.record);
+            let stored = stored.map_err(|_| damaged(place, "it is no record"))?;
+            return Ok(Some((entry.position, stored.version)));
+        }
+    }
+    Ok(None)
+}
+
+/// Where the record with an id begins in a segment.
+fn search_segment(
+    frames: &mut FrameReader,
+    (core, segment): (&Core, SegmentId),
+    (id, upto): (CommitId, Position),
+) -> Result<Option<Place>, Unreadable> {
+    let mut place = Place {
+        segment,
+        offset: HEAD,
+    };
+    while place.position() < upto && core.state().log.chain.go_on(place).is_none() {
+        let frame = frames.frame(place)?;
+        let (header, body) = frame.ok_or_else(|| damaged(place, "it is no frame"))?;
+        let begins = matches!(header.kind, Kind::Whole | Kind::First);
+        if begins && body.get(ID) == Some(&id.0.to_le_bytes()) {
+            return Ok(Some(place));
+        }
+        place = place.plus(HEADER + header.len);
+    }
+    Ok(None)
+}
+
+/// Whether a record ends at a position up to which everything is written.
+pub(crate) fn is_record(core: &Core, at: Position) -> bool {
+    let Place { segment, offset } = Place::of(at);
+    let mut frames = FrameReader::new(Arc::clone(&core.medium));
+    let mut place = Place {
+        segment,
+        offset: HEAD,
+    };
+    while place.offset < offset {
+        let Ok(Some((header, _))) = frames.frame(place) else {
+            return false;
+        };
+        place = place.plus(HEADER + header.len);
+        if place.offset == offset {
+            return matches!(header.kind, Kind::Whole | Kind::Last);
+        }
+    }
+    false
+}

@@ -1,0 +1,93 @@
+//! The settings of a journal that is yet to be opened.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use weald_forest::{Clock, SystemClock};
+
+/// How a journal works. The defaults are for a program that runs for long on a local disk.
+#[derive(Clone)]
+pub struct Settings {
+    /// The length of a segment.
+    pub(crate) segment: u32,
+    /// How many bytes may have a place and not be written.
+    pub(crate) buffer: usize,
+    /// How long commits may be silent before what is not durable is synced, and a mark says so.
+    pub(crate) silence: Duration,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) has_threads: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            segment: 16 << 20,
+            buffer: 8 << 20,
+            silence: Duration::from_millis(100),
+            clock: Arc::new(SystemClock::default()),
+            has_threads: true,
+        }
+    }
+}
+
+impl Settings {
+    /// The defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The length of a segment in bytes, from 1 KiB to 1 GiB; by default 16 MiB. The next one is filled with zeros
+    /// beforehand, so the journal always has that much more on the disk than it needs.
+    ///
+    /// # Panics
+    /// If it is less or more.
+    #[must_use]
+    pub fn segment(mut self, bytes: u32) -> Self {
+        assert!(
+            (1 << 10..=1 << 30).contains(&bytes),
+            "a segment has 1 KiB to 1 GiB"
+        );
+        self.segment = bytes;
+        self
+    }
+
+    /// How many bytes may be accepted and not yet written; by default 8 MiB. Beyond that, authors wait.
+    #[must_use]
+    pub fn buffer(mut self, bytes: usize) -> Self {
+        self.buffer = bytes.max(1);
+        self
+    }
+
+    /// How long commits may be silent before all is synced, even if nobody waits for that, and a mark is written; by
+    /// default 100 ms.
+    #[must_use]
+    pub fn silence(mut self, silence: Duration) -> Self {
+        self.silence = silence;
+        self
+    }
+
+    /// Where the time comes from, of which an opening's epoch is made; by default the operating system.
+    #[must_use]
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// Without threads: the medium is written and synced when [`work`](crate::DiskJournal::work) is called, and at no
+    /// other time. That is for simulations.
+    #[must_use]
+    pub fn by_hand(mut self) -> Self {
+        self.has_threads = false;
+        self
+    }
+}
+
+impl std::fmt::Debug for Settings {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "Settings {{ segment: {}, buffer: {}, silence: {:?} }}",
+            self.segment, self.buffer, self.silence
+        )
+    }
+}

@@ -1,0 +1,413 @@
+//! A simulated disk as a medium: it loses, tears, reorders, delays and refuses what a real one may, on a seed.
+//!
+//! - What was written and not synced is lost, kept or torn when the power is cut, sector by sector and in any order.
+//! - Names that were not synced are kept up to any of their changes.
+//! - A sync that fails loses what it was to make durable, and still shows it until the power is cut; the next one
+//!   succeeds. That is what Linux does.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use crate::medium::{LockError, Medium, MediumFile};
+use crate::names::noted_pid;
+use crate::sectors::{FileState, Random};
+
+/// A disk in memory. A clone is the same disk.
+#[derive(Clone, Default)]
+pub struct SimulatedDisk(Arc<Shared>);
+
+#[derive(Default)]
+struct Shared {
+    disk: Mutex<Disk>,
+    released: Condvar,
+}
+
+#[derive(Clone, Default)]
+struct Disk {
+    files: Vec<FileState>,
+    names: BTreeMap<String, usize>,
+    durable_names: BTreeMap<String, usize>,
+    /// The states of the names since they were synced.
+    changes: Vec<BTreeMap<String, usize>>,
+    lock: Option<usize>,
+    is_locked: bool,
+    operations: u64,
+    faults: Faults,
+}
+
+/// What goes wrong.
+#[derive(Clone, Default)]
+struct Faults {
+    off_at: Option<u64>,
+    is_off: bool,
+    is_broken: bool,
+    holds_syncs: bool,
+    fails_sync: bool,
+    fails_sync_names: bool,
+    fails_write: bool,
+    shortens_write: bool,
+    room: Option<usize>,
+}
+
+impl SimulatedDisk {
+    /// An empty disk without faults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    fn disk(&self) -> MutexGuard<'_, Disk> {
+        self.0.disk.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn with(disk: Disk) -> Self {
+        let shared = Shared {
+            disk: Mutex::new(disk),
+            released: Condvar::new(),
+        };
+        Self(Arc::new(shared))
+    }
+
+    /// How many operations it has done that change something: writes, syncs, changes of names.
+    pub fn operations(&self) -> u64 {
+        self.disk().operations
+    }
+
+    /// The power goes off within the operation of this number, counted from 0.
+    pub fn cut_power_at(&self, operation: u64) {
+        self.disk().faults.off_at = Some(operation);
+    }
+
+    /// The power goes off now. Every later operation fails.
+    pub fn cut_power(&self) {
+        self.disk().faults.is_off = true;
+        self.0.released.notify_all();
+    }
+
+    /// The disk as it may be found after the power was cut: another disk, without faults.
+    #[must_use]
+    pub fn after_power_cut(&self, seed: u64) -> Self {
+        let mut random = Random(seed);
+        let disk = self.disk();
+        let states = disk.changes.len();
+        let names = match random.below(states + 1) {
+            0 => disk.durable_names.clone(),
+            state => disk.changes[state - 1].clone(),
+        };
+        let keeps = [0, 50, 90, 100][random.below(4)];
+        let files = disk.files.iter();
+        let files = files
+            .map(|file| file.after_power_cut(&mut random, keeps))
+            .collect();
+        Self::with(Disk {
+            files,
+            durable_names: names.clone(),
+            names,
+            ..Disk::default()
+        })
+    }
+
+    /// The disk as the next process finds it after this one was killed: another disk, without faults. Nothing is lost,
+    /// and what was not durable is not durable now either.
+    #[must_use]
+    pub fn after_kill(&self) -> Self {
+        let mut disk = self.disk().clone();
+        (disk.is_locked, disk.faults, disk.operations) = (false, Faults::default(), 0);
+        Self::with(disk)
+    }
+
+    /// From now on, whatever changes something fails; what is there can be read.
+    pub fn break_down(&self) {
+        self.disk().faults.is_broken = true;
+    }
+
+    /// From now on, every sync waits.
+    pub fn hold_syncs(&self) {
+        self.disk().faults.holds_syncs = true;
+    }
+
+    /// Syncs go on.
+    pub fn release_syncs(&self) {
+        self.disk().faults.holds_syncs = false;
+        self.0.released.notify_all();
+    }
+
+    /// The next sync of a file fails.
+    pub fn fail_next_sync(&self) {
+        self.disk().faults.fails_sync = true;
+    }
+
+    /// The next sync of the names fails, and they are as they were until the power is cut.
+    pub fn fail_next_sync_of_names(&self) {
+        self.disk().faults.fails_sync_names = true;
+    }
+
+    /// The next write fails after half of its bytes.
+    pub fn fail_next_write(&self) {
+        self.disk().faults.fails_write = true;
+    }
+
+    /// The next write writes half of its bytes, and says so.
+    pub fn shorten_next_write(&self) {
+        self.disk().faults.shortens_write = true;
+    }
+
+    /// The disk has room for this many bytes in all; `None` for any number.
+    pub fn set_room(&self, bytes: Option<usize>) {
+        self.disk().faults.room = bytes;
+    }
+
+    /// Forgets that the directory is locked, as some network file systems do.
+    pub fn break_lock(&self) {
+        self.disk().is_locked = false;
+    }
+
+    /// How many bytes all named files have.
+    pub fn used(&self) -> usize {
+        let disk = self.disk();
+        disk.used()
+    }
+
+    /// The names of all files.
+    pub fn names(&self) -> Vec<String> {
+        self.disk().names.keys().cloned().collect()
+    }
+
+    /// The bytes of a file, if there is one.
+    pub fn file(&self, name: &str) -> Option<Vec<u8>> {
+        let disk = self.disk();
+        let file = *disk.names.get(name)?;
+        Some(disk.files[file].bytes.clone())
+    }
+
+    /// Replaces the bytes of a file, durably: damage, or a copy that is put back.
+    pub fn set_file(&self, name: &str, bytes: Option<&[u8]>) {
+        let mut disk = self.disk();
+        disk.names.remove(name);
+        disk.durable_names.remove(name);
+        if let Some(bytes) = bytes {
+            let number = disk.files.len();
+            disk.files.push(FileState {
+                bytes: bytes.to_vec(),
+                durable: bytes.to_vec(),
+                unsynced: Vec::new(),
+            });
+            disk.names.insert(name.to_owned(), number);
+            disk.durable_names.insert(name.to_owned(), number);
+        }
+    }
+}
+
+impl Disk {
+    fn used(&self) -> usize {
+        self.names
+            .values()
+            .map(|file| self.files[*file].bytes.len())
+            .sum()
+    }
+
+    /// Counts an operation. The power may go off in it.
+    fn begin(&mut self) -> io::Result<()> {
+        if self.faults.is_off {
+            return Err(io::Error::other("the power is off"));
+        }
+        if self.faults.is_broken {
+            return Err(io::Error::other("the disk is broken"));
+        }
+        if self.faults.off_at == Some(self.operations) {
+            self.faults.is_off = true;
+        }
+        self.operations += 1;
+        Ok(())
+    }
+
+    fn end(&self) -> io::Result<()> {
+        if self.faults.is_off {
+            return Err(io::Error::other("the power went off"));
+        }
+        Ok(())
+    }
+
+    fn named(&mut self) -> io::Result<()> {
+        let names = self.names.clone();
+        self.changes.push(names);
+        self.end()
+    }
+
+    fn find(&self, name: &str) -> io::Result<usize> {
+        self.names
+            .get(name)
+            .copied()
+            .ok_or(io::ErrorKind::NotFound.into())
+    }
+}
+
+/// An open file of a simulated disk.
+struct SimulatedFile {
+    disk: SimulatedDisk,
+    number: usize,
+    is_lock: bool,
+}
+
+impl Drop for SimulatedFile {
+    fn drop(&mut self) {
+        if self.is_lock {
+            self.disk.disk().is_locked = false;
+        }
+    }
+}
+
+impl Medium for SimulatedDisk {
+    fn name(&self) -> String {
+        "simulated disk".into()
+    }
+
+    fn list(&self) -> io::Result<Vec<String>> {
+        let disk = self.disk();
+        disk.end()?;
+        Ok(disk.names.keys().cloned().collect())
+    }
+
+    fn create(&self, name: &str) -> io::Result<Box<dyn MediumFile>> {
+        let mut disk = self.disk();
+        disk.begin()?;
+        let number = disk.files.len();
+        disk.files.push(FileState::default());
+        disk.names.insert(name.to_owned(), number);
+        disk.named()?;
+        Ok(self.opened(number, false))
+    }
+
+    fn open(&self, name: &str) -> io::Result<Box<dyn MediumFile>> {
+        let disk = self.disk();
+        disk.end()?;
+        Ok(self.opened(disk.find(name)?, false))
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        let mut disk = self.disk();
+        disk.begin()?;
+        let number = disk.find(from)?;
+        disk.names.remove(from);
+        disk.names.insert(to.to_owned(), number);
+        disk.named()
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        let mut disk = self.disk();
+        disk.begin()?;
+        disk.find(name)?;
+        disk.names.remove(name);
+        disk.named()
+    }
+
+    fn sync_names(&self) -> io::Result<()> {
+        let mut disk = self.disk();
+        disk.begin()?;
+        disk.end()?;
+        if std::mem::take(&mut disk.faults.fails_sync_names) {
+            return Err(io::Error::other("a sync of the names failed"));
+        }
+        disk.changes.clear();
+        disk.durable_names = disk.names.clone();
+        Ok(())
+    }
+
+    fn lock(&self) -> Result<Box<dyn MediumFile>, LockError> {
+        let mut disk = self.disk();
+        disk.end().map_err(LockError::Failed)?;
+        let number = match disk.lock {
+            Some(number) => number,
+            None => {
+                disk.files.push(FileState::default());
+                disk.files.len() - 1
+            }
+        };
+        disk.lock = Some(number);
+        let is_held = std::mem::replace(&mut disk.is_locked, true);
+        drop(disk);
+        if is_held {
+            let file = self.opened(number, false);
+            let pid = noted_pid(&*file).unwrap_or(0);
+            return Err(LockError::Held { pid });
+        }
+        Ok(self.opened(number, true))
+    }
+}
+
+impl SimulatedDisk {
+    fn opened(&self, number: usize, is_lock: bool) -> Box<dyn MediumFile> {
+        Box::new(SimulatedFile {
+            disk: self.clone(),
+            number,
+            is_lock,
+        })
+    }
+}
+
+impl MediumFile for SimulatedFile {
+    fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
+        let disk = self.disk.disk();
+        let offset = usize::try_from(offset).unwrap_or(usize::MAX);
+        let all = &disk.files[self.number].bytes;
+        let from = offset.min(all.len());
+        let len = bytes.len().min(all.len() - from);
+        bytes[..len].copy_from_slice(&all[from..from + len]);
+        Ok(len)
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
+        let mut disk = self.disk.disk();
+        disk.begin()?;
+        let offset = usize::try_from(offset).unwrap_or(usize::MAX);
+        let grows = (offset + bytes.len()).saturating_sub(disk.files[self.number].bytes.len());
+        if disk
+            .faults
+            .room
+            .is_some_and(|room| disk.used() + grows > room)
+        {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        let fails = std::mem::take(&mut disk.faults.fails_write);
+        let is_short = std::mem::take(&mut disk.faults.shortens_write);
+        let half = if fails || is_short {
+            bytes.len() / 2
+        } else {
+            bytes.len()
+        };
+        let file = &mut disk.files[self.number];
+        file.unsynced.push((offset, bytes[..half].to_vec()));
+        FileState::write(&mut file.bytes, offset, &bytes[..half]);
+        if fails {
+            return Err(io::Error::other("a write failed"));
+        }
+        disk.end()?;
+        Ok(half)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        let mut disk = self.disk.disk();
+        disk.begin()?;
+        // What is written while it runs is not covered by it.
+        let covered = disk.files[self.number].unsynced.len();
+        while disk.faults.holds_syncs && !disk.faults.is_off {
+            let waited = self.disk.0.released.wait(disk);
+            disk = waited.unwrap_or_else(PoisonError::into_inner);
+        }
+        let fails = std::mem::take(&mut disk.faults.fails_sync);
+        disk.end()?;
+        let file = &mut disk.files[self.number];
+        let covered: Vec<_> = file.unsynced.drain(..covered).collect();
+        if fails {
+            return Err(io::Error::other("a sync failed"));
+        }
+        for (offset, written) in covered {
+            FileState::write(&mut file.durable, offset, &written);
+        }
+        Ok(())
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.disk.disk().files[self.number].bytes.len() as u64)
+    }
+}

@@ -1,0 +1,151 @@
+//! What is to be done next for the medium: decisions only, nothing is done here.
+//!
+//! - One thread at a time writes, one syncs, one prepares; which thread does not matter. So a thread that has written
+//!   syncs as well, if nobody else waits; and while it syncs, another one writes.
+//! - A sync is due when somebody waits for it, when a segment is full, or when there was silence.
+
+use std::time::{Duration, Instant};
+
+use weald_forest::journal::{AppendError, Position};
+
+use crate::log::{Batch, Log};
+use crate::place::{Place, SegmentId};
+use crate::waiting::Waiting;
+
+/// What all threads of a journal share.
+pub(crate) struct State {
+    pub(crate) log: Log,
+    pub(crate) waiting: Waiting,
+    pub(crate) is_writing: bool,
+    pub(crate) is_syncing: bool,
+    pub(crate) is_preparing: bool,
+    /// There was no room for the next segment when it was last tried.
+    pub(crate) is_full: bool,
+    /// Somebody waits until this is durable.
+    pub(crate) wanted: Position,
+    /// Why nothing is taken any more.
+    pub(crate) failed: Option<AppendError>,
+    pub(crate) is_closing: bool,
+    /// The position of the newest checkpoint.
+    pub(crate) checkpoint: Option<Position>,
+    /// When something was written last.
+    pub(crate) active: Instant,
+    /// Threads that wait for work, and whether one of them was woken and has not looked yet.
+    pub(crate) idle: u32,
+    pub(crate) is_called: bool,
+}
+
+/// The next thing to do.
+pub(crate) enum Turn {
+    /// Write these bytes, after which everything before the place is written.
+    Write(Batch, Place),
+    /// Sync from the first to the last of these segments, after which everything before the place is durable.
+    Sync(SegmentId, Place),
+    /// Nothing, at most for this long.
+    Rest(Option<Duration>),
+    /// Nothing ever.
+    Stop,
+}
+
+impl State {
+    /// The next thing to write or to sync.
+    pub(crate) fn next(&mut self, silence: Duration) -> Turn {
+        if self.failed.is_some() {
+            return self.rest_or_stop(None);
+        }
+        if self.may_write() {
+            return self.write();
+        }
+        if self.may_sync() {
+            return self.sync();
+        }
+        if self.is_writing || self.is_syncing {
+            return Turn::Rest(None);
+        }
+        let is_synced = self.log.synced == self.log.written;
+        if is_synced && !self.log.wants_mark() {
+            return self.rest_or_stop(None);
+        }
+        let left = silence.saturating_sub(self.active.elapsed());
+        if !left.is_zero() && !self.is_closing {
+            return Turn::Rest(Some(left));
+        }
+        if !is_synced {
+            return self.sync();
+        }
+        self.log.put_mark();
+        if self.log.batch.items.is_empty() {
+            return self.rest_or_stop(None); // There is no room for it.
+        }
+        self.write()
+    }
+
+    fn rest_or_stop(&self, limit: Option<Duration>) -> Turn {
+        if self.is_closing && !self.is_writing && !self.is_syncing {
+            Turn::Stop
+        } else {
+            Turn::Rest(limit)
+        }
+    }
+
+    pub(crate) fn may_write(&self) -> bool {
+        !self.is_writing && !self.log.batch.items.is_empty()
+    }
+
+    pub(crate) fn may_sync(&self) -> bool {
+        let (written, synced) = (self.log.written, self.log.synced);
+        // A segment that is full is synced though nobody waits: it stays open until then, and opening writes it again.
+        let is_due = self.wanted > synced.position() || written.segment != synced.segment;
+        !self.is_syncing && written > synced && is_due
+    }
+
+    pub(crate) fn write(&mut self) -> Turn {
+        self.is_writing = true;
+        let batch = std::mem::take(&mut self.log.batch);
+        Turn::Write(batch, self.log.cursor)
+    }
+
+    pub(crate) fn sync(&mut self) -> Turn {
+        self.is_syncing = true;
+        Turn::Sync(self.log.synced.segment, self.log.written)
+    }
+
+    /// Whether the next segment is to be prepared.
+    pub(crate) fn must_prepare(&self) -> bool {
+        let has_spare = self.log.prepared > self.log.cursor.segment.index;
+        let is_open = self.failed.is_none() && !self.is_closing;
+        is_open && (!has_spare && !self.is_full || self.waiting.lacks_room(&self.log))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use weald_forest::CommitId;
+
+    use crate::core::Work;
+    use crate::open::open;
+    use crate::settings::Settings;
+    use crate::simulated::SimulatedDisk;
+
+    #[test]
+    fn a_full_segment_is_synced_though_nobody_waits() {
+        let settings = Settings::new().segment(2048).by_hand();
+        let core = open(Arc::new(SimulatedDisk::new()), settings).unwrap();
+        for number in 0..40 {
+            core.work(Work::Prepare);
+            let before = core.state().log.cursor.segment;
+            let put = |out: &mut Vec<u8>| out.extend_from_slice(&[7; 300]);
+            let id = CommitId(number);
+            assert!(core.state().log.put_short(300, id, put).is_some());
+            core.work(Work::Write);
+            let is_full = core.state().log.cursor.segment != before;
+            assert_eq!(core.state().may_sync(), is_full, "record {number}");
+            if is_full {
+                core.work(Work::Sync);
+            }
+        }
+        assert!(core.state().log.cursor.segment.index > 3);
+    }
+}

@@ -1,0 +1,270 @@
+//! Erasable bytes: durable before the record that refers to them, and gone for good when they are erased.
+
+use weald_forest::NodeId;
+use weald_forest::journal::{Appended, Blob, BlobId, Erasure, Journal, Level, Position, Record};
+use weald_journal::{DiskJournal, SimulatedDisk, Work};
+
+use crate::records::{all, flush, is_durable, open, put_checkpoint, with};
+
+fn blob(number: u64, len: usize) -> Blob {
+    Blob {
+        id: BlobId(u128::from(number) << 70),
+        tree: 1,
+        node: NodeId::new(number).unwrap(),
+        name: "secret".into(),
+        bytes: vec![u8::try_from(number).unwrap(); len].into(),
+    }
+}
+
+/// Appends a record that brings bytes, or erases those of a node.
+fn append(
+    journal: &DiskJournal,
+    number: u64,
+    (brings, erases): (&[Blob], Option<u64>),
+) -> Option<Position> {
+    let erasure = erases.map(|node| Erasure {
+        place: (1, NodeId::new(node).unwrap(), "secret".into()),
+        ids: Vec::new(),
+    });
+    let sent = with(number, 40, |record| {
+        let (blobs, erases) = (brings, erasure.as_ref());
+        journal.append(&Record {
+            blobs,
+            erases,
+            ..*record
+        })
+    });
+    match sent.ok()? {
+        Appended::Accepted(position) => Some(position),
+        Appended::Sent(answer) => {
+            while journal.work(Work::Prepare) || journal.work(Work::Write) {}
+            pollster::block_on(answer).ok()
+        }
+    }
+}
+
+fn read(journal: &DiskJournal, number: u64) -> Option<Vec<u8>> {
+    pollster::block_on(journal.blob(blob(number, 0).id)).unwrap()
+}
+
+#[test]
+fn bytes_of_any_length_are_read_back_also_after_opening() {
+    let disk = SimulatedDisk::new();
+    let journal = open(&disk).unwrap();
+    let lens = [0, 1, 400, 3000, 9000];
+    for (number, len) in (1..).zip(lens) {
+        append(&journal, number, (&[blob(number, len)], None)).unwrap();
+    }
+    flush(&journal);
+    let check = |journal: &DiskJournal| {
+        for (number, len) in (1..).zip(lens) {
+            assert_eq!(
+                read(journal, number),
+                Some(blob(number, len).bytes.to_vec())
+            );
+        }
+    };
+    check(&journal);
+    drop(journal);
+    let disk = disk.after_power_cut(3);
+    check(&open(&disk).unwrap());
+    check(&open(&disk).unwrap());
+}
+
+#[test]
+fn what_is_sealed_or_erased_is_in_no_file() {
+    let disk = SimulatedDisk::new();
+    let journal = open(&disk).unwrap();
+    let secret = b"a secret of some length".to_vec();
+    let it = Blob {
+        bytes: secret.clone().into(),
+        ..blob(1, 0)
+    };
+    append(&journal, 1, (&[it], None)).unwrap();
+    flush(&journal);
+    let before = disk.names();
+    let keys: Vec<_> = before
+        .iter()
+        .filter(|name| name.ends_with(".keys"))
+        .collect();
+    let [keys] = keys[..] else {
+        panic!("{before:?}")
+    };
+    let key = disk.file(keys).unwrap()[52..84].to_vec();
+    let have = |disk: &SimulatedDisk, bytes: &[u8]| {
+        let names = disk.names().into_iter();
+        let have = names.filter(|name| {
+            let file = disk.file(name).unwrap();
+            file.windows(bytes.len()).any(|window| window == bytes)
+        });
+        have.collect::<Vec<_>>()
+    };
+    assert_eq!(have(&disk, &secret), [""; 0]);
+    assert_eq!(have(&disk, &key), [keys.as_str()]);
+    let position = append(&journal, 2, (&[], Some(1))).unwrap();
+    journal.work(Work::Write);
+    assert!(journal.reached(Level::Buffered) >= position);
+    assert_eq!(have(&disk, &key), [""; 0]);
+    assert_eq!(read(&journal, 1), None);
+    // Also on the medium, whatever it had not synced.
+    for seed in 0..20 {
+        assert_eq!(
+            have(&disk.after_power_cut(seed), &key),
+            [""; 0],
+            "seed {seed}"
+        );
+    }
+}
+
+#[test]
+fn bytes_that_are_put_again_after_they_were_erased_stay() {
+    let disk = SimulatedDisk::new();
+    let journal = open(&disk).unwrap();
+    append(&journal, 1, (&[blob(1, 50)], None)).unwrap();
+    append(&journal, 2, (&[], Some(1))).unwrap();
+    let again = Blob {
+        id: BlobId(99),
+        ..blob(1, 60)
+    };
+    append(&journal, 3, (std::slice::from_ref(&again), None)).unwrap();
+    flush(&journal);
+    for journal in [journal, open(&disk.after_kill()).unwrap()] {
+        assert_eq!(read(&journal, 1), None);
+        let found = pollster::block_on(journal.blob(again.id)).unwrap();
+        assert_eq!(found.as_deref(), Some(&again.bytes[..]));
+    }
+}
+
+#[test]
+fn power_cuts_lose_no_bytes_of_a_durable_record_and_bring_none_back_that_were_erased() {
+    for seed in 0..300 {
+        let disk = SimulatedDisk::new();
+        disk.cut_power_at(seed % 100);
+        // For each record its position, whether it is durable, and the node that it brings or erases.
+        let mut appended: Vec<(Position, bool, u64, bool)> = Vec::new();
+        if let Ok(journal) = open(&disk) {
+            for number in 1..=12 {
+                let (node, erases) = if number % 3 == 0 {
+                    (number - 2, true)
+                } else {
+                    (number, false)
+                };
+                let brings = [blob(node, 700)];
+                let brings = if erases { &[][..] } else { &brings[..] };
+                let Some(position) = append(&journal, number, (brings, erases.then_some(node)))
+                else {
+                    break;
+                };
+                appended.push((position, false, node, erases));
+                journal.work(Work::Prepare);
+                journal.work(Work::Write);
+                if (seed + number) % 2 == 0 {
+                    journal.work(Work::Sync);
+                }
+                for (position, durable, ..) in &mut appended {
+                    *durable |= is_durable(&journal, *position);
+                }
+            }
+        }
+        for second in 0..2 {
+            let disk = disk.after_power_cut(seed * 7 + second);
+            disk.cut_power_at(seed % 20 + second * 10);
+            let _ = open(&disk);
+            let disk = disk.after_power_cut(seed);
+            let journal = open(&disk).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+            let found = all(&journal).len();
+            let durable = appended.iter().filter(|(_, durable, ..)| *durable).count();
+            assert!(found >= durable, "seed {seed}: {found} of {durable}");
+            for node in 1..=12 {
+                let mut of_it = appended[..found]
+                    .iter()
+                    .filter(|(_, _, other, _)| *other == node);
+                let is_there = of_it.next_back().is_some_and(|(.., erases)| !erases);
+                let due = is_there.then(|| blob(node, 700).bytes.to_vec());
+                assert_eq!(read(&journal, node), due, "seed {seed}, node {node}");
+            }
+        }
+    }
+}
+
+#[test]
+fn keys_without_segments_are_damage_and_are_not_touched() {
+    let disk = SimulatedDisk::new();
+    let journal = open(&disk).unwrap();
+    append(&journal, 1, (&[blob(1, 50)], None)).unwrap();
+    flush(&journal);
+    drop(journal);
+    let names = disk.names().into_iter();
+    for name in names.filter(|name| name.ends_with(".segment")) {
+        disk.set_file(&name, None);
+    }
+    let state = || {
+        let names = disk.names().into_iter();
+        names
+            .map(|name| (disk.file(&name), name))
+            .collect::<Vec<_>>()
+    };
+    let before = state();
+    let [(_, keys)] = &before[..] else {
+        panic!("{before:?}")
+    };
+    for _ in 0..2 {
+        let error = open(&disk).unwrap_err().to_string();
+        assert!(error.contains(keys), "{error}");
+        assert_eq!(state(), before);
+    }
+}
+
+#[test]
+fn keys_are_not_appended_to_a_file_that_trimming_has_replaced_or_may_have() {
+    let disk = SimulatedDisk::new();
+    let journal = open(&disk).unwrap();
+    let at = append(&journal, 1, (&[blob(1, 50)], None)).unwrap();
+    flush(&journal);
+    put_checkpoint(&journal, at, &[b"all"]).unwrap();
+    disk.fail_next_sync_of_names();
+    assert!(pollster::block_on(journal.trim(at)).is_err());
+    append(&journal, 2, (&[blob(2, 60)], None)).unwrap();
+    flush(&journal);
+    assert!(read(&journal, 2).is_some());
+    drop(journal);
+    let mut disks = vec![disk.after_kill()];
+    disks.extend((0..20).map(|seed| disk.after_power_cut(seed)));
+    for disk in disks {
+        let found = read(&open(&disk).unwrap(), 2);
+        assert_eq!(found.as_deref(), Some(&blob(2, 60).bytes[..]));
+    }
+}
+
+#[test]
+fn a_writer_that_was_overtaken_leaves_the_keys_and_checkpoints_of_the_new_one() {
+    for case in 0..3 {
+        let disk = SimulatedDisk::new();
+        let old = open(&disk).unwrap();
+        let brings = [blob(1, 50)];
+        let brings = if case == 0 { &[][..] } else { &brings[..] };
+        let at = append(&old, 1, (brings, None)).unwrap();
+        flush(&old);
+        put_checkpoint(&old, at, &[b"all"]).unwrap();
+        disk.break_lock();
+        let new = open(&disk).unwrap();
+        append(&new, 2, (&[blob(2, 60)], None)).unwrap();
+        flush(&new);
+        let names = disk.names();
+        match case {
+            0 => {
+                append(&old, 3, (&[blob(3, 70)], None)).unwrap();
+                old.work(Work::Write);
+            }
+            1 => assert!(pollster::block_on(old.trim(at)).is_err()),
+            _ => assert!(put_checkpoint(&old, at, &[b"other"]).is_err()),
+        }
+        assert_eq!(disk.names(), names, "case {case}");
+        drop((old, new));
+        let journal = open(&disk.after_kill()).unwrap();
+        let found = read(&journal, 2);
+        assert_eq!(found, Some(blob(2, 60).bytes.to_vec()), "case {case}");
+        let checkpoint = crate::records::read_checkpoint(&journal).unwrap();
+        assert_eq!(checkpoint, Some((at, b"all".to_vec())), "case {case}");
+    }
+}

@@ -1,0 +1,10 @@
+//! The journal on simulated disks and in files.
+
+mod bytes;
+mod conformance;
+mod crash;
+mod erasing;
+mod faults;
+mod garbage;
+mod records;
+mod trimming;

@@ -1,0 +1,180 @@
+//! What a checkpoint replaces is removed, and the rest is there when the journal is opened again.
+
+use std::path::Path;
+
+use weald_forest::CommitId;
+use weald_forest::journal::{Appended, Entry, Journal, Level, Position, ReadError, Resolved};
+use weald_journal::{Directory, DiskJournal, Settings, SimulatedDisk};
+
+use crate::records::{all, append, bytes, flush, must_append, open, put_checkpoint};
+
+fn trim(journal: &DiskJournal, upto: Position) {
+    pollster::block_on(journal.trim(upto)).unwrap();
+}
+
+fn read(journal: &DiskJournal, after: Position) -> Result<Vec<Entry>, ReadError> {
+    pollster::block_on(journal.read(after, usize::MAX))
+}
+
+fn segments(disk: &SimulatedDisk) -> usize {
+    let names = disk.names();
+    let is_segment = |name: &&String| name.ends_with(".segment");
+    names.iter().filter(is_segment).count()
+}
+
+/// Some records fill several segments.
+const LENS: [usize; 14] = [
+    400, 300, 5000, 500, 400, 20, 700, 450, 2500, 10, 400, 400, 7000, 300,
+];
+
+fn fill(journal: &DiskJournal) -> Vec<Position> {
+    let lens = (1..).zip(LENS);
+    let positions = lens.map(|(number, len)| must_append(journal, number, len));
+    let positions = positions.collect();
+    flush(journal);
+    positions
+}
+
+/// Expects the records behind the one at an index of [`LENS`], and no other.
+fn must_have_behind(journal: &DiskJournal, at: (usize, Position), what: &str) {
+    let found = read(journal, at.1).unwrap();
+    let records = found.into_iter().map(|entry| entry.record);
+    let due = (at.0..LENS.len()).map(|index| bytes(index as u64 + 1, LENS[index]));
+    assert!(records.eq(due), "{what}");
+}
+
+#[test]
+fn what_is_left_is_read_after_opening_wherever_it_was_trimmed() {
+    let whole = SimulatedDisk::new();
+    let journal = open(&whole).unwrap();
+    let positions = fill(&journal);
+    drop(journal);
+    let last = *positions.last().unwrap();
+    let mut removed = 0;
+    for checkpoint in 1..=LENS.len() {
+        for upto in [checkpoint, checkpoint.div_ceil(2)] {
+            let what = format!("trimmed up to {upto}, with a checkpoint of {checkpoint}");
+            // All segments are of one opening.
+            let disk = SimulatedDisk::new();
+            let journal = open(&disk).unwrap();
+            assert_eq!(fill(&journal), positions);
+            let at = positions[checkpoint - 1];
+            put_checkpoint(&journal, at, &[b"all"]).unwrap();
+            let before = segments(&disk);
+            trim(&journal, positions[upto - 1]);
+            removed += before - segments(&disk);
+            must_have_behind(&journal, (checkpoint, at), &what);
+            drop(journal);
+            for mut disk in [disk.after_kill(), disk.after_power_cut(1)] {
+                for opening in 0..3 {
+                    let what = format!("{what}, opening {opening}");
+                    let journal = open(&disk).unwrap_or_else(|error| panic!("{what}: {error}"));
+                    must_have_behind(&journal, (checkpoint, at), &what);
+                    let found = pollster::block_on(journal.last()).unwrap();
+                    assert_eq!(found, Some((last, CommitId(LENS.len() as u128))), "{what}");
+                    trim(&journal, at);
+                    drop(journal);
+                    disk = disk.after_power_cut(opening);
+                }
+            }
+        }
+    }
+    assert!(removed > 50, "only {removed} segments were removed");
+}
+
+#[test]
+fn what_was_trimmed_stays_too_old_and_unknown_after_opening() {
+    let disk = SimulatedDisk::new();
+    let journal = open(&disk).unwrap();
+    let positions = fill(&journal);
+    let at = positions[10];
+    put_checkpoint(&journal, at, &[b"all"]).unwrap();
+    trim(&journal, at);
+    let check = |journal: &DiskJournal| {
+        let too_old = Err(ReadError::TooOld { checkpoint: at });
+        assert_eq!(read(journal, Position::default()), too_old);
+        let mut follower = journal.follow(Position::default());
+        let shown = pollster::block_on(std::future::poll_fn(|cx| follower.poll_next(cx)));
+        assert_eq!(shown, too_old);
+        let resolve = |id| pollster::block_on(journal.resolve(CommitId(id)));
+        assert_eq!(resolve(1), Resolved::Unknown, "it was stored");
+        assert!(
+            matches!(resolve(14), Resolved::Stored { position, .. } if position == positions[13])
+        );
+    };
+    check(&journal);
+    drop(journal);
+    for _ in 0..3 {
+        check(&open(&disk).unwrap());
+    }
+}
+
+#[test]
+fn the_segment_of_the_checkpoint_stays_because_the_next_may_not_be_durable() {
+    let disk = SimulatedDisk::new();
+    let journal = open(&disk).unwrap();
+    let first = must_append(&journal, 1, 1500);
+    flush(&journal);
+    // It has its place in the next segment, and nothing of it is written.
+    let second = must_append(&journal, 2, 1500);
+    assert!(second.0 >> 32 > first.0 >> 32);
+    put_checkpoint(&journal, first, &[b"all"]).unwrap();
+    trim(&journal, first);
+    for disk in [disk.after_kill(), disk.after_power_cut(1)] {
+        let journal = open(&disk).unwrap();
+        let last = pollster::block_on(journal.last()).unwrap();
+        assert_eq!(last, Some((first, CommitId(1))));
+        assert_eq!(read(&journal, first), Ok(Vec::new()));
+    }
+}
+
+#[test]
+fn a_missing_first_segment_that_no_checkpoint_replaces_is_damage() {
+    let disk = SimulatedDisk::new();
+    let journal = open(&disk).unwrap();
+    fill(&journal);
+    assert_eq!(all(&journal).len(), LENS.len());
+    drop(journal);
+    let missing = "0000000000000001-00000001.segment";
+    disk.set_file(missing, None);
+    let names = disk.names();
+    let error = open(&disk).unwrap_err().to_string();
+    assert!(error.contains(missing), "{error}");
+    assert_eq!(disk.names(), names);
+}
+
+fn open_files(path: &Path) -> DiskJournal {
+    let medium = Directory::create(path).unwrap();
+    DiskJournal::open_on(medium, Settings::new().segment(16 * 1024)).unwrap()
+}
+
+#[test]
+fn a_directory_that_was_trimmed_is_opened_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let journal = open_files(directory.path());
+    let mut positions = Vec::new();
+    for number in 1..=40 {
+        let position = match append(&journal, number, 3000).unwrap() {
+            Appended::Accepted(position) => position,
+            Appended::Sent(answer) => pollster::block_on(answer).unwrap(),
+        };
+        pollster::block_on(journal.when_reached(position, Level::Durable));
+        positions.push(position);
+    }
+    let at = positions[29];
+    put_checkpoint(&journal, at, &[b"all"]).unwrap();
+    let count = || std::fs::read_dir(directory.path()).unwrap().count();
+    let before = count();
+    trim(&journal, at);
+    assert!(count() + 3 < before, "{} of {before} are left", count());
+    journal.close();
+    for _ in 0..2 {
+        let journal = open_files(directory.path());
+        let found = read(&journal, at).unwrap();
+        let records = found.into_iter().map(|entry| entry.record);
+        assert!(records.eq((31..=40).map(|number| bytes(number, 3000))));
+        let too_old = Err(ReadError::TooOld { checkpoint: at });
+        assert_eq!(read(&journal, Position::default()), too_old);
+        journal.close();
+    }
+}

@@ -1,0 +1,135 @@
+//! A unit from the outside: anything that the kernel runs, whatever it is made of.
+//!
+//! A unit can be killed, asked whether it has ended, and given an [`Attachment`], by which a crate above learns how it
+//! ended. Links and monitors are built on this, so they hold for every shape of work.
+
+use std::{fmt, sync::Arc};
+
+use crate::{
+    api::join::{self, JoinHandle},
+    job::{
+        JobRef,
+        attachment::{self, Attachment},
+    },
+    report::JobName,
+    scheduler::workers::{cancel, context, current::with_current, shared::Shared},
+};
+
+/// A counted reference to a unit: a process, a thread, or any other job. It is never another unit's, however long it is
+/// kept.
+#[derive(Clone)]
+pub struct Unit(JobRef);
+
+/// The number of the current runtime: the one that runs the caller, else the default one, which starts if need be.
+pub fn current_runtime() -> u16 {
+    with_current(Shared::id)
+}
+
+/// What has a unit: pids, handles.
+pub trait AsUnit {
+    /// The unit. None if it was never started, or its handle has given up its output.
+    fn as_unit(&self) -> Option<Unit>;
+}
+
+impl Unit {
+    pub(crate) fn new(job: JobRef) -> Unit {
+        Unit(job)
+    }
+
+    /// The unit that runs the caller; none outside of jobs. A callback has no unit of its own: it gets that of the job
+    /// that runs it.
+    pub fn current() -> Option<Unit> {
+        context::again().job_ref().map(Unit)
+    }
+
+    /// The running unit, if the caller is a destructor that runs because the unit ends: it panics or was cancelled, or
+    /// has closed its mailbox.
+    pub fn current_if_ending() -> Option<Unit> {
+        let cx = context::again();
+        let job = cx.job_ref()?;
+        let header = job.header();
+        let closed = header.is_counted() && header.state.is_closed();
+        let ending = std::thread::panicking() || cx.is_dropping() || closed;
+        ending.then_some(Unit(job))
+    }
+
+    /// Asks the unit to end at its next wait, as [`JoinHandle::cancel`], and closes its mailbox at once: it receives no
+    /// message that was sent after this. Does nothing if it has ended.
+    pub fn kill(&self) {
+        cancel::kill(&self.0);
+    }
+
+    /// Whether the unit was asked to end.
+    pub fn is_cancelled(&self) -> bool {
+        self.0.header().state.is_cancelled()
+    }
+
+    /// Whether the code of the unit has ended. Its exit hooks may still run.
+    pub fn is_done(&self) -> bool {
+        self.0.header().state.is_done()
+    }
+
+    /// Whether the unit has ended, and its exit hooks have run.
+    pub fn has_ended(&self) -> bool {
+        join::has_ended(self.0.header())
+    }
+
+    /// The unit's name in reports.
+    pub fn name(&self) -> JobName {
+        JobName::of(self.0.header())
+    }
+
+    /// A number that no other unit of the program ever has. Assigned at the first call.
+    pub fn number(&self) -> u64 {
+        self.0.header().extensions.lock().number()
+    }
+
+    /// The number of the unit's runtime. The number of a runtime that has ended may be used again.
+    pub fn runtime(&self) -> u16 {
+        self.0.header().runtime()
+    }
+
+    /// The attachment of the unit, if it has one of this type.
+    pub fn attachment<A: Attachment>(&self) -> Option<Arc<A>> {
+        attachment::get(self.0.header())
+    }
+
+    /// The attachment of the unit. If it had none, it gets what `make` returns for the unit's
+    /// [number](Unit::number). None if the unit has ended and had none, or has one of another type. `make` must not use
+    /// the unit.
+    pub fn attach<A: Attachment>(&self, make: impl FnOnce(u64) -> A) -> Option<Arc<A>> {
+        attachment::get_or_attach(self.0.header(), make)
+    }
+}
+
+impl AsUnit for Unit {
+    fn as_unit(&self) -> Option<Unit> {
+        Some(self.clone())
+    }
+}
+
+impl<T> AsUnit for JoinHandle<T> {
+    fn as_unit(&self) -> Option<Unit> {
+        self.job().cloned().map(Unit)
+    }
+}
+
+impl<U: AsUnit + ?Sized> AsUnit for &U {
+    fn as_unit(&self) -> Option<Unit> {
+        (**self).as_unit()
+    }
+}
+
+impl PartialEq for Unit {
+    fn eq(&self, other: &Unit) -> bool {
+        self.0.ptr() == other.0.ptr()
+    }
+}
+
+impl Eq for Unit {}
+
+impl fmt::Debug for Unit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Unit({})", self.name())
+    }
+}

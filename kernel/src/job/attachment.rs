@@ -1,0 +1,124 @@
+//! The attachment of a job: one value of a crate above, which is told how the job ended.
+//!
+//! - A job has at most one attachment, which stays until the job's last reference goes, so that it can still be asked
+//!   after the end.
+//! - It is told once, after the job's exit hooks and before its joiner is woken.
+
+use std::{any::Any, mem, sync::Arc};
+
+use crate::{
+    job::{Header, extensions::Extensions},
+    panic_site::PanicSite,
+};
+
+/// How a job ended.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Ending {
+    /// Its future is done.
+    Returned,
+    /// It was cancelled.
+    Cancelled,
+    /// It panicked.
+    Panicked {
+        /// The message of the panic.
+        message: Box<str>,
+        /// Where it panicked, if the panic hook was called and the program has not replaced it.
+        site: Option<PanicSite>,
+    },
+    /// It had ended before something was attached to it.
+    Gone,
+}
+
+/// What may be attached to a job.
+pub trait Attachment: Send + Sync + 'static {
+    /// The job has ended: it is done, what it held is dropped, its exit hooks have run, and nobody who joins it has
+    /// been woken. Called once, on the thread that ended the job. Must not wait.
+    fn ended(&self, ending: Ending);
+}
+
+/// An attachment, without its type.
+pub(crate) struct AttachedValue {
+    value: Arc<dyn Any + Send + Sync>,
+    ended: fn(&(dyn Any + Send + Sync), Ending),
+    was_told: bool,
+}
+
+impl AttachedValue {
+    fn new<A: Attachment>(value: Arc<A>) -> AttachedValue {
+        AttachedValue {
+            value,
+            ended: |value, ending| {
+                let value = value.downcast_ref::<A>();
+                value.expect("it was made of this type").ended(ending);
+            },
+            was_told: false,
+        }
+    }
+}
+
+/// The attachment of the job, if it has one of this type.
+pub(crate) fn get<A: Attachment>(job: &Header) -> Option<Arc<A>> {
+    let extensions = job.extensions.lock_existing()?;
+    of_type(&extensions)
+}
+
+fn of_type<A: Attachment>(extensions: &Extensions) -> Option<Arc<A>> {
+    let attached = extensions.attachment.as_ref()?;
+    attached.value.clone().downcast().ok()
+}
+
+/// The attachment of the job, created now if it had none. None if the job ended without one.
+pub(crate) fn get_or_attach<A: Attachment>(
+    job: &Header,
+    make: impl FnOnce(u64) -> A,
+) -> Option<Arc<A>> {
+    let mut extensions = job.extensions.lock();
+    if extensions.attachment.is_some() {
+        return of_type(&extensions);
+    }
+    if job.state.is_done() {
+        return None;
+    }
+    let value = Arc::new(make(extensions.number()));
+    extensions.attachment = Some(AttachedValue::new(value.clone()));
+    drop(extensions);
+    // After the write: a completion that did not see it set `DONE` even earlier.
+    if !job.state.is_done() {
+        return Some(value);
+    }
+    // It is told outside of the lock: what it does may ask for the job's name or number.
+    let late = job.extensions.lock().attachment.take_if(|a| !a.was_told);
+    match late {
+        // Others may have found it meanwhile.
+        Some(late) => {
+            (late.ended)(&*late.value, Ending::Gone);
+            None
+        }
+        None => Some(value),
+    }
+}
+
+/// Tells the attachment, if there is one, how the job ended. Called once, by the thread that ends the job.
+pub(crate) fn tell(job: &Header, panic: Option<Box<str>>) {
+    let Some(mut extensions) = job.extensions.lock_existing() else {
+        return;
+    };
+    let Some(attached) = &mut extensions.attachment else {
+        return;
+    };
+    if mem::replace(&mut attached.was_told, true) {
+        return;
+    }
+    let (value, ended) = (attached.value.clone(), attached.ended);
+    let site = extensions.panic_site.clone();
+    drop(extensions);
+    ended(
+        &*value,
+        match panic {
+            Some(message) => Ending::Panicked { message, site },
+            None if job.was_cancelled() => Ending::Cancelled,
+            None => Ending::Returned,
+        },
+    );
+}

@@ -1,0 +1,104 @@
+//! How coarse the work of a worker is: the time that passes from one operation to the next.
+//!
+//! A run of a job is an operation, and so is each message, lock or value that it passes on. Work that passes something
+//! on every few hundred nanoseconds gains nothing from a second worker: each step would wait for cache lines of the
+//! other core, which costs some hundred nanoseconds itself. Coarse work gains. An owner shares its ring while its last
+//! samples were coarse.
+
+use std::{cell::Cell, time::Duration};
+
+use weald_sync::unit::{self, Unit};
+
+/// From this on, work is coarse.
+const COARSE: Duration = Duration::from_micros(1);
+/// One sample like this counts as two: it is not a thread that waited for its core.
+const VERY_COARSE: Duration = Duration::from_micros(100);
+/// A worker shares its ring at this balance of samples.
+const SHARES: u32 = 2;
+/// The balance never exceeds this, so that two samples of fine work end the sharing.
+const MAX: u32 = 3;
+
+/// The samples of one thread.
+#[derive(Default)]
+pub(crate) struct Coarseness {
+    /// Of coarse samples against fine ones.
+    balance: Cell<u32>,
+    /// How many operations the thread had completed at the last sample; it wraps.
+    operations: Cell<u32>,
+}
+
+impl Coarseness {
+    /// A sample at a look: the last one was before the time `took`, and the thread has run jobs `runs` times in its
+    /// life.
+    pub(crate) fn sample(&self, took: Duration, runs: u64) {
+        #[expect(clippy::cast_possible_truncation, reason = "only differences count")]
+        let now = unit::with(Unit::operations).wrapping_add(runs as u32);
+        self.note(took, now.wrapping_sub(self.operations.replace(now)));
+    }
+
+    /// `operations` were completed in the time `took`.
+    fn note(&self, took: Duration, operations: u32) {
+        let each = took.checked_div(operations);
+        let balance = match each {
+            // Nothing was done, so nothing is known.
+            None => return,
+            Some(each) if each < COARSE => self.balance.get().saturating_sub(1),
+            Some(each) if each < VERY_COARSE => self.balance.get() + 1,
+            Some(_) => self.balance.get() + 2,
+        };
+        self.balance.set(balance.min(MAX));
+    }
+
+    /// Whether other workers may take a part of the work.
+    pub(crate) fn is_coarse(&self) -> bool {
+        self.balance.get() >= SHARES
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FINE: Duration = Duration::from_nanos(50);
+
+    #[test]
+    fn fine_work_is_not_shared_even_if_its_thread_lost_its_core_once() {
+        let coarseness = Coarseness::default();
+        assert!(!coarseness.is_coarse());
+        for _ in 0..100 {
+            coarseness.note(64 * FINE, 64);
+            assert!(!coarseness.is_coarse());
+            coarseness.note(Duration::from_millis(5), 64);
+            assert!(!coarseness.is_coarse());
+        }
+    }
+
+    #[test]
+    fn coarse_work_is_shared_after_two_samples_and_fine_work_ends_it_after_two() {
+        let coarseness = Coarseness::default();
+        coarseness.note(COARSE, 1);
+        assert!(!coarseness.is_coarse());
+        for _ in 0..100 {
+            coarseness.note(64 * COARSE, 64);
+            assert!(coarseness.is_coarse());
+        }
+        coarseness.note(FINE, 1);
+        assert!(coarseness.is_coarse());
+        coarseness.note(FINE, 1);
+        assert!(!coarseness.is_coarse());
+    }
+
+    #[test]
+    fn one_very_long_run_is_enough() {
+        let coarseness = Coarseness::default();
+        coarseness.note(VERY_COARSE, 1);
+        assert!(coarseness.is_coarse());
+    }
+
+    #[test]
+    fn a_sample_without_work_says_nothing() {
+        let coarseness = Coarseness::default();
+        coarseness.note(Duration::from_secs(1), 0);
+        assert!(!coarseness.is_coarse());
+    }
+}

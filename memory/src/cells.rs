@@ -1,0 +1,490 @@
+//! Up to sixteen small values in one counted block, most of them plain data.
+//!
+//! - A clone shares the block. The cells that it has are in the clone, and not in the block: an empty cell of a
+//!   shared block can be filled in place, and no other clone sees it.
+//! - If the block must be copied, plain data is copied as memory; only counted values are cloned one by one.
+//!
+//! **Safety.** A cell of a block is written when the bit of the cell in `claimed` goes from zero to one, which it
+//! does for one clone only, before that clone has the bit in `present`; or by the only clone that there is. A clone
+//! reads and copies the cells of its own `present` alone, and thus never one that is being written. Whoever gets a
+//! clone from another thread got it in a way that also passes on what was written before. `counted` has the bits of
+//! the cells that must be dropped; only the only clone fills a cell with such a value. The last clone to go drops
+//! them (see `shared`).
+
+#![allow(unsafe_code)]
+
+use std::alloc::Layout;
+use std::fmt;
+use std::marker::PhantomData;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU16, AtomicUsize, Ordering};
+
+use crate::pool;
+use crate::shared::{count_down, count_up};
+
+/// The most cells in one block.
+pub const CELLS: usize = 16;
+
+/// The sizes of blocks, in cells.
+const SIZES: [usize; 3] = [2, 6, CELLS];
+
+/// What a cell holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Item<P, C> {
+    /// Plain data, which is copied as memory.
+    Plain(P),
+    /// What must be cloned and dropped.
+    Counted(C),
+}
+
+/// Up to [`CELLS`] items by number, which share their block with their clones.
+///
+/// ```
+/// use weald_memory::{Cells, Item};
+///
+/// let mut one = Cells::<u64, String>::new(4);
+/// one.set(3, Item::Plain(7));
+/// let mut two = one.clone();
+/// two.set(2, Item::Counted("text".into()));
+/// assert!(one.get(2).is_none() && two.get(2) == Some(&Item::Counted("text".into())));
+/// ```
+pub struct Cells<P, C> {
+    block: NonNull<Header>,
+    /// The cells that are filled, a bit for each.
+    present: u16,
+    owned: PhantomData<Item<P, C>>,
+}
+
+/// The start of a block; the cells follow.
+#[repr(C, align(8))]
+struct Header {
+    counter: AtomicUsize,
+    /// The cells that are filled, or are being filled, for some clone.
+    claimed: AtomicU16,
+    /// Those of them that must be dropped.
+    counted: AtomicU16,
+    capacity: u16,
+}
+
+// SAFETY: clones in several threads give references to one value in all of them, and the last one drops it. A
+// clone also sends a value into the block that others share, which they neither read nor drop before it is theirs.
+unsafe impl<P: Send + Sync, C: Send + Sync> Send for Cells<P, C> {}
+// SAFETY: as above, since a reference can be cloned.
+unsafe impl<P: Send + Sync, C: Send + Sync> Sync for Cells<P, C> {}
+
+impl<P, C> Cells<P, C> {
+    const ALIGNED: () = assert!(align_of::<Item<P, C>>() <= align_of::<Header>());
+
+    /// No cells, and room for this many in the beginning.
+    ///
+    /// # Panics
+    /// If they are more than [`CELLS`].
+    #[inline]
+    pub fn new(room: usize) -> Self {
+        let () = Self::ALIGNED;
+        let capacity = SIZES.into_iter().find(|size| *size >= room);
+        let capacity = capacity.expect("a block has sixteen cells at most");
+        let block = pool::take(Self::layout(capacity)).cast::<Header>();
+        #[expect(clippy::cast_possible_truncation, reason = "sixteen at most")]
+        let header = Header {
+            counter: AtomicUsize::new(1),
+            claimed: AtomicU16::new(0),
+            counted: AtomicU16::new(0),
+            capacity: capacity as u16,
+        };
+        // SAFETY: the block is new, and the layout begins with a header.
+        unsafe { block.write(header) };
+        Self {
+            block,
+            present: 0,
+            owned: PhantomData,
+        }
+    }
+
+    /// The filled cells, a bit for each, that of cell 0 lowest.
+    #[inline]
+    pub fn present(&self) -> u16 {
+        self.present
+    }
+
+    /// Whether both have the same items in one block.
+    #[inline]
+    pub fn is(&self, other: &Self) -> bool {
+        self.block == other.block && self.present == other.present
+    }
+
+    /// The address of the block, which tells it from others while one of its clones lives.
+    #[inline]
+    pub fn address(&self) -> usize {
+        self.block.addr().get()
+    }
+
+    /// How many bytes the block takes.
+    pub fn bytes(&self) -> usize {
+        Self::layout(self.capacity()).size()
+    }
+
+    /// The item in a cell.
+    #[inline]
+    pub fn get(&self, at: usize) -> Option<&Item<P, C>> {
+        if !self.has(at) {
+            return None;
+        }
+        // SAFETY: the cell is filled, and stays as it is while this clone lives and is not changed.
+        Some(unsafe { &*self.cell(at) })
+    }
+
+    #[inline]
+    fn has(&self, at: usize) -> bool {
+        at < CELLS && self.present >> at & 1 == 1
+    }
+
+    #[inline]
+    fn header(&self) -> &Header {
+        // SAFETY: the block lives as long as this clone.
+        unsafe { self.block.as_ref() }
+    }
+
+    #[inline]
+    fn capacity(&self) -> usize {
+        usize::from(self.header().capacity)
+    }
+
+    #[inline]
+    fn is_alone(&self) -> bool {
+        self.header().counter.load(Ordering::Acquire) == 1
+    }
+
+    /// The place of a cell, which is in the block if `at` is below the capacity.
+    #[inline]
+    fn cell(&self, at: usize) -> *mut Item<P, C> {
+        let first = self.block.as_ptr().wrapping_add(1).cast::<Item<P, C>>();
+        first.wrapping_add(at)
+    }
+
+    #[inline]
+    fn layout(capacity: usize) -> Layout {
+        let size = size_of::<Header>() + capacity * size_of::<Item<P, C>>();
+        let layout = Layout::from_size_align(size, align_of::<Header>());
+        layout.expect("a block is small")
+    }
+}
+
+impl<P: Copy, C: Clone> Cells<P, C> {
+    /// Fills a cell, over what it holds. If other clones need what is there, or the cell is new and what it is to
+    /// hold is counted, the block is copied first.
+    ///
+    /// # Panics
+    /// If there is no such cell: `at` is [`CELLS`] or more.
+    #[inline(always)]
+    pub fn set(&mut self, at: usize, item: Item<P, C>) {
+        assert!(at < CELLS, "a block has sixteen cells");
+        let bit = 1_u16 << at;
+        let is_plain = matches!(item, Item::Plain(_));
+        let is_new = at < self.capacity() && self.present & bit == 0;
+        if is_plain && is_new && self.is_alone() {
+            let claimed = &self.header().claimed;
+            claimed.store(self.present | bit, Ordering::Relaxed);
+        } else {
+            self.prepare(at, is_plain);
+        }
+        // SAFETY: the cell is in the block, what was there is dropped, and nobody else looks at it: either this is
+        // the only clone, or the bit was claimed for it.
+        unsafe { self.cell(at).write(item) };
+        self.present |= bit;
+    }
+
+    /// Empties a cell for this clone, and notes that it is filled with plain data or a counted value. The caller
+    /// fills it.
+    #[inline(never)]
+    fn prepare(&mut self, at: usize, is_plain: bool) {
+        let bit = 1_u16 << at;
+        if at >= self.capacity() {
+            *self = self.copied(at + 1);
+        } else if !self.is_alone() {
+            if is_plain && !self.has(at) && self.claim(bit) {
+                return;
+            }
+            *self = self.copied(self.capacity());
+        }
+        // This is the only clone. What was there may panic when it is dropped; then the cell is empty.
+        drop(self.take(at));
+        let header = self.header();
+        header.claimed.store(self.present | bit, Ordering::Relaxed);
+        if !is_plain {
+            header.counted.fetch_or(bit, Ordering::Relaxed);
+        }
+    }
+
+    /// Empties a cell, and returns what it held. If other clones need it, the block is copied first.
+    #[inline]
+    pub fn take(&mut self, at: usize) -> Option<Item<P, C>> {
+        if !self.has(at) {
+            return None;
+        }
+        if !self.is_alone() {
+            *self = self.copied(self.capacity());
+        }
+        // This is the only clone.
+        let bit = 1_u16 << at;
+        self.present &= !bit;
+        let header = self.header();
+        let counted = header.counted.load(Ordering::Relaxed);
+        header.counted.store(counted & !bit, Ordering::Relaxed);
+        header.claimed.store(self.present, Ordering::Relaxed);
+        // SAFETY: the cell was filled, and is empty from now on.
+        Some(unsafe { self.cell(at).read() })
+    }
+
+    /// Changes the item in a cell, which stays empty if `change` panics. `None`, if the cell is empty.
+    #[inline]
+    pub fn change<R>(
+        &mut self,
+        at: usize,
+        change: impl FnOnce(Item<P, C>) -> (Item<P, C>, R),
+    ) -> Option<R> {
+        let (item, result) = change(self.take(at)?);
+        self.set(at, item);
+        Some(result)
+    }
+
+    /// Moves the items to the smallest block that has room for them.
+    pub fn fit(&mut self) {
+        let room = CELLS - self.present.leading_zeros() as usize;
+        if SIZES
+            .into_iter()
+            .any(|size| (room..self.capacity()).contains(&size))
+        {
+            *self = self.copied(room);
+        }
+    }
+
+    /// Claims a cell of a shared block for this clone; false if another one had it.
+    #[inline]
+    fn claim(&self, bit: u16) -> bool {
+        // Relaxed: only the claim itself must be seen by others; they never look at the cell.
+        self.header().claimed.fetch_or(bit, Ordering::Relaxed) & bit == 0
+    }
+
+    /// The same items in a block of their own, which has room for this many.
+    #[inline(never)]
+    fn copied(&self, room: usize) -> Self {
+        let mut copy = Self::new(room);
+        let counted = self.header().counted.load(Ordering::Relaxed) & self.present;
+        let mut left = self.present & !counted;
+        copy.present = left;
+        copy.header().claimed.store(left, Ordering::Relaxed);
+        while left != 0 {
+            let from = left.trailing_zeros() as usize;
+            let run = (left >> from).trailing_ones() as usize;
+            // SAFETY: these cells are filled, they are in the new block too, and they are plain data.
+            unsafe { self.cell(from).copy_to_nonoverlapping(copy.cell(from), run) };
+            // The addition carries through the run, and beyond it if cells follow that are empty.
+            left &= left.wrapping_add(1 << from);
+        }
+        for at in bits(counted) {
+            let item = self.get(at).cloned();
+            copy.set(at, item.expect("a counted item is in its cell"));
+        }
+        copy
+    }
+}
+
+impl<P, C> Clone for Cells<P, C> {
+    #[inline]
+    fn clone(&self) -> Self {
+        count_up(&self.header().counter);
+        Self { ..*self }
+    }
+}
+
+impl<P, C> Drop for Cells<P, C> {
+    #[inline]
+    fn drop(&mut self) {
+        if !count_down(&self.header().counter) {
+            return;
+        }
+        for at in bits(self.header().counted.load(Ordering::Relaxed)) {
+            // SAFETY: the cell is filled, and nobody looks at it again.
+            unsafe { self.cell(at).drop_in_place() };
+        }
+        let layout = Self::layout(self.capacity());
+        // SAFETY: the block was taken with this layout, and this was its last clone.
+        unsafe { pool::free(self.block.cast(), layout) };
+    }
+}
+
+impl<P: fmt::Debug, C: fmt::Debug> fmt::Debug for Cells<P, C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let filled = (0..CELLS).filter_map(|at| Some((at, self.get(at)?)));
+        f.debug_map().entries(filled).finish()
+    }
+}
+
+/// The numbers of the bits that are set.
+#[inline]
+fn bits(mut left: u16) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let bit = left.trailing_zeros() as usize;
+        left &= left.wrapping_sub(1);
+        (bit < CELLS).then_some(bit)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    type Few = Cells<[u64; 3], Arc<u64>>;
+    type Model = [Option<Item<[u64; 3], Arc<u64>>>; CELLS];
+
+    fn plain(number: u64) -> Item<[u64; 3], Arc<u64>> {
+        Item::Plain([number; 3])
+    }
+
+    fn check(cells: &Few, model: &Model) -> Result<(), TestCaseError> {
+        for (at, item) in model.iter().enumerate() {
+            prop_assert_eq!(cells.get(at), item.as_ref());
+            prop_assert_eq!(cells.present() >> at & 1 == 1, item.is_some());
+        }
+        Ok(())
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 4 } else { 256 }))]
+        #[test]
+        fn clones_are_values(
+            room in 0..=CELLS,
+            steps in prop::collection::vec((0..6_u8, 0..CELLS, 0..4_usize, 0..4_usize), 0..80)
+        ) {
+            let counted = Arc::new(0);
+            let mut all: [(Few, Model); 4] = std::array::from_fn(|_| (Few::new(room), Model::default()));
+            for (number, (step, at, one, other)) in (0..).zip(steps) {
+                let (cells, model) = &mut all[one];
+                match step {
+                    0 | 1 => {
+                        cells.set(at, plain(number));
+                        model[at] = Some(plain(number));
+                    }
+                    2 => {
+                        cells.set(at, Item::Counted(Arc::clone(&counted)));
+                        model[at] = Some(Item::Counted(Arc::clone(&counted)));
+                    }
+                    3 => prop_assert_eq!(cells.take(at), model[at].take()),
+                    4 => {
+                        cells.fit();
+                        cells.change(at, |item| (item, ()));
+                    }
+                    _ => all[one] = (all[other].0.clone(), all[other].1.clone()),
+                }
+                for (cells, model) in &all {
+                    check(cells, model)?;
+                }
+            }
+            drop(all);
+            prop_assert_eq!(Arc::strong_count(&counted), 1);
+        }
+    }
+
+    #[test]
+    fn an_empty_cell_of_a_shared_block_is_filled_in_place_once() {
+        let mut one = Few::new(3);
+        one.set(0, plain(0));
+        let (old, mut two) = (one.clone(), one.clone());
+        one.set(1, plain(1));
+        assert_eq!(one.address(), old.address());
+        assert!(old.get(1).is_none() && two.get(1).is_none() && !one.is(&old));
+        two.set(1, plain(2));
+        assert_ne!(two.address(), old.address());
+        assert_eq!((one.get(1), two.get(1)), (Some(&plain(1)), Some(&plain(2))));
+    }
+
+    #[test]
+    fn a_counted_item_lives_no_longer_than_the_clones_that_have_it() {
+        let counted = Arc::new(0);
+        let old = Few::new(2);
+        let mut new = old.clone();
+        new.set(1, Item::Counted(Arc::clone(&counted)));
+        assert_eq!(Arc::strong_count(&counted), 2);
+        drop(new);
+        assert_eq!(Arc::strong_count(&counted), 1);
+        drop(old);
+    }
+
+    #[test]
+    fn a_block_has_one_of_three_sizes() {
+        let mut cells = Few::new(0);
+        let mut sizes = Vec::new();
+        for at in 0..CELLS {
+            cells.set(at, plain(0));
+            sizes.push((cells.bytes() - 16) / size_of::<Item<[u64; 3], Arc<u64>>>());
+        }
+        assert_eq!(sizes, [[2; 2].as_slice(), &[6; 4], &[16; 10]].concat());
+        let full = cells.bytes();
+        cells.take(15);
+        cells.fit();
+        assert_eq!(cells.bytes(), full);
+        (2..15).for_each(|at| drop(cells.take(at)));
+        cells.fit();
+        assert!(cells.bytes() < full / 4);
+    }
+
+    #[test]
+    fn clones_in_several_threads_fill_one_block() {
+        let mut first = Few::new(CELLS);
+        first.set(0, plain(0));
+        std::thread::scope(|scope| {
+            for number in 1..5 {
+                let mut mine = first.clone();
+                scope.spawn(move || {
+                    mine.set(number, plain(number as u64));
+                    mine.set(7, plain(7 + number as u64));
+                    let filled = [0, number, 7].map(|at| mine.get(at).cloned());
+                    let expected = [0, number as u64, 7 + number as u64].map(|n| Some(plain(n)));
+                    assert_eq!(filled, expected);
+                });
+            }
+        });
+        assert_eq!(first.present(), 1);
+    }
+
+    #[test]
+    fn a_value_that_panics_when_it_is_dropped_is_dropped_once() {
+        #[derive(Clone)]
+        struct Panics(Arc<AtomicUsize>);
+
+        impl Drop for Panics {
+            fn drop(&mut self) {
+                self.0.fetch_add(1, Ordering::Relaxed);
+                panic!("on purpose");
+            }
+        }
+
+        let dropped = Arc::new(AtomicUsize::new(0));
+        let mut cells = Cells::<u64, Panics>::new(1);
+        cells.set(0, Item::Counted(Panics(Arc::clone(&dropped))));
+        let over = std::panic::AssertUnwindSafe(|| cells.set(0, Item::Plain(1)));
+        assert!(std::panic::catch_unwind(over).is_err());
+        assert_eq!(cells.present(), 0);
+        drop(cells);
+        assert_eq!(dropped.load(Ordering::Relaxed), 1);
+    }
+
+    #[test]
+    fn a_panic_in_a_change_empties_the_cell() {
+        let counted = Arc::new(0);
+        let mut cells = Few::new(1);
+        cells.set(0, Item::Counted(Arc::clone(&counted)));
+        let change = std::panic::AssertUnwindSafe(|| {
+            cells.change(0, |_| -> (Item<[u64; 3], Arc<u64>>, ()) {
+                panic!("on purpose")
+            })
+        });
+        assert!(std::panic::catch_unwind(change).is_err());
+        assert_eq!((cells.present(), Arc::strong_count(&counted)), (0, 1));
+    }
+}

@@ -1,0 +1,27 @@
+//! Shared blocks of memory behind safe types: what a persistent structure is made of.
+//!
+//! - [`Shared`] is a counted pointer to one value. It is changed in place while it has one owner, and copied
+//!   first otherwise.
+//! - [`SharedEither`] is nothing, or a counted pointer to a value of one of two types, in one word.
+//! - [`Cells`] are up to sixteen small values in one counted block. Those that are plain data are copied with
+//!   the block, by one copy of memory; only the others are looked at when it is copied or freed.
+//!
+//! Blocks come from slabs that every thread has of its own, one for each size. A free block costs one word, and a
+//! slab whose blocks are all free goes back to the allocator of the program. Needs no runtime.
+//!
+//! All `unsafe` of the trees is in this crate: a type whose safety needs an argument has it at its head.
+
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+// Where blocks come from.
+mod pool;
+
+// What is in a block.
+mod cells;
+mod shared;
+mod shared_either;
+
+pub use cells::{CELLS, Cells, Item};
+pub use pool::trim;
+pub use shared::Shared;
+pub use shared_either::{Either, SharedEither};

@@ -1,0 +1,306 @@
+//! Calls: a request whose answer does not go through the caller's mailbox.
+//!
+//! The request carries a [`Reply`], which fills a cell that the caller waits for. So an answer is found at once behind
+//! any number of messages, and one that comes too late reaches nobody. The callee's death needs no monitor: a unit that
+//! ends drops the requests that it has not answered, and a reply that is dropped so tells which unit ends. Only then
+//! does the caller monitor that unit, for the reason.
+
+use std::{
+    fmt,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+    time::{Duration, Instant},
+};
+
+use weald_kernel::{Address, Sleep, Unit, now, poll_budget, sleep_until};
+use weald_sync::reason::{Kind, Reason};
+
+use crate::{
+    cell::Cell,
+    exit::ExitReason,
+    pid::Pid,
+    signal::{
+        monitor::{Monitor, monitor_unit},
+        signals::Signals,
+    },
+};
+
+/// Why a call has no answer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CallError {
+    /// The unit that had the request ended, for this reason; [`NoProcess`](ExitReason::NoProcess) if the callee had
+    /// ended before the call.
+    #[error("the call has no answer: {0}")]
+    Died(ExitReason),
+    /// The deadline passed. An answer that comes later reaches nobody.
+    #[error("the call had no answer before its deadline")]
+    TimedOut,
+    /// The callee dropped the request without an answer, and goes on.
+    #[error("the callee dropped the request without an answer")]
+    NoReply,
+}
+
+/// What is in the cell of a call.
+enum Answer<T> {
+    Value(T),
+    /// The reply was dropped; by this unit, if it ends.
+    Dropped(Option<Unit>),
+}
+
+struct CallCell<T> {
+    cell: Cell<Answer<T>>,
+    deadline: Option<Instant>,
+}
+
+/// The right to answer one call. It may be passed on: whoever has it answers. If it is dropped, the call fails at once.
+#[must_use = "a reply that is dropped fails its call"]
+pub struct Reply<T>(Option<Arc<CallCell<T>>>);
+
+impl<T> Reply<T> {
+    /// Answers the call. Never waits; callable from any thread.
+    ///
+    /// # Errors
+    /// Returns the value if the caller waits no longer.
+    pub fn send(mut self, value: T) -> Result<(), T> {
+        let call = self.0.take().expect("a reply is used once");
+        call.cell
+            .fill(Answer::Value(value))
+            .map_err(|answer| match answer {
+                Answer::Value(value) => value,
+                Answer::Dropped(_) => unreachable!("a value was given"),
+            })
+    }
+
+    /// Until when the caller waits, if it has a deadline.
+    pub fn deadline(&self) -> Option<Instant> {
+        self.0.as_ref().and_then(|call| call.deadline)
+    }
+
+    /// Whether the caller still waits.
+    pub fn is_wanted(&self) -> bool {
+        self.0.as_ref().is_some_and(|call| !call.cell.is_closed())
+    }
+}
+
+impl<T> Drop for Reply<T> {
+    fn drop(&mut self) {
+        if let Some(call) = self.0.take() {
+            dropped(&call);
+        }
+    }
+}
+
+#[cold]
+fn dropped<T>(call: &CallCell<T>) {
+    let ending = Unit::current_if_ending();
+    // Now, so that the reason of its end is kept: the caller may be late.
+    let _signals = ending.as_ref().and_then(Signals::of);
+    let _unheard = call.cell.fill(Answer::Dropped(ending));
+}
+
+/// The future of [`Pid::call`]. The request is sent at its first poll. Dropping it gives the call up: the answer then
+/// reaches nobody.
+#[must_use = "a call does nothing unless it is awaited"]
+pub struct Call<M, T, F> {
+    deadline: Option<Instant>,
+    sleep: Option<Sleep>,
+    stage: Stage<M, T, F>,
+}
+
+enum Stage<M, T, F> {
+    Begins(Address<M>, F),
+    Waits(Arc<CallCell<T>>),
+    /// The unit that had the request ends.
+    Ends(Unit, Monitor),
+    Over,
+}
+
+impl<M> Pid<M> {
+    /// Sends a request and waits for its answer. `request` makes the message, which carries the [`Reply`]. It costs one
+    /// allocation beside the message's. If the unit that has the request ends, the call fails at once with its reason;
+    /// a process that drops its inbox without ending answers when it ends.
+    ///
+    /// Without a deadline it waits as long as the callee takes; see [`Call::within`].
+    ///
+    /// ```
+    /// # weald_kernel::Runtime::test(1).block_on(async {
+    /// use std::time::Duration;
+    /// use weald_process::{self as process, Inbox, Reply};
+    ///
+    /// enum Request { Double(u32, Reply<u32>) }
+    ///
+    /// let doubler = process::spawn(async |mut inbox: Inbox<Request>| loop {
+    ///     let Request::Double(n, reply) = inbox.receive().await;
+    ///     let _unheard = reply.send(2 * n);
+    /// })?;
+    /// let pid: &process::Pid<Request> = doubler.pid();
+    /// let call = pid.call(|reply| Request::Double(21, reply));
+    /// assert_eq!(call.within(Duration::from_secs(5)).await, Ok(42));
+    /// # Ok::<(), weald_kernel::SpawnError>(())
+    /// # }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    /// The future returns a [`CallError`].
+    pub fn call<T, F: FnOnce(Reply<T>) -> M>(&self, request: F) -> Call<M, T, F> {
+        Call {
+            deadline: None,
+            sleep: None,
+            stage: Stage::Begins(self.0.clone(), request),
+        }
+    }
+}
+
+/// Waits for an answer to a request that is no message.
+pub(crate) type Answered<T> = Call<(), T, fn(Reply<T>)>;
+
+/// The two ends of a call whose request is on its way already, or needs no message.
+pub(crate) fn answer<T>(deadline: Option<Instant>) -> (Reply<T>, Answered<T>) {
+    let call = Arc::new(CallCell {
+        cell: Cell::new(),
+        deadline,
+    });
+    let waits = Call {
+        deadline,
+        sleep: None,
+        stage: Stage::Waits(call.clone()),
+    };
+    (Reply(Some(call)), waits)
+}
+
+impl<M, T, F> Call<M, T, F> {
+    /// Waits for at most `duration`. The earliest of several deadlines counts.
+    pub fn within(self, duration: Duration) -> Self {
+        match now().checked_add(duration) {
+            Some(deadline) => self.until(deadline),
+            None => self,
+        }
+    }
+
+    /// Waits until `deadline` at most.
+    pub fn until(mut self, deadline: Instant) -> Self {
+        self.deadline = Some(self.deadline.map_or(deadline, |d| d.min(deadline)));
+        self
+    }
+
+    /// Makes the call for the sake of another one: its deadline counts here, too. So a caller that waits no longer lets
+    /// nobody work for it, however deep its calls are nested.
+    pub fn on_behalf_of<R>(self, other: &Reply<R>) -> Self {
+        match other.deadline() {
+            Some(deadline) => self.until(deadline),
+            None => self,
+        }
+    }
+}
+
+// The request's constructor is only called, never pinned.
+impl<M, T, F> Unpin for Call<M, T, F> {}
+
+impl<M, T, F: FnOnce(Reply<T>) -> M> Future for Call<M, T, F> {
+    type Output = Result<T, CallError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = &mut *self;
+        // A call that fails at once must not keep its caller's worker for itself.
+        if poll_budget(cx).is_pending() {
+            return Poll::Pending;
+        }
+        if let Stage::Begins(..) = this.stage
+            && let Err(error) = this.begin()
+        {
+            return Poll::Ready(Err(error));
+        }
+        if let Stage::Waits(call) = &this.stage {
+            let reason = Reason::unspecified(Kind::Oneshot);
+            if call.cell.poll_full(cx, reason).is_pending() {
+                return this.poll_deadline(cx);
+            }
+            let answer = call.cell.take();
+            this.stage = Stage::Over;
+            match answer.expect("it was there, and only this takes it") {
+                Answer::Value(value) => return Poll::Ready(Ok(value)),
+                Answer::Dropped(None) => return Poll::Ready(Err(CallError::NoReply)),
+                Answer::Dropped(Some(unit)) => {
+                    let monitor = monitor_unit(Some(&unit));
+                    this.stage = Stage::Ends(unit, monitor);
+                }
+            }
+        }
+        let Stage::Ends(unit, monitor) = &mut this.stage else {
+            panic!("a call was polled after it had ended");
+        };
+        let Poll::Ready(down) = Pin::new(monitor).poll(cx) else {
+            return this.poll_deadline(cx);
+        };
+        let reason = match down.reason {
+            // It ended before it was monitored, but not before the call.
+            ExitReason::NoProcess => Signals::reason_of(unit),
+            reason => reason,
+        };
+        this.stage = Stage::Over;
+        Poll::Ready(Err(CallError::Died(reason)))
+    }
+}
+
+impl<M, T, F: FnOnce(Reply<T>) -> M> Call<M, T, F> {
+    fn begin(&mut self) -> Result<(), CallError> {
+        let Stage::Begins(address, request) = std::mem::replace(&mut self.stage, Stage::Over)
+        else {
+            unreachable!("the caller has checked it");
+        };
+        let call = Arc::new(CallCell {
+            cell: Cell::new(),
+            deadline: self.deadline,
+        });
+        let message = request(Reply(Some(call.clone())));
+        // An error: the callee is dead.
+        let sent = address.post(message);
+        sent.map_err(|_message| CallError::Died(ExitReason::NoProcess))?;
+        self.stage = Stage::Waits(call);
+        Ok(())
+    }
+
+    fn poll_deadline(&mut self, cx: &mut Context<'_>) -> Poll<Result<T, CallError>> {
+        let Some(deadline) = self.deadline else {
+            return Poll::Pending;
+        };
+        let sleep = self.sleep.get_or_insert_with(|| sleep_until(deadline));
+        if Pin::new(sleep).poll(cx).is_pending() {
+            return Poll::Pending;
+        }
+        self.give_up();
+        Poll::Ready(Err(CallError::TimedOut))
+    }
+}
+
+impl<M, T, F> Call<M, T, F> {
+    fn give_up(&mut self) {
+        if let Stage::Waits(call) = std::mem::replace(&mut self.stage, Stage::Over) {
+            call.cell.close();
+        }
+    }
+}
+
+impl<M, T, F> Drop for Call<M, T, F> {
+    fn drop(&mut self) {
+        self.give_up();
+    }
+}
+
+impl<T> fmt::Debug for Reply<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reply")
+            .field("deadline", &self.deadline())
+            .finish_non_exhaustive()
+    }
+}
+
+impl<M, T, F> fmt::Debug for Call<M, T, F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Call")
+            .field("deadline", &self.deadline)
+            .finish_non_exhaustive()
+    }
+}

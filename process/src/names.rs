@@ -1,0 +1,405 @@
+//! The registry: names of processes, typed by the message that they take.
+//!
+//! Each runtime has names of its own. A name is free again before anyone is told that its process has ended. The lock of
+//! the registry may be taken under that of a unit's signals, never the other way round; it is never held while user
+//! code runs.
+
+use std::{
+    any::{Any, type_name},
+    borrow::Cow,
+    collections::BTreeMap,
+    fmt,
+    marker::PhantomData,
+    pin::Pin,
+    sync::{Mutex, MutexGuard, PoisonError},
+    task::{Context, Poll, Waker},
+};
+
+use weald_kernel::{SpawnError, current_runtime, note_wait, poll_budget};
+use weald_sync::reason::{Kind, Reason};
+
+use crate::{
+    inbox::Inbox,
+    pid::Pid,
+    signal::signals::{ProcessId, Signals},
+    spawn::{Builder, Process},
+};
+
+/// A runtime and a name in it.
+type Key = (u16, String);
+
+#[derive(Default)]
+struct Registry {
+    entries: BTreeMap<Key, Entry>,
+    waiters: BTreeMap<Key, BTreeMap<u64, Waker>>,
+    /// The number of the next waiter.
+    next: u64,
+}
+
+struct Entry {
+    /// The process and its pid; none while it is being spawned.
+    process: Option<(ProcessId, Box<dyn Any + Send>)>,
+    message: &'static str,
+}
+
+impl Entry {
+    fn is_given(&self) -> bool {
+        self.process.is_some()
+    }
+}
+
+static REGISTRY: Mutex<Registry> = Mutex::new(Registry {
+    entries: BTreeMap::new(),
+    waiters: BTreeMap::new(),
+    next: 0,
+});
+
+impl Registry {
+    #[must_use = "a waker is dropped outside the lock"]
+    fn remove_waiter(&mut self, key: &Key, number: u64) -> Option<Waker> {
+        let waiters = self.waiters.get_mut(key)?;
+        let waker = waiters.remove(&number);
+        if waiters.is_empty() {
+            self.waiters.remove(key);
+        }
+        waker
+    }
+}
+
+fn registry() -> MutexGuard<'static, Registry> {
+    REGISTRY.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A name for processes that take messages `M`.
+///
+/// ```
+/// # weald_kernel::Runtime::test(1).block_on(async {
+/// use weald_process::{self as process, Inbox, Name};
+///
+/// static ADDER: Name<u32> = Name::new("adder");
+///
+/// let adder = ADDER.spawn(process::Builder::new(), async |mut inbox: Inbox<u32>| {
+///     inbox.receive().await + inbox.receive().await
+/// }).unwrap();
+/// ADDER.send(40).unwrap();
+/// ADDER.whereis().unwrap().send(2);
+/// assert_eq!(adder.await, Ok(42));
+/// assert!(ADDER.whereis().is_err());
+/// # });
+/// ```
+pub struct Name<M> {
+    name: Cow<'static, str>,
+    message: PhantomData<fn(M)>,
+}
+
+/// Why a name does not lead to a process.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NameError {
+    /// No process has the name.
+    #[error("no process is registered as `{0}`")]
+    NotRegistered(String),
+    /// The process that has the name takes other messages.
+    #[error("the process registered as `{name}` takes `{takes}` and not `{asked}`")]
+    WrongType {
+        /// The name.
+        name: String,
+        /// What it takes.
+        takes: &'static str,
+        /// What the name was looked up for.
+        asked: &'static str,
+    },
+}
+
+/// Why a process was not registered.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RegisterError {
+    /// Another process has the name, or the same one.
+    #[error("the name `{0}` is taken")]
+    Taken(String),
+    /// The process has ended.
+    #[error("the process that should be registered as `{0}` has ended")]
+    NoProcess(String),
+    /// The process could not be spawned.
+    #[error(transparent)]
+    Spawn(#[from] SpawnError),
+}
+
+impl<M: Send + 'static> Name<M> {
+    /// The name, as a constant.
+    pub const fn new(name: &'static str) -> Name<M> {
+        Name {
+            name: Cow::Borrowed(name),
+            message: PhantomData,
+        }
+    }
+
+    /// A name that is known only at run time.
+    pub fn of(name: impl Into<String>) -> Name<M> {
+        Name {
+            name: Cow::Owned(name.into()),
+            message: PhantomData,
+        }
+    }
+
+    fn key(&self, runtime: u16) -> Key {
+        (runtime, self.name.clone().into_owned())
+    }
+
+    /// Gives the name to a process, until it ends or the name is [taken back](Name::unregister). A process may have
+    /// several names. O(log n).
+    ///
+    /// # Errors
+    /// If the name is taken, or the process has ended.
+    pub fn register(&self, pid: &Pid<M>) -> Result<(), RegisterError> {
+        let runtime = pid.0.unit().runtime();
+        let reserved = Reserved::new(self.key(runtime), type_name::<M>())?;
+        reserved.give_to(pid)
+    }
+
+    /// Spawns a process that has the name before it runs. If the name is taken, nothing is spawned.
+    ///
+    /// # Errors
+    /// If the name is taken, or as [`Builder::spawn`].
+    #[track_caller]
+    pub fn spawn<F, Fut>(
+        &self,
+        builder: Builder,
+        body: F,
+    ) -> Result<Process<M, Fut::Output>, RegisterError>
+    where
+        F: FnOnce(Inbox<M>) -> Fut,
+        Fut: Future + Send + 'static,
+        Fut::Output: Send + 'static,
+    {
+        let reserved = Reserved::new(self.key(current_runtime()), type_name::<M>())?;
+        let process = builder.spawn(|inbox| {
+            let given = reserved.give_to(&inbox.pid());
+            given.expect("a process that has not run has not ended");
+            body(inbox)
+        });
+        Ok(process?)
+    }
+
+    /// The process that has the name now. O(log n).
+    ///
+    /// # Errors
+    /// If there is none, or it takes other messages.
+    pub fn whereis(&self) -> Result<Pid<M>, NameError> {
+        let key = self.key(current_runtime());
+        let registry = registry();
+        let entry = registry.entries.get(&key);
+        let Some((entry, (_, pid))) = entry.and_then(|e| e.process.as_ref().map(|p| (e, p))) else {
+            return Err(NameError::NotRegistered(key.1));
+        };
+        match pid.downcast_ref::<Pid<M>>() {
+            Some(pid) => Ok(pid.clone()),
+            None => Err(NameError::WrongType {
+                takes: entry.message,
+                asked: type_name::<M>(),
+                name: key.1,
+            }),
+        }
+    }
+
+    /// Sends a message to the process that has the name.
+    ///
+    /// # Errors
+    /// As [`whereis`](Name::whereis); the message is dropped.
+    pub fn send(&self, message: M) -> Result<(), NameError> {
+        self.whereis().map(|pid| pid.send(message))
+    }
+
+    /// Waits until a process has the name, and returns it: whoever learns that the old one has ended finds its
+    /// successor so. Cancel-safe.
+    ///
+    /// # Errors
+    /// If the process that has the name takes other messages.
+    pub fn registered(&self) -> Registered<'_, M> {
+        Registered {
+            name: self,
+            waiter: None,
+        }
+    }
+
+    /// Takes the name back. Returns whether a process had it.
+    pub fn unregister(&self) -> bool {
+        let key = self.key(current_runtime());
+        let mut registry = registry();
+        // A reservation stays: whoever made it is about to give the name to its process.
+        let is_given = registry.entries.get(&key).is_some_and(Entry::is_given);
+        let removed = is_given.then(|| registry.entries.remove(&key));
+        drop(registry);
+        removed.is_some()
+    }
+}
+
+/// The names that processes of this runtime have, in order.
+pub fn registered() -> Vec<String> {
+    let runtime = current_runtime();
+    let registry = registry();
+    let of_runtime = registry.entries.range((runtime, String::new())..);
+    of_runtime
+        .take_while(|((r, _), _)| *r == runtime)
+        .filter(|(_, entry)| entry.is_given())
+        .map(|((_, name), _)| name.clone())
+        .collect()
+}
+
+/// A name that no other process gets. Dropping it frees the name.
+struct Reserved(Option<Key>);
+
+impl Reserved {
+    fn new(key: Key, message: &'static str) -> Result<Reserved, RegisterError> {
+        let mut registry = registry();
+        if registry.entries.contains_key(&key) {
+            return Err(RegisterError::Taken(key.1));
+        }
+        let entry = Entry {
+            process: None,
+            message,
+        };
+        registry.entries.insert(key.clone(), entry);
+        Ok(Reserved(Some(key)))
+    }
+
+    fn give_to<M: Send + 'static>(mut self, pid: &Pid<M>) -> Result<(), RegisterError> {
+        let key = self.0.clone().unwrap_or_default();
+        let unit = pid.0.unit();
+        let signals = Signals::of(&unit);
+        let mut state = match &signals {
+            Some(signals) => signals.lock(),
+            None => return Err(RegisterError::NoProcess(key.1)),
+        };
+        let id = ProcessId::of(&unit);
+        if unit.is_done() || !state.hold(key.clone(), release) {
+            return Err(RegisterError::NoProcess(key.1));
+        }
+        let mut registry = registry();
+        if let Some(entry) = registry.entries.get_mut(&key) {
+            entry.process = Some((id, Box::new(pid.clone())));
+        }
+        let waiters = registry.waiters.remove(&key).unwrap_or_default();
+        drop(registry);
+        drop(state);
+        self.0 = None;
+        waiters.into_values().for_each(Waker::wake);
+        Ok(())
+    }
+}
+
+impl Drop for Reserved {
+    fn drop(&mut self) {
+        if let Some(key) = self.0.take() {
+            registry().entries.remove(&key);
+        }
+    }
+}
+
+/// Frees the name of a process that has ended, unless another one has it.
+fn release(key: &Key, id: ProcessId) {
+    let mut registry = registry();
+    let entry = registry.entries.get(key);
+    let is_ours = entry.is_some_and(|e| e.process.as_ref().is_some_and(|(own, _)| *own == id));
+    let removed = is_ours.then(|| registry.entries.remove(key));
+    drop(registry);
+    drop(removed);
+}
+
+/// The future of [`Name::registered`].
+#[must_use = "a wait does nothing unless it is awaited"]
+pub struct Registered<'a, M> {
+    name: &'a Name<M>,
+    /// Where its waker is, once it has waited.
+    waiter: Option<(Key, u64)>,
+}
+
+impl<M: Send + 'static> Future for Registered<'_, M> {
+    type Output = Result<Pid<M>, NameError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        if poll_budget(cx).is_pending() {
+            return Poll::Pending;
+        }
+        let waker = cx.waker().clone();
+        let key = self.name.key(current_runtime());
+        let mut registry = registry();
+        if registry.entries.get(&key).is_some_and(Entry::is_given) {
+            drop(registry);
+            // If it is taken back at this moment, the next poll waits again.
+            match self.name.whereis() {
+                Err(NameError::NotRegistered(_)) => waker.wake(),
+                found => return Poll::Ready(found),
+            }
+            return Poll::Pending;
+        }
+        let next = registry.next;
+        registry.next += 1;
+        let unused = self.waiter.replace((key.clone(), next));
+        let unused = unused.and_then(|(key, number)| registry.remove_waiter(&key, number));
+        registry.waiters.entry(key).or_default().insert(next, waker);
+        drop(registry);
+        drop(unused);
+        note_wait(Reason::unspecified(Kind::Future));
+        Poll::Pending
+    }
+}
+
+impl<M> Drop for Registered<'_, M> {
+    fn drop(&mut self) {
+        if let Some((key, number)) = self.waiter.take() {
+            let waker = registry().remove_waiter(&key, number);
+            drop(waker);
+        }
+    }
+}
+
+impl<M> Clone for Name<M> {
+    fn clone(&self) -> Name<M> {
+        Name {
+            name: self.name.clone(),
+            message: PhantomData,
+        }
+    }
+}
+
+impl<M> fmt::Display for Name<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)
+    }
+}
+
+impl<M> fmt::Debug for Name<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Name").field(&self.name).finish()
+    }
+}
+
+impl<M> fmt::Debug for Registered<'_, M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Registered").field(self.name).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_is_being_given_cannot_be_taken_back() {
+        let runtime = weald_kernel::Runtime::test(1);
+        let tested = runtime.block_on(async {
+            let name = Name::<u32>::new("reserved");
+            let reserved = Reserved::new(name.key(current_runtime()), "u32");
+            assert!(!name.unregister());
+            let process = crate::spawn(async |mut inbox: Inbox<u32>| inbox.receive().await)?;
+            let taken = RegisterError::Taken("reserved".to_owned());
+            assert_eq!(name.register(process.pid()), Err(taken));
+            drop(reserved);
+            assert_eq!(name.register(process.pid()), Ok(()));
+            Ok::<(), SpawnError>(())
+        });
+        assert_eq!(tested, Ok(()));
+    }
+}

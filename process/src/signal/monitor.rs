@@ -1,0 +1,288 @@
+//! Monitors: one unit is told of the end of another.
+//!
+//! A monitor is a value to wait for, or leaves a message in a mailbox. Every monitor is independent of the others, and
+//! tells once.
+
+use std::{
+    fmt,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    task::{Context, Poll},
+};
+
+use weald_kernel::{Address, AsUnit, Unit, catch_panic};
+use weald_sync::{
+    Source,
+    reason::{Kind, Reason},
+};
+
+use crate::{
+    cell::Cell,
+    exit::ExitReason,
+    inbox::Inbox,
+    signal::signals::{MonitorNumber, ProcessId, Signals, Watcher},
+};
+
+/// The notice that a unit has ended. By then its names are free, what it held is dropped, and it is not alive.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Down {
+    /// The monitor that tells.
+    pub monitor: MonitorRef,
+    /// The unit that ended. None if it was never started.
+    pub process: Option<ProcessId>,
+    /// Why it ended; [`NoProcess`](ExitReason::NoProcess) if it had ended before it was monitored.
+    pub reason: ExitReason,
+}
+
+impl fmt::Display for Down {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.process {
+            Some(process) => write!(f, "{process} is down: {}", self.reason),
+            None => write!(f, "down: {}", self.reason),
+        }
+    }
+}
+
+/// A monitor, by its number; see [`Inbox::monitor`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct MonitorRef(MonitorNumber);
+
+impl MonitorRef {
+    fn next() -> MonitorRef {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        // Relaxed: it is a count, and guards no other memory.
+        MonitorRef(NEXT.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+/// What every watcher knows of its target.
+struct Subject {
+    monitor: MonitorRef,
+    process: Option<ProcessId>,
+}
+
+impl Subject {
+    fn down(&self, reason: ExitReason) -> Down {
+        Down {
+            monitor: self.monitor,
+            process: self.process,
+            reason,
+        }
+    }
+}
+
+/// Watches for a [`Monitor`].
+struct Answers {
+    subject: Subject,
+    cell: Arc<Cell<Down>>,
+}
+
+impl Watcher for Answers {
+    fn tell(self: Box<Self>, reason: ExitReason) {
+        // An error: the monitor is being dropped.
+        let _unheard = self.cell.fill(self.subject.down(reason));
+    }
+}
+
+/// Watches for a mailbox.
+struct Posts<M, F> {
+    subject: Subject,
+    own: Arc<Signals>,
+    address: Address<M>,
+    convert: F,
+}
+
+impl<M: Send, F: FnOnce(Down) -> M + Send> Watcher for Posts<M, F> {
+    fn tell(self: Box<Self>, reason: ExitReason) {
+        let (convert, down) = (self.convert, self.subject.down(reason));
+        let Some(message) = catch_panic(|| convert(down)) else {
+            let listed = self.own.lock().remove_monitoring(self.subject.monitor.0);
+            return drop(listed);
+        };
+        let mut state = self.own.lock();
+        let counts = state.remove_monitoring(self.subject.monitor.0);
+        let posted = match counts {
+            Some(_) => self.address.post_without_waking(message),
+            None => Err(message),
+        };
+        // Destructors run outside the lock, and so does what the wake leads to.
+        drop(state);
+        drop(posted);
+    }
+}
+
+/// Adds a watcher to `target`, or tells it at once that the target is gone.
+fn watch(target: Option<&Arc<Signals>>, number: MonitorNumber, watcher: Box<dyn Watcher>) {
+    if let Some(target) = target {
+        let mut state = target.lock();
+        if !state.has_ended() {
+            return state.add_monitor(number, watcher);
+        }
+    }
+    watcher.tell(ExitReason::NoProcess);
+}
+
+/// Watches the end of one unit: a future of its [`Down`]. Dropping it ends the watch. May be awaited anywhere, by any
+/// number of monitors of the same unit.
+///
+/// Cancel-safe: dropping a future that awaits `&mut monitor` loses nothing.
+#[must_use = "a monitor that is dropped watches no longer"]
+pub struct Monitor {
+    number: MonitorNumber,
+    /// None if there was nobody to watch.
+    target: Option<Arc<Signals>>,
+    cell: Arc<Cell<Down>>,
+}
+
+/// Watches `unit`: a process, a thread, a job. O(log n) in the number of its monitors; two allocations.
+///
+/// ```
+/// # weald_kernel::Runtime::test(1).block_on(async {
+/// use weald_process::{self as process, ExitReason, Inbox, monitor};
+///
+/// let process = process::spawn(async |mut inbox: Inbox<()>| inbox.receive().await)?;
+/// let monitor = monitor(process.pid());
+/// process.kill();
+/// assert_eq!(monitor.await.reason, ExitReason::Killed);
+/// # Ok::<(), weald_kernel::SpawnError>(())
+/// # }).unwrap();
+/// ```
+pub fn monitor(unit: &impl AsUnit) -> Monitor {
+    monitor_unit(unit.as_unit().as_ref())
+}
+
+pub(crate) fn monitor_unit(unit: Option<&Unit>) -> Monitor {
+    let cell = Arc::new(Cell::new());
+    let target = unit.and_then(Signals::of);
+    let monitor = MonitorRef::next();
+    let subject = Subject {
+        monitor,
+        process: unit.map(ProcessId::of),
+    };
+    let watcher = Box::new(Answers {
+        subject,
+        cell: cell.clone(),
+    });
+    watch(target.as_ref(), monitor.0, watcher);
+    Monitor {
+        number: monitor.0,
+        target,
+        cell,
+    }
+}
+
+impl Monitor {
+    /// The monitor's number, which is in its [`Down`].
+    pub fn reference(&self) -> MonitorRef {
+        MonitorRef(self.number)
+    }
+
+    /// The notice, if the unit has ended.
+    pub fn try_down(&mut self) -> Option<Down> {
+        self.cell.take()
+    }
+}
+
+/// The notice as one of several events: `of_source(&mut monitor)`. A monitor that is not chosen keeps it.
+impl Source for Monitor {
+    type Output = Down;
+
+    fn poll_ready(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        self.cell.poll_full(cx, self.reason())
+    }
+
+    fn take(self: Pin<&mut Self>) -> Down {
+        let down = self.cell.take();
+        down.expect("a monitor tells once, and its notice was taken")
+    }
+
+    fn reason(&self) -> Reason {
+        Reason::unspecified(Kind::End)
+    }
+}
+
+impl Future for Monitor {
+    type Output = Down;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Down> {
+        self.poll_take(cx)
+    }
+}
+
+impl Drop for Monitor {
+    fn drop(&mut self) {
+        if let Some(target) = self.target.take() {
+            let watcher = target.lock().remove_monitor(self.number);
+            drop(watcher);
+        }
+    }
+}
+
+impl fmt::Debug for Monitor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Monitor").field(&self.number).finish()
+    }
+}
+
+impl<M: Send + 'static> Inbox<M> {
+    /// Watches `unit`; when it ends, this process receives the message that `convert` makes of the [`Down`]. Each call
+    /// is a monitor of its own, and leaves one message. If the unit has ended already, the message comes at once, with
+    /// the reason [`NoProcess`](ExitReason::NoProcess). O(log n) in the number of the unit's monitors.
+    ///
+    /// `convert` runs on the thread that ends the unit, and must not wait. If it panics, that is reported, and no message
+    /// comes.
+    ///
+    /// # Panics
+    /// If the process has ended, and the inbox was moved out of it.
+    pub fn monitor(
+        &mut self,
+        unit: &impl AsUnit,
+        convert: impl FnOnce(Down) -> M + Send + 'static,
+    ) -> MonitorRef {
+        self.monitor_unit(unit.as_unit().as_ref(), convert)
+    }
+
+    pub(crate) fn monitor_unit(
+        &mut self,
+        unit: Option<&Unit>,
+        convert: impl FnOnce(Down) -> M + Send + 'static,
+    ) -> MonitorRef {
+        let address = self.0.address();
+        let own = Signals::of(&address.unit()).expect("the process of this inbox has ended");
+        let monitor = MonitorRef::next();
+        let target = unit.and_then(Signals::of);
+        // Its own signals stand for a target that is gone: the entry is removed when the message is posted.
+        let listed = target.clone().unwrap_or_else(|| own.clone());
+        own.lock().add_monitoring(monitor.0, listed);
+        let subject = Subject {
+            monitor,
+            process: unit.map(ProcessId::of),
+        };
+        let watcher = Box::new(Posts {
+            subject,
+            own,
+            address,
+            convert,
+        });
+        watch(target.as_ref(), monitor.0, watcher);
+        monitor
+    }
+
+    /// Ends a monitor. When this returns, no message comes from it any longer; one that came before may be in the
+    /// mailbox, where [`take_if`](Inbox::take_if) finds it. Returns whether the monitor had not told yet.
+    pub fn demonitor(&mut self, monitor: MonitorRef) -> bool {
+        let Some(own) = self.0.address().unit().attachment::<Signals>() else {
+            return false;
+        };
+        let target = own.lock().remove_monitoring(monitor.0);
+        let watcher = target
+            .as_ref()
+            .and_then(|target| target.lock().remove_monitor(monitor.0));
+        drop(watcher);
+        target.is_some()
+    }
+}

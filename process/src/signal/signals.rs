@@ -1,0 +1,347 @@
+//! The signals of one unit: its links, its monitors, and the reason of its end.
+//!
+//! They are made when the first of them is needed, and attached to the unit's job; so a process that uses none of this
+//! pays nothing.
+//!
+//! Invariants:
+//! - A link is in the lists of both units, except that a unit that ends empties its own list first. The list of a unit
+//!   decides for that unit: an exit signal counts only while its sender is there. A monitor that leaves messages is in
+//!   the lists of both units too, and the watcher's list decides.
+//! - What comes to the mailbox because of a signal is posted under the lock of the receiver's list, so that none comes
+//!   after an unlink or a demonitor. The receiver is woken after that: if its runtime is gone, it ends there and then.
+//! - No lock is held while user code runs (conversions, destructors). Two are held only to link and to unlink, in the
+//!   order of the ids.
+//! - Once `end` is set, the lists are empty and stay so.
+
+use std::{
+    collections::BTreeMap,
+    fmt, mem,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use weald_kernel::{Attachment, Ending, Unit, catch_panic};
+
+use crate::exit::ExitReason;
+
+/// The number of a process, or of another unit: another one for each, in the whole program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ProcessId(u64);
+
+impl ProcessId {
+    pub(crate) fn of(unit: &Unit) -> ProcessId {
+        ProcessId(unit.number())
+    }
+
+    /// The number.
+    pub fn number(self) -> u64 {
+        self.0
+    }
+}
+
+impl fmt::Display for ProcessId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// The number of a monitor, which no other one has.
+pub(crate) type MonitorNumber = u64;
+
+pub(crate) struct Signals {
+    id: ProcessId,
+    state: Mutex<SignalState>,
+}
+
+pub(crate) struct SignalState {
+    /// None once the unit has ended: the unit refers to this.
+    unit: Option<Unit>,
+    /// The reason with which the unit was asked to end; the first counts.
+    asked: Option<ExitReason>,
+    /// Why it ended.
+    end: Option<ExitReason>,
+    /// How it takes exit signals as messages, if it does.
+    trap: Option<Arc<dyn Trap>>,
+    links: BTreeMap<ProcessId, Arc<Signals>>,
+    /// The monitors of others on this unit.
+    monitors: BTreeMap<MonitorNumber, Box<dyn Watcher>>,
+    /// What others find it by, and how that is taken back before anyone is told of its end. None once that has begun.
+    held: Option<BTreeMap<HeldKey, Release>>,
+    /// This unit's own monitors that leave messages, and on whom.
+    monitoring: BTreeMap<MonitorNumber, Arc<Signals>>,
+}
+
+/// Says whether a signal still counts: if so, returns the lock under which its message is posted.
+pub(crate) type Admit<'a, 'b> = &'b dyn Fn() -> Option<Guard<'a>>;
+
+/// The lock on the signals of a unit.
+pub(crate) type Guard<'a> = MutexGuard<'a, SignalState>;
+
+/// How a process takes exit signals.
+pub(crate) trait Trap: Send + Sync {
+    /// Posts the signal as a message. False if it no longer counts. A conversion that panics loses the message only.
+    fn deliver(self: Arc<Self>, origin: Origin, reason: ExitReason, admit: Admit<'_, '_>) -> bool;
+}
+
+/// Is told of the end of the unit that it watches.
+pub(crate) trait Watcher: Send {
+    fn tell(self: Box<Self>, reason: ExitReason);
+}
+
+/// A runtime and a name in it.
+pub(crate) type HeldKey = (u16, String);
+
+/// Takes back what the unit held.
+pub(crate) type Release = fn(&HeldKey, ProcessId);
+
+/// What an exit signal asks of its receiver's thread, outside the lock.
+enum Effect {
+    Nothing,
+    Kill(Unit),
+    Trap(Arc<dyn Trap>),
+}
+
+/// Where an exit signal comes from.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// From a link to this unit, which breaks.
+    Link(ProcessId),
+    /// From a call of `exit`, by this unit, or from outside.
+    Call(Option<ProcessId>),
+}
+
+impl Signals {
+    /// The signals of `unit`. None if it has ended without any.
+    pub(crate) fn of(unit: &Unit) -> Option<Arc<Signals>> {
+        unit.attach(|number| Signals {
+            id: ProcessId(number),
+            state: Mutex::new(SignalState {
+                unit: Some(unit.clone()),
+                asked: None,
+                end: None,
+                trap: None,
+                links: BTreeMap::new(),
+                monitors: BTreeMap::new(),
+                held: Some(BTreeMap::new()),
+                monitoring: BTreeMap::new(),
+            }),
+        })
+    }
+
+    /// Those of the running unit.
+    ///
+    /// # Panics
+    /// Outside of units.
+    pub(crate) fn current(what: &str) -> Arc<Signals> {
+        let unit = Unit::current();
+        let signals = unit.as_ref().and_then(Signals::of);
+        signals.unwrap_or_else(|| panic!("{what} needs a running process; this is outside of all"))
+    }
+
+    pub(crate) fn id(&self) -> ProcessId {
+        self.id
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, SignalState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Why a unit that was cancelled ended.
+    pub(crate) fn reason_of(unit: &Unit) -> ExitReason {
+        let signals = unit.attachment::<Signals>();
+        let reason = signals.and_then(|signals| {
+            let state = signals.lock();
+            state.end.clone().or_else(|| state.asked.clone())
+        });
+        reason.unwrap_or(ExitReason::Killed)
+    }
+
+    /// Links two units, unless they are linked already. False if one has ended.
+    pub(crate) fn link(one: &Arc<Signals>, other: &Arc<Signals>) -> bool {
+        let (mut state, mut peer) = Signals::lock_both(one, other);
+        if state.links.contains_key(&other.id) {
+            // If the other has ended, its exit signal is on its way along this link, and is the only one.
+            return true;
+        }
+        if state.has_ended() || peer.has_ended() {
+            return false;
+        }
+        state.links.entry(other.id).or_insert_with(|| other.clone());
+        peer.links.entry(one.id).or_insert_with(|| one.clone());
+        true
+    }
+
+    /// Removes the link between two units.
+    pub(crate) fn unlink(one: &Arc<Signals>, other: &Arc<Signals>) {
+        if one.id == other.id {
+            return;
+        }
+        let (mut state, mut peer) = Signals::lock_both(one, other);
+        // The callers' references remain, so that nothing is dropped under the locks.
+        state.links.remove(&other.id);
+        peer.links.remove(&one.id);
+    }
+
+    fn lock_both<'a>(one: &'a Signals, other: &'a Signals) -> (Guard<'a>, Guard<'a>) {
+        match one.id < other.id {
+            true => {
+                let first = one.lock();
+                (first, other.lock())
+            }
+            false => {
+                let first = other.lock();
+                (one.lock(), first)
+            }
+        }
+    }
+
+    /// Takes an exit signal.
+    pub(crate) fn exit(&self, origin: Origin, reason: &ExitReason) {
+        loop {
+            let trap = match self.take_exit(origin, reason) {
+                Effect::Nothing => return,
+                Effect::Kill(unit) => return unit.kill(),
+                Effect::Trap(trap) => trap,
+            };
+            let delivered = trap.clone().deliver(origin, reason.clone(), &|| {
+                let mut state = self.lock();
+                let same = matches!(&state.trap, Some(now) if Arc::ptr_eq(now, &trap));
+                let counts = match origin {
+                    Origin::Link(from) => same && state.links.remove(&from).is_some(),
+                    Origin::Call(_) => same,
+                };
+                counts.then_some(state)
+            });
+            if delivered {
+                return;
+            }
+            // It was unlinked, has ended, or traps exits no longer, meanwhile: look again.
+        }
+    }
+
+    fn take_exit(&self, origin: Origin, reason: &ExitReason) -> Effect {
+        let mut state = self.lock();
+        if state.end.is_some()
+            || matches!(origin, Origin::Link(from) if !state.links.contains_key(&from))
+        {
+            return Effect::Nothing;
+        }
+        if let Some(trap) = &state.trap {
+            return Effect::Trap(trap.clone());
+        }
+        let broken = match origin {
+            Origin::Link(from) => state.links.remove(&from),
+            Origin::Call(_) => None,
+        };
+        let from_itself = origin == Origin::Call(Some(self.id));
+        let answer = match *reason == ExitReason::Normal && !from_itself {
+            true => Effect::Nothing,
+            false => state.end_with(reason),
+        };
+        drop(state);
+        drop(broken);
+        answer
+    }
+
+    /// Records why the unit is about to end, unless it was asked before.
+    pub(crate) fn ask(&self, reason: &ExitReason) {
+        let _unit = self.lock().end_with(reason);
+    }
+
+    /// Tells the peers of a unit that has ended.
+    fn tell(&self, reason: &ExitReason, state: SignalState) {
+        for (number, target) in &state.monitoring {
+            let watcher = target.lock().monitors.remove(number);
+            isolated(|| drop(watcher));
+        }
+        for peer in state.links.values() {
+            isolated(|| peer.exit(Origin::Link(self.id), reason));
+        }
+        for watcher in state.monitors.into_values() {
+            isolated(|| watcher.tell(reason.clone()));
+        }
+    }
+}
+
+/// Calls `code`, which may call user code, so that a panic of it keeps no other unit from its signal.
+fn isolated(code: impl FnOnce()) {
+    let _panicked = catch_panic(code);
+}
+
+impl SignalState {
+    fn end_with(&mut self, reason: &ExitReason) -> Effect {
+        let Some(unit) = self.unit.clone() else {
+            return Effect::Nothing;
+        };
+        if self.asked.is_none() && !unit.is_cancelled() {
+            self.asked = Some(reason.clone());
+        }
+        Effect::Kill(unit)
+    }
+
+    pub(crate) fn has_ended(&self) -> bool {
+        self.end.is_some()
+    }
+
+    pub(crate) fn links(&self) -> Vec<ProcessId> {
+        self.links.keys().copied().collect()
+    }
+
+    pub(crate) fn add_monitor(&mut self, number: MonitorNumber, watcher: Box<dyn Watcher>) {
+        self.monitors.insert(number, watcher);
+    }
+
+    /// Notes what is to be taken back when the unit ends. False if it ends already.
+    pub(crate) fn hold(&mut self, key: HeldKey, release: Release) -> bool {
+        self.held
+            .as_mut()
+            .map(|held| held.insert(key, release))
+            .is_some()
+    }
+
+    #[must_use = "a watcher is dropped outside the lock"]
+    pub(crate) fn remove_monitor(&mut self, number: MonitorNumber) -> Option<Box<dyn Watcher>> {
+        self.monitors.remove(&number)
+    }
+
+    pub(crate) fn add_monitoring(&mut self, number: MonitorNumber, target: Arc<Signals>) {
+        self.monitoring.insert(number, target);
+    }
+
+    pub(crate) fn remove_monitoring(&mut self, number: MonitorNumber) -> Option<Arc<Signals>> {
+        self.monitoring.remove(&number)
+    }
+
+    #[must_use = "a trap is dropped outside the lock"]
+    pub(crate) fn set_trap(&mut self, trap: Option<Arc<dyn Trap>>) -> Option<Arc<dyn Trap>> {
+        mem::replace(&mut self.trap, trap)
+    }
+}
+
+impl Attachment for Signals {
+    fn ended(&self, ending: Ending) {
+        let (asked, unit, held) = {
+            let mut state = self.lock();
+            (state.asked.take(), state.unit.clone(), state.held.take())
+        };
+        let Some(unit) = unit else { return };
+        let reason = ExitReason::of_ending(ending, asked, || unit.name());
+        for (key, release) in held.into_iter().flatten() {
+            release(&key, self.id);
+        }
+        let taken = {
+            let mut state = self.lock();
+            let ended = SignalState {
+                unit: None,
+                asked: None,
+                end: Some(reason.clone()),
+                trap: None,
+                links: BTreeMap::new(),
+                monitors: BTreeMap::new(),
+                held: None,
+                monitoring: BTreeMap::new(),
+            };
+            mem::replace(&mut *state, ended)
+        };
+        self.tell(&reason, taken);
+    }
+}

@@ -1,0 +1,113 @@
+//! Trapping exits: exit signals as messages.
+
+use std::{fmt, sync::Arc};
+
+use weald_kernel::{Address, catch_panic};
+
+use crate::{
+    exit::ExitReason,
+    inbox::Inbox,
+    signal::signals::{Admit, Origin, ProcessId, Signals, Trap},
+};
+
+/// An exit signal, as a process that traps exits receives it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Exit {
+    /// The unit that ended, or that called [`exit`](crate::Pid::exit). None if the call came from outside of all units.
+    pub from: Option<ProcessId>,
+    /// Why it ended, or the reason that the call gave.
+    pub reason: ExitReason,
+    /// Whether a link passed it on.
+    pub(crate) by_link: bool,
+}
+
+impl fmt::Display for Exit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.from {
+            Some(from) => write!(f, "exit signal from {from}: {}", self.reason),
+            None => write!(f, "exit signal: {}", self.reason),
+        }
+    }
+}
+
+struct Converting<M, F> {
+    address: Address<M>,
+    convert: F,
+}
+
+impl<M: Send, F: Fn(Exit) -> M + Send + Sync> Trap for Converting<M, F> {
+    fn deliver(self: Arc<Self>, origin: Origin, reason: ExitReason, admit: Admit<'_, '_>) -> bool {
+        let (from, by_link) = match origin {
+            Origin::Link(from) => (Some(from), true),
+            Origin::Call(from) => (from, false),
+        };
+        let exit = Exit {
+            from,
+            reason,
+            by_link,
+        };
+        let message = catch_panic(|| (self.convert)(exit));
+        let guard = admit();
+        if guard.is_none() {
+            return false;
+        }
+        let posted = message.map(|message| self.address.post_without_waking(message));
+        // A destructor of the message runs outside the lock, and so does what the wake leads to.
+        drop(guard);
+        drop(posted);
+        true
+    }
+}
+
+impl<M: Send + 'static> Inbox<M> {
+    /// From now on, an exit signal does not end this process: it becomes the message that `convert` makes of it. Only
+    /// [`kill`](crate::Pid::kill) still ends the process. A second call replaces the first. O(1), and one allocation.
+    ///
+    /// `convert` is usually a variant of the message type. It runs on the thread that sends the signal, and must not
+    /// wait. If it panics, that is reported, and the signal is lost: neither the sender nor this process ends.
+    ///
+    /// ```
+    /// # weald_kernel::Runtime::test(1).block_on(async {
+    /// use weald_process::{self as process, Exit, ExitReason, Inbox};
+    ///
+    /// enum Message { Exit(Exit) }
+    ///
+    /// let process = process::spawn(async |mut inbox: Inbox<Message>| {
+    ///     inbox.trap_exits(Message::Exit);
+    ///     process::spawn_link(async |_: Inbox<()>| panic!("on purpose"))?.into_pid();
+    ///     let Message::Exit(exit) = inbox.receive().await;
+    ///     assert!(matches!(exit.reason, ExitReason::Crash(_)));
+    ///     Ok::<(), weald_kernel::SpawnError>(())
+    /// })?;
+    /// process.await.unwrap()
+    /// # }).unwrap();
+    /// ```
+    ///
+    /// # Panics
+    /// If the process has ended, and the inbox was moved out of it.
+    pub fn trap_exits(&mut self, convert: impl Fn(Exit) -> M + Send + Sync + 'static) {
+        let trap = Converting {
+            address: self.0.address(),
+            convert,
+        };
+        self.set_trap(Some(Arc::new(trap)));
+    }
+
+    /// From now on, exit signals end this process again. Exits that were trapped before stay in the mailbox.
+    pub fn untrap_exits(&mut self) {
+        self.set_trap(None);
+    }
+
+    fn set_trap(&mut self, trap: Option<Arc<dyn Trap>>) {
+        let signals = Signals::of(&self.0.address().unit());
+        let signals = signals.expect("the process of this inbox has ended");
+        let mut state = signals.lock();
+        let before = match state.has_ended() {
+            true => trap,
+            false => state.set_trap(trap),
+        };
+        drop(state);
+        drop(before);
+    }
+}

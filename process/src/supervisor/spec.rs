@@ -1,0 +1,251 @@
+//! What a supervisor is told, and what it answers.
+
+use std::{any::Any, borrow::Cow, error::Error, fmt, time::Duration};
+
+use weald_kernel::{AsUnit, SpawnError, Unit};
+
+use crate::{call::Reply, exit::ExitReason, inbox::Inbox, signal::trap::Exit, spawn::Builder};
+
+/// When a supervisor starts a child again that has ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Restart {
+    /// Always.
+    #[default]
+    Permanent,
+    /// If it ended for another reason than [`Normal`](crate::ExitReason::Normal) or
+    /// [`Shutdown`](crate::ExitReason::Shutdown).
+    Transient,
+    /// Never; it is also forgotten when it ends.
+    Temporary,
+}
+
+/// How a supervisor ends a child.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shutdown {
+    /// It is killed.
+    Kill,
+    /// It gets an exit signal [`Shutdown`](crate::ExitReason::Shutdown), and is killed if it has not ended after this
+    /// time.
+    After(Duration),
+    /// It gets that signal, and the supervisor waits as long as it takes. For children that are supervisors.
+    Infinity,
+}
+
+/// The pauses before a child is started again: the first is `first`, each further one twice as long, up to `longest`;
+/// with up to a quarter of jitter. They begin anew when the child was up for longer than `longest`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Backoff {
+    /// The first pause.
+    pub first: Duration,
+    /// The longest pause.
+    pub longest: Duration,
+}
+
+/// What a child's start function gets.
+#[derive(Debug)]
+pub struct Starting {
+    pub(crate) ready: Option<Reply<()>>,
+}
+
+impl Starting {
+    /// The right to say that the child is ready, for a child whose spec asks for it; see [`ChildSpec::ready_within`].
+    /// To be moved into the child.
+    pub fn ready(&mut self) -> Ready {
+        Ready(self.ready.take())
+    }
+}
+
+/// Says that a child is ready.
+#[derive(Debug)]
+pub struct Ready(Option<Reply<()>>);
+
+impl Ready {
+    /// The child is ready; the supervisor goes on.
+    pub fn say(self) {
+        if let Some(reply) = self.0 {
+            // An error: the supervisor waits no longer, and has killed the child.
+            let _late = reply.send(());
+        }
+    }
+}
+
+/// Why a child did not start, in the words of its start function.
+pub type StartFailure = Box<dyn Error + Send + Sync>;
+
+type Start = Box<dyn FnMut(&mut Starting) -> Result<Unit, StartFailure> + Send>;
+
+/// A child of a [`Supervisor`](crate::Supervisor).
+pub struct ChildSpec {
+    pub(crate) id: Cow<'static, str>,
+    pub(crate) start: Start,
+    pub(crate) restart: Restart,
+    pub(crate) shutdown: Shutdown,
+    pub(crate) ready_within: Option<Duration>,
+    pub(crate) backoff: Option<Backoff>,
+}
+
+/// The child was never started: it has no unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the start function returned a handle without a unit: the runtime refused it")]
+pub struct NoUnit;
+
+impl ChildSpec {
+    /// A child that `start` starts: a process, a thread or a job, by its pid or handle. `start` runs in the supervisor
+    /// whenever the child is started, and must not wait. The supervisor links the unit. A start function that panics has
+    /// failed to start its child.
+    ///
+    /// A unit that has ended before the supervisor links it counts as ended with the reason
+    /// [`NoProcess`](crate::ExitReason::NoProcess), so that a transient child is started again even if it had returned.
+    /// A process that is linked [when it is spawned](crate::spawn_link) keeps its reason.
+    pub fn new<U, E>(
+        id: impl Into<Cow<'static, str>>,
+        start: impl FnMut(&mut Starting) -> Result<U, E> + Send + 'static,
+    ) -> ChildSpec
+    where
+        U: AsUnit + Any,
+        E: Into<StartFailure>,
+    {
+        let mut start = start;
+        ChildSpec {
+            id: id.into(),
+            start: Box::new(move |starting| {
+                let started = start(starting).map_err(Into::into)?;
+                started.as_unit().ok_or_else(|| NoUnit.into())
+            }),
+            restart: Restart::default(),
+            shutdown: Shutdown::After(Duration::from_secs(5)),
+            ready_within: None,
+            backoff: None,
+        }
+    }
+
+    /// A child that is a process named `id`, with this body. `body` is called for each start. It gets no [`Ready`], so with
+    /// [`ready_within`](ChildSpec::ready_within) it would never start: use [`new`](ChildSpec::new) for that.
+    pub fn process<M, Fut>(
+        id: impl Into<Cow<'static, str>>,
+        body: impl FnMut(Inbox<M>) -> Fut + Send + 'static,
+    ) -> ChildSpec
+    where
+        M: Send + 'static,
+        Fut: Future + Send + 'static,
+        Fut::Output: Send + 'static,
+    {
+        let id = id.into();
+        let (name, mut body) = (id.clone(), body);
+        ChildSpec::new(id, move |_starting| {
+            let process = Builder::new().name(name.clone()).link().spawn(&mut body)?;
+            Ok::<_, SpawnError>(process.into_pid())
+        })
+    }
+
+    /// When it is started again; [`Restart::Permanent`] by default.
+    #[must_use]
+    pub fn restart(self, restart: Restart) -> ChildSpec {
+        ChildSpec { restart, ..self }
+    }
+
+    /// How it is ended; after 5 s by default.
+    #[must_use]
+    pub fn shutdown(self, shutdown: Shutdown) -> ChildSpec {
+        ChildSpec { shutdown, ..self }
+    }
+
+    /// The child says itself when it is [ready](Starting::ready); until then, the supervisor starts no other one. If it
+    /// does not within `duration`, it is killed, and has failed to start.
+    #[must_use]
+    pub fn ready_within(self, duration: Duration) -> ChildSpec {
+        ChildSpec {
+            ready_within: Some(duration),
+            ..self
+        }
+    }
+
+    /// Pauses before it is started again; none by default.
+    #[must_use]
+    pub fn backoff(self, backoff: Backoff) -> ChildSpec {
+        ChildSpec {
+            backoff: Some(backoff),
+            ..self
+        }
+    }
+}
+
+impl fmt::Debug for ChildSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ChildSpec")
+            .field("id", &self.id)
+            .field("restart", &self.restart)
+            .field("shutdown", &self.shutdown)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Whom a supervisor starts again when a child has ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Strategy {
+    /// That child.
+    #[default]
+    OneForOne,
+    /// All: the others are ended first.
+    OneForAll,
+    /// That child and those behind it, which are ended first.
+    RestForOne,
+}
+
+/// Why a supervisor or a child was not started.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// The child's start function failed or panicked, or the child was not ready in time.
+    #[error("the child `{child}` did not start: {reason}")]
+    Failed {
+        /// The child.
+        child: String,
+        /// What went wrong.
+        reason: String,
+    },
+    /// There is a child with this id.
+    #[error("the supervisor has a child `{0}` already")]
+    Exists(String),
+    /// There is no child with this id.
+    #[error("the supervisor has no child `{0}`")]
+    NotFound(String),
+    /// The child runs, or is to be started again.
+    #[error("the child `{0}` runs; terminate it first")]
+    Running(String),
+    /// The supervisor has as many children as it may have.
+    #[error("the supervisor has {limit} children and may have no more")]
+    TooManyChildren {
+        /// The limit.
+        limit: usize,
+    },
+    /// The supervisor has ended.
+    #[error("the supervisor has ended: {0}")]
+    Ended(ExitReason),
+    /// The supervisor could not be spawned.
+    #[error(transparent)]
+    Spawn(#[from] SpawnError),
+}
+
+/// A child, as [`SupervisorPid::children`](crate::SupervisorPid::children) shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ChildState {
+    /// Its id.
+    pub id: String,
+    /// The unit, if it runs.
+    pub unit: Option<Unit>,
+    /// Whether it is to be started again.
+    pub is_restarting: bool,
+}
+
+/// What a supervisor receives.
+pub(crate) enum Message {
+    Exit(Exit),
+    Stop,
+    Start(ChildSpec, Reply<Result<(), StartError>>),
+    Terminate(String, Reply<Result<(), StartError>>),
+    Restart(String, Reply<Result<(), StartError>>),
+    Delete(String, Reply<Result<(), StartError>>),
+    Children(Reply<Vec<ChildState>>),
+}

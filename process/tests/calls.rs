@@ -1,0 +1,330 @@
+//! Calls: the answer is found at once, comes from whoever has the reply, or not at all; the mailbox sees none of it.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[path = "../../kernel/tests/support/tools.rs"]
+mod tools;
+
+use std::time::Duration;
+
+use tools::{Latch, for_seeds, on_each, runtime, watch};
+use weald_kernel::{Runtime, now, sleep, spawn, timeout, yield_now};
+use weald_process::{self as process, CallError, ExitReason, Inbox, Pid, Reply};
+
+enum Request {
+    Double(u32, Reply<u32>),
+    /// Keeps the reply.
+    Keep(Reply<u32>),
+    /// Answers what it kept, with this.
+    Answer(u32),
+    /// Drops it.
+    Refuse(Reply<u32>),
+    Crash,
+    Return,
+    Ballast,
+}
+
+async fn serve(mut inbox: Inbox<Request>) {
+    let mut kept = Vec::new();
+    loop {
+        match inbox.receive().await {
+            Request::Double(n, reply) => drop(reply.send(2 * n)),
+            Request::Keep(reply) => kept.push(reply),
+            Request::Answer(n) => {
+                for reply in kept.drain(..) {
+                    let _late = reply.send(n);
+                }
+            }
+            Request::Refuse(reply) => drop(reply),
+            Request::Crash => panic!("on purpose"),
+            Request::Return => return,
+            Request::Ballast => {}
+        }
+    }
+}
+
+fn server() -> Pid<Request> {
+    process::spawn(serve).unwrap().into_pid()
+}
+
+fn everywhere(test: impl AsyncFn()) {
+    let _watch = watch();
+    for seed in 0..100 {
+        Runtime::test(seed).block_on(test());
+    }
+    on_each(|runtime| runtime.block_on(test()));
+}
+
+#[test]
+fn a_call_returns_its_answer() {
+    everywhere(async || {
+        let server = server();
+        for n in 0..20 {
+            assert_eq!(server.call(|r| Request::Double(n, r)).await, Ok(2 * n));
+        }
+    });
+}
+
+#[test]
+fn a_call_to_a_dead_process_fails_at_once() {
+    everywhere(async || {
+        let server = server();
+        server.kill();
+        process::monitor(&server).await;
+        let call = server.call(|r| Request::Double(1, r)).await;
+        assert_eq!(call, Err(CallError::Died(ExitReason::NoProcess)));
+    });
+}
+
+/// Calls that are queued, kept, or being served when `end` ends the server.
+async fn ended(end: impl Fn(&Pid<Request>)) -> Vec<CallError> {
+    let server = server();
+    let calls: Vec<_> = (0..6)
+        .map(|n| {
+            let server = server.clone();
+            spawn(async move {
+                let call = server.call(Request::Keep);
+                match n {
+                    0 => call.await,
+                    _ => call.within(HOUR).await,
+                }
+            })
+        })
+        .collect();
+    yield_now().await;
+    end(&server);
+    let mut errors = Vec::new();
+    for call in calls {
+        errors.push(call.await.unwrap().unwrap_err());
+    }
+    errors
+}
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+#[test]
+fn the_end_of_the_callee_answers_at_once_with_its_reason() {
+    everywhere(async || {
+        let all = |errors: &[CallError], is: &dyn Fn(&ExitReason) -> bool| {
+            let fits = |error: &CallError| match error {
+                CallError::Died(ExitReason::NoProcess) => true,
+                CallError::Died(reason) => is(reason),
+                _ => false,
+            };
+            assert!(errors.iter().all(fits), "{errors:?}");
+        };
+        let custom = ExitReason::custom(7);
+        all(&ended(|server| server.exit(&custom)).await, &|r| {
+            *r == custom
+        });
+        all(&ended(Pid::kill).await, &|r| *r == ExitReason::Killed);
+        let is_crash = |reason: &ExitReason| matches!(reason, ExitReason::Crash(c) if c.message() == "on purpose");
+        all(
+            &ended(|server| server.send(Request::Crash)).await,
+            &is_crash,
+        );
+        // A reply that a returning server keeps may be dropped before its inbox: then it counts as refused.
+        let returned = ended(|server| server.send(Request::Return)).await;
+        for error in returned {
+            let expected = [
+                CallError::NoReply,
+                CallError::Died(ExitReason::Normal),
+                CallError::Died(ExitReason::NoProcess),
+            ];
+            assert!(expected.contains(&error), "{error:?}");
+        }
+    });
+}
+
+#[test]
+fn a_call_that_is_kept_learns_the_reason_unless_it_came_too_late() {
+    everywhere(async || {
+        let server = server();
+        let callee = server.clone();
+        let caller = spawn(async move { callee.call(Request::Keep).await });
+        let probe = server.call(|r| Request::Double(1, r)).await;
+        assert_eq!(probe, Ok(2));
+        sleep(Duration::from_millis(1)).await;
+        server.exit(&ExitReason::Shutdown);
+        let error = caller.await.unwrap().unwrap_err();
+        let reasons = [ExitReason::Shutdown, ExitReason::NoProcess].map(CallError::Died);
+        assert!(reasons.contains(&error), "{error:?}");
+    });
+}
+
+#[test]
+fn a_reply_that_is_dropped_fails_its_call() {
+    everywhere(async || {
+        let server = server();
+        assert_eq!(server.call(Request::Refuse).await, Err(CallError::NoReply));
+    });
+}
+
+#[test]
+fn a_reply_is_passed_on_and_the_end_of_whoever_has_it_answers() {
+    everywhere(async || {
+        let server = process::spawn(async |mut inbox: Inbox<Request>| {
+            let Request::Keep(reply) = inbox.receive().await else {
+                panic!("another request");
+            };
+            spawn(async move {
+                let _reply = reply;
+                process::exit(ExitReason::custom("the helper"));
+            })
+            .detach();
+            inbox.receive().await
+        });
+        let pid = server.unwrap().into_pid();
+        let call = pid.call(Request::Keep).await;
+        let reason = ExitReason::custom("the helper");
+        assert_eq!(call, Err(CallError::Died(reason)));
+        assert!(pid.is_alive());
+    });
+}
+
+#[test]
+fn a_deadline_ends_the_wait_and_a_late_answer_reaches_nobody() {
+    everywhere(async || {
+        let server = server();
+        let callee = server.clone();
+        let caller = process::spawn(async move |mut inbox: Inbox<u32>| {
+            let millisecond = Duration::from_millis(1);
+            let call = callee.call(Request::Keep).within(HOUR).within(millisecond);
+            assert_eq!(call.await, Err(CallError::TimedOut));
+            callee.send(Request::Answer(5));
+            assert_eq!(callee.call(|r| Request::Double(1, r)).await, Ok(2));
+            inbox.len()
+        });
+        assert_eq!(caller.unwrap().await, Ok(0));
+    });
+}
+
+#[test]
+fn an_answer_that_is_not_wanted_comes_back() {
+    everywhere(async || {
+        let (sender, replies) = std::sync::mpsc::channel();
+        let server = process::spawn(async move |mut inbox: Inbox<Reply<u32>>| {
+            loop {
+                sender.send(inbox.receive().await).unwrap();
+            }
+        });
+        let pid: Pid<Reply<u32>> = server.unwrap().into_pid();
+        {
+            let mut call = Box::pin(pid.call(|reply| reply));
+            assert!(timeout(Duration::ZERO, &mut call).await.is_err());
+            drop(call);
+        }
+        let reply = loop {
+            match replies.try_recv() {
+                Ok(reply) => break reply,
+                Err(_) => yield_now().await,
+            }
+        };
+        assert!(!reply.is_wanted());
+        assert_eq!(reply.send(1), Err(1));
+    });
+}
+
+#[test]
+fn deadlines_pass_on_through_nested_calls() {
+    everywhere(async || {
+        let last = process::spawn(async |mut inbox: Inbox<Reply<u32>>| {
+            let reply = inbox.receive().await;
+            let deadline = reply.deadline();
+            sleep(HOUR).await;
+            drop(reply);
+            deadline
+        })
+        .unwrap();
+        let (next, (told, deadlines)) = (last.pid().clone(), std::sync::mpsc::channel());
+        let first = process::spawn(async move |mut inbox: Inbox<Reply<u32>>| {
+            let reply = inbox.receive().await;
+            let call = next.call(|reply| reply).on_behalf_of(&reply).within(HOUR);
+            // The reply goes along: if it were dropped, the first call would fail by that.
+            told.send((reply.deadline(), call.await, reply)).unwrap();
+        });
+        let pid = first.unwrap().into_pid();
+        let before = now();
+        let time = Duration::from_millis(2);
+        let call = pid.call(|reply| reply).within(time).await;
+        assert_eq!(call, Err(CallError::TimedOut));
+        let (deadline, inner, _reply) = loop {
+            match deadlines.try_recv() {
+                Ok(told) => break told,
+                Err(_) => yield_now().await,
+            }
+        };
+        assert!(deadline.unwrap() >= before + time);
+        assert_eq!(inner, Err(CallError::TimedOut));
+        last.kill();
+    });
+}
+
+#[test]
+fn an_answer_is_found_behind_any_queue() {
+    let _watch = watch();
+    Runtime::test(1).block_on(async {
+        let server = server();
+        let caller = process::spawn(async move |mut inbox: Inbox<Request>| {
+            for _ in 0..100_000 {
+                inbox.pid().send(Request::Ballast);
+            }
+            let answer = server.call(|r| Request::Double(4, r)).await;
+            (answer, inbox.len())
+        });
+        assert_eq!(caller.unwrap().await, Ok((Ok(8), 100_000)));
+    });
+}
+
+#[test]
+fn every_call_to_servers_that_are_killed_has_an_end() {
+    for_seeds(20, |random| {
+        let runtime = runtime(1 + random.below(4));
+        for _ in 0..20 {
+            let (kills, answers) = (random.below(40), Latch::default());
+            runtime.block_on(async {
+                let server = server();
+                let calls: Vec<_> = (0..20)
+                    .map(|n| {
+                        let server = server.clone();
+                        spawn(async move {
+                            let mut count = 0;
+                            while let Ok(double) = server.call(|r| Request::Double(n, r)).await {
+                                assert_eq!(double, 2 * n);
+                                count += 1;
+                            }
+                            count
+                        })
+                    })
+                    .collect();
+                for _ in 0..kills {
+                    yield_now().await;
+                }
+                server.kill();
+                answers.open();
+                for call in calls {
+                    let _count: u32 = call.await.unwrap();
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn calls_that_fail_at_once_give_way_to_others() {
+    let _watch = watch();
+    for seed in 0..100 {
+        Runtime::test(seed).block_on(async {
+            let server = server();
+            let caller = spawn(async move {
+                server.kill();
+                // The killed process needs a turn to end.
+                while server.is_alive() {
+                    let failed = server.call(|r| Request::Double(1, r)).await;
+                    assert_eq!(failed, Err(CallError::Died(ExitReason::NoProcess)));
+                }
+            });
+            caller.await.unwrap();
+        });
+    }
+}

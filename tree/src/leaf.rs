@@ -1,0 +1,144 @@
+//! A leaf of the map: the records of sixteen consecutive ids.
+//!
+//! - A leaf is a small head and two blocks, one with the links of its records and one with their attributes, so
+//!   that putting an attribute copies no links, and adding a child no attributes.
+//! - A new record is written into empty cells of blocks that older versions share and do not look at there.
+//! - The first leaf grows with its records, because many trees are small.
+//! - The head holds in one word what a walk needs to know of every record (see `shape`), so a walk looks at few
+//!   records. All changes go through the leaf, which keeps that word up to date.
+
+use bytemuck::TransparentWrapper;
+use weald_memory::{CELLS, Cells};
+
+use crate::attributes::{Attributes, List};
+use crate::children::Children;
+use crate::id::{LEAF_BITS, NodeId};
+use crate::inline::Inline;
+use crate::record::{Far, Links, Near, Place, Record};
+use crate::shape::{Family, Shape};
+
+/// Slots in one leaf: one for each of its ids.
+pub(crate) const SLOTS: usize = CELLS;
+const _: () = assert!(SLOTS == 1 << LEAF_BITS);
+
+/// The records of sixteen consecutive ids, and what is below each.
+#[derive(Clone)]
+pub(crate) struct Leaf {
+    pub(crate) shape: Shape,
+    links: Cells<Near, Far>,
+    attributes: Cells<Inline, List>,
+}
+
+impl Leaf {
+    /// A leaf without records for the place `number`.
+    #[inline]
+    pub(crate) fn new(number: u64) -> Self {
+        // The slot of id 0 is never used.
+        let room = if number == 0 { 2 } else { SLOTS };
+        Self {
+            shape: Shape::EMPTY,
+            links: Cells::new(room),
+            attributes: Cells::new(room),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn has(&self, slot: usize) -> bool {
+        self.links.present() >> slot & 1 == 1
+    }
+
+    /// The slots that have records.
+    pub(crate) fn slots(&self) -> impl Iterator<Item = usize> {
+        (0..SLOTS).filter(|slot| self.has(*slot))
+    }
+
+    #[inline]
+    pub(crate) fn links(&self, slot: usize) -> Option<&Links> {
+        self.links.get(slot).map(Links::wrap_ref)
+    }
+
+    #[inline]
+    pub(crate) fn attributes(&self, slot: usize) -> Option<&Attributes> {
+        self.attributes.get(slot).map(Attributes::wrap_ref)
+    }
+
+    /// Whether both have the same records in memory.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        self.links.is(&other.links) && self.attributes.is(&other.attributes)
+    }
+
+    /// The two blocks: of each the address, its size in bytes, and the cells of it that belong to this leaf.
+    pub(crate) fn blocks(&self) -> [(usize, usize, u16); 2] {
+        let (links, attributes) = (&self.links, &self.attributes);
+        [
+            (links.address(), links.bytes(), links.present()),
+            (
+                attributes.address(),
+                attributes.bytes(),
+                attributes.present(),
+            ),
+        ]
+    }
+
+    #[inline(always)]
+    pub(crate) fn insert(&mut self, id: NodeId, record: Record) {
+        let slot = slot_of(id);
+        self.shape.set(slot, record.links.children().family(id));
+        self.links.set(slot, Links::peel(record.links));
+        self.attributes
+            .set(slot, Attributes::peel(record.attributes));
+    }
+
+    #[inline]
+    pub(crate) fn change_links<R>(
+        &mut self,
+        id: NodeId,
+        change: impl FnOnce(&mut Place, &mut Children) -> R,
+    ) -> R {
+        let slot = slot_of(id);
+        let changed = self.links.change(slot, |item| {
+            let (mut place, mut children) = Links::wrap(item).into_parts();
+            let result = change(&mut place, &mut children);
+            let family = children.listing().family(id);
+            (Links::peel(Links::new(place, children)), (result, family))
+        });
+        let (result, family) = changed.expect("the caller has looked the id up");
+        self.shape.set(slot, family);
+        result
+    }
+
+    #[inline]
+    pub(crate) fn change_attributes<R>(
+        &mut self,
+        id: NodeId,
+        change: impl FnOnce(&mut Attributes) -> R,
+    ) -> R {
+        let changed = self.attributes.change(slot_of(id), |item| {
+            let mut attributes = Attributes::wrap(item);
+            let result = change(&mut attributes);
+            (Attributes::peel(attributes), result)
+        });
+        changed.expect("the caller has looked the id up")
+    }
+
+    /// Removes a record and returns its links; also, whether the leaf is empty then.
+    pub(crate) fn take_out(&mut self, slot: usize) -> (Option<Links>, bool) {
+        self.shape.set(slot, Family::None);
+        drop(self.attributes.take(slot));
+        let links = self.links.take(slot).map(Links::wrap);
+        (links, self.links.present() == 0)
+    }
+
+    /// Moves the records to the smallest blocks that have room for them.
+    pub(crate) fn fit(&mut self) {
+        self.links.fit();
+        self.attributes.fit();
+    }
+}
+
+/// The slot of an id in its leaf.
+#[inline]
+#[expect(clippy::cast_possible_truncation, reason = "masked to four bits")]
+pub(crate) fn slot_of(id: NodeId) -> usize {
+    id.get() as usize & (SLOTS - 1)
+}
