@@ -2,7 +2,8 @@
 //!
 //! The system hands out each connection once. If a wait has accepted a connection but another event of the
 //! choice wins, the connection is kept for the next caller that accepts. After the system ran out of
-//! descriptors or memory, a wait pauses before it accepts again; see [`exhaustion`](crate::exhaustion).
+//! descriptors or memory, a wait pauses before it accepts again; see [`exhaustion`](crate::exhaustion). It says so only
+//! when a connection is pending: the system looks for a free descriptor before it looks for a connection.
 
 use std::{
     future::Future,
@@ -13,6 +14,10 @@ use std::{
     task::{Context, Poll, ready},
 };
 
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    io::Errno,
+};
 use weald_kernel::{Done, Interest, IoSource, Ready, Sleep, sleep_until};
 use weald_sync::{Event, Polled, Source, Waiting, of_source, reason::Reason};
 
@@ -28,6 +33,25 @@ pub(crate) trait RawListener: AsFd {
     /// # Errors
     /// Errors from the operating system; `WouldBlock` if no connection is pending.
     fn accept_now(&self) -> io::Result<Self::Accepted>;
+}
+
+/// Accepts without blocking. That no descriptor is free is no error while no connection is pending: a server that closes
+/// idle connections on that error would close them for nobody.
+fn accept_pending<L: RawListener>(listener: &L) -> io::Result<L::Accepted> {
+    let accepted = listener.accept_now();
+    let failed = accepted.as_ref().err().and_then(Errno::from_io_error);
+    match failed {
+        Some(Errno::MFILE | Errno::NFILE) if !is_pending(listener) => {
+            Err(io::ErrorKind::WouldBlock.into())
+        }
+        _ => accepted,
+    }
+}
+
+/// Whether a connection is pending. If the system does not say, one may be.
+fn is_pending(listener: &impl AsFd) -> bool {
+    let mut asked = [PollFd::new(listener, PollFlags::IN)];
+    poll(&mut asked, Some(&Timespec::default())).map_or(true, |ready| ready > 0)
 }
 
 /// A listener registered with the reactor.
@@ -69,7 +93,7 @@ impl<L: RawListener> Acceptor<L> {
         match self.take_kept() {
             Some(accepted) => Ok(accepted),
             None => self.source.try_operate(Interest::Read, |listener| {
-                listener.accept_now().map(Done::Maybe)
+                accept_pending(listener).map(Done::Maybe)
             }),
         }
     }
@@ -102,7 +126,7 @@ impl<L: RawListener> Source for Accepting<'_, L> {
         let acceptor = this.acceptor;
         let accept = |listener: &L| match acceptor.take_kept() {
             Some(accepted) => Ok(Done::Maybe(accepted)),
-            None => listener.accept_now().map(Done::Maybe),
+            None => accept_pending(listener).map(Done::Maybe),
         };
         let accepted = ready!(this.ready.poll_operate(cx, accept));
         acceptor.backoff.note(&accepted);

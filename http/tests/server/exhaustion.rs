@@ -27,6 +27,17 @@ fn an_idle_connection_makes_room_when_there_are_no_descriptors() {
     run_child("server::exhaustion::an_idle_connection_makes_room_when_there_are_no_descriptors");
 }
 
+#[test]
+fn a_connection_that_took_the_last_descriptor_makes_room_for_nobody() {
+    if env::var_os(CHILD).is_some() {
+        let _watch = crate::tools::watch();
+        return crate::tools::runtime(2).block_on(last_descriptor());
+    }
+    run_child(
+        "server::exhaustion::a_connection_that_took_the_last_descriptor_makes_room_for_nobody",
+    );
+}
+
 fn run_child(test: &str) {
     let ended = Command::new(env::current_exe().unwrap())
         .args(["--exact", test])
@@ -35,7 +46,9 @@ fn run_child(test: &str) {
         .unwrap();
     assert!(
         ended.status.success(),
-        "{}",
+        "{}: {}{}",
+        ended.status,
+        String::from_utf8_lossy(&ended.stdout),
         String::from_utf8_lossy(&ended.stderr)
     );
 }
@@ -68,6 +81,30 @@ async fn idle_connections() {
         client.until("hello.").await;
     }
     drop(clients);
+    server.end().await;
+}
+
+/// A client takes the last descriptors and asks only later. Nobody else waits to be accepted, so it is served.
+async fn last_descriptor() {
+    limit_descriptors();
+    let server = start(tower::service_fn(hello), |server| server);
+    let open = || std::fs::File::open("/dev/null");
+    let mut taken: Vec<_> = std::iter::from_fn(|| open().ok()).collect();
+    // One for the client, one for the server.
+    taken.truncate(taken.len() - 2);
+    let stream = weald_net::TcpStream::connect(server.address).await.unwrap();
+    while open().is_ok() {
+        weald_kernel::yield_now().await;
+    }
+    // The server looks for the next connection now, or has looked; if it closes this one, then in this time.
+    weald_kernel::sleep(std::time::Duration::from_millis(50)).await;
+    let mut client = Client {
+        stream,
+        read: Vec::new(),
+    };
+    client.send(HELLO).await;
+    client.until("hello.").await;
+    drop((client, taken));
     server.end().await;
 }
 
