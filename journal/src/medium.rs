@@ -61,7 +61,7 @@ pub trait Medium: Send + Sync + 'static {
     /// They may not be durable.
     fn sync_names(&self) -> io::Result<()>;
 
-    /// Locks the directory against other writers until the file is dropped. The file is the note of who has the lock.
+    /// Locks the directory against other writers until the file is dropped. The file names the process that has the lock.
     ///
     /// # Errors
     /// [`LockError`].

@@ -4,7 +4,7 @@ use crate::medium::MediumFile;
 use crate::place::SegmentId;
 use weald_forest::journal::Position;
 
-/// The file whose lock is the right to write, and whose content says who has it.
+/// The file whose lock is the right to write, and whose content names the process that has it.
 pub(crate) const LOCK: &str = "lock";
 
 /// What a name ends with until its file is whole.

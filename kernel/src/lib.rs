@@ -82,6 +82,8 @@ mod job {
     pub(crate) mod reference;
     pub(crate) mod runnable;
     pub(crate) mod state;
+    #[cfg(all(test, not(loom)))]
+    pub(crate) mod testing;
     pub(crate) mod transition;
     pub(crate) mod work_kind;
 

@@ -1,4 +1,4 @@
-//! The registry: who has a name, and that it is free before anyone learns of the end of its process.
+//! The registry: which process has a name, and that the name is free before anyone learns of the end of its process.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

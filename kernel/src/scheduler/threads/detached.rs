@@ -8,8 +8,6 @@
 //! workers, it lowers the priority of the detached ones that compute ([`priority`]). A thread in a fork counts, but
 //! keeps its priority: no more of these compute than there are workers, and they wait for each other.
 
-#![allow(unsafe_code)]
-
 use std::{
     collections::HashMap,
     time::{Duration, Instant},
@@ -350,30 +348,15 @@ impl DetachedThread {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
-    use std::panic::Location;
-
     use super::*;
-    use crate::job::{self, Spec, transition::Inbox};
+    use crate::job::testing;
 
     const BOUND: Duration = Duration::from_millis(10);
 
     /// A thread that runs a job of the quarantine, and was looked at when that began.
     fn in_quarantine() -> DetachedThread {
-        let spec = Spec {
-            runtime: 0,
-            site: Location::caller(),
-            inbox: Inbox::None,
-            pinned: None,
-            flags: 0,
-            refs: 1,
-        };
-        let runnable = job::new(spec, |_| async {});
-        // SAFETY: this is the one reference that the spec asked for.
-        let job = unsafe { runnable.claim_ref() };
-        // It never runs, and is leaked.
-        runnable.into_ptr();
         let run = DetachedRun {
-            job,
+            job: testing::job(),
             activity: Activity::Compute,
             cause: Cause::Quarantined,
             since: Instant::now(),

@@ -85,22 +85,8 @@ impl Gathered {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
-    use std::panic::Location;
-
     use super::*;
-    use crate::job::{self, JobPtr, Spec, transition::Inbox};
-
-    fn job() -> Runnable {
-        let spec = Spec {
-            runtime: 0,
-            site: Location::caller(),
-            inbox: Inbox::None,
-            pinned: None,
-            flags: 0,
-            refs: 0,
-        };
-        job::new(spec, |_| async {})
-    }
+    use crate::job::{JobPtr, testing::runnable};
 
     fn drop_all(mut batch: JobBatch<Header>) -> usize {
         let mut count = 0;
@@ -116,7 +102,7 @@ mod tests {
     #[test]
     fn the_first_job_of_a_batch_says_so_and_the_outbox_is_not_empty_until_it_leaves() {
         let outbox = Outbox::new();
-        let push = || outbox.push(job());
+        let push = || outbox.push(runnable());
         let at_once = || {
             for _ in 0..AT_ONCE {
                 let Outgoing::Due(single) = push() else {

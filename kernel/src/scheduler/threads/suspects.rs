@@ -23,8 +23,6 @@
 //! The monitor alone writes. A worker's loop copies the suspects at a look ([`KnownSuspects`]), and while there are
 //! none it tests one byte per job.
 
-#![allow(unsafe_code)]
-
 use std::{
     cell::{Cell, RefCell},
     time::{Duration, Instant},
@@ -325,31 +323,12 @@ impl KnownSuspects {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
-    use std::panic::Location;
-
     use super::*;
-    use crate::job::{self, Spec, transition::Inbox};
-
-    fn job() -> JobRef {
-        let spec = Spec {
-            runtime: 0,
-            site: Location::caller(),
-            inbox: Inbox::None,
-            pinned: None,
-            flags: 0,
-            refs: 1,
-        };
-        let runnable = job::new(spec, |_| async {});
-        // SAFETY: this is the one reference that the spec asked for.
-        let job = unsafe { runnable.claim_ref() };
-        // It never runs, and is leaked.
-        runnable.into_ptr();
-        job
-    }
+    use crate::job::testing;
 
     #[test]
     fn the_loops_copy_the_suspects_only_when_something_is_new() {
-        let (suspects, job, now) = (Suspects::default(), job(), Instant::now());
+        let (suspects, job, now) = (Suspects::default(), testing::job(), Instant::now());
         let version = || suspects.version.load(Ordering::Relaxed);
         suspects.note_offence(job.header(), now);
         let first = version();
