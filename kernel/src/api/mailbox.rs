@@ -325,6 +325,18 @@ fn poll_link(
     if message::is_single(newest) && here.spend_if_any() {
         return Some(newest);
     }
+    poll_several(job, links, newest, cx)
+}
+
+/// [`poll_link`] with several messages, or with a used-up budget. A function of its own, so that the common case saves
+/// no registers for it.
+#[inline(never)]
+fn poll_several(
+    job: &JobRef,
+    links: &mut MessageLinks,
+    newest: NonNull<Link>,
+    cx: &mut Context<'_>,
+) -> Option<NonNull<Link>> {
     // SAFETY: `links` is the chain of this mailbox.
     let found = unsafe { links.append_stack(newest.as_ptr()) };
     backlog::note(job, found);
