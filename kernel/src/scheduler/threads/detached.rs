@@ -33,6 +33,8 @@ const NAMED: usize = 10;
 /// The detached threads of a runtime.
 pub(crate) struct DetachedThreads {
     threads: Mutex<Vec<DetachedThread>>,
+    /// Jobs whose threads were retaken and ended their polls since the last look, before a look could report them.
+    ended: Mutex<Vec<Overdue>>,
     /// How many cores the runtime may use.
     cores: usize,
     /// The priority that its threads start with.
@@ -131,6 +133,7 @@ impl DetachedThreads {
     pub(crate) fn new(cores: usize) -> DetachedThreads {
         DetachedThreads {
             threads: Mutex::new(Vec::new()),
+            ended: Mutex::new(Vec::new()),
             cores,
             normal: priority::of_this_thread(),
         }
@@ -174,7 +177,12 @@ impl DetachedThreads {
         };
         let may_serve = priority::restore(self.normal);
         // Without the lock: the last reference to a job drops values of the user.
-        drop(ended);
+        let unreported = ended.filter(|thread| !thread.reported);
+        if let Some(thread) = unreported.filter(|thread| thread.run.cause == Cause::Retaken) {
+            let held = thread.held(Instant::now());
+            let DetachedRun { job, cause, .. } = thread.run;
+            lock(&self.ended).push(Overdue { job, held, cause });
+        }
         may_serve
     }
 
@@ -199,6 +207,9 @@ impl DetachedThreads {
             let held = thread.held(now);
             thread.look(times.get(&thread.number).copied(), held, &mut round);
         }
+        let ended = std::mem::take(&mut *lock(&self.ended));
+        let overdue = ended.into_iter().filter(|ended| ended.held >= bound);
+        round.overdue.extend(overdue);
         round
     }
 
@@ -208,7 +219,7 @@ impl DetachedThreads {
         let is_due = |thread: &DetachedThread| {
             !thread.reported && !thread.run.job.header().state.is_waiting()
         };
-        threads.iter().any(is_due)
+        threads.iter().any(is_due) || !lock(&self.ended).is_empty()
     }
 
     /// Lowers the priority of those that compute, if with `busy_workers` they are more than the cores.
@@ -380,6 +391,27 @@ mod tests {
         let mut round = Round::new(BOUND);
         thread.look(now, held, &mut round);
         round
+    }
+
+    #[test]
+    fn a_retaken_job_that_ends_beyond_the_bound_before_a_look_is_reported() {
+        let threads = DetachedThreads::new(1);
+        let DetachedThread { run, .. } = in_quarantine();
+        let since = Instant::now().checked_sub(BOUND).unwrap();
+        let cause = Cause::Retaken;
+        threads.add(
+            1,
+            DetachedRun {
+                cause,
+                since,
+                ..run
+            },
+        );
+        threads.end(1);
+        assert!(threads.is_any_unreported());
+        assert_eq!(threads.look(BOUND).overdue.len(), 1);
+        assert!(threads.look(BOUND).overdue.is_empty());
+        assert!(!threads.is_any_unreported());
     }
 
     #[test]
