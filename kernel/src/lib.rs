@@ -40,6 +40,7 @@ mod memory {
 mod stack {
     mod depot;
     pub(crate) mod pool;
+    pub(crate) mod signal_stack;
     pub(crate) mod slot;
     pub(crate) mod switch;
     pub(crate) mod thread_stack;

@@ -1,7 +1,7 @@
 //! Turns a stack overflow into a message that names the job.
 //!
-//! Touching a guard page raises SIGSEGV. The handler runs on the signal stack that the standard library gives
-//! each thread. If the address is in the guard page of the thread's current stack, the handler prints the message
+//! Touching a guard page raises SIGSEGV. The handler runs on the thread's
+//! [signal stack](crate::stack::signal_stack). If the address is in the guard page of the thread's current stack, the handler prints the message
 //! and aborts; it forwards any other fault to the handler that was installed before. Nothing here allocates or
 //! waits for a lock: the overflow may have happened inside an allocation, or under a lock.
 

@@ -35,7 +35,7 @@ use crate::{
             worker::{ServeEnd, WorkerLoop},
         },
     },
-    stack,
+    stack::{self, signal_stack::SignalStack},
     sys::{AtomicBool, Mutex, Ordering, lock},
 };
 
@@ -255,6 +255,7 @@ impl PoolService<'_> {
 
 /// The life of a pool thread: serve, wait, serve again, until it retires or the runtime stops.
 fn serve(shared: &Arc<Shared>, first: Option<Offer>) {
+    let _signal_stack = SignalStack::provide();
     let member = Arc::new(PoolThread {
         number: shared.thread_number(),
         pinned: Arc::new(PinnedQueue::new()),
