@@ -20,6 +20,7 @@ use weald_kernel::WorkKind;
 
 use crate::{
     ended::Unfinished,
+    phase::{Generation, Phase},
     rate::{MinRate, Reader},
     reading::Reading,
     route::route,
@@ -47,26 +48,6 @@ const AT_WORK: u8 = IN_FLIGHT | UNFLUSHED | BLOCKED;
 const DRAIN: u8 = 1;
 /// An order: close now.
 const STOP: u8 = 2;
-
-/// What a connection waits for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Phase {
-    /// The next request: no byte has arrived since the last response, or since the connection was accepted.
-    Quiet,
-    /// The rest of a request's head.
-    Head,
-    /// The service.
-    InFlight,
-    /// More of the request's body, for the service.
-    Body,
-    /// Room to write, which the peer must make.
-    Blocked,
-    /// The client's end, after the last answer.
-    Lingering,
-}
-
-/// Distinguishes a phase from earlier ones of the same kind.
-pub(crate) type Generation = (u32, u32);
 
 /// The state of one connection, shared by its job, its handler and the server.
 #[derive(Debug)]
@@ -216,7 +197,6 @@ impl Activity {
     /// The connection only waits for its client to notice the end. It is the first to make room for another one.
     pub(crate) fn linger(&self) {
         self.change(u8::MAX, LINGERING);
-        self.set_idle_order(0);
     }
 
     /// Whether the last answer was sent, so that nothing is lost if the connection is stopped.
@@ -327,6 +307,11 @@ impl Activity {
     /// Whether the connection is between two requests. Hyper's buffer may hold the start of the next one.
     pub(crate) fn is_between_requests(&self) -> bool {
         self.phase() == Phase::Quiet && !self.awaits_body()
+    }
+
+    /// Whether it can make room for another one: an order would end it at once.
+    pub(crate) fn can_close(&self) -> bool {
+        self.is_lingering() || self.is_between_requests()
     }
 
     /// Whether the last request had a body whose end has not been seen.

@@ -6,7 +6,6 @@
 
 use std::{
     mem::MaybeUninit,
-    net::Shutdown,
     task::{Context, Poll, ready},
     time::Duration,
 };
@@ -72,7 +71,7 @@ impl Closing {
         if sent.is_err() || self.place.is_none() {
             return Poll::Ready(());
         }
-        let is_gone = wire.stream.shutdown(Shutdown::Write).is_err();
+        let is_gone = wire.shut().is_err();
         let lingers = match self.lingers {
             Lingers::Yes => !wire.has_ended(),
             Lingers::IfUnread => {

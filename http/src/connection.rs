@@ -19,12 +19,13 @@ use hyper::server::conn::http1::{Builder, UpgradeableConnection};
 use weald_net::{Stream, Transport};
 
 use crate::{
-    activity::{Activity, Phase},
+    activity::Activity,
     closing::{Closing, LINGER, Lingers},
     crowd::{self, Member},
     description,
     handler::{Handler, Serve},
     limits::{HalfClosed, Limits},
+    phase::Phase,
     refusal,
     registry::{Entry, Place},
     tracked_io::TrackedIo,
@@ -274,7 +275,8 @@ impl<T: Transport, S: Serve> Connection<T, S> {
         let phase = self.activity.phase();
         if self.activity.is_draining() && phase == Phase::Head {
             // No work has started for this request: the client can safely retry it elsewhere.
-            return Poll::Ready(ControlFlow::Break(()));
+            self.abandon();
+            return Poll::Ready(ControlFlow::Continue(()));
         }
         if phase == Phase::Quiet && crowd::is_crowded() && self.activity.is_between_requests() {
             self.shed();
@@ -321,10 +323,17 @@ impl<T: Transport, S: Serve> Connection<T, S> {
 
     /// Responds with 408.
     fn refuse(&mut self) {
+        self.abandon();
+        if let Stage::Closing(_) = &self.stage {
+            self.wire.hold(TIMED_OUT);
+        }
+    }
+
+    /// Ends without a response to the request that has begun to arrive. Its client may be about to send the rest.
+    fn abandon(&mut self) {
         if let Stage::Serving(hyper) = std::mem::replace(&mut self.stage, Stage::Over)
             && let Some(parts) = Pin::into_inner(hyper).into_parts()
         {
-            self.wire.hold(TIMED_OUT);
             self.stage = Stage::Closing(Closing::new(parts.io.place, Lingers::Yes));
         }
     }
@@ -399,6 +408,12 @@ fn arrived<T: Transport>(stream: &Stream<T>) -> Option<Bytes> {
     let mut buffer = [0; FIRST_READ];
     let count = stream.try_read(&mut buffer).ok()?;
     (count > 0).then(|| Bytes::copy_from_slice(&buffer[..count]))
+}
+
+impl<T: Transport, S: Serve> Drop for Connection<T, S> {
+    fn drop(&mut self) {
+        self.wire.leave();
+    }
 }
 
 impl<T: Transport, S: Serve> Future for Connection<T, S> {

@@ -10,7 +10,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// How many connections are not yet a crowd.
-const FEW: usize = 1024;
+pub(crate) const FEW: usize = 1024;
 
 static CONNECTIONS: AtomicUsize = AtomicUsize::new(0);
 

@@ -31,6 +31,7 @@
 mod ended;
 mod limits;
 mod listen;
+mod phase;
 mod rate;
 mod reading;
 mod route;

@@ -6,8 +6,12 @@
 //! new ones out. Connections fall idle in an order, which is counted and not timed, because nothing here reads a clock;
 //! one that was idle for less than [`SHED_AFTER`](crate::connection) has no number yet and comes last. One that has
 //! nothing left to do but to wait for its client's end comes first.
+//!
+//! Both are queues, whose entries are only looked at when one must go: an entry whose number its connection no longer has
+//! is stale. So a connection that has a request takes no lock, and to find one takes a constant time on average.
 
 use std::{
+    collections::VecDeque,
     future::poll_fn,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::{Poll, Waker},
@@ -15,7 +19,7 @@ use std::{
 
 use slab::Slab;
 
-use crate::{activity::Activity, ended::Unfinished};
+use crate::{activity::Activity, crowd, ended::Unfinished};
 
 /// The connections of one server.
 #[derive(Default)]
@@ -30,8 +34,14 @@ struct Table {
     places: usize,
     /// How many connections only wait for their client's end.
     lingering: usize,
-    /// How often a connection has fallen idle.
-    idled: u64,
+    /// How many numbers were given.
+    numbered: u64,
+    /// The connections that are idle, longest first, and stale entries.
+    idle: Numbered,
+    /// The same for those that only wait for their client's end.
+    ending: Numbered,
+    /// The one that was last ordered to make room, until it has ended.
+    ordered: Option<Arc<Activity>>,
     draining: bool,
     /// The server, while it waits for fewer connections.
     waiter: Option<Waker>,
@@ -46,22 +56,97 @@ pub(crate) struct Entry {
 /// A place under the limit of connections, given back when it is dropped.
 pub(crate) struct Place(Arc<Registry>);
 
+/// Connections in the order of their numbers, each with its key. Numbers are not given twice.
+#[derive(Default)]
+struct Numbered {
+    queue: VecDeque<(usize, u64)>,
+    /// How many entries were looked at.
+    #[cfg(test)]
+    looked: usize,
+}
+
+impl Numbered {
+    /// Adds a connection, and drops stale entries if they are the majority.
+    fn push(&mut self, connections: &Slab<Arc<Activity>>, key: usize, number: u64) {
+        const SPARE: usize = 64;
+        self.queue.push_back((key, number));
+        if self.queue.len() > 2 * connections.len() + SPARE {
+            #[cfg(test)]
+            {
+                self.looked += self.queue.len();
+            }
+            self.queue
+                .retain(|&(key, number)| find(connections, key, number).is_some());
+        }
+    }
+
+    fn first<'a>(&mut self, connections: &'a Slab<Arc<Activity>>) -> Option<&'a Arc<Activity>> {
+        while let Some(&(key, number)) = self.queue.front() {
+            #[cfg(test)]
+            {
+                self.looked += 1;
+            }
+            if let Some(activity) = find(connections, key, number)
+                && activity.can_close()
+            {
+                return Some(activity);
+            }
+            self.queue.pop_front();
+        }
+        None
+    }
+}
+
+/// The connection that has this number, if one has.
+fn find(connections: &Slab<Arc<Activity>>, key: usize, number: u64) -> Option<&Arc<Activity>> {
+    let activity = connections.get(key)?;
+    (activity.idle_order() == number).then_some(activity)
+}
+
 impl Table {
+    /// Gives the connection a number, by which it is found when one must go.
+    fn number(&mut self, key: usize) {
+        self.numbered += 1;
+        let activity = &self.connections[key];
+        activity.set_idle_order(self.numbered);
+        let queue = match activity.is_lingering() {
+            true => &mut self.ending,
+            false => &mut self.idle,
+        };
+        queue.push(&self.connections, key, self.numbered);
+    }
+
     /// Orders the connection that is idle longest to drain, unless one that was ordered before is about to close.
     /// Returns the one to wake.
-    fn evict(&self) -> Option<Arc<Activity>> {
-        let idle = self.connections.iter().map(|(_, activity)| activity);
-        let mut idle =
-            idle.filter(|activity| activity.is_between_requests() || activity.is_lingering());
-        if idle.clone().any(|activity| activity.is_about_to_close()) {
+    fn evict(&mut self) -> Option<Arc<Activity>> {
+        let is_closing =
+            |activity: &Arc<Activity>| activity.can_close() && activity.is_about_to_close();
+        if self.ordered.as_ref().is_some_and(is_closing) {
             return None;
         }
-        let oldest = idle.by_ref().min_by_key(|activity| activity.idle_order())?;
-        match oldest.is_lingering() {
-            true => oldest.order_stop(),
-            false => oldest.order_drain(),
+        let numbered = match self.ending.first(&self.connections) {
+            Some(first) => Some(first),
+            None => self.idle.first(&self.connections),
+        };
+        let first = match numbered {
+            Some(first) => first,
+            // In a crowd a connection has a number as soon as it is idle.
+            None if self.connections.len() > crowd::FEW => return None,
+            None => self
+                .connections
+                .iter()
+                .map(|(_, activity)| activity)
+                .find(|activity| activity.can_close())?,
+        };
+        if first.is_about_to_close() {
+            return None;
         }
-        Some(oldest.clone())
+        match first.is_lingering() {
+            true => first.order_stop(),
+            false => first.order_drain(),
+        }
+        self.ordered = Some(first.clone());
+        self.ordered.clone()
     }
 }
 
@@ -75,8 +160,7 @@ impl Registry {
         let mut table = self.lock();
         let key = table.connections.insert(activity.clone());
         table.places += 1;
-        table.idled += 1;
-        activity.set_idle_order(table.idled);
+        table.number(key);
         if table.draining {
             activity.order_drain();
         }
@@ -116,11 +200,13 @@ impl Registry {
     /// Waits until `look`, which is asked at each change, is content. Wakes the connection that it returns.
     async fn wait_for(&self, look: impl Fn(&mut Table) -> Result<(), Option<Arc<Activity>>>) {
         poll_fn(|cx| {
+            // Not under the lock: the waker may be anybody's.
+            let waiter = cx.waker().clone();
             let mut table = self.lock();
             let Err(ordered) = look(&mut table) else {
                 return Poll::Ready(());
             };
-            let former = table.waiter.replace(cx.waker().clone());
+            let former = table.waiter.replace(waiter);
             drop(table);
             drop(former);
             if let Some(ordered) = ordered {
@@ -169,8 +255,7 @@ impl Entry {
     /// The connection has fallen idle.
     pub(crate) fn became_idle(&self) {
         let mut table = self.registry.lock();
-        table.idled += 1;
-        table.connections[self.key].set_idle_order(table.idled);
+        table.number(self.key);
         let waiter = table.waiter.take();
         drop(table);
         if let Some(waiter) = waiter {
@@ -182,6 +267,7 @@ impl Entry {
     pub(crate) fn lingers(&self) {
         let mut table = self.registry.lock();
         table.connections[self.key].linger();
+        table.number(self.key);
         table.lingering += 1;
         let waiter = table.waiter.take();
         drop(table);
@@ -204,10 +290,12 @@ impl Drop for Entry {
         let mut table = self.registry.lock();
         let activity = table.connections.remove(self.key);
         table.lingering -= usize::from(activity.is_lingering());
+        let is_it = |ordered: &mut Arc<Activity>| Arc::ptr_eq(ordered, &activity);
+        let ordered = table.ordered.take_if(is_it);
         let waiter = table.waiter.take();
         drop(table);
         activity.forget_waker();
-        drop(activity);
+        drop((ordered, activity));
         if let Some(waiter) = waiter {
             waiter.wake();
         }
@@ -227,91 +315,4 @@ impl Drop for Place {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::{
-        future::Future,
-        pin::pin,
-        sync::{
-            Weak,
-            atomic::{AtomicUsize, Ordering},
-        },
-        task::{Context, Wake},
-    };
-
-    use super::*;
-
-    /// A job's waker, which keeps the job's description.
-    struct OfJob(
-        #[allow(dead_code, reason = "only its life counts")] Arc<Activity>,
-        AtomicUsize,
-    );
-
-    impl Wake for OfJob {
-        fn wake(self: Arc<Self>) {
-            self.1.fetch_add(1, Ordering::Relaxed);
-        }
-    }
-
-    fn enter(registry: &Arc<Registry>) -> (Arc<Activity>, Arc<OfJob>, Entry, Place) {
-        let activity = Activity::new(None, "a service");
-        let waker = Arc::new(OfJob(activity.clone(), AtomicUsize::new(0)));
-        activity.set_waker(waker.clone().into());
-        let (entry, place) = registry.enter(&activity);
-        (activity, waker, entry, place)
-    }
-
-    #[test]
-    fn the_end_of_a_connection_lets_its_state_go() {
-        let registry = Arc::new(Registry::default());
-        let (activity, waker, entry, place) = enter(&registry);
-        let state: Weak<Activity> = Arc::downgrade(&activity);
-        drop((activity, waker, entry, place));
-        assert!(state.upgrade().is_none());
-    }
-
-    #[test]
-    fn one_that_lingers_is_stopped_before_idle_ones_are_closed() {
-        let registry = Arc::new(Registry::default());
-        let [a, b] = [(); 2].map(|()| enter(&registry));
-        b.2.lingers();
-        registry.evict();
-        assert!(b.0.must_stop() && !a.0.is_draining());
-        registry.evict();
-        assert!(!a.0.is_draining(), "another one is about to close");
-        drop(b);
-        registry.evict();
-        assert!(a.0.is_draining());
-        assert_eq!(registry.lock().lingering, 0);
-
-        let is_empty = || {
-            let cx = &mut Context::from_waker(Waker::noop());
-            pin!(registry.empty()).poll(cx).is_ready()
-        };
-        assert!(!is_empty());
-        a.2.lingers();
-        assert!(is_empty(), "one that lingers is not waited for");
-        assert!(registry.stop().is_empty(), "nor reported");
-    }
-
-    #[test]
-    fn the_one_that_is_idle_longest_is_closed_first_and_one_at_a_time() {
-        let registry = Arc::new(Registry::default());
-        let [a, b, c] = [(); 3].map(|()| enter(&registry));
-        a.2.became_idle();
-        // In the order b, c, a; but b has a request.
-        b.0.received();
-        registry.evict();
-        let draining = [&a, &b, &c].map(|(activity, ..)| activity.is_draining());
-        assert_eq!(draining, [false, false, true]);
-        assert_eq!(c.1.1.load(Ordering::Relaxed), 1, "it is woken");
-        registry.evict();
-        assert!(!a.0.is_draining(), "another one is about to close");
-        drop(c);
-        registry.evict();
-        assert!(a.0.is_draining());
-        assert!(!b.0.is_draining(), "it is busy");
-        drop(a);
-        registry.evict();
-        assert!(!b.0.is_draining());
-    }
-}
+mod tests;

@@ -3,10 +3,9 @@
 
 use std::{
     io::{self, IoSlice},
-    net::Shutdown,
     pin::Pin,
     sync::Arc,
-    task::{Context, Poll, ready},
+    task::{Context, Poll},
 };
 
 use bytes::{Buf, Bytes};
@@ -73,23 +72,10 @@ impl<T: Transport> Write for TrackedIo<T> {
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.wire.holds() {
-            // The connection sends it when it has polled hyper.
-            true => Poll::Ready(Ok(())),
-            false => self.wire.poll_send(cx),
-        }
+        self.wire.poll_flush(cx)
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if self.wire.holds() {
-            // The connection closes when it has sent what is held.
-            return Poll::Ready(Ok(()));
-        }
-        ready!(self.wire.poll_send(cx))?;
-        match self.wire.stream.shutdown(Shutdown::Write) {
-            // A peer that is already gone is no error.
-            Err(error) if error.kind() != io::ErrorKind::NotConnected => Poll::Ready(Err(error)),
-            _ => Poll::Ready(Ok(())),
-        }
+        self.wire.poll_shutdown(cx)
     }
 }

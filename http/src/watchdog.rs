@@ -15,7 +15,7 @@ use std::{
 
 use weald_kernel::Sleep;
 
-use crate::activity::{Generation, Phase};
+use crate::phase::{Generation, Phase};
 
 /// The timer of one connection.
 #[derive(Default)]

@@ -7,17 +7,20 @@
 //! - Nothing is held while the client leaves no room: hyper waits then, so a slow client never makes it produce more.
 //! - A service that stands still, because it waits with its stack, blocks or computes, delays no earlier answer: then the
 //!   kernel has what is held sent ([`Outlet`]).
-//! - Once nobody polls hyper any more, as after an upgrade, nothing is held.
+//! - Once nobody polls hyper any more, as after an upgrade, nothing more is held. What still is, the connection's job
+//!   sends; the code that took over the stream waits for that, because a socket remembers only one of two that wait to
+//!   write. If the job ends before ([`Wire::leave`]), that code sends the rest itself.
 //!
 //! Called by hyper through [`TrackedIo`](crate::tracked_io::TrackedIo), and by the connection.
 
 use std::{
     io::{self, IoSlice},
+    net::Shutdown,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
-    task::{Context, Poll, ready},
+    task::{Context, Poll, Waker, ready},
 };
 
 use weald_net::{Stream, Transport};
@@ -47,6 +50,12 @@ struct Held {
     bytes: Vec<u8>,
     /// Whether the last write found no room.
     is_blocked: bool,
+    /// Whether the connection's job has ended.
+    is_left: bool,
+    /// Whether hyper, or the code that took over the stream, has ended our direction while writes were held.
+    must_shut: bool,
+    /// The code that took over the stream, while it waits for the job to send what is held.
+    waiter: Option<Waker>,
 }
 
 impl<T: Transport> Wire<T> {
@@ -108,16 +117,93 @@ impl<T: Transport> Wire<T> {
         }
     }
 
-    /// Sends what is held.
+    /// Sends what is held. Called by the connection's job.
     pub(crate) fn poll_send(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let mut held = self.lock();
-        while !held.bytes.is_empty() {
-            ready!(self.poll_write_after(&mut held, &[], cx))?;
-        }
-        if !held.is_blocked {
+        let sent = ready!(self.poll_send_held(&mut held, cx));
+        if sent.is_ok() && !held.is_blocked {
             self.activity.flushed();
         }
+        let waiter = held.waiter.take();
+        drop(held);
+        wake(waiter);
+        Poll::Ready(sent)
+    }
+
+    fn poll_send_held(&self, held: &mut Held, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while !held.bytes.is_empty() {
+            ready!(self.poll_write_after(held, &[], cx))?;
+        }
         Poll::Ready(Ok(()))
+    }
+
+    /// Ready when nothing is held, for a stream that was taken over.
+    pub(crate) fn poll_flush(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.holds() {
+            // The connection sends it when it has polled hyper.
+            return Poll::Ready(Ok(()));
+        }
+        ready!(self.poll_left(cx));
+        self.poll_send_held(&mut self.lock(), cx)
+    }
+
+    /// Ready when the connection's job has nothing to send.
+    fn poll_left(&self, cx: &Context<'_>) -> Poll<()> {
+        let is_over = |held: &Held| held.bytes.is_empty() || held.is_left;
+        if is_over(&self.lock()) {
+            return Poll::Ready(());
+        }
+        // Not under the lock: the waker may be anybody's.
+        let waker = cx.waker().clone();
+        let mut held = self.lock();
+        if is_over(&held) {
+            return Poll::Ready(());
+        }
+        let former = held.waiter.replace(waker);
+        drop(held);
+        drop(former);
+        Poll::Pending
+    }
+
+    /// Ends our direction, after what is held.
+    pub(crate) fn poll_shutdown(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let mut held = self.lock();
+        // Read under the lock, which the job takes after it has polled hyper: either it finds the note, or nothing is
+        // held any more.
+        if self.holds() {
+            held.must_shut = true;
+            return Poll::Ready(Ok(()));
+        }
+        drop(held);
+        ready!(self.poll_flush(cx))?;
+        match self.shut() {
+            // A peer that is already gone is no error.
+            Err(error) if error.kind() != io::ErrorKind::NotConnected => Poll::Ready(Err(error)),
+            _ => Poll::Ready(Ok(())),
+        }
+    }
+
+    /// Ends our direction.
+    pub(crate) fn shut(&self) -> io::Result<()> {
+        self.lock().must_shut = false;
+        self.stream.shutdown(Shutdown::Write)
+    }
+
+    /// The connection's job ends. The code that took over the stream, if there is any, keeps this wire for long, so the
+    /// buffer goes, and the request with the buffer from which it was parsed.
+    pub(crate) fn leave(&self) {
+        let mut held = self.lock();
+        held.is_left = true;
+        let waiter = held.waiter.take();
+        let must_shut = held.must_shut;
+        drop(held);
+        if must_shut {
+            // One that fails is gone.
+            let _ignored = self.shut();
+        }
+        self.shed();
+        self.activity.forget_request();
+        wake(waiter);
     }
 
     /// Holds the buffers, or writes as much of them as there is room for.
@@ -127,10 +213,17 @@ impl<T: Transport> Wire<T> {
         cx: &mut Context<'_>,
     ) -> Poll<io::Result<usize>> {
         let mut held = self.lock();
-        if !self.holds() && held.bytes.is_empty() {
-            // Not under the lock: the waker may be anybody's.
-            drop(held);
-            return self.stream.poll_write_vectored(cx, buffers);
+        if !self.holds() {
+            if !held.bytes.is_empty() && !held.is_left {
+                drop(held);
+                ready!(self.poll_left(cx));
+                held = self.lock();
+            }
+            if held.bytes.is_empty() {
+                // Not under the lock: the waker may be anybody's.
+                drop(held);
+                return self.stream.poll_write_vectored(cx, buffers);
+            }
         }
         let length: usize = buffers.iter().map(|buffer| buffer.len()).sum();
         if self.holds() && !held.is_blocked && held.bytes.len() + length <= MOST_HELD {
@@ -187,6 +280,12 @@ impl<T: Transport> Wire<T> {
     }
 }
 
+fn wake(waiter: Option<Waker>) {
+    if let Some(waiter) = waiter {
+        waiter.wake();
+    }
+}
+
 impl<T: Transport> Outlet for Wire<T> {
     fn send_now(&self) {
         let mut held = self.lock();
@@ -205,3 +304,6 @@ impl<T: Transport> std::fmt::Debug for Wire<T> {
         f.debug_struct("Wire").finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -8,7 +8,7 @@ use http_body_util::Full;
 use weald_http::RequestBody;
 use weald_sync::channel;
 
-use super::{Client, run, start};
+use super::{Client, HELLO, run, start};
 
 /// A service that reports each request in flight, and answers once it is allowed to.
 fn gated() -> (
@@ -136,5 +136,32 @@ fn a_request_that_has_arrived_when_the_drain_begins_is_answered() {
         // It may have been read just before the drain, and then does not say that the connection closes.
         let answer = client.rest().await;
         assert!(answer.ends_with("hello."), "{answer:?}");
+    });
+}
+
+/// It was answered before, and may be about to send the rest of the next request.
+#[test]
+fn a_client_that_has_sent_a_part_of_a_head_is_not_reset() {
+    run(2, async {
+        let (service, started, allow) = gated();
+        let server = start(service, |server| server);
+        let mut client = Client::connect(server.address).await;
+        client.send(&format!("{HELLO}GET / HT")).await;
+        started.receive().await.unwrap();
+        allow.try_send(()).unwrap();
+        client.until("done.").await;
+        // The server ends after its last request.
+        let busy = Client::connect(server.address).await;
+        busy.send(HELLO).await;
+        started.receive().await.unwrap();
+        let ending = weald_kernel::spawn(server.end());
+        assert!(!client.more().await, "the server has ended its direction");
+        // A reset is noticed by the write after the one that causes it.
+        for _ in 0..8 {
+            client.send("TP/1.1\r\nhost: x\r\n\r\n").await;
+        }
+        allow.try_send(()).unwrap();
+        busy.rest().await;
+        assert!(ending.await.unwrap().not_stopped.is_empty());
     });
 }
