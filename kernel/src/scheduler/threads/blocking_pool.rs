@@ -177,6 +177,11 @@ impl Inner {
         }
     }
 
+    /// A closure has left the queue. The next lack of a thread is another one if nobody waits for this one any longer.
+    fn note_shorter(&mut self) {
+        self.is_reported &= !self.queue.is_empty();
+    }
+
     fn names(&self) -> LateNames {
         let running = self.running.iter();
         LateNames::of(running.map(|running| running.call.caller.name()), NAMED)
@@ -248,7 +253,10 @@ impl BlockingPool {
     /// Takes a closure out of the queue, if it has not begun: it will never run.
     /// Takes a time logarithmic in the length of the queue: ten thousand may be taken back at once.
     pub(crate) fn retract(&self, call: &Arc<BlockingCall>) {
-        let turn = lock(&self.inner).queue.remove(&call.number());
+        let mut inner = lock(&self.inner);
+        let turn = inner.queue.remove(&call.number());
+        inner.note_shorter();
+        drop(inner);
         if let Some(turn) = turn {
             turn.refuse(CallEnd::NeverRan);
         }
@@ -260,6 +268,7 @@ impl BlockingPool {
         let (refused, rest): (BTreeMap<u64, Turn>, BTreeMap<u64, Turn>) =
             queue.into_iter().partition(|(_, turn)| which(&turn.call));
         inner.queue = rest;
+        inner.note_shorter();
         drop(inner);
         refused.into_values().for_each(|turn| turn.refuse(end));
     }
@@ -284,7 +293,7 @@ impl BlockingPool {
             }
             if let Some((_, turn)) = inner.queue.pop_first() {
                 let now = Instant::now();
-                inner.is_reported &= !inner.queue.is_empty();
+                inner.note_shorter();
                 inner.moved = Some(now);
                 inner.is_refused = false;
                 inner.running.push(Running {
@@ -477,6 +486,31 @@ mod tests {
             pool.not_started();
             assert_eq!(pool.look().starts, [3]);
             assert_eq!(pool.threads(), 2);
+        }
+    }
+
+    #[test]
+    fn a_lack_of_threads_is_looked_for_again_once_the_queue_was_empty() {
+        let new = || {
+            let caller = Caller::Future {
+                site: Location::caller(),
+                type_name: "a test",
+            };
+            BlockingCall::new(0, |_, waker| waker.wake(), caller)
+        };
+        // Taken back by their callers, or refused.
+        for is_refused in [false, true] {
+            let pool = pool(0, 0);
+            let call = new();
+            assert_eq!(pool.push(Box::new(|| ()), call.clone()), Queued::MustWait);
+            lock(&pool.inner).is_reported = true;
+            assert!(!pool.must_look());
+            match is_refused {
+                true => pool.refuse_queued(CallEnd::NeverRan, |_| true),
+                false => pool.retract(&call),
+            }
+            assert_eq!(pool.push(Box::new(|| ()), new()), Queued::MustWait);
+            assert!(pool.must_look());
         }
     }
 
