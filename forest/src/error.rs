@@ -169,6 +169,17 @@ pub enum VersionError {
         /// The newest of the forest.
         newest: Version,
     },
+    /// The journal failed before it was durable, so the forest has fallen back. Whether it is there again when the
+    /// forest is opened again is not known.
+    #[error(
+        "the journal failed before version {asked} was durable; the forest has fallen back to {durable}. Open it again"
+    )]
+    Lost {
+        /// The version that was asked for.
+        asked: Version,
+        /// The newest version that is durable, which is what readers see now.
+        durable: Version,
+    },
     /// It belongs to another opening or another forest.
     #[error("version {0} was created by another opening of the forest, or by another forest")]
     OtherIncarnation(Version),

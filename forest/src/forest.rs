@@ -181,7 +181,7 @@ impl Forest {
             return Err(CommitError::OtherForest(other.name()));
         }
         let states: Vec<_> = trees.iter().map(|tree| &*tree.state).collect();
-        Ok(together::snapshot(&states))
+        Ok(together::snapshot(self.state(), &states))
     }
 
     /// Waits until a version, and so all before it, has reached a level. Whoever raises the journal's mark wakes it.
@@ -214,6 +214,23 @@ impl Forest {
                 Durability::Unknown => Err(DurableError::Unknown(version)),
             }
         }
+    }
+
+    /// Whether a version, and so all before it, has reached a level. It does not wait.
+    ///
+    /// A version that was read and is not durable is lost to this forest if the journal fails: the forest then falls back
+    /// to the newest durable version, and `at` and watches say so ([`VersionError::Lost`], [`WatchEnd::Unknown`]).
+    /// A [`Snapshot`] that somebody has stays as it is.
+    ///
+    /// [`VersionError::Lost`]: crate::VersionError::Lost
+    /// [`WatchEnd::Unknown`]: crate::WatchEnd::Unknown
+    pub fn has_reached(&self, version: Version, level: Level) -> bool {
+        let state = self.state();
+        if state.must_exist(version).is_err() || level > state.most() {
+            return false;
+        }
+        let medium = state.medium.as_ref();
+        medium.is_none_or(|medium| medium.when_reached(version.number, level).is_none())
     }
 
     /// What has happened since the forest was opened, and what it holds.

@@ -52,9 +52,11 @@ mod combine {
     pub(crate) mod acceptance;
     pub(crate) mod ahead;
     pub(crate) mod author;
+    pub(crate) mod before;
     pub(crate) mod combiner;
     pub(crate) mod commit_ids;
     pub(crate) mod digest;
+    pub(crate) mod fall_back;
     pub(crate) mod made;
     pub(crate) mod make;
     pub(crate) mod moment;

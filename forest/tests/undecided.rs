@@ -185,6 +185,15 @@ fn what_was_deleted_is_freed_though_the_journal_is_never_idle() {
         last.push(step(ByHand::new(async move { _ = delete.await.unwrap() })));
         assert_eq!(
             forest.stats().blobs,
+            1,
+            "the tree comes back if the journal fails"
+        );
+        // It is freed by the commit after the deletion is durable.
+        journal.sync(Level::Durable);
+        let next = put(&a, "x", "2").blind().commit();
+        last.push(step(ByHand::new(async move { _ = next.await.unwrap() })));
+        assert_eq!(
+            forest.stats().blobs,
             0,
             "the tree is gone with its versions"
         );

@@ -147,6 +147,8 @@ impl Combiner {
                     .in_journal(|| outstanding.poll(journal, waker))
                 {
                     None => break,
+                    // A journal that failed takes nothing, and the forest has fallen back.
+                    Some(Verdict::Accepted(_)) if forest.fall().is_some() => self.give_up(),
                     Some(Verdict::Accepted(position)) => self.show_oldest(forest, position),
                     Some(Verdict::Refused(error)) => self.roll_back(error),
                     Some(Verdict::Unknown) => self.give_up(),

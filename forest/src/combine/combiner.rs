@@ -15,6 +15,7 @@ use std::sync::{Arc, Weak};
 use std::task::Waker;
 use std::time::{Duration, SystemTime};
 
+use super::before::{Before, FailureWatch, TagBefore};
 use super::commit_ids::CommitIds;
 use super::made::Made;
 use super::outstanding::{Outcome, Queue};
@@ -57,6 +58,9 @@ pub(crate) struct Combiner {
     pub(super) held: VecDeque<Arc<Pending>>,
     /// Whether the journal failed so that nobody knows what it has.
     pub(super) is_poisoned: bool,
+    /// How names and tags were before the commits that are not durable yet, with their numbers.
+    pub(super) before: VecDeque<(u64, Before)>,
+    pub(super) failure: FailureWatch,
     /// Makes the forest look for answers of the journal.
     pub(super) journal_waker: Waker,
     pub(super) write_leases: WriteLeases,
@@ -106,7 +110,7 @@ pub(crate) enum Served {
 impl Combiner {
     pub(crate) fn new(
         (keep, start): (usize, Start),
-        [alarm, journal_waker]: [Waker; 2],
+        [alarm, journal_waker, failure_waker]: [Waker; 3],
         detached: Weak<dyn Detached>,
     ) -> Self {
         let (number, time) = (start.number, start.time);
@@ -123,6 +127,8 @@ impl Combiner {
             outstanding: Queue::default(),
             held: VecDeque::new(),
             is_poisoned: false,
+            before: VecDeque::new(),
+            failure: FailureWatch::new(failure_waker),
             journal_waker,
             write_leases: WriteLeases::default(),
             alarm,
@@ -203,6 +209,7 @@ impl Combiner {
             self.let_authors_ask();
         }
         self.publish_accepted(forest);
+        self.fall_back_if_due(forest);
         self.now = None;
         let served = std::mem::take(&mut self.served);
         if served > 0 {
@@ -265,6 +272,11 @@ impl Combiner {
             Request::Refuse(error) => {
                 return self.when_shown(Answer::Committed(Err(error), Garbage::NONE));
             }
+            Request::CheckFailure => self.look_for_failure(forest),
+            Request::Checkpoint if forest.fall().is_some() => {
+                let error = CommitError::Journal(AppendError::Poisoned);
+                return Served::Done(Answer::Committed(Err(error), Garbage::NONE));
+            }
             Request::Checkpoint => {
                 self.publish_accepted(forest);
                 return Served::Done(Answer::Moment(Box::new(self.moment(forest))));
@@ -282,6 +294,10 @@ impl Combiner {
         {
             let garbage = Garbage::of(commit);
             return done(match digest == known {
+                // The forest has fallen back, and nobody knows whether the journal has it.
+                true if first.version.number > self.accepted.0 => {
+                    Answer::refused((CommitError::Unknown(id), garbage), is_create)
+                }
                 true => Answer::Committed(Ok(first), garbage),
                 false => Answer::refused((CommitError::IdTaken(first), garbage), is_create),
             });
@@ -336,9 +352,8 @@ impl Combiner {
         (made, mut garbage): (Made, Garbage),
         (commit, digest, position): (Committed, Option<Digest>, Option<Position>),
     ) -> Answer {
-        if let (Some(medium), Some(position)) = (&forest.medium, position) {
-            medium.accepted(&forest.reentrancy, (commit.version.number, position));
-        }
+        let number = commit.version.number;
+        self.note_position(forest, (number, position));
         if !matches!(&made, Made::One(state, _) if self.publisher.collects(state)) {
             // What came before becomes visible before this commit is shown, or its number known.
             self.publish_accepted(forest);
@@ -369,13 +384,18 @@ impl Combiner {
             Made::Create(name, state, references) => {
                 forest.blobs.note(state.number, references);
                 forest.stats.published(commit.version.number);
-                forest.names_mut().insert(name, Arc::clone(&state));
+                forest
+                    .names_mut()
+                    .insert(Arc::clone(&name), Arc::clone(&state));
+                self.remember(forest, number, Before::Create(name));
                 return Answer::Created(Ok(state), garbage);
             }
             Made::Delete(name, state) => {
                 let named = forest.names_mut().remove(&name);
                 state.delete();
                 self.publisher.wake_watches(&state);
+                let before = Before::Delete(name, Arc::clone(&state));
+                self.remember(forest, number, before);
                 // If no handle is left, the tree is freed with all its versions.
                 garbage = Garbage::of((named, state));
             }
@@ -383,17 +403,21 @@ impl Combiner {
                 let mut names = forest.names_mut();
                 names.remove(&old);
                 names.insert(Arc::clone(&new), Arc::clone(&state));
-                state.rename(new);
+                drop(names);
+                state.rename(Arc::clone(&new));
+                let before = Before::Rename(old, new, state);
+                self.remember(forest, number, before);
             }
             Made::Erase(erasure) => forest.blobs.erase(&erasure, commit.time),
             Made::Tag(state, tag, tagged) => {
-                let gone = state.history().tag(tag, *tagged, commit.time);
-                self.publisher.deferred.free_later(gone);
+                let tagged = state.history().tag(Arc::clone(&tag), *tagged, commit.time);
+                let before = TagBefore { state, tag, tagged };
+                self.remember(forest, number, Before::Tag(before));
             }
             Made::Untag(state, tag) => {
-                let gone = state.history().tags.remove(&tag);
-                let gone = gone.map(|gone| gone.root);
-                self.publisher.deferred.free_later(gone);
+                let tagged = state.history().tags.remove(&tag);
+                let before = TagBefore { state, tag, tagged };
+                self.remember(forest, number, Before::Tag(before));
             }
         }
         Answer::Committed(Ok(commit), garbage)

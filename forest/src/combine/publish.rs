@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::ahead::Ahead;
+use super::before::TagBefore;
 use crate::state::deferred::Deferred;
 use crate::state::root::{Joint, Root};
 use crate::state::stats::Counts;
@@ -74,7 +75,7 @@ impl Publisher {
             self.unpublished
                 .drain(..)
                 .for_each(|root| history.add(root));
-            history.shrink(self.keep, &mut self.deferred);
+            history.shrink(self.keep, stats.settled(), &mut self.deferred);
             stats.published(newest.number());
             state.slot.store(newest);
             std::mem::take(&mut history.wakers)
@@ -93,19 +94,9 @@ impl Publisher {
         // does not have yet. Only the combiner ever locks more than one.
         let mut histories: Vec<_> = versions.iter().map(|(state, _)| state.history()).collect();
         for ((state, after), history) in versions.iter().zip(&histories) {
-            state.slot.store(Arc::new(Root {
-                tree_number: after.tree_number,
-                tree: after.tree.clone(),
-                commit: after.commit,
-                bytes: after.bytes.clone(),
-                indexes: after.indexes.clone(),
-                steps: after.steps,
-                joint: Some(Box::new(Joint {
-                    before: Arc::clone(history.newest()),
-                    after: Arc::clone(after),
-                    is_visible: Arc::clone(&is_visible),
-                })),
-            }));
+            state
+                .slot
+                .store(joint((history.newest(), after), &is_visible));
         }
         if let Some((_, after)) = versions.first() {
             stats.published(after.number());
@@ -114,8 +105,48 @@ impl Publisher {
         is_visible.store(true, Ordering::Release);
         for ((state, after), history) in versions.iter().zip(&mut histories) {
             history.add(Arc::clone(after));
-            history.shrink(self.keep, &mut self.deferred);
+            history.shrink(self.keep, stats.settled(), &mut self.deferred);
             state.slot.store(Arc::clone(after));
+            let wakers = std::mem::take(&mut history.wakers);
+            self.deferred.wake_later(wakers.into_values());
+        }
+    }
+
+    /// Shows all trees, and their tags, as of the last durable commit, at one instant.
+    pub(crate) fn fall_back(
+        &mut self,
+        (stats, durable): (&Counts, u64),
+        trees: &[Arc<TreeState>],
+        tags: Vec<TagBefore>,
+    ) {
+        let is_visible = Arc::new(AtomicBool::new(false));
+        let mut histories: Vec<_> = trees.iter().map(|state| state.history()).collect();
+        for (state, history) in trees.iter().zip(&mut histories) {
+            let before = Arc::clone(history.newest());
+            let lost = history.fall_back(durable);
+            let after = history.newest();
+            if !Arc::ptr_eq(&before, after) {
+                state.slot.store(joint((&before, after), &is_visible));
+            }
+            self.deferred.drop_later(Some(lost));
+        }
+        for before in tags {
+            let is_its = |state: &Arc<TreeState>| Arc::ptr_eq(state, &before.state);
+            let Some(at) = trees.iter().position(is_its) else {
+                continue;
+            };
+            let tags = &mut histories[at].tags;
+            let gone = match before.tagged {
+                Some(tagged) => tags.insert(before.tag, tagged),
+                None => tags.remove(&before.tag),
+            };
+            self.deferred.drop_later(gone);
+        }
+        stats.published(durable);
+        // Release: pairs with the load in `Joint::meant`.
+        is_visible.store(true, Ordering::Release);
+        for (state, history) in trees.iter().zip(&mut histories) {
+            state.slot.store(Arc::clone(history.newest()));
             let wakers = std::mem::take(&mut history.wakers);
             self.deferred.wake_later(wakers.into_values());
         }
@@ -126,4 +157,21 @@ impl Publisher {
         let wakers = std::mem::take(&mut state.history().wakers);
         self.deferred.wake_later(wakers.into_values());
     }
+}
+
+/// What a slot holds while several trees change from their versions before to those after.
+fn joint((before, after): (&Arc<Root>, &Arc<Root>), is_visible: &Arc<AtomicBool>) -> Arc<Root> {
+    Arc::new(Root {
+        tree_number: after.tree_number,
+        tree: after.tree.clone(),
+        commit: after.commit,
+        bytes: after.bytes.clone(),
+        indexes: after.indexes.clone(),
+        steps: after.steps,
+        joint: Some(Box::new(Joint {
+            before: Arc::clone(before),
+            after: Arc::clone(after),
+            is_visible: Arc::clone(is_visible),
+        })),
+    })
 }

@@ -29,6 +29,8 @@ pub(crate) enum Request {
     CheckLeases,
     /// The journal may have answered.
     CheckJournal,
+    /// The journal may have failed.
+    CheckFailure,
     /// To be told what is visible now.
     Checkpoint,
 }

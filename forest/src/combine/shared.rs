@@ -7,6 +7,7 @@ use super::combiner::{Combiner, Start};
 use super::pending::Pending;
 use super::publication_list::PublicationList;
 use super::request::{Detached, Request};
+use crate::journal::Level;
 use crate::state::forest::ForestState;
 
 pub(crate) struct Shared {
@@ -17,11 +18,17 @@ pub(crate) struct Shared {
 impl Shared {
     pub(crate) fn new(forest: ForestState, keep: usize, start: Start) -> Arc<Self> {
         forest.stats.published(start.number);
-        Arc::new_cyclic(|shared| {
+        let can_lose = forest.most() > Level::Accepted;
+        forest
+            .stats
+            .settle(if can_lose { start.number } else { u64::MAX });
+        let has_journal = forest.medium.is_some();
+        let shared = Arc::new_cyclic(|shared| {
             let alarm = |request| Waker::from(Arc::new(Alarm(Weak::clone(shared), request)));
             let wakers = [
                 alarm(|| Request::CheckLeases),
                 alarm(|| Request::CheckJournal),
+                alarm(|| Request::CheckFailure),
             ];
             let detached: Weak<dyn Detached> = Weak::<Self>::clone(shared);
             let combiner = Combiner::new((keep, start), wakers, detached);
@@ -29,7 +36,11 @@ impl Shared {
                 forest,
                 list: PublicationList::new(combiner),
             }
-        })
+        });
+        if has_journal {
+            shared.submit_detached(Request::CheckFailure);
+        }
+        shared
     }
 }
 

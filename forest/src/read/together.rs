@@ -1,18 +1,24 @@
 //! A snapshot of several trees at one moment.
 //!
 //! All slots are read twice. If no tree changed in between, all roots were current at one moment between the
-//! two readings, because a tree never has an earlier root again. That fails only if others commit meanwhile;
+//! two readings, because a tree never has an earlier root again, except when the forest falls back, and then it is read
+//! again. That fails only if others commit meanwhile;
 //! after [`TRIES`] attempts the moment is fixed as a version instead, and each tree is looked up in its history.
 
 use std::sync::Arc;
 
+use crate::state::forest::ForestState;
 use crate::state::root::Snapshot;
 use crate::state::tree::TreeState;
 
 /// Attempts before the histories are read.
 const TRIES: usize = 4;
 
-pub(crate) fn snapshot(trees: &[&TreeState]) -> Vec<Snapshot> {
+pub(crate) fn snapshot(forest: &ForestState, trees: &[&TreeState]) -> Vec<Snapshot> {
+    forest.when_steady(|| at_one_moment(trees))
+}
+
+fn at_one_moment(trees: &[&TreeState]) -> Vec<Snapshot> {
     let mut roots = read(trees);
     for tries in 0.. {
         let again = read(trees);

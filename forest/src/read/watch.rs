@@ -168,7 +168,7 @@ impl Watch {
     /// The next commit. Dropping the future loses nothing.
     ///
     /// # Errors
-    /// [`WatchEnd`]. After `Lagged` more commits may follow, after `Deleted` none.
+    /// [`WatchEnd`]. After `Lagged` more commits may follow, after `Deleted` and `Unknown` none.
     #[expect(
         clippy::should_implement_trait,
         reason = "it is the asynchronous `next` of streams"
@@ -225,6 +225,10 @@ impl Watch {
         if let Some(next) = history.after(self.last.number()).cloned() {
             drop(history);
             return self.poll_level(Snapshot(next), cx);
+        }
+        // The journal failed, so no commit follows. The wakers are taken after this is known.
+        if self.handle.shared.forest.fall().is_some() {
+            return Poll::Ready(Err(WatchEnd::Unknown));
         }
         // The flag is set before the wakers are taken under this lock, so no waker is missed.
         if state.is_deleted() {

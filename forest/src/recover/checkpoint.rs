@@ -12,6 +12,7 @@ use super::frames::{BASE, BLOBS, END, FOREST, FORMAT, IDS, NODES, STEP, TAG, TRE
 use crate::combine::request::{Answer, Moment, Request};
 use crate::combine::submission::Submission;
 use crate::content::erasable::Blobs;
+use crate::error::CommitError;
 use crate::forest::Forest;
 use crate::journal::encode::{
     put_bytes, put_nodes, put_number, put_operation, put_time, put_version,
@@ -37,15 +38,19 @@ impl Forest {
     ///
     /// # Errors
     /// [`CheckpointError::NoSuchPosition`], if there is no journal or no record;
-    /// [`CheckpointError::InJournal`], while the journal takes a record.
+    /// [`CheckpointError::InJournal`], while the journal takes a record; [`CheckpointError::Failed`], if it failed.
     pub fn checkpoint(
         &self,
     ) -> impl Future<Output = Result<Checkpoint, CheckpointError>> + Send + use<> {
         let shared = Arc::clone(&self.0);
         let submission = Submission::new(Arc::clone(&shared), Request::Checkpoint);
         async move {
-            let Answer::Moment(moment) = submission.await else {
-                return Err(CheckpointError::InJournal);
+            let moment = match submission.await {
+                Answer::Moment(moment) => moment,
+                Answer::Committed(Err(CommitError::Journal(failed)), _) => {
+                    return Err(CheckpointError::Failed(failed.to_string()));
+                }
+                _ => return Err(CheckpointError::InJournal),
             };
             let at = moment.position.ok_or(CheckpointError::NoSuchPosition)?;
             let forest = &shared.forest;

@@ -4,8 +4,8 @@
 
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::SystemTime;
 
 use super::medium::Medium;
@@ -34,6 +34,18 @@ pub(crate) struct ForestState {
     /// The upper half of the ids that the forest gives to commits.
     seed: u64,
     tickets: AtomicU64,
+    /// Set once, before the forest falls back to what the medium has.
+    fall: OnceLock<Fall>,
+    has_fallen: AtomicBool,
+}
+
+/// What a forest has lost because its journal failed: the commits between two numbers.
+#[derive(Clone, Copy)]
+pub(crate) struct Fall {
+    /// The newest commit that is durable.
+    pub(crate) durable: u64,
+    /// The newest commit that was visible.
+    pub(crate) visible: u64,
 }
 
 impl ForestState {
@@ -56,6 +68,8 @@ impl ForestState {
             medium,
             seed: RandomState::new().hash_one(nanoseconds),
             tickets: AtomicU64::new(1),
+            fall: OnceLock::new(),
+            has_fallen: AtomicBool::new(false),
         }
     }
 
@@ -90,11 +104,15 @@ impl ForestState {
     /// Checks that a version is one that readers can see, or that an earlier opening has left.
     ///
     /// # Errors
-    /// `OtherIncarnation` and `Future`.
+    /// `OtherIncarnation`, `Future` and `Lost`.
     pub(crate) fn must_exist(&self, asked: Version) -> Result<(), VersionError> {
         if asked.incarnation == self.incarnation {
             let newest = self.version_of(self.stats.newest());
             if asked > newest {
+                if let Some(fall) = self.fall().filter(|fall| asked.number <= fall.visible) {
+                    let durable = self.version_of(fall.durable);
+                    return Err(VersionError::Lost { asked, durable });
+                }
                 return Err(VersionError::Future { asked, newest });
             }
         }
@@ -102,6 +120,37 @@ impl ForestState {
             return Err(VersionError::OtherIncarnation(asked));
         }
         Ok(())
+    }
+
+    /// What was lost, if the journal failed. It is known before the forest falls back.
+    pub(crate) fn fall(&self) -> Option<Fall> {
+        self.fall.get().copied()
+    }
+
+    /// Falls back: `switch` shows the trees and the names as of the last durable commit.
+    pub(crate) fn fall_back(
+        &self,
+        fall: Fall,
+        switch: impl FnOnce(&mut BTreeMap<Arc<str>, Arc<TreeState>>),
+    ) {
+        let mut names = self.names_mut();
+        if self.fall.set(fall).is_ok() {
+            switch(&mut names);
+            // Release: pairs with the load in `when_steady`.
+            self.has_fallen.store(true, Ordering::Release);
+        }
+    }
+
+    /// Reads several trees, again if the forest fell back meanwhile: only then does a tree have an earlier root again.
+    pub(crate) fn when_steady<R>(&self, mut read: impl FnMut() -> R) -> R {
+        loop {
+            let had_fallen = self.has_fallen.load(Ordering::Acquire);
+            let found = read();
+            if had_fallen || self.fall.get().is_none() {
+                return found;
+            }
+            drop(self.names()); // It is there again when the fall has ended.
+        }
     }
 
     /// The strongest level that a commit reaches.

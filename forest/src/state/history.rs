@@ -25,6 +25,9 @@ pub(crate) struct History {
     first_commit: CommitId,
     /// The number of the newest version that was let go.
     gone: u64,
+    /// Versions that were let go, and of which one may be the newest that the medium has. There are few, unless it is
+    /// far behind, and none without a medium that can lose commits.
+    unsettled: VecDeque<Arc<Root>>,
     pub(crate) tags: BTreeMap<Arc<str>, Tagged>,
     /// The wakers of the watches that wait for the next version, by the number of the watch.
     pub(crate) wakers: BTreeMap<u64, Waker>,
@@ -71,6 +74,7 @@ impl History {
             first: first.version(),
             first_commit: first.commit_id(),
             gone: 0,
+            unsettled: VecDeque::new(),
             roots: VecDeque::from([first]),
             tags: BTreeMap::new(),
             wakers: BTreeMap::new(),
@@ -89,6 +93,7 @@ impl History {
             first,
             first_commit,
             gone,
+            unsettled: VecDeque::new(),
             tags,
             wakers: BTreeMap::new(),
         }
@@ -103,28 +108,59 @@ impl History {
         self.roots.push_back(root);
     }
 
-    /// Lets the oldest versions go until `keep` are left.
-    pub(crate) fn shrink(&mut self, keep: usize, deferred: &mut Deferred) {
+    /// Lets the oldest versions go until `keep` are left. Those that may have to come back, because no version after
+    /// them is `settled`, are no longer shown.
+    pub(crate) fn shrink(&mut self, keep: usize, settled: u64, deferred: &mut Deferred) {
         while self.roots.len() > keep.max(1) {
             if let Some(root) = self.roots.pop_front() {
                 self.gone = root.number();
-                // What the next version no longer has is freed.
-                if self.oldest().steps - root.steps > LARGE {
-                    deferred.free_large_later(root);
+                if self.unsettled.is_empty() && self.oldest().number() <= settled {
+                    free(root, self.oldest().steps, deferred);
                 } else {
-                    deferred.free_later(Some(root));
+                    self.unsettled.push_back(root);
                 }
+            }
+        }
+        while !self.unsettled.is_empty() {
+            let next = self.unsettled.get(1).unwrap_or(&self.roots[0]);
+            let (number, steps) = (next.number(), next.steps);
+            if number > settled {
+                return;
+            }
+            if let Some(root) = self.unsettled.pop_front() {
+                free(root, steps, deferred);
             }
         }
     }
 
-    /// Sets a tag, in a commit of this time. Returns the version that had it.
+    /// Takes back all versions after a number, and returns them. If none is left, because the tree was created later,
+    /// the first one stays.
+    pub(crate) fn fall_back(&mut self, number: u64) -> Vec<Arc<Root>> {
+        let first_lost = self.roots.partition_point(|root| root.number() <= number);
+        let mut lost: Vec<_> = self.roots.drain(first_lost..).collect();
+        let unsettled = std::mem::take(&mut self.unsettled);
+        if self.roots.is_empty() {
+            let (mut settled, gone): (Vec<_>, Vec<_>) = unsettled
+                .into_iter()
+                .partition(|root| root.number() <= number);
+            lost.splice(0..0, gone);
+            let newest = settled.pop().unwrap_or_else(|| lost.remove(0));
+            self.gone = self.gone.min(newest.number() - 1);
+            self.roots.push_back(newest);
+            lost.extend(settled);
+        } else {
+            lost.extend(unsettled);
+        }
+        lost
+    }
+
+    /// Sets a tag, in a commit of this time. Returns what it was before.
     pub(crate) fn tag(
         &mut self,
         tag: Arc<str>,
         mut tagged: Tagged,
         now: SystemTime,
-    ) -> Option<Arc<Root>> {
+    ) -> Option<Tagged> {
         let number = tagged.root.number();
         tagged.until = match self.after(number) {
             // The next version was let go.
@@ -134,8 +170,7 @@ impl History {
             None => now,
         };
         tagged.until = tagged.until.max(tagged.root.time());
-        let gone = self.tags.insert(tag, tagged);
-        gone.map(|gone| gone.root)
+        self.tags.insert(tag, tagged)
     }
 
     /// The id of the commit that created the tree.
@@ -200,5 +235,14 @@ impl History {
     pub(crate) fn after(&self, number: u64) -> Option<&Arc<Root>> {
         let behind = self.roots.partition_point(|root| root.number() <= number);
         self.roots.get(behind)
+    }
+}
+
+/// Frees a version that was let go, later: what the next one, which has these steps, no longer has.
+fn free(root: Arc<Root>, next_steps: u64, deferred: &mut Deferred) {
+    if next_steps - root.steps > LARGE {
+        deferred.free_large_later(root);
+    } else {
+        deferred.free_later(Some(root));
     }
 }

@@ -41,25 +41,26 @@ impl Medium {
     }
 
     /// The commit of this number has this position. Called before the commit is visible, in the order of the numbers.
-    pub(crate) fn accepted(&self, reentrancy: &Reentrancy, accepted: (u64, Position)) {
+    /// Returns whether [`settled`](Self::settled) is to be asked, because many are remembered.
+    pub(crate) fn accepted(&self, accepted: (u64, Position)) -> bool {
         if self.most == Level::Accepted {
-            return;
+            return false;
         }
-        let are_many = {
-            let mut positions = self.positions();
-            positions.push_back(accepted);
-            positions.len().is_multiple_of(MANY)
-        };
-        if !are_many {
-            return;
-        }
+        let mut positions = self.positions();
+        positions.push_back(accepted);
+        positions.len().is_multiple_of(MANY)
+    }
+
+    /// Forgets what has reached the strongest level. Returns the number up to which all commits have, if it is news.
+    /// Called by the combiner only.
+    pub(crate) fn settled(&self, reentrancy: &Reentrancy) -> Option<u64> {
         // A journal is foreign code: it may panic, or ask the forest.
         let reached = || catch_unwind(AssertUnwindSafe(|| self.journal.reached(self.most)));
-        if let Ok(reached) = reentrancy.in_journal(reached) {
-            let mut positions = self.positions();
-            let done = positions.partition_point(|(_, position)| *position <= reached);
-            positions.drain(..done);
-        }
+        let reached = reentrancy.in_journal(reached).ok()?;
+        let mut positions = self.positions();
+        let done = positions.partition_point(|(_, position)| *position <= reached);
+        let (last, _) = positions.drain(..done).next_back()?;
+        Some(last)
     }
 
     /// Waits until all commits up to a number have reached a level; `None`, if they have.

@@ -18,6 +18,7 @@ pub(crate) struct Counts {
     leases_revoked: AtomicU64,
     groups: [AtomicU64; SIZES],
     newest: AtomicU64,
+    settled: AtomicU64,
 }
 
 /// What has happened in a forest since it was opened, and what it holds. See [`Forest::stats`](crate::Forest::stats).
@@ -83,6 +84,16 @@ impl Counts {
 
     pub(crate) fn newest(&self) -> u64 {
         self.newest.load(Ordering::Relaxed)
+    }
+
+    /// All commits up to this number have reached the strongest level of the journal. Called by the combiner only.
+    pub(crate) fn settle(&self, number: u64) {
+        self.settled.store(number, Ordering::Relaxed);
+    }
+
+    /// Nothing up to this number is ever taken back. Without a medium that can lose commits it is the greatest number.
+    pub(crate) fn settled(&self) -> u64 {
+        self.settled.load(Ordering::Relaxed)
     }
 
     pub(crate) fn read(&self) -> Stats {

@@ -60,6 +60,11 @@ impl TreeState {
         self.is_deleted.store(true, Ordering::Release);
     }
 
+    /// A deletion is taken back.
+    pub(crate) fn undelete(&self) {
+        self.is_deleted.store(false, Ordering::Release);
+    }
+
     pub(crate) fn rename(&self, name: Arc<str>) {
         *self.name.lock().unwrap_or_else(PoisonError::into_inner) = name;
     }

@@ -1,0 +1,132 @@
+//! The way back: when the journal fails, the forest shows what is durable, and takes no more commits.
+//!
+//! - The versions of trees are in their histories; see `History::fall_back`. What has no versions, the names and the
+//!   tags, is changed in place, and the combiner keeps how they were before until that change is durable.
+//! - Readers see all of it at one instant, while the names and all histories are locked.
+//! - Bytes that were erased stay erased.
+
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::task::Context;
+
+use super::before::{Before, TagBefore};
+use super::combiner::Combiner;
+use crate::journal::Position;
+use crate::state::forest::{Fall, ForestState};
+use crate::state::tree::TreeState;
+
+impl Combiner {
+    /// Keeps how something was before a commit, until the commit is durable.
+    pub(super) fn remember(&mut self, forest: &ForestState, number: u64, before: Before) {
+        if number > forest.stats.settled() {
+            self.before.push_back((number, before));
+        } else {
+            self.publisher.deferred.drop_later(Some(before));
+        }
+    }
+
+    /// A commit has this position, if there is a journal.
+    pub(super) fn note_position(
+        &mut self,
+        forest: &ForestState,
+        (number, position): (u64, Option<Position>),
+    ) {
+        let (Some(medium), Some(position)) = (&forest.medium, position) else {
+            return;
+        };
+        let are_many = medium.accepted((number, position));
+        if are_many || !self.before.is_empty() {
+            self.settle(forest);
+        }
+    }
+
+    /// Asks the journal which commits are durable, and forgets what only others would need.
+    pub(super) fn settle(&mut self, forest: &ForestState) {
+        let medium = forest.medium.as_ref();
+        if let Some(settled) = medium.and_then(|medium| medium.settled(&forest.reentrancy)) {
+            forest.stats.settle(settled);
+        }
+        let settled = forest.stats.settled();
+        while self
+            .before
+            .front()
+            .is_some_and(|(number, _)| *number <= settled)
+        {
+            self.publisher.deferred.drop_later(self.before.pop_front());
+        }
+    }
+
+    /// Looks whether the journal has failed. If it has, the group ends with [`fall_back`](Self::fall_back).
+    pub(super) fn look_for_failure(&mut self, forest: &ForestState) {
+        let (Some(medium), None) = (&forest.medium, forest.fall()) else {
+            return;
+        };
+        let watch = &mut self.failure;
+        let has_failed = forest.reentrancy.in_journal(|| {
+            let look = || {
+                let failed = watch
+                    .failed
+                    .get_or_insert_with(|| medium.journal.when_failed());
+                let mut cx = Context::from_waker(&watch.waker);
+                failed.as_mut().poll(&mut cx).is_ready()
+            };
+            catch_unwind(AssertUnwindSafe(look))
+        });
+        if !matches!(has_failed, Ok(false)) {
+            // It is not polled again, neither after it was ready nor after it panicked.
+            watch.failed = Some(Box::pin(std::future::pending()));
+            watch.is_due |= has_failed.is_ok();
+        }
+    }
+
+    /// If the journal has failed: shows what is durable, and takes no more commits. What the journal has accepted was
+    /// published before; what it has not answered yet is answered when it is.
+    pub(super) fn fall_back_if_due(&mut self, forest: &ForestState) {
+        if !std::mem::take(&mut self.failure.is_due) || forest.fall().is_some() {
+            return;
+        }
+        self.is_poisoned = true;
+        self.settle(forest);
+        let visible = self.accepted.0;
+        let durable = forest.stats.settled().min(visible);
+        forest.fall_back(Fall { durable, visible }, |names| {
+            let mut trees = Vec::new();
+            let tags = self.names_before(names, &mut trees);
+            trees.extend(names.values().cloned());
+            let publisher = &mut self.publisher;
+            publisher.fall_back((&forest.stats, durable), &trees, tags);
+        });
+        self.accepted.0 = durable;
+    }
+
+    /// Takes back the changes of names, the newest first. Returns those of tags, and adds the trees that never were.
+    fn names_before(
+        &mut self,
+        names: &mut BTreeMap<Arc<str>, Arc<TreeState>>,
+        never: &mut Vec<Arc<TreeState>>,
+    ) -> Vec<TagBefore> {
+        let mut tags = Vec::new();
+        for (_, before) in self.before.drain(..).rev() {
+            match before {
+                Before::Create(name) => {
+                    if let Some(state) = names.remove(&name) {
+                        state.delete();
+                        never.push(state);
+                    }
+                }
+                Before::Delete(name, state) => {
+                    state.undelete();
+                    names.insert(name, state);
+                }
+                Before::Rename(old, new, state) => {
+                    names.remove(&new);
+                    state.rename(Arc::clone(&old));
+                    names.insert(old, state);
+                }
+                Before::Tag(before) => tags.push(before),
+            }
+        }
+        tags
+    }
+}
