@@ -23,6 +23,7 @@ use crate::{
     phase::{Generation, Phase},
     rate::{MinRate, Reader},
     reading::Reading,
+    request_note::RequestNote,
     route::route,
 };
 
@@ -65,7 +66,7 @@ pub(crate) struct Activity {
     /// How often a client that makes a write wait was found to have read something.
     takes: AtomicU32,
     /// The last request that started.
-    request: Mutex<Option<(Method, Uri)>>,
+    request: RequestNote,
     /// Which kind of request the connection works on, for the runtime.
     kind: WorkKind,
     /// Wakes the connection's job for an order.
@@ -107,7 +108,7 @@ impl Activity {
             requests: AtomicU32::new(0),
             writes: AtomicU32::new(0),
             takes: AtomicU32::new(0),
-            request: Mutex::new(None),
+            request: RequestNote::new(),
             kind: WorkKind::new(),
             waker: Mutex::new(None),
             reading: Mutex::new(None),
@@ -207,7 +208,7 @@ impl Activity {
     /// This request has arrived, and hyper has not parsed it yet. Only reports and the kernel hear of it.
     pub(crate) fn foresee(&self, request: (Method, Uri)) {
         self.kind.set(route(request.0.as_str(), request.1.path()));
-        *lock(&self.request) = Some(request);
+        self.request.write(&request.0, &request.1);
         self.change(0, IN_FLIGHT);
     }
 
@@ -223,7 +224,7 @@ impl Activity {
         request: &Request<B>,
     ) -> Option<Arc<Reading>> {
         increment(&self.requests);
-        *lock(&self.request) = Some((request.method().clone(), request.uri().clone()));
+        self.request.write(request.method(), request.uri());
         let kind = route(request.method().as_str(), request.uri().path());
         self.kind.set(kind);
         let (body, reading) = match request.body().is_end_stream() {
@@ -255,8 +256,7 @@ impl Activity {
 
     /// The connection is idle. Its last request would keep the buffer from which it was parsed.
     pub(crate) fn forget_request(&self) {
-        let former = lock(&self.request).take();
-        drop(former);
+        self.request.clear();
     }
 
     /// Whether the last request had a body.
@@ -423,10 +423,7 @@ impl Activity {
 
     /// Describes the connection for a report.
     pub(crate) fn describe(&self) -> Unfinished {
-        let request = lock(&self.request)
-            .as_ref()
-            .filter(|_| self.has(AT_WORK))
-            .cloned();
+        let request = self.has(AT_WORK).then(|| self.request.read()).flatten();
         Unfinished {
             peer: self.peer,
             request,

@@ -34,6 +34,7 @@ mod listen;
 mod phase;
 mod rate;
 mod reading;
+mod request_note;
 mod route;
 pub mod rt;
 mod sse;

@@ -77,6 +77,13 @@ fn has_sound_host<B>(request: &Request<B>) -> bool {
 
 /// Whether `value` is `uri-host [ ":" port ]` of RFC 9110, and the host is not empty.
 fn is_host(value: &[u8]) -> bool {
+    // Most are a plain name, or one with a port.
+    let plain = value.iter().position(|byte| !IN_NAME[usize::from(*byte)]);
+    match plain.map(|at| (at, &value[at..])) {
+        None => return !value.is_empty(),
+        Some((1.., [b':', port @ ..])) => return port.iter().all(u8::is_ascii_digit),
+        _ => {}
+    }
     let (host, port) = match value.first() {
         Some(b'[') => {
             let Some(end) = value.iter().position(|byte| *byte == b']') else {
@@ -101,22 +108,36 @@ fn is_host(value: &[u8]) -> bool {
 
 /// A `reg-name`; an IPv4 address is one too. The comma is allowed in one, but is more likely to be that of a list.
 fn is_name(host: &[u8]) -> bool {
-    let mut bytes = host.iter();
-    while let Some(byte) = bytes.next() {
-        let is_sound = match byte {
-            b'%' => [bytes.next(), bytes.next()]
-                .iter()
-                .all(|digit| digit.is_some_and(u8::is_ascii_hexdigit)),
-            b'-' | b'.' | b'_' | b'~' | b'!' | b'$' | b'&' | b'\'' | b'(' | b')' | b'*' | b'+'
-            | b';' | b'=' => true,
-            byte => byte.is_ascii_alphanumeric(),
-        };
-        if !is_sound {
-            return false;
+    let mut rest = host;
+    while let Some(at) = rest.iter().position(|byte| !IN_NAME[usize::from(*byte)]) {
+        match &rest[at..] {
+            [b'%', first, second, others @ ..]
+                if first.is_ascii_hexdigit() && second.is_ascii_hexdigit() =>
+            {
+                rest = others;
+            }
+            _ => return false,
         }
     }
     true
 }
+
+/// The bytes that stand for themselves in a `reg-name`. A table, because each request comes by here.
+static IN_NAME: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0_u8;
+    while byte.is_ascii() {
+        table[byte as usize] = byte.is_ascii_alphanumeric();
+        byte += 1;
+    }
+    let others = b"-._~!$&'()*+;=";
+    let mut at = 0;
+    while at < others.len() {
+        table[others[at] as usize] = true;
+        at += 1;
+    }
+    table
+};
 
 /// What may be between the brackets of an IP literal.
 fn is_address(address: &[u8]) -> bool {

@@ -249,9 +249,13 @@ impl<T: Transport> Wire<T> {
         buffers: &[IoSlice<'_>],
         cx: &mut Context<'_>,
     ) -> Poll<io::Result<usize>> {
-        let written = match held.bytes.is_empty() {
-            true => self.stream.poll_write_vectored(cx, buffers),
-            false => {
+        let written = match (held.bytes.is_empty(), buffers.is_empty()) {
+            (true, _) => self.stream.poll_write_vectored(cx, buffers),
+            (false, true) => {
+                let held = [IoSlice::new(&held.bytes)];
+                self.stream.poll_write_vectored(cx, &held)
+            }
+            (false, false) => {
                 let mut all = [IoSlice::new(&[]); MOST_BUFFERS];
                 all[0] = IoSlice::new(&held.bytes);
                 let others = buffers.len().min(MOST_BUFFERS - 1);
@@ -264,7 +268,10 @@ impl<T: Transport> Wire<T> {
             Poll::Ready(Ok(count)) => {
                 self.activity.wrote(count);
                 let first = count.min(held.bytes.len());
-                held.bytes.drain(..first);
+                match first == held.bytes.len() {
+                    true => held.bytes.clear(),
+                    false => drop(held.bytes.drain(..first)),
+                }
                 if count == 0 && !held.bytes.is_empty() {
                     return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
                 }

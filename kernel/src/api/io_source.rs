@@ -216,11 +216,9 @@ impl<T: AsFd> IoSource<T> {
         act: &mut impl FnMut(&T) -> io::Result<Done<R>>,
     ) -> Poll<io::Result<R>> {
         let interest = waiter.interest;
+        let slot = self.slot();
         loop {
-            let Ok(seen) = self
-                .slot()
-                .look_or_wait(waiter.reborrow(), || kept(cx.waker()))
-            else {
+            let Ok(seen) = slot.look_or_wait(waiter.reborrow(), || kept(cx.waker())) else {
                 note_wait(self.reason(interest));
                 return Poll::Pending;
             };
