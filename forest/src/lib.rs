@@ -82,6 +82,7 @@ mod update;
 
 // Reading beyond one version: queries, several trees at once, watches.
 mod read {
+    pub(crate) mod find;
     pub(crate) mod query;
     pub(crate) mod together;
     pub(crate) mod watch;
@@ -114,7 +115,8 @@ pub use error::{
 pub use forest::Forest;
 pub use journal::{Journal, MemoryJournal};
 pub use level::Level;
-pub use read::query::{Found, Plan, Query};
+pub use read::find::{Found, Plan};
+pub use read::query::{Cursor, NotACursor, Query};
 pub use read::watch::{Seen, Since, Watch, WatchEnd, WatchError};
 pub use recover::error::RecoverError;
 pub use requested::Requested;

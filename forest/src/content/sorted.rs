@@ -149,6 +149,31 @@ impl Sorted {
         }
     }
 
+    /// The keys before the first for which `is_reached` holds, the last one first; it holds for all after that.
+    pub(crate) fn back_from(&self, is_reached: &dyn Fn(&Key) -> bool) -> KeysBack<'_> {
+        let mut keys = KeysBack {
+            leaf: [].iter(),
+            above: Vec::new(),
+        };
+        let mut set = self;
+        loop {
+            match &*set.0 {
+                Chunk::Leaf(all) => {
+                    keys.leaf = all[..all.partition_point(|key| !is_reached(key))].iter();
+                    return keys;
+                }
+                Chunk::Inner(children) => {
+                    let begun = children.partition_point(|child| !is_reached(&child.least));
+                    let Some((last, before)) = children[..begun].split_last() else {
+                        return keys;
+                    };
+                    keys.above.push(before.iter());
+                    set = &last.set;
+                }
+            }
+        }
+    }
+
     /// Inserts a key; returns the second half of this chunk if it grew too long.
     fn insert_or_split(&mut self, key: Key) -> Option<Self> {
         match Arc::make_mut(&mut self.0) {
@@ -250,6 +275,34 @@ impl<'a> Iterator for Keys<'a> {
     }
 }
 
+/// Keys in the opposite order.
+#[derive(Clone)]
+pub(crate) struct KeysBack<'a> {
+    leaf: std::slice::Iter<'a, Key>,
+    /// What is left of the chunks above, the lowest last.
+    above: Vec<std::slice::Iter<'a, Child>>,
+}
+
+impl<'a> Iterator for KeysBack<'a> {
+    type Item = &'a Key;
+
+    fn next(&mut self) -> Option<&'a Key> {
+        loop {
+            if let Some(key) = self.leaf.next_back() {
+                return Some(key);
+            }
+            let Some(child) = self.above.last_mut()?.next_back() else {
+                self.above.pop();
+                continue;
+            };
+            match &*child.set.0 {
+                Chunk::Leaf(keys) => self.leaf = keys.iter(),
+                Chunk::Inner(children) => self.above.push(children.iter()),
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
@@ -286,6 +339,7 @@ mod tests {
             prop_assert!(set.from(&|_| true).eq(&model));
             let is_reached = |key: &Key| key.value[0] >= bound;
             prop_assert!(set.from(&is_reached).eq(model.iter().filter(|key| is_reached(key))));
+            prop_assert!(set.back_from(&is_reached).eq(model.iter().rev().filter(|key| !is_reached(key))));
             prop_assert_eq!(set.before(&is_reached), model.iter().filter(|key| !is_reached(key)).count());
         }
     }

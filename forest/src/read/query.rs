@@ -1,17 +1,18 @@
-//! Finding nodes by an attribute: through an index if the version has one, otherwise by a walk.
+//! What to find: conditions on attributes, an order, and a part of what is found.
+//!
+//! What is found is sorted by the value of the leading attribute, which is the one that the query was begun with, then
+//! by the id of the node; nodes that do not have it come first. So the order is the same with and without an index,
+//! and a place in it means the same in every version.
 
-use std::collections::HashSet;
 use std::fmt;
 use std::ops::{Bound, RangeBounds};
+use std::str::FromStr;
 
-use weald_tree::{Change, Climb, EditError, Node, NodeId, Tree};
+use weald_tree::{Climb, Node, NodeId};
 
 use crate::content::erasable::is_reference;
-use crate::content::sorted::{Key, Keys};
-use crate::edit::Edit;
-use crate::state::root::Root;
 
-/// Which nodes to find: those whose attribute has a value in a range. Erasable values are not found.
+/// Which nodes to find: those whose attributes have values in ranges. Erasable values are not found.
 ///
 /// ```
 /// use pollster::block_on;
@@ -21,8 +22,8 @@ use crate::state::root::Root;
 /// block_on(people.add_index("name"))?;
 /// let mut edit = people.edit();
 /// let root = edit.root();
-/// for name in ["Ada", "Alan", "Grace"] {
-///     edit.append(root, Attributes::new().with("name", name))?;
+/// for (name, field) in [("Ada", "analysis"), ("Alan", "logic"), ("Grace", "compilers")] {
+///     edit.append(root, Attributes::new().with("name", name).with("field", field))?;
 /// }
 /// block_on(edit.commit())?;
 ///
@@ -30,46 +31,66 @@ use crate::state::root::Root;
 /// let query = Query::prefix("name", "A");
 /// assert_eq!(view.find(&query).count(), 2);
 /// assert_eq!(view.explain(&query), Plan::Index { candidates: 2 });
-/// assert_eq!(view.explain(&Query::equal("born", "1815")), Plan::Walk { nodes: 4 });
+/// assert_eq!(view.explain(&Query::equal("field", "logic")), Plan::Walk { nodes: 4 });
+///
+/// // One page after the other, the last name first.
+/// let query = Query::prefix("name", "").and(Query::range("field", "c"..)).reverse().limit(1);
+/// let page: Vec<_> = view.find(&query).collect();
+/// assert_eq!(page[0].get_str("name"), Some("Grace"));
+/// let query = query.clone().after(query.cursor(page[0]));
+/// assert_eq!(view.find(&query).next().unwrap().get_str("name"), Some("Alan"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Query {
-    attribute: String,
+    pub(super) condition: Condition,
+    pub(super) under: Option<NodeId>,
+    pub(super) is_reversed: bool,
+    pub(super) limit: Option<usize>,
+    pub(super) after: Option<Cursor>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Condition {
+    In(Values),
+    /// All hold; the first one leads.
+    All(Vec<Condition>),
+    /// One holds; the first one leads.
+    Any(Vec<Condition>),
+}
+
+/// The values of an attribute between two bounds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Values {
+    pub(super) attribute: String,
     from: Bound<Vec<u8>>,
     to: Bound<Vec<u8>>,
-    under: Option<NodeId>,
 }
 
-/// How a query is answered. See [`Root::explain`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Plan {
-    /// Through the index of the attribute.
-    Index {
-        /// How many nodes the index yields. Those outside the queried subtree are filtered out later.
-        candidates: usize,
-    },
-    /// By a look at each node.
-    Walk {
-        /// How many nodes the version has; a query for a subtree walks fewer.
-        nodes: u64,
-    },
+/// A place in the order of a query, after a node that was found. It means the same in every version, also when that node
+/// is gone. As text it may be sent to a client and read back.
+///
+/// ```
+/// use weald_forest::{Cursor, NodeId};
+///
+/// let cursor: Cursor = "7.416461".parse()?;
+/// assert_eq!(cursor.node(), NodeId::new(7).unwrap());
+/// assert_eq!(cursor.to_string(), "7.416461");
+/// # Ok::<(), weald_forest::NotACursor>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cursor {
+    value: Option<Vec<u8>>,
+    node: NodeId,
 }
 
-impl fmt::Display for Plan {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Index { candidates } => {
-                write!(f, "through the index; candidates: {candidates}")
-            }
-            Self::Walk { nodes } => write!(
-                f,
-                "by a walk over up to {nodes} nodes, because the attribute has no index"
-            ),
-        }
-    }
-}
+/// The text is no cursor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("this is no cursor; begin without one, or send one back as it was given")]
+pub struct NotACursor;
+
+/// Where a node is in the order of a query.
+pub(super) type InOrder<'a> = (Option<&'a [u8]>, NodeId);
 
 impl Query {
     /// The nodes whose attribute is `value`.
@@ -110,11 +131,42 @@ impl Query {
 
     fn new(attribute: &str, from: Bound<Vec<u8>>, to: Bound<Vec<u8>>) -> Self {
         Self {
-            attribute: attribute.to_owned(),
-            from,
-            to,
+            condition: Condition::In(Values {
+                attribute: attribute.to_owned(),
+                from,
+                to,
+            }),
             under: None,
+            is_reversed: false,
+            limit: None,
+            after: None,
         }
+    }
+
+    /// Only the nodes that meet the conditions of both. Of `other` nothing else counts.
+    #[must_use]
+    pub fn and(mut self, other: Self) -> Self {
+        self.condition = match self.condition {
+            Condition::All(mut all) => {
+                all.push(other.condition);
+                Condition::All(all)
+            }
+            one => Condition::All(vec![one, other.condition]),
+        };
+        self
+    }
+
+    /// The nodes that meet the conditions of one of them, or of both. Of `other` nothing else counts.
+    #[must_use]
+    pub fn or(mut self, other: Self) -> Self {
+        self.condition = match self.condition {
+            Condition::Any(mut all) => {
+                all.push(other.condition);
+                Condition::Any(all)
+            }
+            one => Condition::Any(vec![one, other.condition]),
+        };
+        self
     }
 
     /// Only this node and its descendants.
@@ -124,7 +176,106 @@ impl Query {
         self
     }
 
-    fn is_begun(&self, value: &[u8]) -> bool {
+    /// The other way round: the greatest value first, and among nodes with the same value the greatest id.
+    #[must_use]
+    pub fn reverse(mut self) -> Self {
+        self.is_reversed = !self.is_reversed;
+        self
+    }
+
+    /// At most this many nodes, the first ones.
+    #[must_use]
+    pub fn limit(mut self, nodes: usize) -> Self {
+        self.limit = Some(nodes);
+        self
+    }
+
+    /// Only the nodes after a place, in the direction of this query.
+    #[must_use]
+    pub fn after(mut self, cursor: Cursor) -> Self {
+        self.after = Some(cursor);
+        self
+    }
+
+    /// The place after a node, for the next page.
+    pub fn cursor(&self, node: Node<'_>) -> Cursor {
+        let (value, node) = self.place(node);
+        Cursor {
+            value: value.map(<[u8]>::to_vec),
+            node,
+        }
+    }
+
+    /// The attribute by whose values is sorted.
+    pub(super) fn leading(&self) -> &str {
+        &self.condition.leading().attribute
+    }
+
+    pub(super) fn place<'a>(&self, node: Node<'a>) -> InOrder<'a> {
+        (visible(node, self.leading()), node.id())
+    }
+
+    /// Whether a place comes after the cursor, in the direction of this query.
+    pub(super) fn is_after(&self, place: InOrder<'_>) -> bool {
+        self.after.as_ref().is_none_or(|cursor| {
+            let begin = (cursor.value.as_deref(), cursor.node);
+            if self.is_reversed {
+                place < begin
+            } else {
+                place > begin
+            }
+        })
+    }
+
+    pub(super) fn is_met_by(&self, node: Node<'_>) -> bool {
+        self.condition.is_met_by(node)
+    }
+
+    /// Checks whether nodes of one version are in the queried subtree; `None`, if they may be anywhere.
+    pub(super) fn climb(&self) -> Option<Climb> {
+        self.under.map(|above| Climb::to([above]))
+    }
+
+    /// Sorts what was found as this query wants it, and keeps what it asks for.
+    pub(super) fn cut<'a>(&self, found: &mut Vec<Node<'a>>) {
+        found.retain(|node| self.is_after(self.place(*node)));
+        found.sort_by_cached_key(|node| self.place(*node));
+        if self.is_reversed {
+            found.reverse();
+        }
+        found.truncate(self.limit.unwrap_or(usize::MAX));
+    }
+}
+
+/// The value of an attribute, unless it is erasable.
+fn visible<'a>(node: Node<'a>, attribute: &str) -> Option<&'a [u8]> {
+    node.get(attribute).filter(|value| !is_reference(value))
+}
+
+impl Condition {
+    pub(super) fn leading(&self) -> &Values {
+        match self {
+            Self::In(values) => values,
+            Self::All(all) | Self::Any(all) => all[0].leading(),
+        }
+    }
+
+    fn is_met_by(&self, node: Node<'_>) -> bool {
+        match self {
+            Self::In(values) => values.are_met_by(node),
+            Self::All(all) => all.iter().all(|one| one.is_met_by(node)),
+            Self::Any(all) => all.iter().any(|one| one.is_met_by(node)),
+        }
+    }
+}
+
+impl Values {
+    fn are_met_by(&self, node: Node<'_>) -> bool {
+        let is_met = |value: &[u8]| self.is_begun(value) && !self.is_over(value);
+        visible(node, &self.attribute).is_some_and(is_met)
+    }
+
+    pub(super) fn is_begun(&self, value: &[u8]) -> bool {
         match &self.from {
             Bound::Unbounded => true,
             Bound::Included(from) => value >= &**from,
@@ -132,136 +283,53 @@ impl Query {
         }
     }
 
-    fn is_over(&self, value: &[u8]) -> bool {
+    pub(super) fn is_over(&self, value: &[u8]) -> bool {
         match &self.to {
             Bound::Unbounded => false,
             Bound::Included(to) => value > &**to,
             Bound::Excluded(to) => value >= &**to,
         }
     }
+}
 
-    fn is_met_by(&self, node: Node<'_>) -> bool {
-        let is_met = |value| self.is_begun(value) && !self.is_over(value) && !is_reference(value);
-        node.get(&self.attribute).is_some_and(is_met)
-    }
-
-    /// Checks whether nodes of one version are in the queried subtree; `None`, if they may be anywhere.
-    fn climb(&self) -> Option<Climb> {
-        self.under.map(|above| Climb::to([above]))
+impl Cursor {
+    /// The last node before this place.
+    pub fn node(&self) -> NodeId {
+        self.node
     }
 }
 
-fn is_in_place(climb: &mut Option<Climb>, node: Node<'_>) -> bool {
-    climb
-        .as_mut()
-        .is_none_or(|climb| climb.from(node).is_some())
+/// The id, and the bytes of the value in hexadecimal digits after a dot.
+impl fmt::Display for Cursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.node.get())?;
+        if let Some(value) = &self.value {
+            f.write_str(".")?;
+            value.iter().try_for_each(|byte| write!(f, "{byte:02x}"))?;
+        }
+        Ok(())
+    }
 }
 
-impl Root {
-    /// The nodes that a query asks for: in the order of their values if there is an index, otherwise in document
-    /// order. None, if this version does not have the node that the query is [`under`](Query::under).
-    pub fn find<'a>(&'a self, query: &'a Query) -> Found<'a> {
-        let keys = self.indexes.get(&query.attribute).map(|index| {
-            let is_begun = |key: &Key| query.is_begun(&key.value);
-            index.keys.from(&is_begun)
-        });
-        let way = match keys {
-            Some(keys) => Way::Index(keys, query.climb()),
-            None => {
-                let first = query
-                    .under
-                    .map_or(Some(self.tree.root()), |id| self.tree.node(id));
-                Way::Walk(first.map(Node::preorder))
-            }
+impl FromStr for Cursor {
+    type Err = NotACursor;
+
+    fn from_str(text: &str) -> Result<Self, NotACursor> {
+        let (node, digits) = match text.split_once('.') {
+            Some((node, digits)) => (node, Some(digits)),
+            None => (text, None),
         };
-        let tree = &self.tree;
-        Found { query, tree, way }
-    }
-
-    /// How [`find`](Self::find) answers a query.
-    pub fn explain(&self, query: &Query) -> Plan {
-        match self.indexes.get(&query.attribute) {
-            None => Plan::Walk {
-                nodes: self.tree.len(),
-            },
-            Some(index) => {
-                let begin = index.keys.before(&|key| query.is_begun(&key.value));
-                let end = index.keys.before(&|key| query.is_over(&key.value));
-                Plan::Index {
-                    candidates: end.saturating_sub(begin),
-                }
-            }
-        }
-    }
-
-    /// The attributes that have an index in this version, in the order in which the indexes were added.
-    pub fn indexes(&self) -> impl Iterator<Item = &str> {
-        self.indexes.all().iter().map(|index| &*index.attribute)
+        let node = node.parse().ok().and_then(NodeId::new).ok_or(NotACursor)?;
+        let value = digits.map(bytes_of).transpose()?;
+        Ok(Self { value, node })
     }
 }
 
-impl Edit {
-    /// The nodes of the working version that a query asks for; recorded as a read of the whole subtree that is
-    /// queried. What the edit changed is found as changed; the rest is found through the index of the base.
-    ///
-    /// # Errors
-    /// `Missing`, if the working version does not have the node that the query is [`under`](Query::under).
-    pub fn find(&self, query: &Query) -> Result<Vec<NodeId>, EditError> {
-        let under = query.under.unwrap_or_else(|| self.root());
-        self.subtree(under)?;
-        let (base, tree) = (self.base(), self.tree());
-        let mut changed = HashSet::new();
-        let mut found = Vec::new();
-        let mut climb = query.climb();
-        let mut sought = |node: &Node<'_>| query.is_met_by(*node) && is_in_place(&mut climb, *node);
-        for change in base.tree.diff(tree) {
-            changed.insert(change.id());
-            if let Change::Added(new) | Change::Changed { new, .. } = change {
-                found.extend(Some(new).filter(&mut sought).map(Node::id));
-            }
-        }
-        // An unchanged node may have entered or left the subtree with one of its ancestors, so its place is
-        // looked up in the working version.
-        let anywhere = Query {
-            under: None,
-            ..query.clone()
-        };
-        let same = base
-            .find(&anywhere)
-            .map(Node::id)
-            .filter(|id| !changed.contains(id));
-        let same = same.filter_map(|id| tree.node(id)).filter(sought);
-        found.extend(same.map(Node::id));
-        Ok(found)
-    }
-}
-
-/// The nodes that a query finds. It finds them lazily.
-#[derive(Clone)]
-pub struct Found<'a> {
-    query: &'a Query,
-    tree: &'a Tree,
-    way: Way<'a>,
-}
-
-#[derive(Clone)]
-enum Way<'a> {
-    Index(Keys<'a>, Option<Climb>),
-    Walk(Option<weald_tree::Preorder<'a>>),
-}
-
-impl<'a> Iterator for Found<'a> {
-    type Item = Node<'a>;
-
-    fn next(&mut self) -> Option<Node<'a>> {
-        let Self { query, tree, way } = self;
-        match way {
-            Way::Walk(nodes) => nodes.as_mut()?.find(|node| query.is_met_by(*node)),
-            Way::Index(keys, climb) => {
-                let keys = keys.take_while(|key| !query.is_over(&key.value));
-                let mut nodes = keys.filter_map(|key| tree.node(key.node));
-                nodes.find(|node| is_in_place(climb, *node))
-            }
-        }
-    }
+fn bytes_of(digits: &str) -> Result<Vec<u8>, NotACursor> {
+    let digit = |digit: u8| char::from(digit).to_digit(16).ok_or(NotACursor);
+    let byte = |pair: &[u8]| match pair {
+        [a, b] => u8::try_from(16 * digit(*a)? + digit(*b)?).map_err(|_| NotACursor),
+        _ => Err(NotACursor),
+    };
+    digits.as_bytes().chunks(2).map(byte).collect()
 }
