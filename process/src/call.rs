@@ -3,7 +3,8 @@
 //! The request carries a [`Reply`], which fills a cell that the caller waits for. So an answer is found at once behind
 //! any number of messages, and one that comes too late reaches nobody. The callee's death needs no monitor: a unit that
 //! ends drops the requests that it has not answered, and a reply that is dropped so tells which unit ends. Only then
-//! does the caller monitor that unit, for the reason.
+//! does the caller monitor that unit, for the reason. A unit that panics may survive that, if
+//! [`catch_panic`](weald_kernel::catch_panic) catches it: it then tells those callers that they get no reply.
 
 use std::{
     fmt,
@@ -21,7 +22,7 @@ use crate::{
     exit::ExitReason,
     pid::Pid,
     signal::{
-        monitor::{Monitor, monitor_unit},
+        monitor::{Monitor, monitor_panicking, monitor_unit},
         signals::Signals,
     },
 };
@@ -45,8 +46,10 @@ pub enum CallError {
 /// What is in the cell of a call.
 enum Answer<T> {
     Value(T),
-    /// The reply was dropped; by this unit, if it ends.
-    Dropped(Option<Unit>),
+    /// The reply was dropped.
+    Dropped,
+    /// The reply was dropped by a unit that ends; or that panics, after it had survived so many panics.
+    DroppedBy(Unit, Option<u64>),
 }
 
 struct CallCell<T> {
@@ -69,7 +72,7 @@ impl<T> Reply<T> {
             .fill(Answer::Value(value))
             .map_err(|answer| match answer {
                 Answer::Value(value) => value,
-                Answer::Dropped(_) => unreachable!("a value was given"),
+                Answer::Dropped | Answer::DroppedBy(..) => unreachable!("a value was given"),
             })
     }
 
@@ -94,10 +97,19 @@ impl<T> Drop for Reply<T> {
 
 #[cold]
 fn dropped<T>(call: &CallCell<T>) {
-    let ending = Unit::current_if_ending();
-    // Now, so that the reason of its end is kept: the caller may be late.
-    let _signals = ending.as_ref().and_then(Signals::of);
-    let _unheard = call.cell.fill(Answer::Dropped(ending));
+    let answer = match Unit::current_if_ending() {
+        Some(unit) => {
+            // Now, so that the reason of its end is kept: the caller may be late.
+            let signals = Signals::of(&unit);
+            // A panic may be caught. Then the unit goes on, and the call has no reply.
+            let survived = std::thread::panicking()
+                .then(|| signals.map(|signals| signals.lock().panics_survived()))
+                .flatten();
+            Answer::DroppedBy(unit, survived)
+        }
+        None => Answer::Dropped,
+    };
+    let _unheard = call.cell.fill(answer);
 }
 
 /// The future of [`Pid::call`]. The request is sent at its first poll. Dropping it gives the call up: the answer then
@@ -112,8 +124,8 @@ pub struct Call<M, T, F> {
 enum Stage<M, T, F> {
     Begins(Address<M>, F),
     Waits(Arc<CallCell<T>>),
-    /// The unit that had the request ends.
-    Ends(Unit, Monitor),
+    /// The unit that had the request ends, or panics.
+    Ends(Unit, Option<u64>, Monitor),
     Over,
 }
 
@@ -221,26 +233,32 @@ impl<M, T, F: FnOnce(Reply<T>) -> M> Future for Call<M, T, F> {
             this.stage = Stage::Over;
             match answer.expect("it was there, and only this takes it") {
                 Answer::Value(value) => return Poll::Ready(Ok(value)),
-                Answer::Dropped(None) => return Poll::Ready(Err(CallError::NoReply)),
-                Answer::Dropped(Some(unit)) => {
-                    let monitor = monitor_unit(Some(&unit));
-                    this.stage = Stage::Ends(unit, monitor);
+                Answer::Dropped => return Poll::Ready(Err(CallError::NoReply)),
+                Answer::DroppedBy(unit, survived) => {
+                    let monitor = match survived {
+                        Some(survived) => monitor_panicking(&unit, survived),
+                        None => monitor_unit(Some(&unit)),
+                    };
+                    this.stage = Stage::Ends(unit, survived, monitor);
                 }
             }
         }
-        let Stage::Ends(unit, monitor) = &mut this.stage else {
+        let Stage::Ends(unit, survived, monitor) = &mut this.stage else {
             panic!("a call was polled after it had ended");
         };
         let Poll::Ready(down) = Pin::new(monitor).poll(cx) else {
             return this.poll_deadline(cx);
         };
-        let reason = match down.reason {
+        let error = match down.reason {
+            ExitReason::NoProcess if survived.is_some_and(|n| Signals::has_survived(unit, n)) => {
+                CallError::NoReply
+            }
             // It ended before it was monitored, but not before the call.
-            ExitReason::NoProcess => Signals::reason_of(unit),
-            reason => reason,
+            ExitReason::NoProcess => CallError::Died(Signals::reason_of(unit)),
+            reason => CallError::Died(reason),
         };
         this.stage = Stage::Over;
-        Poll::Ready(Err(CallError::Died(reason)))
+        Poll::Ready(Err(error))
     }
 }
 

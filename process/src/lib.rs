@@ -22,6 +22,7 @@ mod signal {
     pub(crate) mod link;
     pub(crate) mod monitor;
     pub(crate) mod signals;
+    pub(crate) mod telling;
     pub(crate) mod trap;
 }
 

@@ -15,7 +15,7 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
-use weald_kernel::{SpawnError, current_runtime, note_wait, poll_budget};
+use weald_kernel::{AsUnit, SpawnError, current_runtime, note_wait, poll_budget};
 use weald_sync::reason::{Kind, Reason};
 
 use crate::{
@@ -38,9 +38,14 @@ struct Registry {
 
 struct Entry {
     /// The process and its pid; none while it is being spawned.
-    process: Option<(ProcessId, Box<dyn Any + Send>)>,
+    process: Option<(ProcessId, Box<dyn AnyPid>)>,
     message: &'static str,
 }
+
+/// A pid, without its type.
+trait AnyPid: AsUnit + Any + Send {}
+
+impl<P: AsUnit + Any + Send> AnyPid for P {}
 
 impl Entry {
     fn is_given(&self) -> bool {
@@ -193,6 +198,7 @@ impl<M: Send + 'static> Name<M> {
         let Some((entry, (_, pid))) = entry.and_then(|e| e.process.as_ref().map(|p| (e, p))) else {
             return Err(NameError::NotRegistered(key.1));
         };
+        let pid: &dyn Any = &**pid;
         match pid.downcast_ref::<Pid<M>>() {
             Some(pid) => Ok(pid.clone()),
             None => Err(NameError::WrongType {
@@ -229,9 +235,15 @@ impl<M: Send + 'static> Name<M> {
         let mut registry = registry();
         // A reservation stays: whoever made it is about to give the name to its process.
         let is_given = registry.entries.get(&key).is_some_and(Entry::is_given);
-        let removed = is_given.then(|| registry.entries.remove(&key));
+        let removed = is_given.then(|| registry.entries.remove(&key)).flatten();
         drop(registry);
-        removed.is_some()
+        let Some((_, process)) = removed.and_then(|entry| entry.process) else {
+            return false;
+        };
+        if let Some(signals) = process.as_unit().and_then(|unit| unit.attachment()) {
+            forget(&key, &signals);
+        }
+        true
     }
 }
 
@@ -294,6 +306,16 @@ impl Drop for Reserved {
         if let Some(key) = self.0.take() {
             registry().entries.remove(&key);
         }
+    }
+}
+
+/// Notes in the signals of a process that it holds a name no longer, unless it got the name again meanwhile.
+fn forget(key: &Key, signals: &Signals) {
+    let mut state = signals.lock();
+    let registry = registry();
+    let entry = registry.entries.get(key).and_then(|e| e.process.as_ref());
+    if entry.is_none_or(|(id, _)| *id != signals.id()) {
+        state.hold_no_longer(key);
     }
 }
 
@@ -387,7 +409,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_that_is_being_given_cannot_be_taken_back() {
+    fn a_name_can_be_taken_back_once_it_is_given() {
         let runtime = weald_kernel::Runtime::test(1);
         let tested = runtime.block_on(async {
             let name = Name::<u32>::new("reserved");
@@ -398,6 +420,12 @@ mod tests {
             assert_eq!(name.register(process.pid()), Err(taken));
             drop(reserved);
             assert_eq!(name.register(process.pid()), Ok(()));
+            // What is taken back leaves nothing with the process.
+            let signals = Signals::of(&process.pid().0.unit());
+            let held = || signals.as_ref().map(|signals| signals.lock().held());
+            assert_eq!(held(), Some(1));
+            assert!(name.unregister());
+            assert_eq!(held(), Some(0));
             Ok::<(), SpawnError>(())
         });
         assert_eq!(tested, Ok(()));

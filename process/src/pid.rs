@@ -4,6 +4,8 @@ use std::fmt;
 
 use weald_kernel::{Address, JobName};
 
+use crate::signal::signals::Signals;
+
 /// The address of a process that takes messages `M`.
 ///
 /// A pid has 8 bytes and counts as a reference: it never refers to another process, however long
@@ -75,9 +77,9 @@ impl<M> Pid<M> {
         self.0.kill();
     }
 
-    /// Whether the process was still running at the time of the call.
+    /// Whether the process was still running at the time of the call. It counts as running until its names are free.
     pub fn is_alive(&self) -> bool {
-        !self.0.is_done()
+        Signals::is_alive(&self.0.unit())
     }
 
     /// The process's name and spawn site, for reports.

@@ -22,7 +22,7 @@ use crate::{
     signal::{link::exit, monitor::monitor, signals::ProcessId, trap::Exit},
     spawn::Builder,
     supervisor::{
-        children::{Children, GaveUp},
+        children::{Activity, Children, GaveUp},
         spec::{ChildSpec, ChildState, Message, Shutdown, StartError, Strategy},
     },
 };
@@ -138,19 +138,19 @@ impl Supervisor {
         inbox.trap_exits(Message::Exit);
         let mut children = Children::new(self.strategy, self.intensity);
         for child in self.children {
-            let started = match children.list.len() < self.limit {
+            let started = match children.len() < self.limit {
                 true => children.add(&mut inbox, child).await,
                 false => Err(StartError::TooManyChildren { limit: self.limit }),
             };
             if let Err(error) = started {
-                children.stop_all(&mut inbox).await;
+                children.stop_all().await;
                 tell(Err(error));
                 exit(ExitReason::Shutdown);
             }
         }
         tell(Ok(()));
         let reason = supervise(&mut inbox, &mut children, self.limit, parent).await;
-        children.stop_all(&mut inbox).await;
+        children.stop_all().await;
         exit(reason)
     }
 }
@@ -204,18 +204,24 @@ async fn supervise(
             .await
         };
         let Some(message) = message else { continue };
-        let exit = match message {
-            Message::Exit(exit) => exit,
+        let ended = match message {
+            Message::Exit(exit) => match exit.from.filter(|_| exit.by_link) {
+                Some(unit) => match children.ended(unit, &exit.reason).await {
+                    Ok(false) if tells_to_end(&exit, parent) => return exit.reason,
+                    ended => ended,
+                },
+                None if tells_to_end(&exit, parent) => return exit.reason,
+                None => Ok(false),
+            },
+            Message::Ended(unit, reason) => children.ended(unit, &reason).await,
             Message::Stop => return ExitReason::Shutdown,
             _ => {
                 request(message, inbox, children, limit).await;
                 continue;
             }
         };
-        match children.ended(inbox, exit.from, &exit.reason).await {
-            Err(GaveUp) => return ExitReason::Shutdown,
-            Ok(false) if tells_to_end(&exit, parent) => return exit.reason,
-            Ok(_) => {}
+        if let Err(GaveUp) = ended {
+            return ExitReason::Shutdown;
         }
     }
 }
@@ -234,33 +240,33 @@ async fn request(
 ) {
     let not_found = |id: &str| StartError::NotFound(id.to_owned());
     let (reply, result) = match message {
-        Message::Exit(_) | Message::Stop => return,
-        Message::Start(spec, reply) if children.list.len() < limit => {
+        Message::Exit(_) | Message::Ended(..) | Message::Stop => return,
+        Message::Start(spec, reply) if children.len() < limit => {
             (reply, children.add(inbox, spec).await)
         }
         Message::Start(_, reply) => (reply, Err(StartError::TooManyChildren { limit })),
-        Message::Terminate(id, reply) => match children.place(&id) {
-            Some(place) => {
-                children.stop(inbox, place).await;
+        Message::Terminate(id, reply) => match children.find(&id) {
+            Some((place, _)) => {
+                children.terminate(place).await;
                 (reply, Ok(()))
             }
             None => (reply, Err(not_found(&id))),
         },
-        Message::Restart(id, reply) => match children.place(&id) {
-            Some(place) if is_idle(children, place) => (reply, children.start(inbox, place).await),
+        Message::Restart(id, reply) => match children.find(&id) {
+            Some((place, Activity::Idle)) => (reply, children.start(inbox, place).await),
             Some(_) => (reply, Err(StartError::Running(id))),
             None => (reply, Err(not_found(&id))),
         },
-        Message::Delete(id, reply) => match children.place(&id) {
-            Some(place) if is_idle(children, place) => {
-                children.list.remove(place);
+        Message::Delete(id, reply) => match children.find(&id) {
+            Some((place, Activity::Idle)) => {
+                children.remove(place);
                 (reply, Ok(()))
             }
             Some(_) => (reply, Err(StartError::Running(id))),
             None => (reply, Err(not_found(&id))),
         },
         Message::Children(reply) => {
-            let states = children.list.iter().map(|child| ChildState {
+            let states = children.iter().map(|child| ChildState {
                 id: child.spec.id.clone().into_owned(),
                 unit: child.unit.clone(),
                 is_restarting: child.is_restarting(),
@@ -270,11 +276,6 @@ async fn request(
         }
     };
     let _unheard = reply.send(result);
-}
-
-fn is_idle(children: &Children, place: usize) -> bool {
-    let child = &children.list[place];
-    child.unit.is_none() && !child.is_restarting()
 }
 
 fn ended(error: CallError) -> StartError {

@@ -3,6 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use crate::{
+    job::attachment,
     payload::{self, Payload},
     report::{self, JobName},
     scheduler::workers::{context, run},
@@ -44,4 +45,10 @@ fn caught(payload: Payload) {
         report::caught_panic(&JobName::of(job.header()), &run::message_of(&payload));
     }
     payload::discard(payload);
+    // A destructor that catches its own panic does not stop the one that runs it.
+    if !std::thread::panicking()
+        && let Some(job) = context::again().job_ref()
+    {
+        attachment::tell_survived(job.header());
+    }
 }

@@ -9,7 +9,7 @@ use crate::{
     api::join::{self, JoinHandle},
     job::{
         JobRef,
-        attachment::{self, Attachment},
+        attachment::{self, Attachment, Ending},
     },
     report::JobName,
     scheduler::workers::{cancel, context, current::with_current, shared::Shared},
@@ -72,6 +72,11 @@ impl Unit {
     /// Whether the unit has ended, and its exit hooks have run.
     pub fn has_ended(&self) -> bool {
         join::has_ended(self.0.header())
+    }
+
+    /// How the code of the unit ended, if it has.
+    pub fn ending(&self) -> Option<Ending> {
+        attachment::ending(self.0.header())
     }
 
     /// The unit's name in reports.

@@ -35,12 +35,17 @@ pub trait Attachment: Send + Sync + 'static {
     /// The job has ended: it is done, what it held is dropped, its exit hooks have run, and nobody who joins it has
     /// been woken. Called once, on the thread that ended the job. Must not wait.
     fn ended(&self, ending: Ending);
+
+    /// The job has panicked, and goes on: [`catch_panic`](crate::catch_panic) has caught it. Called in the job, when
+    /// nothing of it unwinds any longer.
+    fn survived(&self) {}
 }
 
 /// An attachment, without its type.
 pub(crate) struct AttachedValue {
     value: Arc<dyn Any + Send + Sync>,
     ended: fn(&(dyn Any + Send + Sync), Ending),
+    survived: fn(&(dyn Any + Send + Sync)),
     was_told: bool,
 }
 
@@ -51,6 +56,10 @@ impl AttachedValue {
             ended: |value, ending| {
                 let value = value.downcast_ref::<A>();
                 value.expect("it was made of this type").ended(ending);
+            },
+            survived: |value| {
+                let value = value.downcast_ref::<A>();
+                value.expect("it was made of this type").survived();
             },
             was_told: false,
         }
@@ -97,6 +106,35 @@ pub(crate) fn get_or_attach<A: Attachment>(
         }
         None => Some(value),
     }
+}
+
+/// Tells the attachment, if there is one, that the job goes on after a panic.
+pub(crate) fn tell_survived(job: &Header) {
+    let told = job.extensions.lock_existing().and_then(|extensions| {
+        let attached = extensions.attachment.as_ref()?;
+        Some((attached.value.clone(), attached.survived))
+    });
+    if let Some((value, survived)) = told {
+        survived(&*value);
+    }
+}
+
+/// How the job ended, if it is done: whether or not something is attached to it.
+pub(crate) fn ending(job: &Header) -> Option<Ending> {
+    if !job.state.is_done() {
+        return None;
+    }
+    // What tells of a panic was noted before the job was done.
+    let extensions = job.extensions.lock_existing();
+    let panicked = extensions.and_then(|extensions| {
+        let message = extensions.panic_message.clone()?;
+        Some((message, extensions.panic_site.clone()))
+    });
+    Some(match panicked {
+        Some((message, site)) => Ending::Panicked { message, site },
+        None if job.was_cancelled() => Ending::Cancelled,
+        None => Ending::Returned,
+    })
 }
 
 /// Tells the attachment, if there is one, how the job ended. Called once, by the thread that ends the job.

@@ -81,6 +81,8 @@ pub(crate) struct Extensions {
     pub(crate) backlog: Option<Backlog>,
     /// What to do when the job has ended.
     pub(crate) exit_hooks: ExitHooks,
+    /// What the job panicked with, if it did.
+    pub(crate) panic_message: Option<Box<str>>,
     /// Where the job panicked, if it did and the panic hook was called.
     pub(crate) panic_site: Option<PanicSite>,
     /// What a crate above attached to the job. It is told of the end after the exit hooks.

@@ -175,6 +175,39 @@ pub(crate) fn monitor_unit(unit: Option<&Unit>) -> Monitor {
     }
 }
 
+/// Watches a unit that dropped a request while it panicked, until it ends or survives that panic.
+pub(crate) fn monitor_panicking(unit: &Unit, survived: u64) -> Monitor {
+    let monitor = MonitorRef::next();
+    let cell = Arc::new(Cell::new());
+    let subject = Subject {
+        monitor,
+        process: Some(ProcessId::of(unit)),
+    };
+    let watcher: Box<dyn Watcher> = Box::new(Answers {
+        subject,
+        cell: cell.clone(),
+    });
+    let target = Signals::of(unit);
+    let told = match &target {
+        Some(target) => {
+            let mut state = target.lock();
+            match state.has_ended() {
+                true => Some(watcher),
+                false => state.add_caller(monitor.0, survived, watcher),
+            }
+        }
+        None => Some(watcher),
+    };
+    if let Some(watcher) = told {
+        watcher.tell(ExitReason::NoProcess);
+    }
+    Monitor {
+        number: monitor.0,
+        target,
+        cell,
+    }
+}
+
 impl Monitor {
     /// The monitor's number, which is in its [`Down`].
     pub fn reference(&self) -> MonitorRef {

@@ -19,9 +19,12 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use weald_kernel::{Attachment, Ending, Unit, catch_panic};
+use weald_kernel::{Attachment, Ending, Unit};
 
-use crate::exit::ExitReason;
+use crate::{
+    exit::ExitReason,
+    signal::telling::{self, Ended},
+};
 
 /// The number of a process, or of another unit: another one for each, in the whole program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -61,13 +64,17 @@ pub(crate) struct SignalState {
     end: Option<ExitReason>,
     /// How it takes exit signals as messages, if it does.
     trap: Option<Arc<dyn Trap>>,
-    links: BTreeMap<ProcessId, Arc<Signals>>,
+    pub(super) links: BTreeMap<ProcessId, Arc<Signals>>,
     /// The monitors of others on this unit.
-    monitors: BTreeMap<MonitorNumber, Box<dyn Watcher>>,
+    pub(super) monitors: BTreeMap<MonitorNumber, Box<dyn Watcher>>,
+    /// Callers whose requests the unit dropped while it panicked: they learn how it ends, or that it does not.
+    pub(super) answers: BTreeMap<MonitorNumber, Box<dyn Watcher>>,
+    /// How many panics the unit has survived.
+    survived: u64,
     /// What others find it by, and how that is taken back before anyone is told of its end. None once that has begun.
     held: Option<BTreeMap<HeldKey, Release>>,
     /// This unit's own monitors that leave messages, and on whom.
-    monitoring: BTreeMap<MonitorNumber, Arc<Signals>>,
+    pub(super) monitoring: BTreeMap<MonitorNumber, Arc<Signals>>,
 }
 
 /// Says whether a signal still counts: if so, returns the lock under which its message is posted.
@@ -121,6 +128,8 @@ impl Signals {
                 trap: None,
                 links: BTreeMap::new(),
                 monitors: BTreeMap::new(),
+                answers: BTreeMap::new(),
+                survived: 0,
                 held: Some(BTreeMap::new()),
                 monitoring: BTreeMap::new(),
             }),
@@ -143,6 +152,28 @@ impl Signals {
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, SignalState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether the unit can still be found and told: its code may have ended, but its names are not free yet.
+    pub(crate) fn is_alive(unit: &Unit) -> bool {
+        let has_ended = |signals: Arc<Signals>| signals.lock().has_ended();
+        !unit.is_done() || !unit.attachment().is_none_or(has_ended)
+    }
+
+    /// Whether the unit has survived more than so many panics.
+    pub(crate) fn has_survived(unit: &Unit, panics: u64) -> bool {
+        let signals = unit.attachment::<Signals>();
+        signals.is_some_and(|signals| signals.lock().survived > panics)
+    }
+
+    /// Why a unit that is done ended.
+    pub(crate) fn end_of(unit: &Unit) -> ExitReason {
+        let known = unit.attachment::<Signals>();
+        let known = known.and_then(|signals| signals.lock().end.clone());
+        known.unwrap_or_else(|| {
+            let ending = unit.ending().unwrap_or(Ending::Gone);
+            ExitReason::of_ending(ending, None, || unit.name())
+        })
     }
 
     /// Why a unit that was cancelled ended.
@@ -246,25 +277,6 @@ impl Signals {
     pub(crate) fn ask(&self, reason: &ExitReason) {
         let _unit = self.lock().end_with(reason);
     }
-
-    /// Tells the peers of a unit that has ended.
-    fn tell(&self, reason: &ExitReason, state: SignalState) {
-        for (number, target) in &state.monitoring {
-            let watcher = target.lock().monitors.remove(number);
-            isolated(|| drop(watcher));
-        }
-        for peer in state.links.values() {
-            isolated(|| peer.exit(Origin::Link(self.id), reason));
-        }
-        for watcher in state.monitors.into_values() {
-            isolated(|| watcher.tell(reason.clone()));
-        }
-    }
-}
-
-/// Calls `code`, which may call user code, so that a panic of it keeps no other unit from its signal.
-fn isolated(code: impl FnOnce()) {
-    let _panicked = catch_panic(code);
 }
 
 impl SignalState {
@@ -298,9 +310,42 @@ impl SignalState {
             .is_some()
     }
 
+    /// What was noted is taken back already.
+    pub(crate) fn hold_no_longer(&mut self, key: &HeldKey) {
+        if let Some(held) = &mut self.held {
+            held.remove(key);
+        }
+    }
+
+    /// How many names and other things the unit holds.
+    #[cfg(test)]
+    pub(crate) fn held(&self) -> usize {
+        self.held.as_ref().map_or(0, BTreeMap::len)
+    }
+
+    pub(crate) fn panics_survived(&self) -> u64 {
+        self.survived
+    }
+
+    /// Adds a caller whose request was dropped when the unit had survived so many panics. The caller is given back if it
+    /// has survived that one.
+    pub(crate) fn add_caller(
+        &mut self,
+        number: MonitorNumber,
+        survived: u64,
+        caller: Box<dyn Watcher>,
+    ) -> Option<Box<dyn Watcher>> {
+        if self.survived > survived {
+            return Some(caller);
+        }
+        self.answers.insert(number, caller);
+        None
+    }
+
     #[must_use = "a watcher is dropped outside the lock"]
     pub(crate) fn remove_monitor(&mut self, number: MonitorNumber) -> Option<Box<dyn Watcher>> {
-        self.monitors.remove(&number)
+        let watcher = self.monitors.remove(&number);
+        watcher.or_else(|| self.answers.remove(&number))
     }
 
     pub(crate) fn add_monitoring(&mut self, number: MonitorNumber, target: Arc<Signals>) {
@@ -337,11 +382,28 @@ impl Attachment for Signals {
                 trap: None,
                 links: BTreeMap::new(),
                 monitors: BTreeMap::new(),
+                answers: BTreeMap::new(),
+                survived: state.survived,
                 held: None,
                 monitoring: BTreeMap::new(),
             };
             mem::replace(&mut *state, ended)
         };
-        self.tell(&reason, taken);
+        telling::tell(Ended {
+            id: self.id,
+            reason,
+            state: taken,
+        });
+    }
+
+    fn survived(&self) {
+        let told = {
+            let mut state = self.lock();
+            state.survived += 1;
+            mem::take(&mut state.answers)
+        };
+        for caller in told.into_values() {
+            caller.tell(ExitReason::NoProcess);
+        }
     }
 }

@@ -1,9 +1,17 @@
 //! The children of one supervisor: how they are started, ended and started again.
 //!
 //! This is code of the supervisor's process; nobody else calls it.
+//!
+//! Invariants:
+//! - A child's place is its number in the order of starts. It never changes, and no later child gets it.
+//! - `by_id` has the place of every child, `by_unit` of those that run, `dues` of those that are to be started again. So
+//!   nothing but what concerns all children takes time in their number.
+//! - The end of a child that the supervisor has ended itself is no news: its unit is in `by_unit` no longer, and the exit
+//!   signal that it may have left is ignored.
 
 use std::{
-    collections::VecDeque,
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet, VecDeque},
     time::{Duration, Instant},
 };
 
@@ -14,9 +22,9 @@ use crate::{
     exit::ExitReason,
     inbox::Inbox,
     signal::{
-        link::{link, send_exit, unlink},
+        link::{send_exit, unlink},
         monitor::monitor_unit,
-        signals::ProcessId,
+        signals::{ProcessId, Signals},
     },
     supervisor::spec::{ChildSpec, Message, Restart, Shutdown, StartError, Starting, Strategy},
 };
@@ -31,11 +39,27 @@ pub(crate) struct Child {
     failures: u32,
 }
 
+/// Where a child stands among the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Place(u64);
+
 pub(crate) struct Children {
-    pub(crate) list: Vec<Child>,
-    pub(crate) strategy: Strategy,
-    pub(crate) intensity: (usize, Duration),
+    list: BTreeMap<Place, Child>,
+    next: u64,
+    by_id: BTreeMap<Cow<'static, str>, Place>,
+    by_unit: BTreeMap<ProcessId, Place>,
+    dues: BTreeSet<(Instant, Place)>,
+    strategy: Strategy,
+    intensity: (usize, Duration),
     restarts: VecDeque<Instant>,
+}
+
+/// Whether a child runs.
+#[derive(Clone, Copy)]
+pub(crate) enum Activity {
+    /// It runs, or is to be started again.
+    Busy,
+    Idle,
 }
 
 /// A pause that is too long to compute with counts as this one.
@@ -45,17 +69,12 @@ const CENTURY: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 pub(crate) struct GaveUp;
 
 impl Child {
-    pub(crate) fn is(&self, id: &str) -> bool {
-        self.spec.id == id
-    }
-
     pub(crate) fn is_restarting(&self) -> bool {
         self.due.is_some()
     }
 
     /// Starts the child, which does not run.
-    async fn start(&mut self, inbox: &mut Inbox<Message>) -> Result<(), StartError> {
-        self.due = None;
+    async fn start(&mut self, inbox: &mut Inbox<Message>) -> Result<ProcessId, StartError> {
         let id = self.spec.id.clone().into_owned();
         let failed = |reason: String| StartError::Failed { child: id, reason };
         let (reply, ready) = answer(
@@ -79,23 +98,17 @@ impl Child {
         if self.spec.ready_within.is_some()
             && let Err(error) = ready.await
         {
-            stop(inbox, &unit, Shutdown::Kill).await;
+            stop(&unit, Shutdown::Kill).await;
             return Err(failed(match error {
                 CallError::TimedOut => "it was not ready in time".to_owned(),
                 CallError::NoReply => "it has given up to say that it is ready".to_owned(),
                 CallError::Died(reason) => reason.to_string(),
             }));
         }
+        let number = ProcessId::of(&unit);
         self.unit = Some(unit);
         self.since = Some(now());
-        Ok(())
-    }
-
-    async fn stop(&mut self, inbox: &mut Inbox<Message>) {
-        self.due = None;
-        if let Some(unit) = self.unit.take() {
-            stop(inbox, &unit, self.spec.shutdown).await;
-        }
+        Ok(number)
     }
 
     /// When it is started again.
@@ -129,30 +142,21 @@ impl Child {
     }
 }
 
-/// Links a unit. If it was linked when it was spawned, and has ended since, the end is reported once.
+/// Links a unit. If it has ended, its end is told by a message, as a link would; the exit signal of a unit that was
+/// linked when it was spawned may have come before.
 fn adopt(inbox: &mut Inbox<Message>, unit: &Unit) {
-    link(unit);
-    if !unit.is_done() {
-        return;
+    let own = Signals::current("a supervisor");
+    let is_linked = Signals::of(unit).is_some_and(|child| Signals::link(&own, &child));
+    if !is_linked {
+        let ended = Message::Ended(ProcessId::of(unit), Signals::end_of(unit));
+        inbox.pid().send(ended);
     }
-    let id = Some(ProcessId::of(unit));
-    let mut is_known = false;
-    let _twice = inbox.take_if(|message| match message {
-        Message::Exit(exit) if exit.from == id => std::mem::replace(&mut is_known, true),
-        _ => false,
-    });
 }
 
 /// Ends a unit and waits for its end.
-async fn stop(inbox: &mut Inbox<Message>, unit: &Unit, shutdown: Shutdown) {
-    let id = ProcessId::of(unit);
+async fn stop(unit: &Unit, shutdown: Shutdown) {
     let mut monitor = monitor_unit(Some(unit));
     unlink(unit);
-    // What it sent before is no news.
-    while inbox
-        .take_if(|message| matches!(message, Message::Exit(exit) if exit.from == Some(id)))
-        .is_some()
-    {}
     match shutdown {
         Shutdown::Kill => unit.kill(),
         Shutdown::After(time) => {
@@ -170,15 +174,35 @@ async fn stop(inbox: &mut Inbox<Message>, unit: &Unit, shutdown: Shutdown) {
 impl Children {
     pub(crate) fn new(strategy: Strategy, intensity: (usize, Duration)) -> Children {
         Children {
-            list: Vec::new(),
+            list: BTreeMap::new(),
+            next: 0,
+            by_id: BTreeMap::new(),
+            by_unit: BTreeMap::new(),
+            dues: BTreeSet::new(),
             strategy,
             intensity,
             restarts: VecDeque::new(),
         }
     }
 
-    pub(crate) fn place(&self, id: &str) -> Option<usize> {
-        self.list.iter().position(|child| child.is(id))
+    pub(crate) fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    /// The children, in order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Child> {
+        self.list.values()
+    }
+
+    /// The place of the child with this id, and what it does.
+    pub(crate) fn find(&self, id: &str) -> Option<(Place, Activity)> {
+        let place = *self.by_id.get(id)?;
+        let child = self.list.get(&place)?;
+        let activity = match child.unit.is_none() && child.due.is_none() {
+            true => Activity::Idle,
+            false => Activity::Busy,
+        };
+        Some((place, activity))
     }
 
     /// Starts one more child, behind the others.
@@ -187,9 +211,10 @@ impl Children {
         inbox: &mut Inbox<Message>,
         spec: ChildSpec,
     ) -> Result<(), StartError> {
-        if self.place(&spec.id).is_some() {
+        if self.by_id.contains_key(&spec.id) {
             return Err(StartError::Exists(spec.id.into_owned()));
         }
+        let id = spec.id.clone();
         let mut child = Child {
             spec,
             unit: None,
@@ -197,83 +222,117 @@ impl Children {
             since: None,
             failures: 0,
         };
-        child.start(inbox).await?;
-        self.list.push(child);
+        let unit = child.start(inbox).await?;
+        let place = Place(self.next);
+        self.next += 1;
+        self.list.insert(place, child);
+        self.by_id.insert(id, place);
+        self.by_unit.insert(unit, place);
         Ok(())
     }
 
+    /// Starts a child that does not run.
     pub(crate) async fn start(
         &mut self,
         inbox: &mut Inbox<Message>,
-        place: usize,
+        place: Place,
     ) -> Result<(), StartError> {
-        self.list[place].start(inbox).await
+        self.set_due(place, None);
+        if let Some(child) = self.list.get_mut(&place) {
+            let unit = child.start(inbox).await?;
+            self.by_unit.insert(unit, place);
+        }
+        Ok(())
     }
 
-    pub(crate) async fn stop(&mut self, inbox: &mut Inbox<Message>, place: usize) {
-        self.list[place].stop(inbox).await;
-        if self.list[place].spec.restart == Restart::Temporary {
-            self.list.remove(place);
+    /// Ends a child, and forgets it if it is temporary.
+    pub(crate) async fn terminate(&mut self, place: Place) {
+        self.stop(place).await;
+        let child = self.list.get(&place);
+        if child.is_some_and(|child| child.spec.restart == Restart::Temporary) {
+            self.remove(place);
+        }
+    }
+
+    /// Forgets a child that does not run.
+    pub(crate) fn remove(&mut self, place: Place) {
+        self.set_due(place, None);
+        if let Some(child) = self.list.remove(&place) {
+            self.by_id.remove(&child.spec.id);
         }
     }
 
     /// Ends all children, the last first.
-    pub(crate) async fn stop_all(&mut self, inbox: &mut Inbox<Message>) {
-        for child in self.list.iter_mut().rev() {
-            child.stop(inbox).await;
+    pub(crate) async fn stop_all(&mut self) {
+        let places: Vec<Place> = self.list.keys().copied().collect();
+        for place in places.into_iter().rev() {
+            self.stop(place).await;
         }
+    }
+
+    /// Ends a child, if it runs. It is not to be started again.
+    async fn stop(&mut self, place: Place) {
+        self.set_due(place, None);
+        let Some(child) = self.list.get_mut(&place) else {
+            return;
+        };
+        if let Some(unit) = child.unit.take() {
+            self.by_unit.remove(&ProcessId::of(&unit));
+            stop(&unit, child.spec.shutdown).await;
+        }
+    }
+
+    fn set_due(&mut self, place: Place, due: Option<Instant>) {
+        let Some(child) = self.list.get_mut(&place) else {
+            return;
+        };
+        let before = std::mem::replace(&mut child.due, due);
+        if let Some(before) = before {
+            self.dues.remove(&(before, place));
+        }
+        self.dues.extend(due.map(|due| (due, place)));
     }
 
     /// A unit has ended. False if it is no child.
     pub(crate) async fn ended(
         &mut self,
-        inbox: &mut Inbox<Message>,
-        id: Option<ProcessId>,
+        id: ProcessId,
         reason: &ExitReason,
     ) -> Result<bool, GaveUp> {
-        let is_it = |unit: &Unit| Some(ProcessId::of(unit)) == id;
-        let place = self
-            .list
-            .iter()
-            .position(|child| child.unit.as_ref().is_some_and(is_it));
-        let Some(place) = place else {
+        let Some(place) = self.by_unit.remove(&id) else {
             return Ok(false);
         };
-        let child = &mut self.list[place];
-        child.unit = None;
-        let restarts = match child.spec.restart {
-            Restart::Permanent => true,
-            Restart::Transient => !reason.is_orderly(),
-            Restart::Temporary => {
-                self.list.remove(place);
-                false
-            }
+        let Some(child) = self.list.get_mut(&place) else {
+            return Ok(false);
         };
-        if restarts {
-            self.restart(inbox, place).await?;
+        child.unit = None;
+        match child.spec.restart {
+            Restart::Transient if reason.is_orderly() => {}
+            Restart::Permanent | Restart::Transient => self.restart(place).await?,
+            Restart::Temporary => self.remove(place),
         }
         Ok(true)
     }
 
-    /// Restarts the child that has ended or failed to start, and whom the strategy restarts with it.
-    async fn restart(&mut self, inbox: &mut Inbox<Message>, place: usize) -> Result<(), GaveUp> {
+    /// Restarts the child that has ended or failed to start, and those that the strategy restarts with it.
+    async fn restart(&mut self, place: Place) -> Result<(), GaveUp> {
         self.count_restart()?;
-        let with_it = match self.strategy {
-            Strategy::OneForOne => place..place + 1,
-            Strategy::OneForAll => 0..self.list.len(),
-            Strategy::RestForOne => place..self.list.len(),
+        let with_it: Vec<Place> = match self.strategy {
+            Strategy::OneForOne => vec![place],
+            Strategy::OneForAll => self.list.keys().copied().collect(),
+            Strategy::RestForOne => self.list.range(place..).map(|(place, _)| *place).collect(),
         };
-        for child in self.list[with_it.clone()].iter_mut().rev() {
-            child.stop(inbox).await;
+        for other in with_it.iter().rev() {
+            self.stop(*other).await;
         }
-        let due = self.list[place].next_start();
-        for child in &mut self.list[with_it] {
-            child.due = Some(due);
+        let due = self.list.get_mut(&place).map(Child::next_start);
+        for other in with_it {
+            // Those that are temporary are not started again.
+            match self.list.get(&other).map(|child| child.spec.restart) {
+                Some(Restart::Temporary) => self.remove(other),
+                _ => self.set_due(other, due),
+            }
         }
-        // Those that are temporary are not started again.
-        self.list.retain(|child| {
-            child.spec.restart != Restart::Temporary || child.unit.is_some() || child.due.is_none()
-        });
         Ok(())
     }
 
@@ -293,7 +352,7 @@ impl Children {
 
     /// When the next child is started again.
     fn next_due(&self) -> Option<Instant> {
-        self.list.iter().filter_map(|child| child.due).min()
+        self.dues.first().map(|(due, _)| *due)
     }
 
     /// Waits until a child is to be started again.
@@ -315,14 +374,13 @@ impl Children {
     /// Starts the children that are due, in order. One that fails counts as a restart.
     pub(crate) async fn start_due(&mut self, inbox: &mut Inbox<Message>) -> Result<(), GaveUp> {
         let now = now();
-        let mut place = 0;
-        while place < self.list.len() {
-            if self.list[place].due.is_some_and(|due| due <= now)
-                && self.list[place].start(inbox).await.is_err()
-            {
-                return self.restart(inbox, place).await;
+        let due = self.dues.iter().take_while(|(due, _)| *due <= now);
+        let mut places: Vec<Place> = due.map(|(_, place)| *place).collect();
+        places.sort_unstable();
+        for place in places {
+            if self.start(inbox, place).await.is_err() {
+                return self.restart(place).await;
             }
-            place += 1;
         }
         Ok(())
     }

@@ -4,7 +4,13 @@ use std::{any::Any, borrow::Cow, error::Error, fmt, time::Duration};
 
 use weald_kernel::{AsUnit, SpawnError, Unit};
 
-use crate::{call::Reply, exit::ExitReason, inbox::Inbox, signal::trap::Exit, spawn::Builder};
+use crate::{
+    call::Reply,
+    exit::ExitReason,
+    inbox::Inbox,
+    signal::{signals::ProcessId, trap::Exit},
+    spawn::Builder,
+};
 
 /// When a supervisor starts a child again that has ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -94,9 +100,8 @@ impl ChildSpec {
     /// whenever the child is started, and must not wait. The supervisor links the unit. A start function that panics has
     /// failed to start its child.
     ///
-    /// A unit that has ended before the supervisor links it counts as ended with the reason
-    /// [`NoProcess`](crate::ExitReason::NoProcess), so that a transient child is started again even if it had returned.
-    /// A process that is linked [when it is spawned](crate::spawn_link) keeps its reason.
+    /// A unit that has ended before the supervisor links it counts as any other one that has ended: a transient child
+    /// that has returned is not started again.
     pub fn new<U, E>(
         id: impl Into<Cow<'static, str>>,
         start: impl FnMut(&mut Starting) -> Result<U, E> + Send + 'static,
@@ -242,6 +247,8 @@ pub struct ChildState {
 /// What a supervisor receives.
 pub(crate) enum Message {
     Exit(Exit),
+    /// A unit had ended before it could be linked.
+    Ended(ProcessId, ExitReason),
     Stop,
     Start(ChildSpec, Reply<Result<(), StartError>>),
     Terminate(String, Reply<Result<(), StartError>>),

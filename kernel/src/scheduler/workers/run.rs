@@ -111,16 +111,17 @@ fn resume(cx: &Context, job: &Runnable) {
 #[cold]
 fn end_with(job: &Runnable, failure: Failure) -> Option<Box<str>> {
     let message = match &failure {
-        Failure::Panicked(payload) => Some(panic_message(payload.as_ref())),
+        Failure::Panicked(payload) => Some(Box::<str>::from(panic_message(payload.as_ref()))),
         Failure::Cancelled => None,
     };
-    if let Some(message) = &message
-        && let Some(site) = panic_site::take(message)
-    {
-        job.header().extensions.lock().panic_site = Some(site);
+    if let Some(message) = &message {
+        let site = panic_site::take(message);
+        let mut extensions = job.header().extensions.lock();
+        extensions.panic_message = Some(message.clone());
+        extensions.panic_site = site;
     }
     fail(job, failure);
-    message.map(String::into)
+    message
 }
 
 /// Puts `failure` in the place of the job's future, or of what is left of the future. A destructor of the future that

@@ -1,0 +1,81 @@
+//! Telling the peers of a unit that has ended: one unit after the other, never one within another.
+//!
+//! A signal may end its receiver there and then, if the receiver's runtime is gone; and that unit has peers too. Were
+//! they told at once, a chain of links would need a stack as long as itself. So the thread that tells notes the units
+//! that end meanwhile, and tells their peers when it is done with those before.
+//!
+//! Called by `signals.rs` alone. No lock is held here.
+
+use std::{cell::RefCell, collections::VecDeque};
+
+use weald_kernel::catch_panic;
+
+use crate::{
+    exit::ExitReason,
+    signal::signals::{Origin, ProcessId, SignalState},
+};
+
+/// A unit that has ended, and what it leaves.
+pub(crate) struct Ended {
+    pub(crate) id: ProcessId,
+    pub(crate) reason: ExitReason,
+    pub(crate) state: SignalState,
+}
+
+thread_local! {
+    /// Those that ended while the thread tells; none if it does not tell.
+    static LATER: RefCell<Option<VecDeque<Ended>>> = const { RefCell::new(None) };
+}
+
+/// Tells the peers of `ended`; later, if the calling thread is telling others.
+pub(crate) fn tell(ended: Ended) {
+    let mut ended = Some(ended);
+    let is_later = LATER.try_with(|later| match &mut *later.borrow_mut() {
+        Some(later) => later.extend(ended.take()),
+        none => *none = Some(VecDeque::new()),
+    });
+    let Some(first) = ended else { return };
+    tell_peers(first);
+    // Without the list, because the thread ends, each unit tells its peers itself.
+    while is_later.is_ok()
+        && let Some(next) = next()
+    {
+        tell_peers(next);
+    }
+}
+
+/// The next one to tell of. If there is none, the thread tells no longer.
+fn next() -> Option<Ended> {
+    let next = LATER.try_with(|later| {
+        let mut later = later.borrow_mut();
+        let next = later.as_mut().and_then(VecDeque::pop_front);
+        if next.is_none() {
+            *later = None;
+        }
+        next
+    });
+    next.ok().flatten()
+}
+
+fn tell_peers(ended: Ended) {
+    let Ended { id, reason, state } = ended;
+    for (number, target) in &state.monitoring {
+        let watcher = target.lock().remove_monitor(*number);
+        isolated(|| drop(watcher));
+    }
+    for peer in state.links.values() {
+        isolated(|| peer.exit(Origin::Link(id), &reason));
+    }
+    for watcher in state
+        .monitors
+        .into_values()
+        .chain(state.answers.into_values())
+    {
+        isolated(|| watcher.tell(reason.clone()));
+    }
+}
+
+/// Calls `code`, which may call user code, so that a panic of it keeps no other unit from its signal.
+fn isolated(code: impl FnOnce()) {
+    let _panicked = catch_panic(code);
+}

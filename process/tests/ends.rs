@@ -1,0 +1,165 @@
+//! The end of a process, as others see it: when it counts as dead, what its calls are told, and long chains of links.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[path = "../../kernel/tests/support/tools.rs"]
+mod tools;
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+    mpsc::{self, Sender},
+};
+
+use tools::{on_each, runtime, watch};
+use weald_kernel::{Runtime, catch_panic};
+use weald_process::{
+    self as process, Builder, CallError, ExitReason, Inbox, Name, Pid, Reply, link, monitor,
+};
+
+/// Runs `test` with a hundred seeds of the test runtime, and on runtimes of 1, 2 and 4 workers.
+fn everywhere(test: impl AsyncFn()) {
+    let _watch = watch();
+    for seed in 0..100 {
+        Runtime::test(seed).block_on(test());
+    }
+    on_each(|runtime| runtime.block_on(test()));
+}
+
+enum Request {
+    Break(Reply<()>),
+    /// Keeps the reply until the request after it.
+    BreakLater(Reply<()>),
+    Ask(Reply<u32>),
+}
+
+/// A server whose handlers panic, and which goes on.
+async fn serve(mut inbox: Inbox<Request>) {
+    loop {
+        let request = inbox.receive().await;
+        let _broken = catch_panic(|| match request {
+            Request::Break(_reply) => panic!("on purpose"),
+            Request::BreakLater(reply) => {
+                let inner = catch_panic(move || {
+                    let _reply = reply;
+                    panic!("on purpose");
+                });
+                assert_eq!(inner, None::<()>);
+            }
+            Request::Ask(reply) => drop(reply.send(1)),
+        });
+    }
+}
+
+#[test]
+fn a_call_whose_handler_panics_and_is_caught_fails_at_once() {
+    everywhere(async || {
+        let server = process::spawn(serve).unwrap();
+        let pid: &Pid<Request> = server.pid();
+        for _ in 0..3 {
+            assert_eq!(pid.call(Request::Break).await, Err(CallError::NoReply));
+            assert_eq!(pid.call(Request::BreakLater).await, Err(CallError::NoReply));
+        }
+        assert_eq!(pid.call(Request::Ask).await, Ok(1));
+        server.kill();
+    });
+}
+
+/// Catches a panic while it is dropped.
+struct Catches;
+
+impl Drop for Catches {
+    fn drop(&mut self) {
+        let caught = catch_panic(|| panic!("on purpose, and caught"));
+        assert_eq!(caught, None::<()>);
+    }
+}
+
+#[test]
+fn a_panic_that_a_destructor_catches_hides_none_that_ends_the_process() {
+    everywhere(async || {
+        let server = process::spawn(async |mut inbox: Inbox<Request>| {
+            let _catches = Catches;
+            let _request = inbox.receive().await;
+            panic!("on purpose");
+        })
+        .unwrap();
+        let pid: &Pid<Request> = server.pid();
+        let failed = pid.call(Request::Ask).await;
+        assert!(
+            matches!(&failed, Err(CallError::Died(ExitReason::Crash(crash))) if crash.message() == "on purpose"),
+            "{failed:?}"
+        );
+    });
+}
+
+static NAMED: Name<()> = Name::new("looked at");
+
+/// Says, when it is dropped, whether the process is alive and whether it has its name.
+struct Looks(Pid<()>, Sender<(bool, bool)>);
+
+impl Drop for Looks {
+    fn drop(&mut self) {
+        let seen = (self.0.is_alive(), NAMED.whereis().is_ok());
+        self.1.send(seen).unwrap();
+    }
+}
+
+#[test]
+fn a_process_is_alive_as_long_as_it_has_its_name() {
+    everywhere(async || {
+        let (sender, seen) = mpsc::channel();
+        // Nobody takes the output, so it is dropped between the end of the code and the release of the name.
+        let pid = NAMED
+            .spawn(Builder::new(), async move |inbox: Inbox<()>| {
+                Looks(inbox.pid(), sender)
+            })
+            .unwrap()
+            .into_pid();
+        monitor(&pid).await;
+        assert_eq!(seen.recv(), Ok((true, true)));
+        assert!(!pid.is_alive());
+        assert!(NAMED.whereis().is_err());
+    });
+}
+
+/// Processes in a row, each linked with the one before it: the first and the last.
+async fn chain(length: usize) -> (Pid<()>, Pid<()>) {
+    let first = process::spawn(async |mut inbox: Inbox<()>| inbox.receive().await);
+    let first = first.unwrap().into_pid();
+    let mut last = first.clone();
+    let linked = Arc::new(AtomicUsize::new(1));
+    for _ in 1..length {
+        let (before, linked) = (last.clone(), linked.clone());
+        let next = process::spawn(async move |mut inbox: Inbox<()>| {
+            link(&before);
+            linked.fetch_add(1, Ordering::SeqCst);
+            inbox.receive().await
+        });
+        last = next.unwrap().into_pid();
+    }
+    tools::until_yielding(|| linked.load(Ordering::SeqCst) == length).await;
+    (first, last)
+}
+
+#[test]
+fn a_long_chain_of_links_ends_with_its_runtime() {
+    let _watch = watch();
+    for workers in [1, 2] {
+        let runtime = runtime(workers);
+        let (first, last) = runtime.block_on(chain(20_000));
+        drop(runtime);
+        assert!(!first.is_alive() && !last.is_alive());
+    }
+}
+
+#[test]
+fn a_long_chain_of_links_ends_with_one_of_its_units() {
+    let _watch = watch();
+    runtime(2).block_on(async {
+        let (first, last) = chain(20_000).await;
+        let down = monitor(&last);
+        first.exit(&ExitReason::custom("on purpose"));
+        assert_eq!(down.await.reason, ExitReason::custom("on purpose"));
+    });
+}
