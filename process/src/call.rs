@@ -19,6 +19,7 @@ use weald_sync::reason::{Kind, Reason};
 
 use crate::{
     cell::Cell,
+    deadline,
     exit::ExitReason,
     pid::Pid,
     signal::{
@@ -44,7 +45,7 @@ pub enum CallError {
 }
 
 /// What is in the cell of a call.
-enum Answer<T> {
+enum Outcome<T> {
     Value(T),
     /// The reply was dropped.
     Dropped,
@@ -53,7 +54,7 @@ enum Answer<T> {
 }
 
 struct CallCell<T> {
-    cell: Cell<Answer<T>>,
+    cell: Cell<Outcome<T>>,
     deadline: Option<Instant>,
 }
 
@@ -69,16 +70,48 @@ impl<T> Reply<T> {
     pub fn send(mut self, value: T) -> Result<(), T> {
         let call = self.0.take().expect("a reply is used once");
         call.cell
-            .fill(Answer::Value(value))
+            .fill(Outcome::Value(value))
             .map_err(|answer| match answer {
-                Answer::Value(value) => value,
-                Answer::Dropped | Answer::DroppedBy(..) => unreachable!("a value was given"),
+                Outcome::Value(value) => value,
+                Outcome::Dropped | Outcome::DroppedBy(..) => unreachable!("a value was given"),
             })
     }
 
     /// Until when the caller waits, if it has a deadline.
     pub fn deadline(&self) -> Option<Instant> {
         self.0.as_ref().and_then(|call| call.deadline)
+    }
+
+    /// Runs `work` for the sake of this call: calls that it makes have the deadline of this one, by themselves. It must
+    /// not be spawned or joined with other work in the middle: what another unit does is not covered.
+    ///
+    /// The functions of a [`Server`](crate::Server) need not ask for it.
+    ///
+    /// ```
+    /// # weald_kernel::Runtime::test(1).block_on(async {
+    /// use std::time::Duration;
+    /// use weald_process::{self as process, CallError, Inbox, Reply};
+    ///
+    /// struct Ask(Reply<()>);
+    ///
+    /// let silent = process::spawn(async |mut inbox: Inbox<Ask>| {
+    ///     let _kept = inbox.receive().await;
+    ///     inbox.receive().await;
+    /// })?;
+    /// let behind = silent.pid().clone();
+    /// let front = process::spawn(async move |mut inbox: Inbox<Ask>| {
+    ///     let Ask(reply) = inbox.receive().await;
+    ///     let answer = reply.cover(behind.call(Ask)).await;
+    ///     (answer, reply.is_wanted())
+    /// })?;
+    /// let call = front.pid().call(Ask).within(Duration::from_secs(1));
+    /// assert!(call.await.is_err());
+    /// assert_eq!(front.await.unwrap().0, Err(CallError::TimedOut));
+    /// # Ok::<(), weald_kernel::SpawnError>(())
+    /// # }).unwrap();
+    /// ```
+    pub fn cover<F: Future>(&self, work: F) -> impl Future<Output = F::Output> + use<T, F> {
+        deadline::cover(self.deadline(), work)
     }
 
     /// Whether the caller still waits.
@@ -105,9 +138,9 @@ fn dropped<T>(call: &CallCell<T>) {
             let survived = std::thread::panicking()
                 .then(|| signals.map(|signals| signals.lock().panics_survived()))
                 .flatten();
-            Answer::DroppedBy(unit, survived)
+            Outcome::DroppedBy(unit, survived)
         }
-        None => Answer::Dropped,
+        None => Outcome::Dropped,
     };
     let _unheard = call.cell.fill(answer);
 }
@@ -232,9 +265,9 @@ impl<M, T, F: FnOnce(Reply<T>) -> M> Future for Call<M, T, F> {
             let answer = call.cell.take();
             this.stage = Stage::Over;
             match answer.expect("it was there, and only this takes it") {
-                Answer::Value(value) => return Poll::Ready(Ok(value)),
-                Answer::Dropped => return Poll::Ready(Err(CallError::NoReply)),
-                Answer::DroppedBy(unit, survived) => {
+                Outcome::Value(value) => return Poll::Ready(Ok(value)),
+                Outcome::Dropped => return Poll::Ready(Err(CallError::NoReply)),
+                Outcome::DroppedBy(unit, survived) => {
                     let monitor = match survived {
                         Some(survived) => monitor_panicking(&unit, survived),
                         None => monitor_unit(Some(&unit)),
@@ -268,6 +301,8 @@ impl<M, T, F: FnOnce(Reply<T>) -> M> Call<M, T, F> {
         else {
             unreachable!("the caller has checked it");
         };
+        let covered = deadline::current();
+        self.deadline = [self.deadline, covered].into_iter().flatten().min();
         let call = Arc::new(CallCell {
             cell: Cell::new(),
             deadline: self.deadline,

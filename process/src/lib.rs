@@ -29,15 +29,20 @@ mod signal {
 // Starting a process.
 mod spawn;
 
-// Requests with answers, and the registry.
+// Requests with answers, their deadlines, and the registry.
 mod call;
+mod deadline;
 mod names;
 
 // Processes that start others again.
 mod supervisor;
 
-// Closures that run later.
+// Closures that run later, and messages that are sent later.
 pub mod callback;
+mod timer;
+
+// Processes that answer typed requests.
+mod server;
 
 // Threads made of callbacks, behind one process.
 pub mod receptor;
@@ -47,6 +52,7 @@ pub use exit::{Crash, Custom, ExitReason};
 pub use inbox::{Inbox, Receive, ReceiveIf, TimedOut};
 pub use names::{Name, NameError, RegisterError, Registered, registered};
 pub use pid::{Pid, SendError};
+pub use server::{Accept, Answer, Server, ServerMessage, ServerRef, ServerScope, Step};
 pub use signal::{
     link::{exit, link, links, unlink},
     monitor::{Down, Monitor, MonitorRef, monitor},
@@ -61,4 +67,5 @@ pub use supervisor::{
         Starting, Strategy,
     },
 };
+pub use timer::Timer;
 pub use weald_kernel::{AsUnit, Unit};

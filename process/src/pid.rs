@@ -4,8 +4,6 @@ use std::fmt;
 
 use weald_kernel::{Address, JobName};
 
-use crate::signal::signals::Signals;
-
 /// The address of a process that takes messages `M`.
 ///
 /// A pid has 8 bytes and counts as a reference: it never refers to another process, however long
@@ -75,11 +73,6 @@ impl<M> Pid<M> {
     /// does; the kernel's monitor reports it. Messages that are sent after this are not received.
     pub fn kill(&self) {
         self.0.kill();
-    }
-
-    /// Whether the process was still running at the time of the call. It counts as running until its names are free.
-    pub fn is_alive(&self) -> bool {
-        Signals::is_alive(&self.0.unit())
     }
 
     /// The process's name and spawn site, for reports.

@@ -109,13 +109,15 @@ impl Drop for Looks {
 fn a_process_is_alive_as_long_as_it_has_its_name() {
     everywhere(async || {
         let (sender, seen) = mpsc::channel();
-        // Nobody takes the output, so it is dropped between the end of the code and the release of the name.
+        // Nobody will take the output, so it is dropped between the end of the code and the release of the name.
         let pid = NAMED
-            .spawn(Builder::new(), async move |inbox: Inbox<()>| {
+            .spawn(Builder::new(), async move |mut inbox: Inbox<()>| {
+                inbox.receive().await;
                 Looks(inbox.pid(), sender)
             })
             .unwrap()
             .into_pid();
+        pid.send(());
         monitor(&pid).await;
         assert_eq!(seen.recv(), Ok((true, true)));
         assert!(!pid.is_alive());

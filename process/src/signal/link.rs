@@ -115,6 +115,11 @@ impl<M> Pid<M> {
         send_exit(&self.0.unit(), reason);
     }
 
+    /// Whether the process was still running at the time of the call. It counts as running until its names are free.
+    pub fn is_alive(&self) -> bool {
+        Signals::is_alive(&self.0.unit())
+    }
+
     /// The number of the process, which no other one has.
     pub fn id(&self) -> ProcessId {
         ProcessId::of(&self.0.unit())

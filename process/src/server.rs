@@ -1,0 +1,389 @@
+//! Servers: processes with a state that answer typed requests, as Erlang's `gen_server`.
+//!
+//! A server is a type with a state. For each kind of request it implements [`Answer`], for each kind of cast [`Accept`];
+//! so no enum of messages is needed, and a request that a server does not answer does not compile. All else that comes
+//! to it, such as notices of monitors and messages of timers, is an [info](Server::info).
+//!
+//! Steps of a server: [`Server::begin`], then for each message one of its functions, whose [`Step`] says what is next,
+//! and at last [`Server::end`]. They run in the server's process, one at a time. A panic in one of them ends the
+//! process as any panic does: then `end` is not called, because the state may be half changed.
+
+mod message;
+
+use std::{borrow::Cow, fmt, time::Duration};
+
+use message::{Asked, Cast, Read, Work};
+use weald_kernel::{AsUnit, SpawnError, Unit, now, yield_now};
+
+use crate::{
+    call::{Call, Reply},
+    exit::ExitReason,
+    inbox::Inbox,
+    pid::Pid,
+    signal::{
+        link::exit,
+        monitor::{Down, MonitorRef, monitor},
+        trap::Exit,
+    },
+    spawn::Builder,
+    supervisor::spec::{ChildSpec, Ready},
+    timer::Timer,
+};
+
+/// What a server does after a step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// It waits for the next message.
+    Receive,
+    /// It waits for the next message, and calls [`Server::timed_out`] if none comes within this time. To
+    /// [read its state](ServerRef::state) is no message.
+    ReceiveWithin(Duration),
+    /// It calls [`Server::proceed`], before it takes any message: for work that should not hold up the answer before it.
+    Continue,
+    /// It calls [`Server::end`], and ends for this reason.
+    Stop(ExitReason),
+}
+
+/// A process with a state, which answers requests; the head of this module says how. The functions may wait.
+///
+/// ```
+/// # weald_kernel::Runtime::test(1).block_on(async {
+/// use weald_process::{Accept, Answer, Builder, Reply, Server, ServerRef, ServerScope, Step};
+///
+/// /// A counter that answers how far it is.
+/// struct Counter(u64);
+///
+/// struct Add(u64);
+/// struct Total;
+///
+/// impl Server for Counter {
+///     type Info = ();
+/// }
+///
+/// impl Accept<Add> for Counter {
+///     async fn accept(&mut self, cast: Add, _: &mut ServerScope<Counter>) -> Step {
+///         self.0 += cast.0;
+///         Step::Receive
+///     }
+/// }
+///
+/// impl Answer<Total> for Counter {
+///     type Value = u64;
+///
+///     async fn answer(&mut self, _: Total, reply: Reply<u64>, _: &mut ServerScope<Counter>) -> Step {
+///         let _unheard = reply.send(self.0);
+///         Step::Receive
+///     }
+/// }
+///
+/// let counter = ServerRef::start(Builder::new(), Counter(40))?;
+/// counter.cast(Add(2));
+/// assert_eq!(counter.request(Total).await, Ok(42));
+/// assert_eq!(counter.state(|counter| counter.0).await, Ok(42));
+/// counter.stop().await;
+/// # Ok::<(), weald_kernel::SpawnError>(())
+/// # }).unwrap();
+/// ```
+pub trait Server: Sized + Send + 'static {
+    /// What comes beside requests and casts: notices, messages of timers.
+    type Info: Send + 'static;
+
+    /// The first step. A server that is a [child](ChildSpec::server) is ready when it returns.
+    fn begin(&mut self, scope: &mut ServerScope<Self>) -> impl Future<Output = Step> + Send {
+        let _unused = scope;
+        async { Step::Receive }
+    }
+
+    /// After a [`Step::Continue`].
+    fn proceed(&mut self, scope: &mut ServerScope<Self>) -> impl Future<Output = Step> + Send {
+        let _unused = scope;
+        async { Step::Receive }
+    }
+
+    /// After a [`Step::ReceiveWithin`], if no message came.
+    fn timed_out(&mut self, scope: &mut ServerScope<Self>) -> impl Future<Output = Step> + Send {
+        let _unused = scope;
+        async { Step::Receive }
+    }
+
+    /// An info came.
+    fn info(
+        &mut self,
+        info: Self::Info,
+        scope: &mut ServerScope<Self>,
+    ) -> impl Future<Output = Step> + Send {
+        let _unused = (info, scope);
+        async { Step::Receive }
+    }
+
+    /// An exit signal came: servers trap exits. By default the server stops for the same reason, except for
+    /// [`Normal`](ExitReason::Normal).
+    fn exit(
+        &mut self,
+        exit: Exit,
+        scope: &mut ServerScope<Self>,
+    ) -> impl Future<Output = Step> + Send {
+        let _unused = scope;
+        async {
+            match exit.reason {
+                ExitReason::Normal => Step::Receive,
+                reason => Step::Stop(reason),
+            }
+        }
+    }
+
+    /// The last step, unless the server panics or is killed. Nobody is told of its end before this returns.
+    fn end(&mut self, reason: &ExitReason) -> impl Future<Output = ()> + Send {
+        let _unused = reason;
+        async {}
+    }
+}
+
+/// A server that answers requests `R`.
+pub trait Answer<R>: Server {
+    /// What it answers.
+    type Value: Send + 'static;
+
+    /// A request came. The reply may be kept, or passed on: whoever has it answers. Calls that are made here have the
+    /// deadline of the request, by themselves.
+    fn answer(
+        &mut self,
+        request: R,
+        reply: Reply<Self::Value>,
+        scope: &mut ServerScope<Self>,
+    ) -> impl Future<Output = Step> + Send;
+}
+
+/// A server that takes casts `C`: requests without an answer.
+pub trait Accept<C>: Server {
+    /// A cast came.
+    fn accept(
+        &mut self,
+        cast: C,
+        scope: &mut ServerScope<Self>,
+    ) -> impl Future<Output = Step> + Send;
+}
+
+/// What a server receives. It is made by [`ServerRef`]; a [`Name`](crate::Name) of a server has it as its message.
+pub struct ServerMessage<S: Server>(Kind<S>);
+
+enum Kind<S: Server> {
+    Info(S::Info),
+    Exit(Exit),
+    Work(Box<dyn Work<S>>),
+    Stop,
+}
+
+/// The address of a server.
+pub struct ServerRef<S: Server>(Pid<ServerMessage<S>>);
+
+/// What a server's functions may use of its process.
+#[derive(Debug)]
+pub struct ServerScope<S: Server>(Inbox<ServerMessage<S>>);
+
+impl<S: Server> ServerRef<S> {
+    /// Starts a server. Its first step runs concurrently with the caller.
+    ///
+    /// # Errors
+    /// As [`spawn`](crate::spawn()).
+    #[track_caller]
+    pub fn start(builder: Builder, server: S) -> Result<ServerRef<S>, SpawnError> {
+        let process = builder.spawn(move |inbox| serve(server, inbox, None))?;
+        Ok(ServerRef(process.into_pid()))
+    }
+
+    /// The server that has this pid, such as one that a [`Name`](crate::Name) leads to.
+    pub fn of(pid: Pid<ServerMessage<S>>) -> ServerRef<S> {
+        ServerRef(pid)
+    }
+
+    /// The pid of its process.
+    pub fn pid(&self) -> &Pid<ServerMessage<S>> {
+        &self.0
+    }
+
+    /// Sends a request and waits for its answer, as [`Pid::call`]: deadlines are set on the future.
+    ///
+    /// # Errors
+    /// The future returns a [`CallError`](crate::CallError).
+    #[allow(
+        clippy::type_complexity,
+        reason = "the closure that makes the request has no name"
+    )]
+    pub fn request<R: Send + 'static>(
+        &self,
+        request: R,
+    ) -> Call<
+        ServerMessage<S>,
+        S::Value,
+        impl FnOnce(Reply<S::Value>) -> ServerMessage<S> + use<S, R>,
+    >
+    where
+        S: Answer<R>,
+    {
+        self.0.call(|reply| {
+            let request = Asked { request, reply };
+            ServerMessage(Kind::Work(Box::new(request)))
+        })
+    }
+
+    /// Sends a cast. Never waits.
+    pub fn cast<C: Send + 'static>(&self, cast: C)
+    where
+        S: Accept<C>,
+    {
+        self.0.send(ServerMessage(Kind::Work(Box::new(Cast(cast)))));
+    }
+
+    /// Sends an info. Never waits.
+    pub fn info(&self, info: S::Info) {
+        self.0.send(ServerMessage(Kind::Info(info)));
+    }
+
+    /// Reads the state in its turn, as `sys:get_state`: `read` runs in the server's process. If it panics, that is
+    /// reported, the call fails, and the server goes on.
+    ///
+    /// # Errors
+    /// The future returns a [`CallError`](crate::CallError).
+    #[allow(clippy::type_complexity, reason = "as above")]
+    pub fn state<T: Send + 'static, F: FnOnce(&S) -> T + Send + 'static>(
+        &self,
+        read: F,
+    ) -> Call<ServerMessage<S>, T, impl FnOnce(Reply<T>) -> ServerMessage<S> + use<S, T, F>> {
+        self.0
+            .call(|reply| ServerMessage(Kind::Work(Box::new(Read { read, reply }))))
+    }
+
+    /// Stops the server in its turn, with the reason [`Normal`](ExitReason::Normal), and waits for its end.
+    pub async fn stop(&self) {
+        let down = monitor(&self.0);
+        self.0.send(ServerMessage(Kind::Stop));
+        down.await;
+    }
+}
+
+impl<S: Server> ServerScope<S> {
+    /// The address of this server.
+    pub fn server(&self) -> ServerRef<S> {
+        ServerRef(self.0.pid())
+    }
+
+    /// Sends an info to this server once `duration` has passed; see [`Pid::send_after`].
+    #[track_caller]
+    pub fn info_after(&self, duration: Duration, info: S::Info) -> Timer {
+        self.0.send_after(duration, ServerMessage(Kind::Info(info)))
+    }
+
+    /// Watches `unit`: its end comes as the info that `convert` makes; see [`Inbox::monitor`].
+    pub fn monitor(
+        &mut self,
+        unit: &impl AsUnit,
+        convert: impl FnOnce(Down) -> S::Info + Send + 'static,
+    ) -> MonitorRef {
+        self.0
+            .monitor(unit, |down| ServerMessage(Kind::Info(convert(down))))
+    }
+
+    /// Ends a monitor; see [`Inbox::demonitor`].
+    pub fn demonitor(&mut self, monitor: MonitorRef) -> bool {
+        self.0.demonitor(monitor)
+    }
+}
+
+/// The life of a server.
+async fn serve<S: Server>(mut server: S, mut inbox: Inbox<ServerMessage<S>>, ready: Option<Ready>) {
+    inbox.trap_exits(|exit| ServerMessage(Kind::Exit(exit)));
+    let mut scope = ServerScope(inbox);
+    let mut step = server.begin(&mut scope).await;
+    if let Some(ready) = ready.filter(|_| !matches!(step, Step::Stop(_))) {
+        ready.say();
+    }
+    let reason = loop {
+        step = match step {
+            Step::Receive => receive(&mut server, &mut scope, None).await,
+            Step::ReceiveWithin(time) => receive(&mut server, &mut scope, Some(time)).await,
+            Step::Continue => {
+                // A server that continues for ever must not keep its worker for itself.
+                yield_now().await;
+                server.proceed(&mut scope).await
+            }
+            Step::Stop(reason) => break reason,
+        };
+    };
+    server.end(&reason).await;
+    if reason != ExitReason::Normal {
+        exit(reason);
+    }
+}
+
+/// Takes messages until one says what is next.
+async fn receive<S: Server>(
+    server: &mut S,
+    scope: &mut ServerScope<S>,
+    within: Option<Duration>,
+) -> Step {
+    let deadline = within.and_then(|within| now().checked_add(within));
+    loop {
+        let message = match deadline {
+            Some(deadline) => {
+                let left = deadline.saturating_duration_since(now());
+                scope.0.receive().after(left).await.ok()
+            }
+            None => Some(scope.0.receive().await),
+        };
+        let step = match message.map(|message| message.0) {
+            Some(Kind::Work(work)) => match work.run(server, scope).await {
+                Some(step) => step,
+                None => continue,
+            },
+            Some(Kind::Info(info)) => server.info(info, scope).await,
+            Some(Kind::Exit(exit)) => server.exit(exit, scope).await,
+            Some(Kind::Stop) => Step::Stop(ExitReason::Normal),
+            None => server.timed_out(scope).await,
+        };
+        return step;
+    }
+}
+
+impl ChildSpec {
+    /// A child that is a server, which `make` makes for each start. It is ready when its [first step](Server::begin)
+    /// returns, for which it has as much time as it needs, unless [`ready_within`](ChildSpec::ready_within) says otherwise.
+    pub fn server<S: Server>(
+        id: impl Into<Cow<'static, str>>,
+        make: impl FnMut() -> S + Send + 'static,
+    ) -> ChildSpec {
+        let id = id.into();
+        let (name, mut make) = (id.clone(), make);
+        let spec = ChildSpec::new(id, move |starting| {
+            let (ready, server) = (starting.ready(), make());
+            let builder = Builder::new().name(name.clone()).link();
+            let process = builder.spawn(move |inbox| serve(server, inbox, Some(ready)))?;
+            Ok::<_, SpawnError>(process.into_pid())
+        });
+        spec.ready_within(Duration::MAX)
+    }
+}
+
+impl<S: Server> Clone for ServerRef<S> {
+    fn clone(&self) -> ServerRef<S> {
+        ServerRef(self.0.clone())
+    }
+}
+
+impl<S: Server> AsUnit for ServerRef<S> {
+    fn as_unit(&self) -> Option<Unit> {
+        self.0.as_unit()
+    }
+}
+
+impl<S: Server> fmt::Debug for ServerRef<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ServerRef").field(&self.0).finish()
+    }
+}
+
+impl<S: Server> fmt::Debug for ServerMessage<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServerMessage").finish_non_exhaustive()
+    }
+}
