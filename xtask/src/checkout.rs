@@ -44,8 +44,8 @@ impl Checkout {
     pub fn has_toolchain(&self, name: &str) -> bool {
         let list = self.command("rustup toolchain list").output();
         list.is_ok_and(|list| {
-            let names = String::from_utf8_lossy(&list.stdout).into_owned();
-            names.lines().any(|line| line.starts_with(name))
+            let list = String::from_utf8_lossy(&list.stdout).into_owned();
+            names_toolchain(&list, name)
         })
     }
 
@@ -140,9 +140,25 @@ pub(crate) fn shown(command: &Command) -> String {
         .join(" ")
 }
 
+/// Whether a list of toolchains, with their platforms, has one of this name. `1.88.0` is not `1.88`.
+fn names_toolchain(list: &str, name: &str) -> bool {
+    let rest = |line: &str| line.strip_prefix(name).map(|rest| rest.starts_with('-'));
+    list.lines().any(|line| rest(line) == Some(true))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_toolchain_is_found_by_its_whole_name() {
+        let list =
+            "stable-x86_64-unknown-linux-gnu (active, default)\n1.88.0-x86_64-unknown-linux-gnu\n";
+        assert!(names_toolchain(list, "stable"));
+        assert!(names_toolchain(list, "1.88.0"));
+        assert!(!names_toolchain(list, "1.88"));
+        assert!(!names_toolchain(list, "nightly"));
+    }
 
     #[test]
     fn a_command_that_fails_is_a_sentence_that_names_it() {
