@@ -352,6 +352,7 @@ impl<'a> WorkerLoop<'a> {
         let budget = self.shared.config.poll_budget;
         loop {
             if self.suspects.is_any() && self.is_held() && self.suspects.includes(job.header()) {
+                self.cx.set_job(None);
                 match self.quarantine(job)? {
                     Pick::Job(next) => job = next,
                     Pick::Look | Pick::Empty | Pick::Callbacks => return Ok(()),
@@ -385,11 +386,13 @@ impl<'a> WorkerLoop<'a> {
                     next
                 }
             };
-            self.cx.set_job(None);
-            match next? {
-                Pick::Job(next) => job = next,
-                Pick::Look | Pick::Empty | Pick::Callbacks => return Ok(()),
+            // The next poll replaces the current job, and nothing in between asks for it.
+            if let Ok(Pick::Job(next)) = next {
+                job = next;
+                continue;
             }
+            self.cx.set_job(None);
+            return next.map(drop).map_err(ServeEnd::from);
         }
     }
 
