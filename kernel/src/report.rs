@@ -50,19 +50,22 @@ impl fmt::Display for JobName {
     }
 }
 
-/// Why a job that is stuck stops no other.
+/// What became of the worker of a job that is stuck.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Relief {
     /// Its worker was retaken.
     Retaken,
     /// It holds no worker, because it runs in quarantine.
     Quarantined,
+    /// The worker could not be retaken. The other workers serve what is due at it.
+    Nobody,
 }
 
 impl fmt::Display for Relief {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Relief::Retaken => "another thread now serves its worker",
+            Relief::Nobody => "no spare thread is left, so its worker waits for it",
             Relief::Quarantined => {
                 "it runs on a thread without a worker, because others of its kind did the same"
             }
@@ -156,11 +159,13 @@ pub(crate) fn no_spare_thread(bound: usize, so: NoSpareThread, stuck: LateNames)
                  run on"
             }
         };
+        let holders = match stuck.all() {
+            0 => String::new(),
+            1 => format!("; the job that holds one: {}", stuck.now()),
+            all => format!("; the {all} jobs that hold them: {}", stuck.now()),
+        };
         format!(
-            "all {bound} spare threads {so}; the {} jobs that hold threads: {}. Raise Builder::spare_threads, or block \
-             less.",
-            stuck.all(),
-            stuck.now(),
+            "all {bound} spare threads {so}{holders}. Raise Builder::spare_threads, or block less."
         )
     });
 }

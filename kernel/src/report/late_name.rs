@@ -84,6 +84,11 @@ impl LateNames {
         }
     }
 
+    /// No jobs.
+    pub(crate) fn none() -> LateNames {
+        LateNames::of([].into_iter(), 0)
+    }
+
     /// How many jobs there are.
     pub(crate) fn all(&self) -> usize {
         self.all

@@ -46,7 +46,7 @@ use crate::{
     biased_lock::Lease,
     job::{JobRef, foreign_call::ForeignCalls, runnable::Runnable},
     reactor,
-    report::{self, NoSpareThread, panic_message},
+    report::{self, LateName, LateNames, NoSpareThread, Relief, panic_message},
     scheduler::{
         threads::{
             blocking_threads,
@@ -208,9 +208,8 @@ fn observe(shared: &Arc<Shared>, worker: &Worker, watched: &mut Watched) {
         true => is_really_stuck(shared, worker, watched),
         false => blocks_like_others(shared, worker, watched),
     };
-    if is_stuck {
-        retake(shared, worker, watched);
-    } else if stuck >= WATCHFUL.min(TICK) && shared.sleepers.sleeping() > 0 {
+    let is_taken = is_stuck && retake(shared, worker, watched);
+    if !is_taken && stuck >= WATCHFUL.min(TICK) && shared.sleepers.sleeping() > 0 {
         take_overdue(shared, worker, running);
         take_reports(shared);
         worker.sharing.share();
@@ -335,17 +334,17 @@ fn running_job(worker: &Worker, running: RunWord) -> Option<JobRef> {
     Some(unsafe { JobRef::new_for(running.job()?) })
 }
 
-/// Step 2: takes the worker from the stuck thread and hands it to a spare thread.
-fn retake(shared: &Arc<Shared>, worker: &Worker, watched: &mut Watched) {
+/// Step 2: takes the worker from the stuck thread and hands it to a spare thread. False if there is none, or if the
+/// thread is no longer stuck.
+fn retake(shared: &Arc<Shared>, worker: &Worker, watched: &mut Watched) -> bool {
     if !shared.pool.has_spare_thread(shared) {
         if !std::mem::replace(&mut watched.at_bound, true) {
-            let bound = shared.config.spare_threads;
-            serve::report_no_spare_thread(shared, bound, NoSpareThread::WorkerIsStuck);
+            stays_stuck(shared, worker, watched);
         }
-        return;
+        return false;
     }
     let Some((lease, job)) = revoke(shared, worker, watched) else {
-        return;
+        return false;
     };
     // One that was retaken early may be well below the bound: it offends if it exceeds that, see `detached_round`.
     if watched.since.elapsed() >= shared.config.stuck_after {
@@ -360,6 +359,20 @@ fn retake(shared: &Arc<Shared>, worker: &Worker, watched: &mut Watched) {
         report::no_thread(refused.error.as_ref());
         lock(&shared.orphans).push(refused.handoff);
     }
+    true
+}
+
+/// No spare thread is left, so the worker stays with its stuck thread: reports that, and which job it is. Until it ends,
+/// each round serves what is due at this worker (step 1).
+fn stays_stuck(shared: &Shared, worker: &Worker, watched: &Watched) {
+    let bound = shared.config.spare_threads;
+    serve::report_no_spare_thread(shared, bound, NoSpareThread::WorkerIsStuck);
+    let Some(job) = running_job(worker, watched.running) else {
+        return;
+    };
+    detached_round::note_offence(shared, &job, Instant::now());
+    let (name, stuck) = (LateName::of(job.header()), watched.since.elapsed());
+    report::stuck(name, stuck, Relief::Nobody, LateNames::none());
 }
 
 /// Revokes the owner's lease if the owner is still in that run, and notes that the thread is detached. All of it under
