@@ -244,7 +244,7 @@ pub mod fork {
     //!
     //! Read `join` first; then `stack_job` (the closure in a join's frame), `deque` (which thread gets it) and
     //! `stolen_job` (what a thief makes of it). Then `fork_deque` and `root_fork` (to which fork a deque
-    //! belongs), `fork_deques` (where thieves look), `root_job` and `cancel` (how a cancel reaches forks), and
+    //! belongs), `forking_job` (which job runs it), `fork_deques` (where thieves look), `root_job` and `cancel` (how a cancel reaches forks), and
     //! `depth` (deep recursion).
     //!
     //! On top of `join`: `parts`, `pieces` and `grain` (items in parallel), `sort` and `merge`. `scope` forks
@@ -256,6 +256,7 @@ pub mod fork {
     pub(crate) mod fork_deque;
     pub(crate) mod fork_deques;
     mod forked_wait;
+    pub(crate) mod forking_job;
     mod grain;
     mod join;
     mod merge;
@@ -311,6 +312,7 @@ mod models {
     mod loom_on_std;
 
     mod callbacks;
+    mod forking_job;
     mod forks;
     mod injector;
     mod made_up;

@@ -20,8 +20,8 @@ use std::{
 };
 
 use crate::fork::{
-    deque::Deque, root_fork::Origin, root_job::RootJob, stack_job::EntryHeader,
-    stolen_job::StolenJob,
+    deque::Deque, forking_job::ForkingJob, root_fork::Origin, root_job::RootJob,
+    stack_job::EntryHeader, stolen_job::StolenJob,
 };
 use crate::{
     fork::fork_deques,
@@ -45,12 +45,10 @@ pub(crate) struct ForkDeque {
     pub(super) segment: Cell<usize>,
     /// Whether a thread has the fork deque: for a root fork, or as a spare.
     claimed: AtomicBool,
-    /// Whether a root fork uses it.
-    active: AtomicBool,
+    /// Whether a root fork uses it, and which job runs that.
+    job: ForkingJob<job::Header>,
     /// Whether the root fork's thread is parked in a join.
     pub(super) parked: AtomicBool,
-    /// The job that runs the root fork; null on a foreign thread.
-    job: AtomicPtr<job::Header>,
     /// The [`RootJob`] that the root fork descends from.
     root: AtomicPtr<job::Header>,
     /// Where the user's code called the fork that the root fork descends from; null before the first.
@@ -75,9 +73,8 @@ impl ForkDeque {
             stack_end: Cell::new(0),
             segment: Cell::new(0),
             claimed: AtomicBool::new(true),
-            active: AtomicBool::new(false),
+            job: ForkingJob::new(),
             parked: AtomicBool::new(false),
-            job: AtomicPtr::new(ptr::null_mut()),
             root: AtomicPtr::new(ptr::null_mut()),
             site: AtomicPtr::new(ptr::null_mut()),
             ancestry: Mutex::new(None),
@@ -114,16 +111,13 @@ impl ForkDeque {
         let root = origin
             .as_ref()
             .map_or(RootJob::new(job), |origin| origin.root);
-        let job = job.map_or(ptr::null_mut(), |job| job.as_raw().as_ptr());
-        self.job.store(job, Ordering::Relaxed);
         self.root.store(root.into_raw(), Ordering::Relaxed);
         self.site
             .store(ptr::from_ref(site).cast_mut(), Ordering::Relaxed);
         if let Some(origin) = origin {
             *lock(&self.ancestry) = Some(origin.ancestry);
         }
-        // Release: pairs with the load in `is_active`.
-        self.active.store(true, Ordering::Release);
+        self.job.begin(job.map(JobPtr::as_raw));
     }
 
     /// From now on no cancel reaches what the root fork forks.
@@ -134,8 +128,7 @@ impl ForkDeque {
 
     /// The root fork has ended.
     pub(super) fn end(&self) {
-        self.active.store(false, Ordering::Release);
-        self.job.store(ptr::null_mut(), Ordering::Relaxed);
+        self.job.end();
         self.root.store(ptr::null_mut(), Ordering::Relaxed);
     }
 
@@ -145,7 +138,7 @@ impl ForkDeque {
     }
 
     pub(super) fn is_active(&self) -> bool {
-        self.active.load(Ordering::Acquire)
+        self.job.is_active()
     }
 
     /// The root job that the root fork descends from.
@@ -165,7 +158,7 @@ impl ForkDeque {
     /// Whether a cancel already unwinds the root fork's job, or the root job. Both are alive: they run the caller, or
     /// wait for it.
     fn is_unwinding(&self) -> bool {
-        let job = ptr::NonNull::new(self.job.load(Ordering::Relaxed)).map(JobPtr::from_raw);
+        let job = NonNull::new(self.job.address()).map(JobPtr::from_raw);
         let jobs = [job, self.root().canceller()];
         jobs.into_iter().flatten().any(|job| {
             // SAFETY: the job runs the caller, or waits for it.
@@ -179,7 +172,7 @@ impl ForkDeque {
 
     /// Whether `job` runs the root fork.
     pub(super) fn is_run_by(&self, job: &JobRef) -> bool {
-        self.job.load(Ordering::Relaxed) == job.ptr().as_raw().as_ptr()
+        self.job.address() == job.ptr().as_raw().as_ptr()
     }
 
     /// Whether a cancel of `job` cancels the root fork, because the root fork is the job's own or descends from it.
@@ -187,15 +180,11 @@ impl ForkDeque {
         self.root().canceller() == Some(job.ptr())
     }
 
-    /// The job that runs the root fork, if it still does once the reference is taken.
+    /// The job that runs the root fork.
     pub(super) fn job(&self) -> Option<JobRef> {
-        let address = self.job.load(Ordering::Relaxed);
-        let block = ptr::NonNull::new(address)?;
-        // SAFETY: the address is, or was a moment ago, that of a job's block; such blocks stay mapped.
-        let job = unsafe { JobRef::from_block(block.cast()) }?;
-        // While the reference is held, the block keeps its job. If that job runs the root fork now, it is the
-        // right one.
-        (self.is_active() && self.is_run_by(&job)).then_some(job)
+        // SAFETY: it is alive during the call.
+        self.job
+            .with(|job| unsafe { JobRef::new_for(JobPtr::from_raw(job)) })
     }
 
     /// The ancestry of the root fork; none if it was not stolen.
@@ -209,12 +198,9 @@ impl ForkDeque {
         if !self.is_active() || self.parked.load(Ordering::Relaxed) {
             return false;
         }
-        match self.job.load(Ordering::Relaxed).is_null() {
-            true => true,
-            false => self
-                .job()
-                .is_some_and(|job| !job.header().state.is_waiting()),
-        }
+        // SAFETY: it is alive during the call.
+        let waits = |job| unsafe { JobPtr::from_raw(job).header() }.state.is_waiting();
+        !self.job.with(waits).unwrap_or(false)
     }
 }
 

@@ -65,7 +65,7 @@ impl JobRef {
     /// A reference to the job in `block`, if it holds one.
     ///
     /// # Safety
-    /// `block` is a job block, which stays mapped; it may be free.
+    /// `block` is a job block during the call; it may be free.
     pub(crate) unsafe fn from_block(block: NonNull<u8>) -> Option<JobRef> {
         let job = block.cast::<Header>();
         // SAFETY: the caller's promise; of the header only the count is accessed.

@@ -132,23 +132,42 @@ impl JobWalk {
     }
 }
 
-/// Calls `visit` with `block`, which was a job block when the caller got it. Not if it has gone back to the system's
-/// allocator since.
+/// Calls `visit` with `block`, which was a job block when the caller got it, if it still is one, in use or not: a large
+/// block may have gone back to the system, and others may have become those of messages. `visit` must neither allocate
+/// nor free job blocks.
 pub(crate) fn with_job_block(block: NonNull<u8>, mut visit: impl FnMut(NonNull<u8>)) {
-    match PLAIN {
-        true => crate::memory::plain::for_each_job(&mut |other| {
-            if other == block {
-                visit(block);
-            }
-        }),
-        // It stays mapped.
-        false => visit(block),
-    }
+    crate::memory::plain::with_job(block, &mut visit);
+    crate::memory::depot::with_block(BlockKind::Job, block, &mut visit);
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_job_block_is_visited_until_it_goes_back_and_nothing_else_is() {
+        let small = Layout::from_size_align(96, 8).unwrap();
+        let large = Layout::from_size_align(100_000, 8).unwrap();
+        let is_visited = |block: NonNull<u8>| {
+            let mut visits = 0;
+            with_job_block(block, |_| visits += 1);
+            visits == 1
+        };
+        let jobs = [small, large].map(|layout| alloc(BlockKind::Job, layout));
+        assert!(jobs.map(is_visited).iter().all(|visited| *visited));
+        let node = alloc(BlockKind::Node, small);
+        assert!(!is_visited(node));
+        // SAFETY: inside the block.
+        assert!(!is_visited(unsafe { jobs[0].byte_add(8) }));
+        // SAFETY: each block is given back once, with its kind and layout.
+        unsafe {
+            free(BlockKind::Job, small, jobs[0]);
+            free(BlockKind::Job, large, jobs[1]);
+            free(BlockKind::Node, small, node);
+        }
+        assert!(PLAIN || is_visited(jobs[0]), "free, and still a job's");
+        assert!(!is_visited(jobs[1]), "gone");
+    }
 
     #[test]
     fn blocks_are_distinct_aligned_and_come_back() {

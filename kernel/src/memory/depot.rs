@@ -237,6 +237,22 @@ pub(super) fn for_each_block(kind: BlockKind, visit: &mut dyn FnMut(NonNull<u8>)
     }
 }
 
+/// Visits `block` if a chunk of `kind` has a block there, in use or not. The time grows with the number of chunks.
+pub(super) fn with_block(kind: BlockKind, block: NonNull<u8>, visit: &mut dyn FnMut(NonNull<u8>)) {
+    let start = chunk_of(block);
+    for class in Class::all().filter(|class| class.kind() == kind) {
+        let is_block = (block.addr().get() - start)
+            .checked_sub(HEAD)
+            .is_some_and(|offset| offset % class.size() == 0);
+        // As in `for_each_block`.
+        let shelf = lock(&SHELVES[class.index()]);
+        let mut chunks = shelf.chunks.iter();
+        if is_block && chunks.any(|chunk| chunk.0.addr().get() == start) {
+            return visit(block);
+        }
+    }
+}
+
 /// A place in a walk over the chunks of a kind. If chunks come or go meanwhile, the walk may miss some, or visit them
 /// twice.
 #[derive(Default)]

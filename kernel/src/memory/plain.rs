@@ -47,6 +47,15 @@ pub(super) fn for_each_job(visit: &mut dyn FnMut(NonNull<u8>)) {
     }
 }
 
+/// Visits `block` if it is a job's.
+pub(super) fn with_job(block: NonNull<u8>, visit: &mut dyn FnMut(NonNull<u8>)) {
+    // Under the lock, so that the block is not freed during the visit.
+    let jobs = lock(&JOBS);
+    if jobs.contains(&block.addr().get()) {
+        visit(block);
+    }
+}
+
 fn at_least_a_link(layout: Layout) -> Layout {
     Layout::from_size_align(layout.size().max(8), layout.align().max(8))
         .expect("a layout stays valid when it grows to a word")
