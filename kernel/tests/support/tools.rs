@@ -130,9 +130,13 @@ pub(crate) fn watch() -> Watch {
     Watch { _ended: ended }
 }
 
-/// A runtime with `workers` workers.
+/// A runtime with `workers` workers. Its drop waits for longer than a job takes to stop on the busiest machine.
 pub(crate) fn runtime(workers: usize) -> Runtime {
-    Runtime::builder().workers(workers).build().unwrap()
+    let builder = Runtime::builder().workers(workers);
+    builder
+        .shutdown_deadline(Duration::from_secs(3600))
+        .build()
+        .unwrap()
 }
 
 /// Runs `test` on runtimes of 1, 2 and 4 workers.

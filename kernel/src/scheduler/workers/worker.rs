@@ -347,26 +347,23 @@ impl<'a> WorkerLoop<'a> {
     }
 
     /// Step 2: runs `job`, and each job that the core hands out after it, until it hands out none.
-    pub(crate) fn run_from(&self, job: Runnable) -> Result<(), ServeEnd> {
-        let mut job = job;
+    pub(crate) fn run_from(&self, mut job: Runnable) -> Result<(), ServeEnd> {
         let budget = self.shared.config.poll_budget;
         loop {
             if self.suspects.is_any() && self.is_held() && self.suspects.includes(job.header()) {
-                self.cx.set_job(None);
-                match self.quarantine(job)? {
-                    Pick::Job(next) => job = next,
-                    Pick::Look | Pick::Empty | Pick::Callbacks => return Ok(()),
-                }
+                let Pick::Job(next) = self.quarantine(job)? else {
+                    return Ok(());
+                };
+                job = next;
                 continue;
             }
             self.runs.set(self.runs.get() + 1);
-            let next = match run::poll(self.cx, &job, budget) {
+            let taken = match run::poll(self.cx, &job, budget) {
                 Polled::Waits => {
                     // The lock before the park, never after it. The run word still names this job, and a foreign
                     // thread that holds the lock (the monitor, to retake the worker) follows the word to the job.
-                    // Until the park, the runnable here keeps the job alive. The park gives the runnable up: then
-                    // another thread may run the job, end it and free it. `take_next` replaces the word under the
-                    // lock; if it fails, the thread that revoked the lease has cleared the word.
+                    // Until the park, the runnable here keeps the job alive; then another thread may free the job.
+                    // `take_next` replaces the word under the lock; if it fails, the revocation cleared it.
                     let next = self.take_next(RunEnd::No);
                     if next.is_err() {
                         self.cx.clear_worker();
@@ -386,13 +383,12 @@ impl<'a> WorkerLoop<'a> {
                     next
                 }
             };
-            // The next poll replaces the current job, and nothing in between asks for it.
-            if let Ok(Pick::Job(next)) = next {
-                job = next;
-                continue;
-            }
-            self.cx.set_job(None);
-            return next.map(drop).map_err(ServeEnd::from);
+            let Ok(Pick::Job(next)) = taken else {
+                self.cx.set_job(None);
+                return taken.map(drop).map_err(ServeEnd::from);
+            };
+            // Its poll replaces the current job, and nothing before it asks for that.
+            job = next;
         }
     }
 
@@ -400,6 +396,7 @@ impl<'a> WorkerLoop<'a> {
     /// take `job`.
     #[cold]
     fn quarantine(&self, job: Runnable) -> Result<Pick, Revoked> {
+        self.cx.set_job(None);
         let next = self.take_next(RunEnd::No);
         if next.is_err() {
             self.cx.clear_worker();
