@@ -159,11 +159,14 @@ mod tests {
         assert!(!is_visited(node));
         // SAFETY: inside the block.
         assert!(!is_visited(unsafe { jobs[0].byte_add(8) }));
-        // SAFETY: each block is given back once, with its kind and layout.
-        unsafe {
-            free(BlockKind::Job, small, jobs[0]);
-            free(BlockKind::Job, large, jobs[1]);
-            free(BlockKind::Node, small, node);
+        let given_back = [
+            (BlockKind::Job, small, jobs[0]),
+            (BlockKind::Job, large, jobs[1]),
+            (BlockKind::Node, small, node),
+        ];
+        for (kind, layout, block) in given_back {
+            // SAFETY: each block is given back once, with its kind and layout.
+            unsafe { free(kind, layout, block) };
         }
         assert!(PLAIN || is_visited(jobs[0]), "free, and still a job's");
         assert!(!is_visited(jobs[1]), "gone");
