@@ -126,7 +126,8 @@ pub use tree_handle::TreeHandle;
 pub use update::{Terms, UpdateError};
 pub use version::{CommitId, Committed, MAX_BYTES, NotAVersion, Version};
 pub use weald_tree::{
-    Attributes, Bytes, Census, Diff, EditError, Node, NodeId, Operation, OrderKey, Path, PathError,
-    Read, Subtree, Tree, Where, trim,
+    Attributes, Builder as TreeBuilder, Bytes, Census, Change, Diff, DocumentError, DocumentReader,
+    EditError, JsonError, Node, NodeId, NotADocument, Operation, OrderKey, Outline, Path,
+    PathError, Read, Sortable, Subtree, Tree, ValueError, Where, trim, value,
 };
 pub use weight::Weight;
