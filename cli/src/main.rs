@@ -5,6 +5,7 @@
 //! quietly with 0.
 
 // What comes in and what goes out.
+mod allocator;
 mod args;
 mod output;
 
@@ -24,11 +25,8 @@ use weald_lab::error::Error;
 
 use args::{Args, BenchOne, Command};
 
-/// Trees and messages are constantly allocated on one thread and freed on another, which mimalloc does best.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 fn main() -> ExitCode {
+    weald_lab::serve::return_memory_with(allocator::collect);
     let args = Args::parse();
     let result = match args.command {
         Command::Bench(bench) => bench::run(&bench),

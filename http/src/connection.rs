@@ -236,6 +236,7 @@ impl<T: Transport, S: Serve> Connection<T, S> {
         self.wire.shed();
         self.activity.forget_request();
         self.entry.became_idle();
+        self.limits.freed.note();
         self.watchdog.forget();
         if !first.is_empty() {
             // The start of another request arrived with the last one.

@@ -29,6 +29,7 @@
 
 // Primitives: hyper's traits, listeners, limits, reports, bodies.
 mod ended;
+mod freed;
 mod limits;
 mod listen;
 mod phase;

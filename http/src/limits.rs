@@ -1,8 +1,9 @@
-//! What a connection may take: time limits, buffers, and what a half-closed client means.
+//! What a connection may take: time limits, buffers, and what a half-closed client means; and where it counts the
+//! buffers that it gives back.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use crate::rate::MinRate;
+use crate::{freed::Freed, rate::MinRate};
 
 /// What happens to a request whose client has shut down its direction of the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,4 +23,5 @@ pub(crate) struct Limits {
     pub(crate) write_rate: MinRate,
     pub(crate) buffer: Option<usize>,
     pub(crate) half_closed: HalfClosed,
+    pub(crate) freed: Arc<Freed>,
 }

@@ -26,6 +26,7 @@ use crate::{
     activity::Activity,
     connection::Connection,
     ended::{Drained, ServeError},
+    freed::Freed,
     handler::Serve,
     limits::{HalfClosed, Limits},
     listen::Listen,
@@ -73,6 +74,7 @@ pub fn serve<L, S>(listener: L, service: S) -> Server<L, S, Pending<()>> {
             write_rate: MinRate::DEFAULT,
             buffer: None,
             half_closed: HalfClosed::Dropped,
+            freed: Freed::new(None),
         },
     }
 }
@@ -187,6 +189,24 @@ impl<L, S, U> Server<L, S, U> {
     /// to be gone, and the service's future is dropped.
     pub fn answer_half_closed(mut self) -> Self {
         self.limits.half_closed = HalfClosed::Answered;
+        self
+    }
+
+    /// Calls `told` when at least a thousand connections have fallen idle since the last call, and have given back
+    /// their buffers, some ten kilobytes each, and a quarter of a second has passed in which hardly any followed. Most
+    /// allocators keep such memory, so this is the moment to make them return it to the system: `mi_collect` of
+    /// mimalloc, `malloc_trim` of glibc. `told` runs in a job of its own, on a thread that serves connections; it may
+    /// take its time, and a panic of it is reported as that of any job.
+    ///
+    /// ```
+    /// # fn example<S: weald_http::Serve>(listener: weald_net::TcpListener, router: S) -> impl Sized {
+    /// weald_http::serve(listener, router).on_buffers_freed(|| {
+    ///     // Make the allocator return its pages.
+    /// })
+    /// # }
+    /// ```
+    pub fn on_buffers_freed(mut self, told: impl Fn() + Send + Sync + 'static) -> Self {
+        self.limits.freed = Freed::new(Some(Arc::new(told)));
         self
     }
 

@@ -1,5 +1,5 @@
 //! In a crowd of connections each gives up its buffers right after an answer, has none while it waits in quarantine, and
-//! is served as any other.
+//! is served as any other. The program is told when they have.
 
 #![allow(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -126,6 +126,7 @@ fn buffers_are_few_when_everybody_is_asked_at_once() {
         .unwrap();
     let accepted = Arc::new(AtomicUsize::new(0));
     let (end, mut ending) = oneshot::channel::<Infallible>();
+    let (freed, is_freed) = std::sync::mpsc::channel();
     let (address, server) = runtime.block_on({
         let accepted = accepted.clone();
         async move {
@@ -133,7 +134,9 @@ fn buffers_are_few_when_everybody_is_asked_at_once() {
             let address = listener.local_addr().unwrap();
             let until = async move { ending.receive().await.is_ok() };
             let server = weald_http::serve(Counted { listener, accepted }, tower::service_fn(echo));
-            let server = server.until(until);
+            let server = server.until(until).on_buffers_freed(move || {
+                let _nobody_waits = freed.send(());
+            });
             (address, weald_kernel::spawn(server.into_future()))
         }
     });
@@ -152,6 +155,9 @@ fn buffers_are_few_when_everybody_is_asked_at_once() {
     }
     let each = (PEAK.load(Ordering::Relaxed) - before) / CLIENTS;
     assert!(each <= MOST_BYTES, "{each} bytes for each connection");
+    is_freed
+        .recv()
+        .expect("the program is told that buffers were given back");
 
     requests_in_pieces(&mut clients[0]);
     many_at_once(&mut clients[1]);

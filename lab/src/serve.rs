@@ -5,6 +5,7 @@
 use std::future::{Ready, ready};
 use std::io::{self, Read};
 use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::OnceLock;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -22,6 +23,14 @@ use crate::programs::dialogue::{Dialogue, GREETING, GREETING_TYPE};
 
 /// How long a server may take to end.
 const STOP: Duration = Duration::from_secs(2);
+
+/// How the program makes its allocator return memory, if it can.
+static RETURN_MEMORY: OnceLock<fn()> = OnceLock::new();
+
+/// Makes the servers call `collect` when many connections have given back their buffers. The first call counts.
+pub fn return_memory_with(collect: fn()) {
+    let _is_first = RETURN_MEMORY.set(collect);
+}
 
 /// The dialogue whose server has this name.
 #[must_use]
@@ -72,7 +81,13 @@ async fn give_back(stream: TcpStream) -> io::Result<()> {
 }
 
 async fn hello(listener: TcpListener) {
-    if let Err(error) = weald::http::serve(listener, Hello).await {
+    let return_memory = || {
+        if let Some(collect) = RETURN_MEMORY.get() {
+            collect();
+        }
+    };
+    let server = weald::http::serve(listener, Hello).on_buffers_freed(return_memory);
+    if let Err(error) = server.await {
         eprintln!("The server cannot serve: {error}.");
     }
 }
