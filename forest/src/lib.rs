@@ -92,6 +92,7 @@ mod read {
 mod builder;
 mod export;
 mod forest;
+mod update_all;
 mod weight;
 
 // A forest that is read back from its journal, and the checkpoints that shorten that.

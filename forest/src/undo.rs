@@ -51,7 +51,11 @@ impl TreeHandle {
     }
 
     /// The version of the tree before another one.
-    fn before(&self, after: &Snapshot, asked: Version) -> Result<Snapshot, VersionError> {
+    pub(crate) fn before(
+        &self,
+        after: &Snapshot,
+        asked: Version,
+    ) -> Result<Snapshot, VersionError> {
         let history = self.state.history();
         let first = history.first();
         if after.version() == first {

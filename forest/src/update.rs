@@ -28,10 +28,10 @@ use crate::tree_handle::TreeHandle;
 use crate::version::{CommitId, Committed};
 
 /// Races that an update loses before it takes the write lease.
-const RACES: usize = 3;
+pub(crate) const RACES: usize = 3;
 
 /// Leases of an update that are revoked before it gives up: the last one is for 1.28 seconds.
-const LEASES: u32 = 8;
+pub(crate) const LEASES: u32 = 8;
 
 /// Why an update failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -158,7 +158,7 @@ impl Terms {
         self
     }
 
-    fn of(&self, mut commit: Commit) -> Commit {
+    pub(crate) fn of(&self, mut commit: Commit) -> Commit {
         if let Some(id) = self.id {
             commit = commit.id(id);
         }
@@ -188,8 +188,10 @@ where
         }
     }
     for revoked in 0..LEASES {
-        let lease = WriteLease::take(&handle, caller, LIMIT * (1 << revoked)).await;
-        match attempt((&handle, &terms), &mut change, Some(lease.0.ticket)).await {
+        let ticket = handle.shared.forest.ticket();
+        let limit = LIMIT * (1 << revoked);
+        let _lease = WriteLease::take(&handle, (caller, ticket), limit).await;
+        match attempt((&handle, &terms), &mut change, Some(ticket)).await {
             Err(UpdateError::Commit(CommitError::Conflict(_))) => {}
             outcome => return outcome,
         }
@@ -215,18 +217,18 @@ where
 }
 
 /// The write lease of a tree, or a bid for it; released when it is dropped.
-struct WriteLease(Bid, Arc<Shared>);
+pub(crate) struct WriteLease(Bid, Arc<Shared>);
 
 impl WriteLease {
-    async fn take(
+    pub(crate) async fn take(
         handle: &TreeHandle,
-        caller: &'static Location<'static>,
+        (caller, ticket): (&'static Location<'static>, u64),
         limit: Duration,
     ) -> Self {
         let shared = Arc::clone(&handle.shared);
         let bid = Bid {
             state: Arc::clone(&handle.state),
-            ticket: shared.forest.ticket(),
+            ticket,
             caller,
             limit,
             is_begun: None,

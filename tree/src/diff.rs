@@ -52,6 +52,42 @@ impl Change<'_> {
     }
 }
 
+impl<'a> Change<'a> {
+    /// The attributes that differ, in the order of their names, each as it was and as it is. All that a node has, if it
+    /// was added or deleted. It takes the time of the attributes of the node.
+    ///
+    /// ```
+    /// use weald_tree::Tree;
+    ///
+    /// let old = Tree::from_json(r#"{"attributes": {"a": "1", "b": "2", "c": "3"}}"#)?;
+    /// let mut edit = old.edit();
+    /// let root = old.root().id();
+    /// edit.put_attribute(root, "b", "5")?;
+    /// edit.delete_attribute(root, "c")?;
+    /// let new = edit.freeze();
+    /// let change = old.diff(&new).next().unwrap();
+    /// let b = ("b", Some(&b"2"[..]), Some(&b"5"[..]));
+    /// assert_eq!(change.attributes().collect::<Vec<_>>(), [b, ("c", Some(b"3"), None)]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn attributes(self) -> impl Iterator<Item = (&'a str, Option<&'a [u8]>, Option<&'a [u8]>)> {
+        let (old, new) = match self {
+            Self::Added(new) => (None, Some(new)),
+            Self::Deleted(old) => (Some(old), None),
+            Self::Changed { old, new } => (Some(old), Some(new)),
+        };
+        let mut all = std::collections::BTreeMap::<&str, (Option<&[u8]>, Option<&[u8]>)>::new();
+        for (name, value) in old.iter().flat_map(|old| old.attributes().iter()) {
+            all.entry(name).or_default().0 = Some(value);
+        }
+        for (name, value) in new.iter().flat_map(|new| new.attributes().iter()) {
+            all.entry(name).or_default().1 = Some(value);
+        }
+        let changed = all.into_iter().filter(|(_, (old, new))| old != new);
+        changed.map(|(name, (old, new))| (name, old, new))
+    }
+}
+
 impl Tree {
     /// The differences between this version and `newer`, in the order of ids.
     ///

@@ -342,8 +342,11 @@ impl Edit {
         let tree = self.own();
         let before = tree.len();
         let used = tree.apply(operation, origin)?;
-        // An added node is one step with its operation.
-        self.moved += before.abs_diff(self.tree.len()).saturating_sub(1);
+        self.moved += match operation {
+            Operation::Splice { .. } | Operation::Delete { .. } => before.abs_diff(self.tree.len()),
+            // An added node is one step with its operation.
+            _ => before.abs_diff(self.tree.len()).saturating_sub(1),
+        };
         let mut done = operation.clone();
         done.place_at(used.clone());
         self.operations.push(done);

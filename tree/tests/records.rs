@@ -209,6 +209,12 @@ fn an_edit_counts_its_steps() {
     edit.subtree(root).unwrap();
     let (_, script) = edit.finish();
     assert_eq!(script.steps(), 23);
+    // What is applied counts as what is done.
+    let mut again = tree.edit();
+    for operation in script.operations() {
+        again.apply(operation).unwrap();
+    }
+    assert_eq!(again.steps(), 23);
     assert_eq!(script.steps_to_rebase(100), 23 + 1 + 100);
     let mut edit = tree.edit();
     edit.append(root, Attributes::new()).unwrap();

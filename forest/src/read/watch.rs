@@ -136,6 +136,33 @@ impl TreeHandle {
         Ok(self.watch_under(Some(node), last))
     }
 
+    /// What one commit did to this tree: the tree before and after the commit that made the tree's newest version up to
+    /// `version`, which is that of a receipt, for example.
+    ///
+    /// ```
+    /// use pollster::block_on;
+    /// use weald_forest::Forest;
+    ///
+    /// let notes = block_on(Forest::new().create("notes"))?;
+    /// let mut edit = notes.edit();
+    /// edit.put_attribute(edit.root(), "text", "tea")?;
+    /// let receipt = block_on(edit.commit())?;
+    /// let seen = notes.seen(receipt.version)?;
+    /// assert_eq!(seen.before.tree().root().get("text"), None);
+    /// assert_eq!(seen.after.version(), receipt.version);
+    /// let names: Vec<_> = seen.changes().flat_map(|change| change.attributes().map(|it| it.0)).collect();
+    /// assert_eq!(names, ["text"]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`revert`](Self::revert).
+    pub fn seen(&self, version: Version) -> Result<Seen, VersionError> {
+        let after = self.kept_at(version)?;
+        let before = self.before(&after, version)?;
+        Ok(Seen { before, after })
+    }
+
     fn watched_from(&self, since: Since) -> Result<Snapshot, WatchError> {
         match since {
             Since::Now => Ok(self.snapshot()),

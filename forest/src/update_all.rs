@@ -1,0 +1,122 @@
+//! Updates of several trees: one closure, one commit, and the same turns as for one tree; see `update.rs`.
+//!
+//! The write leases are taken in the order of the numbers of the trees, so two updates never wait for each other.
+
+use std::future::Future;
+use std::panic::Location;
+use std::sync::Arc;
+
+use crate::combine::write_leases::LIMIT;
+use crate::commit::Commit;
+use crate::edit::Edit;
+use crate::error::CommitError;
+use crate::forest::Forest;
+use crate::tree_handle::TreeHandle;
+use crate::update::{LEASES, RACES, Terms, UpdateError, WriteLease};
+use crate::version::Committed;
+
+impl Forest {
+    /// Runs `change` on edits of the newest versions of several trees, all of one moment, and commits them together; runs
+    /// it again on newer versions if the commit conflicts. The edits are in the order of `trees`. Returns what the closure
+    /// returned last, with the receipt of the commit. Everything else is as in
+    /// [`TreeHandle::update_with`](crate::TreeHandle::update_with).
+    ///
+    /// ```
+    /// use pollster::block_on;
+    /// use weald_forest::{EditError, Forest, Terms};
+    ///
+    /// let forest = Forest::new();
+    /// let [ada, alan] = ["ada", "alan"].map(|name| block_on(forest.create(name)).unwrap());
+    /// let transfer = forest.update_all(&[&ada, &alan], Terms::new(), |accounts| {
+    ///     for (account, balance) in accounts.iter_mut().zip(["70", "30"]) {
+    ///         account.put_attribute(account.root(), "balance", balance)?;
+    ///     }
+    ///     Ok::<_, EditError>(())
+    /// });
+    /// let ((), receipt) = block_on(transfer)?;
+    /// assert_eq!(alan.view().version(), receipt.version);
+    /// assert_eq!(ada.view().tree().root().get_str("balance"), Some("70"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`UpdateError`]; [`CommitError::TreeTwice`] and [`CommitError::OtherForest`], which are bugs in the caller.
+    ///
+    /// # Panics
+    /// If there are no trees.
+    #[track_caller]
+    pub fn update_all<F, R, E>(
+        &self,
+        trees: &[&TreeHandle],
+        terms: Terms,
+        change: F,
+    ) -> impl Future<Output = Result<(R, Committed), UpdateError<E>>> + use<F, R, E>
+    where
+        F: FnMut(&mut [Edit]) -> Result<R, E>,
+    {
+        assert!(!trees.is_empty(), "an update changes at least one tree");
+        let caller = Location::caller();
+        let trees = trees.iter().map(|tree| (*tree).clone()).collect();
+        race_of_all(self.clone(), (trees, terms), change, caller)
+    }
+}
+
+async fn race_of_all<F, R, E>(
+    forest: Forest,
+    (trees, terms): (Vec<TreeHandle>, Terms),
+    mut change: F,
+    caller: &'static Location<'static>,
+) -> Result<(R, Committed), UpdateError<E>>
+where
+    F: FnMut(&mut [Edit]) -> Result<R, E>,
+{
+    forest.state().reentrancy.must_be_outside()?;
+    let mut sorted: Vec<_> = trees.iter().collect();
+    sorted.sort_by_key(|tree| tree.number());
+    if let Some(both) = sorted
+        .windows(2)
+        .find(|both| Arc::ptr_eq(&both[0].state, &both[1].state))
+    {
+        return Err(CommitError::TreeTwice(both[0].name()).into());
+    }
+    for _ in 0..RACES {
+        match attempt_at_all((&forest, &trees), (&terms, None), &mut change).await {
+            Err(UpdateError::Commit(CommitError::Conflict(_))) => {}
+            outcome => return outcome,
+        }
+    }
+    for revoked in 0..LEASES {
+        let ticket = forest.state().ticket();
+        let limit = LIMIT * (1 << revoked);
+        let mut leases = Vec::new();
+        for tree in &sorted {
+            leases.push(WriteLease::take(tree, (caller, ticket), limit).await);
+        }
+        match attempt_at_all((&forest, &trees), (&terms, Some(ticket)), &mut change).await {
+            Err(UpdateError::Commit(CommitError::Conflict(_))) => {}
+            outcome => return outcome,
+        }
+    }
+    Err(UpdateError::Revoked)
+}
+
+async fn attempt_at_all<F, R, E>(
+    (forest, trees): (&Forest, &[TreeHandle]),
+    (terms, lease): (&Terms, Option<u64>),
+    change: &mut F,
+) -> Result<(R, Committed), UpdateError<E>>
+where
+    F: FnMut(&mut [Edit]) -> Result<R, E>,
+{
+    let handles: Vec<_> = trees.iter().collect();
+    let bases = forest.snapshot_all(&handles)?;
+    let both = trees.iter().zip(&bases);
+    let mut edits: Vec<_> = both.map(|(tree, base)| tree.edit_from(base)).collect();
+    let result = {
+        let _mark = forest.state().reentrancy.enter();
+        change(&mut edits).map_err(UpdateError::GivenUp)?
+    };
+    let commit = Commit::of(edits)?;
+    let committed = terms.of(commit).under(lease).await?;
+    Ok((result, committed))
+}
