@@ -44,6 +44,9 @@ impl Drop for Fifo {
     }
 }
 
+/// Far more than the threads that count, and fewer than the operations that may be held.
+const MANY: usize = 600;
+
 fn others_go_on(runtime: &Runtime) {
     runtime.block_on(async {
         let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
@@ -59,12 +62,12 @@ fn fifos_that_nobody_writes_stop_no_file_and_no_name() {
     let fifo = Fifo::new("unwritten");
     let runtime = Runtime::builder().workers(2).blocking_threads(4);
     let runtime = runtime.build().unwrap();
-    let readers: Vec<_> = (0..64)
+    let readers: Vec<_> = (0..MANY)
         .map(|_| runtime.spawn(fs::read(fifo.path.clone())))
         .collect();
     until(|| runtime.metrics().blocking >= 4);
     others_go_on(&runtime);
-    until(|| runtime.metrics().blocking == 64);
+    until(|| runtime.metrics().blocking == MANY);
     let both = fifo.open_both();
     until(|| runtime.metrics().blocking == 0);
     drop(both);
