@@ -12,6 +12,8 @@
 //! `combine/publication_list` → `combine/combiner` → `combine/prepare` → `combine/publish` →
 //! `state/deferred`.
 //!
+//! `docs/forest.md` has small programs: a wiki with history, an outline with undo, a bank, paging, stale forms.
+//!
 //! Every wait is a future, for any executor; a program without one waits with the `block_on` of any small one.
 //! Absent: runtimes, files, and the representation of a tree (`weald-tree`).
 //!
@@ -132,3 +134,8 @@ pub use weald_tree::{
     PathError, Read, Sortable, Subtree, Tree, ValueError, Where, trim, value,
 };
 pub use weight::Weight;
+
+/// The programs of `docs/forest.md` run as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/forest.md")]
+struct InPractice;
