@@ -34,6 +34,9 @@ mod call;
 mod deadline;
 mod names;
 
+// Messages to many.
+mod groups;
+
 // Processes that start others again.
 mod supervisor;
 
@@ -41,7 +44,8 @@ mod supervisor;
 pub mod callback;
 mod timer;
 
-// Processes that answer typed requests.
+// Processes that answer typed requests, and state machines.
+mod machine;
 mod server;
 
 // Threads made of callbacks, behind one process.
@@ -49,7 +53,9 @@ pub mod receptor;
 
 pub use call::{Call, CallError, Reply};
 pub use exit::{Crash, Custom, ExitReason};
+pub use groups::{Broadcast, Group, GroupChange, GroupError, GroupWatch, Sent, Slow};
 pub use inbox::{Inbox, Receive, ReceiveIf, TimedOut};
+pub use machine::{Machine, MachineMessage, MachineRef, Transition};
 pub use names::{Name, NameError, RegisterError, Registered, registered};
 pub use pid::{Pid, SendError};
 pub use server::{Accept, Answer, Server, ServerMessage, ServerRef, ServerScope, Step};

@@ -21,7 +21,7 @@ use weald_sync::reason::{Kind, Reason};
 use crate::{
     inbox::Inbox,
     pid::Pid,
-    signal::signals::{ProcessId, Signals},
+    signal::signals::{Holding, ProcessId, Signals},
     spawn::{Builder, Process},
 };
 
@@ -285,7 +285,7 @@ impl Reserved {
             None => return Err(RegisterError::NoProcess(key.1)),
         };
         let id = ProcessId::of(&unit);
-        if unit.is_done() || !state.hold(key.clone(), release) {
+        if unit.is_done() || !state.hold(Holding::Name, key.clone(), release) {
             return Err(RegisterError::NoProcess(key.1));
         }
         let mut registry = registry();
@@ -315,7 +315,7 @@ fn forget(key: &Key, signals: &Signals) {
     let registry = registry();
     let entry = registry.entries.get(key).and_then(|e| e.process.as_ref());
     if entry.is_none_or(|(id, _)| *id != signals.id()) {
-        state.hold_no_longer(key);
+        state.hold_no_longer(Holding::Name, key);
     }
 }
 

@@ -72,7 +72,7 @@ pub(crate) struct SignalState {
     /// How many panics the unit has survived.
     survived: u64,
     /// What others find it by, and how that is taken back before anyone is told of its end. None once that has begun.
-    held: Option<BTreeMap<HeldKey, Release>>,
+    held: Option<BTreeMap<(Holding, HeldKey), Release>>,
     /// This unit's own monitors that leave messages, and on whom.
     pub(super) monitoring: BTreeMap<MonitorNumber, Arc<Signals>>,
 }
@@ -92,6 +92,15 @@ pub(crate) trait Trap: Send + Sync {
 /// Is told of the end of the unit that it watches.
 pub(crate) trait Watcher: Send {
     fn tell(self: Box<Self>, reason: ExitReason);
+}
+
+/// What a unit may hold.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Holding {
+    /// A name.
+    Name,
+    /// A place in a group.
+    Member,
 }
 
 /// A runtime and a name in it.
@@ -303,17 +312,17 @@ impl SignalState {
     }
 
     /// Notes what is to be taken back when the unit ends. False if it ends already.
-    pub(crate) fn hold(&mut self, key: HeldKey, release: Release) -> bool {
+    pub(crate) fn hold(&mut self, what: Holding, key: HeldKey, release: Release) -> bool {
         self.held
             .as_mut()
-            .map(|held| held.insert(key, release))
+            .map(|held| held.insert((what, key), release))
             .is_some()
     }
 
     /// What was noted is taken back already.
-    pub(crate) fn hold_no_longer(&mut self, key: &HeldKey) {
+    pub(crate) fn hold_no_longer(&mut self, what: Holding, key: &HeldKey) {
         if let Some(held) = &mut self.held {
-            held.remove(key);
+            held.remove(&(what, key.clone()));
         }
     }
 
@@ -370,7 +379,7 @@ impl Attachment for Signals {
         };
         let Some(unit) = unit else { return };
         let reason = ExitReason::of_ending(ending, asked, || unit.name());
-        for (key, release) in held.into_iter().flatten() {
+        for ((_, key), release) in held.into_iter().flatten() {
             release(&key, self.id);
         }
         let taken = {

@@ -1,0 +1,64 @@
+//! What is broadcast in a group, as one member gets it, and how far that member is behind.
+
+use std::{
+    fmt,
+    ops::Deref,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+/// How far a member is behind.
+#[derive(Default)]
+pub(super) struct Gauge {
+    pub(super) unhandled: AtomicUsize,
+    pub(super) missed: AtomicUsize,
+}
+
+/// What is broadcast, as one member gets it. It counts as unhandled until it is dropped.
+pub struct Broadcast<T> {
+    value: Arc<T>,
+    gauge: Arc<Gauge>,
+    missed: usize,
+}
+
+impl<T> Broadcast<T> {
+    pub(super) fn new(value: &Arc<T>, gauge: &Arc<Gauge>) -> Broadcast<T> {
+        // Relaxed, here and in `drop`: a count, which guards no other memory.
+        gauge.unhandled.fetch_add(1, Ordering::Relaxed);
+        Broadcast {
+            value: value.clone(),
+            missed: gauge.missed.swap(0, Ordering::Relaxed),
+            gauge: gauge.clone(),
+        }
+    }
+
+    /// How many broadcasts the member missed between the one before and this one.
+    pub fn missed(&self) -> usize {
+        self.missed
+    }
+}
+
+impl<T> Drop for Broadcast<T> {
+    fn drop(&mut self) {
+        self.gauge.unhandled.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl<T> Deref for Broadcast<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.value
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for Broadcast<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Broadcast")
+            .field("value", &self.value)
+            .field("missed", &self.missed)
+            .finish_non_exhaustive()
+    }
+}
