@@ -13,10 +13,15 @@ pub(super) fn rows(level: Level) -> Vec<Row> {
         .iter()
         .map(|connections| busy("echo", *connections, requests))
         .collect();
-    rows.push(match level {
-        Level::Quick => busy("hello", 100, requests),
-        _ => busy("hello", 1_000, requests),
-    });
+    let hellos: &[usize] = match level {
+        Level::Quick => &[1, 100],
+        _ => &[1, 64, 1_000],
+    };
+    rows.extend(
+        hellos
+            .iter()
+            .map(|connections| busy("hello", *connections, requests)),
+    );
     // After half a second at the latest, an idle connection of Weald has given up its buffers.
     let (connections, rest) = match level {
         Level::Quick => (500, 10),
@@ -36,7 +41,7 @@ pub(super) fn rows(level: Level) -> Vec<Row> {
             .with("offenders", offenders)
             .with("offender", offender);
         let stall = Row::new("stall-requests", params.with("seconds", seconds));
-        rows.push(stall.lanes(Lanes::Largest).only_weald());
+        rows.push(stall.lanes(Lanes::Largest));
     }
     rows
 }

@@ -32,11 +32,53 @@ pub enum Serving {
         /// When they are asked.
         asked: Asked,
     },
+    /// Requests beside others that hold a thread.
+    Stall(StallRequests),
+}
+
+/// The parameters of `stall-requests`.
+#[derive(Clone, Copy, Debug)]
+pub struct StallRequests {
+    /// What the handlers of the offenders' requests do.
+    pub offence: Offence,
+    /// How many offenders there are.
+    pub offenders: usize,
+    /// For how many seconds to measure.
+    pub seconds: u64,
+}
+
+/// What the handler of an offender's request does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Offence {
+    /// There are no offenders.
+    None,
+    /// It blocks its OS thread for 300 ms.
+    Blocks,
+    /// It computes for 300 ms.
+    Computes,
+    /// It panics at once.
+    Panics,
+}
+
+fn parse_stall(keys: &mut Keys) -> StallRequests {
+    let offence = match keys.take_optional("offender").as_deref() {
+        Some("none") => Offence::None,
+        Some("blocks") => Offence::Blocks,
+        Some("computes") => Offence::Computes,
+        Some("panics") => Offence::Panics,
+        _ => bad_usage("Give offender=none, blocks, computes or panics."),
+    };
+    let offenders = keys.number("offenders", 0);
+    StallRequests {
+        offence,
+        offenders: usize::try_from(offenders).unwrap_or(usize::MAX),
+        seconds: keys.number("seconds", 1),
+    }
 }
 
 /// Whether `word` is a workload of servers.
 pub fn is_workload(word: &str) -> bool {
-    ["echo", "hello", "idle-connections"].contains(&word)
+    ["echo", "hello", "idle-connections", "stall-requests"].contains(&word)
 }
 
 /// Reads a workload with its keys, and the number of workers.
@@ -50,6 +92,7 @@ pub fn parse(arguments: &[String]) -> (Serving, usize) {
             asked: Asked::parse(keys.take_optional("asked").as_deref())
                 .unwrap_or_else(|sentence| bad_usage(&sentence)),
         },
+        "stall-requests" => Serving::Stall(parse_stall(&mut keys)),
         name => Serving::Busy {
             dialogue: if name == "echo" {
                 Dialogue::Echo

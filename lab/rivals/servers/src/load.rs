@@ -1,7 +1,10 @@
 //! The clients of every server among the rivals: `rival-load SERVER ... WORKLOAD key=value ...` starts the
 //! server, measures it from outside, and prints the metrics.
 //!
-//! Invariant: this is the same source that measures Weald's own server.
+//! Invariant: this is the same source that measures Weald's own server; but `stall-requests` is one process, as Weald's
+//! own, and exists for hyper only.
+
+mod stall_requests;
 
 use std::process::Command;
 
@@ -36,6 +39,10 @@ fn main() {
             rest,
             asked,
         } => load(connections).idle(dialogue, rest, asked),
+        Serving::Stall(stall) if server.iter().any(|word| word == "--hyper") => {
+            Ok(stall_requests::run(stall, workers))
+        }
+        Serving::Stall(_) => bad_usage("Only hyper has a program for stall-requests."),
     };
     match figures {
         Ok(figures) => print_metrics(&figures),
