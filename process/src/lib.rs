@@ -68,6 +68,7 @@ pub use signal::{
 pub use spawn::{Builder, Process, spawn, spawn_link, spawn_local, spawn_monitor};
 pub use supervisor::{
     Supervisor, SupervisorPid,
+    handover::{Claimed, Estate, Handover},
     spec::{
         Backoff, ChildSpec, ChildState, NoUnit, Ready, Restart, Shutdown, StartError, StartFailure,
         Starting, Strategy,

@@ -8,6 +8,7 @@
 //! function may have linked a unit and then failed.
 
 pub(crate) mod children;
+pub(crate) mod handover;
 pub(crate) mod spec;
 
 use std::{borrow::Cow, pin::Pin, task::Poll, time::Duration};

@@ -1,0 +1,163 @@
+//! Supervisors under kills: for each strategy hundreds of schedules of the test runtime, with kills at random waits of the
+//! children, and one at every wait of the supervisor. A seed that fails is printed; `WEALD_SEED` runs it again.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[path = "support/children.rs"]
+mod children;
+#[path = "../../kernel/tests/support/tools.rs"]
+mod tools;
+
+use children::{HOUR, Log, MS, Order, child};
+use tools::{Random, for_seeds, watch};
+use weald_kernel::{Runtime, sleep, yield_now};
+use weald_process::{AsUnit, Name, Strategy, Supervisor, SupervisorPid, monitor, registered};
+
+const IDS: [&str; 4] = ["a", "b", "c", "d"];
+
+/// What the children did, as a model that knows the rules of the strategy.
+struct Model {
+    strategy: Strategy,
+    /// By child: how often it started, and whether it runs.
+    starts: [usize; IDS.len()],
+    runs: [bool; IDS.len()],
+}
+
+impl Model {
+    fn new(strategy: Strategy) -> Model {
+        Model {
+            strategy,
+            starts: [0; IDS.len()],
+            runs: [false; IDS.len()],
+        }
+    }
+
+    fn see(&mut self, what: &str) {
+        let (sign, id) = what.split_at(1);
+        let place = IDS.iter().position(|known| *known == id).unwrap();
+        let runs = sign == "+";
+        assert_ne!(
+            self.runs[place], runs,
+            "{what}: of each child one runs at a time"
+        );
+        self.runs[place] = runs;
+        if runs {
+            self.starts[place] += 1;
+            let behind = self.runs[place + 1..].contains(&true);
+            assert!(
+                self.strategy == Strategy::OneForOne || !behind,
+                "{what}: those behind it end before it starts"
+            );
+        }
+    }
+
+    /// After the last kill, when the supervisor has nothing left to do.
+    fn finish(&self, kills: usize) {
+        assert_eq!(self.runs, [true; IDS.len()], "all run again");
+        let starts = self.starts;
+        match self.strategy {
+            Strategy::OneForOne => {
+                assert_eq!(
+                    starts.iter().sum::<usize>(),
+                    IDS.len() + kills,
+                    "{starts:?}"
+                );
+            }
+            Strategy::OneForAll => {
+                assert!(starts.iter().all(|n| *n == starts[0]), "{starts:?}");
+            }
+            Strategy::RestForOne => assert!(starts.is_sorted(), "{starts:?}"),
+        }
+        assert!(kills == 0 || starts.iter().sum::<usize>() > IDS.len());
+    }
+}
+
+async fn supervisor(strategy: Strategy, log: &Log) -> SupervisorPid {
+    let supervisor = Supervisor::new(strategy).intensity(usize::MAX, HOUR);
+    let children = IDS.map(|id| child(id, log));
+    let supervisor = children.into_iter().fold(supervisor, Supervisor::child);
+    supervisor.start().await.unwrap()
+}
+
+/// Kills children at random moments, also while others are being started again.
+async fn kill_at_random(strategy: Strategy, random: &mut Random) {
+    let log = Log::default();
+    let supervisor = supervisor(strategy, &log).await;
+    let kills = random.below(8);
+    for _ in 0..kills {
+        for _ in 0..random.below(20) {
+            yield_now().await;
+        }
+        let victim = Name::<Order>::of(IDS[random.below(IDS.len())]);
+        let victim = victim.registered().await.unwrap();
+        let down = monitor(&victim);
+        victim.kill();
+        down.await;
+    }
+    sleep(10 * MS).await;
+    let mut model = Model::new(strategy);
+    log.take().iter().for_each(|what| model.see(what));
+    // A child that the supervisor was ending when it was killed makes no restart of its own.
+    let kills = match strategy {
+        Strategy::OneForOne => kills,
+        _ => usize::from(kills > 0),
+    };
+    model.finish(kills);
+    supervisor.stop().await;
+    log.take().iter().for_each(|what| model.see(what));
+    assert_eq!(model.runs, [false; IDS.len()]);
+}
+
+fn on_seeds(strategy: Strategy) {
+    for_seeds(300, |random| {
+        let seed = random.next();
+        Runtime::test(seed).block_on(kill_at_random(strategy, random));
+    });
+}
+
+#[test]
+fn one_for_one_holds_its_rule_under_kills() {
+    on_seeds(Strategy::OneForOne);
+}
+
+#[test]
+fn one_for_all_holds_its_rule_under_kills() {
+    on_seeds(Strategy::OneForAll);
+}
+
+#[test]
+fn rest_for_one_holds_its_rule_under_kills() {
+    on_seeds(Strategy::RestForOne);
+}
+
+#[test]
+fn a_supervisor_that_is_killed_at_any_wait_leaves_nobody() {
+    let _watch = watch();
+    for strategy in [
+        Strategy::OneForOne,
+        Strategy::OneForAll,
+        Strategy::RestForOne,
+    ] {
+        for wait in 0..100 {
+            Runtime::test(wait).block_on(async {
+                let log = Log::default();
+                let supervisor = supervisor(strategy, &log).await;
+                let victim = Name::<Order>::of("b").whereis().unwrap();
+                victim.kill();
+                // So it is killed before, while, and after it starts others again.
+                for _ in 0..wait / 2 {
+                    yield_now().await;
+                }
+                let down = monitor(&supervisor);
+                supervisor.as_unit().unwrap().kill();
+                down.await;
+                sleep(10 * MS).await;
+                assert!(
+                    registered().is_empty(),
+                    "{strategy:?} {wait}: {:?}",
+                    registered()
+                );
+            });
+        }
+    }
+}
