@@ -70,6 +70,7 @@ impl RequestNote {
             .filter(|target| target.len() <= MOST);
         match (number, short) {
             (Some(number), Some(target)) => {
+                self.let_go();
                 self.write_words(number | target.len() << 8, target);
             }
             _ => self.keep(method, target),
@@ -83,12 +84,17 @@ impl RequestNote {
         self.write_words(KEPT, &[]);
     }
 
-    /// There is no request any more. One that is kept would keep the buffer from which it was parsed.
-    pub(crate) fn clear(&self) {
+    /// A request that is kept would keep the buffer from which it was parsed.
+    fn let_go(&self) {
         if self.what.load(Ordering::Relaxed) == KEPT {
             let former = self.lock().take();
             drop(former);
         }
+    }
+
+    /// There is no request any more.
+    pub(crate) fn clear(&self) {
+        self.let_go();
         self.write_words(NOTHING, &[]);
     }
 
@@ -183,6 +189,7 @@ mod tests {
             note.write(&written.0, &written.1);
             assert_eq!(note.read(), Some(written), "{method} {target}");
         }
+        assert_eq!(*note.lock(), None, "the long target is not kept any more");
         note.write(&Method::GET, &long.parse().unwrap());
         note.clear();
         assert_eq!(note.read(), None);
