@@ -41,6 +41,7 @@ pub mod journal;
 mod state {
     pub(crate) mod deferred;
     pub(crate) mod forest;
+    pub(crate) mod happenings;
     pub(crate) mod history;
     pub(crate) mod medium;
     pub(crate) mod reentrancy;
@@ -59,6 +60,7 @@ mod combine {
     pub(crate) mod commit_ids;
     pub(crate) mod digest;
     pub(crate) mod fall_back;
+    pub(crate) mod happened;
     pub(crate) mod made;
     pub(crate) mod make;
     pub(crate) mod moment;
@@ -92,6 +94,7 @@ mod read {
 
 // The forest itself, as users see it.
 mod builder;
+mod events;
 mod export;
 mod forest;
 mod update_all;
@@ -115,6 +118,7 @@ pub use edit::Edit;
 pub use error::{
     AppendError, CommitError, Conflict, DurableError, MAX_NAME, NameError, VersionError,
 };
+pub use events::Events;
 pub use forest::Forest;
 pub use journal::{Journal, MemoryJournal};
 pub use level::Level;
@@ -123,6 +127,7 @@ pub use read::query::{Cursor, NotACursor, Query};
 pub use read::watch::{Seen, Since, Watch, WatchEnd, WatchError};
 pub use recover::error::RecoverError;
 pub use requested::Requested;
+pub use state::happenings::Happening;
 pub use state::root::{Root, Snapshot, View};
 pub use state::stats::Stats;
 pub use tree_handle::TreeHandle;

@@ -71,6 +71,8 @@ pub(crate) struct Combiner {
     /// Requests that waited for a lease that has ended.
     pub(super) resumed: VecDeque<Arc<Pending>>,
     pub(super) answers: Vec<(Arc<Pending>, Answer)>,
+    /// Whether somebody who watches the forest is to be woken.
+    pub(super) has_happened: bool,
     /// Whether the last request made a version that was collected.
     pub(super) has_collected: bool,
     /// The last answer to a commit whose version was collected, unless it is that of the combiner's own thread.
@@ -136,6 +138,7 @@ impl Combiner {
             publisher: Publisher::new(keep),
             resumed: VecDeque::new(),
             answers: Vec::new(),
+            has_happened: false,
             has_collected: false,
             collected_for: None,
         }
@@ -210,6 +213,7 @@ impl Combiner {
         }
         self.publish_accepted(forest);
         self.fall_back_if_due(forest);
+        self.tell_what_happened(forest);
         self.now = None;
         let served = std::mem::take(&mut self.served);
         if served > 0 {
@@ -346,7 +350,7 @@ impl Combiner {
     /// Changes the forest. New versions of one tree are collected, and published when the group ends, or
     /// before a commit that is not just another of them; every other change is visible at once.
     #[inline]
-    pub(super) fn show(
+    pub(super) fn make_visible(
         &mut self,
         forest: &ForestState,
         (made, mut garbage): (Made, Garbage),

@@ -98,6 +98,7 @@ impl Combiner {
             publisher.fall_back((&forest.stats, durable), &trees, tags);
         });
         self.accepted.0 = durable;
+        self.has_happened = true;
     }
 
     /// Takes back the changes of names, the newest first. Returns those of tags, and adds the trees that never were.

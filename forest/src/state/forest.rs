@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::SystemTime;
 
+use super::happenings::Happenings;
 use super::medium::Medium;
 use super::reentrancy::{Reentrancy, Running};
 use super::stats::Counts;
@@ -24,6 +25,7 @@ pub(crate) struct ForestState {
     pub(crate) stats: Counts,
     pub(crate) blobs: Arc<Blobs>,
     pub(crate) reentrancy: Reentrancy,
+    pub(crate) happenings: Happenings,
     pub(crate) incarnation: u64,
     /// The last versions of the openings before this one, as far as they are known.
     pub(crate) openings: Vec<Version>,
@@ -62,6 +64,7 @@ impl ForestState {
             stats: Counts::default(),
             blobs: Arc::default(),
             reentrancy: Reentrancy::new(running),
+            happenings: Happenings::default(),
             incarnation: u64::try_from(nanoseconds).unwrap_or(u64::MAX),
             openings: Vec::new(),
             level: level.unwrap_or(Level::Durable).min(most(medium.as_ref())),
