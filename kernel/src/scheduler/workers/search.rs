@@ -227,7 +227,7 @@ fn send_overflow(worker_loop: &WorkerLoop<'_>) -> Result<(), Revoked> {
 }
 
 /// Moves a fair share of the injector's jobs to the ring, unless the ring is more than half full. True if there were
-/// any.
+/// any. Wakes a sleeper for those that it may steal: its last look may have come while they were in neither place.
 pub(crate) fn from_injector(worker_loop: &WorkerLoop<'_>) -> Result<bool, Revoked> {
     let shared = worker_loop.shared;
     if shared.injector.len() == 0 {
@@ -239,13 +239,17 @@ pub(crate) fn from_injector(worker_loop: &WorkerLoop<'_>) -> Result<bool, Revoke
     }
     let share = shared.injector.len() / shared.workers.len() + 1;
     let mut batch = shared.injector.pop(share.min(ring::CAPACITY / 2));
-    let found = batch.len() > 0;
+    let count = batch.len();
     match worker_loop.enter() {
         Ok(mut core) => {
             while let Some(job) = batch.pop() {
                 push(&mut core, job);
             }
-            Ok(found)
+            drop(core);
+            if count > 1 && worker_loop.worker().sharing.is_shared() {
+                shared.wake_one();
+            }
+            Ok(count > 0)
         }
         Err(revoked) => {
             ready::inject_all(shared, batch);
