@@ -253,8 +253,8 @@ fn a_lent_ring_is_stolen_from_once() {
             thread::spawn(move || shared.take().is_some())
         });
         let first = owner.pop().map(|job| shared.jobs.take(job));
-        let thefts = thieves.map(|thief| usize::from(thief.join().unwrap()));
-        assert!(thefts.iter().sum::<usize>() <= 1 && first.is_some());
+        let steals = thieves.map(|thief| usize::from(thief.join().unwrap()));
+        assert!(steals.iter().sum::<usize>() <= 1 && first.is_some());
         assert!(!shared.sharing.is_open());
         while let Some(job) = owner.pop() {
             shared.jobs.take(job);
