@@ -148,6 +148,17 @@ fn link(
         if before.journal != last_opening.journal {
             return Err(no_head(before.segment));
         }
+        // Without this, heads that were made by hand may lead round for ever.
+        if before.segment >= head.segment {
+            let begin = Place {
+                segment: head.segment,
+                offset: 0,
+            };
+            return Err(damaged(
+                begin,
+                "its head says that a later segment is before it",
+            ));
+        }
         links.push(head.before);
         head = *before;
     }
@@ -329,5 +340,39 @@ pub(crate) fn renew_keys(medium: &dyn Medium, keys: &mut Keys) -> io::Result<()>
         keys.rewrite(medium)
     } else {
         keys::destroy_others(medium, 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn heads_that_lead_round_are_damage() {
+        let [first, second] = [1, 2].map(|epoch| SegmentId { epoch, index: 0 });
+        let head = |segment, before| Head {
+            segment,
+            before: Place {
+                segment: before,
+                offset: HEAD,
+            },
+            ..Head::default()
+        };
+        let (ids, heads) = (
+            BTreeSet::from([first, second]),
+            BTreeMap::from([(first, head(first, second)), (second, head(second, first))]),
+        );
+        let mut found = Found {
+            chain: Chain::default(),
+            journal: None,
+            end: Place::default(),
+            durable: Place::default(),
+            last: None,
+            checkpoint: None,
+            erasures: Vec::new(),
+            useless: Vec::new(),
+        };
+        let damage = link(&mut found, (&ids, &heads), heads[&second]).unwrap_err();
+        assert!(damage.what.contains("later segment"), "{damage:?}");
     }
 }
