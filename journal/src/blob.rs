@@ -101,19 +101,25 @@ pub(crate) fn open(
     is_it.then_some((opened, left))
 }
 
-/// The body of a frame that erases.
-pub(crate) fn write_erasure(erasure: &Erasure) -> Vec<u8> {
+/// The bodies of the frames that erase, each of at most `most` bytes, unless the name alone is longer. Each erases the
+/// attribute's bytes, and some of the others.
+pub(crate) fn write_erasure(erasure: &Erasure, most: usize) -> Vec<Vec<u8>> {
     let (tree, node, name) = &erasure.place;
     let len = u32::try_from(name.len()).expect("a name is short");
-    let mut body = Vec::new();
-    body.extend_from_slice(&tree.to_le_bytes());
-    body.extend_from_slice(&node.get().to_le_bytes());
-    body.extend_from_slice(&len.to_le_bytes());
-    body.extend_from_slice(name.as_bytes());
-    for id in &erasure.ids {
-        body.extend_from_slice(&id.0.to_le_bytes());
+    let mut head = Vec::new();
+    head.extend_from_slice(&tree.to_le_bytes());
+    head.extend_from_slice(&node.get().to_le_bytes());
+    head.extend_from_slice(&len.to_le_bytes());
+    head.extend_from_slice(name.as_bytes());
+    let each = (most.saturating_sub(head.len()) / size_of::<u128>()).max(1);
+    let body = |ids: &[BlobId]| {
+        let ids = ids.iter().flat_map(|id| id.0.to_le_bytes());
+        head.iter().copied().chain(ids).collect()
+    };
+    match erasure.ids.is_empty() {
+        true => vec![body(&[])],
+        false => erasure.ids.chunks(each).map(body).collect(),
     }
-    body
 }
 
 pub(crate) fn read_erasure(body: &[u8]) -> Option<Erasure> {
@@ -167,8 +173,20 @@ mod tests {
             place: (3, NodeId::new(5).unwrap(), "name".into()),
             ids: vec![BlobId(1), BlobId(2 << 80)],
         };
-        let body = write_erasure(&erasure);
-        assert_eq!(read_erasure(&body), Some(erasure));
+        let bodies = write_erasure(&erasure, 1000);
+        let [body] = &bodies[..] else {
+            panic!("one frame is enough")
+        };
         assert_eq!(read_erasure(&body[..body.len() - 1]), None);
+        assert_eq!(read_erasure(body), Some(erasure.clone()));
+        // In two frames, each with the attribute.
+        let bodies = write_erasure(&erasure, 50);
+        let read: Vec<_> = bodies
+            .iter()
+            .map(|body| read_erasure(body).unwrap())
+            .collect();
+        assert!(read.iter().all(|read| read.place == erasure.place));
+        let ids: Vec<_> = read.into_iter().map(|read| read.ids).collect();
+        assert_eq!(ids, [[erasure.ids[0]], [erasure.ids[1]]]);
     }
 }

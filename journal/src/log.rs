@@ -109,20 +109,24 @@ impl Body {
 /// A frame that comes before a record.
 enum Before<'a> {
     Sealed(&'a Sealing, usize),
-    Erasure(&'a Erasure, Vec<u8>),
+    /// With what it erases, if it is the last one of these.
+    Erasure(Option<&'a Erasure>, Vec<u8>),
 }
 
-/// Which frames come before a record, and how long their bodies are.
-fn before(body: &Body) -> Vec<(Before<'_>, usize)> {
+/// Which frames come before a record, and how long their bodies are: at most `most`, as far as that is possible.
+fn before(body: &Body, most: usize) -> Vec<(Before<'_>, usize)> {
     let mut frames = Vec::new();
     for sealing in &body.blobs {
         let parts = 0..sealing.parts();
         frames.extend(parts.map(|part| (Before::Sealed(sealing, part), sealing.body_len(part))));
     }
     if let Some(erasure) = &body.erasure {
-        let bytes = blob::write_erasure(erasure);
-        let len = bytes.len();
-        frames.push((Before::Erasure(erasure, bytes), len));
+        let mut bodies = blob::write_erasure(erasure, most).into_iter().peekable();
+        while let Some(bytes) = bodies.next() {
+            let len = bytes.len();
+            let is_last = bodies.peek().is_none();
+            frames.push((Before::Erasure(is_last.then_some(erasure), bytes), len));
+        }
     }
     frames
 }
@@ -153,7 +157,7 @@ impl Log {
     /// Whether a record gets a place now.
     pub(crate) fn has_room(&self, body: &Body) -> bool {
         let mut place = self.cursor;
-        for (_, len) in before(body) {
+        for (_, len) in before(body, self.limits().1) {
             let Some(next) = self.place_for(place, len) else {
                 return false;
             };
@@ -319,7 +323,7 @@ impl Log {
         if !self.has_room(body) {
             return None;
         }
-        for (frame, len) in before(body) {
+        for (frame, len) in before(body, self.limits().1) {
             let place = self.place_for(self.cursor, len)?;
             self.roll_to(place);
             match frame {
@@ -336,7 +340,8 @@ impl Log {
                     let bytes = self.bytes_at(place);
                     bytes.extend_from_slice(&header);
                     body.for_each(|body| bytes.extend_from_slice(body));
-                    self.batch.erasures.push((place, erasure.clone()));
+                    let erasure = erasure.map(|erasure| (place, erasure.clone()));
+                    self.batch.erasures.extend(erasure);
                 }
             }
             self.advance(HEADER + len);

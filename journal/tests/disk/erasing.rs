@@ -2,7 +2,7 @@
 
 use weald_forest::NodeId;
 use weald_forest::journal::{Appended, Blob, BlobId, Erasure, Journal, Level, Position, Record};
-use weald_journal::{DiskJournal, SimulatedDisk, Work};
+use weald_journal::{DiskJournal, Settings, SimulatedDisk, Work};
 
 use crate::records::{all, flush, is_durable, open, put_checkpoint, with};
 
@@ -69,6 +69,41 @@ fn bytes_of_any_length_are_read_back_also_after_opening() {
     let disk = disk.after_power_cut(3);
     check(&open(&disk).unwrap());
     check(&open(&disk).unwrap());
+}
+
+/// So many that a frame of their ids would be longer than a frame may be.
+#[test]
+fn very_many_bytes_are_erased_by_one_record() {
+    let disk = SimulatedDisk::new();
+    let open = |disk: &SimulatedDisk| {
+        let settings = Settings::new().segment(8 << 20).by_hand();
+        DiskJournal::open_on(disk.clone(), settings).unwrap()
+    };
+    let journal = open(&disk);
+    append(&journal, 1, (&[blob(1, 10)], None)).unwrap();
+    append(&journal, 2, (&[blob(2, 10)], None)).unwrap();
+    let others = (0..70_000).map(|number| BlobId(1000 + number));
+    let erasure = Erasure {
+        place: (1, NodeId::new(1).unwrap(), "secret".into()),
+        ids: others.chain([blob(2, 0).id]).collect(),
+    };
+    let sent = with(3, 40, |record| {
+        journal.append(&Record {
+            erases: Some(&erasure),
+            ..*record
+        })
+    });
+    assert!(matches!(sent, Ok(Appended::Accepted(_))));
+    append(&journal, 4, (&[blob(4, 10)], None)).unwrap();
+    flush(&journal);
+    let check = |journal: &DiskJournal| {
+        let found = [1, 2, 4].map(|number| read(journal, number).is_some());
+        assert_eq!(found, [false, false, true]);
+        assert_eq!(all(journal).len(), 4);
+    };
+    check(&journal);
+    drop(journal);
+    check(&open(&disk.after_power_cut(5)));
 }
 
 #[test]
