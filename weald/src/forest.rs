@@ -3,7 +3,7 @@
 //! - Everything that is not defined here is `weald_forest`'s own.
 //! - Units of Weald share OS threads, so an update is marked by its unit and not by its thread: other units may
 //!   commit on the same thread while its closure waits, and a commit of its own is refused.
-//! - [`disk`] has the forests that survive a restart.
+//! - [`disk`](crate::forest::disk) has the forests that survive a restart.
 //! - Every wait is a future; [`weald::Wait`](crate::Wait) waits with the stack.
 
 use std::ops::Deref;
