@@ -320,6 +320,9 @@ impl Log {
 
     /// Gives a record its place, if there is room, and what comes before it.
     pub(crate) fn put(&mut self, body: &Body, id: CommitId) -> Option<Position> {
+        if self.batch.items.is_empty() {
+            self.put_mark();
+        }
         if !self.has_room(body) {
             return None;
         }

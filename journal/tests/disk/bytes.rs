@@ -1,7 +1,7 @@
 //! A journal that is cut off at any byte opens with every record that is whole; one that is damaged at any byte says where.
 
 use crate::records::{all, bytes, flush, must_append, open};
-use weald_journal::{DiskJournal, OpenError, SimulatedDisk, Work};
+use weald_journal::{DiskJournal, OpenError, Settings, SimulatedDisk, Work};
 
 const FIRST: &str = "0000000000000001-00000001.segment";
 
@@ -85,6 +85,35 @@ fn damage_at_any_byte_is_an_error_with_its_place_or_was_not_durable() {
             Err(error) => panic!("{what}: {error}"),
         }
     }
+}
+
+/// What is durable is marked before a long record, too, and before one that brings erasable bytes.
+#[test]
+fn damage_among_long_records_is_an_error() {
+    let disk = SimulatedDisk::new();
+    let settings = Settings::new().segment(1 << 16).by_hand();
+    let journal = DiskJournal::open_on(disk.clone(), settings).unwrap();
+    for number in 1..=3 {
+        must_append(&journal, number, 17_000);
+        while journal.work(Work::Write) || journal.work(Work::Sync) {}
+    }
+    let disk = disk.after_kill();
+    drop(journal);
+    let names = disk.names();
+    let first = names.iter().find(|name| name.ends_with("1.segment"));
+    let first = first.unwrap();
+    let written = disk.file(first).unwrap();
+    for at in [200, 18_000] {
+        let mut damaged = written.clone();
+        damaged[at] ^= 1;
+        disk.set_file(first, Some(&damaged));
+        assert!(
+            matches!(open(&disk), Err(OpenError::Damaged { .. })),
+            "byte {at}"
+        );
+    }
+    disk.set_file(first, Some(&written));
+    assert_eq!(all(&open(&disk).unwrap()).len(), 3);
 }
 
 #[test]
