@@ -213,6 +213,9 @@ pub enum AppendError {
     /// Another writer has taken over; this one appends nothing any more.
     #[error("another writer has taken it over")]
     Fenced,
+    /// It was opened for reading only.
+    #[error("it was opened for reading only; open it for writing to commit")]
+    ReadOnly,
     /// It failed earlier, and takes nothing until it is opened again.
     #[error("it failed earlier, and takes nothing until it is opened again")]
     Poisoned,

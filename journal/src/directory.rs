@@ -17,6 +17,7 @@ use crate::names::{LOCK, noted_pid};
 #[derive(Clone, Debug)]
 pub struct Directory {
     path: PathBuf,
+    is_read_only: bool,
 }
 
 impl Directory {
@@ -35,7 +36,10 @@ impl Directory {
         for parent in path.ancestors().skip(1).take(missing.max(1)) {
             File::open(parent)?.sync_all()?;
         }
-        Ok(Self { path })
+        Ok(Self {
+            path,
+            is_read_only: false,
+        })
     }
 
     /// The directory at this path.
@@ -47,7 +51,19 @@ impl Directory {
         if !path.is_dir() {
             return Err(io::ErrorKind::NotADirectory.into());
         }
-        Ok(Self { path })
+        Ok(Self {
+            path,
+            is_read_only: false,
+        })
+    }
+
+    /// The directory at this path, of which files are opened for reading only.
+    pub(crate) fn read_only(path: impl AsRef<Path>) -> io::Result<Self> {
+        let directory = Self::open(path)?;
+        Ok(Self {
+            is_read_only: true,
+            ..directory
+        })
     }
 
     fn options() -> OpenOptions {
@@ -81,6 +97,9 @@ impl Medium for Directory {
 
     fn open(&self, name: &str) -> io::Result<Box<dyn MediumFile>> {
         let path = self.path.join(name);
+        if self.is_read_only {
+            return Ok(Box::new(File::open(path)?));
+        }
         // A user who may only read has no use for writing.
         let file = match Self::options().open(&path) {
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => File::open(&path)?,

@@ -33,6 +33,16 @@ pub enum OpenError {
         /// Where.
         damage: Damage,
     },
+    /// There is nothing to read.
+    #[error(
+        "{medium}: there is no forest here: {why}. Name the directory that a program has opened a forest in"
+    )]
+    NoForest {
+        /// The directory.
+        medium: String,
+        /// What is missing.
+        why: &'static str,
+    },
     /// Another writer has it open, or the lock cannot be reached.
     #[error("{medium}: {error}")]
     Locked {

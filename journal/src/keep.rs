@@ -2,18 +2,16 @@
 
 use std::collections::BTreeSet;
 use std::io;
-use std::sync::{Arc, PoisonError};
+use std::sync::PoisonError;
 
 use weald_forest::journal::{BlobId, Checkpoint, CheckpointError, Position};
 
-use crate::blob;
+use crate::blob_reader;
 use crate::checkpoint;
 use crate::core::Core;
 use crate::error::Unreadable;
-use crate::frame::{HEADER, Kind};
 use crate::names;
 use crate::place::{Place, SegmentId};
-use crate::reader::{FrameReader, damaged};
 use crate::recover::goes_on_a_record;
 
 impl Core {
@@ -119,25 +117,8 @@ impl Core {
         let Some(entry) = self.keys().get(id) else {
             return Ok(None);
         };
-        let mut frames = FrameReader::new(Arc::clone(&self.medium));
-        let (mut place, mut bytes, mut part) = (entry.at, Vec::new(), 0);
-        loop {
-            if let Some(next) = self.state().log.chain.go_on(place) {
-                place = next;
-            }
-            let wrong = || damaged(place, "it is no part of these erasable bytes");
-            let (header, body) = frames.frame(place)?.ok_or_else(wrong)?;
-            let opened = (header.kind == Kind::Blob)
-                .then(|| blob::open((id, &entry.key), part, body))
-                .flatten();
-            let (opened, left) = opened.ok_or_else(wrong)?;
-            bytes.extend_from_slice(&opened);
-            if left == 0 {
-                return Ok(Some(bytes));
-            }
-            place = place.plus(HEADER + header.len);
-            part += 1;
-        }
+        let go_on = |place| self.state().log.chain.go_on(place);
+        blob_reader::read(&self.medium, &go_on, (id, &entry)).map(Some)
     }
 }
 

@@ -2,6 +2,7 @@
 //! medium.
 //!
 //! - A [`DiskForest`] is a forest with its journal on disk.
+//! - A [`ReadOnlyForest`] is the same forest for reading, also while a program has it open.
 //! - A [`DiskJournal`] keeps the records of one forest in one directory, and is given to its builder.
 //! - A [`Medium`] is what it stands on: a [`Directory`] of the file system, or the [`SimulatedDisk`] that loses, tears and
 //!   refuses whatever a real one may.
@@ -21,6 +22,7 @@ mod place;
 
 // What a medium may be.
 mod directory;
+mod read_only;
 mod sectors;
 mod simulated;
 
@@ -33,6 +35,9 @@ mod frame;
 mod head;
 mod keys;
 mod reader;
+
+// What several of the files above make together.
+mod blob_reader;
 
 // The end of the journal in memory, and what is to be done next.
 mod log;
@@ -50,9 +55,11 @@ mod search;
 
 // The journal, as users see it.
 mod disk_journal;
+mod read_only_journal;
 
 // The forest on it.
 mod disk_forest;
+mod read_only_forest;
 
 pub use core::Work;
 pub use directory::Directory;
@@ -60,5 +67,7 @@ pub use disk_forest::{DiskForest, OpenForestError};
 pub use disk_journal::DiskJournal;
 pub use error::{Damage, OpenError};
 pub use medium::{LockError, Medium, MediumFile};
+pub use read_only_forest::ReadOnlyForest;
+pub use read_only_journal::{ReadOnlyJournal, Size, Sizes};
 pub use settings::Settings;
 pub use simulated::SimulatedDisk;

@@ -57,6 +57,11 @@ impl FrameReader {
         Ok(begin..self.buffer.len().min(begin + len))
     }
 
+    /// Reads from the file again, because another process may have written meanwhile.
+    pub(crate) fn forget(&mut self) {
+        self.buffer.clear();
+    }
+
     /// The frame at a place, if there is a valid one.
     pub(crate) fn frame(&mut self, place: Place) -> io::Result<Option<(Header, &[u8])>> {
         let range = self.fill(place, HEADER)?;

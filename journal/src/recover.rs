@@ -28,6 +28,7 @@ use crate::reader::{FrameReader, RecordReader, Step, damaged};
 const NOTHING: [u8; 256] = [0; 256];
 
 /// What a directory has.
+#[derive(Clone)]
 pub(crate) struct Found {
     pub(crate) chain: Chain,
     /// Drawn when the journal was created; `None`, if it is new.
@@ -116,6 +117,16 @@ fn read_head(medium: &dyn Medium, id: SegmentId) -> io::Result<Option<Head>> {
     Ok(Head::read(id, &bytes[..read]))
 }
 
+/// The segment behind a place, if it was begun there.
+fn begun_behind(medium: &dyn Medium, place: Place) -> io::Result<Option<SegmentId>> {
+    let next = place.segment.next();
+    match read_head(medium, next) {
+        Ok(head) => Ok(head.filter(|head| head.before == place).map(|_| next)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
 fn no_head(segment: SegmentId) -> Damage {
     damaged(Place { segment, offset: 0 }, "its head is not valid")
 }
@@ -170,6 +181,30 @@ fn link(
     Ok(())
 }
 
+/// The head of the segment from which the last opening's segments are to be read, if what lies before a place is known.
+fn first_to_read(
+    medium: &Arc<dyn Medium>,
+    found: &mut Found,
+    (heads, first): (&BTreeMap<SegmentId, Head>, Head),
+    known: Option<Place>,
+) -> Result<Head, Unreadable> {
+    let mut head = first;
+    let mut before = Vec::new();
+    while known.is_some_and(|known| head.segment < known.segment) {
+        let next = head.segment.next();
+        before.push(head);
+        head = *heads.get(&next).ok_or_else(|| no_head(next))?;
+        found.chain.end_at(head.before);
+        found.chain.push(next);
+    }
+    while goes_on_a_record(medium, head.segment)?
+        && let Some(earlier) = before.pop()
+    {
+        head = earlier;
+    }
+    Ok(head)
+}
+
 /// Finds the end of the last opening's segments.
 fn read_last_opening(
     medium: &Arc<dyn Medium>,
@@ -185,20 +220,7 @@ fn read_last_opening(
         .checkpoint
         .map(Place::of)
         .filter(|place| *place > begin);
-    let mut head = first;
-    let mut before = Vec::new();
-    while known.is_some_and(|known| head.segment < known.segment) {
-        let next = head.segment.next();
-        before.push(head);
-        head = *heads.get(&next).ok_or_else(|| no_head(next))?;
-        found.chain.end_at(head.before);
-        found.chain.push(next);
-    }
-    while goes_on_a_record(medium, head.segment)?
-        && let Some(earlier) = before.pop()
-    {
-        head = earlier;
-    }
+    let head = first_to_read(medium, found, (heads, first), known)?;
     let mut last = head.last;
     let place = Place {
         offset: HEAD,
@@ -208,6 +230,7 @@ fn read_last_opening(
     let mut end = place;
     let mut reader = RecordReader::new(Arc::clone(medium), place);
     let mut erasures = Vec::new();
+    let mut is_second = false;
     loop {
         match reader.step()? {
             Step::Erasure(place, erasure) => erasures.push((place, erasure)),
@@ -223,25 +246,30 @@ fn read_last_opening(
             }
             Step::Part => {}
             Step::Invalid => {
-                let next = reader.place.segment.next();
-                match heads.get(&next) {
-                    Some(head) if head.before == reader.place => {
-                        found.chain.end_at(reader.place);
-                        found.chain.push(next);
-                        reader.place = Place {
-                            segment: next,
-                            offset: HEAD,
-                        };
-                    }
-                    _ => break,
+                if let Some(next) = begun_behind(&**medium, reader.place)? {
+                    found.chain.end_at(reader.place);
+                    found.chain.push(next);
+                    reader.place = Place {
+                        segment: next,
+                        offset: HEAD,
+                    };
+                    continue;
                 }
+                if is_second {
+                    break;
+                }
+                durable = durable.max(highest_mark_behind(medium, reader.place)?);
+                if durable <= end {
+                    break;
+                }
+                // If a program writes meanwhile, what the mark speaks of was written after the frame was read.
+                is_second = true;
+                reader.frames.forget();
             }
         }
     }
-    let broken = reader.place;
-    durable = durable.max(highest_mark_behind(medium, broken)?);
     if durable > end {
-        return Err(damaged(broken, "what was durable there is not valid").into());
+        return Err(damaged(reader.place, "what was durable there is not valid").into());
     }
     // The end may lie in an earlier segment than the last that was reached, if a record is torn over several.
     found.chain.cut(end);

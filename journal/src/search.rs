@@ -9,11 +9,15 @@ use crate::core::Core;
 use crate::error::Unreadable;
 use crate::frame::{HEADER, Kind};
 use crate::head::HEAD;
+use crate::medium::Medium;
 use crate::place::{Place, SegmentId};
 use crate::reader::{FrameReader, RecordReader, damaged};
 
 /// Where a record's id lies in it: after the version.
 const ID: std::ops::Range<usize> = 16..32;
+
+/// Where the journal goes on, if a place is the end of its segment.
+type GoOn<'a> = &'a dyn Fn(Place) -> Option<Place>;
 
 /// The record with an id, among those that are written, newest segments first.
 pub(crate) fn search(core: &Core, id: CommitId) -> Result<Option<(Position, Version)>, Unreadable> {
@@ -21,14 +25,23 @@ pub(crate) fn search(core: &Core, id: CommitId) -> Result<Option<(Position, Vers
         let state = core.state();
         (state.log.chain.newest_first(), state.log.written.position())
     };
-    let mut frames = FrameReader::new(Arc::clone(&core.medium));
     let go_on = |place| core.state().log.chain.go_on(place);
+    search_in(&core.medium, (&segments, &go_on), (id, upto))
+}
+
+/// The record with an id in these segments, up to a position.
+pub(crate) fn search_in(
+    medium: &Arc<dyn Medium>,
+    (segments, go_on): (&[SegmentId], GoOn<'_>),
+    (id, upto): (CommitId, Position),
+) -> Result<Option<(Position, Version)>, Unreadable> {
+    let mut frames = FrameReader::new(Arc::clone(medium));
     for segment in segments {
-        let Some(place) = search_segment(&mut frames, (core, segment), (id, upto))? else {
+        let Some(place) = search_segment(&mut frames, (go_on, *segment), (id, upto))? else {
             continue;
         };
-        let mut reader = RecordReader::new(Arc::clone(&core.medium), place);
-        if let Some(entry) = reader.next(&go_on, upto)? {
+        let mut reader = RecordReader::new(Arc::clone(medium), place);
+        if let Some(entry) = reader.next(go_on, upto)? {
             let stored = Stored::read(&entry.record);
             let stored = stored.map_err(|_| damaged(place, "it is no record"))?;
             return Ok(Some((entry.position, stored.version)));
@@ -40,14 +53,14 @@ pub(crate) fn search(core: &Core, id: CommitId) -> Result<Option<(Position, Vers
 /// Where the record with an id begins in a segment.
 fn search_segment(
     frames: &mut FrameReader,
-    (core, segment): (&Core, SegmentId),
+    (go_on, segment): (GoOn<'_>, SegmentId),
     (id, upto): (CommitId, Position),
 ) -> Result<Option<Place>, Unreadable> {
     let mut place = Place {
         segment,
         offset: HEAD,
     };
-    while place.position() < upto && core.state().log.chain.go_on(place).is_none() {
+    while place.position() < upto && go_on(place).is_none() {
         let frame = frames.frame(place)?;
         let (header, body) = frame.ok_or_else(|| damaged(place, "it is no frame"))?;
         let begins = matches!(header.kind, Kind::Whole | Kind::First);

@@ -6,5 +6,6 @@ mod crash;
 mod erasing;
 mod faults;
 mod garbage;
+mod reading;
 mod records;
 mod trimming;

@@ -2,4 +2,5 @@
 
 mod kill;
 mod power;
+mod reading;
 mod reopen;

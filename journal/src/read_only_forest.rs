@@ -1,0 +1,87 @@
+//! A forest on disk that is only read, also while a program has it open.
+
+use std::ops::Deref;
+use std::path::Path;
+
+use weald_forest::{Builder, Forest};
+
+use crate::disk_forest::OpenForestError;
+use crate::read_only_journal::ReadOnlyJournal;
+
+/// A forest on disk that is only read; a clone is the same. It shows what was durable when it was opened, takes no lock,
+/// and changes no file, so any number of processes may have it, beside the one that writes. Every commit is refused with
+/// [`AppendError::ReadOnly`](weald_forest::AppendError::ReadOnly).
+///
+/// ```
+/// use pollster::block_on;
+/// use weald_journal::{DiskForest, ReadOnlyForest};
+///
+/// let directory = tempfile::tempdir()?;
+/// let forest = block_on(DiskForest::open(directory.path()))?;
+/// block_on(forest.create("notes"))?;
+///
+/// let seen = block_on(ReadOnlyForest::open(directory.path()))?;
+/// block_on(forest.create("later"))?;
+/// assert_eq!(seen.list(), ["notes"]);
+/// assert!(block_on(seen.create("mine")).is_err());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct ReadOnlyForest {
+    forest: Forest,
+    journal: ReadOnlyJournal,
+}
+
+impl ReadOnlyForest {
+    /// Opens the forest in a directory for reading, with the default settings. It takes the time of the newest checkpoint
+    /// and of the records after it. Dropping the future loses nothing.
+    ///
+    /// # Errors
+    /// [`OpenForestError`].
+    pub async fn open(path: impl AsRef<Path>) -> Result<Self, OpenForestError> {
+        Self::open_with(path, Forest::builder).await
+    }
+
+    /// Opens the forest in a directory for reading, with the settings that `settings` makes; it may be called more than
+    /// once, because a writer may remove files that are being read.
+    ///
+    /// # Errors
+    /// [`OpenForestError`].
+    pub async fn open_with(
+        path: impl AsRef<Path>,
+        settings: impl Fn() -> Builder,
+    ) -> Result<Self, OpenForestError> {
+        loop {
+            let journal = ReadOnlyJournal::open(&path)?;
+            let outcome = Self::recover(settings(), journal.clone()).await;
+            if outcome.is_ok() || journal.is_whole() {
+                return outcome;
+            }
+        }
+    }
+
+    /// The forest that a journal has, with these settings.
+    ///
+    /// # Errors
+    /// [`OpenForestError::Recover`].
+    pub async fn recover(
+        builder: Builder,
+        journal: ReadOnlyJournal,
+    ) -> Result<Self, OpenForestError> {
+        let forest = builder.journal(journal.clone()).recover().await?;
+        Ok(Self { forest, journal })
+    }
+
+    /// The journal.
+    pub fn journal(&self) -> &ReadOnlyJournal {
+        &self.journal
+    }
+}
+
+impl Deref for ReadOnlyForest {
+    type Target = Forest;
+
+    fn deref(&self) -> &Forest {
+        &self.forest
+    }
+}

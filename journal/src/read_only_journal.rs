@@ -1,0 +1,408 @@
+//! A journal that is only read, also while a program writes to it.
+//!
+//! - It takes no lock, writes nothing, removes nothing and makes no key file, so it is in nobody's way.
+//! - It sees the journal as it was at one moment. What it sees is durable: what lies behind the last mark is synced here
+//!   before it is shown.
+//! - A writer may remove what this one is to read. Whoever opens begins again then: [`ReadOnlyJournal::open`] itself, and
+//!   whoever calls [`ReadOnlyJournal::is_whole`] later.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use weald_forest::CommitId;
+use weald_forest::journal::{
+    AppendError, Appended, BlobId, Capabilities, Checkpoint, CheckpointError, Durability, Entry,
+    Follower, Journal, Later, Level, Position, ReadError, Record, Resolved, Stored,
+    StoredCheckpoint,
+};
+
+use crate::blob_reader;
+use crate::checkpoint;
+use crate::directory::Directory;
+use crate::error::{OpenError, Unreadable};
+use crate::keys::Keys;
+use crate::medium::Medium;
+use crate::names;
+use crate::place::Place;
+use crate::read_only::ReadOnly;
+use crate::reader::RecordReader;
+use crate::recover::{self, Found};
+use crate::search::search_in;
+
+/// How many records are read at once by those who follow it.
+const MANY: usize = 256;
+
+const REFUSED: &str = "it was opened for reading only";
+
+/// A journal that is only read; a clone is the same. As the [`Journal`] of a forest it refuses every commit with
+/// [`AppendError::ReadOnly`]. [`ReadOnlyForest`](crate::ReadOnlyForest) is the forest that it has.
+///
+/// ```
+/// use pollster::block_on;
+/// use weald_forest::journal::{Journal, Position};
+/// use weald_journal::{DiskForest, ReadOnlyJournal};
+///
+/// let directory = tempfile::tempdir()?;
+/// let forest = block_on(DiskForest::open(directory.path()))?;
+/// block_on(forest.create("notes"))?;
+///
+/// // The forest is still open.
+/// let journal = ReadOnlyJournal::open(directory.path())?;
+/// assert_eq!(block_on(journal.read(Position::default(), 10))?.len(), 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct ReadOnlyJournal(Arc<Seen>);
+
+/// How many files of a kind there are, and their length together, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Size {
+    /// The files.
+    pub files: u64,
+    /// The bytes.
+    pub bytes: u64,
+}
+
+/// What the files of a journal take on the medium. See [`ReadOnlyJournal::sizes`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Sizes {
+    /// The segments; the last one or two are filled with zeros that are to be used.
+    pub segments: Size,
+    /// The checkpoints.
+    pub checkpoints: Size,
+    /// The key files.
+    pub keys: Size,
+}
+
+/// What was there when the journal was opened.
+struct Seen {
+    medium: Arc<dyn Medium>,
+    found: Found,
+    journal: u128,
+    keys: Arc<Keys>,
+}
+
+impl ReadOnlyJournal {
+    /// Opens the journal in a directory of the file system for reading. The user needs no right to write there. It costs
+    /// what a writer's opening costs, and a sync if something lies behind the last mark.
+    ///
+    /// What is behind the last mark is shown after it was synced. If an earlier sync of the same bytes has failed in the
+    /// program that wrote them, the system may believe wrongly that they are durable; only opening for writing, which
+    /// writes them again, makes sure of that.
+    ///
+    /// # Errors
+    /// [`OpenError::NoForest`], if the directory has no journal; [`OpenError::Damaged`]; [`OpenError::Failed`].
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, OpenError> {
+        let path = path.as_ref();
+        let directory = Directory::read_only(path).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => OpenError::NoForest {
+                medium: path.display().to_string(),
+                why: "there is no such directory",
+            },
+            _ => OpenError::Failed {
+                medium: path.display().to_string(),
+                doing: "reading it failed",
+                error,
+            },
+        })?;
+        Self::open_on(directory)
+    }
+
+    /// Opens the journal of a medium for reading.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_on(medium: impl Medium) -> Result<Self, OpenError> {
+        let medium: Arc<dyn Medium> = Arc::new(ReadOnly(medium));
+        let mut before = None;
+        loop {
+            let error = match see(&medium) {
+                Ok(Some(seen)) => match seen.sync_end() {
+                    Ok(()) => return Ok(Self(Arc::new(seen))),
+                    // It was trimmed meanwhile.
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                    // To sync again would prove nothing.
+                    Err(error) => {
+                        return Err(OpenError::Failed {
+                            medium: medium.name(),
+                            doing: "making its end durable failed",
+                            error,
+                        });
+                    }
+                },
+                Ok(None) => continue,
+                Err(error) => error,
+            };
+            // A writer may have been within a change. What is the same twice does not come from that.
+            let text = error.to_string();
+            if before.as_ref() == Some(&text) {
+                return Err(error);
+            }
+            before = Some(text);
+        }
+    }
+
+    /// The journal as it was when this record, which it has, was its last one. What was erased since stays erased.
+    ///
+    /// # Errors
+    /// [`ReadError::TooOld`], if the checkpoint contains later records and some of the earlier ones were trimmed;
+    /// [`ReadError::Failed`], if the entry is no record.
+    pub fn as_of(&self, entry: &Entry) -> Result<Self, ReadError> {
+        let stored = Stored::read(&entry.record);
+        let stored = stored.map_err(|error| ReadError::Failed(error.to_string()))?;
+        let Seen { medium, found, .. } = &*self.0;
+        let mut found = found.clone();
+        if let Some(checkpoint) = found.checkpoint.filter(|at| *at > entry.position) {
+            if found.chain.trimmed > Position::default() {
+                return Err(ReadError::TooOld { checkpoint });
+            }
+            found.checkpoint = None;
+        }
+        found.end = found.end.min(Place::of(entry.position));
+        found.last = Some((entry.position, stored.id));
+        Ok(Self(Arc::new(Seen {
+            medium: Arc::clone(medium),
+            found,
+            journal: self.0.journal,
+            keys: Arc::clone(&self.0.keys),
+        })))
+    }
+
+    /// Whether the files that this journal reads are still there. If not, a writer has removed what a checkpoint has made
+    /// superfluous; open it again.
+    pub fn is_whole(&self) -> bool {
+        let Seen { medium, found, .. } = &*self.0;
+        let Ok(mut present) = medium.list() else {
+            return false;
+        };
+        present.sort_unstable();
+        let segments = found.chain.newest_first().into_iter().map(names::segment);
+        let needed = segments.chain(found.checkpoint.map(names::checkpoint));
+        needed
+            .into_iter()
+            .all(|name| present.binary_search(&name).is_ok())
+    }
+
+    /// What the files take on the medium, by their kinds.
+    ///
+    /// # Errors
+    /// They cannot be looked at.
+    pub fn sizes(&self) -> io::Result<Sizes> {
+        let medium = &self.0.medium;
+        let mut sizes = Sizes::default();
+        for name in medium.list()? {
+            let size = if names::segment_of(&name).is_some() {
+                &mut sizes.segments
+            } else if names::checkpoint_of(&name).is_some() {
+                &mut sizes.checkpoints
+            } else if names::keys_of(&name).is_some() {
+                &mut sizes.keys
+            } else {
+                continue;
+            };
+            match medium.open(&name) {
+                Ok(file) => (size.files, size.bytes) = (size.files + 1, size.bytes + file.len()?),
+                // A writer has removed it.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(sizes)
+    }
+
+    /// Whether records were trimmed, so that the history does not begin with the first commit.
+    pub fn is_trimmed(&self) -> bool {
+        self.0.found.chain.trimmed > Position::default()
+    }
+
+    /// The directory.
+    pub fn name(&self) -> String {
+        self.0.medium.name()
+    }
+
+    fn end(&self) -> Position {
+        self.0.found.end.position()
+    }
+}
+
+/// Looks once; `None`, if another writer took over meanwhile, who may have cut what was seen.
+fn see(medium: &Arc<dyn Medium>) -> Result<Option<Seen>, OpenError> {
+    let name = medium.name();
+    let unreadable = |error: Unreadable| error.at_opening(&name);
+    let found = recover::find(medium).map_err(unreadable)?;
+    let Some(journal) = found.journal else {
+        return Err(OpenError::NoForest {
+            medium: name,
+            why: "the directory has no segment",
+        });
+    };
+    // The keys come last: each is written before what it opens.
+    let keys = Arc::new(recover::keys(&**medium, &found).map_err(unreadable)?);
+    let names = medium.list().map_err(|error| unreadable(error.into()))?;
+    let newest = names
+        .iter()
+        .filter_map(|name| names::segment_of(name))
+        .max();
+    let is_last_opening = newest.is_none_or(|newest| newest.epoch == found.end.segment.epoch);
+    Ok(is_last_opening.then(|| Seen {
+        medium: Arc::clone(medium),
+        found,
+        journal,
+        keys,
+    }))
+}
+
+impl std::fmt::Debug for ReadOnlyJournal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ReadOnlyJournal")
+            .field("medium", &self.name())
+            .field("end", &self.end())
+            .finish_non_exhaustive()
+    }
+}
+
+fn now<'a, T: Send + 'a>(answer: T) -> Later<'a, T> {
+    Box::pin(std::future::ready(answer))
+}
+
+impl Journal for ReadOnlyJournal {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            level: Level::Durable,
+            max_record: usize::MAX,
+            pipelined: 1,
+        }
+    }
+
+    fn append(&self, _: &Record<'_>) -> Result<Appended, AppendError> {
+        Err(AppendError::ReadOnly)
+    }
+
+    fn reached(&self, _: Level) -> Position {
+        self.end()
+    }
+
+    fn when_reached(&self, position: Position, _: Level) -> Later<'static, Durability> {
+        now(match position <= self.end() {
+            true => Durability::Reached,
+            false => Durability::Unknown,
+        })
+    }
+
+    /// What it does not have may yet be written by somebody else, so that is unknown.
+    fn resolve(&self, id: CommitId) -> Later<'static, Resolved> {
+        let Seen { medium, found, .. } = &*self.0;
+        let go_on = |place| found.chain.go_on(place);
+        let segments = found.chain.newest_first();
+        now(
+            match search_in(medium, (&segments, &go_on), (id, self.end())) {
+                Ok(Some((position, version))) => Resolved::Stored { position, version },
+                Ok(None) | Err(_) => Resolved::Unknown,
+            },
+        )
+    }
+
+    fn last(&self) -> Later<'_, Result<Option<(Position, CommitId)>, ReadError>> {
+        now(Ok(self.0.found.last))
+    }
+
+    fn read(&self, after: Position, limit: usize) -> Later<'_, Result<Vec<Entry>, ReadError>> {
+        now(self.0.read(after, limit))
+    }
+
+    fn blob(&self, id: BlobId) -> Later<'_, Result<Option<Vec<u8>>, ReadError>> {
+        let Seen {
+            medium,
+            found,
+            keys,
+            ..
+        } = &*self.0;
+        let go_on = |place| found.chain.go_on(place);
+        let read = |entry| blob_reader::read(medium, &go_on, (id, &entry));
+        now(keys.get(id).map(read).transpose().map_err(ReadError::from))
+    }
+
+    /// The records that it has. Then it fails, because it does not learn of more.
+    fn follow(&self, after: Position) -> Box<dyn Follower> {
+        Box::new(Remaining {
+            seen: Arc::clone(&self.0),
+            last: after,
+        })
+    }
+
+    fn put_checkpoint(&self, _: Checkpoint) -> Later<'_, Result<(), CheckpointError>> {
+        now(Err(CheckpointError::Failed(REFUSED.into())))
+    }
+
+    fn checkpoint(&self) -> Later<'_, Result<Option<StoredCheckpoint>, ReadError>> {
+        let read = |at| checkpoint::get(&*self.0.medium, self.0.journal, at);
+        let checkpoint = self.0.found.checkpoint.map(read);
+        now(checkpoint.transpose().map_err(ReadError::from))
+    }
+
+    fn trim(&self, _: Position) -> Later<'_, Result<(), CheckpointError>> {
+        now(Err(CheckpointError::Failed(REFUSED.into())))
+    }
+}
+
+impl Seen {
+    /// Syncs the records behind the last mark.
+    fn sync_end(&self) -> io::Result<()> {
+        let Found {
+            chain,
+            durable,
+            last,
+            ..
+        } = &self.found;
+        if last.is_none_or(|(last, _)| last <= durable.position()) {
+            return Ok(());
+        }
+        let segments = chain.newest_first().into_iter();
+        for segment in segments.take_while(|segment| *segment >= durable.segment) {
+            self.medium.open(&names::segment(segment))?.sync()?;
+        }
+        self.medium.sync_names()
+    }
+
+    fn read(&self, after: Position, limit: usize) -> Result<Vec<Entry>, ReadError> {
+        let Found {
+            chain,
+            end,
+            checkpoint,
+            ..
+        } = &self.found;
+        let checkpoint = checkpoint.unwrap_or_default();
+        let begin = chain.after(after).ok_or(ReadError::TooOld { checkpoint })?;
+        let mut reader = RecordReader::new(Arc::clone(&self.medium), begin);
+        let go_on = |place| chain.go_on(place);
+        let mut entries = Vec::new();
+        while entries.len() < limit
+            && let Some(entry) = reader.next(&go_on, end.position())?
+        {
+            entries.push(entry);
+        }
+        Ok(entries)
+    }
+}
+
+struct Remaining {
+    seen: Arc<Seen>,
+    last: Position,
+}
+
+impl Follower for Remaining {
+    fn poll_next(&mut self, _: &mut Context<'_>) -> Poll<Result<Vec<Entry>, ReadError>> {
+        let entries = self.seen.read(self.last, MANY)?;
+        let Some(last) = entries.last() else {
+            let text =
+                "it was opened for reading only, and ends here; open it again for later records";
+            return Poll::Ready(Err(ReadError::Failed(text.into())));
+        };
+        self.last = last.position;
+        Poll::Ready(Ok(entries))
+    }
+}
