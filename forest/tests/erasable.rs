@@ -292,14 +292,14 @@ fn a_copied_reference_is_erased_wherever_it_is() {
         }
     };
     check(&forest, false);
-    let again = Forest::builder().keep(1).journal(journal.clone());
+    let again = Forest::builder().keep(1).journal(journal.copy());
     let again = again.recover().wait().unwrap();
     check(&again, false);
     drop(again);
     // Erasing works for everybody who has the reference.
     third.erase(child, "copied").wait().unwrap();
     check(&forest, true);
-    let again = Forest::builder().keep(1).journal(journal.clone());
+    let again = Forest::builder().keep(1).journal(journal.copy());
     check(&again.recover().wait().unwrap(), true);
     let copied = copy.view().tree().root().id();
     copy.erase(copied, "name").wait().unwrap();

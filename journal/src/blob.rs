@@ -87,6 +87,13 @@ fn cipher(key: &BlobKey, part: u32) -> (ChaCha20Poly1305, Nonce) {
     (ChaCha20Poly1305::new(&Key::from(**key)), nonce)
 }
 
+/// The blob of which a frame has the first part.
+pub(crate) fn begun(body: &[u8]) -> Option<BlobId> {
+    let (id, rest) = body.split_first_chunk()?;
+    let is_first = *rest.first_chunk::<4>()? == [0; 4];
+    is_first.then(|| BlobId(u128::from_le_bytes(*id)))
+}
+
 /// Opens a part of this blob; returns its bytes and how many parts follow.
 pub(crate) fn open(
     (id, key): (BlobId, &BlobKey),

@@ -7,7 +7,7 @@ use weald_forest::journal::BlobId;
 use crate::blob;
 use crate::error::Unreadable;
 use crate::frame::{HEADER, Kind};
-use crate::keys::KeyEntry;
+use crate::key_file::KeyEntry;
 use crate::medium::Medium;
 use crate::place::Place;
 use crate::reader::{FrameReader, damaged};

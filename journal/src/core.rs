@@ -15,16 +15,13 @@ use weald_forest::journal::{AppendError, Level, Marks};
 
 use crate::frame::{self, Kind};
 use crate::keys::Keys;
-use crate::log::{Batch, Item, slices};
-use crate::medium::{Medium, MediumFile, is_full, write_all};
+use crate::log::{Batch, Item, keys_len, slices};
+use crate::medium::{Medium, MediumFile, write_all};
 use crate::names;
 use crate::place::{Place, SegmentId};
 use crate::settings::Settings;
 use crate::turn::{State, Turn};
 use crate::waiting::Due;
-
-/// How many zeros are written at once.
-const ZEROS: usize = 1 << 20;
 
 pub(crate) struct Core {
     pub(crate) medium: Arc<dyn Medium>,
@@ -70,13 +67,14 @@ pub(crate) enum Failure {
 impl Core {
     pub(crate) fn new(
         (medium, settings): (Arc<dyn Medium>, Settings),
-        (state, keys): (State, Keys),
+        (mut state, keys): (State, Keys),
         first: Arc<dyn MediumFile>,
         (lock, note): (Box<dyn MediumFile>, Vec<u8>),
     ) -> Self {
         let segment = state.log.cursor.segment;
         let marks = Marks::default();
         marks.raise(Level::Durable, state.log.synced.position());
+        state.log.keys.free = keys.free();
         Self {
             medium,
             settings,
@@ -101,7 +99,7 @@ impl Core {
         self.keys.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn files(&self) -> MutexGuard<'_, BTreeMap<SegmentId, Arc<dyn MediumFile>>> {
+    pub(crate) fn files(&self) -> MutexGuard<'_, BTreeMap<SegmentId, Arc<dyn MediumFile>>> {
         self.files.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -225,9 +223,12 @@ impl Core {
         // Without its key a blob is erased, so no record is ever found before the keys of its blobs.
         if !batch.keys.is_empty() {
             self.must_be_newest()?;
-            let mut keys = self.keys();
-            let added = keys.add(&*self.medium, &batch.keys);
-            added.and_then(|()| keys.sync()).map_err(failed)?;
+            let taken = keys_len(batch.keys.iter().map(|(_, sealing)| sealing));
+            let added = self.change_keys(taken, |keys| {
+                keys.add(&*self.medium, &batch.keys)?;
+                keys.sync()
+            });
+            added.map_err(failed)?;
         }
         let written = batch
             .items
@@ -241,11 +242,26 @@ impl Core {
         // What is erased is gone before anybody is told that it is buffered, and not before it is sure to be erased.
         let from = self.state().log.synced.segment;
         self.sync_files(from, upto)?;
-        let erased = self.keys().erase(&*self.medium, &batch.erasures);
+        let erased = self.change_keys(0, |keys| keys.erase(&*self.medium, &batch.erasures));
         erased.map_err(|error| Failure::Medium("erasing", error))
     }
 
-    fn admit(&self, state: &mut State) -> Vec<Due> {
+    /// Changes the keys, which takes so much of the promised room, and notes what room there is now.
+    pub(crate) fn change_keys<T>(
+        &self,
+        taken: u64,
+        change: impl FnOnce(&mut Keys) -> io::Result<T>,
+    ) -> io::Result<T> {
+        let mut keys = self.keys();
+        let changed = change(&mut keys);
+        // Under the lock of the keys, so that nobody notes an older room later.
+        let room = &mut self.state().log.keys;
+        room.promised -= taken;
+        room.free = keys.free();
+        changed
+    }
+
+    pub(crate) fn admit(&self, state: &mut State) -> Vec<Due> {
         let State { log, waiting, .. } = state;
         waiting.admit(log, self.settings.buffer)
     }
@@ -338,50 +354,8 @@ impl Core {
         Ok(())
     }
 
-    /// Fills the next segment with zeros, and lets in the authors that wait for it.
-    fn prepare(&self) {
-        let segment = {
-            let state = self.state();
-            SegmentId {
-                index: state.log.prepared + 1,
-                ..state.log.cursor.segment
-            }
-        };
-        let name = names::segment(segment);
-        let prepared = fill(&*self.medium, &name, self.settings.segment)
-            .and_then(|file| self.medium.sync_names().map(|()| file));
-        let mut state = self.state();
-        state.is_preparing = false;
-        match prepared {
-            Ok(file) => {
-                state.is_full = false;
-                state.log.prepared = segment.index;
-                self.files().insert(segment, file.into());
-                let due = self.admit(&mut state);
-                self.call(state);
-                due.into_iter().for_each(Due::give);
-            }
-            Err(error) if is_full(&error) => {
-                state.is_full = true;
-                let due = state.waiting.refuse_all(AppendError::Full);
-                drop(state);
-                tracing::warn!(
-                    "{}: no room for the next segment: {error}",
-                    self.medium.name()
-                );
-                // What was written of it is in the way of others.
-                let _ = self.medium.remove(&name);
-                due.into_iter().for_each(Due::give);
-            }
-            Err(error) => {
-                drop(state);
-                self.fail(&Failure::Medium("preparing a segment", error));
-            }
-        }
-    }
-
     /// Ends the journal.
-    fn fail(&self, failure: &Failure) {
+    pub(crate) fn fail(&self, failure: &Failure) {
         let error = match failure {
             Failure::Medium(doing, error) => {
                 let name = self.medium.name();
@@ -429,17 +403,4 @@ impl Core {
         };
         drop(lock);
     }
-}
-
-/// A durable file of zeros, whose name may not be durable.
-pub(crate) fn fill(medium: &dyn Medium, name: &str, len: u32) -> io::Result<Box<dyn MediumFile>> {
-    let file = medium.create(name)?;
-    let len = u64::from(len);
-    let zeros = vec![0; ZEROS];
-    for at in (0..len).step_by(ZEROS) {
-        let left = usize::try_from(len - at).unwrap_or(ZEROS).min(ZEROS);
-        write_all(&*file, &zeros[..left], at)?;
-    }
-    file.sync()?;
-    Ok(file)
 }

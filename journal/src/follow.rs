@@ -12,7 +12,10 @@ use crate::reader::RecordReader;
 /// How many records are read at once.
 const MANY: usize = 256;
 
-/// Reads at most `limit` written records after a position.
+/// When so many bytes were read, no further record is.
+const ENOUGH: usize = 4 << 20;
+
+/// Reads at most `limit` written records after a position, or fewer if they are long.
 pub(crate) fn read(core: &Core, after: Position, limit: usize) -> Result<Vec<Entry>, ReadError> {
     let (begin, upto) = {
         let state = core.state();
@@ -23,10 +26,13 @@ pub(crate) fn read(core: &Core, after: Position, limit: usize) -> Result<Vec<Ent
     };
     let mut reader = RecordReader::new(Arc::clone(&core.medium), begin);
     let go_on = |place| core.state().log.chain.go_on(place);
-    let mut entries = Vec::new();
-    while entries.len() < limit {
+    let (mut entries, mut bytes) = (Vec::new(), 0);
+    while entries.len() < limit && bytes < ENOUGH {
         match reader.next(&go_on, upto) {
-            Ok(Some(entry)) => entries.push(entry),
+            Ok(Some(entry)) => {
+                bytes += entry.record.len();
+                entries.push(entry);
+            }
             Ok(None) => break,
             Err(error) => {
                 // Trimmed in the meantime?

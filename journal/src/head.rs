@@ -25,6 +25,8 @@ pub(crate) struct Head {
     pub(crate) before: Place,
     /// The last record before this segment.
     pub(crate) last: Option<(Position, CommitId)>,
+    /// The number of the key file when this opening began; 0, if there was none.
+    pub(crate) keys: u64,
 }
 
 impl Head {
@@ -39,6 +41,7 @@ impl Head {
         bytes[40..56].copy_from_slice(&self.before.position().0.to_le_bytes());
         bytes[56..72].copy_from_slice(&position.0.to_le_bytes());
         bytes[72..88].copy_from_slice(&id.0.to_le_bytes());
+        bytes[88..96].copy_from_slice(&self.keys.to_le_bytes());
         let check = crc32c(&bytes[..124]);
         bytes[124..].copy_from_slice(&check.to_le_bytes());
         bytes
@@ -64,6 +67,7 @@ impl Head {
             journal: long(24)?,
             before: Place::of(Position(long(40)?)),
             last: (last != Position::default()).then_some((last, CommitId(long(72)?))),
+            keys: u64::from_le_bytes(*bytes[88..].first_chunk()?),
         };
         (written == segment).then_some(head)
     }
@@ -85,6 +89,7 @@ mod tests {
                 offset: 500,
             },
             last: Some((Position(3 << 64), CommitId(5))),
+            keys: 6,
         };
         let mut bytes = head.write();
         assert_eq!(Head::read(segment, &bytes), Some(head));

@@ -1,38 +1,26 @@
-//! The key file: which key opens which blob, and where that blob is. `docs/journal.md` has the bytes.
+//! The keys: which one opens which blob, and where that blob is.
 //!
 //! - A key is durable before the record that brings its blob, and gone from every file before the record that erases it
 //!   is acknowledged.
-//! - A file begins with the entries that it had when it was made; those must be whole. More are appended, and the last may
-//!   be torn. Erasing makes another file, and overwrites this one with zeros.
+//! - Erasing needs no room: it writes into a spare file that is as large as the one in use, names it as the next one, and
+//!   overwrites the old one with zeros, which is the spare file from then on. A key is taken only if there is room for it
+//!   in both ([`Keys::free`]).
 
 use std::collections::HashMap;
 use std::io;
 
-use crc32c::{crc32c, crc32c_append};
 use weald_forest::journal::{BlobId, Erasure, Position};
-use weald_tree::NodeId;
-use zeroize::{Zeroize, Zeroizing};
+use zeroize::Zeroizing;
 
-use crate::blob::{BlobKey, Sealing};
-use crate::error::{Damage, Unreadable};
-use crate::medium::{Medium, MediumFile, read_whole, write_all};
+use crate::blob::Sealing;
+use crate::error::Unreadable;
+use crate::key_file::{self, KeyEntry, entry_len, write_entry, write_head};
+use crate::medium::{Medium, MediumFile, write_all};
 use crate::names;
 use crate::place::Place;
 
-const MAGIC: [u8; 8] = *b"WEALDK\0\x01";
-
-/// The length of the head: the magic bytes, the journal, how many entries it began with, a check.
-const HEAD: usize = 8 + 16 + 8 + 4;
-
-/// What is known of a blob that was not erased.
-#[derive(Clone)]
-pub(crate) struct KeyEntry {
-    pub(crate) key: BlobKey,
-    /// Where its first part is.
-    pub(crate) at: Place,
-    /// The attribute for which it was brought.
-    attribute: (u64, NodeId, Box<str>),
-}
+/// The room of the first key file. It doubles as often as it is needed.
+const ROOM: u64 = 16 * 1024;
 
 /// All keys, and the file they are in.
 pub(crate) struct Keys {
@@ -40,8 +28,19 @@ pub(crate) struct Keys {
     /// The number of the newest file; 0, if there never was one.
     number: u64,
     journal: u128,
-    file: Option<Box<dyn MediumFile>>,
+    file: Option<KeyFile>,
+    /// How long the spare file is; 0, if there is none.
+    spare: u64,
+}
+
+/// The file in use.
+struct KeyFile {
+    file: Box<dyn MediumFile>,
+    /// How many bytes of entries it began with.
+    begun: u64,
     len: u64,
+    /// Its length, with the zeros behind the entries.
+    capacity: u64,
     is_dirty: bool,
 }
 
@@ -52,53 +51,33 @@ impl Keys {
             number: 0,
             journal,
             file: None,
-            len: 0,
-            is_dirty: false,
+            spare: 0,
         }
     }
 
-    /// Reads the newest key file.
-    pub(crate) fn read(medium: &dyn Medium, journal: u128) -> Result<Self, Unreadable> {
+    /// Reads the newest key file; returns where what is valid in it ends.
+    pub(crate) fn read(medium: &dyn Medium, journal: u128) -> Result<(Self, u64), Unreadable> {
         let mut keys = Self::new(journal);
         let names = medium.list()?;
         let newest = names.iter().filter_map(|name| names::keys_of(name)).max();
         let Some(number) = newest else {
-            return Ok(keys);
+            return Ok((keys, 0));
         };
         keys.number = number;
-        let name = names::keys(number);
-        let bytes = Zeroizing::new(read_whole(&*medium.open(&name)?)?);
-        let damaged = |offset: usize| Damage {
-            file: name.clone(),
-            offset: offset as u64,
-            what: "it is no key file of this journal",
-        };
-        let head = bytes.get(..HEAD).ok_or_else(|| damaged(0))?;
-        let check = crc32c(&head[..HEAD - 4]).to_le_bytes();
-        if head[..8] != MAGIC || head[8..24] != journal.to_le_bytes() || head[HEAD - 4..] != check {
-            return Err(damaged(0).into());
-        }
-        let count = u64::from_le_bytes(*head[24..].first_chunk().ok_or_else(|| damaged(0))?);
-        let mut offset = HEAD;
-        let mut read = 0;
-        while let Some((id, entry, len)) = read_entry(&bytes[offset..]) {
-            keys.entries.insert(id, entry);
-            offset += len;
-            read += 1;
-        }
-        if read < count {
-            return Err(damaged(offset).into());
-        }
-        Ok(keys)
+        let entries = &mut keys.entries;
+        let end = key_file::read((medium, number), journal, |id, entry| {
+            entries.insert(id, entry);
+        })?;
+        Ok((keys, end))
     }
 
     pub(crate) fn get(&self, id: BlobId) -> Option<KeyEntry> {
         self.entries.get(&id).cloned()
     }
 
-    /// Whether there is a file.
-    pub(crate) fn has_file(&self) -> bool {
-        self.number > 0
+    /// The number of the newest file; 0, if there never was one.
+    pub(crate) fn number(&self) -> u64 {
+        self.number
     }
 
     /// The journal, once it has its number.
@@ -109,6 +88,13 @@ impl Keys {
     /// Where blobs are.
     pub(crate) fn places(&self) -> impl Iterator<Item = Place> {
         self.entries.values().map(|entry| entry.at)
+    }
+
+    /// For how many bytes of entries there is room, now and when they are written again.
+    pub(crate) fn free(&self) -> u64 {
+        self.file.as_ref().map_or(0, |file| {
+            file.capacity.min(self.spare).saturating_sub(file.len)
+        })
     }
 
     /// Forgets what lies at a place or behind it, and what was erased.
@@ -152,19 +138,20 @@ impl Keys {
             write_entry(&mut bytes, blob.id, &entry);
             self.entries.insert(blob.id, entry);
         }
-        if let Some(file) = &self.file {
-            write_all(&**file, &bytes, self.len)?;
+        if let Some(file) = &mut self.file {
+            write_all(&*file.file, &bytes, file.len)?;
+            file.len += bytes.len() as u64;
+            file.capacity = file.capacity.max(file.len);
+            file.is_dirty = true;
         }
-        self.len += bytes.len() as u64;
-        self.is_dirty = true;
         Ok(())
     }
 
     pub(crate) fn sync(&mut self) -> io::Result<()> {
-        if let Some(file) = self.file.as_ref().filter(|_| self.is_dirty) {
-            file.sync()?;
+        if let Some(file) = self.file.as_mut().filter(|file| file.is_dirty) {
+            file.file.sync()?;
+            file.is_dirty = false;
         }
-        self.is_dirty = false;
         Ok(())
     }
 
@@ -174,97 +161,126 @@ impl Keys {
         medium: &dyn Medium,
         erasures: &[(Place, Erasure)],
     ) -> io::Result<()> {
+        if self.number == 0 {
+            return Ok(());
+        }
         erasures
             .iter()
             .for_each(|(at, erasure)| self.forget(*at, erasure));
         self.rewrite(medium)
     }
 
-    /// Makes another file of what is known, and destroys those before.
+    /// Makes the newest file one that begins with all that is known: whatever is missing in it later is damage.
+    pub(crate) fn settle(&mut self, medium: &dyn Medium) -> io::Result<()> {
+        let is_settled = self
+            .file
+            .as_ref()
+            .is_some_and(|file| file.len == file.begun);
+        if self.number == 0 || is_settled {
+            return Ok(());
+        }
+        self.rewrite(medium)
+    }
+
+    /// Makes room for so many bytes of entries.
+    pub(crate) fn grow(&mut self, medium: &dyn Medium, more: u64) -> io::Result<()> {
+        let used = self.used();
+        let capacity = self.file.as_ref().map_or(ROOM, |file| file.capacity);
+        let mut wanted = if more > 0 {
+            capacity.max(ROOM)
+        } else {
+            capacity
+        };
+        while wanted < used.saturating_add(more) {
+            wanted = wanted.saturating_mul(2);
+        }
+        let has_file = self.file.as_ref();
+        if has_file.is_none_or(|file| file.capacity < wanted) {
+            self.make_spare(medium, wanted)?;
+            self.rewrite(medium)?;
+        }
+        if self.spare < wanted {
+            self.make_spare(medium, wanted)?;
+        }
+        Ok(())
+    }
+
+    /// How many bytes the head and all entries have.
+    fn used(&self) -> u64 {
+        let mut head = Zeroizing::default();
+        write_head(&mut head, self.journal, 0);
+        let known = self.entries.values();
+        let known: u64 = known.map(|entry| entry_len(&entry.attribute.2)).sum();
+        let written = self.file.as_ref().map_or(0, |file| file.len);
+        written.max(known + head.len() as u64)
+    }
+
+    fn make_spare(&mut self, medium: &dyn Medium, len: u64) -> io::Result<()> {
+        if self.spare >= len {
+            return Ok(());
+        }
+        self.spare = 0;
+        key_file::destroy(medium, names::SPARE_KEYS)?;
+        let file = medium.create(names::SPARE_KEYS)?;
+        key_file::fill(&*file, len)?;
+        medium.sync_names()?;
+        self.spare = len;
+        Ok(())
+    }
+
+    /// Makes another file of what is known, and overwrites the one before, which is the spare one from then on.
     pub(crate) fn rewrite(&mut self, medium: &dyn Medium) -> io::Result<()> {
         let mut bytes = Zeroizing::new(Vec::new());
-        bytes.extend_from_slice(&MAGIC);
-        bytes.extend_from_slice(&self.journal.to_le_bytes());
-        bytes.extend_from_slice(&(self.entries.len() as u64).to_le_bytes());
-        let check = crc32c(&bytes).to_le_bytes();
-        bytes.extend_from_slice(&check);
+        write_head(&mut bytes, self.journal, self.entries.len());
         for (id, entry) in &self.entries {
             write_entry(&mut bytes, *id, entry);
         }
-        let number = self.number + 1;
+        let len = bytes.len() as u64;
+        let number = self.number.checked_add(1);
+        let number = number.ok_or(io::ErrorKind::InvalidData)?;
         let name = names::keys(number);
         let unfinished = format!("{name}{}", names::UNFINISHED);
-        let file = medium.create(&unfinished)?;
+        let (from, file, capacity) = if self.spare >= len {
+            // Whatever becomes of this attempt, the spare file is not one of zeros any more.
+            let capacity = std::mem::take(&mut self.spare);
+            (names::SPARE_KEYS, medium.open(names::SPARE_KEYS)?, capacity)
+        } else {
+            (&unfinished[..], medium.create(&unfinished)?, len)
+        };
         write_all(&*file, &bytes, 0)?;
         file.sync()?;
         // If this fails, either file may be the newest one, so nothing is written to them any more.
-        (self.number, self.file) = (number, None);
-        medium.rename(&unfinished, &name)?;
+        let before = (self.number, self.file.take());
+        self.number = number;
+        medium.rename(from, &name)?;
         medium.sync_names()?;
-        self.len = bytes.len() as u64;
-        self.file = Some(file);
-        self.is_dirty = false;
-        destroy_others(medium, number)
-    }
-}
-
-/// Overwrites and removes all key files but one.
-pub(crate) fn destroy_others(medium: &dyn Medium, newest: u64) -> io::Result<()> {
-    let mut changed = false;
-    for name in medium.list()? {
-        let whole = name.strip_suffix(names::UNFINISHED).unwrap_or(&name);
-        if names::keys_of(whole).is_none_or(|number| name == whole && number == newest) {
-            continue;
+        self.file = Some(KeyFile {
+            file,
+            begun: len,
+            len,
+            capacity,
+            is_dirty: false,
+        });
+        self.reuse(medium, before)?;
+        if key_file::destroy_others(medium, (number, self.spare > 0))? {
+            medium.sync_names()?;
         }
-        let file = medium.open(&name)?;
-        let len = usize::try_from(file.len()?).unwrap_or(0);
-        write_all(&*file, &vec![0; len], 0)?;
-        file.sync()?;
-        medium.remove(&name)?;
-        changed = true;
+        Ok(())
     }
-    if changed { medium.sync_names() } else { Ok(()) }
-}
 
-fn write_entry(out: &mut Zeroizing<Vec<u8>>, id: BlobId, entry: &KeyEntry) {
-    let begin = out.len();
-    let (tree, node, name) = &entry.attribute;
-    let len = u32::try_from(name.len()).expect("a name is short");
-    out.extend_from_slice(&id.0.to_le_bytes());
-    out.extend_from_slice(&entry.key[..]);
-    out.extend_from_slice(&entry.at.position().0.to_le_bytes());
-    out.extend_from_slice(&tree.to_le_bytes());
-    out.extend_from_slice(&node.get().to_le_bytes());
-    out.extend_from_slice(&len.to_le_bytes());
-    out.extend_from_slice(name.as_bytes());
-    let check = crc32c_append(1, &out[begin..]);
-    out.extend_from_slice(&check.to_le_bytes());
-}
-
-fn read_entry(bytes: &[u8]) -> Option<(BlobId, KeyEntry, usize)> {
-    let (id, rest) = bytes.split_first_chunk()?;
-    let (key, rest) = rest.split_first_chunk::<32>()?;
-    let (at, rest) = rest.split_first_chunk()?;
-    let (tree, rest) = rest.split_first_chunk()?;
-    let (node, rest) = rest.split_first_chunk()?;
-    let (len, rest) = rest.split_first_chunk()?;
-    let len = usize::try_from(u32::from_le_bytes(*len)).ok()?;
-    let (name, rest) = rest.split_at_checked(len)?;
-    let (check, rest) = rest.split_first_chunk()?;
-    let whole = bytes.len() - rest.len();
-    if crc32c_append(1, &bytes[..whole - 4]) != u32::from_le_bytes(*check) {
-        return None;
+    /// Overwrites the file that was in use, and makes it the spare one, if there is none.
+    fn reuse(
+        &mut self,
+        medium: &dyn Medium,
+        (number, file): (u64, Option<KeyFile>),
+    ) -> io::Result<()> {
+        let Some(KeyFile { file, capacity, .. }) = file.filter(|_| self.spare == 0) else {
+            return Ok(());
+        };
+        key_file::fill(&*file, capacity)?;
+        medium.rename(&names::keys(number), names::SPARE_KEYS)?;
+        medium.sync_names()?;
+        self.spare = capacity;
+        Ok(())
     }
-    let mut copy = *key;
-    let entry = KeyEntry {
-        key: Zeroizing::new(copy),
-        at: Place::of(Position(u128::from_le_bytes(*at))),
-        attribute: (
-            u64::from_le_bytes(*tree),
-            NodeId::new(u64::from_le_bytes(*node))?,
-            str::from_utf8(name).ok()?.into(),
-        ),
-    };
-    copy.zeroize();
-    Some((BlobId(u128::from_le_bytes(*id)), entry, whole))
 }

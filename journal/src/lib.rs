@@ -33,6 +33,7 @@ mod checkpoint;
 mod error;
 mod frame;
 mod head;
+mod key_file;
 mod keys;
 mod reader;
 
@@ -49,7 +50,9 @@ mod waiting;
 mod core;
 mod follow;
 mod keep;
+mod needed_keys;
 mod open;
+mod prepare;
 mod recover;
 mod search;
 

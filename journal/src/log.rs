@@ -15,6 +15,7 @@ use crate::blob::{self, Sealing};
 use crate::chain::Chain;
 use crate::frame::{self, HEADER, Kind, MARK, MAX_BODY};
 use crate::head::{HEAD, Head};
+use crate::key_file::entry_len;
 use crate::place::Place;
 
 /// A record that is longer is not copied.
@@ -104,6 +105,16 @@ impl Body {
             record,
         })
     }
+
+    /// What the keys of its blobs need in the key file.
+    fn keys_len(&self) -> u64 {
+        keys_len(self.blobs.iter())
+    }
+}
+
+/// What the keys of blobs need in the key file.
+pub(crate) fn keys_len<'a>(blobs: impl Iterator<Item = &'a Sealing>) -> u64 {
+    blobs.map(|sealing| entry_len(&sealing.blob.name)).sum()
 }
 
 /// A frame that comes before a record.
@@ -151,22 +162,46 @@ pub(crate) struct Log {
     pub(crate) synced: Place,
     /// What the last mark says.
     pub(crate) marked: Position,
+    pub(crate) keys: KeyRoom,
+}
+
+/// The room for keys of blobs, in bytes.
+#[derive(Debug, Default)]
+pub(crate) struct KeyRoom {
+    /// What the key file has.
+    pub(crate) free: u64,
+    /// What the blobs that have a place need of it, and have not taken yet.
+    pub(crate) promised: u64,
+}
+
+/// What a record waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lack {
+    /// The next segment.
+    Segment,
+    /// Room for so many bytes of keys, besides what others were promised.
+    Keys(u64),
 }
 
 impl Log {
-    /// Whether a record gets a place now.
-    pub(crate) fn has_room(&self, body: &Body) -> bool {
+    /// What is lacking to give a record its place; `None`, if it gets one.
+    pub(crate) fn lack(&self, body: &Body) -> Option<Lack> {
+        let keys = self.keys.promised + body.keys_len();
+        if keys > self.keys.free && !body.blobs.is_empty() {
+            return Some(Lack::Keys(keys));
+        }
         let mut place = self.cursor;
         for (_, len) in before(body, self.limits().1) {
             let Some(next) = self.place_for(place, len) else {
-                return false;
+                return Some(Lack::Segment);
             };
             place = next.plus(HEADER + len);
         }
-        match &body.record {
+        let has_room = match &body.record {
             RecordBody::Short(bytes) => self.place_for(place, bytes.len()).is_some(),
             RecordBody::Long(_, len) => self.places_for(place, *len).is_some(),
-        }
+        };
+        (!has_room).then_some(Lack::Segment)
     }
 
     /// The longest record that is copied, and the longest body of a frame.
@@ -323,9 +358,10 @@ impl Log {
         if self.batch.items.is_empty() {
             self.put_mark();
         }
-        if !self.has_room(body) {
+        if self.lack(body).is_some() {
             return None;
         }
+        self.keys.promised += body.keys_len();
         for (frame, len) in before(body, self.limits().1) {
             let place = self.place_for(self.cursor, len)?;
             self.roll_to(place);

@@ -113,11 +113,13 @@ pub(crate) fn write_all(file: &dyn MediumFile, bytes: &[u8], offset: u64) -> io:
     Ok(())
 }
 
-/// All bytes of a file.
-pub(crate) fn read_whole(file: &dyn MediumFile) -> io::Result<Vec<u8>> {
-    let len = usize::try_from(file.len()?).map_err(|_| io::ErrorKind::FileTooLarge)?;
-    let mut bytes = vec![0; len];
-    let read = file.read_at(&mut bytes, 0)?;
+/// How many bytes are read at once, at most, of a file whose length nobody has checked.
+pub(crate) const STEP: usize = 1 << 20;
+
+/// At most so many bytes of a file, from an offset on; fewer only at its end.
+pub(crate) fn read_some(file: &dyn MediumFile, offset: u64, most: usize) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![0; most];
+    let read = file.read_at(&mut bytes, offset)?;
     bytes.truncate(read);
     Ok(bytes)
 }

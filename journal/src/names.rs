@@ -20,7 +20,7 @@ pub(crate) fn segment_of(name: &str) -> Option<SegmentId> {
         epoch: hexadecimal(epoch, 16)?,
         index: u32::try_from(hexadecimal(index, 8)?).ok()?,
     };
-    Some(id)
+    (id.index < u32::MAX).then_some(id)
 }
 
 pub(crate) fn checkpoint(at: Position) -> String {
@@ -33,6 +33,9 @@ pub(crate) fn checkpoint_of(name: &str) -> Option<Position> {
     let (high, low) = (hexadecimal(high, 16)?, hexadecimal(low, 16)?);
     Some(Position(u128::from(high) << 64 | u128::from(low)))
 }
+
+/// The file of zeros into which the next key file is written.
+pub(crate) const SPARE_KEYS: &str = "keys.spare";
 
 pub(crate) fn keys(number: u64) -> String {
     format!("{number:016x}.keys")

@@ -5,13 +5,16 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
-use crate::core::{Core, fill};
+use crate::core::Core;
 use crate::error::{OpenError, Unreadable};
 use crate::head::{HEAD, Head};
-use crate::log::{Batch, Log};
+use crate::keys::Keys;
+use crate::log::{Batch, KeyRoom, Log};
 use crate::medium::{Medium, MediumFile, write_all};
 use crate::names;
+use crate::needed_keys;
 use crate::place::{Place, SegmentId};
+use crate::prepare::fill;
 use crate::recover::{self, Found};
 use crate::settings::Settings;
 use crate::turn::State;
@@ -39,21 +42,26 @@ pub(crate) fn open(medium: Arc<dyn Medium>, settings: Settings) -> Result<Core, 
     let found = recover::find(&medium).map_err(|error: Unreadable| error.at_opening(&name))?;
     let again = recover::make_durable(&*medium, &found);
     again.map_err(failed("making its end durable failed"))?;
-    let keys = recover::keys(&*medium, &found);
-    let mut keys = keys.map_err(|error: Unreadable| error.at_opening(&name))?;
+    let mut keys = match found.journal {
+        Some(journal) => needed_keys::keys(&*medium, (journal, found.end), &found.needed)
+            .map_err(|error: Unreadable| error.at_opening(&name))?,
+        None => Keys::new(0),
+    };
     let segment = SegmentId { epoch, index: 1 };
     let first = found.chain.first().map(|place| place.segment);
+    let journal = found.journal.unwrap_or_else(random);
+    // Before the cut, because a later opening does not read what was erased before it.
+    keys.belong_to(journal);
+    let renewed = needed_keys::renew_keys(&*medium, &mut keys);
+    renewed.map_err(failed("writing the keys failed"))?;
     let head = Head {
         segment,
         capacity: settings.segment,
-        journal: found.journal.unwrap_or_else(random),
+        journal,
         before: found.end,
         last: found.last,
+        keys: keys.number(),
     };
-    // Before the cut, because a later opening does not read what was erased before it.
-    keys.belong_to(head.journal);
-    let renewed = recover::renew_keys(&*medium, &mut keys);
-    renewed.map_err(failed("writing the keys failed"))?;
     let begun = begin(&*medium, &head).map_err(failed("beginning a segment failed"))?;
     // Erasable bytes may be asked for though the records around them were trimmed.
     let oldest = keys.places().map(|place| place.segment).min();
@@ -126,6 +134,7 @@ fn state(found: Found, head: Head) -> State {
         written: cursor,
         synced: cursor,
         marked: cursor.position(),
+        keys: KeyRoom::default(),
     };
     State {
         log,

@@ -12,9 +12,10 @@ pub(crate) struct SegmentId {
 }
 
 impl SegmentId {
+    /// The last index is never one of a segment, see `names.rs`, so there is always a next one.
     pub(crate) fn next(self) -> Self {
         Self {
-            index: self.index + 1,
+            index: self.index.saturating_add(1),
             ..self
         }
     }

@@ -25,6 +25,7 @@ use crate::error::{OpenError, Unreadable};
 use crate::keys::Keys;
 use crate::medium::Medium;
 use crate::names;
+use crate::needed_keys;
 use crate::place::Place;
 use crate::read_only::ReadOnly;
 use crate::reader::RecordReader;
@@ -241,7 +242,9 @@ fn see(medium: &Arc<dyn Medium>) -> Result<Option<Seen>, OpenError> {
         });
     };
     // The keys come last: each is written before what it opens.
-    let keys = Arc::new(recover::keys(&**medium, &found).map_err(unreadable)?);
+    let keys = Arc::new(
+        needed_keys::keys(&**medium, (journal, found.end), &found.needed).map_err(unreadable)?,
+    );
     let names = medium.list().map_err(|error| unreadable(error.into()))?;
     let newest = names
         .iter()

@@ -4,7 +4,7 @@ use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
-use weald_forest::journal::{Entry, Erasure, Position};
+use weald_forest::journal::{BlobId, Entry, Erasure, Position};
 
 use crate::blob;
 use crate::error::{Damage, Unreadable};
@@ -68,6 +68,11 @@ impl FrameReader {
         let Some(header) = Header::read(place, &self.buffer[range]) else {
             return Ok(None);
         };
+        // A file made by hand may be longer than a segment can be.
+        let end = (HEADER + header.len).try_into().ok();
+        if end.and_then(|len| place.offset.checked_add(len)).is_none() {
+            return Ok(None);
+        }
         let range = self.fill(place.plus(HEADER), header.len)?;
         let body = &self.buffer[range];
         Ok(header.fits(place, body).then_some((header, body)))
@@ -82,6 +87,8 @@ pub(crate) enum Step {
     Mark(Position, Place),
     /// A frame that is part of a record, or that the next record needs.
     Part,
+    /// The first part of erasable bytes that the next record brings, in a frame at the place.
+    Blob(Place, BlobId),
     /// Erasable bytes that the next record erases, from a frame at the place.
     Erasure(Place, Erasure),
     /// Not a valid frame, or one that cannot follow the one before.
@@ -123,7 +130,10 @@ impl RecordReader {
                 position,
                 record: body.to_vec(),
             }),
-            (Kind::Blob, None) => Step::Part,
+            (Kind::Blob, None) => match blob::begun(body) {
+                Some(id) => Step::Blob(place, id),
+                None => Step::Part,
+            },
             (Kind::Erasure, None) => match blob::read_erasure(body) {
                 Some(erasure) => Step::Erasure(place, erasure),
                 None => Step::Invalid,
@@ -164,7 +174,7 @@ impl RecordReader {
             }
             match self.step()? {
                 Step::Record(entry) => return Ok(Some(entry)),
-                Step::Mark(..) | Step::Part | Step::Erasure(..) => {}
+                Step::Mark(..) | Step::Part | Step::Blob(..) | Step::Erasure(..) => {}
                 Step::Invalid => return Err(damaged(self.place, "it is no frame").into()),
             }
         }

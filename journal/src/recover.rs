@@ -13,15 +13,15 @@ use std::io;
 use std::sync::Arc;
 
 use weald_forest::CommitId;
-use weald_forest::journal::{Erasure, Position, Stored};
+use weald_forest::journal::{Position, Stored};
 
 use crate::chain::Chain;
 use crate::error::{Damage, Unreadable};
-use crate::frame::{Kind, mark_at};
+use crate::frame::{Kind, MARK, mark_at};
 use crate::head::{HEAD, Head};
-use crate::keys::{self, Keys};
-use crate::medium::{Medium, read_whole, write_all};
+use crate::medium::{Medium, STEP, read_some, write_all};
 use crate::names;
+use crate::needed_keys::NeededKeys;
 use crate::place::{Place, SegmentId};
 use crate::reader::{FrameReader, RecordReader, Step, damaged};
 
@@ -39,8 +39,8 @@ pub(crate) struct Found {
     pub(crate) durable: Place,
     pub(crate) last: Option<(Position, CommitId)>,
     pub(crate) checkpoint: Option<Position>,
-    /// What is erased by the records that were read, with the places where that is said.
-    pub(crate) erasures: Vec<(Place, Erasure)>,
+    /// What the records tell of keys.
+    pub(crate) needed: NeededKeys,
     /// The names of files that are of no use any more once the cut is made.
     pub(crate) useless: Vec<String>,
 }
@@ -64,7 +64,7 @@ pub(crate) fn find(medium: &Arc<dyn Medium>) -> Result<Found, Unreadable> {
         durable: Place::default(),
         last: None,
         checkpoint,
-        erasures: Vec::new(),
+        needed: NeededKeys::default(),
         useless: Vec::new(),
     };
     let mut heads = BTreeMap::new();
@@ -77,7 +77,7 @@ pub(crate) fn find(medium: &Arc<dyn Medium>) -> Result<Found, Unreadable> {
     // The first segments of the last opening may be trimmed.
     if let Some(&first) = newest.and_then(|first| ids.range(first..).next()) {
         let before = heads.get(&first).ok_or_else(|| no_head(first))?;
-        found.journal = Some(before.journal);
+        (found.journal, found.needed.number) = (Some(before.journal), before.keys);
         link(&mut found, (&ids, &heads), *before)?;
         read_last_opening(medium, &mut found, (&heads, *before))?;
     } else if let Some(at) = checkpoint {
@@ -229,14 +229,13 @@ fn read_last_opening(
     let mut durable = known.unwrap_or(begin);
     let mut end = place;
     let mut reader = RecordReader::new(Arc::clone(medium), place);
-    let mut erasures = Vec::new();
     let mut is_second = false;
     loop {
         match reader.step()? {
-            Step::Erasure(place, erasure) => erasures.push((place, erasure)),
+            Step::Erasure(place, erasure) => found.needed.erasure(place, erasure),
+            Step::Blob(place, id) => found.needed.blob(place, id),
             Step::Record(entry) => {
-                // Without its record an erasure is nothing.
-                found.erasures.append(&mut erasures);
+                found.needed.record(&entry.record, known);
                 end = reader.place;
                 last = Some((entry.position, commit_id(&entry.record, reader.place)?));
             }
@@ -296,79 +295,83 @@ fn commit_id(record: &[u8], place: Place) -> Result<CommitId, Damage> {
 /// The highest position that is marked as durable behind a place at which the frames cannot be read.
 fn highest_mark_behind(medium: &Arc<dyn Medium>, broken: Place) -> io::Result<Place> {
     let mut highest = Place::default();
-    let mut segment = broken.segment;
-    let mut from = broken.offset as usize;
-    loop {
-        let file = match medium.open(&names::segment(segment)) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(highest),
+    let mut place = broken;
+    while place.segment.index < u32::MAX {
+        let file = match medium.open(&names::segment(place.segment)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => break,
             other => other?,
         };
-        let bytes = read_whole(&*file)?;
-        let mut at = from;
-        while at < bytes.len() {
-            // A mark begins with a byte that is not zero, and most of a segment's rest is.
-            if bytes[at..].starts_with(&NOTHING) {
-                at += NOTHING.len();
-                continue;
+        // A step ends within a mark at most, and the next one begins before that.
+        loop {
+            let bytes = read_some(&*file, place.offset.into(), STEP)?;
+            highest = highest.max(highest_mark_in(place, &bytes));
+            let step = (bytes.len() == STEP).then_some(STEP - MARK);
+            let step = step.and_then(|step| u32::try_from(step).ok());
+            match step.and_then(|step| place.offset.checked_add(step)) {
+                Some(offset) => place.offset = offset,
+                None => break,
             }
-            let offset = u32::try_from(at).unwrap_or(u32::MAX);
-            if let Some(position) = mark_at(Place { segment, offset }, &bytes[at..]) {
-                highest = highest.max(Place::of(position));
-            }
-            at += 1;
         }
-        segment = segment.next();
-        from = HEAD as usize;
+        place = Place {
+            segment: place.segment.next(),
+            offset: HEAD,
+        };
     }
+    Ok(highest)
+}
+
+/// The highest position that a mark in these bytes says, which lie at a place.
+fn highest_mark_in(place: Place, bytes: &[u8]) -> Place {
+    let mut highest = Place::default();
+    let mut at = 0;
+    while at < bytes.len() {
+        // A mark begins with a byte that is not zero, and most of a segment's rest is.
+        if bytes[at..].starts_with(&NOTHING) {
+            at += NOTHING.len();
+            continue;
+        }
+        let offset = u32::try_from(at).ok();
+        let offset = offset.and_then(|at| place.offset.checked_add(at));
+        let mark = offset.and_then(|offset| mark_at(Place { offset, ..place }, &bytes[at..]));
+        if let Some(position) = mark {
+            highest = highest.max(Place::of(position));
+        }
+        at += 1;
+    }
+    highest
 }
 
 /// Makes sure that what was found lies on the medium, and not only in the memory of the system.
 pub(crate) fn make_durable(medium: &dyn Medium, found: &Found) -> io::Result<()> {
-    let mut segment = found.durable.segment;
+    let mut place = found.durable;
     if found.journal.is_none() {
         return Ok(());
     }
-    while segment <= found.end.segment {
-        let file = medium.open(&names::segment(segment))?;
-        let from = if segment == found.durable.segment {
-            found.durable.offset
-        } else {
-            0
-        };
-        let bytes = read_whole(&*file)?;
-        let end = if segment == found.end.segment {
-            found.end.offset as usize
-        } else {
-            bytes.len()
-        };
-        let from = from as usize;
-        if from < end {
-            write_all(&*file, &bytes[from..end.min(bytes.len())], from as u64)?;
+    while place.segment <= found.end.segment {
+        let file = medium.open(&names::segment(place.segment))?;
+        let is_last = place.segment == found.end.segment;
+        let end = if is_last { found.end.offset } else { u32::MAX };
+        while place.offset < end {
+            let most = usize::try_from(end - place.offset)
+                .unwrap_or(STEP)
+                .min(STEP);
+            let bytes = read_some(&*file, place.offset.into(), most)?;
+            if bytes.is_empty() {
+                break;
+            }
+            write_all(&*file, &bytes, place.offset.into())?;
+            place.offset = place
+                .offset
+                .saturating_add(u32::try_from(bytes.len()).unwrap_or(u32::MAX));
         }
         file.sync()?;
-        segment = segment.next();
+        place = Place {
+            segment: place.segment.next(),
+            offset: 0,
+        };
     }
     // A segment may have been named by a process that ended before it made the name durable.
     medium.sync_names()
-}
-
-/// Reads the keys of all blobs that are in the journal.
-pub(crate) fn keys(medium: &dyn Medium, found: &Found) -> Result<Keys, Unreadable> {
-    let Some(journal) = found.journal else {
-        return Ok(Keys::new(0));
-    };
-    let mut keys = Keys::read(medium, journal)?;
-    keys.recover(found.end, &found.erasures);
-    Ok(keys)
-}
-
-/// Makes a new key file of what is left, if there was one, and destroys the others.
-pub(crate) fn renew_keys(medium: &dyn Medium, keys: &mut Keys) -> io::Result<()> {
-    if keys.has_file() {
-        keys.rewrite(medium)
-    } else {
-        keys::destroy_others(medium, 0)
-    }
 }
 
 #[cfg(test)]
@@ -397,7 +400,7 @@ mod tests {
             durable: Place::default(),
             last: None,
             checkpoint: None,
-            erasures: Vec::new(),
+            needed: NeededKeys::default(),
             useless: Vec::new(),
         };
         let damage = link(&mut found, (&ids, &heads), heads[&second]).unwrap_err();

@@ -114,7 +114,7 @@ impl State {
     pub(crate) fn must_prepare(&self) -> bool {
         let has_spare = self.log.prepared > self.log.cursor.segment.index;
         let is_open = self.failed.is_none() && !self.is_closing;
-        is_open && (!has_spare && !self.is_full || self.waiting.lacks_room(&self.log))
+        is_open && (!has_spare && !self.is_full || self.waiting.lack(&self.log).is_some())
     }
 }
 

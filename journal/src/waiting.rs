@@ -13,7 +13,7 @@ use std::task::{Context, Poll, Waker};
 use weald_forest::journal::{AppendError, Position};
 use weald_forest::{CommitId, Version};
 
-use crate::log::{Body, Log};
+use crate::log::{Body, Lack, Log};
 
 /// A record without a place.
 #[derive(Debug)]
@@ -111,10 +111,9 @@ impl Waiting {
         due
     }
 
-    /// Whether the oldest waits for a segment.
-    pub(crate) fn lacks_room(&self, log: &Log) -> bool {
-        let oldest = self.waiters.front();
-        oldest.is_some_and(|waiter| !log.has_room(&waiter.body))
+    /// What the oldest waits for.
+    pub(crate) fn lack(&self, log: &Log) -> Option<Lack> {
+        log.lack(&self.waiters.front()?.body)
     }
 
     /// Refuses the record at a place in the row and all behind it.

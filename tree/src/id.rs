@@ -89,6 +89,17 @@ impl Ids {
         self.0.load(Ordering::Relaxed) - 1
     }
 
+    /// Gives out none of the next `more` ids, because somebody may have them whom the source does not know; `false`, and
+    /// nothing is skipped, if there are not so many.
+    #[must_use]
+    pub fn skip(&self, more: u64) -> bool {
+        let after = |next: u64| next.checked_add(more).filter(|next| *next < OWN_END);
+        let skipped = self
+            .0
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, after);
+        skipped.is_ok()
+    }
+
     /// Takes an id, which no other call returns.
     pub fn take(&self) -> NodeId {
         NodeId::at(self.0.fetch_add(1, Ordering::Relaxed))

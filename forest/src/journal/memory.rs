@@ -93,6 +93,22 @@ impl MemoryJournal {
         self
     }
 
+    /// Another journal, which has what this one has now: records, erasable bytes and the checkpoint. It is what another
+    /// program would find, if this one ended here; so a forest can be read back from it while this one goes on.
+    #[must_use]
+    pub fn copy(&self) -> Self {
+        let inner = self.inner().copy();
+        let copy = Self {
+            inner: Arc::default(),
+            marks: Marks::default(),
+            ..*self
+        };
+        let last = inner.last.map_or(Position::default(), |(last, _)| last);
+        copy.marks.raise(Level::Durable, last);
+        *copy.inner() = inner;
+        copy
+    }
+
     fn inner(&self) -> MutexGuard<'_, MemoryState> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -47,6 +47,9 @@ pub enum RecoverError {
         /// Why.
         error: EditError,
     },
+    /// What is left of these is less than an opening leaves out. Only a record that was made by hand leads there.
+    #[error("the journal has used up the {0}; export its trees, and import them into a new forest")]
+    Exhausted(&'static str),
     /// Two trees have one name.
     #[error("two trees are named `{0}`")]
     NameTwice(String),

@@ -101,6 +101,12 @@ impl Line {
         &self.ids
     }
 
+    /// The number of the newest version.
+    pub(super) fn newest(&self) -> u64 {
+        let newest = self.pending.back().map(|step| &step.stamp);
+        newest.unwrap_or(&self.base_stamp).commit.version.number
+    }
+
     /// The indexed attributes of the newest version.
     pub(super) fn indexed(&self) -> Arc<Vec<String>> {
         let changed = self

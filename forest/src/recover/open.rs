@@ -1,6 +1,8 @@
 //! A forest that goes on from what its journal has.
 
+use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use super::error::RecoverError;
 use super::recovery::{Needed, Recovery, Stop};
@@ -8,25 +10,27 @@ use crate::builder::Builder;
 use crate::combine::combiner::Start;
 use crate::combine::shared::Shared;
 use crate::forest::Forest;
-use crate::journal::Journal;
+use crate::journal::{Appended, Durability, Journal, Position, Record};
 use crate::state::forest::ForestState;
 use crate::state::tree::TreeState;
 
 /// How many records are read at a time.
 const RECORDS: usize = 256;
 
-/// How many numbers of commits are left out at each opening: more than the commits that were visible and are lost
-/// because the journal never got them.
+/// How many numbers of commits, and ids in each tree, are left out at each opening: more than there are in commits that
+/// were visible and are lost, because the journal never got them.
 const LOST: u64 = 1 << 20;
 
 impl Builder {
     /// The forest that the journal has, from its newest checkpoint and the records after it; an empty one, if it has
     /// nothing, or there is no journal. All kept and tagged versions are there again, with their numbers, ids, times
     /// and bytes; so are names, indexes, erasable values that were not erased, and the ids of the newest commits that
-    /// were given one. No number of a tree or of a version is given out again, and the time goes on.
+    /// were given one. No number of a tree or of a version, and no id of a node is given out again, and the time goes on:
+    /// the opening itself is a record that changes nothing. If the journal does not take that, because there is no room
+    /// or it is only read, the forest opens nevertheless.
     ///
     /// It takes the time of the records after the checkpoint, and of those nodes that a version does not share with
-    /// the one before. Dropping the future loses nothing.
+    /// the one before; and one sync of the journal. Dropping the future loses nothing.
     ///
     /// ```
     /// use pollster::block_on;
@@ -67,10 +71,10 @@ impl Builder {
             let bytes = journal.blob(id).await?;
             recovery.blobs.fill(id, bytes, recovery.time);
         }
-        self.start(recovery)
+        self.start(recovery).await
     }
 
-    fn start(self, recovery: Recovery<'_>) -> Result<Forest, RecoverError> {
+    async fn start(self, recovery: Recovery<'_>) -> Result<Forest, RecoverError> {
         let Recovery {
             blobs,
             lines,
@@ -81,14 +85,20 @@ impl Builder {
             mut openings,
             ..
         } = recovery;
-        if last.number == 0 {
-            return Ok(self.build());
-        }
         let keep = self.keep.max(1);
-        openings.push(last);
+        if last.number > 0 {
+            openings.push(last);
+        }
         let mut state = ForestState::new(self.clock, self.running, (self.medium, self.level));
         state.go_on(openings, blobs);
         for (number, line) in lines {
+            // Each opening since the newest version of the tree may have given out ids that were lost.
+            let newest = line.newest();
+            let before = state.openings.partition_point(|last| last.number < newest);
+            let lost = LOST.checked_mul((state.openings.len() - before) as u64);
+            if !lost.is_some_and(|lost| line.ids().skip(lost)) {
+                return Err(RecoverError::Exhausted("ids of nodes"));
+            }
             let name = Arc::clone(&line.name);
             let history = line.finish(keep).map_err(|error| RecoverError::Tree {
                 tree: number,
@@ -100,14 +110,60 @@ impl Builder {
                 return Err(RecoverError::NameTwice(name.to_string()));
             }
         }
+        let (number, time, opened) = begin(&state, last.number, time).await?;
         let start = Start {
-            number: last.number + LOST,
+            number,
             time,
-            position,
+            position: opened.or(position),
             ids,
         };
         Ok(Forest::of(Shared::new(state, keep, start)))
     }
+}
+
+/// Notes the opening in the journal, so that the next one begins behind whatever numbers this one gives out. Returns its
+/// number, its time, and its position.
+async fn begin(
+    state: &ForestState,
+    last: u64,
+    time: SystemTime,
+) -> Result<(u64, SystemTime, Option<Position>), RecoverError> {
+    let exhausted = || RecoverError::Exhausted("numbers of versions");
+    // Before the first opening there was nothing that could have been lost.
+    let more = if last == 0 { 1 } else { LOST };
+    let number = last.checked_add(more).ok_or_else(exhausted)?;
+    let Some(medium) = &state.medium else {
+        return Ok((number, time, None));
+    };
+    let journal = &*medium.journal;
+    let time = state.clock.now().max(time);
+    let appended = journal.append(&Record {
+        version: state.version_of(number),
+        id: state.nth_id(0),
+        time,
+        digest: None,
+        bytes: &[],
+        changes: &[],
+        blobs: &[],
+        erases: None,
+    });
+    let accepted = match appended {
+        Ok(Appended::Accepted(position)) => Ok(position),
+        Ok(Appended::Sent(answer)) => answer.await,
+        Err(error) => Err(error),
+    };
+    if let Ok(position) = accepted {
+        let level = journal.capabilities().level;
+        if journal.when_reached(position, level).await == Durability::Reached {
+            return Ok((number, time, Some(position)));
+        }
+    }
+    // The next opening will not know of this one, and may begin where it began: so it begins anywhere.
+    let openings = RandomState::new().hash_one(number) >> 32;
+    let number = openings
+        .checked_mul(LOST)
+        .and_then(|more| number.checked_add(more));
+    Ok((number.ok_or_else(exhausted)?, time, None))
 }
 
 async fn read<'a>(

@@ -240,9 +240,8 @@ fn keys_without_segments_are_damage_and_are_not_touched() {
             .collect::<Vec<_>>()
     };
     let before = state();
-    let [(_, keys)] = &before[..] else {
-        panic!("{before:?}")
-    };
+    let mut names = before.iter().map(|(_, name)| name);
+    let keys = names.find(|name| name.ends_with(".keys")).unwrap();
     for _ in 0..2 {
         let error = open(&disk).unwrap_err().to_string();
         assert!(error.contains(keys), "{error}");
@@ -273,7 +272,7 @@ fn keys_are_not_appended_to_a_file_that_trimming_has_replaced_or_may_have() {
 
 #[test]
 fn a_writer_that_was_overtaken_leaves_the_keys_and_checkpoints_of_the_new_one() {
-    for case in 0..3 {
+    for case in 0..4 {
         let disk = SimulatedDisk::new();
         let old = open(&disk).unwrap();
         let brings = [blob(1, 50)];
@@ -287,8 +286,8 @@ fn a_writer_that_was_overtaken_leaves_the_keys_and_checkpoints_of_the_new_one() 
         flush(&new);
         let names = disk.names();
         match case {
-            0 => {
-                append(&old, 3, (&[blob(3, 70)], None)).unwrap();
+            0 | 3 => {
+                append(&old, 3, (&[blob(3, 70)], None));
                 old.work(Work::Write);
             }
             1 => assert!(pollster::block_on(old.trim(at)).is_err()),
@@ -301,5 +300,144 @@ fn a_writer_that_was_overtaken_leaves_the_keys_and_checkpoints_of_the_new_one() 
         assert_eq!(found, Some(blob(2, 60).bytes.to_vec()), "case {case}");
         let checkpoint = crate::records::read_checkpoint(&journal).unwrap();
         assert_eq!(checkpoint, Some((at, b"all".to_vec())), "case {case}");
+    }
+}
+
+/// The key file, and a copy of the disk as the next process finds it.
+fn key_file(disk: &SimulatedDisk) -> (SimulatedDisk, String, Vec<u8>) {
+    let disk = disk.after_kill();
+    let mut names = disk.names().into_iter();
+    let name = names.find(|name| name.ends_with(".keys")).unwrap();
+    let bytes = disk.file(&name).unwrap();
+    (disk, name, bytes)
+}
+
+/// The bytes of all files but the lock.
+fn files(disk: &SimulatedDisk) -> Vec<(String, Option<Vec<u8>>)> {
+    let names = disk.names().into_iter();
+    names.map(|name| (name.clone(), disk.file(&name))).collect()
+}
+
+fn must_be_damage(disk: &SimulatedDisk, name: &str) {
+    let before = files(disk);
+    for _ in 0..2 {
+        let error = open(disk).unwrap_err().to_string();
+        assert!(error.contains(name) && error.contains("damaged"), "{error}");
+        assert!(files(disk) == before, "it was changed");
+    }
+}
+
+#[test]
+fn a_damaged_key_that_a_record_needs_is_damage_and_no_torn_tail() {
+    // The head of a key file has 36 bytes, and the entry of a blob here has 94.
+    let (head, entry) = (36, 94);
+    for has_checkpoint in [false, true] {
+        let disk = SimulatedDisk::new();
+        let journal = open(&disk).unwrap();
+        append(&journal, 1, (&[blob(1, 50)], None)).unwrap();
+        append(&journal, 2, (&[blob(2, 50)], None)).unwrap();
+        let at = append(&journal, 3, (&[blob(3, 50)], None)).unwrap();
+        flush(&journal);
+        if has_checkpoint {
+            put_checkpoint(&journal, at, &[b"all"]).unwrap();
+        }
+        for number in 0..3 {
+            let (disk, name, mut bytes) = key_file(&disk);
+            let whole = bytes.clone();
+            bytes[head + number * entry + 20] ^= 1;
+            disk.set_file(&name, Some(&bytes));
+            must_be_damage(&disk, &name);
+            disk.set_file(&name, Some(&whole));
+            let journal = open(&disk).unwrap();
+            assert!((1..=3).all(|number| read(&journal, number).is_some()));
+        }
+    }
+}
+
+#[test]
+fn a_damaged_key_of_bytes_that_were_erased_is_in_nobodys_way() {
+    let disk = SimulatedDisk::new();
+    let journal = open(&disk).unwrap();
+    append(&journal, 1, (&[blob(1, 50)], None)).unwrap();
+    append(&journal, 2, (&[], Some(1))).unwrap();
+    flush(&journal);
+    drop(journal);
+    let (disk, name, mut bytes) = key_file(&disk);
+    bytes[36 + 20] ^= 1;
+    disk.set_file(&name, Some(&bytes));
+    assert_eq!(read(&open(&disk).unwrap(), 1), None);
+}
+
+#[test]
+fn a_key_file_that_is_missing_is_damage() {
+    let disk = SimulatedDisk::new();
+    let journal = open(&disk).unwrap();
+    append(&journal, 1, (&[blob(1, 50)], None)).unwrap();
+    flush(&journal);
+    // In the first opening only the record tells, in a later one the head as well.
+    for has_record in [true, false] {
+        let (disk, name, bytes) = key_file(&disk);
+        let name = if has_record {
+            name
+        } else {
+            drop(open(&disk).unwrap());
+            let (_, renewed, _) = key_file(&disk);
+            assert_ne!(renewed, name);
+            renewed
+        };
+        disk.set_file(&name, None);
+        must_be_damage(&disk, &name);
+        if has_record {
+            disk.set_file(&name, Some(&bytes));
+            assert!(read(&open(&disk).unwrap(), 1).is_some());
+        }
+    }
+}
+
+#[test]
+fn a_full_disk_refuses_erasable_bytes_before_anything_is_written_and_erases_as_often_as_asked() {
+    let disk = SimulatedDisk::new();
+    let open = |disk: &SimulatedDisk| {
+        let settings = Settings::new().segment(1 << 20).by_hand();
+        DiskJournal::open_on(disk.clone(), settings)
+    };
+    let journal = open(&disk).unwrap();
+    append(&journal, 1, (&[blob(1, 10)], None)).unwrap();
+    append(&journal, 2, (&[blob(2, 10)], None)).unwrap();
+    flush(&journal);
+    let journals = [(journal, disk.clone()), {
+        let disk = disk.after_kill();
+        (open(&disk).unwrap(), disk)
+    }];
+    for (journal, disk) in journals {
+        while journal.work(Work::Prepare) {}
+        disk.set_room(Some(disk.used()));
+        // The key file has room for a hundred and some, and after an opening for none.
+        let mut taken = 2;
+        while taken < 250 && append(&journal, taken + 1, (&[blob(taken + 1, 1)], None)).is_some() {
+            taken += 1;
+            journal.work(Work::Write);
+        }
+        assert!(taken < 250, "there is room without end");
+        for node in [1, 2] {
+            let number = taken + node;
+            assert!(append(&journal, number, (&[], Some(node))).is_some());
+            flush(&journal);
+            assert_eq!(read(&journal, node), None);
+            // Others take whatever room this has given back.
+            disk.set_room(Some(disk.used()));
+        }
+        let last = (taken > 2).then(|| read(&journal, taken).unwrap());
+        assert!(last.is_none_or(|last| last.len() == 1));
+        disk.set_room(None);
+        let next = blob(taken + 5, 10);
+        append(&journal, taken + 5, (std::slice::from_ref(&next), None)).unwrap();
+        flush(&journal);
+        let number = taken + 5;
+        assert_eq!(read(&journal, number), Some(next.bytes.to_vec()));
+        drop(journal);
+        let journal = open(&disk.after_power_cut(9)).unwrap();
+        assert_eq!(read(&journal, number), Some(next.bytes.to_vec()));
+        assert_eq!([1, 2].map(|number| read(&journal, number)), [None, None]);
     }
 }

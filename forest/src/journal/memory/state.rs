@@ -43,7 +43,7 @@ pub(super) struct Kept {
 }
 
 /// A checkpoint that is kept.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct KeptState {
     pub(super) at: Position,
     pub(super) blobs: Vec<BlobId>,
@@ -74,6 +74,18 @@ pub(super) struct SentAnswer {
 }
 
 impl MemoryState {
+    /// What was kept, without whoever waits.
+    pub(super) fn copy(&self) -> Self {
+        Self {
+            entries: self.entries.clone(),
+            last: self.last,
+            checkpoint: self.checkpoint.clone(),
+            blobs: self.blobs.clone(),
+            trimmed: self.trimmed,
+            ..Self::default()
+        }
+    }
+
     pub(super) fn is_crowded(&self) -> bool {
         self.crowd.is_some_and(|crowd| self.sent.len() >= crowd)
     }

@@ -1,0 +1,270 @@
+//! The bytes of a key file: a head, and entries one after the other. `docs/journal.md` has them.
+//!
+//! - A file begins with the entries that it had when it was made; those must be whole. More are appended, and the last
+//!   group may be torn.
+//! - Room for more is filled with zeros before it is needed, so that a full disk is met there.
+//! - Nothing is removed before it was overwritten.
+
+use std::io;
+
+use crc32c::{crc32c, crc32c_append};
+use weald_forest::journal::{BlobId, Position};
+use weald_tree::NodeId;
+use zeroize::{Zeroize, Zeroizing};
+
+use crate::blob::BlobKey;
+use crate::error::{Damage, Unreadable};
+use crate::medium::{Medium, MediumFile, write_all};
+use crate::names;
+use crate::place::Place;
+
+const MAGIC: [u8; 8] = *b"WEALDK\0\x01";
+
+/// The length of the head: the magic bytes, the journal, how many entries it began with, a check.
+const HEAD: usize = 8 + 16 + 8 + 4;
+
+/// The length of an entry without the name of its attribute.
+const ENTRY: usize = 16 + 32 + 16 + 8 + 8 + 4 + 4;
+
+/// Where the length of the name is in an entry.
+const NAME_LEN: usize = 16 + 32 + 16 + 8 + 8;
+
+/// No name of an attribute is longer, and a longer one in a file is damage.
+const MAX_NAME: usize = 1 << 24;
+
+/// How many bytes are read or overwritten at once.
+const STEP: usize = 64 * 1024;
+
+/// What is known of a blob that was not erased.
+#[derive(Clone)]
+pub(crate) struct KeyEntry {
+    pub(crate) key: BlobKey,
+    /// Where its first part is.
+    pub(crate) at: Place,
+    /// The attribute for which it was brought.
+    pub(crate) attribute: (u64, NodeId, Box<str>),
+}
+
+/// How many bytes the entry of a blob has, whose attribute has this name.
+pub(crate) fn entry_len(name: &str) -> u64 {
+    (ENTRY + name.len()) as u64
+}
+
+/// The head of a file that begins with so many entries.
+pub(crate) fn write_head(out: &mut Zeroizing<Vec<u8>>, journal: u128, count: usize) {
+    let begin = out.len();
+    out.extend_from_slice(&MAGIC);
+    out.extend_from_slice(&journal.to_le_bytes());
+    out.extend_from_slice(&(count as u64).to_le_bytes());
+    let check = crc32c(&out[begin..]).to_le_bytes();
+    out.extend_from_slice(&check);
+}
+
+pub(crate) fn write_entry(out: &mut Zeroizing<Vec<u8>>, id: BlobId, entry: &KeyEntry) {
+    let begin = out.len();
+    let (tree, node, name) = &entry.attribute;
+    let len = u32::try_from(name.len()).expect("a name is short");
+    out.extend_from_slice(&id.0.to_le_bytes());
+    out.extend_from_slice(&entry.key[..]);
+    out.extend_from_slice(&entry.at.position().0.to_le_bytes());
+    out.extend_from_slice(&tree.to_le_bytes());
+    out.extend_from_slice(&node.get().to_le_bytes());
+    out.extend_from_slice(&len.to_le_bytes());
+    out.extend_from_slice(name.as_bytes());
+    let check = crc32c_append(1, &out[begin..]);
+    out.extend_from_slice(&check.to_le_bytes());
+}
+
+/// Reads all entries of a file up to the first that is not valid, and returns where that one begins.
+pub(crate) fn read(
+    (medium, number): (&dyn Medium, u64),
+    journal: u128,
+    mut take: impl FnMut(BlobId, KeyEntry),
+) -> Result<u64, Unreadable> {
+    let name = names::keys(number);
+    let damaged = |offset: u64| Damage {
+        file: name.clone(),
+        offset,
+        what: "it is no key file of this journal",
+    };
+    let mut reader = EntryReader {
+        file: medium.open(&name)?,
+        offset: 0,
+        bytes: Zeroizing::default(),
+    };
+    let head = reader.bytes(HEAD)?;
+    let Some(head) = head.first_chunk::<HEAD>() else {
+        return Err(damaged(0).into());
+    };
+    let check = crc32c(&head[..HEAD - 4]).to_le_bytes();
+    if head[..8] != MAGIC || head[8..24] != journal.to_le_bytes() || head[HEAD - 4..] != check {
+        return Err(damaged(0).into());
+    }
+    let count = u64::from_le_bytes(*head[24..].first_chunk().ok_or_else(|| damaged(0))?);
+    reader.go_on(HEAD);
+    let mut read = 0;
+    while let Some((id, entry)) = reader.entry()? {
+        take(id, entry);
+        read += 1;
+    }
+    if read < count {
+        return Err(damaged(reader.offset).into());
+    }
+    Ok(reader.offset)
+}
+
+/// Reads a file in steps: it may be made by hand, and longer than there is memory.
+struct EntryReader {
+    file: Box<dyn MediumFile>,
+    offset: u64,
+    /// What lies there, as far as it was read.
+    bytes: Zeroizing<Vec<u8>>,
+}
+
+impl EntryReader {
+    /// At least so many bytes, or all that are left.
+    fn bytes(&mut self, len: usize) -> io::Result<&[u8]> {
+        if self.bytes.len() < len {
+            let mut bytes = Zeroizing::new(vec![0; len.max(STEP)]);
+            let read = self.file.read_at(&mut bytes, self.offset)?;
+            bytes[read..].zeroize();
+            bytes.truncate(read);
+            self.bytes = bytes;
+        }
+        Ok(&self.bytes)
+    }
+
+    fn go_on(&mut self, len: usize) {
+        self.offset += len as u64;
+        self.bytes.drain(..len);
+    }
+
+    fn entry(&mut self) -> io::Result<Option<(BlobId, KeyEntry)>> {
+        let bytes = self.bytes(ENTRY)?;
+        let Some(len) = bytes.get(NAME_LEN..).and_then(<[u8]>::first_chunk) else {
+            return Ok(None);
+        };
+        let Ok(len) = usize::try_from(u32::from_le_bytes(*len)) else {
+            return Ok(None);
+        };
+        if len > MAX_NAME {
+            return Ok(None);
+        }
+        let read = read_entry(self.bytes(ENTRY + len)?);
+        Ok(read.map(|(id, entry, len)| {
+            self.go_on(len);
+            (id, entry)
+        }))
+    }
+}
+
+fn read_entry(bytes: &[u8]) -> Option<(BlobId, KeyEntry, usize)> {
+    let (id, rest) = bytes.split_first_chunk()?;
+    let (key, rest) = rest.split_first_chunk::<32>()?;
+    let (at, rest) = rest.split_first_chunk()?;
+    let (tree, rest) = rest.split_first_chunk()?;
+    let (node, rest) = rest.split_first_chunk()?;
+    let (len, rest) = rest.split_first_chunk()?;
+    let len = usize::try_from(u32::from_le_bytes(*len)).ok()?;
+    let (name, rest) = rest.split_at_checked(len)?;
+    let (check, rest) = rest.split_first_chunk()?;
+    let whole = bytes.len() - rest.len();
+    if crc32c_append(1, &bytes[..whole - 4]) != u32::from_le_bytes(*check) {
+        return None;
+    }
+    let mut copy = *key;
+    let entry = KeyEntry {
+        key: Zeroizing::new(copy),
+        at: Place::of(Position(u128::from_le_bytes(*at))),
+        attribute: (
+            u64::from_le_bytes(*tree),
+            NodeId::new(u64::from_le_bytes(*node))?,
+            str::from_utf8(name).ok()?.into(),
+        ),
+    };
+    copy.zeroize();
+    Some((BlobId(u128::from_le_bytes(*id)), entry, whole))
+}
+
+/// Fills a file with zeros up to a length, and syncs it.
+pub(crate) fn fill(file: &dyn MediumFile, len: u64) -> io::Result<()> {
+    let zeros = vec![0; STEP];
+    let mut at = 0;
+    while at < len {
+        let step = usize::try_from(len - at).unwrap_or(STEP).min(STEP);
+        write_all(file, &zeros[..step], at)?;
+        at += step as u64;
+    }
+    file.sync()
+}
+
+/// Overwrites and removes a file, if there is one; returns whether there was.
+pub(crate) fn destroy(medium: &dyn Medium, name: &str) -> io::Result<bool> {
+    let file = match medium.open(name) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        other => other?,
+    };
+    fill(&*file, file.len()?)?;
+    medium.remove(name)?;
+    Ok(true)
+}
+
+/// Destroys all files with keys but that of a number, and the spare one, if that is kept; returns whether there were any.
+pub(crate) fn destroy_others(
+    medium: &dyn Medium,
+    (newest, keeps_spare): (u64, bool),
+) -> io::Result<bool> {
+    let mut changed = false;
+    for name in medium.list()? {
+        let is_old = match name.strip_suffix(names::UNFINISHED) {
+            Some(whole) => names::keys_of(whole).is_some(),
+            None if name == names::SPARE_KEYS => !keeps_spare,
+            None => names::keys_of(&name).is_some_and(|number| number != newest),
+        };
+        changed |= is_old && destroy(medium, &name)?;
+    }
+    Ok(changed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::simulated::SimulatedDisk;
+
+    fn entry(number: u64) -> (BlobId, KeyEntry) {
+        let entry = KeyEntry {
+            key: Zeroizing::new([u8::try_from(number).unwrap(); 32]),
+            at: Place::of(Position(u128::from(number) << 64)),
+            attribute: (1, NodeId::new(number).unwrap(), "name".into()),
+        };
+        (BlobId(number.into()), entry)
+    }
+
+    #[test]
+    fn a_file_far_longer_than_its_entries_is_read_up_to_them() {
+        let disk = SimulatedDisk::new();
+        let mut bytes = Zeroizing::default();
+        write_head(&mut bytes, 7, 1);
+        for number in 1..=3 {
+            let (id, entry) = entry(number);
+            write_entry(&mut bytes, id, &entry);
+        }
+        let end = bytes.len() as u64;
+        bytes.extend_from_slice(&[0; 3 * STEP]);
+        disk.set_file(&names::keys(1), Some(&bytes));
+        let mut ids = Vec::new();
+        let broken = read((&disk, 1), 7, |id, _| ids.push(id.0)).unwrap();
+        assert_eq!((ids, broken), (vec![1, 2, 3], end));
+    }
+
+    #[test]
+    fn no_entry_is_as_long_as_one_made_by_hand_says() {
+        let disk = SimulatedDisk::new();
+        let mut bytes = Zeroizing::default();
+        write_head(&mut bytes, 7, 0);
+        bytes.extend_from_slice(&[0xFF; ENTRY]);
+        disk.set_file(&names::keys(1), Some(&bytes));
+        let broken = read((&disk, 1), 7, |_, _| panic!("it is an entry"));
+        assert_eq!(broken.unwrap(), HEAD as u64);
+    }
+}

@@ -1,0 +1,95 @@
+//! Room is made before it is needed: the next segment, and room for the keys of blobs. A full disk is met here.
+
+use std::io;
+
+use weald_forest::journal::AppendError;
+
+use crate::core::{Core, Failure};
+use crate::log::Lack;
+use crate::medium::{Medium, MediumFile, STEP, is_full, write_all};
+use crate::names;
+use crate::place::SegmentId;
+use crate::waiting::Due;
+
+impl Core {
+    /// Makes room for what waits, or else the next segment, and lets in the authors that wait for it.
+    pub(crate) fn prepare(&self) {
+        let lack = {
+            let state = self.state();
+            state.waiting.lack(&state.log)
+        };
+        let prepared = match lack {
+            Some(Lack::Keys(more)) => self.prepare_keys(more),
+            Some(Lack::Segment) | None => self.prepare_segment(),
+        };
+        let mut state = self.state();
+        state.is_preparing = false;
+        match prepared {
+            Ok(()) => {
+                state.is_full = false;
+                let due = self.admit(&mut state);
+                self.call(state);
+                due.into_iter().for_each(Due::give);
+            }
+            Err(Failure::Medium(_, error)) if is_full(&error) => {
+                state.is_full = true;
+                let due = state.waiting.refuse_all(AppendError::Full);
+                drop(state);
+                tracing::warn!("{}: no room for more: {error}", self.medium.name());
+                due.into_iter().for_each(Due::give);
+            }
+            Err(failure) => {
+                drop(state);
+                self.fail(&failure);
+            }
+        }
+    }
+
+    /// Fills the next segment with zeros.
+    fn prepare_segment(&self) -> Result<(), Failure> {
+        let segment = {
+            let state = self.state();
+            let index = state.log.prepared.checked_add(1);
+            let index = index.ok_or(Failure::Medium("counting", io::ErrorKind::Other.into()))?;
+            SegmentId {
+                index,
+                ..state.log.cursor.segment
+            }
+        };
+        let name = names::segment(segment);
+        let prepared = fill(&*self.medium, &name, self.settings.segment)
+            .and_then(|file| self.medium.sync_names().map(|()| file));
+        match prepared {
+            Ok(file) => {
+                self.files().insert(segment, file.into());
+                self.state().log.prepared = segment.index;
+                Ok(())
+            }
+            Err(error) => {
+                // What was written of it is in the way of others.
+                let _ = self.medium.remove(&name);
+                Err(Failure::Medium("preparing a segment", error))
+            }
+        }
+    }
+
+    /// Makes room for keys.
+    fn prepare_keys(&self, more: u64) -> Result<(), Failure> {
+        self.must_be_newest()?;
+        let grown = self.change_keys(0, |keys| keys.grow(&*self.medium, more));
+        grown.map_err(|error| Failure::Medium("making room for keys", error))
+    }
+}
+
+/// A durable file of zeros, whose name may not be durable.
+pub(crate) fn fill(medium: &dyn Medium, name: &str, len: u32) -> io::Result<Box<dyn MediumFile>> {
+    let file = medium.create(name)?;
+    let len = u64::from(len);
+    let zeros = vec![0; STEP];
+    for at in (0..len).step_by(STEP) {
+        let left = usize::try_from(len - at).unwrap_or(STEP).min(STEP);
+        write_all(&*file, &zeros[..left], at)?;
+    }
+    file.sync()?;
+    Ok(file)
+}
