@@ -210,8 +210,9 @@ impl TreeHandle {
 
     /// Erases all bytes that were ever put with [`put_erasable`](Edit::put_erasable) under an attribute of a
     /// node, or to which the attribute referred because it, or its tree, was copied: whoever has the reference, in every
-    /// version, snapshot and export, then reads `Erased`. It works in a deleted tree, too. Bytes that a
-    /// [`Value`](crate::Value) has handed out before stay with their holder.
+    /// version, snapshot and export, then reads `Erased`. It works in a deleted tree, too. The
+    /// forest's own copy is overwritten with zeros; bytes that a [`Value`](crate::Value) has handed out before stay with
+    /// their holder.
     ///
     /// # Errors
     /// [`CommitError::NothingToErase`], if none are stored and there is no journal, which may have more than

@@ -49,9 +49,9 @@ const REFUSED: &str = "it was opened for reading only";
 /// let forest = block_on(DiskForest::open(directory.path()))?;
 /// block_on(forest.create("notes"))?;
 ///
-/// // The forest is still open.
+/// // The forest is still open. Its opening is a record, too.
 /// let journal = ReadOnlyJournal::open(directory.path())?;
-/// assert_eq!(block_on(journal.read(Position::default(), 10))?.len(), 1);
+/// assert_eq!(block_on(journal.read(Position::default(), 10))?.len(), 2);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone)]

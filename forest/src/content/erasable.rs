@@ -14,6 +14,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
 use std::time::SystemTime;
 
 use weald_tree::{Attributes, Bytes, NodeId};
+use zeroize::Zeroize;
 
 /// Identifies the bytes of an erasable value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -284,7 +285,10 @@ impl Blobs {
             gone.extend(guard.erase(id, when));
         }
         drop(guard);
-        drop(gone); // Large bytes are freed after the lock.
+        // Large bytes are overwritten and freed after the lock. Those that somebody was given stay as they are.
+        for bytes in gone.iter_mut().filter_map(Arc::get_mut) {
+            bytes.zeroize();
+        }
     }
 
     /// The meaning of a value; one that refers to no known blob is plain.

@@ -1,0 +1,68 @@
+//! Erased bytes are overwritten before their memory is freed: whoever gets the memory next reads zeros.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(unsafe_code, reason = "an allocator looks at what is freed")]
+
+#[path = "support/tools.rs"]
+mod tools;
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tools::Wait;
+use weald_forest::{Forest, Value};
+
+const SECRET: &[u8] = b"a secret that nothing else is like";
+
+/// How many blocks were freed with the secret in them.
+static FREED: AtomicUsize = AtomicUsize::new(0);
+
+struct Watching;
+
+// SAFETY: all of it is the system's allocator's; a block is read before it is freed, within its length. Some of it may
+// never have been written, and what is read there is only compared.
+unsafe impl GlobalAlloc for Watching {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller's promise. Zeroed, so that what is read later was written.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        // SAFETY: the block has this length and was zeroed at first.
+        let bytes = unsafe { std::slice::from_raw_parts(block, layout.size()) };
+        if bytes.windows(SECRET.len()).any(|window| window == SECRET) {
+            FREED.fetch_add(1, Ordering::Relaxed);
+        }
+        // SAFETY: the caller's promise.
+        unsafe { System.dealloc(block, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Watching = Watching;
+
+#[test]
+fn erased_bytes_are_overwritten_before_their_memory_is_freed() {
+    let forest = Forest::new();
+    let tree = forest.create("t").wait().unwrap();
+    let root = tree.view().tree().root().id();
+    let put = || {
+        let mut edit = tree.edit();
+        edit.put_erasable(root, "secret", SECRET).unwrap();
+        edit.commit().wait().unwrap();
+    };
+    put();
+    assert_eq!(FREED.load(Ordering::Relaxed), 0, "something copies them");
+    tree.erase(root, "secret").wait().unwrap();
+    assert_eq!(FREED.load(Ordering::Relaxed), 0);
+    // What somebody was given is the holder's.
+    put();
+    let view = tree.snapshot();
+    let Value::Erasable(given) = forest.value(view.tree().root(), "secret").unwrap() else {
+        panic!("it is erasable");
+    };
+    tree.erase(root, "secret").wait().unwrap();
+    assert_eq!(&*given, SECRET);
+    drop(given);
+    assert_eq!(FREED.load(Ordering::Relaxed), 1);
+}
