@@ -1,5 +1,7 @@
 //! The command-line arguments.
 
+pub(crate) mod forest;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -25,6 +27,8 @@ pub(crate) enum Command {
     Bench(Bench),
     /// See in ten seconds that no unit stops another, and that Weald names the one that tried
     Demo(Demo),
+    /// Look into a forest on disk, or bring trees in and out
+    Forest(forest::Forest),
     /// Run one workload once and print its metrics
     #[command(hide = true)]
     BenchOne(BenchOne),
@@ -152,7 +156,9 @@ mod tests {
         let words = ["weald", "bench"].iter().chain(words);
         match Args::try_parse_from(words).unwrap().command {
             Command::Bench(bench) => bench,
-            Command::BenchOne(_) | Command::Demo(_) => unreachable!("the words say bench"),
+            Command::BenchOne(_) | Command::Demo(_) | Command::Forest(_) => {
+                unreachable!("the words say bench")
+            }
         }
     }
 

@@ -1,7 +1,7 @@
 //! `weald`: the program of the project. It shows what Weald promises, and measures Weald and its rivals.
 //!
-//! Results go to stdout, everything else to stderr. Exit codes: 0 all went well, 1 a failure,
-//! 2 a usage error, 130 interrupted (143 terminated). If the reader of stdout goes away, the program ends
+//! It also looks into forests on disk. Results go to stdout, everything else to stderr. Exit codes: 0 all went well,
+//! 1 a failure, 2 a usage error, 3 to 5 those of `weald forest`, 130 interrupted (143 terminated). If the reader of stdout goes away, the program ends
 //! quietly with 0.
 
 // What comes in and what goes out.
@@ -16,6 +16,7 @@ mod progress;
 // The commands.
 mod bench;
 mod demo;
+mod forest;
 
 use std::process::ExitCode;
 
@@ -31,6 +32,7 @@ fn main() -> ExitCode {
     let result = match args.command {
         Command::Bench(bench) => bench::run(&bench),
         Command::Demo(demo) => demo::run(&demo),
+        Command::Forest(args) => forest::run(&args),
         Command::BenchOne(one) => measure(&one).map(|()| ExitCode::SUCCESS),
     };
     match result {

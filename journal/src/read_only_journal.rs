@@ -173,6 +173,20 @@ impl ReadOnlyJournal {
         })))
     }
 
+    /// The journal without its checkpoint, so that a forest is made of all records; `None`, if some were trimmed.
+    pub fn without_checkpoint(&self) -> Option<Self> {
+        let Seen { medium, found, .. } = &*self.0;
+        let mut found = found.clone();
+        found.checkpoint = None;
+        let seen = Seen {
+            medium: Arc::clone(medium),
+            found,
+            journal: self.0.journal,
+            keys: Arc::clone(&self.0.keys),
+        };
+        (!self.is_trimmed()).then(|| Self(Arc::new(seen)))
+    }
+
     /// Whether the files that this journal reads are still there. If not, a writer has removed what a checkpoint has made
     /// superfluous; open it again.
     pub fn is_whole(&self) -> bool {
@@ -215,9 +229,14 @@ impl ReadOnlyJournal {
         Ok(sizes)
     }
 
-    /// Whether records were trimmed, so that the history does not begin with the first commit.
+    /// The position after which records can be read: the default, unless records were trimmed.
+    pub fn begin(&self) -> Position {
+        self.0.found.chain.trimmed
+    }
+
+    /// Whether records were trimmed, so that those that are there do not begin with the first commit.
     pub fn is_trimmed(&self) -> bool {
-        self.0.found.chain.trimmed > Position::default()
+        self.begin() > Position::default()
     }
 
     /// The directory.

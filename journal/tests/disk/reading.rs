@@ -222,10 +222,16 @@ fn it_goes_back_to_any_record_that_was_not_trimmed() {
         let checkpoint = pollster::block_on(earlier.checkpoint()).unwrap();
         assert_eq!(checkpoint.is_some(), at >= 7, "record {at}");
     }
+    let whole = journal.without_checkpoint().unwrap();
+    assert!(pollster::block_on(whole.checkpoint()).unwrap().is_none());
+    assert_eq!(seen(&whole), entries);
     pollster::block_on(writer.trim(positions[5])).unwrap();
     assert!(!journal.is_whole());
     let journal = read(&disk).unwrap();
     assert!(journal.is_trimmed() && journal.is_whole());
+    assert!(journal.without_checkpoint().is_none());
+    let left = pollster::block_on(journal.read(journal.begin(), usize::MAX)).unwrap();
+    assert!((6..12).contains(&left.len()) && entries.ends_with(&left));
     let refused = journal.as_of(&entries[6]).err();
     let checkpoint = positions[7];
     assert_eq!(refused, Some(ReadError::TooOld { checkpoint }));

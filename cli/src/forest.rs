@@ -1,0 +1,73 @@
+//! `weald forest`: looks into the forest of a directory, also while a program has it open, and brings trees in and out.
+//!
+//! All commands but `import` only read. Exit codes: see `failure.rs` and the help.
+
+// What goes wrong, and how things are written.
+mod failure;
+mod times;
+
+mod text;
+
+// The forest, and its trees at a moment.
+mod opened;
+
+// The commands.
+mod history;
+mod import;
+mod nodes;
+mod whole;
+
+use std::process::ExitCode;
+
+use weald_lab::error::Error;
+
+use crate::args::forest::{Action, Forest};
+use crate::output::complain;
+use failure::Failure;
+use opened::Opened;
+
+pub(crate) fn run(args: &Forest) -> Result<ExitCode, Error> {
+    let Err(failure) = act(args) else {
+        return Ok(ExitCode::SUCCESS);
+    };
+    let (code, sentence) = failure.told()?;
+    complain(&sentence);
+    Ok(ExitCode::from(code))
+}
+
+fn act(args: &Forest) -> Result<(), Failure> {
+    let json = args.json;
+    if let Action::Import {
+        name,
+        from,
+        document,
+        create,
+    } = &args.command
+    {
+        let what = (name.as_deref(), from.as_deref());
+        return import::import(&args.directory, what, (*document, *create), json);
+    }
+    let opened = Opened::open(&args.directory)?;
+    match &args.command {
+        Action::Ls { prefix } => nodes::list(&opened.0, prefix, json),
+        Action::Tree { name, at, depth } => nodes::draw(&opened, (name, at), *depth, json),
+        Action::Show { name, at } => nodes::show(&opened, (name, at), json),
+        Action::Log { name, node, n } => match (name, node) {
+            (Some(name), Some(node)) => history::log_node(&opened, (name, node), *n, json),
+            (name, _) => history::log(&opened, name.as_deref(), *n, json),
+        },
+        Action::Diff { name, from, to } => {
+            history::diff(&opened, name, (from, to.as_deref()), json)
+        }
+        Action::At { moment, name } => nodes::at(&opened, (moment, name.as_deref()), json),
+        Action::Find { name, terms, at, n } => {
+            nodes::find(&opened, (name, at.as_deref()), (terms, *n), json)
+        }
+        Action::Check => whole::check(&opened, json),
+        Action::Stats => whole::stats(&opened, json),
+        Action::Export { name, at, document } => {
+            nodes::export(&opened, (name.as_deref(), at.as_deref()), *document)
+        }
+        Action::Import { .. } => unreachable!("it was done above"),
+    }
+}

@@ -1,0 +1,78 @@
+//! Why a command on a forest fails, and with which exit code. Each failure is a text that says what to do.
+
+use weald_forest::{RecoverError, VersionError};
+use weald_journal::{OpenError, OpenForestError};
+use weald_lab::error::Error;
+
+/// Why a command fails.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The disk, or a limit of the program.
+    Failed(String),
+    /// The words on the command line mean nothing.
+    Usage(String),
+    /// What is stored is not what was written.
+    Damaged(String),
+    /// It is not there.
+    Absent(String),
+    /// Another process writes.
+    Locked(String),
+    /// Stdout cannot be written to.
+    Output(Error),
+}
+
+impl Failure {
+    /// The exit code and the sentence.
+    pub(crate) fn told(self) -> Result<(u8, String), Error> {
+        Ok(match self {
+            Self::Failed(text) => (1, text),
+            Self::Usage(text) => (2, text),
+            Self::Damaged(text) => (3, text),
+            Self::Absent(text) => (4, text),
+            Self::Locked(text) => (5, text),
+            Self::Output(error) => return Err(error),
+        })
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::Output(error)
+    }
+}
+
+impl From<OpenError> for Failure {
+    fn from(error: OpenError) -> Self {
+        let text = format!("{error}.");
+        match error {
+            OpenError::Damaged { .. } => Self::Damaged(text),
+            OpenError::NoForest { .. } => Self::Absent(text),
+            OpenError::Locked { .. } => Self::Locked(text),
+            _ => Self::Failed(text),
+        }
+    }
+}
+
+impl From<OpenForestError> for Failure {
+    fn from(error: OpenForestError) -> Self {
+        match error {
+            OpenForestError::Journal(error) => error.into(),
+            OpenForestError::Recover(error) => error.into(),
+            other => Self::Failed(format!("{other}.")),
+        }
+    }
+}
+
+impl From<RecoverError> for Failure {
+    fn from(error: RecoverError) -> Self {
+        Self::Damaged(format!(
+            "the forest cannot be read from its journal: {error}. Put the directory back from a copy."
+        ))
+    }
+}
+
+impl From<VersionError> for Failure {
+    fn from(error: VersionError) -> Self {
+        Self::Absent(format!("{error}."))
+    }
+}
