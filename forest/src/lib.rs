@@ -139,8 +139,3 @@ pub use weald_tree::{
     PathError, Read, Sortable, Subtree, Tree, ValueError, Where, trim, value,
 };
 pub use weight::Weight;
-
-/// The programs of `docs/forest.md` run as tests.
-#[cfg(doctest)]
-#[doc = include_str!("../../docs/forest.md")]
-struct InPractice;

@@ -40,7 +40,13 @@ impl Writer {
 }
 
 /// Writes a checkpoint, and makes it durable under its name.
-pub(crate) fn put(medium: &dyn Medium, journal: u128, checkpoint: Checkpoint) -> io::Result<()> {
+///
+/// Returns its length. `goes_on` is asked again and again, and stops it.
+pub(crate) fn put(
+    medium: &dyn Medium,
+    journal: u128,
+    (checkpoint, goes_on): (Checkpoint, &dyn Fn() -> bool),
+) -> io::Result<u64> {
     let Checkpoint { at, blobs, pieces } = checkpoint;
     let name = names::checkpoint(at);
     let unfinished = format!("{name}{}", names::UNFINISHED);
@@ -60,6 +66,9 @@ pub(crate) fn put(medium: &dyn Medium, journal: u128, checkpoint: Checkpoint) ->
     writer.write(&head)?;
     writer.write_check()?;
     for piece in pieces {
+        if !goes_on() {
+            return Err(io::Error::other("the forest is closed"));
+        }
         writer.write(&(piece.len() as u64).to_le_bytes())?;
         writer.write(&piece)?;
         writer.write_check()?;
@@ -68,7 +77,8 @@ pub(crate) fn put(medium: &dyn Medium, journal: u128, checkpoint: Checkpoint) ->
     writer.write_check()?;
     writer.file.sync()?;
     medium.rename(&unfinished, &name)?;
-    medium.sync_names()
+    medium.sync_names()?;
+    Ok(writer.offset)
 }
 
 /// Reads one part after the other; nothing is believed before its check is right.

@@ -8,6 +8,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -32,6 +33,10 @@ pub(crate) struct Core {
     hands: Condvar,
     /// The thread that prepares segments waits here.
     preparer: Condvar,
+    /// The thread that puts checkpoints waits here.
+    pub(crate) keeper: Condvar,
+    /// Whether it is to end.
+    pub(crate) is_keeper_over: AtomicBool,
     files: Mutex<BTreeMap<SegmentId, Arc<dyn MediumFile>>>,
     /// The locked file, until the journal is closed.
     lock: Mutex<Option<Box<dyn MediumFile>>>,
@@ -82,6 +87,8 @@ impl Core {
             state: Mutex::new(state),
             hands: Condvar::new(),
             preparer: Condvar::new(),
+            keeper: Condvar::new(),
+            is_keeper_over: AtomicBool::new(false),
             files: Mutex::new(BTreeMap::from([(segment, first)])),
             lock: Mutex::new(Some(lock)),
             note,
@@ -211,10 +218,15 @@ impl Core {
         state.active = Instant::now();
         state.log.written = upto;
         state.log.unwritten -= batch.bytes;
+        state.grown += batch.bytes as u64;
+        let is_enough = state.grown >= state.grown_enough;
         let due = self.admit(&mut state);
         self.call(state);
         self.marks.raise(Level::Buffered, upto.position());
         due.into_iter().for_each(Due::give);
+        if is_enough {
+            self.keeper.notify_all();
+        }
         Ok(())
     }
 
@@ -385,6 +397,7 @@ impl Core {
         due.into_iter().for_each(Due::give);
         self.hands.notify_all();
         self.preparer.notify_all();
+        self.keeper.notify_all();
     }
 
     /// Lets the threads end once everything is written, synced and marked.

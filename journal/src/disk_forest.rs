@@ -2,24 +2,18 @@
 
 use std::ops::Deref;
 use std::path::Path;
+use std::sync::Arc;
 
 use weald_forest::journal::{CheckpointError, Journal};
-use weald_forest::{Builder, Forest, RecoverError};
+use weald_forest::{Builder, Forest};
 
 use crate::disk_journal::DiskJournal;
 use crate::error::OpenError;
-
-/// Why a forest on disk cannot be opened.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum OpenForestError {
-    /// The journal cannot be opened.
-    #[error(transparent)]
-    Journal(#[from] OpenError),
-    /// The journal was opened, and the forest cannot be read from it.
-    #[error("the forest cannot be read from its journal: {0}")]
-    Recover(#[from] RecoverError),
-}
+use crate::keeper::{Keeper, Kept};
+use crate::open_forest_error::OpenForestError;
+use crate::past::Moment;
+use crate::read_only_forest::ReadOnlyForest;
+use crate::read_only_journal::ReadOnlyJournal;
 
 /// A forest on disk. A clone is the same forest.
 ///
@@ -44,10 +38,11 @@ pub enum OpenForestError {
 /// assert_eq!(forest.get("notes")?.view().tree().len(), 2);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct DiskForest {
-    forest: Forest,
-    journal: DiskJournal,
+    // Dropped first: until it has ended it may have what is kept.
+    _keeper: Arc<Keeper>,
+    kept: Arc<Kept>,
 }
 
 impl DiskForest {
@@ -64,25 +59,46 @@ impl DiskForest {
     /// Opens the forest that a journal has, with these settings.
     ///
     /// # Errors
-    /// [`OpenForestError::Recover`].
+    /// [`OpenForestError::Recover`]; [`OpenForestError::Journal`], if no thread can be started.
     pub async fn recover(builder: Builder, journal: DiskJournal) -> Result<Self, OpenForestError> {
         let forest = builder.journal(journal.clone()).recover().await?;
-        Ok(Self { forest, journal })
+        let kept = Arc::new(Kept { forest, journal });
+        let keeper = Keeper::begin(&kept).map_err(|error| OpenError::Failed {
+            medium: kept.journal.medium().name(),
+            doing: "starting a thread failed",
+            error,
+        })?;
+        Ok(Self {
+            _keeper: Arc::new(keeper),
+            kept,
+        })
+    }
+
+    /// The forest as it was at a moment of which its history is on the medium, also before it was opened; by default that
+    /// is all of it. See [`ReadOnlyForest::at`]. It reads what is durable, beside the writers.
+    ///
+    /// # Errors
+    /// [`OpenForestError`].
+    pub async fn at(&self, moment: Moment) -> Result<ReadOnlyForest, OpenForestError> {
+        let medium = self.kept.journal.medium();
+        let open = || ReadOnlyJournal::open_beside(Arc::clone(&medium));
+        ReadOnlyForest::past(open, moment).await
     }
 
     /// The journal.
     pub fn journal(&self) -> &DiskJournal {
-        &self.journal
+        &self.kept.journal
     }
 
-    /// Puts a checkpoint, from which the next opening begins, and waits until it is durable. Others commit meanwhile. The
+    /// Puts a checkpoint, from which the next opening begins, and waits until it is durable. That happens by itself when
+    /// enough was committed, see [`Settings::checkpoint_after`](crate::Settings::checkpoint_after). Others commit meanwhile. The
     /// thread that polls does the work, which grows with the nodes of all kept versions that they do not share.
     ///
     /// # Errors
     /// [`CheckpointError`]. The one before is still there then.
     pub async fn checkpoint(&self) -> Result<(), CheckpointError> {
-        let checkpoint = self.forest.checkpoint().await?;
-        self.journal.put_checkpoint(checkpoint).await
+        let checkpoint = self.kept.forest.checkpoint().await?;
+        self.kept.journal.put_checkpoint(checkpoint).await
     }
 }
 
@@ -90,6 +106,15 @@ impl Deref for DiskForest {
     type Target = Forest;
 
     fn deref(&self) -> &Forest {
-        &self.forest
+        &self.kept.forest
+    }
+}
+
+impl std::fmt::Debug for DiskForest {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("DiskForest")
+            .field("forest", &self.kept.forest)
+            .field("journal", &self.kept.journal)
+            .finish_non_exhaustive()
     }
 }

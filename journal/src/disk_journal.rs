@@ -83,6 +83,19 @@ impl DiskJournal {
         })
     }
 
+    /// The threads of the journal.
+    pub(crate) fn threads(&self) -> &[ThreadId] {
+        &self.threads.own
+    }
+
+    pub(crate) fn core(&self) -> Arc<Core> {
+        Arc::clone(&self.core)
+    }
+
+    pub(crate) fn medium(&self) -> Arc<dyn Medium> {
+        Arc::clone(&self.core.medium)
+    }
+
     /// Does a part of the work of a journal that has no threads, see [`Settings::by_hand`]; returns whether there was
     /// any.
     pub fn work(&self, work: Work) -> bool {
@@ -286,7 +299,7 @@ impl Journal for DiskJournal {
             let at = checkpoint.at;
             let (newest, last) = {
                 let state = self.core.state();
-                (state.checkpoint, state.log.last)
+                (state.checkpoint(), state.log.last)
             };
             if newest.is_some_and(|newest| at < newest) {
                 return Err(CheckpointError::Older);
@@ -317,7 +330,7 @@ impl Journal for DiskJournal {
     fn checkpoint(&self) -> Later<'_, Result<Option<StoredCheckpoint>, ReadError>> {
         let (at, journal) = {
             let state = self.core.state();
-            (state.checkpoint, state.log.head.journal)
+            (state.checkpoint(), state.log.head.journal)
         };
         let read = |at| checkpoint::get(&*self.core.medium, journal, at);
         now(at.map(read).transpose().map_err(ReadError::from))

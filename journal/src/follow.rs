@@ -13,13 +13,13 @@ use crate::reader::RecordReader;
 const MANY: usize = 256;
 
 /// When so many bytes were read, no further record is.
-const ENOUGH: usize = 4 << 20;
+pub(crate) const ENOUGH: usize = 4 << 20;
 
 /// Reads at most `limit` written records after a position, or fewer if they are long.
 pub(crate) fn read(core: &Core, after: Position, limit: usize) -> Result<Vec<Entry>, ReadError> {
     let (begin, upto) = {
         let state = core.state();
-        let checkpoint = state.checkpoint.unwrap_or_default();
+        let checkpoint = state.checkpoint().unwrap_or_default();
         let begin = state.log.chain.after(after);
         let begin = begin.ok_or(ReadError::TooOld { checkpoint })?;
         (begin, state.log.written.position())
@@ -37,7 +37,7 @@ pub(crate) fn read(core: &Core, after: Position, limit: usize) -> Result<Vec<Ent
             Err(error) => {
                 // Trimmed in the meantime?
                 let state = core.state();
-                let checkpoint = state.checkpoint.unwrap_or_default();
+                let checkpoint = state.checkpoint().unwrap_or_default();
                 if state.log.chain.after(after).is_none() {
                     return Err(ReadError::TooOld { checkpoint });
                 }

@@ -23,7 +23,7 @@ impl Core {
             .unwrap_or_else(PoisonError::into_inner);
         let (before, journal) = {
             let state = self.state();
-            (state.checkpoint, state.log.head.journal)
+            (state.checkpoint(), state.log.head.journal)
         };
         let at = checkpoint.at;
         if before.is_some_and(|before| at < before) {
@@ -33,51 +33,74 @@ impl Core {
         // The next opening reads no record before the checkpoint, so it could not tell that a key of these is missing.
         let settled = self.change_keys(0, |keys| keys.settle(&*self.medium));
         settled.map_err(failed)?;
-        checkpoint::put(&*self.medium, journal, checkpoint).map_err(failed)?;
+        let written = self.state().grown;
+        let goes_on = || !self.is_keeper_over();
+        let len = checkpoint::put(&*self.medium, journal, (checkpoint, &goes_on));
+        let len = len.map_err(failed)?;
         self.must_have_the_files()?;
-        self.state().checkpoint = Some(at);
-        // The one before is of no use now. If it stays, the next opening removes it.
-        if let Some(before) = before.filter(|before| *before != at) {
-            let _ = self.medium.remove(&names::checkpoint(before));
+        let mut state = self.state();
+        if before != Some(at) {
+            state.checkpoints.push(at);
         }
+        // About: some of it was written after the moment of the checkpoint.
+        state.grown -= written;
+        let enough = self.settings.checkpoint;
+        state.grown_enough = enough.map_or(u64::MAX, |enough| enough.max(2 * len));
         Ok(())
     }
 
-    /// Removes the segments that have nothing behind a position, except those with erasable bytes that are asked for.
+    /// Removes the segments that have nothing behind a position, except those with erasable bytes that are asked for, and
+    /// the checkpoints of positions before it.
     pub(crate) fn trim(&self, upto: Position) -> Result<(), CheckpointError> {
         let _one_at_a_time = self
             .checkpoints
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        let (checkpoint, journal) = {
+        let (checkpoints, journal) = {
             let state = self.state();
-            (state.checkpoint, state.log.head.journal)
+            (state.checkpoints.clone(), state.log.head.journal)
         };
-        let checkpoint = checkpoint.filter(|checkpoint| *checkpoint >= upto);
-        let checkpoint = checkpoint.ok_or(CheckpointError::NoCheckpoint)?;
+        let (before, left) = checkpoints.split_at(checkpoints.partition_point(|at| *at < upto));
+        let (Some(&oldest), Some(&newest)) = (left.first(), left.last()) else {
+            return Err(CheckpointError::NoCheckpoint);
+        };
         self.must_have_the_files()?;
-        let blobs = checkpoint::blobs(&*self.medium, journal, checkpoint);
+        // What any later version refers to is in the oldest checkpoint that is left, or came with a later record.
+        let blobs = checkpoint::blobs(&*self.medium, journal, oldest);
         let blobs = blobs.map_err(|error| CheckpointError::Failed(error.to_string()))?;
-        let needed = self.change_keys(0, |keys| {
-            if keys.trim(upto, &blobs) {
-                keys.rewrite(&*self.medium)?;
-            }
-            let segments = keys.places().map(|place| place.segment);
-            Ok(segments.collect::<BTreeSet<SegmentId>>())
-        });
-        let needed = needed.map_err(failed)?;
-        let old = self.unneeded(upto, &needed, checkpoint).map_err(failed)?;
+        let needed = {
+            let keys = self.keys();
+            let needed = keys.needed(upto, &blobs).map(|place| place.segment);
+            needed.collect::<BTreeSet<SegmentId>>()
+        };
+        let old = self.unneeded(upto, &needed, newest).map_err(failed)?;
         self.must_have_the_files()?;
         {
             let mut state = self.state();
             state.is_full = false;
             state.log.chain.trim(upto, &old);
+            state.checkpoints.retain(|at| *at >= upto);
         }
+        for at in before {
+            let removed = self.medium.remove(&names::checkpoint(*at));
+            removed.map_err(failed)?;
+        }
+        let removed = old.last().map(|last| last.next());
         for segment in old {
             let removed = self.medium.remove(&names::segment(segment));
             removed.map_err(failed)?;
         }
-        self.medium.sync_names().map_err(failed)
+        self.medium.sync_names().map_err(failed)?;
+        // As long as a record is there, the history can be shown from it, so its keys stay as well.
+        let Some(segment) = removed else {
+            return Ok(());
+        };
+        let removed = Place { segment, offset: 0 }.position();
+        let trimmed = self.change_keys(0, |keys| match keys.trim(removed, &blobs) {
+            true => keys.rewrite(&*self.medium),
+            false => Ok(()),
+        });
+        trimmed.map_err(failed)
     }
 
     /// What another writer has found is not this one's to change.

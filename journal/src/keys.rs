@@ -90,6 +90,13 @@ impl Keys {
         self.entries.values().map(|entry| entry.at)
     }
 
+    /// Where those are that lie behind a position or are asked for.
+    pub(crate) fn needed(&self, upto: Position, keep: &[BlobId]) -> impl Iterator<Item = Place> {
+        let entries = self.entries.iter();
+        let entries = entries.filter(move |(id, it)| it.at.position() > upto || keep.contains(id));
+        entries.map(|(_, entry)| entry.at)
+    }
+
     /// For how many bytes of entries there is room, now and when they are written again.
     pub(crate) fn free(&self) -> u64 {
         self.file.as_ref().map_or(0, |file| {

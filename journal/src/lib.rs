@@ -58,19 +58,31 @@ mod search;
 
 // The journal, as users see it.
 mod disk_journal;
+mod past;
 mod read_only_journal;
+mod sizes;
 
 // The forest on it.
 mod disk_forest;
+mod keeper;
+mod open_forest_error;
 mod read_only_forest;
 
 pub use core::Work;
 pub use directory::Directory;
-pub use disk_forest::{DiskForest, OpenForestError};
+pub use disk_forest::DiskForest;
 pub use disk_journal::DiskJournal;
 pub use error::{Damage, OpenError};
 pub use medium::{LockError, Medium, MediumFile};
+pub use open_forest_error::OpenForestError;
+pub use past::{Moment, PastError};
 pub use read_only_forest::ReadOnlyForest;
-pub use read_only_journal::{ReadOnlyJournal, Size, Sizes};
+pub use read_only_journal::ReadOnlyJournal;
 pub use settings::Settings;
 pub use simulated::SimulatedDisk;
+pub use sizes::{Size, Sizes};
+
+/// The programs of `docs/forest.md` run as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/forest.md")]
+struct InPractice;

@@ -73,7 +73,7 @@ pub(crate) fn open(medium: Arc<dyn Medium>, settings: Settings) -> Result<Core, 
         let removed = medium.remove(useless);
         removed.map_err(failed("removing a file of no use failed"))?;
     }
-    let state = state(found, head);
+    let state = state(found, head, &settings);
     Ok(Core::new(
         (medium, settings),
         (state, keys),
@@ -115,13 +115,18 @@ fn begin(medium: &dyn Medium, head: &Head) -> io::Result<Box<dyn MediumFile>> {
     Ok(file)
 }
 
-fn state(found: Found, head: Head) -> State {
+fn state(found: Found, head: Head, settings: &Settings) -> State {
     let segment = head.segment;
     let cursor = Place {
         segment,
         offset: HEAD,
     };
     let mut chain = found.chain;
+    // As if all segments behind the checkpoint were full.
+    let known = found.checkpoint.map(|at| Place::of(at).segment);
+    let behind = chain.newest_first().into_iter();
+    let behind = behind.take_while(|segment| known.is_none_or(|known| *segment > known));
+    let grown = behind.count() as u64 * u64::from(head.capacity);
     chain.push(segment);
     let log = Log {
         head,
@@ -146,7 +151,9 @@ fn state(found: Found, head: Head) -> State {
         wanted: cursor.position(),
         failed: None,
         is_closing: false,
-        checkpoint: found.checkpoint,
+        checkpoints: found.checkpoints,
+        grown,
+        grown_enough: settings.checkpoint.unwrap_or(u64::MAX),
         active: Instant::now(),
         idle: 0,
         is_called: false,

@@ -1,11 +1,12 @@
 //! A medium that is only read: whatever would change a file or a name is refused before it reaches the medium.
 
 use std::io;
+use std::sync::Arc;
 
 use crate::medium::{LockError, Medium, MediumFile};
 
 /// A medium for reading.
-pub(crate) struct ReadOnly<M>(pub(crate) M);
+pub(crate) struct ReadOnly(pub(crate) Arc<dyn Medium>);
 
 struct ReadOnlyFile(Box<dyn MediumFile>);
 
@@ -32,7 +33,7 @@ fn synced(outcome: io::Result<()>) -> io::Result<()> {
     }
 }
 
-impl<M: Medium> Medium for ReadOnly<M> {
+impl Medium for ReadOnly {
     fn name(&self) -> String {
         self.0.name()
     }

@@ -5,7 +5,9 @@ use std::path::Path;
 
 use weald_forest::{Builder, Forest};
 
-use crate::disk_forest::OpenForestError;
+use crate::error::OpenError;
+use crate::open_forest_error::OpenForestError;
+use crate::past::Moment;
 use crate::read_only_journal::ReadOnlyJournal;
 
 /// A forest on disk that is only read; a clone is the same. It shows what was durable when it was opened, takes no lock,
@@ -54,6 +56,48 @@ impl ReadOnlyForest {
         loop {
             let journal = ReadOnlyJournal::open(&path)?;
             let outcome = Self::recover(settings(), journal.clone()).await;
+            if outcome.is_ok() || journal.is_whole() {
+                return outcome;
+            }
+        }
+    }
+
+    /// Opens the forest in a directory as it was at a moment of which its history is kept. Only the newest version of each
+    /// tree is there, and what was erased since stays erased. It takes the time of the checkpoint before the moment, and
+    /// of the records between both. Dropping the future loses nothing.
+    ///
+    /// ```
+    /// use pollster::block_on;
+    /// use weald_journal::{DiskForest, Moment, ReadOnlyForest};
+    ///
+    /// let directory = tempfile::tempdir()?;
+    /// let forest = block_on(DiskForest::open(directory.path()))?;
+    /// let notes = block_on(forest.create("notes"))?;
+    /// let then = notes.view().version();
+    /// block_on(forest.rename("notes", "old notes"))?;
+    ///
+    /// let past = block_on(ReadOnlyForest::at(directory.path(), Moment::Version(then)))?;
+    /// assert_eq!(past.list(), ["notes"]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`OpenForestError`].
+    pub async fn at(path: impl AsRef<Path>, moment: Moment) -> Result<Self, OpenForestError> {
+        Self::past(|| ReadOnlyJournal::open(&path), moment).await
+    }
+
+    /// The same in whatever `open` opens.
+    pub(crate) async fn past(
+        open: impl Fn() -> Result<ReadOnlyJournal, OpenError>,
+        moment: Moment,
+    ) -> Result<Self, OpenForestError> {
+        loop {
+            let journal = open()?;
+            let outcome = match journal.at(moment) {
+                Ok(past) => Self::recover(Forest::builder().keep(1), past).await,
+                Err(error) => Err(error.into()),
+            };
             if outcome.is_ok() || journal.is_whole() {
                 return outcome;
             }

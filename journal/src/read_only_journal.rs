@@ -22,6 +22,7 @@ use crate::blob_reader;
 use crate::checkpoint;
 use crate::directory::Directory;
 use crate::error::{OpenError, Unreadable};
+use crate::follow::ENOUGH;
 use crate::keys::Keys;
 use crate::medium::Medium;
 use crate::names;
@@ -56,28 +57,6 @@ const REFUSED: &str = "it was opened for reading only";
 /// ```
 #[derive(Clone)]
 pub struct ReadOnlyJournal(Arc<Seen>);
-
-/// How many files of a kind there are, and their length together, in bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Size {
-    /// The files.
-    pub files: u64,
-    /// The bytes.
-    pub bytes: u64,
-}
-
-/// What the files of a journal take on the medium. See [`ReadOnlyJournal::sizes`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Sizes {
-    /// The segments; the last one or two are filled with zeros that are to be used.
-    pub segments: Size,
-    /// The checkpoints.
-    pub checkpoints: Size,
-    /// The key files.
-    pub keys: Size,
-}
 
 /// What was there when the journal was opened.
 struct Seen {
@@ -118,6 +97,11 @@ impl ReadOnlyJournal {
     /// # Errors
     /// As [`open`](Self::open).
     pub fn open_on(medium: impl Medium) -> Result<Self, OpenError> {
+        Self::open_beside(Arc::new(medium))
+    }
+
+    /// Opens the journal of a medium that somebody else may change.
+    pub(crate) fn open_beside(medium: Arc<dyn Medium>) -> Result<Self, OpenError> {
         let medium: Arc<dyn Medium> = Arc::new(ReadOnly(medium));
         let mut before = None;
         loop {
@@ -150,41 +134,66 @@ impl ReadOnlyJournal {
     /// The journal as it was when this record, which it has, was its last one. What was erased since stays erased.
     ///
     /// # Errors
-    /// [`ReadError::TooOld`], if the checkpoint contains later records and some of the earlier ones were trimmed;
+    /// [`ReadError::TooOld`], if it is older than the oldest checkpoint and some of the records before that were trimmed;
     /// [`ReadError::Failed`], if the entry is no record.
     pub fn as_of(&self, entry: &Entry) -> Result<Self, ReadError> {
         let stored = Stored::read(&entry.record);
         let stored = stored.map_err(|error| ReadError::Failed(error.to_string()))?;
-        let Seen { medium, found, .. } = &*self.0;
-        let mut found = found.clone();
-        if let Some(checkpoint) = found.checkpoint.filter(|at| *at > entry.position) {
-            if found.chain.trimmed > Position::default() {
-                return Err(ReadError::TooOld { checkpoint });
-            }
-            found.checkpoint = None;
+        let mut found = self.0.found.clone();
+        found.checkpoints.retain(|at| *at <= entry.position);
+        found.checkpoint = found.checkpoints.last().copied();
+        if found.checkpoint.is_none() && found.chain.trimmed > Position::default() {
+            let checkpoint = self.0.found.checkpoint.unwrap_or_default();
+            return Err(ReadError::TooOld { checkpoint });
         }
         found.end = found.end.min(Place::of(entry.position));
         found.last = Some((entry.position, stored.id));
-        Ok(Self(Arc::new(Seen {
+        Ok(self.with(found))
+    }
+
+    /// The journal as it was when a checkpoint of its was made: nothing follows the checkpoint.
+    pub(crate) fn as_of_checkpoint(&self, at: Position) -> Self {
+        let mut found = self.0.found.clone();
+        found.checkpoints.retain(|other| *other <= at);
+        (found.checkpoint, found.end, found.last) = (Some(at), Place::of(at), None);
+        self.with(found)
+    }
+
+    /// The same files, of which another part counts.
+    fn with(&self, found: Found) -> Self {
+        let Seen { medium, keys, .. } = &*self.0;
+        Self(Arc::new(Seen {
             medium: Arc::clone(medium),
             found,
             journal: self.0.journal,
-            keys: Arc::clone(&self.0.keys),
-        })))
+            keys: Arc::clone(keys),
+        }))
+    }
+
+    /// The positions of the checkpoints that are kept, oldest first.
+    pub fn checkpoints(&self) -> Vec<Position> {
+        self.0.found.checkpoints.clone()
+    }
+
+    /// At most so many records after a position.
+    pub(crate) fn entries(&self, after: Position, limit: usize) -> Result<Vec<Entry>, ReadError> {
+        self.0.read(after, limit)
+    }
+
+    pub(crate) fn medium(&self) -> &dyn Medium {
+        &*self.0.medium
+    }
+
+    /// The number of the journal.
+    pub(crate) fn number(&self) -> u128 {
+        self.0.journal
     }
 
     /// The journal without its checkpoint, so that a forest is made of all records; `None`, if some were trimmed.
     pub fn without_checkpoint(&self) -> Option<Self> {
-        let Seen { medium, found, .. } = &*self.0;
-        let mut found = found.clone();
+        let mut found = self.0.found.clone();
         found.checkpoint = None;
-        let seen = Seen {
-            medium: Arc::clone(medium),
-            found,
-            journal: self.0.journal,
-            keys: Arc::clone(&self.0.keys),
-        };
-        (!self.is_trimmed()).then(|| Self(Arc::new(seen)))
+        (!self.is_trimmed()).then(|| self.with(found))
     }
 
     /// Whether the files that this journal reads are still there. If not, a writer has removed what a checkpoint has made
@@ -200,33 +209,6 @@ impl ReadOnlyJournal {
         needed
             .into_iter()
             .all(|name| present.binary_search(&name).is_ok())
-    }
-
-    /// What the files take on the medium, by their kinds.
-    ///
-    /// # Errors
-    /// They cannot be looked at.
-    pub fn sizes(&self) -> io::Result<Sizes> {
-        let medium = &self.0.medium;
-        let mut sizes = Sizes::default();
-        for name in medium.list()? {
-            let size = if names::segment_of(&name).is_some() {
-                &mut sizes.segments
-            } else if names::checkpoint_of(&name).is_some() {
-                &mut sizes.checkpoints
-            } else if names::keys_of(&name).is_some() {
-                &mut sizes.keys
-            } else {
-                continue;
-            };
-            match medium.open(&name) {
-                Ok(file) => (size.files, size.bytes) = (size.files + 1, size.bytes + file.len()?),
-                // A writer has removed it.
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(sizes)
     }
 
     /// The position after which records can be read: the default, unless records were trimmed.
@@ -401,10 +383,12 @@ impl Seen {
         let begin = chain.after(after).ok_or(ReadError::TooOld { checkpoint })?;
         let mut reader = RecordReader::new(Arc::clone(&self.medium), begin);
         let go_on = |place| chain.go_on(place);
-        let mut entries = Vec::new();
+        let (mut entries, mut bytes) = (Vec::new(), 0);
         while entries.len() < limit
+            && bytes < ENOUGH
             && let Some(entry) = reader.next(&go_on, end.position())?
         {
+            bytes += entry.record.len();
             entries.push(entry);
         }
         Ok(entries)

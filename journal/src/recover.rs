@@ -38,7 +38,10 @@ pub(crate) struct Found {
     /// Everything before this place is known to be durable.
     pub(crate) durable: Place,
     pub(crate) last: Option<(Position, CommitId)>,
+    /// The newest checkpoint.
     pub(crate) checkpoint: Option<Position>,
+    /// All that the history needs, oldest first.
+    pub(crate) checkpoints: Vec<Position>,
     /// What the records tell of keys.
     pub(crate) needed: NeededKeys,
     /// The names of files that are of no use any more once the cut is made.
@@ -64,6 +67,7 @@ pub(crate) fn find(medium: &Arc<dyn Medium>) -> Result<Found, Unreadable> {
         durable: Place::default(),
         last: None,
         checkpoint,
+        checkpoints: Vec::new(),
         needed: NeededKeys::default(),
         useless: Vec::new(),
     };
@@ -96,12 +100,14 @@ pub(crate) fn find(medium: &Arc<dyn Medium>) -> Result<Found, Unreadable> {
         .into_iter()
         .map(names::segment)
         .collect();
-    let is_current = |name: &String| names::checkpoint_of(name) == checkpoint;
+    // Where records were trimmed, an older one leads nowhere.
+    let trimmed = found.chain.trimmed;
+    found.checkpoints = checkpoints.range(trimmed..).copied().collect();
     let is_useless = |name: &String| {
         // Key files are destroyed, not only removed.
         name.ends_with(names::UNFINISHED) && !name.contains(".keys")
             || names::segment_of(name).is_some() && !segments.contains(name)
-            || names::checkpoint_of(name).is_some() && !is_current(name)
+            || names::checkpoint_of(name).is_some_and(|at| at < trimmed)
     };
     found.useless = names
         .iter()
@@ -400,6 +406,7 @@ mod tests {
             durable: Place::default(),
             last: None,
             checkpoint: None,
+            checkpoints: Vec::new(),
             needed: NeededKeys::default(),
             useless: Vec::new(),
         };

@@ -16,6 +16,16 @@ pub struct Settings {
     pub(crate) silence: Duration,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) has_threads: bool,
+    /// After how many bytes a forest puts a checkpoint; `None` for never.
+    pub(crate) checkpoint: Option<u64>,
+    pub(crate) history: History,
+}
+
+/// How much of the history stays on the medium.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct History {
+    pub(crate) bytes: Option<u64>,
+    pub(crate) time: Option<Duration>,
 }
 
 impl Default for Settings {
@@ -26,6 +36,8 @@ impl Default for Settings {
             silence: Duration::from_millis(100),
             clock: Arc::new(SystemClock::default()),
             has_threads: true,
+            checkpoint: Some(64 << 20),
+            history: History::default(),
         }
     }
 }
@@ -70,6 +82,31 @@ impl Settings {
     #[must_use]
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = clock;
+        self
+    }
+
+    /// After how many bytes of records a [`DiskForest`](crate::DiskForest) puts a checkpoint by itself, on a thread of its
+    /// own; by default 64 MiB, and at least twice the length of the checkpoint before. So the time of an opening is
+    /// bounded, and all checkpoints together are at most half as long as all records. `None` for never.
+    #[must_use]
+    pub fn checkpoint_after(mut self, bytes: Option<u64>) -> Self {
+        self.checkpoint = bytes.map(|bytes| bytes.max(1));
+        self
+    }
+
+    /// How many bytes of history stay on the medium, about; by default all of it, for ever. What is older is removed when
+    /// a checkpoint was put by itself. The versions that the forest keeps, and those with tags, stay in any case.
+    #[must_use]
+    pub fn history_bytes(mut self, bytes: u64) -> Self {
+        self.history.bytes = Some(bytes);
+        self
+    }
+
+    /// For how long history stays on the medium, at least; by default for ever. What is older is removed when a checkpoint
+    /// was put by itself. The versions that the forest keeps, and those with tags, stay in any case.
+    #[must_use]
+    pub fn history_time(mut self, time: Duration) -> Self {
+        self.history.time = Some(time);
         self
     }
 

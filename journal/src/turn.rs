@@ -26,8 +26,11 @@ pub(crate) struct State {
     /// Why nothing is taken any more.
     pub(crate) failed: Option<AppendError>,
     pub(crate) is_closing: bool,
-    /// The position of the newest checkpoint.
-    pub(crate) checkpoint: Option<Position>,
+    /// The positions of the checkpoints, oldest first. The history begins with the first, if records were trimmed.
+    pub(crate) checkpoints: Vec<Position>,
+    /// How many bytes were written since the last one, and how many there are to be before the next.
+    pub(crate) grown: u64,
+    pub(crate) grown_enough: u64,
     /// When something was written last.
     pub(crate) active: Instant,
     /// Threads that wait for work, and whether one of them was woken and has not looked yet.
@@ -48,6 +51,11 @@ pub(crate) enum Turn {
 }
 
 impl State {
+    /// The position of the newest checkpoint.
+    pub(crate) fn checkpoint(&self) -> Option<Position> {
+        self.checkpoints.last().copied()
+    }
+
     /// The next thing to write or to sync.
     pub(crate) fn next(&mut self, silence: Duration) -> Turn {
         if self.failed.is_some() {

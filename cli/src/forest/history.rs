@@ -136,7 +136,10 @@ fn line(stored: &Stored, told: &[Told], json: bool) -> String {
         })
         .to_string();
     }
-    let what: Vec<_> = told.iter().map(|what| what.text.as_str()).collect();
+    let mut what: Vec<_> = told.iter().map(|what| what.text.as_str()).collect();
+    if what.is_empty() {
+        what.push("the forest was opened");
+    }
     let (version, said) = (stored.version, said(&stored.bytes));
     format!("{version}  {time}  {}{said}", what.join("; "))
 }

@@ -5,14 +5,16 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use super::error::RecoverError;
+use super::frames::FrameError;
 use super::recovery::{Needed, Recovery, Stop};
 use crate::builder::Builder;
 use crate::combine::combiner::Start;
 use crate::combine::shared::Shared;
 use crate::forest::Forest;
-use crate::journal::{Appended, Durability, Journal, Position, Record};
+use crate::journal::{Appended, Durability, Journal, Position, Record, StoredCheckpoint};
 use crate::state::forest::ForestState;
 use crate::state::tree::TreeState;
+use crate::version::Version;
 
 /// How many records are read at a time.
 const RECORDS: usize = 256;
@@ -164,6 +166,19 @@ async fn begin(
         .checked_mul(LOST)
         .and_then(|more| number.checked_add(more));
     Ok((number.ok_or_else(exhausted)?, time, None))
+}
+
+impl StoredCheckpoint {
+    /// The newest version that it contains, and the time of that commit. It reads the beginning only.
+    ///
+    /// # Errors
+    /// [`RecoverError::Read`] and [`RecoverError::Checkpoint`].
+    pub fn newest(self) -> Result<(Version, SystemTime), RecoverError> {
+        Recovery::newest_in(self).map_err(|error| match error {
+            FrameError::Read(error) => RecoverError::Read(error),
+            FrameError::Record(error) => RecoverError::Checkpoint(error),
+        })
+    }
 }
 
 async fn read<'a>(

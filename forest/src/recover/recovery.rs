@@ -263,6 +263,22 @@ impl<'a> Recovery<'a> {
         }
     }
 
+    /// The newest version that a checkpoint contains, and its time.
+    pub(super) fn newest_in(
+        checkpoint: StoredCheckpoint,
+    ) -> Result<(Version, SystemTime), FrameError> {
+        let frame = Frames::new(checkpoint.pieces).next()?;
+        let needed = Needed::new();
+        let mut recovery = Recovery::new(1, &needed);
+        match frame.split_first() {
+            Some((&FOREST, rest)) => recovery
+                .read_forest(&mut Reader::new(rest))
+                .map_err(FrameError::Record)?,
+            _ => return Err(FrameError::Record(RecordError::Invalid("a first frame"))),
+        }
+        Ok((recovery.last, recovery.time))
+    }
+
     fn read_forest(&mut self, reader: &mut Reader<'_>) -> Result<(), RecordError> {
         if reader.number()? != FORMAT {
             return Err(RecordError::Invalid("a format"));

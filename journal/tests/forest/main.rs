@@ -1,6 +1,8 @@
 //! A forest on disk: what it has acknowledged is there when it is opened again.
 
+mod automatic;
 mod kill;
+mod past;
 mod power;
 mod reading;
 mod reopen;
