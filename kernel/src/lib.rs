@@ -312,6 +312,7 @@ mod models {
     mod loom_on_std;
 
     mod callbacks;
+    mod ends;
     mod forking_job;
     mod forks;
     mod injector;

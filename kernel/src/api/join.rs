@@ -184,7 +184,9 @@ impl<T> JoinHandle<T> {
 
     /// Whether the job has ended.
     pub fn is_finished(&self) -> bool {
-        self.job.as_ref().is_none_or(|job| has_ended(job.header()))
+        self.job
+            .as_ref()
+            .is_none_or(|job| job.header().state.has_ended())
     }
 
     /// Detaches the job, which continues to run. A panic of the job is then reported through `tracing`.
@@ -197,7 +199,7 @@ impl<T> JoinHandle<T> {
         if !job.header().state.is_done() && job.header().is_fiber() {
             nested::run_if_next(job);
         }
-        let done = has_ended(job.header());
+        let done = job.header().state.has_ended();
         done.then(|| self.take_output())
     }
 
@@ -238,21 +240,13 @@ impl<T> JoinHandle<T> {
     }
 }
 
-/// Whether the job is done, its exit hooks have run, and its attachment was told.
-pub(crate) fn has_ended(job: &Header) -> bool {
-    job.state.is_done()
-        && !job
-            .extensions
-            .lock_existing()
-            .is_some_and(|extensions| extensions.is_ending)
-}
-
-/// Leaves `waker` to the thread that runs the job's exit hooks. False if they have run.
+/// Leaves `waker` to the thread that tells of the end of the job, which is done. False if the job has ended.
 fn wait_for_hooks(job: &Header, waker: Waker) -> bool {
     let Some(mut extensions) = job.extensions.lock_existing() else {
         return false;
     };
-    let waits = extensions.is_ending;
+    // Under the lock, under which the thread that ends the job takes the waker after its last step.
+    let waits = !job.state.has_ended();
     // What is not needed leaves the lock before it is dropped.
     let unused = match waits {
         true => extensions.joiner.replace(waker),
@@ -303,7 +297,7 @@ impl<T> Source for JoinHandle<T> {
             drop(unused);
         }
         // Done, but a job has ended only after its exit hooks. The thread that runs them takes the waker then.
-        match has_ended(job.header()) || !wait_for_hooks(job.header(), kept(cx.waker())) {
+        match state.has_ended() || !wait_for_hooks(job.header(), kept(cx.waker())) {
             true => Poll::Ready(()),
             false => Poll::Pending,
         }

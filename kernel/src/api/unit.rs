@@ -6,7 +6,7 @@
 use std::{fmt, sync::Arc};
 
 use crate::{
-    api::join::{self, JoinHandle},
+    api::join::JoinHandle,
     job::{
         JobRef,
         attachment::{self, Attachment, Ending},
@@ -71,7 +71,7 @@ impl Unit {
 
     /// Whether the unit has ended, and its exit hooks have run.
     pub fn has_ended(&self) -> bool {
-        join::has_ended(self.0.header())
+        self.0.header().state.has_ended()
     }
 
     /// How the code of the unit ended, if it has.

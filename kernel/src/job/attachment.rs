@@ -77,7 +77,7 @@ fn of_type<A: Attachment>(extensions: &Extensions) -> Option<Arc<A>> {
     attached.value.clone().downcast().ok()
 }
 
-/// The attachment of the job, created now if it had none. None if the job ended without one.
+/// The attachment of the job, created now if it had none. None if the job was done without one.
 pub(crate) fn get_or_attach<A: Attachment>(
     job: &Header,
     make: impl FnOnce(u64) -> A,
@@ -86,26 +86,12 @@ pub(crate) fn get_or_attach<A: Attachment>(
     if extensions.attachment.is_some() {
         return of_type(&extensions);
     }
-    if job.state.is_done() {
+    if !job.state.announce_tells() {
         return None;
     }
     let value = Arc::new(make(extensions.number()));
     extensions.attachment = Some(AttachedValue::new(value.clone()));
-    drop(extensions);
-    // After the write: a completion that did not see it set `DONE` even earlier.
-    if !job.state.is_done() {
-        return Some(value);
-    }
-    // It is told outside of the lock: what it does may ask for the job's name or number.
-    let late = job.extensions.lock().attachment.take_if(|a| !a.was_told);
-    match late {
-        // Others may have found it meanwhile.
-        Some(late) => {
-            (late.ended)(&*late.value, Ending::Gone);
-            None
-        }
-        None => Some(value),
-    }
+    Some(value)
 }
 
 /// Tells the attachment, if there is one, that the job goes on after a panic.

@@ -6,7 +6,7 @@
 
 use std::mem;
 
-use crate::job::JobRef;
+use crate::job::{JobRef, extensions::ExtensionsWord, state::State};
 
 /// What to do when the job has ended.
 pub(crate) type ExitHook = Box<dyn FnOnce() + Send>;
@@ -57,20 +57,46 @@ impl ExitHooks {
 /// Detaches an exit hook again.
 pub(crate) struct Attached {
     job: JobRef,
-    number: u64,
+    /// None if the hook ran at once.
+    number: Option<u64>,
 }
 
 /// Attaches `hook` to `job`. If the job is done, the hook runs at once.
 pub(crate) fn attach(job: JobRef, hook: ExitHook) -> Attached {
-    let number = job.header().extensions.lock().exit_hooks.push(hook);
-    let attached = Attached { job, number };
-    // After the push: a completion that read the list before the push set `DONE` even earlier.
-    if attached.job.header().state.is_done()
-        && let Some(hook) = attached.take()
-    {
-        hook();
+    let number = match push(&job.header().state, &job.header().extensions, hook) {
+        Ok(number) => Some(number),
+        Err(hook) => {
+            hook();
+            None
+        }
+    };
+    Attached { job, number }
+}
+
+/// Leaves `hook` to the thread that will end the job; gives it back if the job is done.
+pub(crate) fn push(
+    state: &State,
+    extensions: &ExtensionsWord,
+    hook: ExitHook,
+) -> Result<u64, ExitHook> {
+    let mut extensions = extensions.lock();
+    match state.announce_tells() {
+        true => Ok(extensions.exit_hooks.push(hook)),
+        false => Err(hook),
     }
-    attached
+}
+
+/// Calls `run` with each hook, also with those that come meanwhile. Called by the thread that ended the job.
+pub(crate) fn take_each(extensions: &ExtensionsWord, mut run: impl FnMut(ExitHook)) {
+    loop {
+        let hooks = match extensions.lock_existing() {
+            Some(mut extensions) if !extensions.exit_hooks.is_empty() => {
+                extensions.exit_hooks.take_all()
+            }
+            _ => return,
+        };
+        hooks.for_each(&mut run);
+    }
 }
 
 impl Attached {
@@ -80,8 +106,9 @@ impl Attached {
     }
 
     fn take(&self) -> Option<ExitHook> {
+        let number = self.number?;
         let mut extensions = self.job.header().extensions.lock_existing()?;
-        extensions.exit_hooks.take(self.number)
+        extensions.exit_hooks.take(number)
     }
 }
 

@@ -56,11 +56,9 @@ pub(crate) struct Extensions {
     pub(crate) description: Option<Arc<dyn Describe>>,
     /// The kind of what the job does at a moment. Set at spawn.
     pub(crate) kind: Option<WorkKind>,
-    /// Waits for the job's end; present if the state's `JOINER` bit is set, or while [`is_ending`](Self::is_ending).
+    /// Waits for the job's end; present if the state's `JOINER` bit is set; may be present while the
+    /// job is done and has not ended.
     pub(crate) joiner: Option<Waker>,
-    /// Whether the job is done, and its exit hooks still run, or its attachment is not told: it counts as ended after
-    /// them. Set before `DONE`.
-    pub(crate) is_ending: bool,
     /// Receives from the job's inbox, if it is not the job itself; present if `RECEIVER` is set.
     pub(crate) receiver: Option<Waker>,
     /// Parks in the job's name, if the park is polled with another waker than the job's.

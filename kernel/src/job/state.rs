@@ -57,6 +57,9 @@ const SEEN: usize = 1 << 55;
 /// Set when the receiver's backlog is in the extensions; cleared when the receiver looks for further messages, or one
 /// comes for which it waits.
 const LONG: usize = 1 << 56;
+/// Set, only while `DONE` is unset, when an exit hook or an attachment is to be told of the end; cleared when all were
+/// told. Until then the job has not ended, even if it is `DONE`.
+const TELLS: usize = 1 << 57;
 
 /// The bits of a message's address: user space ends below 2^47, and nodes are aligned to 8.
 const MESSAGES: usize = (1 << 48) - 8;
@@ -308,6 +311,7 @@ impl State {
             drop_output: !word.has(HANDLE),
             wake_joiner: word.has(JOINER),
             wake_receiver: word.has(RECEIVER),
+            tell: word.has(TELLS),
         }
     }
 
@@ -324,6 +328,28 @@ impl State {
         !self
             .update(|word| (!word.has(DONE)).then(|| word.without(JOINER)))
             .has(DONE)
+    }
+
+    /// Announces that the completion must tell somebody of the end; false if the job is done. Called under the lock of
+    /// the extensions, where the caller then leaves whom to tell.
+    /// `TELLS` and `DONE` are in one word, so no fence is needed: the completion sees the announcement, or this sees
+    /// `DONE`. Where `TELLS` is set already, this only loads, and may miss a `DONE`; then the completion has yet to take
+    /// the lock for the last time, and finds what the caller leaves.
+    #[must_use]
+    pub(crate) fn announce_tells(&self) -> bool {
+        !self
+            .update(|word| (!word.has(DONE | TELLS)).then(|| word.with(TELLS)))
+            .has(DONE)
+    }
+
+    /// All were told of the end. Called under the lock of the extensions, under which a joiner asks `has_ended`.
+    pub(crate) fn end_tells(&self) {
+        self.update(|word| Some(word.without(TELLS)));
+    }
+
+    /// Whether the job is done, and all were told of its end. If so, acquires the output.
+    pub(crate) fn has_ended(&self) -> bool {
+        Word(self.0.load(Ordering::Acquire)).0.addr() & (DONE | TELLS) == DONE
     }
 
     /// Gives up the handle's right to the output. True if the output is there and the caller must drop it.
@@ -415,11 +441,9 @@ impl std::fmt::Debug for State {
             (BLOCKED, "blocked"),
             (SEEN, "seen"),
             (LONG, "long"),
+            (TELLS, "tells"),
         ];
-        let set = names
-            .iter()
-            .filter(|(bit, _)| word.has(*bit))
-            .map(|(_, name)| name);
-        f.debug_list().entries(set).finish()
+        let set = names.iter().filter(|(bit, _)| word.has(*bit));
+        f.debug_list().entries(set.map(|(_, name)| name)).finish()
     }
 }

@@ -16,6 +16,7 @@ use crate::{
     job::{
         Header, JobRef, attachment,
         body::Failure,
+        exit_hooks,
         foreign_call::FiredBy,
         runnable::Runnable,
         transition::{Listening, ParkOutcome, StartAction},
@@ -157,7 +158,7 @@ pub(crate) fn message_of(payload: &Payload) -> String {
 pub(crate) fn finish(job: Runnable, panic: Option<Box<str>>) -> JobRef {
     let pinned = job.header().queue_of_its_thread();
     uncount(job.header());
-    let (has_hooks, parker) = begin_ending(job.header());
+    let parker = take_parker(job.header());
     let (completed, own) = job.complete();
     // A job that is done can no longer be woken, so a wait in the code below holds the OS thread.
     let cx = context::here();
@@ -173,12 +174,16 @@ pub(crate) fn finish(job: Runnable, panic: Option<Box<str>>) -> JobRef {
         }
     }
     call_at_end(own.header(), FiredBy::Cancel, parker);
-    run_exit_hooks(own.header());
-    tell_attachment(own.header(), panic);
+    if completed.tell {
+        run_exit_hooks(own.header());
+        tell_attachment(own.header(), panic);
+    }
     // The wakers leave the lock before they are woken: a waker is user code.
-    if completed.wake_joiner || has_hooks {
+    if completed.wake_joiner || completed.tell {
         let mut extensions = own.header().extensions.lock();
-        extensions.is_ending = false;
+        if completed.tell {
+            own.header().state.end_tells();
+        }
         let joiner = extensions.joiner.take();
         drop(extensions);
         call_at_end(own.header(), FiredBy::End, joiner);
@@ -194,14 +199,9 @@ pub(crate) fn finish(job: Runnable, panic: Option<Box<str>>) -> JobRef {
     own
 }
 
-/// Notes that the job's exit hooks have yet to run, or its attachment to be told, and returns whether it has some. Before the job is done,
-/// so that a joiner that finds the job done finds the note too. Also returns the waker of a park that will not end.
-fn begin_ending(job: &Header) -> (bool, Option<task::Waker>) {
-    let Some(mut extensions) = job.extensions.lock_existing() else {
-        return (false, None);
-    };
-    extensions.is_ending = !extensions.exit_hooks.is_empty() || extensions.attachment.is_some();
-    (extensions.is_ending, extensions.parker.take())
+/// The waker of a park that will not end.
+fn take_parker(job: &Header) -> Option<task::Waker> {
+    job.extensions.lock_existing()?.parker.take()
 }
 
 /// For a panic of a destructor or an exit hook.
@@ -238,19 +238,11 @@ fn uncount(job: &Header) {
 }
 
 fn run_exit_hooks(header: &Header) {
-    loop {
-        let exit_hooks = match header.extensions.lock_existing() {
-            Some(mut extensions) if !extensions.exit_hooks.is_empty() => {
-                extensions.exit_hooks.take_all()
-            }
-            _ => return,
-        };
-        for hook in exit_hooks {
-            if let Err(payload) = catch_unwind(AssertUnwindSafe(hook)) {
-                report_and_discard(header, payload);
-            }
+    exit_hooks::take_each(&header.extensions, |hook| {
+        if let Err(payload) = catch_unwind(AssertUnwindSafe(hook)) {
+            report_and_discard(header, payload);
         }
-    }
+    });
 }
 
 /// As [`run_exit_hooks`], for the attachment.
