@@ -136,12 +136,14 @@ fn line(stored: &Stored, told: &[Told], json: bool) -> String {
         })
         .to_string();
     }
-    let mut what: Vec<_> = told.iter().map(|what| what.text.as_str()).collect();
-    if what.is_empty() {
-        what.push("the forest was opened");
-    }
+    let what: Vec<_> = told.iter().map(|what| what.text.as_str()).collect();
+    // Each opening for writing is a record, too.
+    let what = match what.is_empty() {
+        true => "the forest was opened".to_owned(),
+        false => what.join("; "),
+    };
     let (version, said) = (stored.version, said(&stored.bytes));
-    format!("{version}  {time}  {}{said}", what.join("; "))
+    format!("{version}  {time}  {what}{said}")
 }
 
 /// What a commit did to a tree.

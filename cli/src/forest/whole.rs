@@ -17,16 +17,22 @@ use crate::output::print;
 /// forest a second time, of all records, to compare it with what the checkpoint has.
 pub(crate) fn check(opened: &Opened, json: bool) -> Result<(), Failure> {
     let journal = opened.0.journal();
-    let (mut records, mut bytes) = (0_u64, 0_u64);
+    let (mut commits, mut openings, mut bytes) = (0_u64, 0_u64, 0_u64);
     each(journal, |entry, stored| {
         let changes = stored.changes(&mut |_| Some(Tree::new().ids().clone()));
-        changes.map_err(|error| {
+        let changes = changes.map_err(|error| {
             Failure::Damaged(format!(
                 "the record of {} is damaged: {error}.",
                 stored.version
             ))
         })?;
-        (records, bytes) = (records + 1, bytes + entry.record.len() as u64);
+        // Each opening for writing is a record that changes nothing.
+        *(if changes.is_empty() {
+            &mut openings
+        } else {
+            &mut commits
+        }) += 1;
+        bytes += entry.record.len() as u64;
         Ok(ControlFlow::Continue(()))
     })?;
     let whole = journal.without_checkpoint();
@@ -39,7 +45,8 @@ pub(crate) fn check(opened: &Opened, json: bool) -> Result<(), Failure> {
     if json {
         let line = json!({
             "sound": true,
-            "records": records,
+            "commits": commits,
+            "openings": openings,
             "record_bytes": bytes,
             "trees": stats.trees,
             "versions": stats.versions,
@@ -54,7 +61,7 @@ pub(crate) fn check(opened: &Opened, json: bool) -> Result<(), Failure> {
     };
     Ok(print(&format!(
         "The forest is sound: {} {history}, {}, {}, {}.\n",
-        text::count(records, "commit"),
+        text::count(commits, "commit"),
         text::count(stats.trees, "tree"),
         text::count(stats.versions, "version"),
         text::count(stats.blobs, "erasable value"),

@@ -6,8 +6,10 @@ use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
+use weald_forest::NodeId;
 use weald_forest::journal::{
-    AppendError, BlobId, Durability, Entry, Journal, Level, Position, ReadError, Resolved,
+    AppendError, Appended, Blob, BlobId, Durability, Entry, Erasure, Journal, Level, Position,
+    ReadError, Record, Resolved,
 };
 use weald_forest::{CommitId, Version};
 use weald_journal::{
@@ -253,6 +255,40 @@ fn a_reader_is_in_no_writers_way() {
     assert_eq!(seen(&read(&disk).unwrap()).len(), 2);
 }
 
+/// Appends a record, syncs and marks it. Some bring erasable bytes, which the next one erases; not all, because a reader
+/// whose keys are gone before it can read them begins again.
+fn go_on((journal, last): &mut (DiskJournal, u64)) {
+    *last += 1;
+    let number = *last;
+    let (brings, erases) = (number % 20 == 0, number % 20 == 1 && number > 1);
+    let node = |number| NodeId::new(number).unwrap();
+    let blobs = [Blob {
+        id: BlobId(number.into()),
+        tree: 1,
+        node: node(number),
+        name: "secret".into(),
+        bytes: vec![7; 40].into(),
+    }];
+    let erasure = Erasure {
+        place: (1, node(number - 1), "secret".into()),
+        ids: Vec::new(),
+    };
+    let sent = with(number, 300, |record| {
+        journal.append(&Record {
+            blobs: &blobs[..usize::from(brings)],
+            erases: erases.then_some(&erasure),
+            ..*record
+        })
+    });
+    if let Ok(Appended::Sent(answer)) = sent {
+        while journal.work(Work::Prepare) || journal.work(Work::Write) {}
+        pollster::block_on(answer).unwrap();
+    }
+    flush(journal);
+    journal.work(Work::Mark);
+    flush(journal);
+}
+
 /// A disk on which a writer appends, syncs and marks a record after each of so many reads.
 struct Busy {
     disk: SimulatedDisk,
@@ -309,12 +345,7 @@ impl MediumFile for BusyFile {
             .2
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, take);
         if is_left.is_ok() {
-            let mut writer = self.1.lock().unwrap();
-            writer.1 += 1;
-            must_append(&writer.0, writer.1, 300);
-            flush(&writer.0);
-            writer.0.work(Work::Mark);
-            flush(&writer.0);
+            go_on(&mut self.1.lock().unwrap());
         }
         Ok(read)
     }
@@ -334,7 +365,7 @@ impl MediumFile for BusyFile {
 
 #[test]
 fn a_writer_that_goes_on_between_any_two_reads_is_no_damage() {
-    for left in (0..60).chain([300]) {
+    for left in (0..60).step_by(4).chain([300]) {
         let disk = SimulatedDisk::new();
         let writer = open(&disk).unwrap();
         for number in 1..=5 {
@@ -356,6 +387,9 @@ fn a_writer_that_goes_on_between_any_two_reads_is_no_damage() {
         assert!(records.len() >= 5);
         for (number, entry) in (1..).zip(records) {
             assert_eq!(entry.record, bytes(number, 300));
+            let id = BlobId(u128::from(number));
+            let blob = pollster::block_on(journal.blob(id)).unwrap();
+            assert!(blob.is_none_or(|blob| blob == [7; 40]));
         }
     }
 }
