@@ -17,8 +17,10 @@ mod import;
 mod nodes;
 mod whole;
 
+use std::io;
 use std::process::ExitCode;
 
+use weald_journal::{MasterKey, Settings};
 use weald_lab::error::Error;
 
 use crate::args::forest::{Action, Forest};
@@ -45,9 +47,10 @@ fn act(args: &Forest) -> Result<(), Failure> {
     } = &args.command
     {
         let what = (name.as_deref(), from.as_deref());
-        return import::import(&args.directory, what, (*document, *create), json);
+        let place = (&*args.directory, settings(args)?);
+        return import::import(place, what, (*document, *create), json);
     }
-    let opened = Opened::open(&args.directory)?;
+    let opened = Opened::open(&args.directory, &settings(args)?)?;
     match &args.command {
         Action::Ls { prefix } => nodes::list(&opened.0, prefix, json),
         Action::Tree { name, at, depth } => nodes::draw(&opened, (name, at), *depth, json),
@@ -70,4 +73,17 @@ fn act(args: &Forest) -> Result<(), Failure> {
         }
         Action::Import { .. } => unreachable!("it was done above"),
     }
+}
+
+/// The settings of the journal: its master key.
+fn settings(args: &Forest) -> Result<Settings, Failure> {
+    let settings = Settings::new();
+    let Some(file) = &args.master_key else {
+        return Ok(settings);
+    };
+    let key = MasterKey::read(file).map_err(|error| match error.kind() {
+        io::ErrorKind::InvalidData => Failure::Usage(format!("{error}.")),
+        _ => Failure::Failed(format!("{} cannot be read: {error}.", file.display())),
+    })?;
+    Ok(settings.master_key(key))
 }

@@ -13,7 +13,7 @@ use std::process::{Command, Output, Stdio};
 use pollster::block_on;
 use serde_json::Value as Json;
 use weald_forest::{Attributes, Forest, NodeId, TreeHandle};
-use weald_journal::{Directory, DiskForest, DiskJournal, Settings};
+use weald_journal::{Directory, DiskForest, DiskJournal, MasterKey, Settings};
 
 /// Runs the program; returns the exit code, stdout and stderr.
 fn weald(directory: &Path, words: &[&str], input: &str) -> (i32, String, String) {
@@ -442,4 +442,32 @@ fn versions_that_are_no_longer_kept_are_made_again_until_they_are_trimmed() {
     assert_eq!(nodes(&["ls"]), 1101);
     assert!(says(path, &["check"]).contains("behind what was trimmed"));
     assert!(says(path, &["log"]).ends_with("(Earlier commits were trimmed.)\n"));
+}
+
+#[test]
+fn a_master_key_is_asked_for_and_taken_from_a_file() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("forest");
+    let [right, wrong] = ["right", "wrong"].map(|name| directory.path().join(name));
+    for file in [&right, &wrong] {
+        MasterKey::generate().unwrap().write(file).unwrap();
+    }
+    let settings = Settings::new().master_key(MasterKey::read(&right).unwrap());
+    let journal = DiskJournal::open_on(Directory::create(&path).unwrap(), settings).unwrap();
+    let forest = block_on(DiskForest::recover(Forest::builder(), journal)).unwrap();
+    let tree = block_on(forest.create("tree")).unwrap();
+    let mut edit = tree.edit();
+    edit.put_erasable(edit.root(), "secret", "hidden").unwrap();
+    block_on(edit.commit()).unwrap();
+    let (code, err) = fails(&path, &["ls"]);
+    assert!(code == 2 && err.contains("--master-key"), "{err}");
+    let (code, err) = fails(&path, &["ls", "--master-key", wrong.to_str().unwrap()]);
+    assert!(code == 2 && err.contains("another"), "{err}");
+    let (code, err) = fails(&path, &["ls", "--master-key", "/dev/null"]);
+    assert!(code == 2 && err.contains("64 hexadecimal digits"), "{err}");
+    let shown = says(
+        &path,
+        &["show", "tree", "--master-key", right.to_str().unwrap()],
+    );
+    assert!(shown.contains("hidden"), "{shown}");
 }

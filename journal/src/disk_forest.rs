@@ -80,8 +80,8 @@ impl DiskForest {
     /// # Errors
     /// [`OpenForestError`].
     pub async fn at(&self, moment: Moment) -> Result<ReadOnlyForest, OpenForestError> {
-        let medium = self.kept.journal.medium();
-        let open = || ReadOnlyJournal::open_beside(Arc::clone(&medium));
+        let core = self.kept.journal.core();
+        let open = || ReadOnlyJournal::open_beside(Arc::clone(&core.medium), &core.settings);
         ReadOnlyForest::past(open, moment).await
     }
 

@@ -43,6 +43,17 @@ pub enum OpenError {
         /// What is missing.
         why: &'static str,
     },
+    /// The keys of its erasable bytes are sealed.
+    #[error(
+        "{medium}: the keys of its erasable bytes are sealed by a master key; {}",
+        if *.has_key { "the one that was given is another" } else { "give it with `Settings::master_key`" }
+    )]
+    Sealed {
+        /// The directory.
+        medium: String,
+        /// Whether a master key was given.
+        has_key: bool,
+    },
     /// Another writer has it open, or the lock cannot be reached.
     #[error("{medium}: {error}")]
     Locked {
@@ -68,6 +79,8 @@ pub enum OpenError {
 pub(crate) enum Unreadable {
     #[error(transparent)]
     Damaged(#[from] Damage),
+    #[error("the keys of its erasable bytes are sealed by a master key")]
+    Sealed { has_key: bool },
     #[error("{0}")]
     Failed(#[from] io::Error),
 }
@@ -77,6 +90,7 @@ impl Unreadable {
         let medium = medium.to_owned();
         match self {
             Self::Damaged(damage) => OpenError::Damaged { medium, damage },
+            Self::Sealed { has_key } => OpenError::Sealed { medium, has_key },
             Self::Failed(error) => OpenError::Failed {
                 medium,
                 doing: "reading it failed",

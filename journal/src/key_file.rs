@@ -14,20 +14,22 @@ use zeroize::{Zeroize, Zeroizing};
 
 use crate::blob::BlobKey;
 use crate::error::{Damage, Unreadable};
+use crate::master_key::{self, MasterKey, MasterKeys};
 use crate::medium::{Medium, MediumFile, write_all};
 use crate::names;
 use crate::place::Place;
 
-const MAGIC: [u8; 8] = *b"WEALDK\0\x01";
+/// The magic bytes of a file whose keys are open.
+const OPEN: [u8; 8] = *b"WEALDK\0\x01";
 
-/// The length of the head: the magic bytes, the journal, how many entries it began with, a check.
-const HEAD: usize = 8 + 16 + 8 + 4;
+/// The magic bytes of a file whose keys are sealed by a master key.
+const SEALED: [u8; 8] = *b"WEALDK\0\x02";
 
-/// The length of an entry without the name of its attribute.
-const ENTRY: usize = 16 + 32 + 16 + 8 + 8 + 4 + 4;
+/// What a head begins with: the magic bytes, the journal, how many entries it began with.
+const NAMED: usize = 8 + 16 + 8;
 
-/// Where the length of the name is in an entry.
-const NAME_LEN: usize = 16 + 32 + 16 + 8 + 8;
+/// The length of an entry without its key and the name of its attribute.
+const ENTRY: usize = 16 + 16 + 8 + 8 + 4 + 4;
 
 /// No name of an attribute is longer, and a longer one in a file is damage.
 const MAX_NAME: usize = 1 << 24;
@@ -45,27 +47,42 @@ pub(crate) struct KeyEntry {
     pub(crate) attribute: (u64, NodeId, Box<str>),
 }
 
-/// How many bytes the entry of a blob has, whose attribute has this name.
+/// How many bytes the entry of a blob has at most, whose attribute has this name.
 pub(crate) fn entry_len(name: &str) -> u64 {
-    (ENTRY + name.len()) as u64
+    (ENTRY + master_key::SEALED + name.len()) as u64
 }
 
 /// The head of a file that begins with so many entries.
-pub(crate) fn write_head(out: &mut Zeroizing<Vec<u8>>, journal: u128, count: usize) {
+pub(crate) fn write_head(
+    out: &mut Zeroizing<Vec<u8>>,
+    (journal, count): (u128, usize),
+    master: Option<&MasterKey>,
+) {
     let begin = out.len();
-    out.extend_from_slice(&MAGIC);
+    out.extend_from_slice(if master.is_some() { &SEALED } else { &OPEN });
     out.extend_from_slice(&journal.to_le_bytes());
     out.extend_from_slice(&(count as u64).to_le_bytes());
+    if let Some(master) = master {
+        let proof = master.proof(&out[begin..]);
+        out.extend_from_slice(&proof);
+    }
     let check = crc32c(&out[begin..]).to_le_bytes();
     out.extend_from_slice(&check);
 }
 
-pub(crate) fn write_entry(out: &mut Zeroizing<Vec<u8>>, id: BlobId, entry: &KeyEntry) {
+pub(crate) fn write_entry(
+    out: &mut Zeroizing<Vec<u8>>,
+    (id, entry): (BlobId, &KeyEntry),
+    master: Option<&MasterKey>,
+) {
     let begin = out.len();
     let (tree, node, name) = &entry.attribute;
     let len = u32::try_from(name.len()).expect("a name is short");
     out.extend_from_slice(&id.0.to_le_bytes());
-    out.extend_from_slice(&entry.key[..]);
+    match master {
+        Some(master) => out.extend_from_slice(&master.seal(id, &entry.key)),
+        None => out.extend_from_slice(&entry.key[..]),
+    }
     out.extend_from_slice(&entry.at.position().0.to_le_bytes());
     out.extend_from_slice(&tree.to_le_bytes());
     out.extend_from_slice(&node.get().to_le_bytes());
@@ -78,7 +95,7 @@ pub(crate) fn write_entry(out: &mut Zeroizing<Vec<u8>>, id: BlobId, entry: &KeyE
 /// Reads all entries of a file up to the first that is not valid, and returns where that one begins.
 pub(crate) fn read(
     (medium, number): (&dyn Medium, u64),
-    journal: u128,
+    (journal, masters): (u128, &MasterKeys),
     mut take: impl FnMut(BlobId, KeyEntry),
 ) -> Result<u64, Unreadable> {
     let name = names::keys(number);
@@ -92,18 +109,33 @@ pub(crate) fn read(
         offset: 0,
         bytes: Zeroizing::default(),
     };
-    let head = reader.bytes(HEAD)?;
-    let Some(head) = head.first_chunk::<HEAD>() else {
-        return Err(damaged(0).into());
+    let head = reader.bytes(NAMED + master_key::TAG + 4)?;
+    let is_sealed = head.starts_with(&SEALED);
+    let named = head.get(..NAMED).ok_or_else(|| damaged(0))?;
+    let checked = if is_sealed {
+        NAMED + master_key::TAG
+    } else {
+        NAMED
     };
-    let check = crc32c(&head[..HEAD - 4]).to_le_bytes();
-    if head[..8] != MAGIC || head[8..24] != journal.to_le_bytes() || head[HEAD - 4..] != check {
+    let rest = head.get(checked..).and_then(<[u8]>::first_chunk);
+    let is_whole = rest.is_some_and(|check| *check == crc32c(&head[..checked]).to_le_bytes());
+    let is_it = is_sealed || head.starts_with(&OPEN);
+    if !is_whole || !is_it || named[8..24] != journal.to_le_bytes() {
         return Err(damaged(0).into());
     }
-    let count = u64::from_le_bytes(*head[24..].first_chunk().ok_or_else(|| damaged(0))?);
-    reader.go_on(HEAD);
+    let master = match is_sealed {
+        true => {
+            let master = masters.that_made(&head[NAMED..checked], named);
+            Some(master.ok_or(Unreadable::Sealed {
+                has_key: masters.current.is_some(),
+            })?)
+        }
+        false => None,
+    };
+    let count = u64::from_le_bytes(*named[24..].first_chunk().ok_or_else(|| damaged(0))?);
+    reader.go_on(checked + 4);
     let mut read = 0;
-    while let Some((id, entry)) = reader.entry()? {
+    while let Some((id, entry)) = reader.entry(master)? {
         take(id, entry);
         read += 1;
     }
@@ -139,9 +171,11 @@ impl EntryReader {
         self.bytes.drain(..len);
     }
 
-    fn entry(&mut self) -> io::Result<Option<(BlobId, KeyEntry)>> {
-        let bytes = self.bytes(ENTRY)?;
-        let Some(len) = bytes.get(NAME_LEN..).and_then(<[u8]>::first_chunk) else {
+    fn entry(&mut self, master: Option<&MasterKey>) -> io::Result<Option<(BlobId, KeyEntry)>> {
+        let key_len = master.map_or(32, |_| master_key::SEALED);
+        let bytes = self.bytes(ENTRY + key_len)?;
+        let len = bytes.get(ENTRY - 8 + key_len..);
+        let Some(len) = len.and_then(<[u8]>::first_chunk) else {
             return Ok(None);
         };
         let Ok(len) = usize::try_from(u32::from_le_bytes(*len)) else {
@@ -150,7 +184,7 @@ impl EntryReader {
         if len > MAX_NAME {
             return Ok(None);
         }
-        let read = read_entry(self.bytes(ENTRY + len)?);
+        let read = read_entry(self.bytes(ENTRY + key_len + len)?, master);
         Ok(read.map(|(id, entry, len)| {
             self.go_on(len);
             (id, entry)
@@ -158,9 +192,11 @@ impl EntryReader {
     }
 }
 
-fn read_entry(bytes: &[u8]) -> Option<(BlobId, KeyEntry, usize)> {
+fn read_entry(bytes: &[u8], master: Option<&MasterKey>) -> Option<(BlobId, KeyEntry, usize)> {
     let (id, rest) = bytes.split_first_chunk()?;
-    let (key, rest) = rest.split_first_chunk::<32>()?;
+    let id = BlobId(u128::from_le_bytes(*id));
+    let key_len = master.map_or(32, |_| master_key::SEALED);
+    let (key, rest) = rest.split_at_checked(key_len)?;
     let (at, rest) = rest.split_first_chunk()?;
     let (tree, rest) = rest.split_first_chunk()?;
     let (node, rest) = rest.split_first_chunk()?;
@@ -172,9 +208,12 @@ fn read_entry(bytes: &[u8]) -> Option<(BlobId, KeyEntry, usize)> {
     if crc32c_append(1, &bytes[..whole - 4]) != u32::from_le_bytes(*check) {
         return None;
     }
-    let mut copy = *key;
+    let key = match master {
+        Some(master) => master.open(id, key.first_chunk()?)?,
+        None => Zeroizing::new(*key.first_chunk()?),
+    };
     let entry = KeyEntry {
-        key: Zeroizing::new(copy),
+        key,
         at: Place::of(Position(u128::from_le_bytes(*at))),
         attribute: (
             u64::from_le_bytes(*tree),
@@ -182,8 +221,7 @@ fn read_entry(bytes: &[u8]) -> Option<(BlobId, KeyEntry, usize)> {
             str::from_utf8(name).ok()?.into(),
         ),
     };
-    copy.zeroize();
-    Some((BlobId(u128::from_le_bytes(*id)), entry, whole))
+    Some((id, entry, whole))
 }
 
 /// Fills a file with zeros up to a length, and syncs it.
@@ -244,16 +282,19 @@ mod tests {
     fn a_file_far_longer_than_its_entries_is_read_up_to_them() {
         let disk = SimulatedDisk::new();
         let mut bytes = Zeroizing::default();
-        write_head(&mut bytes, 7, 1);
+        write_head(&mut bytes, (7, 1), None);
         for number in 1..=3 {
             let (id, entry) = entry(number);
-            write_entry(&mut bytes, id, &entry);
+            write_entry(&mut bytes, (id, &entry), None);
         }
         let end = bytes.len() as u64;
         bytes.extend_from_slice(&[0; 3 * STEP]);
         disk.set_file(&names::keys(1), Some(&bytes));
         let mut ids = Vec::new();
-        let broken = read((&disk, 1), 7, |id, _| ids.push(id.0)).unwrap();
+        let broken = read((&disk, 1), (7, &MasterKeys::default()), |id, _| {
+            ids.push(id.0)
+        })
+        .unwrap();
         assert_eq!((ids, broken), (vec![1, 2, 3], end));
     }
 
@@ -261,10 +302,12 @@ mod tests {
     fn no_entry_is_as_long_as_one_made_by_hand_says() {
         let disk = SimulatedDisk::new();
         let mut bytes = Zeroizing::default();
-        write_head(&mut bytes, 7, 0);
-        bytes.extend_from_slice(&[0xFF; ENTRY]);
+        write_head(&mut bytes, (7, 0), None);
+        bytes.extend_from_slice(&[0xFF; ENTRY + 32]);
         disk.set_file(&names::keys(1), Some(&bytes));
-        let broken = read((&disk, 1), 7, |_, _| panic!("it is an entry"));
-        assert_eq!(broken.unwrap(), HEAD as u64);
+        let broken = read((&disk, 1), (7, &MasterKeys::default()), |_, _| {
+            panic!("it is an entry")
+        });
+        assert_eq!(broken.unwrap(), NAMED as u64 + 4);
     }
 }

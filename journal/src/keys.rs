@@ -15,6 +15,7 @@ use zeroize::Zeroizing;
 use crate::blob::Sealing;
 use crate::error::Unreadable;
 use crate::key_file::{self, KeyEntry, entry_len, write_entry, write_head};
+use crate::master_key::MasterKeys;
 use crate::medium::{Medium, MediumFile, write_all};
 use crate::names;
 use crate::place::Place;
@@ -28,6 +29,7 @@ pub(crate) struct Keys {
     /// The number of the newest file; 0, if there never was one.
     number: u64,
     journal: u128,
+    masters: MasterKeys,
     file: Option<KeyFile>,
     /// How long the spare file is; 0, if there is none.
     spare: u64,
@@ -45,19 +47,23 @@ struct KeyFile {
 }
 
 impl Keys {
-    pub(crate) fn new(journal: u128) -> Self {
+    pub(crate) fn new(journal: u128, masters: MasterKeys) -> Self {
         Self {
             entries: HashMap::new(),
             number: 0,
             journal,
+            masters,
             file: None,
             spare: 0,
         }
     }
 
     /// Reads the newest key file; returns where what is valid in it ends.
-    pub(crate) fn read(medium: &dyn Medium, journal: u128) -> Result<(Self, u64), Unreadable> {
-        let mut keys = Self::new(journal);
+    pub(crate) fn read(
+        medium: &dyn Medium,
+        (journal, masters): (u128, &MasterKeys),
+    ) -> Result<(Self, u64), Unreadable> {
+        let mut keys = Self::new(journal, masters.clone());
         let names = medium.list()?;
         let newest = names.iter().filter_map(|name| names::keys_of(name)).max();
         let Some(number) = newest else {
@@ -65,7 +71,7 @@ impl Keys {
         };
         keys.number = number;
         let entries = &mut keys.entries;
-        let end = key_file::read((medium, number), journal, |id, entry| {
+        let end = key_file::read((medium, number), (journal, masters), |id, entry| {
             entries.insert(id, entry);
         })?;
         Ok((keys, end))
@@ -135,6 +141,7 @@ impl Keys {
         if self.file.is_none() {
             self.rewrite(medium)?;
         }
+        let master = self.masters.current.as_ref();
         let mut bytes = Zeroizing::new(Vec::new());
         for (at, Sealing { blob, key, .. }) in new {
             let entry = KeyEntry {
@@ -142,7 +149,7 @@ impl Keys {
                 at: *at,
                 attribute: (blob.tree, blob.node, blob.name.clone()),
             };
-            write_entry(&mut bytes, blob.id, &entry);
+            write_entry(&mut bytes, (blob.id, &entry), master);
             self.entries.insert(blob.id, entry);
         }
         if let Some(file) = &mut self.file {
@@ -215,7 +222,7 @@ impl Keys {
     /// How many bytes the head and all entries have.
     fn used(&self) -> u64 {
         let mut head = Zeroizing::default();
-        write_head(&mut head, self.journal, 0);
+        write_head(&mut head, (self.journal, 0), self.masters.current.as_ref());
         let known = self.entries.values();
         let known: u64 = known.map(|entry| entry_len(&entry.attribute.2)).sum();
         let written = self.file.as_ref().map_or(0, |file| file.len);
@@ -237,10 +244,11 @@ impl Keys {
 
     /// Makes another file of what is known, and overwrites the one before, which is the spare one from then on.
     pub(crate) fn rewrite(&mut self, medium: &dyn Medium) -> io::Result<()> {
+        let master = self.masters.current.as_ref();
         let mut bytes = Zeroizing::new(Vec::new());
-        write_head(&mut bytes, self.journal, self.entries.len());
+        write_head(&mut bytes, (self.journal, self.entries.len()), master);
         for (id, entry) in &self.entries {
-            write_entry(&mut bytes, *id, entry);
+            write_entry(&mut bytes, (*id, entry), master);
         }
         let len = bytes.len() as u64;
         let number = self.number.checked_add(1);

@@ -35,6 +35,7 @@ mod frame;
 mod head;
 mod key_file;
 mod keys;
+mod master_key;
 mod reader;
 
 // What several of the files above make together.
@@ -73,6 +74,7 @@ pub use directory::Directory;
 pub use disk_forest::DiskForest;
 pub use disk_journal::DiskJournal;
 pub use error::{Damage, OpenError};
+pub use master_key::MasterKey;
 pub use medium::{LockError, Medium, MediumFile};
 pub use open_forest_error::OpenForestError;
 pub use past::{Moment, PastError};

@@ -12,6 +12,7 @@ use weald_tree::{Ids, NodeId};
 use crate::error::{Damage, Unreadable};
 use crate::key_file;
 use crate::keys::Keys;
+use crate::master_key::MasterKeys;
 use crate::medium::Medium;
 use crate::names;
 use crate::place::Place;
@@ -104,10 +105,11 @@ fn brought(record: &[u8], blobs: Vec<(Place, BlobId)>) -> Vec<Brought> {
 /// Reads the keys of all blobs that are in the journal.
 pub(crate) fn keys(
     medium: &dyn Medium,
-    (journal, end): (u128, Place),
+    (journal, masters): (u128, &MasterKeys),
+    end: Place,
     needed: &NeededKeys,
 ) -> Result<Keys, Unreadable> {
-    let (mut keys, valid) = Keys::read(medium, journal)?;
+    let (mut keys, valid) = Keys::read(medium, (journal, masters))?;
     if keys.number() < needed.number {
         return Err(Unreadable::Damaged(Damage {
             file: names::keys(needed.number),

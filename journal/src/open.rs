@@ -42,10 +42,11 @@ pub(crate) fn open(medium: Arc<dyn Medium>, settings: Settings) -> Result<Core, 
     let found = recover::find(&medium).map_err(|error: Unreadable| error.at_opening(&name))?;
     let again = recover::make_durable(&*medium, &found);
     again.map_err(failed("making its end durable failed"))?;
+    let masters = &settings.masters;
     let mut keys = match found.journal {
-        Some(journal) => needed_keys::keys(&*medium, (journal, found.end), &found.needed)
+        Some(journal) => needed_keys::keys(&*medium, (journal, masters), found.end, &found.needed)
             .map_err(|error: Unreadable| error.at_opening(&name))?,
-        None => Keys::new(0),
+        None => Keys::new(0, masters.clone()),
     };
     let segment = SegmentId { epoch, index: 1 };
     let first = found.chain.first().map(|place| place.segment);

@@ -9,6 +9,7 @@ use crate::error::OpenError;
 use crate::open_forest_error::OpenForestError;
 use crate::past::Moment;
 use crate::read_only_journal::ReadOnlyJournal;
+use crate::settings::Settings;
 
 /// A forest on disk that is only read; a clone is the same. It shows what was durable when it was opened, takes no lock,
 /// and changes no file, so any number of processes may have it, beside the one that writes. Every commit is refused with
@@ -44,18 +45,30 @@ impl ReadOnlyForest {
         Self::open_with(path, Forest::builder).await
     }
 
-    /// Opens the forest in a directory for reading, with the settings that `settings` makes; it may be called more than
+    /// Opens the forest in a directory for reading, with the settings that `builder` makes; it may be called more than
     /// once, because a writer may remove files that are being read.
     ///
     /// # Errors
     /// [`OpenForestError`].
     pub async fn open_with(
         path: impl AsRef<Path>,
-        settings: impl Fn() -> Builder,
+        builder: impl Fn() -> Builder,
+    ) -> Result<Self, OpenForestError> {
+        Self::open_sealed(path, &Settings::new(), builder).await
+    }
+
+    /// The same with the master key of the journal's settings, if it has one.
+    ///
+    /// # Errors
+    /// [`OpenForestError`].
+    pub async fn open_sealed(
+        path: impl AsRef<Path>,
+        settings: &Settings,
+        builder: impl Fn() -> Builder,
     ) -> Result<Self, OpenForestError> {
         loop {
-            let journal = ReadOnlyJournal::open(&path)?;
-            let outcome = Self::recover(settings(), journal.clone()).await;
+            let journal = ReadOnlyJournal::open_sealed(&path, settings)?;
+            let outcome = Self::recover(builder(), journal.clone()).await;
             if outcome.is_ok() || journal.is_whole() {
                 return outcome;
             }

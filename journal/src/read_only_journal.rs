@@ -24,6 +24,7 @@ use crate::directory::Directory;
 use crate::error::{OpenError, Unreadable};
 use crate::follow::ENOUGH;
 use crate::keys::Keys;
+use crate::master_key::MasterKeys;
 use crate::medium::Medium;
 use crate::names;
 use crate::needed_keys;
@@ -32,6 +33,7 @@ use crate::read_only::ReadOnly;
 use crate::reader::RecordReader;
 use crate::recover::{self, Found};
 use crate::search::search_in;
+use crate::settings::Settings;
 
 /// How many records are read at once by those who follow it.
 const MANY: usize = 256;
@@ -77,6 +79,14 @@ impl ReadOnlyJournal {
     /// # Errors
     /// [`OpenError::NoForest`], if the directory has no journal; [`OpenError::Damaged`]; [`OpenError::Failed`].
     pub fn open(path: impl AsRef<Path>) -> Result<Self, OpenError> {
+        Self::open_sealed(path, &Settings::new())
+    }
+
+    /// The same with the master key of these settings.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open), and [`OpenError::Sealed`].
+    pub fn open_sealed(path: impl AsRef<Path>, settings: &Settings) -> Result<Self, OpenError> {
         let path = path.as_ref();
         let directory = Directory::read_only(path).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => OpenError::NoForest {
@@ -89,7 +99,7 @@ impl ReadOnlyJournal {
                 error,
             },
         })?;
-        Self::open_on(directory)
+        Self::open_with(directory, settings)
     }
 
     /// Opens the journal of a medium for reading.
@@ -97,15 +107,26 @@ impl ReadOnlyJournal {
     /// # Errors
     /// As [`open`](Self::open).
     pub fn open_on(medium: impl Medium) -> Result<Self, OpenError> {
-        Self::open_beside(Arc::new(medium))
+        Self::open_with(medium, &Settings::new())
+    }
+
+    /// Opens the journal of a medium for reading, with the master key of these settings; the others do not matter.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open), and [`OpenError::Sealed`].
+    pub fn open_with(medium: impl Medium, settings: &Settings) -> Result<Self, OpenError> {
+        Self::open_beside(Arc::new(medium), settings)
     }
 
     /// Opens the journal of a medium that somebody else may change.
-    pub(crate) fn open_beside(medium: Arc<dyn Medium>) -> Result<Self, OpenError> {
+    pub(crate) fn open_beside(
+        medium: Arc<dyn Medium>,
+        settings: &Settings,
+    ) -> Result<Self, OpenError> {
         let medium: Arc<dyn Medium> = Arc::new(ReadOnly(medium));
         let mut before = None;
         loop {
-            let error = match see(&medium) {
+            let error = match see(&medium, &settings.masters) {
                 Ok(Some(seen)) => match seen.sync_end() {
                     Ok(()) => return Ok(Self(Arc::new(seen))),
                     // It was trimmed meanwhile.
@@ -232,7 +253,7 @@ impl ReadOnlyJournal {
 }
 
 /// Looks once; `None`, if another writer took over meanwhile, who may have cut what was seen.
-fn see(medium: &Arc<dyn Medium>) -> Result<Option<Seen>, OpenError> {
+fn see(medium: &Arc<dyn Medium>, masters: &MasterKeys) -> Result<Option<Seen>, OpenError> {
     let name = medium.name();
     let unreadable = |error: Unreadable| error.at_opening(&name);
     let found = recover::find(medium).map_err(unreadable)?;
@@ -244,7 +265,8 @@ fn see(medium: &Arc<dyn Medium>) -> Result<Option<Seen>, OpenError> {
     };
     // The keys come last: each is written before what it opens.
     let keys = Arc::new(
-        needed_keys::keys(&**medium, (journal, found.end), &found.needed).map_err(unreadable)?,
+        needed_keys::keys(&**medium, (journal, masters), found.end, &found.needed)
+            .map_err(unreadable)?,
     );
     let names = medium.list().map_err(|error| unreadable(error.into()))?;
     let newest = names

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use weald_forest::{Clock, SystemClock};
 
+use crate::master_key::{MasterKey, MasterKeys};
+
 /// How a journal works. The defaults are for a program that runs for long on a local disk.
 #[derive(Clone)]
 pub struct Settings {
@@ -19,6 +21,7 @@ pub struct Settings {
     /// After how many bytes a forest puts a checkpoint; `None` for never.
     pub(crate) checkpoint: Option<u64>,
     pub(crate) history: History,
+    pub(crate) masters: MasterKeys,
 }
 
 /// How much of the history stays on the medium.
@@ -38,6 +41,7 @@ impl Default for Settings {
             has_threads: true,
             checkpoint: Some(64 << 20),
             history: History::default(),
+            masters: MasterKeys::default(),
         }
     }
 }
@@ -107,6 +111,22 @@ impl Settings {
     #[must_use]
     pub fn history_time(mut self, time: Duration) -> Self {
         self.history.time = Some(time);
+        self
+    }
+
+    /// The key that seals the keys of erasable bytes, and that lies elsewhere; by default there is none, and they lie open
+    /// in the key file. Opening seals those that are open. Without the master key no opening succeeds then.
+    #[must_use]
+    pub fn master_key(mut self, key: MasterKey) -> Self {
+        self.masters.current = Some(key);
+        self
+    }
+
+    /// A master key that the journal had before: opening writes the key file anew, sealed by the one of
+    /// [`master_key`](Self::master_key), or open if there is none.
+    #[must_use]
+    pub fn former_master_key(mut self, key: MasterKey) -> Self {
+        self.masters.former.push(key);
         self
     }
 

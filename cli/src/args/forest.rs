@@ -14,6 +14,9 @@ pub(crate) struct Forest {
     /// Print JSON, one value per line
     #[arg(long, global = true)]
     pub(crate) json: bool,
+    /// The file of the master key, if the forest has one
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) master_key: Option<PathBuf>,
     #[command(subcommand)]
     pub(crate) command: Action,
 }

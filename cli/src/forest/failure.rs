@@ -46,6 +46,10 @@ impl From<OpenError> for Failure {
         let text = format!("{error}.");
         match error {
             OpenError::Damaged { .. } => Self::Damaged(text),
+            OpenError::Sealed { has_key: false, .. } => {
+                Self::Usage(format!("{text} On the command line: --master-key FILE."))
+            }
+            OpenError::Sealed { .. } => Self::Usage(text),
             OpenError::NoForest { .. } => Self::Absent(text),
             OpenError::Locked { .. } => Self::Locked(text),
             _ => Self::Failed(text),

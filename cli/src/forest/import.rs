@@ -7,8 +7,8 @@ use std::path::Path;
 
 use pollster::block_on;
 use serde_json::json;
-use weald_forest::{CommitError, NameError, Tree};
-use weald_journal::DiskForest;
+use weald_forest::{CommitError, Forest, NameError, Tree};
+use weald_journal::{Directory, DiskForest, DiskJournal, Settings};
 use weald_lab::error::Error;
 
 use super::failure::Failure;
@@ -18,12 +18,12 @@ use crate::output::Lines;
 
 /// Creates trees.
 pub(crate) fn import(
-    directory: &Path,
+    (directory, settings): (&Path, Settings),
     (name, from): (Option<&str>, Option<&Path>),
     (is_document, creates): (bool, bool),
     json: bool,
 ) -> Result<(), Failure> {
-    let seen = match Opened::open(directory) {
+    let seen = match Opened::open(directory, &settings) {
         Ok(opened) => Some(opened),
         Err(Failure::Absent(_)) if creates => None,
         Err(Failure::Absent(text)) => {
@@ -51,7 +51,9 @@ pub(crate) fn import(
         return Err(taken(name));
     }
     drop(seen);
-    let forest = block_on(DiskForest::open(directory))?;
+    let medium = Directory::create(directory).map_err(Error::file("create", directory))?;
+    let journal = DiskJournal::open_on(medium, settings)?;
+    let forest = block_on(DiskForest::recover(Forest::builder(), journal))?;
     let mut lines = Lines::default();
     for (name, tree) in trees {
         let nodes = tree.len();

@@ -7,7 +7,7 @@ use std::time::SystemTime;
 use pollster::block_on;
 use weald_forest::journal::{Entry, Journal, Position, ReadError, Stored};
 use weald_forest::{Forest, Node, NodeId, Snapshot, Tree, TreeHandle, Version, VersionError};
-use weald_journal::{OpenForestError, ReadOnlyForest, ReadOnlyJournal};
+use weald_journal::{OpenForestError, ReadOnlyForest, ReadOnlyJournal, Settings};
 use weald_lab::nearest::nearest;
 
 use super::failure::Failure;
@@ -72,8 +72,9 @@ pub(crate) struct Seen {
 pub(crate) struct Opened(pub(crate) ReadOnlyForest);
 
 impl Opened {
-    pub(crate) fn open(directory: &Path) -> Result<Self, Failure> {
-        Ok(Self(block_on(ReadOnlyForest::open(directory))?))
+    pub(crate) fn open(directory: &Path, settings: &Settings) -> Result<Self, Failure> {
+        let opened = ReadOnlyForest::open_sealed(directory, settings, Forest::builder);
+        Ok(Self(block_on(opened)?))
     }
 
     pub(crate) fn tree(&self, name: &str) -> Result<TreeHandle, Failure> {

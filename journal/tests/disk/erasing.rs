@@ -6,7 +6,7 @@ use weald_journal::{DiskJournal, Settings, SimulatedDisk, Work};
 
 use crate::records::{all, flush, is_durable, open, put_checkpoint, with};
 
-fn blob(number: u64, len: usize) -> Blob {
+pub(crate) fn blob(number: u64, len: usize) -> Blob {
     Blob {
         id: BlobId(u128::from(number) << 70),
         tree: 1,
@@ -17,7 +17,7 @@ fn blob(number: u64, len: usize) -> Blob {
 }
 
 /// Appends a record that brings bytes, or erases those of a node.
-fn append(
+pub(crate) fn append(
     journal: &DiskJournal,
     number: u64,
     (brings, erases): (&[Blob], Option<u64>),
@@ -43,7 +43,7 @@ fn append(
     }
 }
 
-fn read(journal: &DiskJournal, number: u64) -> Option<Vec<u8>> {
+pub(crate) fn read(journal: &DiskJournal, number: u64) -> Option<Vec<u8>> {
     pollster::block_on(journal.blob(blob(number, 0).id)).unwrap()
 }
 

@@ -8,4 +8,5 @@ mod faults;
 mod garbage;
 mod reading;
 mod records;
+mod sealed;
 mod trimming;
