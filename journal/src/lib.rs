@@ -66,6 +66,7 @@ mod sizes;
 // The forest on it.
 mod disk_forest;
 mod keeper;
+mod missed;
 mod open_forest_error;
 mod read_only_forest;
 

@@ -180,6 +180,15 @@ impl ReadOnlyJournal {
         self.with(found)
     }
 
+    /// The journal as it was when this record was its last one, from a checkpoint that has nothing behind a position.
+    pub(crate) fn between(&self, begin: Position, last: &Entry) -> Result<Self, ReadError> {
+        let upto = self.as_of(last)?;
+        let mut found = upto.0.found.clone();
+        found.checkpoints.retain(|at| *at <= begin);
+        found.checkpoint = found.checkpoints.last().copied();
+        Ok(self.with(found))
+    }
+
     /// The same files, of which another part counts.
     fn with(&self, found: Found) -> Self {
         let Seen { medium, keys, .. } = &*self.0;
@@ -247,7 +256,7 @@ impl ReadOnlyJournal {
         self.0.medium.name()
     }
 
-    fn end(&self) -> Position {
+    pub(crate) fn end(&self) -> Position {
         self.0.found.end.position()
     }
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use pollster::block_on;
 use weald_forest::journal::Journal;
-use weald_forest::{Attributes, Clock, Forest, Value, Version};
+use weald_forest::{Attributes, Clock, Forest, TreeHandle, Value, Version};
 use weald_journal::{
     DiskForest, DiskJournal, Moment, OpenForestError, PastError, Settings, SimulatedDisk,
 };
@@ -163,4 +163,50 @@ fn what_was_erased_is_erased_at_every_moment_and_what_was_deleted_is_there() {
     assert_eq!(value("erased", kept), None);
     assert_eq!(value("kept", kept).unwrap(), b"bytes");
     assert_eq!(value("erased", erased), None);
+}
+
+#[test]
+fn a_watch_catches_up_with_what_memory_no_longer_keeps_also_after_an_opening() {
+    let disk = SimulatedDisk::new();
+    let clock = Arc::new(Hands(Mutex::new(SystemTime::now())));
+    let mut forest = open(&disk, &clock);
+    let mut tree = block_on(forest.create("watched")).unwrap();
+    let begin = tree.view().version();
+    let mut made = Vec::new();
+    for step in 0..3_000 {
+        let mut edit = tree.edit();
+        edit.append(edit.root(), Attributes::new()).unwrap();
+        made.push(block_on(edit.commit()).unwrap().version);
+        if step % 7 == 0 {
+            change(&forest, step);
+        }
+        if step % 900 == 500 {
+            block_on(forest.checkpoint()).unwrap();
+        }
+        if step == 2_000 {
+            drop((tree, forest));
+            forest = open(&disk, &clock);
+            tree = forest.get("watched").unwrap();
+        }
+    }
+    let catch_up = |tree: &TreeHandle| {
+        let (mut last, mut found) = (begin, Vec::new());
+        loop {
+            let seen = block_on(forest.missed(tree, last)).unwrap();
+            let Some(newest) = seen.last() else {
+                return found;
+            };
+            last = newest.after.version();
+            for seen in &seen {
+                let [before, after] = [&seen.before, &seen.after].map(|it| it.tree().len());
+                assert_eq!((before + 1, seen.changes().count()), (after, 1));
+                found.push(seen.after.version());
+            }
+        }
+    };
+    // The last commit may not be marked as durable yet, but it is written, and read after it was synced.
+    assert_eq!(catch_up(&tree), made);
+    block_on(forest.delete("watched")).unwrap();
+    change(&forest, 1);
+    assert_eq!(catch_up(&tree), made);
 }
