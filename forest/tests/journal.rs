@@ -10,10 +10,11 @@ mod replay;
 mod tools;
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use hooks::{Hooks, numbered};
 use replay::Replayed;
-use tools::{ByHand, Wait, commit, put, value_of};
+use tools::{ByHand, ManualClock, Wait, commit, put, value_of};
 use weald_forest::journal::{Change, Journal, Position, RecordError, Stored};
 use weald_forest::{
     AppendError, Attributes, Commit, CommitError, CommitId, EditError, Forest, MemoryJournal,
@@ -221,4 +222,49 @@ fn a_journal_that_commits_is_refused() {
     assert_eq!(value_of(&tree, "k").unwrap(), "v");
     assert_eq!(value_of(&other, "k").unwrap(), "v");
     assert_eq!(tree.view().find(&Query::equal("k", "v")).count(), 1);
+}
+
+/// What a forest writes of these edits. The ids that it drew itself are left out.
+fn written() -> Vec<Vec<u8>> {
+    let journal = MemoryJournal::new();
+    let clock = Arc::new(ManualClock::default());
+    let builder = Forest::builder().clock(clock.clone());
+    let forest = builder.journal(journal.clone()).build();
+    let tree = forest.create("tree").wait().unwrap();
+    tree.add_index("number").wait().unwrap();
+    for number in 0..100_u64 {
+        clock.advance(Duration::from_millis(number));
+        // The second is merged with the first, and its order keys are chosen again.
+        let (mut one, mut two) = (tree.edit(), tree.edit());
+        for edit in [&mut one, &mut two] {
+            let attributes = Attributes::new().with("number", number.to_le_bytes());
+            let node = edit.append(edit.root(), attributes).unwrap();
+            edit.add(Where::Before(node), Attributes::new()).unwrap();
+            edit.put_attribute(edit.root(), &number.to_string(), "x".repeat(50))
+                .ok();
+        }
+        let id = |nth: u64| CommitId(u128::from(10 + 2 * number + nth));
+        two.commit().id(id(0)).bytes(b"two").wait().unwrap();
+        one.commit().id(id(1)).wait().ok();
+    }
+    let entries = journal.read(Position::default(), 1000).wait().unwrap();
+    let records = entries.into_iter().map(|entry| entry.record);
+    let without_id = |mut record: Vec<u8>| {
+        if Stored::read(&record).unwrap().digest.is_none() {
+            record[16..32].fill(0);
+        }
+        record
+    };
+    records.map(without_id).collect()
+}
+
+/// A journal on several machines can compare what each of them would have written.
+#[test]
+fn two_forests_that_do_the_same_write_the_same_bytes() {
+    let (one, other) = (written(), written());
+    assert!(one.len() > 100);
+    for (at, (one, other)) in one.iter().zip(&other).enumerate() {
+        assert_eq!(one, other, "record {at}");
+    }
+    assert_eq!(one.len(), other.len());
 }

@@ -1,5 +1,5 @@
 //! Makes a forest with every kind of record, in the present format, and its description:
-//! `cargo run -p weald-journal --example fixture -- DIR`.
+//! `cargo run -p weald-journal --example fixture -- DIR`. With `sealed` behind that, its keys are sealed.
 //!
 //! It is for the next format. A fixture that is in the repository is never made again.
 
@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use describe::describe;
 use pollster::block_on;
 use weald_forest::{Attributes, CommitId, Forest, Tree, TreeHandle, Where};
-use weald_journal::{Directory, DiskForest, DiskJournal, Settings};
+use weald_journal::{Directory, DiskForest, DiskJournal, MasterKey, Settings};
 
 fn named(name: &str) -> Attributes {
     Attributes::new().with("name", name)
@@ -81,7 +81,11 @@ fn main() {
         .expect("the argument is a directory")
         .into();
     let directory = Directory::create(&path).unwrap();
-    let journal = DiskJournal::open_on(directory, Settings::new().segment(4096)).unwrap();
+    let mut settings = Settings::new().segment(4096);
+    if std::env::args().nth(2).is_some_and(|word| word == "sealed") {
+        settings = settings.master_key(MasterKey::new([7; 32]));
+    }
+    let journal = DiskJournal::open_on(directory, settings).unwrap();
     let forest = block_on(DiskForest::recover(Forest::builder(), journal)).unwrap();
     let content = Tree::from_json(
         r#"{"attributes":{"name":"top"},"children":[{"attributes":{"name":"one"}}]}"#,

@@ -10,19 +10,34 @@ use std::path::Path;
 
 use describe::describe;
 use pollster::block_on;
-use weald_journal::DiskForest;
+use weald_forest::Forest;
+use weald_journal::{Directory, DiskForest, DiskJournal, MasterKey, Settings};
 
-#[test]
-fn every_kind_of_record_of_format_1_is_read() {
-    let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/format-1");
+/// Opens a copy of a fixture several times.
+fn must_be_read(name: &str, settings: &Settings) {
+    let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
     let copy = tempfile::tempdir().unwrap();
-    for entry in fs::read_dir(fixture).unwrap() {
+    for entry in fs::read_dir(fixture.join(name)).unwrap() {
         let entry = entry.unwrap();
         fs::copy(entry.path(), copy.path().join(entry.file_name())).unwrap();
     }
     let due = fs::read_to_string(copy.path().join("description.txt")).unwrap();
     for _ in 0..2 {
-        let forest = block_on(DiskForest::open(copy.path())).unwrap();
+        let directory = Directory::open(copy.path()).unwrap();
+        let journal = DiskJournal::open_on(directory, settings.clone()).unwrap();
+        let forest = block_on(DiskForest::recover(Forest::builder(), journal)).unwrap();
         assert_eq!(describe(&forest), due);
     }
+}
+
+#[test]
+fn every_kind_of_record_of_format_1_is_read() {
+    must_be_read("format-1", &Settings::new());
+}
+
+/// The head of a segment names the key file, whose format is 2, and the first record is the opening.
+#[test]
+fn every_kind_of_record_with_sealed_keys_is_read() {
+    let key = MasterKey::new([7; 32]);
+    must_be_read("format-1-sealed", &Settings::new().master_key(key));
 }
