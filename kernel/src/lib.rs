@@ -28,6 +28,7 @@ mod memory {
     mod owned;
     mod plain;
     mod region;
+    mod room;
     mod strips;
 
     pub(crate) use blocks::{

@@ -3,12 +3,16 @@
 //!
 //! There are two batches so that a thread that allocates and frees at the boundary of one does not go to the
 //! depot each time (Bonwick and Adams, "Magazines and Vmem", 2001).
+//!
+//! Nothing allocates, frees or goes to the depot while a magazine is borrowed: the program's global allocator may come
+//! back to this cache on the same thread. What a step needs from elsewhere it gets between two borrows, and then expects
+//! that the magazine has changed.
 
 #![allow(unsafe_code)]
 
 use std::{
     cell::{Cell, UnsafeCell},
-    mem::ManuallyDrop,
+    mem::{self, ManuallyDrop},
     ptr::NonNull,
 };
 
@@ -64,19 +68,18 @@ fn with<R>(class: Class, act: impl FnOnce(&mut Magazine) -> R) -> R {
         let magazines = cache.get().cast::<Magazine>();
         // SAFETY: a class's index is below the number of magazines.
         let magazine = unsafe { magazines.add(class.index()) };
-        // SAFETY: only this thread has access, and no `act` in this file calls `with` again or runs code from
-        // outside `crate::memory`.
+        // SAFETY: only this thread has access, and no `act` in this file calls `with` again, allocates, frees, or runs
+        // other code from outside `crate::memory`.
         act(unsafe { &mut *magazine })
     })
 }
 
 #[inline(always)]
 pub(super) fn alloc(class: Class) -> NonNull<u8> {
-    with(class, |magazine| match magazine.loaded.pop() {
-        Some(block) => block,
-        None => alloc_slow(magazine, class),
-    })
-    .cast()
+    match with(class, |magazine| magazine.loaded.pop()) {
+        Some(block) => block.cast(),
+        None => alloc_slow(class).cast(),
+    }
 }
 
 /// Notes that a block of the calling thread has joined others of `neighbourhood`.
@@ -101,74 +104,102 @@ pub(super) fn alloc_beside(class: Class, neighbourhood: usize) -> NonNull<u8> {
     if LAST.get() == neighbourhood {
         return alloc(class);
     }
-    with(class, |magazine| {
+    let block = with(class, |magazine| {
         let strips = magazine.strips.as_mut();
-        match strips.and_then(|strips| strips.of(neighbourhood).pop()) {
-            Some(block) => block,
-            None => alloc_strip(magazine, class, neighbourhood),
-        }
-    })
-    .cast()
+        strips.and_then(|strips| strips.of(neighbourhood).pop())
+    });
+    match block {
+        Some(block) => block.cast(),
+        None => alloc_strip(class, neighbourhood),
+    }
 }
 
 /// # Safety
 /// The block is of this class and nothing points into it.
 #[inline(always)]
 pub(super) unsafe fn free(class: Class, block: NonNull<u8>) {
-    with(class, |magazine| {
-        if magazine.loaded.len == BATCH {
-            free_slow(magazine, class);
+    let has_room = with(class, |magazine| {
+        let has_room = magazine.loaded.len != BATCH;
+        if has_room {
+            magazine.loaded.push(block.cast());
         }
-        magazine.loaded.push(block.cast());
+        has_room
     });
+    if !has_room {
+        free_slow(class, block.cast());
+    }
 }
 
 /// The first block of a new strip; the rest is kept for the neighbourhood's next allocations.
 #[inline(never)]
-fn alloc_strip(magazine: &mut Magazine, class: Class, neighbourhood: usize) -> NonNull<Free> {
-    let first = match magazine.loaded.pop() {
-        Some(block) => block,
-        None => alloc_slow(magazine, class),
-    };
-    if magazine.strips.is_none() && register_exit() == Flushed::AtExit {
-        magazine.strips = Some(Strips::new());
+fn alloc_strip(class: Class, neighbourhood: usize) -> NonNull<u8> {
+    let first = alloc(class);
+    if with(class, |magazine| magazine.strips.is_none()) && register_exit() == Flushed::AtExit {
+        let new = Strips::new();
+        let former = with(class, |magazine| magazine.strips.replace(new));
+        if let Some(former) = former {
+            empty(class, former);
+        }
     }
-    if let Some(strips) = &mut magazine.strips {
+    let former = with(class, |magazine| {
+        let Some(strips) = &mut magazine.strips else {
+            return BlockBatch::EMPTY;
+        };
         let length = strips::length(class) - 1;
-        *strips.of(neighbourhood) = match &mut magazine.uncut {
+        let strip = match &mut magazine.uncut {
             Some(uncut) if magazine.loaded.len == 0 => uncut.cut_batch(class, length),
             _ => magazine.loaded.split(length),
         };
-    }
+        mem::replace(strips.of(neighbourhood), strip)
+    });
+    depot::put(class, former);
     first
 }
 
 #[inline(never)]
-fn alloc_slow(magazine: &mut Magazine, class: Class) -> NonNull<Free> {
+fn alloc_slow(class: Class) -> NonNull<Free> {
     loop {
-        if let Some(block) = magazine.uncut.as_mut().and_then(|uncut| uncut.cut(class)) {
-            return block;
-        }
-        std::mem::swap(&mut magazine.loaded, &mut magazine.spare);
-        if let Some(block) = magazine.loaded.pop() {
+        let block = with(class, |magazine| {
+            if let Some(block) = magazine.uncut.as_mut().and_then(|uncut| uncut.cut(class)) {
+                return Some(block);
+            }
+            mem::swap(&mut magazine.loaded, &mut magazine.spare);
+            magazine.loaded.pop()
+        });
+        if let Some(block) = block {
             return block;
         }
         register_exit();
         match depot::refill(class) {
-            Refill::Batch(batch) => magazine.loaded = batch,
-            Refill::Uncut(uncut) => magazine.uncut = Some(uncut),
+            Refill::Batch(batch) => {
+                let former = with(class, |magazine| mem::replace(&mut magazine.loaded, batch));
+                depot::put(class, former);
+            }
+            Refill::Uncut(uncut) => {
+                let former = with(class, |magazine| magazine.uncut.replace(uncut));
+                if let Some(former) = former {
+                    depot::put_uncut(class, former);
+                }
+            }
         }
     }
 }
 
 #[inline(never)]
-fn free_slow(magazine: &mut Magazine, class: Class) {
+fn free_slow(class: Class, block: NonNull<Free>) {
     register_exit();
-    std::mem::swap(&mut magazine.loaded, &mut magazine.spare);
-    depot::put(
-        class,
-        std::mem::replace(&mut magazine.loaded, BlockBatch::EMPTY),
-    );
+    let excess = with(class, |magazine| {
+        mem::swap(&mut magazine.loaded, &mut magazine.spare);
+        let excess = mem::replace(&mut magazine.loaded, BlockBatch::EMPTY);
+        magazine.loaded.push(block);
+        excess
+    });
+    depot::put(class, excess);
+}
+
+/// Gives all blocks of `strips` to the depot.
+fn empty(class: Class, mut strips: Box<Strips>) {
+    strips.empty(|batch| depot::put(class, batch));
 }
 
 /// Whether the cache is flushed when the thread ends.
@@ -190,16 +221,14 @@ fn register_exit() -> Flushed {
 /// Gives everything to the depot.
 pub(super) fn flush() {
     for class in Class::all() {
-        let magazine = with(class, |magazine| {
-            std::mem::replace(magazine, Magazine::EMPTY)
-        });
+        let magazine = with(class, |magazine| mem::replace(magazine, Magazine::EMPTY));
         depot::put(class, magazine.loaded);
         depot::put(class, magazine.spare);
         if let Some(uncut) = magazine.uncut {
             depot::put_uncut(class, uncut);
         }
-        if let Some(mut strips) = magazine.strips {
-            strips.empty(|batch| depot::put(class, batch));
+        if let Some(strips) = magazine.strips {
+            empty(class, strips);
         }
     }
 }

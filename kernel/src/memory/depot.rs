@@ -3,17 +3,18 @@
 #![allow(unsafe_code)]
 
 use std::{
-    collections::HashMap,
+    mem,
     ptr::{self, NonNull},
     sync::{
         Mutex,
-        atomic::{AtomicPtr, Ordering},
+        atomic::{AtomicPtr, AtomicU32, Ordering},
     },
 };
 
 use crate::memory::{
     class::{self, BlockKind, Class},
     region::{self, CHUNK, SendPtr},
+    room::with_room,
 };
 use crate::sys::lock;
 
@@ -138,8 +139,9 @@ pub(super) fn refill(class: Class) -> Refill {
     if let Some(uncut) = shelf.uncut.pop() {
         return Refill::Uncut(uncut);
     }
+    drop(shelf);
     let chunk = region::take_chunk();
-    shelf.chunks.push(SendPtr(chunk));
+    push(class, SendPtr(chunk), |shelf| &mut shelf.chunks);
     // SAFETY: the chunk is longer than its head.
     let start = SendPtr(unsafe { chunk.byte_add(HEAD) });
     Refill::Uncut(Uncut {
@@ -151,79 +153,112 @@ pub(super) fn refill(class: Class) -> Refill {
 /// Takes a batch that a thread does not need.
 pub(super) fn put(class: Class, batch: BlockBatch) {
     if batch.len > 0 {
-        lock(&SHELVES[class.index()]).batches.push(batch);
+        push(class, batch, |shelf| &mut shelf.batches);
     }
 }
 
 /// Takes the uncut rest of a chunk from a thread that flushes its cache.
 pub(super) fn put_uncut(class: Class, uncut: Uncut) {
     if uncut.blocks > 0 {
-        lock(&SHELVES[class.index()]).uncut.push(uncut);
+        push(class, uncut, |shelf| &mut shelf.uncut);
     }
+}
+
+fn push<T>(class: Class, item: T, list: impl Fn(&mut Shelf) -> &mut Vec<T>) {
+    let shelf = &SHELVES[class.index()];
+    with_room(shelf, 1, &list, |shelf| list(shelf).push(item));
 }
 
 /// Removes the chunks whose blocks are all in the depot, and returns them.
 pub(super) fn take_empty_chunks() -> Vec<SendPtr> {
-    let mut empty = Vec::new();
+    let mut all = Vec::new();
     for class in Class::all() {
-        let mut shelf = lock(&SHELVES[class.index()]);
-        let free = count_free(&shelf);
-        let is_empty = |chunk: usize| free.get(&chunk) == Some(&blocks_per_chunk(class));
-        if !free.keys().any(|chunk| is_empty(*chunk)) {
-            continue;
+        let mut empty = Vec::new();
+        // Neither allocates nor frees under the lock (see `room`).
+        loop {
+            let mut shelf = lock(&SHELVES[class.index()]);
+            let chunks = shelf.chunks.len();
+            if empty.capacity() >= chunks {
+                shelf.take_empty_chunks(class, &mut empty);
+                break;
+            }
+            drop(shelf);
+            empty = Vec::with_capacity(chunks);
         }
+        all.append(&mut empty);
+    }
+    all
+}
+
+impl Shelf {
+    /// Moves the chunks whose blocks are all here to `empty`, which has room for them.
+    fn take_empty_chunks(&mut self, class: Class, empty: &mut Vec<SendPtr>) {
+        self.count_free();
+        let is_empty =
+            |chunk: NonNull<u8>| count_of(chunk).load(Ordering::Relaxed) == blocks_per_chunk(class);
+        if self.chunks.iter().any(|chunk| is_empty(chunk.0)) {
+            self.keep_blocks(|block| !is_empty(chunk_of(block)));
+            self.uncut
+                .retain(|uncut| !is_empty(chunk_of(uncut.start.0)));
+        }
+        self.chunks.retain(|chunk| {
+            let is_empty = is_empty(chunk.0);
+            if is_empty {
+                empty.push(*chunk);
+            }
+            count_of(chunk.0).store(0, Ordering::Relaxed);
+            !is_empty
+        });
+    }
+
+    /// Counts in the head of each chunk its blocks that are here, cut or uncut.
+    fn count_free(&self) {
+        for batch in &self.batches {
+            let mut next = batch.head;
+            while let Some(block) = next {
+                count_of(chunk_of(block.cast())).fetch_add(1, Ordering::Relaxed);
+                // SAFETY: blocks on the shelf are free and, under its lock, belong to this thread.
+                next = NonNull::new(unsafe { block.as_ref() }.next.load(Ordering::Relaxed));
+            }
+        }
+        for uncut in &self.uncut {
+            count_of(chunk_of(uncut.start.0)).fetch_add(uncut.blocks, Ordering::Relaxed);
+        }
+    }
+
+    /// Drops the blocks that `is_kept` does not want from the batches; those that are left fill them up again.
+    fn keep_blocks(&mut self, is_kept: impl Fn(NonNull<u8>) -> bool) {
+        let mut filled = 0;
         let mut kept = BlockBatch::EMPTY;
-        for mut batch in std::mem::take(&mut shelf.batches) {
+        for index in 0..self.batches.len() {
+            let mut batch = mem::replace(&mut self.batches[index], BlockBatch::EMPTY);
             while let Some(block) = batch.pop() {
-                if is_empty(chunk_of(block.cast())) {
+                if !is_kept(block.cast()) {
                     continue;
                 }
-                kept.push(block);
+                // Full only if `index + 1` batches have brought more blocks than `filled + 1` hold.
                 if kept.len == BATCH {
-                    shelf
-                        .batches
-                        .push(std::mem::replace(&mut kept, BlockBatch::EMPTY));
+                    self.batches[filled] = mem::replace(&mut kept, BlockBatch::EMPTY);
+                    filled += 1;
                 }
+                kept.push(block);
             }
         }
         if kept.len > 0 {
-            shelf.batches.push(kept);
+            self.batches[filled] = kept;
+            filled += 1;
         }
-        shelf
-            .uncut
-            .retain(|uncut| !is_empty(chunk_of(uncut.start.0)));
-        empty.extend(
-            shelf
-                .chunks
-                .extract_if(.., |chunk| is_empty(chunk_of(chunk.0))),
-        );
+        self.batches.truncate(filled);
     }
-    empty
-}
-
-/// How many blocks of each chunk are on the shelf, cut or uncut.
-fn count_free(shelf: &Shelf) -> HashMap<usize, u32> {
-    let mut free = HashMap::new();
-    for batch in &shelf.batches {
-        let mut next = batch.head;
-        while let Some(block) = next {
-            *free.entry(chunk_of(block.cast())).or_default() += 1;
-            // SAFETY: blocks on the shelf are free and, under its lock, belong to this thread.
-            next = NonNull::new(unsafe { block.as_ref() }.next.load(Ordering::Relaxed));
-        }
-    }
-    for uncut in &shelf.uncut {
-        *free.entry(chunk_of(uncut.start.0)).or_default() += uncut.blocks;
-    }
-    free
 }
 
 /// Whether every block of the class is on the shelf.
 #[cfg(test)]
 pub(super) fn has_all(class: Class) -> bool {
     let shelf = lock(&SHELVES[class.index()]);
-    let free = count_free(&shelf).values().sum::<u32>() as usize;
-    free == shelf.chunks.len() * blocks_per_chunk(class) as usize
+    let cut = shelf.batches.iter().map(|batch| batch.len as usize);
+    let uncut = shelf.uncut.iter().map(|uncut| uncut.blocks as usize);
+    cut.chain(uncut).sum::<usize>() == shelf.chunks.len() * blocks_per_chunk(class) as usize
 }
 
 /// Visits every block, cut or uncut, of all chunks of `kind`.
@@ -239,7 +274,7 @@ pub(super) fn for_each_block(kind: BlockKind, visit: &mut dyn FnMut(NonNull<u8>)
 
 /// Visits `block` if a chunk of `kind` has a block there, in use or not. The time grows with the number of chunks.
 pub(super) fn with_block(kind: BlockKind, block: NonNull<u8>, visit: &mut dyn FnMut(NonNull<u8>)) {
-    let start = chunk_of(block);
+    let start = chunk_of(block).addr().get();
     for class in Class::all().filter(|class| class.kind() == kind) {
         let is_block = (block.addr().get() - start)
             .checked_sub(HEAD)
@@ -289,9 +324,16 @@ fn visit_chunk(class: Class, chunk: &SendPtr, visit: &mut dyn FnMut(NonNull<u8>)
     }
 }
 
-fn chunk_of(block: NonNull<u8>) -> usize {
+fn chunk_of(block: NonNull<u8>) -> NonNull<u8> {
     // The uncut rest of a full chunk starts at the next one; it has no blocks and is never kept.
-    block.addr().get() & !(CHUNK - 1)
+    let start = block.as_ptr().map_addr(|addr| addr & !(CHUNK - 1));
+    NonNull::new(start).expect("no chunk is at address zero")
+}
+
+/// A word in the head of `chunk`, zero except during a trim, which counts there under the lock of the shelf.
+fn count_of<'a>(chunk: NonNull<u8>) -> &'a AtomicU32 {
+    // SAFETY: a chunk begins with its head, has the head's alignment, and stays mapped for ever.
+    unsafe { chunk.cast().as_ref() }
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "a chunk has 64 KiB")]

@@ -14,7 +14,7 @@ use std::{
 
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous};
 
-use crate::sys::lock;
+use crate::{memory::room::with_room, sys::lock};
 
 /// The unit that one class carves. A power of two: a block finds its chunk by masking.
 pub(super) const CHUNK: usize = 64 << 10;
@@ -42,18 +42,31 @@ static REGIONS: Mutex<Regions> = Mutex::new(Regions {
 
 /// A chunk of zeroes that is in no other use.
 pub(super) fn take_chunk() -> NonNull<u8> {
-    let mut regions = lock(&REGIONS);
-    if let Some(chunk) = regions.empty.pop() {
-        return chunk.0;
+    let chunk = lock(&REGIONS).take();
+    chunk.unwrap_or_else(|| {
+        // Before the lock, as it allocates (see `room`).
+        let huge_pages = std::env::var_os("WEALD_HUGE_PAGES").is_none_or(|value| value != "off");
+        let mut regions = lock(&REGIONS);
+        // Another thread may have reserved a region meanwhile.
+        let chunk = regions.take();
+        chunk.unwrap_or_else(|| {
+            regions.rest = Some((SendPtr(reserve(huge_pages)), REGION));
+            regions.take().expect("a new region has chunks")
+        })
+    })
+}
+
+impl Regions {
+    fn take(&mut self) -> Option<NonNull<u8>> {
+        if let Some(chunk) = self.empty.pop() {
+            return Some(chunk.0);
+        }
+        let (SendPtr(start), left) = self.rest.take()?;
+        // SAFETY: at least one chunk is left in the region from `start` on.
+        let next = unsafe { start.byte_add(CHUNK) };
+        self.rest = (left > CHUNK).then_some((SendPtr(next), left - CHUNK));
+        Some(start)
     }
-    let (start, left) = match regions.rest.take() {
-        Some((start, left)) => (start.0, left),
-        None => (reserve(), REGION),
-    };
-    // SAFETY: at least one chunk is left in the region from `start` on.
-    let next = unsafe { start.byte_add(CHUNK) };
-    regions.rest = (left > CHUNK).then_some((SendPtr(next), left - CHUNK));
-    start
 }
 
 /// Returns the pages of `chunks`, in which no block is in use, to the system, and their total size to the caller.
@@ -67,11 +80,17 @@ pub(super) fn give_back(mut chunks: Vec<SendPtr>) -> usize {
         dropped.expect("a mapped range can be given back");
     }
     let bytes = chunks.len() * CHUNK;
-    lock(&REGIONS).empty.append(&mut chunks);
+    let more = chunks.len();
+    with_room(
+        &REGIONS,
+        more,
+        |regions| &mut regions.empty,
+        |regions| regions.empty.append(&mut chunks),
+    );
     bytes
 }
 
-fn reserve() -> NonNull<u8> {
+fn reserve(huge_pages: bool) -> NonNull<u8> {
     let protection = ProtFlags::READ | ProtFlags::WRITE;
     let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
     // SAFETY: a new anonymous mapping at an address of the system's choice touches nothing else.
@@ -82,7 +101,7 @@ fn reserve() -> NonNull<u8> {
     let skip = mapped.addr().next_multiple_of(HUGE_PAGE) - mapped.addr();
     // SAFETY: less than one huge page is skipped, and one more than the region was mapped.
     let start = unsafe { mapped.byte_add(skip) };
-    if std::env::var_os("WEALD_HUGE_PAGES").is_none_or(|value| value != "off") {
+    if huge_pages {
         // A system without huge pages refuses; the memory works all the same.
         // SAFETY: the range was mapped above; the advice changes no contents.
         let _ = unsafe { madvise(start, REGION, Advice::LinuxHugepage) };

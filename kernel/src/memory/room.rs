@@ -1,0 +1,61 @@
+//! Lists under a lock that never allocate there.
+//!
+//! A list's memory comes from the program's global allocator, which may itself send a message, and so come back to the
+//! blocks on the same thread. So while a thread holds one of the memory's locks, or a borrow of its cache, it neither
+//! allocates nor frees: a list grows outside of the lock, and what it grew out of is freed outside.
+
+use std::{mem, sync::Mutex};
+
+use crate::sys::lock;
+
+/// The smallest room that a list gets.
+const LEAST: usize = 16;
+
+/// Locks `mutex`, and calls `act` when the `list` in it has room for `more` items.
+pub(super) fn with_room<T, I, R>(
+    mutex: &Mutex<T>,
+    more: usize,
+    list: impl Fn(&mut T) -> &mut Vec<I>,
+    act: impl FnOnce(&mut T) -> R,
+) -> R {
+    // Declared before the guard, so that it is freed after it.
+    let mut room = Vec::new();
+    loop {
+        let mut guard = lock(mutex);
+        let items = list(&mut guard);
+        let wanted = items.len() + more;
+        if items.capacity() < wanted && room.capacity() >= wanted {
+            room.append(items);
+            mem::swap(items, &mut room);
+        }
+        if items.capacity() >= wanted {
+            return act(&mut guard);
+        }
+        drop(guard);
+        room = Vec::with_capacity((2 * wanted).max(LEAST));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_keeps_its_items_while_it_grows() {
+        let list = Mutex::new(Vec::new());
+        for n in 0..1_000 {
+            let capacity = with_room(
+                &list,
+                1,
+                |list| list,
+                |list| {
+                    let before = list.capacity();
+                    list.push(n);
+                    (before, list.capacity())
+                },
+            );
+            assert_eq!(capacity.0, capacity.1, "it has grown under the lock");
+        }
+        assert!(lock(&list).iter().copied().eq(0..1_000));
+    }
+}
