@@ -6,7 +6,7 @@
 )]
 
 use std::fs;
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
@@ -358,6 +358,36 @@ fn what_is_not_there_is_told_with_what_to_do() {
     assert!(code == 2 && err.contains("--help"), "{err}");
     let (code, out, _) = weald(path, &["--help"], "");
     assert!(code == 0 && out.contains("Exit codes:"));
+}
+
+#[test]
+fn a_reader_that_goes_away_ends_it_quietly() {
+    let directory = tempfile::tempdir().unwrap();
+    let forest = block_on(DiskForest::open(directory.path())).unwrap();
+    let many = block_on(forest.create("many")).unwrap();
+    let mut edit = many.edit();
+    let root = edit.root();
+    // Much more than a pipe holds.
+    for _ in 0..5000 {
+        edit.append(root, Attributes::new().with("text", "x".repeat(50)))
+            .unwrap();
+    }
+    block_on(edit.commit()).unwrap();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_weald"))
+        .arg("forest")
+        .arg(directory.path())
+        .args(["tree", "many", "--json"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap())
+        .read_line(&mut line)
+        .unwrap();
+    let Output { status, stderr, .. } = child.wait_with_output().unwrap();
+    assert_eq!((status.code(), stderr), (Some(0), Vec::new()));
+    assert!(line.starts_with('{'));
 }
 
 #[test]

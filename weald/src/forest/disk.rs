@@ -64,3 +64,62 @@ impl Deref for DiskForest {
         &self.0
     }
 }
+
+/// A forest on disk that is only read, also while a program has it open; see [`weald_journal::ReadOnlyForest`], whose
+/// methods it has. A clone is the same.
+///
+/// ```
+/// use weald::forest::disk::{DiskForest, ReadOnlyForest};
+///
+/// let directory = tempfile::tempdir()?;
+/// let path = directory.path().to_owned();
+/// let names = weald::block_on(weald::spawn(async move {
+///     let forest = DiskForest::open(&path).await?;
+///     forest.create("notes").await?;
+///     let seen = ReadOnlyForest::open(&path).await?;
+///     Ok::<_, Box<dyn std::error::Error + Send + Sync>>(seen.list())
+/// }))?;
+/// assert_eq!(names?, ["notes"]);
+/// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct ReadOnlyForest(weald_journal::ReadOnlyForest);
+
+impl ReadOnlyForest {
+    /// Opens the forest in a directory for reading, with the default settings. The directory is read on a thread that
+    /// serves no job ([`blocking`](crate::blocking)); then the caller's thread makes the trees, in the time of the newest
+    /// checkpoint and of the records after it. Dropping the future loses nothing.
+    ///
+    /// # Errors
+    /// [`OpenForestError`].
+    pub async fn open(path: impl AsRef<Path> + Send + Sync) -> Result<Self, OpenForestError> {
+        loop {
+            let journal = crate::blocking(|| ReadOnlyJournal::open(&path))?;
+            let outcome = Self::recover(super::Forest::builder(), journal.clone()).await;
+            // A writer may remove files while they are read.
+            if outcome.is_ok() || journal.is_whole() {
+                return outcome;
+            }
+        }
+    }
+
+    /// The forest that a journal has, with these settings.
+    ///
+    /// # Errors
+    /// [`OpenForestError::Recover`].
+    pub async fn recover(
+        builder: Builder,
+        journal: ReadOnlyJournal,
+    ) -> Result<Self, OpenForestError> {
+        let forest = weald_journal::ReadOnlyForest::recover(builder.0, journal);
+        Ok(Self(forest.await?))
+    }
+}
+
+impl Deref for ReadOnlyForest {
+    type Target = weald_journal::ReadOnlyForest;
+
+    fn deref(&self) -> &weald_journal::ReadOnlyForest {
+        &self.0
+    }
+}
