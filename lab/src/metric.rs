@@ -101,8 +101,6 @@ pub fn meaning(name: &str) -> Option<&'static str> {
         "bytes_per_node" => "growth of resident memory per node of a new tree",
         "s" => "total time",
         "correct" => "number of trees that were read back as they were written",
-        "commits_per_s" => "commits per second, of all writers together",
-        "retries_per_commit" => "times per commit that another commit came first",
         "cpu_s_per_million" => "processor time of the server per million requests",
         "requests_per_s" => "requests answered per second",
         "p99_us" => "time from a request or an edit to its answer, which 99 of 100 do not exceed",
@@ -122,6 +120,21 @@ pub fn meaning(name: &str) -> Option<&'static str> {
         "growth_kept_percent" => {
             "share of that growth of memory that is still held after all processes ended"
         }
+        _ => return of_commits(name),
+    })
+}
+
+/// The same for those of commits.
+fn of_commits(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "commits_per_s" => "commits per second, of all writers together",
+        "bytes_per_commit" => {
+            "bytes of the journal per commit, everything around the commit's own included"
+        }
+        "limit_per_s" => "commits per second of the limit program, measured right after",
+        "limit_percent" => "the rate as a share of the limit program's",
+        "retries_per_commit" => "times per commit that another commit came first",
+        "p50_us" => "time from an edit to its answer, which half of them do not exceed",
         _ => return None,
     })
 }
@@ -131,7 +144,9 @@ pub fn meaning(name: &str) -> Option<&'static str> {
 pub fn better(name: &str) -> Better {
     match name {
         "ticks" | "ticks_percent" | "named_percent" | "parallel_percent" | "r" | "r2"
-        | "correct" | "commits_per_s" | "requests_per_s" => Better::Higher,
+        | "correct" | "commits_per_s" | "requests_per_s" | "limit_per_s" | "limit_percent" => {
+            Better::Higher
+        }
         speedup if speedup.starts_with("speedup") => Better::Higher,
         _ => Better::Lower,
     }

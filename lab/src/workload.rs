@@ -36,6 +36,7 @@ mod tree_write;
 mod trim;
 
 mod definition;
+mod durable;
 mod forking;
 mod host;
 mod kind;
@@ -58,7 +59,7 @@ pub(crate) use offender::compute;
 const POLLS: &[&str] = &["messages_per_poll"];
 
 /// All workloads, in the order of the report.
-pub static ALL: [Workload; 33] = [
+pub static ALL: [Workload; 34] = [
     Workload {
         name: "spawn",
         question: "How light is a process, and does the cost stay flat as their number grows?",
@@ -289,6 +290,7 @@ pub static ALL: [Workload; 33] = [
     tree_read::WORKLOAD,
     tree_write::WORKLOAD,
     hot_tree::WORKLOAD,
+    durable::WORKLOAD,
     append::WORKLOAD,
     snapshot::WORKLOAD,
     index::WORKLOAD,

@@ -336,6 +336,17 @@ fn hot_tree() {
 }
 
 #[test]
+fn durable() {
+    for size in ["writers=1 commits=20", "writers=20 commits=200"] {
+        check("durable", &format!("{size} level=durable"));
+        for level in ["none", "buffered"] {
+            let metrics = run("durable", &format!("{size} level={level} workers=2"));
+            assert!(metrics[0].value > 0.0, "{metrics:?}");
+        }
+    }
+}
+
+#[test]
 fn append() {
     check("append", "children=1000 commits=20");
 }

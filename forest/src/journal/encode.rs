@@ -58,8 +58,12 @@ pub(crate) fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
+/// Most changes are shorter: they grow no vector.
+const USUAL: usize = 240;
+
 fn begin(kind: u8, tree: u64) -> Vec<u8> {
-    let mut out = vec![kind];
+    let mut out = Vec::with_capacity(USUAL);
+    out.push(kind);
     put_number(&mut out, tree);
     out
 }

@@ -15,6 +15,7 @@ pub(super) fn rows(level: Level) -> Vec<Row> {
         read(level),
         write(level),
         hot(level),
+        durable(level),
         append(level),
         snapshot(level),
         index(level),
@@ -57,6 +58,27 @@ fn hot(level: Level) -> Vec<Row> {
                 .with("commits", commits)
                 .with("nodes", SMALL);
             rows.push(Row::new("hot-tree", params.with("kind", kind)));
+        }
+    }
+    rows
+}
+
+fn durable(level: Level) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for kind in ["none", "buffered", "durable"] {
+        for writers in [1, 8, 64, 1_000] {
+            // A commit that waits for a sync takes as long as some hundred that do not.
+            let most = match (kind, level) {
+                ("durable", Level::Quick) => 500 + 20 * writers,
+                ("durable", _) => 5_000 + 100 * writers,
+                (_, Level::Quick) => 10_000,
+                _ => 200_000,
+            };
+            let params = Params::default()
+                .with("writers", writers)
+                .with("commits", most);
+            let row = Row::new("durable", params.with("level", kind));
+            rows.push(row.lanes(Lanes::Largest).only_weald());
         }
     }
     rows
