@@ -161,7 +161,7 @@ fn watch(shared: &Arc<Shared>, when_quiet: &mut WhenQuiet) {
         if is_overdue(shared, &mut injector_watch, shared.injector.ends()) {
             shared.wake_one();
         }
-        ready::inject_all(shared, shared.pool.take_outboxes());
+        ready::inject_all(shared, shared.pool.outboxes.take_all());
         detached_round::run(shared);
         let busy = shared.workers.len() - shared.sleepers.sleeping().min(shared.workers.len());
         shared.detached.lower_if_crowded(busy);
@@ -180,7 +180,7 @@ fn is_quiet(shared: &Shared) -> bool {
         && !shared.detached.is_any_unreported()
         && !held_up::must_watch(shared)
         && !shared.blocking.must_look()
-        && !shared.pool.has_outgoing()
+        && !shared.pool.outboxes.is_any_begun()
 }
 
 fn pause(shared: &Shared) -> Duration {

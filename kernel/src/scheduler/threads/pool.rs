@@ -12,9 +12,11 @@ use std::{cell::Cell, collections::HashMap, sync::Arc, thread::Thread};
 
 use crate::{
     biased_lock::Lease,
-    job::Header,
-    queue::injector::JobBatch,
-    scheduler::{stackful::pinned::PinnedQueue, threads::outbox::Outbox, workers::shared::Shared},
+    scheduler::{
+        stackful::pinned::PinnedQueue,
+        threads::outbox::{Outbox, Outboxes},
+        workers::shared::Shared,
+    },
     sys::{AtomicBool, AtomicUsize, Mutex, Ordering, lock},
 };
 
@@ -32,7 +34,7 @@ pub(super) struct PoolThread {
     pub(super) pinned: Arc<PinnedQueue>,
     pub(super) thread: Thread,
     pub(super) offer: Mutex<Option<Offer>>,
-    pub(super) outbox: Outbox,
+    pub(super) outbox: Arc<Outbox>,
     /// Whether jobs were pinned to the thread when it became idle. Written by the thread, read under the pool's lock.
     pub(super) holds_pinned_jobs: AtomicBool,
 }
@@ -58,6 +60,7 @@ pub(crate) struct ThreadPool {
     inner: Mutex<PoolLists>,
     /// How many threads want a worker: the length of `wanting`, for workers that look.
     wanted: AtomicUsize,
+    pub(crate) outboxes: Outboxes,
 }
 
 struct PoolLists {
@@ -115,6 +118,7 @@ impl ThreadPool {
                 threads: 0,
             }),
             wanted: AtomicUsize::new(0),
+            outboxes: Outboxes::new(),
         }
     }
 
@@ -159,21 +163,6 @@ impl ThreadPool {
     pub(super) fn leave(&self, member: &Arc<PoolThread>) {
         let mut inner = lock(&self.inner);
         inner.members.retain(|other| !Arc::ptr_eq(other, member));
-    }
-
-    /// Takes what has gathered in the outboxes of all threads, for the injector. Any thread.
-    pub(crate) fn take_outboxes(&self) -> JobBatch<Header> {
-        let mut batch = JobBatch::new();
-        for member in &lock(&self.inner).members {
-            batch.append(member.outbox.take());
-        }
-        batch
-    }
-
-    /// Whether something has gathered in an outbox. Any thread.
-    pub(super) fn has_outgoing(&self) -> bool {
-        let inner = lock(&self.inner);
-        inner.members.iter().any(|member| !member.outbox.is_empty())
     }
 
     /// The pinned queues of the threads that `is_wanted` selects, by the system's number of the thread.

@@ -269,7 +269,7 @@ fn serve(shared: &Arc<Shared>, first: Option<Offer>) {
     context::with(|cx| {
         cx.set_shared(Arc::as_ptr(shared));
         cx.set_pinned(Arc::as_ptr(&member.pinned));
-        cx.set_outbox(&raw const member.outbox);
+        cx.set_outbox(Arc::as_ptr(&member.outbox));
         shared.pool.enter(&member);
         let service = PoolService {
             shared,

@@ -139,7 +139,7 @@ fn ready_foreign(cx: &Context, job: Runnable) {
 
 /// Leaves a job to the outbox of the calling thread.
 fn gather(shared: &Shared, outbox: &Outbox, job: Runnable) {
-    match outbox.push(job) {
+    match shared.pool.outboxes.push(outbox, job) {
         Outgoing::Due(batch) => inject_all(shared, batch),
         Outgoing::First => shared.monitor.outbox_begun(),
         Outgoing::Gathered => {}

@@ -276,7 +276,7 @@ impl Shared {
         while let Some(job) = self.quarantine.pop() {
             drop(job);
         }
-        self.injector.push(self.pool.take_outboxes());
+        self.injector.push(self.pool.outboxes.take_all());
         loop {
             let Some(job) = self.injector.pop(1).pop() else {
                 return;
