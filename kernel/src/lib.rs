@@ -73,12 +73,14 @@ mod queue {
 mod job {
     pub(crate) mod attachment;
     pub(crate) mod body;
+    pub(crate) mod chain;
     pub(crate) mod exit_hooks;
     pub(crate) mod extensions;
     pub(crate) mod foreign_call;
     pub(crate) mod foreign_waker;
     pub(crate) mod header;
     pub(crate) mod kept_waker;
+    pub(crate) mod marks;
     pub(crate) mod message;
     pub(crate) mod name;
     pub(crate) mod reference;
@@ -335,7 +337,9 @@ pub use api::{
     io_source::{Done, IoSource},
     join::{JoinError, JoinHandle, Panic},
     join_set::JoinSet,
-    mailbox::{Address, LongMailbox, Mailbox, PostedMessage, SelectiveReceive, UnreadMailbox},
+    mailbox::{
+        Address, LongMailbox, Mailbox, PostedMessage, ReceiveSince, SelectiveReceive, UnreadMailbox,
+    },
     offload::{ShutDown, offload},
     operation::{NoTurn, offload_operation},
     park::{Park, Unparker, park},
@@ -350,6 +354,7 @@ pub use api::{
 };
 pub use job::{
     attachment::{Attachment, Ending},
+    marks::Mark,
     work_kind::WorkKind,
 };
 pub use observe::{

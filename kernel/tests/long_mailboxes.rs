@@ -10,11 +10,12 @@ mod tools;
 use std::{
     future::poll_fn,
     sync::mpsc::{self, Receiver, Sender},
+    time::Duration,
 };
 
 use reports::{collect_reports, reports};
 use tools::{until, watch};
-use weald_kernel::{Address, JoinHandle, Mailbox, Runtime, Spawn};
+use weald_kernel::{Address, JoinHandle, Mailbox, Mark, Runtime, Spawn, timeout};
 
 const MARK: usize = 2_000;
 
@@ -148,4 +149,33 @@ fn messages_that_a_selective_receive_passes_over_are_counted() {
     assert_eq!(reports("weald::mailbox", "`a picky receiver`").len(), 1);
     address.post(1).unwrap();
     assert_eq!(runtime.block_on(job).unwrap(), (MARK, false));
+}
+
+#[test]
+fn messages_that_wait_before_a_mark_are_counted() {
+    let _watch = watch();
+    collect_reports();
+    let runtime = marked();
+    let (job, address) = runtime.block_on(async {
+        let receives = |mut mailbox: Mailbox<u32>| async move {
+            // One receive after the other, each of which refuses one message.
+            let mut mark = Mark::oldest();
+            for _ in 0..MARK {
+                let refuses = mailbox.receive_since(&mut mark, |number| *number == 1);
+                let _dropped_at_once = timeout(Duration::ZERO, refuses).await;
+                post(&mailbox.address(), 1);
+            }
+            mailbox
+                .receive_since(&mut mark, |number| *number == 1)
+                .await;
+            mailbox.len()
+        };
+        let picky = Spawn::new().name("a receiver with a mark");
+        picky.spawn_with_mailbox(receives).unwrap()
+    });
+    until(|| !runtime.long_mailboxes().is_empty());
+    assert_eq!(runtime.long_mailboxes()[0].messages, MARK);
+    until(|| !reports("weald::mailbox", "`a receiver with a mark`").is_empty());
+    address.post(1).unwrap();
+    assert_eq!(runtime.block_on(job).unwrap(), MARK);
 }

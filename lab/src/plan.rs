@@ -145,11 +145,23 @@ fn messages(level: Level) -> Vec<Row> {
         .with("senders", 100)
         .with("messages", to_one);
     let ping_pong = Params::default().with("rounds", rounds);
-    vec![
+    let reply = |(waiting, via): (usize, &str)| {
+        let params = Params::default().with("waiting", waiting);
+        let params = params.with("rounds", rounds / 10).with("via", via);
+        Row::new("reply", params).only_weald()
+    };
+    let behind = if level == Level::Quick {
+        100_000
+    } else {
+        1_000_000
+    };
+    let mut rows = vec![
         Row::new("many-to-many", many),
         Row::new("fan-in", fan_in),
         Row::new("ping-pong", ping_pong),
-    ]
+    ];
+    rows.extend([(0, "mark"), (behind, "mark"), (0, "call"), (behind, "call")].map(reply));
+    rows
 }
 
 fn burst_send(level: Level) -> Vec<Row> {

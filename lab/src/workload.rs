@@ -22,6 +22,7 @@ mod network;
 mod nqueens;
 mod ping_pong;
 mod quicksort;
+mod reply;
 mod ring;
 mod select;
 mod snapshot;
@@ -59,7 +60,7 @@ pub(crate) use offender::compute;
 const POLLS: &[&str] = &["messages_per_poll"];
 
 /// All workloads, in the order of the report.
-pub static ALL: [Workload; 34] = [
+pub static ALL: [Workload; 35] = [
     Workload {
         name: "spawn",
         question: "How light is a process, and does the cost stay flat as their number grows?",
@@ -134,6 +135,7 @@ pub static ALL: [Workload; 34] = [
         remark: "",
         run: ping_pong::run,
     },
+    reply::WORKLOAD,
     Workload {
         name: "stall",
         question: "Does one unit that blocks or computes stop the others?",

@@ -69,6 +69,13 @@ fn ping_pong() {
 }
 
 #[test]
+fn reply() {
+    check("reply", "waiting=2000 rounds=100 via=mark");
+    check("reply", "waiting=0 rounds=100 via=mark");
+    check("reply", "waiting=2000 rounds=100 via=call");
+}
+
+#[test]
 fn burst_send() {
     check("burst-send", "receivers=60 cores=2 messages=6000");
     check("burst-send", "receivers=1 cores=1 messages=6000");

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use weald_kernel::{Mailbox, SelectiveReceive};
+use weald_kernel::{Mailbox, Mark, SelectiveReceive};
 use weald_sync::{Event, Polled, of_source};
 
 use crate::pid::Pid;
@@ -38,7 +38,8 @@ impl<M> Inbox<M> {
     }
 
     /// Waits for the oldest message for which `wanted` is true; the others stay, in their order.
-    /// Cancel-safe. One receive looks at each message once, however long it waits.
+    /// Cancel-safe. One receive looks at each message once, however long it waits. The next one begins at the oldest
+    /// message again; with a [mark](Inbox::receive_since) it does not.
     ///
     /// ```
     /// # weald_kernel::Runtime::builder().workers(1).build().unwrap().block_on(async {
@@ -57,6 +58,65 @@ impl<M> Inbox<M> {
     /// ```
     pub fn receive_if<F: FnMut(&M) -> bool>(&mut self, wanted: F) -> ReceiveIf<'_, M, F> {
         ReceiveIf(self.0.receive_if(wanted))
+    }
+
+    /// A mark behind all messages that have come: a [receive with it](Inbox::receive_since) looks only at later ones.
+    ///
+    /// It costs what a receive does, and an allocation of 16 bytes. If the inbox has had no mark since it was last empty,
+    /// it counts the messages, too: O(n), once.
+    pub fn mark(&mut self) -> Mark {
+        self.0.mark()
+    }
+
+    /// As [`receive_if`](Inbox::receive_if), but looks only at the messages behind `mark`, and moves the mark behind those
+    /// that it refuses. So receives with one mark look at each message once, however many they are and however many
+    /// messages wait before the mark. Use one mark for one kind of message: what it has passed, it never looks at again.
+    ///
+    /// With [`Mark::oldest`], the first receive begins at the oldest message. With [`Inbox::mark`], made before a request is
+    /// sent, the answer is found at once behind any number of older messages. (A [call](crate::Pid::call) needs no mark:
+    /// its answer does not go through the inbox.) While a mark stands among the messages, each one that is taken
+    /// out costs a look at the marks; a mark that was dropped is forgotten.
+    ///
+    /// Cancel-safe: dropping the future loses no message, and the mark stays behind what was refused. If `wanted` panics,
+    /// the mark stays where it was.
+    ///
+    /// ```
+    /// # weald_kernel::Runtime::builder().workers(1).build().unwrap().block_on(async {
+    /// use weald_process as process;
+    ///
+    /// enum Message { Work(u32), Answer(u32) }
+    ///
+    /// let process = process::spawn(async |mut inbox: process::Inbox<Message>| {
+    ///     let myself = inbox.pid();
+    ///     for n in 0..10_000 {
+    ///         myself.send(Message::Work(n));
+    ///     }
+    ///     let mut mark = inbox.mark();
+    ///     myself.send(Message::Answer(7));
+    ///     let is_answer = |message: &Message| matches!(message, Message::Answer(_));
+    ///     // It looks at one message.
+    ///     let answer = inbox.receive_since(&mut mark, is_answer).await;
+    ///     matches!(answer, Message::Answer(7)) && inbox.len() == 10_000
+    /// })?;
+    /// assert_eq!(process.await, Ok(true));
+    /// # Ok::<(), weald_kernel::SpawnError>(())
+    /// # }).unwrap();
+    /// ```
+    ///
+    /// # Panics
+    /// As [`receive`](Inbox::receive).
+    pub fn receive_since<'a, F: FnMut(&M) -> bool>(
+        &'a mut self,
+        mark: &'a mut Mark,
+        wanted: F,
+    ) -> ReceiveSince<'a, M, F> {
+        ReceiveSince(self.0.receive_since(mark, wanted))
+    }
+
+    /// Takes the oldest message behind `mark` for which `wanted` is true, if there is one now, and moves the mark behind
+    /// those that it refuses; see [`receive_since`](Inbox::receive_since).
+    pub fn take_since(&mut self, mark: &mut Mark, wanted: impl FnMut(&M) -> bool) -> Option<M> {
+        self.0.take_since(mark, wanted)
     }
 
     /// Takes the oldest message, if there is one now.
@@ -162,6 +222,36 @@ impl<M, F: FnMut(&M) -> bool> Future for ReceiveIf<'_, M, F> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<M> {
         Pin::new(&mut self.0).poll(cx)
+    }
+}
+
+/// The future of [`Inbox::receive_since`].
+#[must_use = "a receive does nothing unless it is awaited"]
+pub struct ReceiveSince<'a, M, F>(weald_kernel::ReceiveSince<'a, M, F>);
+
+impl<M, F: FnMut(&M) -> bool> ReceiveSince<'_, M, F> {
+    /// Waits for at most `duration`; with zero it only looks.
+    ///
+    /// # Errors
+    /// [`TimedOut`] if no such message came. A message that is already there wins over the deadline.
+    pub async fn after(self, duration: Duration) -> Result<M, TimedOut> {
+        weald_kernel::timeout(duration, self)
+            .await
+            .map_err(|_elapsed| TimedOut)
+    }
+}
+
+impl<M, F: FnMut(&M) -> bool> Future for ReceiveSince<'_, M, F> {
+    type Output = M;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<M> {
+        Pin::new(&mut self.0).poll(cx)
+    }
+}
+
+impl<M, F> fmt::Debug for ReceiveSince<'_, M, F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ReceiveSince").finish_non_exhaustive()
     }
 }
 

@@ -54,7 +54,7 @@ pub mod receptor;
 pub use call::{Call, CallError, Reply};
 pub use exit::{Crash, Custom, ExitReason};
 pub use groups::{Broadcast, Group, GroupChange, GroupError, GroupWatch, Sent, Slow};
-pub use inbox::{Inbox, Receive, ReceiveIf, TimedOut};
+pub use inbox::{Inbox, Receive, ReceiveIf, ReceiveSince, TimedOut};
 pub use machine::{Machine, MachineMessage, MachineRef, Transition};
 pub use names::{Name, NameError, RegisterError, Registered, registered};
 pub use pid::{Pid, SendError};
@@ -75,4 +75,4 @@ pub use supervisor::{
     },
 };
 pub use timer::Timer;
-pub use weald_kernel::{AsUnit, Unit};
+pub use weald_kernel::{AsUnit, Mark, Unit};

@@ -1,4 +1,4 @@
-//! Receiving: `after`, `receive_if`, an inbox outside its process, and unread messages.
+//! Receiving: `after`, `receive_if`, marks, an inbox outside its process, and unread messages.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(
@@ -20,7 +20,7 @@ use std::{
 use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
 use tools::{Drops, for_seeds, on_each, runtime, until_yielding, watch};
 use weald_kernel::{Runtime, Wait, now, sleep, spawn, timeout, yield_now};
-use weald_process::{self as process, ExitReason, Inbox, SendError, TimedOut};
+use weald_process::{self as process, ExitReason, Inbox, Mark, SendError, TimedOut};
 
 #[test]
 fn after_zero_only_looks_and_a_message_that_is_already_there_wins() {
@@ -164,6 +164,121 @@ fn a_scan_behind_a_long_queue_is_not_repeated_at_each_message() {
         let process = runtime.block_on(all).unwrap();
         assert_eq!(process, Ok(9_999));
         assert_eq!(looks.load(Ordering::SeqCst), 10_000);
+    });
+}
+
+/// A backlog that no receive wants; the numbers of the others begin behind it.
+const BACKLOG: u32 = 20_000;
+
+#[test]
+fn receives_with_a_mark_look_at_each_message_once() {
+    on_each(|runtime| {
+        let process = runtime.block_on(async {
+            process::spawn(async |mut inbox: Inbox<u32>| {
+                let own = inbox.pid();
+                (0..BACKLOG).for_each(|n| own.send(n));
+                let (mut mark, mut looks) = (Mark::oldest(), 0);
+                // None is wanted, one receive after the other; then each new one is.
+                for wanted in [false, true] {
+                    for n in 0..1_000 {
+                        own.send(BACKLOG + n);
+                        let receive = inbox.receive_since(&mut mark, |_| {
+                            looks += 1;
+                            wanted
+                        });
+                        let received = receive.after(Duration::ZERO).await;
+                        assert_eq!(
+                            received,
+                            if wanted {
+                                Ok(BACKLOG + n)
+                            } else {
+                                Err(TimedOut)
+                            }
+                        );
+                    }
+                }
+                assert_eq!(
+                    (looks, inbox.len()),
+                    (BACKLOG + 2_000, BACKLOG as usize + 1_000)
+                );
+                // The others are where they were, and other receives find them.
+                for n in (0..BACKLOG).chain(BACKLOG..BACKLOG + 1_000) {
+                    assert_eq!(inbox.try_receive(), Some(n));
+                }
+                own.send(7);
+                assert_eq!(inbox.take_since(&mut mark, |_| true), Some(7));
+            })
+            .unwrap()
+        });
+        assert_eq!(runtime.block_on(process), Ok(()));
+    });
+}
+
+#[test]
+fn an_answer_behind_a_mark_is_found_at_once_and_wakes_its_receiver() {
+    on_each(|runtime| {
+        let process = runtime.block_on(async {
+            process::spawn(async |mut inbox: Inbox<u32>| {
+                let own = inbox.pid();
+                (0..BACKLOG).for_each(|n| own.send(n));
+                let mut looks = 0;
+                for n in 0..1_000 {
+                    let mut mark = inbox.mark();
+                    let answers = own.clone();
+                    let sender = spawn(async move {
+                        yield_now().await;
+                        answers.send(BACKLOG + n);
+                    });
+                    let wanted = |found: &u32| {
+                        looks += 1;
+                        *found == BACKLOG + n
+                    };
+                    assert_eq!(inbox.receive_since(&mut mark, wanted).await, BACKLOG + n);
+                    sender.await.unwrap();
+                }
+                (looks, inbox.len())
+            })
+            .unwrap()
+        });
+        assert_eq!(runtime.block_on(process), Ok((1_000, BACKLOG as usize)));
+    });
+}
+
+#[test]
+fn a_mark_stays_where_it_was_if_the_predicate_panics_or_the_receive_is_dropped() {
+    on_each(|runtime| {
+        let process = runtime.block_on(async {
+            process::spawn(async |mut inbox: Inbox<u32>| {
+                let own = inbox.pid();
+                (0..10).for_each(|n| own.send(n));
+                let mut mark = Mark::oldest();
+                let receive = inbox.receive_since(&mut mark, |n| *n == 4);
+                assert_eq!(receive.now_or_never(), Some(4));
+                let panics = inbox.receive_since(&mut mark, |n| {
+                    assert_ne!(*n, 7, "the predicate panics");
+                    false
+                });
+                assert!(weald_kernel::catch_panic(|| panics.now_or_never()).is_none());
+                let mut seen = Vec::new();
+                let receive = inbox.receive_since(&mut mark, |n| {
+                    seen.push(*n);
+                    false
+                });
+                assert_eq!(receive.now_or_never(), None);
+                assert_eq!(seen, [5, 6, 7, 8, 9]);
+                own.send(10);
+                assert_eq!(inbox.receive_since(&mut mark, |_| true).await, 10);
+                // It belongs to this inbox; elsewhere it stands before the oldest message.
+                let elsewhere = process::spawn(async move |mut inbox: Inbox<u32>| {
+                    (0..3).for_each(|n| inbox.pid().send(n));
+                    inbox.receive_since(&mut mark, |n| *n == 0).await
+                });
+                assert_eq!(elsewhere.unwrap().await, Ok(0));
+                inbox.len()
+            })
+            .unwrap()
+        });
+        assert_eq!(runtime.block_on(process), Ok(9));
     });
 }
 

@@ -4,13 +4,14 @@
 
 use serde_json::Value;
 
-const WORKLOADS: [&str; 32] = [
+const WORKLOADS: [&str; 33] = [
     "spawn",
     "ring",
     "mailbox",
     "many-to-many",
     "fan-in",
     "ping-pong",
+    "reply",
     "stall",
     "handoff",
     "trim",

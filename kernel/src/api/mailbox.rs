@@ -9,18 +9,18 @@
 
 mod backlog;
 mod posted;
+mod selective;
 mod source;
 
 use std::{
     marker::PhantomData,
-    pin::Pin,
     ptr::NonNull,
     task::{Context, Poll},
-    time::Instant,
 };
 
 pub use backlog::{LongMailbox, UnreadMailbox};
 pub use posted::PostedMessage;
+pub use selective::{ReceiveSince, SelectiveReceive};
 use weald_sync::{
     reason::{Kind, Reason},
     unit,
@@ -29,8 +29,10 @@ use weald_sync::{
 use crate::{
     api::unit::Unit,
     job::{
-        JobRef, foreign_waker,
-        message::{self, Mark, MessageChain, MessageLinks, MessageNode},
+        JobRef,
+        chain::{MessageChain, MessageLinks},
+        foreign_waker,
+        message::{self, MessageNode},
         runnable::Runnable,
         state::Link,
         transition::Posted,
@@ -193,43 +195,6 @@ unsafe impl<M: Send> Send for Mailbox<M> {}
 // SAFETY: a shared reference to a mailbox gives no access to its messages.
 unsafe impl<M: Send> Sync for Mailbox<M> {}
 
-/// The future of [`Mailbox::receive_if`]. It borrows the mailbox, so nothing else is received between two of
-/// its polls. Cancel-safe: dropping it loses no message.
-#[must_use = "a receive does nothing unless it is awaited"]
-pub struct SelectiveReceive<'a, M, F> {
-    mailbox: &'a mut Mailbox<M>,
-    /// How far the chain was searched.
-    mark: Mark,
-    /// When it had passed many messages for the first time.
-    passed_many: Option<Instant>,
-    wanted: F,
-}
-
-// The closure is only called, never pinned.
-impl<M, F> Unpin for SelectiveReceive<'_, M, F> {}
-
-impl<M, F: FnMut(&M) -> bool> Future for SelectiveReceive<'_, M, F> {
-    type Output = M;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<M> {
-        let this = &mut *self;
-        if !context::here().spend(cx.waker()) {
-            return Poll::Pending;
-        }
-        loop {
-            this.mailbox.refill();
-            let found = this.mailbox.chain.take_if(&mut this.mark, &mut this.wanted);
-            if let Some(message) = found {
-                return Poll::Ready(message);
-            }
-            backlog::note_unwanted(this);
-            if register(context::here(), &this.mailbox.job, cx) {
-                return Poll::Pending;
-            }
-        }
-    }
-}
-
 impl<M> Mailbox<M> {
     pub(crate) fn new(job: JobRef) -> Mailbox<M> {
         Mailbox {
@@ -259,33 +224,12 @@ impl<M> Mailbox<M> {
         }
     }
 
-    /// Waits for the oldest message for which `wanted` is true; the others keep their order. The future calls
-    /// `wanted` once per message.
-    ///
-    /// # Panics
-    /// As [`Mailbox::poll_receive`].
-    pub fn receive_if<F: FnMut(&M) -> bool>(&mut self, wanted: F) -> SelectiveReceive<'_, M, F> {
-        SelectiveReceive {
-            mark: self.chain.start(),
-            mailbox: self,
-            passed_many: None,
-            wanted,
-        }
-    }
-
     /// The oldest message, if there is one now. Never waits.
     pub fn try_receive(&mut self) -> Option<M> {
         if self.chain.links.is_empty() {
             self.refill();
         }
         self.chain.pop()
-    }
-
-    /// The oldest message for which `wanted` is true, if there is one now. Never waits.
-    pub fn take_if(&mut self, wanted: impl FnMut(&M) -> bool) -> Option<M> {
-        self.refill();
-        let mut mark = self.chain.start();
-        self.chain.take_if(&mut mark, wanted)
     }
 
     fn refill(&mut self) {

@@ -49,9 +49,8 @@ pub(super) fn note(job: &JobRef, messages: usize) {
     }
 }
 
-/// A selective receive is about to wait: notes how many messages it has passed.
-pub(super) fn note_unwanted<M, F>(receive: &mut SelectiveReceive<'_, M, F>) {
-    let messages = receive.mark.passed();
+/// A selective receive is about to wait, with so many messages that it does not want.
+pub(super) fn note_unwanted<M, F>(receive: &mut SelectiveReceive<'_, M, F>, messages: usize) {
     if messages >= LEAST {
         let since = *receive.passed_many.get_or_insert_with(Instant::now);
         note_long(&receive.mailbox.job, messages, Some(since));

@@ -1,0 +1,125 @@
+//! Marks: places among received messages that survive from one receive to the next.
+//!
+//! A mark stands behind a node, and a chain that has such marks keeps them in a table: when the node is removed, the
+//! mark moves to the node before it. So a mark costs the removal of a message one look at the table, and a chain without
+//! marks nothing.
+//!
+//! Invariants: every place is a node of the chain; a mark that is in no table stands before the oldest message. Used by
+//! [`crate::job::chain`] only; users hold a [`Mark`].
+
+use std::{fmt, ptr::NonNull, sync::Arc};
+
+use crate::job::state::Link;
+
+/// A place among the messages of a mailbox, between two of them, which survives from one receive to the next. The
+/// messages before it are looked at no longer by a receive with this mark.
+///
+/// [`Mark::oldest`] stands before all messages, and the `mark` of a mailbox behind all that have come. A receive with a
+/// mark moves it behind the messages that it refused; other receives never change what it stands between. In a mailbox
+/// to which it does not belong, a mark stands before the oldest message.
+///
+/// A mark has 8 bytes, and an allocation of 16 more once it stands behind a message.
+///
+/// After the receive markers of Erlang, which its compiler places where a reference is made.
+#[derive(Default)]
+pub struct Mark(Option<Arc<()>>);
+
+impl Mark {
+    /// The place before all messages.
+    pub const fn oldest() -> Mark {
+        Mark(None)
+    }
+
+    /// The name of the mark in a table. No other mark has it, as long as the table or this mark lives.
+    fn identity(&mut self) -> Arc<()> {
+        // A name that another table knows would be forgotten by neither.
+        if self
+            .0
+            .as_ref()
+            .is_none_or(|name| Arc::strong_count(name) > 1)
+        {
+            self.0 = Some(Arc::new(()));
+        }
+        self.0.clone().expect("it was just set")
+    }
+}
+
+impl fmt::Debug for Mark {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Mark")
+    }
+}
+
+/// The marks of one chain, and what such a chain counts.
+pub(crate) struct MarkTable {
+    /// The last node of the chain.
+    pub(crate) last: *mut Link,
+    /// How many nodes the chain has.
+    pub(crate) length: usize,
+    places: Vec<Place>,
+    /// With so many places, the table forgets the marks that were dropped.
+    full: usize,
+}
+
+struct Place {
+    mark: Arc<()>,
+    /// The node behind which it stands.
+    node: NonNull<Link>,
+}
+
+/// How many places a table has before it looks for dropped marks.
+const FEW: usize = 4;
+
+impl MarkTable {
+    pub(crate) fn new(last: *mut Link, length: usize) -> MarkTable {
+        MarkTable {
+            last,
+            length,
+            places: Vec::new(),
+            full: FEW,
+        }
+    }
+
+    /// The node behind which `mark` stands; none if it stands before all.
+    pub(crate) fn find(&self, mark: &Mark) -> Option<NonNull<Link>> {
+        let name = mark.0.as_ref()?;
+        let place = self
+            .places
+            .iter()
+            .find(|place| Arc::ptr_eq(&place.mark, name));
+        place.map(|place| place.node)
+    }
+
+    /// Puts `mark` behind `node`, which the chain owns.
+    pub(crate) fn set(&mut self, mark: &mut Mark, node: NonNull<Link>) {
+        if let Some(name) = &mark.0
+            && let Some(place) = self.places.iter_mut().find(|p| Arc::ptr_eq(&p.mark, name))
+        {
+            place.node = node;
+            return;
+        }
+        if self.places.len() >= self.full {
+            self.places
+                .retain(|place| Arc::strong_count(&place.mark) > 1);
+            self.full = FEW.max(2 * self.places.len());
+        }
+        let mark = mark.identity();
+        self.places.push(Place { mark, node });
+    }
+
+    /// `node` leaves the chain, and `before` is the node before it, if it was not the oldest.
+    pub(crate) fn remove(&mut self, node: NonNull<Link>, before: Option<NonNull<Link>>) {
+        match before {
+            Some(before) => {
+                let behind = self.places.iter_mut().filter(|place| place.node == node);
+                behind.for_each(|place| place.node = before);
+            }
+            None => self.places.retain(|place| place.node != node),
+        }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn places(&self) -> usize {
+        self.places.len()
+    }
+}
