@@ -23,6 +23,7 @@ use crate::place::{Place, SegmentId};
 use crate::settings::Settings;
 use crate::turn::{State, Turn};
 use crate::waiting::Due;
+use crate::wakes::Wakes;
 
 pub(crate) struct Core {
     pub(crate) medium: Arc<dyn Medium>,
@@ -37,6 +38,7 @@ pub(crate) struct Core {
     pub(crate) keeper: Condvar,
     /// Whether it is to end.
     pub(crate) is_keeper_over: AtomicBool,
+    pub(crate) wakes: Wakes,
     files: Mutex<BTreeMap<SegmentId, Arc<dyn MediumFile>>>,
     /// The locked file, until the journal is closed.
     lock: Mutex<Option<Box<dyn MediumFile>>>,
@@ -88,6 +90,7 @@ impl Core {
             hands: Condvar::new(),
             preparer: Condvar::new(),
             keeper: Condvar::new(),
+            wakes: Wakes::default(),
             is_keeper_over: AtomicBool::new(false),
             files: Mutex::new(BTreeMap::from([(segment, first)])),
             lock: Mutex::new(Some(lock)),
@@ -222,8 +225,10 @@ impl Core {
         let is_enough = state.grown >= state.grown_enough;
         let due = self.admit(&mut state);
         self.call(state);
-        self.marks.raise(Level::Buffered, upto.position());
-        due.into_iter().for_each(Due::give);
+        self.wakes.run(|| {
+            self.marks.raise(Level::Buffered, upto.position());
+            due.into_iter().for_each(Due::give);
+        });
         if is_enough {
             self.keeper.notify_all();
         }
@@ -362,7 +367,8 @@ impl Core {
             std::mem::replace(&mut *files, open)
         };
         drop(full);
-        self.marks.raise(Level::Durable, upto.position());
+        self.wakes
+            .run(|| self.marks.raise(Level::Durable, upto.position()));
         Ok(())
     }
 
@@ -393,8 +399,10 @@ impl Core {
         state.failed.get_or_insert(error);
         let due = state.waiting.refuse_all(error);
         drop(state);
-        self.marks.fail();
-        due.into_iter().for_each(Due::give);
+        self.wakes.run(|| {
+            self.marks.fail();
+            due.into_iter().for_each(Due::give);
+        });
         self.hands.notify_all();
         self.preparer.notify_all();
         self.keeper.notify_all();

@@ -18,7 +18,9 @@ use crate::read_only_journal::ReadOnlyJournal;
 /// A forest on disk. A clone is the same forest.
 ///
 /// A commit is acknowledged when it is durable, unless it asks for less ([`Commit::level`](weald_forest::Commit::level)).
-/// When the last clone and the last handle of its trees go, everything is written and synced.
+/// When the last clone and the last handle of its trees go, everything is written and synced, and the lock is given back.
+/// That has happened when the drop of the last clone returns, if the handles of trees went before; otherwise it may happen
+/// a moment later, on a thread of the journal.
 ///
 /// ```
 /// use pollster::block_on;
@@ -62,7 +64,7 @@ impl DiskForest {
     /// [`OpenForestError::Recover`]; [`OpenForestError::Journal`], if no thread can be started.
     pub async fn recover(builder: Builder, journal: DiskJournal) -> Result<Self, OpenForestError> {
         let forest = builder.journal(journal.clone()).recover().await?;
-        let kept = Arc::new(Kept { forest, journal });
+        let kept = Arc::new(Kept::new(forest, journal));
         let keeper = Keeper::begin(&kept).map_err(|error| OpenError::Failed {
             medium: kept.journal.medium().name(),
             doing: "starting a thread failed",
@@ -97,7 +99,7 @@ impl DiskForest {
     /// # Errors
     /// [`CheckpointError`]. The one before is still there then.
     pub async fn checkpoint(&self) -> Result<(), CheckpointError> {
-        let checkpoint = self.kept.forest.checkpoint().await?;
+        let checkpoint = self.kept.forest().checkpoint().await?;
         self.kept.journal.put_checkpoint(checkpoint).await
     }
 }
@@ -106,14 +108,14 @@ impl Deref for DiskForest {
     type Target = Forest;
 
     fn deref(&self) -> &Forest {
-        &self.kept.forest
+        self.kept.forest()
     }
 }
 
 impl std::fmt::Debug for DiskForest {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("DiskForest")
-            .field("forest", &self.kept.forest)
+            .field("forest", self.kept.forest())
             .field("journal", &self.kept.journal)
             .finish_non_exhaustive()
     }

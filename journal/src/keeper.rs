@@ -19,8 +19,28 @@ use crate::place::Place;
 
 /// What the thread works on.
 pub(crate) struct Kept {
-    pub(crate) forest: Forest,
+    /// There until this is dropped.
+    forest: Option<Forest>,
     pub(crate) journal: DiskJournal,
+}
+
+impl Kept {
+    pub(crate) fn new(forest: Forest, journal: DiskJournal) -> Self {
+        let forest = Some(forest);
+        Self { forest, journal }
+    }
+
+    pub(crate) fn forest(&self) -> &Forest {
+        self.forest.as_ref().expect("it is there until the end")
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        // A waker on a thread of the journal may hold the forest for a moment, and would close the journal there, later.
+        let core = self.journal.core();
+        core.wakes.without(|| drop(self.forest.take()));
+    }
 }
 
 /// The thread. It ends when this is dropped.
@@ -123,7 +143,7 @@ fn serve(core: &Core, kept: &Weak<Kept>) {
 }
 
 async fn keep(core: &Core, kept: &Kept) -> Result<(), CheckpointError> {
-    let checkpoint = kept.forest.checkpoint().await?;
+    let checkpoint = kept.forest().checkpoint().await?;
     kept.journal.put_checkpoint(checkpoint).await?;
     match oldest_wanted(core)? {
         Some(at) => kept.journal.trim(at).await,

@@ -46,6 +46,7 @@ mod log;
 mod settings;
 mod turn;
 mod waiting;
+mod wakes;
 
 // The work, the opening, and reading what is there.
 mod core;

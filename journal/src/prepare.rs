@@ -29,14 +29,14 @@ impl Core {
                 state.is_full = false;
                 let due = self.admit(&mut state);
                 self.call(state);
-                due.into_iter().for_each(Due::give);
+                self.wakes.run(|| due.into_iter().for_each(Due::give));
             }
             Err(Failure::Medium(_, error)) if is_full(&error) => {
                 state.is_full = true;
                 let due = state.waiting.refuse_all(AppendError::Full);
                 drop(state);
                 tracing::warn!("{}: no room for more: {error}", self.medium.name());
-                due.into_iter().for_each(Due::give);
+                self.wakes.run(|| due.into_iter().for_each(Due::give));
             }
             Err(failure) => {
                 drop(state);

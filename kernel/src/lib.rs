@@ -2,8 +2,8 @@
 //!
 //! This file is the table of contents. Modules are grouped in layers, separated by blank lines; the comment above a
 //! layer says what it is. A module imports from its own layer and from earlier ones in this list, never from a later
-//! one. The only exception is the table `FEATURES`, through which the scheduler calls the features, and a dropped
-//! runnable the scheduler.
+//! one. There is one exception, the table `FEATURES`: the scheduler calls the features through it, and a runnable that is
+//! dropped calls the scheduler through it.
 //!
 //! To follow a message: `Address::post` (`api::mailbox`) → `State::post` (`job::state`) → `ready`
 //! (`scheduler::workers::ready`) → `WorkerLoop::serve` (`scheduler::workers::worker`) → `poll`
@@ -54,7 +54,7 @@ mod stack {
     pub(crate) use watchers::Onto;
 }
 
-// The places and the payloads of panics; what the kernel reports, how reports name a job, and the thread that puts reports out.
+// The places and the payloads of panics; what the kernel reports, how reports name a job, and the thread that writes the reports.
 mod panic_site;
 mod payload;
 mod report;
@@ -121,8 +121,12 @@ mod services;
 // The scheduler: workers and their loop, the threads that serve them, jobs with stacks. Where to find:
 // - which job is next, and who may touch the ring: `workers::worker_core`;
 // - where a timer fires: `workers::search` (`fire_due`);
-// - where a fork is stolen: `workers::search` (`steal`);
-// - how a stuck worker is retaken: `threads::monitor`;
+// - where a fork is stolen: `workers::search` (`steal`) decides, `fork::stolen_job` (`steal_from`) does it;
+// - where a stuck worker is relieved, that is retaken: `threads::monitor` (`observe`, `retake`);
+// - where a message wakes its receiver: `api::mailbox` (`post_link`), then `workers::ready`;
+// - where a panic of a job is caught: `job::runnable` (`poll`);
+// - where a blocked thread gives its worker away: `stackful::wait::block`; where a wait frees the OS thread:
+//   `stackful::wait`;
 // - how a stack is suspended and resumed: `stackful::stack_context`;
 // - where a job may run: `stackful::placement`.
 mod scheduler {

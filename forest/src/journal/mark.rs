@@ -1,8 +1,9 @@
 //! The marks of a journal: how far it has got at each level, and the futures that wait for that.
 //!
-//! Waiters are sorted by their positions. Whoever raises a mark wakes those that it reaches, outside the lock.
+//! Those who wait for a level stand in a row by their positions, so whoever raises a mark takes them from the front, and
+//! wakes them outside the lock. Nearly all come in the order of their positions, so they join at the back.
 
-use std::collections::BTreeMap;
+use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,9 +22,58 @@ struct State {
     buffered: Position,
     durable: Position,
     has_failed: bool,
-    /// Wakers by position and by the number of the waiter.
-    waiting: BTreeMap<(Position, u64), (Level, Waker)>,
+    /// Those who wait until something is buffered, and until it is durable.
+    waiting: [Row; 2],
     next: u64,
+}
+
+/// Wakers by position and by the number of the waiter, in rising order. One that has left has no waker, and none such is
+/// at the front.
+#[derive(Default)]
+struct Row(VecDeque<((Position, u64), Option<Waker>)>);
+
+impl Row {
+    fn place(&self, key: (Position, u64)) -> usize {
+        match self.0.back() {
+            Some((last, _)) if *last < key => self.0.len(),
+            _ => self.0.partition_point(|(other, _)| *other < key),
+        }
+    }
+
+    /// Joins, or waits with another waker; returns the one before.
+    fn join(&mut self, key: (Position, u64), waker: Waker) -> Option<Waker> {
+        let at = self.place(key);
+        match self.0.get_mut(at) {
+            Some((other, old)) if *other == key => old.replace(waker),
+            _ => {
+                self.0.insert(at, (key, Some(waker)));
+                None
+            }
+        }
+    }
+
+    fn leave(&mut self, key: (Position, u64)) -> Option<Waker> {
+        let at = self.place(key);
+        let (_, waker) = self.0.get_mut(at).filter(|(other, _)| *other == key)?;
+        let waker = waker.take();
+        self.clear_front();
+        waker
+    }
+
+    fn clear_front(&mut self) {
+        while let Some((_, None)) = self.0.front() {
+            self.0.pop_front();
+        }
+    }
+
+    /// Takes all up to a position.
+    fn take(&mut self, upto: Position, due: &mut Vec<Waker>) {
+        let end = self
+            .0
+            .partition_point(|((position, _), _)| *position <= upto);
+        due.extend(self.0.drain(..end).filter_map(|(_, waker)| waker));
+        self.clear_front();
+    }
 }
 
 impl State {
@@ -33,6 +83,11 @@ impl State {
             Level::Buffered => self.buffered,
             Level::Durable => self.durable,
         }
+    }
+
+    /// Those who wait for a level. What was accepted has the first one, so nobody waits for that.
+    fn row(&mut self, level: Level) -> &mut Row {
+        &mut self.waiting[usize::from(level == Level::Durable)]
     }
 }
 
@@ -58,18 +113,13 @@ impl Marks {
         if level >= Level::Buffered {
             state.buffered = state.buffered.max(position);
         }
-        let due: Vec<_> = state
-            .waiting
-            .range(..=(state.buffered, u64::MAX))
-            .filter(|((position, _), (level, _))| *position <= state.reached(*level))
-            .map(|(key, _)| *key)
-            .collect();
-        let due: Vec<_> = due
-            .iter()
-            .filter_map(|key| state.waiting.remove(key))
-            .collect();
+        let mut due = Vec::new();
+        for level in [Level::Buffered, Level::Durable] {
+            let upto = state.reached(level);
+            state.row(level).take(upto, &mut due);
+        }
         drop(state);
-        due.into_iter().for_each(|(_, waker)| wake(Some(waker)));
+        due.into_iter().for_each(|waker| wake(Some(waker)));
     }
 
     /// No mark is raised any more: what waits, and what has not reached its level, is unknown.
@@ -78,7 +128,8 @@ impl Marks {
         state.has_failed = true;
         let all = std::mem::take(&mut state.waiting);
         drop(state);
-        all.into_values().for_each(|(_, waker)| wake(Some(waker)));
+        let all = all.into_iter().flat_map(|row| row.0);
+        all.for_each(|(_, waker)| wake(waker));
     }
 
     /// Waits for [`fail`](Self::fail). Dropping the future loses nothing.
@@ -134,19 +185,21 @@ impl Future for When {
         let waker = cx.waker().clone();
         let this = &mut *self;
         let mut state = this.marks.state();
-        if this.position <= state.reached(this.level) {
-            return Poll::Ready(Durability::Reached);
-        }
-        if state.has_failed {
-            return Poll::Ready(Durability::Unknown);
+        let outcome = if this.position <= state.reached(this.level) {
+            Some(Durability::Reached)
+        } else {
+            state.has_failed.then_some(Durability::Unknown)
+        };
+        if let Some(outcome) = outcome {
+            // Whoever raised the mark, or failed, has taken its waker out of the row.
+            this.number = None;
+            return Poll::Ready(outcome);
         }
         let number = *this.number.get_or_insert_with(|| {
             state.next += 1;
             state.next
         });
-        let old = state
-            .waiting
-            .insert((this.position, number), (this.level, waker));
+        let old = state.row(this.level).join((this.position, number), waker);
         drop(state);
         drop(old);
         Poll::Pending
@@ -156,8 +209,86 @@ impl Future for When {
 impl Drop for When {
     fn drop(&mut self) {
         if let Some(number) = self.number {
-            let old = self.marks.state().waiting.remove(&(self.position, number));
+            let key = (self.position, number);
+            let old = self.marks.state().row(self.level).leave(key);
             drop(old); // After the lock, because a foreign waker's drop may do anything.
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::sync::atomic::{AtomicU64, Ordering};
+    use std::task::Wake;
+
+    use super::*;
+
+    /// Counts how often it was woken.
+    #[derive(Default)]
+    struct Counted(AtomicU64);
+
+    impl Wake for Counted {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// A waiter that was polled and not woken, and its counter.
+    type Waiting = (When, Arc<Counted>);
+
+    #[test]
+    fn each_waiter_is_woken_once_when_its_position_is_reached() {
+        let (marks, mut random) = (Marks::default(), 1_u64);
+        let mut below = |bound: u64| {
+            random = random
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            (random >> 33) % bound
+        };
+        let mut all: BTreeMap<u64, (u64, Level, Waiting)> = BTreeMap::new();
+        let mut reached = [0; 2];
+        for step in 0..5_000 {
+            match below(4) {
+                0 | 1 => {
+                    // Mostly behind the others, and now and then before them.
+                    let at = step + 20 - below(20);
+                    let level = [Level::Buffered, Level::Durable][usize::from(below(2) == 1)];
+                    let counter = Arc::new(Counted::default());
+                    let mut when = marks.when(Position(at.into()), level);
+                    let waker = Waker::from(Arc::clone(&counter));
+                    let polled = Pin::new(&mut when).poll(&mut Context::from_waker(&waker));
+                    let is_durable = usize::from(level == Level::Durable);
+                    assert_eq!(polled.is_ready(), at <= reached[is_durable]);
+                    if polled.is_pending() {
+                        all.insert(step, (at, level, (when, counter)));
+                    }
+                }
+                2 => {
+                    let keys: Vec<_> = all.keys().copied().collect();
+                    if !keys.is_empty() {
+                        let at = usize::try_from(below(keys.len() as u64)).unwrap();
+                        all.remove(&keys[at]);
+                    }
+                }
+                _ => {
+                    let level = [Level::Buffered, Level::Durable][usize::from(below(3) == 0)];
+                    let upto = step + below(10);
+                    marks.raise(level, Position(upto.into()));
+                    reached[0] = reached[0].max(upto);
+                    if level == Level::Durable {
+                        reached[1] = reached[1].max(upto);
+                    }
+                    all.retain(|_, (at, level, (_, counter))| {
+                        let due = *at <= reached[usize::from(*level == Level::Durable)];
+                        assert_eq!(counter.0.load(Ordering::Relaxed), u64::from(due));
+                        !due
+                    });
+                }
+            }
+        }
+        drop(all);
+        let state = marks.state();
+        assert!(state.waiting.iter().all(|row| row.0.is_empty()));
     }
 }

@@ -2,7 +2,7 @@
 
 use pollster::block_on;
 use weald_forest::{Attributes, Commit, CommitId, Forest, TreeHandle, Value};
-use weald_journal::DiskForest;
+use weald_journal::{DiskForest, DiskJournal, Settings, SimulatedDisk};
 
 fn append(tree: &TreeHandle, text: &str, id: u128) {
     let mut edit = tree.edit();
@@ -99,4 +99,21 @@ fn several_trees_change_together_also_across_an_opening() {
         one.tree().root().attributes().get("number"),
         Some(&b"19"[..])
     );
+}
+
+/// A thread of the journal may still be waking others when a commit is acknowledged: each one here waits for a segment.
+#[test]
+fn a_forest_whose_last_handle_was_dropped_is_closed() {
+    for _ in 0..20 {
+        let disk = SimulatedDisk::new();
+        for number in 0..20_u128 {
+            let journal = DiskJournal::open_on(disk.clone(), Settings::new().segment(1024));
+            let journal = journal.unwrap_or_else(|error| panic!("opening {number}: {error}"));
+            let forest = block_on(DiskForest::recover(Forest::builder(), journal)).unwrap();
+            let tree = block_on(forest.create(&format!("tree {number}"))).unwrap();
+            for nth in 0..=number % 4 {
+                append(&tree, &"x".repeat(300), 100 * number + nth);
+            }
+        }
+    }
 }

@@ -41,7 +41,8 @@ const DONE: usize = 1 << 2;
 const LISTENING: usize = 1 << 48;
 /// Set when messages are refused: there is no inbox, or it was dropped, or the job was killed or is done.
 const CLOSED: usize = 1 << 49;
-/// Set when the job is asked to end, which it does at its next run, before its future is polled.
+/// Set by a cancel. A parked job is scheduled and ends at that run, before its future is polled; a running one ends at its
+/// next wait.
 const CANCEL: usize = 1 << 50;
 /// Set while a join handle exists that may still take the output; the handle clears it.
 const HANDLE: usize = 1 << 51;
@@ -54,8 +55,8 @@ const BLOCKED: usize = 1 << 54;
 
 /// Set by a sample when there are messages; cleared when these are taken.
 const SEEN: usize = 1 << 55;
-/// Set when the receiver's backlog is in the extensions; cleared when the receiver looks for further messages, or one
-/// comes for which it waits.
+/// Set when the receiver's backlog is in the extensions; cleared when the receiver looks for further messages, or a
+/// message arrives while it listens.
 const LONG: usize = 1 << 56;
 /// Set, only while `DONE` is unset, when an exit hook or an attachment is to be told of the end; cleared when all were
 /// told. Until then the job has not ended, even if it is `DONE`.
@@ -241,7 +242,7 @@ impl State {
 
     /// Announces that the next message, or the job's end, must wake the waker in the extensions; false if a message is
     /// already there or the job is done. Called by the owner of the inbox after it stored the waker. A job that was killed
-    /// gets no more messages, but it ends, and a receiver that did not wait for that would ask again and again.
+    /// gets no more messages but has not ended: the receiver must wait for the end, or it would poll in a loop.
     pub(crate) fn register_receiver(&self) -> bool {
         let mut registered = false;
         self.update(|word| {

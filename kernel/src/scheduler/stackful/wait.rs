@@ -91,7 +91,7 @@ fn is_current(shared: &Shared) -> bool {
 /// [`block_on_in`] for a fork that waits for its parts. It holds the OS thread: a job that ran there meanwhile could
 /// want a lock of `std` that the forking code holds, and would then hold the thread for good. But once the parts wait
 /// themselves, which `parts_wait` reports, what they wait for may be pinned to this thread. If such a job is runnable,
-/// this returns `None`, and the caller must wait in the other way. A foreign thread runs the job itself.
+/// this returns `None`, and the caller must wait by suspending its stack. A foreign thread runs the job itself.
 pub(crate) fn hold_in<F: Future>(
     shared: &Arc<Shared>,
     future: Pin<&mut F>,
@@ -135,8 +135,8 @@ enum Meanwhile<'a> {
     Holds(&'a dyn Fn() -> bool),
 }
 
-/// [`Wait::wait`](crate::Wait::wait) that a cancel of the running job does not end: it calls `cancelled` once, and the
-/// wait continues until its future is done. For callers that must outlive what they lent out.
+/// Like [`Wait::wait`](crate::Wait::wait), but a cancel of the running job does not end it: the cancel calls `cancelled`
+/// once, and the wait continues until its future is done. For callers that must outlive what they lent out.
 pub fn wait_to_the_end<F: Future>(future: F, cancelled: impl FnMut()) -> F::Output {
     let mut future = pin!(future);
     // A cancel of a job that unwinds already was not meant for this wait.

@@ -6,12 +6,12 @@
 //!    queue, some ready callbacks and due timers, reports of the reactor) to the injector, where the other finds it, and
 //!    [shares](crate::queue::sharing) the ring.
 //! 2. After half of `stuck_after` ([`note_long_run`]): notes the run for the [suspects](super::suspects).
-//! 3. After `stuck_after`, if the thread really ran or was blocked that long, and did not just wait for a core
-//!    ([`retake`]): revokes the lease and hands the worker to a spare thread. While kinds are suspect, a thread that is
+//! 3. After `stuck_after`, if the thread is blocked or really ran, and did not just wait for a core (see below;
+//!    [`retake`]): revokes the lease and hands the worker to a spare thread. While kinds are suspect, a thread that is
 //!    blocked from one round to the next loses its worker at once, unless it is in a fork.
 //!
-//! If another worker sleeps, a ring in which a job has waited for a tick, although its owner goes from job to job, is
-//! lent ([`lend_long_queue`]); likewise for the injector a sleeper is woken.
+//! While another worker sleeps, the monitor lends any ring in which a job has waited for a tick although its owner keeps
+//! running jobs ([`lend_long_queue`]). If a job waits that long in the injector, the monitor wakes a sleeper.
 //!
 //! Then, for all together:
 //! 4. empties the outboxes of the detached threads ([`super::outbox`]);
@@ -70,8 +70,8 @@ const WATCHFUL: Duration = Duration::from_micros(750);
 /// The longest pause between two rounds while all workers are busy.
 const CALM: Duration = Duration::from_micros(2500);
 /// The most ready callbacks, and the most due timers, that are taken from a worker in one round. All of this happens
-/// under the worker's lock, and the other worker moves the callbacks to its own queue: a whole queue of a million, taken
-/// in each round, would be carried to and fro and never run.
+/// under the worker's lock, and the other worker moves the callbacks to its own queue. A queue of a million that was moved
+/// whole in each round would go back and forth and never run.
 const TAKEN_AT_ONCE: usize = 256;
 /// After so many rounds in which all workers slept, the monitor sleeps too.
 const QUIET_ROUNDS: u32 = 20;
@@ -291,8 +291,8 @@ fn is_really_stuck(shared: &Shared, worker: &Worker, watched: &Watched) -> bool 
     now.is_blocked || now.ran.saturating_sub(then.ran) >= shared.config.stuck_after / 2
 }
 
-/// While jobs block, one that was blocked from one round to the next is taken for stuck before the bound. A fork is
-/// not: its threads wait for each other, and for memory.
+/// While a kind of jobs is suspect, a job that is blocked in two successive rounds counts as stuck before the bound. A fork
+/// does not: its threads wait for each other, and for memory.
 fn blocks_like_others(shared: &Shared, worker: &Worker, watched: &Watched) -> bool {
     if !shared.suspects.is_any() || watched.since.elapsed() < 2 * WATCHFUL {
         return false;
@@ -334,7 +334,7 @@ fn running_job(worker: &Worker, running: RunWord) -> Option<JobRef> {
     Some(unsafe { JobRef::new_for(running.job()?) })
 }
 
-/// Step 2: takes the worker from the stuck thread and hands it to a spare thread. False if there is none, or if the
+/// Step 3: takes the worker from the stuck thread and hands it to a spare thread. False if there is none, or if the
 /// thread is no longer stuck.
 fn retake(shared: &Arc<Shared>, worker: &Worker, watched: &mut Watched) -> bool {
     if !shared.pool.has_spare_thread(shared) {
@@ -346,7 +346,7 @@ fn retake(shared: &Arc<Shared>, worker: &Worker, watched: &mut Watched) -> bool 
     let Some((lease, job)) = revoke(shared, worker, watched) else {
         return false;
     };
-    // One that was retaken early may be well below the bound: it offends if it exceeds that, see `detached_round`.
+    // A job that was retaken early may be below the bound; it offends once it exceeds that, see `detached_round`.
     if watched.since.elapsed() >= shared.config.stuck_after {
         note_offence(shared, &job, Instant::now());
     }

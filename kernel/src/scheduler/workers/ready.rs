@@ -13,7 +13,7 @@
 //!
 //! A job in the ring wakes a sleeper only if the ring is [shared](crate::queue::sharing).
 //!
-//! The last two take [`ready_foreign`]. A pinned or suspended job takes it even on its own thread, because the next
+//! Those that a foreign thread wakes, and those with a place of their own, take [`ready_foreign`]. A pinned or suspended job takes it even on its own thread, because the next
 //! slot and the ring belong to a worker, and the worker may be retaken at any time: its queues then go to another
 //! thread, which must not run the job, and thieves take from the ring in any case. The pinned queue stays with the
 //! thread.
@@ -93,8 +93,8 @@ fn last(cx: &Context, job: Runnable) {
     publish(cx, shared, full);
 }
 
-/// A job is in the ring, or a full overflow queue is on its way to the injector: wakes a sleeper, if the ring is shared,
-/// a worker sleeps and none searches.
+/// A job is in the ring, or a full overflow queue is on its way to the injector. If the ring is shared, wakes a sleeper,
+/// unless a worker already searches.
 #[inline]
 fn publish(cx: &Context, shared: &Shared, full: Option<JobBatch<Header>>) {
     let is_shared = cx
@@ -171,7 +171,7 @@ pub(crate) fn inject_quietly(shared: &Shared, batch: JobBatch<Header>) {
     }
 }
 
-/// Makes the calls in jobs, behind all others; here, if the runtime has stopped. Any thread.
+/// Queues each call as a job behind all others. If the runtime has stopped, makes the calls here. Any thread.
 #[inline]
 pub(crate) fn ready_calls(shared: &Shared, calls: ForeignCalls) {
     if !calls.is_empty() {

@@ -1,7 +1,7 @@
 //! `run`: the one place from which the scheduler calls a job. Polls it once, and then finishes or parks it.
 //!
 //! Steps of a run, in the order in which [`crate::scheduler::workers::worker`] takes them:
-//! 1. [`poll`]: the job's own code; the only place where its panics are caught.
+//! 1. [`poll`]: the job's own code. What it panics with is caught below, in [`Runnable`](crate::job::runnable::Runnable).
 //! 2. [`finish`], if it ended: runs its exit hooks, tells its attachment, then wakes the job that joins it.
 //! 3. [`park`], if it waits: gives up the runnable, or queues it again if a wake came first.
 
@@ -94,8 +94,8 @@ pub(crate) fn poll(cx: &Context, job: &Runnable, budget: u32) -> Polled {
     }
 }
 
-/// For a job whose stack is suspended. A loop's stack is resumed, and the calling loop is left for good. A fiber is
-/// polled as any job is; its own code sees that it is cancelled.
+/// For a job whose stack is suspended. If the stack belongs to a loop, it is resumed, and the calling loop never continues.
+/// A fiber is polled as any job is; its own code sees that it is cancelled.
 #[inline(never)]
 fn resume(cx: &Context, job: &Runnable) {
     // The job's own code sees a cancel wherever it waits.
@@ -125,8 +125,8 @@ fn end_with(job: &Runnable, failure: Failure) -> Option<Box<str>> {
     message
 }
 
-/// Puts `failure` in the place of the job's future, or of what is left of the future. A destructor of the future that
-/// waits is not unwound by a cancel.
+/// Puts `failure` in the place of the job's future, or of what is left of the future. If a destructor of the future waits,
+/// a cancel does not unwind it.
 fn fail(job: &Runnable, failure: Failure) {
     if matches!(failure, Failure::Cancelled) {
         job.header().note_cancelled();

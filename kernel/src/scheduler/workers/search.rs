@@ -1,4 +1,5 @@
-//! The steps of a worker that has no job at hand: look around, refill from the injector, steal, sleep.
+//! The steps of a worker that looks beyond its own queues: look around (also now and then between two jobs), refill from the
+//! injector, steal, sleep.
 //!
 //! [`WorkerLoop`]'s loop calls each of them, and each returns what it found. None runs a job.
 
@@ -227,7 +228,7 @@ fn send_overflow(worker_loop: &WorkerLoop<'_>) -> Result<(), Revoked> {
 }
 
 /// Moves a fair share of the injector's jobs to the ring, unless the ring is more than half full. True if there were
-/// any. Wakes a sleeper for those that it may steal: its last look may have come while they were in neither place.
+/// any. Wakes a sleeper if it may steal some of them: when the sleeper last looked, they may have been in neither queue.
 pub(crate) fn from_injector(worker_loop: &WorkerLoop<'_>) -> Result<bool, Revoked> {
     let shared = worker_loop.shared;
     if shared.injector.len() == 0 {
@@ -353,7 +354,7 @@ fn take_half((worker, lease): (&Worker, Lease), victim: &Worker) -> Result<bool,
 }
 
 /// The running job's worker steals from the first other worker that has jobs to spare, and queues them behind its own.
-/// For a job that is about to yield; outside of jobs it does nothing. It also takes what the other worker keeps to itself.
+/// For a job that is about to yield; outside of jobs it does nothing. It also takes from a private ring.
 pub fn prefer_stealing() {
     let cx = context::again();
     let (Some((worker, lease)), Some(shared)) = (cx.worker(), cx.shared()) else {
@@ -379,7 +380,8 @@ pub(crate) fn from_reactor(worker_loop: &WorkerLoop<'_>) -> bool {
     let mut batch = worker_loop.batch.take();
     let found = reactor.look(&mut batch);
     if found && !worker_loop.searching.get() {
-        // As a searcher: the first job that the reports wake must wake no other worker, because this one takes it.
+        // This worker counts as a searcher from here on: the first job that the reports wake is taken by this one, so that job
+        // must wake no other worker.
         worker_loop
             .searching
             .set(worker_loop.shared.sleepers.start_search());

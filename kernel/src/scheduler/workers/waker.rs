@@ -49,13 +49,14 @@ pub(crate) fn is_of(waker: &Waker, job: JobPtr) -> bool {
         && std::ptr::eq(waker.vtable(), &VTABLE)
 }
 
-/// Whether `waker` is the kernel's own, so that to wake it only makes a job runnable or unparks a thread.
+/// Whether `waker` is the kernel's own, so that waking it only makes a job runnable or unparks a thread.
 #[inline]
 pub(crate) fn is_own(waker: &Waker) -> bool {
     std::ptr::eq(waker.vtable(), &VTABLE) || Parker::is_waker(waker)
 }
 
-/// A clone of `waker` that waits until something fires it. A foreign one keeps the job that registers it, for reports.
+/// A clone of `waker` that waits until something fires it. A foreign waker is kept together with the job that
+/// registered it, for reports.
 #[inline]
 pub(crate) fn kept(waker: &Waker) -> Waker {
     keep(waker.clone())
@@ -116,7 +117,7 @@ pub(crate) fn wake_reported(shared: &Shared, wakers: impl IntoIterator<Item = Wa
     ready_calls(shared, calls);
 }
 
-/// Makes `job` runnable, if it waits. Every wait ends here.
+/// Makes `job` runnable, if it waits. Every wait ends here, except one for a message (`api/mailbox.rs`, `post_link`).
 #[inline(always)]
 pub(crate) fn wake_job(job: &Header, ptr: JobPtr) {
     match job.state.wake() {

@@ -231,7 +231,8 @@ impl WorkerCore {
         }
     }
 
-    /// A turn runs as many jobs as were queued when it began, but at most [`TURN_MAX`], and one more for the next slot.
+    /// A turn runs as many jobs as were queued when it began, but at most [`TURN_MAX`]; one of the others runs one more, for
+    /// the next slot.
     /// So a job waits for no more jobs of the other kind than were ahead of it at the start of a turn.
     #[inline(never)]
     fn take_in_turn(

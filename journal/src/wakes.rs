@@ -1,0 +1,108 @@
+//! Foreign wakers run on the threads of a journal. What they do may hold the forest for a moment, so whoever drops the
+//! last handle of a forest lets them finish first, and lets none begin meanwhile: then nobody else is the last who has the
+//! journal, and it is closed when the drop returns.
+
+use std::cell::Cell;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+thread_local! {
+    /// Whether this thread runs wakers of some journal.
+    static IS_WAKING: Cell<bool> = const { Cell::new(false) };
+}
+
+#[derive(Default)]
+pub(crate) struct Wakes {
+    state: Mutex<Running>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Running {
+    /// How many threads run wakers.
+    threads: usize,
+    is_held: bool,
+}
+
+/// Ends what it began, also if something panics.
+struct End<'a>(&'a Wakes, fn(&mut Running));
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        let Self(wakes, end) = self;
+        end(&mut wakes.state());
+        wakes.changed.notify_all();
+    }
+}
+
+impl Wakes {
+    fn state(&self) -> MutexGuard<'_, Running> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wait<'a>(&'a self, mut until: impl FnMut(&Running) -> bool) -> MutexGuard<'a, Running> {
+        let waits = |state: &mut Running| !until(state);
+        let state = self.changed.wait_while(self.state(), waits);
+        state.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Runs wakers.
+    pub(crate) fn run(&self, wake: impl FnOnce()) {
+        // A waker that makes others due waits for nobody.
+        if IS_WAKING.get() {
+            return wake();
+        }
+        self.wait(|state| !state.is_held).threads += 1;
+        let _end = End(self, |state| state.threads -= 1);
+        IS_WAKING.set(true);
+        wake();
+        IS_WAKING.set(false);
+    }
+
+    /// Does something while no wakers run, unless this thread runs them itself.
+    pub(crate) fn without(&self, act: impl FnOnce()) {
+        if IS_WAKING.get() {
+            return act();
+        }
+        self.wait(|state| !state.is_held).is_held = true;
+        let _end = End(self, |state| state.is_held = false);
+        drop(self.wait(|state| state.threads == 0));
+        act();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use super::*;
+
+    #[test]
+    fn what_is_done_without_wakers_waits_for_those_that_run_and_lets_none_begin() {
+        let wakes = &Wakes::default();
+        std::thread::scope(|scope| {
+            let ((begun, is_begun), (go_on, goes_on)) = (channel(), channel::<()>());
+            let (done, is_done) = channel();
+            scope.spawn(move || {
+                wakes.run(|| {
+                    begun.send(()).unwrap();
+                    goes_on.recv().unwrap();
+                    // A waker that wakes others.
+                    wakes.run(|| ());
+                    wakes.without(|| ());
+                });
+            });
+            is_begun.recv().unwrap();
+            let early = done.clone();
+            scope.spawn(move || wakes.without(|| done.send("without").unwrap()));
+            while !wakes.state().is_held {
+                std::thread::yield_now();
+            }
+            scope.spawn(move || wakes.run(|| early.send("woken").unwrap()));
+            assert!(is_done.try_recv().is_err());
+            go_on.send(()).unwrap();
+            assert_eq!(is_done.recv(), Ok("without"));
+            assert_eq!(is_done.recv(), Ok("woken"));
+        });
+        assert_eq!(wakes.state().threads, 0);
+    }
+}
