@@ -9,4 +9,5 @@ mod garbage;
 mod reading;
 mod records;
 mod sealed;
+mod torture;
 mod trimming;
