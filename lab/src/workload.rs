@@ -22,6 +22,7 @@ mod network;
 mod nqueens;
 mod ping_pong;
 mod quicksort;
+mod recover;
 mod reply;
 mod ring;
 mod select;
@@ -60,7 +61,7 @@ pub(crate) use offender::compute;
 const POLLS: &[&str] = &["messages_per_poll"];
 
 /// All workloads, in the order of the report.
-pub static ALL: [Workload; 35] = [
+pub static ALL: [Workload; 36] = [
     Workload {
         name: "spawn",
         question: "How light is a process, and does the cost stay flat as their number grows?",
@@ -293,6 +294,7 @@ pub static ALL: [Workload; 35] = [
     tree_write::WORKLOAD,
     hot_tree::WORKLOAD,
     durable::WORKLOAD,
+    recover::WORKLOAD,
     append::WORKLOAD,
     snapshot::WORKLOAD,
     index::WORKLOAD,

@@ -354,6 +354,13 @@ fn durable() {
 }
 
 #[test]
+fn recover() {
+    for what in ["records", "checkpoint", "at"] {
+        check("recover", &format!("commits=200 nodes=156 what={what}"));
+    }
+}
+
+#[test]
 fn append() {
     check("append", "children=1000 commits=20");
 }

@@ -16,6 +16,7 @@ pub(super) fn rows(level: Level) -> Vec<Row> {
         write(level),
         hot(level),
         durable(level),
+        recover(level),
         append(level),
         snapshot(level),
         index(level),
@@ -82,6 +83,25 @@ fn durable(level: Level) -> Vec<Row> {
         }
     }
     rows
+}
+
+fn recover(level: Level) -> Vec<Row> {
+    let (commits, nodes) = match level {
+        Level::Quick => (5_000, SMALL),
+        _ => (200_000, LARGE),
+    };
+    let row = |(what, nodes): (&str, usize)| {
+        let params = Params::default()
+            .with("commits", commits)
+            .with("nodes", nodes);
+        let row = Row::new("recover", params.with("what", what));
+        row.lanes(Lanes::Largest)
+            .weight(Weight::Medium)
+            .only_weald()
+    };
+    [("records", 7), ("checkpoint", nodes), ("at", nodes)]
+        .map(row)
+        .into()
 }
 
 fn append(level: Level) -> Vec<Row> {

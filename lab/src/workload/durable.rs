@@ -47,10 +47,14 @@ const AROUND: usize = 90;
 const PIECE: usize = 1 << 20;
 
 /// A directory that is removed in the end.
-struct Place(PathBuf);
+pub(super) struct Place(PathBuf);
 
 impl Place {
-    fn new(params: &Params) -> Result<Self, Error> {
+    pub(super) fn path(&self) -> &Path {
+        &self.0
+    }
+
+    pub(super) fn new(params: &Params) -> Result<Self, Error> {
         let above = params
             .get("dir")
             .map_or_else(std::env::temp_dir, PathBuf::from);
