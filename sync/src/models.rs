@@ -13,6 +13,7 @@ mod claim;
 
 mod channel;
 mod mutex;
+mod oneshot;
 
 mod barrier;
 mod semaphore;

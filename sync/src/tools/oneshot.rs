@@ -3,6 +3,10 @@
 //! - A send never waits. If the receiver is gone, the value comes back.
 //! - A receive waits for the value, or for the end of the sender.
 //! - The value stays in the oneshot until it is received, so a receive that is dropped loses nothing.
+//!
+//! The lock guards who waits, and whether a value is refused. The value needs none: `is_sent` hands it over.
+
+#![allow(unsafe_code)]
 
 use std::{
     fmt,
@@ -16,11 +20,13 @@ use crate::{
     queue::{
         list,
         offer::{OfferNode, Offers},
-        serve::{Served, serve},
-        spin_lock::SpinLock,
+        serve::Served,
+        spin_lock::{SpinGuard, SpinLock},
         ticket::Ticket,
+        wake::wake,
     },
     runtime::reason::{Kind, Reason},
+    sys::{AtomicU32, Ordering, UnsafeCell},
 };
 
 /// A sender and its receiver.
@@ -37,12 +43,12 @@ use crate::{
 pub fn channel<T>() -> (Sender<T>, Receiver<T>) {
     let shared = Arc::new(Oneshot {
         state: SpinLock::new(OneshotState {
-            value: None,
-            is_sent: false,
             is_refused: false,
             receiver: Offers::new(),
             sender: Offers::new(),
         }),
+        is_sent: AtomicU32::new(0),
+        value: UnsafeCell::new(None),
     });
     let sender = Sender {
         shared: Some(Arc::clone(&shared)),
@@ -50,14 +56,24 @@ pub fn channel<T>() -> (Sender<T>, Receiver<T>) {
     (sender, Receiver { shared })
 }
 
+/// What both parts share.
+///
+/// # Safety
+/// *Handed*: the sender touches the value until it sets `is_sent`, and the receiver only after it has seen that. Each of
+/// them exists once, and gives exclusive access to one user at a time.
 struct Oneshot<T> {
-    state: SpinLock<OneshotState<T>>,
+    state: SpinLock<OneshotState>,
+    /// Not zero: nothing (more) will be sent. Set once, under the lock, before a waiting receiver's claim is won.
+    is_sent: AtomicU32,
+    value: UnsafeCell<Option<T>>,
 }
 
-struct OneshotState<T> {
-    value: Option<T>,
-    /// Nothing (more) will be sent.
-    is_sent: bool,
+// SAFETY: *handed*: the value moves from one thread to another, and is never shared.
+unsafe impl<T: Send> Send for Oneshot<T> {}
+// SAFETY: as above.
+unsafe impl<T: Send> Sync for Oneshot<T> {}
+
+struct OneshotState {
     /// Nothing (more) will be received.
     is_refused: bool,
     receiver: Offers<()>,
@@ -85,17 +101,18 @@ impl<T> Sender<T> {
     /// [`SendError`] with the value if the receiver is gone, or was closed.
     pub fn send(mut self, value: T) -> Result<(), SendError<T>> {
         let shared = self.shared.take().expect(HAS_RIGHT);
-        let mut state = shared.state.lock();
-        let refused = match state.is_refused {
-            true => Some(value),
-            false => {
-                state.value = Some(value);
-                None
-            }
-        };
-        state.is_sent = true;
-        serve(state, OneshotState::end_receive);
-        refused.map_or(Ok(()), |value| Err(SendError(value)))
+        let state = shared.state.lock();
+        if state.is_refused {
+            shared.end_sending(state);
+            return Err(SendError(value));
+        }
+        {
+            let access = shared.value.get_mut();
+            // SAFETY: *handed*: this is the sender, and `is_sent` is not set.
+            *unsafe { access.deref() } = Some(value);
+        }
+        shared.end_sending(state);
+        Ok(())
     }
 
     fn shared(&self) -> &Oneshot<T> {
@@ -135,7 +152,8 @@ impl<T> Receiver<T> {
     /// # Errors
     /// Why there is none.
     pub fn try_receive(&mut self) -> Result<T, TryReceiveError> {
-        match self.shared.state.lock().receive() {
+        // SAFETY: this is the receiver, borrowed exclusively.
+        match unsafe { self.shared.receive() } {
             Some(Ok(value)) => Ok(value),
             Some(Err(Closed)) => Err(TryReceiveError::Closed),
             None => Err(TryReceiveError::Empty),
@@ -146,43 +164,74 @@ impl<T> Receiver<T> {
     pub fn close(&mut self) {
         let mut state = self.shared.state.lock();
         state.is_refused = true;
-        serve(state, OneshotState::end_closed);
+        let served = state.end_closed();
+        drop(state);
+        served.flatten().into_iter().for_each(wake);
     }
 }
 
 impl<T> Drop for Sender<T> {
     fn drop(&mut self) {
-        let Some(shared) = &self.shared else {
-            return;
-        };
-        let mut state = shared.state.lock();
-        state.is_sent = true;
-        serve(state, OneshotState::end_receive);
+        if let Some(shared) = &self.shared {
+            shared.end_sending(shared.state.lock());
+        }
     }
 }
 
 impl<T> Drop for Receiver<T> {
     fn drop(&mut self) {
-        self.close();
+        // Without a sender nothing can be refused.
+        if !self.shared.is_sent() {
+            self.close();
+        }
+        // SAFETY: this is the receiver, borrowed exclusively.
+        let value = unsafe { self.shared.receive() };
         // The value's destructor is user code: it runs without the lock.
-        let value = self.shared.state.lock().value.take();
         drop(value);
     }
 }
 
-impl<T> OneshotState<T> {
-    /// The value, or that none will come. None: wait.
-    fn receive(&mut self) -> Option<Result<T, Closed>> {
-        match self.value.take() {
-            Some(value) => Some(Ok(value)),
-            None => self.is_sent.then_some(Err(Closed)),
-        }
+impl<T> Oneshot<T> {
+    /// Nothing (more) will be sent: ends the receiver's wait.
+    #[inline]
+    fn end_sending(&self, mut state: SpinGuard<'_, OneshotState>) {
+        // Release: pairs with the acquire in `is_sent`.
+        self.is_sent.store(1, Ordering::Release);
+        let served = state.end_receive();
+        drop(state);
+        served.flatten().into_iter().for_each(wake);
     }
 
+    /// Whether nothing (more) will be sent.
+    #[inline(always)]
+    fn is_sent(&self) -> bool {
+        // Acquire: pairs with the release in `end_sending`, so the receiver sees the value.
+        self.is_sent.load(Ordering::Acquire) != 0
+    }
+
+    /// The value, or that none will come. None: wait.
+    ///
+    /// # Safety
+    /// The caller is the receiver, and has exclusive access to it.
+    #[inline(always)]
+    unsafe fn receive(&self) -> Option<Result<T, Closed>> {
+        if !self.is_sent() {
+            return None;
+        }
+        let access = self.value.get_mut();
+        // SAFETY: *handed*: the caller is the receiver, and has seen `is_sent`.
+        let value = unsafe { access.deref() }.take();
+        Some(value.ok_or(Closed))
+    }
+}
+
+impl OneshotState {
+    /// At most one unit waits for the value: a receive borrows the receiver exclusively.
     fn end_receive(&mut self) -> Served {
         Some(self.receiver.accept()?.win())
     }
 
+    /// At most one unit waits for the end, for the same reason.
     fn end_closed(&mut self) -> Served {
         Some(self.sender.accept()?.win())
     }
@@ -204,7 +253,8 @@ impl<T> Branch for Receive<'_, T> {
     type Output = Result<T, Closed>;
 
     fn attempt(self: Pin<&mut Self>, _base: u32, _cx: &mut Context<'_>) -> Poll<Self::Output> {
-        match self.shared.state.lock().receive() {
+        // SAFETY: a receive borrows the receiver exclusively.
+        match unsafe { self.shared.receive() } {
             Some(received) => Poll::Ready(received),
             None => Poll::Pending,
         }
@@ -221,7 +271,8 @@ impl<T> Branch for Receive<'_, T> {
         let Ok(own) = ticket.hold() else {
             return Enrolled::Lost;
         };
-        if let Some(received) = state.receive() {
+        // SAFETY: as in `attempt`.
+        if let Some(received) = unsafe { shared.receive() } {
             ticket.win(own);
             return Enrolled::Ready(received);
         }
@@ -231,7 +282,8 @@ impl<T> Branch for Receive<'_, T> {
     }
 
     fn collect(self: Pin<&mut Self>, _won: Won) -> Self::Output {
-        self.shared.state.lock().receive().unwrap_or(Err(Closed))
+        // SAFETY: as in `attempt`.
+        unsafe { self.shared.receive() }.unwrap_or(Err(Closed))
     }
 
     /// The value stays where it is.
