@@ -110,33 +110,74 @@ impl<B: Branch> Waiting<B> {
 impl<B: Branch> Future for Waiting<B> {
     type Output = B::Output;
 
-    #[inline]
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<B::Output> {
-        let mut parts = self.parts();
-        if !unit::with(unit::Unit::spend) {
-            hooks().give_way(cx.waker());
-            return Poll::Pending;
+    // Inlined as far as one event that is ready at once: an uncontended lock, a channel with a value. That part builds no
+    // `Parts`, whose address others would take.
+    #[inline(always)]
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<B::Output> {
+        if self.stage != Stage::Fresh || self.branch.bases() != 1 || !unit::with(unit::Unit::spend)
+        {
+            return self.poll_on(cx);
         }
-        match *parts.stage {
-            Stage::Fresh => parts.begin(cx),
-            Stage::Waits => parts.resume(cx),
-            Stage::Ended => panic!("a wait was polled after it had ended"),
+        match self.as_mut().branch().attempt(0, cx) {
+            Poll::Ready(output) => {
+                self.as_mut().end_at_once();
+                Poll::Ready(output)
+            }
+            Poll::Pending => self.enrol_first(cx),
         }
     }
 }
 
-impl<B: Branch> Parts<'_, B> {
+impl<B: Branch> Waiting<B> {
     #[inline(always)]
-    fn begin(&mut self, cx: &mut Context<'_>) -> Poll<B::Output> {
-        match self.attempt(cx) {
-            Poll::Ready(output) => Poll::Ready(output),
-            Poll::Pending => self.enrol(cx),
+    fn branch(self: Pin<&mut Self>) -> Pin<&mut B> {
+        // SAFETY: *pinned*.
+        unsafe { self.map_unchecked_mut(|this| &mut this.branch) }
+    }
+
+    /// Ends a wait of one event, which has left no offer.
+    #[inline(always)]
+    fn end_at_once(mut self: Pin<&mut Self>) {
+        // SAFETY: *pinned*: the stage is plain data.
+        unsafe { self.as_mut().get_unchecked_mut() }.stage = Stage::Ended;
+        self.branch().settle(Some(0));
+    }
+
+    #[inline(never)]
+    fn enrol_first(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<B::Output> {
+        self.parts().enrol(cx)
+    }
+
+    #[inline(never)]
+    fn poll_on(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<B::Output> {
+        self.parts().poll_on(cx)
+    }
+
+    #[cold]
+    fn end_early(self: Pin<&mut Self>) {
+        self.parts().end();
+    }
+}
+
+impl<B: Branch> Parts<'_, B> {
+    /// A poll in general: of several events, of a wait that has begun, or with a used-up budget.
+    fn poll_on(&mut self, cx: &mut Context<'_>) -> Poll<B::Output> {
+        if !unit::with(unit::Unit::spend) {
+            hooks().give_way(cx.waker());
+            return Poll::Pending;
+        }
+        match *self.stage {
+            Stage::Fresh => match self.attempt(cx) {
+                Poll::Ready(output) => Poll::Ready(output),
+                Poll::Pending => self.enrol(cx),
+            },
+            Stage::Waits => self.resume(cx),
+            Stage::Ended => panic!("a wait was polled after it had ended"),
         }
     }
 
     /// Step 1 for all base events, beginning at a random one: each of `n` has a chance of at least `1 / n` in
     /// each sync, whatever else is ready, and however the choices are nested.
-    #[inline(always)]
     pub(super) fn attempt(&mut self, cx: &mut Context<'_>) -> Poll<B::Output> {
         let bases = self.branch.bases();
         let first = if bases > 1 { unit::random(bases) } else { 0 };
@@ -148,7 +189,6 @@ impl<B: Branch> Parts<'_, B> {
         Poll::Pending
     }
 
-    #[inline(never)]
     fn enrol(&mut self, cx: &mut Context<'_>) -> Poll<B::Output> {
         let mut held = self.claim.insert(Claim::new()).first();
         let former = held.set_waker(cx.waker().clone());
@@ -216,6 +256,7 @@ impl<B: Branch> Parts<'_, B> {
         Poll::Pending
     }
 
+    #[inline(always)]
     fn end_with(&mut self, base: u32, output: B::Output) -> B::Output {
         *self.stage = Stage::Ended;
         self.branch.as_mut().settle(Some(base));
@@ -231,12 +272,14 @@ impl<B: Branch> Parts<'_, B> {
 }
 
 /// The claim of a wait that has enrolled.
+#[inline(always)]
 fn created(claim: &Option<Claim>) -> &Claim {
     claim.as_ref().expect("a wait that waits has a claim")
 }
 
 /// The numbers below `count`, beginning with `first`, so that a base event that is always ready starves no
 /// other.
+#[inline(always)]
 fn rotated(first: u32, count: u32) -> impl Iterator<Item = u32> {
     (first..count).chain(0..first)
 }
@@ -249,14 +292,12 @@ impl<B: Branch> Drop for Waiting<B> {
     fn drop(&mut self) {
         if self.stage != Stage::Ended {
             // SAFETY: *pinned*: a value that is being dropped is not moved any longer.
-            let parts = unsafe { Pin::new_unchecked(self) }.parts();
-            parts.end();
+            unsafe { Pin::new_unchecked(self) }.end_early();
         }
     }
 }
 
 impl<B: Branch> Parts<'_, B> {
-    #[cold]
     fn end(mut self) {
         // Even if nothing was enrolled, an opened event may have something to take back.
         if *self.stage == Stage::Waits {

@@ -72,11 +72,16 @@ pub(super) struct Listed<'a> {
 /// The calling unit's number as an owner.
 #[inline(always)]
 fn me() -> u64 {
-    let current = unit::current() as u64;
-    match current & 1 {
-        0 => current & OWNER,
-        _ => (current & OWNER) | THREAD,
+    match unit::with(unit::Unit::id) as u64 {
+        0 => this_thread(),
+        id => id & OWNER,
     }
+}
+
+/// The calling thread's number as an owner.
+#[cold]
+fn this_thread() -> u64 {
+    (unit::current() as u64 & OWNER) | THREAD
 }
 
 /// The unit that a word's owner is, if it is one.
