@@ -204,7 +204,7 @@ impl Core {
 
     fn take(&self, turn: Turn) {
         let outcome = match turn {
-            Turn::Write(batch, upto) => self.write(&batch, upto),
+            Turn::Write(batch, upto) => self.write(batch, upto),
             Turn::Sync(from, upto) => self.sync(from, upto),
             Turn::Rest(_) | Turn::Stop => Ok(()),
         };
@@ -213,8 +213,8 @@ impl Core {
         }
     }
 
-    fn write(&self, batch: &Batch, upto: Place) -> Result<(), Failure> {
-        let outcome = self.write_batch(batch, upto);
+    fn write(&self, mut batch: Batch, upto: Place) -> Result<(), Failure> {
+        let outcome = self.write_batch(&batch, upto);
         let mut state = self.state();
         state.is_writing = false;
         outcome?;
@@ -223,6 +223,7 @@ impl Core {
         state.log.unwritten -= batch.bytes;
         state.grown += batch.bytes as u64;
         let is_enough = state.grown >= state.grown_enough;
+        state.log.reuse(&mut batch);
         let due = self.admit(&mut state);
         self.call(state);
         self.wakes.run(|| {

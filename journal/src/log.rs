@@ -163,7 +163,12 @@ pub(crate) struct Log {
     /// What the last mark says.
     pub(crate) marked: Position,
     pub(crate) keys: KeyRoom,
+    /// A vector for finished bytes, used before.
+    pub(crate) buffer: Vec<u8>,
 }
+
+/// A vector that is longer is not kept.
+const KEPT: usize = 1 << 20;
 
 /// The room for keys of blobs, in bytes.
 #[derive(Debug, Default)]
@@ -261,11 +266,24 @@ impl Log {
             _ => false,
         };
         if !goes_on {
-            items.push(Item::Bytes(place, Vec::new()));
+            let buffer = std::mem::take(&mut self.buffer);
+            items.push(Item::Bytes(place, buffer));
         }
         match items.last_mut() {
             Some(Item::Bytes(_, bytes)) => bytes,
             _ => unreachable!("it was pushed"),
+        }
+    }
+
+    /// Keeps a vector of a batch that was written, so that the next one need not grow again.
+    pub(crate) fn reuse(&mut self, batch: &mut Batch) {
+        for item in &mut batch.items {
+            if let Item::Bytes(_, bytes) = item
+                && (self.buffer.capacity()..=KEPT).contains(&bytes.capacity())
+            {
+                bytes.clear();
+                std::mem::swap(&mut self.buffer, bytes);
+            }
         }
     }
 

@@ -141,6 +141,7 @@ fn state(found: Found, head: Head, settings: &Settings) -> State {
         synced: cursor,
         marked: cursor.position(),
         keys: KeyRoom::default(),
+        buffer: Vec::new(),
     };
     State {
         log,
