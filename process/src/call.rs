@@ -42,6 +42,9 @@ pub enum CallError {
     /// The callee dropped the request without an answer, and goes on.
     #[error("the callee dropped the request without an answer")]
     NoReply,
+    /// The mailbox of the callee is [bounded](crate::Builder::spawn_bounded) and full, and callers do not wait for room.
+    #[error("the mailbox of the callee is full; call again later")]
+    Full,
 }
 
 /// What is in the cell of a call.

@@ -12,6 +12,7 @@
 // A process's address and its end; a cell for one value.
 mod cell;
 mod exit;
+mod gate;
 mod pid;
 
 // Receiving.
@@ -34,6 +35,14 @@ mod call;
 mod deadline;
 mod names;
 
+// Mailboxes of other kinds.
+mod kinds {
+    pub(crate) mod bounded;
+    pub(crate) mod bounded_call;
+    pub(crate) mod prioritized;
+    pub(crate) mod priority;
+}
+
 // Messages to many.
 mod groups;
 
@@ -53,8 +62,15 @@ pub mod receptor;
 
 pub use call::{Call, CallError, Reply};
 pub use exit::{Crash, Custom, ExitReason};
+pub use gate::{Overflow, Overflowed};
 pub use groups::{Broadcast, Group, GroupChange, GroupError, GroupWatch, Sent, Slow};
 pub use inbox::{Inbox, Receive, ReceiveIf, ReceiveSince, TimedOut};
+pub use kinds::{
+    bounded::{Bounded, BoundedInbox, BoundedPid, BoundedReceive},
+    bounded_call::BoundedCall,
+    prioritized::{Prioritized, PriorityPid},
+    priority::{PriorityInbox, PriorityReceive},
+};
 pub use machine::{Machine, MachineMessage, MachineRef, Transition};
 pub use names::{Name, NameError, RegisterError, Registered, registered};
 pub use pid::{Pid, SendError};

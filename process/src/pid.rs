@@ -30,13 +30,15 @@ pub struct Pid<M>(pub(crate) Address<M>);
 pub enum SendError<M> {
     /// The process has ended, or has dropped its inbox.
     Dead(M),
+    /// The mailbox of the process is [bounded](crate::Builder::spawn_bounded), and full.
+    Full(M),
 }
 
 impl<M> SendError<M> {
     /// The message that was not sent.
     pub fn into_message(self) -> M {
         match self {
-            SendError::Dead(message) => message,
+            SendError::Dead(message) | SendError::Full(message) => message,
         }
     }
 }
@@ -45,6 +47,9 @@ impl<M> fmt::Display for SendError<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             SendError::Dead(_) => f.write_str("the process has ended and takes no more messages"),
+            SendError::Full(_) => f.write_str(
+                "the mailbox of the process is full; send again later, or wait for room",
+            ),
         }
     }
 }

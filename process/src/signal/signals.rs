@@ -23,6 +23,7 @@ use weald_kernel::{Attachment, Ending, Unit};
 
 use crate::{
     exit::ExitReason,
+    gate::Gate,
     signal::telling::{self, Ended},
 };
 
@@ -75,6 +76,8 @@ pub(crate) struct SignalState {
     held: Option<BTreeMap<(Holding, HeldKey), Release>>,
     /// This unit's own monitors that leave messages, and on whom.
     pub(super) monitoring: BTreeMap<MonitorNumber, Arc<Signals>>,
+    /// What bounds its mailbox, if anything does, for those that have only its pid.
+    pub(crate) gate: Option<Arc<Gate>>,
 }
 
 /// Says whether a signal still counts: if so, returns the lock under which its message is posted.
@@ -141,6 +144,7 @@ impl Signals {
                 survived: 0,
                 held: Some(BTreeMap::new()),
                 monitoring: BTreeMap::new(),
+                gate: None,
             }),
         })
     }
@@ -395,6 +399,7 @@ impl Attachment for Signals {
                 survived: state.survived,
                 held: None,
                 monitoring: BTreeMap::new(),
+                gate: None,
             };
             mem::replace(&mut *state, ended)
         };

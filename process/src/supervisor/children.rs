@@ -101,7 +101,9 @@ impl Child {
             stop(&unit, Shutdown::Kill).await;
             return Err(failed(match error {
                 CallError::TimedOut => "it was not ready in time".to_owned(),
-                CallError::NoReply => "it has given up to say that it is ready".to_owned(),
+                CallError::NoReply | CallError::Full => {
+                    "it has given up to say that it is ready".to_owned()
+                }
                 CallError::Died(reason) => reason.to_string(),
             }));
         }

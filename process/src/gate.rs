@@ -1,0 +1,45 @@
+//! The gate of a bounded mailbox: how many messages may wait, and what happens to one that is too many.
+//!
+//! A permit of the semaphore is room for one message. A sender takes it before it posts; the receiver gives it back when
+//! it takes the message. Messages that die with the mailbox give nothing back: the gate is closed then.
+
+use std::num::NonZeroU32;
+
+use weald_sync::Semaphore;
+
+/// What happens when a message comes to a bounded mailbox that is full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Overflow {
+    /// The sender waits for room. Senders get room in the order in which they asked for it.
+    Wait,
+    /// The message is refused.
+    Reject,
+    /// The message is refused, and the receiver ends with the reason [`Overflowed`], even if it traps exits: better no
+    /// process than one that works on requests that are too old.
+    Crash,
+}
+
+/// The mailbox of the process was full: the [custom](crate::ExitReason::custom) reason with which a process ends under
+/// [`Overflow::Crash`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Overflowed {
+    /// How many messages the mailbox could hold.
+    pub capacity: u32,
+}
+
+pub(crate) struct Gate {
+    pub(crate) room: Semaphore,
+    pub(crate) capacity: u32,
+    pub(crate) overflow: Overflow,
+}
+
+impl Gate {
+    pub(crate) fn new(capacity: NonZeroU32, overflow: Overflow) -> Gate {
+        Gate {
+            room: Semaphore::named("a full mailbox", capacity.get()),
+            capacity: capacity.get(),
+            overflow,
+        }
+    }
+}

@@ -1,0 +1,438 @@
+//! Processes with a bounded mailbox.
+//!
+//! A bounded mailbox is a mailbox whose messages say whether they took room. So names, groups, timers and monitors work
+//! with it as with any other, and a process with a plain mailbox pays nothing.
+//!
+//! Invariants: as many permits of the [`Gate`] are out as there are counted messages in the mailbox, and senders between
+//! their permit and their post. The inbox closes the gate before its mailbox drops the messages.
+
+use std::{
+    fmt,
+    num::NonZeroU32,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use weald_kernel::{AsUnit, JobName, Mailbox, SpawnError, Unit};
+use weald_sync::{
+    Event, Polled, Source, of_source,
+    reason::{Kind, Reason},
+    semaphore::TryAcquireError,
+};
+
+use crate::{
+    exit::ExitReason,
+    gate::{Gate, Overflow, Overflowed},
+    inbox::{Inbox, TimedOut},
+    pid::{Pid, SendError},
+    signal::{
+        monitor::{Down, MonitorRef},
+        signals::{ProcessId, Signals},
+        trap::Exit,
+    },
+    spawn::{Builder, Process},
+};
+
+/// What a bounded mailbox holds: a message, and whether it took room. A [`Name`](crate::Name) or a
+/// [`Group`](crate::Group) of bounded processes has it as its message.
+pub struct Bounded<M> {
+    message: M,
+    is_counted: bool,
+}
+
+/// The address of a process with a bounded mailbox. A clone is cheap.
+///
+/// The bound holds for what is sent by this type. Notices take no room, because they must not be lost: what comes from
+/// [monitors](BoundedInbox::monitor), [trapped exits](BoundedInbox::trap_exits) and whatever else is made with
+/// [`Bounded::notice`].
+pub struct BoundedPid<M> {
+    pid: Pid<Bounded<M>>,
+    pub(super) gate: Arc<Gate>,
+}
+
+/// The receiving end of a bounded mailbox. A message that is received makes room for another one.
+pub struct BoundedInbox<M> {
+    inbox: Inbox<Bounded<M>>,
+    gate: Arc<Gate>,
+}
+
+impl Builder {
+    /// Spawns a process whose mailbox holds at most `capacity` messages; `overflow` says what happens to a further one.
+    ///
+    /// ```
+    /// # weald_kernel::Runtime::test(1).block_on(async {
+    /// use std::num::NonZeroU32;
+    /// use weald_process::{BoundedInbox, Builder, Overflow, SendError};
+    ///
+    /// let capacity = NonZeroU32::new(2).unwrap();
+    /// let (process, pid) = Builder::new().spawn_bounded(
+    ///     capacity,
+    ///     Overflow::Reject,
+    ///     async |mut inbox: BoundedInbox<u32>| inbox.receive().await + inbox.receive().await,
+    /// )?;
+    /// assert_eq!(pid.try_send(40), Ok(()));
+    /// assert_eq!(pid.try_send(2), Ok(()));
+    /// assert_eq!(pid.try_send(3), Err(SendError::Full(3)));
+    /// assert_eq!(process.await, Ok(42));
+    /// # Ok::<(), weald_kernel::SpawnError>(())
+    /// # }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    /// As [`spawn`](crate::spawn()).
+    #[allow(clippy::type_complexity, reason = "a process and its address")]
+    #[track_caller]
+    pub fn spawn_bounded<M, F, Fut>(
+        self,
+        capacity: NonZeroU32,
+        overflow: Overflow,
+        body: F,
+    ) -> Result<(Process<Bounded<M>, Fut::Output>, BoundedPid<M>), SpawnError>
+    where
+        M: Send + 'static,
+        F: FnOnce(BoundedInbox<M>) -> Fut,
+        Fut: Future + Send + 'static,
+        Fut::Output: Send + 'static,
+    {
+        let gate = Arc::new(Gate::new(capacity, overflow));
+        let process = self.spawn(|inbox: Inbox<Bounded<M>>| {
+            let signals = Signals::of(&inbox.0.address().unit()).expect("it has not run yet");
+            signals.lock().gate = Some(gate.clone());
+            body(BoundedInbox {
+                inbox,
+                gate: gate.clone(),
+            })
+        })?;
+        let pid = process.pid().clone();
+        Ok((process, BoundedPid { pid, gate }))
+    }
+}
+
+impl<M> Bounded<M> {
+    /// A message that takes no room, whatever the bound: for notices that must not be lost, and that are few by their
+    /// nature.
+    pub fn notice(message: M) -> Bounded<M> {
+        Bounded {
+            message,
+            is_counted: false,
+        }
+    }
+
+    pub(super) fn counted(message: M) -> Bounded<M> {
+        Bounded {
+            message,
+            is_counted: true,
+        }
+    }
+}
+
+impl<M> BoundedPid<M> {
+    /// The bounded process that has this pid, such as one that a [`Name`](crate::Name) leads to. None if it has ended.
+    pub fn of(pid: Pid<Bounded<M>>) -> Option<BoundedPid<M>> {
+        let signals = pid.0.unit().attachment::<Signals>()?;
+        let gate = signals.lock().gate.clone()?;
+        Some(BoundedPid { pid, gate })
+    }
+
+    /// The pid of the process.
+    pub fn pid(&self) -> &Pid<Bounded<M>> {
+        &self.pid
+    }
+
+    /// Sends a message if there is room, and nobody waits for it. Never waits.
+    ///
+    /// # Errors
+    /// [`SendError::Full`] if there is no room; under [`Overflow::Crash`] the process then ends. [`SendError::Dead`] if it
+    /// has ended.
+    pub fn try_send(&self, message: M) -> Result<(), SendError<M>> {
+        match self.gate.room.try_acquire() {
+            Ok(permit) => {
+                self.post(message)?;
+                permit.forget();
+                Ok(())
+            }
+            Err(TryAcquireError::NoPermits) => {
+                self.note_overflow();
+                Err(SendError::Full(message))
+            }
+            Err(TryAcquireError::Closed) => Err(SendError::Dead(message)),
+        }
+    }
+
+    /// Sends a message; under [`Overflow::Wait`] it waits for room, otherwise it is [`BoundedPid::try_send`]. A process
+    /// that sends so to itself waits for ever if its mailbox is full.
+    ///
+    /// Cancel-safe: a future that is dropped has sent nothing, and drops the message. Its place among those that wait is
+    /// lost.
+    ///
+    /// # Errors
+    /// [`SendError::Dead`] if the process has ended, or ends while this waits. [`SendError::Full`] as `try_send`.
+    pub async fn send(&self, message: M) -> Result<(), SendError<M>> {
+        if self.gate.overflow != Overflow::Wait {
+            return self.try_send(message);
+        }
+        let Ok(permit) = self.gate.room.acquire().await else {
+            return Err(SendError::Dead(message));
+        };
+        self.post(message)?;
+        permit.forget();
+        Ok(())
+    }
+
+    /// Posts a message for which there is room.
+    pub(super) fn post(&self, message: M) -> Result<(), SendError<M>> {
+        let posted = self.pid.0.post(Bounded::counted(message));
+        posted.map_err(|bounded| SendError::Dead(bounded.message))
+    }
+
+    /// A message had no room.
+    pub(super) fn note_overflow(&self) {
+        let (gate, unit) = (&self.gate, self.pid.0.unit());
+        if gate.overflow == Overflow::Crash
+            && let Some(signals) = Signals::of(&unit)
+        {
+            let capacity = gate.capacity;
+            signals.ask(&ExitReason::custom(Overflowed { capacity }));
+            unit.kill();
+        }
+    }
+
+    /// How many messages the mailbox may hold.
+    pub fn capacity(&self) -> u32 {
+        self.gate.capacity
+    }
+
+    /// For how many more messages there is room now.
+    pub fn room(&self) -> u32 {
+        self.gate.room.available()
+    }
+
+    /// Sends an exit signal; see [`Pid::exit`].
+    pub fn exit(&self, reason: &ExitReason) {
+        self.pid.exit(reason);
+    }
+
+    /// Asks the process to end; see [`Pid::kill`]. Those that wait for room learn of its end when it does.
+    pub fn kill(&self) {
+        self.pid.kill();
+    }
+
+    /// Whether the process was still running at the time of the call; see [`Pid::is_alive`].
+    pub fn is_alive(&self) -> bool {
+        self.pid.is_alive()
+    }
+
+    /// The number of the process, which no other one has.
+    pub fn id(&self) -> ProcessId {
+        self.pid.id()
+    }
+
+    /// The process's name and spawn site, for reports.
+    pub fn name(&self) -> JobName {
+        self.pid.name()
+    }
+}
+
+impl<M> BoundedInbox<M> {
+    /// The address of this process.
+    pub fn pid(&self) -> BoundedPid<M> {
+        BoundedPid {
+            pid: self.inbox.pid(),
+            gate: self.gate.clone(),
+        }
+    }
+
+    /// Waits for the oldest message; see [`Inbox::receive`].
+    ///
+    /// # Panics
+    /// As [`Inbox::receive`].
+    pub fn receive(&mut self) -> BoundedReceive<'_, M> {
+        BoundedReceive(self)
+    }
+
+    /// Waits for the oldest message for which `wanted` is true; see [`Inbox::receive_if`]. Cancel-safe.
+    pub async fn receive_if(&mut self, mut wanted: impl FnMut(&M) -> bool) -> M {
+        let bounded = self
+            .inbox
+            .receive_if(|bounded| wanted(&bounded.message))
+            .await;
+        self.taken(bounded)
+    }
+
+    /// Takes the oldest message, if there is one now.
+    pub fn try_receive(&mut self) -> Option<M> {
+        let bounded = self.inbox.try_receive()?;
+        Some(self.taken(bounded))
+    }
+
+    /// Takes the oldest message for which `wanted` is true, if there is one now. O(n).
+    pub fn take_if(&mut self, mut wanted: impl FnMut(&M) -> bool) -> Option<M> {
+        let bounded = self.inbox.take_if(|bounded| wanted(&bounded.message))?;
+        Some(self.taken(bounded))
+    }
+
+    /// How many messages there are now, with notices. O(n).
+    pub fn len(&mut self) -> usize {
+        self.inbox.len()
+    }
+
+    /// Whether there is no message now.
+    pub fn is_empty(&mut self) -> bool {
+        self.inbox.is_empty()
+    }
+
+    /// A message was taken: its room is free.
+    fn taken(&self, bounded: Bounded<M>) -> M {
+        if bounded.is_counted {
+            self.gate.room.release(1);
+        }
+        bounded.message
+    }
+}
+
+impl<M: Send + 'static> BoundedInbox<M> {
+    /// Watches `unit`; see [`Inbox::monitor`]. The notice takes no room.
+    ///
+    /// # Panics
+    /// As [`Inbox::monitor`].
+    pub fn monitor(
+        &mut self,
+        unit: &impl AsUnit,
+        convert: impl FnOnce(Down) -> M + Send + 'static,
+    ) -> MonitorRef {
+        self.inbox
+            .monitor(unit, |down| Bounded::notice(convert(down)))
+    }
+
+    /// Ends a monitor; see [`Inbox::demonitor`].
+    pub fn demonitor(&mut self, monitor: MonitorRef) -> bool {
+        self.inbox.demonitor(monitor)
+    }
+
+    /// Exit signals become messages; see [`Inbox::trap_exits`]. They take no room.
+    ///
+    /// # Panics
+    /// As [`Inbox::trap_exits`].
+    pub fn trap_exits(&mut self, convert: impl Fn(Exit) -> M + Send + Sync + 'static) {
+        self.inbox
+            .trap_exits(move |exit| Bounded::notice(convert(exit)));
+    }
+
+    /// Exit signals end this process again; see [`Inbox::untrap_exits`].
+    pub fn untrap_exits(&mut self) {
+        self.inbox.untrap_exits();
+    }
+}
+
+impl<M> Drop for BoundedInbox<M> {
+    fn drop(&mut self) {
+        self.gate.room.close();
+    }
+}
+
+/// The future of [`BoundedInbox::receive`], which can be one of several events, too. Cancel-safe.
+#[must_use = "a receive does nothing unless it is awaited"]
+pub struct BoundedReceive<'a, M>(&'a mut BoundedInbox<M>);
+
+impl<M> BoundedReceive<'_, M> {
+    /// Waits for at most `duration`; with zero it only looks.
+    ///
+    /// # Errors
+    /// [`TimedOut`] if no message came. A message that is already there wins over the deadline.
+    pub async fn after(self, duration: Duration) -> Result<M, TimedOut> {
+        let received = weald_kernel::timeout(duration, self).await;
+        received.map_err(|_elapsed| TimedOut)
+    }
+}
+
+impl<M> Future for BoundedReceive<'_, M> {
+    type Output = M;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<M> {
+        let received = self.0.inbox.0.poll_receive(cx);
+        received.map(|bounded| self.0.taken(bounded))
+    }
+}
+
+impl<'a, M> Event for BoundedReceive<'a, M> {
+    type Output = M;
+    type Branch = <Polled<&'a mut BoundedInbox<M>> as Event>::Branch;
+
+    fn open(self) -> Self::Branch {
+        of_source(self.0).open()
+    }
+
+    fn conclude(message: M) -> M {
+        message
+    }
+}
+
+/// The next message as one of several events. An inbox that is not chosen keeps it.
+impl<M> Source for BoundedInbox<M> {
+    type Output = M;
+
+    fn poll_ready(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let mailbox: &mut Mailbox<_> = &mut self.inbox.0;
+        Pin::new(mailbox).poll_ready(cx)
+    }
+
+    fn take(mut self: Pin<&mut Self>) -> M {
+        let bounded = Pin::new(&mut self.inbox.0).take();
+        self.taken(bounded)
+    }
+
+    fn reason(&self) -> Reason {
+        Reason::unspecified(Kind::Message)
+    }
+}
+
+impl<M> Clone for BoundedPid<M> {
+    fn clone(&self) -> BoundedPid<M> {
+        BoundedPid {
+            pid: self.pid.clone(),
+            gate: self.gate.clone(),
+        }
+    }
+}
+
+impl<M> PartialEq for BoundedPid<M> {
+    fn eq(&self, other: &BoundedPid<M>) -> bool {
+        self.pid == other.pid
+    }
+}
+
+impl<M> Eq for BoundedPid<M> {}
+
+impl<M> AsUnit for BoundedPid<M> {
+    fn as_unit(&self) -> Option<Unit> {
+        self.pid.as_unit()
+    }
+}
+
+impl<M> fmt::Debug for BoundedPid<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("BoundedPid").field(&self.pid).finish()
+    }
+}
+
+impl<M> fmt::Debug for BoundedInbox<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("BoundedInbox")
+            .field(&self.inbox.pid())
+            .finish()
+    }
+}
+
+impl<M: fmt::Debug> fmt::Debug for Bounded<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Bounded").field(&self.message).finish()
+    }
+}
+
+impl<M> fmt::Debug for BoundedReceive<'_, M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BoundedReceive").finish_non_exhaustive()
+    }
+}

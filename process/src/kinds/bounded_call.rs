@@ -1,0 +1,154 @@
+//! Calls to processes with bounded mailboxes: a request that may have to wait for room before it is sent.
+
+use std::{
+    fmt,
+    marker::PhantomData,
+    pin::Pin,
+    time::{Duration, Instant},
+};
+
+use weald_kernel::{now, timeout};
+use weald_sync::semaphore::{Permit, TryAcquireError};
+
+use crate::{
+    call::{CallError, Reply, answer},
+    deadline,
+    exit::ExitReason,
+    gate::Overflow,
+    kinds::bounded::BoundedPid,
+    signal::{monitor::monitor, signals::Signals},
+};
+
+/// A call to a bounded process. It begins when it is awaited; its deadline counts from when it was set, and covers the
+/// wait for room, too.
+#[must_use = "a call does nothing unless it is awaited"]
+pub struct BoundedCall<'a, M, T, F> {
+    pid: &'a BoundedPid<M>,
+    request: F,
+    deadline: Option<Instant>,
+    answer: PhantomData<fn() -> T>,
+}
+
+impl<M: Send + 'static> BoundedPid<M> {
+    /// Sends a request and waits for its answer, as [`Pid::call`](crate::Pid::call). Under [`Overflow::Wait`] it waits
+    /// for room first; dropped meanwhile, it has sent nothing.
+    ///
+    /// ```
+    /// # weald_kernel::Runtime::test(1).block_on(async {
+    /// use std::{num::NonZeroU32, time::Duration};
+    /// use weald_process::{BoundedInbox, Builder, CallError, Overflow, Reply};
+    ///
+    /// struct Ask(Reply<u32>);
+    ///
+    /// let (_process, pid) = Builder::new().spawn_bounded(
+    ///     NonZeroU32::MIN,
+    ///     Overflow::Wait,
+    ///     async |mut inbox: BoundedInbox<Ask>| loop {
+    ///         let _unheard = inbox.receive().await.0.send(42);
+    ///     },
+    /// )?;
+    /// let _process: weald_process::Process<_, ()> = _process;
+    /// assert_eq!(pid.call(Ask).within(Duration::from_secs(5)).await, Ok(42));
+    /// # Ok::<(), weald_kernel::SpawnError>(())
+    /// # }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    /// A [`CallError`]; [`CallError::Full`] if the mailbox was full and senders do not wait.
+    pub fn call<T, F: FnOnce(Reply<T>) -> M>(&self, request: F) -> BoundedCall<'_, M, T, F> {
+        BoundedCall {
+            pid: self,
+            request,
+            deadline: None,
+            answer: PhantomData,
+        }
+    }
+
+    /// Room for a request.
+    async fn admit(&self) -> Result<Permit<'_>, CallError> {
+        let room = &self.gate.room;
+        if self.gate.overflow != Overflow::Wait {
+            return room.try_acquire().map_err(|error| match error {
+                TryAcquireError::NoPermits => {
+                    self.note_overflow();
+                    CallError::Full
+                }
+                TryAcquireError::Closed => CallError::Died(ExitReason::NoProcess),
+            });
+        }
+        if room.is_closed() {
+            return Err(CallError::Died(ExitReason::NoProcess));
+        }
+        if let Ok(permit) = room.acquire().await {
+            return Ok(permit);
+        }
+        // It ended, or is about to, while this waited.
+        let down = monitor(self).await;
+        Err(CallError::Died(match down.reason {
+            ExitReason::NoProcess => Signals::end_of(&self.pid().0.unit()),
+            reason => reason,
+        }))
+    }
+}
+
+impl<M, T, F> BoundedCall<'_, M, T, F> {
+    /// Waits for at most `duration`, for room and for the answer together. The earliest of several deadlines counts.
+    pub fn within(self, duration: Duration) -> Self {
+        match now().checked_add(duration) {
+            Some(deadline) => self.until(deadline),
+            None => self,
+        }
+    }
+
+    /// Waits until `deadline` at most.
+    pub fn until(mut self, deadline: Instant) -> Self {
+        self.deadline = Some(self.deadline.map_or(deadline, |d| d.min(deadline)));
+        self
+    }
+
+    /// Makes the call for the sake of another one: its deadline counts here, too.
+    pub fn on_behalf_of<R>(self, other: &Reply<R>) -> Self {
+        match other.deadline() {
+            Some(deadline) => self.until(deadline),
+            None => self,
+        }
+    }
+}
+
+impl<'a, M, T, F> IntoFuture for BoundedCall<'a, M, T, F>
+where
+    M: Send + 'static,
+    T: Send + 'static,
+    F: FnOnce(Reply<T>) -> M + Send + 'a,
+{
+    type Output = Result<T, CallError>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send + 'a>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(async move {
+            let deadline = [self.deadline, deadline::current()];
+            let deadline = deadline.into_iter().flatten().min();
+            let admit = self.pid.admit();
+            let permit = match deadline {
+                Some(deadline) => {
+                    let admitted = timeout(deadline.saturating_duration_since(now()), admit);
+                    admitted.await.map_err(|_elapsed| CallError::TimedOut)??
+                }
+                None => admit.await?,
+            };
+            let (reply, answered) = answer(deadline);
+            let posted = self.pid.post((self.request)(reply));
+            posted.map_err(|_message| CallError::Died(ExitReason::NoProcess))?;
+            permit.forget();
+            answered.await
+        })
+    }
+}
+
+impl<M, T, F> fmt::Debug for BoundedCall<'_, M, T, F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BoundedCall")
+            .field("deadline", &self.deadline)
+            .finish_non_exhaustive()
+    }
+}
