@@ -27,8 +27,10 @@ mod signal {
     pub(crate) mod trap;
 }
 
-// Starting a process.
+// Starting a process, or many that are joined as they end.
 mod spawn;
+
+mod set;
 
 // Requests with answers, their deadlines, and the registry.
 mod call;
@@ -75,6 +77,7 @@ pub use machine::{Machine, MachineMessage, MachineRef, Transition};
 pub use names::{Name, NameError, RegisterError, Registered, registered};
 pub use pid::{Pid, SendError};
 pub use server::{Accept, Answer, Server, ServerMessage, ServerRef, ServerScope, Step};
+pub use set::ProcessSet;
 pub use signal::{
     link::{exit, link, links, unlink},
     monitor::{Down, Monitor, MonitorRef, monitor},

@@ -207,8 +207,8 @@ fn begin<M>(mailbox: &Mailbox<M>, links: Option<&Arc<Signals>>) {
 /// the reason why there is none. Dropping it detaches the process.
 #[must_use = "a process that is dropped is detached; call into_pid() to say so"]
 pub struct Process<M, T> {
-    handle: JoinHandle<T>,
-    pid: Pid<M>,
+    pub(crate) handle: JoinHandle<T>,
+    pub(crate) pid: Pid<M>,
 }
 
 impl<M, T> Process<M, T> {

@@ -76,8 +76,8 @@ impl<T: Send + 'static> JoinSet<T> {
         self.insert(spawn(future));
     }
 
-    /// Adds a spawned job to the set.
-    pub fn insert(&mut self, handle: JoinHandle<T>) {
+    /// Adds a spawned job to the set. Returns the job's number in the set, which no later one gets.
+    pub fn insert(&mut self, handle: JoinHandle<T>) -> u64 {
         let number = self.next;
         self.next += 1;
         match handle.job().cloned() {
@@ -90,6 +90,7 @@ impl<T: Send + 'static> JoinSet<T> {
             None => lock(&self.ended).numbers.push_back(number),
         }
         self.handles.insert(number, handle);
+        number
     }
 
     /// The number of jobs not yet joined.
@@ -111,6 +112,16 @@ impl<T: Send + 'static> JoinSet<T> {
 
     /// As [`JoinSet::join_next`], for `poll_…` functions: only the waker of the last call is woken.
     pub fn poll_join_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<T, JoinError>>> {
+        let joined = self.poll_join_next_numbered(cx);
+        joined.map(|joined| joined.map(|(_, result)| result))
+    }
+
+    /// As [`JoinSet::poll_join_next`], with the number that [`JoinSet::insert`] gave the job.
+    #[allow(clippy::type_complexity, reason = "a number and a result, if any")]
+    pub fn poll_join_next_numbered(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<(u64, Result<T, JoinError>)>> {
         if self.handles.is_empty() {
             return Poll::Ready(None);
         }
@@ -126,7 +137,7 @@ impl<T: Send + 'static> JoinSet<T> {
         };
         lock(&self.ended).numbers.pop_front();
         self.handles.remove(&first);
-        Poll::Ready(Some(result))
+        Poll::Ready(Some((first, result)))
     }
 
     /// The first job that has ended and is not joined. If there is none, the next one wakes the waker.

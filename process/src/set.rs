@@ -1,0 +1,161 @@
+//! A set of processes that are joined in the order in which they end.
+//!
+//! Invariant: `pids` has an entry for each process that is in the kernel's set, under its number there.
+
+use std::{
+    collections::BTreeMap,
+    fmt,
+    task::{Context, Poll},
+};
+
+use weald_kernel::{JoinSet, SpawnError};
+
+use crate::{
+    exit::ExitReason,
+    inbox::Inbox,
+    pid::Pid,
+    signal::signals::Signals,
+    spawn::{Process, spawn},
+};
+
+/// Processes that are joined in the order in which they end. Dropping the set [kills](Pid::kill) those that are not
+/// joined yet.
+///
+/// ```
+/// # weald_kernel::Runtime::test(1).block_on(async {
+/// use weald_process::{Inbox, ProcessSet};
+///
+/// let mut set = ProcessSet::new();
+/// for number in 0..10 {
+///     set.spawn(async move |_: Inbox<()>| {
+///         assert_ne!(number, 3);
+///         number
+///     })?;
+/// }
+/// let (mut sum, mut crashes) = (0, 0);
+/// while let Some((_pid, end)) = set.join_next().await {
+///     match end {
+///         Ok(number) => sum += number,
+///         Err(_reason) => crashes += 1,
+///     }
+/// }
+/// assert_eq!((sum, crashes), (42, 1));
+/// # Ok::<(), weald_kernel::SpawnError>(())
+/// # }).unwrap();
+/// ```
+///
+/// After tokio's `JoinSet`.
+#[must_use = "a set that is dropped kills its processes"]
+pub struct ProcessSet<M, T> {
+    set: JoinSet<T>,
+    pids: BTreeMap<u64, Pid<M>>,
+}
+
+/// A process that was joined: its pid, and its value or the reason why there is none.
+type Joined<M, T> = (Pid<M>, Result<T, ExitReason>);
+
+impl<M: Send + 'static, T: Send + 'static> ProcessSet<M, T> {
+    /// An empty set.
+    pub fn new() -> ProcessSet<M, T> {
+        ProcessSet {
+            set: JoinSet::new(),
+            pids: BTreeMap::new(),
+        }
+    }
+
+    /// Spawns a process into the set; see [`spawn`](crate::spawn()).
+    ///
+    /// # Errors
+    /// As [`spawn`](crate::spawn()). The set is as before.
+    #[track_caller]
+    pub fn spawn<F, Fut>(&mut self, body: F) -> Result<&Pid<M>, SpawnError>
+    where
+        F: FnOnce(Inbox<M>) -> Fut,
+        Fut: Future<Output = T> + Send + 'static,
+    {
+        Ok(self.insert(spawn(body)?))
+    }
+
+    /// Adds a process that was spawned before, also one that has ended. Returns its pid.
+    pub fn insert(&mut self, process: Process<M, T>) -> &Pid<M> {
+        let Process { handle, pid } = process;
+        let number = self.set.insert(handle);
+        self.pids.entry(number).or_insert(pid)
+    }
+
+    /// Waits for the first process to end among those not joined yet. None if there are none. O(log n).
+    ///
+    /// Cancel-safe: dropping the future loses no result.
+    pub async fn join_next(&mut self) -> Option<Joined<M, T>> {
+        std::future::poll_fn(|cx| self.poll_join_next(cx)).await
+    }
+
+    /// As [`ProcessSet::join_next`], for `poll_…` functions: only the waker of the last call is woken.
+    pub fn poll_join_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Joined<M, T>>> {
+        let joined = self.set.poll_join_next_numbered(cx);
+        joined.map(|joined| {
+            let (number, result) = joined?;
+            let pid = self.pids.remove(&number).expect("each process has a pid");
+            let reason = || Signals::reason_of(&pid.0.unit());
+            let end = result.map_err(|error| ExitReason::of(error, reason));
+            Some((pid, end))
+        })
+    }
+
+    /// How many processes are not joined yet.
+    pub fn len(&self) -> usize {
+        self.pids.len()
+    }
+
+    /// Whether all processes are joined.
+    pub fn is_empty(&self) -> bool {
+        self.pids.is_empty()
+    }
+
+    /// The pids of the processes that are not joined yet, in the order in which they came into the set.
+    pub fn pids(&self) -> impl Iterator<Item = &Pid<M>> {
+        self.pids.values()
+    }
+
+    /// Sends an exit signal to all processes that are not joined yet; see [`Pid::exit`]. They stay in the set.
+    pub fn exit_all(&self, reason: &ExitReason) {
+        self.pids().for_each(|pid| pid.exit(reason));
+    }
+
+    /// Kills all processes that are not joined yet; see [`Pid::kill`]. They stay in the set, to be joined.
+    pub fn kill_all(&self) {
+        self.pids().for_each(Pid::kill);
+    }
+
+    /// Kills all processes, and waits until each of them has ended. What they return is dropped.
+    ///
+    /// Cancel-safe: the processes are killed at the first poll, and those that have not ended stay in the set.
+    pub async fn shutdown(&mut self) {
+        self.kill_all();
+        while self.join_next().await.is_some() {}
+    }
+
+    /// Takes all processes out of the set; they go on.
+    pub fn detach_all(&mut self) {
+        self.set.detach_all();
+        self.pids.clear();
+    }
+}
+
+impl<M: Send + 'static, T: Send + 'static> Default for ProcessSet<M, T> {
+    fn default() -> ProcessSet<M, T> {
+        ProcessSet::new()
+    }
+}
+
+impl<M, T> Drop for ProcessSet<M, T> {
+    fn drop(&mut self) {
+        self.pids.values().for_each(Pid::kill);
+    }
+}
+
+impl<M, T> fmt::Debug for ProcessSet<M, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.pids.values()).finish()
+    }
+}
