@@ -99,7 +99,7 @@ fn recover(level: Level) -> Vec<Row> {
             .weight(Weight::Medium)
             .only_weald()
     };
-    [("records", 7), ("checkpoint", nodes), ("at", nodes)]
+    [("records", 156), ("checkpoint", nodes), ("at", nodes)]
         .map(row)
         .into()
 }
