@@ -70,7 +70,7 @@ pub fn meaning(name: &str) -> Option<&'static str> {
         "ns_per_message" => "time per message, from the first send to the last receipt",
         "ns_per_round_trip" => "time for a message and its answer",
         "ns" => {
-            "time per lock and unlock, round, meeting, commit, read or thread, depending on the row"
+            "time per lock and unlock, round, meeting, commit, read, thread, call or watched end, depending on the row"
         }
         "bytes_per_thread" => "growth of resident memory per waiting thread",
         "ms" => "total time",
@@ -120,7 +120,23 @@ pub fn meaning(name: &str) -> Option<&'static str> {
         "growth_kept_percent" => {
             "share of that growth of memory that is still held after all processes ended"
         }
-        _ => return of_commits(name),
+        _ => return of_processes(name).or_else(|| of_commits(name)),
+    })
+}
+
+/// The same for those of processes that know of each other.
+fn of_processes(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "bytes_per_link" => {
+            "growth of resident memory per process that is linked and monitored, at both ends"
+        }
+        "ping_pong_percent" => {
+            "this time as a share of that of ping-pong, measured in turns in the same run"
+        }
+        "empty_queue_percent" => {
+            "this time as a share of that of a caller with an empty inbox, in turns in the same run"
+        }
+        _ => return None,
     })
 }
 

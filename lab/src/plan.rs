@@ -5,6 +5,7 @@
 
 mod forking;
 mod network;
+mod processes;
 mod row;
 mod trees;
 mod waiting;
@@ -23,6 +24,7 @@ pub fn plan(level: Level, only: &[&'static Workload]) -> Vec<Group> {
         alone(ring(level)),
         alone(mailbox(level)),
         alone(messages(level)),
+        alone(processes::rows(level)),
         alone(burst_send(level)),
         vec![Group { rows: stall(level) }],
         alone(vec![handoff(level), trim(level)]),
@@ -145,23 +147,11 @@ fn messages(level: Level) -> Vec<Row> {
         .with("senders", 100)
         .with("messages", to_one);
     let ping_pong = Params::default().with("rounds", rounds);
-    let reply = |(waiting, via): (usize, &str)| {
-        let params = Params::default().with("waiting", waiting);
-        let params = params.with("rounds", rounds / 10).with("via", via);
-        Row::new("reply", params).only_weald()
-    };
-    let behind = if level == Level::Quick {
-        100_000
-    } else {
-        1_000_000
-    };
-    let mut rows = vec![
+    vec![
         Row::new("many-to-many", many),
         Row::new("fan-in", fan_in),
         Row::new("ping-pong", ping_pong),
-    ];
-    rows.extend([(0, "mark"), (behind, "mark"), (0, "call"), (behind, "call")].map(reply));
-    rows
+    ]
 }
 
 fn burst_send(level: Level) -> Vec<Row> {
@@ -330,6 +320,10 @@ mod tests {
             "stall offender=subscriber offenders=4 burst=no pingers=10000 seconds=10",
             "stall offender=file offenders=600 burst=no pingers=10000 seconds=10",
             "stall offender=blocks offenders=600 burst=yes pingers=10000 seconds=2",
+            "lifecycle n=100000",
+            "call rounds=1000000 callee=server timeout=yes",
+            "call-behind-queue waiting=1000000 rounds=100000",
+            "broadcast members=10000 rounds=100",
             "burst-send receivers=60 cores=1 messages=3000000",
             "lock units=1000 rounds=1000 inside=nothing",
             "barrier units=100 rounds=1000",

@@ -5,7 +5,10 @@
 
 mod append;
 mod barrier;
+mod broadcast;
 mod burst_send;
+mod call;
+mod call_behind_queue;
 mod callbacks;
 mod channel;
 mod condvar;
@@ -15,6 +18,7 @@ mod footprint;
 mod handoff;
 mod hot_tree;
 mod index;
+mod lifecycle;
 mod lock;
 mod mailbox;
 mod many_to_many;
@@ -61,7 +65,7 @@ pub(crate) use offender::compute;
 const POLLS: &[&str] = &["messages_per_poll"];
 
 /// All workloads, in the order of the report.
-pub static ALL: [Workload; 36] = [
+pub static ALL: [Workload; 40] = [
     Workload {
         name: "spawn",
         question: "How light is a process, and does the cost stay flat as their number grows?",
@@ -136,7 +140,11 @@ pub static ALL: [Workload; 36] = [
         remark: "",
         run: ping_pong::run,
     },
+    lifecycle::WORKLOAD,
+    call::WORKLOAD,
+    call_behind_queue::WORKLOAD,
     reply::WORKLOAD,
+    broadcast::WORKLOAD,
     Workload {
         name: "stall",
         question: "Does one unit that blocks or computes stop the others?",

@@ -70,9 +70,45 @@ fn ping_pong() {
 
 #[test]
 fn reply() {
-    check("reply", "waiting=2000 rounds=100 via=mark");
-    check("reply", "waiting=0 rounds=100 via=mark");
-    check("reply", "waiting=2000 rounds=100 via=call");
+    check("reply", "waiting=2000 rounds=100");
+    check("reply", "waiting=0 rounds=100");
+}
+
+#[test]
+fn lifecycle() {
+    check("lifecycle", "n=2000");
+    check("lifecycle", "n=1");
+}
+
+#[test]
+fn call() {
+    check("call", "rounds=1000 callee=process timeout=no");
+    check("call", "rounds=1000 callee=process timeout=yes");
+    check("call", "rounds=1000 callee=server timeout=no");
+    check("call", "rounds=1 callee=server timeout=yes");
+}
+
+#[test]
+fn a_call_of_an_unknown_kind_is_refused() {
+    for words in [
+        "rounds=1 callee=thread timeout=no workers=1",
+        "rounds=1 callee=server timeout=5 workers=1",
+    ] {
+        let words: Vec<String> = words.split(' ').map(str::to_owned).collect();
+        let refused = bench_one::run("call", &words);
+        assert!(matches!(refused, Err(Error::Usage(_))), "{refused:?}");
+    }
+}
+
+#[test]
+fn call_behind_queue() {
+    check("call-behind-queue", "waiting=2000 rounds=100");
+}
+
+#[test]
+fn broadcast() {
+    check("broadcast", "members=100 rounds=20");
+    check("broadcast", "members=1 rounds=1");
 }
 
 #[test]

@@ -4,14 +4,18 @@
 
 use serde_json::Value;
 
-const WORKLOADS: [&str; 33] = [
+const WORKLOADS: [&str; 37] = [
     "spawn",
     "ring",
     "mailbox",
     "many-to-many",
     "fan-in",
     "ping-pong",
+    "lifecycle",
+    "call",
+    "call-behind-queue",
     "reply",
+    "broadcast",
     "stall",
     "handoff",
     "trim",

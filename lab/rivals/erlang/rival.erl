@@ -58,6 +58,20 @@ start("fan-in", Keys) ->
 start("ping-pong", Keys) ->
     only(Keys, ["rounds"]),
     rival_traffic:ping_pong(number(Keys, "rounds", 1));
+start("lifecycle", Keys) ->
+    only(Keys, ["n"]),
+    rival_processes:lifecycle(number(Keys, "n", 1));
+start("call", Keys) ->
+    only(Keys, ["rounds", "callee", "timeout"]),
+    Timeout = case word(Keys, "timeout", ["yes", "no"]) of yes -> 5000; no -> infinity end,
+    Callee = word(Keys, "callee", ["process", "server"]),
+    rival_processes:call(number(Keys, "rounds", 1), Callee, Timeout);
+start("call-behind-queue", Keys) ->
+    only(Keys, ["waiting", "rounds"]),
+    rival_processes:call_behind_queue(number(Keys, "waiting", 0), number(Keys, "rounds", 1));
+start("broadcast", Keys) ->
+    only(Keys, ["members", "rounds"]),
+    rival_processes:broadcast(number(Keys, "members", 1), number(Keys, "rounds", 1));
 start("burst-send", Keys) ->
     only(Keys, ["receivers", "cores", "messages"]),
     {Receivers, Messages} = {number(Keys, "receivers", 1), number(Keys, "messages", 1)},

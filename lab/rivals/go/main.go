@@ -25,6 +25,8 @@ var workloads = map[string]func(keys) func(){
 	"fan-in":       readFanIn,
 	"ping-pong":    readOne("rounds", pingPong),
 	"burst-send":   readBurstSend,
+	"call":         readCall,
+	"broadcast":    readBroadcast,
 	"stall":        readStall,
 	"handoff":      readOne("rounds", handoff),
 	"channel":      readChannel,

@@ -23,20 +23,19 @@ pub(super) fn run(params: &Params) -> Result<Vec<Metric>, Error> {
     let rounds = params.count("rounds")? as u64;
     alone(params, 2, move |inbox: Inbox<()>| async move {
         drop(inbox);
-        measure(rounds).await
+        let elapsed = play(rounds).await?;
+        let ns = elapsed.as_nanos() as f64 / rounds as f64;
+        Ok(vec![Metric::new("ns_per_round_trip", ns)])
     })
 }
 
-async fn measure(rounds: u64) -> Result<Vec<Metric>, Error> {
+/// How long so many round trips of two new processes take.
+pub(super) async fn play(rounds: u64) -> Result<Duration, Error> {
     let answering = process::spawn(answer).map_err(|error| not_spawned(&error))?;
     let partner = answering.into_pid();
     let asking = process::spawn(move |inbox| ask(inbox, partner, rounds))
         .map_err(|error| not_spawned(&error))?;
-    let elapsed = asking.await.map_err(|reason| crashed(&reason))??;
-    Ok(vec![Metric::new(
-        "ns_per_round_trip",
-        elapsed.as_nanos() as f64 / rounds as f64,
-    )])
+    asking.await.map_err(|reason| crashed(&reason))?
 }
 
 /// Sends every value back until told to stop.

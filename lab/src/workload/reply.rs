@@ -1,11 +1,11 @@
-//! `reply`: a process asks another one and waits for the answer, while many messages wait in its own inbox.
+//! `reply`: a process asks another one and waits for the answer, which is a message, while many others wait in its inbox.
 //!
-//! via=mark: the answer is a message, and a mark stands behind those that came before the request. via=call: the answer
-//! does not go through the inbox.
+//! A mark stands behind those that came before the request. (In `call-behind-queue` the answer does not go through the
+//! inbox.)
 
 use std::time::Instant;
 
-use weald::process::{self, Inbox, Pid, Reply};
+use weald::process::{self, Inbox, Pid};
 
 use super::definition::Workload;
 use super::host::{alone, not_spawned};
@@ -15,13 +15,12 @@ use crate::params::Params;
 
 pub(super) const WORKLOAD: Workload = Workload {
     name: "reply",
-    question: "What does a request cost while many messages wait in the asker's inbox?",
-    keys: &["waiting", "rounds", "via"],
+    question: "What does it cost to find an answer among many messages?",
+    keys: &["waiting", "rounds"],
     optional: &[],
     metrics: &["ns_per_round_trip"],
     explaining: &[],
-    remark: "via=mark: the answer is a message, which a selective receive finds behind a mark. \
-             via=call: the answer does not go through the inbox.",
+    remark: "The answer is a message, which a selective receive finds behind a mark.",
     run,
 };
 
@@ -33,39 +32,18 @@ enum AskerMessage {
     Answer(u64),
 }
 
-/// A request.
-enum Request {
-    /// Whom to send the answer, and its number.
-    Message(Pid<AskerMessage>, u64),
-    /// What to return.
-    Call(u64, Reply<u64>),
-}
-
-/// How the answer comes.
-#[derive(Clone, Copy)]
-enum Via {
-    Mark,
-    Call,
-}
+/// A request: whom to send the answer, and its number.
+struct Request(Pid<AskerMessage>, u64);
 
 fn run(params: &Params) -> Result<Vec<Metric>, Error> {
     let (waiting, rounds) = (params.number("waiting")?, params.count("rounds")? as u64);
-    let via = match params.text("via")? {
-        "mark" => Via::Mark,
-        "call" => Via::Call,
-        other => {
-            let sentence = format!("via={other} is neither mark nor call.");
-            return Err(Error::Usage(sentence));
-        }
-    };
-    alone(params, 2, move |inbox| measure(inbox, waiting, rounds, via))
+    alone(params, 2, move |inbox| measure(inbox, waiting, rounds))
 }
 
 async fn measure(
     mut inbox: Inbox<AskerMessage>,
     waiting: usize,
     rounds: u64,
-    via: Via,
 ) -> Result<Vec<Metric>, Error> {
     let server = process::spawn(answer).map_err(|error| not_spawned(&error))?;
     let server = server.into_pid();
@@ -73,10 +51,10 @@ async fn measure(
         inbox.pid().send(AskerMessage::Waits);
     }
     // One round that is not counted: after it the inbox has taken and counted what waits.
-    ask(&mut inbox, &server, 0, via).await?;
+    ask(&mut inbox, &server, 0).await?;
     let clock = Instant::now();
     for number in 0..rounds {
-        ask(&mut inbox, &server, number, via).await?;
+        ask(&mut inbox, &server, number).await?;
     }
     let elapsed = clock.elapsed();
     if inbox.len() != waiting {
@@ -89,10 +67,8 @@ async fn measure(
 
 async fn answer(mut inbox: Inbox<Request>) {
     loop {
-        match inbox.receive().await {
-            Request::Message(asker, number) => asker.send(AskerMessage::Answer(number)),
-            Request::Call(number, reply) => drop(reply.send(number)),
-        }
+        let Request(asker, number) = inbox.receive().await;
+        asker.send(AskerMessage::Answer(number));
     }
 }
 
@@ -100,29 +76,16 @@ async fn ask(
     inbox: &mut Inbox<AskerMessage>,
     server: &Pid<Request>,
     number: u64,
-    via: Via,
 ) -> Result<(), Error> {
-    let answer = match via {
-        Via::Mark => {
-            let mut mark = inbox.mark();
-            server.send(Request::Message(inbox.pid(), number));
-            let wanted =
-                |message: &AskerMessage| matches!(message, AskerMessage::Answer(n) if *n == number);
-            match inbox.receive_since(&mut mark, wanted).await {
-                AskerMessage::Answer(answer) => answer,
-                AskerMessage::Waits => unreachable!("only an answer is wanted"),
-            }
-        }
-        Via::Call => {
-            let call = server.call(|reply| Request::Call(number, reply));
-            call.await
-                .map_err(|error| Error::workload(format!("A call failed: {error}.")))?
-        }
-    };
-    match answer == number {
-        true => Ok(()),
-        false => Err(Error::workload(format!(
+    let mut mark = inbox.mark();
+    server.send(Request(inbox.pid(), number));
+    let wanted =
+        |message: &AskerMessage| matches!(message, AskerMessage::Answer(n) if *n == number);
+    match inbox.receive_since(&mut mark, wanted).await {
+        AskerMessage::Answer(answer) if answer == number => Ok(()),
+        AskerMessage::Answer(answer) => Err(Error::workload(format!(
             "The answer to {number} was {answer}."
         ))),
+        AskerMessage::Waits => unreachable!("only an answer is wanted"),
     }
 }

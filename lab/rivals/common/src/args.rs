@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use crate::forking::Forking;
+use crate::processes::Processes;
 use crate::report::bad_usage;
 use crate::sleeping::Sleeping;
 use crate::stalling::Stall;
@@ -90,6 +91,8 @@ pub enum Workload {
         /// How many times.
         rounds: u64,
     },
+    /// A workload of processes that know of each other.
+    Processes(Processes),
     /// A workload of channels, locks and the like.
     Waiting(Waiting),
     /// A workload of units that sleep.
@@ -198,6 +201,7 @@ impl Keys {
         let waiting = self.waiting(name).map(Workload::Waiting);
         let sleeping = || self.sleeping(name).map(Workload::Sleeping);
         let other = waiting.or_else(sleeping);
+        let other = other.or_else(|| self.processes(name).map(Workload::Processes));
         other.or_else(|| self.forking(name).map(Workload::Forking))
     }
 

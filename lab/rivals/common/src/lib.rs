@@ -7,6 +7,7 @@
 mod args;
 mod forking;
 mod measure;
+mod processes;
 mod report;
 mod sleeping;
 mod stalling;
@@ -20,6 +21,7 @@ pub mod serving;
 pub use args::{Call, Payload, Workload};
 pub use forking::Forking;
 pub use measure::{Tally, bind_to_processors, compute_for, print_footprint, rss_bytes};
+pub use processes::Processes;
 pub use report::{Lateness, bad_usage, fail, locked_versions, per, print_metrics};
 pub use serving::Serving;
 pub use sleeping::{Captured, HOUR, Lateness99, SETTLE, Sleeper, Sleeping, print_line};

@@ -77,6 +77,7 @@ fn run(call: Call) {
         | Workload::Demo { .. }
         | Workload::Handoff { .. }
         | Workload::Sleeping(_)
+        | Workload::Processes(_)
         | Workload::Forking(_) => {
             fail("The rival may has no program for this workload: leave it out.")
         }

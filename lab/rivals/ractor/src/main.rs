@@ -7,6 +7,7 @@
 #[path = "../../tokio/src/gate.rs"]
 mod gate;
 mod mailbox;
+mod processes;
 mod ring;
 mod spawn;
 mod traffic;
@@ -56,6 +57,7 @@ async fn run(call: Call) {
         }
         Workload::FanIn { senders, messages } => traffic::fan_in(senders, messages).await,
         Workload::PingPong { rounds } => traffic::ping_pong(rounds).await,
+        Workload::Processes(processes) => processes::run(processes).await,
         Workload::Stall(_)
         | Workload::BurstSend { .. }
         | Workload::Demo { .. }

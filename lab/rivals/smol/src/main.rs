@@ -80,7 +80,7 @@ async fn run(call: Call) {
         Workload::Handoff { rounds } => stall::handoff(rounds).await,
         Workload::Waiting(waiting) => waiting::run(waiting).await,
         Workload::Sleeping(sleeping) => sleeping::run(sleeping, call.workers).await,
-        Workload::BurstSend { .. } | Workload::Demo { .. } => {
+        Workload::BurstSend { .. } | Workload::Demo { .. } | Workload::Processes(_) => {
             bad_usage("The rival smol has no program for this workload: leave it out.")
         }
         Workload::Forking(_) | Workload::Thread(_) => {

@@ -11,6 +11,7 @@ mod demo;
 mod gate;
 mod lock;
 mod mailbox;
+mod processes;
 mod ring;
 mod select;
 mod sleeping;
@@ -117,6 +118,7 @@ async fn run(call: Call) {
         Workload::Handoff { rounds } => stall::handoff(rounds).await,
         Workload::Waiting(waiting) => waiting::run(waiting).await,
         Workload::Sleeping(sleeping) => sleeping::run(sleeping, call.workers).await,
+        Workload::Processes(processes) => processes::run(processes).await,
         Workload::Forking(_) | Workload::Thread(_) => {
             bad_usage("Tasks have no stack to fork on: leave it out.")
         }

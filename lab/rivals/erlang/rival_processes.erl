@@ -1,0 +1,124 @@
+%% `lifecycle`, `call`, `call-behind-queue` and `broadcast`: links, monitors and exits, calls, groups.
+-module(rival_processes).
+-behaviour(gen_server).
+-export([lifecycle/1, call/3, call_behind_queue/2, broadcast/2]).
+-export([init/1, handle_call/3, handle_cast/2]).
+
+%% Long enough, in milliseconds, for a process that has counted itself started to reach its receive.
+-define(SETTLE, 50).
+
+%% One process links and monitors N parked ones, tells each to end, and receives a notice of each link
+%% and of each monitor.
+lifecycle(N) ->
+    Started = rival_measure:gate(N),
+    Pids = [spawn(fun() -> rival_measure:count(Started), receive die -> ok end end)
+            || _ <- lists:seq(1, N)],
+    rival_measure:wait(Started),
+    timer:sleep(?SETTLE),
+    Main = self(),
+    spawn_opt(fun() ->
+                  process_flag(trap_exit, true),
+                  Main ! {measured, watch(Pids)}
+              end, [{message_queue_data, off_heap}]),
+    receive {measured, {Elapsed, Grown}} ->
+        rival:print([{"ns", Elapsed / N}, {"bytes_per_link", Grown / N}])
+    end.
+
+watch(Pids) ->
+    Before = rival_measure:rss_bytes(),
+    Clock = rival_measure:now_ns(),
+    lists:foreach(fun(Pid) -> link(Pid), monitor(process, Pid) end, Pids),
+    Watching = rival_measure:now_ns() - Clock,
+    Grown = max(rival_measure:rss_bytes() - Before, 0),
+    Again = rival_measure:now_ns(),
+    lists:foreach(fun(Pid) -> Pid ! die end, Pids),
+    notices(2 * length(Pids)),
+    {Watching + rival_measure:now_ns() - Again, Grown}.
+
+notices(0) ->
+    ok;
+notices(Left) ->
+    receive
+        {'EXIT', _, normal} -> notices(Left - 1);
+        {'DOWN', _, process, _, normal} -> notices(Left - 1)
+    end.
+
+call(Rounds, process, Timeout) ->
+    Callee = spawn(fun answer/0),
+    timed("ns_per_round_trip", Rounds, fun(Value) -> ask(Callee, Value, Timeout) end);
+call(Rounds, server, Timeout) ->
+    {ok, Server} = gen_server:start(?MODULE, [], []),
+    timed("ns_per_round_trip", Rounds, fun(Value) -> gen_server:call(Server, Value, Timeout) end).
+
+call_behind_queue(Waiting, Rounds) ->
+    {ok, Server} = gen_server:start(?MODULE, [], []),
+    Caller = spawn_opt(fun() ->
+                 receive go -> ok end,
+                 timed("ns", Rounds, fun(Value) -> gen_server:call(Server, Value, infinity) end)
+             end, [{message_queue_data, off_heap}]),
+    lists:foreach(fun(Number) -> Caller ! Number end, lists:seq(1, Waiting)),
+    Caller ! go,
+    %% The caller prints and ends the emulator.
+    receive after infinity -> ok end.
+
+%% Makes the calls, prints, and ends the emulator.
+timed(Metric, Rounds, Ask) ->
+    0 = Ask(0),
+    Clock = rival_measure:now_ns(),
+    ask_all(Rounds, Ask),
+    rival:print([{Metric, (rival_measure:now_ns() - Clock) / Rounds}]).
+
+ask_all(0, _) ->
+    ok;
+ask_all(Left, Ask) ->
+    Left = Ask(Left),
+    ask_all(Left - 1, Ask).
+
+answer() ->
+    receive {From, Tag, Value} -> From ! {Tag, Value}, answer() end.
+
+ask(Callee, Value, Timeout) ->
+    Tag = monitor(process, Callee),
+    Callee ! {self(), Tag, Value},
+    receive
+        {Tag, Answer} -> demonitor(Tag, [flush]), Answer;
+        {'DOWN', Tag, _, _, Reason} -> exit(Reason)
+    after Timeout ->
+        exit(timeout)
+    end.
+
+init([]) -> {ok, none}.
+
+handle_call(Value, _, State) -> {reply, Value, State}.
+
+handle_cast(_, State) -> {noreply, State}.
+
+broadcast(Members, Rounds) ->
+    {ok, _} = pg:start_link(),
+    {Started, Done} = {rival_measure:gate(Members), rival_measure:gate(Members)},
+    Pids = [spawn(fun() -> member(Rounds, Started, Done) end) || _ <- lists:seq(1, Members)],
+    ok = pg:join(members, Pids),
+    rival_measure:wait(Started),
+    timer:sleep(?SETTLE),
+    Clock = rival_measure:now_ns(),
+    send_rounds(Rounds),
+    rival_measure:wait(Done),
+    Elapsed = rival_measure:now_ns() - Clock,
+    rival:print([{"ns_per_message", Elapsed / (Members * Rounds)}]).
+
+send_rounds(0) ->
+    ok;
+send_rounds(Left) ->
+    lists:foreach(fun(Pid) -> Pid ! Left end, pg:get_members(members)),
+    send_rounds(Left - 1).
+
+member(Rounds, Started, Done) ->
+    rival_measure:count(Started),
+    receive_rounds(Rounds),
+    rival_measure:count(Done),
+    receive never -> ok end.
+
+receive_rounds(0) ->
+    ok;
+receive_rounds(Left) ->
+    receive Left -> receive_rounds(Left - 1) end.
