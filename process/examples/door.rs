@@ -73,3 +73,10 @@ async fn run() -> Result<(), Box<dyn Error>> {
 fn main() -> Result<(), Box<dyn Error>> {
     Runtime::builder().build()?.block_on(run())
 }
+
+#[test]
+fn a_visitor_is_let_in() {
+    for seed in 0..100 {
+        Runtime::test(seed).block_on(run()).unwrap();
+    }
+}

@@ -90,3 +90,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     let runtime = Runtime::builder().build()?;
     runtime.block_on(run())
 }
+
+#[test]
+fn the_entries_survive() {
+    for seed in 0..100 {
+        Runtime::test(seed).block_on(run()).unwrap();
+    }
+}

@@ -48,3 +48,8 @@ async fn run() -> Result<(), Box<dyn Error>> {
 fn main() -> Result<(), Box<dyn Error>> {
     Runtime::builder().build()?.block_on(run())
 }
+
+#[test]
+fn the_token_goes_round() {
+    Runtime::test(1).block_on(run()).unwrap();
+}
