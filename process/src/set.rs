@@ -8,7 +8,7 @@ use std::{
     task::{Context, Poll},
 };
 
-use weald_kernel::{JoinSet, SpawnError};
+use weald_kernel::{JoinError, JoinSet, SpawnError};
 
 use crate::{
     exit::ExitReason,
@@ -93,13 +93,35 @@ impl<M: Send + 'static, T: Send + 'static> ProcessSet<M, T> {
     /// As [`ProcessSet::join_next`], for `poll_…` functions: only the waker of the last call is woken.
     pub fn poll_join_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Joined<M, T>>> {
         let joined = self.set.poll_join_next_numbered(cx);
-        joined.map(|joined| {
-            let (number, result) = joined?;
-            let pid = self.pids.remove(&number).expect("each process has a pid");
-            let reason = || Signals::reason_of(&pid.0.unit());
-            let end = result.map_err(|error| ExitReason::of(error, reason));
-            Some((pid, end))
-        })
+        joined.map(|joined| joined.map(|(number, result)| self.joined(number, result)))
+    }
+
+    /// Joins the first process that has ended, if one has by now. A process can be joined a moment after its monitors are
+    /// told of its end.
+    ///
+    /// ```
+    /// # weald_kernel::Runtime::test(1).block_on(async {
+    /// use weald_process::{Inbox, ProcessSet};
+    ///
+    /// let mut set = ProcessSet::new();
+    /// let pid = set.spawn(async |mut inbox: Inbox<u32>| inbox.receive().await)?.clone();
+    /// assert_eq!(set.try_join_next(), None);
+    /// pid.send(7);
+    /// weald_kernel::sleep(std::time::Duration::from_millis(1)).await;
+    /// assert_eq!(set.try_join_next(), Some((pid, Ok(7))));
+    /// # Ok::<(), weald_kernel::SpawnError>(())
+    /// # }).unwrap();
+    /// ```
+    pub fn try_join_next(&mut self) -> Option<Joined<M, T>> {
+        let (number, result) = self.set.try_join_next_numbered()?;
+        Some(self.joined(number, result))
+    }
+
+    fn joined(&mut self, number: u64, result: Result<T, JoinError>) -> Joined<M, T> {
+        let pid = self.pids.remove(&number).expect("each process has a pid");
+        let reason = || Signals::reason_of(&pid.0.unit());
+        let end = result.map_err(|error| ExitReason::of(error, reason));
+        (pid, end)
     }
 
     /// How many processes are not joined yet.

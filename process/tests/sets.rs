@@ -7,7 +7,7 @@ mod signals;
 #[path = "../../kernel/tests/support/tools.rs"]
 mod tools;
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, task::Poll};
 
 use signals::everywhere;
 use tools::{Drops, Latch};
@@ -99,6 +99,50 @@ fn a_join_that_is_given_up_loses_no_end() {
         }
         latch.await;
         assert!(set.is_empty());
+    });
+}
+
+#[test]
+fn a_try_joins_those_that_have_ended() {
+    everywhere(async || {
+        // More than one poll may join: a try does not care.
+        let (mut set, pids) = set(150);
+        assert_eq!(set.try_join_next(), None);
+        let monitors: Vec<_> = pids.iter().map(monitor).collect();
+        set.kill_all();
+        for monitor in monitors {
+            monitor.await;
+        }
+        let mut ended = BTreeSet::new();
+        while ended.len() < pids.len() {
+            // The last ones may have told their monitors, and not ended yet.
+            while let Some((pid, end)) = set.try_join_next() {
+                assert_eq!(end, Err(ExitReason::Killed));
+                assert!(ended.insert(pid.id()));
+            }
+            yield_now().await;
+        }
+        assert!(set.is_empty());
+        assert_eq!(set.try_join_next(), None);
+    });
+}
+
+#[test]
+fn a_try_leaves_a_poll_waiting() {
+    everywhere(async || {
+        let (mut set, pids) = set(2);
+        let waits = std::future::poll_fn(|cx| Poll::Ready(set.poll_join_next(cx).is_pending()));
+        assert!(waits.await);
+        assert_eq!(set.try_join_next(), None);
+        pids[1].send(1);
+        // Woken by the poll before the try.
+        let mut is_first = true;
+        std::future::poll_fn(|_| match std::mem::take(&mut is_first) {
+            true => Poll::Pending,
+            false => Poll::Ready(()),
+        })
+        .await;
+        assert_eq!(set.join_next().await, Some((pids[1].clone(), Ok(1))));
     });
 }
 

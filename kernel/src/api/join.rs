@@ -229,6 +229,14 @@ impl<T> JoinHandle<T> {
         self.job.as_ref()
     }
 
+    /// The output, if the job has ended by now.
+    pub(crate) fn try_take(&mut self) -> Option<Result<T, JoinError>> {
+        match &self.job {
+            Some(job) => job.header().state.has_ended().then(|| self.take_output()),
+            None => Some(Err(JoinError::Cancelled)),
+        }
+    }
+
     fn take_output(&mut self) -> Result<T, JoinError> {
         let job = self
             .job

@@ -140,6 +140,22 @@ impl<T: Send + 'static> JoinSet<T> {
         Poll::Ready(Some((first, result)))
     }
 
+    /// Joins the first job that has ended, if one has by now. A [`poll_join_next`](JoinSet::poll_join_next) that waits goes
+    /// on waiting.
+    pub fn try_join_next(&mut self) -> Option<Result<T, JoinError>> {
+        self.try_join_next_numbered().map(|(_, result)| result)
+    }
+
+    /// As [`JoinSet::try_join_next`], with the number that [`JoinSet::insert`] gave the job.
+    pub fn try_join_next_numbered(&mut self) -> Option<(u64, Result<T, JoinError>)> {
+        let first = lock(&self.ended).numbers.front().copied()?;
+        let handle = self.handles.get_mut(&first);
+        let result = handle.expect("an ended job is joined once").try_take()?;
+        lock(&self.ended).numbers.pop_front();
+        self.handles.remove(&first);
+        Some((first, result))
+    }
+
     /// The first job that has ended and is not joined. If there is none, the next one wakes the waker.
     fn first_ended(&self, cx: &Context<'_>) -> Option<u64> {
         let first = || lock(&self.ended).numbers.front().copied();
