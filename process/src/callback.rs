@@ -70,7 +70,7 @@ mod then;
 use std::time::{Duration, Instant};
 
 pub use loops::{Loop, do_while, for_each, repeat, repeat_while};
-use then::CENTURY;
+pub(crate) use then::CENTURY;
 pub use then::{Pause, Then, pause};
 pub use weald_kernel::callback::{CallbackPanic, Handle, Next, Owner, When, once, rounds};
 use weald_kernel::now;

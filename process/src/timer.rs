@@ -10,7 +10,7 @@ use std::{
 use weald_kernel::{callback::Handle, now};
 
 use crate::{
-    callback::{after, every},
+    callback::{CENTURY, at, every},
     inbox::Inbox,
     pid::Pid,
 };
@@ -46,7 +46,7 @@ impl Timer {
 impl<M: Send + 'static> Pid<M> {
     /// Sends `message` to the process once `duration` has passed; never earlier. The timer belongs to the unit that calls
     /// this, and dies with it; outside of units, it belongs to the runtime. If the receiver has ended by then, the
-    /// message is dropped. O(1), one block.
+    /// message is dropped. A longer duration counts as a hundred years. O(1), one block.
     ///
     /// ```
     /// # weald_kernel::Runtime::test(1).block_on(async {
@@ -66,10 +66,10 @@ impl<M: Send + 'static> Pid<M> {
     #[track_caller]
     pub fn send_after(&self, duration: Duration, message: M) -> Timer {
         let pid = self.clone();
-        let begin = now();
+        let due = now() + duration.min(CENTURY);
         Timer {
-            handle: after(duration, move || pid.send(message)),
-            due: begin.checked_add(duration).unwrap_or(begin),
+            handle: at(due, move || pid.send(message)),
+            due,
         }
     }
 

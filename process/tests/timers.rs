@@ -53,3 +53,30 @@ fn a_timer_ends_with_the_process_that_set_it() {
         });
     }
 }
+
+#[test]
+fn a_longer_time_counts_as_a_century() {
+    const SECOND: Duration = Duration::from_secs(1);
+    const CENTURY: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
+    Runtime::test(1).block_on(async {
+        let process = process::spawn(async |mut inbox: Inbox<&str>| {
+            for duration in [CENTURY, CENTURY + MS, 3 * CENTURY, Duration::MAX] {
+                let timer = inbox.send_after(duration, "late");
+                assert_eq!(timer.remaining(), Some(CENTURY), "{duration:?}");
+                sleep(SECOND).await;
+                assert_eq!(timer.remaining(), Some(CENTURY - SECOND), "{duration:?}");
+                assert_eq!(timer.cancel(), Some(CENTURY - SECOND), "{duration:?}");
+                assert_eq!(timer.remaining(), None);
+            }
+            let begin = now();
+            let timer = inbox.send_after(Duration::MAX, "a century later");
+            let every = inbox.send_every(Duration::MAX, || "again");
+            assert_eq!(inbox.receive().await, "a century later");
+            assert!(now() - begin >= CENTURY);
+            assert_eq!((timer.remaining(), timer.cancel()), (None, None));
+            assert_eq!(inbox.receive().await, "again");
+            every.cancel();
+        });
+        process.unwrap().await.unwrap();
+    });
+}

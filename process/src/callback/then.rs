@@ -3,7 +3,7 @@
 use std::{fmt, time::Duration};
 
 /// Longer waits count as a hundred years.
-pub(super) const CENTURY: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
+pub(crate) const CENTURY: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
 /// The steps of an awaited loop: returns the next one, or none if the loop is over.
 pub(super) type Steps = dyn FnMut() -> Option<Then> + Send;
