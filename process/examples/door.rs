@@ -5,7 +5,7 @@
 use std::{error::Error, time::Duration};
 
 use weald_kernel::{Runtime, sleep};
-use weald_process::{Builder, Machine, MachineRef, Reply, Transition};
+use weald_process::{Builder, Machine, MachineRef, MachineScope, Reply, Transition};
 
 struct Door {
     code: &'static str,
@@ -27,15 +27,20 @@ impl Machine for Door {
     type State = Lock;
     type Event = Event;
 
-    async fn begin(&mut self) -> Lock {
+    async fn begin(&mut self, _: &mut MachineScope<Door>) -> Lock {
         Lock::Locked
     }
 
-    async fn enter(&mut self, lock: &Lock) {
+    async fn enter(&mut self, lock: &Lock, _: &mut MachineScope<Door>) {
         println!("the door is {lock:?}");
     }
 
-    async fn handle(&mut self, lock: &Lock, event: Event) -> Transition<Lock, Event> {
+    async fn handle(
+        &mut self,
+        lock: &Lock,
+        event: Event,
+        _: &mut MachineScope<Door>,
+    ) -> Transition<Lock, Event> {
         match (lock, event) {
             (Lock::Locked, Event::Code(code)) if code == self.code => Transition::Go(Lock::Open),
             (_, Event::Code(_)) => Transition::Stay,
@@ -51,7 +56,7 @@ impl Machine for Door {
         (*lock == Lock::Open).then_some(Duration::from_millis(100))
     }
 
-    async fn timed_out(&mut self, _: &Lock) -> Transition<Lock, Event> {
+    async fn timed_out(&mut self, _: &Lock, _: &mut MachineScope<Door>) -> Transition<Lock, Event> {
         Transition::Go(Lock::Locked)
     }
 }

@@ -73,7 +73,7 @@ pub use kinds::{
     prioritized::{Prioritized, PriorityPid},
     priority::{PriorityInbox, PriorityReceive},
 };
-pub use machine::{Machine, MachineMessage, MachineRef, Transition};
+pub use machine::{Machine, MachineMessage, MachineRef, MachineScope, Transition};
 pub use names::{Name, NameError, RegisterError, Registered, registered};
 pub use pid::{Pid, SendError};
 pub use server::{Accept, Answer, Server, ServerMessage, ServerRef, ServerScope, Step};

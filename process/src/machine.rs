@@ -3,8 +3,10 @@
 //! A machine handles one event at a time; the [`Transition`] that it returns says which state comes next. Invariants:
 //! - An event that is postponed is handled again after the next change of state, before all later ones, in its order.
 //! - The time limit of a state begins with the state, and ends with it; to stay does not begin it anew.
+//! - Notices of monitors and messages of timers come as events, which the machine's [scope](MachineScope) makes.
 
 use std::{
+    borrow::Cow,
     collections::VecDeque,
     fmt::{self, Debug},
     mem,
@@ -18,8 +20,14 @@ use crate::{
     exit::ExitReason,
     inbox::Inbox,
     pid::Pid,
-    signal::{link::exit, monitor::monitor, trap::Exit},
+    signal::{
+        link::exit,
+        monitor::{Down, MonitorRef, monitor},
+        trap::Exit,
+    },
     spawn::Builder,
+    supervisor::spec::{ChildSpec, Ready},
+    timer::Timer,
 };
 
 /// What follows an event.
@@ -40,7 +48,7 @@ pub enum Transition<S, E> {
 /// ```
 /// # weald_kernel::Runtime::test(1).block_on(async {
 /// use std::time::Duration;
-/// use weald_process::{Builder, Machine, MachineRef, Transition};
+/// use weald_process::{Builder, Machine, MachineRef, MachineScope, Transition};
 ///
 /// /// A door with a lock, which closes itself.
 /// struct Door { code: u32 }
@@ -54,11 +62,16 @@ pub enum Transition<S, E> {
 ///     type State = State;
 ///     type Event = Event;
 ///
-///     async fn begin(&mut self) -> State {
+///     async fn begin(&mut self, _: &mut MachineScope<Door>) -> State {
 ///         State::Locked
 ///     }
 ///
-///     async fn handle(&mut self, state: &State, Event::Code(code): Event) -> Transition<State, Event> {
+///     async fn handle(
+///         &mut self,
+///         state: &State,
+///         Event::Code(code): Event,
+///         _: &mut MachineScope<Door>,
+///     ) -> Transition<State, Event> {
 ///         match state {
 ///             State::Locked if code == self.code => Transition::Go(State::Open),
 ///             _ => Transition::Stay,
@@ -69,7 +82,11 @@ pub enum Transition<S, E> {
 ///         (*state == State::Open).then_some(Duration::from_secs(10))
 ///     }
 ///
-///     async fn timed_out(&mut self, _: &State) -> Transition<State, Event> {
+///     async fn timed_out(
+///         &mut self,
+///         _: &State,
+///         _: &mut MachineScope<Door>,
+///     ) -> Transition<State, Event> {
 ///         Transition::Go(State::Locked)
 ///     }
 /// }
@@ -89,12 +106,17 @@ pub trait Machine: Sized + Send + 'static {
     /// The events. One that wants an answer has a [`Reply`].
     type Event: Send + 'static;
 
-    /// The first state.
-    fn begin(&mut self) -> impl Future<Output = Self::State> + Send;
+    /// The first state. A machine that is a [child](ChildSpec::machine) is ready when this returns.
+    fn begin(&mut self, scope: &mut MachineScope<Self>)
+    -> impl Future<Output = Self::State> + Send;
 
     /// The machine has come to `state`; also to the first one.
-    fn enter(&mut self, state: &Self::State) -> impl Future<Output = ()> + Send {
-        let _unused = state;
+    fn enter(
+        &mut self,
+        state: &Self::State,
+        scope: &mut MachineScope<Self>,
+    ) -> impl Future<Output = ()> + Send {
+        let _unused = (state, scope);
         async {}
     }
 
@@ -103,6 +125,7 @@ pub trait Machine: Sized + Send + 'static {
         &mut self,
         state: &Self::State,
         event: Self::Event,
+        scope: &mut MachineScope<Self>,
     ) -> impl Future<Output = Transition<Self::State, Self::Event>> + Send;
 
     /// How long the machine may be in `state` until [`timed_out`](Machine::timed_out) is called.
@@ -115,13 +138,30 @@ pub trait Machine: Sized + Send + 'static {
     fn timed_out(
         &mut self,
         state: &Self::State,
+        scope: &mut MachineScope<Self>,
     ) -> impl Future<Output = Transition<Self::State, Self::Event>> + Send {
-        let _unused = state;
+        let _unused = (state, scope);
         async { Transition::Stay }
     }
 
-    /// The machine ends, unless it panics or is killed: it was stopped, or an exit signal came whose reason is not
+    /// An exit signal came: machines trap exits. By default the machine stops for the same reason, except for
     /// [`Normal`](ExitReason::Normal).
+    fn exit(
+        &mut self,
+        state: &Self::State,
+        exit: Exit,
+        scope: &mut MachineScope<Self>,
+    ) -> impl Future<Output = Transition<Self::State, Self::Event>> + Send {
+        let _unused = (state, scope);
+        async {
+            match exit.reason {
+                ExitReason::Normal => Transition::Stay,
+                reason => Transition::Stop(reason),
+            }
+        }
+    }
+
+    /// The machine ends, unless it panics or is killed.
     fn end(&mut self, reason: &ExitReason) -> impl Future<Output = ()> + Send {
         let _unused = reason;
         async {}
@@ -141,6 +181,10 @@ enum Incoming<M: Machine> {
 /// The address of a state machine.
 pub struct MachineRef<M: Machine>(Pid<MachineMessage<M>>);
 
+/// What a machine's functions may use of its process.
+#[derive(Debug)]
+pub struct MachineScope<M: Machine>(Inbox<MachineMessage<M>>);
+
 impl<M: Machine> MachineRef<M> {
     /// Starts a machine.
     ///
@@ -148,7 +192,7 @@ impl<M: Machine> MachineRef<M> {
     /// As [`spawn`](crate::spawn()).
     #[track_caller]
     pub fn start(builder: Builder, machine: M) -> Result<MachineRef<M>, SpawnError> {
-        let process = builder.spawn(move |inbox| run(machine, inbox))?;
+        let process = builder.spawn(move |inbox| run(machine, inbox, None))?;
         Ok(MachineRef(process.into_pid()))
     }
 
@@ -202,14 +246,71 @@ impl<M: Machine> MachineRef<M> {
     }
 }
 
+impl<M: Machine> MachineScope<M> {
+    /// The address of this machine.
+    pub fn machine(&self) -> MachineRef<M> {
+        MachineRef(self.0.pid())
+    }
+
+    /// Sends an event to this machine once `duration` has passed; see [`Pid::send_after`].
+    #[track_caller]
+    pub fn send_after(&self, duration: Duration, event: M::Event) -> Timer {
+        self.0
+            .send_after(duration, MachineMessage(Incoming::Event(event)))
+    }
+
+    /// Watches `unit`: its end comes as the event that `convert` makes; see [`Inbox::monitor`].
+    pub fn monitor(
+        &mut self,
+        unit: &impl AsUnit,
+        convert: impl FnOnce(Down) -> M::Event + Send + 'static,
+    ) -> MonitorRef {
+        self.0
+            .monitor(unit, |down| MachineMessage(Incoming::Event(convert(down))))
+    }
+
+    /// Ends a monitor; see [`Inbox::demonitor`].
+    pub fn demonitor(&mut self, monitor: MonitorRef) -> bool {
+        self.0.demonitor(monitor)
+    }
+}
+
+impl ChildSpec {
+    /// A child that is a state machine, which `make` makes for each start. It is ready when it has its [first
+    /// state](Machine::begin), for which it has as much time as it needs, unless
+    /// [`ready_within`](ChildSpec::ready_within) says otherwise.
+    pub fn machine<M: Machine>(
+        id: impl Into<Cow<'static, str>>,
+        make: impl FnMut() -> M + Send + 'static,
+    ) -> ChildSpec {
+        let id = id.into();
+        let (name, mut make) = (id.clone(), make);
+        let spec = ChildSpec::new(id, move |starting| {
+            let (ready, machine) = (starting.ready(), make());
+            let builder = Builder::new().name(name.clone()).link();
+            let process = builder.spawn(move |inbox| run(machine, inbox, Some(ready)))?;
+            Ok::<_, SpawnError>(process.into_pid())
+        });
+        spec.ready_within(Duration::MAX)
+    }
+}
+
 /// The life of a machine.
-async fn run<M: Machine>(mut machine: M, mut inbox: Inbox<MachineMessage<M>>) {
+async fn run<M: Machine>(
+    mut machine: M,
+    mut inbox: Inbox<MachineMessage<M>>,
+    ready: Option<Ready>,
+) {
     inbox.trap_exits(|exit| MachineMessage(Incoming::Exit(exit)));
-    let mut state = machine.begin().await;
+    let mut scope = MachineScope(inbox);
+    let mut state = machine.begin(&mut scope).await;
+    if let Some(ready) = ready {
+        ready.say();
+    }
     let mut postponed = VecDeque::new();
     let reason = loop {
-        machine.enter(&state).await;
-        match until_change(&mut machine, &mut inbox, &state, &mut postponed).await {
+        machine.enter(&state, &mut scope).await;
+        match until_change(&mut machine, &mut scope, &state, &mut postponed).await {
             Ok(next) => state = next,
             Err(reason) => break reason,
         }
@@ -223,7 +324,7 @@ async fn run<M: Machine>(mut machine: M, mut inbox: Inbox<MachineMessage<M>>) {
 /// Handles events in one state. Returns the next state, or the reason of the end.
 async fn until_change<M: Machine>(
     machine: &mut M,
-    inbox: &mut Inbox<MachineMessage<M>>,
+    scope: &mut MachineScope<M>,
     state: &M::State,
     postponed: &mut VecDeque<M::Event>,
 ) -> Result<M::State, ExitReason> {
@@ -232,19 +333,18 @@ async fn until_change<M: Machine>(
     let mut again = mem::take(postponed);
     loop {
         let transition = match again.pop_front() {
-            Some(event) => machine.handle(state, event).await,
-            None => match receive(inbox, deadline).await {
-                Some(Incoming::Event(event)) => machine.handle(state, event).await,
+            Some(event) => machine.handle(state, event, scope).await,
+            None => match receive(&mut scope.0, deadline).await {
+                Some(Incoming::Event(event)) => machine.handle(state, event, scope).await,
                 Some(Incoming::State(reply)) => {
                     let _unheard = reply.send(state.clone());
                     Transition::Stay
                 }
-                Some(Incoming::Exit(exit)) if exit.reason == ExitReason::Normal => Transition::Stay,
-                Some(Incoming::Exit(exit)) => Transition::Stop(exit.reason),
+                Some(Incoming::Exit(exit)) => machine.exit(state, exit, scope).await,
                 Some(Incoming::Stop) => Transition::Stop(ExitReason::Normal),
                 None => {
                     deadline = None;
-                    machine.timed_out(state).await
+                    machine.timed_out(state, scope).await
                 }
             },
         };

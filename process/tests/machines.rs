@@ -13,7 +13,7 @@ use std::{
 use tools::watch;
 use weald_kernel::{Runtime, sleep};
 use weald_process::{
-    Builder, CallError, ExitReason, Machine, MachineRef, Reply, Transition, monitor,
+    Builder, CallError, ExitReason, Machine, MachineRef, MachineScope, Reply, Transition, monitor,
 };
 
 const MS: Duration = Duration::from_millis(1);
@@ -50,15 +50,20 @@ impl Machine for Press {
     type State = State;
     type Event = Event;
 
-    async fn begin(&mut self) -> State {
+    async fn begin(&mut self, _: &mut MachineScope<Press>) -> State {
         State::Free
     }
 
-    async fn enter(&mut self, state: &State) {
+    async fn enter(&mut self, state: &State, _: &mut MachineScope<Press>) {
         self.note(format!("{state:?}"));
     }
 
-    async fn handle(&mut self, state: &State, event: Event) -> Transition<State, Event> {
+    async fn handle(
+        &mut self,
+        state: &State,
+        event: Event,
+        _: &mut MachineScope<Press>,
+    ) -> Transition<State, Event> {
         match (state, event) {
             (State::Free, Event::Print(sheet)) => Transition::Go(State::Printing(sheet)),
             (_, event @ Event::Print(_)) => Transition::Postpone(event),
@@ -76,7 +81,11 @@ impl Machine for Press {
         matches!(state, State::Printing(_)).then_some(10 * MS)
     }
 
-    async fn timed_out(&mut self, _: &State) -> Transition<State, Event> {
+    async fn timed_out(
+        &mut self,
+        _: &State,
+        _: &mut MachineScope<Press>,
+    ) -> Transition<State, Event> {
         Transition::Go(State::Jammed)
     }
 
