@@ -71,7 +71,7 @@ pub use kinds::{
     bounded::{Bounded, BoundedInbox, BoundedPid, BoundedReceive},
     bounded_call::BoundedCall,
     prioritized::{Prioritized, PriorityPid},
-    priority::{PriorityInbox, PriorityReceive},
+    priority::{PriorityInbox, PriorityMark, PriorityReceive},
 };
 pub use machine::{Machine, MachineMessage, MachineRef, MachineScope, Transition};
 pub use names::{Name, NameError, RegisterError, Registered, registered};

@@ -34,8 +34,29 @@ use crate::{
 /// among the others, the order is that of arrival.
 pub struct PriorityInbox<M> {
     inbox: Inbox<Prioritized<M>>,
-    urgent: VecDeque<M>,
-    others: VecDeque<M>,
+    urgent: Queue<M>,
+    others: Queue<M>,
+    /// The number of the next message that comes into one of the queues.
+    next: u64,
+}
+
+/// Messages with their numbers, which ascend.
+type Queue<M> = VecDeque<(u64, M)>;
+
+/// A place among the messages of a [`PriorityInbox`], for [`PriorityInbox::receive_since`].
+#[derive(Clone, Debug, Default)]
+pub struct PriorityMark {
+    /// The number of the first urgent message that is behind the mark, or will be.
+    urgent: u64,
+    /// The same for the others.
+    others: u64,
+}
+
+impl PriorityMark {
+    /// A mark before all messages.
+    pub fn oldest() -> PriorityMark {
+        PriorityMark::default()
+    }
 }
 
 /// A queue that becomes empty keeps the memory for this many messages.
@@ -75,8 +96,9 @@ impl Builder {
         let process = self.spawn(|inbox| {
             body(PriorityInbox {
                 inbox,
-                urgent: VecDeque::new(),
-                others: VecDeque::new(),
+                urgent: Queue::new(),
+                others: Queue::new(),
+                next: 0,
             })
         })?;
         let pid = PriorityPid(process.pid().clone());
@@ -101,17 +123,54 @@ impl<M> PriorityInbox<M> {
 
     /// Waits for a message for which `wanted` is true; of several it takes the oldest urgent one, or else the oldest. The
     /// others stay. Cancel-safe. One receive looks at each message once, however long it waits.
-    pub async fn receive_if(&mut self, mut wanted: impl FnMut(&M) -> bool) -> M {
-        let (mut urgent, mut others) = (0, 0);
+    pub async fn receive_if(&mut self, wanted: impl FnMut(&M) -> bool) -> M {
+        let mut mark = PriorityMark::oldest();
+        self.receive_since(&mut mark, wanted).await
+    }
+
+    /// A mark behind all messages that have come, urgent ones and others: a [receive with
+    /// it](PriorityInbox::receive_since) looks only at later ones. It costs what a receive does.
+    pub fn mark(&mut self) -> PriorityMark {
+        self.sort();
+        PriorityMark {
+            urgent: self.next,
+            others: self.next,
+        }
+    }
+
+    /// As [`receive_if`](PriorityInbox::receive_if), but looks only at the messages behind `mark`, and moves the mark
+    /// behind those that it refuses; see [`Inbox::receive_since`]. The mark must be of this inbox. O(log n), and O(1) for
+    /// each message that it looks at. Cancel-safe.
+    ///
+    /// ```
+    /// # weald_kernel::Runtime::test(1).block_on(async {
+    /// use weald_process::{Builder, PriorityInbox};
+    ///
+    /// let (process, pid) = Builder::new().spawn_priority(
+    ///     async |mut inbox: PriorityInbox<&str>| {
+    ///         let mut mark = inbox.mark();
+    ///         let answer = inbox.receive_since(&mut mark, |message| *message == "answer").await;
+    ///         (answer, inbox.receive().await, inbox.receive().await)
+    ///     },
+    /// )?;
+    /// pid.send("work");
+    /// pid.send_urgent("stop");
+    /// pid.send("answer");
+    /// assert_eq!(process.await, Ok(("answer", "stop", "work")));
+    /// # Ok::<(), weald_kernel::SpawnError>(())
+    /// # }).unwrap();
+    /// ```
+    pub async fn receive_since(
+        &mut self,
+        mark: &mut PriorityMark,
+        mut wanted: impl FnMut(&M) -> bool,
+    ) -> M {
         std::future::poll_fn(|cx| {
             if poll_budget(cx).is_pending() {
                 return Poll::Pending;
             }
             loop {
-                self.sort();
-                let found = take(&mut self.urgent, &mut urgent, &mut wanted);
-                let found = found.or_else(|| take(&mut self.others, &mut others, &mut wanted));
-                if let Some(message) = found {
+                if let Some(message) = self.take_since(mark, &mut wanted) {
                     return Poll::Ready(message);
                 }
                 match self.inbox.0.poll_receive(cx) {
@@ -123,6 +182,18 @@ impl<M> PriorityInbox<M> {
         .await
     }
 
+    /// Takes a message behind `mark` for which `wanted` is true, if there is one now, and moves the mark behind those that
+    /// it refuses; see [`receive_since`](PriorityInbox::receive_since).
+    pub fn take_since(
+        &mut self,
+        mark: &mut PriorityMark,
+        mut wanted: impl FnMut(&M) -> bool,
+    ) -> Option<M> {
+        self.sort();
+        let found = take(&mut self.urgent, &mut mark.urgent, &mut wanted);
+        found.or_else(|| take(&mut self.others, &mut mark.others, &mut wanted))
+    }
+
     /// Takes the next message, if there is one now.
     pub fn try_receive(&mut self) -> Option<M> {
         self.sort();
@@ -130,10 +201,8 @@ impl<M> PriorityInbox<M> {
     }
 
     /// Takes a message for which `wanted` is true, if there is one now; see [`PriorityInbox::receive_if`]. O(n).
-    pub fn take_if(&mut self, mut wanted: impl FnMut(&M) -> bool) -> Option<M> {
-        self.sort();
-        let found = take(&mut self.urgent, &mut 0, &mut wanted);
-        found.or_else(|| take(&mut self.others, &mut 0, &mut wanted))
+    pub fn take_if(&mut self, wanted: impl FnMut(&M) -> bool) -> Option<M> {
+        self.take_since(&mut PriorityMark::oldest(), wanted)
     }
 
     /// How many messages there are now.
@@ -162,7 +231,8 @@ impl<M> PriorityInbox<M> {
             true => &mut self.urgent,
             false => &mut self.others,
         };
-        queue.push_back(prioritized.message);
+        queue.push_back((self.next, prioritized.message));
+        self.next += 1;
     }
 
     fn pop(&mut self) -> Option<M> {
@@ -183,28 +253,33 @@ impl<M> PriorityInbox<M> {
     }
 }
 
-/// Takes the first message behind `passed` that is wanted; notes how far it has looked.
-fn take<M>(
-    queue: &mut VecDeque<M>,
-    passed: &mut usize,
-    wanted: &mut impl FnMut(&M) -> bool,
-) -> Option<M> {
-    while *passed < queue.len() {
-        if wanted(&queue[*passed]) {
-            return queue.remove(*passed);
+/// Takes the first message behind a mark that is wanted; moves the mark behind those that are not.
+fn take<M>(queue: &mut Queue<M>, mark: &mut u64, wanted: &mut impl FnMut(&M) -> bool) -> Option<M> {
+    let first = queue.partition_point(|(number, _)| number < mark);
+    for place in first..queue.len() {
+        let (number, message) = &queue[place];
+        if wanted(message) {
+            let (_, message) = queue.remove(place)?;
+            give_back(queue);
+            return Some(message);
         }
-        *passed += 1;
+        *mark = number + 1;
     }
     None
 }
 
-/// Takes the oldest message. A queue that has become empty gives a large buffer back.
-fn pop<M>(queue: &mut VecDeque<M>) -> Option<M> {
-    let message = queue.pop_front();
+/// Takes the oldest message.
+fn pop<M>(queue: &mut Queue<M>) -> Option<M> {
+    let (_, message) = queue.pop_front()?;
+    give_back(queue);
+    Some(message)
+}
+
+/// A queue that has become empty gives a large buffer back.
+fn give_back<M>(queue: &mut Queue<M>) {
     if queue.is_empty() && queue.capacity() > KEPT {
         drop(mem::take(queue));
     }
-    message
 }
 
 impl<M: Send + 'static> PriorityInbox<M> {
