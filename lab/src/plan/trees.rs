@@ -79,7 +79,9 @@ fn durable(level: Level) -> Vec<Row> {
                 .with("writers", writers)
                 .with("commits", most);
             let row = Row::new("durable", params.with("level", kind));
-            rows.push(row.lanes(Lanes::Largest).only_weald());
+            let mut row = row.lanes(Lanes::Largest);
+            row.only_weald = kind == "none";
+            rows.push(row);
         }
     }
     rows
