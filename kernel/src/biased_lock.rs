@@ -4,11 +4,11 @@
 //! monitor, a thread that starts a timer) a few times a second. So the lock is biased: the owner only stores and
 //! loads, and a foreign thread pays for both with a heavy fence.
 //!
-//! After Dave Dice's "Quickly Reacquirable Locks", which are biased to one thread until another revokes the bias,
-//! and BRAVO (Dice and Kogan, "BRAVO: Biased Locking for Reader-Writer Locks", 2019), where a writer revokes the
-//! readers' bias and waits until they have left. Here the bias is a [`Lease`]. A foreign thread either excludes the
-//! owner for a moment or [revokes](ForeignGuard::revoke) the lease for good; the price of both is the heavy half of
-//! an asymmetric fence ([`barrier`]).
+//! After Dave Dice's "Quickly Reacquirable Locks", which are biased to one thread until another revokes the bias, and
+//! BRAVO (Dice and Kogan, "BRAVO: Biased Locking for Reader-Writer Locks", 2019), where a writer revokes the readers'
+//! bias and waits until they have left. Here the bias is a [`Lease`]. A foreign thread either excludes the owner for a
+//! moment or [revokes](ForeignGuard::revoke) the lease for good. Either costs it the heavy half of an asymmetric fence
+//! ([`barrier`]).
 //!
 //! The word holds the number of the current lease and a bit for a foreign thread. Protocol:
 //! - owner: set its lease's `busy`; light fence; the word must be (its lease, no foreign thread); act; clear `busy`.
@@ -56,11 +56,11 @@ unsafe impl<T: Send> Sync for BiasedLock<T> {}
 // SAFETY: the flags belong to the lock.
 unsafe impl<T: Send> Send for BiasedLock<T> {}
 
-/// The `busy` flags of the leases. Each lives as long as the lock.
+/// The `busy` flags of the leases. Each flag lives as long as the lock.
 struct Leases {
     /// The current lease's.
     current: NonNull<AtomicBool>,
-    /// Of leases that are over, and whose threads will not use them again.
+    /// The flags of leases that are over, and whose threads will not use them again.
     spare: Vec<NonNull<AtomicBool>>,
     all: Vec<NonNull<AtomicBool>>,
 }

@@ -54,7 +54,8 @@ mod stack {
     pub(crate) use watchers::Onto;
 }
 
-// The places and the payloads of panics; what the kernel reports, how reports name a job, and the thread that writes the reports.
+// Panics: where they happened, and their payloads. Reports: what the kernel reports, how reports name a job, and the
+// thread that writes them.
 mod panic_site;
 mod payload;
 mod report;
@@ -112,22 +113,28 @@ mod reactor {
     pub(crate) mod slot;
     mod table;
 
-    pub(crate) use registry::{First, Reactor, ReportBatch, RuntimeGone};
+    pub(crate) use registry::{First, Reactor, ReadyBatch, RuntimeGone};
 }
 
 // What the scheduler needs from the features, which come later in this list, as traits.
 mod services;
 
 // The scheduler: workers and their loop, the threads that serve them, jobs with stacks. Where to find:
-// - which job is next, and who may touch the ring: `workers::worker_core`;
-// - where a timer fires: `workers::search` (`fire_due`);
-// - where a fork is stolen: `workers::search` (`steal`) decides, `fork::stolen_job` (`steal_from`) does it;
-// - where a stuck worker is relieved, that is retaken: `threads::monitor` (`observe`, `retake`);
+// - which job is next, and who may touch a worker's run queue (the *ring*): `workers::worker_core`; what thieves may
+//   do: `queue::ring`;
+// - where a timer fires: `workers::search` (`fire_due`, then `expire` and `fire`); where a due callback becomes ready:
+//   `timer::due` (`Due::add`);
+// - where a fork is stolen: `workers::search` (`steal`) asks, `fork::fork_deques` (`steal_any`) chooses the deque,
+//   `fork::stolen_job` (`steal_from`) takes;
+// - where a worker is retaken from a thread that blocks or computes too long: `threads::monitor` (`observe`, `retake`);
 // - where a message wakes its receiver: `api::mailbox` (`post_link`), then `workers::ready`;
-// - where a panic of a job is caught: `job::runnable` (`poll`);
+// - where a worker decides to sleep: `workers::worker` (`find`), then `workers::search::sleep`;
+// - where spare threads are bounded: `workers::shared` (`most_threads`), counted in `threads::pool` (`count_new`);
+// - where a panic of a job is caught: `job::runnable` (`poll`); where it is reported: `workers::run` (`finish`);
 // - where a blocked thread gives its worker away: `stackful::wait::block`; where a wait frees the OS thread:
 //   `stackful::wait`;
-// - how a stack is suspended and resumed: `stackful::stack_context`;
+// - how a stack is suspended and resumed on its thread: `stackful::stack_context`; on another one: `stackful::fiber`
+//   (`Migration`);
 // - where a job may run: `stackful::placement`.
 mod scheduler {
     pub(crate) mod workers {
@@ -216,8 +223,8 @@ mod observe {
 pub mod callback {
     //! Callbacks: closures that run later, each in a single block, without a stack or a job of their own.
     //!
-    //! A callback that waits for its time is an entry of a timer wheel plus its closure: 40 bytes and the
-    //! closure, or 64 with an owner. When it is due, it goes to the end of its worker's queue of ready
+    //! A callback that is not due yet is an entry of a timer wheel plus its closure: 40 bytes and the closure, or 64
+    //! bytes and the closure with an owner. When it is due, it goes to the end of its worker's queue of ready
     //! callbacks, from which a `runner` takes them in order.
     //!
     //! Rules:
@@ -230,8 +237,9 @@ pub mod callback {
     //! block; `near` makes room in it for the site), `group` (the callbacks of one owner), `runner` (the job that runs
     //! them).
     //!
-    //! This is the plain form; `weald::process::callback` has the loops. The single block follows "Hashed and
-    //! Hierarchical Timing Wheels" (Varghese and Lauck, 1987), the queue follows Zackernel.
+    //! This is the plain form; callbacks that loop over messages or events are in `weald::process::callback`. The
+    //! single block follows "Hashed and Hierarchical Timing Wheels" (Varghese and Lauck, 1987), the queue follows
+    //! Zackernel.
 
     mod cell;
     mod group;

@@ -1,8 +1,9 @@
 //! Where a unit panicked: the panic hook knows it, and the code that catches the panic does not.
 //!
-//! The hook notes message and place for its thread. Whoever catches a panic there takes the note, if its message is
-//! that of the payload: a panic that was raised again without the hook must not get the place of another one.
-//! There is no place if the program has replaced the hook after its first runtime was built.
+//! The hook notes the panic's message and source location for its thread. The code that catches the panic takes the
+//! note, but only if the message is that of the payload: a panic that was raised again without the hook must not get
+//! the location of another one. There is no location if the program has replaced the hook after its first runtime was
+//! built.
 
 use std::{cell::RefCell, fmt, panic::PanicHookInfo};
 

@@ -15,7 +15,7 @@ pub(crate) type Payload = Box<dyn Any + Send>;
 /// Drops `payload`. If its destructor panics, the panic ends here, and its own payload is leaked.
 pub(crate) fn discard(payload: Payload) {
     if let Err(second) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
-        // Destructors could go on like this for ever.
+        // Dropping the second payload could panic again, and so on for ever.
         mem::forget(second);
     }
 }

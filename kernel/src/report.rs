@@ -1,9 +1,10 @@
 //! What the kernel reports, and how reports name a job.
 //!
-//! A report hurts nobody: its maker writes down what happened (`record`) and puts it into a bounded queue that limits
-//! its rate (`queue`). A thread of its own (`reporter`) takes it from there to a subscriber of `tracing`
-//! (`subscriber`) or to stderr (`output`). Every function here may be called on any thread, also under a lock of the
-//! kernel: it runs no user code and waits for nothing. What a job's description says is asked there too (`late_name`).
+//! Making a report neither blocks nor fails: its maker writes down what happened (`record`) and puts it into a queue
+//! that is bounded and limited in rate (`queue`). A thread of its own (`reporter`) takes it from there to a subscriber
+//! of `tracing` (`subscriber`) or to stderr (`output`). Every function here may be called on any thread, also under a
+//! lock of the kernel: it runs no user code and waits for nothing. The reporting thread also asks a job's description
+//! for its name (`late_name`).
 
 mod late_name;
 mod operation;
@@ -52,21 +53,21 @@ impl fmt::Display for JobName {
 
 /// What became of the worker of a job that is stuck.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Relief {
+pub(crate) enum Retake {
     /// Its worker was retaken.
     Retaken,
     /// It holds no worker, because it runs in quarantine.
     Quarantined,
-    /// The worker could not be retaken. The other workers serve what is due at it.
-    Nobody,
+    /// The worker could not be retaken. Others take over what is due at it.
+    Refused,
 }
 
-impl fmt::Display for Relief {
+impl fmt::Display for Retake {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Relief::Retaken => "another thread now serves its worker",
-            Relief::Nobody => "no spare thread is left, so its worker waits for it",
-            Relief::Quarantined => {
+            Retake::Retaken => "another thread now serves its worker",
+            Retake::Refused => "no spare thread is left, so its worker waits for it",
+            Retake::Quarantined => {
                 "it runs on a thread without a worker, because others of its kind did the same"
             }
         })
@@ -74,17 +75,17 @@ impl fmt::Display for Relief {
 }
 
 /// A job was stuck for too long. `held_up` are the jobs that it holds up.
-pub(crate) fn stuck(named: LateName, stuck: Duration, relief: Relief, held_up: LateNames) {
+pub(crate) fn stuck(named: LateName, stuck: Duration, retake: Retake, held_up: LateNames) {
     let stuck_ms = u64::try_from(stuck.as_millis()).unwrap_or(u64::MAX);
     of_job_late(ReportKind::Stuck { stuck_ms }, named, move |named| {
         let held_up = threads_wait(held_up);
         format!(
-            "{named} has blocked or computed for {stuck:.1?} without a wait; {relief}.{held_up} Wrap blocking calls in weald::blocking, or let long computations yield."
+            "{named} has blocked or computed for {stuck:.1?} without a wait; {retake}.{held_up} Wrap blocking calls in weald::blocking, or let long computations yield."
         )
     });
 }
 
-/// A job's thread is detached, and other jobs can resume only there: these are `held_up`.
+/// A job's thread is detached, and the jobs `held_up` can run only there.
 pub(crate) fn holds_up(named: LateName, held: Duration, held_up: LateNames) {
     let held_ms = u64::try_from(held.as_millis()).unwrap_or(u64::MAX);
     of_job_late(ReportKind::HoldsUp { held_ms }, named, move |named| {
@@ -112,9 +113,9 @@ pub(crate) fn just_below(named: LateName, bound: Duration, is_moved: bool) {
 }
 
 /// A job's panic hook, which may print a backtrace, takes long.
-pub(crate) fn panic_hook_runs(named: LateName, stuck: Duration, relief: Relief) {
+pub(crate) fn panic_hook_runs(named: LateName, stuck: Duration, retake: Retake) {
     of_job_late(ReportKind::PanicHookRuns, named, move |named| {
-        format!("{named} panicked, and its panic hook has run for {stuck:.1?}; {relief}.")
+        format!("{named} panicked, and its panic hook has run for {stuck:.1?}; {retake}.")
     });
 }
 

@@ -22,7 +22,7 @@ pub(crate) struct Features<S: 'static> {
     pub(crate) driver: &'static dyn Driver,
     /// The default runtime, which starts at the first call.
     pub(crate) default_runtime: fn() -> &'static std::sync::Arc<S>,
-    /// Cancels a job that will never run: a dropped [`Runnable`] needs it of the scheduler.
+    /// Cancels a job that will never run. Called by the destructor of [`Runnable`].
     pub(crate) abandon: fn(Runnable),
 }
 
@@ -31,7 +31,8 @@ pub(crate) trait Forks<S>: Any + Send + Sync {
     /// Steals the oldest stack job that a worker may run, as a job that is in no queue.
     fn steal(&self, shared: &S) -> Option<Runnable>;
 
-    /// As [`steal`](Forks::steal), for the driver of a test runtime, which may run the job on top of one that waits.
+    /// As [`steal`](Forks::steal), for the driver of a test runtime. The driver may run the stolen job on top of a job
+    /// that waits.
     fn steal_for_driver(&self, shared: &S) -> Option<Runnable>;
 
     /// Whether there is a stack job that a worker could steal.
@@ -42,7 +43,7 @@ pub(crate) trait Forks<S>: Any + Send + Sync {
 
     /// Makes every forking thread check at its next fork whether a worker sleeps. Called by a worker that has announced
     /// its sleep, before its last look for work.
-    fn ring_all(&self);
+    fn alert_all(&self);
 
     /// Cancels what `job` forked, because `job` is cancelled.
     fn cancel_forks_of(&self, job: &JobRef);
@@ -50,7 +51,7 @@ pub(crate) trait Forks<S>: Any + Send + Sync {
     /// Whether `job` is inside a fork.
     fn is_forking(&self, job: &JobRef) -> bool;
 
-    /// For the feature itself, which downcasts to its own type.
+    /// Itself, for the feature to downcast to its own type.
     fn as_any(&self) -> &dyn Any;
 }
 

@@ -127,8 +127,7 @@ pub(crate) mod barrier {
             }
         }
 
-        /// As `light` where the fences are asymmetric, else no fence; the caller ensures that nothing depends on
-        /// it there.
+        /// As `light` where the fences are asymmetric, else no fence; then the caller must need none.
         #[inline(always)]
         pub(crate) fn light_if_asymmetric() {
             compiler_fence(Ordering::SeqCst);

@@ -10,8 +10,8 @@ use crate::{
 };
 
 /// Calls `code`. If it panics, the panic is reported, with the name that the running job has at that moment, and the
-/// caller goes on: for a job that does one piece of work after the other, and must not end because one of them panics.
-/// What `code` has left half done is the caller's to repair.
+/// caller continues. For a job that does one piece of work after another and must not end because one of them panics.
+/// The caller must repair what `code` left half done.
 ///
 /// None after a panic. The unwinding by which a cancelled job leaves a wait with its stack is no panic, and is not
 /// caught.

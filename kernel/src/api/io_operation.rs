@@ -1,7 +1,7 @@
 //! Waits for an [`IoSource`]: for its readiness, and for operations on it, as futures and as events.
 //!
-//! In a choice of several events an operation is performed only after it was chosen, so that no data is
-//! read and then dropped. The price is one `poll(2)` after each wake, which a single wait saves.
+//! In a choice among several events an operation is performed only after it was chosen, so that no data is read and
+//! then dropped. This costs one `poll(2)` after each wake; a wait for a single event does without it.
 
 use std::{
     io,

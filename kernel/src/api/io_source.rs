@@ -56,7 +56,7 @@ use crate::{
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub struct IoSource<T: AsFd> {
-    /// None only after `into_inner`.
+    /// `None` only after `into_inner`.
     io: Option<T>,
     reactor: Arc<Reactor>,
     slot: u32,
@@ -202,10 +202,10 @@ impl<T: AsFd> IoSource<T> {
         done.map(Done::into_inner)
     }
 
-    /// Wakes all waiters for `interest`, as if the system had reported readiness. For a caller that took a report
+    /// Wakes all waiters for `interest`, as if the system had reported readiness. For a caller that took an event
     /// but leaves the rest of the data to others.
     pub fn notify(&self, interest: Interest) {
-        self.reactor.report_ready(self.slot, interest);
+        self.reactor.mark_ready(self.slot, interest);
     }
 
     /// Calls `act` if the direction is ready, and waits while the system refuses it.
@@ -231,7 +231,7 @@ impl<T: AsFd> IoSource<T> {
         }
     }
 
-    /// One attempt. None if the system refused it; the slot then knows.
+    /// Makes one attempt. None if the system refused it; the slot has then noted that.
     pub(super) fn attempt<R>(
         &self,
         interest: Interest,

@@ -46,7 +46,7 @@ pub enum JoinError {
     Cancelled,
 }
 
-/// A panic's payload. A payload whose destructor panics harms nobody who drops this: the second panic ends here.
+/// A panic's payload. Dropping this is safe even if the payload's destructor panics: that panic ends here.
 pub struct Panic {
     job: Box<JobName>,
     message: String,
@@ -248,7 +248,7 @@ impl<T> JoinHandle<T> {
     }
 }
 
-/// Leaves `waker` to the thread that tells of the end of the job, which is done. False if the job has ended.
+/// The job is done: leaves `waker` to the thread that runs its exit hooks. False if the job has ended by now.
 fn wait_for_hooks(job: &Header, waker: Waker) -> bool {
     let Some(mut extensions) = job.extensions.lock_existing() else {
         return false;

@@ -76,7 +76,7 @@ impl<T: Send + 'static> JoinSet<T> {
         self.insert(spawn(future));
     }
 
-    /// Adds a spawned job to the set. Returns the job's number in the set, which no later one gets.
+    /// Adds a spawned job to the set. Returns the job's number in the set; no later job gets the same number.
     pub fn insert(&mut self, handle: JoinHandle<T>) -> u64 {
         let number = self.next;
         self.next += 1;
@@ -86,7 +86,7 @@ impl<T: Send + 'static> JoinSet<T> {
                 let hook = move || push_ended(&ended, number, runtime);
                 let _kept = exit_hooks::attach(job, Box::new(hook));
             }
-            // The caller has the set, so nothing waits for it.
+            // The caller has exclusive access to the set, so nothing waits on it.
             None => lock(&self.ended).numbers.push_back(number),
         }
         self.handles.insert(number, handle);

@@ -142,7 +142,7 @@ unsafe fn post_link(job: &JobRef, link: NonNull<Link>) -> bool {
     let posted = unsafe { job.header().state.post(link.as_ptr()) };
     if posted == Posted::Queued {
         message::note_queued(job.ptr());
-        // A message to a job that waits is counted by the run that receives it.
+        // A message that wakes its receiver is counted by the run that receives it.
         unit::with(unit::Unit::count_free);
     }
     match posted {

@@ -24,10 +24,9 @@ use crate::{
     sys::{Mutex, lock},
 };
 
-/// Runs `work` on a thread that serves no job. At most
-/// [`Builder::blocking_threads`](crate::Builder::blocking_threads) such calls and calls of
-/// [`blocking`](crate::blocking) run at once in a runtime; the others wait for their turn, in order. If one waits for a
-/// second, those that hold the threads are reported.
+/// Runs `work` on a thread that serves no job. At most [`Builder::blocking_threads`](crate::Builder::blocking_threads)
+/// such calls and calls of [`blocking`](crate::blocking) run at once in a runtime; the others wait for their turn, in
+/// order. If a call waits for a second, the calls that hold the threads are reported.
 ///
 /// `work` may block its thread: it can call blocking functions directly, for example those of `std::fs`. It may also
 /// wait with Weald, even for other offloaded work: it does not count against the bound meanwhile. On a test runtime it

@@ -1,8 +1,8 @@
 //! [`offload_operation`]: a call of the system on a file or a host name, which may never return.
 //!
 //! Like [`offload`](crate::offload()), but in pools of its own (one for files, one for names), where a call that holds
-//! its thread for long leaves its turn to others; see `scheduler::threads::blocking_pool`. A call that lasts for a
-//! second is reported by the future that waits for it, whose timer needs no thread that looks.
+//! its thread for long no longer counts against the bound; see `scheduler::threads::blocking_pool`. A call that lasts
+//! for a second is reported by the future that waits for it, by its own timer.
 
 use std::{
     future::poll_fn,
@@ -33,7 +33,7 @@ use crate::{
     sys::{Mutex, lock},
 };
 
-/// An operation that lasts this long is reported.
+/// An operation is reported when it has lasted this long.
 const LASTS: Duration = Duration::from_secs(1);
 
 /// No thread was free for an operation on a file or a host name for a second, because others do not return
@@ -64,7 +64,8 @@ impl From<NoTurn> for io::Error {
 /// place.
 ///
 /// # Errors
-/// Those of `work`; [`NoTurn`] if all threads are held by calls that do not return; if the runtime shuts down first.
+/// Those of `work`; [`NoTurn`] if all threads are held by calls that do not return; and an error if the runtime shuts
+/// down first.
 ///
 /// # Panics
 /// If `work` panics.
@@ -122,7 +123,7 @@ async fn ended(pending: &Pending) -> CallEnd {
                 report::held_operation(operation, since.elapsed());
             }
         }
-        // The timer notes a wait too.
+        // Polled once more, because the timer has noted its own wait in place of the call's.
         pending.call.poll(|| kept(cx.waker()), note_wait)
     })
     .await

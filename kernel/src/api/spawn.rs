@@ -87,7 +87,8 @@ where
 fn cancel_with(child: JobRef, parent: JobRef) {
     let ended = child.clone();
     let attached = exit_hooks::attach(parent, Box::new(move || cancel::cancel(&child)));
-    // A child that ends first takes its hook off the parent's list. The token keeps only the parent's header alive.
+    // A child that ends first removes its hook from the parent's list. The handle for that keeps only the parent's
+    // header alive.
     let _kept = exit_hooks::attach(
         ended,
         Box::new(move || {
@@ -126,9 +127,10 @@ impl Spawn {
         self
     }
 
-    /// Reports ask `description` for the job's name, each time anew and on a thread of their own, a moment after what they
-    /// are about. For a job that does different things over time: it costs nothing while nothing is reported. The description must not own the job's handles or wakers when the job
-    /// has ended, because it lives as long as they do.
+    /// For a job that does different things over time. Each report asks `description` for the job's name, on the
+    /// reporting thread, a moment after the event that it reports. So it costs nothing while nothing is reported. The
+    /// description must not own the job's handles or wakers when the job has ended, because it lives as long as they
+    /// do.
     ///
     /// ```
     /// use std::sync::{Arc, atomic::{AtomicU32, Ordering}};
@@ -155,8 +157,8 @@ impl Spawn {
         self
     }
 
-    /// What kind of work the job does. For a job that does different things over time: it sets the kind through a clone of
-    /// `kind` before it begins each of them, and asks [`poll_place`](crate::poll_place) where to go on.
+    /// What kind of work the job does, for a job that does different things over time. Before each of them the job sets
+    /// the kind through a clone of `kind`, and then awaits [`poll_place`](crate::poll_place).
     ///
     /// ```
     /// use std::future::poll_fn;
@@ -180,8 +182,8 @@ impl Spawn {
         self
     }
 
-    /// The place that reports give as the job's spawn site, instead of the call of `spawn`: for libraries that spawn on
-    /// behalf of their caller.
+    /// The source line that reports give as the job's spawn site, instead of the call of `spawn`. For libraries that
+    /// spawn on behalf of their callers.
     pub fn site(mut self, site: &'static Location<'static>) -> Spawn {
         self.site = Some(site);
         self

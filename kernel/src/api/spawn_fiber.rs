@@ -25,9 +25,9 @@ impl Spawn {
     /// Any worker may start the fiber. After its first wait it is pinned to its OS thread.
     ///
     /// # Errors
-    /// If the runtime is shutting down. If no stack can be had: it would be larger than 1 GiB, or the system refuses the
-    /// address space, or the guard page where each is a mapping of its own. The stack is kept for the fiber from here
-    /// on, so that it starts whatever the system refuses later. `code` is dropped.
+    /// If the runtime is shutting down, or if there is no stack: the size is above 1 GiB, or the system refuses the
+    /// address space, or (before Linux 6.13) it refuses the guard page. The stack is kept for the fiber from here on,
+    /// so that it starts whatever the system refuses later. `code` is dropped.
     #[track_caller]
     pub fn spawn_fiber<F, T>(self, stack: usize, code: F) -> Result<JoinHandle<T>, SpawnError>
     where

@@ -52,8 +52,9 @@ pub struct Sleep {
 struct Armed {
     entry: EntryPtr,
     runtime: u16,
-    /// The identity of the clone that the entry holds until it fires, to notice a poll with another waker. While the
-    /// clone lives, no other waker has it. One whose clones have addresses of their own counts as another one each time.
+    /// The identity (data and table) of the waker that the entry holds until it fires, so that a poll with another
+    /// waker is noticed. While that waker lives, no other one has this identity. A waker whose clones have other
+    /// addresses counts as another one each time.
     waker: (*const (), *const std::task::RawWakerVTable),
 }
 
@@ -79,8 +80,8 @@ impl Sleep {
         self.deadline
     }
 
-    /// Whether the timer of a sleep that was polled has fired, so that it pays to poll it again. Cheaper than a poll, for
-    /// futures that wait for other things most of the time; it keeps no waker.
+    /// Whether the timer of a sleep that was polled has fired, so that the sleep should be polled again. Cheaper than a
+    /// poll, and stores no waker. For futures that mostly wait for other things.
     #[inline]
     pub fn has_fired(&self) -> bool {
         // SAFETY: this future has not given up its claim.

@@ -1,7 +1,7 @@
 //! A unit from the outside: anything that the kernel runs, whatever it is made of.
 //!
 //! A unit can be killed, asked whether it has ended, and given an [`Attachment`], by which a crate above learns how it
-//! ended. Links and monitors are built on this, so they hold for every shape of work.
+//! ended. Links and monitors of processes are built on this, so they work for every kind of unit.
 
 use std::{fmt, sync::Arc};
 
@@ -15,8 +15,8 @@ use crate::{
     scheduler::workers::{cancel, context, current::with_current, shared::Shared},
 };
 
-/// A counted reference to a unit: a process, a thread, or any other job. It is never another unit's, however long it is
-/// kept.
+/// A counted reference to a unit: a process, a thread, or any other job. It never refers to another unit, however long
+/// it is kept.
 #[derive(Clone)]
 pub struct Unit(JobRef);
 
@@ -25,7 +25,7 @@ pub fn current_runtime() -> u16 {
     with_current(Shared::id)
 }
 
-/// What has a unit: pids, handles.
+/// A value that stands for a unit: a pid, a handle.
 pub trait AsUnit {
     /// The unit. None if it was never started, or its handle has given up its output.
     fn as_unit(&self) -> Option<Unit>;
@@ -42,8 +42,8 @@ impl Unit {
         context::again().job_ref().map(Unit)
     }
 
-    /// The running unit, if the caller is a destructor that runs because the unit ends: it panics or was cancelled, or
-    /// has closed its mailbox.
+    /// The running unit, if it is ending: it panics, was cancelled, or has closed its mailbox. For destructors that run
+    /// because of that.
     pub fn current_if_ending() -> Option<Unit> {
         let cx = context::again();
         let job = cx.job_ref()?;

@@ -119,7 +119,8 @@ impl Group {
             if !phase.claim() {
                 continue;
             }
-            // Even if the callback is over or runs, the claim is given up outside the lock: it may be the last.
+            // The claim is given up outside the lock, even if the callback is over or runs, because it may be the last
+            // claim.
             taken.push((callback, phase.take()));
         }
         let on_panic = members.on_panic.take();
@@ -187,8 +188,8 @@ impl Owner {
     }
 
     /// From now on `handler` is called with each panic in a callback of this owner, on the thread that ran the
-    /// callback. It must not block. It is dropped when the owner ends. The runtime takes no handler: without
-    /// one, panics are reported through `tracing`.
+    /// callback. It must not block. It is dropped when the owner ends. The runtime as an owner takes no handler.
+    /// Without a handler panics are reported through `tracing`.
     pub fn on_panic(&self, handler: impl Fn(CallbackPanic) + Send + Sync + 'static) {
         let Some(group) = &self.0 else { return };
         let mut members = lock(&group.members);

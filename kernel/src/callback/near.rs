@@ -1,4 +1,4 @@
-//! A reference to a static in four bytes: its distance from a static of this crate.
+//! A reference to a static in four bytes (a relative pointer): its distance from a static of this crate.
 //!
 //! The statics of one program image lie within 2 GiB of each other, so the distance fits. A static of another image,
 //! such as a dynamic library, may be farther away: it gets a number in a table that only grows.

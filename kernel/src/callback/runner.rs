@@ -1,9 +1,10 @@
-//! The runner: a job that runs ready callbacks of whichever worker runs it.
+//! The runner: a job that runs the ready callbacks of the worker on which it runs.
 //!
 //! - A worker that finds callbacks in its queue creates a runner, in turn with its other jobs. The runner takes
 //!   one callback at a time, through the worker's biased lock, and ends after a few.
-//! - So no callback is stuck behind another in its runner. If a callback waits, its stack is suspended and the
-//!   worker creates another runner; if it blocks, the thread that retakes the worker does.
+//! - So no callback is stuck behind another in its runner. If a callback waits, the runner's stack is suspended, and
+//!   the worker creates another runner; a wake resumes the first one like any job. If a callback blocks, the spare
+//!   thread that gets the worker creates the other runner.
 //! - To the monitor, each callback is a run of its own. The runner is named after the callback that it runs.
 //! - A runner may be created with callbacks from elsewhere. It first queues them at the worker that runs it.
 

@@ -140,8 +140,8 @@ unsafe fn arm_remotely(shared: &Shared, callback: CallbackPtr) {
     }
 }
 
-/// Wakes this very worker, because only it can do what there is to do. It may sleep, until a later timer or for
-/// ever.
+/// Wakes this worker and no other, because only its owner takes its arrivals. It may be asleep until a later timer, or
+/// for ever.
 #[cold]
 fn wake(shared: &Shared, worker: usize) {
     if let Some(sleeper) = shared.sleepers.notify_worker(worker) {
@@ -173,7 +173,7 @@ fn unlink_here(callback: CallbackPtr, runtime: u16) -> bool {
 /// Ends a callback after the caller tried to take it, and gives up the caller's claim.
 ///
 /// # Safety
-/// The caller has a claim, `take` is the phase word's answer to the caller, and `runtime` runs the callback.
+/// The caller has a claim, `take` is what the phase word returned to the caller, and `runtime` runs the callback.
 pub(super) unsafe fn end_taken(callback: CallbackPtr, take: Take, runtime: u16) {
     if take == Take::Won {
         // SAFETY: closure: the callback was just taken.

@@ -1,8 +1,8 @@
 //! How a cancel reaches forked work.
 //!
-//! A cancel of a job rings the fork deques of everything that the job forked. The owner of a rung deque
-//! unwinds at its next fork, once, as it would at a wait. Each join on the way drops its stack job, or cancels
-//! the stolen job and waits for it; so the unwinding leaves nothing behind.
+//! A cancel of a job alerts the owners of the fork deques of everything that the job forked ([`crate::fork::deque`]
+//! says what that does). The owner of an alerted deque unwinds at its next fork, once, as it would at a wait. Each join on the way drops
+//! its stack job, or cancels the stolen job and waits for it; so the unwinding leaves nothing behind.
 
 #![allow(unsafe_code)]
 
@@ -46,13 +46,13 @@ pub(super) fn is_own_cancel(payload: &Payload) -> bool {
 }
 
 /// A root fork begins: if its job is already cancelled, the job unwinds at its first fork.
-pub(super) fn ring_if_cancelled(here: &Context, fork_deque: &ForkDeque) {
+pub(super) fn alert_if_cancelled(here: &Context, fork_deque: &ForkDeque) {
     let is_cancelled = here.job().is_some_and(|job| {
         // SAFETY: the thread that runs a job keeps it alive.
         unsafe { job.header() }.state.is_cancelled()
     });
     if is_cancelled {
-        fork_deque.deque.ring();
+        fork_deque.deque.alert();
     }
 }
 

@@ -55,7 +55,7 @@ pub(super) fn segment<R>(fork_deque: &ForkDeque, f: impl FnOnce() -> R) -> R {
     })
 }
 
-/// The stack that a fork left. The fork deque returns to it when this is dropped.
+/// The stack that a fork left. When this value is dropped, the fork deque counts that stack as current again.
 struct PreviousStack<'a> {
     fork_deque: &'a ForkDeque,
     stack_end: usize,

@@ -12,17 +12,18 @@
 //! Why only one side gets the entry: because of the two fences, either the owner sees the thief's `top` and
 //! waits under the lock for the verdict, or the thief sees the owner's `bottom` and backs out.
 //!
-//! To ring the deque is to store zero to `limit`, which each push compares with its place anyway. So any
-//! thread can get the owner's attention at the owner's next push, and a push costs nothing extra until then.
+//! To *alert* the owner, any thread stores zero to `limit`. The owner's next push, which compares its place with `limit`
+//! anyway, then makes the owner look around. Until then a push costs nothing extra.
 //!
-//! On a system without membarrier both sides need a full fence. There `limit` is always rung and `seen_top`
+//! On a system without membarrier both sides need a full fence. There `limit` is always alerted and `seen_top`
 //! is always above every place. So the owner always takes the slow paths, which have a full fence, and the
 //! fast paths need no test for such systems.
 //!
 //! Invariants:
 //! - Only the owner writes `bottom` and the slots; `top` is written only under the thieves' lock.
 //! - `top <= bottom`, except under the lock and during an owner's pop.
-//! - There is room for the next push: the push that fills the last slot makes the owner look around.
+//! - There is always room for the next push, because the push that fills the last slot makes the owner look around and
+//!   grow the deque.
 
 #![allow(unsafe_code)]
 
@@ -43,10 +44,10 @@ const STEADY_LOOKS: usize = 32;
 #[cfg(any(loom, miri))]
 const STEADY_LOOKS: usize = 1;
 
-/// The value of `limit` after a ring.
-const RUNG: usize = 0;
+/// The value of `limit` after an alert.
+const ALERTED: usize = 0;
 
-/// Keeps what thieves write out of the cache line that the owner writes.
+/// Keeps the words that thieves write out of the cache lines that the owner writes.
 #[repr(align(128))]
 struct CachePadded<T>(T);
 
@@ -54,7 +55,7 @@ struct CachePadded<T>(T);
 pub(crate) struct Deque<T, S> {
     /// The place of the next push.
     bottom: AtomicUsize,
-    /// From this place on, a push makes the owner look around: the last slot, or [`RUNG`].
+    /// From this place on, a push makes the owner look around: the last slot, or [`ALERTED`].
     limit: AtomicUsize,
     /// The first of the slots.
     slots: AtomicPtr<AtomicPtr<T>>,
@@ -124,7 +125,7 @@ impl<T, S> Deque<T, S> {
         Deque {
             bottom: AtomicUsize::new(0),
             // A worker may be asleep already.
-            limit: AtomicUsize::new(RUNG),
+            limit: AtomicUsize::new(ALERTED),
             slots: AtomicPtr::new(slots.first()),
             seen_top: CachePadded(AtomicUsize::new(if is_symmetric { usize::MAX } else { 0 })),
             top: AtomicUsize::new(0),
@@ -137,7 +138,7 @@ impl<T, S> Deque<T, S> {
     }
 
     /// Puts `entry` at the returned place. If the second value is true, the owner must look around at once:
-    /// it calls [`Deque::reset_limit`], then does what the ring was for.
+    /// it calls [`Deque::reset_limit`], then does what the alert was for.
     ///
     /// # Safety
     /// The caller is the owner, and pops the entry before those that it pushed earlier.
@@ -151,9 +152,9 @@ impl<T, S> Deque<T, S> {
         unsafe { &*slot }.store(entry, Ordering::Relaxed);
         // Release: pairs with a thief's acquire load. The slot and the entry are written before.
         self.bottom.store(place + 1, Ordering::Release);
-        // Pairs with the heavy fence of a sleeper between its ring and its last look.
+        // Pairs with the heavy fence of a sleeper between its alert and its last look.
         barrier::light_if_asymmetric();
-        // Acquire: pairs with the store in `ring`. The owner sees why it was rung.
+        // Acquire: pairs with the store in `alert`. The owner sees why it was alerted.
         (place, place >= self.limit.load(Ordering::Acquire))
     }
 
@@ -224,15 +225,15 @@ impl<T, S> Deque<T, S> {
             self.limit.store(inner.slots.len() - 1, Ordering::Relaxed);
         }
         drop(inner);
-        // Pairs with the heavy fence of a thread that rings, between its news and its ring: either the owner
-        // sees the news when it looks around, or the ring comes after this store.
+        // Pairs with the heavy fence that an alerting thread executes after it published the reason and before it alerts:
+        // either the owner sees the reason when it looks around, or the alert comes after this store.
         barrier::full();
     }
 
     /// Makes the owner look around at its next push. Any thread.
-    pub(crate) fn ring(&self) {
+    pub(crate) fn alert(&self) {
         // Release: pairs with the load in `push`.
-        self.limit.store(RUNG, Ordering::Release);
+        self.limit.store(ALERTED, Ordering::Release);
     }
 
     /// Sets the place of the next steal. Under the thieves' lock.

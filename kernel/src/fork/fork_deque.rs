@@ -43,9 +43,9 @@ pub(crate) struct ForkDeque {
     pub(super) stack_end: Cell<usize>,
     /// How many bytes of segments the root fork uses.
     pub(super) segment: Cell<usize>,
-    /// Whether a thread has the fork deque: for a root fork, or as a spare.
+    /// Whether a thread owns the fork deque: for a root fork, or as a spare.
     claimed: AtomicBool,
-    /// Whether a root fork uses it, and which job runs that.
+    /// Whether a root fork uses the fork deque, and which job runs that root fork.
     job: ForkingJob<job::Header>,
     /// Whether the root fork's thread is parked in a join.
     pub(super) parked: AtomicBool,

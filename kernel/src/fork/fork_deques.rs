@@ -2,8 +2,8 @@
 //!
 //! A fork deque is created when a thread needs one and none is free, and stays in the list for good.
 //!
-//! At most as many root forks compute at once as there are workers. A detached thread continues with its job,
-//! and each spare thread that replaces one must not begin a further root fork.
+//! At most as many root forks compute at once as there are workers. Without this bound there could be more: a detached
+//! thread continues with its root fork, and the spare thread that replaces it would begin another.
 
 #![allow(unsafe_code)]
 
@@ -106,14 +106,14 @@ impl Forks<Shared> for ForkDeques {
         self.any_active() && may_steal(shared)
     }
 
-    fn ring_all(&self) {
-        let mut rung = false;
+    fn alert_all(&self) {
+        let mut alerted = false;
         for fork_deque in self.iter() {
-            fork_deque.deque.ring();
-            rung = true;
+            fork_deque.deque.alert();
+            alerted = true;
         }
-        if rung {
-            // Pairs with the light fence of a push: either the push sees the ring, or the caller sees its entry.
+        if alerted {
+            // Pairs with the light fence of a push: either the push sees the alert, or the caller sees the pushed entry.
             barrier::heavy();
         }
     }
@@ -124,12 +124,12 @@ impl Forks<Shared> for ForkDeques {
         barrier::full();
         for fork_deque in self.iter() {
             if fork_deque.is_run_by(job) {
-                fork_deque.deque.ring();
+                fork_deque.deque.alert();
             } else if fork_deque.is_cancelled_with(job)
                 && let Some(descendant) = fork_deque.job()
                 && fork_deque.is_cancelled_with(job)
             {
-                fork_deque.deque.ring();
+                fork_deque.deque.alert();
                 cancel::cancel_alone(&descendant);
             }
         }
@@ -172,7 +172,7 @@ pub(super) fn wake_for_room(shared: &Shared) {
         return;
     }
     for fork_deque in of(shared).iter() {
-        fork_deque.deque.ring();
+        fork_deque.deque.alert();
     }
     if sees_work(shared) {
         shared.wake_one();

@@ -42,7 +42,7 @@ pub(super) fn wait_for<F: Future>(
         match waited {
             Ok(output) => return (output, owed),
             Err(payload) => {
-                // A wait unwinds once, so the next one lasts to the end.
+                // A cancel unwinds only one wait, so the next wait lasts to its end.
                 cancel();
                 owed = Some(payload);
             }

@@ -253,8 +253,9 @@ fn look_around(fork_deque: &ForkDeque) {
     cancel::unwind_if_cancelled(fork_deque);
     let shared = fork_deque.shared();
     if shared.sleepers.sleeping() > 0 && fork_deques::may_steal(shared) {
-        // The deque stays rung while a worker sleeps: the searcher that is relied on now may sleep next.
-        fork_deque.deque.ring();
+        // The deque stays alerted while a worker sleeps, because the searcher that this thread relies on now may fall
+        // asleep next.
+        fork_deque.deque.alert();
         shared.wake_one();
     }
 }

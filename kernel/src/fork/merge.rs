@@ -94,7 +94,7 @@ impl<T: Send> Stretch<T> {
         }
     }
 
-    /// Two stretches, which must end up in the other place.
+    /// Divides the stretch in two. The halves must end up in the other place.
     fn divide(self, middle: usize) -> (Stretch<T>, Stretch<T>) {
         let target = self.target.other();
         let left = Stretch {
@@ -169,7 +169,7 @@ impl<T: Send> Merge<T> {
         join(|| first.run(compare, grain), || second.run(compare, grain));
     }
 
-    /// Two merges; no item of the second belongs before an item of the first.
+    /// Divides the merge in two. No item of the second belongs before an item of the first.
     fn divide<C: Fn(&T, &T) -> Ordering>(self, compare: &C) -> (Merge<T>, Merge<T>) {
         let (left, right) = (self.left.items(), self.right.items());
         let (left_at, right_at) = if left.len() >= right.len() {

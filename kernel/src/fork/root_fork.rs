@@ -1,7 +1,7 @@
 //! A root fork: an outermost fork, from its beginning to its end, on the thread that runs it.
 //!
-//! The thread's context names the root fork's deque while the thread's stack runs the root fork. A job that runs
-//! nested on top of it, while it waits, finds none there and begins a root fork of its own.
+//! The thread's context names the root fork's deque while the thread's stack runs the root fork. While the root fork
+//! waits, a job may run nested on top of it. That job finds no deque in the context, and begins a root fork of its own.
 
 use std::panic::Location;
 
@@ -45,8 +45,8 @@ pub(super) fn with_fork_deque<R>(
     match fork_deque::of(here) {
         Some(fork_deque) => act(fork_deque),
         None => {
-            // Its halves run on the workers of the job's own runtime, so that one is current in them.
-            let _home = JobVisit::home(here);
+            // The halves run on the workers of the job's own runtime, so that runtime is current in them.
+            let _visit = JobVisit::own_runtime(here);
             current::with_current(|shared| {
                 let root_fork = RootFork::enter(here, shared, site, None);
                 act(root_fork.fork_deque)
@@ -81,7 +81,7 @@ impl<'a> RootFork<'a> {
             if is_stolen {
                 cancel::inherit(fork_deque);
             }
-            cancel::ring_if_cancelled(here, fork_deque);
+            cancel::alert_if_cancelled(here, fork_deque);
         }
         RootFork {
             fork_deque,
@@ -97,7 +97,7 @@ impl Drop for RootFork<'_> {
         }
         self.fork_deque.end();
         let shared = self.fork_deque.shared();
-        // Read again: a fiber that moves may end its root fork on another thread.
+        // Read again: a fiber that migrates may end its root fork on another thread.
         let here = context::again();
         here.set_thread_fork(None);
         // A thread of the runtime keeps its fork deque as a spare, and gives it back when it ends.

@@ -4,10 +4,11 @@
 //! owner, runners do: jobs that take parts from the queue until it is empty. A scope has at most as many runners
 //! at once as the runtime has workers.
 //!
-//! While the owner waits, it runs only parts of its scope, or holds its OS thread, until all parts wait, too.
+//! While the owner waits, it runs only parts of its scope. If there are none, it holds its OS thread until all parts
+//! that are left wait too.
 //!
-//! Why parts may borrow: [`scope`] returns, or unwinds, only when the queue is empty and no part runs. A runner
-//! that is left over finds an empty queue, and has itself borrowed nothing.
+//! Why parts may borrow: [`scope`] returns, or unwinds, only when the queue is empty and no part runs. A runner that
+//! outlives the scope finds an empty queue, and borrows nothing itself.
 
 #![allow(unsafe_code)]
 
@@ -288,7 +289,7 @@ struct PartRunner {
 impl PartRunner {
     fn run(mut self) {
         while let Some(taken) = self.take() {
-            // The part's root fork ends before the part's end is counted: until then its root job waits.
+            // The part's root fork ends before the part's end is counted, because the root job waits only until then.
             let is_cancelled = self.run_in_root_fork(taken);
             self.parts.count_end();
             if is_cancelled {

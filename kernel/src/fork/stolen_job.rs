@@ -3,11 +3,11 @@
 //! The thief turns what it stole into a job, so that waiting, cancelling and retaking a worker work as for any
 //! job, and leaves the job's handle in the stack job's place. The owner waits for the end of that job.
 //!
-//! While the owner waits, it runs only descendants of the stolen job. When there are none, it holds its OS thread,
-//! and a spare thread serves the worker, unless the stolen job itself waits and a job that is pinned to this thread is
+//! While the owner waits, it runs only descendants of the stolen job. When there are none, it holds its OS thread, and
+//! a spare thread serves the worker, unless the stolen job itself waits and a job that is pinned to this thread is
 //! runnable ([`hold_in`](crate::scheduler::stackful::wait::hold_in)). The reason: a thread that forks may hold a lock
-//! of `std`. That lock could be wanted by an unrelated job on the owner's stack, which would never get it. If the owner
-//! were suspended instead, a job that wants the lock could occupy the one thread that resumes the owner.
+//! of `std`. If the owner ran an unrelated job on its stack, that job could want the lock, and would never get it. If
+//! the owner were suspended, a job that wants the lock could block the one thread that resumes the owner.
 
 #![allow(unsafe_code)]
 
@@ -35,8 +35,8 @@ use crate::{
     sys::spin_loop,
 };
 
-/// How often an owner looks for descendants of the stolen job before it gives its worker up. With the pauses,
-/// that takes about as long as giving up a worker and getting one back.
+/// How many times an owner looks for descendants of the stolen job before it hands its worker off. With the pauses,
+/// this takes about as long as a handoff and getting a worker back.
 const WAIT_ROUNDS: usize = 200;
 /// The number of pauses in a round.
 const PAUSES: usize = 10;

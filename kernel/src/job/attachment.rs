@@ -32,8 +32,8 @@ pub enum Ending {
 
 /// What may be attached to a job.
 pub trait Attachment: Send + Sync + 'static {
-    /// The job has ended: it is done, what it held is dropped, its exit hooks have run, and nobody who joins it has
-    /// been woken. Called once, on the thread that ended the job. Must not wait.
+    /// The job has ended: it is done, what it held is dropped, its exit hooks have run, and its joiner has not been
+    /// woken yet. Called once, on the thread that ended the job. Must not wait.
     fn ended(&self, ending: Ending);
 
     /// The job has panicked, and goes on: [`catch_panic`](crate::catch_panic) has caught it. Called in the job, when
@@ -110,7 +110,7 @@ pub(crate) fn ending(job: &Header) -> Option<Ending> {
     if !job.state.is_done() {
         return None;
     }
-    // What tells of a panic was noted before the job was done.
+    // The message and the site of a panic were noted before the job was done.
     let extensions = job.extensions.lock_existing();
     let panicked = extensions.and_then(|extensions| {
         let message = extensions.panic_message.clone()?;

@@ -19,7 +19,7 @@ use crate::{
     payload::Payload,
 };
 
-/// What the body holds: the values of [`Header::stage`].
+/// The values of [`Header::stage`], which say what the body holds.
 pub(crate) mod stage {
     pub(crate) const NOTHING: u8 = 0;
     pub(crate) const FUTURE: u8 = 1;

@@ -1,7 +1,7 @@
-//! Received messages: a ring of nodes, oldest first, and the scans that take one out of the middle.
+//! Received messages: a circular list of nodes, oldest first, and the scans that take one out of the middle.
 //!
-//! A chain is one word. It points to the ring's last node; or, as long as the ring has messages and somebody has put a
-//! [`Mark`] among them, to a table of the marks. Used by the mailbox ([`crate::api::mailbox`]) only.
+//! A chain is one word. It points to the list's last node. While the list has messages with a [`Mark`] among them, it
+//! points to a table of the marks instead. Used by the mailbox ([`crate::api::mailbox`]) only.
 
 #![allow(unsafe_code)]
 
@@ -21,8 +21,8 @@ use crate::{
     payload,
 };
 
-/// Received nodes, oldest first: a ring, held by its last node. It does not know the nodes' type, and so cannot
-/// drop them; see [`MessageChain`].
+/// Received nodes, oldest first: a circular list, held by its last node. This type does not know the type of the
+/// messages, and so cannot drop them; see [`MessageChain`].
 ///
 /// Invariants: `held` is null if there is no node. Otherwise it is the last node, whose `next` is the first, or, with
 /// [`TABLE`] set, an owned [`MarkTable`] that has the last node. Every node is owned by the ring.
@@ -68,9 +68,9 @@ fn next_of(link: *mut Link) -> *mut Link {
     unsafe { (*link).next }
 }
 
-/// How many bytes ahead of a walk to prefetch. The messages of a burst are allocated in strips
-/// ([`crate::memory`]), so the next node is likely near. Measured to save a tenth of a message's cost with a
-/// million of them queued in a thousand mailboxes.
+/// How many bytes ahead of the present node a walk prefetches. The messages of a burst are allocated in strips
+/// ([`crate::memory`]), so the next node is likely near. Measured to save a tenth of a message's cost with a million of
+/// them queued in a thousand mailboxes.
 const AHEAD: usize = 192;
 
 /// Prefetches the memory at `place`, which need not exist.

@@ -1,8 +1,8 @@
 //! Exit hooks: closures that run when a job has ended.
 //!
-//! A hook runs once, after the job has ended in any way (value, panic, cancel), and after the job's future is
-//! dropped, as well as an output that no handle will take. Hooks run in the order of attachment, on the thread
-//! that ended the job; then the joiner is woken.
+//! A hook runs once, after the job has ended in any way (value, panic, cancel), and after the job's future is dropped,
+//! as well as an output that no handle will take. Hooks run in the order in which they were added, on the thread that
+//! ended the job. Then the attachment is told, and the joiner is woken.
 
 use std::mem;
 
@@ -11,8 +11,8 @@ use crate::job::{JobRef, extensions::ExtensionsWord, state::State};
 /// What to do when the job has ended.
 pub(crate) type ExitHook = Box<dyn FnOnce() + Send>;
 
-/// The exit hooks of a job, in the order of attachment. Removing one takes logarithmic time on average: a parent
-/// may have any number of children, and each removes its own hook.
+/// The exit hooks of a job, in the order in which they were added. Removing one takes logarithmic time on average: a
+/// parent may have any number of children, and each removes its own hook.
 #[derive(Default)]
 pub(crate) struct ExitHooks {
     /// In ascending order of number. A removed hook leaves a gap until there are too many gaps.
@@ -45,7 +45,7 @@ impl ExitHooks {
         self.list.is_empty()
     }
 
-    /// Removes all hooks, in the order of attachment.
+    /// Removes all hooks, and returns them in the order in which they were added.
     pub(crate) fn take_all(&mut self) -> impl Iterator<Item = ExitHook> + use<> {
         self.gaps = 0;
         mem::take(&mut self.list)
@@ -54,7 +54,7 @@ impl ExitHooks {
     }
 }
 
-/// Detaches an exit hook again.
+/// The right to remove an exit hook again.
 pub(crate) struct Attached {
     job: JobRef,
     /// None if the hook ran at once.
@@ -86,7 +86,7 @@ pub(crate) fn push(
     }
 }
 
-/// Calls `run` with each hook, also with those that come meanwhile. Called by the thread that ended the job.
+/// Calls `run` with each hook, including those that are added meanwhile. Called by the thread that ended the job.
 pub(crate) fn take_each(extensions: &ExtensionsWord, mut run: impl FnMut(ExitHook)) {
     loop {
         let hooks = match extensions.lock_existing() {

@@ -56,12 +56,12 @@ pub(crate) struct Extensions {
     pub(crate) description: Option<Arc<dyn Describe>>,
     /// The kind of what the job does at a moment. Set at spawn.
     pub(crate) kind: Option<WorkKind>,
-    /// Waits for the job's end; present if the state's `JOINER` bit is set; may be present while the
-    /// job is done and has not ended.
+    /// The waker of the joiner. Present if the state's `JOINER` bit is set; also possible while the job is done and has
+    /// not ended.
     pub(crate) joiner: Option<Waker>,
-    /// Receives from the job's inbox, if it is not the job itself; present if `RECEIVER` is set.
+    /// The waker of the receiver, if that is not the job itself. Present if `RECEIVER` is set.
     pub(crate) receiver: Option<Waker>,
-    /// Parks in the job's name, if the park is polled with another waker than the job's.
+    /// The waker of the job's `park`, if the park was polled with another waker than the job's.
     pub(crate) parker: Option<Waker>,
     /// The job's thread while it is blocked in `wait()`; present if `BLOCKED` is set.
     pub(crate) blocked: Option<Thread>,
@@ -83,7 +83,7 @@ pub(crate) struct Extensions {
     pub(crate) panic_message: Option<Box<str>>,
     /// Where the job panicked, if it did and the panic hook was called.
     pub(crate) panic_site: Option<PanicSite>,
-    /// What a crate above attached to the job. It is told of the end after the exit hooks.
+    /// What a crate above attached to the job. It learns of the end after the exit hooks.
     pub(crate) attachment: Option<AttachedValue>,
 }
 

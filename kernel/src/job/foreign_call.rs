@@ -4,8 +4,9 @@
 //! Invariants:
 //! - The kernel's own wakers come first. They only make a job runnable, or unpark a thread.
 //! - Each foreign waker then runs in a job of its own, so it is watched and retaken as any job is, holds up no other
-//!   one, and is named after the job that registered it ([`kept_waker`]). Those that jobs of one spawn site registered
-//!   are a kind: while it is suspect, they run in quarantine. None runs on the monitor's thread, or on a worker outside of a job.
+//!   one, and is named after the job that registered it ([`kept_waker`]). Wakers that jobs of one spawn site registered
+//!   are one kind of job: while that kind is suspect, they run in quarantine. None runs on the monitor's thread, or on
+//!   a worker outside of a job.
 //! - A job that will never run, because the runtime has stopped, makes its call when it is dropped. A stopped runtime
 //!   makes them at once.
 //! - A panic of a foreign waker is reported and ends there, and so does one of its destructor.
@@ -35,7 +36,7 @@ pub(crate) enum FiredBy {
     End,
     /// A closure that blocks, or an operation on a file, is over.
     Blocking,
-    /// Nothing: its wait was cancelled, and the waker is dropped.
+    /// Nothing: the wait was cancelled, and the waker is dropped.
     Cancel,
 }
 
@@ -70,7 +71,7 @@ impl Describe for CallOf {
     }
 }
 
-/// Calls that are still to be made. Those in a list that is dropped are made by the calling thread.
+/// Calls that are still to be made. If the list is dropped, the thread that drops it makes the calls.
 #[derive(Default)]
 #[must_use = "calls that are dropped are made on the calling thread"]
 pub(crate) struct ForeignCalls(Vec<ForeignCall>);
@@ -91,7 +92,7 @@ impl ForeignCalls {
     }
 }
 
-/// A waker that is woken or dropped once: when this is called, polled or dropped.
+/// A waker that is woken or dropped, once: when this value is called, polled or dropped.
 pub(crate) struct ForeignCall {
     by: FiredBy,
     waker: Option<Waker>,

@@ -92,8 +92,8 @@ pub(crate) struct Header {
     pub(crate) extensions: ExtensionsWord,
 }
 
-/// The bit of a runtime's number that says that the runtime repeats its runs: its jobs are numbered when they are
-/// spawned, so that an order of jobs never depends on their addresses.
+/// The bit in a runtime's number that marks a test runtime. Its jobs are numbered when they are spawned, so that their
+/// order never depends on addresses.
 pub(crate) const REPEATS: u16 = 1 << 15;
 
 /// The bits of [`Header::flags`].
@@ -116,8 +116,8 @@ pub(crate) mod flag {
     pub(super) const CANCELLED: u8 = 1 << 7;
 }
 
-/// The bits of [`Header::body`] that say where the job may run; no bit means anywhere. `Header::placement` turns
-/// them into a value.
+/// The bits of [`Header::body`] that say where the job may run, without any on every worker; and `SERVES_MANY`.
+/// `Header::placement` turns them into a value.
 pub(crate) mod place {
     /// The job's future is not `Send`, so only one thread may run it. Never changes.
     pub(crate) const PINNED: u8 = 1 << 2;
@@ -141,7 +141,7 @@ pub(crate) struct Spec {
     pub(crate) inbox: Inbox,
     /// The pinned queue of the only thread that may run the job, if it is pinned.
     pub(crate) pinned: Option<Arc<dyn Any + Send + Sync>>,
-    /// Whether the job counts against the process limit, and whether it is a fiber; see [`flag`].
+    /// The constant flags of the job: `COUNTED`, `FIBER`, `FORKED`; see [`flag`].
     pub(crate) flags: u8,
     /// How many [`JobRef`](crate::job::JobRef)s are created at once, so that none is counted one by one.
     pub(crate) refs: u32,
@@ -319,8 +319,8 @@ impl Header {
         self.flags.load(Ordering::Relaxed) & flag::PROVEN != 0
     }
 
-    /// Samples the job's record: it is about to run, and counts as proven if it has run and waited before. Only the
-    /// holder of the runnable.
+    /// Updates the job's record: the job is about to run, and counts as proven if it has run and waited before. Only
+    /// the holder of the runnable.
     #[inline]
     pub(crate) fn sample_record(&self) {
         // Relaxed: a hint.
@@ -339,7 +339,7 @@ impl Header {
         self.flags.fetch_and(!flag::PROVEN, Ordering::Relaxed) & flag::PROVEN != 0
     }
 
-    /// Notes whether the job that this one joins, while blocking its thread, waits. Only the job itself.
+    /// This job holds its thread to join another: notes whether that other job waits. Only the job itself.
     pub(crate) fn set_joins_waiting(&self, joins: bool) {
         // Relaxed: a hint.
         match joins {

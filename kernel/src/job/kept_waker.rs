@@ -1,10 +1,11 @@
 //! Kept wakers: a foreign waker that waits in a timer, a descriptor's slot or a job, with the job that left it there.
 //!
 //! A foreign waker is user code. When it blocks or panics after it was fired, the report names the job that registered
-//! it, because nobody else is known to have to do with it. A waker that was registered outside of jobs has no such name.
+//! it, because the runtime knows of no other job that has to do with it. A waker that was registered outside of jobs
+//! has no such name.
 //!
-//! Invariants: a kept waker is the only user of its box, and is itself a waker, so what keeps one need not know of this.
-//! It never wakes a job of the kernel directly, so a kept waker is foreign too.
+//! Invariants: a kept waker is the only user of its box. It is itself a waker, so the code that stores it need not know
+//! of this file. It never wakes a job of the kernel directly, so a kept waker is foreign too.
 
 #![allow(unsafe_code)]
 
@@ -41,7 +42,7 @@ fn raw(kept: KeptWaker) -> RawWaker {
 }
 
 /// # Safety
-/// `data` is that of a kept waker, which is not consumed during the use of the answer.
+/// `data` is that of a kept waker, which is not consumed while the result is used.
 unsafe fn borrow<'a>(data: *const ()) -> &'a KeptWaker {
     // SAFETY: `raw` made `data` of a box; the caller keeps it.
     unsafe { &*data.cast::<KeptWaker>() }

@@ -1,8 +1,8 @@
 //! Marks: places among received messages that survive from one receive to the next.
 //!
 //! A mark stands behind a node, and a chain that has such marks keeps them in a table: when the node is removed, the
-//! mark moves to the node before it. So a mark costs the removal of a message one look at the table, and a chain without
-//! marks nothing.
+//! mark moves to the node before it. So with marks each removal of a message costs one lookup in the table; without
+//! marks it costs nothing.
 //!
 //! Invariants: every place is a node of the chain; a mark that is in no table stands before the oldest message. Used by
 //! [`crate::job::chain`] only; users hold a [`Mark`].
@@ -11,12 +11,12 @@ use std::{fmt, ptr::NonNull, sync::Arc};
 
 use crate::job::state::Link;
 
-/// A place among the messages of a mailbox, between two of them, which survives from one receive to the next. The
-/// messages before it are looked at no longer by a receive with this mark.
+/// A place among the messages of a mailbox, between two of them, which survives from one receive to the next. A receive
+/// with this mark no longer looks at the messages before it.
 ///
 /// [`Mark::oldest`] stands before all messages, and the `mark` of a mailbox behind all that have come. A receive with a
-/// mark moves it behind the messages that it refused; other receives never change what it stands between. In a mailbox
-/// to which it does not belong, a mark stands before the oldest message.
+/// mark moves the mark behind the messages that the receive refused. Other receives never move a mark past a message.
+/// In a mailbox to which it does not belong, a mark stands before the oldest message.
 ///
 /// A mark has 8 bytes, and an allocation of 16 more once it stands behind a message.
 ///
@@ -32,7 +32,7 @@ impl Mark {
 
     /// The name of the mark in a table. No other mark has it, as long as the table or this mark lives.
     fn identity(&mut self) -> Arc<()> {
-        // A name that another table knows would be forgotten by neither.
+        // If another table knew the same name, neither table would ever forget it.
         if self
             .0
             .as_ref()

@@ -54,13 +54,14 @@ impl<T> MessageNode<T> {
     }
 }
 
-/// The neighbourhood of `job`'s messages.
+/// The neighbourhood of `job`'s messages: they are allocated near each other ([`crate::memory`]).
 #[inline(always)]
 fn neighbourhood(job: JobPtr) -> usize {
     job.as_raw().addr().get()
 }
 
-/// Notes that the calling thread's message joined others in `job`'s mailbox: the next may be allocated near them.
+/// Notes that a message of the calling thread joined others in `job`'s mailbox, so that the next one may be allocated
+/// near them.
 #[inline(always)]
 pub(crate) fn note_queued(job: JobPtr) {
     memory::note_joined(neighbourhood(job));

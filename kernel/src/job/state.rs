@@ -1,8 +1,8 @@
 //! A job's state word, and every transition of it.
 //!
-//! The word is one pointer: its middle bits are the head of a stack of *messages* (opaque nodes, newest
-//! first; the kernel never looks inside one), its other bits are the flags below. It is one word, so that
-//! one compare-and-swap both posts a message and decides whether the sender must schedule the job.
+//! The word is one pointer: its middle bits are the head of a stack of *messages* (opaque nodes, newest first; the
+//! kernel never looks inside one), its other bits are the flags below. It is one word, so that one compare-and-swap
+//! both posts a message and decides whether the sender must make the job runnable.
 //!
 //! Invariants:
 //! - At any moment a job is *parked* (`PARKED`), *done* (`DONE`), or *awake* (neither bit).
@@ -58,8 +58,8 @@ const SEEN: usize = 1 << 55;
 /// Set when the receiver's backlog is in the extensions; cleared when the receiver looks for further messages, or a
 /// message arrives while it listens.
 const LONG: usize = 1 << 56;
-/// Set, only while `DONE` is unset, when an exit hook or an attachment is to be told of the end; cleared when all were
-/// told. Until then the job has not ended, even if it is `DONE`.
+/// The job has exit hooks or an attachment that must learn of its end. Set only while `DONE` is unset; cleared when all
+/// have been told. Until then the job has not *ended*, even if it is `DONE`.
 const TELLS: usize = 1 << 57;
 
 /// The bits of a message's address: user space ends below 2^47, and nodes are aligned to 8.
@@ -331,11 +331,11 @@ impl State {
             .has(DONE)
     }
 
-    /// Announces that the completion must tell somebody of the end; false if the job is done. Called under the lock of
-    /// the extensions, where the caller then leaves whom to tell.
-    /// `TELLS` and `DONE` are in one word, so no fence is needed: the completion sees the announcement, or this sees
-    /// `DONE`. Where `TELLS` is set already, this only loads, and may miss a `DONE`; then the completion has yet to take
-    /// the lock for the last time, and finds what the caller leaves.
+    /// Announces an exit hook or attachment that the completion must tell of the end; false if the job is done. Called
+    /// under the lock of the extensions, in which the caller then stores it. `TELLS` and `DONE` are in one word, so no
+    /// fence is needed: the completion sees the announcement, or this call sees `DONE`. If `TELLS` is set already, this
+    /// call only loads, and may miss a `DONE`. But then the completion has yet to take the lock for the last time, and
+    /// finds what the caller stores.
     #[must_use]
     pub(crate) fn announce_tells(&self) -> bool {
         !self

@@ -64,11 +64,11 @@ pub(crate) struct Completed {
 /// What a sample finds in a job's inbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unread {
-    /// No message that nobody has taken.
+    /// There are no untaken messages.
     Nothing,
-    /// Messages that all came after the last sample, or after the last time that the receiver took what was there.
+    /// There are untaken messages, and none of them was there at the last sample.
     New,
-    /// Messages of which some were there at the last sample.
+    /// There are untaken messages, and some were there at the last sample.
     Seen,
 }
 
@@ -81,7 +81,7 @@ pub(crate) enum Inbox {
     None,
 }
 
-/// Whether a job that wants to park waits for messages, among other things.
+/// Whether a message wakes the job that is about to park.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Listening {
     /// A message wakes it, and one that is already there keeps it from parking.

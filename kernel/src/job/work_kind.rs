@@ -8,7 +8,8 @@ use std::sync::{
 /// What kind of work a job does at this moment, as a number; see [`Spawn::kind`](crate::Spawn::kind).
 ///
 /// When a job blocks or computes for too long, others of its spawn site and type that do work of the same kind then run
-/// in quarantine, and no others. So a kind is what tends to behave alike, for example the requests of one route.
+/// in quarantine, and no others. So work of one kind should tend to behave alike, for example the requests of one
+/// route.
 ///
 /// A value is a handle: the job sets its kind through one, and the runtime reads it through a clone. Both cost one
 /// instruction.
@@ -16,7 +17,7 @@ use std::sync::{
 pub struct WorkKind(Arc<AtomicU64>);
 
 impl WorkKind {
-    /// A handle of its own, which says that the job does nothing in particular.
+    /// A handle that is connected to no other, with the kind 0: nothing in particular.
     pub fn new() -> WorkKind {
         WorkKind::default()
     }

@@ -37,8 +37,9 @@ pub(crate) fn alloc(kind: BlockKind, layout: Layout) -> NonNull<u8> {
     }
 }
 
-/// As [`alloc`]; but while the thread's blocks join several neighbourhoods in turn, the block is next to the last
-/// one that was so allocated for `neighbourhood`. A neighbourhood is a number of the caller's choice.
+/// As [`alloc`]. But while the thread allocates for several neighbourhoods in turn, the block is next to the last one
+/// allocated for the same `neighbourhood`. A neighbourhood is a number that the caller chooses, for example a mailbox's
+/// address.
 #[inline(always)]
 pub(crate) fn alloc_beside(kind: BlockKind, layout: Layout, neighbourhood: usize) -> NonNull<u8> {
     match crate::memory::class::of(kind, layout) {
@@ -53,7 +54,7 @@ pub(crate) fn alloc_beside(kind: BlockKind, layout: Layout, neighbourhood: usize
     }
 }
 
-/// Notes that the block which the thread allocated last has joined others of `neighbourhood`.
+/// Notes that the block that the thread allocated last joined other blocks of `neighbourhood`.
 #[inline(always)]
 pub(crate) fn note_joined(neighbourhood: usize) {
     crate::memory::cache::note_joined(neighbourhood);
@@ -69,7 +70,7 @@ pub(crate) unsafe fn free(kind: BlockKind, layout: Layout, block: NonNull<u8>) {
     unsafe { free_of(class_of(kind, layout), kind, layout, block) };
 }
 
-/// The class that [`free_of`] needs, to be computed once for all blocks of a layout.
+/// The class of a layout, for [`free_of`]; computed once for all blocks of the layout.
 #[inline(always)]
 pub(crate) const fn class_of(kind: BlockKind, layout: Layout) -> Option<Class> {
     crate::memory::class::of(kind, layout)
@@ -132,9 +133,9 @@ impl JobWalk {
     }
 }
 
-/// Calls `visit` with `block`, which was a job block when the caller got it, if it still is one, in use or not: a large
-/// block may have gone back to the system, and others may have become those of messages. `visit` must neither allocate
-/// nor free job blocks.
+/// Calls `visit` with `block`, which was a job block when the caller got it, if it still is one, in use or not. A large
+/// block may have gone back to the system meanwhile, and a chunk of other blocks may serve messages now. `visit` must
+/// neither allocate nor free job blocks.
 pub(crate) fn with_job_block(block: NonNull<u8>, mut visit: impl FnMut(NonNull<u8>)) {
     crate::memory::plain::with_job(block, &mut visit);
     crate::memory::depot::with_block(BlockKind::Job, block, &mut visit);

@@ -1,5 +1,5 @@
-//! The free blocks of one OS thread: for each class two batches, the uncut rest of a chunk and, once there was
-//! a burst, strips.
+//! The free blocks of one OS thread. For each class: two batches, the uncut rest of a chunk, and after a burst also
+//! strips.
 //!
 //! There are two batches so that a thread that allocates and frees at the boundary of one does not go to the
 //! depot each time (Bonwick and Adams, "Magazines and Vmem", 2001).

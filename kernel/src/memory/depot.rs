@@ -191,7 +191,7 @@ pub(super) fn take_empty_chunks() -> Vec<SendPtr> {
 }
 
 impl Shelf {
-    /// Moves the chunks whose blocks are all here to `empty`, which has room for them.
+    /// Moves the chunks whose blocks are all on this shelf to `empty`, which has room for them.
     fn take_empty_chunks(&mut self, class: Class, empty: &mut Vec<SendPtr>) {
         self.count_free();
         let is_empty =
@@ -226,7 +226,7 @@ impl Shelf {
         }
     }
 
-    /// Drops the blocks that `is_kept` does not want from the batches; those that are left fill them up again.
+    /// Removes the blocks that `is_kept` refuses from the batches, and packs the others into full batches.
     fn keep_blocks(&mut self, is_kept: impl Fn(NonNull<u8>) -> bool) {
         let mut filled = 0;
         let mut kept = BlockBatch::EMPTY;

@@ -1,4 +1,4 @@
-//! A value in a slab block, with one owner: what `Box` is to the system's allocator.
+//! A value in a slab block, with one owner: a `Box` for slab blocks.
 
 #![allow(unsafe_code)]
 

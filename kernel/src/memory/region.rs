@@ -16,7 +16,8 @@ use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous};
 
 use crate::{memory::room::with_room, sys::lock};
 
-/// The unit that one class carves. A power of two: a block finds its chunk by masking.
+/// The size of a chunk, from which one class cuts its blocks. A power of two, so that a block's chunk is found by
+/// masking.
 pub(super) const CHUNK: usize = 64 << 10;
 const REGION: usize = 64 << 20;
 const HUGE_PAGE: usize = 2 << 20;

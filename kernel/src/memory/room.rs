@@ -18,7 +18,7 @@ pub(super) fn with_room<T, I, R>(
     list: impl Fn(&mut T) -> &mut Vec<I>,
     act: impl FnOnce(&mut T) -> R,
 ) -> R {
-    // Declared before the guard, so that it is freed after it.
+    // Declared before the guard, so that it is freed after the guard.
     let mut room = Vec::new();
     loop {
         let mut guard = lock(mutex);

@@ -1,4 +1,4 @@
-//! Models of a job's end against those who want to be told of it.
+//! Models of a job's end against the exit hooks and the joiner that must learn of it.
 
 use std::{
     panic::Location,

@@ -43,7 +43,7 @@ impl Shared {
             // SAFETY: as above.
             unsafe { self.deque.reset_limit() };
             if self.sleepers.sleeping() > 0 {
-                self.deque.ring();
+                self.deque.alert();
                 if let Some(sleeper) = self.sleepers.notify() {
                     sleeper.notify();
                 }
@@ -95,9 +95,9 @@ impl Shared {
                 true => Before::Searching,
                 false => Before::Running,
             };
-            // As `sleep::sleep`, `SleepPolicy::watch_forks` and `ForkDeques::ring_all`.
+            // As `sleep::sleep`, `SleepPolicy::watch_forks` and `ForkDeques::alert_all`.
             self.sleepers.announce(index, parking.clone(), before);
-            self.deque.ring();
+            self.deque.alert();
             barrier::heavy();
             if !self.deque.has_entries() {
                 while self.sleepers.is_asleep(index) {

@@ -1,4 +1,4 @@
-//! Models of the reactor: a report wakes its waiter, and one of the sleeping workers waits in the poller.
+//! Models of the reactor: an event wakes its waiter, and one of the sleeping workers waits in the poller.
 
 use std::{
     sync::{
@@ -61,7 +61,7 @@ impl Descriptor {
     fn arrive(&self) {
         self.bytes.fetch_add(1, Ordering::SeqCst);
         let mut wakers = Vec::new();
-        self.slot.report(Readiness::READ, &mut wakers);
+        self.slot.set_ready(Readiness::READ, &mut wakers);
         wakers.into_iter().for_each(Waker::wake);
     }
 
@@ -92,10 +92,10 @@ impl Descriptor {
     }
 }
 
-/// Two bytes arrive while one thread reads: the reader gets both, however the reports, the attempts and the clearing of
-/// the readiness interleave. After a lost report the reader would wait for ever, which loom finds.
+/// Two bytes arrive while one thread reads: the reader gets both, however the events, the attempts and the clearing of
+/// the readiness interleave. After a lost event the reader would wait for ever, which loom finds.
 #[test]
-fn a_reader_misses_no_report() {
+fn a_reader_misses_no_event() {
     for known in [Readiness::NONE, Readiness::READ] {
         loom::model(move || {
             let descriptor = Descriptor::new(known);
@@ -141,7 +141,7 @@ fn a_wait_that_is_given_up_leaves_the_others() {
     });
 }
 
-/// What the workers share. The poller's notice and a report both end the wait of the worker in the poller; each lasts
+/// What the workers share. The poller's notice and an event both end the wait of the worker in the poller; each lasts
 /// until it is taken.
 struct Shared {
     sleepers: Sleepers<Sleeper>,
@@ -211,9 +211,9 @@ impl Shared {
         self.done.load(Ordering::SeqCst) == self.all
     }
 
-    /// A report of the system. Only the worker that waits in the poller sees it and handles it, which makes a job
+    /// An event of the system. Only the worker that waits in the poller sees it and handles it, which makes a job
     /// visible.
-    fn report(&self) {
+    fn set_ready(&self) {
         self.visible.fetch_add(1, Ordering::SeqCst);
         barrier::full();
         self.poller.notify();
@@ -290,8 +290,8 @@ impl Shared {
     }
 }
 
-/// A worker sleeps while the first source is registered and a report comes: the worker waits in the poller, or the
-/// registration wakes it first. If it parked while the poller had sources, the report would wake no thread.
+/// A worker sleeps while the first source is registered and an event comes: the worker waits in the poller, or the
+/// registration wakes it first. If it parked while the poller had sources, the event would wake no thread.
 #[test]
 fn the_first_source_brings_a_sleeper_to_the_poller() {
     loom::model(|| {
@@ -299,7 +299,7 @@ fn the_first_source_brings_a_sleeper_to_the_poller() {
         let there = shared.clone();
         let outside = thread::spawn(move || {
             there.add_source();
-            there.report();
+            there.set_ready();
         });
         shared.serve(0);
         outside.join().unwrap();
@@ -322,7 +322,7 @@ fn a_worker_in_the_poller_is_woken_for_work() {
     });
 }
 
-/// Of two sleeping workers one waits in the poller, whichever fell asleep first: the report wakes it.
+/// Of two sleeping workers one waits in the poller, whichever fell asleep first: the event wakes it.
 #[test]
 fn of_two_sleepers_one_is_in_the_poller() {
     loom::model(|| {
@@ -330,7 +330,7 @@ fn of_two_sleepers_one_is_in_the_poller() {
         shared.has_sources.store(true, Ordering::SeqCst);
         let there = shared.clone();
         let other = thread::spawn(move || there.serve(1));
-        shared.report();
+        shared.set_ready();
         shared.serve(0);
         other.join().unwrap();
     });

@@ -24,7 +24,7 @@ struct Shared {
     injector: Injector<Job>,
     /// The stealing end of the ring.
     thief: RingThief<Job>,
-    /// Whether it may be used.
+    /// Whether thieves may steal from the ring.
     sharing: Sharing,
     jobs: Jobs,
 }
@@ -37,7 +37,7 @@ impl Shared {
         (shared, owner)
     }
 
-    /// The same with a private ring.
+    /// As [`Shared::new`], with a private ring.
     fn with_private_ring(workers: usize, jobs: usize) -> (Arc<Shared>, ring::RingOwner<Job>) {
         let (owner, thief) = ring::new();
         let shared = Shared {

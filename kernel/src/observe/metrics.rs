@@ -28,7 +28,7 @@ pub struct Metrics {
     pub blocking_queued: usize,
     /// Workers that sleep.
     pub sleeping: usize,
-    /// Live processes. Exact to 512 per worker if the process limit is 65,536 or more, else exact.
+    /// Live processes. Exact if the process limit is below 65,536, else exact to 512 per worker.
     pub processes: usize,
     /// Jobs that have run and ended since the start, also those that ended on a detached thread.
     pub ended: u64,
@@ -55,7 +55,7 @@ pub struct Metrics {
     /// Mailboxes whose receivers found at least [`mailbox_mark`](crate::Builder::mailbox_mark) messages, and have not
     /// received them yet; [`Runtime::long_mailboxes`](crate::Runtime::long_mailboxes) lists them.
     pub long_mailboxes: usize,
-    /// The most messages that one of these found.
+    /// The most messages that the receiver of one of these found.
     pub longest_mailbox: usize,
     /// How long the oldest message in a mailbox has waited, at least, if any waits: one that nobody has taken out of the
     /// mailbox, or one of a long mailbox. [`Runtime::unread_mailboxes`](crate::Runtime::unread_mailboxes) says how exact
@@ -87,7 +87,7 @@ impl Metrics {
         metrics
     }
 
-    /// All but the figures of mailboxes and channels, for which every job may have to be looked at.
+    /// All numbers except those of mailboxes and channels, which may need a look at every job.
     pub(crate) fn without_queues(shared: &Shared) -> Metrics {
         let (blocking, blocking_queued) = shared.blocking.calls();
         let mut metrics = Metrics {

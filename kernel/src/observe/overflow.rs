@@ -82,7 +82,7 @@ fn print_overflow() {
     line.print();
 }
 
-/// Names what the thread runs: its job; in a part of a fork the fork, and the job that forked.
+/// Names what the thread runs: its job; or, in a part of a fork, the fork and the job that forked.
 fn write_unit(line: &mut MessageLine, cx: &Context) -> fmt::Result {
     let fork = cx.thread_fork();
     // SAFETY: the thread runs the job, which is alive.

@@ -4,8 +4,8 @@
 //! that it finds: the wrapper calls it, and then writes the unit's name below. It does so only if it has found the
 //! standard library's hook. A hook of the user's own decides what is printed, and may ask for [`current_name`].
 //!
-//! The standard library's hook writes, and may take a backtrace, on the thread that panics and under a lock. So at most
-//! ten messages a second are printed of panics of units at one line of code; reports count those that are left out.
+//! The standard library's hook writes, and may take a backtrace, on the thread that panics and under a lock. So for
+//! each line of code at most ten panic messages a second are printed, and a report counts the others.
 
 use std::{
     io::{self, Write},

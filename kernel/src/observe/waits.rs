@@ -32,7 +32,7 @@ pub struct Waits {
     /// The cycles of the wait-for graph, as indices into `jobs`: each job of a cycle waits for the next one, and
     /// the last for the first.
     pub cycles: Vec<Vec<usize>>,
-    /// Jobs that wait for nothing but their OS thread, which another job holds.
+    /// Jobs that are runnable, and wait only for their OS thread, which another job holds.
     pub held_up: Vec<HeldUpJob>,
 }
 
@@ -80,7 +80,7 @@ impl Waits {
         waits
     }
 
-    /// What those `live` jobs wait for that `is_waiting` selects.
+    /// What the jobs of `live` that `is_waiting` selects wait for.
     pub(crate) fn among(live: &[JobRef], is_waiting: impl Fn(&JobRef) -> bool) -> Waits {
         let graph = Graph::among(live, is_waiting);
         let jobs = graph.waiting.iter();

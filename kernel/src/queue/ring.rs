@@ -1,15 +1,15 @@
-//! The ring of one worker: a bounded queue that the owner fills and thieves empty.
+//! The ring of one worker, its run queue: a bounded queue that the owner fills, and that the owner and thieves empty.
 //!
 //! Invariants:
 //! - `head <= tail <= head + CAPACITY`; both only grow, and 64 bits of them never wrap.
 //! - The owner alone writes `tail` and the slots in `tail..head + CAPACITY`.
 //! - A slot in `head..tail` holds a job; the thread that moves `head` past it owns that job.
 //!
-//! Whether thieves may take at all is told beside the ring ([`crate::queue::sharing`]).
+//! Whether thieves may take at all is decided outside the ring ([`crate::queue::sharing`]).
 //!
-//! Both the owner (one job) and a thief (half of them) take by one compare-and-swap of `head`: the values read
-//! before it count only if it succeeds. The design is that of Go's local run queue, except that the counters do
-//! not wrap, so that a thief that was preempted for hours cannot succeed.
+//! The owner takes one job and a thief half of them, both by one compare-and-swap of `head`. What they read before it
+//! is valid only if it succeeds. The design is that of Go's local run queue, except that the counters do not wrap, so
+//! that a thief that was preempted for hours cannot succeed.
 
 use std::{ptr, sync::Arc};
 
@@ -54,7 +54,8 @@ impl<T> RingShared<T> {
         &self.slots[index as usize % CAPACITY]
     }
 
-    /// Takes jobs into `place`: as many as `amount` returns for the number there is. Returns how many.
+    /// Takes jobs into `place`, and returns how many. `amount` gets the number of jobs in the ring and returns how many
+    /// to take.
     #[expect(clippy::cast_possible_truncation, reason = "at most the capacity")]
     fn take(&self, place: &mut [*mut T], amount: impl Fn(u64) -> u64) -> usize {
         loop {

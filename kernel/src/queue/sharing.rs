@@ -2,13 +2,14 @@
 //!
 //! Jobs that wake each other often belong on one worker: their cache lines would otherwise travel. So a ring is private
 //! at first, and the owner shares it while its jobs are worth the journey
-//! ([`coarseness`](crate::scheduler::workers::search::coarseness)). The monitor opens a private ring whose jobs have waited in it
-//! for too long: it shares the ring of an owner that is in one long run, which withdraws it at its next look; of an
-//! owner whose queue is merely long it lends the ring, for one steal.
+//! ([`coarseness`](crate::scheduler::workers::search::coarseness)). The monitor opens a private ring whose jobs have
+//! waited for too long. If the owner is in one long run, the monitor shares the ring, and the owner withdraws it at its
+//! next look unless its work is coarse. If only the queue is long, the monitor lends the ring for one steal.
 //!
-//! It is a hint: a thief that has seen an open ring may take from it a moment after the owner withdrew it. Who opens a
-//! ring wakes a sleeper afterwards, if the ring is not empty. What an owner puts into a private ring wakes nobody, and a
-//! sleeper's last look ignores it: the owner takes it, or else the monitor finds it in one of its rounds.
+//! The mode is a hint: a thief that has seen an open ring may take from it a moment after the owner withdrew it. A
+//! thread that opens a ring then wakes a sleeper, if the ring is not empty. What an owner puts into a private ring
+//! wakes nobody, and a sleeper's last look ignores it: the owner takes it, or else the monitor finds it in one of its
+//! rounds.
 
 use crate::sys::{AtomicU8, Ordering};
 
@@ -45,7 +46,8 @@ impl Sharing {
         self.0.store(SHARED, Ordering::Relaxed);
     }
 
-    /// Opens the ring for one steal, unless it is shared. Then as for [`share`](Sharing::share). Any thread.
+    /// Opens the ring for one steal, unless it is shared. The caller then wakes a sleeper as after
+    /// [`share`](Sharing::share). Any thread.
     pub(crate) fn lend(&self) {
         self.change(PRIVATE, LENT);
     }

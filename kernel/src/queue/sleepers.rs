@@ -9,15 +9,15 @@
 //! - sleeper: move from searching to sleeping; heavy fence; look for visible work once more; if there is some,
 //!   retract the sleep, else park.
 //!
-//! Why no wake-up is lost: by the two fences, either the publisher sees the sleeper, or the sleeper's last look
-//! sees the job. If the publisher saw a searcher instead, there are two cases. The searcher becomes a sleeper, whose
-//! last look comes after its move. Or it finds work, and the last searcher to do so looks for more: two full fences
-//! ensure that either the publisher sees that the search has ended, or the last searcher sees the job. The publisher
-//! executes its full fence only if one worker sleeps and another searches.
+//! Why no wake-up is lost: by the two fences, either the publisher sees the sleeper, or the sleeper's last look sees
+//! the job. If the publisher saw a searcher instead, there are two cases. The searcher becomes a sleeper, whose last
+//! look comes after its move. Or it finds work, and the last searcher to do so looks for more: two full fences ensure
+//! that either the publisher sees that the search has ended, or the last searcher sees the job. The publisher executes
+//! its full fence only if a worker sleeps.
 //!
-//! Why few are needless: neither the next slot nor a private ring ([`crate::queue::sharing`]) is visible work, so a hop
-//! wakes no worker, and fine work wakes none; and one searcher at a
-//! time is enough, because a searcher that found work wakes the next if more is left.
+//! Why few are needless: jobs in the next slot or in a private ring ([`crate::queue::sharing`]) are not visible work,
+//! so they wake no worker. And one searcher at a time is enough, because a searcher that found work wakes the next one
+//! if more is left.
 
 use crate::sys::{AtomicUsize, Mutex, Ordering, barrier, lock};
 
@@ -25,7 +25,7 @@ const SEARCHING: usize = 1 << 32;
 const SLEEPING: usize = 1;
 const SLEEPING_MASK: usize = SEARCHING - 1;
 
-/// The searching and the sleeping workers; an `S` is what it takes to wake one.
+/// The searching and the sleeping workers; an `S` is the means to wake one.
 pub(crate) struct Sleepers<S> {
     /// Searching workers in the upper half, sleeping ones in the lower.
     counts: AtomicUsize,
@@ -77,7 +77,8 @@ impl<S> Sleepers<S> {
         self.counts.load(Ordering::Relaxed) >= SEARCHING
     }
 
-    /// The given worker, if it sleeps, for news that concerns it alone, such as an earlier timer.
+    /// Takes the given worker from the list, if it sleeps, for the caller to wake: because of something that concerns
+    /// it alone, such as an earlier timer.
     #[must_use]
     pub(crate) fn notify_worker(&self, worker: usize) -> Option<S> {
         let mut sleepers = lock(&self.sleepers);
@@ -87,7 +88,8 @@ impl<S> Sleepers<S> {
         Some(sleepers.remove(place).1)
     }
 
-    /// All sleepers, for news that concerns all (shutdown, trim). They count as searching.
+    /// Takes all sleepers, for the caller to wake: because of something that concerns all (shutdown, trim). They count
+    /// as searching.
     #[must_use]
     pub(crate) fn notify_all(&self) -> Vec<S> {
         let mut sleepers = lock(&self.sleepers);
@@ -97,7 +99,7 @@ impl<S> Sleepers<S> {
         sleepers.drain(..).map(|(_, sleeper)| sleeper).collect()
     }
 
-    /// Whether the calling worker may search now: at most half of the workers do, rounded up.
+    /// The calling worker begins to search, if fewer than half of the workers do. False if it may not.
     pub(crate) fn start_search(&self) -> bool {
         let searching = self.counts.load(Ordering::Relaxed) / SEARCHING;
         if 2 * searching >= self.workers {

@@ -5,8 +5,8 @@
 //! old, and a pointer may have left the queue since.
 //!
 //! # Safety
-//! **owner**: only the owner's thread, which the callers of the `unsafe` functions are, moves the ends and replaces the
-//! buffer. So `slots` and `capacity` describe the buffer whenever the owner reads them.
+//! **owner**: only the owner's thread moves the ends and replaces the buffer. The callers of the `unsafe` functions
+//! promise to be on it. So `slots` and `capacity` describe the buffer whenever the owner reads them.
 
 #![allow(unsafe_code)]
 

@@ -1,8 +1,8 @@
 //! The interface to the system: an epoll instance, and an eventfd that ends a wait in it.
 //!
-//! Descriptors are registered once, for both directions, and reported when something changes
-//! (edge-triggered). The eventfd, the *notice*, is level-triggered: it is reported until it is read, so a thread
-//! that only looks cannot take it from the thread that waits.
+//! Descriptors are registered once, for both directions, and the system reports them when something changes
+//! (edge-triggered). The eventfd, the *notice*, is level-triggered: it is reported until it is read, so a thread that
+//! only looks cannot take it from the thread that waits.
 
 use std::{
     io,
@@ -24,39 +24,39 @@ use crate::reactor::slot::Readiness;
 
 /// The number under which the notice is reported; no slot has it.
 const NOTICE: u64 = u64::MAX;
-/// How many reports are taken at once, at most.
-const MOST_REPORTS: usize = 256;
+/// How many events are taken at once, at most.
+const MOST_EVENTS: usize = 256;
 
 pub(crate) struct Poller {
     epoll: OwnedFd,
     notice: OwnedFd,
 }
 
-/// Reports that were taken and not yet handled; never the notice.
+/// Readiness events that were taken and not yet handled; never the notice.
 #[derive(Default)]
-pub(crate) struct Reports(Vec<epoll::Event>);
+pub(crate) struct ReadyEvents(Vec<epoll::Event>);
 
-/// A report about the descriptor of a slot.
-pub(crate) struct Report {
+/// A readiness event of the descriptor of a slot.
+pub(crate) struct ReadyEvent {
     pub(crate) index: u32,
     pub(crate) readiness: Readiness,
 }
 
-impl Reports {
+impl ReadyEvents {
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    pub(crate) fn drain(&mut self) -> impl Iterator<Item = Report> {
+    pub(crate) fn drain(&mut self) -> impl Iterator<Item = ReadyEvent> {
         self.0.drain(..).map(|event| {
             let (data, flags) = (event.data, event.flags);
             let index = u32::try_from(data.u64()).expect("slots are registered by their numbers");
             let readiness = readiness_of(flags);
-            Report { index, readiness }
+            ReadyEvent { index, readiness }
         })
     }
 
-    /// Removes the notice. True if it was among the reports.
+    /// Removes the notice. True if it was among the events.
     fn take_notice(&mut self) -> bool {
         let count = self.0.len();
         self.0.retain(|event| { event.data }.u64() != NOTICE);
@@ -117,30 +117,30 @@ impl Poller {
     }
 
     /// Takes what is reported now. Leaves the notice to the thread with the poller lock.
-    pub(crate) fn look(&self, reports: &mut Reports) {
-        self.epoll_wait(reports, Some(&Timespec::default()));
-        reports.take_notice();
+    pub(crate) fn look(&self, events: &mut ReadyEvents) {
+        self.epoll_wait(events, Some(&Timespec::default()));
+        events.take_notice();
     }
 
     /// Takes what is reported within `left`; also returns when notified, interrupted, or up to a millisecond
     /// early. Only the thread with the poller lock.
-    pub(crate) fn wait(&self, reports: &mut Reports, left: Option<Duration>) {
+    pub(crate) fn wait(&self, events: &mut ReadyEvents, left: Option<Duration>) {
         match left {
-            None => self.epoll_wait(reports, None),
+            None => self.epoll_wait(events, None),
             // epoll counts in milliseconds, too coarse for the last part of a timer's wait.
             Some(left) => match whole_milliseconds(left) {
-                Some(whole) => self.epoll_wait(reports, Some(&whole)),
-                None => self.wait_briefly(reports, left),
+                Some(whole) => self.epoll_wait(events, Some(&whole)),
+                None => self.wait_briefly(events, left),
             },
         }
-        if reports.take_notice() {
+        if events.take_notice() {
             // Only this thread reads the notice, so it is still there. If the read fails, nothing needs the notice.
             let _taken = rustix::io::read(&self.notice, &mut [0; 8]);
         }
     }
 
-    /// Waits for less than a millisecond: with `poll`, which counts in nanoseconds, and then takes the reports.
-    fn wait_briefly(&self, reports: &mut Reports, left: Duration) {
+    /// Waits for less than a millisecond, with `ppoll`, which counts in nanoseconds; then takes the events.
+    fn wait_briefly(&self, events: &mut ReadyEvents, left: Duration) {
         let left = Timespec {
             tv_sec: 0,
             tv_nsec: left.subsec_nanos().into(),
@@ -148,13 +148,13 @@ impl Poller {
         let mut epoll = [PollFd::new(&self.epoll, PollFlags::IN)];
         // An interrupted wait is a short one.
         let _ready = rustix::event::poll(&mut epoll, Some(&left));
-        self.epoll_wait(reports, Some(&Timespec::default()));
+        self.epoll_wait(events, Some(&Timespec::default()));
     }
 
-    fn epoll_wait(&self, reports: &mut Reports, left: Option<&Timespec>) {
-        reports.0.reserve(MOST_REPORTS);
+    fn epoll_wait(&self, events: &mut ReadyEvents, left: Option<&Timespec>) {
+        events.0.reserve(MOST_EVENTS);
         // An interrupted call reports nothing.
-        let _count = epoll::wait(&self.epoll, spare_capacity(&mut reports.0), left);
+        let _count = epoll::wait(&self.epoll, spare_capacity(&mut events.0), left);
     }
 
     pub(crate) fn notify(&self) {

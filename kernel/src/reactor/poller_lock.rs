@@ -1,7 +1,7 @@
-//! The poller lock: it picks the sleeping worker that waits in the poller, so that a report wakes that worker only.
+//! The poller lock: it picks the sleeping worker that waits in the poller, so that an event wakes that worker only.
 //!
 //! One poller serves all workers. The other sleepers park, which is cheaper to end, and if all waited in the poller,
-//! one report could end the sleep of several.
+//! one event could end the sleep of several.
 //!
 //! Protocol, together with the sleepers ([`crate::queue::sleepers`]): *a poller that has sources, and in which no
 //! worker waits, is work that every worker sees.*
@@ -11,8 +11,8 @@
 //! - the thread that registers the first source: count the source; light fence; wake a sleeper, as for a job.
 //!
 //! Why one sleeper always waits in the poller: a worker that fails to take the lock parks only if it sees, after its
-//! announcement, that another worker holds it. That worker is awake when it releases the lock, and tries again
-//! before it sleeps. So when the last worker falls asleep, the lock is held, by that worker or by one that
+//! announcement, that another worker holds the lock. The holder is awake when it releases the lock, and tries to take
+//! it again before it sleeps. So when the last worker falls asleep, the lock is held, by that worker or by one that
 //! sleeps already.
 //!
 //! Why no wake-up is lost: waking the sleeper with the lock makes the poller's notice readable, until that sleeper
@@ -46,7 +46,7 @@ impl PollerLock {
         free.ok().map(|_free| PollerGuard(self))
     }
 
-    /// Whether a thread waits in the poller, or is about to, or is about to leave it.
+    /// Whether a thread waits in the poller, is about to wait there, or is about to leave.
     #[inline]
     pub(crate) fn is_taken(&self) -> bool {
         self.taken.load(Ordering::SeqCst)

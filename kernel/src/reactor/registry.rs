@@ -7,14 +7,14 @@
 //!
 //! Invariants:
 //! - Each runtime has one poller, and no descriptor belongs to a worker: a stuck thread takes none with it.
-//! - Any thread may look at the poller without waiting. Reports only add readiness, so two threads may handle theirs
+//! - Any thread may look at the poller without waiting. Events only add readiness, so two threads may handle theirs
 //!   in any order, late, or for a reused slot; the worst result is a needless attempt.
 //! - While workers sleep, one of them waits in the poller; see `poller_lock`.
 //!
-//! The threads that look: a busy worker at least once a tick while no other waits in the poller
-//! ([`crate::scheduler::workers::search`]), a worker without jobs before it searches, the sleeper with the poller lock
-//! at once, and the monitor when one run occupies a worker for 0.75 ms while another sleeps and none has the poller
-//! lock.
+//! The threads that poll: a busy worker, at least once a tick while no other waits in the poller
+//! ([`crate::scheduler::workers::search`]); a worker without jobs, before it searches; the sleeper with the poller
+//! lock, which waits there; and the monitor, when one run occupies a worker for 0.75 ms while another sleeps and none
+//! has the poller lock.
 
 use std::{
     io,
@@ -24,7 +24,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::reactor::poller::{Poller, Report, Reports};
+use crate::reactor::poller::{Poller, ReadyEvent, ReadyEvents};
 use crate::reactor::poller_lock::{PollerGuard, PollerLock};
 use crate::reactor::slot::{Interest, Readiness, SourceSlot};
 use crate::reactor::table::Table;
@@ -54,18 +54,18 @@ pub(crate) struct Reactor {
 
 /// What one thread took from the poller, in buffers that it reuses.
 #[derive(Default)]
-pub(crate) struct ReportBatch {
-    reports: Reports,
+pub(crate) struct ReadyBatch {
+    events: ReadyEvents,
     wakers: Vec<Waker>,
 }
 
-impl ReportBatch {
+impl ReadyBatch {
     /// Whether nothing was taken.
     pub(crate) fn is_empty(&self) -> bool {
-        self.reports.is_empty()
+        self.events.is_empty()
     }
 
-    /// Takes the wakers of the reports that were handled.
+    /// Takes the wakers of the events that were handled.
     pub(crate) fn wakers(&mut self) -> impl Iterator<Item = Waker> + '_ {
         self.wakers.drain(..)
     }
@@ -112,7 +112,7 @@ impl Reactor {
         }
     }
 
-    /// Whether a busy worker should look now: no sleeper waits for reports, and the last look is old.
+    /// Whether a busy worker should poll now: no sleeper waits in the poller, and the last poll is old.
     #[inline]
     pub(crate) fn is_look_due(&self, now: Instant) -> bool {
         if !self.has_sources() || self.poller_lock.is_taken() {
@@ -130,24 +130,24 @@ impl Reactor {
     }
 
     /// Takes what is reported now. Any thread. True if there is something to [`handle`](Reactor::handle).
-    pub(crate) fn look(&self, batch: &mut ReportBatch) -> bool {
+    pub(crate) fn look(&self, batch: &mut ReadyBatch) -> bool {
         let Some(poller) = self.poller.get() else {
             return false;
         };
-        poller.look(&mut batch.reports);
-        !batch.reports.is_empty()
+        poller.look(&mut batch.events);
+        !batch.events.is_empty()
     }
 
     /// Waits until something is reported, [`notify`](Reactor::notify) is called, or `left` has passed.
     pub(crate) fn wait(
         &self,
         _locked: &PollerGuard<'_>,
-        batch: &mut ReportBatch,
+        batch: &mut ReadyBatch,
         left: Option<Duration>,
     ) {
         let poller = self.poller.get();
         let poller = poller.expect("the poller lock is taken only when there is a source");
-        poller.wait(&mut batch.reports, left);
+        poller.wait(&mut batch.events, left);
     }
 
     /// Ends the present wait in the poller, or the next one. Any thread.
@@ -157,16 +157,18 @@ impl Reactor {
         }
     }
 
-    /// Whether any task waits for a report. Takes time for each slot.
+    /// Whether anything waits for an event. Takes time proportional to the number of slots.
     pub(crate) fn is_waited_for(&self) -> bool {
         (0..self.table.used()).any(|index| self.table.get(index).is_waited_for())
     }
 
-    /// Handles the reports that were taken: stores the readiness, and leaves the wakers in the batch. Any thread.
-    pub(crate) fn handle(&self, batch: &mut ReportBatch) {
-        for report in batch.reports.drain() {
-            let Report { index, readiness } = report;
-            self.table.get(index).report(readiness, &mut batch.wakers);
+    /// Handles the events that were taken: stores the readiness, and leaves the wakers in the batch. Any thread.
+    pub(crate) fn handle(&self, batch: &mut ReadyBatch) {
+        for event in batch.events.drain() {
+            let ReadyEvent { index, readiness } = event;
+            self.table
+                .get(index)
+                .set_ready(readiness, &mut batch.wakers);
         }
     }
 
@@ -194,7 +196,7 @@ impl Reactor {
         };
         // After the registration: a `close` that came before it has not seen this slot.
         if self.is_gone() {
-            self.report(index, Readiness::GONE);
+            self.set_ready(index, Readiness::GONE);
         }
         Ok((index, first))
     }
@@ -238,19 +240,21 @@ impl Reactor {
         self.gone.store(true, Ordering::SeqCst);
         let mut wakers = Vec::new();
         for index in 0..self.table.used() {
-            self.table.get(index).report(Readiness::GONE, &mut wakers);
+            self.table
+                .get(index)
+                .set_ready(Readiness::GONE, &mut wakers);
         }
         wakers
     }
 
-    /// Reports a direction as ready, without the system.
-    pub(crate) fn report_ready(&self, index: u32, interest: Interest) {
-        self.report(index, Readiness::to(interest));
+    /// Marks a direction as ready, without the system.
+    pub(crate) fn mark_ready(&self, index: u32, interest: Interest) {
+        self.set_ready(index, Readiness::to(interest));
     }
 
-    fn report(&self, index: u32, readiness: Readiness) {
+    fn set_ready(&self, index: u32, readiness: Readiness) {
         let mut wakers = Vec::new();
-        self.table.get(index).report(readiness, &mut wakers);
+        self.table.get(index).set_ready(readiness, &mut wakers);
         wakers.into_iter().for_each(foreign_waker::wake);
     }
 }

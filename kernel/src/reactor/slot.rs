@@ -1,8 +1,8 @@
-//! One descriptor: its reported readiness, and the waiters for the next report.
+//! One descriptor: its reported readiness, and the waiters for the next event.
 //!
-//! The word has the readiness in its lowest bits, and the number of reports so far above them. Reports only set
-//! bits. A thread whose operation the system refused clears the direction's bits, unless there was a report since
-//! the thread looked: the operation may have missed what was reported.
+//! The word has the readiness in its lowest bits, and the number of events so far above them. Events only set bits. A
+//! thread whose operation the system refused clears the direction's bits, unless an event came after the thread read
+//! the word: then the operation may have missed what was reported.
 //!
 //! Why no wake-up is lost: a waiter stores its waker under the lock and looks at the word once more before it
 //! releases the lock; a reporter sets the bits, and then takes the wakers under the lock. The second to have the
@@ -33,7 +33,7 @@ impl Readiness {
     pub(crate) const READ: Readiness = Readiness(1);
     /// Set when writing may succeed; cleared when the system refuses.
     pub(crate) const WRITE: Readiness = Readiness(2);
-    /// Set when more follows a short read, without a further report: the end of the stream, because the peer stopped
+    /// Set when more follows a short read, without a further event: the end of the stream, because the peer stopped
     /// writing or the connection failed; or what is behind an urgent mark. Cleared when the system refuses to
     /// read.
     pub(crate) const READ_ON: Readiness = Readiness(4);
@@ -78,15 +78,15 @@ impl Readiness {
 
 /// The bits of the word that hold the readiness.
 const READINESS: u64 = 31;
-/// One report, as an addend to the word.
-const REPORT: u64 = 32;
+/// One event, as an addend to the word.
+const EVENT: u64 = 32;
 
 /// The word at the start of an attempt.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Seen(u64);
 
 impl Seen {
-    /// Whether the runtime has stopped.
+    /// Whether the runtime had stopped.
     pub(crate) fn is_gone(self) -> bool {
         Readiness(self.0 & READINESS).intersects(Readiness::GONE)
     }
@@ -117,7 +117,7 @@ struct Waiters {
     futures: u64,
 }
 
-/// Where a future left its waker. A report takes the waker, or [`SourceSlot::leave`] does.
+/// Where a future left its waker. An event takes the waker, or [`SourceSlot::leave`] does.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ticket {
     number: u64,
@@ -179,11 +179,12 @@ impl SourceSlot {
     /// The readiness now.
     #[inline]
     pub(crate) fn look(&self) -> Seen {
-        // Acquire: pairs with the update in `report`.
+        // Acquire: pairs with the update in `set_ready`.
         Seen(self.word.load(Ordering::Acquire))
     }
 
-    /// Looks. If the direction is not ready, its next report wakes the waker that `keep` makes.
+    /// Reads the word. If the direction is not ready, the waker that `keep` makes is stored, and the direction's next
+    /// report wakes it.
     ///
     /// # Errors
     /// If the direction is not ready.
@@ -214,7 +215,7 @@ impl SourceSlot {
         }
     }
 
-    /// The future no longer waits.
+    /// Removes the waker of a future that no longer waits.
     pub(crate) fn leave(&self, interest: Interest, ticket: Ticket) {
         let mut waiters = lock(&self.waiters);
         let unused = waiters.queue(interest).remove(ticket);
@@ -222,13 +223,13 @@ impl SourceSlot {
         drop(unused);
     }
 
-    /// The system refused: the direction is not ready, unless there was a report since `seen`.
+    /// The system refused: the direction is not ready, unless there was an event since `seen`.
     pub(crate) fn refused(&self, interest: Interest, seen: Seen) {
         self.clear(seen, Readiness::of(interest));
     }
 
     /// The direction is drained: the system would refuse the next operation, unless more follows a short transfer, or
-    /// there was a report since `seen`.
+    /// there was an event since `seen`.
     pub(crate) fn drained(&self, interest: Interest, seen: Seen) {
         if !Readiness(seen.0 & READINESS).intersects(Readiness::on(interest)) {
             self.clear(seen, Readiness::of(interest));
@@ -239,22 +240,22 @@ impl SourceSlot {
         let mut word = seen.0;
         loop {
             let cleared = word & !unset.0;
-            // Release: after the attempt. Acquire: pairs with another report, or with the other direction's clear.
+            // Release: after the attempt. Acquire: pairs with another event, or with the other direction's clear.
             let order = (Ordering::AcqRel, Ordering::Acquire);
             match self.word.compare_exchange(word, cleared, order.0, order.1) {
                 Ok(_) => return,
                 // Another thread cleared bits, but nothing was reported: the refusal still holds.
-                Err(now) if now / REPORT == seen.0 / REPORT => word = now,
+                Err(now) if now / EVENT == seen.0 / EVENT => word = now,
                 Err(_) => return,
             }
         }
     }
 
     /// The system reports `readiness`. Moves its waiters' wakers into `wakers`.
-    pub(crate) fn report(&self, readiness: Readiness, wakers: &mut Vec<Waker>) {
+    pub(crate) fn set_ready(&self, readiness: Readiness, wakers: &mut Vec<Waker>) {
         let mut word = self.word.load(Ordering::Relaxed);
         loop {
-            let next = (word | readiness.0).wrapping_add(REPORT);
+            let next = (word | readiness.0).wrapping_add(EVENT);
             // Release: pairs with `look`.
             let order = (Ordering::AcqRel, Ordering::Relaxed);
             match self
@@ -322,7 +323,7 @@ impl Queue {
         Ticket { number, place }
     }
 
-    /// The waker that was stored under `ticket`, if no report has taken it.
+    /// The waker that was stored under `ticket`, if no event has taken it.
     fn place(&mut self, ticket: Ticket) -> Option<&mut Waker> {
         let entry = match ticket.place {
             WaiterPlace::First => self.first.as_mut(),

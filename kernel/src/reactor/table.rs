@@ -1,6 +1,6 @@
 //! All slots of a reactor, by number.
 //!
-//! A slot never moves and lives as long as the reactor, so that a late report always finds a slot, perhaps another
+//! A slot never moves and lives as long as the reactor, so that a late event always finds a slot, perhaps another
 //! descriptor's. Chunks double in size: 64 slots, 128, and so on.
 
 use std::{

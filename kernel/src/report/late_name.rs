@@ -21,8 +21,8 @@ pub trait Describe: fmt::Debug + Send + Sync + 'static {
     /// that it was given at spawn.
     fn name(&self) -> String;
 
-    /// The job is about to wait with its stack, or has blocked or computed for too long. What it has done before, and has
-    /// kept in order to do more of it, should get out now: nobody knows when the job goes on.
+    /// The job is about to wait with its stack, or has blocked or computed for too long. Work that the job has buffered
+    /// to do more at once should be flushed now: nobody knows when the job continues.
     ///
     /// Called on any thread, while the job may be running, and some time after a job was found to block or compute. It
     /// must not wait or call the runtime.
@@ -56,7 +56,7 @@ impl LateName {
         &self.known
     }
 
-    /// The whole name. Runs user code.
+    /// The whole name, including what the description says. Runs user code.
     pub(crate) fn now(self) -> JobName {
         let mut name = self.known;
         if let Some(description) = self.description {

@@ -55,7 +55,7 @@ impl OperationName {
         self
     }
 
-    /// As one of several that hold threads.
+    /// The operation as the name of a job, for a report about several holders of threads.
     pub(crate) fn as_job(&self) -> LateName {
         let asked_by = self.asked_by.as_ref();
         let name = match asked_by.and_then(|job| job.name.as_ref()) {

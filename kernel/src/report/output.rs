@@ -24,7 +24,7 @@ const PANIC: &str = "weald::panic";
 const SHUTDOWN: &str = "weald::shutdown";
 const WAITS: &str = "weald::waits";
 
-/// Puts a report out. What is no more than information is for subscribers only.
+/// Writes a report out. A report that is only information goes to subscribers only.
 pub(super) fn report(report: ReportRecord) {
     let details = (report.details)();
     let line = Line {
@@ -37,7 +37,7 @@ pub(super) fn report(report: ReportRecord) {
     });
 }
 
-/// Puts a count out, unless it is zero.
+/// Writes out the count of reports that were left out, unless it is zero.
 pub(super) fn left_out(left_out: LeftOut) {
     if left_out.count == 0 {
         return;
@@ -162,7 +162,7 @@ impl Line<'_> {
                 dispatcher::with_default(&subscriber, &to_tracing);
                 true
             }
-            // Not in vain: without a subscriber `tracing` may pass it to `log`.
+            // Called without a subscriber too, because `tracing` may pass it to `log`.
             None => {
                 to_tracing();
                 false
@@ -174,13 +174,13 @@ impl Line<'_> {
             Err(payload) => {
                 // The payload's destructor could panic again.
                 mem::forget(payload);
-                self.lament();
+                self.report_broken_subscriber();
             }
         }
     }
 
-    /// Says that the subscriber panicked. Once: a subscriber that panics always would otherwise fill stderr.
-    fn lament(&self) {
+    /// Says that the subscriber panicked, once: otherwise a subscriber that always panics would fill stderr.
+    fn report_broken_subscriber(&self) {
         static ONCE: Once = Once::new();
         ONCE.call_once(|| {
             let text = &format!(

@@ -3,8 +3,8 @@
 //! Invariants:
 //! - In one second at most [`MOST_A_SECOND`] reports of one kind from one origin enter the queue, and at most
 //!   [`CAPACITY`] reports are in it.
-//! - Every report either enters the queue or is counted, and every count enters the queue: at the latest a second
-//!   after its first report, if somebody calls [`ReportQueue::pop`] then ([`ReportQueue::next_count`] says when).
+//! - Every report either enters the queue or is counted. Every count enters the queue too, at the latest a second after
+//!   its first report, if [`ReportQueue::pop`] is called then ([`ReportQueue::next_count`] returns when).
 //! - No subscriber is dropped in here: each leaves with an entry.
 
 use std::{
@@ -42,7 +42,7 @@ struct Window {
     begun: Instant,
     passed: u32,
     left_out: LeftOut,
-    /// When the count of those left out must enter the queue; none if none was.
+    /// When the count of the reports left out must enter the queue; none if none was left out.
     count_at: Option<Instant>,
 }
 
@@ -77,7 +77,7 @@ pub(super) struct ReportQueue {
     /// How many of the entries are reports.
     reports: usize,
     windows: HashMap<Key, Window>,
-    /// No window must be looked at before.
+    /// Before this time no window needs a look.
     next_look: Option<Instant>,
 }
 
@@ -173,7 +173,7 @@ impl ReportQueue {
         }
         let is_over = |window: &Window| window.count_at.is_none() && window.look_at() <= now;
         let over = self.windows.extract_if(|_, window| is_over(window));
-        // A count of zero is no news; as an entry its subscriber leaves.
+        // A count of zero is not reported; it becomes an entry only so that its subscriber is dropped elsewhere.
         self.entries
             .extend(over.map(|(_, window)| QueueEntry::LeftOut(window.left_out)));
         self.next_look = self.windows.values().map(Window::look_at).min();

@@ -1,6 +1,6 @@
 //! A report as plain data: what happened, whom it concerns, and the text.
 //!
-//! Whoever makes a report only fills this in. Nothing here calls a subscriber, reads the clock or waits.
+//! The code that makes a report only fills this in. Nothing here calls a subscriber, reads the clock or waits.
 
 use std::{fmt, panic::Location};
 
@@ -69,7 +69,7 @@ impl ReportKind {
         )
     }
 
-    /// Reports of this kind, in the words of the sentence about those that were left out.
+    /// What reports of this kind are called in the sentence about those that were left out.
     pub(super) fn plural(&self) -> &'static str {
         match self {
             ReportKind::Stuck { .. } => "stuck jobs",

@@ -1,11 +1,11 @@
 //! The reporting thread: the only one that calls subscribers and writes reports to stderr. It also drops values of the
-//! user that a thread without user code, which is the monitor's, was the last to hold.
+//! user whose last holder must not run user code (the monitor).
 //!
 //! There is one for the whole program. It starts with the first runtime, so that it exists when the system later
-//! refuses threads, and it never ends: runtimes come and go, and a count of what was left out comes out up to a second
-//! after the last report. A subscriber that panics loses the report that it was given; one that blocks delays the
-//! others, until the queue is full and they are counted instead. Only [`flush`] waits for it,
-//! for [`FLUSH`] at most.
+//! refuses threads, and it never ends: runtimes come and go, and the count of reports left out is written up to a
+//! second after the last report. A subscriber that panics loses the report that it was given; one that blocks delays
+//! the others, until the queue is full and they are counted instead. Only [`flush`] waits for it, for [`FLUSH`] at
+//! most.
 //!
 //! Any thread may make reports. The lock of the queue is held for a few instructions, never while user code runs.
 
@@ -52,7 +52,7 @@ struct ReporterState {
     is_running: bool,
     /// Whether the thread handles an entry that it took.
     is_busy: bool,
-    /// How many flushes were asked for, and which was the last to end.
+    /// How many flushes were requested, and the number of the last one that ended.
     flushes: u64,
     flushed: u64,
 }
@@ -89,7 +89,7 @@ pub(super) fn admits(kind: &ReportKind, origin: &ReportOrigin) -> bool {
     let is_admitted = state.queue.admit(kind, origin, now);
     drop(state);
     if !is_counting {
-        // The count may have to come out although no report is queued: see `admits_panic_at`.
+        // The count may have to be written although no report is queued; see `admits_panic_at`.
         REPORTER.queued.notify_one();
     }
     is_admitted

@@ -55,15 +55,15 @@ impl Builder {
         self
     }
 
-    /// How long a job may hold its worker in one poll, at least 1 ms. Then the runtime reports the job, detaches its
-    /// thread, and hands the worker with its queue to another thread. Default: 10 ms.
+    /// How long a job may hold its worker in one poll, at least 1 ms. If it holds the worker longer, the runtime
+    /// reports the job, detaches its thread, and hands the worker with its queue to another thread. Default: 10 ms.
     pub fn stuck_after(mut self, bound: Duration) -> Builder {
         self.config.stuck_after = bound;
         self
     }
 
-    /// From how many messages on a mailbox is reported, at least 1,024: once for each job, when its receiver finds so
-    /// many at once. See [`Runtime::long_mailboxes`]. A channel that holds so many values is reported once, too; see
+    /// A mailbox is reported when its receiver finds at least this many messages at once, once for each job. At least
+    /// 1,024. See [`Runtime::long_mailboxes`]. A channel that holds this many values is reported once, too; see
     /// [`Runtime::long_channels`]. Default: 100,000.
     pub fn mailbox_mark(mut self, messages: usize) -> Builder {
         self.config.mailbox_mark = messages;
@@ -85,14 +85,14 @@ impl Builder {
         self
     }
 
-    /// How many file operations may hold a thread for longer than 10 ms while others wait; an eighth as many lookups of
-    /// host names. Such an operation may never return: it waits for a lost server, or for somebody to open the other end
-    /// of a FIFO. So it does not count against [`blocking_threads`](Builder::blocking_threads), which bounds file
-    /// operations too, and lookups to an eighth. Beyond both bounds an operation that waits for a second while none
-    /// returns is an error ([`NoTurn`](crate::NoTurn)).
+    /// How many file operations may hold a thread for longer than 10 ms while others wait. For lookups of host names
+    /// the bound is an eighth of this. Such an operation may never return: it waits for a lost server, or for somebody
+    /// to open the other end of a FIFO. So it does not count against [`blocking_threads`](Builder::blocking_threads),
+    /// which also bounds file operations (and lookups, to an eighth). Beyond both bounds an operation that waits for a
+    /// second while none returns is an error ([`NoTurn`](crate::NoTurn)).
     ///
-    /// A thread that blocks takes some 30 kB of memory. Default: 1,024. With it all threads of a runtime are fewer than
-    /// 3,000, and systems commonly allow 4,900 for a service.
+    /// A thread that blocks takes some 30 kB of memory. Default: 1,024. With the defaults a runtime has fewer than
+    /// 3,000 threads; systems commonly allow a service 4,900.
     pub fn held_operations(mut self, bound: usize) -> Builder {
         self.config.held_operations = bound;
         self

@@ -151,9 +151,9 @@ impl Runtime {
         crate::scheduler::stackful::wait::block_on_in(&self.shared, future)
     }
 
-    /// What the runtime has done so far, and what it holds now. Takes a few microseconds per worker; if the monitor has
-    /// not looked at the mailboxes for a tenth of a second, also some ten nanoseconds per live job, but no more than a
-    /// tenth of the time.
+    /// What the runtime has done so far, and what it holds now. Takes a few microseconds per worker; if the mailboxes
+    /// have not been sampled for a tenth of a second, also some ten nanoseconds per live job. Frequent calls reuse the
+    /// last sample, so that samples take at most a tenth of the time.
     pub fn metrics(&self) -> Metrics {
         Metrics::of(&self.shared)
     }
@@ -165,14 +165,15 @@ impl Runtime {
         LongMailbox::among(&self.shared)
     }
 
-    /// The mailboxes with messages that nobody has taken out of them, the one with the oldest message first: their
-    /// receivers wait for something else, block, compute, or never look. Looks at every live job.
+    /// The mailboxes with messages that nobody has taken out of them, the one with the oldest message first. Their
+    /// receivers wait for something else, block, compute, or never receive. Looks at every live job.
     ///
-    /// A send notes no time; an age begins when the runtime finds the message. It looks for new ones once a second while
-    /// workers run (less often with more than some 100,000 processes), when all begin to sleep (with fewer than some
-    /// thousand processes), and at each call of this method or of [`metrics`](Runtime::metrics). So an age is too low by
-    /// at most the time between two of these, and never too high. A receiver takes all messages at once: those that it
-    /// has taken and not yet returned are listed by [`long_mailboxes`](Runtime::long_mailboxes), if they are many.
+    /// A send notes no time: the age of a message begins when the runtime finds the message. The runtime looks for new
+    /// messages once a second while workers run (less often with more than some 100,000 processes), when all begin to
+    /// sleep (with fewer than some thousand processes), and at each call of this method or of
+    /// [`metrics`](Runtime::metrics). So an age is too low by at most the time between two of these, and never too
+    /// high. A receiver takes all messages at once: those that it has taken and not yet returned are listed by
+    /// [`long_mailboxes`](Runtime::long_mailboxes), if they are many.
     ///
     /// ```
     /// # use weald_kernel::{Mailbox, Runtime, Spawn};
@@ -224,8 +225,9 @@ impl Runtime {
     /// Returns what had to be cancelled and what did not even stop. Blocks the calling thread; beyond the deadline for
     /// 200 ms at most, while reports are put out.
     ///
-    /// A job of this runtime may call this, too. Then nobody waits for it or its thread, and it is not in the report: it
-    /// goes on, cancelled, ends at its next wait, and takes along what is pinned to its thread.
+    /// A job of this runtime may call this, too. Then nobody waits for this job or its thread, and it is not in the
+    /// report: it is cancelled, continues to its next wait, and ends there; then its thread ends the jobs that are
+    /// pinned to it.
     pub fn shutdown(self, deadline: Duration) -> ShutdownReport {
         let _reports = self.shared.subscriber.enter();
         shutdown::run(&self.shared, deadline, Drain::Yes)

@@ -2,9 +2,9 @@
 //!
 //! Steps:
 //! 1. close: new jobs are refused; their handles return `Cancelled`.
-//! 2. drain: jobs may end on their own. The drain ends when all jobs are done, when nothing runs any
-//!    longer and every remaining job waits for something outside the runtime, or at the deadline. A job that was
-//!    woken does not wait, wherever it is on its way.
+//! 2. drain: jobs may end on their own. The drain ends when all jobs are done, when nothing runs any longer and every
+//!    remaining job waits for something outside the runtime, or at the deadline. A job that was woken does not count as
+//!    waiting, even before it reaches a queue.
 //! 3. stop: workers end between two jobs. Every waiting job is cancelled, which runs its destructors
 //!    here. A job that holds its thread beyond the deadline is named and left behind.
 //!
@@ -69,7 +69,7 @@ fn run_here(shared: &Arc<Shared>, deadline: Duration, drains: Drain) -> Shutdown
     let mut asked = shared.live_jobs();
     asked.retain(|job| !job.header().state.is_cancelled() && !is_running_here(job));
     shared.stop();
-    // Threads inside `wait()` leave it only when their jobs are cancelled.
+    // Threads inside `wait()` leave the wait only when their jobs are cancelled.
     end_waiting(shared);
     // A thread that leaves its wait only now gets the grace period, even if the drain used up the deadline.
     shared.await_threads(deadline.max(Instant::now() + GRACE));
@@ -107,15 +107,15 @@ fn is_running_here(job: &JobRef) -> bool {
     cx.job() == Some(job.ptr()) || cx.outer_runs.contains(job.ptr())
 }
 
-/// Which jobs end on the caller's thread, when the job that runs there has ended: if it is a thread of this runtime,
-/// those that are pinned to it. Called when the other threads have had their time.
+/// Selects the jobs that will end on the caller's thread, once the job that runs there has ended: those pinned to that
+/// thread, if it belongs to this runtime. Called when the other threads have had their time.
 fn left_to_caller(shared: &Shared) -> impl Fn(&JobRef) -> bool {
     let own = is_in_pool_of(shared.id()).then(|| context::here().pinned());
     let own = own.flatten();
     let is_last = shared.pool.threads() == 1;
     move |job: &JobRef| {
         own.as_ref().is_some_and(|own| {
-            // Whose stack is suspended can be told only if no other thread is left.
+            // Which job has a suspended stack can be read only if no other thread is left.
             job.header().is_pinned_to(own) || is_last && job.header().has_own_stack()
         })
     }
@@ -127,13 +127,13 @@ fn end_waiting(shared: &Shared) -> usize {
     let live = shared.live_jobs();
     cancel::cancel_waiting(&live);
     // Jobs that fork notice the cancel at their next fork.
-    shared.forks.ring_all();
+    shared.forks.alert_all();
     live.iter()
         .filter(|job| job.header().state.is_done())
         .count()
 }
 
-/// Waits until every job is done, or every remaining job waits for something that no worker will bring about.
+/// Waits until every job is done, or every remaining job waits for something that no worker will cause.
 fn drain(shared: &Arc<Shared>, deadline: Instant) {
     let mut last = None;
     while Instant::now() < deadline {

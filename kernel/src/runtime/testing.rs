@@ -5,10 +5,10 @@
 //! a `choose` or `select!` takes. Time advances to the next deadline exactly when nothing can run. A run that cannot
 //! continue panics with the names of the waiting jobs.
 //!
-//! Nothing else may decide an order: no address, no clock of the system, no hash with a random key, and nothing
-//! that an earlier run left on the thread. Whoever walks over all jobs gets them in the order of their spawning.
-//! Numbers that are unique in the program, such as those of processes, go on from run to run. Sockets and foreign
-//! threads are outside: what comes from them comes when it comes.
+//! Nothing else may decide an order: no address, no clock of the system, no hash with a random key, and nothing that an
+//! earlier run left on the thread. A walk over all jobs visits them in the order in which they were spawned. Numbers
+//! that are unique in the program, such as those of processes, go on from run to run. Sockets and foreign threads are
+//! outside: what comes from them comes when it comes.
 //!
 //! Jobs in `wait()` suspend their stacks, as they do on workers. Jobs that are still suspended when `block_on`
 //! returns are cancelled then: the thread no longer runs them.
@@ -16,7 +16,7 @@
 //! # Safety
 //! - **driver**: what the loops share lives in the frame of `block_on`, and `DRIVER` points to it until every stack
 //!   that is suspended on the thread has ended.
-//! - **until**: `DriverLoop::until` points to the condition of a base while that base waits for the loop. Then it
+//! - **until**: `DriverLoop::until` points to the condition of a base while that base waits for the loop. Afterwards it
 //!   points to the condition of the outer base, or is null.
 
 #![allow(unsafe_code)]
@@ -176,7 +176,7 @@ struct SeededChoices {
 
 impl SeededChoices {
     fn begin(seed: u64) -> SeededChoices {
-        // Other numbers than those that draw the jobs, and never zero, which is no state.
+        // The seed differs from the one that draws the jobs, and is never zero, which is not a valid state.
         let state = u32::try_from(next(next(!seed)) >> 32).expect("it has 32 bits");
         SeededChoices {
             before: unit::with(|unit| unit.set_random(state.max(1))),
@@ -354,7 +354,7 @@ fn await_reports(worker_loop: &WorkerLoop<'_>) -> bool {
     if let Some(poller_guard) = reactor.lock_poller() {
         reactor.wait(&poller_guard, &mut batch, Some(MOMENT));
     }
-    search::handle_reports(worker_loop.shared, &mut batch);
+    search::handle_ready(worker_loop.shared, &mut batch);
     worker_loop.batch.set(batch);
     true
 }

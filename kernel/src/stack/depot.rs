@@ -5,8 +5,8 @@
 //! mappings; on older systems each guard is a mapping of its own, and a process may have some 32,000.
 //!
 //! Invariants, for each class:
-//! - The slots of the depot are as many as the claims ([`crate::stack::pool`]) and the `unclaimed` slots together. So a
-//!   claim finds a slot, and whatever the system refuses, it refuses when the claim is made.
+//! - The number of slots in the depot is the number of claims ([`crate::stack::pool`]) plus `unclaimed`. So each claim
+//!   finds a slot, and if the system refuses a stack, it does so when the claim is made.
 //! - Where guards are mappings, only a slot that has its guard counts, because the system may refuse the guard.
 
 #![allow(unsafe_code)]
@@ -59,7 +59,7 @@ enum Guards {
 pub(super) enum Bound {
     /// Where guards are mappings, there may be only so many of them.
     MappedGuards,
-    /// Nothing: without such a stack, a job would hold its OS thread.
+    /// Nothing: without the stack of a loop, a job would have to hold its OS thread.
     Nothing,
 }
 

@@ -3,10 +3,10 @@
 //! Taking a stack and giving it back touch only the thread's cache: a list of slots, last in, first out, so that
 //! the next stack is the one with warm pages. Batches move between a cache and the depot.
 //!
-//! A claim keeps a slot of the depot free for its holder: a fiber claims its stack when it is spawned, so that a stack
-//! that cannot be had is refused there, and takes it when it starts. Most fibers start after others have ended, on a
-//! stack that is warm in the cache of the thread. Then the claim is not used up, and the thread keeps it for the next
-//! fiber that it spawns. So a claim is a count of the thread's, and one in some 64 locks the depot.
+//! A claim keeps a slot of the depot free for its holder: a fiber claims its stack when it is spawned, so that a
+//! refusal shows there, and takes the stack when it starts. Most fibers start after others have ended, on a stack that
+//! is warm in the cache of the thread. Then the claim is not used up, and the thread keeps it for the next fiber that
+//! it spawns. So claims are a counter of the thread, and only about one claim in 64 locks the depot.
 
 #![allow(unsafe_code)]
 
@@ -24,8 +24,8 @@ use crate::sys::lock;
 
 /// How many stacks, or claims, move between a thread and the depot together.
 const BATCH: usize = 64;
-/// The class of the largest stacks, of 16 MiB, that threads cache, and for which they keep claims. What threads keep is
-/// beyond the reach of others, which would count if a few large stacks are all that the system allows.
+/// The class of the largest stacks, of 16 MiB, that threads cache, and for which they keep claims. Other threads cannot
+/// use what a thread keeps, which would matter where the system allows only a few large stacks.
 const LARGEST_CACHED: u32 = 24;
 
 /// One thread's free stacks, by class. They go to the depot when the thread ends.
@@ -55,7 +55,7 @@ impl Cache {
 
 static DEPOT: Mutex<Depot> = Mutex::new(Depot::new());
 
-/// In place of a number of spare claims: the thread is ending, and keeps nothing any longer.
+/// Stands for the number of spare claims when the thread is ending, and keeps none.
 const ENDED: u32 = u32::MAX;
 /// A thread gives a batch of claims back, half of them, when it would have more than this to spare.
 const SPARE_MAX: u32 = 128;

@@ -41,8 +41,8 @@ impl SignalStack {
 impl Drop for SignalStack {
     fn drop(&mut self) {
         set(self.memory, libc::SS_DISABLE);
-        // SAFETY: mapped in `provide`. No handler runs on it: it is no longer the signal stack, and this thread, whose
-        // handlers alone ran there, is here.
+        // SAFETY: mapped in `provide`. No handler runs on it: it is no longer the signal stack, and only handlers of
+        // this thread ran there, which is executing this function.
         let _unmapped = unsafe { munmap(self.memory, SIZE) };
     }
 }

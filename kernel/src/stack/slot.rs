@@ -14,7 +14,7 @@
 //! Invariants:
 //! - A slot is in exactly one place: in use, in one thread's cache, in the depot, or not yet cut.
 //! - A slot is never unmapped, so reading through a stale pointer into it does not fault.
-//! - A stack with live frames is never given back: the caller that gives it back has seen its code end.
+//! - A stack with live frames is never given back: the caller that gives a stack back has seen the code on it end.
 
 #![allow(unsafe_code)]
 

@@ -7,8 +7,8 @@
 //! VALGRIND_STACK_REGISTER).
 //!
 //! AddressSanitizer also poisons the gaps of each frame, from its start to its return, and a new frame expects
-//! unpoisoned memory. The frames that are on a stack when it is left for good never return, so the stack is
-//! unpoisoned right after that switch; otherwise its next user would get false reports.
+//! unpoisoned memory. Frames on a stack that is left for good never return, so the stack is unpoisoned right after that
+//! switch. Otherwise its next user would get false reports.
 
 #![allow(unsafe_code)]
 

@@ -1,8 +1,8 @@
 //! Arrivals: callbacks that foreign threads started, on their way to a worker.
 //!
-//! Entering a worker's biased lock costs a foreign thread microseconds, which is too much for each callback. So
-//! a foreign thread pushes them here, and the worker takes them at its next look around, or another thread does
-//! so for it (the monitor, the shutdown).
+//! To enter a worker's biased lock costs a foreign thread microseconds, too much to pay for each callback. So a foreign
+//! thread pushes them here, and the worker takes them at its next look around, or another thread does so for it (the
+//! monitor, the shutdown).
 //!
 //! Invariants:
 //! - The stack holds the scheduler's claim to each callback in it. The links belong to the pusher before the push,

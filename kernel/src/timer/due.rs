@@ -1,4 +1,5 @@
-//! What a worker takes out of its wheel, except callbacks that are ready.
+//! Due timers on their way out of a wheel: sleeps to fire and cancelled callbacks. Callbacks that were not cancelled go
+//! to the worker's queue of ready callbacks.
 
 #![allow(unsafe_code)]
 

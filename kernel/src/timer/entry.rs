@@ -4,11 +4,11 @@
 //! [`TimerKind::Sleep`], which adds a waker and is described here, or of a [`TimerKind::Callback`], which adds a
 //! closure ([`crate::callback`]).
 //!
-//! States: `LINKED` (in a wheel) → `EXPIRING` (taken out by the worker that is about to fire it) →
-//! `FIRED`; or `CANCELLED`, from the first two.
+//! States: `LINKED` (in a wheel) → `EXPIRING` (taken out by the thread that is about to fire it) → `FIRED`. A cancel
+//! leads from `LINKED` or `EXPIRING` to `CANCELLED`.
 //!
 //! The future frees the entry if it finds `FIRED`, or has unlinked the entry itself inside the worker's lock. The
-//! worker frees it if it finds `CANCELLED`. Exactly one of them swaps second.
+//! worker frees it if it finds `CANCELLED`. The side that swaps second frees.
 //!
 //! While the entry is not cancelled, only the worker touches the waker. It moves the waker out before the swap to
 //! `FIRED`, so that the future may free the entry while the worker still wakes.
@@ -71,7 +71,8 @@ impl EntryState {
 
     /// The future no longer wants the entry, and could not unlink it itself.
     pub(crate) fn cancel(&self) -> TimerOwes {
-        // Release: the worker frees after this thread's last access. Acquire: the other way round.
+        // Release: the worker frees the entry after this thread's last access. Acquire: this thread frees it after the
+        // worker's.
         match self.0.swap(CANCELLED, Ordering::AcqRel) {
             FIRED => TimerOwes::Free,
             _ => TimerOwes::Nothing,

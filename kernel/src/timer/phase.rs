@@ -3,8 +3,8 @@
 //! Phases: `PENDING` → `RUNNING` → `PENDING` (another round) or `ENDED`; or `PENDING` → `TAKEN`, by a cancel.
 //! The thread that sets `RUNNING` or `TAKEN` has exclusive access to the closure.
 //!
-//! Claims: the scheduler has one, from the start until the callback is over and in no list; the handle has one; an
-//! ending owner has one for a moment. The thread that gives up the last claim frees the block.
+//! Claims: the scheduler has one from the start until the callback is over and in no list; the handle has one; an owner
+//! that ends has one for a moment. The thread that gives up the last claim frees the block.
 
 use crate::sys::{AtomicU16, Ordering};
 

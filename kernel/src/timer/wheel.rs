@@ -82,7 +82,7 @@ impl Wheel {
         self.pending -= 1;
     }
 
-    /// A tick before which nothing fires. Nothing need fire at that tick either.
+    /// A lower bound for the next deadline: nothing fires before this tick, but entries may only cascade at it.
     pub(crate) fn next_tick(&self) -> Option<u64> {
         (0..LEVELS)
             .find_map(|level| self.next_in(level))
@@ -197,8 +197,8 @@ impl Wheel {
         if self.occupied[level] == 0 {
             return None;
         }
-        // The present slot comes last: only the last level, which wraps, can have entries there, and
-        // those are a whole turn away.
+        // The present slot comes last: only the last level, which wraps, can have entries there, and these are one full
+        // revolution away.
         let after = digit(self.elapsed, level) + 1;
         #[expect(clippy::cast_possible_truncation, reason = "at most 64")]
         let ahead = self.occupied[level]

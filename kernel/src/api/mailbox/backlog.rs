@@ -1,6 +1,6 @@
 //! Mailboxes that grow: the receiver notes a long queue when it takes it, so that sends count nothing.
 //!
-//! A receiver takes all messages that came since it took the last ones, and walks through them anyway to turn them into
+//! A receiver takes all messages that came since its last receive, and walks through them anyway to reverse them into
 //! their order. So it knows how many there are; a sender does not. A selective receive counts what it passes. A queue
 //! whose receiver never looks has no length here, but an age: the runtime samples mailboxes, see
 //! [`crate::scheduler::threads::queue_watch`].
@@ -26,7 +26,8 @@ pub struct LongMailbox {
     pub job: JobName,
     /// How many messages it found at once, or passed because it waits for a certain one.
     pub messages: usize,
-    /// How long ago: unless it has received all of them by now, the oldest message has waited for at least that long.
+    /// How long ago it found them. The oldest message has waited for at least that long, unless all of them were
+    /// received since.
     pub since: Duration,
 }
 

@@ -67,7 +67,7 @@ impl<M, F: FnMut(&M) -> bool> Future for ReceiveSince<'_, M, F> {
         let links = &mut this.receive.mailbox.chain.links;
         links.set_mark(this.mark, this.receive.scan);
         if polled.is_pending() {
-            // What it passed is not all that waits: the mark stood behind other messages from the beginning.
+            // More messages may wait than it has passed: there may be others before the mark.
             let waiting = links.len_if_marked();
             backlog::note_unwanted(&mut this.receive, waiting);
         }
@@ -100,8 +100,8 @@ impl<M> Mailbox<M> {
 
     /// A mark behind all messages that have come: a receive with it looks only at later ones.
     ///
-    /// It takes the messages that came since the last receive out of the job's word, which a receive must do once
-    /// anyway; and it counts what is in the mailbox if this has had no mark since it was empty.
+    /// The call takes the messages that came since the last receive out of the job's word, which the next receive would
+    /// do anyway. The first call since the mailbox was empty also counts the messages in it.
     pub fn mark(&mut self) -> Mark {
         self.refill();
         let mut mark = Mark::oldest();

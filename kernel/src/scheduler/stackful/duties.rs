@@ -1,4 +1,4 @@
-//! What a loop does that runs in the middle of something else: the pinned jobs of its thread, or one job.
+//! The duties of loops that run in the middle of another run: to run the pinned jobs of the thread, or to run one job.
 
 use std::cell::Cell;
 
@@ -54,8 +54,8 @@ fn budget(cx: &Context) -> u32 {
         .map_or(u32::MAX, |shared| shared.config.poll_budget)
 }
 
-/// Runs `job` once, nested in the run of the calling stack, on another stack: so that the job can be suspended while the
-/// caller continues.
+/// Runs `job` once, nested in the run of the calling stack. It runs on another stack, so that it can be suspended while
+/// the caller continues.
 pub(crate) fn run_nested(cx: &Context, class: u32, job: Runnable) {
     let outer = context::nested_run::OuterRun::new();
     let _nested = cx.begin_nested(&outer);

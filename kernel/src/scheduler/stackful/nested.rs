@@ -2,8 +2,9 @@
 //!
 //! If the fiber has not started, and would be the next to run on this worker anyway, the job that joins calls it as a
 //! subroutine: on the fiber's own stack, but without a return to the loop, a park and a wake. If the fiber waits, the
-//! call returns at once, and both are as if the loop had run the fiber. So nothing ever runs on top of a stack that it
-//! blocks, except the code that runs when the fiber ends; a wait in that code holds the OS thread.
+//! call returns at once, and both jobs are in the same state as if the loop had run the fiber. So nothing ever runs on
+//! top of a stack that it blocks, except the code that runs when the fiber ends; a wait in that code holds the OS
+//! thread.
 //!
 //! A nested run costs a reduction, so that a job that does nothing else still yields.
 
@@ -53,7 +54,8 @@ pub(crate) fn run_if_next(job: &JobRef) {
     cx.set_ending(ending);
     drop(nested);
     drop(parked);
-    // Before the fiber's reference is dropped: until then the run word names it, and a foreign thread may look.
+    // Before the fiber's reference is dropped: until then the run word names the fiber, and a foreign thread may follow
+    // it.
     restore(cx, before, u64::from(ended.is_some()));
     drop(ended);
 }

@@ -192,7 +192,7 @@ impl PinnedQueue {
         self.own.runnable.len() + self.incoming_len.load(Ordering::Acquire)
     }
 
-    /// The runnable jobs, at about one moment. Any thread.
+    /// The runnable jobs, as they were about now. Any thread.
     pub(crate) fn runnable_jobs(&self) -> Vec<JobRef> {
         let mut jobs = Vec::new();
         for job in self.own.runnable.snapshot() {

@@ -70,7 +70,7 @@ pub(crate) enum StackKind {
 pub(crate) struct StackContext {
     /// Where it was suspended.
     pub(crate) saved_sp: Cell<SavedSp>,
-    /// For a fiber: where the loop that called it resumes, and that loop's context.
+    /// For a fiber: where the loop that polled it resumes, and that loop's context.
     pub(crate) caller: Cell<(*const SavedSp, *const StackContext)>,
     /// The context of the stack on which the frames began: itself, except for a segment. Null: a thread's own stack.
     pub(crate) root: Cell<*const StackContext>,

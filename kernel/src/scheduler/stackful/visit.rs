@@ -4,8 +4,8 @@
 //! there. Everything else stays as it is: the job belongs to its own runtime, whose thread runs it, and waits there.
 //!
 //! The visit is noted in the record of the job's stack. So it is suspended and resumed with the stack, and is never
-//! that of another job. Forks are not visited: their halves run on the workers of the job's own runtime, and in all of
-//! them that one is current.
+//! that of another job. Forks do not take part in a visit: their halves run on the workers of the job's own runtime,
+//! which is current in all of them.
 
 #![allow(unsafe_code)]
 
@@ -39,7 +39,7 @@ impl<'a> JobVisit<'a> {
     pub(crate) fn begin(shared: &'a Arc<Shared>) -> JobVisit<'a> {
         let cx = context::here();
         match cx.shared() {
-            Some(own) if own.id() == shared.id() => JobVisit::home(cx),
+            Some(own) if own.id() == shared.id() => JobVisit::own_runtime(cx),
             _ => JobVisit {
                 noted: note(cx, Arc::as_ptr(shared)),
                 _runtime: Some(shared),
@@ -47,8 +47,8 @@ impl<'a> JobVisit<'a> {
         }
     }
 
-    /// An interruption of all visits: the job's own runtime is current.
-    pub(crate) fn home(cx: &Context) -> JobVisit<'static> {
+    /// Interrupts all visits while it lives: the job's own runtime is current.
+    pub(crate) fn own_runtime(cx: &Context) -> JobVisit<'static> {
         JobVisit {
             noted: note(cx, ptr::null()),
             _runtime: None,

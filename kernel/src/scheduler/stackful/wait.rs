@@ -4,9 +4,9 @@
 //!   ([`crate::scheduler::stackful::stack_context`]). The job is woken, cancelled and reported as one that awaits.
 //! - A foreign thread parks, and meanwhile runs the jobs that are pinned to it.
 //! - A wait in a destructor, while the thread unwinds, blocks the OS thread. The standard library counts unwindings by
-//!   thread, so another job's lock guards would be poisoned there. The worker is handed to a spare thread first. The
-//!   stack is suspended all the same when jobs are runnable that are pinned to this very thread, because the wait may
-//!   be for one of them.
+//!   thread, so another job's lock guards would be poisoned there. The worker is handed to a spare thread first. But if
+//!   jobs that are pinned to this thread are runnable, the stack is suspended nevertheless, because the wait may be for
+//!   one of them.
 //! - A wait in a panic hook blocks the OS thread to its end: if a job that panics ran there meanwhile, the standard
 //!   library would end the program ([`panic_hook`]).
 //! - The thread is also blocked when no stack is available, and while a join waits for a stolen job that computes
@@ -88,10 +88,10 @@ fn is_current(shared: &Shared) -> bool {
     context::with(|cx| current::of_thread(cx).is_some_and(|current| current.id() == shared.id()))
 }
 
-/// [`block_on_in`] for a fork that waits for its parts. It holds the OS thread: a job that ran there meanwhile could
-/// want a lock of `std` that the forking code holds, and would then hold the thread for good. But once the parts wait
-/// themselves, which `parts_wait` reports, what they wait for may be pinned to this thread. If such a job is runnable,
-/// this returns `None`, and the caller must wait by suspending its stack. A foreign thread runs the job itself.
+/// [`block_on_in`] for a fork that waits for its parts. It holds the OS thread: another job that ran there could want a
+/// lock of `std` that the forking code holds, and would block the thread for ever. But once the parts themselves wait
+/// (`parts_wait`), they may wait for a job that is pinned to this thread. If such a job is runnable, this returns
+/// `None`, and the caller must wait by suspending its stack. A foreign thread runs the job itself.
 pub(crate) fn hold_in<F: Future>(
     shared: &Arc<Shared>,
     future: Pin<&mut F>,
@@ -334,7 +334,7 @@ fn may_suspend(cx: &context::Context) -> bool {
 
 /// Whether the stack may be suspended although it unwinds, when other jobs must run on its thread: it may wait for one
 /// of them. Those jobs then find `std::thread::panicking` true. Not a stack that migrates: unwindings are counted by
-/// thread. The caller must find out that it is not in a panic hook.
+/// thread. The caller must check that it is not in a panic hook.
 fn may_suspend_unwinding(cx: &context::Context, root: &stack_context::StackContext) -> bool {
     !cx.pinned_ptr().is_null() && !cx.is_ending() && !root.migrates.get()
 }

@@ -1,7 +1,7 @@
 //! One closure on its way through a blocking pool, as its caller sees it.
 //!
-//! It is queued, runs, or is over, in this order. It ends only after the closure is gone, so that its caller may lend
-//! what it owns. Called by [`blocking_pool`](super::blocking_pool) and by the callers of closures.
+//! A call is queued, then runs, then is over. It ends only after its closure is gone, so the closure may borrow from
+//! the caller. Called by [`blocking_pool`](super::blocking_pool) and by the callers of closures.
 
 use std::{
     panic::Location,
@@ -129,7 +129,8 @@ impl BlockingCall {
         })
     }
 
-    /// How the call ended, once it has. Until then `keep` makes the waker of the caller, and `note` gets what it waits for.
+    /// How the call ended, once it has. Until then the waker that `keep` makes is stored, and `note` is told what the
+    /// caller waits for.
     pub(crate) fn poll(&self, keep: impl FnOnce() -> Waker, note: fn(Reason)) -> Poll<CallEnd> {
         if let CallPhase::Over(end) = lock(&self.progress).phase {
             return Poll::Ready(end);

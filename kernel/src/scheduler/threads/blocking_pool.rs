@@ -2,19 +2,19 @@
 //!
 //! No job and no suspended stack lives on a blocking thread, so a closure that blocks one holds up nobody. A closure
 //! gets a thread at once, idle or new, while there are fewer than
-//! [`Builder::blocking_threads`](crate::Builder::blocking_threads). Beyond that bound the closures wait for their
-//! turn, first come, first served.
+//! [`Builder::blocking_threads`](crate::Builder::blocking_threads). Beyond that bound the closures wait for a *turn*
+//! (the right to run on a blocking thread), first come, first served.
 //!
 //! Invariants:
-//! - A closure is in the queue, runs, or is gone. [`BlockingCall`] says which; it ends only after the closure is gone,
-//!   so that its caller may lend what it owns.
+//! - A closure is in the queue, runs, or is gone. Its [`BlockingCall`] says which. The call ends only after the closure
+//!   is gone, so the closure may borrow from the caller.
 //! - A thread whose closure waits with Weald does not count against the bound: what it waits for may
 //!   itself need a thread.
-//! - A pool of operations ([`Bounds::held`]) does not count a turn that was held for [`HELD`] while others wait: it is
-//!   *excused*, so that operations that never return stop no other. Once no more can be excused and none has returned
-//!   for [`TURN_IS_LATE`], those that have waited that long end without a turn ([`BlockingPool::look`]).
-//! - Otherwise a closure that waits too long for its turn is reported, once until the queue is empty. So a deadlock of
-//!   closures that wait for each other by other means is not silent.
+//! - A pool of operations ([`Bounds::held`]) *excuses* a closure that has held its turn for [`HELD`] while others wait:
+//!   it no longer counts, so that operations that never return stop no other. Once no more can be excused and none has
+//!   returned for [`TURN_IS_LATE`], those that have waited that long end without a turn ([`BlockingPool::look`]).
+//! - Otherwise a closure that waits too long for its turn is reported, and then no other until the queue was empty. So
+//!   a deadlock of closures that wait for each other by other means is not silent.
 //!
 //! Called by [`blocking_threads`](crate::scheduler::threads::blocking_threads), which are the threads and the monitor's
 //! look at the pools, by the callers of closures and by the shutdown.
@@ -39,15 +39,15 @@ const TURN_IS_LATE: Duration = Duration::from_secs(1);
 const HELD: Duration = Duration::from_millis(10);
 /// The most threads that one look starts: a thread takes some 30 µs to start, and the monitor has other duties.
 const STARTS_PER_LOOK: usize = 64;
-/// How many names a report has.
+/// How many jobs a report names at most.
 const NAMED: usize = 10;
 
 /// How many closures of a pool run at once.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds {
-    /// Those that count.
+    /// The closures that count.
     pub(crate) turns: usize,
-    /// Those that are excused; zero if a closure counts however long it runs.
+    /// The closures that are excused; zero if every closure counts, however long it runs.
     pub(crate) held: usize,
 }
 
@@ -165,7 +165,7 @@ impl Inner {
         })
     }
 
-    /// Excuses those that have held their turns for long, as many as may be.
+    /// Excuses closures that have held their turns for long, as many as the bound allows.
     fn excuse(&mut self, bounds: Bounds, now: Instant) {
         let free = bounds.held.saturating_sub(self.excused);
         let is_long = |running: &&mut Running| {
@@ -177,7 +177,7 @@ impl Inner {
         }
     }
 
-    /// A closure has left the queue. The next lack of a thread is another one if nobody waits for this one any longer.
+    /// A closure has left the queue. If the queue is empty now, the next lack of a thread is reported again.
     fn note_shorter(&mut self) {
         self.is_reported &= !self.queue.is_empty();
     }

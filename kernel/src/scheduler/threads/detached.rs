@@ -3,10 +3,10 @@
 //! A thread is detached when the monitor retakes its worker, when it hands its worker off because it blocks, or while
 //! it runs a job of the [`quarantine`](crate::scheduler::threads::quarantine).
 //!
-//! The monitor looks at them each round ([`look`](DetachedThreads::look)), and reports each job once that was not
-//! announced and exceeds the bound. When more threads compute than there are cores, counting those that serve
-//! workers, it lowers the priority of the detached ones that compute ([`priority`]). A thread in a fork counts, but
-//! keeps its priority: no more of these compute than there are workers, and they wait for each other.
+//! The monitor looks at them each round ([`look`](DetachedThreads::look)). It reports, once, each job that exceeds
+//! `stuck_after` and has not announced that it blocks. When more threads compute than there are cores, counting those
+//! that serve workers, it lowers the priority of the detached ones that compute ([`priority`]). A thread in a fork
+//! counts, but keeps its priority: no more of these compute than there are workers, and they wait for each other.
 
 use std::{
     collections::HashMap,
@@ -23,17 +23,18 @@ use crate::{
     sys::{Mutex, lock},
 };
 
-/// With more computing threads than this for each core, all that are lowered get only what is left over. So many with a
-/// small share would take an eighth of a busy core.
+/// With more computing threads than this for each core, all lowered ones get only what is left over. With a small share
+/// each, they would together take an eighth of a busy core.
 const CROWD: usize = 4;
 
-/// How many names a report has.
+/// How many jobs a report names at most.
 const NAMED: usize = 10;
 
 /// The detached threads of a runtime.
 pub(crate) struct DetachedThreads {
     threads: Mutex<Vec<DetachedThread>>,
-    /// Jobs whose threads were retaken and ended their polls since the last look, before a look could report them.
+    /// Jobs whose workers were retaken, and whose polls have ended since the last look, before a look could report
+    /// them.
     ended: Mutex<Vec<Overdue>>,
     /// How many cores the runtime may use.
     cores: usize,
@@ -68,7 +69,7 @@ pub(crate) struct DetachedRun {
 /// Why a thread is detached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cause {
-    /// The job announced that it blocks, or waits with its thread: it is not reported.
+    /// The job announced that it blocks, or that it holds the thread in a wait: it is not reported.
     Announced,
     /// Its worker was retaken.
     Retaken,
@@ -153,8 +154,8 @@ impl DetachedThreads {
         });
     }
 
-    /// The job of the detached thread with this number announces that it blocks, or waits with its thread: it is not
-    /// reported from then on. False if it was announced or reported before.
+    /// The job of the detached thread with this number announces that it blocks, or that it holds the thread in a wait.
+    /// It is not reported from then on. False if it was announced or reported before.
     pub(crate) fn announce(&self, number: u32) -> bool {
         let mut threads = lock(&self.threads);
         let found = threads.iter_mut().find(|thread| thread.number == number);
@@ -167,7 +168,7 @@ impl DetachedThreads {
     }
 
     /// The calling thread, which has this number, has ended its poll. False if its priority was lowered and the system
-    /// does not allow to raise it.
+    /// does not let it rise again.
     pub(crate) fn end(&self, number: u32) -> bool {
         // Out of the list first: the monitor can no longer lower it.
         let ended = {
@@ -251,7 +252,7 @@ impl DetachedThreads {
         }
     }
 
-    /// The threads that `is_wanted` selects by their numbers, as holders of what is pinned to them.
+    /// The detached threads that `is_wanted` selects by number, each with the job that holds it.
     pub(super) fn holders(&self, is_wanted: impl Fn(u32) -> bool) -> Vec<Holder> {
         let threads = lock(&self.threads);
         let wanted = threads.iter().filter(|thread| is_wanted(thread.number));
@@ -264,7 +265,7 @@ impl DetachedThreads {
         holders.collect()
     }
 
-    /// A report names the jobs that the thread with this number holds up.
+    /// Notes that a report has named the jobs that the thread with this number holds up.
     pub(super) fn set_reported(&self, number: u32) {
         let mut threads = lock(&self.threads);
         let found = threads.iter_mut().find(|thread| thread.number == number);
@@ -295,8 +296,9 @@ impl DetachedThread {
         now.saturating_duration_since(self.run.since)
     }
 
-    /// Whether the monitor asks the system what the thread does. A thread that was seen to be blocked is asked again when
-    /// its run has become a long one, and when it exceeds the bound: hundreds may be blocked, and to ask takes 10 µs.
+    /// Whether the monitor asks the system what the thread does. A thread that was seen blocked is checked again only
+    /// when its run becomes a long one and when it exceeds `stuck_after`: hundreds may be blocked, and a check takes 10
+    /// µs.
     fn is_sampled(&self, held: Duration, bound: Duration) -> bool {
         let is_due = match self.run.activity {
             Activity::Block => held >= bound || (held >= bound / 2 && !self.is_long),
@@ -344,8 +346,8 @@ impl DetachedThread {
         self.first = self.first.or(now);
     }
 
-    /// Whether the thread is blocked, or has run for `long`, so that it did not just wait for a core. Certain of a thread
-    /// whose worker was retaken.
+    /// Whether the thread is blocked, or has run for `long`, so that it did not just wait for a core. Always true for a
+    /// thread whose worker was retaken.
     fn has_held(&self, now: Option<ThreadTimes>, long: Duration) -> bool {
         match (self.run.cause, self.first, now) {
             (Cause::Quarantined, Some(first), Some(now)) => {

@@ -9,7 +9,7 @@ use std::{
 
 use crate::{
     job::JobRef,
-    report::{self, LateName, NoSpareThread, Relief},
+    report::{self, LateName, NoSpareThread, Retake},
     scheduler::{
         threads::{
             detached::{Cause, Round},
@@ -30,20 +30,20 @@ pub(super) fn run(shared: &Arc<Shared>) {
     start_for_quarantine(shared, &round);
     for overdue in &round.overdue {
         let job = overdue.job.header();
-        let relief = match overdue.cause {
+        let retake = match overdue.cause {
             Cause::Quarantined => {
                 shared.counters.detached.fetch_add(1, Ordering::Relaxed);
-                Relief::Quarantined
+                Retake::Quarantined
             }
-            Cause::Retaken | Cause::Announced => Relief::Retaken,
+            Cause::Retaken | Cause::Announced => Retake::Retaken,
         };
         note_offence(shared, &overdue.job, now);
         let name = LateName::of(job);
         match job.is_in_panic_hook() {
-            true => report::panic_hook_runs(name, overdue.held, relief),
+            true => report::panic_hook_runs(name, overdue.held, retake),
             false => {
                 let held_up = held_up::take_names_for(shared, &overdue.job);
-                report::stuck(name, overdue.held, relief, held_up);
+                report::stuck(name, overdue.held, retake, held_up);
             }
         }
     }
@@ -55,7 +55,7 @@ pub(super) fn run(shared: &Arc<Shared>) {
             .suspects
             .prolong(|| shared.detached.unannounced_jobs(), now);
     } else if shared.quarantine.len() == 0 {
-        // The pool is no longer full: the next time that it is, that is reported again.
+        // The pool is no longer full. The next time it is full, a report says so again.
         shared.at_bound.store(false, Ordering::Relaxed);
     }
     shared.suspects.expire(now);
@@ -64,7 +64,7 @@ pub(super) fn run(shared: &Arc<Shared>) {
 /// How many more threads may run quarantined jobs: some threads are left for retaken workers.
 fn room_for_quarantine(shared: &Shared) -> usize {
     let spare = shared.config.spare_threads;
-    let left = spare - quarantine::most_threads(spare);
+    let left = spare - quarantine::share_of_spare_threads(spare);
     shared.pool.free(shared).saturating_sub(left)
 }
 
@@ -79,7 +79,7 @@ fn start_for_quarantine(shared: &Arc<Shared>, round: &Round) {
         0 => round.quarantined.max(shared.workers.len()),
         busy => shared.workers.len() - busy,
     };
-    let most = quarantine::most_threads(shared.config.spare_threads);
+    let most = quarantine::share_of_spare_threads(shared.config.spare_threads);
     let room = room_for_quarantine(shared);
     if room == 0 {
         ready::inject_all(shared, shared.quarantine.take_released(&shared.suspects));
@@ -91,8 +91,8 @@ fn start_for_quarantine(shared: &Arc<Shared>, round: &Round) {
     }
 }
 
-/// The job has exceeded the bound. It is told, and its kind is suspect from now on, unless it is part of a fork, or no
-/// thread may be spared for a quarantine.
+/// The job has exceeded `stuck_after`. Its description is told, and its kind becomes suspect unless the run is excused
+/// ([`is_excused`]).
 pub(super) fn note_offence(shared: &Shared, job: &JobRef, now: Instant) {
     job.header().extensions.tell_that_it_stands_still();
     if !is_excused(shared, job) {
@@ -113,8 +113,8 @@ pub(super) fn note_long_run(shared: &Shared, job: &JobRef) {
     }
 }
 
-/// Whether a long run of the job says nothing about its kind: it is part of a fork or in one, or in a panic hook. And
-/// whether there is nothing to be done: no thread may be spared for a quarantine.
+/// Whether a long run of the job has no consequence for its kind: the job is part of a fork, in one, or in a panic
+/// hook; or there are no spare threads for a quarantine.
 fn is_excused(shared: &Shared, job: &JobRef) -> bool {
     is_fork(shared, job) || job.header().is_in_panic_hook() || shared.config.spare_threads == 0
 }

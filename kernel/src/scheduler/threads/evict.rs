@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// Ends every job that is pinned to the thread of `pinned`, which is about to leave. On that thread only, and on its
-/// own stack. Waits for jobs that take their time: a stack with live frames can be unwound only here.
+/// own stack. Waits for jobs that do not end at once: a stack with live frames can be unwound only on this thread.
 pub(crate) fn evict(shared: &Shared, pinned: &Arc<PinnedQueue>) {
     let cx = context::here();
     let outer = context::nested_run::OuterRun::new();

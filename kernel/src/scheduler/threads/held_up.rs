@@ -1,9 +1,9 @@
 //! The jobs that are held up: runnable, but pinned to an OS thread that another job holds.
 //!
 //! A started thread, a job in `wait()` and a local job run on one OS thread only. While another job blocks or computes
-//! there, its worker goes to another thread, but these jobs stand still. Each is named: by the report about the job
-//! that holds the thread, if they were runnable then, or else by a report of their own when they appear, once for each
-//! holder; and in [`Metrics`](crate::Metrics) and [`Waits`](crate::Waits).
+//! there, its worker goes to another thread, but these jobs stand still. The report about the holder names those that
+//! are runnable by then. A report of their own names those that become runnable later, once for each holder.
+//! [`Metrics`](crate::Metrics) counts them, and [`Waits`](crate::Waits) lists them.
 //!
 //! A job that holds its thread because it waits there is reported by the wait itself.
 
@@ -23,7 +23,7 @@ use crate::{
 
 /// The time between two looks of the monitor.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(5);
-/// How many names a report has.
+/// How many jobs a report names at most.
 const NAMED: usize = 3;
 
 /// The jobs that one job holds up.
@@ -102,7 +102,7 @@ pub(super) struct LastLook {
 }
 
 impl LastLook {
-    /// [`report`], unless that was called a moment ago. Called by the monitor each round.
+    /// Calls [`report`], unless it was called a moment ago. Called by the monitor each round.
     pub(super) fn report_at_times(&mut self, shared: &Shared) -> bool {
         if self.at.is_none_or(|at| at.elapsed() >= BETWEEN_LOOKS) {
             self.is_soon = report(shared);
@@ -130,8 +130,8 @@ fn report(shared: &Shared) -> bool {
     is_soon
 }
 
-/// Whether the monitor must not sleep, because it must report something soon. Otherwise a job that is held up from now
-/// on wakes it.
+/// Whether the monitor must not sleep, because it must report something soon. If not, a job that is held up from now on
+/// wakes the monitor.
 pub(crate) fn must_watch(shared: &Shared) -> bool {
     let mut unreported = shared.detached.holders(|_| true);
     unreported.retain(is_unreported);

@@ -7,8 +7,8 @@
 //!    [shares](crate::queue::sharing) the ring.
 //! 2. After half of `stuck_after` ([`note_long_run`]): notes the run for the [suspects](super::suspects).
 //! 3. After `stuck_after`, if the thread is blocked or really ran, and did not just wait for a core (see below;
-//!    [`retake`]): revokes the lease and hands the worker to a spare thread. While kinds are suspect, a thread that is
-//!    blocked from one round to the next loses its worker at once, unless it is in a fork.
+//!    [`retake`]): revokes the lease and hands the worker to a spare thread. While kinds are suspect, a thread that
+//!    stays blocked for two rounds loses its worker before `stuck_after`, unless it is in a fork.
 //!
 //! While another worker sleeps, the monitor lends any ring in which a job has waited for a tick although its owner keeps
 //! running jobs ([`lend_long_queue`]). If a job waits that long in the injector, the monitor wakes a sleeper.
@@ -21,13 +21,13 @@
 //!    looks at the [blocking pools](super::blocking_pools);
 //! 7. samples how long messages wait ([`super::queue_watch`]).
 //!
-//! Retaking a worker, in order: [`revoke`] locks the core as a foreign thread, checks that the run word still names
-//! the stuck run, adds the thread to the detached ones, clears the run word, and moves to the next lease. Then
+//! Retaking a worker, in order: [`revoke`] locks the core as a foreign thread, checks that the run word still names the
+//! stuck run, adds the thread to the detached ones, clears the run word, and issues the next lease. Then
 //! [`serve::hand_off`] gives the new lease to a spare thread. The stuck thread gets `Revoked` when it next takes the
 //! lock, and becomes a spare thread itself.
 //!
-//! The system decides whether a thread is stuck. A thread that is blocked (`/proc/…/stat`) is. A runnable thread is
-//! stuck only if it has run (`/proc/…/schedstat`) for at least half of `stuck_after` since it was first seen in the
+//! The system decides whether a thread is stuck. A thread that is blocked (`/proc/…/stat`) is stuck. A runnable thread
+//! is stuck only if it has run (`/proc/…/schedstat`) for at least half of `stuck_after` since it was first seen in the
 //! run; otherwise it waits for a core. Where these files are missing, the wall clock decides.
 //!
 //! While every worker sleeps, so does the monitor, unless one of these steps is due soon ([`is_quiet`]). Rounds are
@@ -46,7 +46,7 @@ use crate::{
     biased_lock::Lease,
     job::{JobRef, foreign_call::ForeignCalls, runnable::Runnable},
     reactor,
-    report::{self, LateName, LateNames, NoSpareThread, Relief, panic_message},
+    report::{self, LateName, LateNames, NoSpareThread, Retake, panic_message},
     scheduler::{
         threads::{
             blocking_threads,
@@ -70,10 +70,10 @@ const WATCHFUL: Duration = Duration::from_micros(750);
 /// The longest pause between two rounds while all workers are busy.
 const CALM: Duration = Duration::from_micros(2500);
 /// The most ready callbacks, and the most due timers, that are taken from a worker in one round. All of this happens
-/// under the worker's lock, and the other worker moves the callbacks to its own queue. A queue of a million that was moved
-/// whole in each round would go back and forth and never run.
+/// under the worker's lock, and the other worker moves the callbacks to its own queue. A queue of a million that moved
+/// as a whole in each round would go back and forth between workers and never run.
 const TAKEN_AT_ONCE: usize = 256;
-/// After so many rounds in which all workers slept, the monitor sleeps too.
+/// After this many rounds in a row with nothing to do ([`is_quiet`]), the monitor sleeps too.
 const QUIET_ROUNDS: u32 = 20;
 
 fn all_sleep(shared: &Shared) -> bool {
@@ -211,7 +211,7 @@ fn observe(shared: &Arc<Shared>, worker: &Worker, watched: &mut Watched) {
     let is_taken = is_stuck && retake(shared, worker, watched);
     if !is_taken && stuck >= WATCHFUL.min(TICK) && shared.sleepers.sleeping() > 0 {
         take_overdue(shared, worker, running);
-        take_reports(shared);
+        take_ready(shared);
         worker.sharing.share();
         if search::sees_work(shared) {
             shared.wake_one();
@@ -273,11 +273,11 @@ fn take_overdue(shared: &Shared, worker: &Worker, running: RunWord) {
 }
 
 /// Step 1 for the reactor, which nobody polls while this worker is busy and the others are parked.
-fn take_reports(shared: &Shared) {
+fn take_ready(shared: &Shared) {
     if shared.reactor.is_unattended() {
-        let mut batch = reactor::ReportBatch::default();
+        let mut batch = reactor::ReadyBatch::default();
         if shared.reactor.look(&mut batch) {
-            search::handle_reports(shared, &mut batch);
+            search::handle_ready(shared, &mut batch);
         }
     }
 }
@@ -287,12 +287,13 @@ fn is_really_stuck(shared: &Shared, worker: &Worker, watched: &Watched) -> bool 
     let (Some(then), Some(now)) = (watched.times, thread_times(worker)) else {
         return true;
     };
-    // Half, because the first sample is a round younger than the run, and a running thread's times lag by a tick.
+    // Half of it suffices, because the first sample is taken a round after the run began, and the times of a running
+    // thread lag by a tick.
     now.is_blocked || now.ran.saturating_sub(then.ran) >= shared.config.stuck_after / 2
 }
 
-/// While a kind of jobs is suspect, a job that is blocked in two successive rounds counts as stuck before the bound. A fork
-/// does not: its threads wait for each other, and for memory.
+/// While a kind of jobs is suspect, a job that is blocked in two successive rounds counts as stuck before
+/// `stuck_after`. A job in a fork does not: the threads of a fork wait for each other, and for memory.
 fn blocks_like_others(shared: &Shared, worker: &Worker, watched: &Watched) -> bool {
     if !shared.suspects.is_any() || watched.since.elapsed() < 2 * WATCHFUL {
         return false;
@@ -346,7 +347,8 @@ fn retake(shared: &Arc<Shared>, worker: &Worker, watched: &mut Watched) -> bool 
     let Some((lease, job)) = revoke(shared, worker, watched) else {
         return false;
     };
-    // A job that was retaken early may be below the bound; it offends once it exceeds that, see `detached_round`.
+    // If the worker was retaken early, the job may not have exceeded `stuck_after`. It offends only when it does; see
+    // `detached_round`.
     if watched.since.elapsed() >= shared.config.stuck_after {
         note_offence(shared, &job, Instant::now());
     }
@@ -362,8 +364,8 @@ fn retake(shared: &Arc<Shared>, worker: &Worker, watched: &mut Watched) -> bool 
     true
 }
 
-/// No spare thread is left, so the worker stays with its stuck thread: reports that, and which job it is. Until it ends,
-/// each round serves what is due at this worker (step 1).
+/// No spare thread is left, so the worker stays with its stuck thread: reports that, and which job it is. Until the
+/// stuck run ends, each round moves what is due at this worker to others (step 1).
 fn stays_stuck(shared: &Shared, worker: &Worker, watched: &Watched) {
     let bound = shared.config.spare_threads;
     serve::report_no_spare_thread(shared, bound, NoSpareThread::WorkerIsStuck);
@@ -372,11 +374,12 @@ fn stays_stuck(shared: &Shared, worker: &Worker, watched: &Watched) {
     };
     detached_round::note_offence(shared, &job, Instant::now());
     let (name, stuck) = (LateName::of(job.header()), watched.since.elapsed());
-    report::stuck(name, stuck, Relief::Nobody, LateNames::none());
+    report::stuck(name, stuck, Retake::Refused, LateNames::none());
 }
 
-/// Revokes the owner's lease if the owner is still in that run, and notes that the thread is detached. All of it under
-/// the lock, so before the thread can notice. Returns the new lease and the job, which [`detached_round`] reports.
+/// Revokes the owner's lease if the owner is still in that run, and notes that the thread is detached. All of this
+/// happens under the lock, so before the thread can notice it. Returns the new lease and the job, which
+/// [`detached_round`] reports.
 fn revoke(shared: &Shared, worker: &Worker, watched: &Watched) -> Option<(Lease, JobRef)> {
     let running = watched.running;
     let blocked = thread_times(worker).is_none_or(|now| now.is_blocked);
@@ -401,7 +404,7 @@ fn revoke(shared: &Shared, worker: &Worker, watched: &Watched) -> Option<(Lease,
     };
     shared.detached.add(thread, run);
     worker.set_running_none();
-    // Until its next owner looks around.
+    // Shared until the next owner looks around.
     worker.sharing.share();
     Some((foreign.revoke(), job))
 }

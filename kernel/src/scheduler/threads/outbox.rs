@@ -5,11 +5,11 @@
 //! So only the first wakes of a round of the monitor go to the injector at once; the others go in batches.
 //!
 //! Nothing is lost or forgotten. A batch leaves when it is full, with the monitor's next round, when the thread's poll
-//! ends, when the job announces that it blocks, and when the runtime stops. The first job of a batch wakes the monitor if
-//! it sleeps, and it does not fall asleep while an outbox has jobs.
+//! ends, when the job announces that it blocks, and when the runtime stops. The first job of a batch wakes the monitor
+//! if the monitor sleeps, and the monitor does not fall asleep while an outbox has jobs.
 //!
-//! A round visits only the outboxes that have begun to gather since the last one: each enters a list when it begins. The
-//! others learn from the number of the round that it is a new one.
+//! A round visits only the outboxes that have begun to gather since the last round: an outbox enters a list when it
+//! begins. The other outboxes see by the round's number that a new round has begun.
 
 #![allow(unsafe_code)]
 
@@ -24,8 +24,8 @@ use crate::{
     sys::{AtomicU32, Mutex, Ordering, lock},
 };
 
-/// So many wakes of a round go at once. A job that talks with another thread, and blocks for each answer, is delayed
-/// only if it does so more often.
+/// This many wakes per round go to the injector at once. A job that sends to another thread and blocks for each reply
+/// is delayed only if it does so more often.
 const AT_ONCE: u32 = 8;
 /// The most jobs in a batch.
 const MOST: usize = 64;
@@ -105,7 +105,7 @@ impl Outboxes {
         let mut gathered = lock(&outbox.gathered);
         // SAFETY: the runnable's right goes into the batch.
         unsafe { gathered.batch.push(job.into_ptr().as_raw().as_ptr()) };
-        // Relaxed: it guards no other memory; a thread that sees a new round late sends some wakes less at once.
+        // Relaxed: it guards no other memory; a thread that sees a new round late only delays a few more wakes.
         let round = self.round.load(Ordering::Relaxed);
         if mem::replace(&mut gathered.round, round) != round {
             gathered.at_once = 0;

@@ -22,8 +22,8 @@ impl OverdueWatch {
         }
     }
 
-    /// Looks at the queue again. Whether its first job has waited for a tick and another worker `may_take` it; the mark
-    /// is then renewed.
+    /// Looks at the queue again. True if its first job has waited for a tick and another worker `may_take` it; then the
+    /// position is set anew.
     pub(super) fn is_overdue(&mut self, ends: (u64, u64), now: Instant, may_take: bool) -> bool {
         let (taken, put) = ends;
         let has_moved_on = taken >= self.position || taken == put;

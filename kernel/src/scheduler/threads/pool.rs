@@ -58,7 +58,7 @@ pub(super) enum Offer {
 /// All threads of a runtime.
 pub(crate) struct ThreadPool {
     inner: Mutex<PoolLists>,
-    /// How many threads want a worker: the length of `wanting`, for workers that look.
+    /// How many threads want a worker: the length of `wanting`, read by workers at each look.
     wanted: AtomicUsize,
     pub(crate) outboxes: Outboxes,
 }
@@ -79,7 +79,7 @@ pub(super) enum IdleAs {
     Wanting,
 }
 
-/// Whether jobs may be pinned to a thread that is sought.
+/// Whether a thread with pinned jobs will do.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum PinnedJobs {
     Any,
@@ -225,7 +225,7 @@ impl ThreadPool {
         inner.wanting.push(member.clone());
         self.wanted.store(inner.wanting.len(), Ordering::Release);
         drop(inner);
-        // A worker that sleeps sees the request when it wakes.
+        // A sleeping worker sees the request only when it is woken.
         shared.wake_one();
         IdleAs::Wanting
     }

@@ -5,12 +5,12 @@
 //! ends ([`detached`](crate::scheduler::threads::detached) says when). Without privilege a priority can be lowered but
 //! not raised again; such a thread ends after its poll instead of becoming a spare.
 //!
-//! A lower priority gives the thread less time, but once it has a core it may keep it for a whole slice of the system's
-//! (about 3 ms) while a worker has just become runnable. So its slices are made as short as the system allows
+//! A lower priority gives the thread less time. But once the thread has a core, it may keep the core for a whole time
+//! slice (about 3 ms), although a worker has just become runnable. So its slices are made as short as the system allows
 //! (`sched_setattr`, from Linux 6.12; before, only the priority has an effect).
 //!
-//! A few such threads share a small part of each core. Many would share a large one, so in a crowd they get only what
-//! is left over (the system's idle policy; each still gets about a three hundredth of a busy core).
+//! A few such threads share a small part of each core. Many would share a large one, so when there are many, they get
+//! only what is left over (the system's idle policy; each still gets about a three-hundredth of a busy core).
 
 #![allow(unsafe_code)]
 

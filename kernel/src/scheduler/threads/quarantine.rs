@@ -2,10 +2,10 @@
 //! worker. If such a job blocks or computes, no worker is held up, and none needs to be retaken.
 //!
 //! - A worker that takes such a job from its queues puts it into the quarantine's queue instead of running it.
-//! - The monitor starts threads for the queue, each round as many as workers that are neither blocked nor
-//!   in a run beyond the bound; while all are blocked, as many again as there are. So 600 jobs that block get their
-//!   threads within ten rounds, and jobs that compute share few threads at first, but never wait for each other longer
-//!   than the bound.
+//! - The monitor starts threads for the queue until as many are *busy* (neither blocked nor in a run beyond
+//!   `stuck_after`) as there are workers. While none is busy, each round doubles their number. So 600 jobs that block
+//!   get their threads within ten rounds, and jobs that compute share few threads at first, but never wait for each
+//!   other longer than the bound.
 //! - A thread takes one job after the other until the queue is empty. Then it *lingers*: for a moment the next job
 //!   wakes it, and need not wait for the monitor. No more threads linger than there are workers.
 //!
@@ -29,13 +29,13 @@ use crate::{
 
 /// How many of `spare` spare threads may run quarantined jobs. An eighth, but at least one, is left for workers that are
 /// retaken; a single one serves both.
-pub(super) fn most_threads(spare: usize) -> usize {
+pub(super) fn share_of_spare_threads(spare: usize) -> usize {
     (spare - spare.div_ceil(8)).max(spare.min(1))
 }
 
 /// How long a thread lingers: longer than two rounds of the monitor.
 const LINGER: Duration = Duration::from_millis(2);
-/// At how many jobs a round looks for those that a worker may run.
+/// How many queued jobs a round checks for whether a worker may run them.
 const LOOKED_AT: usize = 64;
 
 /// The jobs that wait for a thread of the quarantine.
@@ -102,7 +102,7 @@ impl Quarantine {
         }
     }
 
-    /// Waits for the next job, for a moment. Whether there is one. Returns at once if `most` threads wait already.
+    /// Waits a moment for the next job. True if there is one. Returns at once if `most` threads wait already.
     pub(super) fn linger(&self, most: usize) -> bool {
         let own = thread::current().id();
         let is_other = |thread: &Thread| thread.id() != own;
@@ -130,9 +130,9 @@ impl Quarantine {
         self.len() > 0
     }
 
-    /// Takes those of the first jobs that a worker may run: the cancelled ones, which end there, and those whose kinds are
-    /// no longer suspect; the others go behind. So each job is looked at in turn. Called by the monitor while there is no
-    /// thread for them.
+    /// Checks the first jobs, and takes those that a worker may run: cancelled ones, which end there, and those whose
+    /// kinds are no longer suspect. The others go to the end of the queue. So each job is looked at in turn. Called by
+    /// the monitor while there is no thread for them.
     pub(crate) fn take_released(&self, suspects: &Suspects) -> JobBatch<Header> {
         let (mut released, mut others) = (JobBatch::new(), JobBatch::new());
         let mut first = self.queue.pop(LOOKED_AT);
@@ -165,11 +165,11 @@ impl Quarantine {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
-    use super::most_threads;
+    use super::share_of_spare_threads;
 
     #[test]
     fn a_spare_thread_is_left_for_workers_and_one_runs_quarantined_jobs() {
-        let most = [0, 1, 2, 7, 8, 9, 512].map(most_threads);
+        let most = [0, 1, 2, 7, 8, 9, 512].map(share_of_spare_threads);
         assert_eq!(most, [0, 1, 1, 6, 7, 7, 448]);
     }
 }

@@ -2,15 +2,15 @@
 //!
 //! A mailbox: a *sample* sets a bit in the state of each job that has messages which nobody has taken
 //! ([`State::see_messages`](crate::job::state::State::see_messages)); taking the messages clears it, in the same
-//! exchange. So a bit that a later sample finds says that the oldest message was there at the sample that set it. An age
-//! is therefore too low by at most the time between two samples, and never too high. What a receiver has taken is not
-//! seen here; if it was much, the receiver has noted it itself, with the time ([`Backlog`]).
+//! exchange. So if a later sample finds the bit, the oldest message was there when the bit was set. An age is therefore
+//! too low by at most the time between two samples, and never too high. Messages that a receiver has taken are not seen
+//! here. If they were many, the receiver has noted them itself, with the time ([`Backlog`]).
 //!
 //! A channel: see [`weald_sync::backlog`]. Channels belong to no runtime.
 //!
 //! The monitor samples once a second, some hundred jobs a round, less often if there are so many jobs that this would
-//! take more than a hundredth of its time. It also samples before it sleeps, if that is quick. Whoever asks for the
-//! figures samples if the last sample is old.
+//! take more than a hundredth of its time. It also samples before it sleeps, if that is quick. A call that asks for the
+//! figures takes a sample itself if the last one is old.
 
 #![allow(unsafe_code)]
 
@@ -29,15 +29,16 @@ use crate::{
     timer::clock::{Clock, ClockKind},
 };
 
-/// The monitor's samples are at least so far apart.
+/// The least time between two samples of the monitor.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// The monitor spends at most this part of its time on samples, and whoever asks for the figures ten times as much.
+/// The monitor spends at most one part in this many of its time on samples. Calls that ask for the figures may spend
+/// ten times as much.
 const SHARE: u32 = 100;
 /// Figures that are not older than this are not taken again.
 const FRESH: Duration = Duration::from_millis(100);
 /// How many steps of the walk over all jobs a round of the monitor takes.
 const STEPS_PER_ROUND: usize = 2;
-/// A sample before the monitor's sleep may take as long, by the last one.
+/// The monitor samples before it sleeps only if the last sample took no longer than this.
 const QUICK: Duration = Duration::from_micros(100);
 
 /// The figures of all mailboxes of a runtime.
@@ -56,7 +57,7 @@ type Unreads = Vec<(JobRef, Instant)>;
 
 /// What the samples of a runtime have found.
 pub(crate) struct QueueWatch {
-    /// From how many values on a channel is reported.
+    /// A channel with at least this many values is reported.
     mark: usize,
     samples: Mutex<Samples>,
 }
@@ -138,7 +139,8 @@ impl QueueWatch {
         }
     }
 
-    /// The figures, at most a tenth of a second old, or as much as they take twenty times over. Any thread.
+    /// The figures. At most a tenth of a second old, or ten times as old as a sample takes, whichever is more. Any
+    /// thread.
     pub(crate) fn figures(&self, clock: &Clock) -> MailboxFigures {
         let mut jobs = Vec::new();
         let mut samples = lock(&self.samples);
@@ -172,7 +174,7 @@ impl Samples {
     /// drops without the lock: the last reference to a job may drop a user's waker.
     fn take(&mut self, clock: &Clock, mut found: Option<&mut Unreads>) -> Vec<JobRef> {
         if let Some(walk) = self.walk.take() {
-            // What it has found first stands in no other list.
+            // What the walk has found for the first time is in no other list.
             self.unread.extend(walk.unread);
         }
         let mut jobs = Vec::new();

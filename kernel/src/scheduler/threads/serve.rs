@@ -64,8 +64,8 @@ pub(crate) fn hand_off(shared: &Arc<Shared>, handoff: Handoff) -> Result<(), NoT
     }
 }
 
-/// Lets a spare thread run the jobs of the quarantine: one on which no job is pinned if possible, or else a new one;
-/// at the bound one with pinned jobs, which a job that blocks then holds up. False if there is none. Called by the
+/// Lets a thread run the jobs of the quarantine: a spare one without pinned jobs, or else a new one, or else (at the
+/// bound) a spare one with pinned jobs, which a job that blocks then holds up. False if there is none. Called by the
 /// monitor.
 pub(super) fn start_quarantine(shared: &Arc<Shared>) -> bool {
     shared.quarantine.begin_start();
@@ -96,7 +96,7 @@ fn start_thread(
     number: usize,
     offer: Offer,
 ) -> Result<(), (Offer, std::io::Error)> {
-    // The offer travels in a shared place, so that it survives a thread that cannot start.
+    // The offer is in shared memory, so that it is not lost if the thread cannot start.
     let place = Arc::new(Mutex::new(Some(offer)));
     let (taken, pool) = (place.clone(), shared.clone());
     let started = thread::Builder::new()
@@ -129,7 +129,7 @@ impl Duty for PoolService<'_> {
     /// Waits for a worker if the thread owns none, and serves it until that ends.
     fn step(&self, _cx: &Context) -> Flow {
         ready::inject_all(self.shared, self.member.outbox.take());
-        // A job of the quarantine waits with its stack, and this step is the first of another loop.
+        // If a job of the quarantine waits with its stack, this step is the first of a new loop.
         if self.end_quarantined_run() == Flow::End {
             return Flow::End;
         }
@@ -343,7 +343,8 @@ fn await_offer(shared: &Arc<Shared>, member: &Arc<PoolThread>) -> Option<Offer> 
 
 fn wait_for_event(shared: &Shared, member: &PoolThread, idle_as: IdleAs, retire_at: Instant) {
     loop {
-        // A runnable job turns a spare into a thread that wants a worker; for the latter it changes nothing.
+        // A runnable pinned job turns a spare thread into one that wants a worker. For a thread that wants one already
+        // it changes nothing.
         let must_wake = lock(&member.offer).is_some()
             || shared.is_stopped()
             || (idle_as == IdleAs::Spare && member.pinned.has_runnable());
@@ -364,8 +365,8 @@ fn await_promised(member: &PoolThread) {
     }
 }
 
-/// All spare threads, or all `bound` for the quarantine, are in use: reports which jobs hold a thread. Once, until some
-/// are free again and no job waits for them.
+/// All spare threads are in use, or all `bound` of the quarantine: reports which jobs hold them. Reports it again only
+/// after some were free and no job waited for one.
 pub(crate) fn report_no_spare_thread(shared: &Shared, bound: usize, so: NoSpareThread) {
     if !shared.at_bound.swap(true, Ordering::Relaxed) {
         report::no_spare_thread(bound, so, shared.detached.names());

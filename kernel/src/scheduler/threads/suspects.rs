@@ -1,14 +1,15 @@
-//! Suspects: the kinds of jobs of which one held its thread for too long a moment ago.
+//! Suspects: kinds of jobs, one of which held its thread for too long a moment ago.
 //!
-//! A *kind* is a spawn site and a type of future, and the [`WorkKind`] that the job has set, if it has one. Units of one
-//! kind tend to behave alike: when one of 600 requests blocks, the other 599 are about to. So while a kind is suspect, its jobs run in
-//! [`quarantine`](crate::scheduler::threads::quarantine), on threads that own no worker, and the workers serve all
-//! others. The first offender costs the others one bound, and the 599 cost them nothing.
+//! A *kind* is a spawn site and a type of future, and the [`WorkKind`] that the job has set, if it has one. Units of
+//! one kind tend to behave alike: when one of 600 requests blocks, the other 599 are about to. So while a kind is
+//! suspect, its jobs run in [`quarantine`](crate::scheduler::threads::quarantine), on threads that own no worker, and
+//! the workers serve all others. The first offender delays the others by one `stuck_after`, and the 599 delay them not
+//! at all.
 //!
-//! A *proven* job of a suspect kind still runs on a worker: its record shows short runs. The record is a sample, a bit
-//! in the header that a worker sets when the job is the first to run after a look and has run before; a short run in
-//! quarantine sets it too. So a unit earns it by short runs, and loses it by a long one. If many proven jobs of a kind
-//! offend, the kind is *strict* for as long as it is suspect: then the record does not count.
+//! A *proven* job of a suspect kind still runs on a worker: its record shows short runs. The record is a bit in the
+//! header. A worker sets it when the job is the first to run after a look and has run before; a short run in quarantine
+//! sets it too; a long run clears it. If many proven jobs of a kind offend, the kind is *strict* for as long as it is
+//! suspect: then the record does not count.
 //!
 //! A kind becomes suspect when the monitor sees one of its jobs exceed the bound, or several runs of one job reach half
 //! the bound within a second ("just below it, again and again"). It is cleared a second after its last offence or long
@@ -82,8 +83,8 @@ struct Suspect {
 }
 
 impl Suspect {
-    /// What the loops know of a kind. The record of a job says nothing about a piece of work that the job has just begun,
-    /// so it does not count if the kind is one of these.
+    /// What the loops know of a kind. The record of a job says nothing about work that the job has just begun, so it
+    /// does not count if the kind includes a [`WorkKind`].
     fn of(record: &Record) -> Suspect {
         Suspect {
             kind: record.kind,
@@ -123,7 +124,7 @@ struct Record {
 }
 
 impl Record {
-    /// Whether `job` is to be reported for several long runs, which is so once.
+    /// True the first time that `job` is to be reported for several long runs.
     fn name(&mut self, job: &Header) -> bool {
         let address = std::ptr::from_ref(job).addr();
         let names = self.named.len() < COUNTED_JOBS && !self.named.contains(&address);
@@ -241,8 +242,8 @@ impl Suspects {
         }
     }
 
-    /// For the kinds that are suspect and of which one of `holders` still is, the time begins anew. Called by the monitor
-    /// in each round in which no thread is free for the quarantine. `holders` is called if a time is half over.
+    /// Renews the time of the suspect kinds that one of `holders` belongs to. Called by the monitor in each round in
+    /// which no thread is free for the quarantine. Calls `holders` only if the time of some kind is half over.
     pub(crate) fn prolong(&self, holders: impl FnOnce() -> Vec<JobRef>, now: Instant) {
         let is_due = |record: &Record| {
             record.is_suspect && now.saturating_duration_since(record.last) >= MEMORY / 2
@@ -263,7 +264,7 @@ impl Suspects {
         }
     }
 
-    /// Whether `job`, which is running, must not go on on a worker. Any thread.
+    /// Whether `job`, which is running, must not continue on a worker. Any thread.
     pub(crate) fn includes(&self, job: &Header) -> bool {
         let records = lock(&self.records);
         let suspects = records.iter().filter(|record| record.is_suspect);

@@ -12,7 +12,7 @@ pub(super) struct ThreadTimes {
 }
 
 impl ThreadTimes {
-    /// Those of the thread with this number. None where `/proc` does not have them, or the thread is gone.
+    /// The times of the thread with this id. None where `/proc` does not have them, or the thread is gone.
     pub(super) fn of(number: u32) -> Option<ThreadTimes> {
         let thread = format!("/proc/self/task/{number}");
         let times = fs::read_to_string(format!("{thread}/schedstat")).ok()?;

@@ -1,4 +1,4 @@
-//! Cancelling jobs: what the thread that cancels must do, wherever the job is.
+//! Cancelling a job: what the cancelling thread must do, whatever state the job is in.
 
 #![allow(unsafe_code)]
 
@@ -20,7 +20,7 @@ pub(crate) fn kill(job: &JobRef) {
     cancel_forks(job);
 }
 
-/// Asks `job` to end. It ends itself what it forked.
+/// Asks `job` to end, but not what it forked: the job itself ends that.
 pub(crate) fn cancel_alone(job: &JobRef) {
     serve(job, job.header().state.cancel());
 }

@@ -65,7 +65,7 @@ pub(crate) struct Context {
     /// What the thread keeps for its next root fork. Valid while set. Only threads of a runtime keep it, and they give
     /// it back before they end.
     spare_thread_fork: Cell<Option<NonNull<dyn ThreadFork>>>,
-    /// Whether the job waits for a message, among other things.
+    /// Whether a message will wake the running job, perhaps besides other wakes.
     listening: Cell<bool>,
     /// Whether the job yielded: it runs again without a wake.
     yielded: Cell<bool>,
@@ -73,7 +73,7 @@ pub(crate) struct Context {
     dropping: Cell<bool>,
     /// The outer runs in which the present one is nested.
     pub(crate) outer_runs: OuterRuns,
-    /// Whether the thread ends a job that it does not run, on whatever stack it is.
+    /// Whether the thread is ending a job whose run is over (destructors, exit hooks), on whichever stack.
     ending: Cell<bool>,
     /// How many stacks of this thread are suspended while they unwind.
     unwinding: Cell<u32>,
@@ -81,7 +81,8 @@ pub(crate) struct Context {
     stack_context: Cell<*const StackContext>,
     /// The base of the loop at work on this thread; null if none is. Valid while set.
     base: Cell<*const Base<'static>>,
-    /// The stack that a fiber gave back last, for the next fiber: faster than the pool. Threads of a pool only.
+    /// The stack that a fiber gave back last, for the next fiber: faster than the pool. Only on threads that own a
+    /// worker.
     cached_stack: Cell<Option<Stack>>,
     /// A stack that was just left for good; the stack that resumes gives it back.
     abandoned: Cell<Option<Stack>>,
@@ -93,7 +94,7 @@ pub(crate) struct NestedRun<'a> {
     node: &'a OuterRun,
     job: Option<JobPtr>,
     thread_fork: Option<NonNull<dyn ThreadFork>>,
-    /// Its number and its budget.
+    /// The number and the budget of the outer run's unit.
     unit: (usize, u32),
     listening: bool,
     yielded: bool,
@@ -161,8 +162,8 @@ impl Context {
         Some((unsafe { &*self.worker.get() }, self.lease.get()))
     }
 
-    /// The same, if that worker may run `job`. A job that is pinned to a thread, or whose stack is suspended on one,
-    /// belongs to no worker: it goes to the pinned queue of the thread.
+    /// The worker that the thread owns, and the lease, if that worker may run `job`. A job that is pinned to a thread,
+    /// or whose stack is suspended on one, belongs to no worker: it goes to the pinned queue of the thread.
     #[inline(always)]
     pub(crate) fn worker_for(&self, job: &Header) -> Option<(&Worker, Lease)> {
         match job.runs_anywhere() {
@@ -214,14 +215,14 @@ impl Context {
         Some(unsafe { Arc::from_raw(pinned) })
     }
 
-    /// That queue, for as long as the context names it.
+    /// The pinned queue of this thread, valid for as long as the context names it.
     #[inline(always)]
     pub(crate) fn pinned_here(&self) -> Option<&PinnedQueue> {
         // SAFETY: the code that set it keeps it alive until it is replaced.
         unsafe { self.pinned.get().as_ref() }
     }
 
-    /// Its address.
+    /// The address of this thread's pinned queue; null if it has none.
     #[inline(always)]
     pub(crate) fn pinned_ptr(&self) -> *const PinnedQueue {
         self.pinned.get()
@@ -263,7 +264,7 @@ impl Context {
         self.thread_fork.get().map(|fork| unsafe { fork.as_ref() })
     }
 
-    /// The same, for the feature that set it.
+    /// The root fork that the thread is in, as the pointer that the feature set.
     #[inline(always)]
     pub(crate) fn thread_fork_ptr(&self) -> Option<NonNull<dyn ThreadFork>> {
         self.thread_fork.get()
@@ -344,8 +345,8 @@ impl Context {
         suspended
     }
 
-    /// Whether the running job unwinds. While a stack that unwinds is suspended, the thread cannot know: the standard
-    /// library then reports it of every job, and this is false.
+    /// Whether the running job unwinds. While a stack that unwinds is suspended, `std::thread::panicking` is true for
+    /// every job of the thread, so this returns false.
     pub(crate) fn is_panicking(&self) -> bool {
         thread::panicking() && self.unwinding.get() == 0
     }

@@ -14,7 +14,7 @@ pub(crate) fn step(worker_loop: &WorkerLoop<'_>, mut chance: impl FnMut(usize) -
         Ok(None) => worker_loop.take_next_by_chance(&mut chance),
         Err(_) => Ok(None),
     };
-    // Steals come last: what a fork's owner waits for may come without one.
+    // Steals come last: the job that a fork's owner waits for may be reached without one.
     let found = match found {
         Ok(None) => worker_loop
             .shared

@@ -1,22 +1,22 @@
-//! `ready`: the one call by which every job becomes runnable.
+//! `ready`: where a job that becomes runnable is queued.
 //!
 //! Steps of a wake: the state says that the caller owes a schedule ([`crate::job::state`]); this file puts the
 //! runnable where a worker finds it; [`crate::scheduler::workers::worker`] takes it, and
 //! [`crate::scheduler::workers::run`] runs it.
 //!
 //! Where a job goes:
-//! - woken by a running job: the next slot of that job's worker;
+//! - woken by a running job: the next slot of the worker that runs that job;
 //! - spawned, yielded, displaced from the next slot, or woken by a timer or the reactor: the end of the ring, in batch
 //!   order; the overflow queue instead while the ring is full or older jobs wait in the injector;
-//! - woken by a foreign thread, which has no worker of the job's runtime: the injector;
+//! - woken by a thread that owns no worker of the job's runtime: the injector, for a pool thread by way of its outbox;
 //! - pinned, or with its stack suspended on a thread: the pinned queue of that thread.
 //!
 //! A job in the ring wakes a sleeper only if the ring is [shared](crate::queue::sharing).
 //!
-//! Those that a foreign thread wakes, and those with a place of their own, take [`ready_foreign`]. A pinned or suspended job takes it even on its own thread, because the next
-//! slot and the ring belong to a worker, and the worker may be retaken at any time: its queues then go to another
-//! thread, which must not run the job, and thieves take from the ring in any case. The pinned queue stays with the
-//! thread.
+//! Jobs that a foreign thread wakes, and jobs that only one thread may run, take [`ready_foreign`]. A pinned or
+//! suspended job takes it even on its own thread, because the next slot and the ring belong to a worker, and the worker
+//! may be retaken at any time: its queues then go to another thread, which must not run the job, and thieves take from
+//! the ring in any case. The pinned queue stays with the thread.
 
 #![allow(unsafe_code)]
 
@@ -50,7 +50,8 @@ pub(crate) fn ready(job: Runnable) {
     let Some((worker, lease)) = cx.worker_of(job.header().runtime()) else {
         return ready_foreign(cx, job);
     };
-    // No job runs: timers or reports of the reactor, which come in batches and keep their order.
+    // No job runs, so the wake comes from a timer or the reactor. These come in batches, and keep their order at the
+    // end of the ring.
     if cx.job().is_none() {
         return last(cx, job);
     }
@@ -108,8 +109,8 @@ fn publish(cx: &Context, shared: &Shared, full: Option<JobBatch<Header>>) {
     }
 }
 
-/// The path past the core, for a job that only one thread may run, and for a thread without a worker of the job's
-/// runtime. The head of this file says why.
+/// The path that avoids the core: for a job that only one thread may run, and for a thread without a worker of the
+/// job's runtime. The reason is at the head of this file.
 // Cold, so that the way into the core is laid out without a jump.
 #[cold]
 #[inline(never)]

@@ -1,8 +1,9 @@
 //! `run`: the one place from which the scheduler calls a job. Polls it once, and then finishes or parks it.
 //!
 //! Steps of a run, in the order in which [`crate::scheduler::workers::worker`] takes them:
-//! 1. [`poll`]: the job's own code. What it panics with is caught below, in [`Runnable`](crate::job::runnable::Runnable).
-//! 2. [`finish`], if it ended: runs its exit hooks, tells its attachment, then wakes the job that joins it.
+//! 1. [`poll`]: the job's own code. Its panic is caught in [`Runnable::poll`](crate::job::runnable::Runnable).
+//! 2. [`finish`], if it ended: drops an output that nobody takes, runs the exit hooks, notifies the attachment, then
+//!    wakes the joiner.
 //! 3. [`park`], if it waits: gives up the runnable, or queues it again if a wake came first.
 
 #![allow(unsafe_code)]
@@ -94,8 +95,8 @@ pub(crate) fn poll(cx: &Context, job: &Runnable, budget: u32) -> Polled {
     }
 }
 
-/// For a job whose stack is suspended. If the stack belongs to a loop, it is resumed, and the calling loop never continues.
-/// A fiber is polled as any job is; its own code sees that it is cancelled.
+/// Resumes a job whose stack is suspended. If the stack belongs to a loop, this switches to it for good: the calling
+/// loop never continues. A fiber is polled as any job is; its own code sees that it is cancelled.
 #[inline(never)]
 fn resume(cx: &Context, job: &Runnable) {
     // The job's own code sees a cancel wherever it waits.
@@ -108,7 +109,7 @@ fn resume(cx: &Context, job: &Runnable) {
 }
 
 /// Puts `failure` in the place of the job's future. Returns the message, if it is a panic.
-// Returned in registers, so that `poll` need not assemble its answer in memory.
+// Returned in registers, so that `poll` need not build its result in memory.
 #[cold]
 fn end_with(job: &Runnable, failure: Failure) -> Option<Box<str>> {
     let message = match &failure {
@@ -199,12 +200,12 @@ pub(crate) fn finish(job: Runnable, panic: Option<Box<str>>) -> JobRef {
     own
 }
 
-/// The waker of a park that will not end.
+/// Takes the waker that the job's last `park` left: that park will not end.
 fn take_parker(job: &Header) -> Option<task::Waker> {
     job.extensions.lock_existing()?.parker.take()
 }
 
-/// For a panic of a destructor or an exit hook.
+/// Reports a panic of a destructor or an exit hook, and drops its payload.
 fn report_and_discard(header: &Header, payload: Payload) {
     report::unobserved_panic(&JobName::of(header), &panic_message(payload.as_ref()));
     payload::discard(payload);
@@ -290,7 +291,7 @@ pub(crate) fn run_without_worker(cx: &Context, job: Runnable, budget: u32) {
         Polled::Ended(panic) => {
             let ended = finish(job, panic);
             count_ends(cx, 1);
-            // As in `worker::run_from`.
+            // The order is that of `WorkerLoop::run_from`.
             cx.set_job(None);
             drop(ended);
         }

@@ -1,5 +1,5 @@
-//! The steps of a worker that looks beyond its own queues: look around (also now and then between two jobs), refill from the
-//! injector, steal, sleep.
+//! What a worker does besides running the jobs at hand. Every few jobs it *looks around*: timers, reactor, overflow
+//! queue, injector. Without jobs it searches (injector, steal) and then sleeps.
 //!
 //! [`WorkerLoop`]'s loop calls each of them, and each returns what it found. None runs a job.
 
@@ -22,7 +22,7 @@ use crate::{
     },
     memory,
     queue::ring,
-    reactor::ReportBatch,
+    reactor::ReadyBatch,
     scheduler::workers::{
         context, ready,
         shared::Shared,
@@ -51,9 +51,9 @@ const PAUSES: usize = 10;
 /// A worker does not sweep its wheel for fewer cancelled timers than this.
 const SWEEP_AT_LEAST: usize = 64;
 
-/// Looks around: does everything that is due besides the jobs at hand. At least once a tick under load, because the
-/// number of jobs between two looks follows how long they take. Returns a job that is pinned to this thread, if one
-/// is runnable.
+/// Looks around: does everything that is due besides the jobs at hand. Under load this happens at least once a tick (1
+/// ms), because the number of jobs between two looks adapts to how long the jobs take. Returns a job that is pinned to
+/// this thread, if one is runnable.
 pub(crate) fn look(worker_loop: &WorkerLoop<'_>) -> Result<Option<Runnable>, ServeEnd> {
     let shared = worker_loop.shared;
     if shared.is_stopped() {
@@ -90,8 +90,8 @@ fn may_hand_off(worker_loop: &WorkerLoop<'_>) -> bool {
     held >= TICK || !worker_loop.pinned.has_runnable()
 }
 
-/// Halves the number of jobs between two looks if these took longer than half a tick, doubles it if
-/// they took less than an eighth.
+/// Halves the number of jobs between two looks if the jobs since the last look took longer than half a tick; doubles it
+/// if they took less than an eighth of a tick.
 fn adapt(worker_loop: &WorkerLoop<'_>) {
     let now = worker_loop.shared.clock.now();
     let took = now.saturating_duration_since(worker_loop.last_look.replace(now));
@@ -153,8 +153,8 @@ fn fire_due(worker_loop: &WorkerLoop<'_>) -> Result<(), Revoked> {
     Ok(())
 }
 
-/// Fires what came out of the wheel of `worker`, whose core the caller has locked. The lock is released first. What is
-/// foreign code is left in `calls`.
+/// Fires what came out of the wheel of `worker`, whose core the caller has locked. The lock is released first. Calls of
+/// foreign wakers are left in `calls`.
 pub(crate) fn fire_and_unlock(
     worker: &Worker,
     core: impl Sized,
@@ -165,7 +165,7 @@ pub(crate) fn fire_and_unlock(
     let wakers = expire(&due.sleeps);
     drop(core);
     worker.count_cancelled(-fire(&due.sleeps, wakers, calls) - cancelled);
-    // Their closures are gone already: whoever cancelled them has dropped them.
+    // Their closures are gone already: the thread that cancelled them has dropped them.
     FEATURES.callbacks.discard(due.cancelled);
 }
 
@@ -228,7 +228,8 @@ fn send_overflow(worker_loop: &WorkerLoop<'_>) -> Result<(), Revoked> {
 }
 
 /// Moves a fair share of the injector's jobs to the ring, unless the ring is more than half full. True if there were
-/// any. Wakes a sleeper if it may steal some of them: when the sleeper last looked, they may have been in neither queue.
+/// any. Wakes a sleeper if thieves may take some of these jobs: when the sleeper last looked, the jobs may have been in
+/// neither queue.
 pub(crate) fn from_injector(worker_loop: &WorkerLoop<'_>) -> Result<bool, Revoked> {
     let shared = worker_loop.shared;
     if shared.injector.len() == 0 {
@@ -314,7 +315,7 @@ fn search_once(worker_loop: &WorkerLoop<'_>) -> Result<Found, Revoked> {
     let shared = worker_loop.shared;
     for distance in 1..shared.workers.len() {
         let victim = (worker_loop.worker().index + distance) % shared.workers.len();
-        if steal_from(worker_loop, victim)? {
+        if steal_from_ring(worker_loop, victim)? {
             return Ok(Found::Queued);
         }
     }
@@ -330,7 +331,7 @@ fn search_once(worker_loop: &WorkerLoop<'_>) -> Result<Found, Revoked> {
         .map_or(Found::Nothing, Found::Stolen))
 }
 
-fn steal_from(worker_loop: &WorkerLoop<'_>, victim: usize) -> Result<bool, Revoked> {
+fn steal_from_ring(worker_loop: &WorkerLoop<'_>, victim: usize) -> Result<bool, Revoked> {
     let victim = &worker_loop.shared.workers[victim];
     if victim.thief.len() == 0 || !victim.sharing.begin_steal() {
         return Ok(false);
@@ -371,7 +372,7 @@ pub(crate) fn sees_work(shared: &Shared) -> bool {
     shared.injector.len() > 0 || shared.workers.iter().any(Worker::has_open_jobs)
 }
 
-/// Polls the reactor. True if it reported anything: jobs may be at hand now.
+/// Polls the reactor. True if anything was ready: jobs may be runnable now.
 pub(crate) fn from_reactor(worker_loop: &WorkerLoop<'_>) -> bool {
     let reactor = &worker_loop.shared.reactor;
     if !reactor.has_sources() {
@@ -380,19 +381,19 @@ pub(crate) fn from_reactor(worker_loop: &WorkerLoop<'_>) -> bool {
     let mut batch = worker_loop.batch.take();
     let found = reactor.look(&mut batch);
     if found && !worker_loop.searching.get() {
-        // This worker counts as a searcher from here on: the first job that the reports wake is taken by this one, so that job
+        // This worker counts as a searcher from here on: the first job that the events wake is taken by this one, so that job
         // must wake no other worker.
         worker_loop
             .searching
             .set(worker_loop.shared.sleepers.start_search());
     }
-    handle_reports(worker_loop.shared, &mut batch);
+    handle_ready(worker_loop.shared, &mut batch);
     worker_loop.batch.set(batch);
     found
 }
 
 /// Handles what was taken from the reactor: notes the readiness, and wakes. Any thread, outside every worker's lock.
-pub(crate) fn handle_reports(shared: &Shared, batch: &mut ReportBatch) {
+pub(crate) fn handle_ready(shared: &Shared, batch: &mut ReadyBatch) {
     shared.reactor.handle(batch);
-    waker::wake_reported(shared, batch.wakers());
+    waker::wake_ready(shared, batch.wakers());
 }

@@ -74,8 +74,8 @@ pub(crate) struct Shared {
     pub(crate) quarantine: Quarantine,
     /// How long messages wait.
     pub(crate) queues: QueueWatch,
-    /// How many jobs are in `wait()`.
-    pub(crate) waiting: AtomicUsize,
+    /// How many threads are held by jobs in `wait()`: they do not count against the bound of spare threads.
+    pub(crate) threads_held_in_wait: AtomicUsize,
     /// Whether it was reported that all spare threads are in use, and no thread was found since.
     pub(crate) at_bound: AtomicBool,
     /// Workers for which no thread was found; the monitor tries again each round.
@@ -85,7 +85,7 @@ pub(crate) struct Shared {
     ended: (std::sync::Mutex<()>, Condvar),
 }
 
-/// The phases of a runtime's life; it only moves on.
+/// The phases of a runtime's life. A runtime only moves to a later one.
 mod phase {
     /// Everything works.
     pub(super) const OPEN: u8 = 0;
@@ -157,7 +157,7 @@ impl Shared {
             suspects: Suspects::default(),
             quarantine: Quarantine::new(),
             queues: QueueWatch::new(number | repeats, config.mailbox_mark),
-            waiting: AtomicUsize::new(0),
+            threads_held_in_wait: AtomicUsize::new(0),
             at_bound: AtomicBool::new(false),
             orphans: Mutex::new(Vec::new()),
             phase: AtomicU8::new(phase::OPEN),
@@ -200,11 +200,11 @@ impl Shared {
     /// How many threads there may be: workers, spare threads, and those that jobs hold in `wait()`. The last are not
     /// bounded, because all others may wait for one of them.
     pub(crate) fn most_threads(&self) -> usize {
-        let waiting = self.waiting.load(Ordering::Relaxed);
+        let held = self.threads_held_in_wait.load(Ordering::Relaxed);
         self.config
             .spare_threads
             .saturating_add(self.workers.len())
-            .saturating_add(waiting)
+            .saturating_add(held)
     }
 
     /// Work became visible to all workers: wakes a sleeper, if there is one and no worker searches.
@@ -253,8 +253,8 @@ impl Shared {
         self.ended.1.notify_all();
     }
 
-    /// Waits until no blocking thread is left, and no pool thread besides the caller's, if that is one, or until
-    /// `deadline`.
+    /// Waits until no blocking thread and no pool thread is left, apart from the caller if it is one; at most until
+    /// `deadline`. Meanwhile fires the timers that are due.
     pub(crate) fn await_threads(&self, deadline: Instant) {
         let own = usize::from(pool::is_in_pool_of(self.id));
         let mut guard = lock(&self.ended.0);
@@ -266,7 +266,7 @@ impl Shared {
             let waited = self.ended.1.wait_timeout(guard, left.min(TICK));
             guard = waited.unwrap_or_else(std::sync::PoisonError::into_inner).0;
             drop(guard);
-            self.fire_due();
+            self.fire_due_after_stop();
             guard = lock(&self.ended.0);
         }
     }
@@ -322,9 +322,9 @@ impl Shared {
         }
     }
 
-    /// Fires the sleeps that are due in every wheel, and drops the callbacks that are. Only once the runtime is stopped:
-    /// no worker does it any longer, and a destructor may sleep.
-    pub(crate) fn fire_due(&self) {
+    /// Fires the sleeps that are due in every wheel, and drops the callbacks that are due. Only once the runtime is
+    /// stopped: no worker does it any longer, and a destructor may sleep.
+    pub(crate) fn fire_due_after_stop(&self) {
         let now = self.clock.tick_at(self.clock.now());
         self.fire_all(|worker, core, due| {
             let mut callbacks = EntryQueue::new();
@@ -346,8 +346,8 @@ impl Shared {
         });
     }
 
-    /// Fires what `take` takes out of each worker's wheel, and drops the callbacks that it returns. Foreign wakers and
-    /// destructors come last, on the calling thread, because no worker is left.
+    /// Fires what `take` takes out of each worker's wheel, and drops the callbacks that it returns. Foreign wakers are
+    /// called, and closures dropped, last, and on the calling thread, because no worker is left.
     fn fire_all(&self, mut take: impl FnMut(&Worker, &mut WorkerCore, &mut Due) -> EntryQueue) {
         let mut calls = ForeignCalls::default();
         let mut closures = Vec::new();
@@ -366,7 +366,7 @@ impl Shared {
     /// Wakes whatever still waits for a timer or a descriptor of this runtime, which has stopped.
     pub(crate) fn wake_leftovers(&self) {
         self.close_timers();
-        waker::wake_reported(self, self.reactor.close());
+        waker::wake_ready(self, self.reactor.close());
     }
 }
 

@@ -13,8 +13,8 @@ use crate::{
     timer::{due::Due, entry::EntryPtr},
 };
 
-/// How long sleeping workers have to give back their caches. They respond at once; the bound is for one that finds work
-/// first.
+/// How long sleeping workers have to give back their caches. They respond at once, unless one of them finds work first:
+/// hence the limit.
 const PATIENCE: Duration = Duration::from_millis(20);
 
 /// Frees the cancelled timers in the wheel of every worker, also of one that sleeps or is stuck. The lock of a worker

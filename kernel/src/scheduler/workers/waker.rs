@@ -79,7 +79,8 @@ fn keep_foreign(waker: Waker) -> Waker {
     }
 }
 
-/// Wakes `waker`, or drops it if its wait was cancelled: at once if it is the kernel's own, else it is left in `calls`.
+/// Wakes `waker`, or drops it if its wait was cancelled. A waker of the kernel is called at once, a foreign one is left
+/// in `calls`.
 #[inline]
 pub(crate) fn call(by: FiredBy, waker: Waker, calls: &mut ForeignCalls) {
     match is_own(&waker) {
@@ -109,7 +110,7 @@ pub(crate) fn call_at_end(runtime: u16, by: FiredBy, waker: Waker) {
 }
 
 /// Wakes `wakers`, which descriptors fired.
-pub(crate) fn wake_reported(shared: &Shared, wakers: impl IntoIterator<Item = Waker>) {
+pub(crate) fn wake_ready(shared: &Shared, wakers: impl IntoIterator<Item = Waker>) {
     let mut calls = ForeignCalls::default();
     for waker in wakers {
         call(FiredBy::Descriptor, waker, &mut calls);

@@ -7,8 +7,8 @@
 //! poll ends it runs without a worker, and what it makes runnable enters through the injector.
 //!
 //! The loop ([`WorkerLoop::serve`]):
-//! 1. find a job: look around if a look is due (timers, reactor, injector, pinned queue); next slot; ring; injector;
-//!    steal; sleep;
+//! 1. find a job: if no look is due, from the pinned queue, the next slot or the ring; otherwise, or if these are empty,
+//!    look around (timers, reactor, injector) and try again; then the injector, the reactor, a steal; then sleep;
 //! 2. run it ([`crate::scheduler::workers::run`]); take the next job under the lock of the core; park or free the
 //!    first one; repeat until no job is at hand.
 //!
@@ -51,7 +51,7 @@ pub(crate) struct Worker {
     pub(crate) core: BiasedLock<WorkerCore>,
     /// The end of the ring that other workers steal from.
     pub(crate) thief: ring::RingThief<Header>,
-    /// Whether they may.
+    /// Whether other workers may steal.
     pub(crate) sharing: Sharing,
     /// What the owner runs; see [`RunWord`].
     run: AtomicUsize,
@@ -155,8 +155,8 @@ impl From<Revoked> for ServeEnd {
     }
 }
 
-/// A thread's service of workers, one after the other. The thread's loops, one on each of several stacks, share it.
-/// Only one of them is at work at a time, so everything that changes is in a cell.
+/// The state of a thread that serves workers, one after the other. The thread's loops, each on a stack of its own,
+/// share it. Only one of them is at work at a time, so everything that changes is in a cell.
 pub(crate) struct WorkerLoop<'a> {
     pub(crate) cx: &'a Context,
     pub(crate) shared: &'a Shared,
@@ -183,7 +183,7 @@ pub(crate) struct WorkerLoop<'a> {
     /// Whether it should spin before it sleeps.
     pub(crate) spin_policy: SpinPolicy,
     /// What this thread takes from the reactor.
-    pub(crate) batch: Cell<reactor::ReportBatch>,
+    pub(crate) batch: Cell<reactor::ReadyBatch>,
     /// How many runs there were; tells runs of one job apart.
     pub(crate) runs: Cell<u64>,
     /// Which kinds of jobs run in quarantine.
@@ -377,7 +377,7 @@ impl<'a> WorkerLoop<'a> {
                     if next.is_err() {
                         self.cx.clear_worker();
                     }
-                    // To free the job may drop a foreign waker, which must not find this job running.
+                    // Freeing the job may drop a foreign waker, which must not find this job running.
                     self.cx.set_job(None);
                     drop(ended);
                     next
@@ -387,7 +387,7 @@ impl<'a> WorkerLoop<'a> {
                 self.cx.set_job(None);
                 return taken.map(drop).map_err(ServeEnd::from);
             };
-            // Its poll replaces the current job, and nothing before it asks for that.
+            // The next poll replaces the current job, and nothing before that poll reads the current job.
             job = next;
         }
     }

@@ -16,14 +16,14 @@
 //! The fields that keep the order fair, and what would starve without them:
 //!
 //! ```text
-//!   field            what it holds                      reset by                   what would starve
-//!   streak           jobs in a row from the next slot   a take from elsewhere      the ring, while two jobs wake each other
-//!   until_look       jobs left before the next look     set_until_look             timers, reactor, injector
-//!   allowed          until_look after the last look     set_until_look             nothing: allowed - until_look counts polls
+//!   field            what it holds                      reset by                   what would starve streak          
+//!   jobs in a row from the next slot   a take from the ring      the ring, while two jobs wake each other until_look  
+//!       jobs left before the next look     set_until_look             timers, reactor, injector allowed         
+//!   until_look after the last look     set_until_look             nothing: allowed - until_look counts polls
 //!   pinned_turn      whether pinned jobs have the turn  flips when turn_left is 0  pinned jobs and the others
 //!   turn_left        jobs left in that turn             the start of the next one  pinned jobs and the others
-//!   callbacks_turn   whether callbacks have the turn    a take beside callbacks    callbacks and jobs
-//!   surplus          a job became visible to thieves    made_work_visible          that job, while all thieves sleep
+//!   callbacks_turn   whether callbacks have the turn    a take beside callbacks    callbacks and jobs surplus         
+//!   a job became visible to thieves    made_work_visible          that job, while all thieves sleep
 //! ```
 
 #![allow(unsafe_code)]
@@ -51,8 +51,8 @@ pub(crate) struct WorkerCore {
     /// The job just woken by the running one.
     pub(crate) next: Option<JobPtr>,
     pub(crate) ring: ring::RingOwner<Header>,
-    /// The overflow queue: jobs on their way to the injector, which takes them in batches. It fills only while the
-    /// ring is full or the injector has jobs; the next look sends it off.
+    /// The overflow queue: jobs on their way to the injector, which takes them in batches. Jobs enter it only while the
+    /// ring is full or the injector has jobs; the next look moves them on.
     pub(crate) overflow: JobBatch<Header>,
     pub(crate) wheel: Wheel,
     /// Callbacks that are ready to run.
@@ -231,9 +231,9 @@ impl WorkerCore {
         }
     }
 
-    /// A turn runs as many jobs as were queued when it began, but at most [`TURN_MAX`]; one of the others runs one more, for
-    /// the next slot.
-    /// So a job waits for no more jobs of the other kind than were ahead of it at the start of a turn.
+    /// A turn runs as many jobs as were queued when it began, but at most [`TURN_MAX`]. A turn of the jobs that are not
+    /// pinned runs one more, for the next slot. So a job waits for no more jobs of the other kind than were ahead of it
+    /// at the start of a turn.
     #[inline(never)]
     fn take_in_turn(
         &mut self,

@@ -5,7 +5,7 @@
 //! that switches: a frame that begins as one fiber and ends as another corrupts the call stacks.
 //!
 //! A stack's fiber begins when the stack is first resumed and ends when it is left for good. A switch orders what both
-//! fibers do around it, as it does in fact: both run on one thread.
+//! fibers do before and after it, which is true: both run on one thread.
 
 #![allow(unsafe_code)]
 
@@ -84,7 +84,7 @@ fn of(stack: &Stack) -> *mut c_void {
     HERE.set(Some(place));
     // SAFETY: as above; a new slot is all zero, which is a null pointer.
     let fiber = unsafe { place.as_ref() };
-    // Relaxed: whoever may switch to the stack has seen what its last user did.
+    // Relaxed: a thread that may switch to the stack has seen what its last user did.
     if fiber.load(Ordering::Relaxed).is_null() {
         // SAFETY: it takes no pointer.
         fiber.store(unsafe { __tsan_create_fiber(0) }, Ordering::Relaxed);

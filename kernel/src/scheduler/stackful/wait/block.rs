@@ -91,7 +91,7 @@ fn hand_off_worker(job: JobRef) {
     });
 }
 
-/// For a thread that is detached already, or serves no worker for another reason.
+/// As `hand_off_worker`, for a thread that is detached already, or serves no worker for another reason.
 fn announce_detached(cx: &context::Context) {
     if let (Some(shared), Some(outbox)) = (cx.shared(), cx.outbox()) {
         ready::inject_all(shared, outbox.take());
@@ -120,7 +120,7 @@ pub(super) fn block_in_job<F: Future>(future: Pin<&mut F>) -> F::Output {
     }
 }
 
-/// [`block_in_job`] until `gives_way` returns true, which is called from time to time. Returns `None` then.
+/// As [`block_in_job`], but calls `gives_way` from time to time, and returns `None` once it is true.
 #[cold]
 pub(super) fn hold_in_job<F: Future>(
     mut future: Pin<&mut F>,
@@ -169,7 +169,7 @@ impl Waiting {
     fn begin(job: &JobRef) -> Waiting {
         let shared = crate::scheduler::workers::shared::find(job.header().runtime());
         if let Some(shared) = &shared {
-            shared.waiting.fetch_add(1, Ordering::Relaxed);
+            shared.threads_held_in_wait.fetch_add(1, Ordering::Relaxed);
         }
         Waiting(shared)
     }
@@ -178,7 +178,7 @@ impl Waiting {
 impl Drop for Waiting {
     fn drop(&mut self) {
         if let Some(shared) = &self.0 {
-            shared.waiting.fetch_sub(1, Ordering::Relaxed);
+            shared.threads_held_in_wait.fetch_sub(1, Ordering::Relaxed);
         }
     }
 }
@@ -189,7 +189,7 @@ fn fire_timers_if_stopped(runtime: u16) {
     crate::scheduler::workers::shared::find(runtime)
         .filter(|shared| shared.is_stopped())
         .iter()
-        .for_each(|shared| shared.fire_due());
+        .for_each(|shared| shared.fire_due_after_stop());
 }
 
 fn park_in_job(job: &JobRef, parker: &Parker, gives_way: &dyn Fn() -> bool) {

@@ -2,8 +2,8 @@
 //!
 //! The standard library notes for each OS thread that a panic hook runs there. If the thread panics meanwhile, it ends
 //! the program. So a stack must never be suspended in a hook: the next job on the thread that panics would end all of
-//! them. In a destructor during unwinding a stack must be suspended at last, because it may wait for a job that is
-//! pinned to this very thread. `thread::panicking` is true in both.
+//! them. In a destructor during unwinding, however, a stack must be suspended in the end, because the destructor may
+//! wait for a job that is pinned to this thread. `thread::panicking` is true in both.
 //!
 //! What tells them apart is the stack. Below a hook are the functions of the standard library that called it; when
 //! destructors run, the unwinder has removed those frames. So this takes a backtrace and looks for their names. If no

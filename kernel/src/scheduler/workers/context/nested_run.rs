@@ -57,7 +57,7 @@ impl OuterRuns {
         false
     }
 
-    /// The running job joins others and holds the thread. Notes for every outer job whether what is joined waits.
+    /// The running job holds the thread to join another. Notes on every outer job whether that other job waits.
     pub(crate) fn set_joins_waiting(&self, waiting: bool) {
         let mut next = self.0.get();
         // SAFETY: a node is in a frame that continues only after the nested run, whose end takes it out of the list.

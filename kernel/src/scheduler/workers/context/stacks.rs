@@ -31,7 +31,7 @@ impl Context {
         self.base.replace(base)
     }
 
-    /// The stack of a fiber's claim, which the caller must forget then.
+    /// The stack for a fiber's claim. The caller must then forget the claim.
     #[inline(always)]
     pub(crate) fn take_stack(&self, claim: &Claim) -> Result<Stack, StackError> {
         match self.cached_stack.take() {

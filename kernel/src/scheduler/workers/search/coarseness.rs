@@ -11,7 +11,7 @@ use weald_sync::unit::{self, Unit};
 
 /// From this on, work is coarse.
 const COARSE: Duration = Duration::from_micros(1);
-/// One sample like this counts as two: it is not a thread that waited for its core.
+/// A sample of this length counts as two, because a wait for a core does not explain it.
 const VERY_COARSE: Duration = Duration::from_micros(100);
 /// A worker shares its ring at this balance of samples.
 const SHARES: u32 = 2;
@@ -21,15 +21,15 @@ const MAX: u32 = 3;
 /// The samples of one thread.
 #[derive(Default)]
 pub(crate) struct Coarseness {
-    /// Of coarse samples against fine ones.
+    /// Rises with each coarse sample, and falls with each fine one.
     balance: Cell<u32>,
     /// How many operations the thread had completed at the last sample; it wraps.
     operations: Cell<u32>,
 }
 
 impl Coarseness {
-    /// A sample at a look: the last one was before the time `took`, and the thread has run jobs `runs` times in its
-    /// life.
+    /// Takes a sample, at a look. `took` is the time since the last sample, `runs` how many jobs the thread has run in
+    /// its life.
     pub(crate) fn sample(&self, took: Duration, runs: u64) {
         #[expect(clippy::cast_possible_truncation, reason = "only differences count")]
         let now = unit::with(Unit::operations).wrapping_add(runs as u32);

@@ -5,16 +5,16 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::scheduler::workers::search::{handle_reports, sees_work};
+use crate::scheduler::workers::search::{handle_ready, sees_work};
 use crate::{
     biased_lock::Revoked,
     queue::sleepers::Before,
-    reactor::{ReportBatch, poller_lock::PollerGuard},
+    reactor::{ReadyBatch, poller_lock::PollerGuard},
     scheduler::workers::{shared::Shared, worker::WorkerLoop},
     sys::Ordering,
 };
 
-/// What it takes to wake a sleeping worker.
+/// How to wake a sleeping worker.
 pub(crate) enum Sleeper {
     /// It parks.
     Parked(Thread),
@@ -71,8 +71,9 @@ pub(crate) fn sleep(worker_loop: &WorkerLoop<'_>) -> Result<(), Revoked> {
     // The sleep is not a part of the work that follows.
     worker_loop.last_look.set(shared.clock.now());
     shared.monitor.worker_woke();
-    // Only now, so that the jobs that this wakes wake no other worker for themselves.
-    handle_reports(shared, &mut batch);
+    // Handled only now, while this worker counts as searching: so the jobs that become runnable here wake no other
+    // worker.
+    handle_ready(shared, &mut batch);
     worker_loop.batch.set(batch);
     Ok(())
 }
@@ -104,7 +105,7 @@ fn wait_in_poller(
     worker_loop: &WorkerLoop<'_>,
     poller_guard: &PollerGuard<'_>,
     deadline: Option<Instant>,
-    batch: &mut ReportBatch,
+    batch: &mut ReadyBatch,
 ) {
     let reactor = &worker_loop.shared.reactor;
     // A wake of a pinned job only unparks this thread, which would not end a wait in the poller.

@@ -1,4 +1,4 @@
-//! How a worker that has nothing to do waits for forked jobs: it wants to be woken, but not in vain.
+//! How an idle worker learns of forked jobs: a push wakes it, but after several useless wake-ups it polls instead.
 //!
 //! A forking thread can only report that it has pushed a job, not that the job is worth a steal. A worker that was
 //! woken several times and stole nothing asks for no wake-up for a while, and looks every millisecond instead.
@@ -50,7 +50,7 @@ impl SleepPolicy {
             return ForkWatch::PollAt(shared.clock.now() + PAUSE);
         }
         self.sleeps.set(self.sleeps.get() + 1);
-        shared.forks.ring_all();
+        shared.forks.alert_all();
         ForkWatch::Woken
     }
 }

@@ -6,9 +6,9 @@
 
 use std::cell::Cell;
 
-/// After so many fruitless searches in a row, the worker no longer spins,
+/// After this many fruitless searches in a row, the worker spins only now and then.
 const MAX_FRUITLESS: u32 = 4;
-/// except in one search of so many, because the load may have changed.
+/// It then spins in one search of this many, because the load may have changed.
 const TRY_EVERY: u32 = 32;
 
 /// The outcome of a worker's last searches.
