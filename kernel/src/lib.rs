@@ -33,7 +33,7 @@ mod memory {
 
     pub(crate) use blocks::{
         JobWalk, alloc, alloc_beside, class_of, flush, for_each_job_block, free, free_of,
-        note_joined, trim, with_job_block,
+        note_joined, trim, try_alloc, with_job_block,
     };
     pub(crate) use class::{BlockKind, Class};
     pub(crate) use owned::Owned;
@@ -92,7 +92,7 @@ mod job {
     pub(crate) mod transition;
     pub(crate) mod work_kind;
 
-    pub(crate) use header::{Header, JobPtr, REPEATS, Spec, flag, new, place};
+    pub(crate) use header::{Header, JobPtr, NoMemory, REPEATS, Room, Spec, flag, new, place};
     pub(crate) use reference::JobRef;
 }
 

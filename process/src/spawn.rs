@@ -25,7 +25,8 @@ use crate::{
 /// `body` does: with its value, by its panic, or killed at one of its waits.
 ///
 /// # Errors
-/// [`SpawnError::TooManyProcesses`] at the runtime's limit; everything else remains usable.
+/// [`SpawnError::TooManyProcesses`] at the runtime's limit, and [`SpawnError::NoMemory`] if the system refuses memory;
+/// everything else remains usable.
 #[track_caller]
 #[inline]
 pub fn spawn<M, F, Fut>(body: F) -> Result<Process<M, Fut::Output>, SpawnError>

@@ -1,6 +1,7 @@
 //! Admission: whether something may be spawned, and why not.
 
 use crate::{
+    job::{NoMemory, Room},
     scheduler::workers::{context, limit, shared::Shared},
     stack::StackError,
 };
@@ -30,6 +31,23 @@ pub enum SpawnError {
     /// No stack can be had for a fiber.
     #[error(transparent)]
     NoStack(StackError),
+    /// The system has no memory left for the job. What the job would have run was dropped; everything else goes on.
+    #[error(
+        "the system refused memory for a job of {bytes} bytes; let some jobs end first, or give back what is free \
+         with Runtime::trim"
+    )]
+    NoMemory {
+        /// The size of the job.
+        bytes: usize,
+    },
+}
+
+impl From<NoMemory> for SpawnError {
+    fn from(refused: NoMemory) -> SpawnError {
+        SpawnError::NoMemory {
+            bytes: refused.bytes,
+        }
+    }
 }
 
 /// Takes a place under the process limit, unless the runtime is shutting down.
@@ -54,4 +72,15 @@ fn count(shared: &Shared) -> Result<(), limit::Reached> {
         }
         shared.limit.take(1).map(|_| ())
     })
+}
+
+/// Room for a job, for a spawn that has no error: without memory its caller panics.
+#[inline]
+pub(crate) fn room_or_panic<F: Future>() -> Room<F> {
+    Room::new().unwrap_or_else(|refused| give_up(refused))
+}
+
+#[cold]
+fn give_up(refused: NoMemory) -> ! {
+    panic!("{}", SpawnError::from(refused))
 }

@@ -8,13 +8,13 @@ use std::{borrow::Cow, panic::Location, sync::Arc};
 
 use crate::{
     api::{
-        admission::{SpawnError, admit},
+        admission::{SpawnError, admit, room_or_panic},
         join::JoinHandle,
         mailbox::{Address, Mailbox},
     },
     job::{
-        self, JobRef, Spec, exit_hooks, flag, runnable::Runnable, transition::Inbox,
-        work_kind::WorkKind,
+        self, JobRef, NoMemory, Room, Spec, exit_hooks, flag, runnable::Runnable,
+        transition::Inbox, work_kind::WorkKind,
     },
     report::Describe,
     scheduler::{
@@ -35,6 +35,9 @@ use crate::{
 ///
 /// The job runs concurrently with its spawner. Dropping the handle detaches the job. If the runtime is shutting down,
 /// the job is refused, and joining it returns [`Cancelled`](crate::JoinError::Cancelled).
+///
+/// # Panics
+/// If the system refuses memory for the job.
 ///
 /// ```
 /// # let runtime = weald_kernel::Runtime::builder().workers(1).build().unwrap();
@@ -57,7 +60,8 @@ where
 /// runs to its end; inside `block_on` it is cancelled when `block_on` returns.
 ///
 /// # Errors
-/// If the calling thread runs no jobs of the current runtime, or the runtime is shutting down. Inside a job, `block_on`
+/// If the calling thread runs no jobs of the current runtime, if the runtime is shutting down, or if the system refuses
+/// memory for the job. Inside a job, `block_on`
 /// of another runtime makes that one current, and has no thread for pinned jobs.
 #[track_caller]
 pub fn spawn_local<F>(future: F) -> Result<JoinHandle<F::Output>, SpawnError>
@@ -190,6 +194,9 @@ impl Spawn {
     }
 
     /// Spawns on the current runtime, as [`spawn`].
+    ///
+    /// # Panics
+    /// As [`spawn`].
     #[track_caller]
     pub fn spawn<F>(self, future: F) -> JoinHandle<F::Output>
     where
@@ -202,8 +209,7 @@ impl Spawn {
                 return JoinHandle::refused();
             }
             let spec = plain_spec(shared, site, 1);
-            let runnable = self.named(job::new(spec, |_| future));
-            finish(runnable)
+            finish(self.named(job::new(room_or_panic(), spec, |_| future)))
         })
     }
 
@@ -223,16 +229,17 @@ impl Spawn {
             pinned: Some(pinned.clone()),
             ..plain_spec(&shared, site, 1)
         };
+        let room = Room::new()?;
         pinned.count_pinned(PinChange::Pinned);
-        let runnable = self.named(job::new(spec, |_| future));
-        Ok(finish(runnable))
+        let runnable = job::new(room, spec, |_| future);
+        Ok(finish(self.named(runnable)))
     }
 
     /// Spawns a job with a mailbox for messages `M`. `make` gets the mailbox and returns the job's future. The job
     /// counts against the process limit.
     ///
     /// # Errors
-    /// If the limit is reached, or the runtime is shutting down.
+    /// If the limit is reached, if the runtime is shutting down, or if the system refuses memory for the job.
     #[track_caller]
     #[inline]
     pub fn spawn_with_mailbox<M, F, Fut>(
@@ -247,13 +254,14 @@ impl Spawn {
     {
         let site = self.site.unwrap_or(Location::caller());
         with_current(|shared| {
+            let room = Room::new()?;
             admit(shared)?;
             let spec = Spec {
                 inbox: Inbox::Open,
                 flags: flag::COUNTED,
                 ..plain_spec(shared, site, 3)
             };
-            Ok(self.finish_with_mailbox(spec, make))
+            Ok(self.finish_with_mailbox(room, spec, make))
         })
     }
 
@@ -274,6 +282,7 @@ impl Spawn {
     {
         let site = self.site.unwrap_or(Location::caller());
         let (shared, pinned) = current_queue()?;
+        let room = Room::new()?;
         admit(&shared)?;
         pinned.count_pinned(PinChange::Pinned);
         let spec = Spec {
@@ -282,12 +291,13 @@ impl Spawn {
             pinned: Some(pinned),
             ..plain_spec(&shared, site, 3)
         };
-        Ok(self.finish_with_mailbox(spec, make))
+        Ok(self.finish_with_mailbox(room, spec, make))
     }
 
     #[inline]
     fn finish_with_mailbox<M, F, Fut>(
         self,
+        room: Room<Fut>,
         spec: Spec,
         make: F,
     ) -> (JoinHandle<Fut::Output>, Address<M>)
@@ -298,7 +308,7 @@ impl Spawn {
         Fut::Output: Send + 'static,
     {
         let mut rest = None;
-        let runnable = self.named(job::new(spec, |job| {
+        let runnable = self.named(job::new(room, spec, |job| {
             // SAFETY: the spec asked for three references. All are claimed before `make` runs, so that a panic in
             // `make` drops them.
             let [mailbox, address, handle] = std::array::from_fn(|_| unsafe { job.claim_ref() });
@@ -363,7 +373,11 @@ where
     if shared.is_closing() {
         return JoinHandle::refused();
     }
-    finish(job::new(plain_spec(shared, site, 1), |_| future))
+    finish(job::new(
+        room_or_panic(),
+        plain_spec(shared, site, 1),
+        |_| future,
+    ))
 }
 
 /// Spawns a job on `shared` that runs parts of the fork at `site`.
@@ -383,7 +397,11 @@ where
         flags: flag::FORKED,
         ..plain_spec(shared, site, 1)
     };
-    finish(job::new(spec, |_| future))
+    match Room::new() {
+        Ok(room) => finish(job::new(room, spec, |_| future)),
+        // The forking job runs all parts itself.
+        Err(NoMemory { .. }) => JoinHandle::refused(),
+    }
 }
 
 /// Spawns a fiber on the current runtime.
@@ -400,7 +418,7 @@ pub(crate) fn fiber<F: Future>(
             flags: flag::FIBER,
             ..plain_spec(shared, site, 1)
         };
-        let runnable = spawn.named(job::new(spec, |_| fiber));
+        let runnable = spawn.named(job::new(Room::new()?, spec, |_| fiber));
         // SAFETY: this is the one reference that the spec asked for.
         let job = unsafe { runnable.claim_ref() };
         // Into the next slot, where a joiner finds the fiber. The job that was there goes where any worker can

@@ -27,7 +27,8 @@ impl Spawn {
     /// # Errors
     /// If the runtime is shutting down, or if there is no stack: the size is above 1 GiB, or the system refuses the
     /// address space, or (before Linux 6.13) it refuses the guard page. The stack is kept for the fiber from here on,
-    /// so that it starts whatever the system refuses later. `code` is dropped.
+    /// so that it starts whatever the system refuses later. Or if the system refuses memory for the job. `code` is
+    /// dropped.
     #[track_caller]
     pub fn spawn_fiber<F, T>(self, stack: usize, code: F) -> Result<JoinHandle<T>, SpawnError>
     where

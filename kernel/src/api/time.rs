@@ -130,16 +130,24 @@ impl Sleep {
 /// Inserts a new entry into the calling worker's wheel, or from any other thread into the wheel of some worker.
 fn insert(shared: &Shared, deadline: u64, waker: Waker) -> EntryPtr {
     context::with(|cx| {
-        if let Some((worker, lease)) = cx.worker_of(shared.id()) {
+        let here = cx.worker_of(shared.id());
+        let foreign = || shared.thread_number() as usize % shared.workers.len();
+        // Outside of the lock: without memory it panics.
+        let entry = EntryPtr::new(
+            here.map_or_else(foreign, |(worker, _)| worker.index),
+            deadline,
+            waker,
+        );
+        if let Some((worker, lease)) = here {
             if let Ok(mut core) = worker.core.enter(lease) {
-                let entry = EntryPtr::new(worker.index, deadline, waker);
                 core.wheel.insert(entry);
                 return entry;
             }
             cx.clear_worker();
         }
-        let index = shared.thread_number() as usize % shared.workers.len();
-        let entry = EntryPtr::new(index, deadline, waker);
+        let index = foreign();
+        // SAFETY: nobody else knows the entry yet.
+        unsafe { entry.get() }.set_worker(index);
         let mut core = shared.workers[index].core.enter_foreign();
         core.wheel.insert(entry);
         drop(core);

@@ -25,7 +25,7 @@ use crate::{
         group::{CallbackPanic, Group},
         start::{When, arm},
     },
-    job::{self, JobPtr, Spec, place, runnable::Runnable, transition::Inbox},
+    job::{self, JobPtr, Room, Spec, place, runnable::Runnable, transition::Inbox},
     payload::{self, Payload},
     scheduler::workers::{context, ready, run},
     services::Callbacks,
@@ -63,7 +63,7 @@ impl Callbacks for Runners {
             flags: 0,
             refs: 0,
         };
-        let job = job::new(spec, |_| Runner {
+        let job = job::new(Room::needed(), spec, |_| Runner {
             incoming,
             last: None,
         });

@@ -21,7 +21,7 @@ use crate::{
         root_fork::{Origin, RootFork},
         stack_job::{EntryHeader, StolenEntry},
     },
-    job::{self, Spec, flag, runnable::Runnable, transition::Inbox},
+    job::{self, Room, Spec, flag, runnable::Runnable, transition::Inbox},
     payload::Payload,
     report,
     scheduler::{
@@ -126,7 +126,7 @@ fn make_job(
         site,
         origin,
     };
-    let runnable = job::new(spec, |_| async move { stolen.run() });
+    let runnable = job::new(Room::needed(), spec, |_| async move { stolen.run() });
     // SAFETY: this is the one reference that the spec asked for.
     let reference = unsafe { runnable.claim_ref() };
     // SAFETY: this is the job's only handle, and the job's output is `()`.

@@ -23,7 +23,9 @@ use std::{
 };
 
 use crate::{
-    job::{self, Spec, foreign_waker, kept_waker, place, runnable::Runnable, transition::Inbox},
+    job::{
+        self, Room, Spec, foreign_waker, kept_waker, place, runnable::Runnable, transition::Inbox,
+    },
     report::{Describe, JobName, LateName},
 };
 
@@ -130,7 +132,7 @@ impl ForeignCall {
         };
         let by = self.by;
         let name = by.job_name(registrar.as_ref().map(LateName::known));
-        let job = job::new(spec, |_| self);
+        let job = job::new(Room::needed(), spec, |_| self);
         if registrar.is_none() {
             job.header().set_place(place::SERVES_MANY);
         }

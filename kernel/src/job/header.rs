@@ -14,7 +14,7 @@
 //! 40 extensions  any thread, under its lock
 //! ```
 //!
-//! The byte `body` holds the [`stage`] (what the body holds) and the bits of [`place`] (where the job may run):
+//! The byte `body` holds the [`stage`](crate::job::body::stage) (what the body holds) and the bits of [`place`] (where the job may run):
 //!
 //! ```text
 //! bit 4      bit 3      bit 2    bits 1..0
@@ -45,26 +45,15 @@
 
 #![allow(unsafe_code)]
 
-use std::{
-    alloc::Layout,
-    any::Any,
-    panic::Location,
-    ptr::{self, NonNull},
-    sync::Arc,
-};
+mod create;
+
+use std::{panic::Location, ptr::NonNull};
 
 use weald_sync::reason::{self, Reason};
 
-pub(crate) use crate::job::body::stage;
+pub(crate) use self::create::{NoMemory, Room, Spec, new};
 use crate::{
-    job::{
-        body::{HasVTable, JobCell, VTable, set_stage},
-        extensions::ExtensionsWord,
-        runnable::Runnable,
-        state::State,
-        transition::Inbox,
-    },
-    memory::{self, BlockKind},
+    job::{body::VTable, extensions::ExtensionsWord, state::State},
     sys::{AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering},
 };
 
@@ -82,7 +71,7 @@ pub(crate) struct Header {
     pub(super) refs: AtomicU32,
     /// Which runtime the job belongs to.
     runtime: u16,
-    /// What the body holds, and where the job may run: a [`stage`] and bits of [`place`].
+    /// What the body holds, and where the job may run: a [`stage`](crate::job::body::stage) and bits of [`place`].
     body: AtomicU8,
     /// Further facts, a bit each; see [`flag`].
     flags: AtomicU8,
@@ -131,89 +120,8 @@ pub(crate) mod place {
     pub(crate) const SERVES_MANY: u8 = 1 << 5;
 }
 
-/// The bits of [`Header::body`] that are a [`stage`].
+/// The bits of [`Header::body`] that are a [`stage`](crate::job::body::stage).
 const STAGE: u8 = 3;
-
-/// What a new job needs besides its future.
-pub(crate) struct Spec {
-    pub(crate) runtime: u16,
-    pub(crate) site: &'static Location<'static>,
-    pub(crate) inbox: Inbox,
-    /// The pinned queue of the only thread that may run the job, if it is pinned.
-    pub(crate) pinned: Option<Arc<dyn Any + Send + Sync>>,
-    /// The constant flags of the job: `COUNTED`, `FIBER`, `FORKED`; see [`flag`].
-    pub(crate) flags: u8,
-    /// How many [`JobRef`](crate::job::JobRef)s are created at once, so that none is counted one by one.
-    pub(crate) refs: u32,
-}
-
-/// Creates a job. The caller gets its runnable and `spec.refs` references that are already counted; it turns
-/// each into a [`JobRef`](crate::job::JobRef) by [`Runnable::claim_ref`]. `make` builds the future, and may
-/// already use the job's address. If it panics, the job is cancelled and the panic continues.
-#[inline]
-pub(crate) fn new<F: Future>(spec: Spec, make: impl FnOnce(&Runnable) -> F) -> Runnable {
-    let block = memory::alloc(BlockKind::Job, Layout::new::<JobCell<F>>());
-    let job = block.cast::<Header>();
-    let header = Header {
-        state: State::new(spec.inbox),
-        vtable: HasVTable::<F>::TABLE,
-        next: AtomicPtr::new(ptr::null_mut()),
-        refs: AtomicU32::new(0),
-        runtime: spec.runtime,
-        body: AtomicU8::new(match spec.pinned {
-            Some(_) => stage::NOTHING | place::PINNED,
-            None => stage::NOTHING,
-        }),
-        flags: AtomicU8::new(spec.flags),
-        waits_for: AtomicU64::new(0),
-        extensions: ExtensionsWord::new(spec.site),
-    };
-    if let Some(pinned) = spec.pinned {
-        header.extensions.lock().pinned = Some(pinned);
-    }
-    write(job, header);
-    // SAFETY: the header was written above. Release: pairs with the exchange in `from_block`, which
-    // finds the header complete if it finds a count.
-    unsafe { job.as_ref() }
-        .refs
-        .store(1 + spec.refs, Ordering::Release);
-    // SAFETY: a job begins awake, and this is its first runnable.
-    let runnable = unsafe { Runnable::new(JobPtr(job)) };
-    if spec.runtime & REPEATS != 0 {
-        assign_number(&runnable);
-    }
-    let future = make(&runnable);
-    // SAFETY: one runner: the body is still empty, and this thread has the runnable.
-    unsafe { JobCell::<F>::body(job).cast::<F>().write(future) };
-    set_stage(job, stage::FUTURE);
-    runnable
-}
-
-#[cold]
-fn assign_number(runnable: &Runnable) {
-    runnable.header().extensions.lock().number();
-}
-
-/// Writes the header of a new job except its count, which is in the block already: a free block's count is
-/// zero, and a walk over all blocks may read it, as an atomic, at any moment.
-#[inline(always)]
-fn write(job: NonNull<Header>, header: Header) {
-    macro_rules! write_fields {
-        ($($field:ident),*) => {
-            // Without `..`, so that no field is forgotten.
-            let Header { refs: _, $($field),* } = header;
-            $(
-                // SAFETY: the caller's block is new, and has room for a header.
-                let place = unsafe { &raw mut (*job.as_ptr()).$field };
-                // SAFETY: as above.
-                unsafe { place.write($field) };
-            )*
-        };
-    }
-    write_fields!(
-        state, vtable, next, runtime, body, flags, waits_for, extensions
-    );
-}
 
 /// The address of a job. It keeps nothing alive.
 #[derive(Clone, Copy, PartialEq, Eq)]

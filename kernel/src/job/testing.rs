@@ -16,7 +16,7 @@ fn made(refs: u32) -> Runnable {
         flags: 0,
         refs,
     };
-    super::new(spec, |_| async {})
+    super::new(super::Room::needed(), spec, |_| async {})
 }
 
 /// The right to run a job that does nothing.

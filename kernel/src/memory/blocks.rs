@@ -26,11 +26,16 @@ use crate::memory::class::{BlockKind, Class};
 /// Whether every block comes from the system's allocator.
 const PLAIN: bool = cfg!(weald_plain_alloc);
 
-/// A block for `layout`. Any thread; amortised O(1). Aborts as Rust's own allocation does when the
-/// system has no memory left.
+/// A block for `layout`. Any thread; amortised O(1). Panics when the system has no memory left.
 // Inlined always, also below, so that the class of a constant layout is a constant.
 #[inline(always)]
 pub(crate) fn alloc(kind: BlockKind, layout: Layout) -> NonNull<u8> {
+    try_alloc(kind, layout).unwrap_or_else(|| no_memory(layout))
+}
+
+/// As [`alloc`]. None when the system has no memory left.
+#[inline(always)]
+pub(crate) fn try_alloc(kind: BlockKind, layout: Layout) -> Option<NonNull<u8>> {
     match crate::memory::class::of(kind, layout) {
         Some(class) if !PLAIN => crate::memory::cache::alloc(class),
         _ => crate::memory::plain::alloc(kind, layout),
@@ -48,10 +53,20 @@ pub(crate) fn alloc_beside(kind: BlockKind, layout: Layout, neighbourhood: usize
                 && crate::memory::strips::length(class) > 1
                 && crate::memory::cache::alternates() =>
         {
-            crate::memory::cache::alloc_beside(class, neighbourhood)
+            let block = crate::memory::cache::alloc_beside(class, neighbourhood);
+            block.unwrap_or_else(|| no_memory(layout))
         }
         _ => alloc(kind, layout),
     }
+}
+
+/// A panic and not an abort: the caller may be one unit of many.
+#[cold]
+fn no_memory(layout: Layout) -> ! {
+    panic!(
+        "the system refused memory for {} bytes; end some units, or give back what is free with Runtime::trim",
+        layout.size()
+    )
 }
 
 /// Notes that the block that the thread allocated last joined other blocks of `neighbourhood`.

@@ -74,11 +74,12 @@ fn with<R>(class: Class, act: impl FnOnce(&mut Magazine) -> R) -> R {
     })
 }
 
+/// A block. None if the system has no memory left.
 #[inline(always)]
-pub(super) fn alloc(class: Class) -> NonNull<u8> {
+pub(super) fn alloc(class: Class) -> Option<NonNull<u8>> {
     match with(class, |magazine| magazine.loaded.pop()) {
-        Some(block) => block.cast(),
-        None => alloc_slow(class).cast(),
+        Some(block) => Some(block.cast()),
+        None => alloc_slow(class).map(NonNull::cast),
     }
 }
 
@@ -99,7 +100,7 @@ pub(super) fn alternates() -> bool {
 
 /// A block from the strip of `neighbourhood`, unless the last block joined the same one.
 #[cold]
-pub(super) fn alloc_beside(class: Class, neighbourhood: usize) -> NonNull<u8> {
+pub(super) fn alloc_beside(class: Class, neighbourhood: usize) -> Option<NonNull<u8>> {
     ALTERNATES.set(false);
     if LAST.get() == neighbourhood {
         return alloc(class);
@@ -109,7 +110,7 @@ pub(super) fn alloc_beside(class: Class, neighbourhood: usize) -> NonNull<u8> {
         strips.and_then(|strips| strips.of(neighbourhood).pop())
     });
     match block {
-        Some(block) => block.cast(),
+        Some(block) => Some(block.cast()),
         None => alloc_strip(class, neighbourhood),
     }
 }
@@ -132,8 +133,8 @@ pub(super) unsafe fn free(class: Class, block: NonNull<u8>) {
 
 /// The first block of a new strip; the rest is kept for the neighbourhood's next allocations.
 #[inline(never)]
-fn alloc_strip(class: Class, neighbourhood: usize) -> NonNull<u8> {
-    let first = alloc(class);
+fn alloc_strip(class: Class, neighbourhood: usize) -> Option<NonNull<u8>> {
+    let first = alloc(class)?;
     if with(class, |magazine| magazine.strips.is_none()) && register_exit() == Flushed::AtExit {
         let new = Strips::new();
         let former = with(class, |magazine| magazine.strips.replace(new));
@@ -153,11 +154,11 @@ fn alloc_strip(class: Class, neighbourhood: usize) -> NonNull<u8> {
         mem::replace(strips.of(neighbourhood), strip)
     });
     depot::put(class, former);
-    first
+    Some(first)
 }
 
 #[inline(never)]
-fn alloc_slow(class: Class) -> NonNull<Free> {
+fn alloc_slow(class: Class) -> Option<NonNull<Free>> {
     loop {
         let block = with(class, |magazine| {
             if let Some(block) = magazine.uncut.as_mut().and_then(|uncut| uncut.cut(class)) {
@@ -166,11 +167,11 @@ fn alloc_slow(class: Class) -> NonNull<Free> {
             mem::swap(&mut magazine.loaded, &mut magazine.spare);
             magazine.loaded.pop()
         });
-        if let Some(block) = block {
+        if block.is_some() {
             return block;
         }
         register_exit();
-        match depot::refill(class) {
+        match depot::refill(class)? {
             Refill::Batch(batch) => {
                 let former = with(class, |magazine| mem::replace(&mut magazine.loaded, batch));
                 depot::put(class, former);

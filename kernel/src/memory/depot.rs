@@ -14,7 +14,7 @@ use std::{
 use crate::memory::{
     class::{self, BlockKind, Class},
     region::{self, CHUNK, SendPtr},
-    room::with_room,
+    room::{try_with_room, with_room},
 };
 use crate::sys::lock;
 
@@ -130,24 +130,34 @@ pub(super) enum Refill {
     Uncut(Uncut),
 }
 
-/// A batch that another thread freed, or else room to cut blocks from.
-pub(super) fn refill(class: Class) -> Refill {
+/// A batch that another thread freed, or else room to cut blocks from. None if the system has no memory left.
+pub(super) fn refill(class: Class) -> Option<Refill> {
     let mut shelf = lock(&SHELVES[class.index()]);
     if let Some(batch) = shelf.batches.pop() {
-        return Refill::Batch(batch);
+        return Some(Refill::Batch(batch));
     }
     if let Some(uncut) = shelf.uncut.pop() {
-        return Refill::Uncut(uncut);
+        return Some(Refill::Uncut(uncut));
     }
     drop(shelf);
-    let chunk = region::take_chunk();
-    push(class, SendPtr(chunk), |shelf| &mut shelf.chunks);
+    let chunk = region::take_chunk()?;
+    let shelf = &SHELVES[class.index()];
+    let added = try_with_room(
+        shelf,
+        1,
+        |shelf| &mut shelf.chunks,
+        |shelf| shelf.chunks.push(SendPtr(chunk)),
+    );
+    if added.is_none() {
+        region::put_back(chunk);
+        return None;
+    }
     // SAFETY: the chunk is longer than its head.
     let start = SendPtr(unsafe { chunk.byte_add(HEAD) });
-    Refill::Uncut(Uncut {
+    Some(Refill::Uncut(Uncut {
         start,
         blocks: blocks_per_chunk(class),
-    })
+    }))
 }
 
 /// Takes a batch that a thread does not need.

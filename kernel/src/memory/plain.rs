@@ -3,7 +3,7 @@
 #![allow(unsafe_code)]
 
 use std::{
-    alloc::{Layout, handle_alloc_error},
+    alloc::Layout,
     collections::BTreeSet,
     ptr::{self, NonNull},
     sync::Mutex,
@@ -15,17 +15,16 @@ use crate::sys::lock;
 /// The addresses of all large job blocks.
 static JOBS: Mutex<BTreeSet<usize>> = Mutex::new(BTreeSet::new());
 
-pub(super) fn alloc(kind: BlockKind, layout: Layout) -> NonNull<u8> {
+/// A block. None if the system has no memory left.
+pub(super) fn alloc(kind: BlockKind, layout: Layout) -> Option<NonNull<u8>> {
     let layout = at_least_a_link(layout);
     // SAFETY: the layout is not empty.
     let block = unsafe { std::alloc::alloc_zeroed(layout) };
-    let Some(block) = NonNull::new(block) else {
-        handle_alloc_error(layout)
-    };
+    let block = NonNull::new(block)?;
     if kind == BlockKind::Job {
         lock(&JOBS).insert(block.as_ptr().expose_provenance());
     }
-    block
+    Some(block)
 }
 
 /// # Safety

@@ -41,20 +41,29 @@ static REGIONS: Mutex<Regions> = Mutex::new(Regions {
     rest: None,
 });
 
-/// A chunk of zeroes that is in no other use.
-pub(super) fn take_chunk() -> NonNull<u8> {
+/// A chunk of zeroes that is in no other use. None if the system refuses the address space.
+pub(super) fn take_chunk() -> Option<NonNull<u8>> {
     let chunk = lock(&REGIONS).take();
-    chunk.unwrap_or_else(|| {
-        // Before the lock, as it allocates (see `room`).
-        let huge_pages = std::env::var_os("WEALD_HUGE_PAGES").is_none_or(|value| value != "off");
-        let mut regions = lock(&REGIONS);
-        // Another thread may have reserved a region meanwhile.
-        let chunk = regions.take();
-        chunk.unwrap_or_else(|| {
-            regions.rest = Some((SendPtr(reserve(huge_pages)), REGION));
-            regions.take().expect("a new region has chunks")
-        })
+    if chunk.is_some() {
+        return chunk;
+    }
+    // Before the lock, as it allocates (see `room`).
+    let huge_pages = std::env::var_os("WEALD_HUGE_PAGES").is_none_or(|value| value != "off");
+    let mut regions = lock(&REGIONS);
+    // Another thread may have reserved a region meanwhile.
+    regions.take().or_else(|| {
+        regions.rest = Some((SendPtr(reserve(huge_pages)?), REGION));
+        regions.take()
     })
+}
+
+/// Takes back a chunk in which nothing was written. If the list of them cannot grow, its address space is lost, which
+/// takes no memory.
+pub(super) fn put_back(chunk: NonNull<u8>) {
+    let mut regions = lock(&REGIONS);
+    if regions.empty.len() < regions.empty.capacity() {
+        regions.empty.push(SendPtr(chunk));
+    }
 }
 
 impl Regions {
@@ -91,14 +100,13 @@ pub(super) fn give_back(mut chunks: Vec<SendPtr>) -> usize {
     bytes
 }
 
-fn reserve(huge_pages: bool) -> NonNull<u8> {
+/// A new region. None if the system refuses it.
+fn reserve(huge_pages: bool) -> Option<NonNull<u8>> {
     let protection = ProtFlags::READ | ProtFlags::WRITE;
     let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
     // SAFETY: a new anonymous mapping at an address of the system's choice touches nothing else.
     let mapped = unsafe { mmap_anonymous(ptr::null_mut(), REGION + HUGE_PAGE, protection, flags) };
-    let mapped = mapped.unwrap_or_else(|error| {
-        panic!("weald needs {REGION} bytes of address space, which the system refused: {error}")
-    });
+    let mapped = mapped.ok()?;
     let skip = mapped.addr().next_multiple_of(HUGE_PAGE) - mapped.addr();
     // SAFETY: less than one huge page is skipped, and one more than the region was mapped.
     let start = unsafe { mapped.byte_add(skip) };
@@ -107,5 +115,5 @@ fn reserve(huge_pages: bool) -> NonNull<u8> {
         // SAFETY: the range was mapped above; the advice changes no contents.
         let _ = unsafe { madvise(start, REGION, Advice::LinuxHugepage) };
     }
-    NonNull::new(start.cast()).expect("a mapping has an address")
+    NonNull::new(start.cast())
 }

@@ -4,20 +4,35 @@
 //! blocks on the same thread. So while a thread holds one of the memory's locks, or a borrow of its cache, it neither
 //! allocates nor frees: a list grows outside of the lock, and what it grew out of is freed outside.
 
-use std::{mem, sync::Mutex};
+use std::{
+    alloc::{Layout, handle_alloc_error},
+    mem,
+    sync::Mutex,
+};
 
 use crate::sys::lock;
 
 /// The smallest room that a list gets.
 const LEAST: usize = 16;
 
-/// Locks `mutex`, and calls `act` when the `list` in it has room for `more` items.
+/// Locks `mutex`, and calls `act` when the `list` in it has room for `more` items. Aborts as Rust's own lists do when
+/// there is no memory for that.
 pub(super) fn with_room<T, I, R>(
     mutex: &Mutex<T>,
     more: usize,
     list: impl Fn(&mut T) -> &mut Vec<I>,
     act: impl FnOnce(&mut T) -> R,
 ) -> R {
+    try_with_room(mutex, more, list, act).unwrap_or_else(|| handle_alloc_error(Layout::new::<I>()))
+}
+
+/// As [`with_room`], for a caller that can do without. None if there is no memory; then `act` was not called.
+pub(super) fn try_with_room<T, I, R>(
+    mutex: &Mutex<T>,
+    more: usize,
+    list: impl Fn(&mut T) -> &mut Vec<I>,
+    act: impl FnOnce(&mut T) -> R,
+) -> Option<R> {
     // Declared before the guard, so that it is freed after the guard.
     let mut room = Vec::new();
     loop {
@@ -29,10 +44,11 @@ pub(super) fn with_room<T, I, R>(
             mem::swap(items, &mut room);
         }
         if items.capacity() >= wanted {
-            return act(&mut guard);
+            return Some(act(&mut guard));
         }
         drop(guard);
-        room = Vec::with_capacity((2 * wanted).max(LEAST));
+        room = Vec::new();
+        room.try_reserve_exact((2 * wanted).max(LEAST)).ok()?;
     }
 }
 
