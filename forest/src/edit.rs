@@ -9,6 +9,7 @@ use weald_tree::{Attributes, EditError, Node, NodeId, Operation, OrderKey, Subtr
 use crate::combine::request::{TreeEdit, Work};
 use crate::combine::shared::Shared;
 use crate::content::erasable::{self, Blob, Value};
+use crate::error::MAX_ERASABLE_NAME;
 use crate::state::root::Snapshot;
 use crate::state::tree::TreeState;
 
@@ -128,13 +129,17 @@ impl Edit {
     /// from every version. [`Forest::value`](crate::Forest::value) reads them; they are in no index.
     ///
     /// # Errors
-    /// `Missing`, if the tree does not have the node.
+    /// `Missing`, if the tree does not have the node; `NameTooLong`, if the name has more than [`MAX_ERASABLE_NAME`] bytes.
     pub fn put_erasable(
         &mut self,
         node: NodeId,
         name: &str,
         value: impl AsRef<[u8]>,
     ) -> Result<(), EditError> {
+        if name.len() > MAX_ERASABLE_NAME {
+            let (len, max) = (name.len(), MAX_ERASABLE_NAME);
+            return Err(EditError::NameTooLong { len, max });
+        }
         let id = self.shared.forest.blobs.id(self.shared.forest.ticket());
         self.edit
             .put_bytes(node, name, self.shared.forest.blobs.reference(id))?;

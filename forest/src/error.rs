@@ -50,6 +50,12 @@ pub enum CommitError {
         /// The name of the attribute.
         name: String,
     },
+    /// The attribute whose bytes are to be erased has a name under which none can be put.
+    #[error(
+        "the name has {0} bytes, and that of an erasable attribute has at most {MAX_ERASABLE_NAME}; \
+         erase the attribute from which its value was copied, or copy that to one with a shorter name"
+    )]
+    NameTooLong(usize),
     /// The journal did not take the commit, so it was not made.
     #[error("the journal refused the commit, which was not made: {0}")]
     Journal(AppendError),
@@ -139,6 +145,9 @@ pub enum NameError {
 /// How many bytes the name of a tree may have.
 pub const MAX_NAME: usize = 1024;
 
+/// How many bytes the name of an erasable attribute may have.
+pub const MAX_ERASABLE_NAME: usize = 1024;
+
 /// Why a version is not available.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -198,10 +207,12 @@ pub enum AppendError {
     /// There is no room; nothing was written.
     #[error("it has no room")]
     Full,
-    /// The record is too long.
-    #[error("the record is too long; the journal takes {max} bytes")]
+    /// The record is too long, or the name of an erasable attribute in it.
+    #[error(
+        "the record, or the name of an erasable attribute, is too long; the journal takes {max} bytes"
+    )]
     TooLarge {
-        /// The most bytes that a record may have.
+        /// The most bytes that a record may have, or such a name if that is what is too long.
         max: usize,
     },
     /// Another writer has appended.

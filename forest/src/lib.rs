@@ -116,7 +116,8 @@ pub use commit::{Commit, Committing};
 pub use content::erasable::{Blob, BlobId, Value};
 pub use edit::Edit;
 pub use error::{
-    AppendError, CommitError, Conflict, DurableError, MAX_NAME, NameError, VersionError,
+    AppendError, CommitError, Conflict, DurableError, MAX_ERASABLE_NAME, MAX_NAME, NameError,
+    VersionError,
 };
 pub use events::Events;
 pub use forest::Forest;

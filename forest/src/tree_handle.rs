@@ -9,7 +9,7 @@ use crate::combine::request::Action;
 use crate::combine::shared::Shared;
 use crate::content::index::Index;
 use crate::edit::Edit;
-use crate::error::{CommitError, VersionError};
+use crate::error::{CommitError, MAX_ERASABLE_NAME, VersionError};
 use crate::requested::Requested;
 use crate::state::history::Tagged;
 use crate::state::root::{Snapshot, View};
@@ -216,10 +216,16 @@ impl TreeHandle {
     ///
     /// # Errors
     /// [`CommitError::NothingToErase`], if none are stored and there is no journal, which may have more than
-    /// the versions in memory; those of a commit, except `Deleted`.
+    /// the versions in memory; [`CommitError::NameTooLong`], if the name has more than
+    /// [`MAX_ERASABLE_NAME`] bytes; those of a commit, except `Deleted`.
     pub fn erase(&self, node: NodeId, name: &str) -> Requested<Committed> {
-        let name = name.into();
-        self.request(move |state| Ok(Action::Erase(state, node, name)))
+        let name: Box<str> = name.into();
+        self.request(move |state| {
+            if name.len() > MAX_ERASABLE_NAME {
+                return Err(CommitError::NameTooLong(name.len()));
+            }
+            Ok(Action::Erase(state, node, name))
+        })
     }
 
     fn request(

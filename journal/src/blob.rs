@@ -15,6 +15,9 @@ use zeroize::Zeroizing;
 /// What a part has besides its sealed bytes: id, number of the part, how many parts follow.
 const HEAD: usize = 16 + 4 + 4;
 
+/// What an erasure has besides a name and ids: the tree, the node, the length of the name.
+const ERASURE: usize = 8 + 8 + 4;
+
 /// What sealing adds.
 const TAG: usize = 16;
 
@@ -108,8 +111,13 @@ pub(crate) fn open(
     is_it.then_some((opened, left))
 }
 
-/// The bodies of the frames that erase, each of at most `most` bytes, unless the name alone is longer. Each erases the
-/// attribute's bytes, and some of the others.
+/// The longest name of an attribute whose bytes can be erased: beside it, an id fits into a body of `most` bytes.
+pub(crate) const fn longest_name(most: usize) -> usize {
+    most - ERASURE - size_of::<u128>()
+}
+
+/// The bodies of the frames that erase, each of at most `most` bytes. Each erases the attribute's bytes, and some of the
+/// others. The name is not longer than [`longest_name`].
 pub(crate) fn write_erasure(erasure: &Erasure, most: usize) -> Vec<Vec<u8>> {
     let (tree, node, name) = &erasure.place;
     let len = u32::try_from(name.len()).expect("a name is short");

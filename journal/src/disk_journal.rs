@@ -10,6 +10,7 @@ use weald_forest::journal::{
     Follower, Journal, Later, Level, Position, ReadError, Record, Resolved, StoredCheckpoint,
 };
 
+use crate::blob;
 use crate::checkpoint;
 use crate::core::{Core, Work};
 use crate::directory::Directory;
@@ -199,6 +200,12 @@ impl Journal for DiskJournal {
             return Err(AppendError::Behind);
         }
         let limits = state.log.limits();
+        let max = blob::longest_name(limits.1);
+        let erased = record.erases.map(|erasure| &erasure.place.2);
+        let mut names = record.blobs.iter().map(|blob| &blob.name).chain(erased);
+        if names.any(|name| name.len() > max) {
+            return Err(AppendError::TooLarge { max });
+        }
         let has_room = state.waiting.is_empty() && state.log.unwritten < self.core.settings.buffer;
         let is_plain = record.blobs.is_empty() && record.erases.is_none() && len <= limits.0;
         if has_room

@@ -124,7 +124,7 @@ enum Before<'a> {
     Erasure(Option<&'a Erasure>, Vec<u8>),
 }
 
-/// Which frames come before a record, and how long their bodies are: at most `most`, as far as that is possible.
+/// Which frames come before a record, and how long their bodies are: at most `most`.
 fn before(body: &Body, most: usize) -> Vec<(Before<'_>, usize)> {
     let mut frames = Vec::new();
     for sealing in &body.blobs {
@@ -221,10 +221,11 @@ impl Log {
 
     /// The place of a whole frame, if there is room.
     fn place_for(&self, place: Place, body: usize) -> Option<Place> {
-        if HEADER + body <= self.space(place) {
+        let has_room = |place: &Place| HEADER + body <= self.space(*place);
+        if has_room(&place) {
             return Some(place);
         }
-        self.next_segment(place)
+        self.next_segment(place).filter(has_room)
     }
 
     fn next_segment(&self, place: Place) -> Option<Place> {

@@ -47,6 +47,14 @@ pub enum EditError {
         "the operation brings the id {0}, which no source gave out; it was not made by an edit"
     )]
     IdTooLarge(NodeId),
+    /// The name of an attribute is too long for what is to be put there. Only a database of trees refuses that.
+    #[error("the name has {len} bytes, and that of an erasable attribute has at most {max}")]
+    NameTooLong {
+        /// How many bytes it has.
+        len: usize,
+        /// How many it may have.
+        max: usize,
+    },
     /// The subtree was built with the ids of another tree.
     #[error("the subtree was built with the ids of another tree; build it with `tree.builder`")]
     ForeignSubtree,

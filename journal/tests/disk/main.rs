@@ -6,6 +6,7 @@ mod crash;
 mod erasing;
 mod faults;
 mod garbage;
+mod long_names;
 mod reading;
 mod records;
 mod sealed;
