@@ -6,16 +6,23 @@
 mod failure;
 mod times;
 
+mod moment;
 mod text;
 
 // The forest, and its trees at a moment.
+mod records;
+
+mod past;
+
 mod opened;
 
 // The commands.
 mod history;
-mod import;
+mod import_text;
 mod nodes;
 mod whole;
+
+mod import;
 
 use std::io;
 use std::process::ExitCode;
@@ -26,6 +33,7 @@ use weald_lab::error::Error;
 use crate::args::forest::{Action, Forest};
 use crate::output::complain;
 use failure::Failure;
+use import::What;
 use opened::Opened;
 
 pub(crate) fn run(args: &Forest) -> Result<ExitCode, Error> {
@@ -44,11 +52,18 @@ fn act(args: &Forest) -> Result<(), Failure> {
         from,
         document,
         create,
+        skip_existing,
     } = &args.command
     {
-        let what = (name.as_deref(), from.as_deref());
-        let place = (&*args.directory, settings(args)?);
-        return import::import(place, what, (*document, *create), json);
+        let what = What {
+            name: name.as_deref(),
+            from: from.as_deref(),
+            is_document: *document,
+            creates: *create,
+            skips: *skip_existing,
+            json,
+        };
+        return import::import(&args.directory, settings(args)?, &what);
     }
     let opened = Opened::open(&args.directory, &settings(args)?)?;
     match &args.command {

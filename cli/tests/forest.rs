@@ -5,65 +5,19 @@
     reason = "a test ends at the first thing that goes wrong"
 )]
 
+#[path = "support/program.rs"]
+mod program;
+
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use pollster::block_on;
+use program::{fails, lines, says, weald};
 use serde_json::Value as Json;
 use weald_forest::{Attributes, Forest, NodeId, TreeHandle};
 use weald_journal::{Directory, DiskForest, DiskJournal, MasterKey, Settings};
-
-/// Runs the program; returns the exit code, stdout and stderr.
-fn weald(directory: &Path, words: &[&str], input: &str) -> (i32, String, String) {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_weald"))
-        .arg("forest")
-        .arg(directory)
-        .args(words)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    // A program that reads nothing may have ended.
-    let _unread = child.stdin.take().unwrap().write_all(input.as_bytes());
-    let Output {
-        status,
-        stdout,
-        stderr,
-    } = child.wait_with_output().unwrap();
-    let text = |bytes| String::from_utf8(bytes).unwrap();
-    (status.code().unwrap(), text(stdout), text(stderr))
-}
-
-/// What it prints when all goes well.
-fn says(directory: &Path, words: &[&str]) -> String {
-    let (code, out, err) = weald(directory, words, "");
-    assert_eq!((code, err.as_str()), (0, ""), "{words:?}");
-    out
-}
-
-/// The lines of JSON that it prints.
-fn lines(directory: &Path, words: &[&str]) -> Vec<Json> {
-    let mut words = words.to_vec();
-    words.push("--json");
-    let out = says(directory, &words);
-    let lines = out.lines().map(serde_json::from_str);
-    lines.collect::<Result<_, _>>().unwrap()
-}
-
-/// How it fails: the exit code and one sentence.
-fn fails(directory: &Path, words: &[&str]) -> (i32, String) {
-    let (code, out, err) = weald(directory, words, "");
-    assert_eq!(out, "", "{words:?}");
-    assert_eq!(err.lines().count(), 1, "{words:?}: {err}");
-    assert!(
-        err.starts_with("weald: ") && err.trim_end().ends_with('.'),
-        "{err}"
-    );
-    (code, err)
-}
 
 fn append(tree: &TreeHandle, parent: u64, text: &str) -> NodeId {
     let mut edit = tree.edit();
@@ -167,12 +121,13 @@ fn look_at_nodes(path: &Path) {
     );
 
     let shown = lines(path, &["show", "notes", "2"]).remove(0);
-    assert_eq!(shown["attributes"]["shown"], "in sight");
+    assert_eq!(shown["attributes"]["shown"]["erasable"], "in sight");
     assert_eq!(shown["attributes"]["bytes"]["hex"], "00ff");
-    assert!(shown["attributes"]["secret"]["erased"].is_string());
+    let erased = shown["attributes"]["secret"]["erased"].as_str().unwrap();
+    assert!(erased.parse::<u64>().unwrap() > 1_700_000_000, "{erased}");
     assert_eq!(
         (&shown["path"], &shown["parent"]),
-        (&"<-1,1>".into(), &1.into())
+        (&"-1,1".into(), &1.into())
     );
     assert!(says(path, &["show", "notes", "-1,1"]).contains("\"text\"    \"black tea\"\n"));
 }
@@ -204,7 +159,7 @@ fn look_at_history(path: &Path) {
             (&text["old"], &text["new"]),
             (&"tea".into(), &"black tea".into())
         );
-        assert_eq!(differs[1]["moved_from"], "<-1,1>");
+        assert_eq!(differs[1]["moved_from"], "-1,1");
         let was = says(path, &["tree", "notes", "--at", from]);
         assert_eq!(
             was,
@@ -212,7 +167,7 @@ fn look_at_history(path: &Path) {
         );
     }
     let text = says(path, &["diff", "notes", tagged]);
-    assert!(text.contains("~ <-1,0> #3 moved from <-1,1>\n"), "{text}");
+    assert!(text.contains("~ -1,0 #3 moved from -1,1\n"), "{text}");
     assert!(text.contains(" text: \"tea\" → \"black tea\""), "{text}");
     assert_eq!(says(path, &["diff", "notes", tagged, tagged]), "");
 
@@ -234,7 +189,7 @@ fn look_at_all(path: &Path) {
     assert_eq!((found.len(), &found[0]["node"]), (1, &4.into()));
     assert_eq!(
         says(path, &["find", "notes", "text=milk"]),
-        "<-1,0>  #3 text=\"milk\"\n"
+        "-1,0  #3 text=\"milk\"\n"
     );
     let was = lines(path, &["find", "notes", "text=tea", "--at", "tag:printed"]);
     assert_eq!(was[0]["node"], 2);
@@ -297,8 +252,8 @@ fn what_is_exported_is_imported() {
     assert_eq!(state(&second), before);
 
     // Somebody else writes.
-    let (code, err) = fails(&first, &["import", "--create"]);
-    assert_eq!(code, 5, "{err}");
+    let (code, out, err) = weald(&first, &["import", "--create", "new"], &one);
+    assert_eq!((code, out.as_str()), (5, ""), "{err}");
     assert!(
         err.contains(&format!("process {}", std::process::id())),
         "{err}"
@@ -316,6 +271,8 @@ fn what_is_not_there_is_told_with_what_to_do() {
     );
     let (code, err) = fails(&path.join("missing"), &["check"]);
     assert!(code == 4 && err.contains("no such directory"), "{err}");
+    let (code, err) = fails(Path::new("/etc/passwd"), &["ls"]);
+    assert!(code == 4 && err.contains("it is a file"), "{err}");
     assert_eq!(
         fs::read_dir(path).unwrap().count(),
         0,
@@ -339,7 +296,11 @@ fn what_is_not_there_is_told_with_what_to_do() {
             "the oldest commit that can be shown is",
         ),
         (&["diff", "other", "1"], 4, "no tree named `other`"),
-        (&["find", "notes", "text=coffee"], 4, "no node has that"),
+        (
+            &["find", "notes", "shown=in sight"],
+            4,
+            "no node has that. Erasable values are not searched.",
+        ),
         (&["find", "notes", "text"], 2, "Write NAME=VALUE"),
         (&["log", "nothing"], 4, "no tree is named `nothing`"),
         (
@@ -469,9 +430,78 @@ fn versions_that_are_no_longer_kept_are_made_again_until_they_are_trimmed() {
     block_on(weald_forest::Journal::trim(forest.journal(), last)).unwrap();
     let (code, err) = fails(path, &["at", &versions[4]]);
     assert!(code == 4 && err.contains("trimmed"), "{err}");
+    let stats = says(path, &["stats"]);
+    assert!(
+        stats.contains("\nindexes      0\nerasable     0\n"),
+        "{stats}"
+    );
     assert_eq!(nodes(&["ls"]), 1101);
     assert!(says(path, &["check"]).contains("behind what was trimmed"));
     assert!(says(path, &["log"]).ends_with("(Earlier commits were trimmed.)\n"));
+}
+
+#[test]
+fn the_oldest_moment_that_is_named_can_be_shown() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    let settings = Settings::new().segment(4096);
+    let journal = DiskJournal::open_on(Directory::create(path).unwrap(), settings).unwrap();
+    let forest = block_on(DiskForest::recover(Forest::builder(), journal)).unwrap();
+    let tree = block_on(forest.create("tree")).unwrap();
+    let fill =
+        |from: u64| (from..from + 100).for_each(|number| _ = append(&tree, 1, &number.to_string()));
+    fill(0);
+    block_on(forest.checkpoint()).unwrap();
+    let oldest = tree.view().version();
+    let first = block_on(weald_forest::Journal::last(forest.journal()));
+    fill(100);
+    block_on(forest.checkpoint()).unwrap();
+    block_on(weald_forest::Journal::trim(
+        forest.journal(),
+        first.unwrap().unwrap().0,
+    ))
+    .unwrap();
+    fill(200);
+    drop((tree, forest));
+    let forest = block_on(DiskForest::open(path)).unwrap();
+    let tree = forest.get("tree").unwrap();
+    append(&tree, 1, "later");
+    let newest = tree.view().version();
+    let nodes = |word: &str| {
+        lines(path, &["at", word]).remove(0)["nodes"]
+            .as_u64()
+            .unwrap()
+    };
+    for (word, due) in [
+        (oldest.to_string(), 101),
+        (oldest.number.to_string(), 101),
+        ((oldest.number + 1).to_string(), 102),
+        ((oldest.number + 150).to_string(), 251),
+        (newest.to_string(), 302),
+        (newest.number.to_string(), 302),
+        // Between both openings: the last one before.
+        ((newest.number - 5).to_string(), 301),
+    ] {
+        assert_eq!(nodes(&word), due, "{word}");
+    }
+    for number in [0, 3, oldest.number - 1] {
+        let version = format!("{}.{number}", oldest.incarnation);
+        for word in [number.to_string(), version, "1971-01-01".to_owned()] {
+            let (code, err) = fails(path, &["at", &word]);
+            let due = format!(
+                "the oldest commit that can be shown is {oldest}; what was before was trimmed"
+            );
+            assert!(code == 4 && err.contains(&due), "{word}: {err}");
+        }
+    }
+    for word in [
+        (newest.number + 1).to_string(),
+        format!("{}.{}", newest.incarnation, newest.number + 1),
+    ] {
+        let (code, err) = fails(path, &["at", &word]);
+        let due = format!("does not exist yet; the newest is {newest}");
+        assert!(code == 4 && err.contains(&due), "{word}: {err}");
+    }
 }
 
 #[test]

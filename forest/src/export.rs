@@ -31,13 +31,20 @@ impl Forest {
         node.get(name).map(|value| self.state().blobs.value(value))
     }
 
-    /// A node and all its descendants as JSON, with the bytes of erasable values; an erased value is
-    /// `{"erased": "1763780000"}`, in seconds since 1970. [`Tree::from_json`](weald_tree::Tree::from_json)
-    /// reads it, and omits what was erased.
+    /// A node and all its descendants as JSON. An erasable value is `{"erasable": value}`, with its bytes; an erased one is
+    /// `{"erased": "1763780000"}`, in seconds since 1970.
+    ///
+    /// [`Tree::from_json`](weald_tree::Tree::from_json) reads it, makes erasable values plain, and omits what was erased.
+    /// [`Tree::from_json_with`](weald_tree::Tree::from_json_with) keeps erasable values apart, so that they can be put
+    /// with [`Edit::put_erasable`](crate::Edit::put_erasable) again.
     pub fn export(&self, node: Node<'_>) -> String {
         node.to_json_with(&mut |text, value| match self.state().blobs.value(value) {
             Value::Plain(bytes) => weald_tree::write_value(text, bytes),
-            Value::Erasable(bytes) => weald_tree::write_value(text, &bytes),
+            Value::Erasable(bytes) => {
+                text.push_str("{\"erasable\":");
+                weald_tree::write_value(text, &bytes);
+                text.push('}');
+            }
             Value::Erased { when } => {
                 let since = when.duration_since(SystemTime::UNIX_EPOCH);
                 let seconds = since.unwrap_or_default().as_secs();

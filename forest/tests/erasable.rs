@@ -52,7 +52,7 @@ fn what_is_erased_is_gone_from_every_version() {
     assert!(!raw.contains("Ada"));
     assert_eq!(
         forest.export(root),
-        r#"{"attributes":{"born":"1815","name":"Ada"}}"#
+        r#"{"attributes":{"born":"1815","name":{"erasable":"Ada"}}}"#
     );
     assert_eq!(
         tree.view().find(&Query::prefix("name", "")).count(),
@@ -245,11 +245,20 @@ fn an_export_can_be_imported_without_what_was_erased() {
     edit.put_erasable(root, "title", "Countess").unwrap();
     edit.commit().wait().unwrap();
     tree.erase(root, "name").wait().unwrap();
-    let again = Tree::from_json(&forest.export(tree.view().tree().root())).unwrap();
+    let text = forest.export(tree.view().tree().root());
+    let again = Tree::from_json(&text).unwrap();
     assert_eq!(
         again.root().to_json(),
         r#"{"attributes":{"born":"1815","title":"Countess"}}"#
     );
+    let mut taken = Vec::new();
+    let again = Tree::from_json_with(&text, &mut |node, name, value| {
+        taken.push((node, name.to_owned(), value.to_vec()));
+    });
+    let again = again.unwrap();
+    assert_eq!(again.root().to_json(), r#"{"attributes":{"born":"1815"}}"#);
+    let title = ("title".to_owned(), b"Countess".to_vec());
+    assert_eq!(taken, [(again.root().id(), title.0, title.1)]);
 }
 
 #[test]

@@ -98,14 +98,15 @@ impl Medium for Directory {
     fn open(&self, name: &str) -> io::Result<Box<dyn MediumFile>> {
         let path = self.path.join(name);
         if self.is_read_only {
-            return Ok(Box::new(File::open(path)?));
+            let file = File::open(&path).map_err(|error| named(&error, name))?;
+            return Ok(Box::new(file));
         }
         // A user who may only read has no use for writing.
         let file = match Self::options().open(&path) {
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => File::open(&path)?,
-            other => other?,
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => File::open(&path),
+            other => other,
         };
-        Ok(Box::new(file))
+        Ok(Box::new(file.map_err(|error| named(&error, name))?))
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
@@ -131,6 +132,11 @@ impl Medium for Directory {
             Err(error) => Err(LockError::Failed(error.into())),
         }
     }
+}
+
+/// The error of a file, with its name.
+fn named(error: &io::Error, file: &str) -> io::Error {
+    io::Error::new(error.kind(), format!("{file}: {error}"))
 }
 
 impl MediumFile for File {

@@ -16,7 +16,7 @@ pub enum LockError {
         pid: u32,
     },
     /// The lock cannot be reached.
-    #[error(transparent)]
+    #[error("its file `lock` cannot be written to: {0}")]
     Failed(#[from] io::Error),
 }
 

@@ -2,8 +2,9 @@
 //!
 //! A node is `{"attributes": {name: value, …}, "children": [node, …]}`; either may be missing, and
 //! attributes come first. A value that is UTF-8 is a string, any other is `{"hex": "00ff"}`. Ids are not
-//! written: reading gives a new tree of the same shape. An attribute whose value is
-//! `{"erased": "1763780000"}`, as a forest writes it, has lost its bytes and is left out.
+//! written: reading gives a new tree of the same shape. A forest writes two values more:
+//! `{"erasable": value}`, which is plain in a tree unless the caller takes it, and `{"erased": "1763780000"}`,
+//! which has lost its bytes and is left out.
 //!
 //! Writer and reader keep the open nodes in a list of their own, so only memory bounds the depth.
 
@@ -13,7 +14,7 @@ use std::fmt::Write;
 
 use crate::attributes::Attributes;
 use crate::builder::Builder;
-use crate::id::Ids;
+use crate::id::{Ids, NodeId};
 use crate::node::Node;
 use crate::siblings::Siblings;
 use crate::subtree::Subtree;
@@ -60,12 +61,43 @@ impl Node<'_> {
 }
 
 impl Tree {
-    /// A new tree from JSON.
+    /// A new tree from JSON. Erasable values, which a forest has exported, are plain in it.
     ///
     /// # Errors
     /// [`JsonError`], with the byte at which the text stops being a tree.
     pub fn from_json(text: &str) -> Result<Self, JsonError> {
-        read(text, &Ids::new()).map(Subtree::into_tree)
+        read(text, &Ids::new(), &mut None).map(Subtree::into_tree)
+    }
+
+    /// A new tree from JSON, without its erasable values: `take` gets each of them with its node and its name, once the
+    /// whole text was read.
+    ///
+    /// ```
+    /// use weald_tree::Tree;
+    ///
+    /// let text = r#"{"attributes":{"born":"1815","name":{"erasable":"Ada"}}}"#;
+    /// let mut taken = Vec::new();
+    /// let tree = Tree::from_json_with(text, &mut |node, name, value| {
+    ///     taken.push((node, name.to_owned(), value.to_vec()));
+    /// })?;
+    /// assert_eq!(tree.root().to_json(), r#"{"attributes":{"born":"1815"}}"#);
+    /// assert_eq!(taken, [(tree.root().id(), "name".to_owned(), b"Ada".to_vec())]);
+    /// # Ok::<(), weald_tree::JsonError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`JsonError`], with the byte at which the text stops being a tree; nothing was taken then.
+    pub fn from_json_with(
+        text: &str,
+        take: &mut dyn FnMut(NodeId, &str, &[u8]),
+    ) -> Result<Self, JsonError> {
+        let mut erasable = Some(Vec::new());
+        let tree = read(text, &Ids::new(), &mut erasable)?.into_tree();
+        for (node, name, value) in erasable.unwrap_or_default() {
+            let node = node.unwrap_or_else(|| tree.root().id());
+            take(node, &name, &value);
+        }
+        Ok(tree)
     }
 
     /// A subtree from JSON that can be spliced into this tree.
@@ -73,7 +105,7 @@ impl Tree {
     /// # Errors
     /// [`JsonError`], with the byte at which the text stops being a tree.
     pub fn subtree_from_json(&self, text: &str) -> Result<Subtree, JsonError> {
-        read(text, self.ids())
+        read(text, self.ids(), &mut None)
     }
 }
 
@@ -126,19 +158,42 @@ fn write_text(text: &mut String, value: &str) {
     text.push_str(&serde_json::to_string(value).expect("a string is always valid JSON"));
 }
 
-fn read(text: &str, ids: &Ids) -> Result<Subtree, JsonError> {
+/// The erasable values of a tree, each with its node (`None` for the root) and its name; `None` if they are to be plain.
+type Erasable = Option<Vec<(Option<NodeId>, String, Vec<u8>)>>;
+
+/// The same of the node that is being read.
+type OfNode = Option<Vec<(String, Vec<u8>)>>;
+
+/// A value as it is written.
+enum Written {
+    Plain(Vec<u8>),
+    Erasable(Vec<u8>),
+    Erased,
+}
+
+fn read(text: &str, ids: &Ids, erasable: &mut Erasable) -> Result<Subtree, JsonError> {
     let mut scanner = Scanner::new(text);
-    let (attributes, has_children) = read_node(&mut scanner)?;
+    let mut of_node: OfNode = erasable.as_ref().map(|_| Vec::new());
+    let mut note = |of_node: &mut OfNode, node| {
+        if let (Some(erasable), Some(of_node)) = (&mut *erasable, of_node) {
+            let of_node = of_node.drain(..);
+            erasable.extend(of_node.map(|(name, value)| (node, name, value)));
+        }
+    };
+    let (attributes, has_children) = read_node(&mut scanner, &mut of_node)?;
+    note(&mut of_node, None);
     let mut builder = Builder::with_ids(ids, attributes);
     let mut depth = usize::from(has_children);
     while depth > 0 {
-        let (attributes, has_children) = read_node(&mut scanner)?;
+        let (attributes, has_children) = read_node(&mut scanner, &mut of_node)?;
         if has_children {
-            builder.open(attributes);
+            let node = builder.open(attributes);
+            note(&mut of_node, Some(node));
             depth += 1;
             continue;
         }
-        builder.leaf(attributes);
+        let node = builder.leaf(attributes);
+        note(&mut of_node, Some(node));
         // A node has ended, and with it perhaps its parent, and so on.
         while depth > 0 && !scanner.skip(b',') {
             scanner.expect(b']', "`,` or `]` after a child")?;
@@ -154,7 +209,10 @@ fn read(text: &str, ids: &Ids) -> Result<Subtree, JsonError> {
 }
 
 /// Reads a node up to its first child and returns `true`, or completely and returns `false`.
-fn read_node(scanner: &mut Scanner) -> Result<(Attributes, bool), JsonError> {
+fn read_node(
+    scanner: &mut Scanner,
+    erasable: &mut OfNode,
+) -> Result<(Attributes, bool), JsonError> {
     scanner.expect(b'{', "`{` of a node")?;
     if scanner.skip(b'}') {
         return Ok((Attributes::new(), false));
@@ -163,7 +221,7 @@ fn read_node(scanner: &mut Scanner) -> Result<(Attributes, bool), JsonError> {
     let mut name = scanner.text()?;
     if name == "attributes" {
         scanner.expect(b':', "`:`")?;
-        attributes = read_attributes(scanner)?;
+        attributes = read_attributes(scanner, erasable)?;
         if scanner.skip(b'}') {
             return Ok((attributes, false));
         }
@@ -182,14 +240,18 @@ fn read_node(scanner: &mut Scanner) -> Result<(Attributes, bool), JsonError> {
     Ok((attributes, true))
 }
 
-fn read_attributes(scanner: &mut Scanner) -> Result<Attributes, JsonError> {
+fn read_attributes(scanner: &mut Scanner, erasable: &mut OfNode) -> Result<Attributes, JsonError> {
     scanner.expect(b'{', "`{` of the attributes")?;
     let mut pairs = Vec::new();
     let mut is_over = scanner.skip(b'}');
     while !is_over {
         let name = scanner.text()?;
         scanner.expect(b':', "`:`")?;
-        pairs.extend(read_value(scanner)?.map(|value| (name, value)));
+        match (read_value(scanner)?, &mut *erasable) {
+            (Written::Erasable(value), Some(erasable)) => erasable.push((name, value)),
+            (Written::Erasable(value) | Written::Plain(value), _) => pairs.push((name, value)),
+            (Written::Erased, _) => {}
+        }
         is_over = scanner.skip(b'}');
         if !is_over {
             scanner.expect(b',', "`,` or `}` after an attribute")?;
@@ -199,25 +261,48 @@ fn read_attributes(scanner: &mut Scanner) -> Result<Attributes, JsonError> {
     Ok(pairs.map(|(name, value)| (&**name, &**value)).collect())
 }
 
-/// Reads a value; `None` if it was erased.
-fn read_value(scanner: &mut Scanner) -> Result<Option<Vec<u8>>, JsonError> {
+fn read_value(scanner: &mut Scanner) -> Result<Written, JsonError> {
     if !scanner.skip(b'{') {
-        return scanner.text().map(|text| Some(text.into_bytes()));
+        return Ok(Written::Plain(scanner.text()?.into_bytes()));
     }
     let kind = scanner.text()?;
-    if kind != "hex" && kind != "erased" {
-        return Err(scanner.error("`hex` or `erased` as the name in a value"));
-    }
-    scanner.expect(b':', "`:`")?;
-    let text = scanner.text()?;
-    let bytes = if kind == "hex" {
-        let bytes = bytes_of(&text);
-        Some(bytes.ok_or_else(|| scanner.error("pairs of hexadecimal digits"))?)
-    } else {
-        None
+    let value = match &*kind {
+        "hex" => {
+            scanner.expect(b':', "`:`")?;
+            Written::Plain(read_digits(scanner)?)
+        }
+        "erasable" => {
+            scanner.expect(b':', "`:`")?;
+            Written::Erasable(read_bytes(scanner)?)
+        }
+        "erased" => {
+            scanner.expect(b':', "`:`")?;
+            scanner.text()?;
+            Written::Erased
+        }
+        _ => return Err(scanner.error("`hex`, `erasable` or `erased` as the name in a value")),
     };
     scanner.expect(b'}', "`}` after the value")?;
+    Ok(value)
+}
+
+/// Reads bytes, which are a string or an object with `hex`.
+fn read_bytes(scanner: &mut Scanner) -> Result<Vec<u8>, JsonError> {
+    if !scanner.skip(b'{') {
+        return Ok(scanner.text()?.into_bytes());
+    }
+    if scanner.text()? != "hex" {
+        return Err(scanner.error("`hex` as the name in an erasable value"));
+    }
+    scanner.expect(b':', "`:`")?;
+    let bytes = read_digits(scanner)?;
+    scanner.expect(b'}', "`}` after the bytes")?;
     Ok(bytes)
+}
+
+fn read_digits(scanner: &mut Scanner) -> Result<Vec<u8>, JsonError> {
+    let text = scanner.text()?;
+    bytes_of(&text).ok_or_else(|| scanner.error("pairs of hexadecimal digits"))
 }
 
 /// Decodes pairs of hexadecimal digits.

@@ -75,3 +75,43 @@ fn an_error_names_the_position() {
         assert_eq!((error.at, error.expected), (at, expected), "{text}");
     }
 }
+
+#[test]
+fn erasable_values_are_plain_or_taken_with_their_nodes() {
+    let text = concat!(
+        r#"{"attributes":{"a":{"erasable":"1"},"b":"2","c":{"erased":"5"}},"children":["#,
+        r#"{"attributes":{"d":{"erasable":{"hex":"ff"}}},"children":[{}]},"#,
+        r#"{"attributes":{"e":{"erasable":"3"},"f":{"hex":"fe"}}}]}"#
+    );
+    let plain = Tree::from_json(text).unwrap();
+    assert_eq!(plain.root().get("a"), Some(&b"1"[..]));
+    let mut taken = Vec::new();
+    let tree = Tree::from_json_with(text, &mut |node, name, value| {
+        taken.push((node, name.to_owned(), value.to_vec()));
+    });
+    let tree = tree.unwrap();
+    let nodes: Vec<_> = tree.root().preorder().map(|node| node.id()).collect();
+    let due = [
+        (nodes[0], "a", &b"1"[..]),
+        (nodes[1], "d", &[0xff]),
+        (nodes[3], "e", b"3"),
+    ];
+    assert_eq!(
+        taken,
+        due.map(|(node, name, value)| (node, name.to_owned(), value.to_vec()))
+    );
+    assert_eq!(
+        tree.root().to_json(),
+        r#"{"attributes":{"b":"2"},"children":[{"children":[{}]},{"attributes":{"f":{"hex":"fe"}}}]}"#
+    );
+    // Nothing is taken of a text that is no tree in the end.
+    let cut = &text[..text.len() - 1];
+    assert!(Tree::from_json_with(cut, &mut |_, _, _| unreachable!()).is_err());
+    for (text, at) in [
+        (r#"{"attributes":{"a":{"erasable":{"erasable":"1"}}}}"#, 42),
+        (r#"{"attributes":{"a":{"erasable":1}}}"#, 31),
+        (r#"{"attributes":{"a":{"other":"1"}}}"#, 27),
+    ] {
+        assert_eq!(Tree::from_json(text).unwrap_err().at, at, "{text}");
+    }
+}

@@ -26,7 +26,11 @@ has the forest open.
 They see what is durable.
 
 A NODE is its number (5), or its path from the root (-1,0,2; -1 is the root).
-A MOMENT is a version (3.17, or 17 alone), a time (2026-05-30, 2026-05-30T12:00:00Z), or a tag of the tree (tag:NAME).
+A MOMENT is a version, a time (2026-05-30, 2026-05-30T12:00:00Z), or a tag of the tree (tag:NAME).
+A version is printed as 1795455258574854548.17: the opening of the forest, and the number of the commit. 17 alone is \
+enough. The numbers rise, and each opening for writing skips about a million of them.
+Erasable values are shown, but `find` does not search them. In JSON they are {\"erasable\": value}, and those that were \
+erased are {\"erased\": seconds since 1970}.
 
 Exit codes:
   0  all went well
@@ -96,7 +100,7 @@ pub(crate) enum Action {
         /// The tree that is to be drawn
         name: Option<String>,
     },
-    /// Find nodes by the values of their attributes
+    /// Find nodes by the values of their attributes, except erasable ones
     Find {
         /// The name of the tree
         name: String,
@@ -125,7 +129,8 @@ pub(crate) enum Action {
         #[arg(long, requires = "name")]
         document: bool,
     },
-    /// Create trees from what `export` has printed. No other program may have the forest open
+    /// Create trees from what `export` has printed. No other program may have the forest open. Nothing is imported from a
+    /// text with a fault; each tree is printed once it is durable
     Import {
         /// The name of the new tree [default: what was printed for every tree]
         name: Option<String>,
@@ -138,6 +143,9 @@ pub(crate) enum Action {
         /// Begin a forest, if there is none
         #[arg(long)]
         create: bool,
+        /// Leave out trees whose names are taken: goes on with an import that was ended half way
+        #[arg(long)]
+        skip_existing: bool,
     },
 }
 

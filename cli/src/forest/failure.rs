@@ -1,7 +1,7 @@
 //! Why a command on a forest fails, and with which exit code. Each failure is a text that says what to do.
 
 use weald_forest::{RecoverError, VersionError};
-use weald_journal::{OpenError, OpenForestError};
+use weald_journal::{LockError, OpenError, OpenForestError};
 use weald_lab::error::Error;
 
 /// Why a command fails.
@@ -51,7 +51,10 @@ impl From<OpenError> for Failure {
             }
             OpenError::Sealed { .. } => Self::Usage(text),
             OpenError::NoForest { .. } => Self::Absent(text),
-            OpenError::Locked { .. } => Self::Locked(text),
+            OpenError::Locked {
+                error: LockError::Held { .. },
+                ..
+            } => Self::Locked(text),
             _ => Self::Failed(text),
         }
     }

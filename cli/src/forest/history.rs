@@ -8,7 +8,9 @@ use weald_forest::journal::{Change as Recorded, Stored};
 use weald_forest::{Change, Forest, Node, Operation, Tree, Value};
 
 use super::failure::Failure;
-use super::opened::{Moment, Opened, each};
+use super::moment::Moment;
+use super::opened::Opened;
+use super::records::each;
 use super::text::{self, label};
 use super::times;
 use crate::output::Lines;
@@ -285,9 +287,11 @@ impl Counts {
 
     fn text(&self) -> String {
         let some = self.all().into_iter().filter(|(_, count)| *count > 0);
-        let some: Vec<_> = some
-            .map(|(what, count)| format!("{count} {what}"))
-            .collect();
+        let some = some.map(|(what, count)| match what.strip_suffix('s') {
+            Some(one) => text::count(count, one),
+            None => format!("{count} {what}"),
+        });
+        let some: Vec<_> = some.collect();
         match some.is_empty() {
             true => "nothing".to_owned(),
             false => some.join(", "),
@@ -336,12 +340,12 @@ fn sides<T>(
 
 fn difference([before, after]: [&Forest; 2], change: Change<'_>) -> String {
     match change {
-        Change::Added(node) => format!("+ {} {}", node.path(), label(after, node)),
-        Change::Deleted(node) => format!("- {} {}", node.path(), label(before, node)),
+        Change::Added(node) => format!("+ {} {}", text::path(&node.path()), label(after, node)),
+        Change::Deleted(node) => format!("- {} {}", text::path(&node.path()), label(before, node)),
         Change::Changed { old, new } => {
-            let mut text = format!("~ {} {}", new.path(), new.id());
+            let mut text = format!("~ {} {}", text::path(&new.path()), new.id());
             if change.is_moved() {
-                text.push_str(&format!(" moved from {}", old.path()));
+                text.push_str(&format!(" moved from {}", text::path(&old.path())));
             }
             for (name, ..) in change.attributes() {
                 let shown = |value: &Value<'_>| text::value(value, Some(BYTES));
@@ -364,10 +368,10 @@ fn difference_json([before, after]: [&Forest; 2], change: Change<'_>) -> Json {
                 (name.to_owned(), json!({ "old": was, "new": is }))
             });
             let attributes: serde_json::Map<_, _> = attributes.collect();
-            let moved = change.is_moved().then(|| old.path().to_string());
+            let moved = change.is_moved().then(|| text::path(&old.path()));
             let json = json!({
                 "node": new.id().get(),
-                "path": new.path().to_string(),
+                "path": text::path(&new.path()),
                 "moved_from": moved,
                 "attributes": attributes,
             });
@@ -376,4 +380,21 @@ fn difference_json([before, after]: [&Forest; 2], change: Change<'_>) -> Json {
     };
     json["change"] = kind.into();
     json
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_attribute_is_not_many() {
+        let counts = |attributes, added| Counts {
+            attributes,
+            added,
+            ..Counts::default()
+        };
+        assert_eq!(counts(1, 2).text(), "2 added, 1 attribute");
+        assert_eq!(counts(2, 0).text(), "2 attributes");
+        assert_eq!(counts(0, 0).text(), "nothing");
+    }
 }

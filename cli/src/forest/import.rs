@@ -1,5 +1,10 @@
-//! `import`: trees from what `export` has printed. All of it is read before anything is written, so a text with a fault
-//! changes nothing.
+//! `import`: trees from what `export` has printed.
+//!
+//! - All of the text is read and all names are checked before anything is written, so a text with a fault changes nothing.
+//! - Each tree is a commit, and is printed once it is durable. An import that was ended half way goes on with
+//!   `--skip-existing`.
+//! - A tree with erasable values needs two commits. It has the name [`UNFINISHED`] until both are durable, and the next
+//!   import removes what an earlier one has left under that name. So a tree is whole if it is there.
 
 use std::fs;
 use std::io::{self, Read};
@@ -7,131 +12,168 @@ use std::path::Path;
 
 use pollster::block_on;
 use serde_json::json;
-use weald_forest::{CommitError, Forest, NameError, Tree};
+use weald_forest::{CommitError, Forest, NameError, TreeHandle, Value, Version};
 use weald_journal::{Directory, DiskForest, DiskJournal, Settings};
 use weald_lab::error::Error;
 
 use super::failure::Failure;
+use super::import_text::{self, Named, UNFINISHED};
 use super::opened::Opened;
 use super::text;
-use crate::output::Lines;
+use crate::output::print;
+
+/// What is to be imported, and how.
+pub(crate) struct What<'a> {
+    /// The name of the only tree.
+    pub(crate) name: Option<&'a str>,
+    /// The file with the text; stdin without one.
+    pub(crate) from: Option<&'a Path>,
+    /// The text is any JSON document.
+    pub(crate) is_document: bool,
+    /// A forest is to be created if there is none.
+    pub(crate) creates: bool,
+    /// Trees whose names are taken are left out.
+    pub(crate) skips: bool,
+    /// The result is printed as JSON.
+    pub(crate) json: bool,
+}
 
 /// Creates trees.
-pub(crate) fn import(
-    (directory, settings): (&Path, Settings),
-    (name, from): (Option<&str>, Option<&Path>),
-    (is_document, creates): (bool, bool),
-    json: bool,
-) -> Result<(), Failure> {
+pub(crate) fn import(directory: &Path, settings: Settings, what: &What<'_>) -> Result<(), Failure> {
     let seen = match Opened::open(directory, &settings) {
         Ok(opened) => Some(opened),
-        Err(Failure::Absent(_)) if creates => None,
+        Err(Failure::Absent(_)) if what.creates => None,
         Err(Failure::Absent(text)) => {
             let text = format!("{text} Or add --create to begin one.");
             return Err(Failure::Absent(text));
         }
         Err(failure) => return Err(failure),
     };
-    let text = match from {
-        Some(path) => fs::read_to_string(path).map_err(Error::file("read", path))?,
-        None => {
-            let mut text = String::new();
-            let read = io::stdin().read_to_string(&mut text);
-            read.map_err(Error::file("read", "stdin"))?;
-            text
-        }
+    let text = read(what.from)?;
+    let trees = match what.name {
+        Some(name) => vec![import_text::one(name, &text, what.is_document)?],
+        None => import_text::several(&text)?,
     };
-    let trees = match name {
-        Some(name) => vec![(name.to_owned(), tree(&text, is_document, 1)?)],
-        None => named(&text)?,
-    };
-    let is_known = |name: &str| seen.as_ref().is_some_and(|seen| seen.0.get(name).is_ok());
     // Opening for writing begins a segment, so it is not done in vain.
-    if let Some((name, _)) = trees.iter().find(|(name, _)| is_known(name)) {
-        return Err(taken(name));
+    if let Some(Opened(seen)) = seen {
+        must_be_free(&seen, &trees, what)?;
+        if trees.iter().all(|tree| seen.get(&tree.name).is_ok()) {
+            return trees.iter().try_for_each(|tree| skipped(tree, what));
+        }
     }
-    drop(seen);
     let medium = Directory::create(directory).map_err(Error::file("create", directory))?;
     let journal = DiskJournal::open_on(medium, settings)?;
     let forest = block_on(DiskForest::recover(Forest::builder(), journal))?;
-    let mut lines = Lines::default();
-    for (name, tree) in trees {
-        let nodes = tree.len();
-        let created = block_on(forest.create_from(&name, tree)).map_err(|error| match error {
-            CommitError::Name(NameError::Taken(name)) => taken(&name),
-            CommitError::Name(error) => Failure::Usage(format!("{error}.")),
-            error => Failure::Failed(format!("`{name}` was not created: {error}.")),
-        })?;
-        let version = created.view().version();
-        lines.put(match json {
+    // Another program may have written meanwhile.
+    must_be_free(&forest, &trees, what)?;
+    clear(&forest)?;
+    for tree in trees {
+        if forest.get(&tree.name).is_ok() {
+            skipped(&tree, what)?;
+            continue;
+        }
+        let (name, nodes) = (tree.name.clone(), tree.tree.len());
+        let version = create(&forest, tree).map_err(|error| not_created(&name, error))?;
+        // It is durable, so it is told at once.
+        print(&match what.json {
             true => {
                 let version = text::version_json(version);
-                json!({ "name": name, "nodes": nodes, "version": version }).to_string()
+                let line = json!({ "name": name, "nodes": nodes, "version": version });
+                format!("{line}\n")
             }
-            false => format!("{name}: {}, version {version}", text::count(nodes, "node")),
+            false => {
+                let nodes = text::count(nodes, "node");
+                format!("{name}: {nodes}, version {version}\n")
+            }
         })?;
     }
-    Ok(lines.end()?)
+    Ok(())
 }
 
-fn taken(name: &str) -> Failure {
+fn read(from: Option<&Path>) -> Result<String, Failure> {
+    if let Some(path) = from {
+        return Ok(fs::read_to_string(path).map_err(Error::file("read", path))?);
+    }
+    let mut text = String::new();
+    let read = io::stdin().read_to_string(&mut text);
+    read.map_err(Error::file("read", "stdin"))?;
+    Ok(text)
+}
+
+/// Refuses names that are taken, unless these trees are left out.
+fn must_be_free(forest: &Forest, trees: &[Named], what: &What<'_>) -> Result<(), Failure> {
+    let is_taken = |tree: &&Named| forest.get(&tree.name).is_ok();
+    let Some(taken) = trees.iter().find(is_taken).filter(|_| !what.skips) else {
+        return Ok(());
+    };
+    let advice = match what.name {
+        Some(_) => "Give the new one another name",
+        None => "Add --skip-existing to import the others only",
+    };
+    Err(Failure::Failed(format!(
+        "there is a tree named `{}` already; nothing was imported. {advice}.",
+        taken.name
+    )))
+}
+
+fn skipped(tree: &Named, what: &What<'_>) -> Result<(), Failure> {
+    let name = &tree.name;
+    Ok(print(&match what.json {
+        true => format!("{}\n", json!({ "name": name, "skipped": true })),
+        false => format!("{name}: skipped, there is one already\n"),
+    })?)
+}
+
+/// Creates a tree, and returns its newest version once it is durable.
+fn create(forest: &Forest, named: Named) -> Result<Version, CommitError> {
+    let Named {
+        name,
+        tree,
+        erasable,
+    } = named;
+    if erasable.is_empty() {
+        return Ok(block_on(forest.create_from(&name, tree))?.view().version());
+    }
+    let created = block_on(forest.create_from(UNFINISHED, tree))?;
+    let mut edit = created.edit();
+    for (node, attribute, value) in &erasable {
+        let put = edit.put_erasable(*node, attribute, value);
+        put.expect("the node is in the text of the tree");
+    }
+    block_on(edit.commit())?;
+    block_on(forest.rename(UNFINISHED, &name))?;
+    Ok(created.view().version())
+}
+
+fn not_created(name: &str, error: CommitError) -> Failure {
+    let text = match error {
+        CommitError::Name(NameError::Taken(name)) => format!("a tree named `{name}` came up"),
+        error => error.to_string(),
+    };
     Failure::Failed(format!(
-        "there is a tree named `{name}` already; nothing was imported. Give the new one another name."
+        "`{name}` was not imported: {text}. The trees that were printed are there; to go on, add --skip-existing."
     ))
 }
 
-/// A tree from the text of the line of this number.
-fn tree(text: &str, is_document: bool, line: usize) -> Result<Tree, Failure> {
-    let wrong = |error: String| {
-        Failure::Failed(format!(
-            "line {line} is no tree, and nothing was imported: {error}. `export` prints trees; --document takes any JSON."
-        ))
+/// Erases and deletes the tree that an earlier import has left unfinished.
+fn clear(forest: &Forest) -> Result<(), Failure> {
+    let Ok(left) = forest.get(UNFINISHED) else {
+        return Ok(());
     };
-    match is_document {
-        true => Tree::from_document(text).map_err(|error| wrong(error.to_string())),
-        false => Tree::from_json(text).map_err(|error| wrong(error.to_string())),
-    }
+    erase_all(forest, &left)
+        .and_then(|()| block_on(forest.delete(UNFINISHED)))
+        .map_err(|error| not_created(UNFINISHED, error))?;
+    Ok(())
 }
 
-/// Trees with their names, one in each line.
-fn named(text: &str) -> Result<Vec<(String, Tree)>, Failure> {
-    let lines = text.lines().zip(1..);
-    let lines = lines.filter(|(line, _)| !line.trim().is_empty());
-    lines
-        .map(|(line, number)| {
-            let (name, rest) = begin(line).ok_or_else(|| {
-                Failure::Failed(format!(
-                    "line {number} has no name, and nothing was imported. Without a NAME, each line is to be as \
-                     `export` prints it for every tree: {{\"name\":\"…\",\"tree\":…}}."
-                ))
-            })?;
-            Ok((name, tree(rest, false, number)?))
-        })
-        .collect()
-}
-
-/// The name that a line begins with, and the text of its tree. The tree is not read here, because it may be as deep as
-/// any.
-fn begin(line: &str) -> Option<(String, &str)> {
-    let rest = line.trim().strip_prefix("{\"name\":")?;
-    let mut values = serde_json::Deserializer::from_str(rest).into_iter::<String>();
-    let name = values.next()?.ok()?;
-    let rest = rest.get(values.byte_offset()..)?;
-    let tree = rest.strip_prefix(",\"tree\":")?.strip_suffix('}')?;
-    Some((name, tree))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_line_begins_with_a_name() {
-        let begun = begin(r#"{"name":"a \"b\",","tree":{"children":[{}]}}"#);
-        let name = "a \"b\",".to_owned();
-        assert_eq!(begun, Some((name, r#"{"children":[{}]}"#)));
-        for line in ["", "{}", r#"{"name":5,"tree":{}}"#, r#"{"name":"a"}"#] {
-            assert_eq!(begin(line), None, "{line}");
+fn erase_all(forest: &Forest, tree: &TreeHandle) -> Result<(), CommitError> {
+    let newest = tree.snapshot();
+    for node in newest.tree().root().preorder() {
+        for (name, _) in node.attributes().iter() {
+            if matches!(forest.value(node, name), Some(Value::Erasable(_))) {
+                block_on(tree.erase(node.id(), name))?;
+            }
         }
     }
+    Ok(())
 }

@@ -7,7 +7,8 @@ use weald_forest::{Forest, Node, Query, Snapshot, TreeHandle};
 use weald_lab::error::Error;
 
 use super::failure::Failure;
-use super::opened::{Moment, Opened, Seen, node};
+use super::moment::Moment;
+use super::opened::{Opened, Seen, node};
 use super::text::{self, label};
 use super::times;
 use crate::args::forest::Place;
@@ -124,7 +125,7 @@ pub(crate) fn show(
     );
     let mut rows = vec![
         vec!["node".to_owned(), it.id().to_string()],
-        vec!["path".to_owned(), it.path().to_string()],
+        vec!["path".to_owned(), text::path(&it.path())],
         vec!["parent".to_owned(), parent],
         vec!["children".to_owned(), it.child_count().to_string()],
         vec![
@@ -189,12 +190,22 @@ pub(crate) fn find(
         count += 1;
         lines.put(match json {
             true => text::node_json(&seen.forest, node).to_string(),
-            false => format!("{}  {}", node.path(), label(&seen.forest, node)),
+            false => format!(
+                "{}  {}",
+                text::path(&node.path()),
+                label(&seen.forest, node)
+            ),
         })?;
     }
     lines.end()?;
     match count {
-        0 => Err(Failure::Absent("no node has that.".to_owned())),
+        0 => {
+            let erasable = match seen.forest.stats().blobs {
+                0 => "",
+                _ => " Erasable values are not searched.",
+            };
+            Err(Failure::Absent(format!("no node has that.{erasable}")))
+        }
         _ => Ok(()),
     }
 }

@@ -1,66 +1,15 @@
 //! A forest that is open for reading, and its trees at the moments that a command line names.
 
-use std::ops::ControlFlow;
 use std::path::Path;
-use std::time::SystemTime;
 
 use pollster::block_on;
-use weald_forest::journal::{Entry, Journal, Position, ReadError, Stored};
-use weald_forest::{Forest, Node, NodeId, Snapshot, Tree, TreeHandle, Version, VersionError};
-use weald_journal::{OpenForestError, ReadOnlyForest, ReadOnlyJournal, Settings};
+use weald_forest::{Forest, Node, NodeId, Snapshot, Tree, TreeHandle, VersionError};
+use weald_journal::{ReadOnlyForest, Settings};
 use weald_lab::nearest::nearest;
 
 use super::failure::Failure;
-use super::times;
-
-/// How many records are read at a time.
-const MANY: usize = 256;
-
-/// When.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Moment {
-    /// The newest that is durable.
-    Now,
-    Version(Version),
-    /// The version of this number, or the last one before.
-    Number(u64),
-    Time(SystemTime),
-    Tag(String),
-}
-
-impl Moment {
-    /// The moment that a word names.
-    pub(crate) fn read(word: Option<&str>) -> Result<Self, Failure> {
-        let Some(word) = word else {
-            return Ok(Self::Now);
-        };
-        let is_number = word.bytes().all(|byte| byte.is_ascii_digit());
-        if let Some(tag) = word.strip_prefix("tag:") {
-            Ok(Self::Tag(tag.to_owned()))
-        } else if let Some(number) = word.parse().ok().filter(|_| is_number) {
-            Ok(Self::Number(number))
-        } else if let Ok(version) = word.parse() {
-            Ok(Self::Version(version))
-        } else if let Some(time) = times::read(word) {
-            Ok(Self::Time(time))
-        } else {
-            Err(Failure::Usage(format!(
-                "`{word}` is no moment. Write a version (3.17 or 17), a time (2026-05-30 or \
-                 2026-05-30T12:00:00Z, in UTC) or a tag (tag:NAME)."
-            )))
-        }
-    }
-
-    /// Whether a commit is not later.
-    fn is_reached(&self, stored: &Stored) -> bool {
-        match self {
-            Self::Now | Self::Tag(_) => true,
-            Self::Version(version) => stored.version <= *version,
-            Self::Number(number) => stored.version.number <= *number,
-            Self::Time(time) => stored.time <= *time,
-        }
-    }
-}
+use super::moment::Moment;
+use super::past;
 
 /// A tree at a moment, and the forest that has its erasable values.
 pub(crate) struct Seen {
@@ -110,56 +59,9 @@ impl Opened {
     /// The forest as it was at a moment.
     pub(crate) fn earlier(&self, moment: &Moment) -> Result<ReadOnlyForest, Failure> {
         match moment {
-            Moment::Now => return Ok(self.0.clone()),
-            Moment::Tag(_) => {
-                let text = "a tag belongs to a tree; add the name of the tree.";
-                return Err(Failure::Usage(text.to_owned()));
-            }
-            _ => {}
+            Moment::Now => Ok(self.0.clone()),
+            _ => past::earlier(self.0.journal(), moment),
         }
-        let journal = self.0.journal();
-        let (mut found, mut first, mut newest) = (None, None, None);
-        each(journal, |entry, stored| {
-            first = first.or(Some((stored.version, stored.time)));
-            newest = Some(stored.version);
-            if !moment.is_reached(&stored) {
-                return Ok(ControlFlow::Break(()));
-            }
-            found = Some((entry, stored.version));
-            Ok(ControlFlow::Continue(()))
-        })?;
-        let (Some((first, time)), Some(newest)) = (first, newest) else {
-            let text = "there is no commit that can be shown; all records were trimmed.";
-            return Err(Failure::Absent(text.to_owned()));
-        };
-        let Some((entry, version)) = found else {
-            let time = times::shown(time);
-            let why = match journal.is_trimmed() {
-                true => "what was before was trimmed",
-                false => "it is the first one",
-            };
-            return Err(Failure::Absent(format!(
-                "the oldest commit that can be shown is {first} of {time}; {why}."
-            )));
-        };
-        let is_beyond = match moment {
-            Moment::Version(asked) => *asked > newest && version == newest,
-            Moment::Number(asked) => *asked > newest.number,
-            _ => false,
-        };
-        if is_beyond {
-            return Err(Failure::Absent(format!(
-                "that version does not exist yet; the newest is {newest}."
-            )));
-        }
-        let journal = journal.as_of(&entry).map_err(|error| match error {
-            ReadError::TooOld { .. } => Failure::Absent(format!(
-                "version {version} cannot be shown any more: records before it were trimmed."
-            )),
-            error => Failure::Damaged(format!("{error}.")),
-        })?;
-        let forest = ReadOnlyForest::recover(Forest::builder().keep(1), journal.clone());
-        block_on(forest).map_err(|error| failed(&journal, error))
     }
 }
 
@@ -209,47 +111,6 @@ fn kept(tree: &TreeHandle, moment: &Moment) -> Result<Option<Snapshot>, Failure>
     }
 }
 
-/// Calls `take` with each record that there is, the oldest first, until it breaks.
-pub(crate) fn each(
-    journal: &ReadOnlyJournal,
-    mut take: impl FnMut(Entry, Stored) -> Result<ControlFlow<()>, Failure>,
-) -> Result<(), Failure> {
-    let mut after: Position = journal.begin();
-    loop {
-        let entries = block_on(journal.read(after, MANY));
-        let entries = entries.map_err(|error| match journal.is_whole() {
-            true => Failure::Damaged(format!("{error}.")),
-            false => removed(),
-        })?;
-        let Some(last) = entries.last() else {
-            return Ok(());
-        };
-        after = last.position;
-        for entry in entries {
-            let position = entry.position;
-            let stored = Stored::read(&entry.record).map_err(|error| {
-                Failure::Damaged(format!("the record at {position:?} is damaged: {error}."))
-            })?;
-            if take(entry, stored)?.is_break() {
-                return Ok(());
-            }
-        }
-    }
-}
-
-/// Why a forest was not made from a journal.
-pub(crate) fn failed(journal: &ReadOnlyJournal, error: OpenForestError) -> Failure {
-    match journal.is_whole() {
-        true => error.into(),
-        false => removed(),
-    }
-}
-
-fn removed() -> Failure {
-    let text = "the program that has the forest open has removed records meanwhile; do it again.";
-    Failure::Failed(text.to_owned())
-}
-
 /// The node that a word names; the root without one.
 pub(crate) fn node<'a>(tree: &'a Tree, word: Option<&str>) -> Result<Node<'a>, Failure> {
     let Some(word) = word else {
@@ -273,25 +134,4 @@ pub(crate) fn node<'a>(tree: &'a Tree, word: Option<&str>) -> Result<Node<'a>, F
     })?;
     tree.at(&path)
         .map_err(|error| Failure::Absent(format!("{error}.")))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_word_is_one_moment_or_none() {
-        let read = |word| Moment::read(Some(word)).ok();
-        let version = Version {
-            incarnation: 3,
-            number: 17,
-        };
-        assert_eq!(read("3.17"), Some(Moment::Version(version)));
-        assert_eq!(read("17"), Some(Moment::Number(17)));
-        assert_eq!(read("tag:17"), Some(Moment::Tag("17".into())));
-        assert!(matches!(read("2026-05-30"), Some(Moment::Time(_))));
-        for word in ["", "yesterday", "3.", "-1"] {
-            assert_eq!(read(word), None, "{word}");
-        }
-    }
 }

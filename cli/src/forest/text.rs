@@ -1,9 +1,10 @@
 //! Values and nodes as text for people, and as JSON.
 
 use std::fmt::Write;
+use std::time::SystemTime;
 
 use serde_json::{Map, Value as Json, json};
-use weald_forest::{Forest, Node, Value, Version};
+use weald_forest::{Forest, Node, Path, Value, Version};
 
 use super::times;
 
@@ -52,14 +53,20 @@ pub(crate) fn label(forest: &Forest, node: Node<'_>) -> String {
     label
 }
 
-/// A value as JSON, as `export` prints it: a string if it is UTF-8, else an object with `hex`.
+/// A value as JSON, as `export` prints it.
 pub(crate) fn value_json(value: &Value<'_>) -> Json {
     match value {
-        Value::Erased { when } => json!({ "erased": times::shown(*when) }),
-        other => bytes_json(other.bytes().unwrap_or_default()),
+        Value::Plain(bytes) => bytes_json(bytes),
+        Value::Erasable(bytes) => json!({ "erasable": bytes_json(bytes) }),
+        Value::Erased { when } => {
+            let since = when.duration_since(SystemTime::UNIX_EPOCH);
+            let seconds = since.unwrap_or_default().as_secs();
+            json!({ "erased": seconds.to_string() })
+        }
     }
 }
 
+/// Bytes as JSON: a string if they are UTF-8, else an object with `hex`.
 pub(crate) fn bytes_json(bytes: &[u8]) -> Json {
     match str::from_utf8(bytes) {
         Ok(text) => Json::from(text),
@@ -81,10 +88,16 @@ pub(crate) fn node_json(forest: &Forest, node: Node<'_>) -> Json {
     json!({
         "node": node.id().get(),
         "parent": node.parent().map(|parent| parent.id().get()),
-        "path": node.path().to_string(),
+        "path": path(&node.path()),
         "children": node.child_count(),
         "attributes": attributes_json(forest, node),
     })
+}
+
+/// A path as a command line takes it, also in a shell: without the brackets around it.
+pub(crate) fn path(path: &Path) -> String {
+    let text = path.to_string();
+    text.trim_matches(['<', '>']).to_owned()
 }
 
 /// A version as JSON: the text that a command line takes.

@@ -9,7 +9,8 @@ use weald_journal::{ReadOnlyForest, Size};
 use weald_lab::error::Error;
 
 use super::failure::Failure;
-use super::opened::{Opened, each, failed};
+use super::opened::Opened;
+use super::records::{each, failed};
 use super::text;
 use crate::output::print;
 
@@ -130,11 +131,20 @@ pub(crate) fn stats(opened: &Opened, json: bool) -> Result<(), Failure> {
         ("versions", format!("{} kept", stats.versions)),
         (
             "indexes",
-            format!("{}, {} keys", stats.indexes, stats.index_keys),
+            match stats.indexes {
+                0 => "0".to_owned(),
+                many => format!("{many} with {}", text::count(stats.index_keys, "key")),
+            },
         ),
         (
             "erasable",
-            format!("{} values, {} bytes", stats.blobs, stats.blob_bytes),
+            match stats.blobs {
+                0 => "0".to_owned(),
+                many => {
+                    let values = text::count(many, "value");
+                    format!("{values}, {} bytes", stats.blob_bytes)
+                }
+            },
         ),
         (
             "memory",
