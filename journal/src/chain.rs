@@ -79,6 +79,12 @@ impl Chain {
         Some(place.max(first))
     }
 
+    /// The ends of all segments but those that are still written, oldest first.
+    pub(crate) fn known_ends(&self) -> impl Iterator<Item = Place> + '_ {
+        let ends = self.ends.iter().filter(|(_, offset)| **offset != OPEN);
+        ends.map(|(&segment, &offset)| Place { segment, offset })
+    }
+
     /// All segments, newest first.
     pub(crate) fn newest_first(&self) -> Vec<SegmentId> {
         self.ends.keys().rev().copied().collect()

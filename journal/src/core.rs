@@ -31,9 +31,9 @@ pub(crate) struct Core {
     pub(crate) marks: Marks,
     state: Mutex<State>,
     /// Threads that write and sync wait here.
-    hands: Condvar,
+    pub(crate) hands: Condvar,
     /// The thread that prepares segments waits here.
-    preparer: Condvar,
+    pub(crate) preparer: Condvar,
     /// The thread that puts checkpoints waits here.
     pub(crate) keeper: Condvar,
     /// Whether it is to end.
@@ -41,7 +41,7 @@ pub(crate) struct Core {
     pub(crate) wakes: Wakes,
     files: Mutex<BTreeMap<SegmentId, Arc<dyn MediumFile>>>,
     /// The locked file, until the journal is closed.
-    lock: Mutex<Option<Box<dyn MediumFile>>>,
+    pub(crate) lock: Mutex<Option<Box<dyn MediumFile>>>,
     /// What this writer has noted there.
     note: Vec<u8>,
     /// Held while a checkpoint is written.
@@ -407,22 +407,5 @@ impl Core {
         self.hands.notify_all();
         self.preparer.notify_all();
         self.keeper.notify_all();
-    }
-
-    /// Lets the threads end once everything is written, synced and marked.
-    pub(crate) fn begin_close(&self) {
-        self.state().is_closing = true;
-        self.hands.notify_all();
-        self.preparer.notify_all();
-    }
-
-    /// Gives the lock back, after the threads have ended.
-    pub(crate) fn end_close(&self) {
-        self.end(AppendError::Poisoned);
-        let lock = {
-            let mut lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
-            lock.take()
-        };
-        drop(lock);
     }
 }

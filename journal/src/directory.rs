@@ -166,6 +166,10 @@ impl MediumFile for File {
         Ok(fdatasync(self)?)
     }
 
+    fn cut(&self, len: u64) -> io::Result<()> {
+        self.set_len(len)
+    }
+
     fn len(&self) -> io::Result<u64> {
         Ok(self.metadata()?.len())
     }

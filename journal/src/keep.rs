@@ -81,12 +81,14 @@ impl Core {
             state.log.chain.trim(upto, &old);
             state.checkpoints.retain(|at| *at >= upto);
         }
+        // In this order also after the loss of power: a segment that is missing between others is damage.
         for at in before {
             let removed = self.medium.remove(&names::checkpoint(*at));
             removed.map_err(failed)?;
         }
         let removed = old.last().map(|last| last.next());
         for segment in old {
+            self.medium.sync_names().map_err(failed)?;
             let removed = self.medium.remove(&names::segment(segment));
             removed.map_err(failed)?;
         }

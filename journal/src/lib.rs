@@ -37,6 +37,7 @@ mod key_file;
 mod keys;
 mod master_key;
 mod reader;
+mod segments;
 
 // What several of the files above make together.
 mod blob_reader;
@@ -49,6 +50,7 @@ mod waiting;
 mod wakes;
 
 // The work, the opening, and reading what is there.
+mod close;
 mod core;
 mod follow;
 mod keep;

@@ -88,6 +88,12 @@ pub trait MediumFile: Send + Sync {
     /// What was written since the last time may be lost, and a later call does not say so.
     fn sync(&self) -> io::Result<()>;
 
+    /// Cuts off what is behind this length. It may still be there after the loss of power, unless a sync came after.
+    ///
+    /// # Errors
+    /// Some of it may be cut off.
+    fn cut(&self, len: u64) -> io::Result<()>;
+
     /// Its length.
     ///
     /// # Errors

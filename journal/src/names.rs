@@ -1,6 +1,8 @@
 //! The names of the files in a journal's directory, and the note in the file `lock`.
 
-use crate::medium::MediumFile;
+use std::io;
+
+use crate::medium::{MediumFile, write_all};
 use crate::place::SegmentId;
 use weald_forest::journal::Position;
 
@@ -28,7 +30,10 @@ pub(crate) fn checkpoint(at: Position) -> String {
 }
 
 pub(crate) fn checkpoint_of(name: &str) -> Option<Position> {
-    let text = name.strip_suffix(".checkpoint")?;
+    position(name.strip_suffix(".checkpoint")?)
+}
+
+fn position(text: &str) -> Option<Position> {
     let (high, low) = text.split_at_checked(16)?;
     let (high, low) = (hexadecimal(high, 16)?, hexadecimal(low, 16)?);
     Some(Position(u128::from(high) << 64 | u128::from(low)))
@@ -50,15 +55,33 @@ fn hexadecimal(text: &str, len: usize) -> Option<u64> {
     is_it.then(|| u64::from_str_radix(text, 16).ok()).flatten()
 }
 
-/// The note of a writer: 64 bytes of text.
+/// The length of the note of a writer, and of the note behind it.
+const NOTE: usize = 64;
+
+/// The note of a writer, as text.
 pub(crate) fn note(pid: u32, epoch: u64) -> Vec<u8> {
     let mut note = format!("weald journal\npid {pid}\nepoch {epoch}\n").into_bytes();
-    note.resize(64, b'\n');
+    note.resize(NOTE, b'\n');
     note
 }
 
+/// Notes where the journal ended when it was closed, behind the note of the writer.
+pub(crate) fn note_end(file: &dyn MediumFile, end: Position) -> io::Result<()> {
+    let mut note = format!("end {:032x}\n", end.0).into_bytes();
+    note.resize(NOTE, b'\n');
+    write_all(file, &note, NOTE as u64)
+}
+
+/// Where the journal ended when it was last closed, if that was noted.
+pub(crate) fn noted_end(file: &dyn MediumFile) -> Option<Position> {
+    let mut note = [0; NOTE];
+    let read = file.read_at(&mut note, NOTE as u64).ok()?;
+    let note = std::str::from_utf8(&note[..read]).ok()?;
+    position(note.lines().next()?.strip_prefix("end ")?)
+}
+
 pub(crate) fn read_note(file: &dyn MediumFile) -> Vec<u8> {
-    let mut note = vec![0; 64];
+    let mut note = vec![0; NOTE];
     let read = file.read_at(&mut note, 0).unwrap_or(0);
     note.truncate(read);
     note

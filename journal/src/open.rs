@@ -74,6 +74,12 @@ pub(crate) fn open(medium: Arc<dyn Medium>, settings: Settings) -> Result<Core, 
         let removed = medium.remove(useless);
         removed.map_err(failed("removing a file of no use failed"))?;
     }
+    if !found.useless.is_empty() {
+        let synced = medium.sync_names();
+        synced.map_err(failed("making the removal of files durable failed"))?;
+    }
+    cut_former(&*medium, &found, epoch)
+        .map_err(failed("cutting off the rest of a segment failed"))?;
     let state = state(found, head, &settings);
     Ok(Core::new(
         (medium, settings),
@@ -116,6 +122,24 @@ fn begin(medium: &dyn Medium, head: &Head) -> io::Result<Box<dyn MediumFile>> {
     Ok(file)
 }
 
+/// Cuts off what is behind the ends of the last opening's segments. The new segment's head is durable, so nothing behind
+/// them is read any more.
+fn cut_former(medium: &dyn Medium, found: &Found, epoch: u64) -> io::Result<()> {
+    debug_assert!(
+        found.end.segment.epoch < epoch,
+        "the new segment is not among them"
+    );
+    for end in found.chain.known_ends() {
+        if end.segment.epoch == found.end.segment.epoch {
+            let file = medium.open(&names::segment(end.segment))?;
+            if file.len()? > end.offset.into() {
+                file.cut(end.offset.into())?;
+            }
+        }
+    }
+    Ok(())
+}
+
 fn state(found: Found, head: Head, settings: &Settings) -> State {
     let segment = head.segment;
     let cursor = Place {
@@ -123,11 +147,10 @@ fn state(found: Found, head: Head, settings: &Settings) -> State {
         offset: HEAD,
     };
     let mut chain = found.chain;
-    // As if all segments behind the checkpoint were full.
     let known = found.checkpoint.map(|at| Place::of(at).segment);
-    let behind = chain.newest_first().into_iter();
-    let behind = behind.take_while(|segment| known.is_none_or(|known| *segment > known));
-    let grown = behind.count() as u64 * u64::from(head.capacity);
+    let behind = chain.known_ends();
+    let behind = behind.filter(|end| known.is_none_or(|known| end.segment > known));
+    let grown = behind.map(|end| u64::from(end.offset)).sum();
     chain.push(segment);
     let log = Log {
         head,

@@ -45,6 +45,11 @@ impl Place {
         }
     }
 
+    /// The first byte of a segment's file.
+    pub(crate) fn begin_of(segment: SegmentId) -> Self {
+        Self { segment, offset: 0 }
+    }
+
     pub(crate) fn plus(self, bytes: usize) -> Self {
         let bytes = u32::try_from(bytes).expect("a frame is shorter than a segment");
         Self {

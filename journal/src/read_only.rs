@@ -80,6 +80,10 @@ impl MediumFile for ReadOnlyFile {
         synced(self.0.sync())
     }
 
+    fn cut(&self, _: u64) -> io::Result<()> {
+        Err(refused())
+    }
+
     fn len(&self) -> io::Result<u64> {
         self.0.len()
     }

@@ -8,7 +8,7 @@
 //! 4. A first segment of this opening is written, synced and then named. Its head has the end, so it is the cut. Until it
 //!    has its name nothing has changed, so this may be interrupted, and begun again, anywhere.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::io;
 use std::sync::Arc;
 
@@ -24,6 +24,7 @@ use crate::names;
 use crate::needed_keys::NeededKeys;
 use crate::place::{Place, SegmentId};
 use crate::reader::{FrameReader, RecordReader, Step, damaged};
+use crate::segments::{Segments, begun_behind, missing};
 
 const NOTHING: [u8; 256] = [0; 256];
 
@@ -50,11 +51,13 @@ pub(crate) struct Found {
 
 /// Looks at all files and changes nothing.
 pub(crate) fn find(medium: &Arc<dyn Medium>) -> Result<Found, Unreadable> {
+    // Before anything else is read, because what is read later may only be more.
+    let noted_end = match medium.open(names::LOCK) {
+        Ok(lock) => names::noted_end(&*lock).map(Place::of),
+        Err(_) => None,
+    };
     let names = medium.list()?;
-    let ids: BTreeSet<_> = names
-        .iter()
-        .filter_map(|name| names::segment_of(name))
-        .collect();
+    let segments = Segments::read(&**medium, &names)?;
     let checkpoints: BTreeSet<_> = names
         .iter()
         .filter_map(|name| names::checkpoint_of(name))
@@ -71,19 +74,24 @@ pub(crate) fn find(medium: &Arc<dyn Medium>) -> Result<Found, Unreadable> {
         needed: NeededKeys::default(),
         useless: Vec::new(),
     };
-    let mut heads = BTreeMap::new();
-    for id in &ids {
-        if let Some(head) = read_head(&**medium, *id)? {
-            heads.insert(*id, head);
-        }
+    if let Some(end) = noted_end
+        && segments.newest_epoch() < Some(end.segment.epoch)
+    {
+        return Err(missing(end.segment).into());
     }
-    let newest = ids.last().map(|id| SegmentId { index: 1, ..*id });
-    // The first segments of the last opening may be trimmed.
-    if let Some(&first) = newest.and_then(|first| ids.range(first..).next()) {
-        let before = heads.get(&first).ok_or_else(|| no_head(first))?;
+    if let Some(first) = segments.first_of_newest_epoch() {
+        let before = *segments.head(first)?;
         (found.journal, found.needed.number) = (Some(before.journal), before.keys);
-        link(&mut found, (&ids, &heads), *before)?;
-        read_last_opening(medium, &mut found, (&heads, *before))?;
+        found.chain = segments.chain_before(before, checkpoint)?;
+        segments.must_be_whole(&**medium, &found.chain, first)?;
+        read_last_opening(medium, &mut found, (&segments, before))?;
+        // A journal that was closed had all of this on the medium.
+        if let Some(end) = noted_end
+            && end.segment.epoch == found.end.segment.epoch
+            && found.end < end
+        {
+            return Err(damaged(found.end, "what was there when it was closed is missing").into());
+        }
     } else if let Some(at) = checkpoint {
         return Err(missing(Place::of(at).segment).into());
     } else if let Some(number) = names.iter().filter_map(|name| names::keys_of(name)).max() {
@@ -94,7 +102,7 @@ pub(crate) fn find(medium: &Arc<dyn Medium>) -> Result<Found, Unreadable> {
             what: "the segments to which its keys belong are missing",
         }));
     }
-    let segments: BTreeSet<_> = found
+    let chained: BTreeSet<_> = found
         .chain
         .newest_first()
         .into_iter()
@@ -106,7 +114,7 @@ pub(crate) fn find(medium: &Arc<dyn Medium>) -> Result<Found, Unreadable> {
     let is_useless = |name: &String| {
         // Key files are destroyed, not only removed.
         name.ends_with(names::UNFINISHED) && !name.contains(".keys")
-            || names::segment_of(name).is_some() && !segments.contains(name)
+            || names::segment_of(name).is_some() && !chained.contains(name)
             || names::checkpoint_of(name).is_some_and(|at| at < trimmed)
     };
     found.useless = names
@@ -117,81 +125,11 @@ pub(crate) fn find(medium: &Arc<dyn Medium>) -> Result<Found, Unreadable> {
     Ok(found)
 }
 
-fn read_head(medium: &dyn Medium, id: SegmentId) -> io::Result<Option<Head>> {
-    let mut bytes = [0; HEAD as usize];
-    let read = medium.open(&names::segment(id))?.read_at(&mut bytes, 0)?;
-    Ok(Head::read(id, &bytes[..read]))
-}
-
-/// The segment behind a place, if it was begun there.
-fn begun_behind(medium: &dyn Medium, place: Place) -> io::Result<Option<SegmentId>> {
-    let next = place.segment.next();
-    match read_head(medium, next) {
-        Ok(head) => Ok(head.filter(|head| head.before == place).map(|_| next)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error),
-    }
-}
-
-fn no_head(segment: SegmentId) -> Damage {
-    damaged(Place { segment, offset: 0 }, "its head is not valid")
-}
-
-fn missing(segment: SegmentId) -> Damage {
-    damaged(Place { segment, offset: 0 }, "it is missing")
-}
-
-/// Finds the segments before the last opening, newest first: each head says where the segment before ends.
-fn link(
-    found: &mut Found,
-    (ids, heads): (&BTreeSet<SegmentId>, &BTreeMap<SegmentId, Head>),
-    last_opening: Head,
-) -> Result<(), Damage> {
-    let mut links = Vec::new();
-    let mut head = last_opening;
-    while head.before != Place::default() {
-        let Some(before) = heads.get(&head.before.segment) else {
-            // Segments are trimmed from the oldest on, and only when a checkpoint has all that is in them.
-            let is_trimmed = found.checkpoint >= Some(head.before.position());
-            if ids.contains(&head.before.segment) {
-                return Err(no_head(head.before.segment));
-            }
-            if !is_trimmed {
-                return Err(missing(head.before.segment));
-            }
-            found.chain.trimmed = head.before.position();
-            break;
-        };
-        if before.journal != last_opening.journal {
-            return Err(no_head(before.segment));
-        }
-        // Without this, heads that were made by hand may lead round for ever.
-        if before.segment >= head.segment {
-            let begin = Place {
-                segment: head.segment,
-                offset: 0,
-            };
-            return Err(damaged(
-                begin,
-                "its head says that a later segment is before it",
-            ));
-        }
-        links.push(head.before);
-        head = *before;
-    }
-    for place in links.into_iter().rev() {
-        found.chain.push(place.segment);
-        found.chain.end_at(place);
-    }
-    found.chain.push(last_opening.segment);
-    Ok(())
-}
-
 /// The head of the segment from which the last opening's segments are to be read, if what lies before a place is known.
 fn first_to_read(
     medium: &Arc<dyn Medium>,
     found: &mut Found,
-    (heads, first): (&BTreeMap<SegmentId, Head>, Head),
+    (segments, first): (&Segments, Head),
     known: Option<Place>,
 ) -> Result<Head, Unreadable> {
     let mut head = first;
@@ -199,7 +137,7 @@ fn first_to_read(
     while known.is_some_and(|known| head.segment < known.segment) {
         let next = head.segment.next();
         before.push(head);
-        head = *heads.get(&next).ok_or_else(|| no_head(next))?;
+        head = *segments.head(next)?;
         found.chain.end_at(head.before);
         found.chain.push(next);
     }
@@ -215,7 +153,7 @@ fn first_to_read(
 fn read_last_opening(
     medium: &Arc<dyn Medium>,
     found: &mut Found,
-    (heads, first): (&BTreeMap<SegmentId, Head>, Head),
+    (segments, first): (&Segments, Head),
 ) -> Result<(), Unreadable> {
     let begin = Place {
         segment: first.segment,
@@ -226,7 +164,7 @@ fn read_last_opening(
         .checkpoint
         .map(Place::of)
         .filter(|place| *place > begin);
-    let head = first_to_read(medium, found, (heads, first), known)?;
+    let head = first_to_read(medium, found, (segments, first), known)?;
     let mut last = head.last;
     let place = Place {
         offset: HEAD,
@@ -378,39 +316,4 @@ pub(crate) fn make_durable(medium: &dyn Medium, found: &Found) -> io::Result<()>
     }
     // A segment may have been named by a process that ended before it made the name durable.
     medium.sync_names()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn heads_that_lead_round_are_damage() {
-        let [first, second] = [1, 2].map(|epoch| SegmentId { epoch, index: 0 });
-        let head = |segment, before| Head {
-            segment,
-            before: Place {
-                segment: before,
-                offset: HEAD,
-            },
-            ..Head::default()
-        };
-        let (ids, heads) = (
-            BTreeSet::from([first, second]),
-            BTreeMap::from([(first, head(first, second)), (second, head(second, first))]),
-        );
-        let mut found = Found {
-            chain: Chain::default(),
-            journal: None,
-            end: Place::default(),
-            durable: Place::default(),
-            last: None,
-            checkpoint: None,
-            checkpoints: Vec::new(),
-            needed: NeededKeys::default(),
-            useless: Vec::new(),
-        };
-        let damage = link(&mut found, (&ids, &heads), heads[&second]).unwrap_err();
-        assert!(damage.what.contains("later segment"), "{damage:?}");
-    }
 }

@@ -10,7 +10,7 @@ use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use crate::medium::{LockError, Medium, MediumFile};
-use crate::names::noted_pid;
+use crate::names::{LOCK, noted_pid};
 use crate::sectors::{FileState, Random};
 
 /// A disk in memory. A clone is the same disk.
@@ -281,7 +281,12 @@ impl Medium for SimulatedDisk {
     fn open(&self, name: &str) -> io::Result<Box<dyn MediumFile>> {
         let disk = self.disk();
         disk.end()?;
-        Ok(self.opened(disk.find(name)?, false))
+        let number = match disk.lock {
+            Some(number) if name == LOCK => number,
+            _ => disk.find(name)?,
+        };
+        drop(disk);
+        Ok(self.opened(number, false))
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
@@ -397,6 +402,7 @@ impl MediumFile for SimulatedFile {
         let fails = std::mem::take(&mut disk.faults.fails_sync);
         disk.end()?;
         let file = &mut disk.files[self.number];
+        let covered = covered.min(file.unsynced.len());
         let covered: Vec<_> = file.unsynced.drain(..covered).collect();
         if fails {
             return Err(io::Error::other("a sync failed"));
@@ -405,6 +411,18 @@ impl MediumFile for SimulatedFile {
             FileState::write(&mut file.durable, offset, &written);
         }
         Ok(())
+    }
+
+    fn cut(&self, len: u64) -> io::Result<()> {
+        let mut disk = self.disk.disk();
+        disk.begin()?;
+        let len = usize::try_from(len).unwrap_or(usize::MAX);
+        // What was written behind is not there again later: the power may only keep the cut from the medium.
+        let file = &mut disk.files[self.number];
+        file.bytes.truncate(len);
+        file.unsynced
+            .retain(|(offset, bytes)| offset + bytes.len() <= len);
+        disk.end()
     }
 
     fn len(&self) -> io::Result<u64> {

@@ -7,6 +7,7 @@ mod erasing;
 mod faults;
 mod garbage;
 mod long_names;
+mod lost;
 mod reading;
 mod records;
 mod sealed;

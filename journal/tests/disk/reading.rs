@@ -338,6 +338,10 @@ impl Medium for Busy {
 }
 
 impl MediumFile for BusyFile {
+    fn cut(&self, len: u64) -> io::Result<()> {
+        self.0.cut(len)
+    }
+
     fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
         let read = self.0.read_at(bytes, offset)?;
         let take = |left: u64| left.checked_sub(1);

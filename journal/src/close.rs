@@ -1,0 +1,52 @@
+//! The end of a journal: the threads finish, and the lock is given back.
+
+use std::sync::PoisonError;
+
+use weald_forest::journal::AppendError;
+
+use crate::core::Core;
+use crate::names;
+use crate::place::SegmentId;
+
+impl Core {
+    /// Lets the threads end once everything is written, synced and marked.
+    pub(crate) fn begin_close(&self) {
+        self.state().is_closing = true;
+        self.hands.notify_all();
+        self.preparer.notify_all();
+    }
+
+    /// Gives the lock back, after the threads have ended. If all is durable, notes the end, so that the next opening
+    /// misses what a copy has lost; and removes the segment that was prepared in vain.
+    pub(crate) fn end_close(&self) {
+        let (is_whole, end, prepared) = {
+            let state = self.state();
+            let log = &state.log;
+            let is_whole = log.synced == log.written && log.batch.items.is_empty();
+            let next = log.cursor.segment.index.saturating_add(1);
+            let is_whole = is_whole && state.failed.is_none();
+            (is_whole, log.synced, next..=log.prepared)
+        };
+        if is_whole && self.must_be_newest().is_ok() {
+            // If this fails nothing is lost: it is noted for a later opening's sake only.
+            let lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+            let _noted = lock
+                .as_ref()
+                .map(|lock| names::note_end(&**lock, end.position()));
+            drop(lock);
+            for index in prepared.rev() {
+                let segment = SegmentId {
+                    index,
+                    ..end.segment
+                };
+                let _removed = self.medium.remove(&names::segment(segment));
+            }
+        }
+        self.end(AppendError::Poisoned);
+        let lock = {
+            let mut lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+            lock.take()
+        };
+        drop(lock);
+    }
+}

@@ -1,0 +1,167 @@
+//! A directory that lacks files, or the ends of files, as after a copy that was interrupted: a crash never leaves one, so
+//! opening says what is damaged, and changes nothing. And what is cut off on purpose is not missed.
+
+use weald_journal::{DiskJournal, ReadOnlyJournal, SimulatedDisk, Work};
+
+use crate::records::{all, flush, must_append, open, put_checkpoint};
+
+/// The names of the segments, oldest first.
+fn segments(disk: &SimulatedDisk) -> Vec<String> {
+    let names = disk.names().into_iter();
+    names.filter(|name| name.ends_with(".segment")).collect()
+}
+
+/// Records in several segments.
+fn write(journal: &DiskJournal, numbers: std::ops::RangeInclusive<u64>) {
+    for number in numbers {
+        must_append(journal, number, 300);
+        flush(journal);
+    }
+}
+
+/// Opening finds damage in this file, for writing and for reading, and leaves everything as it is.
+fn must_be_damaged(disk: &SimulatedDisk, file: &str) {
+    let before: Vec<_> = disk.names().iter().map(|name| disk.file(name)).collect();
+    for _ in 0..2 {
+        let error = open(disk).unwrap_err().to_string();
+        assert!(error.contains(file) && error.contains("damaged"), "{error}");
+        let error = ReadOnlyJournal::open_on(disk.clone()).err();
+        let error = error.map(|error| error.to_string()).unwrap_or_default();
+        assert!(error.contains(file), "{error}");
+        let after: Vec<_> = disk.names().iter().map(|name| disk.file(name)).collect();
+        assert!(before == after, "something was changed");
+    }
+}
+
+#[test]
+fn a_segment_that_is_missing_between_others_is_damage() {
+    let disk = SimulatedDisk::new();
+    let journal = open(&disk).unwrap();
+    write(&journal, 1..=24);
+    // No note of the end helps here.
+    let killed = disk.after_kill();
+    let names = segments(&killed);
+    // The last one is prepared, and has nothing.
+    assert!(names.len() > 4, "{names:?}");
+    for name in &names[..names.len() - 2] {
+        let disk = killed.after_kill();
+        disk.set_file(name, None);
+        must_be_damaged(&disk, name);
+    }
+}
+
+#[test]
+fn a_segment_that_is_shorter_than_it_was_made_is_damage() {
+    let disk = SimulatedDisk::new();
+    let journal = open(&disk).unwrap();
+    write(&journal, 1..=6);
+    let killed = disk.after_kill();
+    let names = segments(&killed);
+    for name in &names[..names.len() - 1] {
+        let bytes = killed.file(name).unwrap();
+        for len in [128, bytes.len() / 2, bytes.len() - 1] {
+            let disk = killed.after_kill();
+            disk.set_file(name, Some(&bytes[..len]));
+            must_be_damaged(&disk, name);
+        }
+    }
+}
+
+#[test]
+fn what_a_closed_journal_had_is_missed() {
+    let disk = SimulatedDisk::new();
+    let journal = open(&disk).unwrap();
+    write(&journal, 1..=6);
+    drop(journal);
+    let names = segments(&disk);
+    let last = names.last().unwrap();
+    let bytes = disk.file(last).unwrap();
+    let mut emptied = bytes.clone();
+    emptied[128..].fill(0);
+    for lost in [None, Some(vec![0; bytes.len()]), Some(emptied)] {
+        let disk = disk.after_kill();
+        disk.set_file(last, lost.as_deref());
+        let error = open(&disk).unwrap_err().to_string();
+        assert!(error.contains("damaged"), "{error}");
+    }
+    let disk = disk.after_kill();
+    names.iter().for_each(|name| disk.set_file(name, None));
+    must_be_damaged(&disk, last);
+}
+
+#[test]
+fn segments_that_were_exchanged_are_damage() {
+    let disk = SimulatedDisk::new();
+    let journal = open(&disk).unwrap();
+    write(&journal, 1..=24);
+    let disk = disk.after_kill();
+    let names = segments(&disk);
+    let [one, other] = [&names[1], &names[2]].map(|name| disk.file(name).unwrap());
+    disk.set_file(&names[1], Some(&other));
+    disk.set_file(&names[2], Some(&one));
+    must_be_damaged(&disk, &names[1]);
+}
+
+#[test]
+fn a_segment_before_a_checkpoint_may_be_trimmed_only_with_all_before_it() {
+    let disk = SimulatedDisk::new();
+    for opening in 0..2 {
+        let journal = open(&disk).unwrap();
+        write(&journal, opening * 10 + 1..=opening * 10 + 6);
+        let last = all(&journal).last().unwrap().position;
+        flush(&journal);
+        put_checkpoint(&journal, last, &[b"all"]).unwrap();
+    }
+    let names = segments(&disk);
+    let lost = disk.after_kill();
+    lost.set_file(&names[2], None);
+    must_be_damaged(&lost, &names[2]);
+    let trimmed = disk.after_kill();
+    names[..3]
+        .iter()
+        .for_each(|name| trimmed.set_file(name, None));
+    open(&trimmed).unwrap();
+}
+
+#[test]
+fn openings_without_a_commit_take_no_room() {
+    let disk = SimulatedDisk::new();
+    let journal = open(&disk).unwrap();
+    write(&journal, 1..=2);
+    journal.work(Work::Mark);
+    flush(&journal);
+    let expected = all(&journal);
+    drop(journal);
+    let used = |opening: &str| {
+        let journal = open(&disk).expect(opening);
+        flush(&journal);
+        assert!(all(&journal) == expected, "{opening}");
+        drop(journal);
+        disk.used()
+    };
+    let (first, mut last) = (used("the first"), 0);
+    for _ in 0..8 {
+        last = used("a later one");
+    }
+    // A head for each of them, and no more.
+    assert!(last <= first + 8 * 128, "{first} bytes became {last}");
+}
+
+#[test]
+fn a_cut_that_the_loss_of_power_undoes_changes_nothing() {
+    let disk = SimulatedDisk::new();
+    let journal = open(&disk).unwrap();
+    write(&journal, 1..=4);
+    let expected = all(&journal);
+    drop(journal);
+    for seed in 0..50 {
+        let disk = disk.after_kill();
+        let begun = disk.operations();
+        disk.cut_power_at(begun + seed);
+        drop(open(&disk));
+        disk.cut_power();
+        let disk = disk.after_power_cut(seed);
+        let journal = open(&disk).unwrap();
+        assert!(all(&journal) == expected, "seed {seed}");
+    }
+}
