@@ -6,8 +6,9 @@ use crc32c::crc32c_append;
 use weald_forest::journal::{BlobId, Checkpoint, Position, ReadError, StoredCheckpoint};
 
 use crate::error::{Damage, Unreadable};
-use crate::medium::{Medium, MediumFile, write_all};
+use crate::medium::{Medium, MediumFile, for_room, write_whole};
 use crate::names;
+use crate::unfinished;
 
 const MAGIC: [u8; 8] = *b"WEALDC\0\x01";
 
@@ -26,16 +27,37 @@ struct Writer {
 
 impl Writer {
     fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
-        write_all(&*self.file, bytes, self.offset)?;
+        write_whole(&*self.file, bytes, self.offset)?;
         self.offset += bytes.len() as u64;
         self.check = crc32c_append(self.check, bytes);
         Ok(())
     }
 
     fn write_check(&mut self) -> io::Result<()> {
-        write_all(&*self.file, &self.check.to_le_bytes(), self.offset)?;
+        write_whole(&*self.file, &self.check.to_le_bytes(), self.offset)?;
         self.offset += 4;
         Ok(())
+    }
+
+    fn write_pieces(
+        &mut self,
+        head: &[u8],
+        pieces: impl Iterator<Item = Vec<u8>>,
+        goes_on: &dyn Fn() -> bool,
+    ) -> io::Result<()> {
+        self.write(head)?;
+        self.write_check()?;
+        for piece in pieces {
+            if !goes_on() {
+                return Err(io::Error::other("the forest is closed"));
+            }
+            self.write(&(piece.len() as u64).to_le_bytes())?;
+            self.write(&piece)?;
+            self.write_check()?;
+        }
+        self.write(&END.to_le_bytes())?;
+        self.write_check()?;
+        self.file.sync()
     }
 }
 
@@ -49,12 +71,6 @@ pub(crate) fn put(
 ) -> io::Result<u64> {
     let Checkpoint { at, blobs, pieces } = checkpoint;
     let name = names::checkpoint(at);
-    let unfinished = format!("{name}{}", names::UNFINISHED);
-    let mut writer = Writer {
-        file: medium.create(&unfinished)?,
-        offset: 0,
-        check: 0,
-    };
     let mut head = Vec::with_capacity(HEAD + blobs.len() * 16);
     head.extend_from_slice(&MAGIC);
     head.extend_from_slice(&journal.to_le_bytes());
@@ -63,22 +79,18 @@ pub(crate) fn put(
     for id in blobs {
         head.extend_from_slice(&id.0.to_le_bytes());
     }
-    writer.write(&head)?;
-    writer.write_check()?;
-    for piece in pieces {
-        if !goes_on() {
-            return Err(io::Error::other("the forest is closed"));
-        }
-        writer.write(&(piece.len() as u64).to_le_bytes())?;
-        writer.write(&piece)?;
-        writer.write_check()?;
-    }
-    writer.write(&END.to_le_bytes())?;
-    writer.write_check()?;
-    writer.file.sync()?;
-    medium.rename(&unfinished, &name)?;
+    let len = unfinished::make(medium, &name, |unfinished| {
+        let mut writer = Writer {
+            file: medium.create(unfinished)?,
+            offset: 0,
+            check: 0,
+        };
+        let written = writer.write_pieces(&head, pieces, goes_on);
+        written.map_err(for_room(&name, writer.offset))?;
+        Ok(writer.offset)
+    })?;
     medium.sync_names()?;
-    Ok(writer.offset)
+    Ok(len)
 }
 
 /// Reads one part after the other; nothing is believed before its check is right.

@@ -15,7 +15,7 @@ use zeroize::{Zeroize, Zeroizing};
 use crate::blob::BlobKey;
 use crate::error::{Damage, Unreadable};
 use crate::master_key::{self, MasterKey, MasterKeys};
-use crate::medium::{Medium, MediumFile, write_all};
+use crate::medium::{Medium, MediumFile, write_whole};
 use crate::names;
 use crate::place::Place;
 
@@ -230,21 +230,30 @@ pub(crate) fn fill(file: &dyn MediumFile, len: u64) -> io::Result<()> {
     let mut at = 0;
     while at < len {
         let step = usize::try_from(len - at).unwrap_or(STEP).min(STEP);
-        write_all(file, &zeros[..step], at)?;
+        write_whole(file, &zeros[..step], at)?;
         at += step as u64;
     }
     file.sync()
 }
 
+/// Overwrites a file, if there is one, whose name is about to go.
+pub(crate) fn overwrite(medium: &dyn Medium, name: &str) -> io::Result<()> {
+    match medium.open(name) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        file => {
+            let file = file?;
+            fill(&*file, file.len()?)
+        }
+    }
+}
+
 /// Overwrites and removes a file, if there is one; returns whether there was.
 pub(crate) fn destroy(medium: &dyn Medium, name: &str) -> io::Result<bool> {
-    let file = match medium.open(name) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
-        other => other?,
-    };
-    fill(&*file, file.len()?)?;
-    medium.remove(name)?;
-    Ok(true)
+    overwrite(medium, name)?;
+    match medium.remove(name) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        removed => removed.map(|()| true),
+    }
 }
 
 /// Destroys all files with keys but that of a number, and the spare one, if that is kept; returns whether there were any.

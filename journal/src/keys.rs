@@ -16,9 +16,10 @@ use crate::blob::Sealing;
 use crate::error::Unreadable;
 use crate::key_file::{self, KeyEntry, entry_len, write_entry, write_head};
 use crate::master_key::MasterKeys;
-use crate::medium::{Medium, MediumFile, write_all};
+use crate::medium::{Medium, MediumFile, for_room, write_all, write_whole};
 use crate::names;
 use crate::place::Place;
+use crate::unfinished;
 
 /// The room of the first key file. It doubles as often as it is needed.
 const ROOM: u64 = 16 * 1024;
@@ -229,17 +230,18 @@ impl Keys {
         written.max(known + head.len() as u64)
     }
 
+    /// Makes a larger spare file. The one before stays until it is whole, because erasing needs one.
     fn make_spare(&mut self, medium: &dyn Medium, len: u64) -> io::Result<()> {
         if self.spare >= len {
             return Ok(());
         }
-        self.spare = 0;
-        key_file::destroy(medium, names::SPARE_KEYS)?;
-        let file = medium.create(names::SPARE_KEYS)?;
-        key_file::fill(&*file, len)?;
-        medium.sync_names()?;
+        let made = unfinished::make(medium, names::SPARE_KEYS, |name| {
+            key_file::fill(&*medium.create(name)?, len)?;
+            key_file::overwrite(medium, names::SPARE_KEYS)
+        });
+        made.map_err(for_room(names::SPARE_KEYS, len))?;
         self.spare = len;
-        Ok(())
+        medium.sync_names()
     }
 
     /// Makes another file of what is known, and overwrites the one before, which is the spare one from then on.
@@ -256,14 +258,18 @@ impl Keys {
         let name = names::keys(number);
         let unfinished = format!("{name}{}", names::UNFINISHED);
         let (from, file, capacity) = if self.spare >= len {
-            // Whatever becomes of this attempt, the spare file is not one of zeros any more.
+            let file = medium.open(names::SPARE_KEYS)?;
+            // It is not one of zeros any more.
             let capacity = std::mem::take(&mut self.spare);
-            (names::SPARE_KEYS, medium.open(names::SPARE_KEYS)?, capacity)
+            (names::SPARE_KEYS, file, capacity)
         } else {
             (&unfinished[..], medium.create(&unfinished)?, len)
         };
-        write_all(&*file, &bytes, 0)?;
-        file.sync()?;
+        let written = write_whole(&*file, &bytes, 0).and_then(|()| file.sync());
+        if let Err(error) = written {
+            self.give_up(medium, (from, &*file, capacity));
+            return Err(for_room(&name, len)(error));
+        }
         // If this fails, either file may be the newest one, so nothing is written to them any more.
         let before = (self.number, self.file.take());
         self.number = number;
@@ -283,6 +289,20 @@ impl Keys {
         Ok(())
     }
 
+    /// Overwrites what was written of a file that became none. It stays as the spare file, or goes.
+    fn give_up(
+        &mut self,
+        medium: &dyn Medium,
+        (name, file, capacity): (&str, &dyn MediumFile, u64),
+    ) {
+        // If this fails too, whoever replaces it tries again.
+        if name != names::SPARE_KEYS {
+            let _ = key_file::destroy(medium, name);
+        } else if key_file::fill(file, capacity).is_ok() {
+            self.spare = capacity;
+        }
+    }
+
     /// Overwrites the file that was in use, and makes it the spare one, if there is none.
     fn reuse(
         &mut self,
@@ -293,6 +313,7 @@ impl Keys {
             return Ok(());
         };
         key_file::fill(&*file, capacity)?;
+        key_file::overwrite(medium, names::SPARE_KEYS)?;
         medium.rename(&names::keys(number), names::SPARE_KEYS)?;
         medium.sync_names()?;
         self.spare = capacity;

@@ -26,6 +26,9 @@ mod read_only;
 mod sectors;
 mod simulated;
 
+// Files on a medium.
+mod unfinished;
+
 // The bytes.
 mod blob;
 mod chain;

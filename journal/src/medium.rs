@@ -76,7 +76,8 @@ pub trait MediumFile: Send + Sync {
     /// They cannot be read.
     fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize>;
 
-    /// Writes at an offset, and returns how many bytes were written.
+    /// Writes at an offset, and returns how many bytes were written. Where there is room for some of them, a medium that
+    /// is full may write those, and fail only the next time.
     ///
     /// # Errors
     /// Any number of them may have been written.
@@ -119,6 +120,24 @@ pub(crate) fn write_all(file: &dyn MediumFile, bytes: &[u8], offset: u64) -> io:
     Ok(())
 }
 
+/// Writes all bytes of a file that does not count yet. A medium that is full writes what there is room for, and tells so
+/// only when it is asked for the rest.
+pub(crate) fn write_whole(
+    file: &dyn MediumFile,
+    mut bytes: &[u8],
+    mut offset: u64,
+) -> io::Result<()> {
+    while !bytes.is_empty() {
+        let written = file.write_at(bytes, offset)?;
+        if written == 0 {
+            return Err(io::ErrorKind::WriteZero.into());
+        }
+        offset += written as u64;
+        bytes = &bytes[written..];
+    }
+    Ok(())
+}
+
 /// How many bytes are read at once, at most, of a file whose length nobody has checked.
 pub(crate) const STEP: usize = 1 << 20;
 
@@ -136,4 +155,15 @@ pub(crate) fn is_full(error: &io::Error) -> bool {
         error.kind(),
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge
     )
+}
+
+/// Says in an error that there is no room what the room was for, and how much of it is needed.
+pub(crate) fn for_room(name: &str, len: u64) -> impl Fn(io::Error) -> io::Error {
+    move |error| {
+        if !is_full(&error) {
+            return error;
+        }
+        let text = format!("the disk is full: {name} needs at least {len} bytes ({error})");
+        io::Error::new(error.kind(), text)
+    }
 }

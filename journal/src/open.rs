@@ -10,7 +10,7 @@ use crate::error::{OpenError, Unreadable};
 use crate::head::{HEAD, Head};
 use crate::keys::Keys;
 use crate::log::{Batch, KeyRoom, Log};
-use crate::medium::{Medium, MediumFile, write_all};
+use crate::medium::{Medium, MediumFile, write_whole};
 use crate::names;
 use crate::needed_keys;
 use crate::place::{Place, SegmentId};
@@ -18,6 +18,7 @@ use crate::prepare::fill;
 use crate::recover::{self, Found};
 use crate::settings::Settings;
 use crate::turn::State;
+use crate::unfinished;
 use crate::waiting::Waiting;
 
 /// Opens the journal of a medium for writing.
@@ -38,7 +39,8 @@ pub(crate) fn open(medium: Arc<dyn Medium>, settings: Settings) -> Result<Core, 
     let epoch = next_epoch(&*medium, &*lock, &settings).map_err(failed("listing it failed"))?;
     let note = names::note(std::process::id(), epoch);
     // An older writer that is not stopped by the lock finds this before what it writes counts.
-    write_all(&*lock, &note, 0).map_err(failed("noting the writer failed"))?;
+    write_whole(&*lock, &note, 0).map_err(failed("noting the writer failed"))?;
+    unfinished::remove_left(&*medium).map_err(failed("removing what is not whole failed"))?;
     let found = recover::find(&medium).map_err(|error: Unreadable| error.at_opening(&name))?;
     let again = recover::make_durable(&*medium, &found);
     again.map_err(failed("making its end durable failed"))?;
@@ -113,11 +115,12 @@ fn random() -> u128 {
 /// Makes the first segment of an opening: whole and durable before it has its name.
 fn begin(medium: &dyn Medium, head: &Head) -> io::Result<Box<dyn MediumFile>> {
     let name = names::segment(head.segment);
-    let unfinished = format!("{name}{}", names::UNFINISHED);
-    let file = fill(medium, &unfinished, head.capacity)?;
-    write_all(&*file, &head.write(), 0)?;
-    file.sync()?;
-    medium.rename(&unfinished, &name)?;
+    let file = unfinished::make(medium, &name, |unfinished| {
+        let file = fill(medium, unfinished, head.capacity)?;
+        write_whole(&*file, &head.write(), 0)?;
+        file.sync()?;
+        Ok(file)
+    })?;
     medium.sync_names()?;
     Ok(file)
 }

@@ -6,7 +6,7 @@ use weald_forest::journal::AppendError;
 
 use crate::core::{Core, Failure};
 use crate::log::Lack;
-use crate::medium::{Medium, MediumFile, STEP, is_full, write_all};
+use crate::medium::{Medium, MediumFile, STEP, for_room, is_full, write_whole};
 use crate::names;
 use crate::place::SegmentId;
 use crate::waiting::Due;
@@ -83,13 +83,15 @@ impl Core {
 
 /// A durable file of zeros, whose name may not be durable.
 pub(crate) fn fill(medium: &dyn Medium, name: &str, len: u32) -> io::Result<Box<dyn MediumFile>> {
-    let file = medium.create(name)?;
     let len = u64::from(len);
-    let zeros = vec![0; STEP];
-    for at in (0..len).step_by(STEP) {
-        let left = usize::try_from(len - at).unwrap_or(STEP).min(STEP);
-        write_all(&*file, &zeros[..left], at)?;
-    }
-    file.sync()?;
-    Ok(file)
+    let filled = medium.create(name).and_then(|file| {
+        let zeros = vec![0; STEP];
+        for at in (0..len).step_by(STEP) {
+            let left = usize::try_from(len - at).unwrap_or(STEP).min(STEP);
+            write_whole(&*file, &zeros[..left], at)?;
+        }
+        file.sync()?;
+        Ok(file)
+    });
+    filled.map_err(for_room(name, len))
 }

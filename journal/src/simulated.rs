@@ -152,7 +152,8 @@ impl SimulatedDisk {
         self.disk().faults.shortens_write = true;
     }
 
-    /// The disk has room for this many bytes in all; `None` for any number.
+    /// The disk has room for this many bytes in all; `None` for any number. As on a real one, a write that does not fit
+    /// is short, and only one for which there is no room at all fails.
     pub fn set_room(&self, bytes: Option<usize>) {
         self.disk().faults.room = bytes;
     }
@@ -180,6 +181,14 @@ impl SimulatedDisk {
         Some(disk.files[file].bytes.clone())
     }
 
+    /// Whether somebody who reads the medium itself finds some bytes, also in files that have lost their names.
+    pub fn holds(&self, bytes: &[u8]) -> bool {
+        let has = |all: &[u8]| all.windows(bytes.len()).any(|window| window == bytes);
+        let disk = self.disk();
+        let mut files = disk.files.iter();
+        files.any(|file| has(&file.bytes) || has(&file.durable))
+    }
+
     /// Replaces the bytes of a file, durably: damage, or a copy that is put back.
     pub fn set_file(&self, name: &str, bytes: Option<&[u8]>) {
         let mut disk = self.disk();
@@ -204,6 +213,16 @@ impl Disk {
             .values()
             .map(|file| self.files[*file].bytes.len())
             .sum()
+    }
+
+    /// How many of some bytes there is room for.
+    fn fits(&self, file: usize, offset: usize, len: usize) -> usize {
+        let Some(room) = self.faults.room else {
+            return len;
+        };
+        let free = room.saturating_sub(self.used());
+        let end = self.files[file].bytes.len().max(offset) + free;
+        len.min(end.saturating_sub(offset))
     }
 
     /// Counts an operation. The power may go off in it.
@@ -365,14 +384,11 @@ impl MediumFile for SimulatedFile {
         let mut disk = self.disk.disk();
         disk.begin()?;
         let offset = usize::try_from(offset).unwrap_or(usize::MAX);
-        let grows = (offset + bytes.len()).saturating_sub(disk.files[self.number].bytes.len());
-        if disk
-            .faults
-            .room
-            .is_some_and(|room| disk.used() + grows > room)
-        {
+        let fits = disk.fits(self.number, offset, bytes.len());
+        if fits == 0 && !bytes.is_empty() {
             return Err(io::ErrorKind::StorageFull.into());
         }
+        let bytes = &bytes[..fits];
         let fails = std::mem::take(&mut disk.faults.fails_write);
         let is_short = std::mem::take(&mut disk.faults.shortens_write);
         let half = if fails || is_short {

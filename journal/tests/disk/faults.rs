@@ -13,7 +13,7 @@ use weald_forest::journal::{AppendError, Appended, Durability, Journal, Level, R
 use weald_journal::{DiskJournal, LockError, OpenError, SimulatedDisk, Work};
 
 /// A journal with a durable record, and another one that is accepted.
-fn with_two(disk: &SimulatedDisk) -> DiskJournal {
+pub(crate) fn with_two(disk: &SimulatedDisk) -> DiskJournal {
     let journal = open(disk).unwrap();
     must_append(&journal, 1, 100);
     flush(&journal);
@@ -113,57 +113,6 @@ fn what_a_failed_sync_left_in_memory_is_durable_once_the_next_opening_has_found_
         let journal = open(&disk.after_power_cut(seed)).unwrap();
         assert_eq!(all(&journal).len(), 3, "seed {seed}");
     }
-}
-
-#[test]
-fn a_full_disk_refuses_before_anything_is_written_and_takes_more_when_there_is_room() {
-    let disk = SimulatedDisk::new();
-    let journal = open(&disk).unwrap();
-    must_append(&journal, 1, 100);
-    flush(&journal);
-    disk.set_room(Some(disk.used()));
-    let mut taken = 1;
-    let refused = loop {
-        match append(&journal, taken + 1, 500) {
-            Ok(Appended::Accepted(_)) => taken += 1,
-            Ok(Appended::Sent(answer)) => break answer,
-            Err(error) => panic!("{error}"),
-        }
-    };
-    let Ok(Appended::Sent(behind)) = append(&journal, taken + 2, 500) else {
-        panic!("it overtook one that waits");
-    };
-    flush(&journal);
-    let position = pollster::block_on(journal.last()).unwrap().unwrap().0;
-    assert!(
-        is_durable(&journal, position),
-        "what was taken is not written"
-    );
-    assert_eq!(pollster::block_on(refused), Err(AppendError::Full));
-    assert_eq!(pollster::block_on(behind), Err(AppendError::Behind));
-    assert_eq!(
-        append(&journal, taken + 3, 10).err(),
-        Some(AppendError::Behind)
-    );
-    assert_eq!(all(&journal).len() as u64, taken, "readers go on");
-
-    disk.set_room(None);
-    must_append(&journal, taken + 1, 500);
-    flush(&journal);
-    assert_eq!(all(&journal).len() as u64, taken + 1);
-    drop(journal);
-    assert_eq!(all(&open(&disk).unwrap()).len() as u64, taken + 1);
-}
-
-#[test]
-fn a_full_disk_refuses_a_second_opening_and_loses_nothing() {
-    let disk = SimulatedDisk::new();
-    drop(with_two(&disk));
-    let disk = disk.after_kill();
-    disk.set_room(Some(disk.used() + 100));
-    assert!(matches!(open(&disk), Err(OpenError::Failed { .. })));
-    disk.set_room(None);
-    assert_eq!(all(&open(&disk).unwrap()).len(), 1);
 }
 
 #[test]

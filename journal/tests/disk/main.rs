@@ -5,6 +5,7 @@ mod conformance;
 mod crash;
 mod erasing;
 mod faults;
+mod full;
 mod garbage;
 mod long_names;
 mod lost;

@@ -1,0 +1,164 @@
+//! A disk that has no room, or little: nothing is lost, what needs no room goes on, and so does the rest once there is room.
+
+use weald_forest::journal::{AppendError, Appended, Journal};
+use weald_journal::{OpenError, SimulatedDisk, Work};
+
+use crate::erasing;
+use crate::faults::with_two;
+use crate::records::{all, append, flush, is_durable, must_append, open, put_checkpoint};
+
+fn unfinished(disk: &SimulatedDisk) -> Vec<String> {
+    let mut names = disk.names();
+    names.retain(|name| name.ends_with(".new"));
+    names
+}
+
+#[test]
+fn a_full_disk_refuses_before_anything_is_written_and_takes_more_when_there_is_room() {
+    // Also if a part of the next segment fits: the disk tells only then that it is full.
+    for left in [0, 1, 700, 2047] {
+        must_refuse_on_a_full_disk(left);
+    }
+}
+
+fn must_refuse_on_a_full_disk(left: usize) {
+    let disk = SimulatedDisk::new();
+    let journal = open(&disk).unwrap();
+    must_append(&journal, 1, 100);
+    flush(&journal);
+    disk.set_room(Some(disk.used() + left));
+    let mut taken = 1;
+    let refused = loop {
+        match append(&journal, taken + 1, 500) {
+            Ok(Appended::Accepted(_)) => taken += 1,
+            Ok(Appended::Sent(answer)) => break answer,
+            Err(error) => panic!("{error}"),
+        }
+    };
+    let Ok(Appended::Sent(behind)) = append(&journal, taken + 2, 500) else {
+        panic!("it overtook one that waits");
+    };
+    flush(&journal);
+    let position = pollster::block_on(journal.last()).unwrap().unwrap().0;
+    assert!(
+        is_durable(&journal, position),
+        "what was taken is not written"
+    );
+    assert_eq!(pollster::block_on(refused), Err(AppendError::Full));
+    assert_eq!(pollster::block_on(behind), Err(AppendError::Behind));
+    assert_eq!(
+        append(&journal, taken + 3, 10).err(),
+        Some(AppendError::Behind)
+    );
+    assert_eq!(all(&journal).len() as u64, taken, "readers go on");
+
+    disk.set_room(None);
+    must_append(&journal, taken + 1, 500);
+    flush(&journal);
+    assert_eq!(all(&journal).len() as u64, taken + 1);
+    drop(journal);
+    assert_eq!(all(&open(&disk).unwrap()).len() as u64, taken + 1);
+}
+
+#[test]
+fn a_full_disk_refuses_a_second_opening_and_loses_nothing() {
+    let disk = SimulatedDisk::new();
+    drop(with_two(&disk));
+    let disk = disk.after_kill();
+    let used = disk.used();
+    disk.set_room(Some(used + 100));
+    let error = open(&disk).unwrap_err();
+    assert!(matches!(error, OpenError::Failed { .. }), "{error}");
+    let error = error.to_string();
+    for text in [
+        "simulated disk",
+        "the disk is full",
+        "needs at least 2048 bytes",
+    ] {
+        assert!(error.contains(text), "{error}");
+    }
+    disk.set_room(None);
+    assert_eq!(all(&open(&disk).unwrap()).len(), 1);
+}
+
+#[test]
+fn an_opening_without_room_leaves_nothing_that_takes_the_room_of_the_next() {
+    let disk = SimulatedDisk::new();
+    drop(open(&disk).unwrap());
+    let disk = disk.after_kill();
+    let used = disk.used();
+    for left in [1, 700, 2047] {
+        disk.set_room(Some(used + left));
+        open(&disk).unwrap_err();
+        assert_eq!((unfinished(&disk), disk.used()), (vec![], used));
+    }
+    disk.set_room(Some(used + 2048));
+    open(&disk).unwrap();
+}
+
+#[test]
+fn what_an_end_left_unfinished_goes_before_the_next_opening_needs_room() {
+    let disk = SimulatedDisk::new();
+    drop(open(&disk).unwrap());
+    let disk = disk.after_kill();
+    let used = disk.used();
+    let names = [
+        "0000000000000001-00000001.segment.new",
+        "00000000000000000000000000000001.checkpoint.new",
+        "keys.spare.new",
+    ];
+    for name in names {
+        disk.set_file(name, Some(&[7; 2000]));
+    }
+    disk.set_room(Some(used + 2048));
+    open(&disk).unwrap();
+    assert_eq!(unfinished(&disk), [""; 0]);
+}
+
+#[test]
+fn a_checkpoint_without_room_leaves_nothing_and_is_put_when_there_is_room() {
+    let disk = SimulatedDisk::new();
+    let journal = open(&disk).unwrap();
+    let at = must_append(&journal, 1, 100);
+    flush(&journal);
+    let used = disk.used();
+    for left in [0, 10, 5000] {
+        disk.set_room(Some(used + left));
+        let error = put_checkpoint(&journal, at, &[&[7; 4000], &[8; 4000]]).unwrap_err();
+        assert!(error.to_string().contains("the disk is full"), "{error}");
+        assert_eq!((unfinished(&disk), disk.used()), (vec![], used));
+    }
+    disk.set_room(None);
+    put_checkpoint(&journal, at, &[&[7; 4000], &[8; 4000]]).unwrap();
+    must_append(&journal, 2, 100);
+    flush(&journal);
+    assert_eq!(all(&journal).len(), 2);
+}
+
+#[test]
+fn keys_that_were_written_into_a_file_that_became_none_are_on_no_medium_once_they_are_erased() {
+    let disk = SimulatedDisk::new();
+    let journal = open(&disk).unwrap();
+    erasing::append(&journal, 1, (&[erasing::blob(1, 10)], None)).unwrap();
+    let at = erasing::append(&journal, 2, (&[erasing::blob(2, 10)], None)).unwrap();
+    flush(&journal);
+    let names = disk.names();
+    let keys = names.iter().find(|name| name.ends_with(".keys")).unwrap();
+    let keys = disk.file(keys).unwrap();
+    // The head, and entries for attributes that are called `secret`.
+    let (head, entry) = (36, 16 + 32 + 16 + 8 + 8 + 4 + 6 + 4);
+    let keys = [0, 1].map(|number| keys[head + number * entry + 16..][..32].to_vec());
+    assert!(keys.iter().all(|key| disk.holds(key)));
+    // A checkpoint begins with a new key file.
+    disk.fail_next_write();
+    put_checkpoint(&journal, at, &[b"it"]).unwrap_err();
+    // Erasing needs no room after that either.
+    while journal.work(Work::Prepare) {}
+    disk.set_room(Some(disk.used()));
+    for node in [1, 2] {
+        erasing::append(&journal, 2 + node, (&[], Some(node))).unwrap();
+        flush(&journal);
+        assert_eq!(erasing::read(&journal, node), None);
+    }
+    assert_eq!(keys.map(|key| disk.holds(&key)), [false, false]);
+}
