@@ -180,7 +180,16 @@ fn stall(level: Level) -> Vec<Row> {
     for offender in ["blocks", "computes"] {
         kinds.extend([1, 2, 4].map(|offenders| (offender, offenders)));
     }
-    let others = ["holds", "just-below", "waker", "destructor", "subscriber"];
+    let others = [
+        "holds",
+        "just-below",
+        "waker",
+        "destructor",
+        "subscriber",
+        "hook",
+        "unwinding",
+        "receptor",
+    ];
     kinds.extend(others.map(|offender| (offender, 4)));
     // More than files may hold turns.
     kinds.push(("file", 600));
@@ -318,6 +327,7 @@ mod tests {
             "mailbox k=10000000 bytes=50 payload=fresh",
             "stall offender=computes offenders=4 burst=no pingers=10000 seconds=10",
             "stall offender=subscriber offenders=4 burst=no pingers=10000 seconds=10",
+            "stall offender=hook offenders=4 burst=no pingers=10000 seconds=10",
             "stall offender=file offenders=600 burst=no pingers=10000 seconds=10",
             "stall offender=blocks offenders=600 burst=yes pingers=10000 seconds=2",
             "lifecycle n=100000",

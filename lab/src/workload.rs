@@ -43,6 +43,7 @@ mod trim;
 
 mod definition;
 mod durable;
+mod fifo;
 mod forking;
 mod host;
 mod kind;
@@ -168,6 +169,8 @@ pub static ALL: [Workload; 40] = [
                  An offender sleeps 20 ms and then holds its OS thread for 300 ms. \
                  offender=file reads a FIFO that nobody writes, to the end; each tick also reads a small file \
                  and looks up localhost, and is late by what they take. \
+                 offender=hook blocks in the program's panic hook, unwinding waits in a destructor while a panic \
+                 unwinds (announced, so no report names it), receptor blocks in a thread of a receptor. \
                  burst=yes: all start at once and offend for 2 s; the ticks count 100 ms later, \
                  the lateness from the start. \
                  offender=commit: offenders make large commits (what) to trees of their own, the commit times are \

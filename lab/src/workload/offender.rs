@@ -3,18 +3,18 @@
 //! Each offender has a name of its own, which no other run of this program uses again. One that is part of a burst
 //! offends once, for two seconds; every other one rests and offends, again and again, until the end.
 
-use std::fs::OpenOptions;
-use std::path::PathBuf;
+use std::panic;
 use std::pin::pin;
-use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Wake, Waker};
 use std::time::{Duration, Instant};
 
+use weald::process::receptor::Receptor;
 use weald::sync::oneshot;
-use weald::{JoinError, JoinHandle, Spawn};
+use weald::{JoinError, JoinHandle, Spawn, Wait};
 
+use super::fifo::{Fifo, read};
 use crate::error::Error;
 use crate::reports::{self, Report, ReportLog};
 
@@ -45,10 +45,16 @@ pub(super) enum OffenderKind {
     Subscriber,
     /// It reads a FIFO that nobody writes, until the end.
     File,
+    /// A job of it panics, and the program's panic hook blocks.
+    Hook,
+    /// A job of it unwinds through a destructor that waits.
+    Unwinding,
+    /// A thread of a receptor of it blocks.
+    Receptor,
 }
 
 /// All names on the command line; `none` is not among them.
-const KINDS: [(&str, OffenderKind); 8] = [
+const KINDS: [(&str, OffenderKind); 11] = [
     ("blocks", OffenderKind::Blocks),
     ("computes", OffenderKind::Computes),
     ("holds", OffenderKind::Holds),
@@ -57,6 +63,9 @@ const KINDS: [(&str, OffenderKind); 8] = [
     ("destructor", OffenderKind::Destructor),
     ("subscriber", OffenderKind::Subscriber),
     ("file", OffenderKind::File),
+    ("hook", OffenderKind::Hook),
+    ("unwinding", OffenderKind::Unwinding),
+    ("receptor", OffenderKind::Receptor),
 ];
 
 impl OffenderKind {
@@ -84,6 +93,7 @@ pub(super) struct Offenders {
     reports: &'static ReportLog,
     reported_before: usize,
     fifo: Option<Fifo>,
+    hook: Option<BlockingHook>,
 }
 
 /// What all offenders of a run share.
@@ -114,8 +124,13 @@ impl Offenders {
             stop: AtomicBool::new(false),
             lock: Mutex::new(()),
         });
+        let hook = (kind == OffenderKind::Hook).then(BlockingHook::new);
         let names: Vec<String> = (0..count)
-            .map(|index| format!("offender-{run:04}-{index:04}"))
+            .map(|index| match kind {
+                // A receptor's threads have no names: all are named by the place of their spawn.
+                OffenderKind::Receptor => file!().to_owned(),
+                _ => format!("offender-{run:04}-{index:04}"),
+            })
             .collect();
         let reported_before = reports.count();
         if let Some(length) = burst_of {
@@ -128,12 +143,19 @@ impl Offenders {
         }
         let jobs = names.iter().map(|name| match burst_of.is_some() {
             true => start(name, burst(kind, Arc::clone(&shared))),
-            false if kind == OffenderKind::Destructor => {
-                weald::spawn(cancel_again(name.clone(), Arc::clone(&shared)))
-            }
-            false => match &fifo {
-                Some(fifo) => start(name, read(fifo.path.clone())),
-                None => start(name, again(kind, Arc::clone(&shared))),
+            false => match (kind, &fifo) {
+                (OffenderKind::Destructor, _) => {
+                    weald::spawn(cancel_again(name.clone(), Arc::clone(&shared)))
+                }
+                (OffenderKind::Hook, _) => {
+                    weald::spawn(panic_again(name.clone(), Arc::clone(&shared)))
+                }
+                (OffenderKind::Unwinding, _) => {
+                    weald::spawn(unwind_again(name.clone(), Arc::clone(&shared)))
+                }
+                (OffenderKind::Receptor, _) => weald::spawn(spawn_again(Arc::clone(&shared))),
+                (_, Some(fifo)) => start(name, read(fifo.path())),
+                (_, None) => start(name, again(kind, Arc::clone(&shared))),
             },
         });
         Ok(Self {
@@ -143,6 +165,7 @@ impl Offenders {
             reports,
             reported_before,
             fifo,
+            hook,
         })
     }
 
@@ -162,6 +185,7 @@ impl Offenders {
         for job in std::mem::take(&mut self.jobs) {
             job.await?;
         }
+        drop(self.hook.take());
         match named {
             Some(named) => Ok(named),
             None => Ok(self.named().await),
@@ -200,43 +224,6 @@ fn left_out(report: &Report) -> Option<usize> {
 
 fn start(name: &str, offender: impl Future<Output = ()> + Send + 'static) -> JoinHandle<()> {
     Spawn::new().name(name.to_owned()).spawn(offender)
-}
-
-/// Ends when the FIFO has been opened for writing and closed.
-async fn read(fifo: PathBuf) {
-    let _nothing = weald::fs::read(fifo).await;
-}
-
-/// A FIFO that nobody writes before its end.
-struct Fifo {
-    path: PathBuf,
-}
-
-impl Fifo {
-    fn new(run: usize) -> Result<Fifo, Error> {
-        let name = format!("weald-stall-{}-{run}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        match Command::new("mkfifo").arg(&path).status() {
-            Ok(status) if status.success() => Ok(Fifo { path }),
-            failed => Err(Error::workload(format!(
-                "`mkfifo {}` failed: {failed:?}.",
-                path.display()
-            ))),
-        }
-    }
-
-    /// Lets the readers go: all of them have opened it when it is closed again, or never will wait.
-    fn end(&self) {
-        let both = OpenOptions::new().read(true).write(true).open(&self.path);
-        let _removed = std::fs::remove_file(&self.path);
-        drop(both);
-    }
-}
-
-impl Drop for Fifo {
-    fn drop(&mut self) {
-        let _gone = std::fs::remove_file(&self.path);
-    }
 }
 
 async fn burst(kind: OffenderKind, shared: Arc<Shared>) {
@@ -318,6 +305,77 @@ impl Drop for BlocksAtDrop {
     fn drop(&mut self) {
         block(OFFENCE);
     }
+}
+
+/// Starts, again and again, a job of this name that panics, and that nothing joins: so the panic is reported.
+async fn panic_again(name: String, shared: Arc<Shared>) {
+    while !shared.stop.load(Ordering::Relaxed) {
+        weald::sleep(REST).await;
+        let (ends, mut ended) = oneshot::channel::<()>();
+        let panics = async move {
+            let _ends = ends;
+            panic!("an offence");
+        };
+        start(&name, panics).detach();
+        let _closed = ended.receive().await;
+    }
+}
+
+/// A panic hook of the program that blocks, until this is dropped.
+struct BlockingHook;
+
+impl BlockingHook {
+    fn new() -> BlockingHook {
+        panic::set_hook(Box::new(|_| block(OFFENCE)));
+        BlockingHook
+    }
+}
+
+impl Drop for BlockingHook {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            drop(panic::take_hook());
+        }
+    }
+}
+
+/// Starts, again and again, a job of this name that unwinds through a destructor that waits.
+async fn unwind_again(name: String, shared: Arc<Shared>) {
+    while !shared.stop.load(Ordering::Relaxed) {
+        weald::sleep(REST).await;
+        let _panicked = start(&name, unwind()).await;
+    }
+}
+
+async fn unwind() {
+    let _waits = WaitsAtDrop;
+    // No hook is called, which would write to stderr.
+    panic::resume_unwind(Box::new(()))
+}
+
+struct WaitsAtDrop;
+
+impl Drop for WaitsAtDrop {
+    fn drop(&mut self) {
+        weald::sleep(OFFENCE).wait();
+    }
+}
+
+/// Starts, again and again, a thread of a receptor that blocks.
+async fn spawn_again(shared: Arc<Shared>) {
+    let Ok(receptor) = Receptor::<()>::start() else {
+        return;
+    };
+    while !shared.stop.load(Ordering::Relaxed) {
+        weald::sleep(REST).await;
+        let (ends, mut ended) = oneshot::channel::<()>();
+        receptor.spawn(move |_| {
+            let _ends = ends;
+            block(OFFENCE);
+        });
+        let _closed = ended.receive().await;
+    }
+    receptor.end();
 }
 
 #[expect(

@@ -230,6 +230,10 @@ fn send_overflow(worker_loop: &WorkerLoop<'_>) -> Result<(), Revoked> {
 /// Moves a fair share of the injector's jobs to the ring, unless the ring is more than half full. True if there were
 /// any. Wakes a sleeper if thieves may take some of these jobs: when the sleeper last looked, the jobs may have been in
 /// neither queue.
+///
+/// A job that is moved into a private ring is not held up behind one that blocks there: while any worker sleeps, the
+/// monitor shares the ring of a worker that stays in one run, after one to two of its rounds; while none sleeps, it
+/// retakes the worker after `stuck_after`, and the ring goes with the worker.
 pub(crate) fn from_injector(worker_loop: &WorkerLoop<'_>) -> Result<bool, Revoked> {
     let shared = worker_loop.shared;
     if shared.injector.len() == 0 {
