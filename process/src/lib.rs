@@ -20,6 +20,7 @@ mod inbox;
 
 // Links, monitors and exit signals.
 mod signal {
+    pub(crate) mod few;
     pub(crate) mod link;
     pub(crate) mod monitor;
     pub(crate) mod signals;

@@ -24,7 +24,10 @@ use weald_kernel::{Attachment, Ending, Unit};
 use crate::{
     exit::ExitReason,
     gate::Gate,
-    signal::telling::{self, Ended},
+    signal::{
+        few::Few,
+        telling::{self, Ended},
+    },
 };
 
 /// The number of a process, or of another unit: another one for each, in the whole program.
@@ -65,9 +68,9 @@ pub(crate) struct SignalState {
     end: Option<ExitReason>,
     /// How it takes exit signals as messages, if it does.
     trap: Option<Arc<dyn Trap>>,
-    pub(super) links: BTreeMap<ProcessId, Arc<Signals>>,
+    pub(super) links: Few<ProcessId, Arc<Signals>>,
     /// The monitors of others on this unit.
-    pub(super) monitors: BTreeMap<MonitorNumber, Box<dyn Watcher>>,
+    pub(super) monitors: Few<MonitorNumber, Box<dyn Watcher>>,
     /// Callers whose requests the unit dropped while it panicked: they learn how it ends, or that it does not.
     pub(super) answers: BTreeMap<MonitorNumber, Box<dyn Watcher>>,
     /// How many panics the unit has survived.
@@ -75,7 +78,7 @@ pub(crate) struct SignalState {
     /// What others find it by, and how that is taken back before anyone is told of its end. None once that has begun.
     held: Option<BTreeMap<(Holding, HeldKey), Release>>,
     /// This unit's own monitors that leave messages, and on whom.
-    pub(super) monitoring: BTreeMap<MonitorNumber, Arc<Signals>>,
+    pub(super) monitoring: Few<MonitorNumber, Arc<Signals>>,
     /// What bounds its mailbox, if anything does, for those that have only its pid.
     pub(crate) gate: Option<Arc<Gate>>,
 }
@@ -138,12 +141,12 @@ impl Signals {
                 asked: None,
                 end: None,
                 trap: None,
-                links: BTreeMap::new(),
-                monitors: BTreeMap::new(),
+                links: Few::None,
+                monitors: Few::None,
                 answers: BTreeMap::new(),
                 survived: 0,
                 held: Some(BTreeMap::new()),
-                monitoring: BTreeMap::new(),
+                monitoring: Few::None,
                 gate: None,
             }),
         })
@@ -209,8 +212,10 @@ impl Signals {
         if state.has_ended() || peer.has_ended() {
             return false;
         }
-        state.links.entry(other.id).or_insert_with(|| other.clone());
-        peer.links.entry(one.id).or_insert_with(|| one.clone());
+        state.links.insert(other.id, other.clone());
+        if !peer.links.contains_key(&one.id) {
+            peer.links.insert(one.id, one.clone());
+        }
         true
     }
 
@@ -308,7 +313,7 @@ impl SignalState {
     }
 
     pub(crate) fn links(&self) -> Vec<ProcessId> {
-        self.links.keys().copied().collect()
+        self.links.iter().map(|(id, _)| *id).collect()
     }
 
     pub(crate) fn add_monitor(&mut self, number: MonitorNumber, watcher: Box<dyn Watcher>) {
@@ -393,12 +398,12 @@ impl Attachment for Signals {
                 asked: None,
                 end: Some(reason.clone()),
                 trap: None,
-                links: BTreeMap::new(),
-                monitors: BTreeMap::new(),
+                links: Few::None,
+                monitors: Few::None,
                 answers: BTreeMap::new(),
                 survived: state.survived,
                 held: None,
-                monitoring: BTreeMap::new(),
+                monitoring: Few::None,
                 gate: None,
             };
             mem::replace(&mut *state, ended)

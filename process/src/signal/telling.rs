@@ -59,11 +59,11 @@ fn next() -> Option<Ended> {
 
 fn tell_peers(ended: Ended) {
     let Ended { id, reason, state } = ended;
-    for (number, target) in &state.monitoring {
+    for (number, target) in state.monitoring.iter() {
         let watcher = target.lock().remove_monitor(*number);
         isolated(|| drop(watcher));
     }
-    for peer in state.links.values() {
+    for (_, peer) in state.links.iter() {
         isolated(|| peer.exit(Origin::Link(id), &reason));
     }
     for watcher in state
