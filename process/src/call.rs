@@ -10,11 +10,11 @@ use std::{
     fmt,
     pin::Pin,
     sync::Arc,
-    task::{Context, Poll},
+    task::{Context, Poll, Waker},
     time::{Duration, Instant},
 };
 
-use weald_kernel::{Address, Sleep, Unit, now, poll_budget, sleep_until};
+use weald_kernel::{Address, Sleep, Unit, note_wait, now, poll_budget, sleep_until};
 use weald_sync::reason::{Kind, Reason};
 
 use crate::{
@@ -255,19 +255,21 @@ impl<M, T, F: FnOnce(Reply<T>) -> M> Future for Call<M, T, F> {
         if poll_budget(cx).is_pending() {
             return Poll::Pending;
         }
-        if let Stage::Begins(..) = this.stage
-            && let Err(error) = this.begin()
-        {
-            return Poll::Ready(Err(error));
+        let reason = Reason::unspecified(Kind::Oneshot);
+        if let Stage::Begins(..) = this.stage {
+            if let Err(error) = this.begin(cx.waker()) {
+                return Poll::Ready(Err(error));
+            }
+            // Whoever has answered meanwhile has woken this.
+            note_wait(reason);
+            return this.poll_deadline(cx);
         }
         if let Stage::Waits(call) = &this.stage {
-            let reason = Reason::unspecified(Kind::Oneshot);
-            if call.cell.poll_full(cx, reason).is_pending() {
+            let Poll::Ready(answer) = call.cell.poll_take(cx, reason) else {
                 return this.poll_deadline(cx);
-            }
-            let answer = call.cell.take();
+            };
             this.stage = Stage::Over;
-            match answer.expect("it was there, and only this takes it") {
+            match answer {
                 Outcome::Value(value) => return Poll::Ready(Ok(value)),
                 Outcome::Dropped => return Poll::Ready(Err(CallError::NoReply)),
                 Outcome::DroppedBy(unit, survived) => {
@@ -299,7 +301,8 @@ impl<M, T, F: FnOnce(Reply<T>) -> M> Future for Call<M, T, F> {
 }
 
 impl<M, T, F: FnOnce(Reply<T>) -> M> Call<M, T, F> {
-    fn begin(&mut self) -> Result<(), CallError> {
+    /// Sends the request. From then on, `waker` is woken when there is an answer.
+    fn begin(&mut self, waker: &Waker) -> Result<(), CallError> {
         let Stage::Begins(address, request) = std::mem::replace(&mut self.stage, Stage::Over)
         else {
             unreachable!("the caller has checked it");
@@ -307,7 +310,7 @@ impl<M, T, F: FnOnce(Reply<T>) -> M> Call<M, T, F> {
         let covered = deadline::current();
         self.deadline = [self.deadline, covered].into_iter().flatten().min();
         let call = Arc::new(CallCell {
-            cell: Cell::new(),
+            cell: Cell::waited_for_by(waker.clone()),
             deadline: self.deadline,
         });
         let message = request(Reply(Some(call.clone())));

@@ -26,6 +26,12 @@ impl<T> Cell<T> {
         Cell(Mutex::new(Slot::Empty(None)))
     }
 
+    /// A cell that wakes `waker` when it is filled: as after a [`poll_full`](Cell::poll_full), for a value that nobody can
+    /// have put in yet.
+    pub(crate) fn waited_for_by(waker: Waker) -> Cell<T> {
+        Cell(Mutex::new(Slot::Empty(Some(waker))))
+    }
+
     fn lock(&self) -> MutexGuard<'_, Slot<T>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -71,6 +77,19 @@ impl<T> Cell<T> {
         drop(former);
         note_wait(reason);
         Poll::Pending
+    }
+
+    /// As [`poll_full`](Cell::poll_full), and takes the value. If it is there, the lock is taken once.
+    ///
+    /// # Panics
+    /// If the value was taken before.
+    pub(crate) fn poll_take(&self, cx: &mut Context<'_>, reason: Reason) -> Poll<T> {
+        let value = match self.take() {
+            Some(value) => Some(value),
+            None if self.poll_full(cx, reason).is_pending() => return Poll::Pending,
+            None => self.take(),
+        };
+        Poll::Ready(value.expect("the value is taken once"))
     }
 
     /// Takes the value, if it is there, and closes the cell if so.
