@@ -68,7 +68,8 @@ struct Member<T> {
     unit: Unit,
     deliver: Box<dyn Fn(Broadcast<T>) + Send + Sync>,
     slow: Slow,
-    gauge: Arc<Gauge>,
+    /// How far it is behind. None if that has no consequence.
+    gauge: Option<Arc<Gauge>>,
 }
 
 impl<T: Send + Sync + 'static> AnyMembers for Members<T> {
@@ -232,8 +233,8 @@ impl<T: Send + Sync + 'static> Group<T> {
                     receiver.send(message);
                 }
             }),
+            gauge: (slow != Slow::Queue).then(Arc::default),
             slow,
-            gauge: Arc::default(),
         });
         let mut state = signals.lock();
         let mut groups = groups();
@@ -283,12 +284,12 @@ impl<T: Send + Sync + 'static> Group<T> {
         let value = Arc::new(value);
         let mut sent = Sent::default();
         for member in members.values() {
-            if member.is_behind() {
+            if let Some(gauge) = member.behind() {
                 match &member.slow {
                     Slow::Queue => {}
                     Slow::Miss(_) => {
                         // Relaxed: a count, which only the next broadcast reads.
-                        member.gauge.missed.fetch_add(1, Ordering::Relaxed);
+                        gauge.missed.fetch_add(1, Ordering::Relaxed);
                         sent.missed += 1;
                         continue;
                     }
@@ -302,7 +303,7 @@ impl<T: Send + Sync + 'static> Group<T> {
                 }
             }
             sent.sent += 1;
-            (member.deliver)(Broadcast::new(&value, &member.gauge));
+            (member.deliver)(Broadcast::new(&value, member.gauge.as_ref()));
         }
         Ok(sent)
     }
@@ -332,13 +333,15 @@ impl<T: Send + Sync + 'static> Group<T> {
 }
 
 impl<T> Member<T> {
-    fn is_behind(&self) -> bool {
+    /// The gauge of a member that has as many unhandled broadcasts as it may have.
+    fn behind(&self) -> Option<&Gauge> {
         let most = match self.slow {
-            Slow::Queue => return false,
+            Slow::Queue => return None,
             Slow::Miss(most) | Slow::Leave(most) | Slow::Exit(most, _) => most,
         };
+        let gauge = self.gauge.as_deref()?;
         // Relaxed: a count. A sender that sees it late counts the member as slow once more.
-        self.gauge.unhandled.load(Ordering::Relaxed) >= most
+        (gauge.unhandled.load(Ordering::Relaxed) >= most).then_some(gauge)
     }
 }
 

@@ -19,18 +19,22 @@ pub(super) struct Gauge {
 /// What is broadcast, as one member gets it. It counts as unhandled until it is dropped.
 pub struct Broadcast<T> {
     value: Arc<T>,
-    gauge: Arc<Gauge>,
+    /// None if nobody asks how far the member is behind.
+    gauge: Option<Arc<Gauge>>,
     missed: usize,
 }
 
 impl<T> Broadcast<T> {
-    pub(super) fn new(value: &Arc<T>, gauge: &Arc<Gauge>) -> Broadcast<T> {
-        // Relaxed, here and in `drop`: a count, which guards no other memory.
-        gauge.unhandled.fetch_add(1, Ordering::Relaxed);
+    pub(super) fn new(value: &Arc<T>, gauge: Option<&Arc<Gauge>>) -> Broadcast<T> {
+        let missed = gauge.map_or(0, |gauge| {
+            // Relaxed, here and in `drop`: counts, which guard no other memory.
+            gauge.unhandled.fetch_add(1, Ordering::Relaxed);
+            gauge.missed.swap(0, Ordering::Relaxed)
+        });
         Broadcast {
             value: value.clone(),
-            missed: gauge.missed.swap(0, Ordering::Relaxed),
-            gauge: gauge.clone(),
+            gauge: gauge.cloned(),
+            missed,
         }
     }
 
@@ -42,7 +46,9 @@ impl<T> Broadcast<T> {
 
 impl<T> Drop for Broadcast<T> {
     fn drop(&mut self) {
-        self.gauge.unhandled.fetch_sub(1, Ordering::Relaxed);
+        if let Some(gauge) = &self.gauge {
+            gauge.unhandled.fetch_sub(1, Ordering::Relaxed);
+        }
     }
 }
 
