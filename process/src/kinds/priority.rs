@@ -146,17 +146,19 @@ impl<M> PriorityInbox<M> {
     /// # weald_kernel::Runtime::test(1).block_on(async {
     /// use weald_process::{Builder, PriorityInbox};
     ///
-    /// let (process, pid) = Builder::new().spawn_priority(
+    /// let (process, _pid) = Builder::new().spawn_priority(
     ///     async |mut inbox: PriorityInbox<&str>| {
+    ///         let myself = inbox.pid();
+    ///         myself.send("work");
+    ///         myself.send_urgent("stop");
     ///         let mut mark = inbox.mark();
+    ///         myself.send("answer");
+    ///         // It looks at one message.
     ///         let answer = inbox.receive_since(&mut mark, |message| *message == "answer").await;
-    ///         (answer, inbox.receive().await, inbox.receive().await)
+    ///         [answer, inbox.receive().await, inbox.receive().await]
     ///     },
     /// )?;
-    /// pid.send("work");
-    /// pid.send_urgent("stop");
-    /// pid.send("answer");
-    /// assert_eq!(process.await, Ok(("answer", "stop", "work")));
+    /// assert_eq!(process.await, Ok(["answer", "stop", "work"]));
     /// # Ok::<(), weald_kernel::SpawnError>(())
     /// # }).unwrap();
     /// ```
