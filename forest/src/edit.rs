@@ -126,7 +126,26 @@ impl Edit {
     }
 
     /// Puts the bytes of an attribute so that [`TreeHandle::erase`](crate::TreeHandle::erase) can remove them
-    /// from every version. [`Forest::value`](crate::Forest::value) reads them; they are in no index.
+    /// from every version. They are in no index. The tree has only a reference to them, so it is the forest that reads them:
+    /// [`Forest::value`](crate::Forest::value), and [`value`](Self::value) within the edit.
+    ///
+    /// ```
+    /// use pollster::block_on;
+    /// use weald_forest::{Forest, Value};
+    ///
+    /// let forest = Forest::new();
+    /// let people = block_on(forest.create("people"))?;
+    /// let mut edit = people.edit();
+    /// let root = edit.root();
+    /// edit.put_erasable(root, "name", "Ada")?;
+    /// assert_eq!(edit.value(root, "name")?, Some(Value::Erasable(b"Ada"[..].into())));
+    /// block_on(edit.commit())?;
+    ///
+    /// let view = people.view();
+    /// let value = forest.value(view.tree().root(), "name");
+    /// assert_eq!(value, Some(Value::Erasable(b"Ada"[..].into())));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// `Missing`, if the tree does not have the node; `NameTooLong`, if the name has more than [`MAX_ERASABLE_NAME`] bytes.

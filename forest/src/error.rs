@@ -59,9 +59,13 @@ pub enum CommitError {
     /// The journal did not take the commit, so it was not made.
     #[error("the journal refused the commit, which was not made: {0}")]
     Journal(AppendError),
-    /// The journal cannot tell whether it has the commit. To learn it, commit again with this id once the journal is
-    /// open again.
-    #[error("the journal failed, and it is not known whether it has the commit {0}")]
+    /// The journal cannot tell whether it has the commit. To learn it, open the forest again. If you gave the commit this
+    /// id, commit again with it: what was made is not made twice. Otherwise
+    /// [`Journal::resolve`](crate::Journal::resolve) tells.
+    #[error(
+        "the journal failed, and it is not known whether it has the commit {0}; open the forest again and, if you gave \
+         the commit this id, commit with it again: what was made is not made twice"
+    )]
     Unknown(CommitId),
     /// The journal does not reach the level that was asked for.
     #[error(
@@ -87,8 +91,10 @@ pub enum DurableError {
     /// It does not exist yet, or belongs to another opening.
     #[error(transparent)]
     Version(#[from] VersionError),
-    /// The journal failed.
-    #[error("the journal failed, and it is not known whether it has version {0}")]
+    /// The journal failed. Once the forest is open again, it shows whether it has the version.
+    #[error(
+        "the journal failed, and it is not known whether it has version {0}; open the forest again"
+    )]
     Unknown(Version),
     /// The journal does not reach the level.
     #[error("nothing in this forest gets further than {most:?}")]
@@ -152,9 +158,10 @@ pub const MAX_ERASABLE_NAME: usize = 1024;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum VersionError {
-    /// It was let go.
+    /// Memory no longer has it. A forest on disk shows it, unless its history was limited: `DiskForest::at`.
     #[error(
-        "version {asked} is no longer kept; the oldest of this tree is {oldest}. Keep more, or tag"
+        "version {asked} is no longer kept in memory; the oldest of this tree is {oldest}. A forest on disk shows it with \
+         `DiskForest::at`; otherwise keep more, or tag"
     )]
     TooOld {
         /// The version that was asked for.
@@ -192,8 +199,12 @@ pub enum VersionError {
     /// It belongs to another opening or another forest.
     #[error("version {0} was created by another opening of the forest, or by another forest")]
     OtherIncarnation(Version),
-    /// No version that old is kept.
-    #[error("at that time the tree had no version that is still kept; the oldest is {oldest}")]
+    /// Memory no longer has a version that old. A forest on disk shows it, unless its history was limited:
+    /// `DiskForest::at`.
+    #[error(
+        "at that time the tree had no version that is still kept in memory; the oldest is {oldest}. A forest on disk shows \
+         it with `DiskForest::at`"
+    )]
     BeforeTime {
         /// The oldest version that is kept with no gap after it.
         oldest: Version,

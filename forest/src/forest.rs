@@ -184,7 +184,7 @@ impl Forest {
         Ok(together::snapshot(self.state(), &states))
     }
 
-    /// Waits until a version, and so all before it, has reached a level. Whoever raises the journal's mark wakes it.
+    /// Waits until a version, and so all before it, has reached a level: that it is buffered, or durable. Whoever raises the journal's mark wakes it.
     /// Dropping the future loses nothing.
     ///
     /// # Errors

@@ -9,8 +9,9 @@
 //! - A [`Version`] identifies a moment of the whole forest.
 //!
 //! To follow a commit read `tree_handle` (`edit`) → `commit` → `combine/submission` →
-//! `combine/publication_list` → `combine/combiner` → `combine/prepare` → `combine/publish` →
-//! `state/deferred`.
+//! `combine/publication_list` → `combine/combiner` → `combine/prepare` → `combine/acceptance` (the journal) →
+//! `combine/publish` → `state/deferred`; and, until it is durable, `combine/submission` (`poll_level`) →
+//! `state/medium` → `journal/mark`.
 //!
 //! `docs/forest.md` has small programs: a wiki with history, an outline with undo, a bank, paging, stale forms.
 //!

@@ -80,7 +80,8 @@ impl TreeHandle {
         )
     }
 
-    /// The tree as it was in a version of the forest: its newest version up to that one.
+    /// The tree as it was in a version of the forest: its newest version up to that one, if memory still keeps it. A
+    /// forest on disk shows versions from before that, too, with `DiskForest::at`.
     ///
     /// # Errors
     /// [`VersionError`], if the version is not kept, does not exist, or is older than the tree.
@@ -101,7 +102,8 @@ impl TreeHandle {
         self.state.history().at(asked).cloned().map(Snapshot)
     }
 
-    /// The tree as it was at a time: the newest version that was committed up to then.
+    /// The tree as it was at a time: the newest version that was committed up to then, if memory still keeps it. See
+    /// [`at`](Self::at).
     ///
     /// # Errors
     /// [`VersionError::BeforeTime`], if no version that old is kept.

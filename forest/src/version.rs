@@ -14,11 +14,15 @@ use std::time::SystemTime;
 pub const MAX_BYTES: usize = 1024;
 
 /// A moment of the forest: its trees as they were when a commit was the newest.
+///
+/// It is printed as `1795455258574854548.17`. The incarnation is drawn from the clock when the forest is opened, and is
+/// higher than that of each earlier opening. The number rises through all openings of a forest, and each opening skips
+/// 2²⁰, because some may have been seen and lost; so the number alone is enough to name a version of one forest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Version {
     /// The opening of the forest.
     pub incarnation: u64,
-    /// The number of the commit, from 1 on; no two commits of an incarnation share a number.
+    /// The number of the commit, from 1 on; no two commits of a forest share a number.
     pub number: u64,
 }
 

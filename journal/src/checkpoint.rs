@@ -15,7 +15,7 @@ const MAGIC: [u8; 8] = *b"WEALDC\0\x01";
 /// The length of what precedes the ids of the blobs: the magic bytes, the journal, the position, how many ids.
 const HEAD: usize = 8 + 16 + 16 + 8;
 
-/// The length of a piece that is none: the end.
+/// The length that marks the end.
 const END: u64 = u64::MAX;
 
 /// Writes one part after the other, each with the check of everything up to it.

@@ -1,4 +1,5 @@
-//! What the threads of a journal do: write, sync, prepare the next segment. Nothing is done on a medium under a lock.
+//! What the threads of a journal do: write, sync, prepare the next segment. Nothing is done on a medium under the lock of
+//! the state, so `append` never waits for one. Other locks are held meanwhile: that of the syncs, of the keys, of the note.
 //!
 //! 1. `append` (`disk_journal.rs`) gives a record its place and wakes a thread if none writes.
 //! 2. A thread takes everything that has a place, and writes it: it is *buffered*.
@@ -19,9 +20,9 @@ use crate::keys::Keys;
 use crate::log::{Batch, Item, keys_len, slices};
 use crate::medium::{Medium, MediumFile, write_all};
 use crate::names;
+use crate::next_step::{NextStep, State};
 use crate::place::{Place, SegmentId};
 use crate::settings::Settings;
-use crate::turn::{State, Turn};
 use crate::waiting::Due;
 use crate::wakes::Wakes;
 
@@ -30,7 +31,7 @@ pub(crate) struct Core {
     pub(crate) settings: Settings,
     pub(crate) marks: Marks,
     state: Mutex<State>,
-    /// Threads that write and sync wait here.
+    /// Threads that write and sync wait here for work.
     pub(crate) hands: Condvar,
     /// The thread that prepares segments waits here.
     pub(crate) preparer: Condvar,
@@ -59,7 +60,7 @@ pub enum Work {
     Write,
     /// Sync what was written.
     Sync,
-    /// Write a mark, if something is durable of which no mark says it.
+    /// Write a mark, if the last mark is older than the last sync.
     Mark,
     /// Prepare the next segment, if it is missing.
     Prepare,
@@ -113,7 +114,8 @@ impl Core {
         self.files.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Wakes threads for what is to be done now.
+    /// Wakes threads of the journal for what is to be done now, unless those that are awake are enough. Foreign wakers are
+    /// run by `wakes`.
     pub(crate) fn call(&self, mut state: MutexGuard<'_, State>) {
         let has_work = state.may_write() || state.may_sync();
         let calls = has_work && state.idle > 0 && !state.is_called;
@@ -133,8 +135,8 @@ impl Core {
         let mut state = self.state();
         loop {
             match state.next(self.settings.silence) {
-                Turn::Stop => break,
-                Turn::Rest(limit) => {
+                NextStep::Stop => break,
+                NextStep::Rest(limit) => {
                     state.idle += 1;
                     state = match limit {
                         None => self
@@ -149,9 +151,9 @@ impl Core {
                     state.idle -= 1;
                     state.is_called = false;
                 }
-                turn => {
+                step => {
                     self.call(state);
-                    self.take(turn);
+                    self.carry_out(step);
                     state = self.state();
                 }
             }
@@ -182,12 +184,14 @@ impl Core {
         if state.failed.is_some() {
             return false;
         }
-        let turn = match work {
-            Work::Write if state.may_write() => state.write(),
-            Work::Sync if !state.is_syncing && state.log.written > state.log.synced => state.sync(),
+        let step = match work {
+            Work::Write if state.may_write() => state.begin_write(),
+            Work::Sync if !state.is_syncing && state.log.written > state.log.synced => {
+                state.begin_sync()
+            }
             Work::Mark if !state.is_writing && state.log.wants_mark() => {
                 state.log.put_mark();
-                state.write()
+                state.begin_write()
             }
             Work::Prepare if !state.is_preparing && state.must_prepare() => {
                 state.is_preparing = true;
@@ -198,15 +202,16 @@ impl Core {
             _ => return false,
         };
         drop(state);
-        self.take(turn);
+        self.carry_out(step);
         true
     }
 
-    fn take(&self, turn: Turn) {
-        let outcome = match turn {
-            Turn::Write(batch, upto) => self.write(batch, upto),
-            Turn::Sync(from, upto) => self.sync(from, upto),
-            Turn::Rest(_) | Turn::Stop => Ok(()),
+    /// Does on the medium what was decided.
+    fn carry_out(&self, step: NextStep) {
+        let outcome = match step {
+            NextStep::Write(batch, upto) => self.write(batch, upto),
+            NextStep::Sync(from, upto) => self.sync(from, upto),
+            NextStep::Rest(_) | NextStep::Stop => Ok(()),
         };
         if let Err(failure) = outcome {
             self.fail(&failure);
@@ -330,7 +335,7 @@ impl Core {
         }
     }
 
-    /// Syncs segments. After a failure nobody may sync again: it might succeed.
+    /// Syncs segments. After a failure no sync is tried again: it could succeed although bytes were lost.
     fn sync_files(&self, from: SegmentId, upto: Place) -> Result<(), Failure> {
         let mut has_failed = self
             .has_failed_to_sync

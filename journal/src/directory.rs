@@ -45,7 +45,7 @@ impl Directory {
     /// The directory at this path.
     ///
     /// # Errors
-    /// There is none.
+    /// The directory does not exist.
     pub fn open(path: impl AsRef<Path>) -> io::Result<Self> {
         let path = path.as_ref().canonicalize()?;
         if !path.is_dir() {

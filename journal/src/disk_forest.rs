@@ -58,7 +58,8 @@ impl DiskForest {
         Self::recover(Forest::builder(), journal).await
     }
 
-    /// Opens the forest that a journal has, with these settings.
+    /// Opens the forest that a journal has, with these settings: `builder` has those of the forest, and the journal was
+    /// opened with its own ([`DiskJournal::open_on`]).
     ///
     /// # Errors
     /// [`OpenForestError::Recover`]; [`OpenForestError::Journal`], if no thread can be started.
@@ -76,8 +77,8 @@ impl DiskForest {
         })
     }
 
-    /// The forest as it was at a moment of which its history is on the medium, also before it was opened; by default that
-    /// is all of it. See [`ReadOnlyForest::at`]. It reads what is durable, beside the writers.
+    /// The forest as it was at any moment within the kept history, also before it was opened; by default all of the history
+    /// is kept. [`TreeHandle::at`](weald_forest::TreeHandle::at) shows only what memory keeps. See [`ReadOnlyForest::at`]. It reads what is durable, beside the writers.
     ///
     /// # Errors
     /// [`OpenForestError`].

@@ -130,7 +130,7 @@ pub(crate) fn marked(body: &[u8]) -> Option<Position> {
 /// The valid mark at the beginning of these bytes.
 pub(crate) fn mark_at(place: Place, bytes: &[u8]) -> Option<Position> {
     let bytes = bytes.get(..MARK)?;
-    // Most bytes are none, so the cheapest look comes first.
+    // Few positions begin a mark, so the cheapest look comes first.
     let word: u32 = 16 | (Kind::Mark as u32) << 28;
     if bytes[..4] != word.to_le_bytes() {
         return None;

@@ -1,12 +1,13 @@
 //! The thread of a forest on disk that puts checkpoints by itself, and removes the history that is too old.
 //!
-//! It has nothing of the forest while it waits, so it keeps no forest open. Whoever drops the last handle of the forest
+//! While it waits, the thread holds no handle of the forest, so it keeps no forest open. Whoever drops the last handle of the forest
 //! ends it, and waits for that: then nobody has the forest's files any more.
 
+use std::fmt::Display;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread::{self, JoinHandle, ThreadId};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use weald_forest::Forest;
 use weald_forest::journal::{CheckpointError, Journal, Position};
@@ -19,7 +20,7 @@ use crate::place::Place;
 
 /// What the thread works on.
 pub(crate) struct Kept {
-    /// There until this is dropped.
+    /// `None` only during the drop.
     forest: Option<Forest>,
     pub(crate) journal: DiskJournal,
 }
@@ -47,12 +48,12 @@ impl Drop for Kept {
 pub(crate) struct Keeper {
     core: Arc<Core>,
     handle: Mutex<Option<JoinHandle<()>>>,
-    /// The threads on which nobody may wait for this one: it waits for them.
+    /// The journal's threads. A drop on one of them must not join the keeper, which waits for these threads.
     others: Vec<ThreadId>,
 }
 
 impl Keeper {
-    /// Begins; without threads of its own a journal has none of these either.
+    /// Starts the thread, unless the journal is worked by hand.
     pub(crate) fn begin(kept: &Arc<Kept>) -> std::io::Result<Self> {
         let core = kept.journal.core();
         core.begin_keeper();
@@ -151,48 +152,67 @@ async fn keep(core: &Core, kept: &Kept) -> Result<(), CheckpointError> {
     }
 }
 
-/// The position of the checkpoint before which nothing is to stay, if something is there.
+/// The checkpoint to trim to; `None` if no history limit is set.
 fn oldest_wanted(core: &Core) -> Result<Option<Position>, CheckpointError> {
     let history = core.settings.history;
-    let (checkpoints, segments, journal) = {
-        let state = core.state();
-        let segments = state.log.chain.newest_first();
-        (state.checkpoints.clone(), segments, state.log.head.journal)
-    };
-    let failed = |error: String| CheckpointError::Failed(error);
+    let checkpoints = core.state().checkpoints.clone();
     let mut wanted = 0;
     if let Some(time) = history.time {
-        let now = core.settings.clock.now();
-        let begin = now.checked_sub(time).unwrap_or(SystemTime::UNIX_EPOCH);
-        while let Some(at) = checkpoints.get(wanted + 1) {
-            let stored = checkpoint::get(&*core.medium, journal, *at);
-            let stored = stored.map_err(|error| failed(error.to_string()))?;
-            let (_, time) = stored.newest().map_err(|error| failed(error.to_string()))?;
-            if time > begin {
-                break;
-            }
-            wanted += 1;
-        }
+        wanted = within_time(core, &checkpoints, time)?;
     }
     if let Some(bytes) = history.bytes {
-        let len = |name: &str| core.medium.open(name).and_then(|file| file.len());
-        let len = |name: &str| len(name).map_err(|error| failed(error.to_string()));
-        while let Some(at) = checkpoints.get(wanted) {
-            let since = Place::of(*at).segment;
-            let segments = segments.iter().take_while(|segment| **segment >= since);
-            let names = segments.map(|segment| names::segment(*segment));
-            let names = names.chain(
-                checkpoints[wanted..]
-                    .iter()
-                    .map(|at| names::checkpoint(*at)),
-            );
-            let all = names.map(|name| len(&name)).sum::<Result<u64, _>>()?;
-            if all <= bytes || wanted + 1 == checkpoints.len() {
-                break;
-            }
-            wanted += 1;
-        }
+        wanted = within_bytes(core, &checkpoints, (wanted, bytes))?;
     }
     let has_limit = history.time.is_some() || history.bytes.is_some();
     Ok(checkpoints.get(wanted).copied().filter(|_| has_limit))
+}
+
+/// The last checkpoint that is at least so old, so that the history reaches back that far; the first, if none is.
+fn within_time(
+    core: &Core,
+    checkpoints: &[Position],
+    time: Duration,
+) -> Result<usize, CheckpointError> {
+    let journal = core.state().log.head.journal;
+    let now = core.settings.clock.now();
+    let begin = now.checked_sub(time).unwrap_or(SystemTime::UNIX_EPOCH);
+    let mut wanted = 0;
+    while let Some(at) = checkpoints.get(wanted + 1) {
+        let stored = checkpoint::get(&*core.medium, journal, *at).map_err(failed)?;
+        let (_, time) = stored.newest().map_err(failed)?;
+        if time > begin {
+            break;
+        }
+        wanted += 1;
+    }
+    Ok(wanted)
+}
+
+/// The first checkpoint from `wanted` on with which the files have so many bytes at most; the newest, if all have more.
+fn within_bytes(
+    core: &Core,
+    checkpoints: &[Position],
+    (mut wanted, bytes): (usize, u64),
+) -> Result<usize, CheckpointError> {
+    let segments = core.state().log.chain.newest_first();
+    let len = |name: String| {
+        let len = core.medium.open(&name).and_then(|file| file.len());
+        len.map_err(failed)
+    };
+    while wanted + 1 < checkpoints.len() {
+        let kept = &checkpoints[wanted..];
+        let since = Place::of(kept[0]).segment;
+        let segments = segments.iter().take_while(|segment| **segment >= since);
+        let names = segments.map(|segment| names::segment(*segment));
+        let names = names.chain(kept.iter().map(|at| names::checkpoint(*at)));
+        if names.map(len).sum::<Result<u64, _>>()? <= bytes {
+            break;
+        }
+        wanted += 1;
+    }
+    Ok(wanted)
+}
+
+fn failed(error: impl Display) -> CheckpointError {
+    CheckpointError::Failed(error.to_string())
 }

@@ -47,8 +47,8 @@ mod blob_reader;
 
 // The end of the journal in memory, and what is to be done next.
 mod log;
+mod next_step;
 mod settings;
-mod turn;
 mod waiting;
 mod wakes;
 

@@ -294,7 +294,7 @@ impl Log {
         self.unwritten += bytes;
     }
 
-    /// Whether something is durable of which no mark says it.
+    /// Whether the last mark is older than the last sync, and there is room for another.
     pub(crate) fn wants_mark(&self) -> bool {
         let is_news = self.last.is_some_and(|(last, _)| last > self.marked);
         is_news && self.synced.position() > self.marked && self.space(self.cursor) >= MARK

@@ -14,8 +14,8 @@ use crate::read_only_journal::ReadOnlyJournal;
 const MANY: usize = 1024;
 
 impl DiskForest {
-    /// The commits to a tree after a version, oldest first, from the history on the medium: some of them, and none if none
-    /// is durable. A watch that was told [`TooOld`](weald_forest::WatchError::TooOld) catches up with them, and begins
+    /// The commits to a tree after a version, from the history on the medium. It returns the oldest of them, at most 1,024;
+    /// call again for more. It returns none when no further commit is durable. A watch that was told [`TooOld`](weald_forest::WatchError::TooOld) catches up with them, and begins
     /// behind the last one. It takes the time of the checkpoint before the version, and of the records behind that.
     ///
     /// ```
@@ -90,7 +90,7 @@ async fn missed(
         let trees = forest.list().into_iter();
         let mut trees = trees.filter_map(|name| forest.get(&name).ok());
         let Some(tree) = trees.find(|tree| tree.number() == number) else {
-            // It was deleted by then: what came before that is wanted all the same.
+            // The tree is gone at the end of this range: halve the range until it ends before the deletion.
             if most == 1 {
                 return Ok(Vec::new());
             }

@@ -13,11 +13,11 @@ use crate::log::{Batch, KeyRoom, Log};
 use crate::medium::{Medium, MediumFile, write_whole};
 use crate::names;
 use crate::needed_keys;
+use crate::next_step::State;
 use crate::place::{Place, SegmentId};
 use crate::prepare::fill;
 use crate::recover::{self, Found};
 use crate::settings::Settings;
-use crate::turn::State;
 use crate::unfinished;
 use crate::waiting::Waiting;
 

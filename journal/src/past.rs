@@ -1,4 +1,4 @@
-//! The journal as it was at an earlier moment: from the checkpoint before that, the records up to it.
+//! The journal as of an earlier moment: the last checkpoint before the moment, and the records from there to the moment.
 
 use std::time::SystemTime;
 
@@ -54,17 +54,17 @@ pub enum PastError {
     Checkpoint(RecoverError),
 }
 
-/// Where a moment lies among records.
+/// The records around a moment.
 #[derive(Default)]
-struct Between {
-    /// The last record that it includes.
+struct Nearest {
+    /// The last record that the moment includes.
     last: Option<(Entry, Version)>,
-    /// The version of the next one.
+    /// The version of the record after that.
     next: Option<Version>,
 }
 
 impl ReadOnlyJournal {
-    /// The journal as it was at a moment of which its history is kept. What was erased since stays erased. It takes the
+    /// The journal as it was at any moment within the kept history. What was erased since stays erased. It takes the
     /// time of the records since the checkpoint before the moment.
     ///
     /// # Errors
@@ -85,7 +85,7 @@ impl ReadOnlyJournal {
         if !is_known && self.is_trimmed() {
             return Err(newest.map_or(PastError::Empty, |oldest| PastError::TooOld { oldest }));
         }
-        let Between { last, next } = self.last_before(begin, moment)?;
+        let Nearest { last, next } = self.last_before(begin, moment)?;
         let version = match &last {
             Some((_, version)) => Some(*version),
             None => newest.filter(|_| is_known),
@@ -104,22 +104,22 @@ impl ReadOnlyJournal {
     }
 
     /// The last record after a position that a moment includes.
-    fn last_before(&self, mut after: Position, moment: Moment) -> Result<Between, PastError> {
-        let mut between = Between::default();
+    fn last_before(&self, mut after: Position, moment: Moment) -> Result<Nearest, PastError> {
+        let mut nearest = Nearest::default();
         loop {
             let entries = self.entries(after, MANY)?;
             let Some(end) = entries.last() else {
-                return Ok(between);
+                return Ok(nearest);
             };
             after = end.position;
             for entry in entries {
                 let stored = Stored::read(&entry.record);
                 let stored = stored.map_err(|error| ReadError::Failed(error.to_string()))?;
                 if !moment.includes((stored.version, stored.time)) {
-                    between.next = Some(stored.version);
-                    return Ok(between);
+                    nearest.next = Some(stored.version);
+                    return Ok(nearest);
                 }
-                between.last = Some((entry, stored.version));
+                nearest.last = Some((entry, stored.version));
             }
         }
     }

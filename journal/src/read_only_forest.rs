@@ -75,7 +75,7 @@ impl ReadOnlyForest {
         }
     }
 
-    /// Opens the forest in a directory as it was at a moment of which its history is kept. Only the newest version of each
+    /// Opens the forest in a directory as it was at any moment within the kept history. Only the newest version of each
     /// tree is there, and what was erased since stays erased. It takes the time of the checkpoint before the moment, and
     /// of the records between both. Dropping the future loses nothing.
     ///

@@ -176,7 +176,7 @@ impl ReadOnlyJournal {
         Ok(self.with(found))
     }
 
-    /// The journal as it was when a checkpoint of its was made: nothing follows the checkpoint.
+    /// The journal as of one of its checkpoints: nothing follows the checkpoint.
     pub(crate) fn as_of_checkpoint(&self, at: Position) -> Self {
         let mut found = self.0.found.clone();
         found.checkpoints.retain(|other| *other <= at);

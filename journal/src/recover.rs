@@ -1,12 +1,7 @@
-//! Finds out what a journal has when it is opened, and begins the segment in which it goes on.
+//! Finds out what a journal has when it is opened: where its records end, and whether anything is damaged.
 //!
-//! 1. The heads say which segments make the journal, and where each of them ends; only the end of the last is unknown.
-//! 2. The last opening's segments are read from the checkpoint, or from their first. The first frame that is not valid
-//!    is a torn tail if nothing behind it was known to be durable, and damage otherwise.
-//! 3. What lies between the last mark and the end is written again and synced: a failed sync of the process before may
-//!    have left it in the memory of the system only.
-//! 4. A first segment of this opening is written, synced and then named. Its head has the end, so it is the cut. Until it
-//!    has its name nothing has changed, so this may be interrupted, and begun again, anywhere.
+//! These are steps 2 to 5 of "Opening" in `docs/journal.md`. `find` changes nothing; `make_durable` writes again what was
+//! found, in place. The first segment of the new opening, which is the cut, is begun in `open.rs` (`begin`).
 
 use std::collections::BTreeSet;
 use std::io;
@@ -232,7 +227,8 @@ pub(crate) fn goes_on_a_record(medium: &Arc<dyn Medium>, segment: SegmentId) -> 
 }
 
 fn commit_id(record: &[u8], place: Place) -> Result<CommitId, Damage> {
-    let stored = Stored::read(record).map_err(|_| damaged(place, "a record before it is none"))?;
+    let stored = Stored::read(record)
+        .map_err(|_| damaged(place, "the record that ends here cannot be decoded"))?;
     Ok(stored.id)
 }
 

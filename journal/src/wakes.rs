@@ -1,6 +1,9 @@
-//! Foreign wakers run on the threads of a journal. What they do may hold the forest for a moment, so whoever drops the
-//! last handle of a forest lets them finish first, and lets none begin meanwhile: then nobody else is the last who has the
-//! journal, and it is closed when the drop returns.
+//! When wakers run, and when none may.
+//!
+//! The threads of a journal wake those who wait for a level. Such a waker is foreign code, and may have a handle of the
+//! forest for a moment. If the user drops the last other handle just then, the waker's handle becomes the last one, and the
+//! journal would be closed later, on its own thread. So the drop of the last handle waits until no waker runs, and lets none
+//! begin meanwhile (`without`): the journal is closed when the drop returns.
 
 use std::cell::Cell;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};

@@ -1,4 +1,5 @@
-//! What a commit is to those who watch the forest and not one tree.
+//! Each commit on its way from the journal to its readers (`show`), and what those are told who watch the forest and not
+//! one tree.
 
 use super::combiner::Combiner;
 use super::made::Made;

@@ -28,9 +28,9 @@ pub struct Capabilities {
 pub enum Appended {
     /// It was taken, and has this position.
     Accepted(Position),
-    /// It is on its way. The records after it are taken after it, or not at all. That includes records that are
-    /// appended when it was refused and the forest has not noticed: they have higher numbers, and are to be refused with
-    /// [`AppendError::Behind`]. The first that has its number again was not built on it.
+    /// It is on its way. The records after it are taken after it, or not at all. If it is refused, the forest learns of
+    /// that later, and may append further records before; they were built on it. Refuse them with
+    /// [`AppendError::Behind`]: all with higher numbers, until one comes that has its number again.
     Sent(Later<'static, Result<Position, AppendError>>),
 }
 

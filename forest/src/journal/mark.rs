@@ -1,4 +1,5 @@
-//! The marks of a journal: how far it has got at each level, and the futures that wait for that.
+//! The marks of a journal in memory: how far it has got at each level, and the futures that wait for that. (A journal on
+//! disk also writes a frame that it calls a mark; that one says at the next opening what was durable.)
 //!
 //! Those who wait for a level stand in a row by their positions, so whoever raises a mark takes them from the front, and
 //! wakes them outside the lock. Nearly all come in the order of their positions, so they join at the back.
@@ -85,7 +86,7 @@ impl State {
         }
     }
 
-    /// Those who wait for a level. What was accepted has the first one, so nobody waits for that.
+    /// Those who wait for a level. Nobody waits for the first one: whatever has a position was accepted.
     fn row(&mut self, level: Level) -> &mut Row {
         &mut self.waiting[usize::from(level == Level::Durable)]
     }
@@ -96,7 +97,8 @@ impl Marks {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The last position that has this level. What was accepted has the first level by that.
+    /// The last position that has this level. Whatever has a position was accepted, so for
+    /// [`Accepted`](Level::Accepted) it is the last position that there can be.
     pub fn reached(&self, level: Level) -> Position {
         self.state().reached(level)
     }

@@ -39,9 +39,10 @@ pub struct Seen {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum WatchError {
-    /// The commits after the version are no longer kept.
+    /// Memory no longer has the commits after the version. `DiskForest::missed` has them, if the forest is on disk.
     #[error(
-        "the commits after that version are no longer kept; begin with version {oldest}, and read its tree first"
+        "the commits after that version are no longer kept in memory; a forest on disk has them with \
+         `DiskForest::missed`. Or begin with version {oldest}, and read its tree first"
     )]
     TooOld {
         /// The oldest version from which a watch can begin.

@@ -47,7 +47,7 @@ pub enum RecoverError {
         /// Why.
         error: EditError,
     },
-    /// What is left of these is less than an opening leaves out. Only a record that was made by hand leads there.
+    /// Too few numbers are left for another opening. Only a forged record leads to this.
     #[error("the journal has used up the {0}; export its trees, and import them into a new forest")]
     Exhausted(&'static str),
     /// Two trees have one name.

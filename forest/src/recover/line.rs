@@ -1,4 +1,4 @@
-//! One tree while a forest is recovered: its records are applied in place to one working version, which stays as many
+//! A line: the state of one tree while a forest is recovered. Its records are applied in place to one working version, which stays as many
 //! versions behind as are to be kept. Only those become versions, and the tagged ones.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -48,12 +48,12 @@ pub(super) struct Line {
     tags: BTreeMap<Arc<str>, TagAt>,
     /// How many tags a version has, by its number.
     tagged: HashMap<u64, usize>,
-    /// Versions before the base that have tags, or are asked for by tags that are yet to come.
+    /// Versions before the base that a tag names, or that a later record will tag.
     lone: BTreeMap<u64, Lone>,
     /// The number of the newest version that was let go.
     gone: u64,
     /// Before this number, versions may be missing between those that a checkpoint has.
-    unsure: u64,
+    gaps_before: u64,
 }
 
 struct Lone {
@@ -88,13 +88,13 @@ impl Line {
             tagged: HashMap::new(),
             lone: BTreeMap::new(),
             gone: 0,
-            unsure: 0,
+            gaps_before: 0,
         }
     }
 
     /// Sets what a checkpoint knows besides the versions.
     pub(super) fn set(&mut self, gone: u64, indexed: Arc<Vec<String>>) {
-        (self.gone, self.unsure, self.indexed) = (gone, gone, indexed);
+        (self.gone, self.gaps_before, self.indexed) = (gone, gone, indexed);
     }
 
     pub(super) fn ids(&self) -> &Ids {
@@ -117,8 +117,8 @@ impl Line {
         changed.unwrap_or_else(|| Arc::clone(&self.indexed))
     }
 
-    /// Goes on by one commit. `is_needed` tells which versions to keep besides the newest `keep` and the tagged ones: by
-    /// their numbers, the second being that of the next.
+    /// Goes on by one commit. `is_needed` tells which versions to keep besides the newest `keep` and the tagged ones. It
+    /// gets the number of a version and that of the version after it.
     pub(super) fn add(
         &mut self,
         step: Step,
@@ -201,7 +201,7 @@ impl Line {
         let lone = before.find(|lone| lone.stamp.commit.version <= given)?;
         let own = lone.stamp.commit;
         let number = own.version.number;
-        if number >= self.unsure {
+        if number >= self.gaps_before {
             let until = just_before(lone.next.time).max(own.time);
             return (given < lone.next.version).then_some((number, until));
         }

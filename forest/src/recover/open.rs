@@ -19,8 +19,8 @@ use crate::version::Version;
 /// How many records are read at a time.
 const RECORDS: usize = 256;
 
-/// How many numbers of commits, and ids in each tree, are left out at each opening: more than there are in commits that
-/// were visible and are lost, because the journal never got them.
+/// Numbers of commits, and ids in each tree: at each opening this many are skipped. No opening loses so many visible
+/// commits.
 const LOST: u64 = 1 << 20;
 
 impl Builder {

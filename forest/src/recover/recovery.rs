@@ -18,7 +18,7 @@ use crate::journal::decode::Reader;
 use crate::journal::{Change, Entry, Position, RecordError, Stored, StoredCheckpoint};
 use crate::version::{CommitId, Committed, Version};
 
-/// The versions that tags name and that were let go too early, by the numbers of the trees.
+/// Tagged versions that the first pass had discarded, for each tree number.
 pub(super) type Needed = BTreeMap<u64, BTreeSet<Version>>;
 
 /// Why reading stops.
@@ -34,7 +34,7 @@ pub(super) struct Recovery<'a> {
     pub(super) blobs: Arc<Blobs>,
     pub(super) lines: BTreeMap<u64, Line>,
     /// The number of the tree of a checkpoint whose versions are being read.
-    begun: u64,
+    tree_of_checkpoint: u64,
     /// The newest commit.
     pub(super) last: Version,
     pub(super) time: SystemTime,
@@ -55,7 +55,7 @@ impl<'a> Recovery<'a> {
             needed,
             blobs: Arc::default(),
             lines: BTreeMap::new(),
-            begun: 0,
+            tree_of_checkpoint: 0,
             last: nothing,
             time: SystemTime::UNIX_EPOCH,
             position: None,
@@ -254,7 +254,7 @@ impl<'a> Recovery<'a> {
                 let (stamp, indexed) = read_stamp(&mut reader)?;
                 let (line, references) = tree.begin(stamp, indexed)?;
                 self.blobs.note(line.number, references);
-                self.begun = line.number;
+                self.tree_of_checkpoint = line.number;
                 self.lines.insert(line.number, line);
                 Ok(())
             }
@@ -303,7 +303,7 @@ impl<'a> Recovery<'a> {
     fn read_step(&mut self, reader: &mut Reader<'_>) -> Result<(), RecordError> {
         let keep = self.keep;
         let none = RecordError::Invalid("a version");
-        let number = self.begun;
+        let number = self.tree_of_checkpoint;
         let Some(line) = self.lines.get_mut(&number) else {
             return Err(none);
         };

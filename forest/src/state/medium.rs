@@ -1,7 +1,7 @@
-//! The journal of a forest, as the forest sees it: which commit has which position, and what has reached which level.
+//! The journal of a forest, as the forest sees it: which commit has which position, and what has reached which level. (The
+//! medium of the crate `weald-journal` is one step further down: the directory in which a journal is.)
 //!
-//! There are two marks. What is visible the forest knows itself (`stats.rs`); what is durable the journal knows, in its
-//! own positions.
+//! What is visible the forest knows itself (`Stats::published`); what is durable the journal knows, in its own positions.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -41,7 +41,8 @@ pub(crate) struct Joint {
 }
 
 impl Root {
-    /// The nodes.
+    /// The nodes. The value of an erasable attribute is a reference here; [`Forest::value`](crate::Forest::value) reads its
+    /// bytes.
     pub fn tree(&self) -> &Tree {
         &self.tree
     }

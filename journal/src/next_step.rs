@@ -39,7 +39,7 @@ pub(crate) struct State {
 }
 
 /// The next thing to do.
-pub(crate) enum Turn {
+pub(crate) enum NextStep {
     /// Write these bytes, after which everything before the place is written.
     Write(Batch, Place),
     /// Sync from the first to the last of these segments, after which everything before the place is durable.
@@ -57,18 +57,18 @@ impl State {
     }
 
     /// The next thing to write or to sync.
-    pub(crate) fn next(&mut self, silence: Duration) -> Turn {
+    pub(crate) fn next(&mut self, silence: Duration) -> NextStep {
         if self.failed.is_some() {
             return self.rest_or_stop(None);
         }
         if self.may_write() {
-            return self.write();
+            return self.begin_write();
         }
         if self.may_sync() {
-            return self.sync();
+            return self.begin_sync();
         }
         if self.is_writing || self.is_syncing {
-            return Turn::Rest(None);
+            return NextStep::Rest(None);
         }
         let is_synced = self.log.synced == self.log.written;
         if is_synced && !self.log.wants_mark() {
@@ -76,23 +76,23 @@ impl State {
         }
         let left = silence.saturating_sub(self.active.elapsed());
         if !left.is_zero() && !self.is_closing {
-            return Turn::Rest(Some(left));
+            return NextStep::Rest(Some(left));
         }
         if !is_synced {
-            return self.sync();
+            return self.begin_sync();
         }
         self.log.put_mark();
         if self.log.batch.items.is_empty() {
             return self.rest_or_stop(None); // There is no room for it.
         }
-        self.write()
+        self.begin_write()
     }
 
-    fn rest_or_stop(&self, limit: Option<Duration>) -> Turn {
+    fn rest_or_stop(&self, limit: Option<Duration>) -> NextStep {
         if self.is_closing && !self.is_writing && !self.is_syncing {
-            Turn::Stop
+            NextStep::Stop
         } else {
-            Turn::Rest(limit)
+            NextStep::Rest(limit)
         }
     }
 
@@ -107,15 +107,17 @@ impl State {
         !self.is_syncing && written > synced && is_due
     }
 
-    pub(crate) fn write(&mut self) -> Turn {
+    /// Takes what is to be written; nobody else writes until that is done.
+    pub(crate) fn begin_write(&mut self) -> NextStep {
         self.is_writing = true;
         let batch = std::mem::take(&mut self.log.batch);
-        Turn::Write(batch, self.log.cursor)
+        NextStep::Write(batch, self.log.cursor)
     }
 
-    pub(crate) fn sync(&mut self) -> Turn {
+    /// Takes what is to be synced; nobody else syncs until that is done.
+    pub(crate) fn begin_sync(&mut self) -> NextStep {
         self.is_syncing = true;
-        Turn::Sync(self.log.synced.segment, self.log.written)
+        NextStep::Sync(self.log.synced.segment, self.log.written)
     }
 
     /// Whether the next segment is to be prepared.
