@@ -1,4 +1,4 @@
-//! Records the compiler and the commit that the program is built from, for `src/build_info.rs`.
+//! Records the compiler, its optimisation and the commit that the program is built from, for `src/build_info.rs`.
 
 use std::path::Path;
 use std::process::Command;
@@ -22,6 +22,9 @@ fn main() {
         "cargo::rustc-env=WEALD_RUSTC={}",
         first_line(&rustc, &["--version"])
     );
+    // Cargo sets it for every build script.
+    let level = std::env::var("OPT_LEVEL").unwrap_or_default();
+    println!("cargo::rustc-env=WEALD_OPT_LEVEL={level}");
     let commit = first_line("git", &["rev-parse", "--short", "HEAD"]);
     println!("cargo::rustc-env=WEALD_COMMIT={commit}");
     println!("cargo::rerun-if-changed=build.rs");

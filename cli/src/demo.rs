@@ -13,6 +13,7 @@ use std::time::Duration;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
+use weald_lab::build_info;
 use weald_lab::demo::beside::Beside;
 use weald_lab::demo::{self, Audience, DemoSize, Outcome, Pulse};
 use weald_lab::error::Error;
@@ -51,6 +52,11 @@ pub(crate) fn run(args: &Demo) -> Result<ExitCode, Error> {
         "{} processes tick ten times a second each.",
         size.processes
     ))?;
+    if !build_info::is_optimised() {
+        screen.line(
+            "This program is not optimised, so ticks come late: use `cargo run --release -- demo`.",
+        )?;
+    }
     let summary = demo::run(size, &mut screen)?;
     screen.end(&summary)?;
     Ok(match stop.load(Ordering::Relaxed) {

@@ -3,6 +3,12 @@
 /// The compiler's name and version.
 pub(crate) const COMPILER: &str = env!("WEALD_RUSTC");
 
+/// Whether the compiler has optimised this program; if it has not, its figures say nothing.
+#[must_use]
+pub fn is_optimised() -> bool {
+    env!("WEALD_OPT_LEVEL") != "0"
+}
+
 /// The version of this program: the package's, and the commit where it is known.
 #[must_use]
 pub fn version() -> String {
