@@ -215,7 +215,8 @@ fn stall(level: Level) -> Vec<Row> {
     let alone = kinds.into_iter().map(|kind| row(kind, "no", seconds));
     // A burst lasts two seconds.
     let bursts = bursts.iter().map(|kind| row(*kind, "yes", seconds.min(2)));
-    alone.chain(bursts).chain(large_commits(level)).collect()
+    let alone = alone.chain(bursts).chain(large_commits(level));
+    alone.chain(journal_offenders(level)).collect()
 }
 
 /// Large commits, beside small ones to another tree. The first row is the one without.
@@ -247,6 +248,31 @@ fn large_commits(level: Level) -> impl Iterator<Item = Row> {
             .lanes(Lanes::Largest)
             .only_weald()
     })
+}
+
+/// A journal that is busy, beside small buffered commits. The first row of each kind is the one without.
+fn journal_offenders(level: Level) -> impl Iterator<Item = Row> {
+    let (bytes, seconds) = match level {
+        Level::Quick => (10_000_000, 1),
+        _ => (100_000_000, 10),
+    };
+    let row = move |(offender, offenders): (&str, usize)| {
+        let params = Params::default()
+            .with("offender", offender)
+            .with("offenders", offenders);
+        let params = match offender {
+            "append" => params.with("bytes", bytes),
+            _ => params,
+        };
+        let params = params.with("pingers", 0).with("seconds", seconds);
+        Row::new("stall", params)
+            .weight(Weight::Heavy)
+            .lanes(Lanes::Largest)
+            .only_weald()
+    };
+    [("sync", 0), ("sync", 1), ("append", 0), ("append", 1)]
+        .into_iter()
+        .map(row)
 }
 
 fn handoff(level: Level) -> Row {

@@ -46,6 +46,7 @@ mod durable;
 mod fifo;
 mod forking;
 mod host;
+mod journal_offenders;
 mod kind;
 mod large_commits;
 mod memory;
@@ -150,7 +151,15 @@ pub static ALL: [Workload; 40] = [
         name: "stall",
         question: "Does one unit that blocks or computes stop the others?",
         keys: &["offenders", "offender", "seconds"],
-        optional: &["burst", "pingers", "what", "overtaken", "nodes"],
+        optional: &[
+            "burst",
+            "pingers",
+            "what",
+            "overtaken",
+            "nodes",
+            "bytes",
+            "dir",
+        ],
         metrics: &[
             "ticks",
             "ticks_percent",
@@ -174,7 +183,9 @@ pub static ALL: [Workload; 40] = [
                  burst=yes: all start at once and offend for 2 s; the ticks count 100 ms later, \
                  the lateness from the start. \
                  offender=commit: offenders make large commits (what) to trees of their own, the commit times are \
-                 those of small commits to another tree, one each millisecond. offenders=0 is the row without.",
+                 those of small commits to another tree, one each millisecond. offenders=0 is the row without. \
+                 offender=sync, offender=append: the same for buffered commits to a forest on disk, whose syncs take a \
+                 second, or to which many bytes are appended at once.",
         run: stall::run,
     },
     Workload {

@@ -131,6 +131,19 @@ fn stall() {
     }
 }
 
+#[test]
+fn small_commits_are_timed_beside_a_journal_that_is_busy() {
+    for words in [
+        "offender=sync offenders=0",
+        "offender=sync offenders=1",
+        "offender=append offenders=1 bytes=3000000",
+    ] {
+        let metrics = run("stall", &format!("{words} seconds=1 pingers=0 workers=2"));
+        let timed = metrics.iter().find(|it| it.name == "commit_p999_ms");
+        assert!(timed.is_some(), "{words}: {metrics:?}");
+    }
+}
+
 /// Runs `stall` and checks that ticks and lateness are there, and the share of named offenders if there are any.
 fn stalled(offender: &str, words: &str) {
     let metrics = run(

@@ -9,9 +9,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use weald::JoinHandle;
-use weald::forest::{Attributes, CommitError, Forest, NodeId, Tree, TreeHandle, Version, Where};
+use weald::forest::disk::DiskForest;
+use weald::forest::{
+    Attributes, CommitError, Forest, Level, NodeId, Tree, TreeHandle, Version, Where,
+};
 use weald_tree::Builder;
 
+use super::durable::Place;
 use super::quantile::quantile;
 use super::trees::{not_committed, not_edited};
 use crate::error::Error;
@@ -48,6 +52,8 @@ pub(super) struct Running {
     stop: Arc<AtomicBool>,
     offenders: Vec<JoinHandle<Result<(), Error>>>,
     writer: JoinHandle<Result<Vec<Duration>, Error>>,
+    /// A forest on disk, and its directory, until the end.
+    _disk: Option<(DiskForest, Place)>,
 }
 
 impl LargeCommits {
@@ -84,16 +90,32 @@ impl LargeCommits {
             weald::spawn(offender.offend(stop))
         });
         let offenders = offenders.collect();
-        let writer = weald::spawn(write(small, Arc::clone(&stop)));
+        let writer = weald::spawn(write(small, None, Arc::clone(&stop)));
         Ok(Running {
             stop,
             offenders,
             writer,
+            _disk: None,
         })
     }
 }
 
 impl Running {
+    pub(super) fn on_disk(
+        stop: Arc<AtomicBool>,
+        offenders: Vec<JoinHandle<Result<(), Error>>>,
+        writer: JoinHandle<Result<Vec<Duration>, Error>>,
+        disk: (DiskForest, Place),
+    ) -> Self {
+        let _disk = Some(disk);
+        Self {
+            stop,
+            offenders,
+            writer,
+            _disk,
+        }
+    }
+
     pub(super) async fn end(self) -> Result<[Metric; 3], Error> {
         self.stop.store(true, Ordering::Relaxed);
         let failed = |error| Error::workload(format!("A job of the workload failed: {error}."));
@@ -115,13 +137,17 @@ impl Running {
     }
 }
 
-/// Commits to a small tree; returns how long that took.
-async fn write(tree: TreeHandle, stop: Arc<AtomicBool>) -> Result<Vec<Duration>, Error> {
+/// Commits to a small tree, at this level if there is a journal; returns how long that took.
+pub(super) async fn write(
+    tree: TreeHandle,
+    level: Option<Level>,
+    stop: Arc<AtomicBool>,
+) -> Result<Vec<Duration>, Error> {
     let (mut took, mut number) = (Vec::new(), 0_u64);
     while !stop.load(Ordering::Relaxed) {
         number += 1;
         let clock = Instant::now();
-        touch(&tree, number).await?;
+        touch(&tree, level, number).await?;
         let mut each = clock.elapsed();
         took.push(each);
         while each > INTERVAL {
@@ -134,11 +160,15 @@ async fn write(tree: TreeHandle, stop: Arc<AtomicBool>) -> Result<Vec<Duration>,
 }
 
 /// A small commit.
-async fn touch(tree: &TreeHandle, number: u64) -> Result<(), Error> {
+async fn touch(tree: &TreeHandle, level: Option<Level>, number: u64) -> Result<(), Error> {
     let mut edit = tree.edit().blind();
     let edited = edit.put_attribute(edit.root(), "touched", number.to_le_bytes());
     edited.map_err(|error| not_edited(&error))?;
-    let committed = edit.commit().await;
+    let commit = edit.commit();
+    let committed = match level {
+        Some(level) => commit.level(level).await,
+        None => commit.await,
+    };
     committed.map(drop).map_err(|error| not_committed(&error))
 }
 
@@ -227,7 +257,7 @@ impl Offender {
     /// Makes another commit come first, if that is asked for.
     async fn overtake(&self, round: u64) -> Result<(), Error> {
         match self.what.is_overtaken {
-            true => touch(&self.tree, round).await,
+            true => touch(&self.tree, None, round).await,
             false => Ok(()),
         }
     }

@@ -3,7 +3,7 @@
 //! The ticker sleeps 5 ms again and again and records how late each tick is. The pingers exchange messages
 //! in pairs without end. An offender sleeps 20 ms in the runtime and then holds its OS thread for 300 ms,
 //! without announcing it; what it does meanwhile is its kind (`offender`). Those that read a FIFO do so to the end, and
-//! each tick then also reads a small file and looks up a name. Those that make large commits are in `large_commits`. The
+//! each tick then also reads a small file and looks up a name. Those that make large commits are in `large_commits`, and those that keep a journal busy in `journal_offenders`. The
 //! offenders of a burst start at once,
 //! after a while without any, and each offends once, for two seconds.
 
@@ -16,7 +16,8 @@ use std::time::{Duration, Instant};
 use weald::process::{self, Inbox, Pid, Process};
 
 use super::host::{alone, crashed, not_spawned};
-use super::large_commits::LargeCommits;
+use super::journal_offenders::JournalOffenders;
+use super::large_commits::{LargeCommits, Running};
 use super::offender::{OffenderKind, Offenders};
 use super::quantile::quantile;
 use crate::error::Error;
@@ -37,9 +38,25 @@ struct StallSize {
     pairs: usize,
     offender: Option<OffenderKind>,
     offenders: usize,
-    commits: Option<LargeCommits>,
+    commits: Option<Commits>,
     is_burst: bool,
     length: Duration,
+}
+
+/// Offenders that commit.
+#[derive(Clone, Copy)]
+enum Commits {
+    Large(LargeCommits),
+    Journal(JournalOffenders),
+}
+
+impl Commits {
+    async fn start(self, params: &Params, offenders: usize) -> Result<Running, Error> {
+        match self {
+            Self::Large(commits) => commits.start(offenders).await,
+            Self::Journal(journal) => journal.start(params, offenders).await,
+        }
+    }
 }
 
 /// A message between the two processes of a pair.
@@ -70,15 +87,21 @@ struct Judged {
 
 pub(super) fn run(params: &Params) -> Result<Vec<Metric>, Error> {
     let size = size(params)?;
+    let own = params.clone();
     alone(params, 2 * size.pairs, move |inbox: Inbox<()>| async move {
         drop(inbox);
-        measure(size).await
+        measure(size, &own).await
     })
 }
 
 fn size(params: &Params) -> Result<StallSize, Error> {
     let (offender, commits) = match params.text("offender")? {
-        "commit" => (None, Some(LargeCommits::parse(params)?)),
+        "commit" => (None, Some(Commits::Large(LargeCommits::parse(params)?))),
+        "sync" => (None, Some(Commits::Journal(JournalOffenders::slow_syncs()))),
+        "append" => {
+            let journal = JournalOffenders::appends(params)?;
+            (None, Some(Commits::Journal(journal)))
+        }
         other => (OffenderKind::parse(other)?, None),
     };
     let is_burst = match params.get("burst") {
@@ -112,7 +135,7 @@ fn size(params: &Params) -> Result<StallSize, Error> {
     })
 }
 
-async fn measure(size: StallSize) -> Result<Vec<Metric>, Error> {
+async fn measure(size: StallSize, params: &Params) -> Result<Vec<Metric>, Error> {
     let (begin, stop) = (Instant::now(), Arc::new(AtomicBool::new(false)));
     let pingers = spawn_pairs(size.pairs, &stop)?;
     let start = |kind| {
@@ -125,7 +148,7 @@ async fn measure(size: StallSize) -> Result<Vec<Metric>, Error> {
     };
     let path = small.as_ref().map(|small| small.0.clone());
     let commits = match size.commits {
-        Some(commits) => Some(commits.start(size.offenders).await?),
+        Some(commits) => Some(commits.start(params, size.offenders).await?),
         None => None,
     };
     let (ticker, judged, offenders) = if size.is_burst {
