@@ -391,7 +391,8 @@ impl Core {
             Failure::Fenced => {
                 let name = self.medium.name();
                 tracing::error!(
-                    "{name}: another writer has taken over, so this journal takes nothing any more"
+                    "{name}: another writer has taken over, or the file `lock` is not the one any more that this writer \
+                     has locked, so this journal takes nothing any more"
                 );
                 AppendError::Fenced
             }

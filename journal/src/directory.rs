@@ -1,22 +1,28 @@
 //! A real directory as a medium.
 //!
 //! - A write that was interrupted by a signal before it wrote anything is begun again; nothing else is.
+//! - All files are reached from the directory that was opened, wherever it is moved and whatever is put at its path.
 //! - The lock is `flock` on the file `lock`, which the system gives back when the process ends, however it ends.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use rustix::fs::{FlockOperation, fdatasync, flock};
-use rustix::io::{Errno, pread, pwrite};
+use rustix::fs::{
+    AtFlags, Dir, FlockOperation, Mode, OFlags, fdatasync, flock, fstat, openat, renameat, statat,
+    unlinkat,
+};
+use rustix::io::{Errno, pread, pwrite, retry_on_intr};
 
 use crate::medium::{LockError, Medium, MediumFile};
 use crate::names::{LOCK, noted_pid};
 
-/// A directory of the file system.
+/// A directory of the file system. It stays the same one when it is moved, and when another one is put at its path.
 #[derive(Clone, Debug)]
 pub struct Directory {
     path: PathBuf,
+    handle: Arc<File>,
     is_read_only: bool,
 }
 
@@ -31,15 +37,16 @@ impl Directory {
         let is_missing = |level: &&Path| !level.as_os_str().is_empty() && !level.exists();
         let missing = path.ancestors().take_while(is_missing).count();
         fs::create_dir_all(path)?;
-        let path = path.canonicalize()?;
+        let directory = Self::open(path)?;
         // Also if it was there, because whoever made it may have ended before its name was durable.
-        for parent in path.ancestors().skip(1).take(missing.max(1)) {
-            File::open(parent)?.sync_all()?;
+        for parent in directory.path.ancestors().skip(1).take(missing.max(1)) {
+            match File::open(parent) {
+                // It is not this user's to make the name durable.
+                Err(error) if missing == 0 && error.kind() == io::ErrorKind::PermissionDenied => {}
+                parent => parent?.sync_all()?,
+            }
         }
-        Ok(Self {
-            path,
-            is_read_only: false,
-        })
+        Ok(directory)
     }
 
     /// The directory at this path.
@@ -51,8 +58,10 @@ impl Directory {
         if !path.is_dir() {
             return Err(io::ErrorKind::NotADirectory.into());
         }
+        let handle = Arc::new(File::open(&path)?);
         Ok(Self {
             path,
+            handle,
             is_read_only: false,
         })
     }
@@ -66,10 +75,10 @@ impl Directory {
         })
     }
 
-    fn options() -> OpenOptions {
-        let mut options = OpenOptions::new();
-        options.read(true).write(true);
-        options
+    fn file(&self, name: &str, flags: OFlags) -> Result<File, Errno> {
+        let flags = flags | OFlags::CLOEXEC;
+        let mode = Mode::from_raw_mode(0o666);
+        retry_on_intr(|| openat(&self.handle, name, flags, mode)).map(File::from)
     }
 }
 
@@ -79,64 +88,114 @@ impl Medium for Directory {
     }
 
     fn list(&self) -> io::Result<Vec<String>> {
-        let names = fs::read_dir(&self.path)?.map(|entry| entry.map(|entry| entry.file_name()));
-        let names: Vec<_> = names.collect::<io::Result<_>>()?;
-        Ok(names
-            .into_iter()
-            .filter_map(|name| name.into_string().ok())
-            .collect())
+        let mut names = Vec::new();
+        for entry in Dir::read_from(&self.handle)? {
+            let name = entry?.file_name().to_str().map(str::to_owned);
+            names.extend(name.ok().filter(|name| name != "." && name != ".."));
+        }
+        Ok(names)
     }
 
     fn create(&self, name: &str) -> io::Result<Box<dyn MediumFile>> {
-        let file = Self::options()
-            .create(true)
-            .truncate(true)
-            .open(self.path.join(name))?;
+        let file = self.file(name, OFlags::RDWR | OFlags::CREATE | OFlags::TRUNC)?;
         Ok(Box::new(file))
     }
 
     fn open(&self, name: &str) -> io::Result<Box<dyn MediumFile>> {
-        let path = self.path.join(name);
         if self.is_read_only {
-            let file = File::open(&path).map_err(|error| named(&error, name))?;
-            return Ok(Box::new(file));
+            let file = self.file(name, OFlags::RDONLY);
+            return Ok(Box::new(file.map_err(|error| named(error, name))?));
         }
         // A user who may only read has no use for writing.
-        let file = match Self::options().open(&path) {
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => File::open(&path),
+        let file = match self.file(name, OFlags::RDWR) {
+            Err(Errno::ACCESS | Errno::PERM) => self.file(name, OFlags::RDONLY),
             other => other,
         };
-        Ok(Box::new(file.map_err(|error| named(&error, name))?))
+        Ok(Box::new(file.map_err(|error| named(error, name))?))
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        fs::rename(self.path.join(from), self.path.join(to))
+        Ok(renameat(&self.handle, from, &self.handle, to)?)
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {
-        fs::remove_file(self.path.join(name))
+        Ok(unlinkat(&self.handle, name, AtFlags::empty())?)
     }
 
     fn sync_names(&self) -> io::Result<()> {
-        File::open(&self.path)?.sync_all()
+        self.handle.sync_all()
     }
 
     fn lock(&self) -> Result<Box<dyn MediumFile>, LockError> {
-        let path = self.path.join(LOCK);
-        let file = Self::options().create(true).truncate(false).open(path)?;
-        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(Box::new(file)),
-            Err(Errno::WOULDBLOCK) => Err(LockError::Held {
-                pid: noted_pid(&file).unwrap_or(0),
-            }),
-            Err(error) => Err(LockError::Failed(error.into())),
+        loop {
+            let file = self.file(LOCK, OFlags::RDWR | OFlags::CREATE);
+            let file = file.map_err(io::Error::from)?;
+            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => {}
+                Err(Errno::WOULDBLOCK) => {
+                    let pid = noted_pid(&file).unwrap_or(0);
+                    return Err(LockError::Held { pid });
+                }
+                Err(error) => return Err(LockError::Failed(error.into())),
+            }
+            let directory = Arc::clone(&self.handle);
+            let lock = LockFile { file, directory };
+            // If it was removed meanwhile, another one may be locked.
+            if lock.has_its_name()? {
+                return Ok(Box::new(lock));
+            }
         }
     }
 }
 
 /// The error of a file, with its name.
-fn named(error: &io::Error, file: &str) -> io::Error {
+fn named(error: Errno, file: &str) -> io::Error {
+    let error = io::Error::from(error);
     io::Error::new(error.kind(), format!("{file}: {error}"))
+}
+
+/// The locked file. Once its name is gone or leads to another file, it is the lock of nothing, and cannot be read.
+struct LockFile {
+    file: File,
+    directory: Arc<File>,
+}
+
+impl LockFile {
+    fn has_its_name(&self) -> io::Result<bool> {
+        let mine = fstat(&self.file)?;
+        match statat(&self.directory, LOCK, AtFlags::empty()) {
+            Err(Errno::NOENT) => Ok(false),
+            named => {
+                let named = named?;
+                Ok((named.st_dev, named.st_ino) == (mine.st_dev, mine.st_ino))
+            }
+        }
+    }
+}
+
+impl MediumFile for LockFile {
+    fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
+        if !self.has_its_name()? {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        self.file.read_at(bytes, offset)
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
+        self.file.write_at(bytes, offset)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        MediumFile::sync(&self.file)
+    }
+
+    fn cut(&self, len: u64) -> io::Result<()> {
+        self.file.cut(len)
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        MediumFile::len(&self.file)
+    }
 }
 
 impl MediumFile for File {

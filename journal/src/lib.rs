@@ -22,6 +22,7 @@ mod place;
 
 // What a medium may be.
 mod directory;
+mod faults;
 mod read_only;
 mod sectors;
 mod simulated;

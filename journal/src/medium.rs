@@ -62,6 +62,7 @@ pub trait Medium: Send + Sync + 'static {
     fn sync_names(&self) -> io::Result<()>;
 
     /// Locks the directory against other writers until the file is dropped. The file names the process that has the lock.
+    /// Reading it fails once another file is what the next writer would lock: then this is the lock of nothing.
     ///
     /// # Errors
     /// [`LockError`].

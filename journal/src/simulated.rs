@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
+use crate::faults::Faults;
 use crate::medium::{LockError, Medium, MediumFile};
 use crate::names::{LOCK, noted_pid};
 use crate::sectors::{FileState, Random};
@@ -34,20 +35,6 @@ struct Disk {
     is_locked: bool,
     operations: u64,
     faults: Faults,
-}
-
-/// What goes wrong.
-#[derive(Clone, Default)]
-struct Faults {
-    off_at: Option<u64>,
-    is_off: bool,
-    is_broken: bool,
-    holds_syncs: bool,
-    fails_sync: bool,
-    fails_sync_names: bool,
-    fails_write: bool,
-    shortens_write: bool,
-    room: Option<usize>,
 }
 
 impl SimulatedDisk {
@@ -163,6 +150,12 @@ impl SimulatedDisk {
         self.disk().is_locked = false;
     }
 
+    /// Removes the file that is locked, as somebody does who takes it for the rest of an older program.
+    pub fn remove_lock(&self) {
+        let mut disk = self.disk();
+        (disk.lock, disk.is_locked) = (None, false);
+    }
+
     /// How many bytes all named files have.
     pub fn used(&self) -> usize {
         let disk = self.disk();
@@ -270,8 +263,9 @@ struct SimulatedFile {
 
 impl Drop for SimulatedFile {
     fn drop(&mut self) {
-        if self.is_lock {
-            self.disk.disk().is_locked = false;
+        let mut disk = self.disk.disk();
+        if self.is_lock && disk.lock == Some(self.number) {
+            disk.is_locked = false;
         }
     }
 }
@@ -372,6 +366,9 @@ impl SimulatedDisk {
 impl MediumFile for SimulatedFile {
     fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
         let disk = self.disk.disk();
+        if self.is_lock && disk.lock != Some(self.number) {
+            return Err(io::ErrorKind::NotFound.into());
+        }
         let offset = usize::try_from(offset).unwrap_or(usize::MAX);
         let all = &disk.files[self.number].bytes;
         let from = offset.min(all.len());

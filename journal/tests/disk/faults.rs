@@ -228,9 +228,18 @@ fn a_second_writer_is_told_which_process_has_the_journal() {
 
 #[test]
 fn an_older_writer_finds_itself_fenced_and_acknowledges_nothing() {
+    must_fence(SimulatedDisk::break_lock);
+}
+
+#[test]
+fn a_writer_whose_lock_was_removed_finds_itself_fenced_and_acknowledges_nothing() {
+    must_fence(SimulatedDisk::remove_lock);
+}
+
+fn must_fence(break_lock: fn(&SimulatedDisk)) {
     let disk = SimulatedDisk::new();
     let old = with_two(&disk);
-    disk.break_lock();
+    break_lock(&disk);
     let new = open(&disk).unwrap();
     must_append(&new, 2, 50);
     flush(&new);

@@ -3,6 +3,7 @@
 mod bytes;
 mod conformance;
 mod crash;
+mod directory;
 mod erasing;
 mod faults;
 mod full;
