@@ -380,6 +380,25 @@ fn damage_is_named_with_its_file_and_place_and_is_not_touched() {
         }
         fs::write(name, content).unwrap();
     }
+    // A checkpoint that a later one follows.
+    let (first, content) = files
+        .iter()
+        .find(|(name, _)| name.to_str().unwrap().ends_with(".checkpoint"))
+        .unwrap();
+    let forest = block_on(DiskForest::open(path)).unwrap();
+    append(&forest.get("other").unwrap(), 1, "behind it");
+    block_on(forest.checkpoint()).unwrap();
+    drop(forest);
+    for at in [1, content.len() / 2] {
+        let mut damaged = content.clone();
+        damaged[at] ^= 1;
+        fs::write(first, &damaged).unwrap();
+        let (code, err) = fails(path, &["check"]);
+        let file = first.file_name().unwrap().to_str().unwrap();
+        assert!(code == 3 && err.contains(file), "at {at}: {err}");
+    }
+    fs::write(first, content).unwrap();
+    let files = state(path);
     // Before the checkpoint, where opening does not look.
     let (name, content) = &files[files
         .iter()

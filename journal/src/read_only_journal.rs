@@ -176,8 +176,8 @@ impl ReadOnlyJournal {
         Ok(self.with(found))
     }
 
-    /// The journal as of one of its checkpoints: nothing follows the checkpoint.
-    pub(crate) fn as_of_checkpoint(&self, at: Position) -> Self {
+    /// The journal as of one of its [checkpoints](Self::checkpoints): nothing follows the checkpoint.
+    pub fn as_of_checkpoint(&self, at: Position) -> Self {
         let mut found = self.0.found.clone();
         found.checkpoints.retain(|other| *other <= at);
         (found.checkpoint, found.end, found.last) = (Some(at), Place::of(at), None);

@@ -14,7 +14,7 @@ use super::records::{each, failed};
 use super::text;
 use crate::output::print;
 
-/// Reads everything: each record and the nodes in it, the checkpoint, all erasable values that are kept; and makes the
+/// Reads everything: each record and the nodes in it, all checkpoints, all erasable values that are kept; and makes the
 /// forest a second time, of all records, to compare it with what the checkpoint has.
 pub(crate) fn check(opened: &Opened, json: bool) -> Result<(), Failure> {
     let journal = opened.0.journal();
@@ -36,6 +36,13 @@ pub(crate) fn check(opened: &Opened, json: bool) -> Result<(), Failure> {
         bytes += entry.record.len() as u64;
         Ok(ControlFlow::Continue(()))
     })?;
+    // The newest one was read when the forest was opened. Those before it are for what lies between them.
+    let checkpoints = journal.checkpoints();
+    for at in checkpoints.iter().rev().skip(1) {
+        let then = journal.as_of_checkpoint(*at);
+        let read = ReadOnlyForest::recover(Forest::builder().keep(1), then.clone());
+        block_on(read).map_err(|error| failed(&then, error))?;
+    }
     let whole = journal.without_checkpoint();
     if let Some(whole) = &whole {
         let again = ReadOnlyForest::recover(Forest::builder().keep(1), whole.clone());
