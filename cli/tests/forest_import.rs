@@ -9,7 +9,9 @@
 mod program;
 
 use std::fs;
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use pollster::block_on;
 use program::{lines, says, weald};
@@ -143,6 +145,50 @@ fn an_import_that_was_ended_is_gone_on_with() {
     assert_eq!((code, err.as_str()), (0, ""));
     assert_eq!(out.lines().next(), Some(r#"{"name":"a","skipped":true}"#));
     assert_eq!((out.lines().count(), state(path)), (3, before));
+}
+
+#[test]
+fn what_was_printed_before_a_kill_is_there_and_the_rest_follows() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    // Long names, so that stdout is full long before the end, and the program waits.
+    let names: Vec<_> = (0..200).map(|number| format!("{number:01000}")).collect();
+    let text: String = names.iter().map(|name| line(name)).collect();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_weald"))
+        .arg("forest")
+        .arg(path)
+        .args(["import", "--create"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(text.as_bytes())
+        .unwrap();
+    let mut stdout = BufReader::new(child.stdout.take().unwrap()).lines();
+    let first = stdout.next().unwrap().unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let printed = 1 + stdout.map(Result::unwrap).count();
+    assert!(first.starts_with(&names[0]));
+    let there = lines(path, &["ls"]).len();
+    assert!(printed < names.len(), "stdout takes less");
+    // Each is printed before the next is begun.
+    assert!(
+        (printed..=printed + 1).contains(&there),
+        "{printed} were printed, {there} are there"
+    );
+
+    let (code, out, err) = weald(path, &["import", "--skip-existing"], &text);
+    assert_eq!((code, err.as_str()), (0, ""));
+    let skipped = out
+        .lines()
+        .filter(|line| line.ends_with(": skipped, there is one already"));
+    assert_eq!((skipped.count(), out.lines().count()), (there, names.len()));
+    assert_eq!(lines(path, &["ls"]).len(), names.len());
 }
 
 #[test]

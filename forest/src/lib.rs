@@ -13,7 +13,8 @@
 //! `combine/publish` → `state/deferred`; and, until it is durable, `combine/submission` (`poll_level`) →
 //! `state/medium` → `journal/mark`.
 //!
-//! `docs/forest.md` has small programs: a wiki with history, an outline with undo, a bank, paging, stale forms.
+//! `docs/forest.md` has small programs: a wiki with history, an outline with undo, a bank, paging, stale forms, and a
+//! forest on disk.
 //!
 //! Every wait is a future, for any executor; a program without one waits with the `block_on` of any small one.
 //! Absent: runtimes, files, and the representation of a tree (`weald-tree`).

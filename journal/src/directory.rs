@@ -233,3 +233,18 @@ impl MediumFile for File {
         Ok(self.metadata()?.len())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_error_of_a_file_names_it_and_is_of_the_same_kind() {
+        let path = tempfile::tempdir().unwrap();
+        for directory in [Directory::open(&path), Directory::read_only(&path)] {
+            let error = directory.unwrap().open("1.segment").err().unwrap();
+            assert_eq!(error.kind(), io::ErrorKind::NotFound);
+            assert!(error.to_string().starts_with("1.segment: "), "{error}");
+        }
+    }
+}

@@ -8,8 +8,8 @@
 //!   refuses whatever a real one may.
 //! - `docs/journal.md` says what the bytes mean, what a medium must do, and what happens after each kind of end.
 //!
-//! To follow a commit read `disk_journal` (`append`) → `log` (its place) → `core` (`write`, `sync`); to follow an
-//! opening `open` → `recover`.
+//! To follow a commit read `disk_journal` (`append`) → `log` (its place) → `next_step` → `core` (`write`, `sync`) →
+//! `directory` → `wakes`; to follow an opening `open` → `recover`.
 //!
 //! The modules are in layers: a file imports only from its own layer and from earlier ones in this list.
 

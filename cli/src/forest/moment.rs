@@ -36,7 +36,7 @@ impl Moment {
             Ok(Self::Time(time))
         } else {
             Err(Failure::Usage(format!(
-                "`{word}` is no moment. Write a version (3.17 or 17), a time (2026-05-30 or \
+                "`{word}` is no moment. Write a version (17, or as it is printed), a time (2026-05-30 or \
                  2026-05-30T12:00:00Z, in UTC) or a tag (tag:NAME)."
             )))
         }
