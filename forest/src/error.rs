@@ -218,6 +218,9 @@ pub enum AppendError {
     /// There is no room; nothing was written.
     #[error("it has no room")]
     Full,
+    /// What it needs room in could not be had, such as an open file; nothing was written, and the next commit tries again.
+    #[error("it could not prepare room for the commit; its log says why")]
+    Unprepared,
     /// The record is too long, or the name of an erasable attribute in it.
     #[error(
         "the record, or the name of an erasable attribute, is too long; the journal takes {max} bytes"

@@ -9,6 +9,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -70,6 +71,18 @@ pub enum Work {
 pub(crate) enum Failure {
     Medium(&'static str, io::Error),
     Fenced,
+}
+
+/// Does something with the medium. A panic in it is a failure as any other: nobody may wait for ever.
+pub(crate) fn caught(
+    doing: &'static str,
+    act: impl FnOnce() -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let caught = catch_unwind(AssertUnwindSafe(act));
+    caught.unwrap_or_else(|_| {
+        let error = io::Error::other("the medium has panicked");
+        Err(Failure::Medium(doing, error))
+    })
 }
 
 impl Core {
@@ -219,7 +232,7 @@ impl Core {
     }
 
     fn write(&self, mut batch: Batch, upto: Place) -> Result<(), Failure> {
-        let outcome = self.write_batch(&batch, upto);
+        let outcome = caught("writing", || self.write_batch(&batch, upto));
         let mut state = self.state();
         state.is_writing = false;
         outcome?;
@@ -350,6 +363,8 @@ impl Core {
             let files = files.range(from..=upto.segment);
             files.map(|(_, file)| Arc::clone(file)).collect()
         };
+        // Also if it panics.
+        *has_failed = true;
         let synced = files.iter().try_for_each(|file| file.sync());
         *has_failed = synced.is_err();
         synced.map_err(|error| Failure::Medium("syncing", error))?;
@@ -357,7 +372,7 @@ impl Core {
     }
 
     fn sync(&self, from: SegmentId, upto: Place) -> Result<(), Failure> {
-        let outcome = self.sync_files(from, upto);
+        let outcome = caught("syncing", || self.sync_files(from, upto));
         let mut state = self.state();
         state.is_syncing = false;
         outcome?;

@@ -138,8 +138,12 @@ impl Medium for Directory {
                 }
                 Err(error) => return Err(LockError::Failed(error.into())),
             }
-            let directory = Arc::clone(&self.handle);
-            let lock = LockFile { file, directory };
+            let is = fstat(&file).map_err(io::Error::from)?;
+            let lock = LockFile {
+                file,
+                number: (is.st_dev, is.st_ino),
+                directory: Arc::clone(&self.handle),
+            };
             // If it was removed meanwhile, another one may be locked.
             if lock.has_its_name()? {
                 return Ok(Box::new(lock));
@@ -150,24 +154,29 @@ impl Medium for Directory {
 
 /// The error of a file, with its name.
 fn named(error: Errno, file: &str) -> io::Error {
+    let is_of_all = matches!(error, Errno::MFILE | Errno::NFILE);
     let error = io::Error::from(error);
+    if is_of_all {
+        return error;
+    }
     io::Error::new(error.kind(), format!("{file}: {error}"))
 }
 
 /// The locked file. Once its name is gone or leads to another file, it is the lock of nothing, and cannot be read.
 struct LockFile {
     file: File,
+    /// Its device and its number there, which no other file has as long as it is open.
+    number: (u64, u64),
     directory: Arc<File>,
 }
 
 impl LockFile {
     fn has_its_name(&self) -> io::Result<bool> {
-        let mine = fstat(&self.file)?;
         match statat(&self.directory, LOCK, AtFlags::empty()) {
             Err(Errno::NOENT) => Ok(false),
             named => {
                 let named = named?;
-                Ok((named.st_dev, named.st_ino) == (mine.st_dev, mine.st_ino))
+                Ok((named.st_dev, named.st_ino) == self.number)
             }
         }
     }

@@ -5,6 +5,8 @@
 
 use std::io;
 
+use rustix::io::Errno;
+
 /// Why a directory cannot be locked for writing.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -155,6 +157,15 @@ pub(crate) fn is_full(error: &io::Error) -> bool {
     matches!(
         error.kind(),
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge
+    )
+}
+
+/// Whether an error says that a file could not be had: nothing was written.
+pub(crate) fn is_unopened(error: &io::Error) -> bool {
+    let errno = Errno::from_io_error(error);
+    matches!(
+        errno,
+        Some(Errno::MFILE | Errno::NFILE | Errno::ACCESS | Errno::PERM | Errno::NOMEM)
     )
 }
 

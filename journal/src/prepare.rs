@@ -4,9 +4,9 @@ use std::io;
 
 use weald_forest::journal::AppendError;
 
-use crate::core::{Core, Failure};
+use crate::core::{Core, Failure, caught};
 use crate::log::Lack;
-use crate::medium::{Medium, MediumFile, STEP, for_room, is_full, write_whole};
+use crate::medium::{Medium, MediumFile, STEP, for_room, is_full, is_unopened, write_whole};
 use crate::names;
 use crate::place::SegmentId;
 use crate::waiting::Due;
@@ -18,31 +18,55 @@ impl Core {
             let state = self.state();
             state.waiting.lack(&state.log)
         };
-        let prepared = match lack {
+        let prepared = caught("preparing", || match lack {
             Some(Lack::Keys(more)) => self.prepare_keys(more),
             Some(Lack::Segment) | None => self.prepare_segment(),
-        };
-        let mut state = self.state();
-        state.is_preparing = false;
+        });
         match prepared {
             Ok(()) => {
+                let mut state = self.state();
+                state.is_preparing = false;
                 state.is_full = false;
                 let due = self.admit(&mut state);
                 self.call(state);
                 self.wakes.run(|| due.into_iter().for_each(Due::give));
             }
             Err(Failure::Medium(_, error)) if is_full(&error) => {
-                state.is_full = true;
-                let due = state.waiting.refuse_all(AppendError::Full);
-                drop(state);
-                tracing::warn!("{}: no room for more: {error}", self.medium.name());
-                self.wakes.run(|| due.into_iter().for_each(Due::give));
+                self.refuse(AppendError::Full, &error);
+            }
+            Err(Failure::Medium(_, error)) if is_unopened(&error) => {
+                self.refuse(AppendError::Unprepared, &error);
             }
             Err(failure) => {
-                drop(state);
+                self.state().is_preparing = false;
                 self.fail(&failure);
             }
         }
+    }
+
+    /// Refuses what waits, and gives back what was prepared for it but the next segment.
+    fn refuse(&self, refusal: AppendError, error: &io::Error) {
+        let (due, unused) = {
+            let mut state = self.state();
+            state.is_full = true;
+            let due = state.waiting.refuse_all(refusal);
+            let log = &mut state.log;
+            let next = log.cursor.segment.next();
+            let prepared = log.prepared;
+            log.prepared = prepared.min(next.index);
+            let unused = log.prepared + 1..=prepared;
+            (due, unused.map(move |index| SegmentId { index, ..next }))
+        };
+        for segment in unused.rev() {
+            // It takes its room as long as it is open.
+            drop(self.files().remove(&segment));
+            // What stays is written anew when the segment is prepared again.
+            let _ = self.medium.remove(&names::segment(segment));
+        }
+        self.state().is_preparing = false;
+        let name = self.medium.name();
+        tracing::warn!("{name}: commits are refused, {refusal}: {error}");
+        self.wakes.run(|| due.into_iter().for_each(Due::give));
     }
 
     /// Fills the next segment with zeros.

@@ -82,6 +82,30 @@ fn a_full_disk_refuses_a_second_opening_and_loses_nothing() {
 }
 
 #[test]
+fn a_record_that_is_too_long_for_the_disk_gives_back_what_was_prepared_for_it() {
+    let disk = SimulatedDisk::new();
+    let journal = open(&disk).unwrap();
+    must_append(&journal, 1, 100);
+    flush(&journal);
+    let used = disk.used();
+    disk.set_room(Some(used + 20 * 2048 + 100));
+    let Ok(Appended::Sent(refused)) = append(&journal, 2, 100_000) else {
+        panic!("there is room for it");
+    };
+    flush(&journal);
+    assert_eq!(pollster::block_on(refused), Err(AppendError::Full));
+    assert!(disk.used() <= used + 2048, "{} of {used}", disk.used());
+    // What fits is taken, also over several segments.
+    for number in 2..=20 {
+        must_append(&journal, number, 500);
+    }
+    flush(&journal);
+    drop(journal);
+    disk.set_room(None);
+    assert_eq!(all(&open(&disk.after_power_cut(1)).unwrap()).len(), 20);
+}
+
+#[test]
 fn an_opening_without_room_leaves_nothing_that_takes_the_room_of_the_next() {
     let disk = SimulatedDisk::new();
     drop(open(&disk).unwrap());

@@ -8,6 +8,7 @@ mod erasing;
 mod faults;
 mod full;
 mod garbage;
+mod hooked;
 mod long_names;
 mod lost;
 mod reading;

@@ -1,0 +1,167 @@
+//! A medium that asks before it creates or writes, for what no disk does of itself: refuse a file, or panic.
+
+use std::io;
+use std::sync::{Arc, Mutex};
+
+use weald_forest::journal::{AppendError, Appended, Durability, Journal, Level};
+use weald_journal::{DiskJournal, LockError, Medium, MediumFile, Settings, SimulatedDisk, Work};
+
+use crate::records::{all, append, flush, must_append, small};
+
+type Hook = fn() -> io::Result<()>;
+
+#[derive(Clone, Default)]
+struct Hooks {
+    create: Arc<Mutex<Option<Hook>>>,
+    write: Arc<Mutex<Option<Hook>>>,
+    sync: Arc<Mutex<Option<Hook>>>,
+}
+
+fn set(hook: &Mutex<Option<Hook>>, to: Option<Hook>) {
+    *hook.lock().unwrap() = to;
+}
+
+fn ask(hook: &Mutex<Option<Hook>>) -> io::Result<()> {
+    let hook = *hook.lock().unwrap();
+    hook.map_or(Ok(()), |hook| hook())
+}
+
+struct Hooked(SimulatedDisk, Hooks);
+
+struct HookedFile(Box<dyn MediumFile>, Hooks);
+
+impl Medium for Hooked {
+    fn name(&self) -> String {
+        self.0.name()
+    }
+
+    fn list(&self) -> io::Result<Vec<String>> {
+        self.0.list()
+    }
+
+    fn create(&self, name: &str) -> io::Result<Box<dyn MediumFile>> {
+        ask(&self.1.create)?;
+        let file = self.0.create(name)?;
+        Ok(Box::new(HookedFile(file, self.1.clone())))
+    }
+
+    fn open(&self, name: &str) -> io::Result<Box<dyn MediumFile>> {
+        let file = self.0.open(name)?;
+        Ok(Box::new(HookedFile(file, self.1.clone())))
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        self.0.rename(from, to)
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        self.0.remove(name)
+    }
+
+    fn sync_names(&self) -> io::Result<()> {
+        self.0.sync_names()
+    }
+
+    fn lock(&self) -> Result<Box<dyn MediumFile>, LockError> {
+        self.0.lock()
+    }
+}
+
+impl MediumFile for HookedFile {
+    fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.0.read_at(bytes, offset)
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
+        ask(&self.1.write)?;
+        self.0.write_at(bytes, offset)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        ask(&self.1.sync)?;
+        self.0.sync()
+    }
+
+    fn cut(&self, len: u64) -> io::Result<()> {
+        self.0.cut(len)
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        self.0.len()
+    }
+}
+
+#[test]
+fn a_segment_whose_file_cannot_be_had_refuses_the_commits_that_need_it_and_no_others() {
+    // Too many open files, and no right to create one.
+    let hooks: [Hook; 2] = [
+        || Err(io::Error::from_raw_os_error(24)),
+        || Err(io::Error::from_raw_os_error(13)),
+    ];
+    for hook in hooks {
+        let (disk, hooks) = (SimulatedDisk::new(), Hooks::default());
+        let medium = Hooked(disk.clone(), hooks.clone());
+        let journal = DiskJournal::open_on(medium, small()).unwrap();
+        must_append(&journal, 1, 100);
+        flush(&journal);
+        set(&hooks.create, Some(hook));
+        let mut taken = 1;
+        let refused = loop {
+            match append(&journal, taken + 1, 500) {
+                Ok(Appended::Accepted(_)) => taken += 1,
+                Ok(Appended::Sent(answer)) => break answer,
+                Err(error) => panic!("{error}"),
+            }
+        };
+        flush(&journal);
+        assert_eq!(pollster::block_on(refused), Err(AppendError::Unprepared));
+        assert_eq!(all(&journal).len() as u64, taken);
+        set(&hooks.create, None);
+        must_append(&journal, taken + 1, 500);
+        flush(&journal);
+        drop(journal);
+        let journal = DiskJournal::open_on(disk, small()).unwrap();
+        assert_eq!(all(&journal).len() as u64, taken + 1);
+    }
+}
+
+#[test]
+fn a_medium_that_panics_ends_the_journal_and_nobody_waits_for_ever() {
+    for (works, of) in [
+        (
+            &[Work::Write][..],
+            (|hooks| &hooks.write) as fn(&Hooks) -> &Mutex<Option<Hook>>,
+        ),
+        (&[Work::Write, Work::Sync], |hooks| &hooks.sync),
+        (&[Work::Prepare], |hooks| &hooks.create),
+    ] {
+        let (disk, hooks) = (SimulatedDisk::new(), Hooks::default());
+        let medium = Hooked(disk.clone(), hooks.clone());
+        let journal = DiskJournal::open_on(medium, small()).unwrap();
+        let position = must_append(&journal, 1, 100);
+        set(of(&hooks), Some(|| panic!("by a test")));
+        for work in works {
+            journal.work(*work);
+        }
+        let waits = journal.when_reached(position, Level::Durable);
+        assert_eq!(pollster::block_on(waits), Durability::Unknown);
+        assert_eq!(append(&journal, 2, 10).err(), Some(AppendError::Poisoned));
+        for work in [Work::Write, Work::Sync, Work::Mark, Work::Prepare] {
+            assert!(!journal.work(work), "it goes on after a failure");
+        }
+    }
+}
+
+#[test]
+fn a_journal_whose_medium_panics_on_its_threads_is_closed() {
+    let hooks = Hooks::default();
+    let medium = Hooked(SimulatedDisk::new(), hooks.clone());
+    let journal = DiskJournal::open_on(medium, Settings::new().segment(1 << 20)).unwrap();
+    set(&hooks.write, Some(|| panic!("by a test")));
+    let Ok(Appended::Accepted(position)) = append(&journal, 1, 100) else {
+        panic!("there is no room");
+    };
+    let waits = journal.when_reached(position, Level::Durable);
+    assert_eq!(pollster::block_on(waits), Durability::Unknown);
+    journal.close();
+}
