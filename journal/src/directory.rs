@@ -80,6 +80,31 @@ impl Directory {
         let mode = Mode::from_raw_mode(0o666);
         retry_on_intr(|| openat(&self.handle, name, flags, mode)).map(File::from)
     }
+
+    fn locked(&self) -> Result<LockFile, LockError> {
+        loop {
+            let file = self.file(LOCK, OFlags::RDWR | OFlags::CREATE);
+            let file = file.map_err(io::Error::from)?;
+            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => {}
+                Err(Errno::WOULDBLOCK) => {
+                    let pid = noted_pid(&file).unwrap_or(0);
+                    return Err(LockError::Held { pid });
+                }
+                Err(error) => return Err(LockError::Failed(error.into())),
+            }
+            let is = fstat(&file).map_err(io::Error::from)?;
+            let lock = LockFile {
+                file,
+                number: (is.st_dev, is.st_ino),
+                directory: Arc::clone(&self.handle),
+            };
+            // If it was removed meanwhile, another one may be locked.
+            if lock.has_its_name()? {
+                return Ok(lock);
+            }
+        }
+    }
 }
 
 impl Medium for Directory {
@@ -127,28 +152,7 @@ impl Medium for Directory {
     }
 
     fn lock(&self) -> Result<Box<dyn MediumFile>, LockError> {
-        loop {
-            let file = self.file(LOCK, OFlags::RDWR | OFlags::CREATE);
-            let file = file.map_err(io::Error::from)?;
-            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-                Ok(()) => {}
-                Err(Errno::WOULDBLOCK) => {
-                    let pid = noted_pid(&file).unwrap_or(0);
-                    return Err(LockError::Held { pid });
-                }
-                Err(error) => return Err(LockError::Failed(error.into())),
-            }
-            let is = fstat(&file).map_err(io::Error::from)?;
-            let lock = LockFile {
-                file,
-                number: (is.st_dev, is.st_ino),
-                directory: Arc::clone(&self.handle),
-            };
-            // If it was removed meanwhile, another one may be locked.
-            if lock.has_its_name()? {
-                return Ok(Box::new(lock));
-            }
-        }
+        Ok(Box::new(self.locked()?))
     }
 }
 
@@ -179,6 +183,13 @@ impl LockFile {
                 Ok((named.st_dev, named.st_ino) == self.number)
             }
         }
+    }
+}
+
+impl Drop for LockFile {
+    fn drop(&mut self) {
+        // To close it is not enough: a child process that was forked, and has not begun its own program yet, has it too.
+        let _unlocked = flock(&self.file, FlockOperation::Unlock);
     }
 }
 
@@ -255,5 +266,17 @@ mod tests {
             assert_eq!(error.kind(), io::ErrorKind::NotFound);
             assert!(error.to_string().starts_with("1.segment: "), "{error}");
         }
+    }
+
+    #[test]
+    fn a_lock_that_a_forked_child_has_as_well_is_given_back() {
+        let path = tempfile::tempdir().unwrap();
+        let directory = Directory::open(&path).unwrap();
+        let lock = directory.locked().unwrap();
+        let of_child = lock.file.try_clone().unwrap();
+        assert!(matches!(directory.lock(), Err(LockError::Held { .. })));
+        drop(lock);
+        drop(directory.lock().unwrap());
+        drop(of_child);
     }
 }

@@ -122,19 +122,21 @@ mod services;
 // The scheduler: workers and their loop, the threads that serve them, jobs with stacks. Where to find:
 // - which job is next, and who may touch a worker's run queue (the *ring*): `workers::worker_core`; what thieves may
 //   do: `queue::ring`;
-// - where a timer fires: `workers::search` (`fire_due`, then `expire` and `fire`); where a due callback becomes ready:
-//   `timer::due` (`Due::add`);
+// - where a timer fires: `workers::search` (`fire_due`, then `fire_and_unlock`, which the monitor and a shutdown call,
+//   too); where a due callback becomes ready: `timer::due` (`Due::add`);
 // - where a fork is stolen: `workers::search` (`steal`) asks, `fork::fork_deques` (`steal_any`) chooses the deque,
 //   `fork::stolen_job` (`steal_from`) takes;
 // - where a worker is retaken from a thread that blocks or computes too long: `threads::monitor` (`observe`, `retake`);
 // - where a message wakes its receiver: `api::mailbox` (`post_link`), then `workers::ready`;
-// - where a worker decides to sleep: `workers::worker` (`find`), then `workers::search::sleep`;
+// - where a worker decides to sleep: `workers::search::sleep`, called by `workers::worker` (`find`);
 // - where spare threads are bounded: `workers::shared` (`most_threads`), counted in `threads::pool` (`count_new`);
-// - where a panic of a job is caught: `job::runnable` (`poll`); where it is reported: `workers::run` (`finish`);
+// - where a panic of a job is caught: `job::runnable` (`poll`), and of a callback: `callback::runner` (`run`); where it
+//   is reported if nobody takes the job's result: `workers::run` (`finish`); where the message gets the job's name:
+//   `observe::panics`;
 // - where a blocked thread gives its worker away: `stackful::wait::block`; where a wait frees the OS thread:
 //   `stackful::wait`;
 // - how a stack is suspended and resumed on its thread: `stackful::stack_context`; on another one: `stackful::fiber`
-//   (`Migration`);
+//   (`Fiber::run`, after `settle_wait`);
 // - where a job may run: `stackful::placement`.
 mod scheduler {
     pub(crate) mod workers {

@@ -16,14 +16,14 @@
 //! The fields that keep the order fair, and what would starve without them:
 //!
 //! ```text
-//!   field            what it holds                      reset by                   what would starve streak          
-//!   jobs in a row from the next slot   a take from the ring      the ring, while two jobs wake each other until_look  
-//!       jobs left before the next look     set_until_look             timers, reactor, injector allowed         
-//!   until_look after the last look     set_until_look             nothing: allowed - until_look counts polls
+//!   field            what it holds                      reset by                   what would starve
+//!   streak           jobs in a row from the next slot   a take from the ring       the ring, while two jobs wake each other
+//!   until_look       jobs left before the next look     set_until_look             timers, reactor, injector
+//!   allowed          until_look after the last look     set_until_look             nothing: allowed - until_look counts polls
 //!   pinned_turn      whether pinned jobs have the turn  flips when turn_left is 0  pinned jobs and the others
 //!   turn_left        jobs left in that turn             the start of the next one  pinned jobs and the others
-//!   callbacks_turn   whether callbacks have the turn    a take beside callbacks    callbacks and jobs surplus         
-//!   a job became visible to thieves    made_work_visible          that job, while all thieves sleep
+//!   callbacks_turn   whether callbacks have the turn    a take beside callbacks    callbacks and jobs
+//!   surplus          a job became visible to thieves    made_work_visible          that job, while all thieves sleep
 //! ```
 
 #![allow(unsafe_code)]
