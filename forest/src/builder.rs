@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::clock::{Clock, SystemClock};
-use crate::combine::combiner::Start;
 use crate::combine::shared::Shared;
+use crate::combine::start::Start;
 use crate::forest::Forest;
 use crate::journal::{Journal, Level};
 use crate::state::forest::ForestState;

@@ -56,6 +56,7 @@ mod state {
 mod combine {
     pub(crate) mod acceptance;
     pub(crate) mod ahead;
+    pub(crate) mod at_risk;
     pub(crate) mod author;
     pub(crate) mod before;
     pub(crate) mod combiner;
@@ -73,6 +74,7 @@ mod combine {
     pub(crate) mod publish;
     pub(crate) mod request;
     pub(crate) mod shared;
+    pub(crate) mod start;
     pub(crate) mod submission;
     pub(crate) mod turns;
     pub(crate) mod write_leases;

@@ -54,6 +54,21 @@ impl Operation {
         }
     }
 
+    /// The greatest id of a node that it brings, if it brings any.
+    pub fn last_id(&self) -> Option<NodeId> {
+        match self {
+            Self::Add { node, .. }
+            | Self::ReplaceRoot { node, .. }
+            | Self::PushRoot { node, .. } => Some(*node),
+            Self::Splice { subtree, .. } => subtree.last_id(),
+            Self::Move { .. }
+            | Self::Delete { .. }
+            | Self::PutAttribute { .. }
+            | Self::DeleteAttribute { .. }
+            | Self::PopRoot { .. } => None,
+        }
+    }
+
     /// Whether it takes a whole subtree away.
     pub(crate) fn takes_subtree(&self) -> bool {
         matches!(self, Self::Delete { .. } | Self::ReplaceRoot { .. })

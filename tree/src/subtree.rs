@@ -38,6 +38,13 @@ impl Subtree {
         self.0.len
     }
 
+    /// The greatest id of its nodes.
+    pub(crate) fn last_id(&self) -> Option<NodeId> {
+        let (number, leaf) = self.0.leaves.last()?;
+        let slot = leaf.slots().last()?;
+        NodeId::new(number * LEAF + slot as u64)
+    }
+
     /// Turns the subtree into a tree that continues with the same id source.
     pub fn into_tree(self) -> Tree {
         let (records, root, len, ids) = match Arc::try_unwrap(self.0) {

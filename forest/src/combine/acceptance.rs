@@ -37,7 +37,7 @@ impl Combiner {
             };
         }
         let commit = self.stamp(forest, id);
-        let progress = match self.append(forest, &prepared, (commit, digest, &bytes)) {
+        let mut progress = match self.append(forest, &prepared, (commit, digest, &bytes)) {
             Ok(progress) => progress,
             Err(error) => {
                 let is_create = matches!(prepared, Prepared::Create(..));
@@ -52,7 +52,14 @@ impl Combiner {
         if self.outstanding.is_empty()
             && let Progress::Accepted(position) = progress
         {
-            return Served::Done(self.show(forest, (made, garbage), (commit, digest, position)));
+            let at = (commit.version.number, position);
+            match self.wait_if_at_risk(forest, made.given(), at) {
+                Some(waits) => progress = waits,
+                None => {
+                    let shown = self.show(forest, (made, garbage), (commit, digest, position));
+                    return Served::Done(shown);
+                }
+            }
         }
         self.publisher.ahead.add(&made, commit.version.number);
         self.outstanding.commits.push_back(Outstanding {
@@ -148,8 +155,11 @@ impl Combiner {
                 {
                     None => break,
                     // A journal that failed takes nothing, and the forest has fallen back.
-                    Some(Verdict::Accepted(_)) if forest.fall().is_some() => self.give_up(),
-                    Some(Verdict::Accepted(position)) => self.show_oldest(forest, position),
+                    Some(Verdict::Accepted(_) | Verdict::Settled(_)) if forest.fall().is_some() => {
+                        self.give_up();
+                    }
+                    Some(Verdict::Accepted(position)) => self.show_unless_at_risk(forest, position),
+                    Some(Verdict::Settled(position)) => self.show_oldest(forest, Some(position)),
                     Some(Verdict::Refused(error)) => self.roll_back(error),
                     Some(Verdict::Unknown) => self.give_up(),
                 }
@@ -162,6 +172,17 @@ impl Combiner {
             }
             self.resumed.append(&mut self.held);
             self.serve_resumed(forest);
+        }
+    }
+
+    fn show_unless_at_risk(&mut self, forest: &ForestState, position: Option<Position>) {
+        let Some(oldest) = self.outstanding.commits.front() else {
+            return;
+        };
+        let (count, number) = (oldest.made.given(), oldest.commit.version.number);
+        match self.wait_if_at_risk(forest, count, (number, position)) {
+            Some(waits) => self.outstanding.commits[0].progress = waits,
+            None => self.show_oldest(forest, position),
         }
     }
 

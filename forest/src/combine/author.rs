@@ -9,7 +9,7 @@
 
 use std::sync::Arc;
 
-use weald_tree::{Operation, Script, Tree};
+use weald_tree::{NodeId, Operation, Script, Tree};
 
 use super::request::{Action, CommitRequest, Finished, Overtaken, Restored, TreeEdit, Turn, Work};
 use crate::content::references::references_in;
@@ -173,6 +173,7 @@ impl TreeEdit {
         let piece = has_journal.then(|| encode::edit(number, script.operations(), &self.blobs));
         let indexes = head.indexes.updated(&head.tree, &tree);
         let references = references_in(script.operations());
+        let last_id = last_id_in(script.operations());
         self.work = Work::Script(script);
         self.finished = Some(Box::new(Finished {
             head,
@@ -180,6 +181,7 @@ impl TreeEdit {
             indexes,
             piece: piece.map(Arc::new),
             references,
+            last_id,
         }));
     }
 
@@ -225,6 +227,12 @@ impl TreeEdit {
         };
         steps > FEW_STEPS
     }
+}
+
+/// The greatest id of a node that operations bring; 0, if they bring none.
+pub(crate) fn last_id_in(operations: &[Operation]) -> u64 {
+    let brought = operations.iter().filter_map(Operation::last_id);
+    brought.map(NodeId::get).max().unwrap_or(0)
 }
 
 /// The head with the operations of a script, if what the script relied on is unchanged there.

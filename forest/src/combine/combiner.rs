@@ -15,6 +15,7 @@ use std::sync::{Arc, Weak};
 use std::task::Waker;
 use std::time::{Duration, SystemTime};
 
+use super::at_risk::AtRisk;
 use super::before::{Before, FailureWatch, TagBefore};
 use super::commit_ids::CommitIds;
 use super::made::Made;
@@ -23,6 +24,7 @@ use super::pending::Pending;
 use super::prepare::{Preparation, Unprepared};
 use super::publish::Publisher;
 use super::request::{Action, Answer, CommitRequest, Detached, Garbage, Request};
+use super::start::Start;
 use super::write_leases::WriteLeases;
 use crate::error::CommitError;
 use crate::journal::{AppendError, Digest, Position};
@@ -61,6 +63,8 @@ pub(crate) struct Combiner {
     /// How names and tags were before the commits that are not durable yet, with their numbers.
     pub(super) before: VecDeque<(u64, Before)>,
     pub(super) failure: FailureWatch,
+    /// What is visible and not durable.
+    pub(super) at_risk: AtRisk,
     /// Makes the forest look for answers of the journal.
     pub(super) journal_waker: Waker,
     pub(super) write_leases: WriteLeases,
@@ -77,25 +81,6 @@ pub(crate) struct Combiner {
     pub(super) has_collected: bool,
     /// The last answer to a commit whose version was collected, unless it is that of the combiner's own thread.
     pub(super) collected_for: Option<usize>,
-}
-
-/// What a combiner begins with: the newest commit, and what is known of those before it.
-pub(crate) struct Start {
-    pub(crate) number: u64,
-    pub(crate) time: SystemTime,
-    pub(crate) position: Option<Position>,
-    pub(crate) ids: CommitIds,
-}
-
-impl Default for Start {
-    fn default() -> Self {
-        Self {
-            number: 0,
-            time: SystemTime::UNIX_EPOCH,
-            position: None,
-            ids: CommitIds::default(),
-        }
-    }
 }
 
 /// What became of a request.
@@ -131,6 +116,7 @@ impl Combiner {
             is_poisoned: false,
             before: VecDeque::new(),
             failure: FailureWatch::new(failure_waker),
+            at_risk: AtRisk::after(number, start.is_noted),
             journal_waker,
             write_leases: WriteLeases::default(),
             alarm,

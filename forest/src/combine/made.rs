@@ -26,4 +26,6 @@ pub(crate) struct NewRoot {
     pub(crate) blobs: Vec<Blob>,
     /// The references that it brings.
     pub(crate) references: Vec<Referred>,
+    /// The greatest id of a node that it brings; 0, if it brings none.
+    pub(crate) last_id: u64,
 }

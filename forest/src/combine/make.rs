@@ -21,7 +21,7 @@ impl Made {
     ) -> Option<(Self, Garbage)> {
         let root = |state: &TreeState, new: NewTree| {
             let root = Root::new(state.number, new.content, commit, bytes.clone());
-            let (blobs, references) = (new.blobs, new.references);
+            let (blobs, references, last_id) = (new.blobs, new.references, new.last_id);
             // The operations refer to the bytes, which are stored when the commit is shown, and go with the last
             // reference.
             let garbage = match blobs.is_empty() {
@@ -33,6 +33,7 @@ impl Made {
                 root,
                 blobs,
                 references,
+                last_id,
             };
             (new, garbage)
         };

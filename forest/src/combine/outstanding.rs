@@ -12,7 +12,7 @@ use std::task::{Context, Poll, Waker};
 use super::made::Made;
 use super::pending::Pending;
 use super::request::{Answer, Garbage};
-use crate::journal::{AppendError, Digest, Journal, Later, Position, Resolved};
+use crate::journal::{AppendError, Digest, Durability, Journal, Later, Position, Resolved};
 use crate::version::{CommitId, Committed};
 
 /// How far a record has got.
@@ -22,6 +22,8 @@ pub(crate) enum Progress {
     Sent(Later<'static, Result<Position, AppendError>>),
     /// The answer was lost, and the journal is asked.
     Resolving(Later<'static, Resolved>),
+    /// It has this position, and is shown when it is durable. See `at_risk.rs`.
+    Settling(Position, Later<'static, Durability>),
 }
 
 /// One commit on its way.
@@ -49,6 +51,8 @@ pub(crate) enum Outcome {
 /// What the journal says of the oldest commit.
 pub(crate) enum Verdict {
     Accepted(Option<Position>),
+    /// It is durable, at this position.
+    Settled(Position),
     Refused(AppendError),
     /// It cannot tell.
     Unknown,
@@ -103,6 +107,13 @@ impl Queue {
                     }
                     Poll::Ready(Err(error)) => return Some(Verdict::Refused(error)),
                 },
+                Progress::Settling(position, when) => {
+                    return match poll(when, &mut cx, Durability::Unknown) {
+                        Poll::Pending => None,
+                        Poll::Ready(Durability::Reached) => Some(Verdict::Settled(*position)),
+                        Poll::Ready(Durability::Unknown) => Some(Verdict::Unknown),
+                    };
+                }
                 Progress::Resolving(answer) => {
                     return match poll(answer, &mut cx, Resolved::Unknown) {
                         Poll::Pending => None,

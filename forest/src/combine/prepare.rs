@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use weald_tree::{Script, Tree};
 
-use super::author::{FEW_STEPS, rebase};
+use super::author::{FEW_STEPS, last_id_in, rebase};
 use super::publish::Publisher;
 use super::request::{Action, Garbage, Piece, Restored, TreeEdit, Work};
 use crate::content::erasable::{Blob, Referred};
@@ -45,6 +45,8 @@ pub(crate) struct NewTree {
     pub(crate) blobs: Vec<Blob>,
     /// The references that it brings.
     pub(crate) references: Vec<Referred>,
+    /// The greatest id of a node that it brings; 0, if it brings none.
+    pub(crate) last_id: u64,
     /// What an edit did; `None` for what is no edit.
     pub(crate) script: Option<Script>,
     /// What is for the journal, if there is one.
@@ -214,12 +216,12 @@ impl Preparation<'_> {
         if is_overtaken {
             self.forest.stats.rebased();
         }
-        let (mut piece, mut indexes, mut references) = (None, None, None);
+        let (mut piece, mut indexes, mut references, mut last_id) = (None, None, None, None);
         let (tree, script) = match edit.work {
             work if is_finished => {
                 let finished = *edit.finished.expect("it is finished on the head");
                 (piece, indexes) = (finished.piece, Some(finished.indexes));
-                references = Some(finished.references);
+                (references, last_id) = (Some(finished.references), Some(finished.last_id));
                 (finished.tree, work.into_script())
             }
             Work::Edit(own) if !is_overtaken => own.finish(),
@@ -241,6 +243,7 @@ impl Preparation<'_> {
                 true => references_in(script.operations()),
                 false => Vec::new(),
             }),
+            last_id: last_id.unwrap_or_else(|| last_id_in(script.operations())),
             script: Some(script),
             held: edit.base,
         })
@@ -279,6 +282,7 @@ impl NewTree {
             content,
             blobs: Vec::new(),
             references: Vec::new(),
+            last_id: 0,
             script: None,
             piece,
             held,

@@ -94,6 +94,7 @@ pub(crate) struct Finished {
     pub(crate) indexes: Indexes,
     pub(crate) piece: Option<Piece>,
     pub(crate) references: Vec<Referred>,
+    pub(crate) last_id: u64,
 }
 
 /// What it takes to restore a version after a head.

@@ -3,10 +3,11 @@
 use std::sync::{Arc, Weak};
 use std::task::{Wake, Waker};
 
-use super::combiner::{Combiner, Start};
+use super::combiner::Combiner;
 use super::pending::Pending;
 use super::publication_list::PublicationList;
 use super::request::{Detached, Request};
+use super::start::Start;
 use crate::journal::Level;
 use crate::state::forest::ForestState;
 

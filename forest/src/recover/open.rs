@@ -8,8 +8,9 @@ use super::error::RecoverError;
 use super::frames::FrameError;
 use super::recovery::{Needed, Recovery, Stop};
 use crate::builder::Builder;
-use crate::combine::combiner::Start;
+use crate::combine::at_risk::LOST;
 use crate::combine::shared::Shared;
+use crate::combine::start::Start;
 use crate::forest::Forest;
 use crate::journal::{Appended, Durability, Journal, Position, Record, StoredCheckpoint};
 use crate::state::forest::ForestState;
@@ -18,10 +19,6 @@ use crate::version::Version;
 
 /// How many records are read at a time.
 const RECORDS: usize = 256;
-
-/// Numbers of commits, and ids in each tree: at each opening this many are skipped. No opening loses so many visible
-/// commits.
-const LOST: u64 = 1 << 20;
 
 impl Builder {
     /// The forest that the journal has, from its newest checkpoint and the records after it; an empty one, if it has
@@ -98,14 +95,15 @@ impl Builder {
             let newest = line.newest();
             let before = state.openings.partition_point(|last| last.number < newest);
             let lost = LOST.checked_mul((state.openings.len() - before) as u64);
-            if !lost.is_some_and(|lost| line.ids().skip(lost)) {
-                return Err(RecoverError::Exhausted("ids of nodes"));
-            }
-            let name = Arc::clone(&line.name);
+            let (name, ids) = (Arc::clone(&line.name), line.ids().clone());
             let history = line.finish(keep).map_err(|error| RecoverError::Tree {
                 tree: number,
                 error,
             })?;
+            // Behind the ids of all versions, which are known now.
+            if !lost.is_some_and(|lost| ids.skip(lost)) {
+                return Err(RecoverError::Exhausted("ids of nodes"));
+            }
             let tree = TreeState::of(number, Arc::clone(&name), history);
             let tree = Arc::new(tree);
             if state.names_mut().insert(Arc::clone(&name), tree).is_some() {
@@ -113,8 +111,10 @@ impl Builder {
             }
         }
         let (number, time, opened) = begin(&state, last.number, time).await?;
+        let is_noted = opened.is_some();
         let start = Start {
             number,
+            is_noted,
             time,
             position: opened.or(position),
             ids,

@@ -1,6 +1,6 @@
 //! The state of a tree, which its writers and readers share: the slot with the newest root, and the history.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwap;
@@ -17,12 +17,18 @@ pub(crate) struct TreeState {
     history: Mutex<History>,
     name: Mutex<Arc<str>>,
     is_deleted: AtomicBool,
+    /// The greatest id of a node that a visible commit has brought; less for a tree that was created from others' nodes. Only
+    /// the combiner uses it.
+    last_id: AtomicU64,
 }
 
 impl TreeState {
     pub(crate) fn new(number: u64, name: Arc<str>, first: Arc<Root>) -> Self {
+        // It has as many ids at least, and whoever reads its first record knows them.
+        let last_id = AtomicU64::new(first.tree.len());
         Self {
             number,
+            last_id,
             history: Mutex::new(History::new(Arc::clone(&first))),
             slot: ArcSwap::new(first),
             name: Mutex::new(name),
@@ -30,10 +36,12 @@ impl TreeState {
         }
     }
 
-    /// A tree with all its versions.
+    /// A tree with all its versions. Its source of ids is behind all that were given out before.
     pub(crate) fn of(number: u64, name: Arc<str>, history: History) -> Self {
+        let last_id = AtomicU64::new(history.newest().tree.ids().last());
         Self {
             number,
+            last_id,
             slot: ArcSwap::new(Arc::clone(history.newest())),
             history: Mutex::new(history),
             name: Mutex::new(name),
@@ -48,6 +56,17 @@ impl TreeState {
 
     pub(crate) fn name(&self) -> Arc<str> {
         Arc::clone(&self.name.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// A commit with this greatest id is about to be shown; returns how far that is beyond those before. Called by the
+    /// combiner only, so relaxed orderings are enough.
+    #[inline]
+    pub(crate) fn bring(&self, last_id: u64) -> u64 {
+        let before = self.last_id.load(Ordering::Relaxed);
+        if last_id > before {
+            self.last_id.store(last_id, Ordering::Relaxed);
+        }
+        last_id.saturating_sub(before)
     }
 
     pub(crate) fn is_deleted(&self) -> bool {
