@@ -5,13 +5,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use weald_forest::journal::{CheckpointError, Journal};
-use weald_forest::{Builder, Forest};
+use weald_forest::{Builder, DurableError, Forest, Level, Version, VersionError};
 
 use crate::disk_journal::DiskJournal;
 use crate::error::OpenError;
 use crate::keeper::{Keeper, Kept};
 use crate::open_forest_error::OpenForestError;
-use crate::past::Moment;
+use crate::past::{Moment, PastError};
 use crate::read_only_forest::ReadOnlyForest;
 use crate::read_only_journal::ReadOnlyJournal;
 
@@ -78,14 +78,42 @@ impl DiskForest {
     }
 
     /// The forest as it was at any moment within the kept history, also before it was opened; by default all of the history
-    /// is kept. [`TreeHandle::at`](weald_forest::TreeHandle::at) shows only what memory keeps. See [`ReadOnlyForest::at`]. It reads what is durable, beside the writers.
+    /// is kept. [`TreeHandle::at`](weald_forest::TreeHandle::at) shows only what memory keeps. See [`ReadOnlyForest::at`]. It
+    /// reads what is durable, beside the writers; a version that is visible and not yet durable is waited for.
     ///
     /// # Errors
-    /// [`OpenForestError`].
+    /// [`OpenForestError`]; [`PastError::Failed`], if the journal has failed or was closed.
     pub async fn at(&self, moment: Moment) -> Result<ReadOnlyForest, OpenForestError> {
+        if let Moment::Version(version) = moment {
+            self.wait_until_durable(version).await?;
+        }
+        ReadOnlyForest::past(|| self.journal_beside(), moment).await
+    }
+
+    /// Waits for a version that is visible and not yet durable.
+    pub(crate) async fn wait_until_durable(&self, version: Version) -> Result<(), PastError> {
+        match self.when_durable(version, Level::Durable).await {
+            Err(DurableError::Unknown(_) | DurableError::Version(VersionError::Lost { .. })) => {
+                Err(PastError::Failed)
+            }
+            // If it is not a version of this opening, the history tells whose it is.
+            _ => Ok(()),
+        }
+    }
+
+    /// What the journal has, for reading, as far as it is durable.
+    pub(crate) fn journal_beside(&self) -> Result<ReadOnlyJournal, OpenForestError> {
         let core = self.kept.journal.core();
-        let open = || ReadOnlyJournal::open_beside(Arc::clone(&core.medium), &core.settings);
-        ReadOnlyForest::past(open, moment).await
+        if core.state().failed.is_some() {
+            return Err(PastError::Failed.into());
+        }
+        let durable = core.marks.reached(Level::Durable);
+        let medium = Arc::clone(&core.medium);
+        Ok(ReadOnlyJournal::open_beside(
+            medium,
+            &core.settings,
+            Some(durable),
+        )?)
     }
 
     /// The journal.

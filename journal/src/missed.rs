@@ -1,22 +1,24 @@
 //! The commits to a tree that memory no longer keeps, for a watch that begins far back, or after another opening.
 
-use std::sync::Arc;
-
+use weald_forest::journal::{Change, Entry, Position, ReadError, Stored};
 use weald_forest::{Forest, Seen, TreeHandle, Version};
+use weald_tree::Ids;
 
 use crate::disk_forest::DiskForest;
 use crate::open_forest_error::OpenForestError;
-use crate::past::Moment;
+use crate::past::{Moment, PastError};
 use crate::read_only_forest::ReadOnlyForest;
 use crate::read_only_journal::ReadOnlyJournal;
 
-/// How many records are replayed at once, at most.
+/// How many versions are shown at once, at most.
 const MANY: usize = 1024;
 
 impl DiskForest {
     /// The commits to a tree after a version, from the history on the medium. It returns the oldest of them, at most 1,024;
-    /// call again for more. It returns none when no further commit is durable. A watch that was told [`TooOld`](weald_forest::WatchError::TooOld) catches up with them, and begins
-    /// behind the last one. It takes the time of the checkpoint before the version, and of the records behind that.
+    /// call again for more. It returns none when no further commit is durable. A watch that was told
+    /// [`TooOld`](weald_forest::WatchError::TooOld) catches up with them, and begins behind the last one. It takes the time of
+    /// the checkpoint before the version, and of the records behind that, each of which is read a few times, however many
+    /// trees there are.
     ///
     /// ```
     /// use pollster::block_on;
@@ -53,15 +55,15 @@ impl DiskForest {
     /// ```
     ///
     /// # Errors
-    /// [`OpenForestError`].
+    /// [`OpenForestError`]; [`PastError::Failed`], if the journal has failed or was closed.
     pub async fn missed(
         &self,
         tree: &TreeHandle,
         since: Version,
     ) -> Result<Vec<Seen>, OpenForestError> {
-        let core = self.journal().core();
+        self.wait_until_durable(since).await?;
         loop {
-            let journal = ReadOnlyJournal::open_beside(Arc::clone(&core.medium), &core.settings)?;
+            let journal = self.journal_beside()?;
             let outcome = missed(&journal, tree.number(), since).await;
             if outcome.is_ok() || journal.is_whole() {
                 return outcome;
@@ -70,45 +72,74 @@ impl DiskForest {
     }
 }
 
+/// Looks through the records for those of the tree, and replays once, up to the last one that is to be shown.
 async fn missed(
     journal: &ReadOnlyJournal,
     number: u64,
     since: Version,
 ) -> Result<Vec<Seen>, OpenForestError> {
     let begin = journal.at(Moment::Version(since))?.end();
-    let (mut after, mut most) = (begin, MANY);
+    let last = last_of(journal, number, begin).map_err(PastError::Read)?;
+    let Some(last) = last else {
+        return Ok(Vec::new());
+    };
+    let upto = journal.between(begin, &last).map_err(PastError::Read)?;
+    let builder = Forest::builder().keep(MANY + 1);
+    let forest = ReadOnlyForest::recover(builder, upto).await?;
+    let trees = forest.list().into_iter();
+    let mut trees = trees.filter_map(|name| forest.get(&name).ok());
+    let Some(tree) = trees.find(|tree| tree.number() == number) else {
+        return Ok(Vec::new());
+    };
+    let versions = tree.versions();
+    let new = versions.partition_point(|version| version.version() <= since);
+    let pairs = versions[new.saturating_sub(1)..].windows(2);
+    let seen = pairs.map(|pair| Seen {
+        before: pair[0].clone(),
+        after: pair[1].clone(),
+    });
+    Ok(seen.collect())
+}
+
+/// The last of the records after a position, at most [`MANY`], that bring a version of a tree.
+fn last_of(
+    journal: &ReadOnlyJournal,
+    number: u64,
+    mut after: Position,
+) -> Result<Option<Entry>, ReadError> {
+    let (mut last, mut found) = (None, 0);
     loop {
-        let entries = journal.entries(after, most);
-        let entries = entries.map_err(|error| OpenForestError::Past(error.into()))?;
-        let Some(last) = entries.last() else {
-            return Ok(Vec::new());
+        let entries = journal.entries(after, MANY)?;
+        let Some(end) = entries.last() else {
+            return Ok(last);
         };
-        let upto = journal.between(begin, last);
-        let upto = upto.map_err(|error| OpenForestError::Past(error.into()))?;
-        let builder = Forest::builder().keep(MANY + 1);
-        let forest = ReadOnlyForest::recover(builder, upto).await?;
-        let trees = forest.list().into_iter();
-        let mut trees = trees.filter_map(|name| forest.get(&name).ok());
-        let Some(tree) = trees.find(|tree| tree.number() == number) else {
-            // The tree is gone at the end of this range: halve the range until it ends before the deletion.
-            if most == 1 {
-                return Ok(Vec::new());
+        after = end.position;
+        for entry in entries {
+            let changes = changes(&entry)?;
+            let is_its = |change: &Change| match change {
+                Change::Edit { tree, .. }
+                | Change::AddIndex { tree, .. }
+                | Change::DropIndex { tree, .. } => *tree == number,
+                _ => false,
+            };
+            let is_its_end =
+                |change: &Change| matches!(change, Change::Delete { tree } if *tree == number);
+            if changes.iter().any(is_its_end) {
+                return Ok(last);
             }
-            most = most.div_ceil(2).min(entries.len().max(2) - 1);
-            continue;
-        };
-        let versions = tree.versions();
-        let new = versions.partition_point(|version| version.version() <= since);
-        let pairs = versions[new.saturating_sub(1)..].windows(2);
-        let seen: Vec<_> = pairs
-            .map(|pair| Seen {
-                before: pair[0].clone(),
-                after: pair[1].clone(),
-            })
-            .collect();
-        if !seen.is_empty() {
-            return Ok(seen);
+            if changes.iter().any(is_its) {
+                found += 1;
+                last = Some(entry);
+            }
+            if found == MANY {
+                return Ok(last);
+            }
         }
-        after = last.position;
     }
+}
+
+fn changes(entry: &Entry) -> Result<Vec<Change>, ReadError> {
+    // Only the numbers of the trees are looked at, so any source of ids will do.
+    let read = || Stored::read(&entry.record)?.changes(&mut |_| Some(Ids::new()));
+    read().map_err(|error| ReadError::Failed(error.to_string()))
 }

@@ -46,6 +46,12 @@ pub enum PastError {
     /// There is no commit.
     #[error("the forest has no commit yet")]
     Empty,
+    /// The journal of the open forest has failed or was closed. Its files may show what was lost.
+    #[error(
+        "the journal of this forest has failed or was closed, and its files may show what is not durable; open the \
+         forest again"
+    )]
+    Failed,
     /// What is stored cannot be read.
     #[error(transparent)]
     Read(#[from] ReadError),

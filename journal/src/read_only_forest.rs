@@ -5,7 +5,6 @@ use std::path::Path;
 
 use weald_forest::{Builder, Forest};
 
-use crate::error::OpenError;
 use crate::open_forest_error::OpenForestError;
 use crate::past::Moment;
 use crate::read_only_journal::ReadOnlyJournal;
@@ -97,12 +96,25 @@ impl ReadOnlyForest {
     /// # Errors
     /// [`OpenForestError`].
     pub async fn at(path: impl AsRef<Path>, moment: Moment) -> Result<Self, OpenForestError> {
-        Self::past(|| ReadOnlyJournal::open(&path), moment).await
+        Self::at_sealed(path, &Settings::new(), moment).await
+    }
+
+    /// The same with the master key of the journal's settings, if it has one.
+    ///
+    /// # Errors
+    /// [`OpenForestError`].
+    pub async fn at_sealed(
+        path: impl AsRef<Path>,
+        settings: &Settings,
+        moment: Moment,
+    ) -> Result<Self, OpenForestError> {
+        let open = || Ok(ReadOnlyJournal::open_sealed(&path, settings)?);
+        Self::past(open, moment).await
     }
 
     /// The same in whatever `open` opens.
     pub(crate) async fn past(
-        open: impl Fn() -> Result<ReadOnlyJournal, OpenError>,
+        open: impl Fn() -> Result<ReadOnlyJournal, OpenForestError>,
         moment: Moment,
     ) -> Result<Self, OpenForestError> {
         loop {

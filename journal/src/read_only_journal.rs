@@ -119,19 +119,21 @@ impl ReadOnlyJournal {
     /// # Errors
     /// As [`open`](Self::open), and [`OpenError::Sealed`].
     pub fn open_with(medium: impl Medium, settings: &Settings) -> Result<Self, OpenError> {
-        Self::open_beside(Arc::new(medium), settings)
+        Self::open_beside(Arc::new(medium), settings, None)
     }
 
-    /// Opens the journal of a medium that somebody else may change.
+    /// Opens the journal of a medium that somebody else may change. If it is known up to where it is durable, nothing
+    /// behind that is shown, and nothing is synced.
     pub(crate) fn open_beside(
         medium: Arc<dyn Medium>,
         settings: &Settings,
+        durable: Option<Position>,
     ) -> Result<Self, OpenError> {
         let medium: Arc<dyn Medium> = Arc::new(ReadOnly(medium));
         let mut before = None;
         loop {
             let error = match see(&medium, &settings.masters) {
-                Ok(Some(seen)) => match seen.sync_end() {
+                Ok(Some(mut seen)) => match seen.end_durably(durable) {
                     Ok(()) => return Ok(Self(Arc::new(seen))),
                     // It was trimmed meanwhile.
                     Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
@@ -195,12 +197,11 @@ impl ReadOnlyJournal {
 
     /// The same files, of which another part counts.
     fn with(&self, found: Found) -> Self {
-        let Seen { medium, keys, .. } = &*self.0;
         Self(Arc::new(Seen {
-            medium: Arc::clone(medium),
+            medium: Arc::clone(&self.0.medium),
             found,
             journal: self.0.journal,
-            keys: Arc::clone(keys),
+            keys: Arc::clone(&self.0.keys),
         }))
     }
 
@@ -239,10 +240,8 @@ impl ReadOnlyJournal {
         };
         present.sort_unstable();
         let segments = found.chain.newest_first().into_iter().map(names::segment);
-        let needed = segments.chain(found.checkpoint.map(names::checkpoint));
-        needed
-            .into_iter()
-            .all(|name| present.binary_search(&name).is_ok())
+        let mut needed = segments.chain(found.checkpoint.map(names::checkpoint));
+        needed.all(|name| present.binary_search(&name).is_ok())
     }
 
     /// The position after which records can be read: the default, unless records were trimmed.
@@ -389,8 +388,12 @@ impl Journal for ReadOnlyJournal {
 }
 
 impl Seen {
-    /// Syncs the records behind the last mark.
-    fn sync_end(&self) -> io::Result<()> {
+    /// Ends where it is durable, or syncs the records behind the last mark.
+    fn end_durably(&mut self, durable: Option<Position>) -> io::Result<()> {
+        if let Some(durable) = durable {
+            self.found.end = self.found.end.min(Place::of(durable));
+            return Ok(());
+        }
         let Found {
             chain,
             durable,

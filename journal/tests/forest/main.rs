@@ -1,6 +1,7 @@
 //! A forest on disk: what it has acknowledged is there when it is opened again.
 
 mod automatic;
+mod beside;
 mod kill;
 mod past;
 mod power;

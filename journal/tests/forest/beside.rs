@@ -1,0 +1,227 @@
+//! Reading the history beside the forest that is open: only what is durable, and in time that grows with the records.
+
+use std::future::Future;
+use std::io;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, SystemTime};
+
+use pollster::block_on;
+use weald_forest::{Attributes, CommitError, Committed, Forest, Level, TreeHandle};
+use weald_journal::{
+    DiskForest, DiskJournal, LockError, Medium, MediumFile, Moment, OpenForestError, PastError,
+    Settings, SimulatedDisk, Work,
+};
+
+fn append(tree: &TreeHandle, level: Level) -> Result<Committed, CommitError> {
+    let mut edit = tree.edit();
+    let root = edit.root();
+    edit.append(root, Attributes::new()).unwrap();
+    block_on(edit.commit().level(level))
+}
+
+fn poll<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {
+    future.poll(&mut Context::from_waker(Waker::noop()))
+}
+
+/// What becomes of a future whose journal works by hand.
+fn work_until<T>(journal: &DiskJournal, future: impl Future<Output = T>) -> T {
+    let mut future = pin!(future);
+    loop {
+        if let Poll::Ready(output) = poll(future.as_mut()) {
+            return output;
+        }
+        let works = [Work::Prepare, Work::Write, Work::Sync];
+        assert!(
+            works.into_iter().any(|work| journal.work(work)),
+            "nothing is left to be done"
+        );
+    }
+}
+
+#[test]
+fn a_version_that_is_not_durable_yet_is_waited_for() {
+    let settings = Settings::new().by_hand();
+    let journal = DiskJournal::open_on(SimulatedDisk::new(), settings).unwrap();
+    let opening = DiskForest::recover(Forest::builder(), journal.clone());
+    let forest = work_until(&journal, opening).unwrap();
+    let tree = work_until(&journal, forest.create("notes")).unwrap();
+    let before = tree.view().version();
+    let version = append(&tree, Level::Accepted).unwrap().version;
+    {
+        let mut past = pin!(forest.at(Moment::Version(version)));
+        let mut missed = pin!(forest.missed(&tree, version));
+        for work in [None, Some(Work::Write)] {
+            work.map(|work| assert!(journal.work(work)));
+            assert!(poll(past.as_mut()).is_pending());
+            assert!(poll(missed.as_mut()).is_pending());
+        }
+        assert!(journal.work(Work::Sync));
+        let Poll::Ready(past) = poll(past.as_mut()) else {
+            panic!("it is durable")
+        };
+        assert_eq!(past.unwrap().get("notes").unwrap().view().tree().len(), 2);
+        let Poll::Ready(missed) = poll(missed.as_mut()) else {
+            panic!("it is durable")
+        };
+        assert!(missed.unwrap().is_empty());
+    }
+    // What nobody waits for is not shown before it is durable, though it is in the file.
+    append(&tree, Level::Accepted).unwrap();
+    assert!(journal.work(Work::Write));
+    let latest = Moment::Time(SystemTime::now() + Duration::from_secs(1000));
+    let past = block_on(forest.at(latest)).unwrap();
+    assert_eq!(past.get("notes").unwrap().view().tree().len(), 2);
+    assert_eq!(block_on(forest.missed(&tree, before)).unwrap().len(), 1);
+    assert!(journal.work(Work::Sync));
+    assert_eq!(block_on(forest.missed(&tree, before)).unwrap().len(), 2);
+}
+
+#[test]
+fn a_forest_whose_journal_failed_shows_no_history_and_says_to_open_it_again() {
+    let disk = SimulatedDisk::new();
+    let open = || {
+        block_on(DiskForest::recover(
+            Forest::builder(),
+            DiskJournal::open_on(disk.clone(), Settings::new()).unwrap(),
+        ))
+    };
+    let forest = open().unwrap();
+    let tree = block_on(forest.create("notes")).unwrap();
+    let before = tree.view().version();
+    disk.fail_next_sync();
+    let lost = append(&tree, Level::Durable);
+    assert!(matches!(lost, Err(CommitError::Unknown(_))), "{lost:?}");
+    let is_failed = |error| matches!(error, OpenForestError::Past(PastError::Failed));
+    let latest = Moment::Time(SystemTime::now() + Duration::from_secs(1000));
+    for moment in [latest, Moment::Version(before)] {
+        let error = block_on(forest.at(moment)).unwrap_err();
+        assert!(
+            error.to_string().contains("open the forest again"),
+            "{error}"
+        );
+        assert!(is_failed(error));
+    }
+    assert!(is_failed(
+        block_on(forest.missed(&tree, before)).unwrap_err()
+    ));
+    drop((forest, tree));
+    let forest = open().unwrap();
+    block_on(forest.at(Moment::Version(before))).unwrap();
+}
+
+/// A disk that counts the bytes that are read of segments.
+#[derive(Clone)]
+struct Counting(SimulatedDisk, Arc<AtomicU64>);
+
+struct CountingFile(Box<dyn MediumFile>, Arc<AtomicU64>);
+
+impl Counting {
+    fn file(&self, name: &str, file: Box<dyn MediumFile>) -> Box<dyn MediumFile> {
+        match name.ends_with(".segment") {
+            true => Box::new(CountingFile(file, Arc::clone(&self.1))),
+            false => file,
+        }
+    }
+}
+
+impl Medium for Counting {
+    fn name(&self) -> String {
+        self.0.name()
+    }
+
+    fn list(&self) -> io::Result<Vec<String>> {
+        self.0.list()
+    }
+
+    fn create(&self, name: &str) -> io::Result<Box<dyn MediumFile>> {
+        Ok(self.file(name, self.0.create(name)?))
+    }
+
+    fn open(&self, name: &str) -> io::Result<Box<dyn MediumFile>> {
+        Ok(self.file(name, self.0.open(name)?))
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        self.0.rename(from, to)
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        self.0.remove(name)
+    }
+
+    fn sync_names(&self) -> io::Result<()> {
+        self.0.sync_names()
+    }
+
+    fn lock(&self) -> Result<Box<dyn MediumFile>, LockError> {
+        self.0.lock()
+    }
+}
+
+impl MediumFile for CountingFile {
+    fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
+        let read = self.0.read_at(bytes, offset)?;
+        self.1.fetch_add(read as u64, Ordering::Relaxed);
+        Ok(read)
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
+        self.0.write_at(bytes, offset)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.0.sync()
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        self.0.len()
+    }
+}
+
+/// A forest with a quiet tree, and a busy one with so many commits and tags; and how many bytes are read of its segments.
+fn busy(commits: u64, tags: u64) -> (DiskForest, TreeHandle, Arc<AtomicU64>) {
+    let read = Arc::default();
+    let medium = Counting(SimulatedDisk::new(), Arc::clone(&read));
+    let settings = Settings::new().segment(64 << 10).checkpoint_after(None);
+    let journal = DiskJournal::open_on(medium, settings).unwrap();
+    let forest = block_on(DiskForest::recover(Forest::builder(), journal)).unwrap();
+    let quiet = block_on(forest.create("quiet")).unwrap();
+    let tree = block_on(forest.create("busy")).unwrap();
+    let mut made = Vec::new();
+    for _ in 0..commits {
+        made.push(append(&tree, Level::Accepted).unwrap().version);
+    }
+    // No longer the newest.
+    let old = made.len().saturating_sub(900)..;
+    for (version, tag) in made[old].iter().zip(0..tags) {
+        block_on(tree.tag(&tag.to_string(), *version)).unwrap();
+    }
+    append(&tree, Level::Durable).unwrap();
+    (forest, quiet, read)
+}
+
+/// How many bytes are read in a call.
+fn read_in<T>(read: &AtomicU64, call: impl FnOnce() -> T) -> (T, u64) {
+    let before = read.load(Ordering::Relaxed);
+    let output = call();
+    (output, read.load(Ordering::Relaxed) - before)
+}
+
+#[test]
+fn four_times_as_many_commits_to_others_are_read_in_four_times_the_reading() {
+    let reading = |commits| {
+        let (forest, quiet, read) = busy(commits, 0);
+        let begin = quiet.view().version();
+        let (none, without) = read_in(&read, || block_on(forest.missed(&quiet, begin)).unwrap());
+        assert!(none.is_empty());
+        append(&quiet, Level::Durable).unwrap();
+        let (one, with) = read_in(&read, || block_on(forest.missed(&quiet, begin)).unwrap());
+        assert_eq!(one.len(), 1);
+        without + with
+    };
+    let (one, four) = (reading(4_000), reading(16_000));
+    assert!(four < one * 5, "{one} bytes, then {four}");
+}
