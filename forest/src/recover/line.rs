@@ -197,8 +197,8 @@ impl Line {
     }
 
     fn lone_at(&self, given: Version) -> Option<(u64, SystemTime)> {
-        let mut before = self.lone.values().rev();
-        let lone = before.find(|lone| lone.stamp.commit.version <= given)?;
+        let mut before = self.lone.range(..=given.number).rev();
+        let (_, lone) = before.find(|(_, lone)| lone.stamp.commit.version <= given)?;
         let own = lone.stamp.commit;
         let number = own.version.number;
         if number >= self.gaps_before {

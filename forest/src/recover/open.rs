@@ -6,7 +6,7 @@ use std::time::SystemTime;
 
 use super::error::RecoverError;
 use super::frames::FrameError;
-use super::recovery::{Needed, Recovery, Stop};
+use super::recovery::{Needed, Recovery};
 use crate::builder::Builder;
 use crate::combine::at_risk::LOST;
 use crate::combine::shared::Shared;
@@ -54,15 +54,18 @@ impl Builder {
         let journal = Arc::clone(&medium.journal);
         let mut needed = Needed::new();
         let recovery = loop {
-            match read(&*journal, self.keep, &needed).await {
-                Ok(recovery) => break recovery,
-                Err(Stop::Passed(tree, version)) => {
-                    // What a tag names is kept when it is read again.
-                    if !needed.entry(tree).or_default().insert(version) {
-                        return Err(RecoverError::NoVersion { tree, version });
-                    }
-                }
-                Err(Stop::Failed(error)) => return Err(error),
+            let mut recovery = read(&*journal, self.keep, &needed).await?;
+            let passed = std::mem::take(&mut recovery.passed);
+            let Some((tree, version)) = passed.first().copied() else {
+                break recovery;
+            };
+            drop(recovery);
+            // What all these tags name is kept when everything is read again, once.
+            if !needed.is_empty() {
+                return Err(RecoverError::NoVersion { tree, version });
+            }
+            for (tree, version) in passed {
+                needed.entry(tree).or_default().insert(version.number);
             }
         };
         recovery.blobs.sweep();
@@ -185,15 +188,14 @@ async fn read<'a>(
     journal: &dyn Journal,
     keep: usize,
     needed: &'a Needed,
-) -> Result<Recovery<'a>, Stop> {
-    let failed = |error| Stop::Failed(RecoverError::Read(error));
+) -> Result<Recovery<'a>, RecoverError> {
     let mut recovery = Recovery::new(keep, needed);
-    if let Some(checkpoint) = journal.checkpoint().await.map_err(failed)? {
+    if let Some(checkpoint) = journal.checkpoint().await? {
         recovery.read(checkpoint)?;
     }
     loop {
         let after = recovery.position.unwrap_or_default();
-        let entries = journal.read(after, RECORDS).await.map_err(failed)?;
+        let entries = journal.read(after, RECORDS).await?;
         if entries.is_empty() {
             return Ok(recovery);
         }

@@ -1,6 +1,7 @@
 //! What is known of a forest while it is read back, from a checkpoint and from the records after it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -18,19 +19,19 @@ use crate::journal::decode::Reader;
 use crate::journal::{Change, Entry, Position, RecordError, Stored, StoredCheckpoint};
 use crate::version::{CommitId, Committed, Version};
 
-/// Tagged versions that the first pass had discarded, for each tree number.
-pub(super) type Needed = BTreeMap<u64, BTreeSet<Version>>;
+/// The numbers of tagged versions that the first pass had discarded, for each tree number.
+pub(super) type Needed = BTreeMap<u64, BTreeSet<u64>>;
 
-/// Why reading stops.
-pub(super) enum Stop {
-    /// A tag names a version of a tree that has been passed.
-    Passed(u64, Version),
-    Failed(RecoverError),
+/// Whether one of these has a number in a range.
+fn has_one(needed: Option<&BTreeSet<u64>>, numbers: Range<u64>) -> bool {
+    !numbers.is_empty() && needed.is_some_and(|needed| needed.range(numbers).next().is_some())
 }
 
 pub(super) struct Recovery<'a> {
     keep: usize,
     needed: &'a Needed,
+    /// The trees and versions that tags name and that have been passed. Without those tags it is not whole.
+    pub(super) passed: Vec<(u64, Version)>,
     pub(super) blobs: Arc<Blobs>,
     pub(super) lines: BTreeMap<u64, Line>,
     /// The number of the tree of a checkpoint whose versions are being read.
@@ -53,6 +54,7 @@ impl<'a> Recovery<'a> {
         Self {
             keep,
             needed,
+            passed: Vec::new(),
             blobs: Arc::default(),
             lines: BTreeMap::new(),
             tree_of_checkpoint: 0,
@@ -65,11 +67,11 @@ impl<'a> Recovery<'a> {
     }
 
     /// Goes on by one record.
-    pub(super) fn replay(&mut self, entry: &Entry) -> Result<(), Stop> {
+    pub(super) fn replay(&mut self, entry: &Entry) -> Result<(), RecoverError> {
         let position = entry.position;
-        let wrong = |error| Stop::Failed(RecoverError::Record { position, error });
+        let wrong = |error| RecoverError::Record { position, error };
         let stored = Stored::read(&entry.record).map_err(wrong)?;
-        let impossible = |what: String| Stop::Failed(RecoverError::Impossible { position, what });
+        let impossible = |what: String| RecoverError::Impossible { position, what };
         if stored.version <= self.last || stored.version.number <= self.last.number {
             let what = format!("version {} comes after {}", stored.version, self.last);
             return Err(impossible(what));
@@ -82,10 +84,7 @@ impl<'a> Recovery<'a> {
                 .map_err(wrong)?
         };
         for change in changes {
-            self.change(&stored, change).map_err(|stop| match stop {
-                Refused::Passed(tree, version) => Stop::Passed(tree, version),
-                Refused::Impossible(what) => impossible(what),
-            })?;
+            self.change(&stored, change).map_err(impossible)?;
         }
         if self.last.number > 0 && stored.version.incarnation != self.last.incarnation {
             self.openings.push(self.last);
@@ -99,7 +98,7 @@ impl<'a> Recovery<'a> {
         Ok(())
     }
 
-    fn change(&mut self, stored: &Stored, change: Change) -> Result<(), Refused> {
+    fn change(&mut self, stored: &Stored, change: Change) -> Result<(), String> {
         let stamp = Stamp {
             commit: committed(stored),
             bytes: Bytes::new(&stored.bytes),
@@ -141,7 +140,7 @@ impl<'a> Recovery<'a> {
             Change::Erase(erasure) => self.blobs.erase(&erasure, stored.time),
             Change::Tag { tree, tag, version } => {
                 if !self.line(tree)?.tag(&tag, version, stored.time) {
-                    return Err(Refused::Passed(tree, version));
+                    self.passed.push((tree, version));
                 }
             }
             Change::Untag { tree, tag } => self.line(tree)?.untag(&tag),
@@ -149,8 +148,8 @@ impl<'a> Recovery<'a> {
         Ok(())
     }
 
-    fn line(&mut self, tree: u64) -> Result<&mut Line, Refused> {
-        let unknown = || Refused::Impossible(format!("there is no tree {tree}"));
+    fn line(&mut self, tree: u64) -> Result<&mut Line, String> {
+        let unknown = || format!("there is no tree {tree}");
         self.lines.get_mut(&tree).ok_or_else(unknown)
     }
 
@@ -159,30 +158,25 @@ impl<'a> Recovery<'a> {
         tree: u64,
         (stamp, operations): (Stamp, Vec<Operation>),
         indexed: Option<Vec<String>>,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), String> {
         let (keep, needed) = (self.keep, self.needed.get(&tree));
-        let is_needed = |number: u64, next: u64| {
-            let is_it = |given: &&Version| (number..next).contains(&given.number);
-            needed.is_some_and(|needed| needed.iter().find(is_it).is_some())
-        };
+        let is_needed = |number, next| has_one(needed, number..next);
         let step = Step {
             stamp,
             operations,
             indexed: indexed.map(Arc::new),
         };
         let added = self.line(tree)?.add(step, keep, &is_needed);
-        added.map_err(|error| Refused::Impossible(error.to_string()))
+        added.map_err(|error| error.to_string())
     }
 
     /// Begins with a checkpoint.
-    pub(super) fn read(&mut self, checkpoint: StoredCheckpoint) -> Result<(), Stop> {
+    pub(super) fn read(&mut self, checkpoint: StoredCheckpoint) -> Result<(), RecoverError> {
         let at = checkpoint.at;
         let read = self.read_frames(Frames::new(checkpoint.pieces));
-        read.map_err(|error| {
-            Stop::Failed(match error {
-                FrameError::Read(error) => RecoverError::Read(error),
-                FrameError::Record(error) => RecoverError::Checkpoint(error),
-            })
+        read.map_err(|error| match error {
+            FrameError::Read(error) => RecoverError::Read(error),
+            FrameError::Record(error) => RecoverError::Checkpoint(error),
         })?;
         self.position = Some(at);
         Ok(())
@@ -318,19 +312,9 @@ impl<'a> Recovery<'a> {
             indexed: Some(Arc::new(indexed)),
         };
         let needed = self.needed.get(&number);
-        let is_needed = |number: u64, next: u64| {
-            needed.is_some_and(|all| {
-                all.iter()
-                    .any(|given| (number..next).contains(&given.number))
-            })
-        };
+        let is_needed = |number, next| has_one(needed, number..next);
         line.add(step, keep, &is_needed).map_err(|_| none)
     }
-}
-
-enum Refused {
-    Passed(u64, Version),
-    Impossible(String),
 }
 
 /// A tree of a checkpoint before its first version.

@@ -225,3 +225,22 @@ fn four_times_as_many_commits_to_others_are_read_in_four_times_the_reading() {
     let (one, four) = (reading(4_000), reading(16_000));
     assert!(four < one * 5, "{one} bytes, then {four}");
 }
+
+#[test]
+fn all_versions_that_tags_name_are_found_in_one_more_reading() {
+    let latest = Moment::Time(SystemTime::now() + Duration::from_secs(1000));
+    let reading = |tags| {
+        let (forest, _, read) = busy(2_000, tags);
+        let (past, bytes) = read_in(&read, || block_on(forest.at(latest)).unwrap());
+        let tree = past.get("busy").unwrap();
+        assert_eq!(tree.tags().len() as u64, tags);
+        for (tag, version) in tree.tags() {
+            let nodes = 1 + 2_000 - 900 + tag.parse::<u64>().unwrap() + 1;
+            let found = tree.tagged(&tag).unwrap();
+            assert_eq!((found.version(), found.tree().len()), (version, nodes));
+        }
+        bytes
+    };
+    let (one, many) = (reading(1), reading(60));
+    assert!(many < one * 2, "{one} bytes, then {many}");
+}
