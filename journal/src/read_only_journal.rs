@@ -353,13 +353,8 @@ impl Journal for ReadOnlyJournal {
     }
 
     fn blob(&self, id: BlobId) -> Later<'_, Result<Option<Vec<u8>>, ReadError>> {
-        let Seen {
-            medium,
-            found,
-            keys,
-            ..
-        } = &*self.0;
-        let go_on = |place| found.chain.go_on(place);
+        let Seen { medium, keys, .. } = &*self.0;
+        let go_on = |place| self.0.found.chain.go_on(place);
         let read = |entry| blob_reader::read(medium, &go_on, (id, &entry));
         now(keys.get(id).map(read).transpose().map_err(ReadError::from))
     }

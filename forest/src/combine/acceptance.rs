@@ -14,7 +14,7 @@ use super::pending::Pending;
 use super::prepare::Prepared;
 use super::request::{Answer, Garbage};
 use crate::error::CommitError;
-use crate::journal::{AppendError, Appended, Digest, Position, Record};
+use crate::journal::{AppendError, Appended, Digest, Durability, Level, Position, Record};
 use crate::state::forest::ForestState;
 use crate::version::{CommitId, Committed, Version};
 
@@ -71,6 +71,31 @@ impl Combiner {
             waiters: Vec::new(),
         });
         Served::Later(self.outstanding.commits.len() - 1, Outcome::Own)
+    }
+
+    /// What a commit waits for before it is shown, if so much is at risk that it must be durable first.
+    fn wait_if_at_risk(
+        &mut self,
+        forest: &ForestState,
+        count: u64,
+        (number, position): (u64, Option<Position>),
+    ) -> Option<Progress> {
+        let (medium, position) = (forest.medium.as_ref()?, position?);
+        if medium.most == Level::Accepted || self.at_risk.takes(count) {
+            return None;
+        }
+        self.settle(forest);
+        let settled = forest.stats.settled();
+        if self.at_risk.takes_next(count, (number, settled)) {
+            return None;
+        }
+        let journal = &*medium.journal;
+        let when = || journal.when_reached(position, medium.most);
+        let when = forest
+            .reentrancy
+            .in_journal(|| catch_unwind(AssertUnwindSafe(when)));
+        let when = when.unwrap_or_else(|_| Box::pin(std::future::ready(Durability::Unknown)));
+        Some(Progress::Settling(position, when))
     }
 
     /// Lets a waiter wait for a commit that is on its way.

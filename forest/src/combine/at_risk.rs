@@ -8,13 +8,7 @@
 //!
 //! Called by the combiner only, for each commit when it is about to be shown.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
-use super::combiner::Combiner;
 use super::made::Made;
-use super::outstanding::Progress;
-use crate::journal::{Durability, Level, Position};
-use crate::state::forest::ForestState;
 
 /// How many numbers of commits, and ids in each tree, are left out at each opening.
 pub(crate) const LOST: u64 = 1 << 20;
@@ -45,7 +39,7 @@ impl AtRisk {
 
     /// Whether so many may be shown before they are durable; if so they are counted.
     #[inline]
-    fn takes(&mut self, count: u64) -> bool {
+    pub(super) fn takes(&mut self, count: u64) -> bool {
         let sum = self.newer.saturating_add(count);
         let has_room = sum <= WINDOW;
         if has_room {
@@ -56,40 +50,13 @@ impl AtRisk {
 
     /// The same when the newer window is full, for the commit of this number, and all up to `durable` is durable. If not,
     /// the commit is shown once it is durable.
-    fn takes_next(&mut self, count: u64, (number, durable): (u64, u64)) -> bool {
+    pub(super) fn takes_next(&mut self, count: u64, (number, durable): (u64, u64)) -> bool {
         let has_room = durable >= self.older && count <= WINDOW;
         (self.older, self.newer) = match has_room {
             true => (number - 1, count),
             false => (number, 0),
         };
         has_room
-    }
-}
-
-impl Combiner {
-    /// What a commit waits for before it is shown, if so much is at risk that it must be durable first.
-    pub(super) fn wait_if_at_risk(
-        &mut self,
-        forest: &ForestState,
-        count: u64,
-        (number, position): (u64, Option<Position>),
-    ) -> Option<Progress> {
-        let (medium, position) = (forest.medium.as_ref()?, position?);
-        if medium.most == Level::Accepted || self.at_risk.takes(count) {
-            return None;
-        }
-        self.settle(forest);
-        let settled = forest.stats.settled();
-        if self.at_risk.takes_next(count, (number, settled)) {
-            return None;
-        }
-        let journal = &*medium.journal;
-        let when = || journal.when_reached(position, medium.most);
-        let when = forest
-            .reentrancy
-            .in_journal(|| catch_unwind(AssertUnwindSafe(when)));
-        let when = when.unwrap_or_else(|_| Box::pin(std::future::ready(Durability::Unknown)));
-        Some(Progress::Settling(position, when))
     }
 }
 
