@@ -43,7 +43,7 @@ use crate::read_only_journal::ReadOnlyJournal;
 #[derive(Clone)]
 pub struct DiskForest {
     // Dropped first: until it has ended it may have what is kept.
-    _keeper: Arc<Keeper>,
+    keeper: Arc<Keeper>,
     kept: Arc<Kept>,
 }
 
@@ -72,7 +72,7 @@ impl DiskForest {
             error,
         })?;
         Ok(Self {
-            _keeper: Arc::new(keeper),
+            keeper: Arc::new(keeper),
             kept,
         })
     }
@@ -119,6 +119,29 @@ impl DiskForest {
     /// The journal.
     pub fn journal(&self) -> &DiskJournal {
         &self.kept.journal
+    }
+
+    /// Closes the forest, whoever still has it: writes and syncs everything, and gives the lock back. It returns when that is
+    /// done. What is in memory can still be read; commits are refused from then on.
+    ///
+    /// ```
+    /// use pollster::block_on;
+    /// use weald_journal::DiskForest;
+    ///
+    /// let directory = tempfile::tempdir()?;
+    /// let forest = block_on(DiskForest::open(directory.path()))?;
+    /// let notes = block_on(forest.create("notes"))?;
+    /// forest.close();
+    /// assert!(block_on(forest.create("more")).is_err());
+    /// assert_eq!(notes.view().tree().len(), 1);
+    ///
+    /// let again = block_on(DiskForest::open(directory.path()))?;
+    /// assert_eq!(again.list(), ["notes"]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn close(&self) {
+        self.keeper.end();
+        self.kept.journal.close();
     }
 
     /// Puts a checkpoint, from which the next opening begins, and waits until it is durable. That happens by itself when

@@ -47,8 +47,9 @@ impl Drop for Kept {
 /// The thread. It ends when this is dropped.
 pub(crate) struct Keeper {
     core: Arc<Core>,
+    /// Held by whoever ends it.
     handle: Mutex<Option<JoinHandle<()>>>,
-    /// The journal's threads. A drop on one of them must not join the keeper, which waits for these threads.
+    /// The keeper's own thread, and the journal's: none of them may join the keeper, which waits for the journal's.
     others: Vec<ThreadId>,
 }
 
@@ -64,28 +65,33 @@ impl Keeper {
             let thread = thread::Builder::new().name("journal-checkpoints".into());
             thread.spawn(move || serve(&core, &kept))
         });
-        let handle = Mutex::new(handle.transpose()?);
-        let others = kept.journal.threads().to_vec();
+        let handle = handle.transpose()?;
+        let own = handle.iter().map(|handle| handle.thread().id());
+        let others = own.chain(kept.journal.threads().iter().copied()).collect();
         Ok(Self {
             core,
-            handle,
+            handle: Mutex::new(handle),
             others,
         })
+    }
+
+    /// Returns when it has ended, whoever ends it.
+    pub(crate) fn end(&self) {
+        self.core.end_keeper();
+        // A waker that the journal or this thread wakes may close the forest there.
+        if self.others.contains(&thread::current().id()) {
+            return;
+        }
+        let mut handle = self.handle.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(handle) = handle.take() {
+            let _ = handle.join();
+        }
     }
 }
 
 impl Drop for Keeper {
     fn drop(&mut self) {
-        self.core.end_keeper();
-        let handle = self.handle.get_mut();
-        let handle = handle.unwrap_or_else(PoisonError::into_inner).take();
-        // A waker that the journal or this thread wakes may drop the last handle of the forest there.
-        let here = thread::current().id();
-        let may_wait = !self.others.contains(&here);
-        let is_other = |handle: &JoinHandle<()>| may_wait && handle.thread().id() != here;
-        if let Some(handle) = handle.filter(is_other) {
-            let _ = handle.join();
-        }
+        self.end();
     }
 }
 
