@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use pollster::block_on;
-use program::{lines, says, weald};
+use program::{fails, lines, says, weald};
 use weald_forest::{Attributes, Tree, Value};
 use weald_journal::{DiskForest, ReadOnlyForest};
 
@@ -263,4 +263,24 @@ fn a_lock_that_cannot_be_reached_is_no_other_process() {
         err.contains("its file `lock` cannot be written to"),
         "{err}"
     );
+}
+
+#[test]
+fn an_erasable_value_under_too_long_a_name_is_a_fault_of_its_line() {
+    let directory = tempfile::tempdir().unwrap();
+    let (path, text) = (directory.path().join("d"), directory.path().join("text"));
+    let name = "n".repeat(1025);
+    let tree = format!(r#"{{"attributes":{{"{name}":{{"erasable":"v"}}}}}}"#);
+    let lines =
+        format!("{{\"name\":\"first\",\"tree\":{{}}}}\n{{\"name\":\"second\",\"tree\":{tree}}}\n");
+    fs::write(&text, lines).unwrap();
+    let (code, err) = fails(
+        &path,
+        &["import", "--create", "--from", text.to_str().unwrap()],
+    );
+    assert!(
+        code == 1 && err.contains("line 2") && err.contains("1025"),
+        "{err}"
+    );
+    assert!(!path.exists(), "nothing was created");
 }

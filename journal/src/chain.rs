@@ -100,9 +100,13 @@ impl Chain {
         old.map(|(id, _)| *id).collect()
     }
 
-    /// Forgets these segments; what ends at a position or before is not read any more.
-    pub(crate) fn trim(&mut self, upto: Position, old: &[SegmentId]) {
+    /// What ends at a position or before is not read any more.
+    pub(crate) fn trim(&mut self, upto: Position) {
         self.trimmed = self.trimmed.max(upto);
-        old.iter().for_each(|id| _ = self.ends.remove(id));
+    }
+
+    /// Forgets a segment whose file is removed.
+    pub(crate) fn remove(&mut self, segment: SegmentId) {
+        self.ends.remove(&segment);
     }
 }

@@ -5,6 +5,7 @@
 pub(crate) struct Faults {
     pub(crate) off_at: Option<u64>,
     pub(crate) is_off: bool,
+    pub(crate) fails_at: Option<u64>,
     pub(crate) is_broken: bool,
     pub(crate) holds_syncs: bool,
     pub(crate) fails_sync: bool,

@@ -10,6 +10,7 @@ use crate::blob_reader;
 use crate::checkpoint;
 use crate::core::Core;
 use crate::error::Unreadable;
+use crate::medium::Medium;
 use crate::names;
 use crate::place::{Place, SegmentId};
 use crate::recover::goes_on_a_record;
@@ -78,19 +79,19 @@ impl Core {
         {
             let mut state = self.state();
             state.is_full = false;
-            state.log.chain.trim(upto, &old);
+            state.log.chain.trim(upto);
             state.checkpoints.retain(|at| *at >= upto);
         }
         // In this order also after the loss of power: a segment that is missing between others is damage.
         for at in before {
-            let removed = self.medium.remove(&names::checkpoint(*at));
-            removed.map_err(failed)?;
+            remove(&*self.medium, &names::checkpoint(*at)).map_err(failed)?;
         }
         let removed = old.last().map(|last| last.next());
         for segment in old {
             self.medium.sync_names().map_err(failed)?;
-            let removed = self.medium.remove(&names::segment(segment));
-            removed.map_err(failed)?;
+            remove(&*self.medium, &names::segment(segment)).map_err(failed)?;
+            // Not before, so that the next trim begins with it if this one fails.
+            self.state().log.chain.remove(segment);
         }
         self.medium.sync_names().map_err(failed)?;
         // As long as a record is there, the history can be shown from it, so its keys stay as well.
@@ -148,6 +149,14 @@ impl Core {
         };
         let go_on = |place| self.state().log.chain.go_on(place);
         blob_reader::read(&self.medium, &go_on, (id, &entry)).map(Some)
+    }
+}
+
+/// Removes a file, unless somebody has removed it before.
+fn remove(medium: &dyn Medium, name: &str) -> io::Result<()> {
+    match medium.remove(name) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
     }
 }
 

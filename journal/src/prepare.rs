@@ -71,6 +71,7 @@ impl Core {
 
     /// Fills the next segment with zeros.
     fn prepare_segment(&self) -> Result<(), Failure> {
+        self.must_be_newest()?;
         let segment = {
             let state = self.state();
             let index = state.log.prepared.checked_add(1);

@@ -72,7 +72,9 @@ pub(crate) fn find(medium: &Arc<dyn Medium>) -> Result<Found, Unreadable> {
     if let Some(end) = noted_end
         && segments.newest_epoch() < Some(end.segment.epoch)
     {
-        return Err(missing(end.segment).into());
+        let what = "it is missing, and the file `lock` notes that the journal went on there. If this is an older copy, \
+                    put its own `lock` back as well, or remove `lock`";
+        return Err(damaged(Place::begin_of(end.segment), what).into());
     }
     if let Some(first) = segments.first_of_newest_epoch() {
         let before = *segments.head(first)?;

@@ -70,7 +70,8 @@ impl Segments {
         while head.before != Place::default() {
             let end = head.before;
             let Some(before) = self.heads.get(&end.segment) else {
-                let has_older = self.ids.range(..end.segment).next().is_some();
+                // One that was never begun proves nothing: it may be of a writer that was overtaken.
+                let has_older = self.heads.range(..end.segment).next().is_some();
                 if self.ids.contains(&end.segment) {
                     return Err(no_head(end.segment));
                 }

@@ -65,6 +65,11 @@ impl SimulatedDisk {
         self.disk().faults.off_at = Some(operation);
     }
 
+    /// The operation of this number fails and changes nothing.
+    pub fn fail_operation(&self, operation: u64) {
+        self.disk().faults.fails_at = Some(operation);
+    }
+
     /// The power goes off now. Every later operation fails.
     pub fn cut_power(&self) {
         self.disk().faults.is_off = true;
@@ -158,8 +163,7 @@ impl SimulatedDisk {
 
     /// How many bytes all named files have.
     pub fn used(&self) -> usize {
-        let disk = self.disk();
-        disk.used()
+        self.disk().used()
     }
 
     /// The names of all files.
@@ -230,7 +234,10 @@ impl Disk {
             self.faults.is_off = true;
         }
         self.operations += 1;
-        Ok(())
+        match self.faults.fails_at {
+            Some(at) if at + 1 == self.operations => Err(io::Error::other("an operation failed")),
+            _ => Ok(()),
+        }
     }
 
     fn end(&self) -> io::Result<()> {
@@ -298,7 +305,6 @@ impl Medium for SimulatedDisk {
             Some(number) if name == LOCK => number,
             _ => disk.find(name)?,
         };
-        drop(disk);
         Ok(self.opened(number, false))
     }
 

@@ -138,7 +138,7 @@ fn create(forest: &Forest, named: Named) -> Result<Version, CommitError> {
     let mut edit = created.edit();
     for (node, attribute, value) in &erasable {
         let put = edit.put_erasable(*node, attribute, value);
-        put.expect("the node is in the text of the tree");
+        put.expect("the node is in the text of the tree, and the names were checked");
     }
     block_on(edit.commit())?;
     block_on(forest.rename(UNFINISHED, &name))?;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use pollster::block_on;
-use weald_forest::{CommitError, Forest, NameError, NodeId, Tree};
+use weald_forest::{CommitError, EditError, Forest, MAX_ERASABLE_NAME, NameError, NodeId, Tree};
 
 use super::failure::Failure;
 
@@ -88,6 +88,14 @@ fn tree(name: String, text: &str, line: usize) -> Result<Named, Failure> {
     let tree = Tree::from_json_with(text, &mut |node, name, value| {
         erasable.push((node, name.to_owned(), value.to_vec()));
     });
+    let is_long = |(_, name, _): &&(_, String, _)| name.len() > MAX_ERASABLE_NAME;
+    if let Some((_, name, _)) = erasable.iter().find(is_long) {
+        let error = EditError::NameTooLong {
+            len: name.len(),
+            max: MAX_ERASABLE_NAME,
+        };
+        return Err(no_tree(line, &error.to_string()));
+    }
     Ok(Named {
         name,
         tree: tree.map_err(|error| no_tree(line, &error.to_string()))?,

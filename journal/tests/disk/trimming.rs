@@ -178,3 +178,42 @@ fn a_directory_that_was_trimmed_is_opened_again() {
         journal.close();
     }
 }
+
+/// Fills several segments, and puts a checkpoint behind them.
+fn grow(journal: &DiskJournal, numbers: std::ops::RangeInclusive<u64>) -> Position {
+    let mut last = Position::default();
+    for number in numbers {
+        last = must_append(journal, number, 300);
+        flush(journal);
+    }
+    put_checkpoint(journal, last, &[b"all"]).unwrap();
+    last
+}
+
+#[test]
+fn a_trim_that_fails_anywhere_is_finished_by_the_next_one() {
+    let trimmed = |fails: Option<u64>| {
+        let disk = SimulatedDisk::new();
+        let journal = open(&disk).unwrap();
+        let first = grow(&journal, 1..=12);
+        let begun = disk.operations();
+        if let Some(at) = fails {
+            disk.fail_operation(begun + at);
+        }
+        let has_failed = pollster::block_on(journal.trim(first)).is_err();
+        let operations = disk.operations() - begun;
+        let second = grow(&journal, 13..=24);
+        pollster::block_on(journal.trim(second)).unwrap();
+        must_append(&journal, 25, 10);
+        flush(&journal);
+        let expected = read(&journal, second).unwrap();
+        drop(journal);
+        let journal = open(&disk).unwrap_or_else(|error| panic!("{fails:?}: {error}"));
+        assert!(expected.len() == 1 && read(&journal, second).unwrap() == expected);
+        (has_failed, operations)
+    };
+    let (has_failed, operations) = trimmed(None);
+    assert!(!has_failed && operations > 4, "{operations}");
+    let failed = (0..operations).filter(|at| trimmed(Some(*at)).0).count();
+    assert!(failed > 4, "only {failed} of {operations} failed");
+}
