@@ -127,5 +127,5 @@ fn the_past_a_checkpoint_and_the_end_are_the_work_of_threads_that_serve_no_job()
         forest.close().wait();
         must_be_elsewhere("the end");
     });
-    runtime.block_on(async { job.await }).unwrap();
+    runtime.block_on(job).unwrap();
 }

@@ -244,7 +244,8 @@ impl ReadOnlyForest {
     ///     edit.commit().await?;
     ///     let seen = ReadOnlyForest::open_sealed(&path, &settings(), Forest::builder).await?;
     ///     let notes = seen.get("notes")?;
-    ///     let value = seen.value(notes.view().tree().root(), "secret").unwrap();
+    ///     let view = notes.view();
+    ///     let value = seen.value(view.tree().root(), "secret").unwrap();
     ///     let bytes = value.bytes().map(<[u8]>::to_vec);
     ///     Ok::<_, Box<dyn std::error::Error + Send + Sync>>(bytes)
     /// }))?;
