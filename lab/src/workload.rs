@@ -55,6 +55,7 @@ mod quantile;
 mod tally;
 mod team;
 mod trees;
+mod watch;
 mod xorshift;
 
 use crate::error::Error;
@@ -67,7 +68,7 @@ pub(crate) use offender::compute;
 const POLLS: &[&str] = &["messages_per_poll"];
 
 /// All workloads, in the order of the report.
-pub static ALL: [Workload; 40] = [
+pub static ALL: [Workload; 41] = [
     Workload {
         name: "spawn",
         question: "How light is a process, and does the cost stay flat as their number grows?",
@@ -317,6 +318,7 @@ pub static ALL: [Workload; 40] = [
     hot_tree::WORKLOAD,
     durable::WORKLOAD,
     recover::WORKLOAD,
+    watch::WORKLOAD,
     append::WORKLOAD,
     snapshot::WORKLOAD,
     index::WORKLOAD,

@@ -132,6 +132,16 @@ fn stall() {
 }
 
 #[test]
+fn watch() {
+    for what in ["memory", "durable", "missed"] {
+        run(
+            "watch",
+            &format!("what={what} watchers=3 commits=50 workers=2"),
+        );
+    }
+}
+
+#[test]
 fn small_commits_are_timed_beside_a_journal_that_is_busy() {
     for words in [
         "offender=sync offenders=0",

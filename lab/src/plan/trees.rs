@@ -17,6 +17,7 @@ pub(super) fn rows(level: Level) -> Vec<Row> {
         hot(level),
         durable(level),
         recover(level),
+        watch(level),
         append(level),
         snapshot(level),
         index(level),
@@ -104,6 +105,29 @@ fn recover(level: Level) -> Vec<Row> {
     [("records", 156), ("checkpoint", nodes), ("at", nodes)]
         .map(row)
         .into()
+}
+
+fn watch(level: Level) -> Vec<Row> {
+    let row = |(what, watchers, commits): (&str, usize, usize)| {
+        let commits = match level {
+            Level::Quick => commits / 10,
+            _ => commits,
+        };
+        let params = Params::default()
+            .with("what", what)
+            .with("watchers", watchers);
+        let row = Row::new("watch", params.with("commits", commits));
+        row.lanes(Lanes::Largest).only_weald()
+    };
+    [
+        ("memory", 1, 100_000),
+        ("memory", 1_000, 1_000),
+        ("durable", 1, 10_000),
+        ("durable", 1_000, 1_000),
+        ("missed", 1, 20_000),
+    ]
+    .map(row)
+    .into()
 }
 
 fn append(level: Level) -> Vec<Row> {
