@@ -80,7 +80,7 @@ pub(crate) fn find(medium: &Arc<dyn Medium>) -> Result<Found, Unreadable> {
         let before = *segments.head(first)?;
         (found.journal, found.needed.number) = (Some(before.journal), before.keys);
         found.chain = segments.chain_before(before, checkpoint)?;
-        segments.must_be_whole(&**medium, &found.chain, first)?;
+        segments.must_be_whole(&found.chain, first)?;
         read_last_opening(medium, &mut found, (&segments, before))?;
         // A journal that was closed had all of this on the medium.
         if let Some(end) = noted_end

@@ -15,7 +15,7 @@ use weald_forest::journal::Position;
 use crate::chain::Chain;
 use crate::error::{Damage, Unreadable};
 use crate::head::{HEAD, Head};
-use crate::medium::Medium;
+use crate::medium::{Medium, MediumFile};
 use crate::names;
 use crate::place::{Place, SegmentId};
 use crate::reader::damaged;
@@ -23,8 +23,10 @@ use crate::reader::damaged;
 /// The segments of a directory.
 pub(crate) struct Segments {
     ids: BTreeSet<SegmentId>,
-    /// Those of the segments that were begun.
+    /// The heads of the segments that were begun.
     heads: BTreeMap<SegmentId, Head>,
+    /// The lengths of their files.
+    lens: BTreeMap<SegmentId, u64>,
 }
 
 impl Segments {
@@ -32,13 +34,15 @@ impl Segments {
     pub(crate) fn read(medium: &dyn Medium, names: &[String]) -> Result<Self, Unreadable> {
         let ids = names.iter().filter_map(|name| names::segment_of(name));
         let ids: BTreeSet<_> = ids.collect();
-        let mut heads = BTreeMap::new();
+        let (mut heads, mut lens) = (BTreeMap::new(), BTreeMap::new());
         for id in &ids {
-            if let Some(head) = read_head(medium, *id)? {
+            let file = medium.open(&names::segment(*id))?;
+            if let Some(head) = read_head(&*file, *id)? {
                 heads.insert(*id, head);
+                lens.insert(*id, file.len()?);
             }
         }
-        Ok(Self { ids, heads })
+        Ok(Self { ids, heads, lens })
     }
 
     /// The last opening that has a segment.
@@ -101,16 +105,11 @@ impl Segments {
     }
 
     /// Finds segments of the last opening, from its `first` on, that are missing, and files that have lost their end.
-    pub(crate) fn must_be_whole(
-        &self,
-        medium: &dyn Medium,
-        chain: &Chain,
-        first: SegmentId,
-    ) -> Result<(), Unreadable> {
-        let must_have = |id, len: u32| match medium.open(&names::segment(id))?.len()? {
-            found if found < len.into() => {
+    pub(crate) fn must_be_whole(&self, chain: &Chain, first: SegmentId) -> Result<(), Damage> {
+        let must_have = |id, len: u32| match self.lens.get(&id) {
+            Some(found) if *found < len.into() => {
                 let what = "the file has lost its end, as by a copy that was interrupted";
-                Err(Unreadable::Damaged(damaged(Place::begin_of(id), what)))
+                Err(damaged(Place::begin_of(id), what))
             }
             _ => Ok(()),
         };
@@ -121,7 +120,7 @@ impl Segments {
         for (id, head) in self.heads.range(first..) {
             while expected < *id {
                 if !self.ids.contains(&expected) {
-                    return Err(missing(expected).into());
+                    return Err(missing(expected));
                 }
                 expected = expected.next();
             }
@@ -131,9 +130,9 @@ impl Segments {
     }
 }
 
-fn read_head(medium: &dyn Medium, id: SegmentId) -> Result<Option<Head>, Unreadable> {
+fn read_head(file: &dyn MediumFile, id: SegmentId) -> Result<Option<Head>, Unreadable> {
     let mut bytes = [0; HEAD as usize];
-    let read = medium.open(&names::segment(id))?.read_at(&mut bytes, 0)?;
+    let read = file.read_at(&mut bytes, 0)?;
     match Head::read(&bytes[..read]) {
         Some(head) if head.segment != id => {
             let what = "its head is that of another segment, so files were exchanged";
@@ -149,11 +148,12 @@ pub(crate) fn begun_behind(
     place: Place,
 ) -> Result<Option<SegmentId>, Unreadable> {
     let next = place.segment.next();
-    match read_head(medium, next) {
-        Ok(head) => Ok(head.filter(|head| head.before == place).map(|_| next)),
-        Err(Unreadable::Failed(error)) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error),
-    }
+    let file = match medium.open(&names::segment(next)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        file => file?,
+    };
+    let head = read_head(&*file, next)?;
+    Ok(head.filter(|head| head.before == place).map(|_| next))
 }
 
 fn no_head(segment: SegmentId) -> Damage {
@@ -182,6 +182,7 @@ mod tests {
         let segments = Segments {
             ids: BTreeSet::from([first, second]),
             heads: BTreeMap::from([(first, head(first, second)), (second, head(second, first))]),
+            lens: BTreeMap::new(),
         };
         let damage = segments
             .chain_before(segments.heads[&second], None)

@@ -53,7 +53,7 @@ impl Settings {
     }
 
     /// The length of a segment in bytes, from 1 KiB to 1 GiB; by default 16 MiB. The next one is filled with zeros
-    /// beforehand, so an open journal has that much more on the disk than it needs; the next opening gives it back.
+    /// beforehand, so an open journal has that much more on the disk than it needs; closing it and the next opening give it back.
     ///
     /// # Panics
     /// If it is less or more.

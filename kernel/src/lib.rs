@@ -120,8 +120,8 @@ mod reactor {
 mod services;
 
 // The scheduler: workers and their loop, the threads that serve them, jobs with stacks. Where to find:
-// - which job is next, and who may touch a worker's run queue (the *ring*): `workers::worker_core`; what thieves may
-//   do: `queue::ring`;
+// - which job is next, and which threads may touch a worker's run queue (the *ring*): `workers::worker_core`; what
+//   thieves may do: `queue::ring`;
 // - where a timer fires: `workers::search` (`fire_due`, then `fire_and_unlock`, which the monitor and a shutdown call,
 //   too); where a due callback becomes ready: `timer::due` (`Due::add`);
 // - where a fork is stolen: `workers::search` (`steal`) asks, `fork::fork_deques` (`steal_any`) chooses the deque,

@@ -1,5 +1,5 @@
-//! A line: the state of one tree while a forest is recovered. Its records are applied in place to one working version, which stays as many
-//! versions behind as are to be kept. Only those become versions, and the tagged ones.
+//! A line: the state of one tree while a forest is recovered. Its records are applied in place to one working version,
+//! which stays as many versions behind as are to be kept. Only those become versions, and the tagged ones.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
