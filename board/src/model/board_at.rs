@@ -1,0 +1,214 @@
+//! One board in one version, from which a page is computed: it neither waits, nor changes, nor makes anybody wait.
+//!
+//! Invariant: what is deleted in the newest version is not shown in an older one either.
+
+use std::time::SystemTime;
+
+use weald::forest::{Node, NodeId, Query, Snapshot, Version};
+
+use super::error::BoardError;
+use super::message::{Body, Message, attribute, deleted_by};
+use super::name::BoardName;
+use super::pages::Pages;
+use super::post::Post;
+use super::store::Source;
+
+/// How many topics are on a page of a board.
+pub const TOPICS: usize = 20;
+
+/// How many answers of a topic are counted; beyond that a page says "more than".
+const COUNTED: usize = 99;
+
+/// The names of the attributes of a board's root.
+pub(crate) mod of_board {
+    pub(crate) const TITLE: &str = "title";
+    pub(crate) const ABOUT: &str = "about";
+    pub(crate) const TOKEN: &str = "token";
+}
+
+/// A board in one version.
+#[derive(Clone, Debug)]
+pub struct BoardAt {
+    name: BoardName,
+    snapshot: Snapshot,
+    source: Source,
+    /// If this is an older version: the newest one.
+    newest: Option<Snapshot>,
+}
+
+/// What a list of boards shows of one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BoardInfo {
+    /// Its address.
+    pub name: BoardName,
+    /// Its title.
+    pub title: String,
+    /// What it is about, which may be empty.
+    pub about: String,
+    /// How many topics it has.
+    pub topics: usize,
+    /// How many messages it has, deleted ones included.
+    pub messages: u64,
+    /// When it was changed last.
+    pub changed: SystemTime,
+    /// The version of that change.
+    pub version: Version,
+}
+
+/// A topic in the list of a board.
+#[derive(Clone, Debug)]
+pub struct Topic {
+    /// The message that begins it.
+    pub message: Message,
+    /// How many answers it has, at all depths.
+    pub answers: Answers,
+}
+
+/// How many answers a topic has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answers {
+    /// So many.
+    Exactly(usize),
+    /// So many, and more.
+    MoreThan(usize),
+}
+
+impl BoardAt {
+    pub(crate) fn new(
+        name: BoardName,
+        (snapshot, source): (Snapshot, Source),
+        newest: Option<Snapshot>,
+    ) -> Self {
+        let newest = newest.filter(|newest| newest.version() != snapshot.version());
+        Self {
+            name,
+            snapshot,
+            source,
+            newest,
+        }
+    }
+
+    /// Its address.
+    pub fn name(&self) -> &BoardName {
+        &self.name
+    }
+
+    /// The version.
+    pub fn version(&self) -> Version {
+        self.snapshot.version()
+    }
+
+    /// When the version was made.
+    pub fn time(&self) -> SystemTime {
+        self.snapshot.time()
+    }
+
+    /// Whether this is an older version than the newest one.
+    pub fn is_past(&self) -> bool {
+        self.newest.is_some()
+    }
+
+    /// The version on which what a reader sees depends: the newest one.
+    pub fn newest(&self) -> Version {
+        self.newest.as_ref().unwrap_or(&self.snapshot).version()
+    }
+
+    /// What a list of boards shows of it.
+    pub fn info(&self) -> BoardInfo {
+        BoardInfo {
+            name: self.name.clone(),
+            title: self.title().to_owned(),
+            about: self.about().to_owned(),
+            topics: self.root().child_count(),
+            messages: self.snapshot.tree().len() - 1,
+            changed: self.time(),
+            version: self.version(),
+        }
+    }
+
+    /// Its title.
+    pub fn title(&self) -> &str {
+        self.root()
+            .get_str(of_board::TITLE)
+            .unwrap_or(self.name.as_str())
+    }
+
+    /// What it is about, which may be empty.
+    pub fn about(&self) -> &str {
+        self.root().get_str(of_board::ABOUT).unwrap_or_default()
+    }
+
+    /// A message.
+    ///
+    /// # Errors
+    /// [`BoardError::NoMessage`].
+    pub fn message(&self, id: NodeId) -> Result<Message, BoardError> {
+        self.node(id).map(|node| self.read(node))
+    }
+
+    /// A page of topics: where somebody wrote last comes first.
+    ///
+    /// # Errors
+    /// [`BoardError::NoVersion`], if there is no such page.
+    pub fn topics(&self, page: usize) -> Result<(Vec<Topic>, Pages), BoardError> {
+        let root = self.root();
+        let pages = pages(page, TOPICS, root.child_count())?;
+        let nodes = root.children_in(pages.range_from_end());
+        let mut topics: Vec<_> = nodes.map(|node| self.topic(node)).collect();
+        topics.reverse();
+        Ok((topics, pages))
+    }
+
+    /// The newest messages, the newest first.
+    pub fn latest(&self, most: usize) -> Vec<Message> {
+        let query = Query::prefix(attribute::TIME, "").reverse().limit(most);
+        let found = self.snapshot.find(&query);
+        found.map(|node| self.read(node)).collect()
+    }
+
+    fn topic(&self, node: Node<'_>) -> Topic {
+        let counted = node.preorder().skip(1).take(COUNTED + 1).count();
+        let answers = match counted > COUNTED {
+            true => Answers::MoreThan(COUNTED),
+            false => Answers::Exactly(counted),
+        };
+        let message = self.read(node);
+        Topic { message, answers }
+    }
+
+    pub(crate) fn snapshot(&self) -> &Snapshot {
+        &self.snapshot
+    }
+
+    pub(crate) fn root(&self) -> Node<'_> {
+        self.snapshot.tree().root()
+    }
+
+    pub(crate) fn node(&self, id: NodeId) -> Result<Node<'_>, BoardError> {
+        let node = self.snapshot.tree().node(id);
+        let node = node.filter(|node| node.parent().is_some());
+        node.ok_or_else(|| BoardError::no_message(id))
+    }
+
+    /// The message of a node, as readers see it.
+    pub(crate) fn read(&self, node: Node<'_>) -> Message {
+        let mut message = Message::of(node, self.source.value(node, attribute::POST));
+        let newest = self.newest.as_ref();
+        let now = newest.and_then(|newest| newest.tree().node(node.id()));
+        if let (Body::Said(_), Some(by)) = (&message.body, now.and_then(deleted_by)) {
+            message.body = Body::Deleted(by);
+        }
+        message
+    }
+
+    /// What a message says, also if it is deleted; `None` if it was erased.
+    pub(crate) fn post(&self, node: Node<'_>) -> Option<Post> {
+        let value = self.source.value(node, attribute::POST)?;
+        value.bytes().map(|bytes| Post::of_bytes(bytes.into()))
+    }
+}
+
+pub(crate) fn pages(number: usize, size: usize, items: usize) -> Result<Pages, BoardError> {
+    let pages = Pages::new(number, size, items);
+    pages.ok_or_else(|| BoardError::NoVersion(format!("it has no page {number}")))
+}

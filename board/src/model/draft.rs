@@ -1,0 +1,223 @@
+//! What somebody wants to write, before it is checked; and what is wrong with it, field by field.
+
+use super::post::Post;
+
+/// The most characters of an author's name.
+pub const MAX_AUTHOR: usize = 40;
+/// The most characters of a title.
+pub const MAX_TITLE: usize = 120;
+/// The most bytes of a text.
+pub const MAX_TEXT: usize = 10_000;
+/// The author of a message whose author gave no name.
+pub const ANONYMOUS: &str = "Anonymous";
+
+/// What somebody wants to write.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Draft {
+    /// The name of the author; empty for [`ANONYMOUS`].
+    pub author: String,
+    /// The title, which a reply does not have.
+    pub title: String,
+    /// The text, in Markdown.
+    pub text: String,
+}
+
+/// Which kind of message a draft is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// One that begins a topic, and has a title.
+    Topic,
+    /// One that answers another one, and has none.
+    Reply,
+}
+
+/// A field of a form.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Field {
+    /// The name of the author.
+    Author,
+    /// The title of a topic or of a board.
+    Title,
+    /// The text of a message, or what a board is about.
+    Text,
+}
+
+impl Field {
+    /// Its name in forms and in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Author => "author",
+            Self::Title => "title",
+            Self::Text => "text",
+        }
+    }
+}
+
+/// What is wrong with one field.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// The field.
+    pub field: Field,
+    /// What is wrong, as a sentence.
+    pub sentence: String,
+}
+
+/// What is wrong with what was written: at least one problem.
+#[derive(Clone, Debug, Default, PartialEq, Eq, thiserror::Error)]
+#[error("{}", .0.iter().map(|it| it.sentence.as_str()).collect::<Vec<_>>().join(" "))]
+pub struct Invalid(pub Vec<Problem>);
+
+impl Invalid {
+    /// What is wrong with a field, if anything is.
+    pub fn of(&self, field: Field) -> Option<&str> {
+        let mut all = self.0.iter();
+        all.find(|it| it.field == field)
+            .map(|it| it.sentence.as_str())
+    }
+}
+
+impl Draft {
+    /// The draft that says what a post says.
+    pub fn of(post: &Post) -> Self {
+        Self {
+            author: post.author().to_owned(),
+            title: post.title().to_owned(),
+            text: post.text().to_owned(),
+        }
+    }
+
+    /// The post that this draft is.
+    ///
+    /// # Errors
+    /// [`Invalid`]: a field is missing or too long, or has characters that are not text.
+    pub fn check(&self, kind: Kind) -> Result<Post, Invalid> {
+        let mut invalid = Invalid::default();
+        let author = one_line(&self.author);
+        let title = one_line(&self.title);
+        let text = self.text.replace("\r\n", "\n").replace('\r', "\n");
+        let text = text.trim_end().trim_start_matches('\n');
+        invalid.expect_line(Field::Author, &author, MAX_AUTHOR);
+        match kind {
+            Kind::Topic => {
+                invalid.expect_some(Field::Title, "A topic needs a title.", &title);
+                invalid.expect_line(Field::Title, &title, MAX_TITLE);
+            }
+            Kind::Reply if !title.is_empty() => {
+                invalid.note(Field::Title, "A reply has no title.".to_owned());
+            }
+            Kind::Reply => {}
+        }
+        invalid.expect_some(Field::Text, "There is no text yet.", text.trim());
+        invalid.expect_text(text, MAX_TEXT);
+        let author = match author.is_empty() {
+            true => ANONYMOUS,
+            false => &author,
+        };
+        match invalid.0.is_empty() {
+            true => Ok(Post::new(author, &title, text)),
+            false => Err(invalid),
+        }
+    }
+}
+
+impl Invalid {
+    pub(crate) fn note(&mut self, field: Field, sentence: String) {
+        self.0.push(Problem { field, sentence });
+    }
+
+    pub(crate) fn expect_some(&mut self, field: Field, sentence: &str, value: &str) {
+        if value.is_empty() {
+            self.note(field, sentence.to_owned());
+        }
+    }
+
+    pub(crate) fn expect_line(&mut self, field: Field, value: &str, max: usize) {
+        let what = match field {
+            Field::Author => "The name",
+            Field::Title => "The title",
+            Field::Text => "The text",
+        };
+        let length = value.chars().count();
+        if length > max {
+            self.note(
+                field,
+                format!("{what} has {length} characters, and may have {max}."),
+            );
+        } else if value.chars().any(is_no_text) {
+            self.note(field, format!("{what} has a character that is not text."));
+        }
+    }
+
+    pub(crate) fn expect_text(&mut self, text: &str, max: usize) {
+        let length = text.len();
+        if length > max {
+            self.note(
+                Field::Text,
+                format!("The text has {length} bytes, and may have {max}."),
+            );
+        } else if text
+            .chars()
+            .any(|c| c != '\n' && c != '\t' && is_no_text(c))
+        {
+            self.note(
+                Field::Text,
+                "The text has a character that is not text.".to_owned(),
+            );
+        }
+    }
+}
+
+/// The words of a text, with one space between them.
+pub(crate) fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Control characters, and those that turn the direction of what follows them, by which one name can look like another.
+fn is_no_text(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn draft(author: &str, title: &str, text: &str) -> Draft {
+        let [author, title, text] = [author, title, text].map(str::to_owned);
+        Draft {
+            author,
+            title,
+            text,
+        }
+    }
+
+    #[test]
+    fn a_draft_is_tidied() {
+        let post = draft(" Ada \n King ", " Tea ", "\n\n  one\r\ntwo \n");
+        let post = post.check(Kind::Topic).unwrap();
+        let parts = (post.author(), post.title(), post.text());
+        assert_eq!(parts, ("Ada King", "Tea", "  one\ntwo"));
+        let nameless = draft("", "", "x").check(Kind::Reply).unwrap();
+        assert_eq!(nameless.author(), ANONYMOUS);
+    }
+
+    #[test]
+    fn every_problem_is_named_with_its_field() {
+        let long = "ä".repeat(MAX_TEXT / 2 + 1);
+        let invalid = draft(&"a".repeat(41), "", &long)
+            .check(Kind::Topic)
+            .unwrap_err();
+        assert_eq!(
+            invalid.of(Field::Author).unwrap(),
+            "The name has 41 characters, and may have 40."
+        );
+        assert_eq!(invalid.of(Field::Title).unwrap(), "A topic needs a title.");
+        assert_eq!(
+            invalid.of(Field::Text).unwrap(),
+            "The text has 10002 bytes, and may have 10000."
+        );
+        let invalid = draft("A\u{202e}da", "no", " \n ")
+            .check(Kind::Reply)
+            .unwrap_err();
+        assert_eq!(invalid.0.len(), 3, "{invalid}");
+    }
+}

@@ -1,0 +1,173 @@
+//! A message as one version of its board has it, and the attributes of its node.
+//!
+//! | attribute | what it has |
+//! |---|---|
+//! | `post` | what it says; erasable ([`Post`](super::post::Post)) |
+//! | `time` | when it was written; indexed |
+//! | `owner` | the hash of its author's secret |
+//! | `active` | of a topic: when somebody last answered |
+//! | `did` | what was done to it last: `edit`, `delete`, `restore` |
+//! | `changed` | when that was |
+//! | `was` | the version in which that was done not yet, so that the history of a message is a chain |
+//! | `hidden` | it is deleted: by its `author`, or by a `moderator` |
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use weald::forest::{Node, NodeId, Sortable, Value, Version};
+
+use super::author::Owner;
+use super::post::Post;
+
+/// The names of the attributes.
+pub(crate) mod attribute {
+    pub(crate) const POST: &str = "post";
+    pub(crate) const TIME: &str = "time";
+    pub(crate) const OWNER: &str = "owner";
+    pub(crate) const ACTIVE: &str = "active";
+    pub(crate) const DID: &str = "did";
+    pub(crate) const CHANGED: &str = "changed";
+    pub(crate) const WAS: &str = "was";
+    pub(crate) const HIDDEN: &str = "hidden";
+}
+
+/// A message in one version of its board.
+#[derive(Clone, Debug)]
+pub struct Message {
+    /// Its number, the same in every version.
+    pub id: NodeId,
+    /// The message that it answers; `None` if it begins a topic.
+    pub parent: Option<NodeId>,
+    /// What readers see of it.
+    pub body: Body,
+    /// When it was written.
+    pub time: SystemTime,
+    /// What was done to it last, and when.
+    pub change: Option<(Deed, SystemTime)>,
+    /// When somebody last answered in the topic that it begins.
+    pub active: Option<SystemTime>,
+    /// How many messages answer it directly.
+    pub replies: usize,
+    /// Who may change it.
+    pub owner: Option<Owner>,
+    /// The version in which the last change was not done yet.
+    pub(crate) was: Option<Version>,
+}
+
+/// What is to be read of a message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Body {
+    /// What it says.
+    Said(Post),
+    /// It was deleted, and may come back.
+    Deleted(DeletedBy),
+    /// It was erased from every version, then.
+    Erased(SystemTime),
+}
+
+/// Who deleted a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeletedBy {
+    /// The one who wrote it.
+    Author,
+    /// A moderator.
+    Moderator,
+}
+
+/// What can be done to a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deed {
+    /// It says something else.
+    Edit,
+    /// It is hidden from readers.
+    Delete,
+    /// It is shown again.
+    Restore,
+}
+
+impl Deed {
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Edit => "edit",
+            Self::Delete => "delete",
+            Self::Restore => "restore",
+        }
+    }
+
+    fn of_word(word: &str) -> Option<Self> {
+        let all = [Self::Edit, Self::Delete, Self::Restore];
+        all.into_iter().find(|deed| deed.word() == word)
+    }
+}
+
+impl DeletedBy {
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Author => "author",
+            Self::Moderator => "moderator",
+        }
+    }
+}
+
+impl Message {
+    /// The message of a node, whose post was read from the forest that has the bytes.
+    pub(crate) fn of(node: Node<'_>, post: Option<Value<'_>>) -> Self {
+        let changed = time(node, attribute::CHANGED);
+        let deed = node.get_str(attribute::DID).and_then(Deed::of_word);
+        let parent = node.parent().filter(|parent| parent.parent().is_some());
+        Self {
+            id: node.id(),
+            parent: parent.map(Node::id),
+            body: body(node, post),
+            time: time(node, attribute::TIME).unwrap_or(UNIX_EPOCH),
+            change: deed.zip(changed),
+            active: time(node, attribute::ACTIVE),
+            replies: node.child_count(),
+            owner: node.get(attribute::OWNER).and_then(Owner::of_bytes),
+            was: node
+                .get_str(attribute::WAS)
+                .and_then(|was| was.parse().ok()),
+        }
+    }
+
+    /// What it says, if readers see that.
+    pub fn post(&self) -> Option<&Post> {
+        match &self.body {
+            Body::Said(post) => Some(post),
+            Body::Deleted(_) | Body::Erased(_) => None,
+        }
+    }
+
+    /// Whether it begins a topic.
+    pub fn is_topic(&self) -> bool {
+        self.parent.is_none()
+    }
+
+    /// When it was edited last, if that was the last that was done to it.
+    pub fn edited(&self) -> Option<SystemTime> {
+        let edit = self.change.filter(|(deed, _)| *deed == Deed::Edit);
+        edit.map(|(_, when)| when)
+    }
+}
+
+fn body(node: Node<'_>, post: Option<Value<'_>>) -> Body {
+    match (post, deleted_by(node)) {
+        (Some(Value::Erased { when }), _) => Body::Erased(when),
+        (_, Some(by)) => Body::Deleted(by),
+        (Some(Value::Erasable(bytes)), None) => Body::Said(Post::of_bytes(bytes)),
+        (Some(Value::Plain(bytes)), None) => Body::Said(Post::of_bytes(bytes.into())),
+        (None, None) => Body::Said(Post::new("", "", "")),
+    }
+}
+
+/// Who deleted the message of a node, if it is deleted.
+pub(crate) fn deleted_by(node: Node<'_>) -> Option<DeletedBy> {
+    node.get(attribute::HIDDEN).map(|by| match by {
+        b"author" => DeletedBy::Author,
+        _ => DeletedBy::Moderator,
+    })
+}
+
+fn time(node: Node<'_>, name: &str) -> Option<SystemTime> {
+    let bytes = node.get(name)?;
+    SystemTime::from_sortable(bytes).ok()
+}

@@ -1,0 +1,103 @@
+//! The address of a board: what stands in its links, and the name of its tree.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// Trees of boards have this before their address, so that others may stand beside them.
+const PREFIX: &str = "board/";
+
+/// The most characters of an address.
+const MAX: usize = 40;
+
+/// The address of a board: 1 to 40 small letters, digits and hyphens, as `garden-talk`.
+///
+/// ```
+/// use weald_board::model::BoardName;
+///
+/// assert_eq!(BoardName::of_title("Garden & Talk!").unwrap().as_str(), "garden-talk");
+/// assert!("../etc".parse::<BoardName>().is_err());
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BoardName(String);
+
+/// Why a text is no address.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("an address has 1 to {MAX} small letters, digits and hyphens, and no hyphen at its ends")]
+pub struct NotAName;
+
+impl BoardName {
+    /// The address that a title suggests; `None` if it has no letter or digit of ASCII.
+    pub fn of_title(title: &str) -> Option<Self> {
+        let mut name = String::new();
+        for letter in title.chars() {
+            match letter.to_ascii_lowercase() {
+                letter if letter.is_ascii_alphanumeric() => name.push(letter),
+                _ if !name.is_empty() && !name.ends_with('-') => name.push('-'),
+                _ => {}
+            }
+        }
+        name.truncate(MAX);
+        name.trim_end_matches('-').parse().ok()
+    }
+
+    /// As it stands in a link.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The name of its tree.
+    pub(crate) fn tree(&self) -> String {
+        format!("{PREFIX}{}", self.0)
+    }
+
+    /// What the names of all boards' trees begin with.
+    pub(crate) const fn prefix() -> &'static str {
+        PREFIX
+    }
+
+    /// The board of a tree, if it is that of a board.
+    pub(crate) fn of_tree(tree: &str) -> Option<Self> {
+        tree.strip_prefix(PREFIX)?.parse().ok()
+    }
+}
+
+impl FromStr for BoardName {
+    type Err = NotAName;
+
+    fn from_str(text: &str) -> Result<Self, NotAName> {
+        let is_allowed =
+            |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+        let is_name = (1..=MAX).contains(&text.len())
+            && text.bytes().all(is_allowed)
+            && !text.starts_with('-')
+            && !text.ends_with('-');
+        is_name.then(|| Self(text.to_owned())).ok_or(NotAName)
+    }
+}
+
+impl fmt::Display for BoardName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_title_suggests_an_address() {
+        let of = |title| BoardName::of_title(title).map(|name| name.0);
+        assert_eq!(of("  Tea,  and Milk "), Some("tea-and-milk".to_owned()));
+        assert_eq!(of("…"), None);
+        assert_eq!(of(&"a-".repeat(40)).map(|name| name.len()), Some(39));
+    }
+
+    #[test]
+    fn a_name_is_that_of_its_tree_and_back() {
+        let name: BoardName = "tea".parse().unwrap();
+        assert_eq!(BoardName::of_tree(&name.tree()), Some(name));
+        assert_eq!(BoardName::of_tree("board/"), None);
+        assert_eq!(BoardName::of_tree("audit"), None);
+    }
+}

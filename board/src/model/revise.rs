@@ -1,0 +1,233 @@
+//! Changing what is there: edit, delete, restore, undo, erase.
+//!
+//! - Each change but an erasure notes the version in which it was not done yet. So the history of a message is a chain
+//!   through the versions of its board, and nothing of it is kept twice.
+//! - An edit names the version that its author saw. If the message says something else by now, the edit is refused with
+//!   what it says now, and neither text is lost.
+//! - To undo is an edit of its own, to what the message was before.
+
+use std::time::SystemTime;
+
+use weald::forest::disk::Moment;
+use weald::forest::{Edit, NodeId, Sortable, Terms, Value, Version};
+
+use super::author::{Actor, Owner};
+use super::boards::Boards;
+use super::error::BoardError;
+use super::message::{Deed, DeletedBy, attribute};
+use super::name::BoardName;
+use super::post::Post;
+
+/// A message, and who wants to change it.
+#[derive(Clone, Copy, Debug)]
+pub struct Target<'a> {
+    /// The board.
+    pub board: &'a BoardName,
+    /// The message.
+    pub id: NodeId,
+    /// Who asks.
+    pub actor: Actor,
+}
+
+/// What was changed, or that nothing had to be.
+enum Outcome {
+    /// The error that stands for "it is so already".
+    Unchanged,
+    Refused(BoardError),
+}
+
+impl<E: Into<BoardError>> From<E> for Outcome {
+    fn from(error: E) -> Self {
+        Self::Refused(error.into())
+    }
+}
+
+impl Boards {
+    /// Makes a message say something else. `seen` is the version that its author edited. Returns the version that says so.
+    ///
+    /// # Errors
+    /// [`BoardError::Stale`] with the message as it is now, if it was changed since `seen`; [`BoardError::Gone`];
+    /// [`BoardError::NotYours`]; [`BoardError::NoMessage`]; [`BoardError::NoVersion`]; [`BoardError::Storage`].
+    pub async fn edit(
+        &self,
+        target: Target<'_>,
+        seen: Version,
+        post: &Post,
+    ) -> Result<Version, BoardError> {
+        let before = self.board_at(target.board, Moment::Version(seen)).await;
+        // If that version is not to be had, nobody knows what its author saw, and the texts are compared.
+        let before = before
+            .and_then(|board| Ok(board.post(board.node(target.id)?)))
+            .ok()
+            .flatten();
+        let change = |edit: &mut Edit| {
+            let now = current(edit, target.id)?;
+            if now.as_deref() == Some(post.bytes()) {
+                return Err(Outcome::Unchanged);
+            }
+            let is_as_seen = now.as_deref() == before.as_ref().map(Post::bytes);
+            if !is_as_seen || before.is_none() {
+                return Err(BoardError::Stale(Box::new(
+                    self.board(target.board)?.message(target.id)?,
+                ))
+                .into());
+            }
+            edit.put_erasable(target.id, attribute::POST, post.bytes())?;
+            Ok(Deed::Edit)
+        };
+        self.revise(target, Terms::new().bytes(b"edit"), change)
+            .await
+    }
+
+    /// Hides a message from readers; its answers stay. Its author and moderators can restore it.
+    ///
+    /// # Errors
+    /// As [`edit`](Self::edit), except `Stale`.
+    pub async fn delete(&self, target: Target<'_>) -> Result<Version, BoardError> {
+        let change = |edit: &mut Edit| {
+            if edit.attribute(target.id, attribute::HIDDEN)?.is_some() {
+                return Err(Outcome::Unchanged);
+            }
+            let by = match target.actor.may_change_as_author(edit, target.id)? {
+                true => DeletedBy::Author,
+                false => DeletedBy::Moderator,
+            };
+            edit.put_attribute(target.id, attribute::HIDDEN, by.word())?;
+            Ok(Deed::Delete)
+        };
+        self.revise(target, Terms::new().bytes(b"delete"), change)
+            .await
+    }
+
+    /// Shows a deleted message again. Its author cannot restore what a moderator deleted.
+    ///
+    /// # Errors
+    /// As [`delete`](Self::delete).
+    pub async fn restore(&self, target: Target<'_>) -> Result<Version, BoardError> {
+        let change = |edit: &mut Edit| {
+            match edit.attribute(target.id, attribute::HIDDEN)? {
+                None => return Err(Outcome::Unchanged),
+                Some(b"author") => {}
+                Some(_) if target.actor.is_moderator => {}
+                Some(_) => return Err(BoardError::NotYours.into()),
+            }
+            edit.delete_attribute(target.id, attribute::HIDDEN)?;
+            Ok(Deed::Restore)
+        };
+        self.revise(target, Terms::new().bytes(b"restore"), change)
+            .await
+    }
+
+    /// Takes back the last change of a message. Undone twice, it is as it was.
+    ///
+    /// # Errors
+    /// As [`edit`](Self::edit); [`BoardError::NothingToUndo`], if it was never changed.
+    pub async fn undo(&self, target: Target<'_>) -> Result<Version, BoardError> {
+        let message = self.board(target.board)?.message(target.id)?;
+        match message.change {
+            None => Err(BoardError::NothingToUndo),
+            Some((Deed::Delete, _)) => self.restore(target).await,
+            Some((Deed::Restore, _)) => self.delete(target).await,
+            Some((Deed::Edit, _)) => {
+                let was = message.was.ok_or(BoardError::NothingToUndo)?;
+                let before = self.board_at(target.board, Moment::Version(was)).await?;
+                let post = before
+                    .post(before.node(target.id)?)
+                    .ok_or(BoardError::Gone)?;
+                let now = self.board(target.board)?.version();
+                self.edit(target, now, &post).await
+            }
+        }
+    }
+
+    /// Removes what a message says, and ever said, from every version, from the disk, and from what is exported: where
+    /// the law asks for that. That it was erased, and when, stays visible.
+    ///
+    /// # Errors
+    /// As [`delete`](Self::delete).
+    pub async fn erase(&self, target: Target<'_>) -> Result<Version, BoardError> {
+        let tree = self.0.store.tree(target.board)?;
+        let owner = self.board(target.board)?.message(target.id)?.owner;
+        if !target.actor.may_change(owner) {
+            return Err(BoardError::NotYours);
+        }
+        tree.erase(target.id, attribute::POST).await?;
+        self.forget(target.board, target.id).await;
+        self.0.past.forget().await;
+        // A new version, so that nobody goes on showing a page that he has kept. It also takes away whose it was.
+        let mark = tree.update_with(Terms::new().bytes(b"erase"), |edit| {
+            edit.delete_attribute(target.id, attribute::OWNER)?;
+            edit.put_attribute(
+                target.id,
+                attribute::CHANGED,
+                SystemTime::now().to_sortable(),
+            )?;
+            Ok::<_, BoardError>(())
+        });
+        Ok(mark.await?.1.version)
+    }
+
+    /// Runs `change` on the newest version, with the note of what it was; runs it again if others changed the same.
+    async fn revise(
+        &self,
+        target: Target<'_>,
+        terms: Terms,
+        mut change: impl FnMut(&mut Edit) -> Result<Deed, Outcome>,
+    ) -> Result<Version, BoardError> {
+        let tree = self.0.store.tree(target.board)?;
+        let update = tree.update_with(terms, |edit| {
+            let was = edit.base().version().to_string();
+            if !is_message(edit, target.id) {
+                return Err(BoardError::no_message(target.id).into());
+            }
+            if !target.actor.is_moderator && !target.actor.may_change_as_author(edit, target.id)? {
+                return Err(BoardError::NotYours.into());
+            }
+            let deed = change(edit)?;
+            edit.put_attribute(target.id, attribute::DID, deed.word())?;
+            edit.put_attribute(
+                target.id,
+                attribute::CHANGED,
+                SystemTime::now().to_sortable(),
+            )?;
+            edit.put_attribute(target.id, attribute::WAS, was)?;
+            Ok::<(), Outcome>(())
+        });
+        match update.await {
+            Ok(((), made)) => Ok(made.version),
+            Err(weald::forest::UpdateError::GivenUp(Outcome::Unchanged)) => {
+                Ok(self.board(target.board)?.version())
+            }
+            Err(weald::forest::UpdateError::GivenUp(Outcome::Refused(error))) => Err(error),
+            Err(weald::forest::UpdateError::Commit(error)) => Err(error.into()),
+            Err(_) => Err(BoardError::Crowded),
+        }
+    }
+}
+
+impl Actor {
+    /// Whether this is the author of the message; the read is recorded.
+    fn may_change_as_author(&self, edit: &Edit, id: NodeId) -> Result<bool, BoardError> {
+        let owner = edit.attribute(id, attribute::OWNER)?;
+        let owner = owner.and_then(Owner::of_bytes);
+        Ok(self.owner.is_some() && self.owner == owner)
+    }
+}
+
+fn is_message(edit: &Edit, id: NodeId) -> bool {
+    let node = edit.tree().node(id);
+    node.is_some_and(|node| node.parent().is_some())
+}
+
+/// What a message says; the read is recorded.
+fn current(edit: &Edit, id: NodeId) -> Result<Option<std::sync::Arc<[u8]>>, BoardError> {
+    if edit.attribute(id, attribute::HIDDEN)?.is_some() {
+        return Err(BoardError::Gone);
+    }
+    match edit.value(id, attribute::POST)? {
+        Some(Value::Erased { .. }) => Err(BoardError::Gone),
+        Some(Value::Erasable(bytes)) => Ok(Some(bytes)),
+        Some(Value::Plain(bytes)) => Ok(Some(bytes.into())),
+        None => Ok(None),
+    }
+}

@@ -1,0 +1,117 @@
+//! The forest that the boards are in: in memory, or on disk; and forests as they were, which only a disk has.
+
+use std::collections::VecDeque;
+use std::ops::Deref;
+
+use weald::forest::disk::{DiskForest, Moment, ReadOnlyForest};
+use weald::forest::{Forest, NameError, Node, Snapshot, TreeHandle, Value, VersionError};
+use weald::sync::Mutex;
+
+use super::error::BoardError;
+use super::name::BoardName;
+
+/// How many earlier moments are kept open. Each takes the memory of all boards.
+const MOMENTS: usize = 3;
+
+/// The methods that both kinds of forest have.
+type Trees = <Forest as Deref>::Target;
+
+/// The forest that the boards are in. A clone is the same forest.
+#[derive(Clone, Debug)]
+pub enum Store {
+    /// It ends with the program.
+    Memory(Forest),
+    /// It survives the loss of power.
+    Disk(DiskForest),
+}
+
+impl Store {
+    pub(crate) fn trees(&self) -> &Trees {
+        match self {
+            Self::Memory(forest) => forest,
+            Self::Disk(forest) => forest,
+        }
+    }
+
+    pub(crate) fn tree(&self, board: &BoardName) -> Result<TreeHandle, BoardError> {
+        let found = self.trees().get(&board.tree());
+        found.map_err(|_| BoardError::NoBoard(board.to_string()))
+    }
+}
+
+/// The forest that has the bytes of a version.
+#[derive(Clone, Debug)]
+pub(crate) enum Source {
+    Now(Store),
+    Past(ReadOnlyForest),
+}
+
+impl Source {
+    /// The value of an attribute, which may be erasable.
+    pub(crate) fn value<'a>(&self, node: Node<'a>, name: &str) -> Option<Value<'a>> {
+        match self {
+            Self::Now(store) => store.trees().value(node, name),
+            Self::Past(forest) => forest.value(node, name),
+        }
+    }
+}
+
+/// Earlier moments that were opened lately. One is opened at a time, because that takes the time of all boards.
+#[derive(Default)]
+pub(crate) struct Past(Mutex<VecDeque<(Moment, ReadOnlyForest)>>);
+
+impl Past {
+    /// The tree of a board at a moment.
+    pub(crate) async fn tree(
+        &self,
+        store: &Store,
+        board: &BoardName,
+        moment: Moment,
+    ) -> Result<(Snapshot, Source), BoardError> {
+        let tree = store.tree(board);
+        if let Ok(tree) = &tree {
+            let kept = match moment {
+                Moment::Version(version) => tree.kept_at(version),
+                Moment::Time(time) => tree.at_time(time).await,
+            };
+            match (kept, store) {
+                (Ok(snapshot), _) => return Ok((snapshot, Source::Now(store.clone()))),
+                (Err(error @ VersionError::Future { .. }), _) | (Err(error), Store::Memory(_)) => {
+                    return Err(BoardError::NoVersion(error.to_string()));
+                }
+                (Err(_), Store::Disk(_)) => {}
+            }
+        }
+        let Store::Disk(forest) = store else {
+            return Err(tree
+                .err()
+                .unwrap_or_else(|| BoardError::NoBoard(board.to_string())));
+        };
+        let past = self.open(forest, moment).await?;
+        let tree = past.get(&board.tree()).map_err(|error| match error {
+            NameError::Missing(_) => BoardError::NoVersion("the board is younger".to_owned()),
+            error => BoardError::NoVersion(error.to_string()),
+        })?;
+        Ok((tree.snapshot(), Source::Past(past)))
+    }
+
+    /// Forgets what is open, because bytes in it were erased. One that is just being opened is waited for.
+    pub(crate) async fn forget(&self) {
+        self.0.lock().await.clear();
+    }
+
+    async fn open(
+        &self,
+        forest: &DiskForest,
+        moment: Moment,
+    ) -> Result<ReadOnlyForest, BoardError> {
+        let mut open = self.0.lock().await;
+        if let Some((_, past)) = open.iter().find(|(kept, _)| *kept == moment) {
+            return Ok(past.clone());
+        }
+        let past = forest.at(moment).await?;
+        open.truncate(MOMENTS - 1);
+        open.push_front((moment, past.clone()));
+        Ok(past)
+    }
+}

@@ -1,0 +1,137 @@
+//! A new message: one commit, whose id is the token of the form, so that a form that is sent twice makes one message.
+//!
+//! The edit is blind: it names the nodes under which it writes, and relies on nothing else. So any number of people write
+//! to one board at once, and none of them is refused.
+
+use std::time::SystemTime;
+
+use weald::forest::{
+    Attributes, Change, CommitError, Committed, NodeId, Sortable, Tree, TreeHandle, Version, Where,
+};
+
+use super::author::{Actor, Token};
+use super::boards::Boards;
+use super::error::BoardError;
+use super::message::attribute;
+use super::name::BoardName;
+use super::post::Post;
+use super::thread::topic_of;
+
+/// Beyond this depth an answer to a message stands beside it, so that a thread stays readable.
+pub const MAX_DEPTH: usize = 50;
+
+/// A message that is to be written.
+#[derive(Clone, Debug)]
+pub struct NewMessage {
+    /// The message that it answers; `None` if it begins a topic.
+    pub parent: Option<NodeId>,
+    /// What it says.
+    pub post: Post,
+    /// Who writes it. What a moderator may do makes no difference here.
+    pub actor: Actor,
+    /// What makes it one message if it is sent twice.
+    pub token: Option<Token>,
+}
+
+/// The receipt of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Written {
+    /// Its number.
+    pub id: NodeId,
+    /// The version that first has it.
+    pub version: Version,
+    /// Whether it was written before, and sent again.
+    pub is_repetition: bool,
+}
+
+impl Boards {
+    /// Writes a message. It is durable when this returns, or whatever the forest was opened with.
+    ///
+    /// Dropped while it waits, the message may be written or not; with the token it can be sent again.
+    ///
+    /// # Errors
+    /// [`BoardError::NoBoard`], [`BoardError::NoMessage`], [`BoardError::Gone`] if what it answers was deleted,
+    /// [`BoardError::TokenUsed`], [`BoardError::Storage`].
+    pub async fn write(&self, board: &BoardName, new: NewMessage) -> Result<Written, BoardError> {
+        let tree = self.0.store.tree(board)?;
+        let mut edit = tree.edit().blind();
+        let place = place(edit.tree(), new.parent)?;
+        let now = SystemTime::now().to_sortable();
+        let mut attributes = Attributes::new().with(attribute::TIME, &now);
+        if let Some(owner) = &new.actor.owner {
+            attributes = attributes.with(attribute::OWNER, owner.bytes());
+        }
+        let root = edit.root();
+        let id = match place {
+            None => edit.append(root, attributes.with(attribute::ACTIVE, &now))?,
+            Some((parent, topic)) => {
+                let id = edit.append(parent, attributes)?;
+                edit.put_attribute(topic, attribute::ACTIVE, &now)?;
+                edit.move_to(topic, Where::Last(root))?;
+                id
+            }
+        };
+        edit.put_erasable(id, attribute::POST, new.post.bytes())?;
+        let commit = edit.commit().bytes(b"write");
+        let commit = match new.token {
+            Some(token) => commit.id(token.id()).await,
+            None => commit.await,
+        };
+        match commit {
+            // What was written at the very same time, to the nanosecond, has the same digest.
+            Ok(made) if tree.view().tree().node(id).is_none() => self.repeated(&tree, made, &new),
+            Ok(made) => Ok(Written {
+                id,
+                version: made.version,
+                is_repetition: false,
+            }),
+            Err(CommitError::IdTaken(made)) => self.repeated(&tree, made, &new),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The message that a commit with the same token made. It is the same message if it says the same.
+    fn repeated(
+        &self,
+        tree: &TreeHandle,
+        made: Committed,
+        new: &NewMessage,
+    ) -> Result<Written, BoardError> {
+        let seen = tree.seen(made.version).map_err(|_| BoardError::TokenUsed)?;
+        let is_same = |change: &Change<'_>| {
+            let Change::Added(node) = change else {
+                return false;
+            };
+            let value = self.0.store.trees().value(*node, attribute::POST);
+            let bytes = value.as_ref().and_then(|value| value.bytes());
+            let parent = node.parent().filter(|parent| parent.parent().is_some());
+            bytes == Some(new.post.bytes()) && (new.parent.is_none() == parent.is_none())
+        };
+        let found = seen.changes().find(is_same).map(|change| change.id());
+        let id = found.ok_or(BoardError::TokenUsed)?;
+        Ok(Written {
+            id,
+            version: made.version,
+            is_repetition: true,
+        })
+    }
+}
+
+/// Under which message an answer is put, and in which topic; `None` for a message that begins a topic.
+fn place(tree: &Tree, parent: Option<NodeId>) -> Result<Option<(NodeId, NodeId)>, BoardError> {
+    let Some(parent) = parent else {
+        return Ok(None);
+    };
+    let node = tree.node(parent).filter(|node| node.parent().is_some());
+    let node = node.ok_or_else(|| BoardError::no_message(parent))?;
+    if node.get(attribute::HIDDEN).is_some() {
+        return Err(BoardError::Gone);
+    }
+    let topic = topic_of(node).id();
+    let is_deep = node.ancestors().nth(MAX_DEPTH).is_some();
+    let parent = node
+        .parent()
+        .filter(|_| is_deep)
+        .map_or(parent, |above| above.id());
+    Ok(Some((parent, topic)))
+}

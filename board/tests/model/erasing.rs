@@ -1,0 +1,62 @@
+//! What is erased is in no version any more.
+
+use weald::forest::disk::Moment;
+use weald_board::model::{BoardError, Body};
+
+use super::support::*;
+
+#[test]
+fn an_erased_message_is_gone_from_every_version() {
+    weald::block_on(on_both(async |boards| {
+        let tea = board(&boards, "Tea").await;
+        let id = write(&boards, &tea, None, "secret one").await;
+        let answer = write(&boards, &tea, Some(id), "an answer").await;
+        let then = boards.board(&tea).unwrap().version();
+        let hers = target(&tea, id, ada());
+        boards.edit(hers, then, &says("secret two")).await.unwrap();
+        let before = boards.board(&tea).unwrap().version();
+        let board = boards.board(&tea).unwrap();
+        assert_eq!(boards.search(&board, "secret", 1).await.unwrap().0.len(), 1);
+
+        let erased = boards.erase(hers).await.unwrap();
+        assert!(erased > before, "kept pages are no longer valid");
+        for version in [then, before, erased] {
+            let board = boards
+                .board_at(&tea, Moment::Version(version))
+                .await
+                .unwrap();
+            assert!(matches!(board.message(id).unwrap().body, Body::Erased(_)));
+            assert_eq!(board.thread(id, 1).unwrap().answers[0].message.id, answer);
+            assert!(
+                boards
+                    .search(&board, "secret", 1)
+                    .await
+                    .unwrap()
+                    .0
+                    .is_empty()
+            );
+        }
+        let history = boards.history(&tea, id).await.unwrap();
+        assert!(history.iter().all(|state| state.post.is_none()));
+        assert!(matches!(
+            boards.undo(target(&tea, id, moderator())).await,
+            Err(BoardError::Gone)
+        ));
+        let refused = boards
+            .edit(target(&tea, id, moderator()), erased, &says("again"))
+            .await;
+        assert!(matches!(refused, Err(BoardError::Gone)), "{refused:?}");
+    }));
+}
+
+#[test]
+fn what_is_deleted_can_be_erased() {
+    weald::block_on(on_both(async |boards| {
+        let tea = board(&boards, "Tea").await;
+        let id = write(&boards, &tea, None, "secret").await;
+        boards.delete(target(&tea, id, ada())).await.unwrap();
+        boards.erase(target(&tea, id, ada())).await.unwrap();
+        let body = boards.board(&tea).unwrap().message(id).unwrap().body;
+        assert!(matches!(body, Body::Erased(_)));
+    }));
+}
