@@ -2,6 +2,8 @@
 
 use std::io;
 
+use crc32c::crc32c;
+
 use crate::medium::{MediumFile, write_all};
 use crate::place::SegmentId;
 use weald_forest::journal::Position;
@@ -65,9 +67,17 @@ pub(crate) fn note(pid: u32, epoch: u64) -> Vec<u8> {
     note
 }
 
+/// What a note of the end says, before its check. Without that, one that is torn would be taken for another end.
+fn end_note(end: Position) -> (String, u32) {
+    let note = format!("end {:032x}", end.0);
+    let check = crc32c(note.as_bytes());
+    (note, check)
+}
+
 /// Notes where the journal ended when it was closed, behind the note of the writer.
 pub(crate) fn note_end(file: &dyn MediumFile, end: Position) -> io::Result<()> {
-    let mut note = format!("end {:032x}\n", end.0).into_bytes();
+    let (note, check) = end_note(end);
+    let mut note = format!("{note} {check:08x}\n").into_bytes();
     note.resize(NOTE, b'\n');
     write_all(file, &note, NOTE as u64)
 }
@@ -77,7 +87,9 @@ pub(crate) fn noted_end(file: &dyn MediumFile) -> Option<Position> {
     let mut note = [0; NOTE];
     let read = file.read_at(&mut note, NOTE as u64).ok()?;
     let note = std::str::from_utf8(&note[..read]).ok()?;
-    position(note.lines().next()?.strip_prefix("end ")?)
+    let (end, check) = note.lines().next()?.strip_prefix("end ")?.split_once(' ')?;
+    let end = position(end)?;
+    (hexadecimal(check, 8)? == u64::from(end_note(end).1)).then_some(end)
 }
 
 pub(crate) fn read_note(file: &dyn MediumFile) -> Vec<u8> {

@@ -165,3 +165,23 @@ fn a_cut_that_the_loss_of_power_undoes_changes_nothing() {
         assert!(all(&journal) == expected, "seed {seed}");
     }
 }
+
+#[test]
+fn a_note_of_the_end_that_is_torn_is_none() {
+    let disk = SimulatedDisk::new();
+    let close = |numbers| {
+        write(&open(&disk).unwrap(), numbers);
+        disk.file("lock").unwrap()
+    };
+    let (longer, shorter) = (close(1..=10), close(11..=12));
+    assert_ne!(longer[64..], shorter[64..]);
+    for from in 64..128 {
+        for end in from..=128 {
+            let mut torn = shorter.clone();
+            torn[from..end].copy_from_slice(&longer[from..end]);
+            let disk = disk.after_kill();
+            disk.set_file("lock", Some(&torn));
+            open(&disk).unwrap_or_else(|error| panic!("{from}..{end}: {error}"));
+        }
+    }
+}
