@@ -31,6 +31,7 @@ struct Disk {
     durable_names: BTreeMap<String, usize>,
     /// The states of the names since they were synced.
     changes: Vec<BTreeMap<String, usize>>,
+    /// The file that was locked last, and whether it still is.
     lock: Option<usize>,
     is_locked: bool,
     operations: u64,
@@ -157,8 +158,7 @@ impl SimulatedDisk {
 
     /// Removes the file that is locked, as somebody does who takes it for the rest of an older program.
     pub fn remove_lock(&self) {
-        let mut disk = self.disk();
-        (disk.lock, disk.is_locked) = (None, false);
+        self.set_file(LOCK, None);
     }
 
     /// How many bytes all named files have.
@@ -166,9 +166,11 @@ impl SimulatedDisk {
         self.disk().used()
     }
 
-    /// The names of all files.
+    /// The names of all files but the one that is locked, which each opening changes.
     pub fn names(&self) -> Vec<String> {
-        self.disk().names.keys().cloned().collect()
+        let disk = self.disk();
+        let names = disk.names.keys().filter(|name| *name != LOCK);
+        names.cloned().collect()
     }
 
     /// The bytes of a file, if there is one.
@@ -253,6 +255,14 @@ impl Disk {
         self.end()
     }
 
+    fn create(&mut self, name: &str) -> io::Result<usize> {
+        let number = self.files.len();
+        self.files.push(FileState::default());
+        self.names.insert(name.to_owned(), number);
+        self.named()?;
+        Ok(number)
+    }
+
     fn find(&self, name: &str) -> io::Result<usize> {
         self.names
             .get(name)
@@ -291,20 +301,14 @@ impl Medium for SimulatedDisk {
     fn create(&self, name: &str) -> io::Result<Box<dyn MediumFile>> {
         let mut disk = self.disk();
         disk.begin()?;
-        let number = disk.files.len();
-        disk.files.push(FileState::default());
-        disk.names.insert(name.to_owned(), number);
-        disk.named()?;
+        let number = disk.create(name)?;
         Ok(self.opened(number, false))
     }
 
     fn open(&self, name: &str) -> io::Result<Box<dyn MediumFile>> {
         let disk = self.disk();
         disk.end()?;
-        let number = match disk.lock {
-            Some(number) if name == LOCK => number,
-            _ => disk.find(name)?,
-        };
+        let number = disk.find(name)?;
         Ok(self.opened(number, false))
     }
 
@@ -340,15 +344,11 @@ impl Medium for SimulatedDisk {
     fn lock(&self) -> Result<Box<dyn MediumFile>, LockError> {
         let mut disk = self.disk();
         disk.end().map_err(LockError::Failed)?;
-        let number = match disk.lock {
-            Some(number) => number,
-            None => {
-                disk.files.push(FileState::default());
-                disk.files.len() - 1
-            }
-        };
-        disk.lock = Some(number);
-        let is_held = std::mem::replace(&mut disk.is_locked, true);
+        let number = disk.find(LOCK);
+        let number = number.or_else(|_| disk.create(LOCK))?;
+        // Another file than the one that somebody has locked is free.
+        let is_held = disk.is_locked && disk.lock == Some(number);
+        (disk.lock, disk.is_locked) = (Some(number), true);
         drop(disk);
         if is_held {
             let file = self.opened(number, false);
@@ -372,7 +372,7 @@ impl SimulatedDisk {
 impl MediumFile for SimulatedFile {
     fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
         let disk = self.disk.disk();
-        if self.is_lock && disk.lock != Some(self.number) {
+        if self.is_lock && disk.names.get(LOCK) != Some(&self.number) {
             return Err(io::ErrorKind::NotFound.into());
         }
         let offset = usize::try_from(offset).unwrap_or(usize::MAX);
