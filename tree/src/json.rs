@@ -10,6 +10,7 @@
 
 mod scan;
 
+use std::collections::HashSet;
 use std::fmt::Write;
 
 use crate::attributes::Attributes;
@@ -243,9 +244,13 @@ fn read_node(
 fn read_attributes(scanner: &mut Scanner, erasable: &mut OfNode) -> Result<Attributes, JsonError> {
     scanner.expect(b'{', "`{` of the attributes")?;
     let mut pairs = Vec::new();
+    let mut names = HashSet::new();
     let mut is_over = scanner.skip(b'}');
     while !is_over {
         let name = scanner.text()?;
+        if !names.insert(name.clone()) {
+            return Err(scanner.error("another name, because the node has this attribute already,"));
+        }
         scanner.expect(b':', "`:`")?;
         match (read_value(scanner)?, &mut *erasable) {
             (Written::Erasable(value), Some(erasable)) => erasable.push((name, value)),

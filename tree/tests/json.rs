@@ -115,3 +115,22 @@ fn erasable_values_are_plain_or_taken_with_their_nodes() {
         assert_eq!(Tree::from_json(text).unwrap_err().at, at, "{text}");
     }
 }
+
+#[test]
+fn an_attribute_that_a_node_has_twice_is_refused() {
+    let values = [
+        r#""1""#,
+        r#"{"hex":"00"}"#,
+        r#"{"erasable":"1"}"#,
+        r#"{"erased":"1763780000"}"#,
+    ];
+    for (first, second) in values
+        .iter()
+        .flat_map(|first| values.map(|second| (first, second)))
+    {
+        let text = format!(r#"{{"attributes":{{"a":{first},"b":"","a":{second}}}}}"#);
+        let error = Tree::from_json(&text).unwrap_err();
+        assert!(error.expected.contains("attribute already"), "{error}");
+        Tree::from_json_with(&text, &mut |_, _, _| ()).unwrap_err();
+    }
+}
