@@ -5,6 +5,7 @@
 //! - Erasing needs no room: it writes into a spare file that is as large as the one in use, names it as the next one, and
 //!   overwrites the old one with zeros, which is the spare file from then on. A key is taken only if there is room for it
 //!   in both ([`Keys::free`]).
+//! - Nor does it need another open file: both stay open, and the directory is looked through only after something failed.
 
 use std::collections::HashMap;
 use std::io;
@@ -32,8 +33,15 @@ pub(crate) struct Keys {
     journal: u128,
     masters: MasterKeys,
     file: Option<KeyFile>,
-    /// How long the spare file is; 0, if there is none.
-    spare: u64,
+    spare: Option<SpareFile>,
+    /// Whether there may be files with keys besides these two.
+    has_others: bool,
+}
+
+/// The file of zeros into which the next one is written.
+struct SpareFile {
+    file: Box<dyn MediumFile>,
+    len: u64,
 }
 
 /// The file in use.
@@ -55,7 +63,8 @@ impl Keys {
             journal,
             masters,
             file: None,
-            spare: 0,
+            spare: None,
+            has_others: true,
         }
     }
 
@@ -107,8 +116,13 @@ impl Keys {
     /// For how many bytes of entries there is room, now and when they are written again.
     pub(crate) fn free(&self) -> u64 {
         self.file.as_ref().map_or(0, |file| {
-            file.capacity.min(self.spare).saturating_sub(file.len)
+            file.capacity.min(self.spare_len()).saturating_sub(file.len)
         })
+    }
+
+    /// How long the spare file is; 0, if there is none.
+    fn spare_len(&self) -> u64 {
+        self.spare.as_ref().map_or(0, |spare| spare.len)
     }
 
     /// Forgets what lies at a place or behind it, and what was erased.
@@ -214,10 +228,7 @@ impl Keys {
             self.make_spare(medium, wanted)?;
             self.rewrite(medium)?;
         }
-        if self.spare < wanted {
-            self.make_spare(medium, wanted)?;
-        }
-        Ok(())
+        self.make_spare(medium, wanted)
     }
 
     /// How many bytes the head and all entries have.
@@ -232,15 +243,17 @@ impl Keys {
 
     /// Makes a larger spare file. The one before stays until it is whole, because erasing needs one.
     fn make_spare(&mut self, medium: &dyn Medium, len: u64) -> io::Result<()> {
-        if self.spare >= len {
+        if self.spare_len() >= len {
             return Ok(());
         }
         let made = unfinished::make(medium, names::SPARE_KEYS, |name| {
-            key_file::fill(&*medium.create(name)?, len)?;
-            key_file::overwrite(medium, names::SPARE_KEYS)
+            let file = medium.create(name)?;
+            key_file::fill(&*file, len)?;
+            key_file::overwrite(medium, names::SPARE_KEYS)?;
+            Ok(file)
         });
-        made.map_err(for_room(names::SPARE_KEYS, len))?;
-        self.spare = len;
+        let file = made.map_err(for_room(names::SPARE_KEYS, len))?;
+        self.spare = Some(SpareFile { file, len });
         medium.sync_names()
     }
 
@@ -257,17 +270,16 @@ impl Keys {
         let number = number.ok_or(io::ErrorKind::InvalidData)?;
         let name = names::keys(number);
         let unfinished = format!("{name}{}", names::UNFINISHED);
-        let (from, file, capacity) = if self.spare >= len {
-            let file = medium.open(names::SPARE_KEYS)?;
-            // It is not one of zeros any more.
-            let capacity = std::mem::take(&mut self.spare);
-            (names::SPARE_KEYS, file, capacity)
-        } else {
-            (&unfinished[..], medium.create(&unfinished)?, len)
+        // Until everything here has succeeded.
+        let has_others = std::mem::replace(&mut self.has_others, true);
+        // It is not one of zeros any more.
+        let (from, file, capacity) = match self.spare.take_if(|spare| spare.len >= len) {
+            Some(spare) => (names::SPARE_KEYS, spare.file, spare.len),
+            None => (&unfinished[..], medium.create(&unfinished)?, len),
         };
         let written = write_whole(&*file, &bytes, 0).and_then(|()| file.sync());
         if let Err(error) = written {
-            self.give_up(medium, (from, &*file, capacity));
+            self.give_up(medium, from, (file, capacity));
             return Err(for_room(&name, len)(error));
         }
         // If this fails, either file may be the newest one, so nothing is written to them any more.
@@ -282,10 +294,13 @@ impl Keys {
             capacity,
             is_dirty: false,
         });
-        self.reuse(medium, before)?;
-        if key_file::destroy_others(medium, (number, self.spare > 0))? {
+        let is_reused = self.reuse(medium, before, has_others)?;
+        if (has_others || !is_reused)
+            && key_file::destroy_others(medium, (number, self.spare.is_some()))?
+        {
             medium.sync_names()?;
         }
+        self.has_others = false;
         Ok(())
     }
 
@@ -293,30 +308,37 @@ impl Keys {
     fn give_up(
         &mut self,
         medium: &dyn Medium,
-        (name, file, capacity): (&str, &dyn MediumFile, u64),
+        name: &str,
+        (file, len): (Box<dyn MediumFile>, u64),
     ) {
         // If this fails too, whoever replaces it tries again.
         if name != names::SPARE_KEYS {
             let _ = key_file::destroy(medium, name);
-        } else if key_file::fill(file, capacity).is_ok() {
-            self.spare = capacity;
+        } else if key_file::fill(&*file, len).is_ok() {
+            self.spare = Some(SpareFile { file, len });
         }
     }
 
-    /// Overwrites the file that was in use, and makes it the spare one, if there is none.
+    /// Overwrites the file that was in use, and makes it the spare one, if there is none; returns whether it did.
     fn reuse(
         &mut self,
         medium: &dyn Medium,
         (number, file): (u64, Option<KeyFile>),
-    ) -> io::Result<()> {
-        let Some(KeyFile { file, capacity, .. }) = file.filter(|_| self.spare == 0) else {
-            return Ok(());
+        has_others: bool,
+    ) -> io::Result<bool> {
+        let Some(KeyFile { file, capacity, .. }) = file.filter(|_| self.spare.is_none()) else {
+            return Ok(false);
         };
         key_file::fill(&*file, capacity)?;
-        key_file::overwrite(medium, names::SPARE_KEYS)?;
+        if has_others {
+            key_file::overwrite(medium, names::SPARE_KEYS)?;
+        }
         medium.rename(&names::keys(number), names::SPARE_KEYS)?;
         medium.sync_names()?;
-        self.spare = capacity;
-        Ok(())
+        self.spare = Some(SpareFile {
+            file,
+            len: capacity,
+        });
+        Ok(true)
     }
 }

@@ -6,13 +6,15 @@ use std::sync::{Arc, Mutex};
 use weald_forest::journal::{AppendError, Appended, Durability, Journal, Level};
 use weald_journal::{DiskJournal, LockError, Medium, MediumFile, Settings, SimulatedDisk, Work};
 
-use crate::records::{all, append, flush, must_append, small};
+use crate::erasing::{self, blob};
+use crate::records::{all, append, flush, is_durable, must_append, open, small};
 
 type Hook = fn() -> io::Result<()>;
 
 #[derive(Clone, Default)]
 struct Hooks {
     create: Arc<Mutex<Option<Hook>>>,
+    open: Arc<Mutex<Option<Hook>>>,
     write: Arc<Mutex<Option<Hook>>>,
     sync: Arc<Mutex<Option<Hook>>>,
 }
@@ -36,6 +38,7 @@ impl Medium for Hooked {
     }
 
     fn list(&self) -> io::Result<Vec<String>> {
+        ask(&self.1.open)?;
         self.0.list()
     }
 
@@ -46,6 +49,7 @@ impl Medium for Hooked {
     }
 
     fn open(&self, name: &str) -> io::Result<Box<dyn MediumFile>> {
+        ask(&self.1.open)?;
         let file = self.0.open(name)?;
         Ok(Box::new(HookedFile(file, self.1.clone())))
     }
@@ -123,6 +127,33 @@ fn a_segment_whose_file_cannot_be_had_refuses_the_commits_that_need_it_and_no_ot
         let journal = DiskJournal::open_on(disk, small()).unwrap();
         assert_eq!(all(&journal).len() as u64, taken + 1);
     }
+}
+
+#[test]
+fn erasing_needs_no_further_open_file() {
+    let (disk, hooks) = (SimulatedDisk::new(), Hooks::default());
+    let medium = Hooked(disk.clone(), hooks.clone());
+    let journal = DiskJournal::open_on(medium, small()).unwrap();
+    for node in 1..=4 {
+        erasing::append(&journal, node, (&[blob(node, 30)], None)).unwrap();
+    }
+    flush(&journal);
+    let too_many: Hook = || Err(io::Error::from_raw_os_error(24));
+    set(&hooks.create, Some(too_many));
+    set(&hooks.open, Some(too_many));
+    for node in 1..=3 {
+        let erased = erasing::append(&journal, 4 + node, (&[], Some(node))).unwrap();
+        flush(&journal);
+        assert!(is_durable(&journal, erased));
+    }
+    set(&hooks.create, None);
+    set(&hooks.open, None);
+    let of_node = |node| erasing::read(&journal, node).is_some();
+    assert_eq!([1, 2, 3, 4].map(of_node), [false, false, false, true]);
+    drop(journal);
+    let journal = open(&disk).unwrap();
+    let of_node = |node| erasing::read(&journal, node).is_some();
+    assert_eq!([1, 2, 3, 4].map(of_node), [false, false, false, true]);
 }
 
 #[test]
