@@ -206,3 +206,16 @@ fn all_trees_fall_back_at_one_instant() {
         }
     }
 }
+
+#[test]
+fn commits_after_another_writer_has_taken_over_are_told_so() {
+    let (forest, journal) = setup(10);
+    let a = forest.create("a").wait().unwrap();
+    journal.sync(Level::Durable);
+    set(&a, "lost");
+    journal.fence();
+    journal.fail();
+    assert_eq!(value_of(&a, "x"), None, "it has fallen back");
+    let refused = put(&a, "x", "1").commit().wait().unwrap_err();
+    assert_eq!(refused, CommitError::Journal(AppendError::Fenced));
+}

@@ -254,6 +254,10 @@ impl Journal for DiskJournal {
         Box::pin(self.core.marks.when_failed())
     }
 
+    fn refusal(&self) -> AppendError {
+        self.core.state().failed.unwrap_or(AppendError::Poisoned)
+    }
+
     fn resolve(&self, id: CommitId) -> Later<'static, Resolved> {
         let (due, last) = {
             let mut state = self.core.state();

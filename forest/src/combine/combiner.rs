@@ -27,7 +27,7 @@ use super::request::{Action, Answer, CommitRequest, Detached, Garbage, Request};
 use super::start::Start;
 use super::write_leases::WriteLeases;
 use crate::error::CommitError;
-use crate::journal::{AppendError, Digest, Position};
+use crate::journal::{Digest, Position};
 use crate::state::deferred::Deferred;
 use crate::state::forest::ForestState;
 use crate::version::Committed;
@@ -264,7 +264,7 @@ impl Combiner {
             }
             Request::CheckFailure => self.look_for_failure(forest),
             Request::Checkpoint if forest.fall().is_some() => {
-                let error = CommitError::Journal(AppendError::Poisoned);
+                let error = CommitError::Journal(forest.refusal());
                 return Served::Done(Answer::Committed(Err(error), Garbage::NONE));
             }
             Request::Checkpoint => {
@@ -309,7 +309,7 @@ impl Combiner {
             }
         }
         if self.is_poisoned {
-            let error = CommitError::Journal(AppendError::Poisoned);
+            let error = CommitError::Journal(forest.refusal());
             return done(Answer::refused((error, Garbage::of(commit)), is_create));
         }
         let id = commit.id;

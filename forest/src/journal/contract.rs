@@ -160,7 +160,7 @@ pub trait Follower: Send {
 /// |---|---|---|
 /// | `append`, and the polls of its answer | the thread that has the right to commit, one at a time | no |
 /// | `resolve`, and the polls of its answer | the same | no |
-/// | `reached`, `when_reached`, `when_room`, `when_failed` | any thread, at any time | no; their futures do |
+/// | `reached`, `when_reached`, `when_room`, `when_failed`, `refusal` | any thread, at any time | no; their futures do |
 /// | all others | any thread, at any time; the forest itself only while it is recovered | their futures do |
 ///
 /// While it is called by the thread that has the right to commit, a commit to the same forest is refused with
@@ -203,6 +203,11 @@ pub trait Journal: Send + Sync + 'static {
     /// [`reached`](Self::reached) the strongest level.
     fn when_failed(&self) -> Later<'static, ()> {
         Box::pin(std::future::pending())
+    }
+
+    /// Why it takes nothing any more, once it has failed: what the commits are told that are refused then.
+    fn refusal(&self) -> AppendError {
+        AppendError::Poisoned
     }
 
     /// What became of a commit. `Stored` and `NotStored` are final: a commit that is not stored when this answers is

@@ -201,7 +201,7 @@ impl MemoryJournal {
 
     /// Fails: nothing is synced or taken any more.
     pub fn fail(&self) {
-        self.inner().refuses = Some(AppendError::Poisoned);
+        self.inner().refuses.get_or_insert(AppendError::Poisoned);
         self.marks.fail();
         self.refuse(AppendError::Poisoned);
     }
@@ -286,6 +286,10 @@ impl Journal for MemoryJournal {
             let journal = self.clone();
             Box::pin(poll_fn(move |cx| journal.poll_room(cx))) as Later<'static, ()>
         })
+    }
+
+    fn refusal(&self) -> AppendError {
+        self.inner().refuses.unwrap_or(AppendError::Poisoned)
     }
 
     fn resolve(&self, id: CommitId) -> Later<'static, Resolved> {

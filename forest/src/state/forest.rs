@@ -16,7 +16,7 @@ use super::tree::TreeState;
 use crate::clock::Clock;
 use crate::content::erasable::Blobs;
 use crate::error::{NameError, VersionError};
-use crate::journal::Level;
+use crate::journal::{AppendError, Level};
 use crate::version::{CommitId, Version};
 
 pub(crate) struct ForestState {
@@ -81,6 +81,14 @@ impl ForestState {
         let last = openings.last().map_or(0, |last| last.incarnation);
         self.incarnation = self.incarnation.max(last.saturating_add(1));
         (self.openings, self.blobs) = (openings, blobs);
+    }
+
+    /// Why commits are refused once the journal has failed.
+    pub(crate) fn refusal(&self) -> AppendError {
+        let medium = self.medium.as_ref();
+        medium.map_or(AppendError::Poisoned, |medium| {
+            medium.refusal(&self.reentrancy)
+        })
     }
 
     /// The version of this opening that has a number.

@@ -8,7 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::reentrancy::Reentrancy;
-use crate::journal::{Durability, Journal, Later, Level, Position};
+use crate::journal::{AppendError, Durability, Journal, Later, Level, Position};
 
 /// How many positions may be remembered before those that are durable are forgotten.
 const MANY: usize = 256;
@@ -61,6 +61,13 @@ impl Medium {
         let done = positions.partition_point(|(_, position)| *position <= reached);
         let (last, _) = positions.drain(..done).next_back()?;
         Some(last)
+    }
+
+    /// Why the journal takes nothing any more.
+    pub(crate) fn refusal(&self, reentrancy: &Reentrancy) -> AppendError {
+        let refusal = || catch_unwind(AssertUnwindSafe(|| self.journal.refusal()));
+        let refusal = reentrancy.in_journal(refusal);
+        refusal.unwrap_or(AppendError::Poisoned)
     }
 
     /// Waits until all commits up to a number have reached a level; `None`, if they have.

@@ -249,6 +249,7 @@ fn must_fence(break_lock: fn(&SimulatedDisk)) {
     let waits = old.when_reached(position, Level::Buffered);
     assert_eq!(pollster::block_on(waits), Durability::Unknown);
     assert_eq!(append(&old, 3, 10).err(), Some(AppendError::Fenced));
+    assert_eq!(old.refusal(), AppendError::Fenced);
     drop((old, new));
     disk.break_lock();
     let found = all(&open(&disk).unwrap());
