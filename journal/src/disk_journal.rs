@@ -16,7 +16,7 @@ use crate::core::{Core, Work};
 use crate::directory::Directory;
 use crate::error::OpenError;
 use crate::follow::{self, Following};
-use crate::log::Body;
+use crate::log::{Body, Share};
 use crate::medium::Medium;
 use crate::open;
 use crate::search;
@@ -210,7 +210,9 @@ impl Journal for DiskJournal {
         let is_plain = record.blobs.is_empty() && record.erases.is_none() && len <= limits.0;
         if has_room
             && is_plain
-            && let Some(position) = state.log.put_short(len, record.id, |out| record.write(out))
+            && let Some(position) = state
+                .log
+                .put_short((len, Share::Most), record.id, |out| record.write(out))
         {
             self.core.call(guard);
             return Ok(Appended::Accepted(position));

@@ -24,6 +24,18 @@ pub(crate) const SHORT: usize = 64 * 1024;
 /// A segment's rest that is shorter is left empty.
 const REST: usize = 4 * 1024;
 
+/// What other records leave of the last segment that is prepared, or an eighth of it, if that is less.
+const FOR_ERASING: usize = 64 * 1024;
+
+/// How much of the last segment that is prepared a record may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Share {
+    /// What erasing does not need when the disk is full.
+    Most,
+    /// All of it: the record erases.
+    All,
+}
+
 /// Bytes on their way into segments, in their order.
 #[derive(Debug, Default)]
 pub(crate) struct Batch {
@@ -104,6 +116,13 @@ impl Body {
             erasure,
             record,
         })
+    }
+
+    fn share(&self) -> Share {
+        match self.erasure {
+            Some(_) => Share::All,
+            None => Share::Most,
+        }
     }
 
     /// What the keys of its blobs need in the key file.
@@ -195,16 +214,16 @@ impl Log {
         if keys > self.keys.free && !body.blobs.is_empty() {
             return Some(Lack::Keys(keys));
         }
-        let mut place = self.cursor;
+        let (mut place, share) = (self.cursor, body.share());
         for (_, len) in before(body, self.limits().1) {
-            let Some(next) = self.place_for(place, len) else {
+            let Some(next) = self.place_for((place, share), len) else {
                 return Some(Lack::Segment);
             };
             place = next.plus(HEADER + len);
         }
         let has_room = match &body.record {
-            RecordBody::Short(bytes) => self.place_for(place, bytes.len()).is_some(),
-            RecordBody::Long(_, len) => self.places_for(place, *len).is_some(),
+            RecordBody::Short(bytes) => self.place_for((place, share), bytes.len()).is_some(),
+            RecordBody::Long(_, len) => self.places_for((place, share), *len).is_some(),
         };
         (!has_room).then_some(Lack::Segment)
     }
@@ -219,9 +238,19 @@ impl Log {
         (self.head.capacity - place.offset) as usize
     }
 
+    /// How much of that a record may take.
+    fn space_for(&self, place: Place, share: Share) -> usize {
+        let is_last = place.segment.index == self.prepared;
+        let left = match share {
+            Share::Most if is_last => FOR_ERASING.min(self.head.capacity as usize / 8),
+            _ => 0,
+        };
+        self.space(place).saturating_sub(left)
+    }
+
     /// The place of a whole frame, if there is room.
-    fn place_for(&self, place: Place, body: usize) -> Option<Place> {
-        let has_room = |place: &Place| HEADER + body <= self.space(*place);
+    fn place_for(&self, (place, share): (Place, Share), body: usize) -> Option<Place> {
+        let has_room = |place: &Place| HEADER + body <= self.space_for(*place, share);
         if has_room(&place) {
             return Some(place);
         }
@@ -316,14 +345,14 @@ impl Log {
     /// Gives a short record its place, if there is room.
     pub(crate) fn put_short(
         &mut self,
-        len: usize,
+        (len, share): (usize, Share),
         id: CommitId,
         write: impl FnOnce(&mut Vec<u8>),
     ) -> Option<Position> {
         if self.batch.items.is_empty() {
             self.put_mark();
         }
-        let place = self.place_for(self.cursor, len)?;
+        let place = self.place_for((self.cursor, share), len)?;
         self.roll_to(place);
         let bytes = self.bytes_at(place);
         let begin = bytes.len();
@@ -339,15 +368,16 @@ impl Log {
     }
 
     /// The frames of a long record, if there is room.
-    fn places_for(&self, mut place: Place, len: usize) -> Option<Vec<LongFrame>> {
+    fn places_for(&self, (mut place, share): (Place, Share), len: usize) -> Option<Vec<LongFrame>> {
         let mut frames = Vec::new();
         let mut from = 0;
         while from < len {
             let least = (len - from).min(REST);
-            if self.space(place) < HEADER + least {
+            if self.space_for(place, share) < HEADER + least {
                 place = self.next_segment(place)?;
             }
-            let part = (len - from).min(MAX_BODY).min(self.space(place) - HEADER);
+            let space = self.space_for(place, share) - HEADER;
+            let part = (len - from).min(MAX_BODY).min(space);
             let kind = match (from == 0, from + part == len) {
                 (true, true) => Kind::Whole,
                 (true, false) => Kind::First,
@@ -361,8 +391,12 @@ impl Log {
         Some(frames)
     }
 
-    fn put_long(&mut self, (body, len): (&LongBody, usize), id: CommitId) -> Option<Position> {
-        for (place, kind, part) in self.places_for(self.cursor, len)? {
+    fn put_long(
+        &mut self,
+        (body, len): (&LongBody, usize),
+        (id, share): (CommitId, Share),
+    ) -> Option<Position> {
+        for (place, kind, part) in self.places_for((self.cursor, share), len)? {
             self.roll_to(place);
             let item = Item::Frame(place, kind, Arc::clone(body), part);
             self.batch.items.push(item);
@@ -381,8 +415,9 @@ impl Log {
             return None;
         }
         self.keys.promised += body.keys_len();
+        let share = body.share();
         for (frame, len) in before(body, self.limits().1) {
-            let place = self.place_for(self.cursor, len)?;
+            let place = self.place_for((self.cursor, share), len)?;
             self.roll_to(place);
             match frame {
                 Before::Sealed(sealing, part) => {
@@ -406,9 +441,10 @@ impl Log {
         }
         match &body.record {
             RecordBody::Short(bytes) => {
-                self.put_short(bytes.len(), id, |out| out.extend_from_slice(bytes))
+                let write = |out: &mut Vec<u8>| out.extend_from_slice(bytes);
+                self.put_short((bytes.len(), share), id, write)
             }
-            RecordBody::Long(pieces, len) => self.put_long((pieces, *len), id),
+            RecordBody::Long(pieces, len) => self.put_long((pieces, *len), (id, share)),
         }
     }
 }

@@ -135,6 +135,7 @@ mod tests {
     use weald_forest::CommitId;
 
     use crate::core::Work;
+    use crate::log::Share;
     use crate::open::open;
     use crate::settings::Settings;
     use crate::simulated::SimulatedDisk;
@@ -148,7 +149,12 @@ mod tests {
             let before = core.state().log.cursor.segment;
             let put = |out: &mut Vec<u8>| out.extend_from_slice(&[7; 300]);
             let id = CommitId(number);
-            assert!(core.state().log.put_short(300, id, put).is_some());
+            assert!(
+                core.state()
+                    .log
+                    .put_short((300, Share::Most), id, put)
+                    .is_some()
+            );
             core.work(Work::Write);
             let is_full = core.state().log.cursor.segment != before;
             assert_eq!(core.state().may_sync(), is_full, "record {number}");

@@ -186,3 +186,33 @@ fn keys_that_were_written_into_a_file_that_became_none_are_on_no_medium_once_the
     }
     assert_eq!(keys.map(|key| disk.holds(&key)), [false, false]);
 }
+
+#[test]
+fn bytes_are_erased_when_the_disk_is_full_to_the_last_record_that_it_takes() {
+    let disk = SimulatedDisk::new();
+    let journal = open(&disk).unwrap();
+    erasing::append(&journal, 1, (&[erasing::blob(1, 100)], None)).unwrap();
+    flush(&journal);
+    disk.set_room(Some(disk.used()));
+    let mut next = 2;
+    for len in [500, 100, 10, 0] {
+        loop {
+            match append(&journal, next, len) {
+                Ok(Appended::Accepted(_)) => next += 1,
+                Ok(Appended::Sent(answer)) => {
+                    flush(&journal);
+                    assert_eq!(pollster::block_on(answer), Err(AppendError::Full));
+                    break;
+                }
+                Err(error) => panic!("{error}"),
+            }
+        }
+    }
+    let erased = erasing::append(&journal, next, (&[], Some(1))).expect("erasing needs no room");
+    flush(&journal);
+    assert!(is_durable(&journal, erased));
+    assert_eq!(erasing::read(&journal, 1), None);
+    disk.set_room(None);
+    drop(journal);
+    assert_eq!(erasing::read(&open(&disk).unwrap(), 1), None);
+}
