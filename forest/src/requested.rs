@@ -53,10 +53,14 @@ impl<T> Requested<T> {
 
     fn submit(&self, make: Make) -> Result<Submission, CommitError> {
         let most = self.shared.forest.most();
-        match self.level {
-            Some(asked) if asked > most => Err(CommitError::Level { asked, most }),
-            level => Ok(self.shared.submit(make()?, level)),
+        if let Some(asked) = self.level.filter(|asked| *asked > most) {
+            return Err(CommitError::Level { asked, most });
         }
+        let action = make()?;
+        // Bytes are erased once they cannot come back, and not before.
+        let is_erasure = matches!(action, Action::Erase(..));
+        let level = if is_erasure { Some(most) } else { self.level };
+        Ok(self.shared.submit(action, level))
     }
 }
 

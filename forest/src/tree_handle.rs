@@ -214,7 +214,8 @@ impl TreeHandle {
     /// node, or to which the attribute referred because it, or its tree, was copied: whoever has the reference, in every
     /// version, snapshot and export, then reads `Erased`. It works in a deleted tree, too. The
     /// forest's own copy is overwritten with zeros; bytes that a [`Value`](crate::Value) has handed out before stay with
-    /// their holder.
+    /// their holder. It is acknowledged when it has reached the strongest level that the journal has, whatever level the
+    /// forest was built with.
     ///
     /// # Errors
     /// [`CommitError::NothingToErase`], if none are stored and there is no journal, which may have more than

@@ -506,3 +506,26 @@ proptest! {
         trees.iter().for_each(|tree| known.check(tree));
     }
 }
+
+#[test]
+fn an_erasure_is_acknowledged_when_it_is_durable_whatever_level_was_asked_for() {
+    let journal = MemoryJournal::synced_by_hand();
+    let builder = Forest::builder().journal(journal.clone());
+    let forest = builder.level(Level::Accepted).build();
+    let a = ByHand::new(forest.create("a")).ready().unwrap();
+    let mut edit = a.edit();
+    let root = edit.root();
+    edit.put_erasable(root, "x", "secret").unwrap();
+    edit.put_erasable(root, "y", "secret").unwrap();
+    ByHand::new(edit.commit()).ready().unwrap();
+    let mut usual = ByHand::new(a.erase(root, "x"));
+    let mut asked = ByHand::new(a.erase(root, "y").level(Level::Buffered));
+    for level in [Level::Accepted, Level::Buffered] {
+        assert!(usual.is_pending() && asked.is_pending(), "{level:?}");
+        journal.sync(level);
+    }
+    assert!(usual.is_pending() && asked.is_pending());
+    journal.sync(Level::Durable);
+    usual.ready().unwrap();
+    asked.ready().unwrap();
+}
