@@ -374,7 +374,7 @@ pub use job::{
 pub use observe::{
     metrics::Metrics,
     panics::current_name,
-    waits::{HeldUpJob, WaitingJob, Waits},
+    waits::{HeldUpJob, UnendedJob, WaitingJob, Waits},
 };
 pub use panic_site::PanicSite;
 pub use reactor::slot::Interest;

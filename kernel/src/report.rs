@@ -74,15 +74,46 @@ impl fmt::Display for Retake {
     }
 }
 
+/// A run of a job that took too long.
+pub(crate) struct StuckRun {
+    pub(crate) held: Duration,
+    pub(crate) retake: Retake,
+    /// How long ago the job was asked to end, at least, if it was.
+    pub(crate) killed: Option<Duration>,
+}
+
 /// A job was stuck for too long. `held_up` are the jobs that it holds up.
-pub(crate) fn stuck(named: LateName, stuck: Duration, retake: Retake, held_up: LateNames) {
+pub(crate) fn stuck(named: LateName, run: StuckRun, held_up: LateNames) {
+    let StuckRun {
+        held: stuck,
+        retake,
+        killed,
+    } = run;
     let stuck_ms = u64::try_from(stuck.as_millis()).unwrap_or(u64::MAX);
     of_job_late(ReportKind::Stuck { stuck_ms }, named, move |named| {
         let held_up = threads_wait(held_up);
+        let killed = killed.map_or_else(String::new, |pending| {
+            format!("; a kill has been pending for {pending:.1?}, until its next wait")
+        });
         format!(
-            "{named} has blocked or computed for {stuck:.1?} without a wait; {retake}.{held_up} Wrap blocking calls in weald::blocking, or let long computations yield."
+            "{named} has blocked or computed for {stuck:.1?} without a wait; {retake}{killed}.{held_up} Wrap blocking calls in weald::blocking, or let long computations yield."
         )
     });
+}
+
+/// A job that was reported as stuck was asked to end, and has not waited since.
+pub(crate) fn pending_kill(named: LateName, pending: Duration) {
+    let pending_ms = u64::try_from(pending.as_millis()).unwrap_or(u64::MAX);
+    of_job_late(
+        ReportKind::PendingKill { pending_ms },
+        named,
+        move |named| {
+            format!(
+                "{named} still blocks or computes without a wait; a kill has been pending for {pending:.1?}, until its next \
+             wait. It holds a thread until then: let long computations yield."
+            )
+        },
+    );
 }
 
 /// A job's thread is detached, and the jobs `held_up` can run only there.

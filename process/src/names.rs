@@ -15,7 +15,7 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
-use weald_kernel::{AsUnit, SpawnError, current_runtime, note_wait, poll_budget};
+use weald_kernel::{AsUnit, SpawnError, Unit, current_runtime, note_wait, poll_budget};
 use weald_sync::reason::{Kind, Reason};
 
 use crate::{
@@ -257,6 +257,16 @@ pub fn registered() -> Vec<String> {
         .filter(|(_, entry)| entry.is_given())
         .map(|((_, name), _)| name.clone())
         .collect()
+}
+
+/// The process that has the name now, so that [`monitor`](crate::monitor()) and [`link`](crate::link) take names, too.
+impl<M> AsUnit for Name<M> {
+    fn as_unit(&self) -> Option<Unit> {
+        let key = (current_runtime(), self.name.clone().into_owned());
+        let registry = registry();
+        let (_, process) = registry.entries.get(&key)?.process.as_ref()?;
+        process.as_unit()
+    }
 }
 
 /// A name that no other process gets. Dropping it frees the name.

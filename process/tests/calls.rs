@@ -5,9 +5,14 @@
 #[path = "../../kernel/tests/support/tools.rs"]
 mod tools;
 
-use std::time::Duration;
+use std::{
+    io::Write,
+    sync::mpsc::{self, RecvTimeoutError},
+    thread,
+    time::Duration,
+};
 
-use tools::{Latch, for_seeds, on_each, runtime, watch};
+use tools::{Latch, Random, for_seeds, on_each, runtime, watch};
 use weald_kernel::{Runtime, now, sleep, spawn, timeout, yield_now};
 use weald_process::{self as process, CallError, ExitReason, Inbox, Pid, Reply};
 
@@ -276,38 +281,63 @@ fn an_answer_is_found_behind_any_queue() {
     });
 }
 
+/// Runs `work` on the runtime. If that hangs, says what each of its units waits for, and ends the program.
+fn or_says_what_hangs(runtime: &Runtime, work: impl FnOnce(&Runtime)) {
+    let (ended, has_ended) = mpsc::channel::<()>();
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            // No verdict by time: this is longer than the work takes on the busiest machine.
+            let end = has_ended.recv_timeout(Duration::from_secs(60));
+            if end == Err(RecvTimeoutError::Timeout) {
+                let (waits, metrics) = (runtime.waits(), runtime.metrics());
+                // Not `eprintln`: the test harness withholds its output until the test ends.
+                let _unheard = writeln!(std::io::stderr(), "this hangs:\n{waits}{metrics:#?}");
+                std::process::abort();
+            }
+        });
+        let _ended = ended;
+        work(runtime);
+    });
+}
+
 #[test]
 fn every_call_to_servers_that_are_killed_has_an_end() {
     for_seeds(20, |random| {
         let runtime = runtime(1 + random.below(4));
-        for _ in 0..20 {
-            let (kills, answers) = (random.below(40), Latch::default());
-            runtime.block_on(async {
-                let server = server();
-                let calls: Vec<_> = (0..20)
-                    .map(|n| {
-                        let server = server.clone();
-                        spawn(async move {
-                            let mut count = 0;
-                            while let Ok(double) = server.call(|r| Request::Double(n, r)).await {
-                                assert_eq!(double, 2 * n);
-                                count += 1;
-                            }
-                            count
-                        })
-                    })
-                    .collect();
-                for _ in 0..kills {
-                    yield_now().await;
-                }
-                server.kill();
-                answers.open();
-                for call in calls {
-                    let _count: u32 = call.await.unwrap();
-                }
-            });
-        }
+        or_says_what_hangs(&runtime, |runtime| {
+            calls_to_servers_that_are_killed(runtime, random);
+        });
     });
+}
+
+fn calls_to_servers_that_are_killed(runtime: &Runtime, random: &mut Random) {
+    for _ in 0..20 {
+        let (kills, answers) = (random.below(40), Latch::default());
+        runtime.block_on(async {
+            let server = server();
+            let calls: Vec<_> = (0..20)
+                .map(|n| {
+                    let server = server.clone();
+                    spawn(async move {
+                        let mut count = 0;
+                        while let Ok(double) = server.call(|r| Request::Double(n, r)).await {
+                            assert_eq!(double, 2 * n);
+                            count += 1;
+                        }
+                        count
+                    })
+                })
+                .collect();
+            for _ in 0..kills {
+                yield_now().await;
+            }
+            server.kill();
+            answers.open();
+            for call in calls {
+                let _count: u32 = call.await.unwrap();
+            }
+        });
+    }
 }
 
 #[test]

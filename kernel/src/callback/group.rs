@@ -13,6 +13,7 @@ use std::{
 };
 
 use crate::{
+    api::unit::{AsUnit, Unit},
     callback::{
         cell::{CallbackPtr, OwnedLink},
         start,
@@ -56,14 +57,17 @@ pub(crate) struct Group {
 struct Members {
     first: Option<CallbackPtr>,
     has_ended: bool,
+    /// The owner, which refers to the group; none once it has ended.
+    owner: Option<Unit>,
     on_panic: Option<OnPanic>,
 }
 
 impl Group {
-    fn new(runtime: u16) -> Group {
+    fn new(runtime: u16, owner: Unit) -> Group {
         let members = Members {
             first: None,
             has_ended: false,
+            owner: Some(owner),
             on_panic: None,
         };
         Group {
@@ -123,9 +127,9 @@ impl Group {
             // claim.
             taken.push((callback, phase.take()));
         }
-        let on_panic = members.on_panic.take();
+        let (on_panic, owner) = (members.on_panic.take(), members.owner.take());
         drop(members);
-        drop(on_panic);
+        drop((on_panic, owner));
         for (callback, take) in taken {
             // SAFETY: the claim from above, and what the phase word answered.
             unsafe { start::end_taken(callback, take, self.runtime) };
@@ -171,12 +175,12 @@ impl Owner {
             let group = extensions.callbacks.clone();
             return Owner(group.and_then(|group| group.downcast().ok()));
         }
-        let group = Arc::new(Group::new(header.runtime()));
+        // SAFETY: as above.
+        let job = unsafe { JobRef::new_for(job) };
+        let group = Arc::new(Group::new(header.runtime(), Unit::new(job.clone())));
         extensions.callbacks = Some(group.clone());
         drop(extensions);
         let ending = group.clone();
-        // SAFETY: as above.
-        let job = unsafe { JobRef::new_for(job) };
         let _attached = exit_hooks::attach(job, Box::new(move || ending.end()));
         Owner(Some(group))
     }
@@ -199,6 +203,14 @@ impl Owner {
         };
         drop(members);
         drop(unused);
+    }
+}
+
+/// The job that owns the callbacks. None for the runtime, and for a job that has ended.
+impl AsUnit for Owner {
+    fn as_unit(&self) -> Option<Unit> {
+        let group = self.0.as_ref()?;
+        lock(&group.members).owner.clone()
     }
 }
 

@@ -39,6 +39,9 @@ pub struct Metrics {
     /// Jobs that are held up: runnable, but pinned to an OS thread that another job holds, by blocking or computing.
     /// [`Runtime::waits`](crate::Runtime::waits) names them. They are not among `runnable`.
     pub held_up: usize,
+    /// Jobs that were asked to end while their threads were detached from their workers, because they block or compute,
+    /// and that have not come to a wait since. [`Runtime::waits`](crate::Runtime::waits) names them.
+    pub pending_kills: usize,
     /// Pending timers, including those of callbacks.
     pub timers: usize,
     /// How often a thread was detached from its worker because its job blocked or computed for too long without
@@ -102,6 +105,7 @@ impl Metrics {
             polls: 0,
             runnable: shared.injector.len() + shared.quarantine.len(),
             held_up: held_up::count(shared),
+            pending_kills: shared.detached.pending_kills().len(),
             timers: 0,
             detached: shared.counters.detached.load(Ordering::Relaxed),
             announced: shared.counters.announced.load(Ordering::Relaxed),

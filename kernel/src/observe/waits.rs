@@ -4,7 +4,7 @@
 //! lock or for the end of another job has an edge to the job that can end the wait. The jobs of a cycle wait for
 //! ever, unless one of them is cancelled or has a deadline.
 
-use std::{collections::HashMap, fmt};
+use std::{collections::HashMap, fmt, time::Duration};
 
 use weald_sync::{
     holders,
@@ -34,6 +34,37 @@ pub struct Waits {
     pub cycles: Vec<Vec<usize>>,
     /// Jobs that are runnable, and wait only for their OS thread, which another job holds.
     pub held_up: Vec<HeldUpJob>,
+    /// Jobs that wait for nothing, and so have not seen yet that they were asked to end.
+    pub pending_kills: Vec<UnendedJob>,
+}
+
+/// A job that was asked to end, by a kill or a cancel, and has not come to a wait since: it blocks, computes or is
+/// queued. It ends at its next wait.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct UnendedJob {
+    /// The job.
+    pub job: JobName,
+    /// How long the kill has been pending, at least. Known if the job has blocked or computed for so long that its thread
+    /// was detached from its worker.
+    pub pending: Option<Duration>,
+}
+
+impl fmt::Display for UnendedJob {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.pending {
+            Some(pending) => write!(
+                f,
+                "{} has not waited since it was asked to end; the kill has been pending for {pending:.1?}",
+                self.job
+            ),
+            None => write!(
+                f,
+                "{} was asked to end, and is about to run or runs",
+                self.job
+            ),
+        }
+    }
 }
 
 /// A job that is runnable, but pinned to an OS thread that another job holds, by blocking or computing.
@@ -68,7 +99,9 @@ pub struct WaitingJob {
 
 impl Waits {
     pub(crate) fn of(shared: &Shared) -> Waits {
-        let mut waits = Waits::among(&shared.live_jobs(), |job| job.header().state.is_waiting());
+        let live = shared.live_jobs();
+        let mut waits = Waits::among(&live, |job| job.header().state.is_waiting());
+        waits.pending_kills = pending_kills(shared, &live);
         for held_up in held_up::all(shared) {
             let by = JobName::of(held_up.by.header());
             let name = |job: &JobRef| HeldUpJob {
@@ -88,6 +121,7 @@ impl Waits {
             jobs: jobs.map(|waiting| waiting.named().now()).collect(),
             cycles: graph.cycles,
             held_up: Vec::new(),
+            pending_kills: Vec::new(),
         }
     }
 
@@ -96,6 +130,22 @@ impl Waits {
         let jobs = |cycle: &Vec<usize>| cycle.iter().map(|&index| &self.jobs[index]).collect();
         self.cycles.iter().map(move |cycle| sentence(jobs(cycle)))
     }
+}
+
+fn pending_kills(shared: &Shared, live: &[JobRef]) -> Vec<UnendedJob> {
+    let on_detached = shared.detached.pending_kills();
+    let unended = live.iter().filter(|job| {
+        let state = &job.header().state;
+        state.is_cancelled() && !state.is_waiting()
+    });
+    let named = unended.map(|job| {
+        let known = on_detached.iter().find(|kill| kill.job.ptr() == job.ptr());
+        UnendedJob {
+            job: JobName::of(job.header()),
+            pending: known.map(|kill| kill.pending),
+        }
+    });
+    named.collect()
 }
 
 /// The jobs of a cycle, in one sentence.
@@ -226,6 +276,9 @@ impl fmt::Display for Waits {
         }
         for held_up in &self.held_up {
             writeln!(f, "{held_up}")?;
+        }
+        for kill in &self.pending_kills {
+            writeln!(f, "{kill}")?;
         }
         for sentence in self.sentences() {
             writeln!(f, "{sentence}")?;

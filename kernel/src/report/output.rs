@@ -63,6 +63,9 @@ fn report_to_tracing(kind: &ReportKind, site: &ReportOrigin, details: &Details) 
         ReportKind::HoldsUp { held_ms } => {
             tracing::warn!(target: MONITOR, job, %site, type_name, held_ms, "{text}");
         }
+        ReportKind::PendingKill { pending_ms } => {
+            tracing::warn!(target: MONITOR, job, %site, type_name, pending_ms, "{text}");
+        }
         ReportKind::NoTurnToBlock { bound, queued } => {
             tracing::error!(target: BLOCKING, bound, queued, "{text}");
         }
@@ -120,6 +123,7 @@ fn count_to_tracing(left_out: &LeftOut) {
         }
         ReportKind::Stuck { .. }
         | ReportKind::HoldsUp { .. }
+        | ReportKind::PendingKill { .. }
         | ReportKind::JustBelow
         | ReportKind::PanicHookRuns
         | ReportKind::HoldsPinnedJobs => {

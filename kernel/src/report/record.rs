@@ -15,6 +15,9 @@ pub(crate) enum ReportKind {
     HoldsUp {
         held_ms: u64,
     },
+    PendingKill {
+        pending_ms: u64,
+    },
     JustBelow,
     PanicHookRuns,
     LongMailbox {
@@ -60,6 +63,7 @@ impl ReportKind {
             self,
             ReportKind::Stuck { .. }
                 | ReportKind::HoldsUp { .. }
+                | ReportKind::PendingKill { .. }
                 | ReportKind::HeldOperation { .. }
                 | ReportKind::JustBelow
                 | ReportKind::PanicHookRuns
@@ -74,6 +78,7 @@ impl ReportKind {
         match self {
             ReportKind::Stuck { .. } => "stuck jobs",
             ReportKind::HoldsUp { .. } => "jobs that hold up others",
+            ReportKind::PendingKill { .. } => "kills that are pending",
             ReportKind::NoTurnToBlock { .. } => "no free blocking thread",
             ReportKind::NoTurnForOperation { .. } => "operations without a turn",
             ReportKind::HeldOperation { .. } => "operations that do not return",

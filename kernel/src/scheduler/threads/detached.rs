@@ -7,6 +7,9 @@
 //! `stuck_after` and has not announced that it blocks. When more threads compute than there are cores, counting those
 //! that serve workers, it lowers the priority of the detached ones that compute ([`priority`]). A thread in a fork
 //! counts, but keeps its priority: no more of these compute than there are workers, and they wait for each other.
+//!
+//! A job here that is asked to end does so at its next wait, which may be far off. Until then the kill is pending: it is
+//! counted and listed, and the monitor reports, once, each that is older than `stuck_after`.
 
 use std::{
     collections::HashMap,
@@ -55,6 +58,10 @@ struct DetachedThread {
     reported: bool,
     /// Whether a report has named the jobs that it holds up.
     held_up_reported: bool,
+    /// Since when the job is known to have been asked to end, if it was.
+    killed: Option<Instant>,
+    /// Whether a report has told that, or need not.
+    kill_reported: bool,
 }
 
 /// The run of a job on a detached thread.
@@ -100,6 +107,8 @@ pub(crate) struct Round {
     pub(crate) long: Vec<JobRef>,
     /// The jobs to be reported.
     pub(crate) overdue: Vec<Overdue>,
+    /// Those that were reported before they were asked to end, and have not ended within the bound.
+    pub(crate) unended: Vec<PendingKill>,
 }
 
 impl Round {
@@ -110,6 +119,7 @@ impl Round {
             busy: 0,
             long: Vec::new(),
             overdue: Vec::new(),
+            unended: Vec::new(),
         }
     }
 }
@@ -120,6 +130,15 @@ pub(crate) struct Overdue {
     /// How long it has held its thread.
     pub(crate) held: Duration,
     pub(crate) cause: Cause,
+    /// How long ago it was asked to end, at least, if it was.
+    pub(crate) killed: Option<Duration>,
+}
+
+/// A job that was asked to end, and has not waited since.
+pub(crate) struct PendingKill {
+    pub(crate) job: JobRef,
+    /// How long ago it was asked, at least.
+    pub(crate) pending: Duration,
 }
 
 /// A detached thread and the job that holds it.
@@ -144,14 +163,38 @@ impl DetachedThreads {
     pub(crate) fn add(&self, number: u32, run: DetachedRun) {
         // A fork is expected to compute, and shares what it can.
         let reported = run.cause == Cause::Announced || run.activity == Activity::Fork;
-        lock(&self.threads).push(DetachedThread {
+        let mut threads = lock(&self.threads);
+        // Under the lock: a kill that this does not see finds the thread in the list.
+        let is_killed = run.job.header().state.is_cancelled();
+        threads.push(DetachedThread {
             number,
             run,
             first: None,
             is_long: false,
             reported,
             held_up_reported: false,
+            killed: is_killed.then(Instant::now),
+            kill_reported: reported,
         });
+    }
+
+    /// `job` was asked to end. Whether it holds one of these threads, and the monitor is to report it in time.
+    pub(crate) fn note_kill(&self, job: &JobRef) -> bool {
+        let mut threads = lock(&self.threads);
+        let found = threads
+            .iter_mut()
+            .find(|thread| thread.run.job.ptr() == job.ptr());
+        found.is_some_and(|thread| {
+            thread.killed.get_or_insert_with(Instant::now);
+            !thread.kill_reported
+        })
+    }
+
+    /// The jobs that hold these threads although they were asked to end.
+    pub(crate) fn pending_kills(&self) -> Vec<PendingKill> {
+        let (threads, now) = (lock(&self.threads), Instant::now());
+        let pending = threads.iter().filter_map(|it| it.pending_kill(now));
+        pending.collect()
     }
 
     /// The job of the detached thread with this number announces that it blocks, or that it holds the thread in a wait.
@@ -163,6 +206,7 @@ impl DetachedThreads {
             return false;
         };
         thread.reported = true;
+        thread.kill_reported = true;
         thread.run.activity = Activity::Block;
         true
     }
@@ -182,7 +226,12 @@ impl DetachedThreads {
         if let Some(thread) = unreported.filter(|thread| thread.run.cause == Cause::Retaken) {
             let held = thread.held(Instant::now());
             let DetachedRun { job, cause, .. } = thread.run;
-            lock(&self.ended).push(Overdue { job, held, cause });
+            lock(&self.ended).push(Overdue {
+                job,
+                held,
+                cause,
+                killed: None,
+            });
         }
         may_serve
     }
@@ -218,7 +267,8 @@ impl DetachedThreads {
     pub(crate) fn is_any_unreported(&self) -> bool {
         let threads = lock(&self.threads);
         let is_due = |thread: &DetachedThread| {
-            !thread.reported && !thread.run.job.header().state.is_waiting()
+            let is_told = thread.reported && (thread.kill_reported || thread.killed.is_none());
+            !is_told && !thread.run.job.header().state.is_waiting()
         };
         threads.iter().any(is_due) || !lock(&self.ended).is_empty()
     }
@@ -307,8 +357,29 @@ impl DetachedThread {
         self.run.cause == Cause::Quarantined && !self.reported && is_due
     }
 
+    fn pending_kill(&self, now: Instant) -> Option<PendingKill> {
+        let killed = self.killed?;
+        let job = &self.run.job;
+        (!job.header().state.is_waiting()).then(|| PendingKill {
+            job: job.clone(),
+            pending: now.saturating_duration_since(killed),
+        })
+    }
+
+    /// The kill of a job that was reported as stuck before, if it is to be reported now.
+    fn look_at_kill(&mut self, bound: Duration) -> Option<PendingKill> {
+        if self.kill_reported || !self.reported {
+            return None;
+        }
+        let pending = self.pending_kill(Instant::now());
+        let due = pending.filter(|it| it.pending >= bound);
+        self.kill_reported = due.is_some();
+        due
+    }
+
     fn look(&mut self, now: Option<ThreadTimes>, held: Duration, round: &mut Round) {
         let bound = round.bound;
+        round.unended.extend(self.look_at_kill(bound));
         let is_quarantined = self.run.cause == Cause::Quarantined;
         round.quarantined += usize::from(is_quarantined);
         if self.reported {
@@ -337,10 +408,12 @@ impl DetachedThread {
         let is_waiting = self.run.job.header().state.is_waiting();
         if is_over && !is_waiting {
             self.reported = true;
+            self.kill_reported |= self.killed.is_some();
             round.overdue.push(Overdue {
                 job: self.run.job.clone(),
                 held,
                 cause: self.run.cause,
+                killed: self.killed.map(|killed| killed.elapsed()),
             });
         }
         self.first = self.first.or(now);
@@ -381,6 +454,8 @@ mod tests {
             is_long: false,
             reported: false,
             held_up_reported: false,
+            killed: None,
+            kill_reported: false,
         }
     }
 

@@ -1,6 +1,6 @@
 //! The part of the monitor's round that looks at the detached threads: it starts threads for the
 //! [quarantine](crate::scheduler::threads::quarantine), and reports each job that exceeds `stuck_after` on a detached
-//! thread, unless it computes in a fork. Called by the monitor only.
+//! thread, unless it computes in a fork, and those of them that do not end although they were asked to. Called by the monitor only.
 
 use std::{
     sync::{Arc, atomic::Ordering},
@@ -9,7 +9,7 @@ use std::{
 
 use crate::{
     job::JobRef,
-    report::{self, LateName, NoSpareThread, Retake},
+    report::{self, LateName, NoSpareThread, Retake, StuckRun},
     scheduler::{
         threads::{
             detached::{Cause, Round},
@@ -43,9 +43,17 @@ pub(super) fn run(shared: &Arc<Shared>) {
             true => report::panic_hook_runs(name, overdue.held, retake),
             false => {
                 let held_up = held_up::take_names_for(shared, &overdue.job);
-                report::stuck(name, overdue.held, retake, held_up);
+                let run = StuckRun {
+                    held: overdue.held,
+                    retake,
+                    killed: overdue.killed,
+                };
+                report::stuck(name, run, held_up);
             }
         }
+    }
+    for kill in &round.unended {
+        report::pending_kill(LateName::of(kill.job.header()), kill.pending);
     }
     for job in &round.long {
         note_long_run(shared, job);

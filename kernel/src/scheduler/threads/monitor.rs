@@ -46,7 +46,7 @@ use crate::{
     biased_lock::Lease,
     job::{JobRef, foreign_call::ForeignCalls, runnable::Runnable},
     reactor,
-    report::{self, LateName, LateNames, NoSpareThread, Retake, panic_message},
+    report::{self, LateName, LateNames, NoSpareThread, Retake, StuckRun, panic_message},
     scheduler::{
         threads::{
             blocking_threads,
@@ -374,7 +374,12 @@ fn stays_stuck(shared: &Shared, worker: &Worker, watched: &Watched) {
     };
     detached_round::note_offence(shared, &job, Instant::now());
     let (name, stuck) = (LateName::of(job.header()), watched.since.elapsed());
-    report::stuck(name, stuck, Retake::Refused, LateNames::none());
+    let run = StuckRun {
+        held: stuck,
+        retake: Retake::Refused,
+        killed: None,
+    };
+    report::stuck(name, run, LateNames::none());
 }
 
 /// Revokes the owner's lease if the owner is still in that run, and notes that the thread is detached. All of this

@@ -36,7 +36,19 @@ fn serve(job: &JobRef, owes: Owes) {
         // SAFETY: the state granted this caller the schedule.
         Owes::Schedule => ready::ready_last(unsafe { Runnable::new(job.ptr()) }),
         Owes::Unblock => unblock(job),
-        Owes::Nothing => {}
+        Owes::Nothing => note_pending(job),
+    }
+}
+
+/// A job that runs may be far from its next wait. If its thread is detached, the monitor tells that the kill is pending.
+fn note_pending(job: &JobRef) {
+    if job.header().state.is_done() {
+        return;
+    }
+    if let Some(shared) = shared::find(job.header().runtime())
+        && shared.detached.note_kill(job)
+    {
+        shared.monitor.wake();
     }
 }
 
