@@ -7,6 +7,7 @@
 mod tools;
 
 use std::{
+    pin::Pin,
     sync::{
         Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
@@ -17,7 +18,7 @@ use std::{
 
 use tools::{Drops, for_seeds, on_each, runtime, until, watch};
 use weald_kernel::{
-    Elapsed, Runtime, Wait, interval, now, sleep, sleep_until, spawn, timeout, yield_now,
+    Elapsed, Runtime, Sleep, Wait, interval, now, sleep, sleep_until, spawn, timeout, yield_now,
 };
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -386,5 +387,21 @@ fn a_sleep_tells_that_its_timer_has_fired() {
         sleep(Duration::from_millis(20)).await;
         assert!(sleeping.has_fired());
         assert!(sleeping.as_mut().poll(&mut cx).is_ready());
+    });
+}
+
+#[test]
+fn a_limit_ends_at_its_deadline_and_one_that_has_passed_a_tick_later() {
+    let _watch = watch();
+    Runtime::test(1).block_on(async {
+        let start = now();
+        let reached = |deadline| {
+            let mut limit = Sleep::limit(deadline);
+            std::future::poll_fn(move |cx| Pin::new(&mut limit).poll_limit(cx))
+        };
+        reached(start + Duration::from_secs(5)).await;
+        assert_eq!(now() - start, Duration::from_secs(5));
+        reached(start).await;
+        assert_eq!(now() - start, Duration::from_millis(5_001));
     });
 }

@@ -14,7 +14,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use weald_kernel::{Address, Sleep, Unit, note_wait, now, poll_budget, sleep_until};
+use weald_kernel::{Address, Sleep, Unit, note_wait, now, poll_budget};
 use weald_sync::reason::{Kind, Reason};
 
 use crate::{
@@ -325,8 +325,8 @@ impl<M, T, F: FnOnce(Reply<T>) -> M> Call<M, T, F> {
         let Some(deadline) = self.deadline else {
             return Poll::Pending;
         };
-        let sleep = self.sleep.get_or_insert_with(|| sleep_until(deadline));
-        if Pin::new(sleep).poll(cx).is_pending() {
+        let sleep = self.sleep.get_or_insert_with(|| Sleep::limit(deadline));
+        if Pin::new(sleep).poll_limit(cx).is_pending() {
             return Poll::Pending;
         }
         self.give_up();

@@ -75,6 +75,24 @@ impl Sleep {
         }
     }
 
+    /// A sleep for [`poll_limit`](Sleep::poll_limit). Does not look at the clock; for the same reason it is not capped at
+    /// a hundred years.
+    pub fn limit(deadline: Instant) -> Sleep {
+        Sleep::until(deadline)
+    }
+
+    /// As a poll, for a deadline that is the limit of another wait and mostly not reached: nothing looks at the clock
+    /// before the timer has fired. So a deadline that has passed before the first poll is noticed by the timer, about a
+    /// tick later. A look at the clock costs more than arming and disarming the timer. The caller waits for something
+    /// else in the first place, so this notes no wait.
+    pub fn poll_limit(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        if self.has_fired() {
+            return self.poll(cx);
+        }
+        self.arm_for(cx.waker());
+        Poll::Pending
+    }
+
     /// When the sleep is ready.
     pub fn deadline(&self) -> Instant {
         self.deadline
@@ -100,6 +118,15 @@ impl Sleep {
                 waker,
             }
         }));
+    }
+
+    /// Arms the timer, unless it is armed for this waker.
+    fn arm_for(&mut self, waker: &Waker) {
+        let is_known = |armed: &Armed| armed.waker == identity(waker);
+        if !self.armed.as_ref().is_some_and(is_known) || self.has_fired() {
+            self.disarm();
+            self.arm(waker);
+        }
     }
 
     fn disarm(&mut self) {
@@ -198,11 +225,7 @@ impl Future for Sleep {
             self.disarm();
             return Poll::Ready(());
         }
-        let is_known = |armed: &Armed| armed.waker == identity(cx.waker());
-        if !self.armed.as_ref().is_some_and(is_known) || self.has_fired() {
-            self.disarm();
-            self.arm(cx.waker());
-        }
+        self.arm_for(cx.waker());
         note_wait(Reason::unspecified(Kind::Time));
         Poll::Pending
     }

@@ -54,6 +54,11 @@ impl<K: Ord, V> Few<K, V> {
         }
     }
 
+    /// All entries; none is left.
+    pub(crate) fn take(&mut self) -> Few<K, V> {
+        mem::replace(self, Few::None)
+    }
+
     /// All entries, in ascending order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&K, &V)> {
         let (one, many) = match self {

@@ -68,17 +68,17 @@ pub(crate) struct SignalState {
     end: Option<ExitReason>,
     /// How it takes exit signals as messages, if it does.
     trap: Option<Arc<dyn Trap>>,
-    pub(super) links: Few<ProcessId, Arc<Signals>>,
+    links: Few<ProcessId, Arc<Signals>>,
     /// The monitors of others on this unit.
-    pub(super) monitors: Few<MonitorNumber, Box<dyn Watcher>>,
+    monitors: Few<MonitorNumber, Box<dyn Watcher>>,
     /// Callers whose requests the unit dropped while it panicked: they learn how it ends, or that it does not.
-    pub(super) answers: BTreeMap<MonitorNumber, Box<dyn Watcher>>,
+    answers: BTreeMap<MonitorNumber, Box<dyn Watcher>>,
     /// How many panics the unit has survived.
     survived: u64,
     /// What others find it by, and how that is taken back before anyone is told of its end. None once that has begun.
     held: Option<BTreeMap<(Holding, HeldKey), Release>>,
     /// This unit's own monitors that leave messages, and on whom.
-    pub(super) monitoring: Few<MonitorNumber, Arc<Signals>>,
+    monitoring: Few<MonitorNumber, Arc<Signals>>,
     /// What bounds its mailbox, if anything does, for those that have only its pid.
     pub(crate) gate: Option<Arc<Gate>>,
 }
@@ -205,17 +205,13 @@ impl Signals {
     /// Links two units, unless they are linked already. False if one has ended.
     pub(crate) fn link(one: &Arc<Signals>, other: &Arc<Signals>) -> bool {
         let (mut state, mut peer) = Signals::lock_both(one, other);
-        if state.links.contains_key(&other.id) {
-            // If the other has ended, its exit signal is on its way along this link, and is the only one.
-            return true;
-        }
         if state.has_ended() || peer.has_ended() {
-            return false;
+            // If they are linked, the exit signal is on its way along this link, and is the only one.
+            return state.links.contains_key(&other.id);
         }
+        // What an entry replaces is a reference that the caller has too, so nothing is dropped under the locks.
         state.links.insert(other.id, other.clone());
-        if !peer.links.contains_key(&one.id) {
-            peer.links.insert(one.id, one.clone());
-        }
+        peer.links.insert(one.id, one.clone());
         true
     }
 
@@ -391,28 +387,27 @@ impl Attachment for Signals {
         for ((_, key), release) in held.into_iter().flatten() {
             release(&key, self.id);
         }
-        let taken = {
+        let (ended, rest) = {
             let mut state = self.lock();
-            let ended = SignalState {
-                unit: None,
-                asked: None,
-                end: Some(reason.clone()),
-                trap: None,
-                links: Few::None,
-                monitors: Few::None,
-                answers: BTreeMap::new(),
-                survived: state.survived,
-                held: None,
-                monitoring: Few::None,
-                gate: None,
+            state.end = Some(reason.clone());
+            let rest = (
+                state.unit.take(),
+                state.asked.take(),
+                state.trap.take(),
+                state.gate.take(),
+            );
+            let ended = Ended {
+                id: self.id,
+                reason,
+                links: state.links.take(),
+                monitors: state.monitors.take(),
+                answers: mem::take(&mut state.answers),
+                monitoring: state.monitoring.take(),
             };
-            mem::replace(&mut *state, ended)
+            (ended, rest)
         };
-        telling::tell(Ended {
-            id: self.id,
-            reason,
-            state: taken,
-        });
+        telling::tell(ended);
+        drop(rest);
     }
 
     fn survived(&self) {

@@ -6,20 +6,30 @@
 //!
 //! Called by `signals.rs` alone. No lock is held here.
 
-use std::{cell::RefCell, collections::VecDeque};
+use std::{
+    cell::RefCell,
+    collections::{BTreeMap, VecDeque},
+    sync::Arc,
+};
 
 use weald_kernel::catch_panic;
 
 use crate::{
     exit::ExitReason,
-    signal::signals::{Origin, ProcessId, SignalState},
+    signal::{
+        few::Few,
+        signals::{MonitorNumber, Origin, ProcessId, Signals, Watcher},
+    },
 };
 
 /// A unit that has ended, and what it leaves.
 pub(crate) struct Ended {
     pub(crate) id: ProcessId,
     pub(crate) reason: ExitReason,
-    pub(crate) state: SignalState,
+    pub(crate) links: Few<ProcessId, Arc<Signals>>,
+    pub(crate) monitors: Few<MonitorNumber, Box<dyn Watcher>>,
+    pub(crate) answers: BTreeMap<MonitorNumber, Box<dyn Watcher>>,
+    pub(crate) monitoring: Few<MonitorNumber, Arc<Signals>>,
 }
 
 thread_local! {
@@ -58,19 +68,22 @@ fn next() -> Option<Ended> {
 }
 
 fn tell_peers(ended: Ended) {
-    let Ended { id, reason, state } = ended;
-    for (number, target) in state.monitoring.iter() {
+    let Ended {
+        id,
+        reason,
+        links,
+        monitors,
+        answers,
+        monitoring,
+    } = ended;
+    for (number, target) in monitoring.iter() {
         let watcher = target.lock().remove_monitor(*number);
         isolated(|| drop(watcher));
     }
-    for (_, peer) in state.links.iter() {
+    for (_, peer) in links.iter() {
         isolated(|| peer.exit(Origin::Link(id), &reason));
     }
-    for watcher in state
-        .monitors
-        .into_values()
-        .chain(state.answers.into_values())
-    {
+    for watcher in monitors.into_values().chain(answers.into_values()) {
         isolated(|| watcher.tell(reason.clone()));
     }
 }

@@ -110,10 +110,10 @@ impl Message<Watch> for Watcher {
 
 async fn lifecycle(n: usize) {
     let (linked, ended) = (Gate::leak(1), Gate::leak(n));
-    let watcher = start(Watcher { linked, ended });
+    let watcher: ActorRef<Watcher> = start(Watcher { linked, ended });
     let mut others = Vec::with_capacity(n);
     for _ in 0..n {
-        let other = start(Waiter);
+        let other: ActorRef<Waiter> = start(Waiter);
         other.wait_for_startup().await;
         others.push(other);
     }
@@ -212,7 +212,7 @@ impl Caller {
 type Limited = (Option<Duration>, &'static str);
 
 async fn call(waiting: usize, rounds: u64, (timeout, metric): Limited) {
-    let caller = start(Caller {
+    let caller: ActorRef<Caller> = start(Caller {
         server: start(EchoServer),
         rounds,
         timeout,
