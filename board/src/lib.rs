@@ -37,12 +37,13 @@ pub mod model {
     mod search;
     mod write;
 
+    pub(crate) use author::hash;
     pub use author::{Actor, Owner, Token};
     pub use board_at::{Answers, BoardAt, BoardInfo, TOPICS, Topic};
     pub use boards::{Boards, MAX_ABOUT};
     pub use difference::{Piece, difference};
     pub use draft::{
-        ANONYMOUS, Draft, Field, Invalid, Kind, MAX_AUTHOR, MAX_TEXT, MAX_TITLE, Problem,
+        ANONYMOUS, Draft, Field, FieldProblem, Invalid, Kind, MAX_AUTHOR, MAX_TEXT, MAX_TITLE,
     };
     pub use error::BoardError;
     pub use history::{STATES, State};
@@ -56,3 +57,70 @@ pub mod model {
     pub use thread::{ANSWERS, Shown, Thread};
     pub use write::{MAX_DEPTH, NewMessage, Written};
 }
+
+/// Times and Markdown as pages have them.
+mod text {
+    pub(crate) mod markdown;
+    pub(crate) mod moment;
+}
+
+/// HTTP: pages that work without scripts, and a JSON API, both over the same functions.
+mod web {
+    // Who asks, and how often.
+    pub(crate) mod client;
+    pub(crate) mod config;
+    pub(crate) mod counts;
+    pub(crate) mod limiter;
+    pub(crate) mod pairs;
+    pub(crate) mod visitor;
+
+    // A request and its answer.
+    pub(crate) mod app;
+    pub(crate) mod problem;
+
+    pub(crate) mod ask;
+
+    pub(crate) mod answer;
+
+    // What is shown.
+    pub(crate) mod assets;
+    pub(crate) mod views;
+
+    /// The JSON API.
+    pub(crate) mod api {
+        pub(crate) mod values;
+
+        mod refused;
+
+        pub(crate) mod change;
+        pub(crate) mod read;
+
+        pub(crate) use refused::refused;
+    }
+    /// The pages, one file each.
+    pub(crate) mod pages {
+        pub(crate) mod problem;
+
+        pub(crate) mod history;
+        pub(crate) mod thread;
+
+        pub(crate) mod board;
+        pub(crate) mod boards;
+        pub(crate) mod change;
+        pub(crate) mod search;
+        pub(crate) mod write;
+    }
+    pub(crate) mod state;
+
+    // All addresses, the way of a request, and the server.
+    pub(crate) mod routes;
+
+    pub(crate) mod respond;
+
+    pub(crate) mod server;
+}
+
+pub mod demo;
+
+pub use web::config::{Config, Place, Rate};
+pub use web::server::{Running, StartError, serve};

@@ -1,5 +1,6 @@
 //! The command-line arguments.
 
+pub(crate) mod board;
 pub(crate) mod forest;
 
 use std::path::PathBuf;
@@ -25,6 +26,9 @@ pub(crate) enum Command {
     /// Measure Weald, and on request other systems beside it
     #[command(after_help = EXAMPLES)]
     Bench(Bench),
+    /// Serve a bulletin board, with every version of everything that was written
+    #[command(after_help = board::EXAMPLES)]
+    Board(board::Board),
     /// See in ten seconds that no unit stops another, and that Weald names the one that tried
     Demo(Demo),
     /// Look into a forest on disk, or bring trees in and out
@@ -156,7 +160,7 @@ mod tests {
         let words = ["weald", "bench"].iter().chain(words);
         match Args::try_parse_from(words).unwrap().command {
             Command::Bench(bench) => bench,
-            Command::BenchOne(_) | Command::Demo(_) | Command::Forest(_) => {
+            Command::BenchOne(_) | Command::Board(_) | Command::Demo(_) | Command::Forest(_) => {
                 unreachable!("the words say bench")
             }
         }

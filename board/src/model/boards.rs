@@ -138,6 +138,11 @@ impl Boards {
         ))
     }
 
+    /// Whether messages can be written: the journal has not failed.
+    pub fn takes_commits(&self) -> bool {
+        self.0.store.takes_commits()
+    }
+
     async fn index(&self, name: &BoardName) -> Result<(), BoardError> {
         let tree = self.0.store.tree(name)?;
         let has_index = tree.view().indexes().any(|index| index == attribute::TIME);

@@ -55,7 +55,7 @@ impl Field {
 
 /// What is wrong with one field.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
+pub struct FieldProblem {
     /// The field.
     pub field: Field,
     /// What is wrong, as a sentence.
@@ -65,7 +65,7 @@ pub struct Problem {
 /// What is wrong with what was written: at least one problem.
 #[derive(Clone, Debug, Default, PartialEq, Eq, thiserror::Error)]
 #[error("{}", .0.iter().map(|it| it.sentence.as_str()).collect::<Vec<_>>().join(" "))]
-pub struct Invalid(pub Vec<Problem>);
+pub struct Invalid(pub Vec<FieldProblem>);
 
 impl Invalid {
     /// What is wrong with a field, if anything is.
@@ -122,7 +122,7 @@ impl Draft {
 
 impl Invalid {
     pub(crate) fn note(&mut self, field: Field, sentence: String) {
-        self.0.push(Problem { field, sentence });
+        self.0.push(FieldProblem { field, sentence });
     }
 
     pub(crate) fn expect_some(&mut self, field: Field, sentence: &str, value: &str) {

@@ -1,10 +1,13 @@
 //! The forest that the boards are in: in memory, or on disk; and forests as they were, which only a disk has.
 
 use std::collections::VecDeque;
+use std::future::Future;
 use std::ops::Deref;
+use std::pin::Pin;
+use std::task::{Context, Waker};
 
 use weald::forest::disk::{DiskForest, Moment, ReadOnlyForest};
-use weald::forest::{Forest, NameError, Node, Snapshot, TreeHandle, Value, VersionError};
+use weald::forest::{Forest, Journal, NameError, Node, Snapshot, TreeHandle, Value, VersionError};
 use weald::sync::Mutex;
 
 use super::error::BoardError;
@@ -30,6 +33,18 @@ impl Store {
         match self {
             Self::Memory(forest) => forest,
             Self::Disk(forest) => forest,
+        }
+    }
+
+    /// Whether the journal has not failed.
+    pub(crate) fn takes_commits(&self) -> bool {
+        match self {
+            Self::Memory(_) => true,
+            Self::Disk(forest) => {
+                let mut failed = forest.journal().when_failed();
+                let cx = &mut Context::from_waker(Waker::noop());
+                Pin::new(&mut failed).poll(cx).is_pending()
+            }
         }
     }
 

@@ -1,0 +1,226 @@
+//! Times as people and programs read them. All are UTC.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+const MONTHS: [&str; 12] = [
+    "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
+];
+
+/// A time as a page shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Stamp {
+    /// How long ago it was: `5 minutes ago`.
+    pub(crate) relative: String,
+    /// When it was: `23 Nov 2026, 21:44 UTC`.
+    pub(crate) exact: String,
+    /// The same for programs: `2026-11-23T21:44:05Z`.
+    pub(crate) machine: String,
+}
+
+impl Stamp {
+    pub(crate) fn new(time: SystemTime, now: SystemTime) -> Self {
+        let Civil {
+            year,
+            month,
+            day,
+            hour,
+            minute,
+            ..
+        } = Civil::of(time);
+        Self {
+            relative: relative(now.duration_since(time).unwrap_or_default()),
+            exact: format!(
+                "{day} {} {year}, {hour:02}:{minute:02} UTC",
+                MONTHS[month - 1]
+            ),
+            machine: machine(time),
+        }
+    }
+}
+
+/// For how long a page with a time of this age tells the truth: the number of the minute, the hour or the day.
+pub(crate) fn freshness(newest: SystemTime, now: SystemTime) -> u64 {
+    let since = now.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    match now.duration_since(newest).unwrap_or_default().as_secs() {
+        0..3_600 => since / 60,
+        3_600..86_400 => since / 3_600,
+        _ => since / 86_400,
+    }
+}
+
+fn relative(age: Duration) -> String {
+    let seconds = age.as_secs();
+    let (count, unit) = match seconds {
+        0..60 => return "just now".to_owned(),
+        60..3_600 => (seconds / 60, "minute"),
+        3_600..86_400 => (seconds / 3_600, "hour"),
+        86_400..2_592_000 => (seconds / 86_400, "day"),
+        2_592_000..31_536_000 => (seconds / 2_592_000, "month"),
+        _ => (seconds / 31_536_000, "year"),
+    };
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {unit}{plural} ago")
+}
+
+/// As RFC 3339 writes it, in whole seconds.
+pub(crate) fn machine(time: SystemTime) -> String {
+    let Civil {
+        year,
+        month,
+        day,
+        hour,
+        minute,
+        second,
+    } = Civil::of(time);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+}
+
+/// Reads `2026-11-23`, `2026-11-23T21:44`, with seconds or without, with `Z` or without: the last moment that it names.
+pub(crate) fn parse(text: &str) -> Option<SystemTime> {
+    let text = text.strip_suffix('Z').unwrap_or(text);
+    let (date, time) = text.split_once(['T', ' ']).unwrap_or((text, "23:59:59"));
+    let mut date = date.splitn(3, '-').map(digits);
+    let (year, month, day) = (date.next()??, date.next()??, date.next()??);
+    let mut time = time.splitn(3, ':');
+    let (hour, minute) = (digits(time.next()?)?, digits(time.next()?)?);
+    let second = time.next().map_or(Some(59), digits)?;
+    let is_time = (1970..=9999).contains(&year)
+        && (1..=12).contains(&month)
+        && (1..=31).contains(&day)
+        && hour < 24
+        && minute < 60
+        && second < 60;
+    if !is_time {
+        return None;
+    }
+    let seconds =
+        (days_before(year, month) + day - 1) * 86_400 + hour * 3_600 + minute * 60 + second;
+    // The end of that second.
+    Some(UNIX_EPOCH + Duration::from_secs(seconds) + Duration::from_nanos(999_999_999))
+}
+
+fn digits(text: &str) -> Option<u64> {
+    let is_number =
+        !text.is_empty() && text.len() <= 4 && text.bytes().all(|it| it.is_ascii_digit());
+    is_number.then(|| text.parse().ok())?
+}
+
+/// The days from 1970 to the beginning of a month.
+fn days_before(year: u64, month: u64) -> u64 {
+    let before = year - 1;
+    let leaps = |year: u64| year / 4 - year / 100 + year / 400;
+    let years = (year - 1970) * 365 + leaps(before) - leaps(1969);
+    years + (1..month).map(|month| length_of(year, month)).sum::<u64>()
+}
+
+fn length_of(year: u64, month: u64) -> u64 {
+    let is_leap = year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
+    match month {
+        2 if is_leap => 29,
+        2 => 28,
+        4 | 6 | 9 | 11 => 30,
+        _ => 31,
+    }
+}
+
+/// A time of the calendar.
+struct Civil {
+    year: u64,
+    month: usize,
+    day: u64,
+    hour: u64,
+    minute: u64,
+    second: u64,
+}
+
+impl Civil {
+    /// By Howard Hinnant's `civil_from_days`, for days from 1970 on.
+    fn of(time: SystemTime) -> Self {
+        let seconds = time
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default()
+            .as_secs();
+        let days = seconds / 86_400 + 719_468;
+        let (era, day_of_era) = (days / 146_097, days % 146_097);
+        let year_of_era =
+            (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+        let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+        // Counted from March.
+        let shifted = (5 * day_of_year + 2) / 153;
+        let month = if shifted < 10 {
+            shifted + 3
+        } else {
+            shifted - 9
+        };
+        Self {
+            year: year_of_era + era * 400 + u64::from(month <= 2),
+            month: usize::try_from(month).unwrap_or(1),
+            day: day_of_year - (153 * shifted + 2) / 5 + 1,
+            hour: seconds / 3_600 % 24,
+            minute: seconds / 60 % 60,
+            second: seconds % 60,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_day_of_five_hundred_years_is_read_as_it_is_written() {
+        for day in 0..182_000_u64 {
+            let time = UNIX_EPOCH + Duration::from_secs(day * 86_400 + day % 86_400);
+            let read = parse(&machine(time)).unwrap();
+            assert_eq!(
+                read.duration_since(time).unwrap().as_secs(),
+                0,
+                "{}",
+                machine(time)
+            );
+        }
+        let leap = UNIX_EPOCH + Duration::from_secs(951_782_400);
+        assert_eq!(machine(leap), "2000-02-29T00:00:00Z");
+    }
+
+    #[test]
+    fn a_time_is_told_in_two_ways() {
+        let time = parse("2026-11-23T21:44:05Z").unwrap();
+        let stamp = Stamp::new(time, time + Duration::from_secs(3_700));
+        assert_eq!(
+            (stamp.relative.as_str(), stamp.exact.as_str()),
+            ("1 hour ago", "23 Nov 2026, 21:44 UTC")
+        );
+        for (seconds, told) in [
+            (0, "just now"),
+            (130, "2 minutes ago"),
+            (200_000, "2 days ago"),
+            (40_000_000, "1 year ago"),
+        ] {
+            assert_eq!(relative(Duration::from_secs(seconds)), told);
+        }
+    }
+
+    #[test]
+    fn the_end_of_what_was_named_is_meant() {
+        assert_eq!(
+            machine(parse("2026-11-23").unwrap()),
+            "2026-11-23T23:59:59Z"
+        );
+        assert_eq!(
+            machine(parse("2026-11-23T21:44").unwrap()),
+            "2026-11-23T21:44:59Z"
+        );
+        for text in [
+            "",
+            "now",
+            "2026-13-01",
+            "2026-11-23T24:00",
+            "1969-01-01",
+            "2026-11-23T+1:00",
+            "99999-01-01",
+        ] {
+            assert_eq!(parse(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! Answers: pages, JSON, redirections; and 304 for what the asker has already.
+
+use askama::Template;
+use axum::body::Body;
+use axum::http::{HeaderMap, HeaderValue, Response, StatusCode, header};
+use serde::Serialize;
+
+use super::ask::Ask;
+use super::problem::Problem;
+
+/// What a request is answered with.
+pub(crate) type Answer = Result<Response<Body>, Problem>;
+
+/// The build, so that a page of another one is not taken for this one's.
+pub(crate) const BUILD: &str = env!("CARGO_PKG_VERSION");
+
+/// A page.
+pub(crate) fn page(ask: &Ask, status: StatusCode, template: &impl Template) -> Answer {
+    let html = template.render().map_err(|error| {
+        Problem::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            format!("The page could not be made: {error}."),
+        )
+    })?;
+    let mut response = Response::new(Body::from(html));
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("text/html; charset=utf-8"),
+    );
+    headers.insert(
+        header::CACHE_CONTROL,
+        HeaderValue::from_static("private, no-cache"),
+    );
+    headers.insert(header::VARY, HeaderValue::from_static("Cookie"));
+    put_cookie(headers, ask.visitor.cookie(ask.client.is_secure));
+    Ok(response)
+}
+
+/// A page with a tag, or 304 if the browser has it.
+pub(crate) fn tagged_page(ask: &Ask, tag: &str, make: impl FnOnce() -> Answer) -> Answer {
+    let tag = format!("W/\"{tag}-{}-{BUILD}\"", ask.visitor.mark());
+    tagged(ask, &tag, make)
+}
+
+/// An answer with a tag, or 304 if the asker has it.
+pub(crate) fn tagged(ask: &Ask, tag: &str, make: impl FnOnce() -> Answer) -> Answer {
+    let mut response = match has(&ask.headers, header::IF_NONE_MATCH.as_str(), tag) {
+        true => {
+            let mut response = Response::new(Body::empty());
+            *response.status_mut() = StatusCode::NOT_MODIFIED;
+            response
+        }
+        false => make()?,
+    };
+    if let Ok(tag) = HeaderValue::from_str(tag) {
+        response.headers_mut().insert(header::ETAG, tag);
+    }
+    Ok(response)
+}
+
+/// Whether a header lists a tag, as the weak comparison has it.
+pub(crate) fn has(headers: &HeaderMap, name: &str, tag: &str) -> bool {
+    let bare = |tag: &str| tag.trim().trim_start_matches("W/").to_owned();
+    let all = headers
+        .get_all(name)
+        .into_iter()
+        .filter_map(|value| value.to_str().ok());
+    let mut all = all.flat_map(|value| value.split(','));
+    all.any(|it| it.trim() == "*" || bare(it) == bare(tag))
+}
+
+/// Leads the browser to another page, after something was written.
+pub(crate) fn see(ask: &Ask, place: &str, cookie: Option<String>) -> Answer {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::SEE_OTHER;
+    let place = HeaderValue::from_str(place).map_err(|_| Problem::not_found())?;
+    response.headers_mut().insert(header::LOCATION, place);
+    put_cookie(
+        response.headers_mut(),
+        ask.visitor.cookie(ask.client.is_secure),
+    );
+    put_cookie(response.headers_mut(), cookie);
+    Ok(response)
+}
+
+fn put_cookie(headers: &mut HeaderMap, cookie: Option<String>) {
+    if let Some(cookie) = cookie.and_then(|cookie| HeaderValue::from_str(&cookie).ok()) {
+        headers.append(header::SET_COOKIE, cookie);
+    }
+}
+
+/// A value as JSON.
+pub(crate) fn json(status: StatusCode, value: &impl Serialize) -> Answer {
+    let bytes = serde_json::to_vec(value).map_err(|error| {
+        Problem::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            format!("The answer could not be made: {error}."),
+        )
+    })?;
+    Ok(fixed(status, "application/json", bytes))
+}
+
+/// An answer of bytes that are not cached.
+pub(crate) fn fixed(
+    status: StatusCode,
+    kind: &'static str,
+    bytes: impl Into<Body>,
+) -> Response<Body> {
+    let mut response = Response::new(bytes.into());
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    response
+}

@@ -1,0 +1,264 @@
+//! The JSON API for writing. A key of the caller's choice (`Authorization: Bearer`) says whose a message is; the header
+//! `Idempotency-Key` makes one message of a request that is sent twice; `If-Match` names the version that an edit is of.
+
+use std::sync::Arc;
+
+use axum::http::{HeaderValue, StatusCode, header};
+use serde::Deserialize;
+use weald::forest::{NodeId, Version};
+
+use crate::model::{Actor, BoardName, Draft, Kind, NewMessage, Target, Token};
+
+use super::super::answer::{Answer, has, json};
+use super::super::ask::Ask;
+use super::super::problem::Problem;
+use super::super::visitor::program;
+use super::values::{BoardValue, ReceiptValue};
+
+/// The most bytes of an `Idempotency-Key`.
+const MAX_TOKEN: usize = 200;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NewBoard {
+    title: String,
+    #[serde(default)]
+    about: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NewText {
+    #[serde(default)]
+    author: String,
+    #[serde(default)]
+    title: String,
+    text: String,
+    #[serde(default)]
+    parent: Option<u64>,
+}
+
+impl NewText {
+    fn draft(&self) -> Draft {
+        Draft {
+            author: self.author.clone(),
+            title: self.title.clone(),
+            text: self.text.clone(),
+        }
+    }
+}
+
+/// `POST /api/boards`
+pub(crate) async fn create(ask: Arc<Ask>) -> Answer {
+    let new: NewBoard = read(&ask)?;
+    ask.may_write()?;
+    let site: BoardName = "new".parse().map_err(|_| Problem::not_found())?;
+    let token = token(&ask, &site, &program(&ask.headers))?;
+    let name = ask.app.boards.create(&new.title, &new.about, token).await?;
+    let board = ask.app.boards.board(&name)?;
+    let answer = json(StatusCode::CREATED, &BoardValue::new(&board.info()));
+    created(answer, &format!("/api/boards/{name}"))
+}
+
+/// `POST /api/boards/{board}/messages`
+pub(crate) async fn write(ask: Arc<Ask>) -> Answer {
+    let said: NewText = read(&ask)?;
+    ask.may_write()?;
+    let name = ask.board_name()?;
+    let actor = program(&ask.headers);
+    let token = token(&ask, &name, &actor)?;
+    let parent = match said.parent {
+        None => None,
+        Some(number) => Some(NodeId::new(number).ok_or_else(Problem::not_found)?),
+    };
+    let kind = match parent {
+        None => Kind::Topic,
+        Some(_) => Kind::Reply,
+    };
+    let post = said
+        .draft()
+        .check(kind)
+        .map_err(crate::model::BoardError::from)?;
+    let new = NewMessage {
+        parent,
+        post,
+        actor,
+        token,
+    };
+    let written = ask.app.boards.write(&name, new).await?;
+    let place = format!("/api/boards/{name}/messages/{}", written.id.get());
+    created(
+        receipt(StatusCode::CREATED, written.id, written.version),
+        &place,
+    )
+}
+
+/// `PUT /api/boards/{board}/messages/{message}`
+pub(crate) async fn edit(ask: Arc<Ask>) -> Answer {
+    let said: NewText = read(&ask)?;
+    ask.may_write()?;
+    let (name, id) = (ask.board_name()?, ask.id()?);
+    let message = ask.app.boards.board(&name)?.message(id)?;
+    let seen = seen(&ask, &name)?;
+    let kind = match message.is_topic() {
+        true => Kind::Topic,
+        false => Kind::Reply,
+    };
+    let post = said
+        .draft()
+        .check(kind)
+        .map_err(crate::model::BoardError::from)?;
+    let target = Target {
+        board: &name,
+        id,
+        actor: program(&ask.headers),
+    };
+    let edited = ask.app.boards.edit(target, seen, &post).await;
+    let version = edited.map_err(|error| {
+        let problem = Problem::from(error);
+        match problem.theirs {
+            // What `If-Match` asked for is not so.
+            Some(_) => Problem {
+                status: StatusCode::PRECONDITION_FAILED,
+                ..problem
+            },
+            None => problem,
+        }
+    })?;
+    receipt(StatusCode::OK, id, version)
+}
+
+/// `DELETE /api/boards/{board}/messages/{message}`
+pub(crate) async fn delete(ask: Arc<Ask>) -> Answer {
+    let (name, id) = target(&ask)?;
+    let version = ask.app.boards.delete(of(&ask, &name, id)).await?;
+    receipt(StatusCode::OK, id, version)
+}
+
+/// `POST /api/boards/{board}/messages/{message}/restore`
+pub(crate) async fn restore(ask: Arc<Ask>) -> Answer {
+    let (name, id) = target(&ask)?;
+    let version = ask.app.boards.restore(of(&ask, &name, id)).await?;
+    receipt(StatusCode::OK, id, version)
+}
+
+/// `POST /api/boards/{board}/messages/{message}/undo`
+pub(crate) async fn undo(ask: Arc<Ask>) -> Answer {
+    let (name, id) = target(&ask)?;
+    let version = ask.app.boards.undo(of(&ask, &name, id)).await?;
+    receipt(StatusCode::OK, id, version)
+}
+
+/// `POST /api/boards/{board}/messages/{message}/erase`
+pub(crate) async fn erase(ask: Arc<Ask>) -> Answer {
+    let (name, id) = target(&ask)?;
+    let version = ask.app.boards.erase(of(&ask, &name, id)).await?;
+    receipt(StatusCode::OK, id, version)
+}
+
+fn target(ask: &Ask) -> Result<(BoardName, NodeId), Problem> {
+    if program(&ask.headers).owner.is_none() {
+        return Err(no_key());
+    }
+    ask.may_write()?;
+    Ok((ask.board_name()?, ask.id()?))
+}
+
+fn of<'a>(ask: &Ask, board: &'a BoardName, id: NodeId) -> Target<'a> {
+    Target {
+        board,
+        id,
+        actor: program(&ask.headers),
+    }
+}
+
+fn no_key() -> Problem {
+    let sentence = "Say whose the message is: Authorization: Bearer, and the key of at least 16 characters with which it was written.";
+    Problem::new(StatusCode::UNAUTHORIZED, sentence)
+}
+
+/// The JSON of a request.
+fn read<'a, T: Deserialize<'a>>(ask: &'a Ask) -> Result<T, Problem> {
+    let kind = ask
+        .headers
+        .get(header::CONTENT_TYPE)
+        .and_then(|kind| kind.to_str().ok());
+    let is_json = kind.is_some_and(|kind| {
+        kind.split(';').next().unwrap_or_default().trim() == "application/json"
+    });
+    if !is_json {
+        let sentence = "The body must be JSON: Content-Type: application/json.";
+        return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, sentence));
+    }
+    serde_json::from_slice(&ask.body).map_err(|error| {
+        let status = match error.classify() {
+            serde_json::error::Category::Data => StatusCode::UNPROCESSABLE_ENTITY,
+            _ => StatusCode::BAD_REQUEST,
+        };
+        Problem::new(
+            status,
+            format!("The body is not what is asked for: {error}."),
+        )
+    })
+}
+
+fn token(ask: &Ask, board: &BoardName, actor: &Actor) -> Result<Option<Token>, Problem> {
+    let Some(value) = ask.headers.get("idempotency-key") else {
+        return Ok(None);
+    };
+    let text = value
+        .to_str()
+        .ok()
+        .filter(|text| (1..=MAX_TOKEN).contains(&text.len()));
+    let text = text.ok_or_else(|| {
+        let sentence = format!("An Idempotency-Key has 1 to {MAX_TOKEN} characters of ASCII.");
+        Problem::new(StatusCode::BAD_REQUEST, sentence)
+    })?;
+    Ok(Some(Token::new(board, actor, text)))
+}
+
+/// The version that `If-Match` names.
+fn seen(ask: &Ask, name: &BoardName) -> Result<Version, Problem> {
+    let newest = ask.app.boards.board(name)?.version();
+    let Some(value) = ask.headers.get(header::IF_MATCH) else {
+        let sentence =
+            "Say which version you edit: If-Match, and the ETag with which you got the message.";
+        return Err(Problem::new(StatusCode::PRECONDITION_REQUIRED, sentence));
+    };
+    if has(
+        &ask.headers,
+        header::IF_MATCH.as_str(),
+        &format!("\"{newest}\""),
+    ) {
+        return Ok(newest);
+    }
+    let text = value.to_str().unwrap_or_default().trim().trim_matches('"');
+    text.parse().map_err(|_| {
+        Problem::new(
+            StatusCode::PRECONDITION_FAILED,
+            "If-Match names no version of this board.",
+        )
+    })
+}
+
+fn receipt(status: StatusCode, id: NodeId, version: Version) -> Answer {
+    let mut response = json(
+        status,
+        &ReceiptValue {
+            id: id.get(),
+            version: version.to_string(),
+        },
+    )?;
+    if let Ok(tag) = HeaderValue::from_str(&format!("\"{version}\"")) {
+        response.headers_mut().insert(header::ETAG, tag);
+    }
+    Ok(response)
+}
+
+fn created(answer: Answer, place: &str) -> Answer {
+    let mut response = answer?;
+    if let Ok(place) = HeaderValue::from_str(place) {
+        response.headers_mut().insert(header::LOCATION, place);
+    }
+    Ok(response)
+}

@@ -1,0 +1,88 @@
+//! The JSON API for reading. A tag is the version of the board.
+
+use std::sync::Arc;
+
+use axum::http::StatusCode;
+
+use crate::model::BoardAt;
+
+use super::super::answer::{Answer, fixed, json, tagged};
+use super::super::ask::Ask;
+use super::values::{BoardValue, ListValue, MessageValue, StateValue, ThreadValue};
+
+const OPENAPI: &str = include_str!("../../../assets/openapi.json");
+
+/// `GET /api/openapi.json`
+pub(crate) async fn openapi(_ask: Arc<Ask>) -> Answer {
+    Ok(fixed(StatusCode::OK, "application/json", OPENAPI))
+}
+
+/// `GET /api/boards`
+pub(crate) async fn boards(ask: Arc<Ask>) -> Answer {
+    let boards = ask.app.boards.list();
+    let boards: Vec<_> = boards.iter().map(BoardValue::new).collect();
+    json(StatusCode::OK, &boards)
+}
+
+/// `GET /api/boards/{board}`
+pub(crate) async fn board(ask: Arc<Ask>) -> Answer {
+    let board = ask.board().await?;
+    let (topics, pages) = board.topics(ask.page()?)?;
+    tagged(&ask, &tag(&board), || {
+        let topics = topics.iter().map(MessageValue::of_topic).collect();
+        json(StatusCode::OK, &ListValue::new(&board, pages, topics))
+    })
+}
+
+/// `GET /api/boards/{board}/messages/{message}`
+pub(crate) async fn message(ask: Arc<Ask>) -> Answer {
+    let board = ask.board().await?;
+    let thread = board.thread(ask.id()?, ask.page()?)?;
+    let status = match thread.head.post() {
+        Some(_) => StatusCode::OK,
+        None => StatusCode::GONE,
+    };
+    tagged(&ask, &tag(&board), || {
+        let value = ThreadValue {
+            version: board.version().to_string(),
+            message: MessageValue::new(&thread.head),
+            page: thread.pages.number,
+            pages: thread.pages.count,
+            answers: thread.answers.iter().map(MessageValue::of_answer).collect(),
+        };
+        json(status, &value)
+    })
+}
+
+/// `GET /api/boards/{board}/messages/{message}/history`
+pub(crate) async fn history(ask: Arc<Ask>) -> Answer {
+    let states = ask
+        .app
+        .boards
+        .history(&ask.board_name()?, ask.id()?)
+        .await?;
+    let states: Vec<_> = states.iter().map(StateValue::new).collect();
+    json(StatusCode::OK, &states)
+}
+
+/// `GET /api/boards/{board}/search`
+pub(crate) async fn search(ask: Arc<Ask>) -> Answer {
+    let board = ask.board().await?;
+    let (found, pages) = ask
+        .app
+        .boards
+        .search(&board, ask.query.text("q"), ask.page()?)
+        .await?;
+    tagged(&ask, &tag(&board), || {
+        let found = found.iter().map(MessageValue::new).collect();
+        json(StatusCode::OK, &ListValue::new(&board, pages, found))
+    })
+}
+
+/// The version; of an older one also the newest, because what is deleted there is hidden here.
+fn tag(board: &BoardAt) -> String {
+    match board.is_past() {
+        false => format!("\"{}\"", board.version()),
+        true => format!("\"{}-{}\"", board.version(), board.newest().number),
+    }
+}

@@ -1,0 +1,55 @@
+//! What all requests share.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::time::{Duration, Instant};
+
+use crate::model::Boards;
+
+use super::config::Config;
+use super::counts::Counts;
+use super::limiter::Limiter;
+
+/// What all requests share. A clone is the same.
+#[derive(Clone)]
+pub(crate) struct App(Arc<Shared>);
+
+pub(crate) struct Shared {
+    pub(crate) boards: Boards,
+    pub(crate) config: Config,
+    pub(crate) reads: Limiter,
+    pub(crate) writes: Limiter,
+    pub(crate) counts: Counts,
+    /// Requests that are being answered.
+    pub(crate) in_flight: AtomicUsize,
+    began: Instant,
+}
+
+impl App {
+    pub(crate) fn new(boards: Boards, config: Config) -> Self {
+        Self(Arc::new(Shared {
+            boards,
+            reads: Limiter::new(config.reads),
+            writes: Limiter::new(config.writes),
+            config,
+            counts: Counts::default(),
+            in_flight: AtomicUsize::new(0),
+            began: Instant::now(),
+        }))
+    }
+}
+
+impl Shared {
+    /// How long the board has been served.
+    pub(crate) fn age(&self) -> Duration {
+        self.began.elapsed()
+    }
+}
+
+impl std::ops::Deref for App {
+    type Target = Shared;
+
+    fn deref(&self) -> &Shared {
+        &self.0
+    }
+}

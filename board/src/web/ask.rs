@@ -1,0 +1,184 @@
+//! A request as the pages and the API see it: its path, its query, its form, and who asks.
+
+use std::time::SystemTime;
+
+use axum::body::{Body, Bytes, to_bytes};
+use axum::extract::{FromRequestParts, RawPathParams};
+use axum::http::{HeaderMap, Request, StatusCode, header};
+use weald::forest::disk::Moment;
+use weald::forest::{NodeId, Version};
+
+use crate::model::{BoardAt, BoardName, Draft};
+use crate::text::moment;
+
+use super::app::App;
+use super::client::Client;
+use super::pairs::Pairs;
+use super::problem::Problem;
+use super::visitor::Visitor;
+
+/// The most bytes of a body: a form with a text that is some way too long still comes back with its text.
+pub(crate) const MAX_BODY: usize = 64 << 10;
+
+/// A request.
+pub(crate) struct Ask {
+    pub(crate) app: App,
+    pub(crate) client: Client,
+    pub(crate) visitor: Visitor,
+    pub(crate) headers: HeaderMap,
+    pub(crate) query: Pairs,
+    pub(crate) body: Bytes,
+    pub(crate) now: SystemTime,
+    params: Pairs,
+}
+
+impl Ask {
+    /// Reads a request to its end.
+    ///
+    /// # Errors
+    /// 413, and 400 if the client breaks off.
+    pub(crate) async fn of(app: App, request: Request<Body>) -> Result<Self, Problem> {
+        let (mut parts, body) = request.into_parts();
+        let params = RawPathParams::from_request_parts(&mut parts, &()).await;
+        let params = params.map(|all| {
+            Pairs::new(
+                all.iter()
+                    .map(|(name, value)| (name.to_owned(), value.to_owned())),
+            )
+        });
+        let length = parts
+            .headers
+            .get(header::CONTENT_LENGTH)
+            .and_then(|it| it.to_str().ok()?.parse().ok());
+        let too_long = || {
+            let sentence = format!(
+                "This is more than the board takes at once, which is {} KiB.",
+                MAX_BODY >> 10
+            );
+            Problem::new(StatusCode::PAYLOAD_TOO_LARGE, sentence)
+        };
+        if length.is_some_and(|length: usize| length > MAX_BODY) {
+            return Err(too_long());
+        }
+        let body = to_bytes(body, MAX_BODY).await.map_err(|error| {
+            let is_long = std::error::Error::source(&error)
+                .is_some_and(|it| it.to_string().contains("limit"));
+            match is_long {
+                true => too_long(),
+                false => Problem::new(StatusCode::BAD_REQUEST, "The request broke off."),
+            }
+        })?;
+        Ok(Self {
+            client: parts.extensions.get().copied().unwrap_or(Client::of(
+                None,
+                &parts.headers,
+                &[],
+            )),
+            visitor: Visitor::of(&parts.headers),
+            query: Pairs::of_form(parts.uri.query().unwrap_or_default().as_bytes()),
+            params: params.unwrap_or_default(),
+            headers: parts.headers,
+            now: SystemTime::now(),
+            app,
+            body,
+        })
+    }
+
+    /// The fields of a form.
+    pub(crate) fn form(&self) -> Pairs {
+        Pairs::of_form(&self.body)
+    }
+
+    /// The board that the path names.
+    pub(crate) fn board_name(&self) -> Result<BoardName, Problem> {
+        let name = self.params.text("board").parse();
+        name.map_err(|_| Problem::not_found())
+    }
+
+    /// The message that the path names.
+    pub(crate) fn id(&self) -> Result<NodeId, Problem> {
+        number(self.params.text("message")).ok_or_else(Problem::not_found)
+    }
+
+    /// The board that the path names, in the version or at the time that the query names, or as it is.
+    pub(crate) async fn board(&self) -> Result<BoardAt, Problem> {
+        let name = self.board_name()?;
+        let boards = &self.app.boards;
+        match self.query.text("at") {
+            "" => Ok(boards.board(&name)?),
+            at => {
+                let moment = at_moment(at).ok_or_else(|| {
+                    let sentence = format!("“{at}” is neither a version nor a time. A time is written 2026-11-23T21:44.");
+                    Problem::new(StatusCode::BAD_REQUEST, sentence)
+                })?;
+                // What is the newest by now is not the past.
+                let newest = boards.board(&name)?;
+                match moment {
+                    Moment::Version(version) if version == newest.version() => Ok(newest),
+                    Moment::Time(time) if time >= self.now => Ok(newest),
+                    moment => Ok(boards.board_at(&name, moment).await?),
+                }
+            }
+        }
+    }
+
+    /// The number of the page that the query names.
+    pub(crate) fn page(&self) -> Result<usize, Problem> {
+        match self.query.text("page") {
+            "" => Ok(1),
+            text => text.parse().map_err(|_| Problem::not_found()),
+        }
+    }
+
+    /// Whether the client may write now.
+    ///
+    /// # Errors
+    /// 429.
+    pub(crate) fn may_write(&self) -> Result<(), Problem> {
+        let taken = self.app.writes.take(self.client.address, self.app.age());
+        taken.map_err(Problem::too_many)
+    }
+
+    /// Whether a form came from a page of this board.
+    ///
+    /// # Errors
+    /// 403.
+    pub(crate) fn must_be_own_form(&self, form: &Pairs) -> Result<(), Problem> {
+        let header = |name: &str| self.headers.get(name).and_then(|value| value.to_str().ok());
+        let is_own_site =
+            header("sec-fetch-site").is_none_or(|site| matches!(site, "same-origin" | "none"));
+        let host = header("host").unwrap_or_default();
+        let is_own_origin = header("origin").is_none_or(|origin| {
+            origin
+                .split_once("://")
+                .is_some_and(|(_, authority)| authority == host)
+        });
+        let has_token = form.text("form") == self.visitor.form_token();
+        match is_own_site && is_own_origin && has_token {
+            true => Ok(()),
+            false => Err(Problem::forged()),
+        }
+    }
+}
+
+/// What was written into a form.
+pub(crate) fn draft(form: &Pairs) -> Draft {
+    Draft {
+        author: form.text("author").to_owned(),
+        title: form.text("title").to_owned(),
+        text: form.text("text").to_owned(),
+    }
+}
+
+/// The number of a message.
+pub(crate) fn number(text: &str) -> Option<NodeId> {
+    let is_number = !text.starts_with('0') && text.bytes().all(|it| it.is_ascii_digit());
+    NodeId::new(text.parse().ok().filter(|_| is_number)?)
+}
+
+fn at_moment(text: &str) -> Option<Moment> {
+    match text.parse::<Version>() {
+        Ok(version) => Some(Moment::Version(version)),
+        Err(_) => moment::parse(text).map(Moment::Time),
+    }
+}

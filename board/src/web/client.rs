@@ -1,0 +1,85 @@
+//! From where a request comes: the address of the client, also behind proxies that were named, and whether it came
+//! through TLS.
+//!
+//! Invariant: the word of a client that is no named proxy counts for nothing.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use axum::http::HeaderMap;
+
+/// From where a request comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Client {
+    pub(crate) address: IpAddr,
+    pub(crate) is_secure: bool,
+}
+
+impl Client {
+    /// The client of a request that came from `peer`; without one it came through a local socket.
+    pub(crate) fn of(peer: Option<IpAddr>, headers: &HeaderMap, proxies: &[IpAddr]) -> Self {
+        let peer = peer.map_or(IpAddr::V4(Ipv4Addr::LOCALHOST), |peer| peer.to_canonical());
+        if !proxies.contains(&peer) {
+            return Self {
+                address: peer,
+                is_secure: false,
+            };
+        }
+        let all = |name: &str| {
+            let values = headers.get_all(name).into_iter();
+            let values: Vec<_> = values.filter_map(|value| value.to_str().ok()).collect();
+            values.join(",")
+        };
+        let forwarded = all("x-forwarded-for");
+        let hops = forwarded
+            .rsplit(',')
+            .map(|hop| hop.trim().parse::<IpAddr>());
+        let mut address = peer;
+        for hop in hops {
+            let Ok(hop) = hop else { break };
+            address = hop.to_canonical();
+            if !proxies.contains(&address) {
+                break;
+            }
+        }
+        let is_secure = all("x-forwarded-proto")
+            .rsplit(',')
+            .next()
+            .is_some_and(|it| it.trim() == "https");
+        Self { address, is_secure }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn client(peer: &str, forwarded: &str) -> (String, bool) {
+        let mut headers = HeaderMap::new();
+        headers.insert("x-forwarded-for", forwarded.parse().unwrap());
+        headers.insert("x-forwarded-proto", "https".parse().unwrap());
+        let proxies = ["10.0.0.1", "10.0.0.2"].map(|it| it.parse().unwrap());
+        let client = Client::of(Some(peer.parse().unwrap()), &headers, &proxies);
+        (client.address.to_string(), client.is_secure)
+    }
+
+    #[test]
+    fn only_named_proxies_are_believed() {
+        assert_eq!(
+            client("192.0.2.1", "198.51.100.7"),
+            ("192.0.2.1".to_owned(), false)
+        );
+        assert_eq!(
+            client("10.0.0.1", "198.51.100.7"),
+            ("198.51.100.7".to_owned(), true)
+        );
+        assert_eq!(
+            client("10.0.0.1", "1.1.1.1, 198.51.100.7, 10.0.0.2").0,
+            "198.51.100.7"
+        );
+        assert_eq!(client("10.0.0.1", "nonsense").0, "10.0.0.1");
+        assert_eq!(
+            client("10.0.0.1", "1.1.1.1, nonsense, 10.0.0.2").0,
+            "10.0.0.2"
+        );
+    }
+}

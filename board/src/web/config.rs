@@ -1,0 +1,70 @@
+//! What a board is started with.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use weald::forest::Level;
+
+/// Where the boards are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// In memory; they end with the program.
+    Memory,
+    /// In this directory, which is created if it is missing.
+    Directory(PathBuf),
+}
+
+/// How often somebody may do something: so many at once, and one more each time that the interval has passed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rate {
+    /// How many at once.
+    pub burst: u32,
+    /// When one more is allowed.
+    pub every: Duration,
+}
+
+/// What a board is started with. The defaults are safe on a machine of one's own: only it is served.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The address to serve at; port 0 for any that is free.
+    pub address: SocketAddr,
+    /// Where the boards are.
+    pub place: Place,
+    /// What a message has reached when it is acknowledged; with boards in memory it makes no difference.
+    pub level: Level,
+    /// What the site is called.
+    pub title: String,
+    /// How often one address may read; `None` for as often as it likes.
+    pub reads: Option<Rate>,
+    /// How often one address may write; `None` for as often as it likes.
+    pub writes: Option<Rate>,
+    /// Reverse proxies, whose word about their clients counts.
+    pub proxies: Vec<IpAddr>,
+    /// How many requests are worked on at once; more are refused with 503.
+    pub most_requests: usize,
+    /// How long requests may take once the board is to stop.
+    pub drain: Duration,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            address: SocketAddr::from((Ipv4Addr::LOCALHOST, 8080)),
+            place: Place::Memory,
+            level: Level::Durable,
+            title: "Board".to_owned(),
+            reads: Some(Rate {
+                burst: 300,
+                every: Duration::from_millis(20),
+            }),
+            writes: Some(Rate {
+                burst: 20,
+                every: Duration::from_secs(2),
+            }),
+            proxies: Vec::new(),
+            most_requests: 4_096,
+            drain: Duration::from_secs(10),
+        }
+    }
+}

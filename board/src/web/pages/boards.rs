@@ -1,0 +1,112 @@
+//! The list of boards, and the form for a new one.
+
+use std::sync::Arc;
+
+use askama::Template;
+use axum::http::StatusCode;
+
+use crate::model::{BoardInfo, Draft, Field, Token};
+use crate::text::moment::{Stamp, freshness};
+
+use super::super::answer::{Answer, page, see, tagged_page};
+use super::super::ask::Ask;
+use super::super::problem::Problem;
+use super::super::views::Frame;
+use super::super::visitor::random;
+
+#[derive(Template)]
+#[template(path = "boards.html")]
+struct BoardsPage {
+    frame: Frame,
+    boards: Vec<(BoardInfo, Stamp)>,
+}
+
+/// `GET /`
+pub(crate) async fn list(ask: Arc<Ask>) -> Answer {
+    let boards = ask.app.boards.list();
+    let newest = boards
+        .first()
+        .map(|board| (board.version, freshness(board.changed, ask.now)));
+    let tag = match newest {
+        Some((version, fresh)) => format!("{version}-{}-{fresh}", boards.len()),
+        None => "none".to_owned(),
+    };
+    tagged_page(&ask, &tag, || {
+        let frame = Frame::new(&ask, "All boards");
+        let stamped = |board: BoardInfo| {
+            let stamp = Stamp::new(board.changed, ask.now);
+            (board, stamp)
+        };
+        let boards = boards.into_iter().map(stamped).collect();
+        page(&ask, StatusCode::OK, &BoardsPage { frame, boards })
+    })
+}
+
+#[derive(Template)]
+#[template(path = "new_board.html")]
+struct NewBoardPage {
+    frame: Frame,
+    draft: Draft,
+    notice: Option<String>,
+    title_problem: Option<String>,
+    text_problem: Option<String>,
+    form: String,
+    token: String,
+}
+
+/// `GET /new`
+pub(crate) async fn form(ask: Arc<Ask>) -> Answer {
+    show_form(&ask, Draft::default(), None)
+}
+
+/// `POST /new`
+pub(crate) async fn create(ask: Arc<Ask>) -> Answer {
+    let form = ask.form();
+    let (title, about) = (form.text("title"), form.text("text"));
+    let created = async {
+        ask.must_be_own_form(&form)?;
+        ask.may_write()?;
+        let site = "new".parse().map_err(|_| Problem::not_found())?;
+        let token = form
+            .get("token")
+            .map(|token| Token::new(&site, &ask.visitor.actor(), token));
+        Ok(ask.app.boards.create(title, about, token).await?)
+    };
+    match created.await {
+        Ok(name) => see(&ask, &format!("/b/{name}"), None),
+        Err(problem) => {
+            let [title, text] = [title, about].map(str::to_owned);
+            show_form(
+                &ask,
+                Draft {
+                    title,
+                    text,
+                    ..Draft::default()
+                },
+                Some(problem),
+            )
+        }
+    }
+}
+
+fn show_form(ask: &Ask, draft: Draft, problem: Option<Problem>) -> Answer {
+    let status = problem
+        .as_ref()
+        .map_or(StatusCode::OK, |problem| problem.status);
+    let of = |field| {
+        problem
+            .as_ref()
+            .and_then(|problem| problem.invalid.of(field))
+            .map(str::to_owned)
+    };
+    let template = NewBoardPage {
+        frame: Frame::new(ask, "New board"),
+        title_problem: of(Field::Title),
+        text_problem: of(Field::Text),
+        notice: problem.map(|problem| problem.sentence),
+        draft,
+        form: ask.visitor.form_token(),
+        token: random(),
+    };
+    page(ask, status, &template)
+}

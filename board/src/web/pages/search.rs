@@ -1,0 +1,49 @@
+//! What a search in a board has found.
+
+use std::sync::Arc;
+
+use askama::Template;
+use axum::http::StatusCode;
+
+use super::super::answer::{Answer, page, tagged_page};
+use super::super::ask::Ask;
+use super::super::views::{Frame, MessageView, PagesView, tag};
+
+/// How many bytes of a message a list shows.
+const SHOWN: usize = 300;
+/// The most characters of a query.
+const MAX_QUERY: usize = 100;
+
+#[derive(Template)]
+#[template(path = "search.html")]
+struct SearchPage {
+    frame: Frame,
+    found: Vec<MessageView>,
+    pages: PagesView,
+}
+
+/// `GET /b/{board}/search`
+pub(crate) async fn show(ask: Arc<Ask>) -> Answer {
+    let board = ask.board().await?;
+    let sought: String = ask.query.text("q").chars().take(MAX_QUERY).collect();
+    let (found, pages) = ask.app.boards.search(&board, &sought, ask.page()?).await?;
+    tagged_page(&ask, &tag(&board, ask.now), || {
+        let title = match sought.trim() {
+            "" => "Search".to_owned(),
+            sought => format!("Search for “{sought}”"),
+        };
+        let query: String = form_urlencoded::byte_serialize(sought.as_bytes()).collect();
+        let template = SearchPage {
+            frame: Frame {
+                sought,
+                ..Frame::of_board(&ask, title, &board)
+            },
+            found: found
+                .iter()
+                .map(|message| MessageView::new(&ask, message, SHOWN))
+                .collect(),
+            pages: PagesView::new(pages, board.version(), &format!("q={query}&")),
+        };
+        page(&ask, StatusCode::OK, &template)
+    })
+}

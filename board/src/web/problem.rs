@@ -1,0 +1,123 @@
+//! What went wrong with a request: a status and a sentence, for a page or as `application/problem+json`.
+
+use std::time::Duration;
+
+use axum::http::StatusCode;
+
+use crate::model::{BoardError, Invalid, Message};
+
+/// What went wrong with a request.
+#[derive(Debug)]
+pub(crate) struct Problem {
+    pub(crate) status: StatusCode,
+    pub(crate) sentence: String,
+    /// What is wrong with the fields of a form.
+    pub(crate) invalid: Invalid,
+    /// When to try again.
+    pub(crate) retry_after: Option<Duration>,
+    /// What the message says now, if that is not what the author of an edit saw.
+    pub(crate) theirs: Option<Box<Message>>,
+}
+
+impl Problem {
+    pub(crate) fn new(status: StatusCode, sentence: impl Into<String>) -> Self {
+        Self {
+            status,
+            sentence: sentence.into(),
+            invalid: Invalid::default(),
+            retry_after: None,
+            theirs: None,
+        }
+    }
+
+    pub(crate) fn not_found() -> Self {
+        Self::new(StatusCode::NOT_FOUND, "There is nothing at this address.")
+    }
+
+    pub(crate) fn too_many(wait: Duration) -> Self {
+        let wait = Duration::from_secs(wait.as_secs() + 1);
+        let sentence = format!(
+            "That was too much at once. Try again in {} seconds.",
+            wait.as_secs()
+        );
+        let retry_after = Some(wait);
+        Self {
+            retry_after,
+            ..Self::new(StatusCode::TOO_MANY_REQUESTS, sentence)
+        }
+    }
+
+    pub(crate) fn overloaded() -> Self {
+        let retry_after = Some(Duration::from_secs(1));
+        let sentence = "Too many requests are being answered. Try again in a second.";
+        Self {
+            retry_after,
+            ..Self::new(StatusCode::SERVICE_UNAVAILABLE, sentence)
+        }
+    }
+
+    pub(crate) fn forged() -> Self {
+        let sentence = "This form did not come from a page of this board, or the page is from before you had a \
+            cookie of it. What you wrote is still here: send it again.";
+        Self::new(StatusCode::FORBIDDEN, sentence)
+    }
+}
+
+impl From<BoardError> for Problem {
+    fn from(error: BoardError) -> Self {
+        let sentence = sentence(&error);
+        let new = |status| Self::new(status, sentence);
+        match error {
+            BoardError::NoBoard(_) | BoardError::NoMessage(_) | BoardError::NoVersion(_) => {
+                new(StatusCode::NOT_FOUND)
+            }
+            BoardError::Gone => new(StatusCode::GONE),
+            BoardError::BoardTaken(_) | BoardError::TokenUsed | BoardError::NothingToUndo => {
+                new(StatusCode::CONFLICT)
+            }
+            BoardError::NotYours => new(StatusCode::FORBIDDEN),
+            BoardError::Invalid(invalid) => Self {
+                invalid,
+                ..new(StatusCode::UNPROCESSABLE_ENTITY)
+            },
+            BoardError::Stale(theirs) => Self {
+                theirs: Some(theirs),
+                ..new(StatusCode::CONFLICT)
+            },
+            BoardError::Storage(_) | BoardError::Crowded => {
+                let retry_after = Some(Duration::from_secs(5));
+                Self {
+                    retry_after,
+                    ..new(StatusCode::SERVICE_UNAVAILABLE)
+                }
+            }
+            BoardError::Edit(_) => new(StatusCode::INTERNAL_SERVER_ERROR),
+        }
+    }
+}
+
+fn sentence(error: &BoardError) -> String {
+    match error {
+        BoardError::NoBoard(name) => format!("There is no board “{name}”."),
+        BoardError::NoMessage(number) => format!("There is no message {number} on this board."),
+        BoardError::BoardTaken(name) => format!("There is a board “{name}” already. Choose another title."),
+        BoardError::Invalid(_) => "Something is missing or too long; see below.".to_owned(),
+        BoardError::Stale(_) => {
+            "Somebody has changed this message since you opened it. Both texts are below; nothing is lost.".to_owned()
+        }
+        BoardError::TokenUsed => {
+            "This form was sent before, with other words. Send it again if you mean a second message.".to_owned()
+        }
+        BoardError::NotYours => "Only the one who wrote a message, and a moderator, can change it.".to_owned(),
+        BoardError::Gone => "This message was deleted.".to_owned(),
+        BoardError::NothingToUndo => "This message was never changed, so there is nothing to take back.".to_owned(),
+        BoardError::NoVersion(why) => format!("The board is not there in this version: {why}."),
+        BoardError::Storage(_) => {
+            "The board can be read, but takes nothing new at the moment: its disk is full, or has failed. \
+             What you wrote is still here."
+                .to_owned()
+        }
+        BoardError::Crowded => "Too many others write to this place. What you wrote is still here.".to_owned(),
+        BoardError::Edit(_) => "Something is wrong with the board itself.".to_owned(),
+    }
+}

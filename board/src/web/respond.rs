@@ -1,0 +1,137 @@
+//! The way of a request: from where it comes, whether there is room for it, its answer, and the headers that keep browsers
+//! safe.
+//!
+//! Steps:
+//! 1. Note from where it comes.
+//! 2. Refuse it, if too many are being answered, or this client has asked too often.
+//! 3. Answer it.
+//! 4. Add the headers of safety; count and log it.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::atomic::Ordering;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use axum::Router;
+use axum::body::Body;
+use axum::http::{HeaderName, HeaderValue, Request, Response, header};
+use tower_service::Service;
+use weald::http::RequestBody;
+
+use super::api;
+use super::app::App;
+use super::client::Client;
+use super::problem::Problem;
+
+/// What every answer says to a browser: nothing but what this board serves is loaded, run or framed.
+const SAFETY: [(HeaderName, &str); 6] = [
+    (
+        header::CONTENT_SECURITY_POLICY,
+        "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; \
+         form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    ),
+    (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    (header::X_FRAME_OPTIONS, "DENY"),
+    (header::REFERRER_POLICY, "same-origin"),
+    (
+        HeaderName::from_static("cross-origin-opener-policy"),
+        "same-origin",
+    ),
+    (
+        HeaderName::from_static("permissions-policy"),
+        "camera=(), geolocation=(), microphone=()",
+    ),
+];
+
+/// The board as a service. A clone is the same board.
+#[derive(Clone)]
+pub(crate) struct Responder {
+    app: App,
+    router: Router,
+}
+
+impl Responder {
+    pub(crate) fn new(app: App) -> Self {
+        let router = super::routes::routes(app.clone());
+        Self { app, router }
+    }
+}
+
+impl Service<Request<RequestBody>> for Responder {
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<RequestBody>) -> Self::Future {
+        Box::pin(respond(self.clone(), request))
+    }
+}
+
+async fn respond(
+    responder: Responder,
+    mut request: Request<RequestBody>,
+) -> Result<Response<Body>, Infallible> {
+    let Responder { app, mut router } = responder;
+    let began = Instant::now();
+    let peer = request.body().peer().map(|peer| peer.ip());
+    let client = Client::of(peer, request.headers(), &app.config.proxies);
+    request.extensions_mut().insert(client);
+    let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+    let room = Room::take(app.clone());
+    let mut response = match refusal(&app, &room, client, &path) {
+        Some(problem) => api::refused(problem),
+        None => match router.call(request.map(Body::new)).await {
+            Ok(response) => response,
+            Err(never) => match never {},
+        },
+    };
+    drop(room);
+    for (name, value) in SAFETY {
+        response
+            .headers_mut()
+            .insert(name, HeaderValue::from_static(value));
+    }
+    let (status, took) = (response.status().as_u16(), began.elapsed());
+    app.counts.count(status, took);
+    let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+    tracing::info!(%method, path, status, micros, client = %client.address, "answered");
+    Ok(response)
+}
+
+/// Why a request is not even looked at.
+fn refusal(app: &App, room: &Room, client: Client, path: &str) -> Option<Problem> {
+    // Those who watch over the board always learn how it is.
+    if matches!(path, "/healthz" | "/readyz" | "/metrics") {
+        return None;
+    }
+    if room.count > app.config.most_requests {
+        return Some(Problem::overloaded());
+    }
+    let taken: Result<(), Duration> = app.reads.take(client.address, app.age());
+    taken.err().map(Problem::too_many)
+}
+
+/// A place among the requests that are being answered, which is given back also if the client goes away.
+struct Room {
+    app: App,
+    count: usize,
+}
+
+impl Room {
+    fn take(app: App) -> Self {
+        let count = app.in_flight.fetch_add(1, Ordering::Relaxed) + 1;
+        Self { app, count }
+    }
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        self.app.in_flight.fetch_sub(1, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,159 @@
+//! All addresses of the board, and what answers there.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Body;
+use axum::handler::Handler;
+use axum::http::{Request, Response, StatusCode};
+use axum::routing::{get, post};
+
+use super::answer::Answer;
+use super::api;
+use super::app::App;
+use super::ask::Ask;
+use super::assets;
+use super::pages::{board, boards, change, history, problem, search, thread, write};
+use super::problem::Problem;
+use super::state;
+
+/// What answers each address.
+pub(crate) fn routes(app: App) -> Router {
+    let pages = Router::new()
+        .route("/", get(page(boards::list)))
+        .route("/new", get(page(boards::form)).post(page(boards::create)))
+        .route("/b/{board}", get(page(board::show)))
+        .route(
+            "/b/{board}/write",
+            get(page(write::form)).post(page(write::topic)),
+        )
+        .route("/b/{board}/search", get(page(search::show)))
+        .route("/b/{board}/{message}", get(page(thread::show)))
+        .route("/b/{board}/{message}/answer", post(page(write::answer)))
+        .route(
+            "/b/{board}/{message}/edit",
+            get(page(change::form)).post(page(change::edit)),
+        )
+        .route("/b/{board}/{message}/history", get(page(history::show)))
+        .route("/b/{board}/{message}/delete", post(page(change::delete)))
+        .route("/b/{board}/{message}/restore", post(page(change::restore)))
+        .route("/b/{board}/{message}/undo", post(page(change::undo)))
+        .route("/b/{board}/{message}/erase", post(page(change::erase)))
+        .route("/style.css", get(assets::style))
+        .route("/icon.svg", get(assets::icon))
+        .route("/healthz", get(state::healthy))
+        .route("/readyz", get(state::ready))
+        .route("/metrics", get(state::metrics))
+        .method_not_allowed_fallback(page(not_allowed))
+        .fallback(page(not_found));
+    Router::new()
+        .nest("/api", api())
+        .merge(pages)
+        .with_state(app)
+}
+
+fn api() -> Router<App> {
+    let message = get(program(api::read::message))
+        .put(program(api::change::edit))
+        .delete(program(api::change::delete));
+    Router::new()
+        .route("/openapi.json", get(program(api::read::openapi)))
+        .route(
+            "/boards",
+            get(program(api::read::boards)).post(program(api::change::create)),
+        )
+        .route("/boards/{board}", get(program(api::read::board)))
+        .route("/boards/{board}/search", get(program(api::read::search)))
+        .route(
+            "/boards/{board}/messages",
+            post(program(api::change::write)),
+        )
+        .route("/boards/{board}/messages/{message}", message)
+        .route(
+            "/boards/{board}/messages/{message}/history",
+            get(program(api::read::history)),
+        )
+        .route(
+            "/boards/{board}/messages/{message}/restore",
+            post(program(api::change::restore)),
+        )
+        .route(
+            "/boards/{board}/messages/{message}/undo",
+            post(program(api::change::undo)),
+        )
+        .route(
+            "/boards/{board}/messages/{message}/erase",
+            post(program(api::change::erase)),
+        )
+        .method_not_allowed_fallback(program(not_allowed))
+        .fallback(program(not_found))
+}
+
+/// An answer for a browser: what goes wrong is told by a page.
+#[derive(Clone, Copy)]
+struct Page<F>(F);
+
+/// An answer for a program: what goes wrong is told as JSON.
+#[derive(Clone, Copy)]
+struct Program<F>(F);
+
+fn page<F>(answer: F) -> Page<F> {
+    Page(answer)
+}
+
+fn program<F>(answer: F) -> Program<F> {
+    Program(answer)
+}
+
+type Answering = Pin<Box<dyn Future<Output = Response<Body>> + Send>>;
+
+impl<F, A> Handler<(), App> for Page<F>
+where
+    F: Fn(Arc<Ask>) -> A + Clone + Send + Sync + 'static,
+    A: Future<Output = Answer> + Send + 'static,
+{
+    type Future = Answering;
+
+    fn call(self, request: Request<Body>, app: App) -> Answering {
+        Box::pin(async move {
+            let ask = match Ask::of(app, request).await {
+                Ok(ask) => Arc::new(ask),
+                Err(problem) => return api::refused(problem),
+            };
+            let answer = self.0(Arc::clone(&ask)).await;
+            let told = answer.or_else(|problem| problem::show(&ask, problem));
+            told.unwrap_or_else(api::refused)
+        })
+    }
+}
+
+impl<F, A> Handler<(), App> for Program<F>
+where
+    F: Fn(Arc<Ask>) -> A + Clone + Send + Sync + 'static,
+    A: Future<Output = Answer> + Send + 'static,
+{
+    type Future = Answering;
+
+    fn call(self, request: Request<Body>, app: App) -> Answering {
+        Box::pin(async move {
+            let answered = async {
+                let ask = Ask::of(app, request).await?;
+                self.0(Arc::new(ask)).await
+            };
+            answered.await.unwrap_or_else(api::refused)
+        })
+    }
+}
+
+async fn not_found(_ask: Arc<Ask>) -> Answer {
+    Err(Problem::not_found())
+}
+
+async fn not_allowed(_ask: Arc<Ask>) -> Answer {
+    Err(Problem::new(
+        StatusCode::METHOD_NOT_ALLOWED,
+        "This address does not answer to this method.",
+    ))
+}

@@ -1,0 +1,217 @@
+//! What the templates show: messages, forms and frames, with every text as it is to be printed.
+
+use std::time::SystemTime;
+
+use askama::Template;
+use weald::forest::Version;
+
+use crate::model::{
+    BoardAt, Body, Deed, DeletedBy, Draft, Field, Invalid, MAX_TEXT, Message, Pages,
+};
+use crate::text::markdown;
+use crate::text::moment::Stamp;
+
+use super::ask::Ask;
+use super::visitor::random;
+
+/// What stands around every page.
+pub(crate) struct Frame {
+    /// What the site is called.
+    pub(crate) site: String,
+    /// What the page is called.
+    pub(crate) title: String,
+    /// The board of the page.
+    pub(crate) board: Option<BoardLink>,
+    /// What was searched for.
+    pub(crate) sought: String,
+}
+
+/// A board as a link.
+pub(crate) struct BoardLink {
+    pub(crate) name: String,
+    pub(crate) title: String,
+    /// What links to other pages of the same version have behind them: nothing, or `?at=…`.
+    pub(crate) at: String,
+    /// The version as a page tells of it.
+    pub(crate) number: u64,
+    pub(crate) changed: Stamp,
+    pub(crate) is_past: bool,
+}
+
+impl Frame {
+    pub(crate) fn new(ask: &Ask, title: impl Into<String>) -> Self {
+        Self {
+            site: ask.app.config.title.clone(),
+            title: title.into(),
+            board: None,
+            sought: String::new(),
+        }
+    }
+
+    pub(crate) fn of_board(ask: &Ask, title: impl Into<String>, board: &BoardAt) -> Self {
+        let at = match board.is_past() {
+            true => format!("?at={}", board.version()),
+            false => String::new(),
+        };
+        let link = BoardLink {
+            name: board.name().to_string(),
+            title: board.title().to_owned(),
+            at,
+            number: board.version().number,
+            changed: Stamp::new(board.time(), ask.now),
+            is_past: board.is_past(),
+        };
+        Self {
+            board: Some(link),
+            ..Self::new(ask, title)
+        }
+    }
+}
+
+/// A message as a page shows it.
+pub(crate) struct MessageView {
+    pub(crate) id: u64,
+    pub(crate) author: String,
+    pub(crate) title: String,
+    /// Safe to show as it is.
+    pub(crate) html: String,
+    /// Whether this is only the beginning.
+    pub(crate) is_cut: bool,
+    /// If there is nothing to read, why.
+    pub(crate) gone: Option<String>,
+    pub(crate) time: Stamp,
+    pub(crate) edited: Option<Stamp>,
+    pub(crate) is_own: bool,
+    pub(crate) parent: Option<u64>,
+}
+
+impl MessageView {
+    /// A message, of whose text at most `most` bytes are shown.
+    pub(crate) fn new(ask: &Ask, message: &Message, most: usize) -> Self {
+        let post = message.post();
+        let text = post.map(crate::model::Post::text).unwrap_or_default();
+        let cut = markdown::beginning(text, most);
+        let is_own = ask.visitor.actor().may_change(message.owner);
+        let gone = match &message.body {
+            Body::Said(_) => None,
+            Body::Deleted(DeletedBy::Author) => Some("Deleted by its author".to_owned()),
+            Body::Deleted(DeletedBy::Moderator) => Some("Deleted by a moderator".to_owned()),
+            Body::Erased(when) => Some(format!(
+                "Erased for good on {}",
+                Stamp::new(*when, ask.now).exact
+            )),
+        };
+        Self {
+            id: message.id.get(),
+            author: post
+                .map(|post| post.author().to_owned())
+                .unwrap_or_default(),
+            title: title_of(message),
+            html: markdown::to_html(cut.unwrap_or(text)),
+            is_cut: cut.is_some(),
+            gone,
+            time: Stamp::new(message.time, ask.now),
+            edited: message.edited().map(|time| Stamp::new(time, ask.now)),
+            is_own,
+            parent: message.parent.map(weald::forest::NodeId::get),
+        }
+    }
+}
+
+/// What a message is called.
+pub(crate) fn title_of(message: &Message) -> String {
+    match (message.post(), &message.body) {
+        (Some(post), _) => post.title().to_owned(),
+        (None, Body::Erased(_)) => "Erased message".to_owned(),
+        (None, _) => "Deleted message".to_owned(),
+    }
+}
+
+/// Numbered pages as links.
+pub(crate) struct PagesView {
+    pub(crate) number: usize,
+    pub(crate) count: usize,
+    pub(crate) previous: Option<String>,
+    pub(crate) next: Option<String>,
+}
+
+impl PagesView {
+    /// The pages of a place whose query begins with `query`, in one version, so that they do not shift.
+    pub(crate) fn new(pages: Pages, version: Version, query: &str) -> Self {
+        let link = |number: usize| format!("?{query}page={number}&at={version}");
+        Self {
+            number: pages.number,
+            count: pages.count,
+            previous: pages.previous().map(link),
+            next: pages.next().map(link),
+        }
+    }
+}
+
+/// A form for a message.
+#[derive(Template)]
+#[template(path = "form.html")]
+pub(crate) struct FormView {
+    pub(crate) action: String,
+    /// What its button says.
+    pub(crate) verb: &'static str,
+    /// What the text is called.
+    pub(crate) label: &'static str,
+    pub(crate) has_title: bool,
+    pub(crate) draft: Draft,
+    pub(crate) invalid: Invalid,
+    /// What is to be said above it.
+    pub(crate) notice: Option<String>,
+    /// The token of this visitor's forms.
+    pub(crate) form: String,
+    /// What makes it one message if it is sent twice.
+    pub(crate) token: String,
+    /// The version that an edit began from.
+    pub(crate) seen: Option<String>,
+}
+
+impl FormView {
+    pub(crate) fn new(ask: &Ask, action: String) -> Self {
+        Self {
+            action,
+            verb: "Send",
+            label: "Text",
+            has_title: false,
+            draft: Draft {
+                author: ask.visitor.author.clone(),
+                ..Draft::default()
+            },
+            invalid: Invalid::default(),
+            notice: None,
+            form: ask.visitor.form_token(),
+            token: random(),
+            seen: None,
+        }
+    }
+
+    fn most_text(&self) -> usize {
+        MAX_TEXT
+    }
+
+    fn problem(&self, field: &str) -> Option<&str> {
+        let all = [Field::Author, Field::Title, Field::Text];
+        let field = all.into_iter().find(|it| it.name() == field)?;
+        self.invalid.of(field)
+    }
+}
+
+/// What was done to a message, as its history tells it.
+pub(crate) fn told(deed: Option<Deed>) -> &'static str {
+    match deed {
+        None => "Written",
+        Some(Deed::Edit) => "Edited",
+        Some(Deed::Delete) => "Deleted",
+        Some(Deed::Restore) => "Restored",
+    }
+}
+
+/// For how long a page of a board tells the truth: its version, and until when "5 minutes ago" is right.
+pub(crate) fn tag(board: &BoardAt, now: SystemTime) -> String {
+    let fresh = crate::text::moment::freshness(board.time(), now);
+    format!("{}-{}-{fresh}", board.version(), board.newest().number)
+}

@@ -1,0 +1,154 @@
+//! The one who asks: a browser with cookies, or a program with a key.
+//!
+//! - A browser keeps a secret in a cookie, which it gets with its first page. What was written with the secret can be
+//!   changed with it.
+//! - The token in each form is made of the secret, which another site cannot read.
+//! - A program brings a key of its own choice (`Authorization: Bearer`); cookies are not looked at then.
+
+use axum::http::{HeaderMap, header};
+
+use crate::model::{Actor, MAX_AUTHOR};
+
+use super::pairs::Pairs;
+
+const SECRET: &str = "board_secret";
+const AUTHOR: &str = "board_author";
+/// A year, in seconds.
+const AGE: u64 = 31_536_000;
+
+/// A browser that visits the board.
+#[derive(Clone, Debug)]
+pub(crate) struct Visitor {
+    secret: String,
+    /// Whether the browser does not have the secret yet.
+    is_new: bool,
+    /// The name that the visitor wrote last.
+    pub(crate) author: String,
+}
+
+impl Visitor {
+    pub(crate) fn of(headers: &HeaderMap) -> Self {
+        let cookies = headers
+            .get(header::COOKIE)
+            .and_then(|value| value.to_str().ok());
+        let cookies = Pairs::of_cookies(cookies.unwrap_or_default());
+        let is_secret =
+            |text: &&str| text.len() == 32 && text.bytes().all(|it| it.is_ascii_hexdigit());
+        let known = cookies.get(SECRET).filter(is_secret);
+        let author = format!("a={}", cookies.text(AUTHOR));
+        let author = Pairs::of_form(author.as_bytes())
+            .text("a")
+            .chars()
+            .take(MAX_AUTHOR)
+            .collect();
+        Self {
+            secret: known.map_or_else(random, str::to_owned),
+            is_new: known.is_none(),
+            author,
+        }
+    }
+
+    pub(crate) fn actor(&self) -> Actor {
+        Actor::of_secret(&self.secret)
+    }
+
+    /// The token that this visitor's forms carry, and nobody else's.
+    pub(crate) fn form_token(&self) -> String {
+        hex(&crate::model::hash("form", &[self.secret.as_bytes()]))
+    }
+
+    /// A word for what a page shows of its visitor, which tells nothing about the secret.
+    pub(crate) fn mark(&self) -> String {
+        let parts = [self.secret.as_bytes(), self.author.as_bytes()];
+        hex(&crate::model::hash("mark", &parts)[..4])
+    }
+
+    /// The cookie that gives a new visitor the secret.
+    pub(crate) fn cookie(&self, is_secure: bool) -> Option<String> {
+        self.is_new.then(|| cookie(SECRET, &self.secret, is_secure))
+    }
+}
+
+/// The cookie that remembers the name of an author.
+pub(crate) fn author_cookie(author: &str, is_secure: bool) -> String {
+    let value: String = form_urlencoded::byte_serialize(author.as_bytes()).collect();
+    cookie(AUTHOR, &value, is_secure)
+}
+
+fn cookie(name: &str, value: &str, is_secure: bool) -> String {
+    let secure = if is_secure { "; Secure" } else { "" };
+    format!("{name}={value}; Path=/; Max-Age={AGE}; HttpOnly; SameSite=Lax{secure}")
+}
+
+/// The actor of a program, by the key that it brings.
+pub(crate) fn program(headers: &HeaderMap) -> Actor {
+    let value = headers
+        .get(header::AUTHORIZATION)
+        .and_then(|value| value.to_str().ok());
+    let key = value
+        .and_then(|value| value.strip_prefix("Bearer "))
+        .map(str::trim);
+    // A key that can be guessed is none.
+    let key = key.filter(|key| key.len() >= 16);
+    key.map_or_else(Actor::default, Actor::of_secret)
+}
+
+/// A text of 32 digits that nobody can guess.
+pub(crate) fn random() -> String {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).expect("the system has random numbers");
+    hex(&bytes)
+}
+
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn visitor(cookies: &str) -> Visitor {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::COOKIE, cookies.parse().unwrap());
+        Visitor::of(&headers)
+    }
+
+    #[test]
+    fn a_visitor_comes_back_with_the_secret() {
+        let first = visitor("");
+        let cookie = first.cookie(false).unwrap();
+        let (pair, rest) = cookie.split_once(';').unwrap();
+        assert!(
+            rest.contains("HttpOnly") && rest.contains("SameSite=Lax") && !rest.contains("Secure")
+        );
+        let author = author_cookie("Ada & Co; ä", true);
+        let again = visitor(&format!(
+            "other=1; {pair}; {}",
+            author.split(';').next().unwrap()
+        ));
+        assert_eq!(again.cookie(false), None);
+        assert_eq!(again.form_token(), first.form_token());
+        assert_eq!(again.actor().owner, first.actor().owner);
+        assert_eq!(again.author, "Ada & Co; ä");
+        assert_ne!(
+            visitor("board_secret=short").form_token(),
+            first.form_token()
+        );
+    }
+
+    #[test]
+    fn a_short_key_is_none() {
+        let with = |value: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::AUTHORIZATION, value.parse().unwrap());
+            program(&headers).owner
+        };
+        assert_eq!(
+            with("Bearer 0123456789abcdef"),
+            Actor::of_secret("0123456789abcdef").owner
+        );
+        assert_eq!(with("Bearer 0123456789"), None);
+        assert_eq!(with("Basic 0123456789abcdef"), None);
+    }
+}

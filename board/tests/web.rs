@@ -1,0 +1,18 @@
+//! The board as browsers and programs see it, through real sockets.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[path = "web/api.rs"]
+mod api;
+#[path = "web/changes.rs"]
+mod changes;
+#[path = "web/client.rs"]
+mod client;
+#[path = "web/described.rs"]
+mod described;
+#[path = "web/limits.rs"]
+mod limits;
+#[path = "web/pages.rs"]
+mod pages;
+#[path = "web/safety.rs"]
+mod safety;

@@ -1,0 +1,236 @@
+//! The JSON API: the same functions as the pages have.
+
+use serde_json::json;
+
+use super::client::*;
+
+const KEY: (&str, &str) = ("Authorization", "Bearer the key of Ada, long enough");
+
+#[test]
+fn a_program_does_what_a_visitor_does() {
+    with_board(|mut program| {
+        let created = program.json(
+            "POST",
+            "/api/boards",
+            &[KEY],
+            "{\"title\": \"Tea\", \"about\": \"leaves\"}",
+        );
+        assert_eq!(
+            (created.status, created.header("location")),
+            (201, "/api/boards/tea")
+        );
+        let said = json!({"title": "A topic", "text": "one", "author": "Ada"}).to_string();
+        let written = program.json("POST", "/api/boards/tea/messages", &[KEY], &said);
+        assert_eq!(written.status, 201, "{written:?}");
+        let topic = written.header("location").to_owned();
+        let id = written.value()["id"].clone();
+        let answer = json!({"text": "two", "parent": id}).to_string();
+        assert_eq!(
+            program
+                .json("POST", "/api/boards/tea/messages", &[], &answer)
+                .status,
+            201
+        );
+
+        let list = program.get("/api/boards/tea").value();
+        assert_eq!(list["messages"][0]["answers"], 1);
+        assert_eq!(list["board"]["about"], "leaves");
+        let thread = program.get(&topic);
+        let tag = thread.header("etag").to_owned();
+        assert_eq!(
+            tag,
+            format!("\"{}\"", thread.value()["version"].as_str().unwrap())
+        );
+        assert_eq!(
+            program
+                .ask("GET", &topic, &[("If-None-Match", &tag)], "")
+                .status,
+            304
+        );
+        let value = thread.value();
+        assert_eq!(
+            (&value["message"]["text"], &value["answers"][0]["text"]),
+            (&json!("one"), &json!("two"))
+        );
+        assert_eq!(value["answers"][0]["author"], "Anonymous");
+        assert!(
+            program
+                .get(&topic.replace("/api/boards", "/b").replace("/messages", ""))
+                .body
+                .contains("one")
+        );
+        let found = program.get("/api/boards/tea/search?q=tw").value();
+        assert_eq!(found["messages"][0]["parent"], id);
+    });
+}
+
+#[test]
+fn an_edit_names_the_version_that_it_is_of() {
+    with_board(|mut program| {
+        program.json("POST", "/api/boards", &[], "{\"title\": \"Tea\"}");
+        let said = |text: &str| json!({"title": "A topic", "text": text}).to_string();
+        let topic = program
+            .json("POST", "/api/boards/tea/messages", &[KEY], &said("one"))
+            .header("location")
+            .to_owned();
+        let tag = program.get(&topic).header("etag").to_owned();
+        assert_eq!(
+            program.json("PUT", &topic, &[KEY], &said("two")).status,
+            428
+        );
+        assert_eq!(
+            program
+                .json("PUT", &topic, &[KEY, ("If-Match", "\"x\"")], &said("two"))
+                .status,
+            412
+        );
+        assert_eq!(
+            program
+                .json("PUT", &topic, &[("If-Match", &tag)], &said("two"))
+                .status,
+            403
+        );
+        let edited = program.json("PUT", &topic, &[KEY, ("If-Match", &tag)], &said("two"));
+        assert_eq!(edited.status, 200, "{edited:?}");
+        let stale = program.json("PUT", &topic, &[KEY, ("If-Match", &tag)], &said("three"));
+        assert_eq!(
+            (stale.status, &stale.value()["current"]["text"]),
+            (412, &json!("two"))
+        );
+        let tag = edited.header("etag").to_owned();
+        assert_eq!(
+            program
+                .json("PUT", &topic, &[KEY, ("If-Match", &tag)], &said("three"))
+                .status,
+            200
+        );
+    });
+}
+
+#[test]
+fn what_was_edited_can_be_taken_back_hidden_and_erased() {
+    with_board(|mut program| {
+        program.json("POST", "/api/boards", &[], "{\"title\": \"Tea\"}");
+        let said = |text: &str| json!({"title": "A topic", "text": text}).to_string();
+        let written = program.json("POST", "/api/boards/tea/messages", &[KEY], &said("one"));
+        let topic = written.header("location").to_owned();
+        for text in ["two", "three"] {
+            let tag = program.get(&topic).header("etag").to_owned();
+            let edited = program.json("PUT", &topic, &[KEY, ("If-Match", &tag)], &said(text));
+            assert_eq!(edited.status, 200);
+        }
+        assert_eq!(
+            program
+                .json("POST", &format!("{topic}/undo"), &[], "")
+                .status,
+            401
+        );
+        assert_eq!(
+            program
+                .json("POST", &format!("{topic}/undo"), &[KEY], "")
+                .status,
+            200
+        );
+        let states = program.get(&format!("{topic}/history")).value();
+        let texts: Vec<_> = states
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|state| state["text"].clone())
+            .collect();
+        assert_eq!(texts, ["two", "three", "two", "one"]);
+        assert_eq!(program.json("DELETE", &topic, &[KEY], "").status, 200);
+        let gone = program.get(&topic);
+        assert_eq!(
+            (gone.status, &gone.value()["message"]["state"]),
+            (410, &json!("deleted"))
+        );
+        assert_eq!(program.get(&format!("{topic}/history")).status, 410);
+        assert_eq!(
+            program
+                .json("POST", &format!("{topic}/restore"), &[KEY], "")
+                .status,
+            200
+        );
+        assert_eq!(
+            program
+                .json("POST", &format!("{topic}/erase"), &[KEY], "")
+                .status,
+            200
+        );
+        assert_eq!(program.get(&topic).value()["message"]["state"], "erased");
+    });
+}
+
+#[test]
+fn a_request_that_is_sent_twice_is_made_once() {
+    with_board(|mut program| {
+        let once = ("Idempotency-Key", "a key");
+        let board = "{\"title\": \"Tea\"}";
+        for _ in 0..2 {
+            assert_eq!(
+                program
+                    .json("POST", "/api/boards", &[KEY, once], board)
+                    .status,
+                201
+            );
+        }
+        assert_eq!(
+            program.json("POST", "/api/boards", &[KEY], board).status,
+            409
+        );
+        let said = |text: &str| json!({"title": "A topic", "text": text}).to_string();
+        let path = "/api/boards/tea/messages";
+        let first = program
+            .json("POST", path, &[KEY, once], &said("one"))
+            .value();
+        assert_eq!(
+            program
+                .json("POST", path, &[KEY, once], &said("one"))
+                .value(),
+            first
+        );
+        assert_eq!(
+            program
+                .json("POST", path, &[KEY, once], &said("two"))
+                .status,
+            409
+        );
+        // The same key of somebody else is another one.
+        assert_eq!(
+            program.json("POST", path, &[once], &said("one")).status,
+            201
+        );
+        assert_eq!(program.get("/api/boards").value()[0]["messages"], 2);
+    });
+}
+
+#[test]
+fn what_cannot_be_read_is_told() {
+    with_board(|mut program| {
+        program.json("POST", "/api/boards", &[], "{\"title\": \"Tea\"}");
+        let path = "/api/boards/tea/messages";
+        for (body, status) in [
+            ("{", 400),
+            ("{}", 422),
+            ("{\"text\": 1}", 422),
+            ("{\"text\": \"x\", \"more\": 1}", 422),
+            ("{\"text\": \"x\"}", 422),
+            ("{\"text\": \"x\", \"parent\": 0}", 404),
+            ("{\"text\": \"x\", \"parent\": 77}", 404),
+        ] {
+            let refused = program.json("POST", path, &[], body);
+            assert_eq!(refused.status, status, "{body}: {refused:?}");
+            assert_eq!(refused.header("content-type"), "application/problem+json");
+            assert_eq!(refused.value()["status"], status);
+        }
+        assert_eq!(
+            program.ask("POST", path, &[], "{\"text\": \"x\"}").status,
+            415
+        );
+        let invalid = program
+            .json("POST", path, &[], "{\"title\": \"\", \"text\": \"\"}")
+            .value();
+        assert_eq!(invalid["fields"][0]["field"], "title");
+    });
+}

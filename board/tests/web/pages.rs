@@ -1,0 +1,268 @@
+//! What a visitor without scripts can do: forms, and a redirection after each.
+
+use super::client::*;
+
+#[test]
+fn a_visitor_creates_a_board_writes_and_answers() {
+    with_board(|mut browser| {
+        assert!(browser.get("/").body.contains("There is no board yet"));
+        let topic = topic(&mut browser, "Is *anybody* here?");
+        let page = browser.get(&topic);
+        assert!(
+            page.body.contains("<p>Is <em>anybody</em> here?</p>"),
+            "{}",
+            page.body
+        );
+        assert!(
+            page.body.contains("value=\"Ada\""),
+            "the name is remembered"
+        );
+        let place = browser
+            .fill(&topic, &[("text", "Yes & no"), ("author", "Alan")])
+            .place();
+        let (path, anchor) = place.split_once('#').unwrap();
+        assert_eq!(path, topic);
+        let page = browser.get(path);
+        assert!(
+            page.body.contains(&format!("id=\"{anchor}\"")),
+            "{}",
+            page.body
+        );
+        assert!(page.body.contains("<p>Yes &amp; no</p>"), "{}", page.body);
+        let board = browser.get("/b/tea").body;
+        assert!(
+            board.contains("A topic") && board.contains("1 answer"),
+            "{board}"
+        );
+        let list = browser.get("/").body;
+        assert!(
+            list.contains("Tea") && list.contains("2 messages") && list.contains("just now"),
+            "{list}"
+        );
+    });
+}
+
+#[test]
+fn a_form_that_is_sent_twice_makes_one_message() {
+    with_board(|mut browser| {
+        topic(&mut browser, "one");
+        let page = browser.get("/b/tea/write");
+        let fields = [("title", "Twice"), ("text", "hello"), ("author", "")];
+        let first = browser.fill_from(&page, &fields).place();
+        assert_eq!(browser.fill_from(&page, &fields).place(), first);
+        let again = browser.fill_from(
+            &page,
+            &[("title", "Twice"), ("text", "other words"), ("author", "")],
+        );
+        assert_eq!(again.status, 409);
+        assert!(
+            again.body.contains("other words"),
+            "what was written is not lost"
+        );
+        // It has a token of its own now.
+        assert_ne!(
+            browser
+                .fill_from(
+                    &again,
+                    &[("title", "Twice"), ("text", "other words"), ("author", "")]
+                )
+                .place(),
+            first
+        );
+    });
+}
+
+#[test]
+fn a_form_that_is_refused_comes_back_with_what_was_written() {
+    with_board(|mut browser| {
+        let topic = topic(&mut browser, "one");
+        let refused = browser.fill(
+            "/b/tea/write",
+            &[("title", ""), ("text", "a long <text>"), ("author", "A")],
+        );
+        assert_eq!(refused.status, 422);
+        assert!(
+            refused.body.contains("a long &#60;text&#62;"),
+            "{}",
+            refused.body
+        );
+        assert!(
+            refused
+                .body
+                .contains("aria-invalid=\"true\" aria-describedby=\"title-problem\"")
+        );
+        assert!(refused.body.contains("A topic needs a title."));
+        let refused = browser.fill(&topic, &[("text", &"x".repeat(10_001)), ("author", "A")]);
+        assert_eq!(refused.status, 422);
+        assert!(refused.body.contains(&"x".repeat(10_001)));
+        let refused = browser.fill("/new", &[("title", "…"), ("text", "kept")]);
+        assert_eq!(refused.status, 422);
+        assert!(refused.body.contains("kept") && refused.body.contains("id=\"title-problem\""));
+    });
+}
+
+#[test]
+fn what_is_not_there_is_told_by_its_status() {
+    with_board(|mut browser| {
+        let topic = topic(&mut browser, "one");
+        for path in [
+            "/nowhere",
+            "/b/nowhere",
+            "/b/tea/999",
+            "/b/tea/01",
+            "/b/tea/1",
+            "/b/Tea",
+            "/b/tea?page=2",
+            "/b/tea?page=x",
+            "/b/tea?at=2001-01-01",
+        ] {
+            let answered = browser.get(path);
+            assert_eq!(answered.status, 404, "{path}");
+            assert!(answered.body.contains("<h1>Not Found</h1>"), "{path}");
+        }
+        assert_eq!(browser.get("/b/tea?at=nonsense").status, 400);
+        let refused = browser.ask("DELETE", "/b/tea", &[], "");
+        assert_eq!((refused.status, refused.header("allow")), (405, "GET,HEAD"));
+        let form = ("form", attribute_of(&mut browser, &topic));
+        assert_eq!(
+            browser
+                .post(&format!("{topic}/delete"), &[(form.0, &form.1)])
+                .place(),
+            topic
+        );
+        let gone = browser.get(&topic);
+        assert_eq!(gone.status, 410);
+        assert!(gone.body.contains("Deleted by its author") && gone.body.contains("Restore it"));
+        let mut other = Browser::new(browser.address);
+        assert!(!other.get(&topic).body.contains("Restore it"));
+        assert_eq!(
+            browser
+                .post(&format!("{topic}/restore"), &[(form.0, &form.1)])
+                .place(),
+            topic
+        );
+        assert_eq!(browser.get(&topic).status, 200);
+    });
+}
+
+/// The token of a visitor's forms.
+fn attribute_of(browser: &mut Browser, page: &str) -> String {
+    let body = browser.get(page).body;
+    let rest = body.split("name=\"form\" value=\"").nth(1).unwrap();
+    rest.split('"').next().unwrap().to_owned()
+}
+
+#[test]
+fn what_a_browser_has_is_not_sent_again() {
+    with_board(|mut browser| {
+        let topic = topic(&mut browser, "one");
+        for path in [
+            "/",
+            "/b/tea",
+            topic.as_str(),
+            "/b/tea/search?q=one",
+            &format!("{topic}/history"),
+        ] {
+            let first = browser.get(path);
+            let tag = first.header("etag").to_owned();
+            assert!(tag.starts_with("W/\""), "{path}: {first:?}");
+            let again = browser.ask("GET", path, &[("If-None-Match", &tag)], "");
+            assert_eq!((again.status, again.body.as_str()), (304, ""), "{path}");
+            let mut other = Browser::new(browser.address);
+            assert_eq!(
+                other
+                    .ask("GET", path, &[("If-None-Match", &tag)], "")
+                    .status,
+                200,
+                "{path} of another visitor"
+            );
+            browser.fill(&topic, &[("text", "more"), ("author", "Ada")]);
+            assert_eq!(
+                browser
+                    .ask("GET", path, &[("If-None-Match", &tag)], "")
+                    .status,
+                200,
+                "{path}"
+            );
+        }
+    });
+}
+
+#[test]
+fn the_past_can_be_visited() {
+    with_board(|mut browser| {
+        let topic = topic(&mut browser, "the first text");
+        let history = |browser: &mut Browser| browser.get(&format!("{topic}/history")).body;
+        browser
+            .fill(
+                &format!("{topic}/edit"),
+                &[
+                    ("title", "A topic"),
+                    ("text", "the second text"),
+                    ("author", "Ada"),
+                ],
+            )
+            .place();
+        let told = history(&mut browser);
+        assert!(
+            told.contains("the <del>first</del><ins>second</ins> text"),
+            "{told}"
+        );
+        let link = told.split("/history").next().unwrap().len();
+        let at = told[link.min(told.len())..]
+            .split("?at=")
+            .nth(1)
+            .or_else(|| told.split("?at=").nth(1))
+            .unwrap();
+        let at = at.split('"').next().unwrap();
+        let past = browser.get(&format!("{topic}?at={at}")).body;
+        assert!(
+            past.contains("the first text") && past.contains("This is the past"),
+            "{past}"
+        );
+        assert!(!past.contains("<textarea"), "nobody answers in the past");
+        let board = browser.get(&format!("/b/tea?at={at}")).body;
+        assert!(
+            board.contains(&format!("{topic}?at={at}")),
+            "links stay in the past"
+        );
+    });
+}
+
+#[test]
+fn pages_are_small_and_numbered() {
+    with_board(|mut browser| {
+        let topic = topic(&mut browser, &"word ".repeat(1_999));
+        for number in 0..30 {
+            let text = format!("answer {number} ").repeat(if number % 2 == 0 { 700 } else { 2 });
+            browser
+                .fill(&topic, &[("text", &text), ("author", "Ada")])
+                .place();
+        }
+        let page = browser.get(&topic);
+        assert!(page.body.len() < 50_000, "{} bytes", page.body.len());
+        assert!(page.body.contains("Read the rest") && page.body.contains("Page 1 of 3"));
+        let next = page
+            .body
+            .split("rel=\"next\"")
+            .next()
+            .unwrap()
+            .rsplit("href=\"")
+            .next()
+            .unwrap();
+        let next = next
+            .split('"')
+            .next()
+            .unwrap()
+            .replace("&#38;", "&")
+            .replace("&amp;", "&");
+        let before = browser.get(&format!("{topic}{next}")).body;
+        browser
+            .fill(&topic, &[("text", "one more"), ("author", "Ada")])
+            .place();
+        let after = browser.get(&format!("{topic}{next}")).body;
+        assert!(before.contains("Page 2 of 3") && after.contains("Page 2 of 3"));
+        let style = browser.get("/style.css").body.len();
+        assert!(page.body.len() + style < 60_000);
+    });
+}

@@ -1,0 +1,143 @@
+//! What keeps visitors safe: escaping, headers, and forms of other sites.
+
+use super::client::*;
+
+#[test]
+fn nothing_that_is_written_becomes_markup() {
+    with_board(|mut browser| {
+        let evil = "\"'><script>alert(1)</script>";
+        browser
+            .fill("/new", &[("title", &format!("Tea {evil}")), ("text", evil)])
+            .place();
+        let boards = browser.get("/").body;
+        let board = boards
+            .split("href=\"/b/")
+            .nth(1)
+            .unwrap()
+            .split('"')
+            .next()
+            .unwrap();
+        let board = format!("/b/{board}");
+        let fields = [("title", evil), ("text", evil), ("author", evil)];
+        let topic = browser.fill(&format!("{board}/write"), &fields).place();
+        browser
+            .fill(
+                &topic,
+                &[
+                    (
+                        "text",
+                        &format!("`{evil}` **{evil}** [a](javascript:{evil})"),
+                    ),
+                    ("author", evil),
+                ],
+            )
+            .place();
+        let search = format!("{board}/search?{}", encoded(&[("q", evil)]));
+        let pages = [
+            "/",
+            &board,
+            &topic,
+            &format!("{topic}/edit"),
+            &format!("{topic}/history"),
+            &search,
+        ];
+        for path in pages {
+            let body = browser.get(path).body;
+            assert!(!body.contains("<script"), "{path}: {body}");
+            assert!(!body.contains("javascript:\""), "{path}: {body}");
+            assert!(body.contains("script"), "{path} shows it as text");
+        }
+    });
+}
+
+#[test]
+fn every_answer_has_the_headers_of_safety() {
+    with_board(|mut browser| {
+        let topic = topic(&mut browser, "one");
+        for path in [
+            "/",
+            "/b/tea",
+            &topic,
+            "/nowhere",
+            "/style.css",
+            "/api/boards",
+            "/healthz",
+        ] {
+            let answered = browser.get(path);
+            let policy = answered.header("content-security-policy");
+            assert!(
+                policy.starts_with("default-src 'none'") && !policy.contains("unsafe"),
+                "{path}"
+            );
+            assert_eq!(
+                answered.header("x-content-type-options"),
+                "nosniff",
+                "{path}"
+            );
+            assert!(
+                !answered.body.contains(" style=") && !answered.body.contains(" onclick="),
+                "{path}"
+            );
+        }
+        let mut new = Browser::new(browser.address);
+        let cookie = new.get("/").header("set-cookie").to_owned();
+        assert!(cookie.contains("HttpOnly; SameSite=Lax"), "{cookie}");
+        assert!(
+            !new.get("/")
+                .headers
+                .iter()
+                .any(|(name, _)| name == "set-cookie"),
+            "once is enough"
+        );
+    });
+}
+
+#[test]
+fn forms_of_other_sites_are_refused_and_keep_the_text() {
+    with_board(|mut browser| {
+        topic(&mut browser, "one");
+        let form = browser.get("/b/tea/write").body;
+        let token = form
+            .split("name=\"form\" value=\"")
+            .nth(1)
+            .unwrap()
+            .split('"')
+            .next()
+            .unwrap();
+        let body = |token| {
+            encoded(&[
+                ("form", token),
+                ("title", "T"),
+                ("text", "a draft"),
+                ("author", ""),
+            ])
+        };
+        let kind = ("Content-Type", "application/x-www-form-urlencoded");
+        let host = format!("http://{}", browser.address);
+        for (headers, token) in [
+            (vec![kind], "guessed"),
+            (vec![kind, ("Origin", "https://evil.example")], token),
+            (vec![kind, ("Origin", "null")], token),
+            (vec![kind, ("Sec-Fetch-Site", "cross-site")], token),
+            (vec![kind, ("Sec-Fetch-Site", "same-site")], token),
+        ] {
+            let refused = browser.ask("POST", "/b/tea/write", &headers, &body(token));
+            assert_eq!(refused.status, 403, "{headers:?}");
+            assert!(refused.body.contains("a draft"));
+        }
+        let mut stranger = Browser::new(browser.address);
+        assert_eq!(
+            stranger
+                .ask("POST", "/b/tea/write", &[kind], &body(token))
+                .status,
+            403
+        );
+        let headers = [kind, ("Origin", &host), ("Sec-Fetch-Site", "same-origin")];
+        assert_eq!(
+            browser
+                .ask("POST", "/b/tea/write", &headers, &body(token))
+                .status,
+            303
+        );
+    });
+}

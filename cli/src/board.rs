@@ -1,0 +1,155 @@
+//! `weald board`: serves boards until it is interrupted, and then lets the requests in flight finish.
+//!
+//! The address goes to stdout, when the board can be reached; the log to stderr.
+
+use std::io::IsTerminal;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::fmt;
+use weald::forest::Level;
+use weald_board::{Config, Place, Rate, Running, StartError, serve};
+use weald_lab::error::Error;
+
+use crate::args::board::{Board, Durability, LogLevel};
+use crate::output::{complain, print};
+
+pub(crate) fn run(args: &Board) -> Result<ExitCode, Error> {
+    log(args);
+    let demo = match args.demo {
+        true => Some(
+            tempfile::tempdir()
+                .map_err(Error::file("create a directory in", std::env::temp_dir()))?,
+        ),
+        false => None,
+    };
+    let place = match (&demo, &args.directory) {
+        (Some(directory), _) => directory.path().join("board"),
+        (None, Some(directory)) => directory.clone(),
+        (None, None) => return Err(Error::Usage("name a directory, or use --demo".to_owned())),
+    };
+    let outcome = weald::block_on(serve_until_interrupted(args, config(args, place)));
+    match outcome {
+        Ok(()) => Ok(ExitCode::SUCCESS),
+        Err(Stop::Print(error)) => Err(error),
+        Err(Stop::Board(error)) => {
+            complain(&error.to_string());
+            Ok(ExitCode::FAILURE)
+        }
+    }
+}
+
+/// Why the board stopped, or did not start.
+enum Stop {
+    Print(Error),
+    Board(StartError),
+}
+
+impl<E: Into<StartError>> From<E> for Stop {
+    fn from(error: E) -> Self {
+        Self::Board(error.into())
+    }
+}
+
+fn config(args: &Board, directory: std::path::PathBuf) -> Config {
+    let per = |count: u32, time: Duration, burst: u32| {
+        (count > 0).then(|| Rate {
+            burst: burst.max(1),
+            every: time / count,
+        })
+    };
+    Config {
+        address: args.addr,
+        place: Place::Directory(directory),
+        level: match args.durability {
+            Durability::Durable => Level::Durable,
+            Durability::Buffered => Level::Buffered,
+            Durability::Accepted => Level::Accepted,
+        },
+        title: args.title.clone(),
+        reads: per(
+            args.reads,
+            Duration::from_secs(1),
+            args.reads.saturating_mul(6),
+        ),
+        writes: per(
+            args.writes,
+            Duration::from_secs(60),
+            args.writes.saturating_mul(2) / 3,
+        ),
+        proxies: args.proxy.clone(),
+        most_requests: args.requests,
+        drain: args.drain,
+    }
+}
+
+async fn serve_until_interrupted(args: &Board, config: Config) -> Result<(), Stop> {
+    let listen = |error| StartError::Listen {
+        address: args.addr,
+        error,
+    };
+    let mut interrupt = weald::signal::interrupt().map_err(listen)?;
+    let mut terminate = weald::signal::terminate().map_err(listen)?;
+    let board = start(args, config).await?;
+    if args.demo {
+        weald_board::demo::fill(board.boards()).await?;
+    }
+    let ready = match args.demo {
+        true => format!(
+            "http://{}  a demo, of which nothing is kept; Ctrl-C ends it\n",
+            board.address()
+        ),
+        false => format!("http://{}\n", board.address()),
+    };
+    print(&ready).map_err(Stop::Print)?;
+    weald::sync::select! {
+        _ = interrupt.came() => {}
+        _ = terminate.came() => {}
+    }
+    tracing::info!("draining");
+    let drained = board.stop().await?;
+    for request in drained.not_stopped {
+        complain(&format!("stopped: {request}"));
+    }
+    Ok(())
+}
+
+/// A demo takes another port, if its own is taken.
+async fn start(args: &Board, config: Config) -> Result<Running, StartError> {
+    let mut elsewhere = config.clone();
+    elsewhere.address.set_port(0);
+    match serve(config).await {
+        Err(StartError::Listen { error, .. })
+            if args.demo && error.kind() == std::io::ErrorKind::AddrInUse =>
+        {
+            serve(elsewhere).await
+        }
+        outcome => outcome,
+    }
+}
+
+fn log(args: &Board) {
+    let usual = if args.demo {
+        LogLevel::Warn
+    } else {
+        LogLevel::Info
+    };
+    let level = match args.log.unwrap_or(usual) {
+        LogLevel::Off => LevelFilter::OFF,
+        LogLevel::Error => LevelFilter::ERROR,
+        LogLevel::Warn => LevelFilter::WARN,
+        LogLevel::Info => LevelFilter::INFO,
+        LogLevel::Debug => LevelFilter::DEBUG,
+    };
+    let has_colours = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    let lines = fmt()
+        .with_max_level(level)
+        .with_writer(std::io::stderr)
+        .with_ansi(has_colours);
+    // Another subscriber can only be one that was set before, which then stays.
+    let _ = match args.log_json {
+        true => lines.json().try_init(),
+        false => lines.try_init(),
+    };
+}
