@@ -128,17 +128,25 @@ fn locals() -> Option<*mut Locals> {
 pub(crate) struct DropAtEnd;
 
 impl Drop for DropAtEnd {
+    #[inline]
     fn drop(&mut self) {
         let word = |word: &Cell<*const ()>| match word.get().is_null() {
             true => ptr::null(),
             false => word.replace(DROPPING),
         };
         let locals = with_fiber_word(word).unwrap_or(ptr::null());
-        if locals.is_null() {
-            return;
+        if !locals.is_null() {
+            // SAFETY: the word pointed to the list until now, and no longer does.
+            unsafe { drop_list(locals.cast::<Locals>().cast_mut()) };
         }
-        // SAFETY: the word pointed to the list until now, and no longer does.
-        let mut locals = unsafe { Box::from_raw(locals.cast::<Locals>().cast_mut()) };
-        while locals.list.pop().is_some() {}
     }
+}
+
+/// # Safety
+/// The list is the caller's.
+#[inline(never)]
+unsafe fn drop_list(locals: *mut Locals) {
+    // SAFETY: the caller's promise.
+    let mut locals = unsafe { Box::from_raw(locals) };
+    while locals.list.pop().is_some() {}
 }

@@ -12,6 +12,8 @@
 //!
 //! The word holds the number of the current lease and a bit for a foreign thread. Protocol:
 //! - owner: set its lease's `busy`; light fence; the word must be (its lease, no foreign thread); act; clear `busy`.
+//!   Where the system has no asymmetric fence, the word also has `FENCED`. Then this attempt fails, and the slow path
+//!   repeats it with a full fence; so the fast path need not ask which fence it takes.
 //! - foreign thread: take the mutex; set the word's `FOREIGN` bit; heavy fence; wait until the lease's `busy` is
 //!   clear; act; clear the bit, or install the next lease if it revoked the current one; release the mutex.
 //!
@@ -40,12 +42,23 @@ use crate::sys::{AtomicBool, AtomicUsize, Mutex, MutexGuard, Ordering, barrier, 
 
 /// Set while a foreign thread is inside or about to be.
 const FOREIGN: usize = 1;
+/// Set for good if the owner needs a full fence.
+const FENCED: usize = 2;
 /// The step from one lease's number to the next.
-const LEASE: usize = 2;
+const LEASE: usize = 4;
+
+/// Which fence the owner of a lock needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OwnerFence {
+    /// None: the foreign thread's fence acts on the owner's thread, too.
+    Light,
+    /// A full one.
+    Full,
+}
 
 /// A lock that is biased to the thread with the current lease. See the head of this file.
 pub(crate) struct BiasedLock<T> {
-    /// The number of the current lease, and the `FOREIGN` bit. Written under `foreign`.
+    /// The number of the current lease, and the bits `FOREIGN` and `FENCED`. Written under `foreign`.
     word: AtomicUsize,
     foreign: Mutex<Leases>,
     value: UnsafeCell<T>,
@@ -100,7 +113,7 @@ unsafe impl Send for Lease {}
 impl Lease {
     /// No lease: no thread enters with it.
     pub(crate) const NONE: Lease = Lease {
-        number: usize::MAX & !FOREIGN,
+        number: usize::MAX & !(FOREIGN | FENCED),
         busy: NonNull::dangling(),
     };
 
@@ -116,8 +129,17 @@ impl Lease {
 pub(crate) struct Revoked;
 
 impl<T> BiasedLock<T> {
-    /// The lock and its first lease.
+    /// The lock and its first lease. The first runtime has chosen the fences.
     pub(crate) fn new(value: T) -> (BiasedLock<T>, Lease) {
+        let fence = match barrier::is_symmetric() {
+            true => OwnerFence::Full,
+            false => OwnerFence::Light,
+        };
+        BiasedLock::with_fence(value, fence)
+    }
+
+    /// [`BiasedLock::new`], with this fence.
+    pub(crate) fn with_fence(value: T, fence: OwnerFence) -> (BiasedLock<T>, Lease) {
         let mut leases = Leases {
             current: NonNull::dangling(),
             spare: Vec::new(),
@@ -128,7 +150,10 @@ impl<T> BiasedLock<T> {
             busy: leases.issue(),
         };
         let lock = BiasedLock {
-            word: AtomicUsize::new(first.number),
+            word: AtomicUsize::new(match fence {
+                OwnerFence::Light => first.number,
+                OwnerFence::Full => first.number | FENCED,
+            }),
             foreign: Mutex::new(leases),
             value: UnsafeCell::new(value),
         };
@@ -139,8 +164,27 @@ impl<T> BiasedLock<T> {
     #[inline(always)]
     pub(crate) fn enter(&self, lease: Lease) -> Result<OwnerGuard<'_, T>, Revoked> {
         match self.try_enter(lease) {
-            Ok(()) => Ok(OwnerGuard { lock: self, lease }),
+            Ok(()) => Ok(self.guard(lease)),
             Err(word) => self.enter_slow(word, lease),
+        }
+    }
+
+    /// One attempt of [`enter`](BiasedLock::enter), for a caller that has another path without it.
+    #[inline(always)]
+    pub(crate) fn enter_at_once(&self, lease: Lease) -> Option<OwnerGuard<'_, T>> {
+        let entered = self.try_enter(lease).is_ok();
+        if !entered {
+            // Release: as in `back_off`.
+            lease.busy().store(false, Ordering::Release);
+        }
+        entered.then(|| self.guard(lease))
+    }
+
+    #[inline(always)]
+    fn guard(&self, lease: Lease) -> OwnerGuard<'_, T> {
+        OwnerGuard {
+            lock: self,
+            busy: lease.busy,
         }
     }
 
@@ -148,7 +192,8 @@ impl<T> BiasedLock<T> {
     #[inline(always)]
     fn try_enter(&self, lease: Lease) -> Result<(), usize> {
         lease.busy().store(true, Ordering::Relaxed);
-        barrier::light();
+        // Where that is no fence, the word has `FENCED`, and is not the lease's number.
+        barrier::light_if_asymmetric();
         // Acquire: pairs with the release store of a foreign thread that left: we see what it did.
         match self.word.load(Ordering::Acquire) {
             word if word == lease.number => Ok(()),
@@ -158,26 +203,32 @@ impl<T> BiasedLock<T> {
 
     #[cold]
     fn enter_slow(&self, word: usize, lease: Lease) -> Result<OwnerGuard<'_, T>, Revoked> {
+        let fenced = word & FENCED;
         let mut word = word;
         loop {
             self.back_off(word, lease)?;
-            match self.try_enter(lease) {
-                Ok(()) => return Ok(OwnerGuard { lock: self, lease }),
-                Err(now) => word = now,
+            lease.busy().store(true, Ordering::Relaxed);
+            barrier::full();
+            // Acquire: as in `try_enter`.
+            word = self.word.load(Ordering::Acquire);
+            if word == lease.number | fenced {
+                return Ok(self.guard(lease));
             }
         }
     }
 
-    /// Leaves, and waits for the foreign thread that is inside.
+    /// Leaves, and waits for the foreign thread that is inside, if there is one.
     fn back_off(&self, word: usize, lease: Lease) -> Result<(), Revoked> {
         // Release: pairs with the foreign thread's acquire load. Nothing was touched, but the rule is simpler without
         // an exception.
         lease.busy().store(false, Ordering::Release);
-        if word & !FOREIGN != lease.number {
+        if word & !(FOREIGN | FENCED) != lease.number {
             return Err(Revoked);
         }
-        // A foreign thread is inside; it may revoke this lease before it leaves.
-        drop(lock(&self.foreign));
+        if word & FOREIGN != 0 {
+            // It may revoke this lease before it leaves.
+            drop(lock(&self.foreign));
+        }
         Ok(())
     }
 
@@ -189,11 +240,12 @@ impl<T> BiasedLock<T> {
     /// Lets a foreign thread in. Any thread that is not inside; costs a heavy fence.
     pub(crate) fn enter_foreign(&self) -> ForeignGuard<'_, T> {
         let guard = lock(&self.foreign);
+        let word = self.word.load(Ordering::Relaxed);
         let lease = Lease {
-            number: self.word.load(Ordering::Relaxed),
+            number: word & !FENCED,
             busy: guard.current,
         };
-        self.word.store(lease.number | FOREIGN, Ordering::Relaxed);
+        self.word.store(word | FOREIGN, Ordering::Relaxed);
         barrier::heavy();
         // Acquire: pairs with the owner's release store when it leaves: we see what it did.
         while lease.busy().load(Ordering::Acquire) {
@@ -202,22 +254,26 @@ impl<T> BiasedLock<T> {
         ForeignGuard {
             lock: self,
             lease,
+            fenced: word & FENCED,
             guard,
         }
     }
 }
 
-/// The owner, inside. Leaves when dropped.
+/// The owner, inside. Leaves when dropped. Two words, which a call passes in registers.
 pub(crate) struct OwnerGuard<'a, T> {
     lock: &'a BiasedLock<T>,
-    lease: Lease,
+    /// The lease's flag.
+    busy: NonNull<AtomicBool>,
 }
 
 impl<T> Drop for OwnerGuard<'_, T> {
     #[inline(always)]
     fn drop(&mut self) {
+        // SAFETY: the flag lives as long as the lock.
+        let busy = unsafe { self.busy.as_ref() };
         // Release: pairs with the foreign thread's acquire load of `busy`.
-        self.lease.busy().store(false, Ordering::Release);
+        busy.store(false, Ordering::Release);
     }
 }
 
@@ -244,6 +300,8 @@ pub(crate) struct ForeignGuard<'a, T> {
     lock: &'a BiasedLock<T>,
     /// The lease that is current once this thread has left.
     lease: Lease,
+    /// The bit `FENCED`, if it is set.
+    fenced: usize,
     guard: MutexGuard<'a, Leases>,
 }
 
@@ -266,7 +324,8 @@ impl<T> ForeignGuard<'_, T> {
 impl<T> Drop for ForeignGuard<'_, T> {
     fn drop(&mut self) {
         // Release: pairs with the owner's acquire load in `try_enter`.
-        self.lock.word.store(self.lease.number, Ordering::Release);
+        let word = self.lease.number | self.fenced;
+        self.lock.word.store(word, Ordering::Release);
     }
 }
 

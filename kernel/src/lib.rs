@@ -151,6 +151,7 @@ mod scheduler {
         pub(crate) mod run;
         pub(crate) mod run_word;
         pub(crate) mod search;
+        pub(crate) mod serve_end;
         pub(crate) mod shared;
         pub(crate) mod trim;
         pub(crate) mod waker;

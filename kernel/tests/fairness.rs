@@ -159,6 +159,52 @@ fn two_jobs_that_wake_each_other_starve_no_third() {
     assert!(counted.load(Ordering::SeqCst) < 1_000);
 }
 
+/// Two jobs that wake each other, and a third that always yields, with a limit of 4: the third runs after the job that
+/// came from the ring and the 4 that came from the next slot, however many looks the worker took meanwhile.
+#[test]
+fn a_row_from_the_next_slot_is_as_long_as_the_builder_says() {
+    let _watch = watch();
+    let builder = Runtime::builder().workers(1).next_slot_runs(4);
+    let runtime = builder.build().unwrap();
+    let runs = Arc::new(Mutex::new(Vec::new()));
+    let seen = runs.clone();
+    let job = runtime.spawn(async move {
+        let (to_ping, mut ping) = channel::unbounded::<u32>();
+        let (to_pong, mut pong) = channel::unbounded::<u32>();
+        let (pings, pongs, thirds) = (seen.clone(), seen.clone(), seen);
+        let pinging = spawn(async move {
+            for n in 0..1_000 {
+                pings.lock().unwrap().push('p');
+                to_pong.unbounded_send(n).unwrap();
+                ping.next().await;
+            }
+        });
+        let ponging = spawn(async move {
+            while let Some(n) = pong.next().await {
+                pongs.lock().unwrap().push('p');
+                if to_ping.unbounded_send(n).is_err() {
+                    return;
+                }
+            }
+        });
+        let third = spawn(async move {
+            for _ in 0..100 {
+                thirds.lock().unwrap().push('t');
+                yield_now().await;
+            }
+        });
+        pinging.await.unwrap();
+        ponging.await.unwrap();
+        third.await.unwrap();
+    });
+    runtime.block_on(job).unwrap();
+    let runs = runs.lock().unwrap();
+    let mut rows: Vec<_> = runs.split(|run| *run == 't').map(<[char]>::len).collect();
+    // The usual row: where the system stops a thread for long, another one serves its worker, and a row is cut.
+    rows.sort_unstable();
+    assert_eq!(rows[rows.len() / 2], 5, "{rows:?}");
+}
+
 #[test]
 fn jobs_from_outside_are_served_while_the_worker_is_busy() {
     let _watch = watch();

@@ -41,7 +41,7 @@ use crate::{
     scheduler::workers::{
         cancel,
         context::{self, note_wait},
-        ready::ready,
+        ready::ready_and_true,
         waker,
     },
 };
@@ -139,19 +139,27 @@ impl<M> Address<M> {
 #[inline(never)]
 unsafe fn post_link(job: &JobRef, link: NonNull<Link>) -> bool {
     // SAFETY: the caller's promise.
-    let posted = unsafe { job.header().state.post(link.as_ptr()) };
-    if posted == Posted::Queued {
-        message::note_queued(job.ptr());
-        // A message that wakes its receiver is counted by the run that receives it.
-        unit::with(unit::Unit::count_free);
+    match unsafe { job.header().state.post_to_listener(link.as_ptr()) } {
+        // SAFETY: the caller owes a schedule, and so has the job's runnable.
+        true => ready_and_true(unsafe { Runnable::new(job.ptr()) }),
+        // SAFETY: the caller's promise.
+        false => unsafe { post_link_to_any(job, link) },
     }
-    match posted {
-        Posted::Queued => true,
-        Posted::Schedule => {
-            // SAFETY: `Posted::Schedule` gives the caller the job's runnable.
-            ready(unsafe { Runnable::new(job.ptr()) });
+}
+
+/// [`post_link`] to a job in any state. A function of its own, so that the common case saves no registers for it.
+#[inline(never)]
+unsafe fn post_link_to_any(job: &JobRef, link: NonNull<Link>) -> bool {
+    // SAFETY: the caller's promise.
+    match unsafe { job.header().state.post_to_any(link.as_ptr()) } {
+        Posted::Queued => {
+            message::note_queued(job.ptr());
+            // A message that wakes its receiver is counted by the run that receives it.
+            unit::with(unit::Unit::count_free);
             true
         }
+        // SAFETY: `Posted::Schedule` gives the caller the job's runnable.
+        Posted::Schedule => ready_and_true(unsafe { Runnable::new(job.ptr()) }),
         Posted::WakeReceiver => {
             wake_receiver(job);
             true

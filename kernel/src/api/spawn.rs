@@ -410,23 +410,26 @@ pub(crate) fn fiber<F: Future>(
     fiber: F,
     site: &'static Location<'static>,
 ) -> Result<JoinHandle<F::Output>, SpawnError> {
-    with_current(|shared| {
-        if shared.is_closing() {
-            return Err(SpawnError::ShuttingDown);
-        }
-        let spec = Spec {
-            flags: flag::FIBER,
-            ..plain_spec(shared, site, 1)
-        };
-        let runnable = spawn.named(job::new(Room::new()?, spec, |_| fiber));
-        // SAFETY: this is the one reference that the spec asked for.
-        let job = unsafe { runnable.claim_ref() };
-        // Into the next slot, where a joiner finds the fiber. The job that was there goes where any worker can
-        // take it.
-        ready(runnable);
-        // SAFETY: this is the job's only handle, and its output is the future's.
-        Ok(unsafe { JoinHandle::new(job) })
-    })
+    // The closure captures nothing: otherwise the fiber is moved once more for it.
+    let runtime = with_current(|shared| (!shared.is_closing()).then(|| shared.id()));
+    let runtime = runtime.ok_or(SpawnError::ShuttingDown)?;
+    let room = Room::new()?;
+    let spec = Spec {
+        runtime,
+        site,
+        inbox: Inbox::None,
+        pinned: None,
+        flags: flag::FIBER,
+        refs: 1,
+    };
+    let runnable = spawn.named(job::new(room, spec, |_| fiber));
+    // SAFETY: this is the one reference that the spec asked for.
+    let job = unsafe { runnable.claim_ref() };
+    // Into the next slot, where a joiner finds the fiber. The job that was there goes where any worker can
+    // take it.
+    ready(runnable);
+    // SAFETY: this is the job's only handle, and its output is the future's.
+    Ok(unsafe { JoinHandle::new(job) })
 }
 
 /// The runtime and the pinned queue of the calling thread.

@@ -18,7 +18,7 @@
 use std::{
     alloc::Layout,
     cell::UnsafeCell,
-    mem::{ManuallyDrop, offset_of},
+    mem::{ManuallyDrop, needs_drop, offset_of},
     panic::{AssertUnwindSafe, Location, catch_unwind},
     ptr::NonNull,
     sync::Arc,
@@ -79,7 +79,8 @@ pub(super) struct OwnedLink {
 /// The calls that depend on the closure's type.
 pub(super) struct Calls {
     run: unsafe fn(NonNull<()>) -> Next,
-    drop: unsafe fn(NonNull<()>),
+    /// None if the closure needs no destructor.
+    drop: Option<unsafe fn(NonNull<()>)>,
     free: unsafe fn(NonNull<()>),
     /// The offset of the closure.
     body: usize,
@@ -146,7 +147,11 @@ struct Cell<L, B> {
 impl<L: OptionalLink, B: Closure> Cell<L, B> {
     const CALLS: Calls = Calls {
         run: Self::run,
-        drop: Self::drop,
+        drop: if needs_drop::<B>() {
+            Some(Self::drop)
+        } else {
+            None
+        },
         free: Self::free,
         body: offset_of!(Self, body),
         has_owner: L::HAS_OWNER,
@@ -264,13 +269,18 @@ impl CallbackPtr {
     pub(super) unsafe fn link<'a>(self) -> Option<&'a OwnedLink> {
         // SAFETY: the caller's promise.
         let has_owner = unsafe { self.head() }.calls().has_owner;
-        if !has_owner {
-            return None;
-        }
+        // SAFETY: the caller's promise.
+        has_owner.then(|| unsafe { self.owned_link() })
+    }
+
+    /// # Safety
+    /// As [`head`](CallbackPtr::head), and the callback has an owner.
+    #[inline(always)]
+    pub(super) unsafe fn owned_link<'a>(self) -> &'a OwnedLink {
         // SAFETY: layout: with an owner, a link follows the head.
         let link = unsafe { self.0.add(1) }.cast::<OwnedLink>();
         // SAFETY: as above.
-        Some(unsafe { link.as_ref() })
+        unsafe { link.as_ref() }
     }
 
     /// # Safety
@@ -290,14 +300,26 @@ impl CallbackPtr {
     ///
     /// # Safety
     /// As [`run`](CallbackPtr::run); the closure is gone after the call.
+    #[inline]
     pub(super) unsafe fn drop_body(self) {
+        // SAFETY: the caller's promise.
+        if let Some(drop) = unsafe { self.head() }.calls().drop {
+            // SAFETY: the caller's promise.
+            unsafe { self.drop_body_by(drop) };
+        }
+    }
+
+    /// # Safety
+    /// As [`drop_body`](CallbackPtr::drop_body); `drop` is the call for the closure's type.
+    #[inline(never)]
+    unsafe fn drop_body_by(self, drop: unsafe fn(NonNull<()>)) {
         // SAFETY: the caller's promise.
         let head = unsafe { self.head() };
         let calls = head.calls();
         // SAFETY: layout: the closure is at this offset.
         let body = unsafe { self.0.cast::<()>().byte_add(calls.body) };
         // SAFETY: the caller's promise.
-        let dropped = catch_unwind(AssertUnwindSafe(|| unsafe { (calls.drop)(body) }));
+        let dropped = catch_unwind(AssertUnwindSafe(|| unsafe { drop(body) }));
         if let Err(payload) = dropped {
             let CallbackName { type_name, site } = head.kind.name();
             report::callback_panicked(type_name(), site, &panic_message(payload.as_ref()));
@@ -327,8 +349,8 @@ impl CallbackPtr {
         let calls = unsafe { self.head() }.calls();
         if calls.has_owner {
             // SAFETY: as above.
-            let link = unsafe { self.link() };
-            link.inspect(|link| link.group.leave(self));
+            let link = unsafe { self.owned_link() };
+            link.group.leave(self);
         }
         // SAFETY: as above; the block is in no list now.
         unsafe { (calls.free)(self.0.cast()) };

@@ -225,10 +225,10 @@ impl std::fmt::Debug for Owner {
 }
 
 /// The link of a callback that has an owner. Under the list's lock.
+#[inline(always)]
 fn link<'a>(callback: CallbackPtr) -> &'a OwnedLink {
-    // SAFETY: claim: callers pass a callback that is in the list, or enters or leaves it.
-    let link = unsafe { callback.link() };
-    link.expect("only callbacks with an owner join")
+    // SAFETY: claim: callers pass a callback that is in the list, or enters or leaves it; so it has an owner.
+    unsafe { callback.owned_link() }
 }
 
 fn get(link: &OwnedLink) -> (Option<CallbackPtr>, Option<CallbackPtr>) {

@@ -149,11 +149,22 @@ impl ExtensionsWord {
     }
 
     /// The extensions, created now if the job had none.
+    #[inline]
     pub(crate) fn lock(&self) -> MutexGuard<'_, Extensions> {
         let word = self.0.load(Ordering::Acquire);
-        let Some(site) = as_site(word) else {
-            return lock(&extensions(word).extensions);
-        };
+        match as_site(word) {
+            None => lock(&extensions(word).extensions),
+            Some(site) => self.lock_new(word, site),
+        }
+    }
+
+    /// [`lock`](ExtensionsWord::lock) for a job whose word was `word` and has no extensions yet.
+    #[inline(never)]
+    fn lock_new(
+        &self,
+        word: *mut (),
+        site: &'static Location<'static>,
+    ) -> MutexGuard<'_, Extensions> {
         let new = Box::into_raw(Box::new(ExtensionsBox {
             site,
             extensions: Mutex::default(),

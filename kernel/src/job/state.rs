@@ -16,6 +16,8 @@
 
 #![allow(unsafe_code)]
 
+mod debug;
+
 use std::ptr;
 
 use crate::job::transition::{
@@ -153,21 +155,36 @@ impl State {
     /// is [`Posted::Closed`].
     #[inline(always)]
     pub(crate) unsafe fn post(&self, message: *mut Link) -> Posted {
-        let word = Word(self.0.load(Ordering::Relaxed));
-        let waits = PARKED | LISTENING;
-        if word.0.addr() & (waits | DONE | CLOSED) == waits {
-            // SAFETY: the caller owns the message until the exchange succeeds.
-            unsafe { (*message).next = word.messages() };
-            if self.exchange(word, word.over(message).without(waits | LONG)) {
-                return Posted::Schedule;
-            }
-        }
         // SAFETY: the caller's promise.
-        unsafe { self.post_slow(message) }
+        match unsafe { self.post_to_listener(message) } {
+            true => Posted::Schedule,
+            // SAFETY: the caller's promise.
+            false => unsafe { self.post_to_any(message) },
+        }
     }
 
+    /// One attempt to [`post`](State::post) to a job that waits for messages. If it fails, nothing has happened.
+    ///
+    /// # Safety
+    /// As [`post`](State::post).
+    #[inline(always)]
+    pub(crate) unsafe fn post_to_listener(&self, message: *mut Link) -> bool {
+        let word = Word(self.0.load(Ordering::Relaxed));
+        let waits = PARKED | LISTENING;
+        if word.0.addr() & (waits | DONE | CLOSED) != waits {
+            return false;
+        }
+        // SAFETY: the caller owns the message until the exchange succeeds.
+        unsafe { (*message).next = word.messages() };
+        self.exchange(word, word.over(message).without(waits | LONG))
+    }
+
+    /// [`post`](State::post) without the attempt.
+    ///
+    /// # Safety
+    /// As [`post`](State::post).
     #[inline(never)]
-    unsafe fn post_slow(&self, message: *mut Link) -> Posted {
+    pub(crate) unsafe fn post_to_any(&self, message: *mut Link) -> Posted {
         let mut posted = Posted::Queued;
         self.update(|word| {
             if word.has(DONE | CLOSED) {
@@ -423,28 +440,5 @@ impl State {
                 Err(now) => word = Word(now),
             }
         }
-    }
-}
-
-impl std::fmt::Debug for State {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let word = Word(self.0.load(Ordering::Relaxed));
-        let names = [
-            (PARKED, "parked"),
-            (NOTIFIED, "notified"),
-            (DONE, "done"),
-            (LISTENING, "listening"),
-            (CLOSED, "closed"),
-            (CANCEL, "cancel"),
-            (HANDLE, "handle"),
-            (JOINER, "joiner"),
-            (RECEIVER, "receiver"),
-            (BLOCKED, "blocked"),
-            (SEEN, "seen"),
-            (LONG, "long"),
-            (TELLS, "tells"),
-        ];
-        let set = names.iter().filter(|(bit, _)| word.has(*bit));
-        f.debug_list().entries(set.map(|(_, name)| name)).finish()
     }
 }

@@ -157,11 +157,23 @@ fn alloc_strip(class: Class, neighbourhood: usize) -> Option<NonNull<u8>> {
     Some(first)
 }
 
+/// How many blocks are cut from a chunk together: not more than a few cache lines, which are touched early.
+#[inline(always)]
+#[expect(clippy::cast_possible_truncation, reason = "at most 16")]
+fn cut_at_once(class: Class) -> u32 {
+    (1024 / class.size()).clamp(1, 16) as u32
+}
+
 #[inline(never)]
 fn alloc_slow(class: Class) -> Option<NonNull<Free>> {
     loop {
         let block = with(class, |magazine| {
-            if let Some(block) = magazine.uncut.as_mut().and_then(|uncut| uncut.cut(class)) {
+            if magazine.loaded.len == 0
+                && let Some(uncut) = &mut magazine.uncut
+            {
+                magazine.loaded = uncut.cut_batch(class, cut_at_once(class));
+            }
+            if let Some(block) = magazine.loaded.pop() {
                 return Some(block);
             }
             mem::swap(&mut magazine.loaded, &mut magazine.spare);

@@ -85,15 +85,6 @@ pub(super) struct Uncut {
 }
 
 impl Uncut {
-    #[inline(always)]
-    pub(super) fn cut(&mut self, class: Class) -> Option<NonNull<Free>> {
-        self.blocks = self.blocks.checked_sub(1)?;
-        let block = self.start.0;
-        // SAFETY: the chunk had room for at least this one more block.
-        self.start.0 = unsafe { block.byte_add(class.size()) };
-        Some(block.cast())
-    }
-
     /// Cuts `len` blocks, or as many as there are, first to last.
     pub(super) fn cut_batch(&mut self, class: Class, len: u32) -> BlockBatch {
         let blocks = self.blocks.min(len);

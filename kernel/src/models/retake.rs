@@ -18,7 +18,7 @@ use loom::{cell::Cell, thread};
 
 use crate::models::made_up::{Job, Jobs};
 use crate::{
-    biased_lock::{BiasedLock, Lease, Revoked},
+    biased_lock::{BiasedLock, Lease, OwnerFence, Revoked},
     queue::{
         injector::Injector,
         ring::{self, CAPACITY, RingOwner, RingThief},
@@ -59,6 +59,10 @@ impl Core {
 impl Worker {
     /// A worker whose first owner is in run 1, and the owner's lease.
     fn new(jobs: usize) -> (Arc<Worker>, Lease) {
+        Worker::with_fence(jobs, OwnerFence::Light)
+    }
+
+    fn with_fence(jobs: usize, fence: OwnerFence) -> (Arc<Worker>, Lease) {
         let (ring, thief) = ring::new();
         let core = Core {
             next: Cell::new(None),
@@ -66,7 +70,7 @@ impl Worker {
             timers: Cell::new(0),
             visits: Cell::new(0),
         };
-        let (core, lease) = BiasedLock::new(core);
+        let (core, lease) = BiasedLock::with_fence(core, fence);
         let worker = Worker {
             core,
             run: Watched::new(1),
@@ -199,8 +203,18 @@ fn a_retake_against_a_spawn() {
 /// timer or gets `Revoked`, and the new owner sees all timers that were inserted.
 #[test]
 fn a_retake_against_timer_inserts() {
-    loom::model(|| {
-        let (worker, lease) = Worker::new(0);
+    retake_against_timer_inserts(OwnerFence::Light);
+}
+
+/// The same where the owner takes a full fence.
+#[test]
+fn a_retake_against_timer_inserts_with_full_fences() {
+    retake_against_timer_inserts(OwnerFence::Full);
+}
+
+fn retake_against_timer_inserts(fence: OwnerFence) {
+    loom::model(move || {
+        let (worker, lease) = Worker::with_fence(0, fence);
         let foreign = {
             let worker = worker.clone();
             thread::spawn(move || {

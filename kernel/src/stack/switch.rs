@@ -130,6 +130,7 @@ unsafe fn jump(left: *mut SavedSp, to: SavedSp, word: usize) {
 ///
 /// # Safety
 /// As [`switch`]; and no frame of the running stack holds anything that needs its destructor.
+#[inline(always)]
 pub(crate) unsafe fn leave(to: SavedSp, onto: Onto<'_>) -> ! {
     let mut nowhere = SavedSp::NONE;
     let _nothing = watchers::before_switch(onto, Leaving::ForGood);

@@ -118,15 +118,15 @@ pub(crate) fn new<F: Future>(
         waits_for: AtomicU64::new(0),
         extensions: ExtensionsWord::new(spec.site),
     };
+    write(job, header);
+    // SAFETY: the header was written above.
+    let header = unsafe { job.as_ref() };
+    // Not before the write: a header whose address is used is built in memory and then copied.
     if let Some(pinned) = spec.pinned {
         header.extensions.lock().pinned = Some(pinned);
     }
-    write(job, header);
-    // SAFETY: the header was written above. Release: pairs with the exchange in `from_block`, which
-    // finds the header complete if it finds a count.
-    unsafe { job.as_ref() }
-        .refs
-        .store(1 + spec.refs, Ordering::Release);
+    // Release: pairs with the exchange in `from_block`, which finds the header complete if it finds a count.
+    header.refs.store(1 + spec.refs, Ordering::Release);
     // SAFETY: a job begins awake, and this is its first runnable.
     let runnable = unsafe { Runnable::new(JobPtr(job)) };
     if spec.runtime & REPEATS != 0 {

@@ -55,7 +55,16 @@ impl Header {
     }
 
     /// The queue of the only thread that may run the job; none if any worker may. Only the holder of the runnable.
+    #[inline(always)]
     pub(crate) fn queue_of_its_thread(&self) -> Option<Arc<PinnedQueue>> {
+        match self.runs_anywhere() {
+            true => None,
+            false => self.queue_of_the_only_thread(),
+        }
+    }
+
+    #[inline(never)]
+    fn queue_of_the_only_thread(&self) -> Option<Arc<PinnedQueue>> {
         match self.placement() {
             Placement::Anywhere | Placement::Migrating => None,
             Placement::Pinned(queue) => queue,

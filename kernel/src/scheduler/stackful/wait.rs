@@ -43,7 +43,12 @@ use crate::{
             visit::JobVisit,
             wait::{block::block_in_place, panic_hook::is_in_panic_hook},
         },
-        workers::{context, current, run, shared::Shared, waker},
+        workers::{
+            context::{self, PollNotes},
+            current, run,
+            shared::Shared,
+            waker,
+        },
     },
 };
 
@@ -305,7 +310,7 @@ fn poll_in_own_frame<F: Future>(future: Pin<&mut F>, cx: &mut Context<'_>) -> Po
 
 /// What the poll had noted in the context when a wait began in it; restored when the wait ends.
 struct SavedFlags {
-    before: (bool, bool),
+    before: PollNotes,
     suspended: bool,
 }
 

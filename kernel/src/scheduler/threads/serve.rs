@@ -31,8 +31,9 @@ use crate::{
         workers::{
             context::{self, Context},
             ready,
+            serve_end::ServeEnd,
             shared::Shared,
-            worker::{ServeEnd, WorkerLoop},
+            worker::WorkerLoop,
         },
     },
     stack::{self, signal_stack::SignalStack},

@@ -7,9 +7,10 @@
 
 mod budget;
 pub(crate) mod nested_run;
+mod poll_notes;
 mod stacks;
 
-pub(crate) use crate::scheduler::workers::context::nested_run::OuterRun;
+pub(crate) use crate::scheduler::workers::context::{nested_run::OuterRun, poll_notes::PollNotes};
 
 use std::{
     arch::asm,
@@ -65,10 +66,8 @@ pub(crate) struct Context {
     /// What the thread keeps for its next root fork. Valid while set. Only threads of a runtime keep it, and they give
     /// it back before they end.
     spare_thread_fork: Cell<Option<NonNull<dyn ThreadFork>>>,
-    /// Whether a message will wake the running job, perhaps besides other wakes.
-    listening: Cell<bool>,
-    /// Whether the job yielded: it runs again without a wake.
-    yielded: Cell<bool>,
+    /// What the running job's poll has noted.
+    noted: Cell<PollNotes>,
     /// Whether the thread drops the future of a job that was cancelled.
     dropping: Cell<bool>,
     /// The outer runs in which the present one is nested.
@@ -96,8 +95,7 @@ pub(crate) struct NestedRun<'a> {
     thread_fork: Option<NonNull<dyn ThreadFork>>,
     /// The number and the budget of the outer run's unit.
     unit: (usize, u32),
-    listening: bool,
-    yielded: bool,
+    noted: PollNotes,
     dropping: bool,
 }
 
@@ -113,8 +111,7 @@ thread_local! {
             job: Cell::new(None),
             thread_fork: Cell::new(None),
             spare_thread_fork: Cell::new(None),
-            listening: Cell::new(false),
-            yielded: Cell::new(false),
+            noted: Cell::new(PollNotes::NOTHING),
             dropping: Cell::new(false),
             outer_runs: OuterRuns::new(),
             ending: Cell::new(false),
@@ -241,15 +238,17 @@ impl Context {
 
     /// A wait with the stack begins in the middle of a poll. Returns what the poll has noted so far, for
     /// [`end_wait`](Context::end_wait).
-    pub(crate) fn begin_wait(&self) -> (bool, bool) {
-        (self.listening.replace(false), self.yielded.replace(false))
+    pub(crate) fn begin_wait(&self) -> PollNotes {
+        self.noted.replace(PollNotes::NOTHING)
     }
 
     /// The wait is over. If the stack was `suspended` meanwhile, the wait may have used up wakes that were meant for
     /// something else, so the job runs once more.
-    pub(crate) fn end_wait(&self, noted: (bool, bool), suspended: bool) {
-        self.listening.set(noted.0);
-        self.yielded.set(noted.1 || suspended);
+    pub(crate) fn end_wait(&self, noted: PollNotes, suspended: bool) {
+        self.noted.set(match suspended {
+            true => noted.and(PollNotes::YIELDED),
+            false => noted,
+        });
     }
 
     /// Sets the pinned queue of this thread; returns the one before.
@@ -302,8 +301,7 @@ impl Context {
     pub(crate) fn begin_run(&self, job: JobPtr, budget: u32) {
         self.job.set(Some(job));
         unit::with(|unit| unit.begin(job.as_raw().as_ptr().addr(), budget));
-        self.listening.set(false);
-        self.yielded.set(false);
+        self.noted.set(PollNotes::NOTHING);
     }
 
     /// Begins a nested run: on top of the present run's stack, or before that run continues.
@@ -317,8 +315,7 @@ impl Context {
             job,
             thread_fork: self.thread_fork.take(),
             unit: unit::with(Unit::set_aside),
-            listening: self.listening.get(),
-            yielded: self.yielded.get(),
+            noted: self.noted.get(),
             dropping: self.dropping.replace(false),
         }
     }
@@ -378,31 +375,32 @@ impl Context {
     /// The job waits for a message, among other things.
     #[inline(always)]
     pub(crate) fn listen(&self) {
-        self.listening.set(true);
+        self.note(PollNotes::LISTENS);
     }
 
     #[inline(always)]
-    pub(crate) fn is_listening(&self) -> bool {
-        self.listening.get()
+    fn note(&self, also: PollNotes) {
+        self.noted.set(self.noted.get().and(also));
+    }
+
+    /// What the running job's poll has noted.
+    #[inline(always)]
+    pub(crate) fn noted(&self) -> PollNotes {
+        self.noted.get()
     }
 
     /// The job that is polled with `waker` yields: it goes to the end of the queue when its poll ends.
     #[inline(always)]
     pub(crate) fn yield_run(&self, waker: &Waker) {
         match self.job.get() {
-            Some(job) if waker::is_of(waker, job) => self.yielded.set(true),
+            Some(job) if waker::is_of(waker, job) => self.yield_job(),
             _ => waker.wake_by_ref(),
         }
     }
 
     /// The running job yields when its poll ends, or when its stack is suspended.
     pub(crate) fn yield_job(&self) {
-        self.yielded.set(true);
-    }
-
-    #[inline(always)]
-    pub(crate) fn has_yielded(&self) -> bool {
-        self.yielded.get()
+        self.note(PollNotes::YIELDED);
     }
 }
 
@@ -412,8 +410,7 @@ impl Drop for NestedRun<'_> {
         self.here.job.set(self.job);
         self.here.thread_fork.set(self.thread_fork);
         unit::with(|unit| unit.begin(self.unit.0, self.unit.1));
-        self.here.listening.set(self.listening);
-        self.here.yielded.set(self.yielded);
+        self.here.noted.set(self.noted);
         self.here.dropping.set(self.dropping);
     }
 }

@@ -42,35 +42,70 @@ use crate::{
 /// Makes a woken job runnable. Any thread.
 #[inline(always)]
 pub(crate) fn ready(job: Runnable) {
+    let _true = ready_and_true(job);
+}
+
+/// [`ready`], which returns true: a caller that returns this ends, like every rare case here, with a jump, and need not
+/// save registers for it.
+#[inline(always)]
+pub(crate) fn ready_and_true(job: Runnable) -> bool {
     let cx = context::here();
     // In two steps and not by `worker_for`, which costs this path two instructions more.
     if !job.header().runs_anywhere() {
-        return ready_foreign(cx, job);
+        return ready_foreign(job);
     }
     let Some((worker, lease)) = cx.worker_of(job.header().runtime()) else {
-        return ready_foreign(cx, job);
+        return ready_foreign(job);
     };
     // No job runs, so the wake comes from a timer or the reactor. These come in batches, and keep their order at the
     // end of the ring.
     if cx.job().is_none() {
-        return last(cx, job);
+        return ready_in_batch(job);
     }
-    let Ok(mut core) = worker.core.enter(lease) else {
-        cx.clear_worker();
-        return ready_foreign(cx, job);
+    let Some(mut core) = worker.core.enter_at_once(lease) else {
+        return ready_contended(job);
     };
-    if let Some(displaced) = core.next.replace(job.into_ptr()) {
-        displace(cx, core, displaced);
+    match core.next.replace(job.into_ptr()) {
+        Some(displaced) => displace(core, displaced),
+        None => true,
     }
 }
 
 /// Moves the job that was in the next slot to the end of the ring, or to the overflow queue.
 #[inline(never)]
-fn displace(cx: &Context, mut core: OwnerGuard<'_, WorkerCore>, displaced: JobPtr) {
-    let Some(shared) = cx.shared() else { return };
+fn displace(mut core: OwnerGuard<'_, WorkerCore>, displaced: JobPtr) -> bool {
+    let cx = context::here();
+    let Some(shared) = cx.shared() else {
+        return true;
+    };
     let full = core.push_last(displaced, Behind::of(&shared.injector));
     drop(core);
     publish(cx, shared, full);
+    true
+}
+
+#[inline(never)]
+fn ready_in_batch(job: Runnable) -> bool {
+    last(context::here(), job);
+    true
+}
+
+/// [`ready_and_true`] while a foreign thread is in the core or has revoked the lease, or where each entry takes a full fence.
+#[cold]
+#[inline(never)]
+fn ready_contended(job: Runnable) -> bool {
+    let cx = context::here();
+    let Some((worker, lease)) = cx.worker_of(job.header().runtime()) else {
+        return ready_foreign(job);
+    };
+    let Ok(mut core) = worker.core.enter(lease) else {
+        cx.clear_worker();
+        return ready_foreign(job);
+    };
+    match core.next.replace(job.into_ptr()) {
+        Some(displaced) => displace(core, displaced),
+        None => true,
+    }
 }
 
 /// Makes a job runnable behind all others. Any thread.
@@ -82,11 +117,13 @@ pub(crate) fn ready_last(job: Runnable) {
 #[inline]
 fn last(cx: &Context, job: Runnable) {
     let Some((worker, lease)) = cx.worker_for(job.header()) else {
-        return ready_foreign(cx, job);
+        ready_foreign(job);
+        return;
     };
     let Ok(mut core) = worker.core.enter(lease) else {
         cx.clear_worker();
-        return ready_foreign(cx, job);
+        ready_foreign(job);
+        return;
     };
     let Some(shared) = cx.shared() else { return };
     let full = core.push_last(job.into_ptr(), Behind::of(&shared.injector));
@@ -114,15 +151,22 @@ fn publish(cx: &Context, shared: &Shared, full: Option<JobBatch<Header>>) {
 // Cold, so that the way into the core is laid out without a jump.
 #[cold]
 #[inline(never)]
-fn ready_foreign(cx: &Context, job: Runnable) {
+fn ready_foreign(job: Runnable) -> bool {
+    let cx = context::here();
     if job.header().is_suspended_at(cx.pinned_ptr())
         && let Some(pinned) = cx.pinned_here()
     {
-        return pinned.push_own(job);
+        pinned.push_own(job);
+    } else if let Some(pinned) = job.header().queue_of_its_thread() {
+        pinned.push(job);
+    } else {
+        ready_elsewhere(cx, job);
     }
-    if let Some(pinned) = job.header().queue_of_its_thread() {
-        return pinned.push(job);
-    }
+    true
+}
+
+/// For a job that any worker of its runtime may run, and none of them is the calling thread's.
+fn ready_elsewhere(cx: &Context, job: Runnable) {
     let runtime = job.header().runtime();
     match cx.shared().filter(|shared| shared.id() == runtime) {
         // A thread of another runtime's pool, which visits this one, has an outbox for the other.

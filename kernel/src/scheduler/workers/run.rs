@@ -32,7 +32,7 @@ use crate::{
             stack_context::{self, StackKind},
         },
         workers::{
-            context::{self, Context},
+            context::{self, Context, PollNotes},
             ready::ready_last,
             shared, waker,
         },
@@ -257,14 +257,14 @@ fn tell_attachment(header: &Header, panic: Option<Box<str>>) {
 /// Step 3. The caller gives up the runnable, and must not touch the job afterwards.
 #[inline(always)]
 pub(crate) fn park(cx: &Context, job: Runnable) {
-    if cx.has_yielded() {
-        return go_behind(cx, job);
-    }
-    let listening = match cx.is_listening() {
-        true => Listening::Yes,
-        false => Listening::No,
+    let state = &job.header().state;
+    // Each with the bits of the state word as constants.
+    let parked = match cx.noted() {
+        PollNotes::LISTENS => state.park(Listening::Yes),
+        PollNotes::NOTHING => state.park(Listening::No),
+        _yielded => ParkOutcome::Again,
     };
-    match job.header().state.park(listening) {
+    match parked {
         ParkOutcome::Parked => {
             job.into_ptr();
         }

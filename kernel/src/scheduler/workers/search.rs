@@ -25,9 +25,10 @@ use crate::{
     reactor::ReadyBatch,
     scheduler::workers::{
         context, ready,
+        serve_end::ServeEnd,
         shared::Shared,
         waker,
-        worker::{ServeEnd, Worker, WorkerLoop},
+        worker::{Worker, WorkerLoop},
         worker_core::WorkerCore,
     },
     stack,

@@ -27,6 +27,7 @@ use crate::{
     queue::{ring, sharing::Sharing},
     reactor,
     scheduler::{
+        stackful::pinned::PinnedQueue,
         threads::suspects::KnownSuspects,
         workers::{
             context::Context,
@@ -37,6 +38,7 @@ use crate::{
                 self, Found, coarseness::Coarseness, sleep, sleep_policy::SleepPolicy,
                 spin_policy::SpinPolicy,
             },
+            serve_end::ServeEnd,
             shared::Shared,
             worker_core::{Pick, WorkerCore},
         },
@@ -131,28 +133,11 @@ impl Worker {
     }
 }
 
-/// Whether the job that ran before this take has ended.
+/// Whether the job that ran before has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RunEnd {
     Yes,
     No,
-}
-
-/// Why a thread no longer serves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ServeEnd {
-    /// The lease was revoked while the thread was in a job.
-    Revoked,
-    /// Another thread needs a worker, for a job that is pinned to it; this worker goes to that thread.
-    Wanted,
-    /// The runtime stops.
-    Stopped,
-}
-
-impl From<Revoked> for ServeEnd {
-    fn from(_: Revoked) -> ServeEnd {
-        ServeEnd::Revoked
-    }
 }
 
 /// The state of a thread that serves workers, one after the other. The thread's loops, each on a stack of its own,
@@ -161,7 +146,7 @@ pub(crate) struct WorkerLoop<'a> {
     pub(crate) cx: &'a Context,
     pub(crate) shared: &'a Shared,
     /// The pinned queue of this thread.
-    pub(crate) pinned: &'a crate::scheduler::stackful::pinned::PinnedQueue,
+    pub(crate) pinned: &'a PinnedQueue,
     /// The worker that the thread owns, or owned last.
     worker: Cell<&'a Worker>,
     /// The lease of that worker; [`Lease::NONE`] while the thread owns none.
@@ -184,7 +169,7 @@ pub(crate) struct WorkerLoop<'a> {
     pub(crate) spin_policy: SpinPolicy,
     /// What this thread takes from the reactor.
     pub(crate) batch: Cell<reactor::ReadyBatch>,
-    /// How many runs there were; tells runs of one job apart.
+    /// How many runs there were.
     pub(crate) runs: Cell<u64>,
     /// Which kinds of jobs run in quarantine.
     pub(crate) suspects: KnownSuspects,
@@ -195,7 +180,7 @@ impl<'a> WorkerLoop<'a> {
     pub(crate) fn new(
         cx: &'a Context,
         shared: &'a Shared,
-        pinned: &'a crate::scheduler::stackful::pinned::PinnedQueue,
+        pinned: &'a PinnedQueue,
     ) -> WorkerLoop<'a> {
         WorkerLoop {
             cx,
@@ -255,15 +240,11 @@ impl<'a> WorkerLoop<'a> {
         self.worker.get()
     }
 
-    /// The lease of the worker.
     pub(crate) fn lease(&self) -> Lease {
         self.lease.get()
     }
 
-    /// Locks the core of the worker.
-    ///
-    /// # Errors
-    /// If the lease was revoked, or there is none.
+    /// Locks the core of the worker; fails if the lease was revoked, or there is none.
     #[inline(always)]
     pub(crate) fn enter(&self) -> Result<OwnerGuard<'a, WorkerCore>, Revoked> {
         let lease = self.lease.get();
@@ -357,12 +338,11 @@ impl<'a> WorkerLoop<'a> {
                 job = next;
                 continue;
             }
-            self.runs.set(self.runs.get() + 1);
             let taken = match run::poll(self.cx, &job, budget) {
                 Polled::Waits => {
-                    // The lock before the park, never after it. The run word still names this job, and a foreign
-                    // thread that holds the lock (the monitor, to retake the worker) follows the word to the job.
-                    // Until the park, the runnable here keeps the job alive; then another thread may free the job.
+                    // The lock before the park, never after it. The run word still names this job, and the monitor,
+                    // when it holds the lock to retake the worker, follows the word to the job. Until the park, the
+                    // runnable here keeps the job alive; then another thread may free the job.
                     // `take_next` replaces the word under the lock; if it fails, the revocation cleared it.
                     let next = self.take_next(RunEnd::No);
                     if next.is_err() {
@@ -387,7 +367,7 @@ impl<'a> WorkerLoop<'a> {
                 self.cx.set_job(None);
                 return taken.map(drop).map_err(ServeEnd::from);
             };
-            // The next poll replaces the current job, and nothing before that poll reads the current job.
+            // The next poll replaces the current job; nothing reads it before.
             job = next;
         }
     }
@@ -405,7 +385,7 @@ impl<'a> WorkerLoop<'a> {
         next
     }
 
-    /// Counts a job that has ended here after the worker was taken away.
+    /// A job has ended here after the worker was taken away.
     #[cold]
     fn count_apart(&self, ended: RunEnd) {
         if ended == RunEnd::Yes {
@@ -423,6 +403,16 @@ impl<'a> WorkerLoop<'a> {
         if ended == RunEnd::Yes {
             core.ended += 1;
         }
+        if let Some(job) = core.take_in_row(self.pinned) {
+            self.name_run(&job);
+            return Ok(Pick::Job(job));
+        }
+        Ok(self.take_slowly(core))
+    }
+
+    /// [`take_next`](WorkerLoop::take_next) with everything that may have the turn.
+    #[inline(never)]
+    fn take_slowly(&self, mut core: OwnerGuard<'a, WorkerCore>) -> Pick {
         let next = core.take(
             self.pinned,
             self.shared.config.next_slot_runs,
@@ -430,7 +420,7 @@ impl<'a> WorkerLoop<'a> {
         );
         let next = next.with_runner(|| self.shared.callback_runner());
         match &next {
-            Pick::Job(job) => self.worker().set_running(job.ptr(), self.runs.get() + 1),
+            Pick::Job(job) => self.name_run(job),
             Pick::Look | Pick::Empty | Pick::Callbacks => self.worker().set_running_none(),
         }
         let surplus = core.made_work_visible();
@@ -438,13 +428,21 @@ impl<'a> WorkerLoop<'a> {
         if surplus && self.worker().sharing.is_shared() {
             self.shared.wake_one();
         }
-        Ok(next)
+        next
+    }
+
+    /// A run of `job` begins. Under the lock only.
+    #[inline(always)]
+    fn name_run(&self, job: &Runnable) {
+        let run = self.runs.get() + 1;
+        self.runs.set(run);
+        self.worker().set_running(job.ptr(), run);
     }
 
     /// Puts a job that did not come from the core into the run word, before it runs.
     pub(crate) fn announce(&self, job: &Runnable) -> Result<(), Revoked> {
         let _core = self.enter()?;
-        self.worker().set_running(job.ptr(), self.runs.get() + 1);
+        self.name_run(job);
         Ok(())
     }
 }

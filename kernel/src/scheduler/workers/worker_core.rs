@@ -7,8 +7,8 @@
 //! ```text
 //!   ready callbacks ──── callbacks_turn ────┐
 //!   pinned queue ─── pinned_turn, turn_left ┤   (the queue is the thread's, not the worker's)
-//!   next slot ────────── streak < limit ────┼──► take ──► the job that runs next
-//!   ring ───────────────────────────────────┘     └─────► Pick::Look, once until_look is 0
+//!   next slot ────────── in_row, streak_left┼──► take ──► the job that runs next
+//!   ring ───────────────────────────────────┘     └─────► Pick::Look, once until_look and in_row are 0
 //!    │ full, or older jobs are in the injector
 //!    └──► overflow queue ── 64 jobs, or the next look ──► injector
 //! ```
@@ -17,9 +17,12 @@
 //!
 //! ```text
 //!   field            what it holds                      reset by                   what would starve
-//!   streak           jobs in a row from the next slot   a take from the ring       the ring, while two jobs wake each other
-//!   until_look       jobs left before the next look     set_until_look             timers, reactor, injector
-//!   allowed          until_look after the last look     set_until_look             nothing: allowed - until_look counts polls
+//!   streak_left      jobs that may come in a row from   a take from the ring       the ring, while two jobs wake each other
+//!                    the next slot, besides in_row
+//!   until_look       jobs left before the next look,    set_until_look             timers, reactor, injector
+//!                    besides in_row
+//!   in_row           jobs left of both, given together  end_row                    nothing: one countdown instead of two
+//!   allowed          until_look after the last look     set_until_look             nothing: from it, polls are counted
 //!   pinned_turn      whether pinned jobs have the turn  flips when turn_left is 0  pinned jobs and the others
 //!   turn_left        jobs left in that turn             the start of the next one  pinned jobs and the others
 //!   callbacks_turn   whether callbacks have the turn    a take beside callbacks    callbacks and jobs
@@ -65,10 +68,12 @@ pub(crate) struct WorkerCore {
     pub(crate) ended: u64,
     /// Polls that began here before the last look, for the metrics.
     polls: u64,
-    /// How many jobs in a row came from the next slot.
-    streak: u32,
-    /// How many jobs may still run before the next look.
+    /// How many jobs may come from the next slot in a row, besides `in_row`.
+    streak_left: u32,
+    /// How many jobs may still run before the next look, besides `in_row`.
     until_look: u32,
+    /// How many jobs [`take_in_row`](WorkerCore::take_in_row) may still take: taken from both of the above.
+    in_row: u32,
     /// What `until_look` was at the last look.
     allowed: u32,
     /// Whether pinned jobs have the turn.
@@ -139,8 +144,9 @@ impl WorkerCore {
             spare_places: 0,
             ended: 0,
             polls: 0,
-            streak: 0,
+            streak_left: 0,
             until_look: 0,
+            in_row: 0,
             allowed: 0,
             pinned_turn: false,
             turn_left: 0,
@@ -174,30 +180,63 @@ impl WorkerCore {
 
     /// Takes `job` out of the next slot, if it is there and no look is due. Returns whether it did.
     pub(crate) fn take_if_next(&mut self, job: JobPtr) -> bool {
-        let takes = self.until_look > 0 && self.next == Some(job);
-        if takes {
-            self.next = None;
-            self.until_look -= 1;
+        if self.next != Some(job) || self.until_look + self.in_row == 0 {
+            return false;
         }
-        takes
+        self.next = None;
+        match self.until_look {
+            0 => self.in_row -= 1,
+            _ => self.until_look -= 1,
+        }
+        true
+    }
+
+    /// The common case of [`take`](WorkerCore::take): the job in the next slot, if no other job can have the turn.
+    #[inline(always)]
+    pub(crate) fn take_in_row(&mut self, pinned: &PinnedQueue) -> Option<Runnable> {
+        if self.in_row == 0 || !self.callbacks.is_empty() || pinned.has_own() {
+            return None;
+        }
+        let job = self.next.take()?;
+        self.in_row -= 1;
+        // SAFETY: the slot held the job's right to run.
+        Some(unsafe { Runnable::new(job) })
+    }
+
+    /// The row ends before it is used up.
+    #[inline]
+    fn end_row(&mut self) {
+        let left = std::mem::take(&mut self.in_row);
+        self.streak_left += left;
+        self.until_look += left;
+    }
+
+    /// A row begins: as many jobs as may come from the next slot before the streak ends or a look is due.
+    #[inline]
+    fn begin_row(&mut self) {
+        self.in_row = self.streak_left.min(self.until_look);
+        self.streak_left -= self.in_row;
+        self.until_look -= self.in_row;
     }
 
     /// Takes the next job, as the head of this file shows: the next slot, up to `streak_limit` times in a row, then
     /// the ring; in turn with ready callbacks and with `pinned`, the pinned queue of the owner's thread.
-    #[inline(always)]
     pub(crate) fn take(
         &mut self,
         pinned: &PinnedQueue,
         streak_limit: u32,
         injector: &Injector<Header>,
     ) -> Pick {
+        self.end_row();
         if self.until_look == 0 {
             return Pick::Look;
         }
-        match self.callbacks.is_empty() {
+        let pick = match self.callbacks.is_empty() {
             true => self.take_job(pinned, streak_limit, injector),
             false => self.take_beside_callbacks(pinned, streak_limit, injector),
-        }
+        };
+        self.begin_row();
+        pick
     }
 
     #[inline(never)]
@@ -218,7 +257,6 @@ impl WorkerCore {
         Pick::Callbacks
     }
 
-    #[inline(always)]
     fn take_job(
         &mut self,
         pinned: &PinnedQueue,
@@ -261,15 +299,14 @@ impl WorkerCore {
         job.map_or(Pick::Empty, Pick::Job)
     }
 
-    #[inline(always)]
     fn take_unpinned(&mut self, streak_limit: u32, injector: &Injector<Header>) -> Pick {
         let job = match self.next {
-            Some(job) if self.streak < streak_limit => {
+            Some(job) if self.streak_left > 0 => {
                 self.next = None;
-                self.streak += 1;
+                self.streak_left -= 1;
                 job
             }
-            _ => match self.take_after_streak(injector) {
+            _ => match self.take_after_streak(streak_limit, injector) {
                 Some(job) => job,
                 None => return Pick::Empty,
             },
@@ -280,9 +317,13 @@ impl WorkerCore {
     }
 
     #[inline(never)]
-    fn take_after_streak(&mut self, injector: &Injector<Header>) -> Option<JobPtr> {
+    fn take_after_streak(
+        &mut self,
+        streak_limit: u32,
+        injector: &Injector<Header>,
+    ) -> Option<JobPtr> {
         let slot = self.next.take();
-        self.streak = 0;
+        self.streak_left = streak_limit;
         let from_ring = self
             .ring
             .pop()
@@ -337,12 +378,12 @@ impl WorkerCore {
     /// Whether the last take made a job visible to thieves, so that the caller must wake a sleeper. True once.
     #[inline(always)]
     pub(crate) fn made_work_visible(&mut self) -> bool {
-        // A take from the slot leaves a streak above zero, and makes nothing visible.
-        self.streak == 0 && std::mem::take(&mut self.surplus)
+        std::mem::take(&mut self.surplus)
     }
 
     /// Sets how many jobs may run before the next look.
     pub(crate) fn set_until_look(&mut self, jobs: u32) {
+        self.end_row();
         self.polls += u64::from(self.allowed - self.until_look);
         self.until_look = jobs;
         self.allowed = jobs;
@@ -350,7 +391,7 @@ impl WorkerCore {
 
     /// How many polls have begun here.
     pub(crate) fn polls(&self) -> u64 {
-        self.polls + u64::from(self.allowed - self.until_look)
+        self.polls + u64::from(self.allowed - self.until_look - self.in_row)
     }
 
     /// In a test runtime: changes the order at random, within what a real runtime could show.

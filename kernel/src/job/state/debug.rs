@@ -1,0 +1,27 @@
+//! How a state word is shown.
+
+use std::fmt;
+
+use crate::{
+    job::state::{
+        BLOCKED, CANCEL, CLOSED, DONE, HANDLE, JOINER, LISTENING, LONG, NOTIFIED, PARKED, RECEIVER,
+        SEEN, State, TELLS, Word,
+    },
+    sys::Ordering,
+};
+
+/// The flags' names, for debugging.
+#[rustfmt::skip]
+const NAMES: [(usize, &str); 13] = [
+    (PARKED, "parked"), (NOTIFIED, "notified"), (DONE, "done"), (LISTENING, "listening"), (CLOSED, "closed"),
+    (CANCEL, "cancel"), (HANDLE, "handle"), (JOINER, "joiner"), (RECEIVER, "receiver"), (BLOCKED, "blocked"),
+    (SEEN, "seen"), (LONG, "long"), (TELLS, "tells"),
+];
+
+impl fmt::Debug for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let word = Word(self.0.load(Ordering::Relaxed));
+        let set = NAMES.iter().filter(|(bit, _)| word.has(*bit));
+        f.debug_list().entries(set.map(|(_, name)| name)).finish()
+    }
+}

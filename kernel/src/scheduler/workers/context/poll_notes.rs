@@ -1,0 +1,19 @@
+//! What the poll of a job notes about its end, for [`park`](crate::scheduler::workers::run::park): one byte, so that the
+//! common cases are one comparison.
+
+/// What a poll notes for its end, as bits.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct PollNotes(u8);
+
+impl PollNotes {
+    pub(crate) const NOTHING: PollNotes = PollNotes(0);
+    /// A message will wake the running job, perhaps besides other wakes.
+    pub(crate) const LISTENS: PollNotes = PollNotes(1);
+    /// The job yielded: it runs again without a wake.
+    pub(super) const YIELDED: PollNotes = PollNotes(2);
+
+    #[inline(always)]
+    pub(super) fn and(self, other: PollNotes) -> PollNotes {
+        PollNotes(self.0 | other.0)
+    }
+}
