@@ -1,5 +1,7 @@
 //! Answers: pages, JSON, redirections; and 304 for what the asker has already.
 
+use std::time::Duration;
+
 use askama::Template;
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, Response, StatusCode, header};
@@ -35,6 +37,16 @@ pub(crate) fn page(ask: &Ask, status: StatusCode, template: &impl Template) -> A
     );
     headers.insert(header::VARY, HeaderValue::from_static("Cookie"));
     put_cookie(headers, ask.visitor.cookie(ask.client.is_secure));
+    Ok(response)
+}
+
+/// The same page, which also says when to try again.
+pub(crate) fn later(answer: Answer, wait: Option<Duration>) -> Answer {
+    let mut response = answer?;
+    if let Some(wait) = wait {
+        let wait = HeaderValue::from(wait.as_secs());
+        response.headers_mut().insert(header::RETRY_AFTER, wait);
+    }
     Ok(response)
 }
 

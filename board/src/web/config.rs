@@ -6,13 +6,17 @@ use std::time::Duration;
 
 use weald::forest::Level;
 
+use crate::model::Store;
+
 /// Where the boards are.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub enum Place {
     /// In memory; they end with the program.
     Memory,
     /// In this directory, which is created if it is missing.
     Directory(PathBuf),
+    /// In a forest that is open already; what a message has reached when it is acknowledged is the forest's affair.
+    Open(Store),
 }
 
 /// How often somebody may do something: so many at once, and one more each time that the interval has passed.

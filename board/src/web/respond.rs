@@ -23,6 +23,7 @@ use weald::http::RequestBody;
 use super::api;
 use super::app::App;
 use super::client::Client;
+use super::pages;
 use super::problem::Problem;
 
 /// What every answer says to a browser: nothing but what this board serves is loaded, run or framed.
@@ -85,7 +86,8 @@ async fn respond(
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
     let room = Room::take(app.clone());
     let mut response = match refusal(&app, &room, client, &path) {
-        Some(problem) => api::refused(problem),
+        Some(problem) if path.starts_with("/api/") => api::refused(problem),
+        Some(problem) => pages::problem::show(&app.config.title, problem),
         None => match router.call(request.map(Body::new)).await {
             Ok(response) => response,
             Err(never) => match never {},

@@ -118,13 +118,12 @@ where
 
     fn call(self, request: Request<Body>, app: App) -> Answering {
         Box::pin(async move {
-            let ask = match Ask::of(app, request).await {
-                Ok(ask) => Arc::new(ask),
-                Err(problem) => return api::refused(problem),
+            let answered = async {
+                let ask = Ask::of(app.clone(), request).await?;
+                self.0(Arc::new(ask)).await
             };
-            let answer = self.0(Arc::clone(&ask)).await;
-            let told = answer.or_else(|problem| problem::show(&ask, problem));
-            told.unwrap_or_else(api::refused)
+            let told = |problem| problem::show(&app.config.title, problem);
+            answered.await.unwrap_or_else(told)
         })
     }
 }

@@ -98,6 +98,7 @@ pub async fn serve(config: Config) -> Result<Running, StartError> {
 async fn open(config: &Config) -> Result<Store, StartError> {
     let directory = match &config.place {
         Place::Memory => return Ok(Store::Memory(Forest::new())),
+        Place::Open(store) => return Ok(store.clone()),
         Place::Directory(directory) => directory,
     };
     let journal = weald::blocking(|| DiskJournal::open(directory))?;

@@ -40,8 +40,12 @@ pub(crate) struct BoardLink {
 
 impl Frame {
     pub(crate) fn new(ask: &Ask, title: impl Into<String>) -> Self {
+        Self::of_site(&ask.app.config.title, title)
+    }
+
+    pub(crate) fn of_site(site: &str, title: impl Into<String>) -> Self {
         Self {
-            site: ask.app.config.title.clone(),
+            site: site.to_owned(),
             title: title.into(),
             board: None,
             sought: String::new(),

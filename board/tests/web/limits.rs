@@ -3,7 +3,10 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use weald_board::{Config, Rate};
+use weald::forest::Forest;
+use weald::forest::disk::{DiskForest, DiskJournal, Settings, SimulatedDisk};
+use weald_board::model::Store;
+use weald_board::{Config, Place, Rate};
 
 use super::client::*;
 
@@ -16,6 +19,11 @@ fn what_is_too_large_is_refused() {
         let long = "x".repeat(70_000);
         let refused = browser.post(&format!("{topic}/answer"), &[("text", &long)]);
         assert_eq!(refused.status, 413, "{refused:?}");
+        assert!(refused.body.contains("which is 64 KiB"), "{refused:?}");
+        assert!(
+            refused.header("content-type").starts_with("text/html"),
+            "{refused:?}"
+        );
         let path = "/api/boards/tea/messages";
         assert_eq!(browser.json("POST", path, &[], &long).status, 413);
     });
@@ -84,14 +92,71 @@ fn too_many_at_once_are_shed() {
     with_config(config, |mut browser| {
         let shed = browser.get("/");
         assert_eq!((shed.status, shed.header("retry-after")), (503, "1"));
+        assert!(
+            shed.body.contains("<h1>Service Unavailable</h1>"),
+            "{shed:?}"
+        );
+        let shed = browser.get("/api/boards");
+        assert_eq!(shed.header("content-type"), "application/problem+json");
         assert_eq!(browser.get("/readyz").body, "ready\n");
         let metrics = browser.get("/metrics").body;
         for row in [
-            "board_answers_total{status=\"5xx\"} 1",
-            "board_answer_seconds_bucket{le=\"+Inf\"} 2",
+            "board_answers_total{status=\"5xx\"} 2",
+            "board_answer_seconds_bucket{le=\"+Inf\"} 3",
             "board_ready 1",
         ] {
             assert!(metrics.contains(row), "{row}: {metrics}");
         }
+    });
+}
+
+#[test]
+fn a_full_disk_can_be_read_and_loses_no_draft() {
+    let disk = SimulatedDisk::new();
+    let settings = Settings::new().segment(64 << 10).checkpoint_after(None);
+    let journal = DiskJournal::open_on(disk.clone(), settings).unwrap();
+    let forest = weald::block_on(DiskForest::recover(Forest::builder(), journal)).unwrap();
+    let place = Place::Open(Store::Disk(forest));
+    let config = Config {
+        place,
+        reads: None,
+        writes: None,
+        ..Config::default()
+    };
+    with_config(config, |mut browser| {
+        let topic = topic(&mut browser, "one");
+        disk.set_room(Some(disk.used()));
+        let form = browser.get(&topic);
+        let long = "a draft ".repeat(1_000);
+        // What was prepared before the disk was full is used up first.
+        let full = (0..100).find_map(|_| {
+            let answered = browser.fill(&topic, &[("text", &long), ("author", "")]);
+            (answered.status != 303).then_some(answered)
+        });
+        let full = full.unwrap();
+        assert_eq!(
+            (full.status, full.header("retry-after")),
+            (503, "5"),
+            "{full:?}"
+        );
+        assert!(
+            full.body.contains("takes nothing new at the moment")
+                && full.body.contains(long.trim())
+        );
+        assert_eq!(browser.get(&topic).status, 200);
+        let said = serde_json::json!({"title": "T", "text": long}).to_string();
+        let asked = browser.json("POST", "/api/boards/tea/messages", &[], &said);
+        assert_eq!(
+            (asked.status, asked.header("retry-after")),
+            (503, "5"),
+            "{asked:?}"
+        );
+        disk.set_room(None);
+        assert_eq!(
+            browser
+                .fill_from(&form, &[("text", "there is room"), ("author", "")])
+                .status,
+            303
+        );
     });
 }

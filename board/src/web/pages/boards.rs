@@ -8,7 +8,7 @@ use axum::http::StatusCode;
 use crate::model::{BoardInfo, Draft, Field, Token};
 use crate::text::moment::{Stamp, freshness};
 
-use super::super::answer::{Answer, page, see, tagged_page};
+use super::super::answer::{Answer, later, page, see, tagged_page};
 use super::super::ask::Ask;
 use super::super::problem::Problem;
 use super::super::views::Frame;
@@ -90,6 +90,7 @@ pub(crate) async fn create(ask: Arc<Ask>) -> Answer {
 }
 
 fn show_form(ask: &Ask, draft: Draft, problem: Option<Problem>) -> Answer {
+    let wait = problem.as_ref().and_then(|problem| problem.retry_after);
     let status = problem
         .as_ref()
         .map_or(StatusCode::OK, |problem| problem.status);
@@ -108,5 +109,5 @@ fn show_form(ask: &Ask, draft: Draft, problem: Option<Problem>) -> Answer {
         form: ask.visitor.form_token(),
         token: random(),
     };
-    page(ask, status, &template)
+    later(page(ask, status, &template), wait)
 }

@@ -7,7 +7,7 @@ use axum::http::StatusCode;
 
 use crate::model::{BoardAt, Draft, Kind, Message, Post, Target};
 
-use super::super::answer::{Answer, page, see};
+use super::super::answer::{Answer, later, page, see};
 use super::super::ask::{Ask, draft};
 use super::super::problem::Problem;
 use super::super::views::{FormView, Frame, MessageView};
@@ -60,12 +60,8 @@ pub(crate) async fn edit(ask: Arc<Ask>) -> Answer {
                 seen: seen.or(empty.seen.clone()),
                 ..empty
             };
-            show(
-                &ask,
-                &board,
-                &message,
-                (problem.status, form, problem.theirs),
-            )
+            let shown = (problem.status, form, problem.theirs);
+            later(show(&ask, &board, &message, shown), problem.retry_after)
         }
     }
 }

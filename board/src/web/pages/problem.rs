@@ -1,10 +1,10 @@
 //! The page for whatever went wrong.
 
 use askama::Template;
-use axum::http::{HeaderValue, header};
+use axum::body::Body;
+use axum::http::{HeaderValue, Response, header};
 
-use super::super::answer::{Answer, page};
-use super::super::ask::Ask;
+use super::super::answer::fixed;
 use super::super::problem::Problem;
 use super::super::views::Frame;
 
@@ -15,19 +15,22 @@ struct ProblemPage {
     sentence: String,
 }
 
-/// The page that tells of a problem.
-pub(crate) fn show(ask: &Ask, problem: Problem) -> Answer {
-    let status = problem.status;
-    let title = status.canonical_reason().unwrap_or("Something is wrong");
+/// The page of a site that tells of a problem.
+pub(crate) fn show(site: &str, problem: Problem) -> Response<Body> {
+    let title = problem
+        .status
+        .canonical_reason()
+        .unwrap_or("Something is wrong");
+    let frame = Frame::of_site(site, title);
     let template = ProblemPage {
-        frame: Frame::new(ask, title),
+        frame,
         sentence: problem.sentence,
     };
-    let mut response = page(ask, status, &template)?;
+    let html = template.render().unwrap_or_default();
+    let mut response = fixed(problem.status, "text/html; charset=utf-8", html);
     if let Some(wait) = problem.retry_after {
-        response
-            .headers_mut()
-            .insert(header::RETRY_AFTER, HeaderValue::from(wait.as_secs()));
+        let wait = HeaderValue::from(wait.as_secs());
+        response.headers_mut().insert(header::RETRY_AFTER, wait);
     }
-    Ok(response)
+    response
 }

@@ -7,7 +7,7 @@ use axum::http::StatusCode;
 
 use crate::model::{Body, Shown};
 
-use super::super::answer::{Answer, page, tagged_page};
+use super::super::answer::{Answer, later, page, tagged_page};
 use super::super::ask::Ask;
 use super::super::problem::Problem;
 use super::super::views::{FormView, Frame, MessageView, PagesView, tag, title_of};
@@ -119,5 +119,8 @@ fn answers(ask: &Ask, shown: &[Shown]) -> Vec<AnswerView> {
 /// The page for what happened to an answer that was not taken.
 pub(crate) async fn show_refused(ask: &Ask, form: FormView, problem: Problem) -> Answer {
     let board = ask.board().await?;
-    show_with(ask, &board, problem.status, Some(form))
+    later(
+        show_with(ask, &board, problem.status, Some(form)),
+        problem.retry_after,
+    )
 }

@@ -8,7 +8,7 @@ use weald::forest::NodeId;
 
 use crate::model::{ANSWERS, BoardAt, Kind, NewMessage, Token};
 
-use super::super::answer::{Answer, page, see};
+use super::super::answer::{Answer, later, page, see};
 use super::super::ask::{Ask, draft};
 use super::super::problem::Problem;
 use super::super::views::{FormView, Frame};
@@ -40,7 +40,10 @@ pub(crate) async fn topic(ask: Arc<Ask>) -> Answer {
         Err(problem) => {
             let board = ask.app.boards.board(&ask.board_name()?)?;
             let form = refused(&ask, topic_form(&ask, &board), &problem);
-            show_form(&ask, &board, problem.status, form)
+            later(
+                show_form(&ask, &board, problem.status, form),
+                problem.retry_after,
+            )
         }
     }
 }
