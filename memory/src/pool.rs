@@ -4,7 +4,9 @@
 //! - A thread keeps at most two batches of free blocks for each class, so that one that takes and frees at the
 //!   boundary of a batch does not go to the depot each time (Bonwick and Adams, "Magazines and Vmem", 2001).
 //! - Free blocks are listed beside the blocks and not in them: passing a batch on touches no block.
-//! - When the free blocks of a class have doubled, the slabs whose blocks are all free are given back.
+//! - When the free blocks of a class have doubled, the slabs whose blocks are all free are given back. A class whose slabs
+//!   were wanted again soon waits for more free blocks the next time, so that a program that takes and frees in turns does
+//!   not look through all blocks, and come to the program's allocator, in each turn.
 //!
 //! **Safety.** A block that [`take`] returns is a part of a slab that nobody else uses until it is given to
 //! [`free`], and has the size of its class: slabs are cut into such parts, each part is in one list, and only the
@@ -34,6 +36,8 @@ const SLAB_LAYOUT: Layout = match Layout::from_size_align(SLAB, 16) {
 };
 /// The free blocks of a class for which looking for free slabs may pay, in bytes.
 const WORTH_TRIMMING: usize = 1 << 20;
+/// How many times that it is at most, after slabs were given back in vain.
+const MOST_PATIENCE: usize = 64;
 
 type Block = NonNull<u8>;
 
@@ -62,6 +66,11 @@ struct Depot {
     slabs: Vec<Block>,
     /// The number of free blocks at which to look for free slabs.
     trim_at: usize,
+    /// What slabs were given back, and taken since then.
+    given_back: usize,
+    taken: usize,
+    /// How many times [`WORTH_TRIMMING`] must be free.
+    patience: usize,
 }
 
 // SAFETY: the pointers are owned by whoever has the list; see the head of the file.
@@ -302,13 +311,15 @@ fn trim_class(class: usize) {
     depot
         .uncut
         .extend(pieces.filter(|uncut| !is_unused(uncut.from.addr())));
-    depot.trim_at = 2 * depot.free + WORTH_TRIMMING / size;
+    depot.learn();
+    depot.trim_at = 2 * depot.free + depot.patience * WORTH_TRIMMING / size;
     for (slab, _) in slabs
         .iter()
         .zip(&unused)
         .filter(|(_, unused)| **unused == SLAB / size)
     {
         depot.slabs.retain(|other| other != slab);
+        depot.given_back += 1;
         // SAFETY: it was allocated with this layout, and all its parts were in lists that only this function has.
         unsafe { dealloc(slab.as_ptr(), SLAB_LAYOUT) };
     }
@@ -351,7 +362,24 @@ impl Depot {
         uncut: Vec::new(),
         slabs: Vec::new(),
         trim_at: usize::MAX,
+        given_back: 0,
+        taken: 0,
+        patience: 1,
     };
+
+    /// Learns from what became of the slabs that were given back before, once slabs were taken again.
+    fn learn(&mut self) {
+        if self.taken == 0 {
+            return;
+        }
+        let was_in_vain = self.given_back > 0 && 2 * self.taken >= self.given_back;
+        self.patience = if was_in_vain {
+            (2 * self.patience).min(MOST_PATIENCE)
+        } else {
+            (self.patience / 2).max(1)
+        };
+        (self.given_back, self.taken) = (0, 0);
+    }
 
     fn add(&mut self, batch: Vec<Block>) {
         if !batch.is_empty() {
@@ -397,6 +425,7 @@ impl Depot {
         let slab = NonNull::new(slab).unwrap_or_else(|| handle_alloc_error(SLAB_LAYOUT));
         let at = self.slabs.partition_point(|other| *other < slab);
         self.slabs.insert(at, slab);
+        self.taken += 1;
         if self.trim_at == usize::MAX {
             self.trim_at = WORTH_TRIMMING / size_of_class(class);
         }
@@ -490,6 +519,27 @@ mod tests {
         let most = lock(class).slabs.len();
         blocks.into_iter().for_each(|block| end(block, layout));
         assert!(lock(class).slabs.len() <= most / 2);
+    }
+
+    #[test]
+    fn slabs_that_are_wanted_again_and_again_are_kept() {
+        let (layout, class) = (layout(616), class_of(layout(616)).unwrap());
+        let mut kept = Vec::new();
+        for _ in 0..10 {
+            let blocks: Vec<_> = (0..4 * WORTH_TRIMMING / 616)
+                .map(|_| take(layout))
+                .collect();
+            let most = lock(class).slabs.len();
+            blocks.into_iter().for_each(|block| end(block, layout));
+            kept.push(lock(class).slabs.len() == most);
+        }
+        assert!(!kept[0] && kept.ends_with(&[true; 5]), "{kept:?}");
+        // If few of those that were given back are wanted again, less has to be free.
+        trim_class(class);
+        let patience = lock(class).patience;
+        lock(class).taken = 1;
+        trim_class(class);
+        assert_eq!(lock(class).patience, patience / 2);
     }
 
     #[test]

@@ -89,6 +89,24 @@ impl Attributes {
             .map(|(name, value)| (str::from_utf8(name).expect("names came as text"), value))
     }
 
+    /// All attributes, sorted, with the bytes of their names, which are not checked again to be text.
+    ///
+    /// ```
+    /// let node = weald_tree::Attributes::new().with("b", "2").with("a", "1");
+    /// assert!(node.iter_bytes().eq([(&b"a"[..], &b"1"[..]), (b"b", b"2")]));
+    /// ```
+    pub fn iter_bytes(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        self.raw()
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        match &self.0 {
+            Item::Plain(_) => self.raw().count(),
+            Item::Counted(list) => list.len(),
+        }
+    }
+
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         matches!(&self.0, Item::Plain(packed) if packed.is_empty())

@@ -5,9 +5,16 @@ use weald_tree::{Attributes, NodeId, Operation, Tree};
 use super::erasable::{Referred, referred};
 
 fn references_of(node: NodeId, attributes: &Attributes, found: &mut Vec<Referred>) {
-    for (name, value) in attributes.iter() {
-        let id = referred(value);
-        found.extend(id.map(|id| (node, name.into(), id)));
+    for (name, value) in attributes.iter_bytes() {
+        note(found, node, (name, value));
+    }
+}
+
+fn note(found: &mut Vec<Referred>, node: NodeId, (name, value): (&[u8], &[u8])) {
+    if let Some(id) = referred(value)
+        && let Ok(name) = str::from_utf8(name)
+    {
+        found.push((node, name.into(), id));
     }
 }
 
@@ -17,9 +24,7 @@ pub(crate) fn references_in(operations: &[Operation]) -> Vec<Referred> {
     for step in operations {
         match step {
             Operation::PutAttribute { node, name, value } => {
-                if let (Some(id), Ok(name)) = (referred(value), str::from_utf8(name)) {
-                    found.push((*node, name.into(), id));
-                }
+                note(&mut found, *node, (name, value));
             }
             Operation::Add {
                 node, attributes, ..

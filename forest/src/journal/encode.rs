@@ -223,9 +223,9 @@ fn put_key(out: &mut Vec<u8>, key: &OrderKey) {
 }
 
 fn put_attributes(out: &mut Vec<u8>, attributes: &Attributes) {
-    put_number(out, attributes.iter().count() as u64);
-    for (name, value) in attributes.iter() {
-        put_bytes(out, name.as_bytes());
+    put_number(out, attributes.len() as u64);
+    for (name, value) in attributes.iter_bytes() {
+        put_bytes(out, name);
         put_bytes(out, value);
     }
 }

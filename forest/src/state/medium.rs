@@ -81,8 +81,14 @@ impl Medium {
         }
         let position = {
             let positions = self.positions();
-            let behind = positions.partition_point(|(known, _)| *known <= number);
-            positions[behind.checked_sub(1)?].1
+            let (last, position) = positions.back()?;
+            // An author asks at once for the commit that was just made.
+            if *last <= number {
+                *position
+            } else {
+                let behind = positions.partition_point(|(known, _)| *known <= number);
+                positions[behind.checked_sub(1)?].1
+            }
         };
         (self.journal.reached(level) < position).then(|| self.journal.when_reached(position, level))
     }
