@@ -2,8 +2,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "support/hooks.rs"]
+mod hooks;
 #[path = "support/tools.rs"]
 mod tools;
+
+use hooks::Hooks;
 
 use tools::{ByHand, Wait, put, value_of};
 use weald_forest::{
@@ -66,6 +70,39 @@ fn whoever_waits_for_room_is_woken_when_there_is_some() {
     assert_eq!(waiting.join().unwrap().unwrap(), "t");
     drop(is_over);
     helper.join().unwrap();
+}
+
+#[test]
+fn who_commits_many_bytes_waits_for_their_room_and_nobody_behind_it() {
+    let journal = Hooks::default();
+    let forest = Forest::builder().journal(journal.clone()).build();
+    let tree = forest.create("t").wait().unwrap();
+    journal.set_narrow(true);
+    let long = "v".repeat(100_000);
+    let mut large = ByHand::new(put(&tree, "large", &long).commit());
+    let mut edit = weald_tree::Tree::new().edit();
+    let root = edit.tree().root().id();
+    edit.put_attribute(root, "large", &long).unwrap();
+    let mut created = ByHand::new(forest.create_from("c", edit.freeze()));
+    assert!(large.is_pending() && created.is_pending());
+    // It does not ask again.
+    assert!(large.is_pending());
+    let wanted = journal.wanted();
+    assert_eq!(wanted.len(), 2, "{wanted:?}");
+    assert!(
+        wanted
+            .iter()
+            .all(|bytes| (100_000..100_400).contains(bytes)),
+        "{wanted:?}"
+    );
+    put(&tree, "small", "v").commit().wait().unwrap();
+    // It was overtaken meanwhile, and is replayed.
+    journal.set_narrow(false);
+    large.ready().unwrap();
+    created.ready().unwrap();
+    assert_eq!(value_of(&tree, "large").as_deref(), Some(&*long));
+    assert_eq!(value_of(&tree, "small").as_deref(), Some("v"));
+    assert_eq!(journal.wanted().len(), 2);
 }
 
 /// An edit of everything that an edit can do, with other ids each time.

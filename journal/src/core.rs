@@ -16,9 +16,10 @@ use std::time::Instant;
 
 use weald_forest::journal::{AppendError, Level, Marks};
 
+use crate::body::{keys_len, slices};
 use crate::frame::{self, Kind};
 use crate::keys::Keys;
-use crate::log::{Batch, Item, keys_len, slices};
+use crate::log::{Batch, Item};
 use crate::medium::{Medium, MediumFile, write_all};
 use crate::names;
 use crate::next_step::{NextStep, State};
@@ -299,7 +300,9 @@ impl Core {
 
     pub(crate) fn admit(&self, state: &mut State) -> Vec<Due> {
         let State { log, waiting, .. } = state;
-        waiting.admit(log, self.settings.buffer)
+        let mut due = waiting.admit(log, self.settings.buffer);
+        due.append(&mut waiting.let_in(Some(log)));
+        due
     }
 
     /// Whether no other writer has taken over. It is asked after each write and sync and before that counts: another

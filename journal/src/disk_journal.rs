@@ -11,12 +11,12 @@ use weald_forest::journal::{
 };
 
 use crate::blob;
+use crate::body::{Body, Share};
 use crate::checkpoint;
 use crate::core::{Core, Work};
 use crate::directory::Directory;
 use crate::error::OpenError;
 use crate::follow::{self, Following};
-use crate::log::{Body, Share};
 use crate::medium::Medium;
 use crate::open;
 use crate::search;
@@ -244,8 +244,13 @@ impl Journal for DiskJournal {
         Box::pin(self.core.marks.when(position, level))
     }
 
-    fn when_room(&self) -> Option<Later<'static, ()>> {
-        let state = self.core.state();
+    fn when_room(&self, bytes: usize) -> Option<Later<'static, ()>> {
+        let mut state = self.core.state();
+        if bytes > 0 {
+            let room = state.ask_for_room(bytes)?;
+            self.core.call(state);
+            return Some(Box::pin(async move { _ = room.await }));
+        }
         let has_room = state.waiting.is_empty() && state.log.unwritten < self.core.settings.buffer;
         let (last, _) = state.log.last.filter(|_| !has_room)?;
         let when = self.core.marks.when(last, Level::Buffered);

@@ -47,6 +47,7 @@ mod segments;
 mod blob_reader;
 
 // The end of the journal in memory, and what is to be done next.
+mod body;
 mod log;
 mod next_step;
 mod settings;

@@ -5,17 +5,16 @@
 //!   after it, or is refused; nothing of it was written then.
 //! - What is longer than [`SHORT`] is handed over and not copied.
 
-use std::io;
 use std::sync::Arc;
 
 use weald_forest::CommitId;
-use weald_forest::journal::{Erasure, Position, Record};
+use weald_forest::journal::{Erasure, Position};
 
-use crate::blob::{self, Sealing};
+use crate::blob::Sealing;
+use crate::body::{Before, Body, LongBody, RecordBody, Share, before};
 use crate::chain::Chain;
 use crate::frame::{self, HEADER, Kind, MARK, MAX_BODY};
 use crate::head::{HEAD, Head};
-use crate::key_file::entry_len;
 use crate::place::Place;
 
 /// A record that is longer is not copied.
@@ -26,15 +25,6 @@ const REST: usize = 4 * 1024;
 
 /// What other records leave of the last segment that is prepared, or an eighth of it, if that is less.
 const FOR_ERASING: usize = 64 * 1024;
-
-/// How much of the last segment that is prepared a record may take.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Share {
-    /// What erasing does not need when the disk is full.
-    Most,
-    /// All of it: the record erases.
-    All,
-}
 
 /// Bytes on their way into segments, in their order.
 #[derive(Debug, Default)]
@@ -58,108 +48,8 @@ pub(crate) enum Item {
     Sealed(Place, Sealing, usize),
 }
 
-/// The bytes of a long record.
-pub(crate) type LongBody = Arc<Vec<Arc<Vec<u8>>>>;
-
 /// A frame of a long record: from which of its bytes on, and how many.
 type LongFrame = (Place, Kind, (usize, usize));
-
-/// The part of a long record, as slices.
-pub(crate) fn slices(
-    body: &LongBody,
-    (from, len): (usize, usize),
-) -> impl Iterator<Item = &[u8]> + Clone {
-    let mut at = 0;
-    let begins = body.iter().map(move |piece| {
-        let begin = at;
-        at += piece.len();
-        (begin, piece)
-    });
-    begins.filter_map(move |(begin, piece)| {
-        let start = from.max(begin);
-        let end = (from + len).min(begin + piece.len());
-        (start < end).then(|| &piece[start - begin..end - begin])
-    })
-}
-
-/// A record in a form that can wait, with what comes before it.
-#[derive(Clone, Debug)]
-pub(crate) struct Body {
-    blobs: Vec<Sealing>,
-    erasure: Option<Erasure>,
-    record: RecordBody,
-}
-
-#[derive(Clone, Debug)]
-enum RecordBody {
-    Short(Vec<u8>),
-    Long(LongBody, usize),
-}
-
-impl Body {
-    /// No frame has a body of more than `most` bytes, and no record of more than `short` is copied.
-    pub(crate) fn of(record: &Record<'_>, (short, most): (usize, usize)) -> io::Result<Self> {
-        let len = record.len();
-        let mut bytes = Vec::new();
-        let blobs = record.blobs.iter().map(|blob| Sealing::new(blob, most));
-        let (blobs, erasure) = (blobs.collect::<io::Result<_>>()?, record.erases.cloned());
-        let record = if len <= short {
-            record.write(&mut bytes);
-            RecordBody::Short(bytes)
-        } else {
-            record.write_head(&mut bytes);
-            let pieces = std::iter::once(Arc::new(bytes)).chain(record.changes.iter().cloned());
-            RecordBody::Long(Arc::new(pieces.collect()), len)
-        };
-        Ok(Self {
-            blobs,
-            erasure,
-            record,
-        })
-    }
-
-    fn share(&self) -> Share {
-        match self.erasure {
-            Some(_) => Share::All,
-            None => Share::Most,
-        }
-    }
-
-    /// What the keys of its blobs need in the key file.
-    fn keys_len(&self) -> u64 {
-        keys_len(self.blobs.iter())
-    }
-}
-
-/// What the keys of blobs need in the key file.
-pub(crate) fn keys_len<'a>(blobs: impl Iterator<Item = &'a Sealing>) -> u64 {
-    blobs.map(|sealing| entry_len(&sealing.blob.name)).sum()
-}
-
-/// A frame that comes before a record.
-enum Before<'a> {
-    Sealed(&'a Sealing, usize),
-    /// With what it erases, if it is the last one of these.
-    Erasure(Option<&'a Erasure>, Vec<u8>),
-}
-
-/// Which frames come before a record, and how long their bodies are: at most `most`.
-fn before(body: &Body, most: usize) -> Vec<(Before<'_>, usize)> {
-    let mut frames = Vec::new();
-    for sealing in &body.blobs {
-        let parts = 0..sealing.parts();
-        frames.extend(parts.map(|part| (Before::Sealed(sealing, part), sealing.body_len(part))));
-    }
-    if let Some(erasure) = &body.erasure {
-        let mut bodies = blob::write_erasure(erasure, most).into_iter().peekable();
-        while let Some(bytes) = bodies.next() {
-            let len = bytes.len();
-            let is_last = bodies.peek().is_none();
-            frames.push((Before::Erasure(is_last.then_some(erasure), bytes), len));
-        }
-    }
-    frames
-}
 
 /// The end of the journal.
 pub(crate) struct Log {
@@ -238,14 +128,33 @@ impl Log {
         (self.head.capacity - place.offset) as usize
     }
 
+    fn left_for_erasing(&self) -> usize {
+        FOR_ERASING.min(self.head.capacity as usize / 8)
+    }
+
     /// How much of that a record may take.
     fn space_for(&self, place: Place, share: Share) -> usize {
         let is_last = place.segment.index == self.prepared;
         let left = match share {
-            Share::Most if is_last => FOR_ERASING.min(self.head.capacity as usize / 8),
+            Share::Most if is_last => self.left_for_erasing(),
             _ => 0,
         };
         self.space(place).saturating_sub(left)
+    }
+
+    /// How many bytes of records have room in what is prepared, with what their frames take.
+    pub(crate) fn room(&self) -> u64 {
+        let ahead = self.prepared - self.cursor.segment.index;
+        let segment = self.head.capacity.saturating_sub(HEAD);
+        let room = u64::from(ahead) * u64::from(segment) + self.space(self.cursor) as u64;
+        room.saturating_sub(self.left_for_erasing() as u64)
+    }
+
+    /// How much room a record of so many bytes needs at most, whatever its frames are.
+    pub(crate) fn room_for(&self, bytes: usize) -> u64 {
+        let frames = bytes / self.limits().1 + 2;
+        let segments = bytes / self.head.capacity as usize + 2;
+        (bytes + frames * HEADER + segments * REST) as u64
     }
 
     /// The place of a whole frame, if there is room.

@@ -10,7 +10,7 @@ use weald_forest::journal::{AppendError, Position};
 
 use crate::log::{Batch, Log};
 use crate::place::{Place, SegmentId};
-use crate::waiting::Waiting;
+use crate::waiting::{Answer, Waiting};
 
 /// What all threads of a journal share.
 pub(crate) struct State {
@@ -120,11 +120,20 @@ impl State {
         NextStep::Sync(self.log.synced.segment, self.log.written)
     }
 
+    /// What the author of a record with so many bytes waits for, unless there is room, or will be none.
+    pub(crate) fn ask_for_room(&mut self, bytes: usize) -> Option<Answer> {
+        let needed = self.log.room_for(bytes);
+        let is_hopeless = self.is_full || self.is_closing || self.failed.is_some();
+        let waits = !is_hopeless && needed > self.log.room();
+        waits.then(|| self.waiting.ask_for(needed))
+    }
+
     /// Whether the next segment is to be prepared.
     pub(crate) fn must_prepare(&self) -> bool {
         let has_spare = self.log.prepared > self.log.cursor.segment.index;
         let is_open = self.failed.is_none() && !self.is_closing;
-        is_open && (!has_spare && !self.is_full || self.waiting.lack(&self.log).is_some())
+        let is_asked_for = !has_spare || self.waiting.lacks_ahead(&self.log);
+        is_open && (is_asked_for && !self.is_full || self.waiting.lack(&self.log).is_some())
     }
 }
 
@@ -134,8 +143,8 @@ mod tests {
 
     use weald_forest::CommitId;
 
+    use crate::body::Share;
     use crate::core::Work;
-    use crate::log::Share;
     use crate::open::open;
     use crate::settings::Settings;
     use crate::simulated::SimulatedDisk;

@@ -7,13 +7,14 @@ use std::collections::VecDeque;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll, Waker};
 
 use weald_forest::journal::{AppendError, Position};
 use weald_forest::{CommitId, Version};
 
-use crate::log::{Body, Lack, Log};
+use crate::body::Body;
+use crate::log::{Lack, Log};
 
 /// A record without a place.
 #[derive(Debug)]
@@ -45,6 +46,8 @@ pub(crate) struct Waiting {
     /// The version of a record that was refused. Until the forest has noticed, it appends records with higher numbers,
     /// which were built on that one.
     refused: Option<Version>,
+    /// The authors of large records that have not appended them, and wait for so many bytes of room.
+    ahead: VecDeque<(u64, Weak<Mutex<AnswerState>>)>,
 }
 
 fn lock(state: &Mutex<AnswerState>) -> MutexGuard<'_, AnswerState> {
@@ -111,6 +114,34 @@ impl Waiting {
         due
     }
 
+    /// Joins those who wait for room ahead of their records.
+    pub(crate) fn ask_for(&mut self, bytes: u64) -> Answer {
+        let answer = Arc::default();
+        self.ahead.push_back((bytes, Arc::downgrade(&answer)));
+        Answer(answer)
+    }
+
+    /// Whether an author waits for more room than there is.
+    pub(crate) fn lacks_ahead(&self, log: &Log) -> bool {
+        let is_short = |(bytes, _): &(u64, _)| *bytes > log.room();
+        self.ahead.front().is_some_and(is_short)
+    }
+
+    /// Lets in the authors for whom there is room, and those who are gone; or all of them, because there will be none.
+    pub(crate) fn let_in(&mut self, log: Option<&Log>) -> Vec<Due> {
+        let mut due = Vec::new();
+        while let Some((bytes, answer)) = self.ahead.front() {
+            let is_there = log.is_none_or(|log| *bytes <= log.room());
+            let answer = answer.upgrade();
+            if !is_there && answer.is_some() {
+                break;
+            }
+            due.extend(answer.map(|answer| Due(answer, Ok(Position::default()))));
+            self.ahead.pop_front();
+        }
+        due
+    }
+
     /// What the oldest waits for.
     pub(crate) fn lack(&self, log: &Log) -> Option<Lack> {
         log.lack(&self.waiters.front()?.body)
@@ -128,8 +159,11 @@ impl Waiting {
             .collect()
     }
 
+    /// Refuses all that were appended, and lets in those who wait to append.
     pub(crate) fn refuse_all(&mut self, error: AppendError) -> Vec<Due> {
-        self.refuse_from(0, error)
+        let mut due = self.refuse_from(0, error);
+        due.append(&mut self.let_in(None));
+        due
     }
 
     /// Refuses the record with this id, if it waits, so that it is never stored.

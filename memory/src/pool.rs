@@ -4,9 +4,9 @@
 //! - A thread keeps at most two batches of free blocks for each class, so that one that takes and frees at the
 //!   boundary of a batch does not go to the depot each time (Bonwick and Adams, "Magazines and Vmem", 2001).
 //! - Free blocks are listed beside the blocks and not in them: passing a batch on touches no block.
-//! - When the free blocks of a class have doubled, the slabs whose blocks are all free are given back. A class whose slabs
-//!   were wanted again soon waits for more free blocks the next time, so that a program that takes and frees in turns does
-//!   not look through all blocks, and come to the program's allocator, in each turn.
+//! - When the free blocks of a class have doubled, and are half of all, the slabs whose blocks are all free are given back.
+//!   If they are wanted again soon, or there are none, the class waits for more free blocks the next time: a program that
+//!   takes and frees in turns neither looks through all blocks, nor comes to the program's allocator, in each turn.
 //!
 //! **Safety.** A block that [`take`] returns is a part of a slab that nobody else uses until it is given to
 //! [`free`], and has the size of its class: slabs are cut into such parts, each part is in one list, and only the
@@ -237,7 +237,7 @@ fn make_room(class: usize, block: Block) {
     if let Some(full) = full {
         let mut depot = lock(class);
         depot.add(full);
-        let is_time = depot.free >= depot.trim_at;
+        let is_time = depot.is_worth_trimming(class);
         drop(depot);
         if is_time {
             trim_class(class);
@@ -311,15 +311,12 @@ fn trim_class(class: usize) {
     depot
         .uncut
         .extend(pieces.filter(|uncut| !is_unused(uncut.from.addr())));
-    depot.learn();
+    let is_unused = |count: &usize| *count == SLAB / size;
+    depot.learn(unused.iter().filter(|count| is_unused(count)).count());
     depot.trim_at = 2 * depot.free + depot.patience * WORTH_TRIMMING / size;
-    for (slab, _) in slabs
-        .iter()
-        .zip(&unused)
-        .filter(|(_, unused)| **unused == SLAB / size)
-    {
+    let counted = slabs.iter().zip(&unused);
+    for (slab, _) in counted.filter(|(_, count)| is_unused(count)) {
         depot.slabs.retain(|other| other != slab);
-        depot.given_back += 1;
         // SAFETY: it was allocated with this layout, and all its parts were in lists that only this function has.
         unsafe { dealloc(slab.as_ptr(), SLAB_LAYOUT) };
     }
@@ -367,18 +364,24 @@ impl Depot {
         patience: 1,
     };
 
-    /// Learns from what became of the slabs that were given back before, once slabs were taken again.
-    fn learn(&mut self) {
-        if self.taken == 0 {
-            return;
-        }
+    /// Whether so much is free that some slabs may be free as a whole.
+    fn is_worth_trimming(&self, class: usize) -> bool {
+        let all = self.slabs.len() * (SLAB / size_of_class(class));
+        self.free >= self.trim_at && self.free >= all / 2
+    }
+
+    /// Learns from what became of the slabs that were given back before, and what can be given back now.
+    fn learn(&mut self, unused: usize) {
         let was_in_vain = self.given_back > 0 && 2 * self.taken >= self.given_back;
-        self.patience = if was_in_vain {
-            (2 * self.patience).min(MOST_PATIENCE)
-        } else {
-            (self.patience / 2).max(1)
-        };
-        (self.given_back, self.taken) = (0, 0);
+        if was_in_vain || unused == 0 {
+            self.patience = (2 * self.patience).min(MOST_PATIENCE);
+        } else if self.taken > 0 {
+            self.patience = (self.patience / 2).max(1);
+        }
+        if self.taken > 0 {
+            (self.given_back, self.taken) = (0, 0);
+        }
+        self.given_back += unused;
     }
 
     fn add(&mut self, batch: Vec<Block>) {
@@ -534,12 +537,24 @@ mod tests {
             kept.push(lock(class).slabs.len() == most);
         }
         assert!(!kept[0] && kept.ends_with(&[true; 5]), "{kept:?}");
-        // If few of those that were given back are wanted again, less has to be free.
-        trim_class(class);
-        let patience = lock(class).patience;
-        lock(class).taken = 1;
-        trim_class(class);
-        assert_eq!(lock(class).patience, patience / 2);
+    }
+
+    #[test]
+    fn a_class_waits_longer_after_a_look_in_vain() {
+        let mut depot = Depot::NEW;
+        let mut patience = |unused, taken| {
+            depot.learn(unused);
+            depot.taken = taken;
+            depot.patience
+        };
+        assert_eq!(patience(0, 0), 2);
+        // The slabs of several looks, most of which were wanted again.
+        assert_eq!((patience(9, 0), patience(9, 15)), (2, 2));
+        assert_eq!(patience(8, 0), 4);
+        assert_eq!(patience(8, 3), 4);
+        // Few were wanted again.
+        assert_eq!(patience(8, 0), 2);
+        assert_eq!((0..10).map(|_| patience(0, 0)).max(), Some(MOST_PATIENCE));
     }
 
     #[test]

@@ -107,6 +107,14 @@ impl Attributes {
         }
     }
 
+    /// How many bytes of values are not stored in place.
+    pub(crate) fn long_bytes(&self) -> usize {
+        match &self.0 {
+            Item::Plain(_) => 0,
+            Item::Counted(list) => list.iter().map(|(_, value)| value.heap()).sum(),
+        }
+    }
+
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         matches!(&self.0, Item::Plain(packed) if packed.is_empty())

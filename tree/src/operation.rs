@@ -69,6 +69,22 @@ impl Operation {
         }
     }
 
+    /// How many bytes of long values it brings, except in a subtree. It costs a look at the values that are not stored in
+    /// place.
+    pub fn long_bytes(&self) -> usize {
+        match self {
+            Self::Add { attributes, .. }
+            | Self::ReplaceRoot { attributes, .. }
+            | Self::PushRoot { attributes, .. } => attributes.long_bytes(),
+            Self::PutAttribute { value, .. } => value.heap(),
+            Self::Splice { .. }
+            | Self::Move { .. }
+            | Self::Delete { .. }
+            | Self::DeleteAttribute { .. }
+            | Self::PopRoot { .. } => 0,
+        }
+    }
+
     /// Whether it takes a whole subtree away.
     pub(crate) fn takes_subtree(&self) -> bool {
         matches!(self, Self::Delete { .. } | Self::ReplaceRoot { .. })

@@ -11,7 +11,9 @@ use std::sync::Arc;
 
 use weald_tree::{NodeId, Operation, Script, Tree};
 
-use super::request::{Action, CommitRequest, Finished, Overtaken, Restored, TreeEdit, Turn, Work};
+use super::request::{
+    Action, CommitRequest, Finished, Overtaken, Piece, Restored, TreeEdit, Turn, Work,
+};
 use crate::content::references::references_in;
 use crate::error::{CommitError, Conflict};
 use crate::journal::encode;
@@ -21,6 +23,10 @@ use crate::state::tree::TreeState;
 /// The most steps that one request takes in the right to commit: about a tenth of a millisecond.
 pub(crate) const FEW_STEPS: u64 = 64;
 
+/// The most bytes of long values that are encoded in the right to commit. A record that may be longer waits for room
+/// before it is taken up.
+const FEW_BYTES: usize = 64 * 1024;
+
 impl Action {
     /// Does what can be done before the request. It is wasted if another commit comes first; so what is small is left
     /// to the combiner, unless that seems to be free.
@@ -28,7 +34,7 @@ impl Action {
         match self {
             Self::Edits(first, rest) => {
                 for edit in std::iter::once(&mut **first).chain(rest) {
-                    if is_free || edit.work.steps() > FEW_STEPS {
+                    if is_free || edit.work.is_large(has_journal) {
                         edit.carry_out(has_journal);
                     }
                 }
@@ -69,6 +75,23 @@ impl Action {
             _ => {}
         }
         Ok(())
+    }
+}
+
+impl CommitRequest {
+    /// How many bytes its record has, as far as its author has encoded it, and if they are many; otherwise 0.
+    pub(crate) fn long_bytes(&self) -> usize {
+        let len = |piece: &Option<Piece>| piece.as_ref().map_or(0, |piece| piece.len());
+        let bytes = match &self.action {
+            Action::Edits(first, rest) => {
+                let edits = std::iter::once(&**first).chain(rest);
+                edits.map(TreeEdit::encoded).sum()
+            }
+            Action::Create(_, _, piece) => len(piece),
+            Action::Restore(_, _, Some(restored)) => len(&restored.piece),
+            _ => 0,
+        };
+        if bytes > FEW_BYTES { bytes } else { 0 }
     }
 }
 
@@ -118,6 +141,16 @@ impl Work {
             Self::Edit(edit) => edit.steps(),
             Self::Script(script) => script.steps(),
         }
+    }
+
+    /// Whether its author makes its version, and encodes it, rather than the combiner.
+    fn is_large(&self, has_journal: bool) -> bool {
+        self.steps() > FEW_STEPS || has_journal && self.has_many_bytes()
+    }
+
+    fn has_many_bytes(&self) -> bool {
+        let brought = self.operations().iter().map(Operation::long_bytes);
+        brought.sum::<usize>() > FEW_BYTES
     }
 
     fn steps_to_rebase(&self, between: u64) -> u64 {
@@ -185,6 +218,13 @@ impl TreeEdit {
         }));
     }
 
+    /// How many bytes it brings to the journal, as far as its author has encoded it.
+    fn encoded(&self) -> usize {
+        let piece = self.finished.as_ref().and_then(|done| done.piece.as_ref());
+        let blobs: usize = self.blobs.iter().map(|blob| blob.bytes.len()).sum();
+        piece.map_or(0, |piece| piece.len()) + blobs
+    }
+
     /// Makes the version that follows a head, if what the edit relied on is unchanged there.
     fn bring_to(&mut self, head: Arc<Root>, has_journal: bool) -> Result<(), CommitError> {
         if self
@@ -213,9 +253,12 @@ impl TreeEdit {
     }
 
     /// Whether the combiner leaves it to the author to bring the edit to this head.
-    pub(crate) fn is_large_on(&self, head: &Arc<Root>) -> bool {
+    pub(crate) fn is_large_on(&self, head: &Arc<Root>, has_journal: bool) -> bool {
         if self.is_finished_on(head) {
             return false;
+        }
+        if has_journal && self.work.has_many_bytes() {
+            return true;
         }
         let steps = if self.base.number() != head.number() {
             self.work

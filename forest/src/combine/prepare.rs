@@ -146,7 +146,7 @@ impl Preparation<'_> {
 
     fn prepare_one(&self, edit: Box<TreeEdit>) -> Result<Prepared, Unprepared> {
         let head = self.publisher.head(&edit.state);
-        if edit.is_large_on(&head) {
+        if edit.is_large_on(&head, self.forest.medium.is_some()) {
             return Err(Unprepared::Overtaken(
                 Action::Edits(edit, Vec::new()),
                 vec![head],
@@ -167,7 +167,11 @@ impl Preparation<'_> {
     ) -> Result<Prepared, Unprepared> {
         let all = || std::iter::once(&*first).chain(&rest);
         let heads: Vec<_> = all().map(|edit| self.publisher.head(&edit.state)).collect();
-        if all().zip(&heads).any(|(edit, head)| edit.is_large_on(head)) {
+        let has_journal = self.forest.medium.is_some();
+        if all()
+            .zip(&heads)
+            .any(|(edit, head)| edit.is_large_on(head, has_journal))
+        {
             return Err(Unprepared::Overtaken(Action::Edits(first, rest), heads));
         }
         let mut versions = Vec::with_capacity(heads.len());

@@ -16,6 +16,7 @@ use super::request::{Action, Answer, CommitRequest, Garbage, Overtaken, Request,
 use super::shared::Shared;
 use crate::error::CommitError;
 use crate::journal::{Durability, Later, Level};
+use crate::state::forest::ForestState;
 
 /// Dropped before its first poll, it has submitted nothing; dropped later, it withdraws the request unless
 /// the combiner has taken it up.
@@ -26,6 +27,8 @@ pub(crate) struct Submission {
     turn: Option<Turn>,
     /// What the commit has to reach before the answer.
     level: Level,
+    /// Whether it has waited for the room that its bytes take.
+    has_asked_for_room: bool,
 }
 
 enum Stage {
@@ -45,22 +48,19 @@ impl Submission {
             stage: Stage::New(Some(request)),
             turn: None,
             level: Level::Accepted,
+            has_asked_for_room: false,
         }
     }
 
     /// Waits until the journal has room for a commit, before anything is done for it.
-    fn enter(&mut self, request: Request, cx: &mut Context<'_>) -> Option<Answer> {
-        let forest = &self.shared.forest;
-        if let Some(medium) = &forest.medium
-            && matches!(request, Request::Commit(_))
-            && !forest.reentrancy.is_in_journal()
-            && let Some(mut room) = medium.journal.when_room()
-            && room.as_mut().poll(cx).is_pending()
+    fn enter(&mut self, request: Request, waker: &Waker) -> Option<Answer> {
+        if matches!(request, Request::Commit(_))
+            && let Some(room) = room_to_wait_for(&self.shared.forest, 0, waker)
         {
             self.stage = Stage::Crowded(room, Some(request));
             return None;
         }
-        self.begin(request, cx.waker())
+        self.begin(request, waker)
     }
 
     fn begin(&mut self, mut request: Request, waker: &Waker) -> Option<Answer> {
@@ -75,6 +75,14 @@ impl Submission {
             commit
                 .action
                 .carry_out(list.looks_free(), forest.medium.is_some());
+            let bytes = commit.long_bytes();
+            if bytes > 0
+                && !std::mem::replace(&mut self.has_asked_for_room, true)
+                && let Some(room) = room_to_wait_for(forest, bytes, waker)
+            {
+                self.stage = Stage::Crowded(room, Some(request));
+                return None;
+            }
         }
         let pending = match list.take() {
             Some(mut guard) => {
@@ -123,6 +131,21 @@ impl Submission {
         }
         answer
     }
+}
+
+/// What to wait for, unless the journal has room now for a record with at least so many bytes.
+fn room_to_wait_for(
+    forest: &ForestState,
+    bytes: usize,
+    waker: &Waker,
+) -> Option<Later<'static, ()>> {
+    let medium = forest.medium.as_ref()?;
+    if forest.reentrancy.is_in_journal() {
+        return None;
+    }
+    let mut room = medium.journal.when_room(bytes)?;
+    let polled = room.as_mut().poll(&mut Context::from_waker(waker));
+    polled.is_pending().then_some(room)
 }
 
 impl Submission {
@@ -188,7 +211,7 @@ impl Future for Submission {
         let this = &mut *self;
         let mut answer = match &mut this.stage {
             Stage::New(request) => match request.take() {
-                Some(request) => this.enter(request, cx),
+                Some(request) => this.enter(request, cx.waker()),
                 None => None,
             },
             Stage::Crowded(room, request) => {

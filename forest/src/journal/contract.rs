@@ -186,9 +186,12 @@ pub trait Journal: Send + Sync + 'static {
     fn append(&self, record: &Record<'_>) -> Result<Appended, AppendError>;
 
     /// What an author waits for before its commit is taken up, because the medium is slower than the authors; `None`,
-    /// while there is room. That a future is ready promises no room; a record for which there is none after all is
-    /// refused or waits. Dropping the future loses nothing.
-    fn when_room(&self) -> Option<Later<'static, ()>> {
+    /// while there is room. An author is asked to wait once for room as such, with 0 `bytes`, and once more if its record
+    /// will have many bytes: those who commit later would wait behind it for the room that it lacks. That a future is
+    /// ready promises no room; a record for which there is none after all is refused or waits. Dropping the future loses
+    /// nothing.
+    fn when_room(&self, bytes: usize) -> Option<Later<'static, ()>> {
+        let _ = bytes;
         None
     }
 

@@ -280,7 +280,7 @@ impl Journal for MemoryJournal {
         Box::pin(self.marks.when_failed())
     }
 
-    fn when_room(&self) -> Option<Later<'static, ()>> {
+    fn when_room(&self, _bytes: usize) -> Option<Later<'static, ()>> {
         let inner = self.inner();
         inner.is_crowded().then(|| {
             let journal = self.clone();

@@ -3,7 +3,7 @@
 #![allow(dead_code, reason = "each test uses some of it")]
 
 use std::future::poll_fn;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::Poll;
 
@@ -25,6 +25,9 @@ pub(crate) struct Hooks {
     look: Arc<Mutex<Option<Look>>>,
     asked: Arc<Mutex<Option<Asked>>>,
     restless: Arc<AtomicUsize>,
+    /// Whether records of many bytes find no room, and how many bytes their authors have asked for.
+    narrow: Arc<AtomicBool>,
+    wanted: Arc<Mutex<Vec<usize>>>,
     journal: MemoryJournal,
 }
 
@@ -40,6 +43,8 @@ impl Hooks {
             look: Arc::default(),
             asked: Arc::default(),
             restless: Arc::default(),
+            narrow: Arc::default(),
+            wanted: Arc::default(),
             journal,
         }
     }
@@ -47,6 +52,19 @@ impl Hooks {
     /// From now on each answer comes when it was asked for this many times; each time it wakes who asks.
     pub(crate) fn set_restless(&self, times: usize) {
         self.restless.store(times, Ordering::Relaxed);
+    }
+
+    /// Whether records of many bytes find no room from now on.
+    pub(crate) fn set_narrow(&self, is_narrow: bool) {
+        self.narrow.store(is_narrow, Ordering::Relaxed);
+    }
+
+    /// How many bytes authors have asked for, one after the other.
+    pub(crate) fn wanted(&self) -> Vec<usize> {
+        self.wanted
+            .lock()
+            .unwrap_or_else(|lock| lock.into_inner())
+            .clone()
     }
 
     /// How often the answer is still to be asked for.
@@ -158,8 +176,20 @@ impl Journal for Hooks {
         self.journal.blob(id)
     }
 
-    fn when_room(&self) -> Option<Later<'static, ()>> {
-        self.journal.when_room()
+    fn when_room(&self, bytes: usize) -> Option<Later<'static, ()>> {
+        if bytes == 0 {
+            return self.journal.when_room(bytes);
+        }
+        let mut wanted = self.wanted.lock().unwrap_or_else(|lock| lock.into_inner());
+        wanted.push(bytes);
+        let narrow = Arc::clone(&self.narrow);
+        Some(Box::pin(poll_fn(move |_| {
+            if narrow.load(Ordering::Relaxed) {
+                Poll::Pending
+            } else {
+                Poll::Ready(())
+            }
+        })))
     }
 
     fn when_failed(&self) -> Later<'static, ()> {

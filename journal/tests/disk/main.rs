@@ -13,6 +13,7 @@ mod long_names;
 mod lost;
 mod reading;
 mod records;
+mod room;
 mod sealed;
 mod torture;
 mod trimming;
