@@ -195,6 +195,7 @@ mod scheduler {
 // The API: what users spawn, join and wait for.
 mod api {
     pub(crate) mod admission;
+    pub(crate) mod answer;
     pub(crate) mod blocking;
     pub(crate) mod catch_panic;
     pub(crate) mod io_operation;
@@ -329,6 +330,7 @@ mod models {
     #[cfg(not(loom))]
     mod loom_on_std;
 
+    mod answers;
     mod callbacks;
     mod ends;
     mod forking_job;
@@ -346,6 +348,7 @@ mod models {
 
 pub use api::{
     admission::SpawnError,
+    answer::{AnswerReceiver, AnswerSender, answer},
     blocking::blocking,
     catch_panic::catch_panic,
     io_operation::{IoWait, Operation, Ready},

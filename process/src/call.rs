@@ -1,6 +1,6 @@
 //! Calls: a request whose answer does not go through the caller's mailbox.
 //!
-//! The request carries a [`Reply`], which fills a cell that the caller waits for. So an answer is found at once behind
+//! The request carries a [`Reply`], which gives an answer that the caller waits for ([`weald_kernel::answer`]). So an answer is found at once behind
 //! any number of messages, and one that comes too late reaches nobody. The callee's death needs no monitor: a unit that
 //! ends drops the requests that it has not answered, and a reply that is dropped so tells which unit ends. Only then
 //! does the caller monitor that unit, for the reason. A unit that panics may survive that, if
@@ -9,16 +9,16 @@
 use std::{
     fmt,
     pin::Pin,
-    sync::Arc,
     task::{Context, Poll, Waker},
     time::{Duration, Instant},
 };
 
-use weald_kernel::{Address, Sleep, Unit, note_wait, now, poll_budget};
+use weald_kernel::{
+    Address, AnswerReceiver, AnswerSender, Sleep, Unit, note_wait, now, poll_budget,
+};
 use weald_sync::reason::{Kind, Reason};
 
 use crate::{
-    cell::Cell,
     deadline,
     exit::ExitReason,
     pid::Pid,
@@ -47,7 +47,7 @@ pub enum CallError {
     Full,
 }
 
-/// What is in the cell of a call.
+/// How a call is answered.
 enum Outcome<T> {
     Value(T),
     /// The reply was dropped.
@@ -56,14 +56,13 @@ enum Outcome<T> {
     DroppedBy(Unit, Option<u64>),
 }
 
-struct CallCell<T> {
-    cell: Cell<Outcome<T>>,
-    deadline: Option<Instant>,
-}
+/// The deadline is noted for the callee.
+type Replying<T> = AnswerSender<Outcome<T>, Option<Instant>>;
+type Awaiting<T> = AnswerReceiver<Outcome<T>, Option<Instant>>;
 
 /// The right to answer one call. It may be passed on: whoever has it answers. If it is dropped, the call fails at once.
 #[must_use = "a reply that is dropped fails its call"]
-pub struct Reply<T>(Option<Arc<CallCell<T>>>);
+pub struct Reply<T>(Option<Replying<T>>);
 
 impl<T> Reply<T> {
     /// Answers the call. Never waits; callable from any thread.
@@ -72,8 +71,7 @@ impl<T> Reply<T> {
     /// Returns the value if the caller waits no longer.
     pub fn send(mut self, value: T) -> Result<(), T> {
         let call = self.0.take().expect("a reply is used once");
-        call.cell
-            .fill(Outcome::Value(value))
+        call.send(Outcome::Value(value))
             .map_err(|answer| match answer {
                 Outcome::Value(value) => value,
                 Outcome::Dropped | Outcome::DroppedBy(..) => unreachable!("a value was given"),
@@ -82,7 +80,7 @@ impl<T> Reply<T> {
 
     /// Until when the caller waits, if it has a deadline.
     pub fn deadline(&self) -> Option<Instant> {
-        self.0.as_ref().and_then(|call| call.deadline)
+        self.0.as_ref().and_then(|call| *call.note())
     }
 
     /// Runs `work` for the sake of this call: calls that it makes have the deadline of this one, by themselves. It must
@@ -119,20 +117,20 @@ impl<T> Reply<T> {
 
     /// Whether the caller still waits.
     pub fn is_wanted(&self) -> bool {
-        self.0.as_ref().is_some_and(|call| !call.cell.is_closed())
+        self.0.as_ref().is_some_and(AnswerSender::is_wanted)
     }
 }
 
 impl<T> Drop for Reply<T> {
     fn drop(&mut self) {
         if let Some(call) = self.0.take() {
-            dropped(&call);
+            dropped(call);
         }
     }
 }
 
 #[cold]
-fn dropped<T>(call: &CallCell<T>) {
+fn dropped<T>(call: Replying<T>) {
     let answer = match Unit::current_if_ending() {
         Some(unit) => {
             // Now, so that the reason of its end is kept: the caller may be late.
@@ -145,7 +143,7 @@ fn dropped<T>(call: &CallCell<T>) {
         }
         None => Outcome::Dropped,
     };
-    let _unheard = call.cell.fill(answer);
+    let _unheard = call.send(answer);
 }
 
 /// The future of [`Pid::call`]. The request is sent at its first poll. Dropping it gives the call up: the answer then
@@ -159,7 +157,7 @@ pub struct Call<M, T, F> {
 
 enum Stage<M, T, F> {
     Begins(Address<M>, F),
-    Waits(Arc<CallCell<T>>),
+    Waits(Awaiting<T>),
     /// The unit that had the request ends, or panics.
     Ends(Unit, Option<u64>, Monitor),
     Over,
@@ -206,16 +204,13 @@ pub(crate) type Answered<T> = Call<(), T, fn(Reply<T>)>;
 
 /// The two ends of a call whose request is on its way already, or needs no message.
 pub(crate) fn answer<T>(deadline: Option<Instant>) -> (Reply<T>, Answered<T>) {
-    let call = Arc::new(CallCell {
-        cell: Cell::new(),
-        deadline,
-    });
+    let (reply, awaiting) = weald_kernel::answer(deadline, None);
     let waits = Call {
         deadline,
         sleep: None,
-        stage: Stage::Waits(call.clone()),
+        stage: Stage::Waits(awaiting),
     };
-    (Reply(Some(call)), waits)
+    (Reply(Some(reply)), waits)
 }
 
 impl<M, T, F> Call<M, T, F> {
@@ -264,12 +259,12 @@ impl<M, T, F: FnOnce(Reply<T>) -> M> Future for Call<M, T, F> {
             note_wait(reason);
             return this.poll_deadline(cx);
         }
-        if let Stage::Waits(call) = &this.stage {
-            let Poll::Ready(answer) = call.cell.poll_take(cx, reason) else {
+        if let Stage::Waits(call) = &mut this.stage {
+            let Poll::Ready(answer) = call.poll_receive(cx, reason) else {
                 return this.poll_deadline(cx);
             };
             this.stage = Stage::Over;
-            match answer {
+            match answer.unwrap_or(Outcome::Dropped) {
                 Outcome::Value(value) => return Poll::Ready(Ok(value)),
                 Outcome::Dropped => return Poll::Ready(Err(CallError::NoReply)),
                 Outcome::DroppedBy(unit, survived) => {
@@ -309,15 +304,12 @@ impl<M, T, F: FnOnce(Reply<T>) -> M> Call<M, T, F> {
         };
         let covered = deadline::current();
         self.deadline = [self.deadline, covered].into_iter().flatten().min();
-        let call = Arc::new(CallCell {
-            cell: Cell::waited_for_by(waker.clone()),
-            deadline: self.deadline,
-        });
-        let message = request(Reply(Some(call.clone())));
+        let (reply, awaiting) = weald_kernel::answer(self.deadline, Some(waker.clone()));
+        let message = request(Reply(Some(reply)));
         // An error: the callee is dead.
         let sent = address.post(message);
         sent.map_err(|_message| CallError::Died(ExitReason::NoProcess))?;
-        self.stage = Stage::Waits(call);
+        self.stage = Stage::Waits(awaiting);
         Ok(())
     }
 
@@ -329,22 +321,9 @@ impl<M, T, F: FnOnce(Reply<T>) -> M> Call<M, T, F> {
         if Pin::new(sleep).poll_limit(cx).is_pending() {
             return Poll::Pending;
         }
-        self.give_up();
+        // Gives the answer up.
+        self.stage = Stage::Over;
         Poll::Ready(Err(CallError::TimedOut))
-    }
-}
-
-impl<M, T, F> Call<M, T, F> {
-    fn give_up(&mut self) {
-        if let Stage::Waits(call) = std::mem::replace(&mut self.stage, Stage::Over) {
-            call.cell.close();
-        }
-    }
-}
-
-impl<M, T, F> Drop for Call<M, T, F> {
-    fn drop(&mut self) {
-        self.give_up();
     }
 }
 

@@ -1,4 +1,4 @@
-//! A cell for one value, from a unit that fills it to one that waits for it: answers, and notices of monitors.
+//! A cell for one value, from a unit that fills it to one that waits for it: notices of monitors.
 //!
 //! The lock is held for some instructions, and never while user code runs: wakers are woken and values are dropped
 //! outside of it.
@@ -15,7 +15,7 @@ use weald_sync::reason::Reason;
 enum Slot<T> {
     Empty(Option<Waker>),
     Full(T),
-    /// The value was taken, or nobody waits for it any longer.
+    /// The value was taken.
     Closed,
 }
 
@@ -24,12 +24,6 @@ pub(crate) struct Cell<T>(Mutex<Slot<T>>);
 impl<T> Cell<T> {
     pub(crate) fn new() -> Cell<T> {
         Cell(Mutex::new(Slot::Empty(None)))
-    }
-
-    /// A cell that wakes `waker` when it is filled: as after a [`poll_full`](Cell::poll_full), for a value that nobody can
-    /// have put in yet.
-    pub(crate) fn waited_for_by(waker: Waker) -> Cell<T> {
-        Cell(Mutex::new(Slot::Empty(Some(waker))))
     }
 
     fn lock(&self) -> MutexGuard<'_, Slot<T>> {
@@ -79,19 +73,6 @@ impl<T> Cell<T> {
         Poll::Pending
     }
 
-    /// As [`poll_full`](Cell::poll_full), and takes the value. If it is there, the lock is taken once.
-    ///
-    /// # Panics
-    /// If the value was taken before.
-    pub(crate) fn poll_take(&self, cx: &mut Context<'_>, reason: Reason) -> Poll<T> {
-        let value = match self.take() {
-            Some(value) => Some(value),
-            None if self.poll_full(cx, reason).is_pending() => return Poll::Pending,
-            None => self.take(),
-        };
-        Poll::Ready(value.expect("the value is taken once"))
-    }
-
     /// Takes the value, if it is there, and closes the cell if so.
     pub(crate) fn take(&self) -> Option<T> {
         let mut slot = self.lock();
@@ -102,16 +83,5 @@ impl<T> Cell<T> {
             Slot::Full(value) => Some(value),
             Slot::Empty(_) | Slot::Closed => None,
         }
-    }
-
-    /// Nobody will take the value.
-    pub(crate) fn close(&self) {
-        let former = mem::replace(&mut *self.lock(), Slot::Closed);
-        drop(former);
-    }
-
-    /// Whether nobody will take a value.
-    pub(crate) fn is_closed(&self) -> bool {
-        matches!(*self.lock(), Slot::Closed)
     }
 }

@@ -1,0 +1,132 @@
+//! Models of an answer: its sender against a receiver that comes again with another waker, or that goes.
+
+use std::sync::{Arc, atomic::Ordering};
+
+#[cfg(not(loom))]
+use crate::models::loom_on_std as loom;
+use loom::thread;
+
+use crate::{
+    api::answer::{AnswerLook, AnswerState, Claimed},
+    sys::AtomicUsize as Watched,
+};
+
+/// The block without its types. All accesses but those of the state are relaxed, so that only the state orders them.
+struct Answering {
+    state: AnswerState,
+    /// The number of the waker.
+    waker: Watched,
+    value: Watched,
+    /// The number of the waker that the sender woke.
+    woken: Watched,
+    freed: Watched,
+}
+
+const NO_WAKER: usize = 0;
+const VALUE: usize = 42;
+
+impl Answering {
+    fn new() -> Arc<Answering> {
+        Arc::new(Answering {
+            state: AnswerState::new(),
+            waker: Watched::new(1),
+            value: Watched::new(0),
+            woken: Watched::new(NO_WAKER),
+            freed: Watched::new(0),
+        })
+    }
+
+    /// As `AnswerSender::end`. Whether the value came back.
+    fn end(&self) -> bool {
+        let waker = match self.state.claim() {
+            Claimed::Block => {
+                self.free();
+                return true;
+            }
+            Claimed::NoWaker => NO_WAKER,
+            Claimed::Waker => self.waker.load(Ordering::Relaxed),
+        };
+        self.value.store(VALUE, Ordering::Relaxed);
+        if !self.state.give() {
+            self.free();
+            return true;
+        }
+        self.woken.store(waker, Ordering::Relaxed);
+        false
+    }
+
+    /// As `AnswerReceiver::poll_receive` with this waker: the value, or whether the receiver has woken itself.
+    fn poll(&self, waker: usize) -> Result<usize, bool> {
+        match self.state.look() {
+            AnswerLook::Given => {
+                let value = self.value.load(Ordering::Relaxed);
+                self.free();
+                Ok(value)
+            }
+            AnswerLook::Soon => Err(true),
+            AnswerLook::Empty => {
+                let mut is_seen = false;
+                if self.state.begin_change() {
+                    self.waker.store(waker, Ordering::Relaxed);
+                    is_seen = self.state.end_change();
+                }
+                Err(!is_seen)
+            }
+        }
+    }
+
+    /// As the drop of an `AnswerReceiver`.
+    fn leave(&self) {
+        let _has_waker = self.state.begin_change();
+        if self.state.leave() {
+            assert_eq!(self.value.load(Ordering::Relaxed), VALUE);
+            self.free();
+        }
+    }
+
+    fn free(&self) {
+        assert_eq!(self.freed.fetch_add(1, Ordering::Relaxed), 0, "freed twice");
+    }
+}
+
+/// A receiver that comes again with another waker gets the value there, wakes itself, or is woken by that waker.
+#[test]
+fn the_newest_waker_is_woken_or_the_receiver_comes_again() {
+    loom::model(|| {
+        let answer = Answering::new();
+        let sender = {
+            let answer = answer.clone();
+            thread::spawn(move || assert!(!answer.end()))
+        };
+        let polled = answer.poll(2);
+        sender.join().unwrap();
+        match polled {
+            Ok(value) => assert_eq!(value, VALUE),
+            Err(has_woken_itself) => {
+                let woken = answer.woken.load(Ordering::Relaxed);
+                assert!(has_woken_itself || woken == 2, "woke {woken}");
+                assert_eq!(answer.poll(2), Ok(VALUE));
+            }
+        }
+        assert_eq!(answer.freed.load(Ordering::Relaxed), 1);
+    });
+}
+
+/// A receiver that goes, and the sender: one of them frees the block, and the value comes back or is the receiver's.
+#[test]
+fn whoever_comes_last_frees_the_block() {
+    for polls in [0, 1] {
+        loom::model(move || {
+            let answer = Answering::new();
+            let sender = {
+                let answer = answer.clone();
+                thread::spawn(move || answer.end())
+            };
+            if polls == 0 || answer.poll(2).is_err() {
+                answer.leave();
+            }
+            let _came_back = sender.join().unwrap();
+            assert_eq!(answer.freed.load(Ordering::Relaxed), 1);
+        });
+    }
+}
